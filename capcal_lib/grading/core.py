@@ -14,8 +14,9 @@ from typing import Any, Literal
 
 from capcal_lib.errors import InputError
 from capcal_lib.grading import choice, math, number, pool, short
+from capcal_lib.grading.bounds import excludes
 from capcal_lib.grading.extract import extract
-from capcal_lib.grading.latex import LONGEST, clean, only_grows, too_large
+from capcal_lib.grading.latex import LONGEST, clean, too_large
 from capcal_lib.manifests import Kind, write_text
 from capcal_lib.questions import Answer
 
@@ -89,9 +90,13 @@ def grade_many(pairs: Sequence[tuple[str, Answer]]) -> list[Verdict]:
     slow = [pair for pair in dict.fromkeys(slow) if not any(map(too_large, map(clean, pair)))]
     settled = dict(zip(slow, pool.settle(math.equal, slow), strict=True)) if slow else {}
     for answer, text in hard:
-        told = [settled.get((gold, text)) for gold in (answer.gold, *answer.aliases)]
-        beyond = number.read(answer.gold) is not None and only_grows(clean(text))
-        equal[answer, text] = True in told or (None if None in told and not beyond else False)
+        golds = (answer.gold, *answer.aliases)
+        told = [settled.get((gold, text)) for gold in golds]
+        if None in told and True not in told:
+            values = [number.read(gold) for gold in golds]
+            if all(one and excludes(clean(text), float(one.value)) for one in values):
+                told = [False]
+        equal[answer, text] = True in told or (None if None in told else False)
     return [
         Verdict("no_answer", None, how)
         if extracted is None

@@ -111,10 +111,6 @@ _TOWER = re.compile(r"\^\s?(?:\{[^{}]*\d|\d)\s?\}?\s?\)?\s?\^")  # also 9^9^9 an
 _FACTORIAL = re.compile(rf"({_NUMBER})\s?!|[)}}!]\s?!|\\binom\s?\{{\s?({_NUMBER})")
 _SUM = re.compile(rf"\\(?:sum|prod)\s?_.*?\^\s?\{{?[^{{}}]*?({_NUMBER})(?:\s?\^)?")
 _DIGITS = re.compile(rf"\d{{{MOST_DIGITS + 1}}}")
-_ONLY_GROWS = re.compile(
-    r"(?:[\s\d+^!(){}]|\\cdot|\\binom|\\(?:sum|prod)\s?_\s?\{\s?[a-z]\s?=\s?\d\s?\})+"
-)
-_NEUTRAL = re.compile(r"(?<!\d)[01](?!\d)")
 
 
 def too_large(text: str) -> bool:
@@ -139,14 +135,3 @@ def too_large(text: str) -> bool:
         or max([*factorials, *map(float, _SUM.findall(text))], default=0) > LARGEST_FACTORIAL
         or _DIGITS.search(text)
     )
-
-
-def only_grows(text: str) -> bool:
-    r"""Say whether a cleaned expression is of sums, products, powers and factorials of whole
-    numbers from 2 on: it is as large as its largest part, and no small number.
-
-    >>> only_grows("9^{9^{9^9}}"), only_grows(r"\frac{10000000!}{9999999!}"), only_grows("0^{9^9}")
-    (True, False, False)
-    """
-    bounds = re.sub(r"_\s?\{[^{}]*\}", "", text)
-    return bool(_ONLY_GROWS.fullmatch(text)) and not _NEUTRAL.search(bounds)
