@@ -485,7 +485,7 @@ GOOD = {"kind": "number", "gold": "4", "response": "4"}
         ),
         (
             {"kind": "number", "gold": "4"},
-            "line 2: 'response' is missing; a row has kind, gold, response",
+            "line 2: 'response' must be a text; got None",
         ),
         ({**GOOD, "gold": 4}, "line 2: 'gold' must be a text; got 4"),
         (
