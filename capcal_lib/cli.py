@@ -1049,9 +1049,9 @@ def book(
         "verdicts": verdicts,
         "out": folder and folder.resolve(),
     }
-    built = build_book(model or (), **asked, say=out.print)
-    _say(f"the book: {built.index}")
-    _list_failed(built.failed)
+    index, failed = build_book(model or (), **asked, say=out.print)
+    _say(f"the book: {index}")
+    _list_failed(failed)
 
 
 def _list_failed(failed: "Mapping[Page, str]") -> None:

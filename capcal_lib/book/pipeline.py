@@ -11,10 +11,10 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NamedTuple
 
 from capcal_lib.book.map import map_page
 from capcal_lib.book.notebook import check_outputs, lay_out
@@ -45,8 +45,7 @@ OWN_INDEX = "# Capability calibration of {}\n\n```{{tableofcontents}}\n```\n"
 Say = Callable[[str], object]
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(NamedTuple):
     """A notebook executed for one model."""
 
     notebook: str  # such as 04_main_table
@@ -60,14 +59,6 @@ class Page:
     def unfinished(self, folder: Path) -> Path:
         """Return where a notebook lies that failed, as far as it came."""
         return folder / f"{self.name}.unfinished.ipynb"
-
-
-@dataclass(frozen=True, slots=True)
-class Book:
-    """A book that was built: its front page, and the pages that failed, each with the reason."""
-
-    index: Path
-    failed: dict[Page, str]
 
 
 def notebook_names() -> list[str]:
@@ -216,8 +207,9 @@ def build_book(
     verdicts: str = "rules",
     out: Path | None = None,
     say: Say,
-) -> Book:
-    """Execute the pages of a book and build it, warnings being errors unless a page failed.
+) -> tuple[Path, dict[Page, str]]:
+    """Execute the pages of a book and build it, warnings being errors unless a page failed; return
+    its front page, and the pages that failed, each with the reason.
 
     ``models`` are those of :func:`book_pages`; ``store`` and ``verdicts`` those of :func:`execute`;
     ``out``, by default ``build`` at the root, is for all that is made. A page that failed is shown
@@ -268,7 +260,7 @@ def build_book(
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
         reasons = [line for line in lines if "WARNING" in line or "ERROR" in line] or lines[-5:]
         raise InputError(f"the book does not build; see {log}:\n" + "\n".join(reasons[:20]))
-    return Book(out / "book" / "_build" / "html" / "index.html", failed)
+    return out / "book" / "_build" / "html" / "index.html", failed
 
 
 def _write_sources(
