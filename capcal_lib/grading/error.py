@@ -44,17 +44,22 @@ class CorrectedMean(NamedTuple):
 
 
 def grader_error(
-    says_correct: ArrayLike, is_correct: ArrayLike, *, clusters: ArrayLike | None = None
+    says_correct: ArrayLike,
+    is_correct: ArrayLike,
+    weights: ArrayLike | None = None,
+    *,
+    clusters: ArrayLike | None = None,
 ) -> GraderError:
     """Estimate a grader's sensitivity and specificity from labels of right and of wrong answers.
 
     ``says_correct`` and ``is_correct``, (n_labels,), are 1 where the grader, and where a person,
     says that the answer is right, else 0. Leave out what the grader did not score and what the
-    person could not tell. ``clusters`` are the questions: labels of many answers to one say less
-    than their number, since a grader that lacks an alias errs on all of them. The effective number
-    of labels is their number over the variance of totals by question relative to that of
-    independent labels; where all say the same nothing is known of that ratio, and the labels of a
-    question count as one.
+    person could not tell. ``weights`` tell how many samples each label stands for, where answers
+    were not drawn with equal chances, such as those that two graders dispute. ``clusters`` are the
+    questions: labels of many answers to one say less than their number, since a grader that lacks
+    an alias errs on all of them. The effective number of labels is (sum w)^2 / sum w^2 over the
+    variance of totals by question relative to that of independent labels; where all say the same
+    nothing is known of that ratio, and the labels of a question count as one.
 
     >>> grader_error([1, 1, 1, 0, 0, 0, 0, 1], [1, 1, 1, 1, 0, 0, 0, 0])
     GraderError(sensitivity=0.75, specificity=0.75, right=4.0, wrong=4.0)
@@ -62,18 +67,20 @@ def grader_error(
     graded = as_numbers("says_correct", says_correct)
     truth = as_numbers("is_correct", is_correct)
     cluster = np.arange(len(graded)) if clusters is None else np.asarray(clusters)
-    same_length(says_correct=graded, is_correct=truth, clusters=cluster)
+    weight = np.ones(len(graded)) if weights is None else as_numbers("weights", weights)
+    same_length(says_correct=graded, is_correct=truth, clusters=cluster, weights=weight)
     rates = {}
     for name, value in {"right": 1, "wrong": 0}.items():
         rows = truth == value
         if not rows.any():
             raise InputError(f"no {name} answer is labelled; label some more")
         agrees = graded[rows] == value
-        rate = float(agrees.mean())
-        residual = agrees - rate if 0 < rate < 1 else np.ones(len(agrees))
+        w = weight[rows]
+        rate = 1 - float(w[~agrees].sum() / w.sum())
+        residual = w * (agrees - rate) if 0 < rate < 1 else w
         totals = np.bincount(np.unique(cluster[rows], return_inverse=True)[1], residual)
         inflation = max(1.0, (totals @ totals) / (residual @ residual))
-        rates[name] = rate, float(len(agrees) / inflation)
+        rates[name] = rate, float(w.sum() ** 2 / (w @ w) / inflation)
     for name, column in {"says_correct": graded, "is_correct": truth}.items():
         check_rows(name, column, ~np.isin(column, (0, 1)), "but must be 0 or 1")
     (sensitivity, right), (specificity, wrong) = rates.values()

@@ -58,6 +58,15 @@ def test_a_hand_computed_correction() -> None:
     assert corrected_mean([48, 48], [100, 100], error).estimate == pytest.approx(0.4)
 
 
+def test_weights_by_hand() -> None:
+    # right answers: weights 30 (found), 10 (missed) -> 0.75 from 1600 / 1000 = 1.6 labels; wrong:
+    # 5 and 5 -> 1 from 2
+    error = grader_error([1, 0, 0, 0], [1, 1, 0, 0], [30, 10, 5, 5])
+    assert error == pytest.approx((0.75, 1, 1.6, 2))
+    scaled = grader_error([1, 0, 0, 0], [1, 1, 0, 0], [3, 1, 0.5, 0.5])
+    assert error == pytest.approx(scaled)
+
+
 @settings(max_examples=80, deadline=None)
 @given(
     st.integers(1, 200).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))),
