@@ -212,7 +212,7 @@ claims["verdict"] = [
 # %% tags=["hide-input"]
 # needs runs
 tally = claims["verdict"].value_counts()
-sizes = [load_model(name).parameters for name in real]
+sizes = [load_model(name).parameters or 0 for name in real]
 sets = pd.concat(described[name]["questions"] for name in real)
 notebook.glue(
     tested=len(claims),

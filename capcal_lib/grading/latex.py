@@ -107,7 +107,7 @@ def clean(text: str) -> str:
 
 _NUMBER = r"\d+(?:\.\d+)?"
 _POWER = re.compile(rf"(?<![A-Za-z])\^\s?(?:\{{[^{{}}]*?)?-?({_NUMBER})")
-_TOWER = re.compile(r"\^\s?(?:\{[^{}]*\d|\d)\s?\}?\s?\)?\s?\^")  # also 9^9^9 and (a^b)^c
+_TOWER = re.compile(r"\^\s?(?:\{[^{}]*\d|\d)\s?\}?\s?\^")
 _FACTORIAL = re.compile(rf"({_NUMBER})\s?!|[)}}!]\s?!|\\binom\s?\{{\s?({_NUMBER})")
 _SUM = re.compile(rf"\\(?:sum|prod)\s?_.*?\^\s?\{{?[^{{}}]*?({_NUMBER})(?:\s?\^)?")
 _DIGITS = re.compile(rf"\d{{{MOST_DIGITS + 1}}}")

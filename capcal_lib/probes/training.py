@@ -105,8 +105,9 @@ def train(
 
     >>> from capcal_lib.manifests import RECORDED_RUNS
     >>> from capcal_lib.runs import find_run
-    >>> train(find_run(RECORDED_RUNS, "smollm2-135m", "mini-capitals", "train")).weight_decay_
-    3.0
+    >>> probe = train(find_run(RECORDED_RUNS, "smollm2-135m", "mini-capitals", "train"))
+    >>> 0.1 < probe.weight_decay_ < 10
+    True
     """
     if recipe not in get_args(Recipe):
         raise unknown("recipe", recipe, get_args(Recipe))
