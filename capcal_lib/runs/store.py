@@ -394,11 +394,7 @@ def _checked(path: Path, table: pa.Table, names: Sequence[str]) -> pa.Table:
 def _once(run: Run, table: pa.Table) -> pa.Table:
     """Leave out rows that are there twice; refuse two that differ."""
     rows = table.to_pandas().drop_duplicates()
-    twice = rows[rows.duplicated(KEY)]
-    for question, index in twice[KEY].itertuples(index=False):
-        raise InputError(
-            f"{run}: two different rows for sample {index} of {question}; the run is corrupt"
-        )
+    _refuse_twice(run, rows)
     return pa.Table.from_pandas(rows, schema=SCHEMA, preserve_index=False)
 
 
@@ -409,8 +405,11 @@ def _refuse_differing(run: Run) -> None:
         rows = table.to_pandas()
         digest = pd.util.hash_pandas_object(rows, index=False, categorize=False)
         digests.append(rows[KEY].assign(digest=digest))
-    every = pd.concat(digests).drop_duplicates()
-    for question, index in every.loc[every.duplicated(KEY), KEY].itertuples(index=False):
+    _refuse_twice(run, pd.concat(digests).drop_duplicates())
+
+
+def _refuse_twice(run: Run, rows: pd.DataFrame) -> None:
+    for question, index in rows.loc[rows.duplicated(KEY), KEY].itertuples(index=False):
         raise InputError(
             f"{run}: two different rows for sample {index} of {question}; the run is corrupt"
         )
