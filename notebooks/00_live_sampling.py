@@ -8,10 +8,6 @@
 
 # %% [markdown]
 # # Sampling, live
-#
-# From a question to its expected accuracy, before your
-# eyes: a language model answers the same questions many times, each answer is graded, and the counts are compared with
-# recorded ones. This is the evaluation framework of the paper's section 4.1.
 
 # %% tags=["parameters", "hide-input"]
 model: str = "smollm2-135m"  # one of `capcal models`; it runs anywhere
@@ -66,8 +62,9 @@ notebook.about(
 # %% [markdown] needs="sampling"
 # ## Ask
 #
-# The questions are taken from the whole range of recorded difficulty. Each is put to the model exactly as in the recorded
-# run, and every answer is drawn token by token at the model's temperature.
+# This is the framework of the paper's section 4.1: a model answers the same questions many times, each answer is graded, and
+# the correct ones are counted. The questions are taken from the whole range of recorded difficulty. Each is put to the model
+# exactly as in the recorded run, and every answer is drawn token by token at the model's temperature.
 
 # %%
 # needs sampling
@@ -116,22 +113,19 @@ mu_hat = correct / len(scored)
 
 # %% tags=["hide-input"]
 # needs sampling
-notebook.glue(
-    title=known.title,
-    asked=len(asked),
-    samples=len(samples),
-    seconds=seconds,
-    text=question.text.splitlines()[0],
-    distinct=int(responses["extracted"].nunique()),
-    right=100 * float(mu_hat),
-)
+notebook.glue(seconds=seconds)
 
 # %% tags=["finding"]
 # needs sampling
-notebook.finding("""
-{title} has just answered {asked} questions, {samples:,d} times in all. To the same question it gives different answers:
-"{text}" got {distinct} of them, and {right:.0f} % of its responses are correct.
-""")
+notebook.finding(
+    "Asked the same question {asked} times, {title} gives {distinct} different answers, and {right:.0f} % of the times the right one: "
+    "“{text}”",
+    asked=len(responses),
+    title=known.title,
+    distinct=int(responses["extracted"].nunique()),
+    right=100 * float(mu_hat),
+    text=question.text.splitlines()[0],
+)
 
 # %%
 # needs sampling
@@ -149,16 +143,15 @@ print(request.messages[-1]["content"])
 # needs sampling
 grade(responses["response"].iloc[0], question.answer)
 
-# %% label="live-answers" paper=["section-4.1"] evidence=["measured"] reads=["samples"]
+# %% tags=["hide-input"] label="live-answers" paper=["section-4.1"] evidence=["measured"] reads=["samples"]
 # needs sampling
 columns = ["response", "extracted", "verdict", "reason"]
 short = responses.assign(response=responses["response"].str.slice(0, 160))
 frequent = short.value_counts(columns, dropna=False).rename("samples")
-evidence = "measured" if known.engine != "simulated" else "simulated"
 tables.show(
     frequent.head(5),
     f"The most frequent responses to: {question.text}",
-    evidence=evidence,
+    evidence=notebook.evidence_of(data),
 )
 
 # %% [markdown] needs="sampling"
@@ -212,12 +205,14 @@ notebook.say("""
 Fresh and recorded counts agree up to chance for {alike} of the questions, and differ significantly for {unlike} (5 % level).
 """)
 
-# %% mystnb={"figure": {"caption": "Two independent estimates of the same expected accuracies, with 95 % Jeffreys intervals. Where model, prompt and sampling settings are the same, points lie on the line up to chance.", "name": "fig-live"}, "image": {"alt": "Scatter plot of live against recorded expected accuracy with a cross of two intervals at each point. The points follow the diagonal from 0 to 1, and the crosses of nearly all touch it."}} paper=["section-4.1", "equation-16"] evidence=["measured"] reads=["samples", "verdicts"]
+# %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "A point is a question: its expected accuracy as recorded, and as estimated again by this page, each with its 95 % interval. One answer is right or wrong by luck; the share of right ones comes out the same again, up to chance, as long as model, prompt and sampling settings are the same.", "name": "fig-live"}, "image": {"alt": "Scatter plot of live against recorded expected accuracy with a cross of two intervals at each point. The points follow the diagonal from 0 to 1, and the crosses of nearly all touch it."}} paper=["section-4.1", "equation-16"] evidence=["measured"] reads=["samples", "verdicts"]
 # needs sampling
 x, y = both["correct"] / both["total"], both["live correct"] / both["live"]
 differs = unlike.map({True: "significantly", False: "not significantly"})
 colors = {"significantly": "#bc3e0b", "not significantly": style.INK}
-axes = sns.scatterplot(x=x, y=y, hue=differs, palette=colors, s=50, zorder=3)
+axes = sns.scatterplot(
+    x=x, y=y, hue=differs, style=differs, palette=colors, s=50, zorder=3
+)
 across = binomial_interval(both["correct"], both["total"]).T
 upward = binomial_interval(both["live correct"], both["live"]).T
 axes.hlines(y, *across, color=style.MUTED, linewidth=1)
@@ -226,7 +221,7 @@ axes.axline((0, 0), slope=1, color=style.MUTED, linestyle=":")
 axes.legend(title="different", loc="upper left")
 _ = axes.set(xlabel="share correct, recorded", ylabel="share correct, live")
 
-# %% label="live-comparison" paper=["section-4.1"] evidence=["measured"] reads=["samples", "verdicts"]
+# %% tags=["hide-input"] label="live-comparison" paper=["section-4.1"] evidence=["measured"] reads=["samples", "verdicts"]
 # needs sampling
 words = [questions[name].text.splitlines()[0][:48] for name in both.index]
 names = {"correct": "recorded correct", "total": "samples"}
@@ -234,48 +229,13 @@ shown = both.rename(columns=names).drop(columns="live")
 tables.show(
     shown.set_axis(pd.Index(words, name="question")).head(5),
     "The five questions whose counts are furthest apart.",
-    evidence=evidence,
+    evidence=notebook.evidence_of(data),
 )
 
 # %% [markdown] needs="sampling"
-# Where the test rejects, there are two explanations: the recording cannot be repeated, or one of the two counts was
-# unlucky, as happens by chance on one page in twenty like this one, and to some page of a book with hundreds of tests
-# almost surely. Samples with other seeds tell the two apart, since a changed prompt or grader would move every question,
-# and every seed. Here the first question of the table is sampled again, with five other seeds:
-
-# %%
-# needs sampling
-name = both.index[0]
-others = [sample([questions[name]], k_eval, seed + i) for i in range(1, 6)]
-c, k = count(pd.concat(others)).iloc[0]
-a, n, b, m = both.loc[name, ["correct", "total", "live correct", "live"]]
-pooled = fisher_exact([[a, n - a], [c, k - c]]).pvalue
-
-# %% tags=["hide-input"]
-# needs sampling
-notebook.glue(
-    said="rejects" if unlike[name] else "does not reject",
-    first=words[0],
-    first_p=both.loc[name, "adjusted p"],
-    old=a / n,
-    new=b / m,
-    again=c / k,
-    fresh=int(k),
-    again_p=pooled,
-    again_holm=min(1.0, pooled * len(both)),
-    rest=len(both) - 1,
-    others_p=int((both["p"][1:] < 0.05).sum()),
-)
-
-# %%
-# needs sampling
-notebook.say("""
-For "{first}" the page's own test {said} (adjusted p = {first_p:.3f}): the recorded share is {old:.2f}, the live one
-{new:.2f}, and {fresh} samples with other seeds give {again:.2f}. Against these, the recorded count has p = {again_p:.3f}, to be
-multiplied by the number of questions, {asked}, since it was picked as the most unlike of them: {again_holm:.2f}. Of the
-{rest} other questions, {others_p} have a p-value below 0.05 before correction, where one in twenty is expected. A prompt, a
-model or a grader that had changed would show on more than one question.
-""")
+# Where the test rejects, either the recording cannot be repeated, or one of the two counts was unlucky, as happens by chance on
+# one page in twenty like this one. Samples with another seed (`-p seed 1`) tell the two apart: a model, a prompt or a grader
+# that had changed would move many questions, with every seed.
 
 # %% [markdown]
 # ## Summary
