@@ -8,9 +8,6 @@
 
 # %% [markdown]
 # # Try it: four experiments in the browser
-#
-# Four small experiments on recorded answers teach what an expected accuracy is, how well people and
-# methods guess it, what a score measures, and where a confidence helps. Nothing needs to be installed.
 
 # %% tags=["parameters", "hide-input"]
 model: str = "smollm2-135m"  # one of `capcal models`; it has the built-in sets
@@ -49,11 +46,18 @@ if "votes total" in results:  # samples that vote judge nobody on this page
     others = results.loc[voted, ["votes correct", "votes total"]].astype(int)
     results.loc[voted, ["correct", "total"]] = others.to_numpy()
 mu = results["correct"] / results["total"]
-notebook.about(model, data)
+few = "Every question has one scored sample, and these experiments take two. "
+few += "Draw more with: capcal sample --k 2"
+varied = data["most"] > 1
+lacking = {} if varied.any() else {"samples": few}
+if not methods(results.dropna(axis="columns", how="all")):
+    lacking["confidences"] = "No confidences: capcal confidence asks for them."
+notebook.about(model, data, lacking=lacking)
 
 # %% tags=["remove-cell"]
 # needs samples
-evidence = data["evidence"].iloc[0]
+data = data[varied]
+evidence = notebook.evidence_of(data)
 variance = mu.groupby(level="dataset").var()
 public = [name for name in data.index if load_dataset(name).builtin]
 sets = public or list(data.index)
@@ -99,24 +103,34 @@ title = load_model(model).title
 questions = [recorded(name) for _, name in shown.index]
 coin_data = {"model": title, "questions": questions}
 unsure = (shown["correct"] / shown["total"] - 0.5).abs().to_numpy()
-notebook.glue(asked=questions[unsure.argmin()]["text"])
-after = pd.DataFrame(
-    {
-        f"correct of {n}": {
-            each["text"]: each["verdicts"][:n].count("1") for each in questions
-        }
-        for n in (1, 10, k_eval)
-    }
+open_question = questions[unsure.argmin()]
+asked = open_question["text"]
+notebook.glue(asked=asked)
+right = {
+    n: {each["text"]: each["verdicts"][:n].count("1") for each in questions}
+    for n in (1, 10, k_eval)
+}
+after = pd.DataFrame(right).add_prefix("correct of ")
+
+# %% tags=["finding"]
+# needs samples
+notebook.finding(
+    "Whether one answer is correct is luck; the share of correct ones settles. “{text}”: {few} of the first ten, "
+    "{all} of {samples}.",
+    text=asked,
+    few=right[10][asked],
+    all=right[k_eval][asked],
+    samples=len(open_question["verdicts"]),
 )
 
 # %% [markdown] needs="samples"
 # ## Ask again and again
 #
-# Pick a question and ask it once, ten times, a hundred times. The answers are a model's, recorded one by one, and come in an
+# Above: pick a question and ask it once, ten times, a hundred times. The answers are a model's, recorded one by one, and come in an
 # order that is drawn anew at each start. The *response target* jumps between 0 and 1 with every answer; the *capability
 # target* $\hat\mu$ settles, and its 95 % Jeffreys interval shrinks.
 
-# %% tags=["hide-input"] label="try-coin" paper=["section-3.2", "section-4.1"] evidence=["measured"] reads=["verdicts"]
+# %% tags=["picture", "hide-input"] label="try-coin" paper=["section-3.2", "section-4.1"] evidence=["measured"] reads=["verdicts"]
 # needs samples
 coin = widget(
     "coin",
@@ -141,7 +155,7 @@ coin
 # needs samples
 binomial_interval([37], [100])
 
-# %% [markdown] needs="samples"
+# %% [markdown] needs="confidences"
 # ## Guess the confidence
 #
 # How often does the same model answer each of these ten questions correctly? Guess, then compare
@@ -149,7 +163,7 @@ binomial_interval([37], [100])
 # perfect.
 
 # %% tags=["remove-cell"]
-# needs samples
+# needs confidences
 plain = [name for name in methods(results) if not name.startswith("Probe")]
 nearest = {name: nearest_probe(results.loc[[name]], name) for name in sets}
 probes = [
@@ -164,7 +178,7 @@ colors |= {"Uniform random": style.INK, "constant": style.MUTED}
 colors |= {"You": style.ACCENT}
 
 # %% tags=["remove-cell"]
-# needs samples
+# needs confidences
 full = guessed.dropna(axis="columns", how="all").dropna()
 fresh = full.drop(shown.index, errors="ignore")
 if (
@@ -185,7 +199,7 @@ guess_data = {
 }
 
 # %% tags=["hide-input"] label="try-guess" paper=["section-4.1", "section-4.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
-# needs samples
+# needs confidences
 listed = ten.set_axis(pd.Index(map(spoken, ten.index), name="question"))
 widget(
     "guess",
@@ -201,17 +215,17 @@ widget(
     evidence=evidence,
 )
 
-# %% [markdown] needs="samples"
+# %% [markdown] needs="confidences"
 # The saved CSV is what `capcal score` reads. In Python, for the methods, and for somebody who says one half of every
 # question:
 
 # %%
-# needs samples
+# needs confidences
 counts = ten["correct"], ten["total"]
 guesses = said.assign(half=0.5)
 guesses.apply(capability_brier, args=counts, corrected=True).round(3)
 
-# %% [markdown] needs="samples"
+# %% [markdown] needs="confidences"
 # ## Explore a score
 #
 # Choose a data set and a method. The *plug-in* score takes $\hat\mu$ for $\mu$ and is too high by the noise of the samples;
@@ -236,11 +250,11 @@ def columns(name):
 
 
 # %%
-# needs samples
+# needs confidences
 brier = score(results)["brier"].unstack("dataset")[list(data.index)]
 
 # %% tags=["hide-input"] label="try-explorer" paper=["section-4.1"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
-# needs samples
+# needs confidences
 explored = {"sets": [columns(name) for name in data.index], "colors": colors}
 widget(
     "explorer",
@@ -255,7 +269,7 @@ widget(
     evidence=evidence,
 )
 
-# %% [markdown] needs="samples"
+# %% [markdown] needs="confidences"
 # ## Answer only some questions
 #
 # A confidence helps where it says which questions to leave alone. Let the model answer only the share of the questions on
@@ -263,7 +277,7 @@ widget(
 # count as their mean; the interval is that of a mean over the answered questions.
 
 # %%
-# needs samples
+# needs confidences
 fair = [name for name in data.index if results.loc[[name], "correct"].any()]
 first = max(fair or sets, key=variance.get)
 here = results.loc[first].dropna(axis="columns", how="all")
@@ -276,7 +290,7 @@ kept = pd.DataFrame(kept).T.rename_axis("method")
 first = load_dataset(first).title
 
 # %% tags=["hide-input"] label="try-abstain" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
-# needs samples
+# needs confidences
 widget(
     "abstain",
     explored | {"first": first},
@@ -291,11 +305,11 @@ widget(
     evidence=evidence,
 )
 
-# %% [markdown] needs="samples"
+# %% [markdown] needs="confidences"
 # In Python, for four questions with ten samples each: the *risk* is the share of wrong answers among those given.
 
 # %%
-# needs samples
+# needs confidences
 risk_coverage([0.9, 0.8, 0.4, 0.1], [9, 5, 4, 0], [10, 10, 10, 10])
 
 # %% [markdown]
