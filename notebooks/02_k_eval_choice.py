@@ -149,11 +149,7 @@ $1/\sqrt{k}$.
 #
 # The corrected score of a confidence $s$ is the mean over $N$ questions of a term with two kinds of noise: questions
 # differ, and a question's samples differ. With $v = \mu(1-\mu)$ the variance of the score is
-#
-# $$
-# \frac1N\left(\text{between} + \frac{\overline{4(s-\mu)^2 v}}{k} + \frac{\overline{2v^2}}{k(k-1)}\right)
-# $$
-#
+# $\frac1N\bigl(\text{between} + \overline{4(s-\mu)^2 v}/k + \overline{2v^2}/(k(k-1))\bigr)$.
 # `score_components` estimates the three parts without bias. Where a confidence is right everywhere, or equally wrong
 # everywhere, there is little between questions, and samples matter:
 
