@@ -140,8 +140,7 @@ _ = axes.set(xlabel="samples a question, k", ylabel="wider by, %")
 # needs runs
 notebook.say(r"""
 Of the {scores} scores, {narrow:.0%} have an interval that ten samples widen by at most a tenth. Response consistency is left
-out: its votes are samples too. All this is about questions *like these*. For these very questions, the width falls as
-$1/\sqrt{k}$.
+out: its votes are samples too. All this is about questions *like these*.
 """)
 
 # %% [markdown]
