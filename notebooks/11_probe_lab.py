@@ -333,8 +333,6 @@ tables.show(
 #
 # - A probe is only as good as the constant that it beats; where nothing can be predicted, the mean is the best probe.
 # - With a few hundred questions the weight decay matters more than the kind of probe.
-# - One sample of many questions teaches more than many of few: the
-#   [learning curves](28_protocol.ipynb#one-sample-of-many-questions) have the price of each point in tokens.
 # - A report lists all that was tried, and tests with that number in mind.
 #
 # ## Exercises
