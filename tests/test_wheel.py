@@ -83,7 +83,8 @@ def test_an_installed_wheel_samples_where_one_stands(installed: Path, tmp_path: 
 def test_without_torch_a_command_says_what_to_install_and_writes_nothing(
     installed: Path, tmp_path: Path, at: str
 ) -> None:
-    code = "import sys; sys.modules['torch'] = None; from capcal_lib.cli import main; main()"
+    code = "import sys, scipy.stats; sys.modules['torch'] = None\n"
+    code += "from capcal_lib.cli import main; main()"
     asked = ["--model", "smollm2-135m", "--dataset", "mini-exam", "--store", tmp_path / "store"]
     environment = os.environ | {"PYTHONPATH": str(installed if at == "wheel" else ROOT)}
     package = "'capcal[local]'" if at == "wheel" else "-e '.[local]'"

@@ -101,6 +101,7 @@ def _part_rows(part: Path) -> Iterator[pd.DataFrame]:
 
 def _merge_one(into: Path, copies: Sequence[Run]) -> Iterator[Merged]:
     with store.open_writer(into, copies[0].record) as writer:
+        _check([writer.run, *copies])  # another merge may have come first
         for copy in copies:
             if copy.folder.resolve() == writer.folder.resolve():
                 yield Merged(copy, writer.run, 0, writer.rows, ())
