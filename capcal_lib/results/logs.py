@@ -7,6 +7,7 @@ made up: token counts that are not there are 0, which stands for not known."""
 import ast
 import io
 import json
+import os
 import re
 import zipfile
 from collections import Counter
@@ -89,7 +90,7 @@ def list_files(files: Iterable[Path]) -> list[Path]:
     listed = []
     for file in files:
         logs = [file]
-        if file.is_dir():
+        if os.path.isdir(file):
             patterns = ("samples_*.jsonl", "*.eval", "details_*.parquet")
             logs = sorted(path for pattern in patterns for path in file.rglob(pattern))
         if not logs:

@@ -8,6 +8,7 @@ verdicts, confidences and hidden states, what the target has stands, and what it
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from os.path import isdir
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ from capcal_lib.errors import InputError
 from capcal_lib.runs import files, store
 from capcal_lib.runs.artifacts import PART, VERDICTS, Artifact, artifact_of
 from capcal_lib.runs.files import hold
-from capcal_lib.runs.run import Run, is_folder, open_runs, run_of
+from capcal_lib.runs.run import Run, open_runs, run_of
 from capcal_lib.runs.sessions import add_lines, read_lines
 
 
@@ -45,13 +46,13 @@ def merge(into: Path, sources: Sequence[Path]) -> list[Merged]:
     for run in (run for source in sources for run in _runs(source)):
         copies.setdefault(run_of(into, run.identity), []).append(run)
     for target, runs in copies.items():
-        _check([target, *runs] if is_folder(target.folder) else runs)
+        _check([target, *runs] if isdir(target.folder) else runs)
     return [taken for runs in copies.values() for taken in _merge_one(into, runs)]
 
 
 def _runs(source: Path) -> list[Run]:
     runs = []
-    if is_folder(source):
+    if isdir(source):
         runs = [Run(source)] if (source / "run.json").exists() else open_runs(source)
     if not runs:
         raise InputError(f"{source} is neither a run nor a store with runs in it")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from glob import escape
+from os.path import isdir  # of a name that is too long, no: where that of a path raises
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, cast
 
@@ -169,14 +170,6 @@ def run_of(store: Path, identity: Identity) -> Run:
     return Run(store / identity.model / f"{identity.dataset}-{identity.split}" / identity.key)
 
 
-def is_folder(path: Path) -> bool:
-    """Tell whether a folder is there; a name that cannot be one is that of none."""
-    try:
-        return path.is_dir()
-    except OSError:
-        return False
-
-
 def open_runs(
     store: Path | str,
     *,
@@ -197,7 +190,7 @@ def open_runs(
     >>> [run.identity.split for run in runs]
     ['test', 'train']
     """
-    if not is_folder(Path(store)):
+    if not isdir(Path(store)):
         raise InputError(f"{store} is not a folder; name a run store with --store")
     wanted = {"model": model, "dataset": dataset, "split": split, "seed": seed}
     asked = {name: value for name, value in wanted.items() if value is not None}
@@ -208,10 +201,12 @@ def open_runs(
 
 def _runs_in(folder: Path) -> list[Run]:
     """List the runs of a split: a temporary or half-removed folder is none."""
+    if not isdir(folder):
+        return []
     return [
         Run(path)
         for path in sorted(folder.glob("[!.]*"))
-        if is_folder(path) and any(path.glob("run.json")) | any(path.glob("samples-*.parquet"))
+        if isdir(path) and any(path.glob("run.json")) | any(path.glob("samples-*.parquet"))
     ]
 
 

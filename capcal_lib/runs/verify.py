@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from os.path import isdir
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +28,7 @@ from capcal_lib.runs.artifacts import (
     some_keys,
 )
 from capcal_lib.runs.files import open_parquet, read_batches, size_of
-from capcal_lib.runs.run import Identity, Run, is_folder
+from capcal_lib.runs.run import Identity, Run
 from capcal_lib.runs.samples import IMPORTED
 from capcal_lib.runs.sessions import Ask, read_sessions
 
@@ -60,7 +61,7 @@ def verify_store(
     """Check each run of a store, or those of a model or data set, as ``verify_run`` does; without
     any it is refused.
     """
-    if not is_folder(store):
+    if not isdir(store):
         raise InputError(f"{store} is not a folder; name a run store with --store")
     found = [
         Run(folder)
