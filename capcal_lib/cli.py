@@ -546,7 +546,6 @@ def import_files(
 def features(
     model: ModelName,
     dataset: DatasetName,
-    layers: Annotated[str, Option(help="mean or max over the layers, or all of them.")] = "mean",
     engine: Engine = None,
     split: SplitName = None,
     store: Store = LOCAL_RUNS,
@@ -556,13 +555,10 @@ def features(
     from there.
     """
     from capcal_lib.probes.features import extract
-    from capcal_lib.sampling.engines import Layers
 
-    if layers not in get_args(Layers):
-        raise unknown("layers", layers, get_args(Layers))
     run = _run(model, dataset, split, store, choice)
-    matrix = extract(run, layers=cast(Layers, layers), engine=engine)
-    _say(f"{matrix.shape[0]} questions, {' x '.join(map(str, matrix.shape[1:]))} features each")
+    matrix = extract(run, engine=engine)
+    _say(f"{matrix.shape[0]} questions, {matrix.shape[1]} features each")
 
 
 @command(GRADE, "probe --model smollm2-135m")

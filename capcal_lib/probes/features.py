@@ -4,7 +4,6 @@ run's samples.
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from capcal_lib.confidence.of_run import asked_model, refuse_other, sampled_questions
-from capcal_lib.errors import InputError, unknown
+from capcal_lib.errors import InputError
 from capcal_lib.manifests import Model
 from capcal_lib.questions import Question
 from capcal_lib.questions.prompts import answer_messages, prompt_digest
@@ -20,36 +19,32 @@ from capcal_lib.runs.artifacts import FEATURES, PART, matrix, vectors
 from capcal_lib.runs.files import write_table
 from capcal_lib.runs.run import Run
 from capcal_lib.sampling.draw import answer_requests
-from capcal_lib.sampling.engines import Engine, Layers, open_engine
+from capcal_lib.sampling.engines import Engine, open_engine
 from capcal_lib.sampling.weights import weights_digest
 
 BATCH = 64  # questions whose hidden states are read, and then kept, together
 
 
 def extract_features(
-    engine: Engine, model: Model, questions: Sequence[Question], *, layers: Layers = "mean"
+    engine: Engine, model: Model, questions: Sequence[Question]
 ) -> npt.NDArray[np.float32]:
-    """Read the hidden states of the last prompt token: after the embedding, and after every layer.
+    """Read the mean over layers of the last prompt token's hidden states, as the paper does.
 
     The prompt is the one that answers are sampled from: it costs one pass over it and no token.
-    ``layers``: ``mean``, the paper's, or ``max`` pools the layers + 1 states, number by number, to
-    (n_questions, hidden_size); ``all`` keeps each, (n_questions, layers + 1, hidden_size). Float32,
-    in the order of the questions. Another shape from the engine, or a number that is not finite, is
-    refused.
+    (n_questions, hidden_size), float32, in the order of the questions. Another shape from the
+    engine, or a number that is not finite, is refused.
 
     >>> from capcal_lib.sampling.engines import open_engine
     >>> from capcal_lib.manifests import load_model
     >>> from capcal_lib.questions import load_questions
     >>> model = load_model("simulated")
     >>> questions = load_questions("mini-capitals", "test", limit=5)
-    >>> extract_features(open_engine(model), model, questions, layers="all").shape
-    (5, 7, 64)
+    >>> extract_features(open_engine(model), model, questions).shape
+    (5, 64)
     """
-    if layers not in get_args(Layers):
-        raise unknown("layers", layers, get_args(Layers))
     requests = answer_requests(model, questions)
-    features = np.asarray(engine.hidden_states(requests, layers), dtype=np.float32)
-    if features.ndim != (3 if layers == "all" else 2) or len(features) != len(questions):
+    features = np.asarray(engine.hidden_states(requests), dtype=np.float32)
+    if features.ndim != 2 or len(features) != len(questions):
         raise InputError(
             f"engine {engine.family} returned features of shape {features.shape} for "
             f"{len(questions)} questions"
@@ -63,35 +58,30 @@ def extract_features(
     return features
 
 
-def extract(
-    run: Run, *, layers: Layers = "mean", engine: str | None = None
-) -> npt.NDArray[np.float32]:
+def extract(run: Run, *, engine: str | None = None) -> npt.NDArray[np.float32]:
     """Extract the hidden states of a run's questions, once, and keep them as float16, each with its
     prompt's digest.
 
-    Only questions that were sampled since are read again, and those whose row has no digest; where
-    the states of all layers are kept, these are pooled. What is read is kept batch by batch, so a
-    stop loses at most one batch. Returns the matrix of ``read_features``; about three decimal
-    digits are kept.
+    Only questions that were sampled since are read again, and those whose row has no digest. What
+    is read is kept batch by batch, so a stop loses at most one batch. Returns the matrix of
+    ``read_features``; about three decimal digits are kept.
 
     Refused are a number beyond float16's 65,504, a corrupt file, rows that were read from another
     prompt, a run whose questions have changed, and a model that is asked in another way since."""
-    table, parts = read_states(run, layers, engine)
+    table, parts = read_states(run, engine)
     if parts:
-        write_table(features_file(run, layers), table)
+        write_table(run.path(FEATURES), table)
         for part in parts:
             part.unlink(missing_ok=True)
-    return read_features(run, layers)[1]
+    return read_features(run)[1]
 
 
-def read_states(
-    run: Run, layers: Layers = "mean", engine: str | None = None
-) -> tuple[pa.Table, list[Path]]:
+def read_states(run: Run, engine: str | None = None) -> tuple[pa.Table, list[Path]]:
     """Read what ``extract`` keeps: a row of each question, sorted by id, and the files of the
     batches that were read since the finished file.
 
     Whoever asks removes these files when what was made of them is written."""
-    path = features_file(run, layers)
+    path = run.path(FEATURES)
     model = asked_model(run)
     questions = sampled_questions(run)
     weights = weights_digest(model, run.identity.engine)
@@ -104,7 +94,7 @@ def read_states(
     tables = _kept([path, *parts], prompts)
     known = {name for table in tables for name in table["question_id"].to_pylist()}
     lacking = {name: one for name, one in questions.items() if name not in known}
-    for names, features in _batches(run, model, lacking, prompts, layers, engine):
+    for names, features in _batches(model, lacking, engine):
         table = _feature_table(path, [(name, prompts[name]) for name in names], features)
         if tables and not table.schema.equals(tables[0].schema, check_metadata=False):
             raise InputError(
@@ -116,26 +106,14 @@ def read_states(
     return pa.concat_tables(tables).sort_by("question_id"), parts
 
 
-def read_features(run: Run, layers: Layers = "mean") -> tuple[list[str], npt.NDArray[np.float32]]:
+def read_features(run: Run) -> tuple[list[str], npt.NDArray[np.float32]]:
     """Read the question ids, sorted, and the hidden states that ``extract`` kept, shaped as by
     ``extract_features``.
 
     Where there are none, the error names the command that makes them.
     """
-    option = "" if layers == "mean" else f" --layers {layers}"
-    table = run.read(FEATURES, _name(layers), option=option)
+    table = run.read(FEATURES)
     return table["question_id"].to_pylist(), matrix(table, "features").astype(np.float32)
-
-
-def features_file(run: Run, layers: Layers = "mean") -> Path:
-    """Return where a run keeps the hidden states of these layers."""
-    return run.path(FEATURES, _name(layers))
-
-
-def _name(layers: Layers) -> str:
-    if layers not in get_args(Layers):
-        raise unknown("layers", layers, get_args(Layers))
-    return "" if layers == "mean" else f"-{layers}"
 
 
 def _feature_table(
@@ -184,31 +162,13 @@ def _kept(files: list[Path], prompts: Mapping[str, str]) -> list[pa.Table]:
 
 
 def _batches(
-    run: Run,
-    model: Model,
-    questions: Mapping[str, Question],
-    prompts: Mapping[str, str],
-    layers: Layers,
-    engine: str | None,
+    model: Model, questions: Mapping[str, Question], engine: str | None
 ) -> Iterator[tuple[list[str], npt.NDArray[np.float32]]]:
-    """Yield question ids and their hidden states: pooled where those of all layers are kept, and
-    read of the others.
-    """
-    lacking = dict(questions)
-    every = features_file(run, "all")
-    for table in _kept([every, *_parts(every)], prompts) if layers != "all" else []:
-        table = table.filter(pc.is_in(table["question_id"], pa.array(lacking, pa.string())))
-        states = matrix(table, "features").astype(np.float32)
-        names = table["question_id"].to_pylist()
-        if names:
-            yield names, states.mean(axis=1) if layers == "mean" else states.max(axis=1)
-        for name in names:
-            del lacking[name]
-    if not lacking:
+    """Yield question ids and their hidden states."""
+    if not questions:
         return
     source = open_engine(model, engine)
-    ids = list(lacking)
+    ids = list(questions)
     for start in range(0, len(ids), BATCH):
         names = ids[start : start + BATCH]
-        batch = [lacking[name] for name in names]
-        yield names, extract_features(source, model, batch, layers=layers)
+        yield names, extract_features(source, model, [questions[name] for name in names])

@@ -222,7 +222,7 @@ CONFIDENCES = Artifact(
     ),
 )
 FEATURES = Artifact(
-    name="features*.parquet",
+    name="features.parquet",
     title="hidden states",
     command="features",
     key=("question_id",),

@@ -11,12 +11,12 @@ from capcal_lib.errors import InputError
 from capcal_lib.grading.verdicts import run_questions
 from capcal_lib.manifests import RECORDED_RUNS, load_model
 from capcal_lib.probes import features as features_module
-from capcal_lib.probes.features import extract, extract_features, features_file, read_features
+from capcal_lib.probes.features import extract, extract_features, read_features
 from capcal_lib.questions import subset
 from capcal_lib.runs import Run, find_run
 from capcal_lib.runs.files import write_table
 from capcal_lib.sampling.draw import sample
-from capcal_lib.sampling.engines import Layers, Request, open_engine
+from capcal_lib.sampling.engines import Request, open_engine
 from capcal_lib.sampling.engines.simulated import SimulatedEngine
 
 FEATURES = "features.parquet"
@@ -36,7 +36,7 @@ def sampled(run: Path, number: int = 8) -> list:  # type: ignore[type-arg]
 
 
 class Failing(SimulatedEngine):
-    def hidden_states(self, requests, layers="mean"):  # type: ignore[no-untyped-def]
+    def hidden_states(self, requests):  # type: ignore[no-untyped-def]
         raise RuntimeError("out of memory")
 
 
@@ -65,34 +65,17 @@ def test_features_are_kept_as_float16_and_read_as_float32(run: Path) -> None:
     assert pq.read_schema(run / FEATURES).field("features").type.value_type == pa.float16()
 
 
-@pytest.mark.parametrize("layers", ["max", "all"])
-def test_other_layers_have_files_of_their_own(run: Path, layers: Layers) -> None:
-    matrix = extract(Run(run), layers=layers)
-    exact = extract_features(open_engine(MODEL), MODEL, sampled(run), layers=layers)
-    np.testing.assert_array_equal(matrix, exact.astype(np.float16).astype(np.float32))
-    assert matrix.shape == ((8, 7, 64) if layers == "all" else (8, 64))
-    assert features_file(Run(run), layers).exists()
-    assert not (run / FEATURES).exists()
-    ids, again = read_features(Run(run), layers)
-    assert ids == [question.id for question in sampled(run)]
-    np.testing.assert_array_equal(again, matrix)
-    with pytest.raises(InputError, match="unknown layers 'last'; known: all, max, mean"):
-        extract(Run(run), layers="last")  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="unknown layers 'last'"):
-        extract_features(open_engine(MODEL), MODEL, sampled(run), layers="last")  # type: ignore[arg-type]
-
-
 def test_a_stopped_extraction_loses_the_batch_in_flight_and_no_more(
     run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[str] = []
 
     class Stopping(SimulatedEngine):
-        def hidden_states(self, requests, layers="mean"):  # type: ignore[no-untyped-def]
+        def hidden_states(self, requests):  # type: ignore[no-untyped-def]
             read.extend(request.question.id for request in requests)
             if len(read) == 9:
                 raise KeyboardInterrupt
-            return super().hidden_states(requests, layers)
+            return super().hidden_states(requests)
 
     monkeypatch.setattr(features_module, "BATCH", 3)
     whole = extract(Run(run))
@@ -107,30 +90,6 @@ def test_a_stopped_extraction_loses_the_batch_in_flight_and_no_more(
     np.testing.assert_array_equal(extract(Run(run)), whole)
     assert read == [question.id for question in sampled(run)][6:]
     assert not list(run.glob("features.part-*.parquet"))
-
-
-@pytest.mark.parametrize("layers", ["mean", "max"])
-def test_states_of_all_layers_that_are_kept_are_pooled_and_the_others_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layers: Layers
-) -> None:
-    folder = sample("simulated", SET, k=1, limit=3, store=tmp_path / "grown").run.folder
-    whole = sample("simulated", SET, k=1, limit=8, store=tmp_path / "whole").run.folder
-    extract(Run(folder), layers="all")
-    first = set(read_features(Run(folder), "all")[0])
-    sample("simulated", SET, k=1, limit=8, store=tmp_path / "grown")
-    read: list[str] = []
-
-    class Counting(SimulatedEngine):
-        def hidden_states(self, requests, layers="mean"):  # type: ignore[no-untyped-def]
-            read.extend(request.question.id for request in requests)
-            return super().hidden_states(requests, layers)
-
-    exact = extract(Run(whole), layers=layers)
-    use(monkeypatch, Counting)
-    np.testing.assert_allclose(extract(Run(folder), layers=layers), exact, rtol=2e-3, atol=2e-3)
-    assert {*read} == {question.id for question in sampled(whole)} - first
-    assert len(read) == 5
-    assert len(read_features(Run(folder), "all")[0]) == 3
 
 
 def test_parts_that_are_in_the_file_already_are_read_once(run: Path) -> None:
@@ -185,8 +144,8 @@ def test_a_feature_beyond_float16_is_refused_and_leaves_nothing(
 
 def _with(value: float) -> type[SimulatedEngine]:
     class Far(SimulatedEngine):
-        def hidden_states(self, requests: list[Request], layers: Layers = "mean") -> np.ndarray:  # type: ignore[override]
-            states = super().hidden_states(requests, layers)
+        def hidden_states(self, requests: list[Request]) -> np.ndarray:  # type: ignore[override]
+            states = super().hidden_states(requests)
             states[2, 5] = value
             return states
 
@@ -197,8 +156,8 @@ def test_hidden_states_of_another_length_are_not_mixed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Short(SimulatedEngine):
-        def hidden_states(self, requests, layers="mean"):  # type: ignore[no-untyped-def]
-            return super().hidden_states(requests, layers)[:, :3]
+        def hidden_states(self, requests):  # type: ignore[no-untyped-def]
+            return super().hidden_states(requests)[:, :3]
 
     folder = sample("simulated", SET, k=1, limit=2, store=tmp_path).run.folder
     extract(Run(folder))

@@ -11,7 +11,7 @@ from capcal_lib.probes import LinearProbe, linear
 from capcal_lib.probes.features import extract_features
 from capcal_lib.questions import Answer, Question
 from capcal_lib.questions.prompts import answer_messages
-from capcal_lib.sampling.engines import Engine, Layers, Request
+from capcal_lib.sampling.engines import Engine, Request
 from capcal_lib.sampling.engines.simulated import SimulatedEngine, true_mu
 
 
@@ -373,7 +373,7 @@ class LengthEngine:
     def __init__(self, rows: int | None = None, first: float | None = None) -> None:
         self.rows, self.first, self.requests = rows, first, []
 
-    def hidden_states(self, requests: list[Request], layers: Layers = "mean") -> np.ndarray:
+    def hidden_states(self, requests: list[Request]) -> np.ndarray:
         self.requests = requests
         states = np.array(
             [[len(r.question.text), len(r.messages)] for r in requests], dtype=np.float64

@@ -229,8 +229,9 @@ class Plain:
         return str(self.tokenizer.decode(said, skip_special_tokens=True)).strip()
 
     def states(self, request: Request) -> np.ndarray:
-        """Return the states of the last token, (layers + 1, hidden_size)."""
-        return np.stack([layer[0, -1].numpy() for layer in self.read(request).hidden_states])
+        """Return the mean over layers of the states of the last token, (hidden_size,)."""
+        states = [layer[0, -1].numpy() for layer in self.read(request).hidden_states]
+        return np.mean(states, axis=0)
 
     def logprobs(self, request: Request) -> np.ndarray:
         """Return the log-probability of each first token."""

@@ -98,17 +98,6 @@ def test_confidence_and_features_tell_of_mu() -> None:
     weights = np.linalg.lstsq(features[:300], logit[:300], rcond=None)[0]
     assert np.corrcoef(features[300:] @ weights, logit[300:])[0, 1] > 0.7
 
-    every = engine.hidden_states(asked, "all")
-    assert every.shape == (400, 7, 64)
-    np.testing.assert_allclose(every.mean(axis=1), features, atol=1e-5)
-    np.testing.assert_array_equal(engine.hidden_states(asked, "max"), every.max(axis=1))
-    fitted = [np.linalg.lstsq(every[:300, layer], logit[:300], rcond=None)[0] for layer in range(7)]
-    found = [
-        np.corrcoef(every[300:, layer] @ fitted[layer], logit[300:])[0, 1] for layer in range(7)
-    ]
-    assert int(np.argmax(found)) == 4
-    assert abs(found[0]) < 0.3
-
     stated = [
         group[0].response
         for group in engine.sample(requests(400, 1, "verbalized"), MODEL.sampling, 0)
@@ -123,7 +112,6 @@ def test_confidence_and_features_tell_of_mu() -> None:
 def test_nothing_asked_gives_empty_arrays() -> None:
     engine = open_engine(MODEL)
     assert engine.hidden_states([]).shape == (0, 64)
-    assert engine.hidden_states([], "all").shape == (0, 7, 64)
     assert engine.next_token_logprobs([], ["Yes"], MODEL.sampling, 0)[0].shape == (0, 1)
     assert list(engine.sample([], MODEL.sampling, 0)) == []
 

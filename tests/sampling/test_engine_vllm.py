@@ -223,10 +223,9 @@ def test_the_architectures_of_the_paper_are_those_of_plain_transformers(
         ]
         assert sorted(pieces, key=lambda row: (row.question_id, row.sample_index)) == rows
 
-        states = ours.hidden_states(asked(), "all")
+        states = ours.hidden_states(asked())
         expected = np.stack([plain.states(request) for request in asked()])
-        size = np.abs(expected).max(axis=(0, 2), keepdims=True)
-        assert (np.abs(states - expected) / size).max() < 1e-3
+        assert np.abs(states - expected).max() / np.abs(expected).max() < 1e-3
         true = [Request(one, p_true_messages(one, model.prompt_style)) for one in QUESTIONS[:3]]
         words = [*YES, *NO]
         said = ours.next_token_logprobs(true, words, SAMPLING, 0)[0]
@@ -335,21 +334,16 @@ def test_hidden_states_are_those_of_transformers_whatever_is_cached(engine: Engi
     ]
     assert {32, 64, 96} <= {len(encode(other.tokenizer, MODEL, request)) for request in asked}
     rows = draw(engine, requests(2, 3))
-    ours, theirs = (one.hidden_states(asked, "all") for one in (engine, other))
-    assert ours.shape == (len(asked), 31, 576)
+    ours, theirs = (one.hidden_states(asked) for one in (engine, other))
+    assert ours.shape == (len(asked), 576)
     assert ours.dtype == np.float32
-    size = np.abs(theirs).max(axis=(0, 2), keepdims=True)  # of each layer: from 0.6 to 600
-    assert (np.abs(ours - theirs) / size).max() < 1e-5
-    for layers, pooled in (("mean", theirs.mean(1)), ("max", theirs.max(1))):
-        np.testing.assert_allclose(
-            engine.hidden_states(asked[::-1], layers)[::-1], pooled, atol=1e-3
-        )
+    np.testing.assert_allclose(ours, theirs, atol=1e-3)
+    np.testing.assert_allclose(engine.hidden_states(asked[::-1])[::-1], theirs, atol=1e-3)
     assert draw(engine, requests(2, 3)) == rows
     np.testing.assert_allclose(
         engine.hidden_states(requests(2, 0)), other.hidden_states(requests(2, 0)), atol=1e-3
     )
     assert engine.hidden_states([]).shape == (0, 576)
-    assert engine.hidden_states([], "all").shape == (0, 31, 576)
 
 
 def test_stopping_early_leaves_nothing_behind(engine: Engine) -> None:
@@ -386,13 +380,12 @@ def test_a_compiled_network_gives_its_states_without_a_second_load(engine: Engin
     from capcal_lib.sampling.engines.vllm import VllmEngine
 
     asked = requests(3, 2)
-    rows, states = draw(engine, asked), engine.hidden_states(asked, "all")
+    rows, states = draw(engine, asked), engine.hidden_states(asked)
     compiled = VllmEngine(with_arguments(enforce_eager=False))
     try:
         assert len(draw(compiled, asked)) == len(rows)
-        found = compiled.hidden_states(asked, "all")
-        size = np.abs(states).max(axis=(0, 2), keepdims=True)
-        assert (np.abs(found - states) / size).max() < 1e-3
+        found = compiled.hidden_states(asked)
+        assert np.abs(found - states).max() / np.abs(states).max() < 1e-3
         assert len(draw(compiled, asked)) == len(rows)
     finally:
         compiled.close()

@@ -72,11 +72,11 @@ class Worker(PositionWatcher):
         self.get_model = lambda: network
         self.model_config = SimpleNamespace(get_total_num_hidden_layers=lambda: layers)
 
-    def read(self, layers: Any, *passes: tuple[list[int], list[int]], position: int) -> np.ndarray:
+    def read(self, *passes: tuple[list[int], list[int]], position: int) -> np.ndarray:
         self.watch_position(position)
         for ids, positions in passes:
             self.get_model()(input_ids=torch.tensor(ids), positions=torch.tensor(positions))
-        return np.frombuffer(self.end_watch(layers), dtype=np.float32)
+        return np.frombuffer(self.end_watch(), dtype=np.float32)
 
 
 def embed(ids: Tensor) -> Tensor:
@@ -97,12 +97,9 @@ def expected(token: int, position: int) -> np.ndarray:
 @pytest.mark.parametrize("layer", [TwoPartLayer, WholeLayer])
 def test_the_states_are_what_enters_each_layer_and_leaves_the_norm(layer: type) -> None:
     worker, ids = Worker(Network(layer)), [5, 6, 7]
-    every = worker.read("all", (ids, [0, 1, 2]), position=2).reshape(LAYERS + 1, WIDTH)
-    np.testing.assert_allclose(every, expected(7, 2), rtol=1e-6)
-    for name, pooled in (("mean", every.mean(0)), ("max", every.max(0))):
-        np.testing.assert_allclose(
-            worker.read(name, (ids, [0, 1, 2]), position=2), pooled, rtol=1e-6
-        )
+    mean = worker.read((ids, [0, 1, 2]), position=2)
+    np.testing.assert_allclose(torch.cat(worker.watched_states), expected(7, 2), rtol=1e-6)
+    np.testing.assert_allclose(mean, expected(7, 2).mean(0), rtol=1e-6)
 
 
 def test_only_the_pass_over_the_position_counts_and_padding_does_not() -> None:
@@ -111,9 +108,7 @@ def test_only_the_pass_over_the_position_counts_and_padding_does_not() -> None:
     """
     worker = Worker(Network())
     parts = ([5, 6], [32, 33]), ([7, 8, 9, 9], [34, 35, 35, 35])
-    np.testing.assert_allclose(
-        worker.read("all", *parts, position=35), expected(8, 35).ravel(), rtol=1e-6
-    )
+    np.testing.assert_allclose(worker.read(*parts, position=35), expected(8, 35).mean(0), rtol=1e-6)
     assert (
         sum(map(torch.Tensor.numel, worker.watched_states)) == (LAYERS + 1) * WIDTH
     )  # and no other position
@@ -121,9 +116,9 @@ def test_only_the_pass_over_the_position_counts_and_padding_does_not() -> None:
 
 def test_states_of_bfloat16_are_pooled_in_float32() -> None:
     worker, asked = Worker(Network(dtype=torch.bfloat16)), ([5, 6, 7], [0, 1, 2])
-    every = worker.read("all", asked, position=2).reshape(LAYERS + 1, WIDTH)
-    assert (torch.tensor(every).bfloat16().float().numpy() == every).all()
-    mean = worker.read("mean", asked, position=2)
+    mean = worker.read(asked, position=2)
+    every = torch.cat(worker.watched_states)
+    assert (every.bfloat16().float() == every).all()
     np.testing.assert_allclose(mean, every.mean(0), rtol=1e-6)
     assert (torch.tensor(mean).bfloat16().float().numpy() != mean).any()
 
@@ -146,16 +141,14 @@ def test_nothing_is_given_where_the_layers_cannot_be_told() -> None:
         Worker(Network(OtherNames)),
         Worker(Network(), layers=LAYERS + 1),
     ):
-        assert worker.read("mean", ([5, 6], [0, 1]), position=1).size == 0
-    assert (
-        Worker(Network()).read("mean", ([5, 6], [0, 1]), position=2).size == 0
-    )  # it was never read
+        assert worker.read(([5, 6], [0, 1]), position=1).size == 0
+    assert Worker(Network()).read(([5, 6], [0, 1]), position=2).size == 0  # it was never read
 
 
 def test_the_network_is_left_as_it_was() -> None:
     network = Network()
     worker = Worker(network)
-    worker.read("mean", ([5, 6], [0, 1]), position=1)
+    worker.read(([5, 6], [0, 1]), position=1)
     network(input_ids=torch.tensor([5]), positions=torch.tensor([1]))
     assert len(worker.watched_states) == LAYERS + 1
     assert not any(

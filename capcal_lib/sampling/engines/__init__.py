@@ -66,9 +66,6 @@ LIGHT = ("simulated", "openai")  # hold no model, so that any number may be open
 SAMPLES_A_REQUEST = 16
 
 Purpose = Literal["answer", "verbalized"]
-Layers = Literal[
-    "mean", "max", "all"
-]  # of the embedding and every layer: their mean, their maximum, each of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,13 +118,12 @@ class Engine(Protocol):
         was said."""
         ...
 
-    def hidden_states(self, requests: Sequence[Request], layers: Layers = "mean") -> np.ndarray:
-        """Return the last prompt token's hidden states: after the embedding, and after every layer.
+    def hidden_states(self, requests: Sequence[Request]) -> np.ndarray:
+        """Return the mean of the last prompt token's hidden states, (n_requests, hidden_size),
+        float32.
 
-        The last layer's is taken after the final norm, as in transformers'
-        ``output_hidden_states``. ``mean`` and ``max`` pool these layers + 1 states, number by
-        number: shape (n_requests, hidden_size). ``all`` keeps them: shape (n_requests, layers + 1,
-        hidden_size). Always float32, and pooled as such."""
+        The mean is over the state after the embedding and those after every layer, the last one's
+        after the final norm, as in transformers' ``output_hidden_states``."""
         ...
 
     def close(self) -> None:
@@ -172,15 +168,6 @@ def check_shape(model: Model, layers: int, hidden_size: int) -> None:
             raise InputError(
                 f"the manifest of {model.name!r} has {what}: {said}, the model {found}; correct it"
             )
-
-
-def pooled(states: Any, layers: Layers) -> Any:
-    """Pool hidden states, a tensor of shape (..., layers + 1, hidden_size), number by number."""
-    if layers == "all":
-        return states
-    if layers == "mean":
-        return states.mean(-2)
-    return states.amax(-2)
 
 
 def question_seed(seed: int, question_id: str) -> int:

@@ -156,7 +156,7 @@ class OpenAIEngine:
             engines.warn_unanswered([lacking] * len(read), len(requests))
         return result, tokens
 
-    def hidden_states(self, *_: Any, **__: Any) -> np.ndarray:
+    def hidden_states(self, _: Sequence[Request]) -> np.ndarray:
         """Refuse: the protocol has none."""
         raise InputError(
             "a server gives no hidden states; extract them with --engine transformers or --engine "

@@ -13,7 +13,7 @@ import numpy as np
 from capcal_lib.manifests import Model, Sampling
 from capcal_lib.questions import Answer, Question
 from capcal_lib.runs.samples import Sample
-from capcal_lib.sampling.engines import Layers, Request
+from capcal_lib.sampling.engines import Request
 
 SHAPES = ((1.0, 8.0), (8.0, 1.0), (1.0, 1.0))
 SHARES = (0.4, 0.4, 0.2)
@@ -21,15 +21,6 @@ NO_ANSWER = 0.03  # of the samples that are not right; about 1.5 % of all
 NO_PROBABILITY = 0.02  # of the answers to a question for a probability
 OTHER_WORDS = 0.05  # first-token probability of anything but Yes and No
 FEATURES = 64
-STRENGTHS = (
-    0.0,
-    0.2,
-    0.7,
-    1.3,
-    1.7,
-    1.6,
-    1.5,
-)  # of the logit of mu in each hidden state; 1 on average
 WRONG_SHARES = (
     0.6,
     0.25,
@@ -106,11 +97,8 @@ class SimulatedEngine:
             result[row] = [said.get(word, -np.inf) for word in words]
         return result, np.ones(len(requests), dtype=np.int64)
 
-    def hidden_states(self, requests: Sequence[Request], layers: Layers = "mean") -> np.ndarray:
-        """Return features (n_requests, 64), or (n_requests, 7, 64) for ``all``, float32.
-
-        The logit is strongest in the fifth state of the seven.
-        """
+    def hidden_states(self, requests: Sequence[Request]) -> np.ndarray:
+        """Return features, (n_requests, 64), float32."""
         direction = _rng("direction").normal(size=FEATURES)
         direction /= np.linalg.norm(direction)
         names = [request.question.id for request in requests]
@@ -118,18 +106,7 @@ class SimulatedEngine:
         noise = np.array([_rng("features", name).normal(size=FEATURES) for name in names]).reshape(
             -1, FEATURES
         )
-        mean = logits * direction + noise
-        if layers == "mean":
-            return mean.astype(np.float32)
-        # What the states add to their mean cancels out over them.
-        shape = (len(STRENGTHS), FEATURES)
-        own = np.array([_rng("layers", name).normal(size=shape) for name in names]).reshape(
-            -1, *shape
-        )
-        own -= own.mean(axis=1, keepdims=True)
-        signal = np.multiply.outer(np.array(STRENGTHS) - 1, direction)
-        states = (mean[:, None] + own + logits[:, None] * signal).astype(np.float32)
-        return states if layers == "all" else states.max(axis=1)
+        return (logits * direction + noise).astype(np.float32)
 
 
 def _rng(*key: object) -> np.random.Generator:

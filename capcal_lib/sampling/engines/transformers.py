@@ -17,7 +17,7 @@ import capcal_lib.sampling.engines.shared_prefix as shared_prefix
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import Model, Sampling
 from capcal_lib.runs.samples import FinishReason, Sample
-from capcal_lib.sampling.engines import Layers, Request, check_shape, pooled
+from capcal_lib.sampling.engines import Request, check_shape
 from capcal_lib.sampling.engines.chat import (
     answer_limit,
     begin_answers,
@@ -163,16 +163,14 @@ class TransformersEngine:
             result[place, list(single)] = logprobs.cpu().numpy()
         return result, tokens
 
-    def hidden_states(self, requests: Sequence[Request], layers: Layers = "mean") -> np.ndarray:
+    def hidden_states(self, requests: Sequence[Request]) -> np.ndarray:
         """Return hidden states as `Engine` says; the head over the vocabulary is left out."""
-        config = self.network.config
-        whole = config.num_hidden_layers + 1, config.hidden_size
-        shape = whole if layers == "all" else whole[1:]
-        result = np.empty((len(requests), *shape), dtype=np.float32)
+        shape = len(requests), self.network.config.hidden_size
+        result = np.empty(shape, dtype=np.float32)
         for place, prompt in self._in_order(dict(enumerate(requests))):
             read = self._read(self.network.get_decoder(), prompt, output_hidden_states=True)
             states = torch.stack([state[0, -1].float() for state in read.hidden_states])
-            result[place] = pooled(states, layers).cpu().numpy()
+            result[place] = states.mean(0).cpu().numpy()
         return result
 
     def _in_order(self, requests: dict[int, Request]) -> list[tuple[int, list[int]]]:

@@ -16,7 +16,7 @@ import numpy as np
 from capcal_lib.errors import InputError, sanitize
 from capcal_lib.manifests import Model, Sampling
 from capcal_lib.runs.samples import FinishReason, Sample
-from capcal_lib.sampling.engines import Layers, Request, check_shape, pooled, question_seed
+from capcal_lib.sampling.engines import Request, check_shape, question_seed
 from capcal_lib.sampling.engines.chat import (
     answer_limit,
     begin_answers,
@@ -86,8 +86,8 @@ class VllmEngine:
             self._llm = self._run(_open(settings_of(model, folder)))
             config = self._llm.model_config
             self.context = config.max_model_len
-            self._whole = config.get_total_num_hidden_layers() + 1, config.get_hidden_size()
-            check_shape(model, self._whole[0] - 1, self._whole[1])
+            self.hidden_size = config.get_hidden_size()
+            check_shape(model, config.get_total_num_hidden_layers(), self.hidden_size)
         except Exception as error:
             self.close()
             if isinstance(error, RuntimeError | ValueError | ImportError):
@@ -196,28 +196,27 @@ class VllmEngine:
                 result[places[row], column] = said[token].logprob
         return result, tokens
 
-    def hidden_states(self, requests: Sequence[Request], layers: Layers = "mean") -> np.ndarray:
+    def hidden_states(self, requests: Sequence[Request]) -> np.ndarray:
         """Return hidden states as `Engine` says.
 
         Every copy of the model reads one prompt at a time, all of them side by side, and of each
         only the last position is kept. Where vLLM has compiled the network, what was written is
         run in its place meanwhile."""
-        shape = self._whole if layers == "all" else self._whole[1:]
-        result = np.empty((len(requests), *shape), dtype=np.float32)
+        result = np.empty((len(requests), self.hidden_size), dtype=np.float32)
         prompts = self._prompts(requests, self.model.sampling)
         copies = len(self._core.core_engines)
         for start in range(0, len(prompts), copies):
-            read = self._states(prompts[start : start + copies], layers)
+            read = self._states(prompts[start : start + copies])
             for row, states in enumerate(read, start):
                 if not states:
                     raise InputError(
                         f"the vllm engine cannot tell the layers of {self.model.name!r} apart; "
                         "extract hidden states with --engine transformers"
                     )
-                result[row] = np.frombuffer(states, dtype=np.float32).reshape(shape)
+                result[row] = np.frombuffer(states, dtype=np.float32)
         return result
 
-    def _states(self, prompts: list[list[int]], layers: Layers) -> list[bytes]:
+    def _states(self, prompts: list[list[int]]) -> list[bytes]:
         """Read a prompt on each copy, at most as many as there are, and return their states."""
         from vllm import SamplingParams
 
@@ -232,7 +231,7 @@ class VllmEngine:
                 pass
         finally:
             # Every GPU of a copy has them.
-            states = [self._tell(rank, "end_watch", layers)[0] for rank in range(len(prompts))]
+            states = [self._tell(rank, "end_watch")[0] for rank in range(len(prompts))]
         return states
 
     @property
@@ -343,8 +342,8 @@ class PositionWatcher:
         if norm is not None:
             self.watching.append(norm.register_forward_hook(leave))
 
-    def end_watch(self, layers: Layers) -> bytes:
-        """Return the states, pooled as asked, as bytes: none where they are not one a layer and one
+    def end_watch(self) -> bytes:
+        """Return the mean of the states as bytes: none where they are not one a layer and one
         more.
         """
         import torch
@@ -356,7 +355,7 @@ class PositionWatcher:
         states = torch.cat(self.watched_states) if self.watched_states else torch.empty(0)
         if len(states) != self.model_config.get_total_num_hidden_layers() + 1:
             return b""
-        return bytes(pooled(states, layers).cpu().numpy().tobytes())
+        return bytes(states.mean(0).cpu().numpy().tobytes())
 
 
 async def _shut(llm: "AsyncLLM") -> None:
