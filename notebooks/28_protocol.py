@@ -34,7 +34,8 @@ from capcal_lib.applications import (
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.confidence import mean_tokens
 from capcal_lib.errors import InputError
-from capcal_lib.grading import judge_agreement, judges
+from capcal_lib.grading.agreement import judge_agreement
+from capcal_lib.grading.judgements import judges
 from capcal_lib.manifests import load_dataset, load_model
 from capcal_lib.probes import (
     TunedProbe,

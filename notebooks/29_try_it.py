@@ -22,7 +22,7 @@ from capcal_lib.applications import risk_coverage
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.book.widgets import widget
 from capcal_lib.book.workshop import class_set, evenly, spread, to_guess
-from capcal_lib.grading import read_verdicts
+from capcal_lib.grading.verdicts import read_verdicts
 from capcal_lib.manifests import RECORDED_RUNS, load_dataset, load_model
 from capcal_lib.metrics import binomial_interval, capability_brier
 from capcal_lib.probes import nearest_probe, nearest_probes

@@ -135,6 +135,17 @@ def test_the_lock_satisfies_every_requirement(line):
     assert requirement.specifier.contains(pinned, prereleases=True)
 
 
+def test_every_extra_but_vllm_is_locked_and_environment_yml_names_what_the_extras_ask_for():
+    assert {*LOCKED_EXTRAS, "vllm"} == set(EXTRAS)
+    lines = [*PROJECT["dependencies"], *(line for extra in EXTRAS.values() for line in extra)]
+    wanted = {canonicalize_name(one.name): one.specifier for one in map(Requirement, lines)}
+    for name, pin in named_pins().items():
+        [version] = pin.specifier
+        assert wanted[name].contains(version.version)
+    own = Requirement(conda()[1][-1].removeprefix("-e .").join(["capcal", ""]))
+    assert own.extras <= set(LOCKED_EXTRAS)
+
+
 def test_python_is_one_the_project_allows():
     [python] = [
         entry.removeprefix("python=") for entry in conda()[0] if entry.startswith("python=")

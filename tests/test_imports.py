@@ -76,10 +76,12 @@ def test_scoring_a_file_takes_a_small_install(tmp_path: Path) -> None:
     assert {"pyarrow", "datasets", "matplotlib", "math_verify"} < set(lacking)
     (tmp_path / "mine.csv").write_text("question_id,confidence,correct,total\na,.5,1,2\nb,1,2,2\n")
     code = LACKING.format(lacking=lacking)
-    log = str(ROOT / "tests" / "results" / "logs" / "counts.json")
+    logs = ROOT / "tests" / "results" / "logs"
     for asked, status, said in (
         (["score", "mine.csv"], 0, "these data cannot separate"),
-        (["score", log], 0, "verdicts of the log: match"),
+        (["score", str(logs / "counts.json")], 0, "verdicts of the log: match"),
+        (["score", str(logs / "counts.eval")], 0, "verdicts of the log: match"),
+        (["score", str(logs / "samples_counts.jsonl")], 0, "graded by the rules"),
         (["score", "mine.csv", "--html", "a.html"], 2, "pip install 'capcal[plots]'"),
         (["sample", "--model", "simulated", "--dataset", "mini-exam", "--k", "1"], 2, "[runs]'"),
     ):

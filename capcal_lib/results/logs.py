@@ -5,11 +5,10 @@ Nothing in a file is evaluated, and what is read of it is bounded. What a log do
 made up: token counts that are not there are 0, which stands for not known."""
 
 import ast
-import io
 import json
 import os
 import re
-import zipfile
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -395,38 +394,26 @@ def _read_lighteval(row: Row) -> Iterator[Row]:
 
 def _archive(path: Path) -> Iterator[Row]:
     """Read a log of inspect_ai in a zip file: its header, then its samples."""
+    if sys.version_info >= (3, 14):
+        import zipfile
+    else:
+        from backports.zstd import zipfile  # with the compression of later logs
     try:
-        with zipfile.ZipFile(path) as archive, path.open("rb") as file:
-            header = [each for each in archive.infolist() if each.filename == "header.json"]
-            samples = [
-                each for each in archive.infolist() if re.match(r"samples/.*\.json$", each.filename)
-            ]
-            for member in (*header, *samples):
-                yield json.loads(_member(archive, file, member))
+        with zipfile.ZipFile(path) as archive:
+            names = archive.namelist()
+            samples = [name for name in names if re.match(r"samples/.*\.json$", name)]
+            for name in [*({"header.json"} & {*names}), *samples]:
+                with archive.open(name) as member:
+                    text = member.read(MEMBER_BYTES + 1)
+                if len(text) > MEMBER_BYTES:
+                    raise InputError(f"{path}: {name} is larger than {MEMBER_BYTES >> 20} MiB")
+                yield json.loads(text)
             if not samples:
                 raise InputError(f"{path}: a log of inspect_ai with no samples in it")
     except FileNotFoundError:
         raise InputError(f"{path}: there is no such file") from None
     except (zipfile.BadZipFile, NotImplementedError, EOFError, OSError) as error:
         raise InputError(f"{path}: not a log of inspect_ai: {sanitize(error)}") from None
-
-
-def _member(archive: zipfile.ZipFile, file: io.BufferedReader, member: zipfile.ZipInfo) -> bytes:
-    if member.compress_type == 93:  # zstd, which zipfile knows from Python 3.14 on
-        import pyarrow as pa
-
-        file.seek(member.header_offset + 26)
-        name, extra = (int.from_bytes(file.read(2), "little") for _ in range(2))
-        file.seek(name + extra, io.SEEK_CUR)
-        packed = pa.BufferReader(file.read(min(member.compress_size, MEMBER_BYTES)))
-        with pa.CompressedInputStream(packed, "zstd") as stream:
-            text = stream.read(MEMBER_BYTES + 1)
-    else:
-        with archive.open(member) as stream:
-            text = stream.read(MEMBER_BYTES + 1)
-    if len(text) > MEMBER_BYTES:
-        raise InputError(f"{member.filename} is larger than {MEMBER_BYTES >> 20} MiB")
-    return bytes(text)
 
 
 def _list(value: Any) -> list[Any]:

@@ -17,6 +17,7 @@ import pandas as pd
 from capcal_lib import metrics
 from capcal_lib.applications import others_mean, pass_at_k
 from capcal_lib.errors import InputError, sanitize
+from capcal_lib.grading import grade_many
 from capcal_lib.metrics.intervals import variance_of_mean
 from capcal_lib.metrics.validation import Floats
 from capcal_lib.questions import NOT_STATED, Answer, stream_rows
@@ -98,8 +99,6 @@ def read_counts(path: Path, *, scorer: str | None = None, regrade: bool = False)
     if log.judged:
         verdicts = [row["verdict"] for row in log.samples]
     else:
-        from capcal_lib.grading import grade_many  # which takes more than is installed for files
-
         if any(item.gold == NOT_STATED for item in items.values()):
             raise InputError(f"{path}: the samples have neither answers nor a verdict each")
         kind = kind_of(items.values())
