@@ -252,6 +252,9 @@ def reproduce(
         float | None,
         Option(help="Top up samples until 95 % intervals reach about so far to either side."),
     ] = None,
+    part: Annotated[
+        str, Option(help="3/8: the third of eight parts of all questions, in a store of its own.")
+    ] = "1/1",
     store: Store = LOCAL_RUNS,
     seed: Seed = 0,
 ) -> None:
@@ -275,6 +278,7 @@ def reproduce(
         judge_url=judge_url,
         in_flight=in_flight,
         precision=precision,
+        part=part,
         seed=seed,
     )
     if plan:
@@ -282,31 +286,40 @@ def reproduce(
         return
     with _progress(f"reproducing {model}", "requests") as progress:
         done = recipes.reproduce(order, progress, _warn)
-    _print_table(done.scores.drop(columns="evidence").reset_index())
-    _say(f"from {' and '.join(dict.fromkeys(done.scores['evidence']))} samples")
-    page = ["papermill", _from_here(NOTEBOOKS / "04_main_table.ipynb"), "page.ipynb"]
-    page += ["-p", "model", model]
-    page += ["-p", "store", str(store)]
-    if (protocol := recipes.RECIPES[recipe].protocol) != "corrected":
-        page += ["-p", "protocol", protocol]
-    if done.verdicts != "rules":
-        page += ["-p", "verdicts", done.verdicts]
-    _say(f"the page with these numbers: {shlex.join(page)}")
-    if precision is not None:
-        widths = (done.scores["high"] - done.scores["low"]) / 2
-        for name, wide in widths[widths > precision].groupby(level="dataset"):
-            _warn(
-                f"capcal: {name}: {len(wide)} intervals are wider than asked for, up to "
-                f"±{wide.max():.4f}: it has too few questions, or give a smaller --precision"
-            )
     for row in done.left.itertuples():
         _warn(f"capcal: left: {row.step} of {row.dataset} ({row.split}): {row.reason}")
+    if done.scores.empty:
+        _say(f"part {part} lies in {store}; capcal merge all parts, and reproduce without --part")
+    else:
+        _show_scores(done, order)
     again = shlex.join(["capcal", *sys.argv[1:]])
     if (done.left["reason"] == recipes.NO_STATES).any():
         _say(f"with the weights at hand, the rest is done by: {again} --features-engine vllm")
     if done.left["failed"].any():
         _warn(f"capcal: what failed is tried again by: {again}")
         raise typer.Exit(1)
+
+
+def _show_scores(done: Any, order: Any) -> None:
+    """Print the table that a reproduction ends with, and the command of its page."""
+    from capcal_lib.reproduce import RECIPES
+
+    _print_table(done.scores.drop(columns="evidence").reset_index())
+    _say(f"from {' and '.join(dict.fromkeys(done.scores['evidence']))} samples")
+    page = ["papermill", _from_here(NOTEBOOKS / "04_main_table.ipynb"), "page.ipynb"]
+    page += ["-p", "model", order.model, "-p", "store", str(order.store)]
+    if (protocol := RECIPES[order.recipe].protocol) != "corrected":
+        page += ["-p", "protocol", protocol]
+    if done.verdicts != "rules":
+        page += ["-p", "verdicts", done.verdicts]
+    _say(f"the page with these numbers: {shlex.join(page)}")
+    if order.precision is not None:
+        widths = (done.scores["high"] - done.scores["low"]) / 2
+        for name, wide in widths[widths > order.precision].groupby(level="dataset"):
+            _warn(
+                f"capcal: {name}: {len(wide)} intervals are wider than asked for, up to "
+                f"±{wide.max():.4f}: it has too few questions, or give a smaller --precision"
+            )
 
 
 def _from_here(path: Path) -> str:

@@ -37,7 +37,7 @@ from capcal_lib.metrics.validation import check_int
 from capcal_lib.probes import keep_predictions
 from capcal_lib.probes.features import extract
 from capcal_lib.probes.sgd import SPLITS
-from capcal_lib.questions import load_questions, planned_rows
+from capcal_lib.questions import load_questions, planned_rows, rank_questions
 from capcal_lib.reported import load_reported
 from capcal_lib.results import describe_runs, load_results, methods, score, subjects
 from capcal_lib.results.results import CONSISTENCY, COUNTS, ORACLE_CC, ORACLE_RC, UNIFORM
@@ -110,9 +110,15 @@ class Order:
     )
     in_flight: int | None = None  # samples that a server is asked for at a time; None: as usual
     precision: float | None = None  # half-width up to which data sets are topped up
+    part: str = "1/1"  # of the questions of every split, in a store of its own
     seed: int = 0
 
     def __post_init__(self) -> None:
+        number, _, parts = self.part.partition("/")
+        if not (number.isdecimal() and parts.isdecimal() and 0 < int(number) <= int(parts)):
+            raise InputError(f"a part is its number of how many, such as 3/8; got {self.part}")
+        if self.precision and int(parts) > 1:
+            raise InputError("precision is reached by all questions: give it after the merge")
         if self.precision is not None and not 0 < self.precision < 0.5:
             raise InputError(
                 "precision is the half-width of a score's interval, in (0, 0.5), such as 0.02; got "
@@ -133,6 +139,12 @@ class Order:
                 "verdicts are by 'rules' or by 'judge:MODEL', such as judge:gpt-oss-20b; got "
                 f"{self.whose!r}"
             )
+
+    @property
+    def share(self) -> slice:
+        """Return which questions of a split are asked, by their rank."""
+        number, parts = map(int, self.part.split("/"))
+        return slice(number - 1, None, parts)
 
     @property
     def whose(self) -> str:
@@ -167,6 +179,10 @@ class Order:
         asked = {"url": self.judge_url if step == "judge" else None, "in_flight": self.in_flight}
         return {name: value for name, value in asked.items() if value is not None}
 
+    def ids(self, dataset: str, split: str) -> list[str]:
+        """List the questions of a split that are asked, those of every smaller number first."""
+        return [each.id for each in rank_questions(load_questions(dataset, split))[self.share]]
+
     def run(self, dataset: str, split: str) -> Run | None:
         """Return the run on a split, if it has been begun."""
         place = self.store, self.model, dataset, split, f"seed={self.seed}"
@@ -177,7 +193,7 @@ class Order:
 class Reproduced:
     """What a call to ``reproduce`` has come to."""
 
-    scores: pd.DataFrame  # as ``beside_printed`` returns them
+    scores: pd.DataFrame  # as ``beside_printed`` returns them; empty of a part
     left: pd.DataFrame  # a row a step that is not done: dataset, split, step, reason, failed
     verdicts: str  # whose were scored
 
@@ -227,8 +243,9 @@ def _steps(order: Order, dataset: Dataset) -> Iterator[dict[str, Any]]:
 
     def on(split: str, steps: Iterable[str], most: int | None, first: int, each: int) -> Any:
         there = planned_rows(dataset.name, split)
-        questions = min(filter(None, (there, order.limit, most)))
-        for step in steps:
+        ranks = range(min(filter(None, (there, order.limit, most))))
+        questions = len(ranks[order.share])
+        for step in steps if questions else ():
             row = {"dataset": dataset.name, "split": split, "step": step, "questions": questions}
             asked = {"first": first, "each": each} if step in ("samples", "judge") else {}
             yield row | {"first": 0, "each": 1} | asked
@@ -309,7 +326,10 @@ def reproduce(
     plan = make_plan(order)
     _check_engines(order, plan)
     for dataset, split in dict.fromkeys(zip(plan["dataset"], plan["split"], strict=True)):
-        load_questions(dataset, split)
+        questions = {*order.ids(dataset, split)}
+        run = order.run(dataset, split) if order.part != "1/1" else None
+        if run and not questions.issuperset(read_samples(run, ["question_id"])["question_id"]):
+            raise InputError(f"{run} has samples of another part; give each part its own --store")
     total = int(plan["requests"].sum())
     done = 0
     left = []
@@ -330,6 +350,8 @@ def reproduce(
                 progress(done, total)
     rest = pd.DataFrame(left, columns=["dataset", "split", "step", "reason", "failed"])
     verdicts = "rules" if "judge" in set(rest["step"]) else order.whose
+    if order.part != "1/1":
+        return Reproduced(pd.DataFrame(), rest, verdicts)
     graded = [name for name in order.names if _is_graded(order, name)]
     asked: dict[str, Any] = {"recipe": order.recipe, "choice": f"seed={order.seed}"}
     keep_predictions(
@@ -482,7 +504,7 @@ def _draw(order: Order, row: Mapping[Any, Any]) -> int:
         split=split,
         k=row["first"] + row["each"],
         store=order.store,
-        limit=row["questions"],
+        ids=order.ids(dataset, split)[: row["questions"]],
         engine=order.engine,
         seed=order.seed,
         in_flight=order.in_flight,
@@ -501,7 +523,7 @@ def _top_up(order: Order, row: Mapping[Any, Any]) -> int:
     needed = _needed(order, row)
     if needed is None:
         raise InputError("not all of the first samples are there")
-    asked: dict[str, Any] = {"split": row["split"], "limit": row["questions"]}
+    asked: dict[str, Any] = {"split": row["split"], "ids": list(needed.index)}
     asked |= {"store": order.store, "engine": order.engine, "seed": order.seed}
     asked |= {"in_flight": order.in_flight}
     with open_run(order.model, row["dataset"], k=RECIPES[order.recipe].samples, **asked) as drawing:

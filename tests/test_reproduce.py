@@ -26,8 +26,10 @@ from capcal_lib.reproduce import (
     time_requests,
 )
 from capcal_lib.results import load_results
-from capcal_lib.runs.run import find_run
+from capcal_lib.runs.merge import merge
+from capcal_lib.runs.run import find_run, open_runs
 from capcal_lib.runs.store import read_samples
+from capcal_lib.runs.verify import verify_run
 from capcal_lib.sampling.engines import engines_stay_open, open_engine
 
 
@@ -276,11 +278,34 @@ def test_the_papers_probe_is_the_mean_over_its_splits_with_their_spread(tmp_path
     assert table.loc["P(True)":"P(True)", "spread"].isna().all()
 
 
+def test_eight_parts_merged_give_the_table_of_the_whole(tmp_path: Path) -> None:
+    sets = {"limit": 17}
+    whole = reproduce(small(tmp_path / "whole", **sets)).scores
+    parts = [tmp_path / f"part-{number}" for number in range(1, 9)]
+    for number, store in enumerate(parts, 1):
+        done = reproduce(small(store, part=f"{number}/8", **sets))
+        assert (len(done.scores), len(done.left)) == (0, 0)
+        assert make_plan(small(store, part=f"{number}/8", **sets))["requests"].sum() == 0
+        for run in open_runs(store):
+            assert len(read_samples(run, ["question_id"])["question_id"].unique()) in (2, 3)
+            assert not verify_run(run).problems
+    with pytest.raises(InputError, match="samples of another part; give each part its own --store"):
+        reproduce(small(parts[0], part="2/8", **sets))
+    merge(tmp_path / "merged", parts)
+    order = small(tmp_path / "merged", **sets)
+    assert make_plan(order)["requests"].sum() == 0
+    merged = reproduce(order).scores
+    assert {name for name in merged.index.unique("method") if name.startswith("Probe")}
+    pd.testing.assert_frame_equal(merged, whole, check_exact=True)
+
+
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
         ({"verdicts": "judge:nobody"}, "unknown model 'nobody'"),
         ({"precision": 0.5}, "precision is the half-width"),
+        ({"part": "9/8"}, "a part is its number of how many, such as 3/8; got 9/8"),
+        ({"part": "1/2", "precision": 0.02}, "give it after the merge"),
         ({"precision": 0.02, "recipe": "paper"}, "the paper's recipe fixes the number"),
         ({"verdicts": "mine"}, "verdicts are by 'rules' or by 'judge:MODEL'"),
         ({"features_engine": "cloud"}, "unknown engine 'cloud'"),

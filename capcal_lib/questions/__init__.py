@@ -43,6 +43,7 @@ __all__ = [
     "load_split",
     "planned_rows",
     "questions_digest",
+    "rank_questions",
     "stream_rows",
     "subjects_of",
     "subset",
@@ -426,12 +427,16 @@ def subset(questions: Sequence[Question], limit: int) -> tuple[Question, ...]:
         raise InputError(
             f"limit must be a whole number of at least 1, or None for all questions; got {limit!r}"
         )
-    ranked = sorted(
+    taken = {question.id for question in rank_questions(questions)[:limit]}
+    return tuple(question for question in questions if question.id in taken)
+
+
+def rank_questions(questions: Iterable[Question]) -> list[Question]:
+    """Sort questions in the order in which ``subset`` takes them."""
+    return sorted(
         questions,
         key=lambda question: hashlib.sha256(f"{SUBSET_SEED} {question.id}".encode()).digest(),
     )
-    taken = {question.id for question in ranked[:limit]}
-    return tuple(question for question in questions if question.id in taken)
 
 
 def at_hand(dataset: str, split: str) -> bool:

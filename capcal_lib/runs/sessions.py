@@ -28,6 +28,7 @@ class Ask(Manifest):
     # how many of the split; ``questions.subset`` says which
     questions: Annotated[int, Field(ge=0, le=1 << 20)]
     k: Annotated[int, Field(ge=1, le=1 << 20)]  # samples a question, at most
+    named: bool = False  # whether the questions were named one by one
     precision: None = None  # as earlier versions wrote it
 
 

@@ -234,9 +234,9 @@ def _completeness(sampled: Sampled) -> Iterator[str]:
 def _asked_for(sampled: Sampled, ask: Ask, most_first: list[str]) -> dict[str, int]:
     """Return how many samples a session asked for, by question.
 
-    Where the questions are not at hand, they are taken to be those with most samples."""
+    Where they were named or are not at hand, they are taken to be those with most samples."""
     names = most_first[: ask.questions]
-    if sampled.questions:
+    if sampled.questions and not ask.named:
         names = [each.id for each in subset(tuple(sampled.questions.values()), ask.questions)]
     return dict.fromkeys(names, ask.k)
 

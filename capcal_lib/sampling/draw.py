@@ -178,7 +178,7 @@ def open_run(
 
         @cache
         def start() -> tuple[Engine, Meter]:
-            ask = Ask(questions=len(asked), k=k)
+            ask = Ask(questions=len(asked), k=k, named=ids is not None)
             opened = open_engine(manifest, engine, in_flight=in_flight)
             return opened, stack.enter_context(session(writer.run, ask, _circumstances()))
 
