@@ -8,14 +8,13 @@
 
 # %% [markdown]
 # # What a confidence costs
-#
-# A confidence takes tokens, from none to those of ten answers; this page sets
-# its score against its cost, and shows which methods are worth their tokens: figures 3 and 4 of the paper.
 
 # %% tags=["parameters", "hide-input"]
 model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`
 store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
+protocol: str = "corrected"  # or paper: as the paper did it
+verdicts: str = "rules"  # or judge:MODEL, where it has judged
 
 # %% tags=["hide-input"]
 from itertools import pairwise
@@ -26,6 +25,7 @@ import seaborn as sns
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.manifests import load_model
 from capcal_lib.metrics import gains
+from capcal_lib.plots import MARKERS
 from capcal_lib.probes import nearest_probe
 from capcal_lib.reported import constant_score, load_reported
 from capcal_lib.results import (
@@ -34,6 +34,7 @@ from capcal_lib.results import (
     costs,
     describe_runs,
     load_results,
+    methods,
     score,
     subjects,
 )
@@ -42,48 +43,67 @@ from capcal_lib.results import (
 notebook.check_parameters(globals())
 style.set_style()
 runs = notebook.open_store(store)
-data = describe_runs(runs, model, k_eval=k_eval)
-results = load_results(runs, model, k_eval=k_eval)
-results = results[results["total"] > 1]
-few = {"samples": "Its runs lack verbalized confidences or P(True)."}
-enough = {"Verbalized confidence", "P(True)"} <= {*results}
-notebook.about(model, data, lacking={} if enough else few)
+counted = {"k_eval": k_eval, "verdicts": verdicts}
+data = describe_runs(runs, model, **counted)
+evidence = notebook.evidence_of(data)
+paper = protocol == "paper"
+counted |= {"held_out": not paper, "recipe": "paper" if paper else "tuned"}
+parts = [
+    load_results(runs, model, split=split, **counted).query("total > 1")
+    for split in range(5 if paper else 1)
+]
+results = parts[0]
+asked = results[methods(results)].groupby("dataset", sort=False).count()
+solved = results["correct"].groupby("dataset", sort=False).sum()
+sets = [name for name in asked.index if solved[name] and asked.loc[name].any()]
+none = {
+    "scores": "No data set has a solved question and a confidence: capcal confidence."
+}
+notebook.about(
+    model,
+    data,
+    lacking={"printed": ""} if sets else none,
+    protocol=protocol,
+    verdicts=verdicts,
+)
 
-# %% [markdown] needs="samples"
-# Four confidences are compared with the best constant on each data set with a solved question. The constant is the mean
-# accuracy of the other questions: it is free and knows nothing of a question. The probe is the one trained on the nearest
-# questions.
-
-# %%
+# %% tags=["hide-input"]
 CONSTANT, VOTES = "Best constant", "Response consistency"
 ASKED = ["Verbalized confidence", "P(True)", VOTES]
+MARKS = {name: MARKERS.get(name, "o") for name in [*ASKED, "Probe"]}
+TICKS = {"xscale": "symlog", "xticks": [0, 1, 100, 10_000]}
+TICKS["xticklabels"] = ["0", "1", "100", "10,000"]
+
+# %% [markdown] needs="scores"
+# A confidence is scored beside its price: the tokens that it takes. The probe is the one that was trained on the nearest
+# questions, and the best constant, the mean accuracy of the other questions, is free as well.
 
 
+# %%
+# needs scores
 def compared(own):
     """Keep three ways to ask, the nearest probe and the constant."""
     own = own.dropna(axis="columns", how="all")
-    probe = nearest_probe(own, own.index[0][0])
-    own = own.rename(columns={probe: "Probe"})
-    own = own.assign(**{CONSTANT: best_constant(own)})
-    kept = [name for name in (*ASKED, "Probe", CONSTANT) if name in own]
-    return own[["correct", "total", *kept]]
+    nearest = nearest_probe(own, own.index[0][0])
+    own = own.rename(columns={nearest: "Probe"})
+    others = [name for name in methods(own) if name not in MARKS]
+    return own.drop(columns=others).assign(**{CONSTANT: best_constant(own)})
 
 
 # %%
-# needs samples
+# needs scores
 tokens = costs(runs, model, k_eval=k_eval).rename_axis(columns="method")
-rows = {}
-for name, own in results.groupby(level="dataset", sort=False):
-    if own["correct"].any():
-        found = score(compared(own)).loc[name]
-        rows[name] = found.drop(["Uniform random", "Oracle RC", "Oracle CC"])
-scores = pd.concat(rows, names=["dataset", "method"])
+scores = pd.concat(
+    score([compared(part.loc[[name]]) for part in parts], protocol=protocol)
+    for name in sets
+)
 scores = scores[["brier", "low", "high"]].join(tokens.stack().rename("tokens"))
+scores = scores.drop(["Uniform random", "Oracle RC", "Oracle CC"], level=1)
 scores["tokens"] = scores["tokens"].fillna(0)  # a probe, and the constant
 
 # %% [markdown]
-# A method stands on the *Pareto front* if none that is as cheap scores lower. From cheap to expensive, these are the
-# rows whose score is below all before them.
+# A method stands on the *Pareto front* if none that is as cheap scores lower: from cheap to dear, these are the rows whose
+# score is below all before them.
 
 
 # %%
@@ -95,64 +115,67 @@ def pareto_front(table):
 
 
 # %%
-# needs samples
-parts = scores.groupby(level="dataset", sort=False)
-fronts = pd.concat([pareto_front(own) for _, own in parts])
+# needs scores
+by_set = scores.groupby(level="dataset", sort=False)
+fronts = pd.concat([pareto_front(own) for _, own in by_set])
+made = scores.index.get_level_values("method").value_counts()
 stand = fronts.index.get_level_values("method").value_counts()
-stand = stand.reindex([*ASKED, "Probe", CONSTANT], fill_value=0)
 
 # %% tags=["hide-input"]
-# needs samples
-probed = int((scores.index.get_level_values("method") == "Probe").sum())
-notebook.glue(
-    sets=len(rows),
-    probe_sets=int(stand["Probe"]),
-    vote_sets=int(stand[VOTES]),
-    asked_sets=int(stand[ASKED[:2]].sum()),
-    constant_sets=int(stand[CONSTANT]),
-)
+# needs scores
+named = {"Probe": "a probe", VOTES: "ten votes", CONSTANT: "a constant"}
+told = [
+    f"{name} on {stand.get(method, 0)} of {made[method]}"
+    for method, name in named.items()
+    if method in made
+]
 
 # %% tags=["finding"]
-# needs samples
+# needs scores
 notebook.finding(
-    "{told}; ten votes stand on that of {vote_sets} of {sets}.",
-    told=(
-        "A probe writes no token and stands on the Pareto front of "
-        f"{stand['Probe']} of the {probed} data sets that have one"
-        if probed
-        else "No probe is there to stand on a Pareto front"
-    ),
+    "Nothing as cheap scores lower than {told} data sets.",
+    told=" and ".join(told[:2]),
 )
 
-# %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "Corrected capability Brier score, with its 95 % interval, against mean completion tokens a question. Lower left is better. Dashed: the best constant. The probe is a tuned linear one.", "name": "fig-cost"}, "image": {"alt": "A panel a data set with score against tokens on a logarithmic axis that begins at 0. The probe stands at no tokens and mostly below the dashed line; verbalized confidence and P(True) in the middle and above it; response consistency far to the right, in some panels lowest."}} paper=["figure-3", "figure-4", "section-4.3.2"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
-# needs samples
+# %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "Score against mean completion tokens a question, with 95 % intervals; lower left is better. The steps are the front: what stands above them is dearer and no better than something else. Dashed is the best constant, which costs nothing; above it, tokens are spent for less than nothing.", "name": "fig-cost"}, "image": {"alt": "A panel a data set with score against tokens on a logarithmic axis that begins at 0. The probe stands at no tokens and mostly below the dashed line; verbalized confidence and P(True) in the middle and above it; response consistency far to the right, in some panels lowest."}} paper=["figure-3", "figure-4", "section-4.3.2"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
+# needs scores
 drawn = scores.rename(index=data["title"]).reset_index()
 points = drawn[drawn["method"] != CONSTANT]
 colors = style.palette(points["method"])
 look = {"x": "tokens", "y": "brier", "hue": "method", "palette": colors}
-look |= {"height": 2, "aspect": 1.05, "s": 50}
-grid = sns.relplot(points, col="dataset", col_wrap=3, **look)
+look |= {"style": "method", "markers": MARKS, "s": 60, "zorder": 3}
+look |= {"height": 2.5, "aspect": 0.95, "facet_kws": {"legend_out": False}}
+grid = sns.relplot(points, col="dataset", col_wrap=min(3, len(sets)), **look)
 for title, axes in grid.axes_dict.items():
     own = drawn[drawn["dataset"] == title].set_index("method")
-    axes.axhline(own.loc[CONSTANT, "brier"], color=style.INK, linestyle="--")
+    front = pareto_front(own)
+    reach = [*front["tokens"], 3e4], [*front["brier"], front["brier"].min()]
+    axes.set_yscale("symlog", linthresh=0.1)
+    axes.step(*reach, where="post", color=style.MUTED, lw=1)
+    axes.axhline(own.loc[CONSTANT, "brier"], color=style.INK, ls="--", lw=1)
     own = own.drop(index=CONSTANT)
     axes.vlines(own["tokens"], own["low"], own["high"], own.index.map(colors))
-grid.set(xscale="symlog", xticks=[0, 1, 100, 10_000], xlim=(-0.3, 3e4))
-grid.set(xticklabels=["0", "1", "100", "10,000"]).set_titles("{col_name}")
-_ = grid.set_axis_labels("tokens a question", "score")
+grid.set(xlim=(-0.4, 3e4), **TICKS).set_titles("{col_name}")
+levels = [0, 0.05, 0.1, 0.2, 0.5]
+grid.set(ylim=(-0.01, 0.8), yticks=levels, yticklabels=levels)
+grid.set_axis_labels("tokens a question", "score")
+sns.move_legend(
+    grid, "upper center", bbox_to_anchor=(0.5, 1), ncols=4, title=""
+)
+_ = grid.tight_layout(rect=(0, 0, 1, 0.93))
 
-# %% label="cost-front" paper=["figure-3", "figure-4"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
-# needs samples
+# %% [markdown] needs="scores"
+# An interval that reaches below the next row says that these questions cannot decide.
+
+# %% label="cost-front" paper=["figure-3", "figure-4"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"] tags=["hide-input"]
+# needs scores
 front = fronts.rename(index=data["title"]).reset_index()
 tables.show(
     front.rename(columns={"dataset": "data set", "brier": "score"}),
-    "The Pareto front of each data set, from cheap to expensive.",
+    "The Pareto front of each data set, from cheap to dear.",
     tokens="{:,.0f}",
-    evidence=data["evidence"].iloc[0],
+    evidence=evidence,
 )
-
-# %% [markdown] needs="samples"
-# An interval that reaches below the next row says that these questions cannot decide.
 
 # %% [markdown]
 # ## As the paper prints it
@@ -161,7 +184,7 @@ tables.show(
 # off its figures, to about 6 %. Response consistency writes ten answers, a probe nothing, and P(True) one token,
 # unless the model reasons first. The score of the best constant follows from two printed numbers.
 
-# %%
+# %% tags=["hide-input"]
 keys = ["model", "dataset", "method"]
 votes = load_reported("consistency").query("k == 10").assign(method=VOTES)
 printed = pd.concat([load_reported("main"), votes], ignore_index=True)
@@ -175,7 +198,7 @@ printed["constant"] = [
     constant_score(*pair) for pair in printed[["model", "dataset"]].values
 ]
 
-# %%
+# %% tags=["hide-input"]
 read_off = load_reported("tokens", source="reference code")
 read_off = read_off.set_index(keys)["value"].rename("tokens")
 ten = 10 * read_off.xs("Response", level="method", drop_level=False)
@@ -207,31 +230,36 @@ notebook.glue(
     ratio=means["brier"].max() / means["brier"].min(),
 )
 
-# %%
-notebook.say("""
-On average over the data sets the probe, the cheapest method, stands on the Pareto front of {free} of {models} models,
-response consistency on that of {votes}, and the best constant on that of {constants}; the print has no intervals that
-would say whether such differences are more than chance. From one token to the longest ten
-answers, the cost spans {orders:.1f} orders of magnitude, while the mean scores of the methods differ by a factor of
-{ratio:.1f}: on a logarithmic axis the fronts are flat.
+# %% tags=["finding"]
+# needs printed
+notebook.finding("""
+On the average of the paper's data sets the probe, the cheapest method, stands on the Pareto front of {free} of {models} models,
+ten votes on that of {votes}.
 """)
 
-# %% mystnb={"figure": {"caption": "Printed scores (reported) against tokens (read off) for the paper's models: small points are its seven data sets, large ones their mean. The probe is the one trained nearest to a data set. Dashed: the mean of the best constant.", "name": "fig-cost-paper"}, "image": {"alt": "Three panels, one a model. In each the probe stands at no tokens with a mean score near the dashed line of the best constant or below it; verbalized confidence stands near a thousand tokens, response consistency above ten thousand."}} paper=["figure-3", "figure-4", "section-4.3.2"] evidence=["reported", "read off"] reads=["main", "consistency", "tokens"]
+# %% mystnb={"figure": {"caption": "Printed scores (reported), without intervals, against tokens (read off) for the paper's models: small marks are its seven data sets, large ones their mean. The probe is the one trained nearest to a data set. Dashed is the mean of the best constant, which nothing but the probe and ten votes comes near.", "name": "fig-cost-paper"}, "image": {"alt": "Three panels, one a model. In each the probe stands at no tokens with a mean score near the dashed line of the best constant or below it; verbalized confidence stands near a thousand tokens, response consistency above ten thousand."}} paper=["figure-3", "figure-4", "section-4.3.2"] evidence=["reported", "read off"] reads=["main", "consistency", "tokens"] tags=["hide-input"]
 one = printed.assign(shown="one data set")
 mean = means.reset_index().assign(shown="mean of seven")
 points = pd.concat([one, mean], ignore_index=True)
 points["model"] = [load_model(name).paper_name for name in points["model"]]
-look = {"x": "tokens", "y": "brier", "hue": "method", "size": "shown"}
-look |= {"sizes": [20, 90], "palette": style.palette(points["method"])}
+look = {"x": "tokens", "y": "brier", "hue": "method", "style": "method"}
+look |= {"size": "shown", "sizes": [25, 110], "markers": MARKS}
+look |= {"palette": style.palette(points["method"])}
 grid = sns.relplot(points, col="model", height=2.7, aspect=0.7, **look)
 for name, axes in grid.axes_dict.items():
     constant = points[points["model"] == name]["constant"].mean()
     axes.axhline(constant, color=style.INK, linestyle="--")
-grid.set(xscale="symlog", xlim=(-0.3, 3e5), xticks=[0, 1, 100, 10_000])
-grid.set(xticklabels=["0", "1", "100", "10,000"])
-_ = grid.set_titles("{col_name}").set_axis_labels("tokens a question", "score")
+grid.set(xlim=(-0.4, 3e5), **TICKS).set_titles("{col_name}")
+_ = grid.set_axis_labels("tokens a question", "score")
 
-# %% label="cost-means" paper=["figure-4"] evidence=["reported", "read off"] reads=["main", "consistency", "tokens"]
+# %%
+notebook.say("""
+On average over the data sets the probe stands on the Pareto front of {free} of {models} models, response consistency on that of
+{votes}, and the best constant on that of {constants}. From one token to the longest ten answers, the cost spans {orders:.1f}
+orders of magnitude, while the mean scores of the methods differ by a factor of {ratio:.1f}.
+""")
+
+# %% label="cost-means" paper=["figure-4"] evidence=["reported", "read off"] reads=["main", "consistency", "tokens"] tags=["hide-input"]
 marked = means.drop(columns="constant").rename(columns={"brier": "score"})
 marked["front"] = np.where(marked.index.isin(front_of.index), "yes", "")
 titles = {name: load_model(name).paper_name for name in means.index.levels[0]}
@@ -259,25 +287,25 @@ tables.show(
 asking = read_off.xs("Verbalized confidence", level="method")
 (asking / read_off.xs("Response", level="method")).unstack("model").round(1)
 
-# %% [markdown]
+# %% [markdown] needs="scores"
 # **2 (medium).** What does a constant at the mean of $\hat\mu$ score on the first data set, without the noise? *Hint:* the
 # variance of $\mu$ over its questions.
 
 # %% tags=["hide-cell", "solution"]
-# needs samples
+# needs scores
 own = results.loc[fronts.index[0][0]]
 count, n = own["correct"], own["total"]
 noise = (count / n * (1 - count / n) / (n - 1)).mean()
 float((count / n).var(ddof=0) - noise)
 
-# %% [markdown]
+# %% [markdown] needs="scores"
 # **3 (hard).** Which methods would leave the front if each had to score *significantly* lower than the one before?
 # *Hint:* `gains` of their `brier_terms`.
 
 # %% tags=["hide-cell", "solution"]
-# needs samples
+# needs scores
 for name, own in fronts.groupby(level="dataset", sort=False):
-    terms = brier_terms(compared(results.loc[[name]]))
+    terms = brier_terms(compared(results.loc[[name]]), protocol=protocol)
     for cheap, dear in pairwise(own.index.get_level_values("method")):
         both = terms[[cheap, dear]].dropna()
         found = gains(both, cheap, clusters=subjects(both))
