@@ -180,11 +180,10 @@ def sample(
 
     settings = _typed(temperature, top_p, max_tokens, prompt_style)
     asked: dict[str, Any] = {
-        "k": k,
+        "k": dict.fromkeys(_read_ids(ids), k) if ids else k,
         "store": store,
         "split": split,
         "limit": limit,
-        "ids": ids and _read_ids(ids),
         "engine": engine,
         "in_flight": in_flight,
         "seed": seed,

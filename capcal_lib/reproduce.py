@@ -45,7 +45,7 @@ from capcal_lib.results.scores import Protocol
 from capcal_lib.runs.artifacts import CONFIDENCES, FEATURES, VERDICTS
 from capcal_lib.runs.run import Run, find_run, list_fitting
 from capcal_lib.runs.store import KEY, read_samples
-from capcal_lib.sampling.draw import Progress, open_run, sample
+from capcal_lib.sampling.draw import Progress, sample
 from capcal_lib.sampling.engines import check_engine, engine_name, engines_stay_open, open_engine
 from capcal_lib.sampling.engines.simulated import true_mu
 
@@ -498,13 +498,13 @@ def _do(order: Order, row: Mapping[Any, Any]) -> int:
 def _draw(order: Order, row: Mapping[Any, Any]) -> int:
     dataset = row["dataset"]
     split = row["split"]
+    ids = order.ids(dataset, split)[: row["questions"]]
     drawn = sample(
         order.model,
         dataset,
         split=split,
-        k=row["first"] + row["each"],
+        k=dict.fromkeys(ids, row["first"] + row["each"]),
         store=order.store,
-        ids=order.ids(dataset, split)[: row["questions"]],
         engine=order.engine,
         seed=order.seed,
         in_flight=order.in_flight,
@@ -523,21 +523,22 @@ def _top_up(order: Order, row: Mapping[Any, Any]) -> int:
     needed = _needed(order, row)
     if needed is None:
         raise InputError("not all of the first samples are there")
-    asked: dict[str, Any] = {"split": row["split"], "ids": list(needed.index)}
-    asked |= {"store": order.store, "engine": order.engine, "seed": order.seed}
-    asked |= {"in_flight": order.in_flight}
-    with open_run(order.model, row["dataset"], k=RECIPES[order.recipe].samples, **asked) as drawing:
-        new = drawing.draw({str(name): int(k) for name, k in needed.items()})
-        run = drawing.writer.run
-        failed = drawing.failed
-    if new:
-        grade_run(run)
+    asked: dict[str, Any] = {"split": row["split"], "store": order.store, "seed": order.seed}
+    asked |= {
+        "engine": order.engine,
+        "in_flight": order.in_flight,
+        "k": needed.astype(int).to_dict(),
+    }
+    drawn = sample(order.model, row["dataset"], **asked)
+    if drawn.new:
+        grade_run(drawn.run)
         if order.judge and load_dataset(row["dataset"]).kind in JUDGED:
             judge = order.engine_of("judge")
-            judge_run(run, order.judge, engine=judge, **order.server("judge"))
-    if failed:
-        raise (InputError if new else Unanswered)(f"{failed.total()} samples failed")
-    return new
+            judge_run(drawn.run, order.judge, engine=judge, **order.server("judge"))
+    if drawn.failed:
+        failed = sum(drawn.failed.values())
+        raise (InputError if drawn.new else Unanswered)(f"{failed} samples failed")
+    return drawn.new
 
 
 def _needed(order: Order, step: Mapping[str, Any]) -> "pd.Series[int] | None":

@@ -1,6 +1,6 @@
 """Draw samples, and keep them."""
 
-from capcal_lib.sampling.draw import Drawn, answer_requests, open_run, sample
+from capcal_lib.sampling.draw import Drawn, answer_requests, sample
 from capcal_lib.sampling.engines import Engine, Failure, Request, engine_sources, open_engine
 from capcal_lib.sampling.weights import ensure_weights, weights_folder
 
@@ -13,7 +13,6 @@ __all__ = [
     "engine_sources",
     "ensure_weights",
     "open_engine",
-    "open_run",
     "sample",
     "weights_folder",
 ]

