@@ -1,6 +1,5 @@
 /* What is wider than the page says so, and pages are printed in the light theme. Tables of more than three rows can be
-   sorted: the last row of their head has a button for each column. Rows that are folded away are sorted with the
-   others. */
+   sorted: the last row of their head has a button for each column. Columns of numbers line up on the right. */
 (() => {
   "use strict";
 
@@ -12,23 +11,23 @@
   };
   const words = (one, other, up) => up * one.localeCompare(other);
 
-  const sortable = (figure) => {
-    const tables = [...figure.querySelectorAll("table.capcal")];
-    const heads = tables.map((table) => [...table.tHead.rows].at(-1).cells);
+  const sortable = (table) => {
+    const heads = [...[...table.tHead.rows].at(-1).cells];
+    const text = (row, place) => row.cells[place].textContent.trim();
+    const rows = () => [...table.tBodies[0].rows];
+    const numeric = heads.map((_, place) => rows().every((row) => /^[^\p{L}]*(\d|$)/u.test(text(row, place))));
+    for (const row of [...table.tHead.rows, ...rows()].filter(({ cells }) => cells.length === heads.length))
+      for (const [place, cell] of [...row.cells].entries()) cell.classList.toggle("number", numeric[place]);
+    if (rows().length < 4) return;
     const sort = (place) => {
-      const up = heads[0][place].ariaSort === "ascending" ? -1 : 1;
-      const text = (row) => row.cells[place].textContent.trim();
-      const parts = tables.map((table) => [...table.tBodies[0].rows]);
-      const rows = parts.flat();
-      const compare = rows.every((row) => /^[^\p{L}]*(\d|$)/u.test(text(row))) ? numbers : words;
-      rows.sort((one, other) => compare(text(one), text(other), up));
-      for (const [part, table] of tables.entries()) {
-        for (const head of heads[part]) head.ariaSort = null;
-        heads[part][place].ariaSort = up > 0 ? "ascending" : "descending";
-        table.tBodies[0].replaceChildren(...rows.splice(0, parts[part].length));
-      }
+      const up = heads[place].ariaSort === "ascending" ? -1 : 1;
+      const compare = numeric[place] ? numbers : words;
+      const sorted = rows().sort((one, other) => compare(text(one, place), text(other, place), up));
+      for (const head of heads) head.ariaSort = null;
+      heads[place].ariaSort = up > 0 ? "ascending" : "descending";
+      table.tBodies[0].replaceChildren(...sorted);
     };
-    for (const head of heads.flatMap((row) => [...row]).filter(({ tagName }) => tagName === "TH")) {
+    for (const head of heads.filter(({ tagName }) => tagName === "TH")) {
       const button = document.createElement("button");
       button.type = "button";
       button.append(...head.childNodes);
@@ -62,6 +61,5 @@
     dataset.theme = theme;
   });
 
-  for (const figure of document.querySelectorAll("figure.capcal-table"))
-    if (figure.querySelector("tbody").rows.length > 3) sortable(figure);
+  for (const table of document.querySelectorAll("table.capcal")) sortable(table);
 })();
