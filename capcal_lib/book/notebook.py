@@ -3,11 +3,9 @@
 import json
 import re
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
-from posixpath import dirname, relpath
 from types import MappingProxyType
 from typing import Any, get_args
 
@@ -15,13 +13,17 @@ import pandas as pd
 
 from capcal_lib.book.tables import Html, badge
 from capcal_lib.errors import InputError, unknown
-from capcal_lib.manifests import IN_CHECKOUT, ROOT, dataset_names, load_model
+from capcal_lib.manifests import ROOT, dataset_names, load_model
 from capcal_lib.reported import load_reported
 from capcal_lib.results.scores import Protocol
 
 TOP = ("finding", "provenance", "picture")  # tags of what stands below the title, in this order
 INJECTED = "# Parameters"  # the first line of the cell in which papermill puts what it was given
-ABSENT = "Recorded runs come with the repository, not with the package. "
+ABSENT = (
+    "The run store has no samples of this model: nothing here is measured. Recorded runs come with "
+    "the repository, not with the package."
+)
+EFFECT = "The page “What each correction changes” shows the effect."
 HOW = """<p>To measure it (without out.ipynb, papermill prints the notebook):</p>
 <pre>capcal reproduce --model MODEL --store runs/local
 papermill THIS_PAGE.ipynb out.ipynb -p model MODEL -p store runs/local</pre>"""
@@ -41,21 +43,20 @@ def check_parameters(namespace: Mapping[str, Any]) -> None:
     capcal_lib.errors.InputError: parameter k must be of type int; got 'three', which is of type str
     """
     declared: dict[str, type] = namespace.get("__annotations__", {})
-    cells = [cell for cell in namespace.get("In", []) if cell.startswith(INJECTED)]
-    for given in re.findall(r"^(\w+) = ", "\n".join(cells), flags=re.MULTILINE):
+    injected = "\n".join(cell for cell in namespace.get("In", ()) if cell.startswith(INJECTED))
+    for given in re.findall(r"^(\w+) = ", injected, flags=re.MULTILINE):
         if given not in declared:
             raise unknown("parameter", given, declared)
     for name, kind in declared.items():
         value, got = namespace[name], type(namespace[name])
         if got is not kind and (kind, got) != (float, int):
-            allowed = f"must be of type {kind.__name__}"
             raise InputError(
-                f"parameter {name} {allowed}; got {value!r}, which is of type {got.__name__}"
+                f"parameter {name} must be of type {kind.__name__}; got {value!r}, which is of "
+                f"type {got.__name__}"
             )
-        if kind is int and value < 0:
-            raise InputError(f"parameter {name} must not be negative; got {value}")
-        if name == "k_eval" and value < 2:
-            raise InputError(f"parameter k_eval must be 2 samples at least to score; got {value}")
+        least = 2 if name == "k_eval" else 0
+        if kind is int and value < least:
+            raise InputError(f"parameter {name} must be at least {least}; got {value}")
         if name == "protocol" and value not in get_args(Protocol):
             raise unknown(name, value, get_args(Protocol))
 
@@ -108,36 +109,29 @@ def about(
     ``lacking`` is what else the page has cells for and is not there, such as ``probes``, each with
     a sentence that says so; ``protocol`` and ``verdicts`` are said where they are not ours, with
     the page that shows what they change. Cells that need what is missing are passed over."""
-    known = load_model(model)
-    title = escape(known.title)
+    title = escape(load_model(model).title)
+    head, how, lacking = f"<strong>{title}</strong>", "", dict(lacking)
     lines = [
         f"{badge(run['evidence'])} {escape(run['title'])}: {run['questions']:,} questions, "
-        + " to ".join(dict.fromkeys([f"{run['fewest']:,}", f"{run['most']:,}"]))
-        + " samples/question"
+        f"up to {run['most']:,} samples of each"
         for run in runs.to_dict("records")
     ]
-    printed = int((load_reported()["model"] == model).sum())
-    if printed:
+    if printed := (load_reported()["model"] == model).sum():
         lines.append(f"{badge('reported')} {printed} numbers that the paper prints of {title}")
-    notes = [f"Damaged: {problem}" for problem in runs.attrs.get("problems", ())]
-    asked = ["the protocol of the paper"] * (protocol == "paper")
-    asked += [f"verdicts by {verdicts.replace(':', ' ')}"] * (verdicts != "rules")
-    if asked:
-        effect = "the page “What each correction changes” shows the effect."
-        notes.append(f"By {' and '.join(asked)}; {effect}")
-    words = [] if printed else ["paper"]
-    html, how = f"<strong>{title}</strong>", ""
-    if len(runs):
-        html += f" · {len(runs)} data sets · {runs['questions'].sum():,} questions "
-        html += "".join(map(badge, dict.fromkeys(runs["evidence"])))
-        notes += filter(None, lacking.values())
     else:
-        notes.append(f"The run store has no samples of {known.title}: nothing here is measured.")
-        notes += [] if IN_CHECKOUT else [ABSENT]
-        words, how = ["samples", *words], HOW.replace("MODEL", escape(model))
+        lacking["paper"] = ""
+    if runs.empty:
+        lacking = {"samples": ABSENT} | dict.fromkeys(lacking, "")
+        how = HOW.replace("MODEL", escape(model))
+    else:
+        marks = "".join(map(badge, runs["evidence"].unique()))
+        head += f" · {len(runs)} data sets · {runs['questions'].sum():,} questions {marks}"
     if lines:
-        html = f"<details><summary>{html}</summary>{'<br>'.join(lines)}</details>"
-    return _missing([*words, *lacking], notes, html, how)
+        head = f"<details><summary>{head}</summary>{'<br>'.join(lines)}</details>"
+    notes = [f"Damaged: {problem}" for problem in runs.attrs.get("problems", ())]
+    if (protocol, verdicts) != ("corrected", "rules"):
+        notes.append(f"Protocol: {protocol}; verdicts: {verdicts}. {EFFECT}")
+    return _missing(lacking, head, notes, how)
 
 
 def evidence_of(*runs: pd.DataFrame) -> str:
@@ -148,8 +142,8 @@ def evidence_of(*runs: pd.DataFrame) -> str:
     >>> evidence_of(pd.DataFrame({"evidence": ["measured", "simulated"]}))
     'simulated'
     """
-    marks = {mark for described in runs for mark in described["evidence"]}
-    return "simulated" if "simulated" in marks else "measured"
+    marks = pd.concat([described["evidence"] for described in runs])
+    return "simulated" if (marks == "simulated").any() else "measured"
 
 
 def lack(missing: bool, /, **what: str) -> Html | None:
@@ -157,63 +151,50 @@ def lack(missing: bool, /, **what: str) -> Html | None:
 
     ``what`` has a sentence for each word of ``# needs``. Where nothing is ``missing``, nothing is
     said and every cell is executed."""
-    return _missing(list(what), list(what.values())) if missing else None
+    return _missing(what) if missing else None
 
 
-def _missing(words: Sequence[str], notes: Sequence[str], above: str = "", below: str = "") -> Html:
-    """Pass over the cells that need what is missing, and say so."""
-    pass_over(words)
-    html = above + "".join(f"<p>{escape(note)}</p>" for note in notes) + below
-    return Html(f"<div class='capcal-about' data-lacking='{' '.join(words)}'>{html}</div>")
+def _missing(
+    lacking: Mapping[str, str], head: str = "", notes: Sequence[str] = (), how: str = ""
+) -> Html:
+    """Pass over the cells that need what is lacking, and say so."""
+    pass_over(lacking)
+    said = "".join(f"<p>{escape(note)}</p>" for note in [*notes, *lacking.values()] if note)
+    words = " ".join(lacking)
+    return Html(f"<div class='capcal-about' data-lacking='{words}'>{head}{said}{how}</div>")
 
 
-def pass_over(lacking: Sequence[str]) -> None:
+def pass_over(lacking: Iterable[str]) -> None:
     """Let the kernel pass over cells whose first line says that they need what is lacking: ``#
     needs samples``.
     """
     from IPython import get_ipython
 
-    firsts = [f"# needs {word}\n" for word in lacking]
-
-    def transform(lines: list[str]) -> list[str]:
-        return [] if lines[:1] and lines[0] in firsts else lines
-
-    if (shell := get_ipython()) is not None:
-        shell.input_transformers_cleanup.append(transform)
+    firsts = tuple(f"# needs {word}\n" for word in lacking)
+    if shell := get_ipython():
+        shell.input_transformers_cleanup.append(
+            lambda lines: [] if "".join(lines).startswith(firsts) else lines
+        )
 
 
 def drop_what_is_lacking(notebook: dict[str, Any]) -> None:
     """Take the cells that need what an executed page lacks out of it.
 
-    A code cell says so in its first line, ``# needs samples`` or ``# needs paper``, a text cell in
-    its metadata, ``needs="samples"``; what is lacking was found out by ``about``.
+    A cell says so in its metadata, ``needs="samples"``, and a code cell in its first line too, for
+    the kernel; what is lacking was found out by ``about``.
 
-    >>> cells = [{"source": "# needs paper", "metadata": {}},
-    ...     {"source": "", "metadata": {"needs": "samples"}}]
-    >>> shown = [{"data": {"text/html": ["<p class=\\"a\\" data-lacking='samples'>"]}}]
+    >>> cells = [{"source": text, "metadata": {"needs": text}} for text in ("paper", "samples")]
+    >>> shown = [{"data": {"text/html": ["<p data-lacking='samples'>"]}}]
     >>> page = {"cells": [{"outputs": shown, "source": "", "metadata": {}}, *cells]}
     >>> drop_what_is_lacking(page)
     >>> [cell["source"] for cell in page["cells"]]
-    ['', '# needs paper']
+    ['', 'paper']
     """
-    outputs = json.dumps([cell.get("outputs") for cell in notebook["cells"]])
-    lacking = " ".join(re.findall(r"data-lacking='([a-z ]*)'", outputs)).split()
-
-    def needs(cell: dict[str, Any]) -> str:
-        first = re.match(r"# needs (\w+)", "".join(cell["source"]))
-        return str(cell["metadata"].get("needs", first[1] if first else ""))
-
-    notebook["cells"] = [cell for cell in notebook["cells"] if needs(cell) not in lacking]
-
-
-@dataclass(frozen=True, slots=True)
-class Text:
-    """A text in Markdown that a cell shows."""
-
-    markdown: str
-
-    def _repr_markdown_(self) -> str:
-        return self.markdown
+    said = re.findall(r"data-lacking='([a-z ]*)'", json.dumps(notebook["cells"]))
+    lacking = " ".join(said).split()
+    notebook["cells"] = [
+        cell for cell in notebook["cells"] if cell["metadata"].get("needs") not in lacking
+    ]
 
 
 RECORD = "application/papermill.record/"  # before the types of what is kept and not displayed
@@ -245,16 +226,18 @@ def plain(text: str) -> str:
     return re.sub(r"([\\`*_{}\[\]<>&$#~|!^:@])", r"\\\1", " ".join(text.split()))
 
 
-def say(text: str, /, **results: float | str) -> Text:
-    """Show a text in Markdown, with results.
+def say(text: str, /, **results: float | str) -> Any:
+    """Return a text in Markdown, with results, for a cell to show.
 
     ``{key}`` or ``{key:.2f}`` stands for one of the ``results``, or for what :func:`glue` keeps
     under that key; braces of formulas stay. Text among the results is shown as it is, whatever
     marks it holds. `InputError` for a key that was not given.
 
-    >>> say(r"A share of {share:.0%} has $\\hat{\\mu} > 0$.", share=0.256).markdown
+    >>> say(r"A share of {share:.0%} has $\\hat{\\mu} > 0$.", share=0.256).data
     'A share of 26 % has $\\\\hat{\\\\mu} > 0$.'
     """
+    from IPython.display import Markdown
+
     given = _glued | results
 
     def spell(found: re.Match[str]) -> str:
@@ -263,23 +246,24 @@ def say(text: str, /, **results: float | str) -> Text:
         spelt = format(given[found[1]], found[2] or "")
         return plain(spelt) if isinstance(given[found[1]], str) else spelt.replace("%", " %")
 
-    return Text(re.sub(r"(?<![\w^_{}\\])\{(\w+)(?::([^{}]*))?\}", spell, text.strip()))
+    filled = re.sub(r"(?<![\w^_{}\\])\{(\w+)(?::([^{}]*))?\}", spell, text.strip())
+    return Markdown(filled)  # type: ignore[no-untyped-call]
 
 
-def finding(text: str, /, **results: float | str) -> Text:
-    """Show the finding of a page in large type: one sentence, with at most four of the ``results``,
-    as in :func:`say`.
+def finding(text: str, /, **results: float | str) -> Any:
+    """Return the finding of a page in large type: one sentence, with at most four of the
+    ``results``, as in :func:`say`.
     """
     style = "class='capcal-finding' style='font-size: 1.35em; line-height: 1.35'"
-    return Text(f"<div {style}>\n\n{say(text, **results).markdown}\n\n</div>")
+    return say(f"<div {style}>\n\n{text.strip()}\n\n</div>", **results)
 
 
 def lay_out(notebook: dict[str, Any], name: str, versions: Mapping[str, str]) -> None:
     """Lay an executed page out for the book: below the title its finding, the line of provenance
-    and the picture, by their tags; then all others. What only shows text hides its code.
+    and the picture, by their tags; then all others.
 
-    A page of which there are several ``versions``, the model of each by its name, has links to the
-    others below its title.
+    A page of which there are several ``versions``, the model of each by its name, has links to all
+    below its title.
 
     >>> cell = {"cell_type": "code", "source": "# needs samples\\nnotebook.say(...)",
     ...     "metadata": {"tags": ["finding"]}}
@@ -290,49 +274,37 @@ def lay_out(notebook: dict[str, Any], name: str, versions: Mapping[str, str]) ->
     ['# Title', 'notebook.say(...)', 'Text.']
     """
     title, *cells = notebook["cells"]
+    places = []
     for cell in cells:
         cell["source"] = re.sub(r"^# needs \w+\n", "", "".join(cell["source"]))
-        tags = cell["metadata"].setdefault("tags", [])
-        if re.match(r"notebook\.(say|finding)\(", cell["source"]):
-            tags.append("remove-input")
+        tags = cell["metadata"].get("tags", [])
+        places.append(min((TOP.index(tag) for tag in tags if tag in TOP), default=len(TOP)))
         if "injected-parameters" in tags:
             tags.append("hide-input")
-        if "notebook.about(" in cell["source"]:
-            tags.append("provenance")
         if "/" in name:  # labels are those of the first version
             cell["metadata"].get("mystnb", {}).get("figure", {}).pop("name", None)
     if len(versions) > 1:
-        links = []
-        for page, model in versions.items():
-            target = relpath(f"{page}.ipynb", dirname(name))
-            text = load_model(model).title
-            links.append(text if page == name else f"[{text}]({target})")
+        titles = {page: load_model(model).title for page, model in versions.items()}
         heading, _, rest = "".join(title["source"]).partition("\n")
-        heading += f": {load_model(versions[name]).title}" if "/" in name else ""
+        heading += f": {titles[name]}" if "/" in name else ""
+        links = [f"[{text}](/notebooks/{page}.ipynb)" for page, text in titles.items()]
         title["source"] = f"{heading}\n\n{' · '.join(links)}\n{rest}"
-
-    def place(cell: dict[str, Any]) -> int:
-        return next((TOP.index(tag) for tag in cell["metadata"]["tags"] if tag in TOP), len(TOP))
-
-    notebook["cells"] = [title, *sorted(cells, key=place)]
+    order = sorted(range(len(cells)), key=places.__getitem__)
+    notebook["cells"] = [title, *(cells[place] for place in order)]
 
 
 def check_outputs(executed: Path) -> None:
     """Refuse an executed page on which a cell wrote to stderr, such as a warning, or shows a path
     of this machine.
 
-    `InputError` says which page and cell, and how what it shows begins.
+    `InputError` says which page and cell, and what it shows.
     """
-    places = [str(place) for place in (ROOT, Path.home(), Path(sys.prefix)) if place.name]
+    paths = [str(path) for path in (ROOT, Path.home(), Path(sys.prefix)) if path.name]
+    unwanted = re.compile(
+        rf"(?<![\w.-])(?:{'|'.join(map(re.escape, paths))})(?![\w.-])|\"name\": \"stderr\".*"
+    )
     cells = json.loads(executed.read_text(encoding="utf-8"))["cells"]
     for number, cell in enumerate(cells):
-        for output in cell.get("outputs", ()):
-            if output.get("name") == "stderr":
-                text = " ".join("".join(output["text"]).split())
-                raise InputError(f"{executed.stem}: cell {number} writes to stderr: {text[:300]}")
-            shown = json.dumps(output, ensure_ascii=False)
-            for place in places:
-                if re.search(rf"(?<![\w.-]){re.escape(place)}(?![\w.-])", shown):
-                    raise InputError(
-                        f"{executed.stem}: cell {number} shows a path of this machine: {place}"
-                    )
+        shown = json.dumps(cell.get("outputs", ()), ensure_ascii=False)
+        if found := unwanted.search(shown):
+            raise InputError(f"{executed.stem}: cell {number} shows {found[0][:300]}")

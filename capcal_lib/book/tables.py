@@ -15,7 +15,7 @@ from pandas.api.types import is_float_dtype, is_numeric_dtype
 
 from capcal_lib.book.style import SHIFTS, shift
 from capcal_lib.errors import InputError, unknown
-from capcal_lib.manifests import DOMAINS, dataset_names, load_dataset
+from capcal_lib.manifests import DOMAINS, load_dataset
 
 Evidence = Literal["measured", "reported", "read off", "simulated"]
 ROWS = 20  # that a table shows unfolded
@@ -128,11 +128,10 @@ def show_scores(
         scored["printed"] = scored["printed"].mask(best, "best" if best.sum() == 1 else "level")
         scored["missing"] /= scored["questions"].max()
         cells = [_score_cell(row, digits) for row in scored.to_dict("records")]
-        known = load_dataset(name) if name in dataset_names() else None
-        head = (known.domain, known.title) if known else ("other", escape(name))
-        columns[head] = pd.Series(cells, scored["method"].map(escape))
+        manifest = load_dataset(name)
+        columns[manifest.domain, manifest.title] = pd.Series(cells, scored["method"].map(escape))
     wide = pd.DataFrame(columns).reindex(rows["method"].map(escape).unique()).fillna("–")
-    by_domain = partial(pd.CategoricalIndex, categories=["", *DOMAINS, "other"])
+    by_domain = partial(pd.CategoricalIndex, categories=["", *DOMAINS])
     wide = wide.sort_index(axis="columns", level=0, sort_remaining=False, key=by_domain)
     if "cost" in rows:
         cost = rows.drop_duplicates("method").set_index("method")["cost"]

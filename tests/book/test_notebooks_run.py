@@ -114,7 +114,7 @@ def test_papermill_ends_with_one_clear_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"k_eval": 1}, "parameter k_eval must be 2 samples at least to score; got 1"),
+        ({"k_eval": 1}, "parameter k_eval must be at least 2; got 1"),
         ({"modle": "gpt-oss-20b"}, "unknown parameter 'modle'; known: "),
     ],
 )

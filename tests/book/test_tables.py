@@ -131,7 +131,7 @@ SCORES = pd.DataFrame(
         ("Oracle CC", "mmlu", 0.0, 0.0, 0.0, None, 0, 10),
         ("Uniform random", "triviaqa", 0.2, 0.1, 0.3, True, 0, 10),
         ("P(True)", "triviaqa", 0.19, 0.1, 0.3, True, 0, 10),
-        ("Uniform random", "mine", 0.2, np.nan, np.nan, False, 0, 10),
+        ("Uniform random", "gsm8k", 0.2, np.nan, np.nan, False, 0, 10),
     ],
     columns=["method", "dataset", "brier", "low", "high", "may_be_best", "missing", "questions"],
 ).astype({"may_be_best": "boolean"})
@@ -140,8 +140,8 @@ SCORES = pd.DataFrame(
 def test_scores_are_a_row_a_method_and_a_column_a_data_set_by_domain() -> None:
     page = BeautifulSoup(show_scores(SCORES, "Scores.", evidence="measured").html, "html.parser")
     above, below = [[head.text for head in row.select("th")] for row in page.select("thead tr")]
-    assert above == ["", "factual knowledge", "general exams", "other"]
-    assert below == ["Method", "TriviaQA", "MMLU", "mine"]
+    assert above == ["", "factual knowledge", "mathematical reasoning", "general exams"]
+    assert below == ["Method", "TriviaQA", "GSM8K", "MMLU"]
     heads = [head.text for head in page.select("tbody th")]
     assert heads == ["Uniform random", "P(True)", "Probe (GSM8K)", "Oracle CC"]
     assert page.select("tbody tr")[2].select("td")[0].text == "–"
