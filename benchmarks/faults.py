@@ -396,7 +396,11 @@ def _merging(told: Any, moment: float, into: Path, source: Path) -> None:
     except InputError as error:
         told.send(
             next(
-                (word for word in ("is being written by", "one thing in") if word in str(error)),
+                (
+                    word
+                    for word in ("is being written by", "two different rows")
+                    if word in str(error)
+                ),
                 str(error),
             )
         )
@@ -424,7 +428,7 @@ def races(bench: Bench, number: int) -> Outcome:
     for process, _ in running:
         process.join()
     done = [source for source, word in zip(sources, words, strict=True) if word == "done"]
-    if not done or set(words) - {"done", "is being written by", "one thing in"}:
+    if not done or set(words) - {"done", "is being written by", "two different rows"}:
         return "crash", f"{words}"
     if conflict and set(sources[:2]) <= set(done):
         return "CONFLICT", "two stores that conflict were both merged"

@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import timedelta
 from io import TextIOWrapper
 from math import isnan
 from operator import attrgetter
@@ -131,6 +132,10 @@ def _version(wanted: bool) -> None:
 
         _say(f"capcal {version('capcal')}")
         raise typer.Exit
+
+
+def _spell_time(seconds: float) -> str:
+    return str(timedelta(seconds=round(seconds)))
 
 
 def _say(line: object, on: Console | None = None) -> None:
@@ -330,7 +335,6 @@ def _from_here(path: Path) -> str:
 def _show_plan(order: Any, rate: float | None) -> None:
     """Print what a reproduction takes."""
     from capcal_lib import reproduce as recipes
-    from capcal_lib.runs.status import duration
 
     steps = recipes.make_plan(order)
     if rate is None:
@@ -338,10 +342,10 @@ def _show_plan(order: Any, rate: float | None) -> None:
     else:
         steps = recipes.time_by_rate(order, steps, rate)
     shown = steps.drop(columns="first").rename(columns={"seconds": "time"})
-    _print_table(shown.assign(time=steps["seconds"].map(duration)))
+    _print_table(shown.assign(time=steps["seconds"].map(_spell_time)))
     total = steps[["requests", "tokens", "seconds"]].sum()
     disk = f"{steps['bytes'].sum() / 1e6:,.1f} MB, " if rate is None else ""
-    took = duration(total["seconds"])
+    took = _spell_time(total["seconds"])
     _say(f"{total['requests']:,.0f} requests, {total['tokens']:,.0f} tokens, {disk}{took}")
     if lacking := int(steps.loc[steps["engine"] == "", "requests"].sum()):
         _say(
@@ -1025,7 +1029,6 @@ def _list(found: Iterable[Any], heads: dict[str, str], as_json: bool) -> None:
 def notebooks(
     model: Models = None,
     store: ShownStore = None,
-    choice: Choice = None,
     verdicts: Verdicts = "rules",
     folder: Annotated[
         Path | None, Option("--out", metavar="DIR", help="Default: build/notebooks.")
@@ -1037,7 +1040,7 @@ def notebooks(
 
     pages = model_pages(model) if model else book_pages()
     where = folder or BUILD / "notebooks"
-    failed = execute(pages, where, store=_folder(store, choice), verdicts=verdicts, say=out.print)
+    failed = execute(pages, where, store=_folder(store), verdicts=verdicts, say=out.print)
     _say(f"{len(pages) - len(failed)} of {len(pages)} pages: {where}")
     _list_failed(failed)
 
@@ -1046,7 +1049,6 @@ def notebooks(
 def book(
     model: Models = None,
     store: ShownStore = None,
-    choice: Choice = None,
     verdicts: Verdicts = "rules",
     folder: Annotated[Path | None, Option("--out", metavar="DIR", help="Default: build.")] = None,
 ) -> None:
@@ -1054,7 +1056,7 @@ def book(
     from capcal_lib.book.pipeline import build_book
 
     asked: dict[str, Any] = {
-        "store": _folder(store, choice),
+        "store": _folder(store),
         "verdicts": verdicts,
         "out": folder and folder.resolve(),
     }
@@ -1071,19 +1073,12 @@ def _list_failed(failed: "Mapping[Page, str]") -> None:
         raise typer.Exit(1)
 
 
-def _folder(store: Path | None, choice: str | None) -> Path | None:
-    """Return the whole path of a run store that exists, or of one with the runs that are chosen;
-    none stays none.
-    """
-    from capcal_lib.manifests import BUILD, RECORDED_RUNS
-    from capcal_lib.runs.run import choose_runs
-
+def _folder(store: Path | None) -> Path | None:
+    """Return the whole path of a run store that exists; none stays none."""
     if store is not None and not store.is_dir():
         raise InputError(
             f"{store} is not a folder; name a run store, such as one that `capcal sample` made"
         )
-    if choice:
-        return choose_runs(store or RECORDED_RUNS, choice, BUILD / "chosen")
     return store and store.resolve()
 
 
@@ -1176,8 +1171,6 @@ def _progress(what: str, units: str = "samples") -> Iterator[Callable[[int, int]
     """Show one bar on a terminal, and a plain line now and then elsewhere; both go by what is new
     since the start.
     """
-    from capcal_lib.runs.status import duration
-
     said = time.monotonic()
     first = None
     pace = TextColumn("{task.fields[pace]}")
@@ -1195,7 +1188,7 @@ def _progress(what: str, units: str = "samples") -> Iterator[Callable[[int, int]
             enough = 100 * new >= total - first[0]
             if new and enough:
                 rate = new / max(now - first[1], 1e-9)
-                pace = f"{rate:,.1f}/s, {duration((total - done) / rate)} to go"
+                pace = f"{rate:,.1f}/s, {_spell_time((total - done) / rate)} to go"
             bar.update(task, completed=done, total=total, pace=pace)
             if (
                 not err.is_terminal

@@ -16,7 +16,7 @@ from capcal_lib.grading.core import GRADER_VERSION, grade_many
 from capcal_lib.manifests import Kind, load_dataset
 from capcal_lib.questions import NOT_STATED, Question, load_questions, questions_digest
 from capcal_lib.runs import store as runs
-from capcal_lib.runs.artifacts import GIVEN, VERDICTS, Sampled, some_keys
+from capcal_lib.runs.artifacts import GIVEN, VERDICTS, Sampled, some
 from capcal_lib.runs.run import Run
 
 FILE = VERDICTS.name
@@ -45,37 +45,33 @@ def grade_run(run: Run) -> Graded:
     `InputError` when the run is corrupt, or its questions cannot be loaded or have changed.
     """
     table = run.read(VERDICTS) if run.has(VERDICTS) else SCHEMA.empty_table()
+    old = table.to_pandas()
     made = table.schema.metadata or {}
     if made.get(b"grader") == GIVEN.encode():
         return Graded(0, 0, {})
-    follows = b"rows" not in made or made[b"rows"].decode() == runs.digest_of_graded(run, [table])
-    old = table.to_pandas()
+    follows = b"rows" not in made or made[b"rows"].decode() == runs.digest_of_graded(run, [old])
     stands = follows and made.get(b"grader") == GRADER_VERSION.encode()
     current = old[(old["verdict"] != "not_scored") & stands]
     known = pd.MultiIndex.from_frame(current[runs.KEY])
     questions = run_questions(run)
-    digests = []
 
     def grade_rest(samples: pd.DataFrame) -> pd.DataFrame:
-        digests.append(runs.row_digests(samples))
         todo = samples[~pd.MultiIndex.from_frame(samples[runs.KEY]).isin(known)]
         return _grade(todo, questions)
 
-    fresh = runs.gather_samples(run, grade_rest, ["response"])
+    fresh = pd.concat(map(grade_rest, runs.stream_samples(run, ["response"])), ignore_index=True)
     both = old.merge(fresh, on=runs.KEY, suffixes=("_old", "_new"))
     changed = both[both["verdict_old"] != both["verdict_new"]]
     if len(fresh) > len(both) or len(changed) or (len(both) and len(current) == 0):
-        write_verdicts(run, pd.concat([current, fresh]), GRADER_VERSION, pd.concat(digests))
+        write_verdicts(run, pd.concat([current, fresh]), GRADER_VERSION)
     flipped = Counter(zip(changed["verdict_old"], changed["verdict_new"], strict=True))
     return Graded(new=len(fresh) - len(both), again=len(both), flipped=dict(flipped))
 
 
-def write_verdicts(
-    run: Run, verdicts: pd.DataFrame, grader: str, digests: "pd.Series[int]"
-) -> None:
-    """Write the verdicts of all samples, of which there are these ``row_digests``."""
+def write_verdicts(run: Run, verdicts: pd.DataFrame, grader: str) -> None:
+    """Write the verdicts of samples."""
     table = pa.Table.from_pandas(verdicts, schema=SCHEMA, preserve_index=False).sort_by(runs.ORDER)
-    metadata = {"grader": grader, "rows": runs.digest_of_rows(digests)}
+    metadata = {"grader": grader, "rows": runs.digest_of_graded(run, [verdicts])}
     run.write(VERDICTS, table.replace_schema_metadata(metadata))
 
 
@@ -117,12 +113,13 @@ def verdicts_follow(sampled: Sampled) -> Iterator[str]:
     scored = verdicts["verdict"] != "not_scored"
     verdicts = verdicts[scored & verdicts["question_id"].isin(questions)]
     chosen = verdicts.sample(min(REGRADED, len(verdicts)), random_state=0)
-    rows = runs.gather_samples(run, lambda part: part.merge(chosen, on=runs.KEY), ["response"])
+    parts = runs.stream_samples(run, ["response"])
+    rows = pd.concat([part.merge(chosen, on=runs.KEY) for part in parts], ignore_index=True)
     again = _grade(rows, questions)["verdict"]
     wrong = rows[rows["verdict"] != again]
     sampled.facts.append(f"{len(rows):,} verdicts compared")
     if len(wrong):
-        keys = some_keys(wrong, runs.KEY)
+        keys = some(wrong[runs.KEY].itertuples(index=False, name=None))
         yield f"{len(wrong)} of {len(rows)} verdicts do not follow from the responses: {keys}"
 
 

@@ -343,7 +343,7 @@ def _name(recipe: Recipe, verdicts: str) -> str:
 def _kept(run: Run, recipe: Recipe, verdicts: str) -> Predicted:
     name = _name(recipe, verdicts)
     if run.has(PREDICTIONS, name):
-        return run.cached(_read, name)
+        return _read(run, name)
     return {}
 
 

@@ -50,11 +50,6 @@ def training_data(
     >>> questions.shape, features.shape
     ((300, 2), (300, 576))
     """
-    questions, features = run.cached(_training_data, verdicts)
-    return questions.copy(), features.copy()
-
-
-def _training_data(run: Run, verdicts: str) -> tuple[pd.DataFrame, npt.NDArray[np.float32]]:
     names, features = read_features(run)
     questions = count_run(run, verdicts=verdicts)[["correct", "total"]].reindex(names)
     kept = (questions["total"] > 0).to_numpy()

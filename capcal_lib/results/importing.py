@@ -31,7 +31,7 @@ from capcal_lib.runs.files import file_digest
 from capcal_lib.runs.merge import merge
 from capcal_lib.runs.run import Identity, Record, Run
 from capcal_lib.runs.samples import IMPORTED
-from capcal_lib.runs.store import KEY, open_writer, row_digests
+from capcal_lib.runs.store import KEY, open_writer
 
 NO_LIMIT = 1 << 20  # of tokens, where a log has none
 LENGTH = ("length", "max_tokens", "model_length")  # what reaching the limit is called
@@ -124,7 +124,7 @@ def import_samples(
             writer.adopt(table)
         if log.judged:
             verdicts = table[[*KEY, "verdict", "extracted"]].assign(reason="given with the samples")
-            write_verdicts(writer.run, verdicts, GIVEN, row_digests(table))
+            write_verdicts(writer.run, verdicts, GIVEN)
         [merged] = merge(store, [Path(scratch)])
         written = tuple(path for path in made if path.is_file())
     return Imported(

@@ -13,6 +13,7 @@ the rest, over many splits, so that no sample judges itself and none is set asid
 means over the splits are ``votes term`` and ``votes plug-in``."""
 
 from collections.abc import Iterable
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +26,7 @@ from capcal_lib.manifests import load_dataset, load_model
 from capcal_lib.probes import Recipe, order_probes, predictions_of
 from capcal_lib.questions import subjects_of
 from capcal_lib.runs import find_run
-from capcal_lib.runs.artifacts import VERDICTS
+from capcal_lib.runs.artifacts import JUDGEMENTS, VERDICTS
 from capcal_lib.runs.run import Run, list_fitting, open_runs
 from capcal_lib.runs.store import problems_of
 
@@ -88,19 +89,19 @@ def load_results(
     probes: set[str] = set()
     runs = _runs(store, model, datasets, choice)
     for name, run in runs.items():
-        said = run.cached(_confidences)
+        said = _confidences(run)
         columns = {method: kept["confidence"] for method, kept in said.items()}
         if held_out:
-            voted = run.cached(run_votes, k_eval, k_c, verdicts)
+            voted = _votes(run, k_eval, k_c, verdicts)
             if len(voted):
                 columns |= dict(
                     zip([CONSISTENCY, *VOTES], (voted[name] for name in voted), strict=True)
                 )
         else:
-            paper = run.cached(paper_consistency, k_c)
+            paper = paper_consistency(run, k_c)
             if len(paper):
                 columns[CONSISTENCY] = paper
-        counts = run.cached(count_run, k_eval, verdicts)[COUNTS]
+        counts = count_run(run, k_eval, verdicts)[COUNTS]
         tables[name] = counts.join(pd.DataFrame(columns))
         if recipe is not None:
             predicted, old = predictions_of(run, recipe=recipe, split=split, verdicts=verdicts)
@@ -161,7 +162,7 @@ def describe_runs(
     for name, run in runs.items():
         identity = run.identity
         manifest = load_dataset(name)
-        counts = run.cached(count_run, k_eval, verdicts)
+        counts = count_run(run, k_eval, verdicts)
         total = counts["total"]
         samples = int(counts[["total", "not_scored"]].to_numpy().sum())
         shares = counts[["no_answer", "not_scored"]].sum() / max(1, samples)
@@ -206,9 +207,9 @@ def costs(
     """
     tables = {}
     for name, run in _runs(store, model, datasets).items():
-        said = run.cached(_confidences)
+        said = _confidences(run)
         found = {method: kept["tokens"].mean() for method, kept in said.items()}
-        if len(run.cached(run_votes, k_eval, k_c, "rules")):
+        if len(_votes(run, k_eval, k_c, "rules")):
             found[CONSISTENCY] = np.round(k_c * mean_tokens(run))  # NaN where none is known
         tables[name] = pd.Series(found, dtype=np.float64)
     return pd.DataFrame(tables).T.rename_axis("dataset")
@@ -256,6 +257,18 @@ def _problems(store: Path | str, model: str, runs: dict[str, Run], every: bool) 
         if every or run.identity.dataset in runs
         for problem in problems_of(run)
     ]
+
+
+def _votes(run: Run, k_eval: int, k_c: int, verdicts: str) -> pd.DataFrame:
+    """Return the votes of a run, counted once while its verdicts stay; not to be changed."""
+    kinds = filter(run.has, (VERDICTS, JUDGEMENTS))
+    state = [run.path(kind).stat().st_mtime_ns for kind in kinds]
+    return _counted_votes(run, k_eval, k_c, verdicts, *state)
+
+
+@lru_cache(256)
+def _counted_votes(run: Run, k_eval: int, k_c: int, verdicts: str, *_: int) -> pd.DataFrame:
+    return run_votes(run, k_eval, k_c, verdicts)
 
 
 def _confidences(run: Run) -> dict[str, pd.DataFrame]:

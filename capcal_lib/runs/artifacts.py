@@ -6,7 +6,7 @@ file is one more of them."""
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fnmatch import fnmatch
 from functools import lru_cache
 from pathlib import Path
@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from capcal_lib.errors import InputError
 from capcal_lib.questions import Question
-from capcal_lib.runs.files import read_table, size_of
+from capcal_lib.runs.files import exists, read_table
 
 if TYPE_CHECKING:
     from capcal_lib.runs.run import Run
@@ -39,10 +39,8 @@ class Sampled:
 
     run: "Run"
     present: dict[str, int]  # which samples there are, by question; see `runs.store.Present`
-    digest: str  # of all of them
     questions: dict[str, Question] | None  # None where they are not on this machine
-    grader: str | None = None  # the present version; None does not compare
-    facts: list[str] = field(default_factory=list)  # what was looked at, and what could not be
+    facts: list[str]  # what was looked at, and what could not be
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +48,6 @@ class Artifact:
     """A kind of file beside the samples of a run."""
 
     name: str  # a ``*`` stands for what tells several of a kind apart
-    title: str  # of its rows
     command: str  # of ``capcal``, that makes it
     key: tuple[str, ...]  # what identifies a row
     schema: pa.Schema
@@ -59,43 +56,31 @@ class Artifact:
     made: tuple[str, ...] = ()  # what its metadata must say of how it was made
     optional: tuple[str, ...] = ()  # columns that older files lack
 
-    def fits(self, table: pa.Table) -> bool:
-        """Tell whether a table has the columns of this kind of file."""
-        there = set(table.column_names)
-        known = set(self.schema.names)
-        if not known - {*self.optional} <= there <= known:
-            return False
-        made = table.schema.metadata or {}
-        return all(map(self._has_type, table.schema)) and {*map(str.encode, self.made)} <= {*made}
-
     def read(self, path: Path) -> pa.Table:
-        """Read a file of this kind; one with other columns is refused."""
+        """Read a file of this kind."""
         table = read_table(path)
-        if not self.fits(table):
+        self.check(path, table.schema)
+        return table
+
+    def check(self, path: Path, schema: pa.Schema) -> None:
+        """Refuse a file with other columns, or without the metadata of its kind."""
+        types = {
+            field.name: STATES if pa.types.is_fixed_size_list(field.type) else field.type
+            for field in schema
+        }
+        required = {name for name in self.schema.names if name not in self.optional}
+        known = dict(zip(self.schema.names, self.schema.types, strict=True))
+        made = {name.decode() for name in schema.metadata or ()}
+        if required - {*types} or not types.items() <= known.items() or {*self.made} - made:
             raise InputError(
                 f"{path}: not a file of `capcal {self.command}`; delete it and make it again with: "
                 f"capcal {self.command}"
             )
-        return table
-
-    def _has_type(self, column: pa.Field) -> bool:
-        wanted = self.schema.field(column.name).type
-        if pa.types.is_list(wanted):
-            return bool(pa.types.is_fixed_size_list(column.type))
-        return bool(column.type == wanted)
-
-    def label(self, file: str) -> str:
-        """Say what is in one of several files of a kind."""
-        before, _, after = self.name.partition("*")
-        inside = file.removeprefix(before).removesuffix(after).strip("-") if after else ""
-        if inside:
-            return f"{inside} {self.title}"
-        return self.title
 
 
 def artifact_of(file: str) -> Artifact | None:
     """Return the kind of a file by its name; None for a file of another kind."""
-    return next((each for each in ARTIFACTS if fnmatch(file, each.name)), None)
+    return next((kind for kind in ARTIFACTS if fnmatch(file, kind.name)), None)
 
 
 def matrix(table: pa.Table, column: str) -> npt.NDArray[np.float16]:
@@ -120,23 +105,21 @@ def vectors(states: npt.NDArray[Any]) -> pa.Array:
     return values
 
 
-def some(names: Iterable[str]) -> str:
-    """Name the first few."""
-    listed = list(names)
-    return ", ".join(listed[:NAMED]) + (", ..." if len(listed) > NAMED else "")
+def some(names: Iterable[object]) -> str:
+    """Name the first few.
 
-
-def some_keys(rows: pd.DataFrame, key: list[str]) -> str:
-    """Name the first few rows by their key."""
-    first = rows[key].head(NAMED + 1).itertuples(index=False)
-    return some(" ".join(map(str, each)) for each in first)
+    >>> some([("a", 0), "b", "c", "d"])
+    'a 0, b, c, ...'
+    """
+    words = [" ".join(map(str, name)) if isinstance(name, tuple) else str(name) for name in names]
+    return ", ".join(words[:NAMED] + ["..."] * (len(words) > NAMED))
 
 
 def content_digest(path: Path) -> str:
     """Return the digest of what a file says, whatever bytes say it: of its key and its values, by
     key; zeros where there is none.
     """
-    if size_of(path) is None:
+    if not exists(path):
         return "0" * 64
     state = path.stat()
     return _content_digest(path, state.st_size, state.st_mtime_ns)
@@ -171,7 +154,6 @@ def changed_files(home: Path, digests: Mapping[str, str]) -> list[str]:
 
 VERDICTS = Artifact(
     name="verdicts.parquet",
-    title="verdicts",
     command="grade",
     key=("question_id", "sample_index"),
     value="verdict",
@@ -188,7 +170,6 @@ VERDICTS = Artifact(
 )
 JUDGEMENTS = Artifact(
     name="judgements.parquet",
-    title="judgements",
     command="judge",
     key=("judge", "question_id", "extracted"),
     value="verdict",
@@ -208,7 +189,6 @@ JUDGEMENTS = Artifact(
 )
 CONFIDENCES = Artifact(
     name="confidence-*.parquet",
-    title="confidences",
     command="confidence",
     key=("question_id",),
     value="confidence",
@@ -223,7 +203,6 @@ CONFIDENCES = Artifact(
 )
 FEATURES = Artifact(
     name="features.parquet",
-    title="hidden states",
     command="features",
     key=("question_id",),
     value="features",
@@ -232,7 +211,6 @@ FEATURES = Artifact(
 )
 PREDICTIONS = Artifact(
     name="predictions-*.parquet",
-    title="predictions of probes",
     command="probe",
     key=("question_id", "training", "split"),
     value="confidence",

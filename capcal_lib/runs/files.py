@@ -9,10 +9,11 @@ import os
 import secrets
 import stat
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 from filelock import FileLock, Timeout
@@ -24,28 +25,23 @@ WAIT = 2.0  # seconds for a lock that is held for a moment
 BATCH = 1 << 16  # rows
 
 
-def size_of(path: Path) -> int | None:
-    """Return the bytes of a file of a run, None where there is none; refuse what is no regular
-    file.
-    """
-    try:
-        state = path.lstat()
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
-    if not stat.S_ISREG(state.st_mode):
-        raise InputError(f"{path}: not a regular file, as all files of a run are; remove it")
-    return state.st_size
+def exists(path: Path) -> bool:
+    """Tell whether a file of a run is there; refuse what is no regular file."""
+    with readable(path), suppress(FileNotFoundError):
+        if not stat.S_ISREG(path.lstat().st_mode):
+            raise InputError(f"{path}: not a regular file, as all files of a run are; remove it")
+        return True
+    return False
 
 
-def read_bytes(path: Path, most: int = FOOTER) -> bytes:
+def read_bytes(path: Path) -> bytes:
     """Read a small file of a run."""
-    size = size_of(path)
-    if size is None or size > most:
-        raise InputError(f"{path}: {'missing' if size is None else 'too large'}; restore the file")
-    with _readable(path):
-        return path.read_bytes()
+    exists(path)
+    with readable(path), path.open("rb") as file:
+        content = file.read(FOOTER + 1)
+        if len(content) > FOOTER:
+            raise ValueError("too large")
+        return content
 
 
 def file_digest(path: Path) -> str:
@@ -57,9 +53,8 @@ def file_digest(path: Path) -> str:
 @contextmanager
 def open_parquet(path: Path) -> Iterator[pq.ParquetFile]:
     """Open a parquet file of a run; a missing or corrupt one is an InputError."""
-    if size_of(path) is None:
-        raise InputError(f"{path}: missing; restore the file, or make it again")
-    with _readable(path), path.open("rb") as file:  # pyarrow takes no path that is not UTF-8
+    exists(path)
+    with readable(path), path.open("rb") as file:  # pyarrow takes no path that is not UTF-8
         opened = pq.ParquetFile(
             file,
             page_checksum_verification=True,
@@ -71,17 +66,16 @@ def open_parquet(path: Path) -> Iterator[pq.ParquetFile]:
         yield opened
 
 
-def read_table(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
+def read_table(path: Path) -> pa.Table:
     """Read a parquet file of a run; a missing or corrupt one is an InputError."""
     with open_parquet(path) as file:
-        return file.read(columns, use_threads=False)
+        return file.read(use_threads=False)
 
 
-def read_batches(path: Path, columns: Sequence[str]) -> Iterator[pa.Table]:
-    """Read columns of a parquet file of a run, so many rows at a time."""
-    with open_parquet(path) as file:
-        for batch in file.iter_batches(BATCH, columns=list(columns), use_threads=False):
-            yield pa.Table.from_batches([batch])
+def iterate(file: pq.ParquetFile, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
+    """Read columns of a parquet file, so many rows at a time."""
+    for batch in file.iter_batches(BATCH, columns=[*columns], use_threads=False):
+        yield batch.to_pandas()
 
 
 def write_table(path: Path, table: pa.Table) -> Path:
@@ -127,7 +121,7 @@ def write_file(path: Path, write: Callable[[IO[bytes]], object]) -> Path:
 @contextmanager
 def hold(folder: Path, name: str = "files.lock") -> Iterator[None]:
     """Let nobody else read, change and write files of a run meanwhile."""
-    size_of(folder / name)
+    exists(folder / name)
     with plain_errors(folder):
         lock = FileLock(folder / name, timeout=WAIT)
         try:
@@ -159,14 +153,15 @@ def plain_errors(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _readable(path: Path) -> Iterator[None]:
+def readable(path: Path) -> Iterator[None]:
+    """Say in one line why a file of a run cannot be read."""
     try:
         yield
     except InputError:
         raise
     except (OSError, ValueError, MemoryError, pa.ArrowException) as error:
-        reason = sanitize(str(error).splitlines()[0] if str(error) else type(error).__name__)
+        reason = getattr(error, "strerror", None) or str(error).partition("\n")[0]
         raise InputError(
-            f"{path}: missing or corrupt ({reason}); restore the file, or delete it and make it "
-            "again"
+            f"{path}: missing or corrupt ({sanitize(reason or type(error).__name__)}); restore the "
+            "file, or delete it and make it again"
         ) from None

@@ -11,14 +11,11 @@ from dataclasses import dataclass
 from os.path import isdir
 from pathlib import Path
 
-import numpy as np
-import pandas as pd
 import pyarrow as pa
 
 from capcal_lib.errors import InputError
 from capcal_lib.runs import files, store
-from capcal_lib.runs.artifacts import PART, VERDICTS, Artifact, artifact_of
-from capcal_lib.runs.files import hold
+from capcal_lib.runs.artifacts import VERDICTS, Artifact, artifact_of
 from capcal_lib.runs.run import Run, open_runs, run_of
 from capcal_lib.runs.sessions import add_lines, read_lines
 
@@ -46,7 +43,7 @@ def merge(into: Path, sources: Sequence[Path]) -> list[Merged]:
     for run in (run for source in sources for run in _runs(source)):
         copies.setdefault(run_of(into, run.identity), []).append(run)
     for target, runs in copies.items():
-        _check([target, *runs] if isdir(target.folder) else runs)
+        store.refuse_differing([target] * isdir(target.folder) + runs)
     return [taken for runs in copies.values() for taken in _merge_one(into, runs)]
 
 
@@ -62,80 +59,36 @@ def _runs(source: Path) -> list[Run]:
     return runs
 
 
-def _check(copies: Sequence[Run]) -> None:
-    """Refuse copies of a run that have different rows under one key.
-
-    A part of one name is the same in all. Of each other row 128 bits are compared."""
-    names = [{store.part_name(part) for part in store.parts_of(copy)} for copy in copies]
-    shared = set.intersection(*names)
-    found = []
-    for copy in copies if len(copies) > 1 else ():
-        for part in store.parts_of(copy):
-            if part.name not in shared:
-                found += [_digests(rows) for rows in _part_rows(part)]
-    every = np.concatenate(found) if found else np.zeros((0, 2), np.uint64)
-    every = every[np.lexsort(every.T[::-1])]
-    differing = (every[1:, 0] == every[:-1, 0]) & (every[1:, 1] != every[:-1, 1])
-    if not differing.any():
-        return
-    key = every[1:][differing][0, 0]
-    for copy in copies:
-        for rows in store.stream_samples(copy):
-            for question, index in rows.loc[_digests(rows)[:, 0] == key, store.KEY].to_numpy():
-                raise InputError(
-                    f"sample {index} of {question} is one thing in {copy}, another in one of "
-                    f"{', '.join(map(str, copies))}; nothing was merged: keep one of them, or "
-                    "merge into another store"
-                )
-
-
-def _digests(rows: pd.DataFrame) -> "np.ndarray[tuple[int, ...], np.dtype[np.uint64]]":
-    """Return a digest of the key of each row, and one of all that it holds, (n_rows, 2)."""
-    parts = (rows[store.KEY], rows[store.SCHEMA.names])
-    digests = [pd.util.hash_pandas_object(part, index=False, categorize=False) for part in parts]
-    return np.column_stack([digest.to_numpy() for digest in digests])
-
-
-def _part_rows(part: Path) -> Iterator[pd.DataFrame]:
-    return (table.to_pandas() for table in store.part_tables(part, store.SCHEMA.names))
-
-
 def _merge_one(into: Path, copies: Sequence[Run]) -> Iterator[Merged]:
     with store.open_writer(into, copies[0].record) as writer:
-        _check([writer.run, *copies])  # another merge may have come first
+        run = writer.run
+        store.refuse_differing([run, *copies])  # another merge may have come first
         for copy in copies:
-            if copy.folder.resolve() == writer.folder.resolve():
-                yield Merged(copy, writer.run, 0, writer.rows, ())
-                continue
             before = writer.rows
             rows = sum(_take_part(writer, part) for part in store.parts_of(copy))
-            own = set(read_lines(writer.run))
-            add_lines(writer.run, [line for line in read_lines(copy) if line not in own])
-            beside = [path for path in sorted(copy.folder.iterdir()) if PART not in path.name]
-            notes = [
-                _take_file(path, artifact, copy, writer.run)
-                for path in beside
-                if (artifact := artifact_of(path.name))
-            ]
-            yield Merged(
-                copy,
-                writer.run,
-                writer.rows - before,
-                rows - (writer.rows - before),
-                tuple(filter(None, notes)),
-            )
+            lines = {*read_lines(run)}
+            add_lines(run, [line for line in read_lines(copy) if line not in lines])
+            notes = []
+            for path in sorted(copy.folder.iterdir()):
+                if artifact := artifact_of(path.name):
+                    try:
+                        _take_file(path, artifact, copy, run)
+                    except InputError as error:
+                        notes.append(f"left out: {error}")
+            new = writer.rows - before
+            yield Merged(copy, run, new, rows - new, tuple(notes))
 
 
 def _take_part(writer: store.Writer, part: Path) -> int:
     """Copy a part, or those of its rows that are lacking; return how many it has."""
     theirs = store.Present()
-    rows = sum(len(store.add_keys(theirs, table)) for table in store.part_tables(part, store.KEY))
-    own = writer.present
-    if not any(bits & own.get(name, 0) for name, bits in theirs.items()):
+    rows = sum(len(store.add_keys(theirs, keys)) for keys in store.part_rows(part, store.KEY))
+    present = writer.present
+    if not any(bits & present.get(name, 0) for name, bits in theirs.items()):
         _copy(part, writer.folder / store.part_name(part))
-        own.update({name: bits | own.get(name, 0) for name, bits in theirs.items()})
-    elif any(bits & ~own.get(name, 0) for name, bits in theirs.items()):
-        for table in _part_rows(part):
+        present.update({name: bits | present.get(name, 0) for name, bits in theirs.items()})
+    elif any(bits & ~present.get(name, 0) for name, bits in theirs.items()):
+        for table in store.part_rows(part):
             writer.adopt(table)
     return rows
 
@@ -145,42 +98,30 @@ def _copy(source: Path, target: Path) -> None:
         files.write_file(target, lambda file: shutil.copyfileobj(content, file))
 
 
-def _take_file(source: Path, artifact: Artifact, copy: Run, run: Run) -> str | None:
-    """Take over a file, or the rows of it that a run lacks; return what is to be said."""
+def _take_file(source: Path, artifact: Artifact, copy: Run, run: Run) -> None:
+    """Take over a file, or the rows of it that a run lacks; `InputError` where that cannot be."""
     target = run.folder / source.name
     key = list(artifact.key)
-    try:
-        with files.open_parquet(source) as file:
-            made = file.schema_arrow.metadata or {}
-            if not artifact.fits(file.schema_arrow.empty_table()):
-                return f"left out {source}, which is not a file of `capcal {artifact.command}`"
-        rows = made.get(b"rows") if artifact is VERDICTS else None
-        if rows and rows.decode() != store.digest_of_graded(
-            copy, files.read_batches(source, store.KEY)
-        ):
-            return f"left out {source}, which was made from other samples; grade again"
-        if artifact is not VERDICTS:  # these have been read
-            artifact.read(source)
-    except InputError as error:
-        return f"left out: {error}"
-    with hold(run.folder):
-        if files.size_of(target) is None:
+    theirs = artifact.read(source)
+    made = theirs.schema.metadata or {}
+    rows = made.get(b"rows") if artifact is VERDICTS else None
+    if rows and rows.decode() != store.digest_of_graded(copy, [theirs.to_pandas()]):
+        raise InputError(f"{source}, which was made from other samples; grade again")
+    with files.hold(run.folder):
+        if not files.exists(target):
             _copy(source, target)
-            return None
-        own = artifact.read(target)
-        theirs = artifact.read(source)
-        if _how(own) != _how(theirs) or not own.schema.equals(theirs.schema):
-            return f"left out {source}, which was made in another way than {target}"
-        known = pd.MultiIndex.from_frame(own.select(key).to_pandas())
-        lacking = ~pd.MultiIndex.from_frame(theirs.select(key).to_pandas()).isin(known)
-        if lacking.any():
-            both = pa.concat_tables([own, theirs.filter(pa.array(lacking, pa.bool_()))])
-            both = both.sort_by([(name, "ascending") for name in key])
-            made = own.schema.metadata or {}
+            return
+        table = artifact.read(target)
+        if _how(table) != _how(theirs) or not table.schema.equals(theirs.schema):
+            raise InputError(f"{source}, which was made in another way than {target}")
+        both = pa.concat_tables([table, theirs])
+        twice = both.select(key).to_pandas().duplicated()
+        if twice.sum() < len(theirs):
+            both = both.filter(pa.array(~twice)).sort_by([(name, "ascending") for name in key])
+            made = table.schema.metadata or {}
             if artifact is VERDICTS:
-                made = made | {b"rows": store.digest_of_graded(run, [both]).encode()}
+                made |= {b"rows": store.digest_of_graded(run, [both.to_pandas()]).encode()}
             files.write_table(target, both.replace_schema_metadata(made))
-    return None
 
 
 def _how(table: pa.Table) -> dict[bytes, bytes]:

@@ -2,14 +2,13 @@
 
 import hashlib
 import json
-import shutil
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
 from glob import escape
 from os.path import isdir  # of a name that is too long, no: where that of a path raises
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, cast
+from typing import Annotated, Any
 
 import pandas as pd
 import pyarrow as pa
@@ -19,8 +18,6 @@ from capcal_lib.errors import InputError, unknown
 from capcal_lib.manifests import DType, Manifest, PromptStyle, Sampling, load_model
 from capcal_lib.runs import files
 from capcal_lib.runs.artifacts import PART, Artifact
-
-_Value = TypeVar("_Value")
 
 Name = Annotated[str, Field(pattern=r"^\w[\w.-]*$")]  # becomes a part of a path
 
@@ -70,8 +67,7 @@ class Record(Manifest):
 class Run:
     """A folder of samples and what was made from them: the one value that travels.
 
-    It is as small as its folder's name; all else is read when it is asked for, and kept as long as
-    no file of the folder changes."""
+    It is as small as its folder's name; all else is read when it is asked for."""
 
     folder: Path
 
@@ -81,7 +77,23 @@ class Run:
     @property
     def record(self) -> Record:
         """Return what ``run.json`` holds; `InputError` unless it is that of the folder."""
-        return _read_record(self.folder / "run.json")
+        path = self.folder / "run.json"
+        try:
+            record = Record.model_validate_json(files.read_bytes(path))
+        except ValidationError as error:
+            [first, *_] = error.errors()
+            where = ".".join(map(str, first["loc"]))
+            raise InputError(
+                f"{path}: missing or corrupt ({first['msg']} at {where or 'the top'}); restore the "
+                "file"
+            ) from None
+        if record.identity.key != self.folder.resolve().name:
+            raise InputError(
+                f"{path}: its settings are those of run {record.identity.key}, not of its folder, "
+                "so it was edited or moved; restore it, or delete it and give the `capcal sample` "
+                "command of this run again"
+            )
+        return record
 
     @property
     def identity(self) -> Identity:
@@ -89,9 +101,10 @@ class Run:
         return self.record.identity
 
     @property
-    def has_samples(self) -> bool:
-        """Tell whether there may be any sample, by the names of the files."""
-        return any(self.folder.glob("samples-*.parquet"))
+    def place(self) -> dict[str, str]:
+        """Return the model, the data set and the split, as the names of the folders tell."""
+        dataset, _, split = self.folder.parent.name.rpartition("-")
+        return {"model": self.folder.parents[1].name, "dataset": dataset, "split": split}
 
     @property
     def options(self) -> str:
@@ -106,13 +119,13 @@ class Run:
 
     def has(self, artifact: Artifact, name: str = "") -> bool:
         """Tell whether a file is there."""
-        return files.size_of(self.path(artifact, name)) is not None
+        return files.exists(self.path(artifact, name))
 
     def names(self, artifact: Artifact) -> list[str]:
         """List what tells the files of a kind apart, sorted."""
         before, _, after = artifact.name.partition("*")
-        found = sorted(path.name for path in self.folder.glob(artifact.name))
-        names = [name.removeprefix(before).removesuffix(after) for name in found]
+        paths = sorted(self.folder.glob(artifact.name))
+        names = [path.name.removeprefix(before).removesuffix(after) for path in paths]
         return [name for name in names if PART not in f".{name}"]
 
     def read(self, artifact: Artifact, name: str = "", *, option: str = "") -> pa.Table:
@@ -126,19 +139,19 @@ class Run:
         """Read columns of a file that is kept beside the samples, some 65,000 rows at a time;
         `InputError` as by ``read``.
         """
-        for table in files.read_batches(self._made(artifact), columns):
-            if table.column_names != [*columns]:
-                artifact.read(self.path(artifact))
-            yield table.to_pandas()
+        path = self._made(artifact)
+        with files.open_parquet(path) as file:
+            artifact.check(path, file.schema_arrow)
+            yield from files.iterate(file, columns)
 
     def _made(self, artifact: Artifact, name: str = "", option: str = "") -> Path:
         path = self.path(artifact, name)
-        if self.has(artifact, name):
-            return path
-        raise InputError(
-            f"no {artifact.label(path.name)} in {self}; make them with: capcal {artifact.command} "
-            f"{self.options}{option}"
-        )
+        if not self.has(artifact, name):
+            raise InputError(
+                f"no {path.stem} in {self}; make them with: capcal {artifact.command} "
+                f"{self.options}{option}"
+            )
+        return path
 
     def count(self, artifact: Artifact, name: str = "") -> int:
         """Count the rows of a file that may be there, as far as its footer tells."""
@@ -150,19 +163,6 @@ class Run:
     def write(self, artifact: Artifact, table: pa.Table, name: str = "") -> None:
         """Write a file that is kept beside the samples."""
         files.write_table(self.path(artifact, name), table)
-
-    def cached(self, make: Callable[..., _Value], *given: Hashable) -> _Value:
-        """Return ``make(run, *given)``, made once while no file of the folder changes.
-
-        Who gets it must not change it."""
-        states = [(path, path.lstat()) for path in sorted(self.folder.glob("[!.]*"))]
-        state = [(path.name, file.st_mtime_ns, file.st_size) for path, file in states]
-        return cast("_Value", _call(make, self, given, tuple(state)))
-
-
-@lru_cache(256)
-def _call(make: Callable[..., object], run: Run, given: Iterable[Hashable], *_: Hashable) -> object:
-    return make(run, *given)
 
 
 def run_of(store: Path, identity: Identity) -> Run:
@@ -211,12 +211,10 @@ def _runs_in(folder: Path) -> list[Run]:
 
 
 def _is_asked(run: Run, asked: dict[str, Any]) -> bool:
-    try:
-        return all(run.identity.settings[name] == value for name, value in asked.items())
-    except InputError:
-        dataset, _, split = run.folder.parent.name.rpartition("-")
-        named = {"model": asked.get("model"), "dataset": dataset, "split": split}
-        return all(named.get(name) == value for name, value in asked.items())
+    settings: dict[str, Any] = dict(run.place)
+    with suppress(InputError):
+        settings = run.identity.settings
+    return all(settings.get(name) == value for name, value in asked.items())
 
 
 def find_run(
@@ -241,7 +239,7 @@ def find_run(
         )
     if len(runs) > 1:
         usual = load_model(model).for_dataset(dataset)
-        runs = [one for one in runs if one.has_samples] or runs
+        runs = [one for one in runs if any(one.folder.glob("samples-*.parquet"))] or runs
         runs = [one for one in runs if one.identity.sampling == usual.sampling] or runs
         runs = [one for one in runs if one.identity.seed == 0] or runs
     if len(runs) > 1:
@@ -263,33 +261,14 @@ def list_fitting(
     return [run for run in runs if not choice or _fits(run.identity, choice)]
 
 
-def choose_runs(store: Path, choice: str, into: Path) -> Path:
-    """Make a store of the runs that a choice leaves, for what reads a store and cannot choose.
-
-    Of a split where nothing fits all runs are taken. Each is a link to that of the store."""
-    shutil.rmtree(into, ignore_errors=True)
-    into.mkdir(parents=True)
-    for split in sorted({run.folder.parent for run in open_runs(store)}):
-        beside = _runs_in(split)
-        fitting = [run for run in beside if _fits(run.identity, choice)]
-        for run in fitting or beside:
-            place = into / run.folder.relative_to(store)
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.symlink_to(run.folder.resolve(), target_is_directory=True)
-    return into.resolve()
-
-
-def _fits(identity: Identity, said: str) -> bool:
-    for part in said.split(","):
+def _fits(identity: Identity, choice: str) -> bool:
+    for part in choice.split(","):
         name, equals, value = part.partition("=")
-        if not equals:
-            fits = identity.key.startswith(part)
-        elif name in identity.settings:
-            here = identity.settings[name]
-            fits = value in (str(here), f"{here:g}" if isinstance(here, float) else "")
-        else:
+        if equals and name not in identity.settings:
             raise unknown("setting", name, identity.settings)
-        if not fits:
+        setting = identity.settings.get(name)
+        spelt = {str(setting), f"{setting:g}"} if isinstance(setting, float) else {str(setting)}
+        if value not in spelt if equals else not identity.key.startswith(part):
             return False
     return True
 
@@ -299,21 +278,3 @@ def differences(one: Identity, other: Identity) -> list[str]:
     left = one.settings
     right = other.settings
     return [f"{name}: {left[name]} / {right[name]}" for name in left if left[name] != right[name]]
-
-
-def _read_record(path: Path) -> Record:
-    try:
-        record = Record.model_validate_json(files.read_bytes(path))
-    except ValidationError as error:
-        first = error.errors()[0]
-        problem = f"{first['msg']} at {'.'.join(map(str, first['loc'])) or 'the top'}"
-        raise InputError(
-            f"{path}: missing or corrupt run record ({problem}); restore the file"
-        ) from None
-    if record.identity.key != path.parent.resolve().name:
-        raise InputError(
-            f"{path}: its settings are those of run {record.identity.key}, not of its folder, so "
-            "it was edited or "
-            "moved; restore it, or delete it and give the `capcal sample` command of this run again"
-        )
-    return record

@@ -18,14 +18,14 @@ import re
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, fields
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from capcal_lib.errors import InputError
 from capcal_lib.runs import files
@@ -52,43 +52,29 @@ def read_samples(run: Run, columns: Sequence[str] = SCHEMA.names) -> pd.DataFram
     """Read all rows of a run, sorted by (question_id, sample_index), each once: its key and the
     named columns.
     """
-    return gather_samples(run, lambda rows: rows, columns).sort_values(KEY, ignore_index=True)
+    return pd.concat(stream_samples(run, columns)).sort_values(KEY, ignore_index=True)
 
 
 def stream_samples(run: Run, columns: Sequence[str] = SCHEMA.names) -> Iterator[pd.DataFrame]:
     """Yield the rows that ``read_samples`` reads as they were written, some 65,000 of them at a
-    time.
+    time; of a run without rows one table without rows.
     """
     present = Present()
     names = [name for name in SCHEMA.names if name in {*KEY, *columns}]
-    for table in _tables(run, names):
-        new = add_keys(present, table)
+    for rows in _all_rows(run, names):
+        new = add_keys(present, rows)
         if not all(new):
-            _refuse_differing(run)
-            table = table.filter(pa.array(new, pa.bool_()))
-        if len(table):
-            yield table.to_pandas()
+            refuse_differing([run])
+            rows = rows[new]
+        yield rows
+    if not present:
+        yield SCHEMA.empty_table().select(names).to_pandas()
 
 
-def gather_samples(
-    run: Run,
-    make: Callable[[pd.DataFrame], pd.DataFrame],
-    columns: Sequence[str] = SCHEMA.names,
-) -> pd.DataFrame:
-    """Make something small of the rows of each batch, and put it together.
-
-    Of a run without rows it is what is made of a table without rows."""
-    made = [make(rows) for rows in stream_samples(run, columns)]
-    if made:
-        return pd.concat(made, ignore_index=True)
-    names = [name for name in SCHEMA.names if name in {*KEY, *columns}]
-    return make(SCHEMA.empty_table().select(names).to_pandas())
-
-
-def add_keys(present: Present, table: pa.Table) -> list[bool]:
+def add_keys(present: Present, rows: pd.DataFrame) -> list[bool]:
     """Note the samples of a table; return of each row whether it is new."""
     new = []
-    for name, index in zip(*(table[column].to_pylist() for column in KEY), strict=True):
+    for name, index in zip(*(rows[column].tolist() for column in KEY), strict=True):
         before = present.get(name, 0)
         new.append(not before >> index & 1)
         present[name] = before | 1 << index
@@ -100,35 +86,54 @@ def row_digests(rows: pd.DataFrame) -> "pd.Series[int]":
     return pd.util.hash_pandas_object(rows[[*KEY, "response"]], index=False, categorize=False)
 
 
-def digest_of_graded(run: Run, verdicts: Iterable[pa.Table]) -> str:
+def digest_of_graded(run: Run, verdicts: Iterable[pd.DataFrame]) -> str:
     """Return the digest of those samples of a run that have these verdicts, in whatever order they
     were written.
     """
     graded = Present()
-    for table in verdicts:
-        add_keys(graded, table)
+    for rows in verdicts:
+        add_keys(graded, rows)
     total = 0
-    for samples in stream_samples(run, ["response"]):
-        keys = zip(samples["question_id"], samples["sample_index"], strict=True)
-        there = [bool(graded.get(name, 0) >> index & 1) for name, index in keys]
-        total += int(row_digests(samples[there]).sum())
+    for rows in stream_samples(run, ["response"]):
+        keys = zip(rows["question_id"], rows["sample_index"], strict=True)
+        scored = [bool(graded.get(name, 0) >> index & 1) for name, index in keys]
+        total += int(row_digests(rows[scored]).sum())
     return f"{total % 2**64:016x}"
 
 
-def digest_of_rows(digests: "pd.Series[int]") -> str:
-    """Return the digest of samples by the digests of each."""
-    return f"{int(digests.sum()) % 2**64:016x}"
+def refuse_differing(copies: Sequence[Run]) -> None:
+    """Refuse two different rows under one key, wherever they stand in copies of a run.
+
+    A part that all of them have is not looked at; of other rows 64 bits are compared."""
+    numbers: dict[str, int] = {}
+    shared = set.intersection(*({part_name(part) for part in parts_of(run)} for run in copies))
+    found = [np.zeros((0, 2), np.uint64)]
+    for part in (part for run in copies for part in parts_of(run)):
+        for rows in part_rows(part) if len(copies) == 1 or part.name not in shared else ():
+            question = [numbers.setdefault(name, len(numbers)) for name in rows["question_id"]]
+            key = np.array(question) * MOST_SAMPLES + rows["sample_index"].to_numpy()
+            digest = pd.util.hash_pandas_object(rows, index=False, categorize=False)
+            found.append(np.column_stack([key.astype(np.uint64), digest.to_numpy()]))
+    table = np.concatenate(found)
+    table = table[np.lexsort(table.T[::-1])]
+    differing = (table[1:, 0] == table[:-1, 0]) & (table[1:, 1] != table[:-1, 1])
+    for key in table[1:, 0][differing].tolist():
+        raise InputError(
+            f"two different rows for sample {key % MOST_SAMPLES} of "
+            f"{[*numbers][key // MOST_SAMPLES]} in {', '.join(map(str, copies))}; nothing was "
+            "written: keep one of them"
+        )
 
 
 def problems_of(run: Run) -> tuple[str, ...]:
-    """Name what of a run is damaged, as far as its record and the names of its files tell."""
-    problems = []
+    """Name what of a run is damaged, as far as its record and the bytes of its parts tell."""
+    problems = [f"{path.name} was set aside" for path in run.folder.glob("*.damaged")]
     try:
         _ = run.record
-        problems += [f"{path.name} is not as its name says" for path in parts_of(run, sound=False)]
+        for part in parts_of(run):
+            check_part(part)
     except InputError as error:
         problems.append(str(error))
-    problems += [f"{path.name} was set aside" for path in run.folder.glob("*.damaged")]
     return tuple(f"{problem}; see: capcal verify" for problem in problems)
 
 
@@ -146,17 +151,14 @@ def remove_run(run: Run) -> None:
             parent.rmdir()
 
 
-def parts_of(run: Run, *, sound: bool | None = None) -> list[Path]:
-    """List the parts of a run; those whose bytes are as their names say, or are not."""
-    parts = sorted(run.folder.glob("samples-*.parquet"))
-    if sound is None:
-        return parts
-    return [part for part in parts if _is_sound(part) is sound]
+def parts_of(run: Run) -> list[Path]:
+    """List the parts of a run."""
+    return sorted(run.folder.glob("samples-*.parquet"))
 
 
 def is_being_written(run: Run) -> bool:
     """Tell whether another process holds a run, as far as its lock may be touched."""
-    if files.size_of(run.folder / LOCK) is None:
+    if not files.exists(run.folder / LOCK):
         return False
     try:
         with hold(run.folder, LOCK):
@@ -176,18 +178,28 @@ class Writer:
         self.notes = notes
         self.present = Present()
         self._pending: list[dict[str, object]] = []
-        self._size = self._small = 0
+        self._size = self._flushed = 0
         self._written = time.monotonic()
-        for path in parts_of(run, sound=False):
-            aside = path.with_name(f"{path.name}.damaged")
-            path.rename(aside)
-            notes.append(
-                f"{path.name} was damaged: set aside as {aside.name}; its rows are drawn again"
-            )
-        for table in _tables(run, KEY):
-            if not all(add_keys(self.present, table)):
-                _refuse_differing(run)
-        self._drop_stale_verdicts()
+        for path in parts_of(run):
+            try:
+                check_part(path)
+            except InputError:
+                self._set_aside(path)
+        for rows in _all_rows(run, KEY):
+            if not all(add_keys(self.present, rows)):
+                refuse_differing([run])
+
+    def _set_aside(self, path: Path) -> None:
+        """Take a damaged part out of the run; its verdicts go too, since what is drawn in place of
+        its rows may differ.
+        """
+        aside = path.with_name(f"{path.name}.damaged")
+        path.rename(aside)
+        self.run.path(VERDICTS).unlink(missing_ok=True)
+        self.notes.append(
+            f"{path.name} was damaged: set aside as {aside.name}; its rows are drawn again, then "
+            "grade again"
+        )
 
     @property
     def rows(self) -> int:
@@ -227,21 +239,20 @@ class Writer:
         """Write the rows that are pending."""
         if self._pending:
             self.add_part(pa.Table.from_pylist(self._pending, schema=SCHEMA))
-            self._small += len(self._pending) < ROWS // 2
-        self._pending, self._size = [], 0
-        if self._small >= SMALL_PARTS:
-            self._join()
+            self._pending, self._size = [], 0
+            self._flushed += 1
+            if self._flushed % SMALL_PARTS == 0:
+                self._join()
         self._written = time.monotonic()
 
     def adopt(self, rows: pd.DataFrame) -> int:
         """Write those rows of another copy of the run that this one lacks, all or none; return how
         many.
         """
-        table = pa.Table.from_pandas(rows, schema=SCHEMA, preserve_index=False)
-        lacking = add_keys(self.present, table)
-        if any(lacking):
-            self.add_part(table.filter(pa.array(lacking, pa.bool_())))
-        return sum(lacking)
+        new = rows[add_keys(self.present, rows)]
+        if len(new):
+            self.add_part(pa.Table.from_pandas(new, schema=SCHEMA, preserve_index=False))
+        return len(new)
 
     def close(self) -> None:
         """Write what is pending, and join small parts."""
@@ -254,47 +265,25 @@ class Writer:
 
     def _join(self) -> None:
         """Join small parts to such of at most ``ROWS`` rows."""
-        small = []
+        groups: list[list[Path]] = [[]]
+        room = ROWS
         for path in parts_of(self.run):
             with files.open_parquet(path) as part:
-                if part.metadata.num_rows < ROWS // 2 and path.stat().st_size < SIZE // 8:
-                    small.append((path, part.metadata.num_rows))
-        while len(small) > 1:
-            group, rows = [], 0
-            while small and rows + small[0][1] <= ROWS:
-                path, number = small.pop(0)
-                group.append(path)
-                rows += number
+                rows = part.metadata.num_rows
+            if rows < ROWS // 2 and path.stat().st_size < SIZE // 8:
+                if rows > room:
+                    groups.append([])
+                    room = ROWS
+                groups[-1].append(path)
+                room -= rows
+        for group in groups:
             if len(group) > 1:
-                tables = [files.read_table(path) for path in group]
-                whole = pa.concat_tables(table.replace_schema_metadata() for table in tables)
-                made = self.add_part(_once(self.run, whole))
+                whole = pd.concat(rows for path in group for rows in part_rows(path))
+                whole = whole.drop_duplicates(KEY)
+                made = self.add_part(pa.Table.from_pandas(whole, SCHEMA, preserve_index=False))
                 for path in group:
                     if path != made:
                         path.unlink()
-        self._small = 0
-
-    def _drop_stale_verdicts(self) -> None:
-        """Remove the verdict file where it knows rows that are lost: what is drawn in their place
-        may differ.
-        """
-        path = self.run.path(VERDICTS)
-        if not self.run.has(VERDICTS):
-            return
-        try:
-            for table in files.read_batches(path, KEY):
-                known = Present()
-                add_keys(known, table)
-                if any(bits & ~self.present.get(name, 0) for name, bits in known.items()):
-                    break
-            else:
-                return
-        except (InputError, KeyError, TypeError):
-            pass
-        path.unlink()
-        self.notes.append(
-            "removed the verdicts, which were damaged or of rows that are lost; grade again"
-        )
 
 
 @contextmanager
@@ -307,6 +296,8 @@ def open_writer(store: Path, record: Record) -> Iterator[Writer]:
         run.folder.mkdir(parents=True, exist_ok=True)
     with hold(run.folder, LOCK):
         with plain_errors(run.folder):
+            for path in run.folder.iterdir():
+                files.exists(path)
             for rest in (*run.folder.glob(".samples-*.tmp"), *run.folder.glob(".run.json.*.tmp")):
                 rest.unlink()
             writer = Writer(run, _keep_record(run, record))
@@ -322,94 +313,58 @@ def _keep_record(run: Run, record: Record) -> list[str]:
     stand in it.
     """
     path = run.folder / "run.json"
-    there = files.size_of(path) is not None
+    damaged = files.exists(path)
     try:
         _ = run.record
     except InputError:
         text = record.model_dump_json(indent=2).encode() + b"\n"
         files.write_file(path, lambda file: file.write(text))
-        return ["run.json was damaged: written anew"] * there
+        return ["run.json was damaged: written anew"] * damaged
     return []
 
 
-def _tables(run: Run, names: Sequence[str]) -> Iterator[pa.Table]:
+def _all_rows(run: Run, names: Sequence[str]) -> Iterator[pd.DataFrame]:
     """Read the parts of a run; a row that is in two of them comes twice."""
     done = set[Path]()
     while new := [path for path in parts_of(run) if path not in done]:
         for path in new:  # one that was joined with others meanwhile is read in its new place
             done.add(path)
-            if files.size_of(path) is not None:
-                yield from part_tables(path, names)
+            if files.exists(path):
+                yield from part_rows(path, names)
 
 
-def part_tables(path: Path, names: Sequence[str]) -> Iterator[pa.Table]:
-    """Read a part by and by; a damaged one is an InputError."""
-    if not _is_sound(path):
+def part_rows(path: Path, names: Sequence[str] = SCHEMA.names) -> Iterator[pd.DataFrame]:
+    """Read columns of a part, the key among them, so many rows at a time; a damaged one is an
+    InputError.
+    """
+    check_part(path)
+    refusal = InputError(
+        f"{path}: not a part with samples; delete it, and draw its rows again with: capcal sample"
+    )
+    with files.open_parquet(path) as file:
+        if not file.schema_arrow.remove_metadata().equals(SCHEMA):
+            raise refusal
+        for rows in files.iterate(file, names):
+            numbers = rows.select_dtypes("number")  # NaN where one is lacking
+            whole = rows["question_id"].notna().all() and (numbers >= 0).all(axis=None)
+            if not whole or (rows["sample_index"] >= MOST_SAMPLES).any():
+                raise refusal
+            yield rows
+
+
+def check_part(path: Path) -> None:
+    """Refuse a part whose bytes are not those that its name says, or cannot be read."""
+    if re.fullmatch(r"samples-\d{5}\.parquet", path.name):  # of a run of an earlier version
+        files.read_table(path)
+    elif path.name != part_name(path):
         raise InputError(
-            f"{path}: corrupt, since its bytes are not those that its name says; delete it, and "
-            "draw its rows again with: capcal sample"
+            f"{path}: corrupt, since its bytes are not those that its name says; its rows are "
+            "drawn again by: capcal sample"
         )
-    for table in files.read_batches(path, names):
-        yield _checked(path, table, names)
 
 
-def _is_sound(part: Path) -> bool:
-    if files.size_of(part) is None:
-        return False
-    if re.fullmatch(r"samples-\d{5}\.parquet", part.name):  # of a run of an earlier version
-        try:
-            return all(files.read_batches(part, SCHEMA.names))
-        except InputError:
-            return False
-    return part.name == part_name(part)
-
-
-def part_name(part: Path) -> str:
+def part_name(path: Path) -> str:
     """Return what a part is called by the digest of its bytes."""
-    return f"samples-{files.file_digest(part)}.parquet"
-
-
-def _checked(path: Path, table: pa.Table, names: Sequence[str]) -> pa.Table:
-    """Refuse a table that cannot be that of samples."""
-    table = table.replace_schema_metadata()
-    table = table.select([name for name in names if name in table.column_names])
-    if not table.schema.equals(pa.schema([SCHEMA.field(name) for name in names])):
-        raise InputError(
-            f"{path}: not a part with samples; its columns are {', '.join(table.column_names)}"
-        )
-    for name in names:
-        numbers = pa.types.is_integer(table.schema.field(name).type)
-        most = MOST_SAMPLES - 1 if name == "sample_index" else (1 << 31) - 1
-        least, largest = pc.min_max(table[name]).as_py().values() if numbers else (0, 0)
-        if table[name].null_count and (name in KEY or numbers):
-            raise InputError(f"{path}: rows without a {name}; delete it, and draw them again")
-        if len(table) and not 0 <= least <= largest <= most:
-            raise InputError(
-                f"{path}: {name} from {least} to {largest}, which must lie in 0 to {most}; delete "
-                "the file, and draw its rows again with: capcal sample"
-            )
-    return table
-
-
-def _once(run: Run, table: pa.Table) -> pa.Table:
-    """Leave out rows that are there twice; refuse two that differ."""
-    rows = table.to_pandas().drop_duplicates()
-    _refuse_twice(run, rows)
-    return pa.Table.from_pandas(rows, schema=SCHEMA, preserve_index=False)
-
-
-def _refuse_differing(run: Run) -> None:
-    """Refuse two different rows under one key, wherever they stand."""
-    digests = []
-    for table in _tables(run, SCHEMA.names):
-        rows = table.to_pandas()
-        digest = pd.util.hash_pandas_object(rows, index=False, categorize=False)
-        digests.append(rows[KEY].assign(digest=digest))
-    _refuse_twice(run, pd.concat(digests).drop_duplicates())
-
-
-def _refuse_twice(run: Run, rows: pd.DataFrame) -> None:
-    for question, index in rows.loc[rows.duplicated(KEY), KEY].itertuples(index=False):
-        raise InputError(
-            f"{run}: two different rows for sample {index} of {question}; the run is corrupt"
-        )
+    files.exists(path)
+    with files.readable(path):
+        return f"samples-{files.file_digest(path)}.parquet"

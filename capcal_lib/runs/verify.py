@@ -1,10 +1,7 @@
 """Check that a run is what it says it is, and whole."""
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
-from os.path import isdir
 from pathlib import Path
 
 import numpy as np
@@ -12,11 +9,10 @@ import pyarrow as pa
 
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import load_dataset
-from capcal_lib.questions import Question, at_hand, load_questions, questions_digest, subset
-from capcal_lib.runs import store as runs
+from capcal_lib.questions import Question, at_hand, load_questions, questions_digest
+from capcal_lib.runs import files, store
 from capcal_lib.runs.artifacts import (
     GIVEN,
-    NAMED,
     OUTCOMES,
     PART,
     VERDICTS,
@@ -25,12 +21,10 @@ from capcal_lib.runs.artifacts import (
     artifact_of,
     matrix,
     some,
-    some_keys,
 )
-from capcal_lib.runs.files import open_parquet, read_batches, size_of
-from capcal_lib.runs.run import Identity, Run
+from capcal_lib.runs.run import Identity, Run, open_runs
 from capcal_lib.runs.samples import IMPORTED
-from capcal_lib.runs.sessions import Ask, read_sessions
+from capcal_lib.runs.sessions import asks_of, lacking
 
 VERSIONS = ("capcal", "torch", "transformers", "vllm")
 Check = Callable[[Sampled], Iterator[str]]  # yields what is wrong with a run
@@ -51,7 +45,7 @@ class Checked:
 
 
 def verify_store(
-    store: Path,
+    folder: Path,
     model: str | None = None,
     dataset: str | None = None,
     *,
@@ -61,112 +55,73 @@ def verify_store(
     """Check each run of a store, or those of a model or data set, as ``verify_run`` does; without
     any it is refused.
     """
-    if not isdir(store):
-        raise InputError(f"{store} is not a folder; name a run store with --store")
-    found = [
-        Run(folder)
-        for folder in sorted(filter(Path.is_dir, store.glob("*/*/[!.]*")))  # a record or not
-        if model in (None, folder.parts[-3])
-        and (dataset is None or folder.parts[-2].rpartition("-")[0] == dataset)
-    ]
-    if not found:
-        raise InputError(f"no run to check in {store}; see: capcal status --store {store}")
-    for run in found:
+    runs = open_runs(folder, model=model, dataset=dataset)
+    if not runs:
+        raise InputError(f"no run to check in {folder}; see: capcal status --store {folder}")
+    for run in runs:
         yield verify_run(run, grader=grader, checks=checks)
 
 
-def verify_run(
-    run: Run,
-    *,
-    grader: str | None = None,
-    checks: Sequence[Check] = (),
-) -> Checked:
+def verify_run(run: Run, *, grader: str | None = None, checks: Sequence[Check] = ()) -> Checked:
     """Check one run: its record, its rows, and every file beside them.
 
     The bytes of every part must be as its name says; the record must match the folder; the digest
     of the questions the one that the manifest pins; each row must be there once, none missing that
     was asked for; every file beside the samples as its ``Artifact`` says. ``grader`` is the version
     that verdicts must be by, ``checks`` are those of other rooms."""
-    problems: list[str] = []
-    try:
-        made = run.record
-        present, digest = _count(run, problems)
-    except InputError as error:
-        return Checked(run, (str(error).removeprefix(f"{run}: "),), ())
-    identity = made.identity
-    graded = run.has(VERDICTS)
-    versions = [f"{name} {made.made_with[name]}" for name in VERSIONS if name in made.made_with]
-    facts = [
-        f"{_total(present):,} samples of {len(present):,} questions",
-        ", ".join(versions),
+    problems = [
+        f"{path.name} was set aside as damaged; delete it once its rows are drawn again"
+        for path in run.folder.glob("*.damaged")
     ]
-    questions = _questions(identity, facts)
-    if identity.engine == IMPORTED:
-        source = made.made_with.get("imported_from")
+    facts: list[str] = []
+    present = store.Present()
+    try:
+        made_with = run.record.made_with
+        digest, odd = _read_rows(run, present)
+        sampled = Sampled(run, present, _questions(run.identity, facts), facts)
+    except InputError as error:
+        return Checked(run, (*problems, str(error)), ())
+    samples = sum(bits.bit_count() for bits in present.values())
+    versions = [f"{name} {made_with[name]}" for name in VERSIONS if name in made_with]
+    facts[:0] = [f"{samples:,} samples of {len(present):,} questions", *versions]
+    if source := made_with.get("imported_from"):
         facts.append(f"imported from {source}, so its weights and prompts are not known")
-    if not graded:
+    if not run.has(VERDICTS):
         facts.append("not graded")
-    sampled = Sampled(
-        run=run,
-        present=present,
-        digest=f"{digest % 2**64:016x}",
-        questions=questions,
-        grader=grader,
-        facts=facts,
-    )
-    found = [
-        _digests(sampled),
-        _completeness(sampled),
-        *(_file(path, sampled) for path in sorted(run.folder.glob("[!.]*"))),
-        *(check(sampled) for check in checks),
-    ]
-    problems += [problem for each in found for problem in _plain(each)]
-    return Checked(run, tuple(problems), tuple(filter(None, facts)))
-
-
-def _plain(found: Iterator[str]) -> Iterator[str]:
-    """Say what is wrong; a file that cannot be read is one more thing."""
-    try:
-        yield from found
-    except InputError as error:
-        yield str(error)
-
-
-def _count(run: Run, problems: list[str]) -> tuple[runs.Present, int]:
-    """Return which samples there are and the sum of their digests, and note what is wrong with the
-    rows.
-    """
-    identity = run.identity
-    # 0 where a log or a server does not say
-    least = 0 if identity.engine in (IMPORTED, "openai") else 1
-    tokens = {
-        "prompt_tokens": identity.sampling.context_tokens,
-        "completion_tokens": identity.sampling.max_tokens,
-    }
-    present = runs.Present()
-    digest = 0
-    numbers: Counter[str] = Counter()
-    named: dict[str, str] = {}
-    for rows in runs.stream_samples(run):
-        runs.add_keys(present, pa.Table.from_pandas(rows[runs.KEY], preserve_index=False))
-        digest += int(runs.row_digests(rows).sum())
-        wrong = {
-            f"{name} outside {least} to {most}": ~rows[name].between(least, most)
-            for name, most in tokens.items()
-        }
-        wrong["an unknown finish"] = ~rows["finish_reason"].isin(["stop", "length"])
-        wrong["no response"] = rows["response"].isna()
-        for words, bad in wrong.items():
-            if bad.any():
-                numbers[words] += int(bad.sum())
-                named.setdefault(words, some_keys(rows[bad], runs.KEY))
-    problems += [f"{number} rows with {words}: {named[words]}" for words, number in numbers.items()]
-    damaged = sorted(path.name for path in run.folder.glob("*.damaged"))
-    if damaged:
+    if odd:
         problems.append(
-            f"set aside as damaged: {some(damaged)}; delete it once its rows are drawn again"
+            f"{len(odd)} rows with tokens or a finish that no engine gives: {some(odd)}"
         )
-    return present, digest
+    for found in [
+        _differences(sampled),
+        *(_file(path, sampled, grader, digest) for path in sorted(run.folder.glob("[!.]*"))),
+        *(check(sampled) for check in checks),
+    ]:
+        try:
+            problems += found
+        except InputError as error:
+            problems.append(str(error))
+    return Checked(run, tuple(problems), tuple(facts))
+
+
+def _read_rows(run: Run, present: store.Present) -> tuple[str, list[tuple[str, int]]]:
+    """Note which samples there are; return their digest, and the keys of rows that no engine gives.
+
+    Where a log or a server does not count tokens, 0 stands for their number."""
+    identity = run.identity
+    least = 0 if identity.engine in (IMPORTED, "openai") else 1
+    sampling = identity.sampling
+    most = {"prompt_tokens": sampling.context_tokens, "completion_tokens": sampling.max_tokens}
+    total = 0
+    odd: list[tuple[str, int]] = []
+    for rows in store.stream_samples(run):
+        store.add_keys(present, rows)
+        total += int(store.row_digests(rows).sum())
+        sound = rows["finish_reason"].isin(["stop", "length"]) & rows["response"].notna()
+        for name, limit in most.items():
+            sound &= rows[name].between(least, limit)
+        odd += rows.loc[~sound, store.KEY].itertuples(index=False, name=None)
+    return f"{total % 2**64:016x}", odd
 
 
 def _questions(run: Identity, facts: list[str]) -> dict[str, Question] | None:
@@ -180,148 +135,82 @@ def _questions(run: Identity, facts: list[str]) -> dict[str, Question] | None:
     return None
 
 
-def _digests(sampled: Sampled) -> Iterator[str]:
-    record = sampled.run.record
+def _differences(sampled: Sampled) -> Iterator[str]:
+    """Compare a run with the manifest, the questions, and what was asked for."""
+    identity = sampled.run.identity
     questions = sampled.questions
-    identity = record.identity
     split = load_dataset(identity.dataset).splits.get(identity.split)
     if split is None:
         yield f"the manifest has no split {identity.split!r}"
-    elif split.digest is not None and split.digest != identity.questions:
-        made = identity.questions[:16]
-        pinned = split.digest[:16]
+    elif split.digest not in (None, identity.questions):
+        made, pinned = identity.questions[:16], str(split.digest)[:16]
         yield f"made with the questions {made}, the manifest has {pinned}"
-    if questions is not None and questions_digest(questions.values()) != identity.questions:
-        yield "the questions at hand are not those that were sampled"
-    if "questions" not in record.made_with:
+    if questions is not None:
+        if questions_digest(questions.values()) != identity.questions:
+            yield "the questions at hand are not those that were sampled"
+        if strangers := sorted(sampled.present.keys() - questions.keys()):
+            yield f"{len(strangers)} questions that the data set does not have: {some(strangers)}"
+    if "questions" not in sampled.run.record.made_with:
         yield "the record does not say whether the questions matched the manifest"
+    asks = asks_of(sampled.run, sampled.present)
+    if identity.engine != IMPORTED and (missing := lacking(sampled.present, asks)):
+        yield f"{missing} samples missing, which `capcal sample` draws"
 
 
-def _completeness(sampled: Sampled) -> Iterator[str]:
-    """Compare with what the sessions asked for; without any, each question must reach the largest
-    index.
-
-    Imported samples may be of any number.
-    """
-    there = sampled.present
-    asks = [session.ask for session in read_sessions(sampled.run)]
-    imported = sampled.run.identity.engine == IMPORTED
-    most = 0 if asks or imported else max((bits.bit_length() for bits in there.values()), default=0)
-    ks = dict.fromkeys(there, most)
-    most_first = sorted(there, key=lambda name: there[name].bit_count(), reverse=True)
-    for ask in asks:
-        if sampled.questions is None and len(there) < ask.questions:
-            yield f"{ask.questions} questions were asked, {len(there)} are there"
-        for name, k in _asked_for(sampled, ask, most_first).items():
-            ks[name] = max(ks.get(name, 0), k)
-    # Gaps count also below what was asked for: a question has the first of its samples, or none.
-    missing = 0
-    named = list[str]()
-    for name, k in sorted(ks.items()):
-        bits = there.get(name, 0)
-        until = max(k, bits.bit_length())
-        missing += until - bits.bit_count()
-        if until > bits.bit_count() and len(named) <= NAMED:
-            gaps = (index for index in range(until) if not bits >> index & 1)
-            named += [f"{name} {index}" for index in islice(gaps, NAMED)]
-    if missing:
-        yield f"{missing} samples missing: {some(named)}"
-    strangers = sorted(there.keys() - sampled.questions.keys()) if sampled.questions else []
-    if strangers:
-        yield f"{len(strangers)} questions that the data set does not have: {some(strangers)}"
-
-
-def _asked_for(sampled: Sampled, ask: Ask, most_first: list[str]) -> dict[str, int]:
-    """Return how many samples a session asked for, by question.
-
-    Where they were named or are not at hand, they are taken to be those with most samples."""
-    names = most_first[: ask.questions]
-    if sampled.questions and not ask.named:
-        names = [each.id for each in subset(tuple(sampled.questions.values()), ask.questions)]
-    return dict.fromkeys(names, ask.k)
-
-
-def _file(path: Path, sampled: Sampled) -> Iterator[str]:
+def _file(path: Path, sampled: Sampled, grader: str | None, digest: str) -> Iterator[str]:
     """Check a file beside the samples as its description says; that it is a regular one, of
     all.
     """
-    size_of(path)
+    files.exists(path)
     artifact = artifact_of(path.name)
     if artifact is VERDICTS:
-        yield from _verdicts(path, sampled)
+        yield from _verdicts(sampled, grader, digest)
     elif artifact:
-        yield from _rows(path, artifact, sampled)
+        yield from _rows(path, artifact, sampled.present)
 
 
-def _verdicts(path: Path, sampled: Sampled) -> Iterator[str]:
+def _verdicts(sampled: Sampled, grader: str | None, digest: str) -> Iterator[str]:
     """Check the verdicts, which may be as many as the samples."""
-    with open_parquet(path) as file:
-        schema = file.schema_arrow
-        if not VERDICTS.fits(schema.empty_table()):
-            yield f"{path.name} is not a file of `capcal grade`; delete it and grade again"
-            return
-    made = {name: text.decode() for name, text in (schema.metadata or {}).items()}
-    graded = runs.Present()
+    run = sampled.run
+    graded = store.Present()
     twice = 0
-    unknown = set[str]()
-    for table in read_batches(path, [*runs.KEY, "verdict"]):
-        twice += runs.add_keys(graded, table).count(False)
-        unknown |= set(table["verdict"].unique().to_pylist()) - OUTCOMES
-    if twice:
-        yield f"{twice} verdicts are there twice"
-    if unknown:
+    outcomes: set[str] = set()
+    for rows in run.batches(VERDICTS, [*store.KEY, "verdict"]):
+        twice += store.add_keys(graded, rows).count(False)
+        outcomes |= {*rows["verdict"].unique()}
+    if unknown := outcomes - OUTCOMES:
         yield f"unknown verdicts: {some(sorted(map(str, unknown)))}"
-    whole = True
-    for words, one, other in (
-        ("of what was not sampled", graded, sampled.present),
-        ("missing", sampled.present, graded),
-    ):
-        rest = {name: bits & ~other.get(name, 0) for name, bits in one.items()}
-        if number := _total(rest):
-            whole = False
-            first = [
-                f"{name} {bits.bit_length() - 1}" for name, bits in sorted(rest.items()) if bits
-            ]
-            yield f"{number} verdicts {words}: {some(first)}"
+    if twice or graded != sampled.present:
+        number = sum(bits.bit_count() for bits in graded.values())
+        yield f"{number + twice:,} verdicts are not one of each sample: grade again"
+    with files.open_parquet(run.path(VERDICTS)) as file:
+        made = {name: text.decode() for name, text in file.schema_arrow.metadata.items()}
     version = made[b"grader"]
-    if sampled.grader and version not in (sampled.grader, GIVEN):
-        yield f"graded by version {version} of the grader, now {sampled.grader}: grade again"
-    digest = (
-        sampled.digest
-        if whole
-        else runs.digest_of_graded(sampled.run, read_batches(path, runs.KEY))
-    )
-    if made.get(b"rows", digest) != digest:
+    if grader and version not in (grader, GIVEN):
+        yield f"graded by version {version} of the grader, now {grader}: grade again"
+    if graded == sampled.present and made.get(b"rows", digest) != digest:
         yield "the verdicts were made from other samples than these: grade again"
 
 
-def _rows(path: Path, artifact: Artifact, sampled: Sampled) -> Iterator[str]:
+def _rows(path: Path, artifact: Artifact, present: store.Present) -> Iterator[str]:
     """Check a file with rows of questions."""
     table = artifact.read(path)
-    title = artifact.label(path.name)
     rows = table.select(list(artifact.key)).to_pandas()
-    if twice := int(rows.duplicated().sum()):
-        named = some_keys(rows[rows.duplicated()], list(artifact.key))
-        yield f"{twice} {title} are there twice: {named}"
+    if (twice := rows.duplicated()).any():
+        named = some(rows[twice].itertuples(index=False, name=None))
+        yield f"{path.name}: {twice.sum()} rows are there twice: {named}"
     there = set(rows["question_id"])
-    alone = sorted(there - sampled.present.keys())
-    lacking = sorted(sampled.present.keys() - there)
-    if alone:
-        yield f"{len(alone)} {title} of what was not sampled: {some(alone)}"
-    if lacking and artifact.whole and PART not in path.name:
-        yield f"{len(lacking)} {title} missing: {some(lacking)}"
+    if alone := sorted(there - present.keys()):
+        yield f"{path.name}: {len(alone)} questions that were not sampled: {some(alone)}"
+    lacks = sorted(present.keys() - there)
+    if lacks and artifact.whole and PART not in path.name:
+        yield f"{path.name}: {len(lacks)} questions missing: {some(lacks)}"
     values = table[artifact.value]
     if artifact.value == "verdict":
-        if unknown := set(values.unique().to_pylist()) - OUTCOMES:
-            yield f"unknown verdicts: {some(sorted(map(str, unknown)))}"
+        if unknown := {*values.to_pylist()} - OUTCOMES:
+            yield f"{path.name}: unknown verdicts: {some(sorted(map(str, unknown)))}"
     elif pa.types.is_nested(values.type):
         if not np.isfinite(matrix(table, artifact.value)).all():
-            yield f"{title} are not all finite"
-    else:
-        numbers = values.to_pandas()
-        if wrong := int((numbers.notna() & ~numbers.between(0, 1)).sum()):
-            yield f"{wrong} {title} out of range; a confidence lies in [0, 1]"
-
-
-def _total(present: runs.Present) -> int:
-    return sum(bits.bit_count() for bits in present.values())
+            yield f"{path.name}: not all are finite"
+    elif not values.drop_null().to_pandas().between(0, 1).all():
+        yield f"{path.name}: some out of range; a confidence lies in [0, 1]"

@@ -102,18 +102,19 @@ def sample(
         new = 0
         if wanted:
             opened = open_engine(manifest, engine, in_flight=in_flight)
-            ask = Ask(questions=len(ks), k=max(ks.values()), named=k is ks)
+            ask = Ask(questions=len(ks), k=min(ks.values()))
             requests = answer_requests(manifest, [asked[name] for name in lacking], lacking)
             progress(0, wanted)
-            with session(run, ask, _circumstances()) as meter:
+            with session(run, ask, _circumstances()) as counted:
                 for group in opened.sample(requests, manifest.sampling, seed):
                     if isinstance(group, Failure):
                         failed[group.reason] += len(group.sample_indices)
                         continue
                     writer.append(group)
-                    meter.add(group)
-                    progress(meter.rows, wanted)
-            new = meter.rows
+                    tokens = sum(sample.completion_tokens for sample in group)
+                    counted.update(rows=len(group), tokens=tokens)
+                    progress(counted["rows"], wanted)
+            new = counted["rows"]
     return Drawn(run, new, sum(ks.values()) - wanted, dict(failed))
 
 

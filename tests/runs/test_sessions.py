@@ -1,4 +1,4 @@
-import math
+import json
 from pathlib import Path
 
 import pytest
@@ -6,74 +6,67 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capcal_lib.runs import Run
-from capcal_lib.runs.samples import Sample
-from capcal_lib.runs.sessions import Ask, Session, rates, read_sessions, session, wanted
+from capcal_lib.runs.sessions import FILE, Ask, lacking, read_sessions, session
 
 ASK = Ask(questions=3, k=5)
 
 
-def sampled(tokens: int) -> Sample:
-    return Sample("a", 0, "Paris", None, "stop", 10, tokens)
-
-
-def kept(folder: Path, tokens: list[int]) -> None:
-    with session(Run(folder), ASK, {"machine": "here"}) as meter:
-        meter.add(map(sampled, tokens))
-
-
 def test_a_session_says_what_it_did(tmp_path: Path) -> None:
-    kept(tmp_path, [3, 4])
+    with session(Run(tmp_path), ASK, {"machine": "here"}) as counted:
+        for tokens in (3, 4):
+            counted.update(rows=1, tokens=tokens)
     (one,) = read_sessions(Run(tmp_path))
-    assert (one.state, one.rows, one.tokens, one.ask, one.made_with) == (
-        "ended",
-        2,
-        7,
-        ASK,
-        {"machine": "here"},
-    )
+    assert (one.rows, one.tokens, one.ask) == (2, 7, ASK)
     assert one.seconds >= 0
+    last = (tmp_path / FILE).read_text().splitlines()[-1]
+    assert json.loads(last)["made_with"] == {"machine": "here"}
 
 
 def test_a_session_that_an_error_ends_has_ended(tmp_path: Path) -> None:
     def interrupted() -> None:
-        with session(Run(tmp_path), ASK, {}) as meter:
-            meter.add([sampled(3)])
+        with session(Run(tmp_path), ASK, {}) as counted:
+            counted.update(rows=1)
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         interrupted()
-    assert [(one.state, one.rows) for one in read_sessions(Run(tmp_path))] == [("ended", 1)]
+    assert [one.rows for one in read_sessions(Run(tmp_path))] == [1]
 
 
-def test_no_file_is_no_sessions_and_no_rate(tmp_path: Path) -> None:
+def test_what_a_killed_session_was_asked_for_is_known_and_a_torn_line_is_left_out(
+    tmp_path: Path,
+) -> None:
+    with session(Run(tmp_path), ASK, {}):
+        pass
+    path = tmp_path / FILE
+    first, _, second = path.read_text().strip().partition("\n\n")
+    for text in (first, first + "\n" + second[:20]):
+        path.write_text(text)
+        assert [(one.ask, one.rows) for one in read_sessions(Run(tmp_path))] == [(ASK, 0)]
+
+
+def test_no_file_is_no_sessions(tmp_path: Path) -> None:
     assert read_sessions(Run(tmp_path)) == []
-    seconds, *speeds = rates([])
-    assert seconds == 0
-    assert all(map(math.isnan, speeds))
 
 
-def test_rates_are_over_all_sessions() -> None:
-    def took(seconds: float, rows: int, tokens: int) -> Session:
-        return Session(
-            started=str(rows),
-            ask=ASK,
-            state="ended",
-            seconds=seconds,
-            rows=rows,
-            tokens=tokens,
-            made_with={},
-        )
-
-    assert rates([took(1.0, 10, 100), took(3.0, 50, 300)]) == (4.0, 15.0, 100.0)
+asks = st.lists(st.tuples(st.integers(1, 6), st.integers(1, 9)), min_size=1, max_size=4)
 
 
-@given(st.lists(st.tuples(st.integers(1, 6), st.integers(1, 9)), max_size=4))
-def test_what_is_wanted_is_the_union_of_all_asks(asks: list[tuple[int, int]]) -> None:
-    rows = {
+@given(asks, st.data())
+def test_what_lacks_is_what_all_asks_asked_for_without_what_is_there(
+    asks: list[tuple[int, int]], data: st.DataObject
+) -> None:
+    wanted = {
         (question, index)
         for questions, k in asks
         for question in range(questions)
         for index in range(k)
     }
-    stairs = wanted(Ask(questions=questions, k=k) for questions, k in asks)
-    assert {(question, index) for question, k in enumerate(stairs) for index in range(k)} == rows
+    there = wanted - data.draw(st.sets(st.sampled_from(sorted(wanted)), max_size=3))
+    present: dict[str, int] = {}
+    for question, index in there:
+        present[str(question)] = present.get(str(question), 0) | 1 << index
+    asked = [Ask(questions=questions, k=k) for questions, k in asks]
+    assert lacking(present, asked) >= len(wanted - there)
+    if there == wanted:
+        assert lacking(present, asked) == 0

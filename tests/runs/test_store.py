@@ -24,7 +24,7 @@ from capcal_lib.runs import store as store_module
 from capcal_lib.runs.artifacts import VERDICTS
 from capcal_lib.runs.files import write_table
 from capcal_lib.runs.merge import merge
-from capcal_lib.runs.run import Identity, Record, choose_runs, differences, list_fitting, run_of
+from capcal_lib.runs.run import Identity, Record, differences, list_fitting, run_of
 from capcal_lib.runs.samples import Sample
 from capcal_lib.runs.sessions import add_lines
 from capcal_lib.runs.status import run_status, survey
@@ -177,11 +177,6 @@ def test_of_several_runs_one_is_chosen(tmp_path: Path) -> None:
     with open_writer(tmp_path, Record(identity=other, made_with={})) as writer:
         writer.append([row("a", 0)])
     assert find_run(*where) == run_of(tmp_path, other), "one without samples blocks no other"
-    chosen = choose_runs(tmp_path, "seed=1", tmp_path.with_name("chosen"))
-    assert {run.folder.name for run in open_runs(chosen)} == {
-        runs["seeded"].folder.name,
-        runs["both"].folder.name,
-    }
 
 
 def test_a_type_of_weights_is_a_setting_that_older_runs_go_without() -> None:
@@ -222,7 +217,7 @@ def test_a_corrupt_record_is_one_clear_line(tmp_path: Path) -> None:
         pass
     folder = run_folder(tmp_path, IDENTITY)
     (folder / "run.json").write_text(json.dumps({"identity": {}}))
-    with pytest.raises(InputError, match=r"run.json: missing or corrupt run record") as caught:
+    with pytest.raises(InputError, match=r"run.json: missing or corrupt \(") as caught:
         _ = Run(folder).record
     assert "\n" not in str(caught.value)
 
@@ -245,7 +240,7 @@ def test_verdicts_of_lost_rows_go_with_them(
         assert writer.notes == []
     parts_of(Run(folder))[0].write_bytes(b"")
     with open_writer(tmp_path, RECORD) as writer:
-        assert any("removed the verdicts" in note for note in writer.notes)
+        assert writer.notes[0].endswith("its rows are drawn again, then grade again")
     assert not (folder / VERDICTS.name).exists()
 
 
@@ -453,7 +448,8 @@ def test_a_damaged_part_is_set_aside_and_its_rows_are_drawn_again(
     path.write_bytes(path.read_bytes()[:keep])
     with open_writer(tmp_path, RECORD) as writer:
         assert writer.notes == [
-            f"{path.name} was damaged: set aside as {path.name}.damaged; its rows are drawn again"
+            f"{path.name} was damaged: set aside as {path.name}.damaged; its rows are drawn again, "
+            "then grade again"
         ]
         assert writer.missing({"a": 6}) == {"a": tuple(lost)}
         writer.append([row("a", index, f"answer {index}") for index in lost])

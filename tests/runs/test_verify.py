@@ -99,11 +99,14 @@ def unknown_set(folder: Path) -> None:
 
 WRONG: dict[str, tuple[Callable[[Path], object], str]] = {
     "an edited record": (edit_seed, "not of its folder"),
-    "no record": (lambda run: (run / "run.json").unlink(), "run.json: missing; restore the file"),
+    "no record": (
+        lambda run: (run / "run.json").unlink(),
+        "run.json: missing or corrupt (No such file or directory)",
+    ),
     "a torn part": (lambda run: shard(run).write_bytes(b"PAR1"), "not those that its name says"),
     "a missing row": (
         lambda run: rewrite(shard(run), lambda rows: rows.slice(1)),
-        "1 samples missing: mini-exam/",
+        "1 samples missing, which `capcal sample` draws",
     ),
     "two rows for one sample": (
         lambda run: write_table(
@@ -113,23 +116,23 @@ WRONG: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "no tokens": (
         lambda run: rewrite(shard(run), lambda rows: put(rows, "completion_tokens", 0)),
-        "1 rows with completion_tokens outside 1 to 256: mini-exam/",
+        "1 rows with tokens or a finish that no engine gives: mini-exam/",
     ),
     "an odd finish": (
         lambda run: rewrite(shard(run), lambda rows: put(rows, "finish_reason", "error")),
-        "1 rows with an unknown finish",
+        "1 rows with tokens or a finish that no engine gives: mini-exam/",
     ),
     "a damaged shard": (
         lambda run: (run / "samples-00009.parquet.damaged").touch(),
-        "set aside as damaged: samples-00009",
+        "samples-00009.parquet.damaged was set aside as damaged",
     ),
     "a sample not graded": (
         lambda run: rewrite(run / FILE, lambda rows: rows.slice(1)),
-        "1 verdicts missing: mini-exam/",
+        "15 verdicts are not one of each sample: grade again",
     ),
     "a verdict of nothing": (
         lambda run: rewrite(run / FILE, lambda rows: put(rows, "sample_index", 77)),
-        "1 verdicts of what was not sampled",
+        "16 verdicts are not one of each sample: grade again",
     ),
     "an unknown verdict": (
         lambda run: rewrite(run / FILE, lambda rows: put(rows, "verdict", "perhaps")),
@@ -149,7 +152,7 @@ WRONG: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "a confidence too few": (
         lambda run: rewrite(confidence_file(Run(run), "p-true"), lambda rows: rows.slice(1)),
-        "1 p-true confidences missing: mini-exam/",
+        "confidence-p-true.parquet: 1 questions missing: mini-exam/",
     ),
     "a file of other columns": (
         lambda run: rewrite(
@@ -162,7 +165,7 @@ WRONG: dict[str, tuple[Callable[[Path], object], str]] = {
             run / FEATURES,
             lambda rows: rows.filter(pc.greater(pc.utf8_length(rows["question_id"]), 0)).slice(2),
         ),
-        "2 hidden states missing",
+        "features.parquet: 2 questions missing: mini-exam/",
     ),
     "verdicts of other samples": (
         lambda run: rewrite(shard(run), lambda rows: put(rows, "response", "other")),
@@ -170,7 +173,7 @@ WRONG: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "a link": (link_out, "notes.txt: not a regular file"),
     "an unknown data set": (lambda run: unknown_set(run), "unknown data set 'mini-nothing'"),
-    "features that are not finite": (spoil_features, "hidden states are not all finite"),
+    "features that are not finite": (spoil_features, "features.parquet: not all are finite"),
 }
 
 
