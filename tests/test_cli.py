@@ -369,7 +369,7 @@ def test_merge_status_and_verify(
     next(folder.glob("samples-*")).unlink()
     status, out, _ = run(monkeypatch, capsys, "verify", "--store", both)
     assert status == 1
-    assert "samples missing: mini-exam/" in out
+    assert "6 samples missing, which `capcal sample` draws" in out
 
 
 def test_a_run_is_looked_at_and_removed(
@@ -382,6 +382,7 @@ def test_a_run_is_looked_at_and_removed(
     where = ("--model", "simulated", "--dataset", "mini-exam", "--store", tmp_path / "store")
     status, out, _ = run(monkeypatch, capsys, "sample", *where, "--k", 3, "--ids", ids)
     assert (status, "6 samples drawn" in out) == (0, True)
+    assert run(monkeypatch, capsys, "verify", *where[4:])[0] == 0
     (made,) = open_runs(tmp_path / "store")
     key, store = made.folder.name, ("--store", tmp_path / "store")
     out = run(monkeypatch, capsys, "show", key[:5], *store)[1]

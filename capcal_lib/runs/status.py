@@ -74,9 +74,9 @@ def run_status(
         }
         ask = max(asks, key=lambda ask: (lacking(present, [ask]), ask.k * ask.questions))
         command = _next_step(run, row, ask)
-        row |= {"command": command, "next": (command.split() or ["", ""])[1]}
-        if store.is_being_written(run):
-            row |= {"command": "", "next": "(drawing)"}
+        word = command.split()[1] if command else ""
+        drawn = {"command": "", "next": "(drawing)"} if store.is_being_written(run) else {}
+        row |= {"command": command, "next": word} | drawn
     except InputError as error:
         problems.append(str(error))
     return row
