@@ -146,9 +146,9 @@ def test_a_session_is_kept_where_something_was_drawn(tmp_path: Path) -> None:
     folder = sample("simulated", SET, k=2, limit=2, store=tmp_path).run.folder
     sample("simulated", SET, k=1, limit=1, store=tmp_path)
     (one,) = read_sessions(Run(folder))
-    assert (one.ask.questions, one.ask.k, one.rows, one.state) == (2, 2, 4, "ended")
+    assert (one.ask.questions, one.ask.k, one.rows) == (2, 2, 4)
     assert one.tokens == read_samples(Run(folder))["completion_tokens"].sum()
-    assert {"machine", "python", "torch"} <= one.made_with.keys()
+    assert '"machine": ' in (folder / "sessions.jsonl").read_text()
 
 
 def test_progress_counts_to_what_is_missing(tmp_path: Path) -> None:
