@@ -5,18 +5,16 @@ import json
 import math
 import random
 from base64 import b64encode
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from email.utils import parsedate_to_datetime
 from functools import partial
 from itertools import cycle
-from time import monotonic, time
+from time import monotonic
 from typing import Any, TypeVar
 
 import httpx2
 
 from capcal_lib.errors import InputError, sanitize
-from capcal_lib.sampling.engines.streams import each
 
 ATTEMPTS = 4  # for a request whose answer cannot be used, or takes longer than the time limit
 ANSWER_SECONDS = 3600.0  # generous, because to give up on slow answers would favour short ones
@@ -29,7 +27,6 @@ AWAY = (429, 502, 503, 504)  # too busy, or restarting behind a gateway
 FILES = 256  # that this process has open beside its connections, at most
 
 T = TypeVar("T")
-R = TypeVar("R")
 
 
 class Unanswered(Exception):
@@ -40,16 +37,14 @@ class Refused(Unanswered):
     """The server answered that it will not (a status of 4xx)."""
 
 
-class Away(Unanswered):
-    """The server is away, or asks to be left alone for ``after`` seconds."""
-
-    def __init__(self, reason: str, after: float = 0.0) -> None:
-        super().__init__(reason)
-        self.after = after
-
-
 class Bad(Unanswered):
     """An answer that cannot be used; the next may be better."""
+
+
+class Away(Unanswered):
+    """The server is away, or asks to be left alone for a while."""
+
+    after = 0.0  # seconds
 
 
 class Client:
@@ -64,29 +59,26 @@ class Client:
     shown."""
 
     def __init__(self, address: str, key: str, *, patience: float) -> None:
-        key = key.strip()  # a file with Windows' line ends leaves a \r
+        key = key.strip() or "EMPTY"  # as servers without keys take; Windows' line ends leave a \r
         if not (key.isascii() and key.isprintable() and " " not in key):
             raise InputError(
                 "OPENAI_API_KEY holds a space or a character that no key can have; set it anew"
             )
         try:
             url = httpx2.URL(address.strip())
+            if url.scheme not in ("http", "https") or not url.host or url.query or url.fragment:
+                raise ValueError
+            if not 0 < (url.port or 80) < 1 << 16:
+                raise ValueError
         except (httpx2.InvalidURL, ValueError):
-            url = httpx2.URL("")
-        is_whole = url.scheme in ("http", "https") and url.host and not (url.query or url.fragment)
-        if not is_whole or not 0 < (url.port or 80) < 1 << 16:
-            shown = "what is there" if set("@?#") & set(address) else repr(sanitize(address))
             raise InputError(
-                f"OPENAI_BASE_URL must be an address such as http://127.0.0.1:8000/v1; {shown} is "
-                "none"
-            )
+                "OPENAI_BASE_URL must be an address such as http://127.0.0.1:8000/v1"
+            ) from None
         self.url = str(url.copy_with(username=None, password=None)).rstrip("/")
-        self.headers = {"Authorization": f"Bearer {key}"} if key else {}
-        self.login = (url.username, url.password) if url.userinfo else None
         basic = b64encode(f"{url.username}:{url.password}".encode()).decode()
-        secrets = {key, url.username, url.password, url.userinfo.decode(), basic}
-        secrets = {secret for secret in secrets if len(secret) >= KEY_LENGTH}
-        self.secrets = sorted(secrets, key=len, reverse=True)
+        self.authorization = f"Basic {basic}" if url.userinfo else f"Bearer {key}"
+        secrets = {key, basic, url.username, url.password}
+        self.secrets = [secret for secret in secrets if len(secret) >= KEY_LENGTH]
         self.patience = patience
 
     def show(self, foreign: object) -> str:
@@ -96,34 +88,26 @@ class Client:
             text = text.replace(secret, "[redacted]")
         return sanitize(text)
 
-    def each(
-        self,
-        items: Iterable[T],
-        do: Callable[[T, Callable[[R], None]], Awaitable[None]],
-        in_flight: int,
-        weight: Callable[[T], int] = lambda _: 1,
-    ) -> Iterator[R]:
-        """Call ``do(item, emit)`` for every item as `streams.each` does, with a connection each."""
-        _allow_files(in_flight + FILES)
-        around = self._connected(in_flight)
-        return each(items, do, in_flight=in_flight, weight=weight, around=around)
-
     @asynccontextmanager
-    async def _connected(self, in_flight: int) -> AsyncIterator[None]:
-        self._gone: str | None = None
+    async def connected(self, in_flight: int) -> AsyncIterator[None]:
+        """Hold connections for so many requests; within, the server may be asked."""
+        with suppress(ImportError, ValueError, OSError):  # no such module on Windows
+            import resource
+
+            soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, in_flight + FILES), hard))
+        self._gone = ""
         self._heard = -math.inf  # when the server last answered, however
         new = partial(
             httpx2.AsyncClient,
-            headers=self.headers,
-            auth=self.login,
+            headers={"Authorization": self.authorization},
             verify=httpx2.create_ssl_context(),
             timeout=httpx2.Timeout(None, connect=CONNECT_SECONDS),
-            limits=httpx2.Limits(max_connections=None),
+            limits=httpx2.Limits(),
         )
         async with AsyncExitStack() as stack:
-            pools = in_flight // CONNECTIONS_A_POOL + 1
-            each_pool = [await stack.enter_async_context(new()) for _ in range(pools)]
-            self._pools = cycle(each_pool)
+            pools = range(in_flight // CONNECTIONS_A_POOL + 1)
+            self._pools = cycle([await stack.enter_async_context(new()) for _ in pools])
             yield
 
     async def post(self, path: str, body: dict[str, Any], read: Callable[[bytes], T]) -> T:
@@ -133,10 +117,8 @@ class Client:
         `Unanswered` where the server refuses, or the patience or the attempts have run out.
         """
         attempts = bad = 0
-        away_since = None
-        while True:
-            if self._gone:
-                raise Unanswered(self._gone)
+        away_since = math.inf
+        while not self._gone:
             after = 0.0
             try:
                 return await self.ask("POST", path, read, ANSWER_SECONDS, json=body)
@@ -147,15 +129,16 @@ class Client:
             except Away as error:
                 after = error.after
                 now = monotonic()
-                away_since = away_since or now
-                if now - away_since + after >= self.patience:
+                away_since = min(away_since, now)
+                if now + after >= away_since + self.patience:
                     reason = f"the server was away for longer than {self.patience:g} s: {error}"
-                    if now - self._heard >= self.patience:
+                    if now >= self._heard + self.patience:
                         self._gone = reason
                     raise Unanswered(reason) from None
             growing = min(LONGEST_WAIT, 0.5 * 2 ** min(attempts, 10))
             await asyncio.sleep(max(after, random.uniform(0, growing)))
             attempts += 1
+        raise Unanswered(self._gone)
 
     async def ask(
         self, method: str, path: str, read: Callable[[bytes], T], seconds: float, **content: Any
@@ -182,7 +165,10 @@ class Client:
         if status in (401, 403):
             raise InputError(f"{self.url} refuses access: {refusal}; check OPENAI_API_KEY")
         if status in AWAY:
-            raise Away(refusal, _seconds(answer.headers.get("Retry-After", "")))
+            away = Away(refusal)
+            with suppress(KeyError, ValueError):  # none, or a date
+                away.after = min(LONGEST_RETRY_AFTER, float(answer.headers["Retry-After"]))
+            raise away
         raise Bad(refusal) if status >= 500 else Refused(refusal)
 
 
@@ -196,28 +182,3 @@ def words(answer: str) -> str:
         error = json.loads(answer)["error"]
         return str(error["message"] if isinstance(error, dict) else error)
     return answer
-
-
-def _seconds(retry_after: str) -> float:
-    """Read a Retry-After, in seconds or as a date: 0 where it makes no sense, and a few minutes at
-    most.
-    """
-    seconds = math.nan
-    with suppress(ValueError):
-        seconds = float(retry_after)
-    if math.isnan(seconds):
-        with suppress(ValueError, TypeError, OverflowError):
-            seconds = parsedate_to_datetime(retry_after).timestamp() - time()
-    return min(seconds, LONGEST_RETRY_AFTER) if 0 < seconds < math.inf else 0.0
-
-
-def _allow_files(wanted: int) -> None:
-    """Raise the number of files that this process may have open, where the system lets it: each
-    connection is one.
-    """
-    with suppress(ImportError, ValueError, OSError):  # no such module on Windows
-        import resource
-
-        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        if soft < wanted:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

@@ -6,10 +6,7 @@ import asyncio
 import logging
 import os
 import re
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from copy import copy
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,11 +15,12 @@ from pydantic import BaseModel, ValidationError
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import Model, Sampling
 from capcal_lib.questions.reasoning import split_reasoning
-from capcal_lib.runs.samples import Sample
+from capcal_lib.runs.samples import FinishReason, Sample
 from capcal_lib.sampling import engines
 from capcal_lib.sampling.engines import SAMPLES_A_REQUEST, Failure, Request
 from capcal_lib.sampling.engines.chat import answer_start
-from capcal_lib.sampling.engines.client import Away, Client, Refused, Unanswered, words
+from capcal_lib.sampling.engines.client import Client, Refused, Unanswered, words
+from capcal_lib.sampling.engines.streams import each
 
 SAMPLES_IN_FLIGHT = 1024  # more than one GPU runs at once, and as many as a server of eight wants
 PATIENCE = 600.0  # seconds to wait for a server that is away
@@ -40,10 +38,11 @@ LIMIT = re.compile(r"length|max\w*tokens|token\w*limit", re.IGNORECASE)
 INTERFERENCE = re.compile(
     r"filter|safety|error|abort|cancel|block|prohibit|recitation", re.IGNORECASE
 )
-DATE = re.compile(r"[-@:](\d{4}|\d{4}-?\d{2}-?\d{2}|latest)")
+SUFFIX = r"(\.gguf)?([-@:](\d{4}|\d{4}-?\d{2}-?\d{2}|latest))?"  # of a name of the same model
 
 Group = list[Sample] | Failure
 Job = tuple[Request, tuple[int, ...]]  # samples of one question with consecutive indices
+Emit = Callable[[Group], None]
 
 
 class OpenAIEngine:
@@ -58,8 +57,8 @@ class OpenAIEngine:
     One request asks for up to 16 samples of one question (``n``), or for one where the server does
     not do ``n``. vLLM gives choice i of a request the request's seed + i, which is what is sent, so
     a sample is the same whatever is asked beside it, up to rounding. Where a server counts tokens
-    for all choices together, they are divided in proportion to the length of the texts; vLLM is
-    asked for the tokens of each. Where it counts none, or what cannot be, they are 0: unknown."""
+    for all choices together, they are divided evenly; vLLM is asked for the tokens of each. Where
+    it counts none, or what cannot be, they are 0: unknown."""
 
     family = "openai"
 
@@ -79,13 +78,11 @@ class OpenAIEngine:
         key = api_key or os.environ.get("OPENAI_API_KEY", "")
         address = base_url or os.environ.get("OPENAI_BASE_URL", "")
         self.client = Client(address, key, patience=patience)
-        hubs = dict.fromkeys(way.hub for way in model.weights if way.hub)
-        self.names = [model.served_as] if model.served_as else [model.name, *hubs]
-        self.name, self.software = self._listed()
+        hubs = [way.hub for way in model.weights if way.hub]
+        names = [model.served_as] if model.served_as else [model.name, *hubs]
+        self.name, self.software = self._listed(names)
+        self.known = {self.name, *names}  # by which the model has been called
         self.does_n: bool | None = None  # None until a server has shown it
-
-    def close(self) -> None:
-        """Do nothing: no connection is kept."""
 
     def sample(self, requests: Sequence[Request], sampling: Sampling, seed: int) -> Iterator[Group]:
         """Draw every wanted sample, yielding those of a request as it is answered, in no particular
@@ -94,14 +91,17 @@ class OpenAIEngine:
         A prompt that leaves no room for an answer in ``context_tokens`` makes a `Failure`, too.
         """
         most = min(SAMPLES_A_REQUEST, self.in_flight)
-        jobs = [
+        jobs = (
             (request, part)
             for request in requests
             for part in engines.consecutive(request.sample_indices, most)
-        ]
-        drawing = _Drawing(self, sampling, seed)
-        yield from drawing.client.each(
-            jobs, drawing.draw, self.in_flight, weight=lambda job: len(job[1])
+        )
+        return each(
+            jobs,
+            _Call(self, sampling, seed).draw,
+            in_flight=self.in_flight,
+            weight=lambda job: len(job[1]),
+            around=self.client.connected(self.in_flight),
         )
 
     def next_token_logprobs(
@@ -117,43 +117,33 @@ class OpenAIEngine:
         temperature 1, whatever the settings."""
         result = np.full((len(requests), len(words)), np.nan)
         tokens = np.zeros(len(requests), dtype=np.int64)
-        drawing = _Drawing(self, sampling, seed)
-        read = list[int]()
+        call = _Call(self, sampling, seed)
 
         async def ask(row: int, emit: Callable[[str], None]) -> None:
+            asked = {"logprobs": True, "top_logprobs": MOST_LOGPROBS}
             try:
-                answer = await drawing.post(
-                    requests[row], logprobs=True, top_logprobs=MOST_LOGPROBS
-                )
+                [choice] = (await call.post(requests[row], **asked)).choices
             except Unanswered as error:
                 emit(str(error))
                 return
-            given = answer.choices[0].logprobs
-            if given is None or not given.content:
+            places = choice.logprobs.content if choice.logprobs else ()
+            if not any(place.top_logprobs for place in places):
                 emit("the server gives no log-probabilities")
                 return
-            pieces = [place.token for place in given.content]
-            response = answer.choices[0].message.parts[1].strip()
-            start = answer_start(pieces)
-            answered, ends, rest = "".join(pieces[start or 0 :]).lstrip().partition(response or " ")
-            if (
-                start is None or answered or not ends or rest.strip()[:1] not in ("", "<")
-            ):  # a mark may end it
-                tokens[row] = len(pieces)
+            start = answer_start([place.token for place in places])
+            tokens[row] = len(places)
+            said = "".join(place.token for place in places[start or 0 :]).strip()
+            response = choice.message.parts[1].strip()
+            rest = said.removeprefix(response).strip()  # a mark may end it
+            if start is None or not response or rest == said or rest[:1] not in ("", "<"):
                 return
             tokens[row] = start + 1
-            read.append(row)
-            logprobs = {
-                token.token: min(token.logprob, 0.0) for token in given.content[start].top_logprobs
-            }
+            logprobs = {top.token: min(top.logprob, 0.0) for top in places[start].top_logprobs}
             result[row] = [logprobs.get(word, np.nan) for word in words]
 
-        unanswered = drawing.client.each(range(len(requests)), ask, self.in_flight)
+        around = self.client.connected(self.in_flight)
+        unanswered = each(range(len(requests)), ask, in_flight=self.in_flight, around=around)
         engines.warn_unanswered(unanswered, len(requests))
-        if read and np.isnan(result[read]).all():  # the server's fault, so that all are asked anew
-            tokens[read] = 0
-            lacking = f"none of {', '.join(words)} is among the likeliest tokens of any answer"
-            engines.warn_unanswered([lacking] * len(read), len(requests))
         return result, tokens
 
     def hidden_states(self, _: Sequence[Request]) -> np.ndarray:
@@ -163,7 +153,7 @@ class OpenAIEngine:
             "vllm"
         )
 
-    def _listed(self) -> tuple[str, str]:
+    def _listed(self, names: Sequence[str]) -> tuple[str, str]:
         """Return the name under which the server lists the model, and the software that it says it
         is.
         """
@@ -173,21 +163,20 @@ class OpenAIEngine:
             emit(await client.ask("GET", path, _Listing.model_validate_json, LISTING_SECONDS))
 
         try:
-            [listing] = client.each(["/models"], ask, 1)
-        except Away as error:
-            raise InputError(f"no server answers at {client.url}: {error}") from None
+            [listing] = each(["/models"], ask, in_flight=1, around=client.connected(1))
         except Unanswered as error:
             raise InputError(
-                f"{client.url}/models: {error}; does OPENAI_BASE_URL end in /v1?"
+                f"no server answers at {client.url}: {error}; does OPENAI_BASE_URL end in /v1?"
             ) from None
-        listed = {card.id: card.owned_by for card in listing.data}
-        alike = [one for one in listed if any(same_model(one, name) for name in self.names)]
-        for name in [name for name in self.names if name in listed] + alike[:1]:
-            return name, listed[name] or ""
+        listed = {card.id: card.owned_by or "" for card in listing.data}
+        alike = [one for one in listed if any(same_model(one, name) for name in names)]
+        if alike:
+            name = min(alike, key=lambda one: one not in names)
+            return name, listed[name]
         raise InputError(
             f"the server at {client.url} lists {client.show(', '.join(listed)) or 'no model'}, not "
-            f"{' or '.join(self.names)}; serve the model under that name, with vLLM: "
-            f"--served-model-name {self.names[0]}; or say in its manifest served_as"
+            f"{' or '.join(names)}; serve the model under that name, with vLLM: "
+            f"--served-model-name {names[0]}; or say in its manifest served_as"
         )
 
     def body(self, request: Request, sampling: Sampling, **options: Any) -> dict[str, Any]:
@@ -213,35 +202,15 @@ class OpenAIEngine:
         body |= options
         return {name: value for name, value in body.items() if name not in self.model.omit}
 
-    def check_name(self, answered: str) -> None:
-        """Refuse the answer of another model; note a name that differs by a date or a folder."""
-        if answered in self.known:
-            return
-        shown = self.client.show(answered)
-        if not any(same_model(answered, name) for name in self.known):
-            raise Unanswered(
-                f"the server answered as another model, {shown!r}, not as {self.name!r}; where it "
-                "is the same, say so in the manifest with served_as"
-            )
-        self.known.add(answered)
-        logging.getLogger(__name__).warning(f"the server calls {self.name!r} {shown!r}")
 
-    @cached_property
-    def known(self) -> set[str]:
-        """Return the names by which the model has been called."""
-        return {self.name, *self.names}
-
-
-class _Drawing:
-    """One call to an engine."""
+class _Call:
+    """What is asked of a server with one seed and the same settings."""
 
     def __init__(self, engine: OpenAIEngine, sampling: Sampling, seed: int) -> None:
         self.engine = engine
         self.sampling = sampling
         self.seed = seed
-        self.client = copy(engine.client)
-        self.prompts: dict[str, int] = {}  # tokens, by question id
-        self.reading: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self.prompts: dict[str, asyncio.Future[_Answer]] = {}  # which count tokens, by question id
 
     async def post(
         self, request: Request, first: int = 0, choices: int = 1, **options: Any
@@ -249,6 +218,7 @@ class _Drawing:
         """Ask for samples from index ``first`` on; the answer is this model's, with so many
         choices.
         """
+        engine = self.engine
         options["seed"] = engines.question_seed(self.seed, request.question.id) + first
         if choices > 1:
             options["n"] = choices
@@ -256,48 +226,33 @@ class _Drawing:
             options["max_tokens"] = await self._limit(request)
 
         def read(content: bytes) -> _Answer:
-            answer = _read(content, choices)
-            if answer.model:
-                self.engine.check_name(answer.model)
+            try:
+                answer = _Answer.model_validate_json(content)
+            except ValidationError as error:
+                text = content.decode(errors="replace")
+                said = words(text)  # of an error, though the status is 200
+                raise ValueError(str(error).partition(" [")[0] if said == text else said) from None
+            answer.choices.sort(key=lambda choice: choice.index)
+            if [choice.index for choice in answer.choices] != list(range(choices)):
+                wrong = f"{len(answer.choices)} choices where {choices} were asked for"
+                if choices == 1 or not answer.choices:
+                    raise ValueError(wrong)
+                engine.does_n = False
+                raise Refused(wrong)
+            known = engine.known
+            if answer.model and answer.model not in known:
+                shown = engine.client.show(answer.model)
+                if not any(same_model(answer.model, name) for name in known):
+                    raise Unanswered(
+                        f"the server answered as another model, {shown!r}, not as {engine.name!r}; "
+                        "where it is the same, say so in the manifest with served_as"
+                    )
+                known.add(answer.model)
+                logging.getLogger(__name__).warning(f"the server calls {engine.name!r} {shown!r}")
             return answer
 
-        body = self.engine.body(request, self.sampling, **options)
-        return await self.client.post("/chat/completions", body, read)
-
-    async def draw(self, job: Job, emit: Callable[[Group], None]) -> None:
-        """Draw consecutive samples of a question, with one request where the server does ``n``."""
-        request, indices = job
-        engine = self.engine
-        many = len(indices) > 1
-        if many and engine.does_n is False:
-            await asyncio.gather(*(self.draw((request, (index,)), emit) for index in indices))
-            return
-        try:
-            answer = await self.post(request, indices[0], len(indices))
-        except _OtherCount:
-            engine.does_n = False
-            await self.draw(job, emit)
-        except Unanswered as error:
-            alone = None
-            if many and isinstance(error, Refused) and not engine.does_n:
-                alone = await self._alone(request, indices[0])
-            if alone is None:
-                emit(Failure(request.question.id, indices, str(error)))
-                return
-            engine.does_n = False
-            self._emit(request, indices[:1], alone, emit)
-            await self.draw((request, indices[1:]), emit)
-        else:
-            if many and engine.does_n is None:
-                engine.does_n = True
-            self._emit(request, indices, answer, emit)
-
-    async def _alone(self, request: Request, index: int) -> "_Answer | None":
-        """Ask for one sample of what was refused: if that is answered, ``n`` was the matter."""
-        try:
-            return await self.post(request, index)
-        except Unanswered:
-            return None
+        body = engine.body(request, self.sampling, **options)
+        return await engine.client.post("/chat/completions", body, read)
 
     async def _limit(self, request: Request) -> int:
         """Return how many tokens an answer may have: ``max_tokens``, or what the prompt leaves of
@@ -305,17 +260,13 @@ class _Drawing:
         """
         most = self.sampling.max_tokens
         context = self.sampling.context_tokens
-        longest = TEMPLATE_TOKENS + sum(
-            len(message["content"].encode()) for message in request.messages
-        )
-        if longest + most <= context:  # a token is a byte at least
+        longest = sum(len(message["content"].encode()) for message in request.messages)
+        if longest + TEMPLATE_TOKENS + most <= context:  # a token is a byte at least
             return most
         name = request.question.id
-        async with self.reading[name]:
-            if name not in self.prompts:  # one token tells how many the prompt has, where it does
-                answer = await self.post(request, max_tokens=1)
-                self.prompts[name] = _count(answer.usage, "prompt_tokens", 1 << 31)
-        prompt = self.prompts[name]
+        if name not in self.prompts:  # one token tells how many the prompt has, where it does
+            self.prompts[name] = asyncio.ensure_future(self.post(request, max_tokens=1))
+        prompt = _count((await self.prompts[name]).usage, "prompt_tokens", 1 << 31)
         if prompt >= context:
             raise Unanswered(
                 f"the prompt has {prompt} tokens, which leaves no room for an answer in "
@@ -323,12 +274,32 @@ class _Drawing:
             )
         return min(most, context - prompt)
 
+    async def draw(self, job: Job, emit: Emit) -> bool:
+        """Draw consecutive samples of a question, and tell whether any was answered.
+
+        Several that are refused are asked for one at a time; if that is answered, ``n`` was the
+        matter, and it is not asked for again."""
+        engine = self.engine
+        request, indices = job
+        many = len(indices) > 1
+        try:
+            if many and engine.does_n is False:
+                raise Refused
+            answer = await self.post(request, indices[0], len(indices))
+        except Unanswered as error:
+            if not many or engine.does_n or not isinstance(error, Refused):
+                emit(Failure(request.question.id, indices, str(error)))
+                return False
+            alone = [self.draw((request, (index,)), emit) for index in indices]
+            answered = any(await asyncio.gather(*alone))
+            engine.does_n = False if answered else engine.does_n
+            return answered
+        engine.does_n = many or engine.does_n
+        self._emit(request, indices, answer, emit)
+        return True
+
     def _emit(
-        self,
-        request: Request,
-        indices: tuple[int, ...],
-        answer: "_Answer",
-        emit: Callable[[Group], None],
+        self, request: Request, indices: tuple[int, ...], answer: "_Answer", emit: Emit
     ) -> None:
         name = request.question.id
         prompt = _count(answer.usage, "prompt_tokens", self.sampling.context_tokens)
@@ -337,21 +308,12 @@ class _Drawing:
         for index, choice, tokens in zip(indices, answer.choices, counts, strict=True):
             end = choice.finish_reason or ""
             if INTERFERENCE.search(end):
-                how = self.client.show(end)
+                how = self.engine.client.show(end)
                 emit(Failure(name, (index,), f"the server ended an answer with {how!r}"))
                 continue
             reasoning, response = choice.message.parts
-            samples.append(
-                Sample(
-                    question_id=name,
-                    sample_index=index,
-                    response=response,
-                    reasoning=reasoning,
-                    finish_reason="length" if LIMIT.search(end) else "stop",
-                    prompt_tokens=prompt,
-                    completion_tokens=tokens,
-                )
-            )
+            finish: FinishReason = "length" if LIMIT.search(end) else "stop"
+            samples.append(Sample(name, index, response, reasoning, finish, prompt, tokens))
         if samples:
             emit(samples)
 
@@ -365,10 +327,8 @@ def same_model(name: str, other: str) -> bool:
     >>> same_model("/models/X.gguf", "x"), same_model("qwen3-80b", "qwen3-8b")
     (True, False)
     """
-    plain = [one.rpartition("/")[2].casefold().removesuffix(".gguf") for one in (name, other)]
-    short, long = sorted(plain, key=len)
-    rest = long.removeprefix(short)
-    return rest == "" or (rest != long and DATE.fullmatch(rest) is not None)
+    short, long = sorted((one.rpartition("/")[2].casefold() for one in (name, other)), key=len)
+    return re.fullmatch(re.escape(short) + SUFFIX, long) is not None
 
 
 class _Card(BaseModel):
@@ -404,7 +364,7 @@ class _Place(BaseModel):
 
 
 class _Logprobs(BaseModel):
-    content: list[_Place] | None = None
+    content: list[_Place]
 
 
 class _Choice(BaseModel):
@@ -421,28 +381,6 @@ class _Answer(BaseModel):
     usage: Any = None  # likewise
 
 
-class _OtherCount(Exception):
-    """The server gave more or fewer choices than it was asked for."""
-
-
-def _read(content: bytes, choices: int) -> _Answer:
-    """Read an answer that must hold so many choices."""
-    try:
-        answer = _Answer.model_validate_json(content)
-    except ValidationError as error:
-        text = content.decode(errors="replace")
-        if (said := words(text)) != text:  # an error, though the status is 200
-            raise ValueError(said) from None
-        first = error.errors(include_url=False)[0]
-        raise ValueError(f"{'.'.join(map(str, first['loc']))} {first['msg']}".strip()) from None
-    answer.choices.sort(key=lambda choice: choice.index)
-    if [choice.index for choice in answer.choices] != list(range(choices)):
-        if choices > 1 and answer.choices:
-            raise _OtherCount
-        raise ValueError(f"{len(answer.choices)} choices where {choices} were asked for")
-    return answer
-
-
 def _count(usage: Any, name: str, most: int) -> int:
     """Return a number of tokens, 1 to ``most``; 0 where the server says none, or what cannot be."""
     value = usage.get(name) if isinstance(usage, dict) else None
@@ -450,17 +388,10 @@ def _count(usage: Any, name: str, most: int) -> int:
 
 
 def _tokens(answer: _Answer, most: int) -> list[int]:
-    """Return the number of tokens of each choice: its own, or its share of them all by the length
-    of the text.
-    """
+    """Return the number of tokens of each choice: its own, or its even share of them all."""
     counts = [len(choice.token_ids or ()) for choice in answer.choices]
     if all(1 <= count <= most for count in counts):
         return counts
     total = _count(answer.usage, "completion_tokens", most * len(counts))
-    if total < len(counts):
-        return [0] * len(counts)
-    lengths = [
-        1 + sum(len(part or "") for part in choice.message.parts) for choice in answer.choices
-    ]
-    ends = np.cumsum(lengths) / sum(lengths) * (total - len(counts))  # beside one token of each
-    return [min(1 + int(share), most) for share in np.diff(ends.round(), prepend=0)]
+    share, rest = divmod(total, len(counts))
+    return [share + (place < rest) if share else 0 for place in range(len(counts))]

@@ -15,7 +15,7 @@ R = TypeVar("R")
 
 def each(
     items: Iterable[T],
-    do: Callable[[T, Callable[[R], None]], Awaitable[None]],
+    do: Callable[[T, Callable[[R], None]], Awaitable[object]],
     *,
     in_flight: int,
     weight: Callable[[T], int] = lambda _: 1,
