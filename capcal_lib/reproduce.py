@@ -314,7 +314,7 @@ def time_requests(order: Order, plan: pd.DataFrame) -> pd.DataFrame:
 
 
 def reproduce(
-    order: Order, progress: Progress | None = None, say: Callable[[str], None] | None = None
+    order: Order, progress: Progress | None = None, say: Callable[[str], object] = len
 ) -> Reproduced:
     """Carry out what :func:`make_plan` plans, as far as it goes, and score what there is.
 

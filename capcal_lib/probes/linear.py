@@ -2,11 +2,14 @@
 
 from __future__ import annotations  # keeps ArrayLike short in help()
 
-from collections.abc import Callable
+from collections.abc import Iterable, Iterator
 from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
+from scipy.linalg import eigh
+from scipy.optimize import minimize
+from scipy.special import expit
 from sklearn.base import BaseEstimator
 
 from capcal_lib.errors import InputError, unknown
@@ -14,27 +17,22 @@ from capcal_lib.metrics.validation import Floats, Ints, as_counts, same_length
 
 Matrix = npt.NDArray[np.floating]
 Loss = Literal["bce", "binomial", "mse"]
-Solve = Callable[[Floats], Floats]
-
-# The largest second derivative of each loss in the logit (for mse, of its Gauss-Newton part).
-CURVATURE: dict[Loss, float] = {"bce": 1 / 4, "binomial": 1 / 4, "mse": 1 / 8}
-_LARGEST = 1e30  # sizes whose squares stay numbers
-_SMALLEST = 1e-30
-_SKETCH = 1_024  # questions that stand for all in the curvature
-_SMALL = 2**22  # numbers, up to which all is computed in double precision
-_STEEPEST = 1e-3  # where fitting may end, in coordinates in which the curvature is at most 1
-_ITERATIONS = 2_000
+LARGEST = 1e30  # sizes whose squares stay numbers
+SMALL = 2**22  # numbers, up to which all is computed in double precision
+SKETCH = 512  # questions whose principal directions are taken
+STEEPEST = 1e-3  # slope at which fitting may end, where the curvature is at most 1
+OPTIONS = {"maxcor": 30, "ftol": 0, "gtol": 1e-6, "maxiter": 2_000}
 
 
 class LinearProbe(BaseEstimator):  # type: ignore[misc]
     """Predict mu from the features of a question: sigmoid(weights · features + bias).
 
-    Fitting minimises the mean ``loss`` plus weight_decay / 2 · ‖weights‖², in the precision of the
-    features: float32 or float64. The loss is ``bce``, the cross-entropy against correct / total, or
-    ``mse``, the squared error of the prediction, for which every question weighs the same; or
-    ``binomial``, the likelihood of the counts, for which every sample does. ``weight_decay`` is at
-    least 0; at 0 the optimum may lie at infinity, and fitting stops where the gradient vanishes.
-    With ``standardize`` the penalty sees weights for features scaled to mean 0 and deviation 1.
+    Fitting minimises the mean ``loss`` plus weight_decay / 2 · ‖weights‖². The loss is ``bce``, the
+    cross-entropy against correct / total, or ``mse``, the squared error of the prediction, for
+    which every question weighs the same; or ``binomial``, the likelihood of the counts, for which
+    every sample does. ``weight_decay`` is at least 0; at 0 the optimum may lie at infinity, and
+    fitting stops where the gradient vanishes. With ``standardize`` the penalty sees weights for
+    features scaled to mean 0 and deviation 1.
 
     ``coef_``, (n_features,), and ``intercept_`` are for the features as they are given,
     standardised or not, and None before ``fit``; a feature that is constant in training has
@@ -42,9 +40,6 @@ class LinearProbe(BaseEstimator):  # type: ignore[misc]
 
     Here the optimum is reached, so there is no learning rate, number of epochs or seed to choose;
     `PaperProbe` trains as the paper does.
-
-    L-BFGS runs in coordinates in which the curvature is near the identity, so that some tens of
-    steps are enough whatever the features' spectrum.
 
     >>> features = np.array([[-2.0], [-1.0], [1.0], [2.0]])
     >>> probe = LinearProbe(weight_decay=1e-3).fit(features, correct=[1, 3, 7, 9],
@@ -72,199 +67,128 @@ class LinearProbe(BaseEstimator):  # type: ignore[misc]
         """Fit to features (n_questions, n_features), finite, and counts (n_questions,); return the
         probe.
         """
-        matrix, hits, samples = training_rows(features, correct, total)
-        if matrix.size < _SMALL:
-            matrix = matrix.astype(np.float64)
-        shares = np.full(len(samples), 1 / len(samples))  # of the loss: every question the same
-        if self.loss == "binomial":
-            shares = samples / samples.sum()  # every sample
-        # Hidden states have means many times their deviations, from which a product in single
-        # precision does not recover.
-        centre = matrix.mean(axis=0, dtype=np.float64).astype(matrix.dtype)
-        columns = matrix - centre
-        deviation = columns.std(axis=0, dtype=np.float64)
-        rounding = 8 * np.finfo(matrix.dtype).eps + len(matrix) * np.finfo(np.float64).eps
-        deviation[deviation <= rounding * np.abs(centre) + _SMALLEST] = 0
-        scale = deviation if self.standardize else np.ones_like(deviation)
-        inverse = np.divide(1, scale, out=np.zeros_like(scale), where=deviation > 0)
-        columns *= inverse.astype(matrix.dtype)
-        to_weights = _unit_basis(
-            columns, CURVATURE[self.loss], (deviation * inverse) ** 2, self.weight_decay
-        )
-        point = minimise(self.loss, columns, hits / samples, shares, self.weight_decay, *to_weights)
-        self.coef_ = inverse * to_weights[0](point[:-1])
-        self.intercept_ = float(point[-1] - centre.astype(np.float64) @ self.coef_)
+        rows = training_rows(features, correct, total)
+        path = fit_path(*rows, [self.weight_decay], loss=self.loss, standardize=self.standardize)
+        [(self.coef_, self.intercept_)] = path
         return self
 
     def predict(self, features: npt.ArrayLike) -> Floats:
         """Predict mu, (n_questions,) in [0, 1], from as many features as in training, (n_questions,
         n_features).
         """
-        from scipy.special import expit
-
-        matrix = as_fitted(features, None if self.coef_ is None else len(self.coef_))
-        return np.asarray(expit(matrix @ np.asarray(self.coef_) + (self.intercept_ or 0.0)))
-
-
-def _unit_basis(
-    columns: Matrix, curvature: float, variance: Floats, penalty: float
-) -> tuple[Solve, Solve]:
-    """Return what makes weights of a point in coordinates in which the curvature is near 1, and its
-    transpose.
-
-    The curvature is that of some of the questions in their principal directions, and a diagonal
-    for what these leave out: the median feature's variance, or more where a feature's is huge.
-    """
-    from scipy.linalg import eigh
-
-    size = min(len(columns), _SKETCH)
-    missed = max(0.5 * (1 - size / len(columns)), 1e-3)
-    spread = curvature * np.maximum(np.median(variance), variance / 100)
-    diagonal = penalty + missed * spread
-    units = np.divide(1, np.sqrt(diagonal), out=np.zeros_like(spread), where=variance > 0)
-    rows = columns[np.linspace(0, len(columns) - 1, size).round().astype(int)]
-    rows = rows * (units * np.sqrt((1 - missed) * curvature / size)).astype(rows.dtype)
-    squares, vectors = eigh(rows @ rows.T, overwrite_a=True, check_finite=False)
-    apart = squares > 4 * np.finfo(rows.dtype).eps * max(squares[-1], 1.0)
-    squares = squares[apart]
-    directions = (vectors[:, apart] / np.sqrt(squares)).T @ rows
-    shrink = 1 / np.sqrt(1 + squares) - 1
-
-    def stretch(point: Floats) -> Floats:
-        along = directions @ point.astype(rows.dtype)
-        return point + directions.T @ (shrink * along).astype(rows.dtype)
-
-    return lambda point: units * stretch(point), lambda gradient: stretch(units * gradient)
+        if self.coef_ is None:
+            raise InputError("the probe is not fitted; call fit(features, correct, total) first")
+        matrix = as_features(features)
+        if matrix.shape[1] != len(self.coef_):
+            raise InputError(
+                f"the probe was fitted to {len(self.coef_)} features; got {matrix.shape[1]}"
+            )
+        return np.asarray(expit(matrix @ self.coef_ + (self.intercept_ or 0.0)))
 
 
-def minimise(
-    loss: Loss,
-    columns: Matrix,
-    target: Floats,
-    shares: Floats,
-    penalty: Floats | float,
-    from_unit: Solve,
-    to_unit: Solve,
+def fit_path(
+    features: Matrix,
+    correct: Ints,
+    total: Ints,
+    decays: Iterable[float],
     *,
-    start: Floats | None = None,
-    steepness: float = 1e-6,
-) -> Floats:
-    """Minimise sum(shares · loss) + sum(penalty · weights²) / 2 by L-BFGS; return the point of the
-    optimum, its bias last.
+    loss: Loss = "bce",
+    standardize: bool = False,
+) -> Iterator[tuple[Floats, float]]:
+    """Yield the weights and the bias that are best at each decay, found by L-BFGS from those of
+    the decay before.
 
-    ``from_unit`` makes weights from a point, and ``to_unit``, its transpose, a point's gradient
-    from the weights'. ``start`` is a similar problem's point, and
-    ``steepness`` the gradient at which to stop."""
-    from scipy.optimize import minimize
+    It runs in coordinates in which all directions are about equally steep, so that some tens of
+    steps are enough whatever the features' spectrum: the principal directions of some questions
+    are shrunk by the curvature along them, and all others by what is left of it."""
+    single = features.dtype == np.float32 and features.size > SMALL
+    columns: Matrix = features.astype(np.float32 if single else np.float64)
+    centre = columns.mean(axis=0, dtype=np.float64)
+    columns -= centre.astype(columns.dtype)  # whose size is many times the deviations'
+    variance = columns.var(axis=0, dtype=np.float64)
+    scale = np.sqrt(variance) if standardize else np.ones(len(centre))
+    scale[np.ptp(features, axis=0) == 0] = np.inf
+    columns /= scale.astype(columns.dtype)
+    target = correct / total
+    shares = total / total.sum() if loss == "binomial" else np.full(len(total), 1 / len(total))
+    bound = 1 / 8 if loss == "mse" else 1 / 4  # of a loss's second derivative in the logit
+    size = min(len(columns), SKETCH)
+    rows = columns[np.linspace(0, len(columns) - 1, size).astype(int)]
+    squares, vectors = eigh(rows @ rows.T)
+    certain = squares > size * np.finfo(rows.dtype).eps * max(squares[-1], LARGEST**-1)
+    squares = squares[certain]
+    directions = (vectors[:, certain] / np.sqrt(squares)).T @ rows
+    steep = bound * squares / size
+    rest = bound * np.median(variance / scale**2) * (1 - size / len(columns)) / 2
+    mean = np.clip(shares @ target, 1e-3, 1 - 1e-3)
+    weights = np.zeros(len(centre))
+    bias = np.log(mean / (1 - mean))
 
-    def objective(point: Floats) -> tuple[float, Floats]:
-        weights = from_unit(point[:-1])
+    def turn(values: Floats, factors: Floats) -> Floats:
+        along = directions @ values.astype(columns.dtype)
+        return values + (factors - 1) * along @ directions
+
+    def slope(point: Floats, decay: float, flat: float, shrink: Floats) -> tuple[Any, Floats]:
+        weights = flat * turn(point[:-1], shrink)
         logits = columns @ weights.astype(columns.dtype) + point[-1]
-        value, slope = LOSSES[loss](logits, target, shares)
-        shrink = penalty * weights
-        gradient = to_unit(columns.T @ slope.astype(columns.dtype) + shrink)
-        return float(value + shrink @ weights / 2), np.append(gradient, slope.sum())
+        value, errors = _losses(loss, logits, target)
+        errors *= shares
+        gradient = errors.astype(columns.dtype) @ columns + decay * weights
+        value = shares @ value + decay / 2 * weights @ weights
+        return value, np.append(flat * turn(gradient, shrink), errors.sum())
 
-    if start is None:
-        mean = float(np.clip(shares @ target, 1e-3, 1 - 1e-3))
-        start = np.append(np.zeros(columns.shape[1]), np.log(mean / (1 - mean)))
-    options = {"maxcor": 30, "ftol": 0, "gtol": steepness, "maxiter": _ITERATIONS}
-    found = minimize(objective, start, jac=True, method="L-BFGS-B", options=options)
-    if columns.dtype == np.float32 and not np.abs(found.jac).max() < steepness:
-        # features that cancel one another
-        double = columns.astype(np.float64)
-        return minimise(loss, double, target, shares, penalty, from_unit, to_unit, start=found.x)
-    if not np.abs(found.jac).max() < _STEEPEST:
-        raise InputError(
-            "the probe does not come to its optimum; standardize the features or raise weight_decay"
-        )
-    return np.asarray(found.x)
-
-
-def _bce(logits: Floats, target: Floats, shares: Floats) -> tuple[Any, Floats]:
-    """Return the cross-entropy, weighted by shares, and its gradient in the logits; one problem a
-    column, if any.
-    """
-    from scipy.special import expit
-
-    loss = np.logaddexp(0, logits) - target * logits
-    slope = expit(logits) - target
-    return shares @ loss, (shares * slope.T).T
+    for decay in decays:
+        least = max(decay + rest, 1e-9 * steep.max(initial=1e-9))
+        flat = 1 / np.sqrt(least)
+        shrink = 1 / np.sqrt(1 + steep / least)
+        point = np.append(turn(weights, 1 / shrink) / flat, bias)
+        asked = {"args": (decay, flat, shrink), "jac": True, "options": OPTIONS}
+        found = minimize(slope, point, method="L-BFGS-B", **asked)
+        if not np.abs(found.jac).max() < STEEPEST:
+            raise InputError(
+                "the probe does not come to its optimum; standardize the features or raise "
+                "weight_decay"
+            )
+        weights = flat * turn(found.x[:-1], shrink)
+        bias = found.x[-1]
+        yield weights / scale, float(bias - centre @ (weights / scale))
 
 
-def _mse(logits: Floats, target: Floats, shares: Floats) -> tuple[Any, Floats]:
-    """Return the squared error of the predictions, weighted by shares, and its gradient, like
-    ``_bce``.
-    """
-    from scipy.special import expit
-
+def _losses(loss: Loss, logits: Floats, target: Floats) -> tuple[Floats, Floats]:
+    """Return the loss of each question, and its derivative in the logit."""
     predicted = expit(logits)
     error = predicted - target
-    slope = error * predicted * (1 - predicted)
-    return shares @ error**2, (2 * shares * slope.T).T
-
-
-LOSSES: dict[Loss, Callable[[Floats, Floats, Floats], tuple[Any, Floats]]] = {
-    "bce": _bce,
-    "binomial": _bce,
-    "mse": _mse,
-}
+    if loss == "mse":
+        return error**2, 2 * error * predicted * (1 - predicted)
+    return np.logaddexp(0, logits) - target * logits, error
 
 
 def training_rows(
-    features: npt.ArrayLike,
-    correct: npt.ArrayLike,
-    total: npt.ArrayLike,
-    *,
-    least: int = 1,
-    needs: str = "a probe",
+    features: npt.ArrayLike, correct: npt.ArrayLike, total: npt.ArrayLike, *, least: int = 1
 ) -> tuple[Matrix, Ints, Ints]:
     """Return features and counts of equally many questions, ``least`` or more, or refuse them."""
     matrix = as_features(features)
     hits, samples = as_counts(correct, total, scored=1)
     same_length(features=matrix, correct=hits)
     if len(hits) < least:
-        raise InputError(f"{needs} needs {least} training questions or more; got {len(hits)}")
+        raise InputError(f"this probe needs {least} training questions or more; got {len(hits)}")
     return matrix, hits, samples
 
 
-def as_fitted(features: npt.ArrayLike, number: int | None) -> Matrix:
-    """Return features, as many as a probe was fitted to, or refuse them; None for one that is not
-    fitted.
-    """
-    if number is None:
-        raise not_fitted()
-    matrix = as_features(features)
-    if matrix.shape[1] != number:
-        raise InputError(f"the probe was fitted to {number} features; got {matrix.shape[1]}")
-    return matrix
-
-
-def not_fitted() -> InputError:
-    """Build the error for a probe that is asked before it is fitted."""
-    return InputError("the probe is not fitted; call fit(features, correct, total) first")
-
-
 def as_features(features: npt.ArrayLike) -> Matrix:
-    """Return features as float32 or float64 of shape (n_questions, n_features), or refuse them."""
+    """Return features as numbers of shape (n_questions, n_features), or refuse them."""
     try:
         matrix = np.asarray(features)
     except ValueError:
-        raise InputError(
-            "features need equally many numbers in each row; got rows of different lengths"
-        ) from None
+        raise InputError("features need equally many numbers in each row") from None
     if matrix.ndim != 2 or matrix.shape[1] == 0 or matrix.dtype.kind not in "biuf":
         raise InputError(
             f"features are numbers of shape (n_questions, n_features); got {matrix.dtype} of "
             f"shape {matrix.shape}"
         )
-    matrix = matrix.astype(np.result_type(matrix.dtype, np.float32), copy=False)
-    if not np.einsum("ij,ij->", matrix, matrix) < _LARGEST:  # then some may be too large, or NaN
-        bad = np.argwhere(~(np.abs(matrix) < _LARGEST))
-        if len(bad):
-            row, column = bad[0]
-            raise InputError(
-                f"row {row}: feature {column} is {matrix[row, column]}; "
-                f"features are finite and below {_LARGEST:g} in size"
-            )
+    for row, column in np.argwhere(~(np.abs(matrix) < LARGEST)):
+        raise InputError(
+            f"row {row}: feature {column} is {matrix[row, column]}; features are finite and "
+            f"below {LARGEST:g} in size"
+        )
     return matrix

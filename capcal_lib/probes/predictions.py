@@ -78,7 +78,7 @@ def keep_predictions(
     recipe: Recipe = "tuned",
     verdicts: str = "rules",
     choice: str | None = None,
-    say: Callable[[str], None] | None = None,
+    say: Callable[[str], object] = len,
 ) -> pd.DataFrame:
     """Train a probe on each of a model's training runs, and keep what it predicts of the evaluation
     splits.
@@ -138,8 +138,7 @@ def keep_predictions(
         if due:
             state = hashlib.sha256(repr((now, digests)).encode()).hexdigest()[:16]
             checkpoint = taught_by[0].folder / f".{PART}probe-{state}.json"
-            if say:
-                say(f"training {title}")
+            say(f"training {title}")
             asked: dict[str, Any] = {"checkpoint": checkpoint, "say": say}
             trained = train(*taught_by, recipe=recipe, verdicts=verdicts, **asked)
             taught = len(trained.out_of_fold_), trained.concentration_

@@ -5,18 +5,19 @@ from __future__ import annotations  # keeps ArrayLike short in help()
 import json
 import time
 from collections.abc import Callable, Iterator
-from operator import methodcaller
+from operator import itemgetter, methodcaller
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from scipy.special import expit
+from sklearn.model_selection import KFold
 
-from capcal_lib.errors import InputError
 from capcal_lib.metrics.validation import Floats
 from capcal_lib.probes.estimator import Probe
-from capcal_lib.probes.linear import LOSSES, LinearProbe, Matrix, not_fitted, training_rows
+from capcal_lib.probes.linear import LinearProbe, Matrix, training_rows
 from capcal_lib.runs.files import write_file
 
 LEARNING_RATES = (
@@ -79,7 +80,7 @@ class PaperProbe(Probe):
         *,
         validation: tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike] | None = None,
         checkpoint: Path | None = None,
-        say: Callable[[str], None] | None = None,
+        say: Callable[[str], object] = len,
     ) -> PaperProbe:
         """Fit to features (n_questions, n_features) and counts (n_questions,), five rows or
         more; ``validation`` has features and counts of validation questions, if there are any.
@@ -87,82 +88,61 @@ class PaperProbe(Probe):
         ``checkpoint`` is a file of these very questions: it gets each split as it ends, and those
         that it has are not trained again. ``say`` is called with a line a split that was trained.
         """
-        from sklearn.model_selection import KFold
-
-        matrix, hits, samples = training_rows(
-            features, correct, total, least=SPLITS, needs="the paper's recipe"
-        )
+        matrix, hits, samples = training_rows(features, correct, total, least=SPLITS)
         mu = hits / samples
         judging: tuple[Matrix, Floats] | None = None
         if validation is not None:
-            rows, right, drawn = training_rows(*validation, least=1, needs="the paper's recipe")
+            rows, right, drawn = training_rows(*validation)
             judging = rows, right / drawn
-        done: list[dict[str, Any]] = []
-        if checkpoint and checkpoint.is_file():
-            done = json.loads(checkpoint.read_bytes())
+        done = json.loads(checkpoint.read_bytes()) if checkpoint and checkpoint.is_file() else []
         probes = []
         out_of_fold = np.empty(len(matrix))
         folds = KFold(SPLITS, shuffle=True, random_state=self.seed).split(matrix)
         for split, (train, held_out) in enumerate(folds):
             if split == len(done):
                 start = time.monotonic()
-                chosen_by, target = judging or (matrix[held_out], mu[held_out])
                 rng = np.random.default_rng([self.seed, split])
-                best = _best(matrix[train], mu[train], chosen_by, target, rng)
-                done.append({"split": split, **best})
+                chosen_by, observed = judging or (matrix[held_out], mu[held_out])
+                done.append(_search(matrix[train], mu[train], chosen_by, observed, rng))
                 if checkpoint:
                     write_file(checkpoint, methodcaller("write", json.dumps(done).encode()))
-                if say:
-                    say(f"split {split + 1} of {SPLITS} in {time.monotonic() - start:.0f} s")
-            chosen = done[split]
-            probe = LinearProbe(weight_decay=WEIGHT_DECAY, standardize=chosen["standardize"])
-            probe.coef_, probe.intercept_ = np.array(chosen["coef"]), chosen["intercept"]
+                say(f"split {split + 1} of {SPLITS} in {time.monotonic() - start:.0f} s")
+            best = min(done[split], key=itemgetter("brier"))
+            probe = LinearProbe(weight_decay=WEIGHT_DECAY, standardize=best["standardize"])
+            probe.coef_, probe.intercept_ = np.array(best["coef"]), best["intercept"]
             probes.append(probe)
             out_of_fold[held_out] = probe.predict(matrix[held_out])
         self.probes_ = tuple(probes)
-        self.search_ = pd.DataFrame(
-            [{"split": each["split"], **row} for each in done for row in each["search"]]
-        )
+        columns = ["split", "standardize", "rate", "brier"]
+        found = [{"split": split, **row} for split, ways in enumerate(done) for row in ways]
+        self.search_ = pd.DataFrame(found, columns=columns)
         self._keep(out_of_fold, hits, samples)
         return self
 
-    def predict(self, features: npt.ArrayLike, *, split: int | None = None) -> Floats:
-        """Predict mu, (n_questions,), the mean of the five probes, or by one, 0 to 4."""
-        if not self.probes_:
-            raise not_fitted()
-        if split is None:
-            return np.asarray(np.mean(self.predict_splits(features), axis=0))
-        if split not in range(len(self.probes_)):
-            raise InputError(f"split is a number from 0 to {len(self.probes_) - 1}; got {split}")
-        return self.probes_[split].predict(features)
+    def predict(self, features: npt.ArrayLike) -> Floats:
+        """Predict mu, (n_questions,), the mean of the five probes."""
+        return np.asarray(np.mean(self.predict_splits(features), axis=0))
 
     def predict_splits(self, features: npt.ArrayLike) -> tuple[Floats, ...]:
         """Predict mu by the probe of each split."""
-        return tuple(probe.predict(features) for probe in self.probes_)
+        return tuple(probe.predict(features) for probe in self.probes_ or [LinearProbe()])
 
 
-def _best(
+def _search(
     matrix: Matrix, target: Floats, held_out: Matrix, held_target: Floats, rng: np.random.Generator
-) -> dict[str, Any]:
-    """Train one probe a learning rate, features raw and standardised; return the best, and the
-    scores of all that do not diverge at once.
+) -> list[dict[str, Any]]:
+    """Train one probe a learning rate, features raw and standardised; return those that do not
+    diverge at once, with their scores.
     """
-    from scipy.special import expit
-
-    found = []
+    ways = []
     for standardize in (False, True):
-        ways = _train(matrix, target, held_out, held_target, standardize, rng)
-        for rate, coef, intercept in ways:
+        for rate, coef, intercept in _train(
+            matrix, target, held_out, held_target, standardize, rng
+        ):
             errors = expit(held_out @ coef + intercept) - held_target
             row = {"standardize": standardize, "rate": rate, "brier": float(np.mean(errors**2))}
-            found.append((row, coef, intercept))
-    best, coef, intercept = min(found, key=lambda way: way[0]["brier"])
-    return {
-        "standardize": best["standardize"],
-        "coef": coef.tolist(),
-        "intercept": intercept,
-        "search": [row for row, _, _ in found],
-    }
+            ways.append(row | {"coef": coef.tolist(), "intercept": intercept})
+    return ways
 
 
 def _train(
@@ -200,12 +180,15 @@ def _train(
             for begin in range(0, len(order), BATCH_SIZE):
                 rows = order[begin : begin + BATCH_SIZE]
                 batch = inputs[rows]
-                _, slope = _cross_entropy(batch @ weights, target[rows])
+                slope = (expit((batch @ weights).astype(np.float64)) - target[rows, None]) / len(
+                    rows
+                )
                 gradient = batch.T @ slope.astype(np.float32)
                 velocity *= MOMENTUM
                 velocity += gradient + np.float32(WEIGHT_DECAY) * weights
                 weights -= rates * velocity
-            score, _ = _cross_entropy(held_inputs @ weights, held_target)
+            logits = (held_inputs @ weights).astype(np.float64)
+            score = np.mean(np.logaddexp(0, logits) - held_target[:, None] * logits, axis=0)
         better = score < lowest
         best[:, better] = weights[:, better]
         lowest[better] = score[better]
@@ -213,11 +196,3 @@ def _train(
         column = best[:, place].astype(np.float64)
         coef = column[:-1] / scale
         yield LEARNING_RATES[place], coef, float(column[-1] - centre @ coef)
-
-
-def _cross_entropy(logits: npt.NDArray[np.float32], target: Floats) -> tuple[Floats, Floats]:
-    """Return the mean cross-entropy of each learning rate, and its gradient in the logits,
-    (n_questions, n_rates).
-    """
-    shares = np.full(len(target), 1 / len(target))
-    return LOSSES["bce"](logits.astype(np.float64), target[:, None], shares)

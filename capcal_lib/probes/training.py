@@ -91,7 +91,7 @@ def train(
     recipe: Recipe = "tuned",
     verdicts: str = "rules",
     checkpoint: Path | None = None,
-    say: Callable[[str], None] | None = None,
+    say: Callable[[str], object] = len,
 ) -> Probe:
     """Train a probe on the training questions of a run, or of several together.
 

@@ -77,7 +77,7 @@ def test_it_is_torch_sgd_step_by_step(monkeypatch: pytest.MonkeyPatch) -> None:
         assert probe.probes_[split].intercept_ == pytest.approx(found[best][1], abs=1e-4)
         np.testing.assert_allclose(probe.out_of_fold_[held_out], predicted[best], atol=1e-4)
         np.testing.assert_allclose(
-            probe.predict(FEATURES, split=split)[held_out], probe.out_of_fold_[held_out]
+            probe.predict_splits(FEATURES)[split][held_out], probe.out_of_fold_[held_out]
         )
 
 
@@ -131,9 +131,6 @@ def test_bad_input_is_one_clear_line() -> None:
         PaperProbe().fit(FEATURES[:4], CORRECT[:4], TOTAL[:4])
     with pytest.raises(InputError, match="features has 60, correct has 90"):
         PaperProbe().fit(FEATURES[:60], CORRECT, TOTAL)
-    probe = PaperProbe().fit(FEATURES[:20], CORRECT[:20], TOTAL[:20])
-    with pytest.raises(InputError, match="split is a number from 0 to 4; got 5"):
-        probe.predict(FEATURES, split=5)
 
 
 def test_the_search_says_what_each_choice_scored_and_the_best_was_taken() -> None:
@@ -163,13 +160,13 @@ def test_validation_questions_of_their_own_choose_in_place_of_the_fifth_left_out
     found, both = probe.search_, (probe, other)
     assert found is not None
     for split, rows in found.groupby("split"):
-        predicted = probe.predict(own, split=int(split))
+        predicted = probe.predict_splits(own)[int(split)]
         assert rows["brier"].min() == pytest.approx(np.mean((predicted - alike / 10) ** 2))
     for split in range(5):
-        errors = [np.mean((each.predict(own, split=split) - contrary / 10) ** 2) for each in both]
+        errors = [np.mean((each.predict_splits(own)[split] - contrary / 10) ** 2) for each in both]
         assert errors[1] < errors[0], "each is the best by its own"
     folds = KFold(5, shuffle=True, random_state=0).split(features)
     for split, (_, held_out) in enumerate(folds):
         np.testing.assert_array_equal(
-            probe.out_of_fold_[held_out], probe.predict(features[held_out], split=split)
+            probe.out_of_fold_[held_out], probe.predict_splits(features[held_out])[split]
         )
