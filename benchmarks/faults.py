@@ -47,7 +47,7 @@ from capcal_lib.probes.features import extract
 from capcal_lib.questions import Answer, load_questions, stream_rows
 from capcal_lib.reproduce import Order, reproduce
 from capcal_lib.results.importing import import_samples
-from capcal_lib.results.score_file import read_confidences, score_confidences
+from capcal_lib.results.score_file import read_confidences, score_table
 from capcal_lib.runs import Run, find_run, open_runs
 from capcal_lib.runs.files import read_bytes, read_table
 from capcal_lib.runs.merge import merge
@@ -602,7 +602,7 @@ def hostile_files(bench: Bench) -> Outcome:
     try:
         {
             "yaml": read_yaml,
-            "csv": lambda path: score_confidences(read_confidences(path)),
+            "csv": lambda path: score_table(read_confidences(path)),
             "jsonl": lambda path: list(stream_rows(path)),
         }[kind](path)
         how, words = f"{kind}: read", ""

@@ -690,22 +690,22 @@ def _score_files(
     from capcal_lib.results import score_file
 
     read = {str(file): score_file.read_file(file, **options) for file in files}
-    tables = score_file.tell_apart({name: counted.table for name, counted in read.items()})
     rival = str(against or files[0])
-    if rival not in tables:
-        raise unknown("file", rival, tables)
-    if len(tables) < len(files):
+    if rival not in read:
+        raise unknown("file", rival, read)
+    if len(read) < len(files):
         raise InputError("a file is named twice; name each once")
+    tables = score_file.tell_apart({name: one.table for name, one in read.items()}, rival)
     scores = {name: score_file.score_table(table) for name, table in tables.items()}
     found = score_file.compare_files(tables, rival)
-    lines = [f"{name}: {note}" for name, counted in read.items() for note in counted.notes]
+    lines = [f"{name}: {note}" for name, one in read.items() for note in one.notes]
     if len(tables) == 1:
         lines.append(score_file.in_words(rival, tables[rival], scores[rival]))
     else:
         lines.append("may be best: no other is significantly better on questions that both have")
     apart = [name for name in tables if name != rival and name not in found.index]
     lines += [f"{name} and {rival} ask different questions: not compared" for name in apart]
-    lines += [score_file.say_difference(str(other), rival, row) for other, row in found.iterrows()]
+    lines += found["sentence"].tolist()
     parts = {name: (scores[name], table) for name, table in tables.items()}
     overview = score_file.overview(tables, scores)
     if len(tables) > 1 and all("confidence" in table for table in tables.values()):

@@ -23,6 +23,15 @@ def unknown(what: str, name: object, allowed: Iterable[str]) -> InputError:
     return InputError(f"unknown {what} {name!r}; known: {', '.join(sorted(allowed)) or 'none'}")
 
 
+def counted(number: int, noun: str) -> str:
+    """Say how many there are.
+
+    >>> counted(1, "sample"), counted(2_000, "sample")
+    ('1 sample', '2,000 samples')
+    """
+    return f"{number:,} {noun if number == 1 else f'{noun}s'}"
+
+
 EXTRAS = {"datasets": "hub", "huggingface_hub": "hub", "matplotlib": "plots", "seaborn": "plots"}
 
 

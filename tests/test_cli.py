@@ -154,7 +154,7 @@ BAD = {
         "make them with: capcal sample --model simulated",
     ),
     "no store": (["status", "--store", "nowhere"], "nowhere is not a folder"),
-    "no file": (["score", "nowhere.csv"], "nowhere.csv: cannot be read"),
+    "no file": (["score", "nowhere.csv"], "nowhere.csv: there is no such file"),
     "no rows": (["grade-file", "nowhere.jsonl", "--out", "out.jsonl"], "nowhere.jsonl"),
     "notebooks of an unknown model": (["notebooks", "--model", "gpt-9"], "unknown model 'gpt-9'"),
 }
@@ -664,7 +664,7 @@ def test_every_command_explains_itself_with_an_example_that_it_accepts(flag: str
         ("{} datasets >&-", 2, "", "capcal: standard output is closed"),
         ("PYTHONIOENCODING=ascii {} models", 0, "\\\\u2013", ""),
         ("{} datasets --json | head -c 9", 0, '{{"name": ', ""),
-        ("PYTHONIOENCODING=ascii {} score n\u00f6.csv", 2, "", "capcal: n\\\\xf6.csv: cannot"),
+        ("PYTHONIOENCODING=ascii {} score n\u00f6.csv", 2, "", "capcal: n\\\\xf6.csv: there"),
         ("{} new model mine", 0, "try it: capcal sample --model mine", ""),
     ],
 )

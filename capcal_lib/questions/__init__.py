@@ -7,10 +7,11 @@ import json
 import logging
 import random
 import re
+import sys
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, takewhile
@@ -56,7 +57,8 @@ GPQA_SEED = 42
 SUBSET_SEED = 42
 LINE = 1 << 26
 FILE = 1 << 32  # characters of a file of rows
-FORMATS = (".jsonl", ".jsonl.gz", ".json", ".csv", ".csv.gz", ".parquet")
+TEXTS = (".csv", ".csv.gz", ".tsv", ".txt")
+FORMATS = (".jsonl", ".jsonl.gz", ".json", *TEXTS, ".parquet")
 
 
 @dataclass(frozen=True, slots=True)
@@ -603,12 +605,13 @@ def _ways(manifest: Dataset, entry: Split) -> str:
 
 
 def stream_rows(path: Path) -> Iterator[Row]:
-    """Yield the rows of a JSONL or CSV file, plain or gzipped, of a JSON array, or of a parquet
-    file; an error names the row.
+    """Yield the rows of a file by its name: JSONL, JSON (an array, or as pandas writes a table),
+    parquet, else CSV, separated by commas, semicolons or tabs; ``-`` is CSV on standard input. An
+    error names the row.
     """
     name = path.name.lower()
     number = 0
-    if not name.endswith(FORMATS):
+    if not name.endswith(FORMATS) and name != "-":
         raise InputError(f"{path}: not a file of rows; the formats are {', '.join(FORMATS)}")
     try:
         for row in _parquet(path) if name.endswith(".parquet") else _texts(path, name):
@@ -640,20 +643,48 @@ def _parquet(path: Path) -> Iterator[Row]:
 
 def _texts(path: Path, name: str) -> Iterator[Any]:
     opened = gzip.open if name.endswith(".gz") else open
-    with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
+    given: Any = nullcontext(sys.stdin)
+    if name != "-":
+        given = opened(path, "rt", encoding="utf-8-sig", newline="")
+    with given as file:
         lines = _bounded(file)
-        if ".csv" in name[-7:]:
-            for row in csv.DictReader(lines, strict=True):
-                if None in row or None in row.values():
-                    raise ValueError("it has another number of fields than the header")
-                yield row
-            return
         first = next(filter(str.strip, lines), "")
-        if name.endswith(".json") or first.lstrip().startswith("["):
-            whole = json.loads("".join([first, *lines]))
-            yield from whole if isinstance(whole, list) else [whole]
-        elif first:
-            yield from map(json.loads, filter(str.strip, chain([first], lines)))
+        rows = chain([first], lines)
+        if name.endswith((*TEXTS, "-")):
+            separator = max(",;\t", key=first.count)
+            for row in csv.DictReader(
+                rows, delimiter=separator, skipinitialspace=True, strict=True
+            ):
+                if None in row or None in row.values():
+                    raise ValueError(
+                        "it has more or fewer fields than the header; quote those that hold a comma"
+                    )
+                yield row
+        elif name.endswith(".json") or first.lstrip().startswith("["):
+            yield from _records(json.loads("".join(rows)))
+        else:
+            yield from map(json.loads, filter(str.strip, rows))
+
+
+def _records(whole: Any) -> list[Any]:
+    """Return the rows of a JSON text: those of an array, of a table in any of pandas' orientations,
+    or the text as one row.
+    """
+    if not isinstance(whole, dict):
+        return whole if isinstance(whole, list) else [whole]
+    if {"columns", "data"} <= whole.keys():
+        return [dict(zip(whole["columns"], row, strict=True)) for row in whole["data"]]
+    if {"schema", "data"} <= whole.keys():
+        return list(whole["data"])
+    columns = list(whole.values())
+    lists = [list(column) for column in columns if isinstance(column, dict | list)]
+    if len(lists) < max(2, len(columns)) or {*map(len, lists)} != {len(lists[0]) or 1}:
+        return [whole]
+    if "question_id" in lists[0]:  # a row under each number
+        return columns
+    import pandas as pd  # slow to import
+
+    return pd.DataFrame(whole, dtype=object).to_dict("records")
 
 
 def _bounded(lines: IO[str]) -> Iterator[str]:

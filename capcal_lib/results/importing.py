@@ -1,7 +1,6 @@
 """Samples that exist already become a run."""
 
 import json
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -25,7 +24,7 @@ from capcal_lib.questions import (
     load_questions,
     questions_digest,
 )
-from capcal_lib.results.logs import Item, Row, items_of, kind_of, list_files, read_log
+from capcal_lib.results.logs import Item, kind_of, list_files, read_log
 from capcal_lib.runs.artifacts import GIVEN
 from capcal_lib.runs.files import file_digest
 from capcal_lib.runs.merge import merge
@@ -79,7 +78,7 @@ def import_samples(
     content. Nothing is written then."""
     log = read_log(files, columns, scorer=scorer, regrade=regrade)
     notes = log.notes
-    items = items_of(log.samples)
+    items = log.items
     sampling = log.settings | dict(settings)
     with manifests.new_manifests() as made, TemporaryDirectory() as scratch:
         if dataset not in manifests.dataset_names():
@@ -220,31 +219,22 @@ def _is_answer(text: str, question: Question) -> bool:
     return text in (answer.gold, *answer.aliases) or grade(text, answer).verdict != "incorrect"
 
 
-def _lay_out(samples: Iterable[Row], names: Mapping[str, str]) -> pd.DataFrame:
+def _lay_out(samples: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
     """Lay samples out as a run has them, with their verdicts beside them.
 
     `InputError` for samples that are there twice, or not numbered from 0 on."""
-    counts = Counter[str]()
-    rows = []
-    for row in samples:
-        name = names[row["item"].id]
-        number = row.get("sample")
-        extracted = row.get("extracted")
-        rows.append(
-            {
-                "question_id": name,
-                "sample_index": counts[name] if number in (None, "") else number,
-                "response": row["response"].encode("utf-8", "replace").decode(),
-                "reasoning": row.get("reasoning") or None,
-                "finish_reason": "length" if row.get("finish_reason") in LENGTH else "stop",
-                "prompt_tokens": row.get("prompt_tokens") or 0,
-                "completion_tokens": row.get("completion_tokens") or 0,
-                "verdict": row.get("verdict"),
-                "extracted": None if extracted is None else str(extracted),
-            }
-        )
-        counts[name] += 1
-    table = pd.DataFrame(rows)
+    table = samples[["response", "reasoning", "verdict"]].copy()
+    table["question_id"] = samples["question_id"].map(names)
+    counts = table.groupby("question_id")
+    table["sample_index"] = samples["sample"].fillna(counts.cumcount()).astype(int)
+    table["response"] = table["response"].map(lambda text: text.encode("utf-8", "replace").decode())
+    table["reasoning"] = table["reasoning"].replace("", None)
+    table["finish_reason"] = (
+        samples["finish_reason"].isin(LENGTH).map({True: "length", False: "stop"})
+    )
+    tokens = ["prompt_tokens", "completion_tokens"]
+    table[tokens] = samples[tokens].fillna(0).astype(int)
+    table["extracted"] = samples["extracted"].map(str, na_action="ignore")
     repeated = table[table.duplicated(KEY)]
     if len(repeated):
         question, index = repeated.iloc[0][KEY]
@@ -252,8 +242,7 @@ def _lay_out(samples: Iterable[Row], names: Mapping[str, str]) -> pd.DataFrame:
             f"sample {index} of question {sanitize(question, 80)!r} is there twice; number them "
             "apart"
         )
-    indices = table.groupby("question_id")["sample_index"]
-    gaps = indices.max() + 1 > indices.size()
+    gaps = counts["sample_index"].max() + 1 > counts.size()
     if gaps.any():
         raise InputError(
             f"the samples of question {sanitize(gaps.idxmax(), 80)!r} are not numbered from 0, "

@@ -6,40 +6,47 @@ made up: token counts that are not there are 0, which stands for not known."""
 
 import ast
 import json
-import os
 import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+import pandas as pd
+
 from capcal_lib import manifests
-from capcal_lib.errors import InputError, sanitize, unknown
+from capcal_lib.errors import InputError, counted, sanitize, unknown
 from capcal_lib.questions import NOT_STATED, field_of, stream_rows
 
 Row = dict[str, Any]
 MEMBER_BYTES = 1 << 26  # of one sample of a log
-COLUMNS = {  # what may be mapped, and the names that are taken without
-    "question_id": ("question_id", "id"),
-    "sample": ("sample", "sample_index"),
-    "response": ("response",),
-    "gold": ("gold", "answer", "target"),
-    "aliases": ("aliases",),
-    "choices": ("choices",),
-    "question": ("question", "problem", "prompt"),
-    "verdict": ("verdict",),
-    "extracted": ("extracted",),
-    "reasoning": ("reasoning", "reasoning_content"),
-    "finish_reason": ("finish_reason",),
-    "prompt_tokens": ("prompt_tokens",),
-    "completion_tokens": ("completion_tokens",),
+COLUMNS = {  # what may be mapped, and the places where it is looked for, in order
+    "question_id": "question_id id doc_id custom_id doc.id",
+    "sample": "sample sample_index",
+    "response": "choice.message.content choice.text choice response",
+    "gold": "gold answer target",
+    "aliases": "aliases",
+    "choices": "choices",
+    "question": "doc.question doc.problem doc.query doc.input question problem prompt input "
+    "arguments.gen_args_0.arg_0 arguments.0.0",
+    "verdict": "verdict",
+    "extracted": "extracted",
+    "reasoning": "choice.message.reasoning choice.message.reasoning_content "
+    "choice.message.content reasoning reasoning_content",
+    "finish_reason": "choice.finish_reason choice.stop_reason finish_reason",
+    "prompt_tokens": "prompt_tokens response.body.usage.prompt_tokens output.usage.input_tokens",
+    "completion_tokens": "completion_tokens response.body.usage.completion_tokens "
+    "output.usage.output_tokens",
 }
+SEVERAL = "resps.0 output.choices response.body.choices model_response.text"
+REQUEST = "arguments.gen_args_0.arg_1.{0} arguments.0.1.{0}"  # of lm-evaluation-harness
+SETTINGS = {"temperature": "temperature", "max_tokens": "max_gen_toks", "top_p": "top_p"}
+PLACES = {name: REQUEST.format(key) for name, key in SETTINGS.items()}
+PLACES |= COLUMNS | {"greedy": REQUEST.format("do_sample"), "several": SEVERAL}
 NUMBERS = ("sample", "prompt_tokens", "completion_tokens")
-SETTINGS = ("temperature", "max_tokens", "top_p")
 RULE = (
     "read as yes or no: C/I, CORRECT/INCORRECT (NOT_ATTEMPTED is incorrect), yes/no, true/false, "
     "1/0, 100/0 percent"
@@ -58,7 +65,6 @@ OTHERS = {  # files that hold no samples as they are read here: a key of theirs,
     "request_states": f"a scenario state of HELM, which is not read; {TABLE}",
     "convos": f"results of simple-evals, which are not read; {TABLE}",
 }
-UNEXPECTED = (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError)
 
 
 class Item(NamedTuple):
@@ -71,17 +77,23 @@ class Item(NamedTuple):
     choices: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Log:
-    """The samples of files, a row each under the names of ``COLUMNS``, with its ``item``.
+class Log(NamedTuple):
+    """The samples of files, a row each under the names of ``COLUMNS``, and their questions by id.
 
-    Where the log's verdicts were taken (``judged``) each has a ``verdict``, else None."""
+    Where the log's verdicts were taken (``judged``) each sample has a ``verdict``."""
 
-    samples: list[Row]
+    samples: pd.DataFrame
+    items: dict[str, Item]
     settings: Row  # of the sampling, as far as the files say them
     judged: bool
     failed: int  # rows of requests that failed
     notes: list[str]  # what was taken, and what was left out
+
+
+@lru_cache(1 << 10)
+def plain_head(head: str) -> str:
+    """Return the letters and digits of a head, by which ``Question ID`` is ``question_id``."""
+    return re.sub(r"[\W_]", "", head).lower()
 
 
 def list_files(files: Iterable[Path]) -> list[Path]:
@@ -89,7 +101,7 @@ def list_files(files: Iterable[Path]) -> list[Path]:
     listed = []
     for file in files:
         logs = [file]
-        if os.path.isdir(file):
+        if file.is_dir():
             patterns = ("samples_*.jsonl", "*.eval", "details_*.parquet")
             logs = sorted(path for pattern in patterns for path in file.rglob(pattern))
         if not logs:
@@ -114,50 +126,34 @@ def read_log(
     before numbers. Other values concern their own samples, which are not scored. A log without
     verdicts, or with ``regrade``, is left to the rules.
 
-    `InputError` for a file that cannot be read, or has no samples; a scorer that it does not have;
-    and scores that are no verdicts, of a task that the rules cannot grade."""
+    `InputError` for a file that cannot be read, or has no samples; a question with two answers or
+    texts; a scorer that the log does not have; and scores that are no verdicts, of a task that the
+    rules cannot grade."""
     if wrong := columns.keys() - COLUMNS.keys():
         raise InputError(f"{min(wrong)!r} is no column; known: {', '.join(COLUMNS)}")
-    settings: Row = {}
-    samples: list[Row] = []
-    notes = []
-    for file in list_files(files):
-        drawn: list[Row] = []
-        try:
-            drawn.extend(_samples(file, columns, settings))
-        except InputError:
-            raise
-        except UNEXPECTED as error:
-            what = f"no {error}" if isinstance(error, KeyError) else str(error)
-            place = f"{file}: sample {len(drawn)}"
-            raise InputError(f"{place}: not as expected: {sanitize(what)}") from None
-        different = _without_repeats(drawn)
-        if repeated := len(drawn) - len(different):
-            notes.append(f"{repeated} repeated rows left out: the same sample again")
-        samples += different
-    answered = [row for row in samples if row["response"] is not None]
+    notes: list[str] = []
+    rows = [row for file in list_files(files) for row in _read_file(file, columns, notes)]
+    answered = [row for row in rows if row["response"] is not None]
     if not answered:
         raise InputError(f"{', '.join(map(str, files))}: no samples with a response in it")
-    if failed := len(samples) - len(answered):
-        notes.append(f"{failed} requests without a response left out")
-    _name_questions(answered)
-    judged = not regrade and _take_verdicts(answered, scorer, notes)
+    failed = len(rows) - len(answered)
+    if failed:
+        notes.append(f"{counted(failed, 'request')} without a response left out")
+    settings: Row = {}
+    for name in SETTINGS:
+        values = {row[name] for row in answered} - {None}
+        if len(values) > 1:
+            several = " and ".join(map(str, sorted(values)[:2]))
+            raise InputError(f"the samples have more than one {name}, {several}; import them apart")
+        settings |= dict.fromkeys([name] * len(values), *values)
+    items = _name_questions(answered)
+    samples = pd.DataFrame(answered, columns=list(COLUMNS), dtype=object)
+    samples["question_id"] = [row["item"].id for row in answered]
     if regrade:
         notes.append("graded by the rules, as asked")
-    return Log(answered, settings, judged, failed, notes)
-
-
-def items_of(samples: Iterable[Row]) -> dict[str, Item]:
-    """Return questions by their id; `InputError` where one is not the same everywhere."""
-    items: dict[str, Item] = {}
-    for row in samples:
-        item = row["item"]
-        if items.setdefault(item.id, item) != item:
-            raise InputError(
-                f"question {sanitize(item.id, 80)!r} has two answers or texts; import the files "
-                "apart"
-            )
-    return items
+    scores = pd.DataFrame([row["scores"] for row in answered], dtype=object)
+    judged = not regrade and _take_verdicts(samples, scores, scorer, notes)
+    return Log(samples, items, settings, judged, failed, notes)
 
 
 def kind_of(items: Iterable[Item]) -> manifests.Kind:
@@ -172,224 +168,44 @@ def kind_of(items: Iterable[Item]) -> manifests.Kind:
     return "math" if any(re.search(r"\\[a-zA-Z]|\^", item.gold) for item in items) else "short"
 
 
-def _samples(path: Path, columns: Mapping[str, str], settings: Row) -> Iterator[Row]:
-    """Yield the samples of a file; a response of None is that of a request that failed."""
-    rows = _archive(path) if path.suffix == ".eval" else stream_rows(path)
-    task = re.sub(r"^samples_|_\d{4}-\d\d-\d\dT.*$", "", path.name.split(".")[0])
-    documents: dict[str, list[Row]] = {}  # of lm-evaluation-harness, which has a row a filter
-    for row in rows:
-        if known := OTHERS.keys() & row.keys():
-            raise InputError(f"{path}: {OTHERS[min(known)]}")
-        if "eval" in row and ("plan" in row or "status" in row):  # of inspect_ai
-            task = str(row["eval"].get("task", task))
-            config = row["eval"].get("model_generate_config") or {}
-            config = config | ((row.get("plan") or {}).get("config") or {})
-            _note(settings, *map(config.get, SETTINGS))
-            if path.suffix != ".eval" and not row.get("samples"):
-                raise InputError(
-                    f"{path}: a log of inspect_ai, status {row.get('status')}, with no samples in "
-                    "it; give the log that has them"
-                )
-            inner = row.get("samples") or ()
-        else:
-            inner = (row,)
-        for each in inner:
-            for sample in _read_row(each, settings, documents):
-                yield _checked(each, sample, columns) | {"task": task}
-    _list_targets(documents)
-    for document in documents.values():
-        for sample in document:
-            yield _checked(sample.pop("row"), sample, columns) | {"task": task}
-
-
-def _read_row(row: Row, settings: Row, documents: dict[str, list[Row]]) -> Iterable[Row]:
-    if "resps" in row and "doc_id" in row:
-        _read_lm_eval(row, settings, documents)
-        return ()
-    if "epoch" in row and "output" in row:
-        return _read_inspect(row)
-    if "custom_id" in row and "response" in row and not isinstance(row["response"], str):
-        return _read_batch(row)
-    if "model_response" in row and "doc" in row:
-        return _read_lighteval(row)
-    return ({},)
-
-
-def _checked(row: Row, sample: Row, columns: Mapping[str, str]) -> Row:
-    """Give a sample what is mapped, what a table has under the usual names, and its question."""
-    usual = {
-        name: row[key] for name, keys in COLUMNS.items() for key in reversed(keys) if key in row
-    }
-    full = (sample or usual) | {name: field_of(row, column) for name, column in columns.items()}
-    if full.get("question_id") is None:
-        raise KeyError("question_id")
-    if not sample and not row.get("error"):
-        full["response"] = full["response"] or ""
-    if not isinstance(full.get("response"), str | None):
-        raise TypeError(f"the response is no text: {full['response']!r}")
-    for name in NUMBERS:
-        if full.get(name) not in (None, ""):
-            full[name] = int(full[name])
-            if not 0 <= full[name] < 1 << 31:
-                raise ValueError(f"{name} {full[name]}")
-    if full.get("verdict") is not None:
-        full["scores"] = {"verdict": full["verdict"]}
-    gold = [str(text).rpartition("####")[2].strip() for text in _list(full.get("gold"))]
-    name = str(full["question_id"])
-    full["item"] = Item(
-        id=name,
-        text=str(full.get("question") or name),
-        gold=gold[0] if gold else NOT_STATED,
-        aliases=(*gold[1:], *map(str, _list(full.get("aliases")))),
-        choices=tuple(map(str, _list(full.get("choices")))) if gold else (),
-    )
-    return full
-
-
-def _note(settings: Row, *values: Any) -> None:
-    for name, value in zip(SETTINGS, values, strict=True):
-        if value is not None and settings.setdefault(name, value) != value:
-            raise InputError(
-                f"the samples have more than one {name}, {settings[name]} and {value}; import them "
-                "apart"
-            )
-
-
-def _read_lm_eval(row: Row, settings: Row, documents: dict[str, list[Row]]) -> None:
-    """Add the samples of a document, or the scores of another filter to them."""
-    doc = row["doc"] if isinstance(row["doc"], dict) else {}
-    requests = row["arguments"]
-    request = next(iter(requests.values())) if isinstance(requests, dict) else requests[0]
-    prompt, *more = request.values() if isinstance(request, dict) else request
-    config = more[0] if more and isinstance(more[0], dict) else {}
-    temperature = 0.0 if config.get("do_sample") is False else config.get("temperature")
-    _note(settings, temperature, config.get("max_gen_toks"), config.get("top_p"))
-    texts = row["resps"][0] if isinstance(row["resps"][0], list) else row["resps"]
-    if not all(isinstance(text, str | None) for text in texts):
-        raise InputError(
-            "the log has log-likelihoods of given answers, not sampled ones; take a task that "
-            "generates"
-        )
-    names = ("question", "problem", "query", "input")
-    samples = documents.setdefault(
-        json.dumps([row["doc_id"], texts]),
-        [
-            {
-                "row": row,
-                "question_id": row["doc_id"],
-                "question": next((doc[name] for name in names if name in doc), prompt),
-                "gold": row["target"],
-                "response": text or "",
-                "scores": {},
-                "repeats": 0,
-            }
-            for text in texts
-        ],
-    )
-    kept = row.get("filter")
-    suffix = "" if kept in (None, "none") else f",{kept}"
-    for sample in samples:
-        scores = sample["scores"]
-        again = f" ({sample['repeats'] + 1})" if sample["repeats"] and kept is None else ""
-        for metric in row.get("metrics") or ():
-            # One score of several samples is no verdict on any of them.
-            value = row.get(metric) if len(texts) == 1 else None
-            scores.setdefault(f"{metric}{suffix}{again}", value)
-        sample["repeats"] += 1
-
-
-def _list_targets(documents: Mapping[str, list[Row]]) -> None:
-    """Read targets as lists of texts, which the harness writes as Python does, where all are."""
-    samples = [sample for document in documents.values() for sample in document]
-    lists = [_texts(sample["gold"]) for sample in samples]
-    if all(lists):
-        for sample, texts in zip(samples, lists, strict=True):
-            sample["gold"] = texts
-
-
-def _texts(value: Any) -> list[str] | None:
+def _read_file(path: Path, columns: Mapping[str, str], notes: list[str]) -> list[Row]:
+    """Read the samples of a file; a response of None is that of a request that failed."""
+    drawn: list[Row] = []
     try:
-        value = ast.literal_eval(value) if isinstance(value, str) else value
-    except (ValueError, SyntaxError, RecursionError, MemoryError):
-        return None
-    is_list = isinstance(value, list) and all(isinstance(text, str) for text in value)
-    return value if is_list else None
+        for row, known in _rows(path):
+            drawn += _read_row(row, known, columns)
+        samples, repeated = _merge(drawn)
+        texts = [row["harness"] and _texts(row["gold"]) for row in samples]
+        for row, listed in zip(samples, texts, strict=True):
+            row["item"] = _item(row, listed if all(texts) else row["gold"])
+    except InputError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError) as error:
+        what = f"no {error}" if isinstance(error, KeyError) else str(error)
+        raise InputError(f"{path}, sample {len(drawn)}: {sanitize(what)}") from None
+    if repeated:
+        notes.append(f"{counted(repeated, 'repeated row')} left out: the same sample again")
+    return samples
 
 
-def _read_inspect(row: Row) -> Iterator[Row]:
-    usage = row["output"].get("usage") or {}
-    choices = row["output"]["choices"]
-    asked = row["input"]
-    if not isinstance(asked, str):
-        turns = [turn for turn in asked if turn["role"] == "user"] or asked
-        asked = _parts(turns[-1]["content"])[0]
-    scores = row.get("scores") or ({"score": row["score"]} if row.get("score") else {})
-    failed = bool(row.get("error")) and not scores
-    for choice in choices or [{}]:
-        text, reasoning = _parts((choice.get("message") or {}).get("content"))
-        alone = len(choices) < 2
-        yield {
-            "question_id": row["id"],
-            "epoch": row["epoch"],
-            "question": asked,
-            "gold": row["target"],
-            "choices": row.get("choices"),
-            "response": None if failed else text,
-            "reasoning": reasoning,
-            "finish_reason": choice.get("stop_reason"),
-            "prompt_tokens": usage.get("input_tokens"),
-            "completion_tokens": usage.get("output_tokens") if alone else None,
-            "scores": {
-                name: score.get("value") if alone else None for name, score in scores.items()
-            },
-            "answers": {name: score.get("answer") for name, score in scores.items()},
-        }
-
-
-def _parts(content: str | list[Row] | None) -> tuple[str, str | None]:
-    """Return the text of a message, and its reasoning apart."""
-    parts = [{"type": "text", "text": content}] if isinstance(content, str) else content or []
-    text, reasoning = (
-        "".join(str(part[kind]) for part in parts if part["type"] == kind)
-        for kind in ("text", "reasoning")
-    )
-    return text, reasoning or None
-
-
-def _read_batch(row: Row) -> Iterator[Row]:
-    reply = row["response"] or {}
-    body: Row = reply.get("body") or {}
-    failed = row.get("error") or not body or reply.get("status_code", 200) != 200
-    choices = [] if failed else body["choices"]
-    usage = body.get("usage") or {}
-    for choice in choices or [{}]:
-        message = choice.get("message") or {"content": choice.get("text")}
-        yield {
-            "question_id": row["custom_id"],
-            "response": None if failed else message.get("content") or "",
-            "reasoning": message.get("reasoning") or message.get("reasoning_content"),
-            "finish_reason": choice.get("finish_reason"),
-            "prompt_tokens": usage.get("prompt_tokens"),
-            "completion_tokens": usage.get("completion_tokens") if len(choices) == 1 else None,
-        }
-
-
-def _read_lighteval(row: Row) -> Iterator[Row]:
-    doc = row["doc"]
-    texts = row["model_response"]["text"]
-    if not texts:
-        raise InputError("the details have log-likelihoods, not sampled answers")
-    places = doc["gold_index"] if isinstance(doc["gold_index"], list) else [doc["gold_index"]]
-    for text in texts:
-        yield {
-            "question_id": doc["id"],
-            "question": doc["query"],
-            "gold": [doc["choices"][place] for place in places],
-            "response": text or "",
-            "scores": (row.get("metric") or {})
-            if len(texts) == 1
-            else dict.fromkeys(row["metric"]),
-        }
+def _rows(path: Path) -> Iterator[tuple[Row, Row]]:
+    """Yield the rows of a file, each with its task and settings."""
+    known: Row = {"task": re.sub(r"^samples_|_\d{4}-\d\d-\d\dT.*$", "", path.name.split(".")[0])}
+    for row in _archive(path) if path.suffix == ".eval" else stream_rows(path):
+        if other := OTHERS.keys() & row.keys():
+            raise InputError(f"{path}: {OTHERS[min(other)]}")
+        if "eval" not in row or not {"plan", "status"} & row.keys():
+            yield row, known
+            continue
+        config = row["eval"].get("model_generate_config") or {}
+        known |= {"task": row["eval"].get("task")} | config
+        known |= (row.get("plan") or {}).get("config") or {}
+        if path.suffix != ".eval" and not row.get("samples"):
+            raise InputError(
+                f"{path}: a log of inspect_ai, status {row.get('status')}, with no samples in "
+                "it; give the log that has them"
+            )
+        yield from ((sample, known) for sample in row.get("samples") or ())
 
 
 def _archive(path: Path) -> Iterator[Row]:
@@ -408,12 +224,136 @@ def _archive(path: Path) -> Iterator[Row]:
                 if len(text) > MEMBER_BYTES:
                     raise InputError(f"{path}: {name} is larger than {MEMBER_BYTES >> 20} MiB")
                 yield json.loads(text)
-            if not samples:
-                raise InputError(f"{path}: a log of inspect_ai with no samples in it")
-    except FileNotFoundError:
-        raise InputError(f"{path}: there is no such file") from None
-    except (zipfile.BadZipFile, NotImplementedError, EOFError, OSError) as error:
+    except (InputError, RecursionError):
+        raise
+    except Exception as error:  # zip files and their compressions have a dozen kinds
         raise InputError(f"{path}: not a log of inspect_ai: {sanitize(error)}") from None
+
+
+@lru_cache(1 << 10)
+def _places(heads: tuple[str, ...]) -> dict[str, list[list[str]]]:
+    """Return the places where each column may stand in a row with these heads."""
+    usual = {plain_head(head): head for head in reversed(heads)}
+    parted = {name: [place.split(".") for place in text.split()] for name, text in PLACES.items()}
+    return {
+        name: [
+            [usual[plain_head(first)], *rest]
+            for first, *rest in places
+            if plain_head(first) in usual
+        ]
+        for name, places in parted.items()
+    }
+
+
+def _first(row: Row, places: Iterable[Sequence[str]]) -> Any:
+    """Return the first value that is there, at places inside a row."""
+    for place in places:
+        value: Any = row
+        for part in place:
+            if isinstance(value, list):
+                value = {str(number): one for number, one in enumerate(value)}
+            value = value.get(part) if isinstance(value, dict) else None
+        if value is not None:
+            return value
+    return None
+
+
+def _read_row(row: Row, known: Row, columns: Mapping[str, str]) -> Iterator[Row]:
+    """Yield the samples of a row, whichever form it has."""
+    several = _first(row, _places(tuple(row))["several"])
+    texts = [several] if isinstance(several, str) else several or [None]
+    scores = row.get("scores") or row.get("metric")
+    if not isinstance(scores, dict):
+        suffix = "" if row.get("filter", "none") in (None, "none") else f",{row['filter']}"
+        scores = {f"{metric}{suffix}": row.get(metric) for metric in row.get("metrics") or ()}
+        scores |= {"score": row["score"]} if isinstance(row.get("score"), dict) else {}
+    status = _first(row, [["response", "status_code"]])
+    failed = (row.get("error") and not scores) or status not in (None, 200)
+    if len(texts) > 1:  # what is known of several is not known of any of them
+        scores = dict.fromkeys(scores)
+    for place, text in enumerate(texts):
+        view = row if several is None else row | {"choice": text}
+        places = _places(tuple(view))
+        full = {name: _first(view, places[name]) for name in PLACES}
+        full |= {name: known[name] for name in SETTINGS if known.get(name) is not None}
+        full |= {name: field_of(row, column) for name, column in columns.items()}
+        if full["question_id"] is None or not (places["response"] or "response" in columns):
+            raise KeyError("question_id" if full["question_id"] is None else "response")
+        for name in NUMBERS:
+            full[name] = int(full[name]) if full[name] not in (None, "") else None
+            if not 0 <= (full[name] or 0) < 1 << 31:
+                raise ValueError(f"{name} {full[name]}")
+        if full["greedy"] is False:
+            full["temperature"] = 0.0
+        if len(texts) > 1:
+            full["completion_tokens"] = None
+        right = _first(row, [["doc", "gold_index"]])  # of lighteval
+        if right is not None:
+            full["gold"] = [row["doc"]["choices"][index] for index in _list(right)]
+        full["reasoning"] = _text(full["reasoning"], "reasoning")
+        full["response"] = None if failed else _text(full["response"], "text")
+        full["question"] = _text(full["question"], "text") or str(full["question_id"])
+        full["scores"] = scores if full["verdict"] is None else {"verdict": full["verdict"]}
+        full["harness"] = "doc_id" in row
+        full["nameless"] = "doc_id" in row and "filter" not in row
+        full["twin"] = None
+        if {"doc_id", "epoch"} & row.keys():
+            full["twin"] = place, str(full["question_id"]), row.get("epoch"), str(texts)
+        yield full | {"task": known["task"]}
+
+
+def _text(value: Any, kind: str) -> str:
+    """Return the text of a message or of the last turn of a user; or the reasoning in it."""
+    if isinstance(value, str):
+        return value if kind == "text" else ""
+    if not isinstance(value, list):
+        return ""
+    if not all(isinstance(part, dict) for part in value):
+        raise InputError(
+            "the responses are no texts, but perhaps log-likelihoods of given answers; take a task "
+            "that generates"
+        )
+    turns = [part["content"] for part in value if part.get("role") == "user"]
+    turns = turns or [part["content"] for part in value if "role" in part]
+    if turns:
+        return _text(turns[-1], kind)
+    return "".join(str(part[kind]) for part in value if part["type"] == kind)
+
+
+def _merge(drawn: list[Row]) -> tuple[list[Row], int]:
+    """Take each sample once, with the scores of all filters; count rows that are there again.
+
+    Filters without a name have a row each for every sample, other rows are those of a padded
+    run."""
+    nameless = Counter(row["twin"] for row in drawn if row["nameless"])
+    numbered = len({*nameless.values()}) == 1
+    rows = Counter[Any]()
+    merged: dict[Any, Row] = {}
+    repeated = 0
+    for place, row in enumerate(drawn):
+        sample = merged.setdefault(row["twin"] or place, row)
+        rows[row["twin"]] += 1
+        if sample is row:
+            continue
+        scores = row["scores"]
+        if numbered and row["nameless"]:
+            scores = {f"{name} ({rows[row['twin']]})": scores[name] for name in scores}
+        if scores.keys() <= sample["scores"].keys():
+            repeated += 1
+        else:
+            sample["scores"] = sample["scores"] | scores
+    return list(merged.values()), repeated
+
+
+def _item(row: Row, gold: Any) -> Item:
+    texts = [str(text).rpartition("####")[2].strip() for text in _list(gold)]
+    return Item(
+        id=str(row["question_id"]),
+        text=row["question"],
+        gold=texts[0] if texts else NOT_STATED,
+        aliases=(*texts[1:], *map(str, _list(row["aliases"]))),
+        choices=tuple(map(str, _list(row["choices"]))) if texts else (),
+    )
 
 
 def _list(value: Any) -> list[Any]:
@@ -422,52 +362,49 @@ def _list(value: Any) -> list[Any]:
     return list(value) if isinstance(value, list | tuple) else [value]
 
 
-def _without_repeats(samples: list[Row]) -> list[Row]:
-    """Take the rows of a log once each: documents that a padded run or a filter without a name
-    repeats, and an epoch that stands twice with one answer.
-    """
-    different = []
-    epochs = set()
+def _texts(value: Any) -> list[str] | None:
+    """Read a list of texts as Python writes it."""
+    try:
+        value = ast.literal_eval(value) if isinstance(value, str) else value
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return None
+    return value if isinstance(value, list) and {*map(type, value)} == {str} else None
+
+
+def _name_questions(samples: list[Row]) -> dict[str, Item]:
+    """Return the questions of samples, with the task before the id where tasks share ids."""
+    items: dict[str, Item] = {}
     for row in samples:
-        epoch = (row["question_id"], row.get("epoch"), row["response"])
-        if row.get("epoch") is None or epoch not in epochs:
-            different.append(row)
-        epochs.add(epoch)
-    return different
-
-
-def _name_questions(samples: list[Row]) -> None:
-    """Put its task before the id of each question, where tasks have different ones of one id."""
-    first: dict[str, Item] = {}
-    shared = any(first.setdefault(row["item"].id, row["item"]) != row["item"] for row in samples)
-    if shared and len({row["task"] for row in samples}) > 1:
-        for row in samples:
-            row["item"] = row["item"]._replace(id=f"{row['task']}/{row['item'].id}")
-
-
-def _take_verdicts(samples: list[Row], scorer: str | None, notes: list[str]) -> bool:
-    """Give samples the verdicts of a scorer of the log; say whether it has them."""
-    values: dict[str, list[Any]] = {}
-    for row in samples:
-        for name, value in row.get("scores", {}).items():
-            known = value is not None and value == value  # no NaN
-            values.setdefault(name, []).extend([value] * known)
-    names = [name for name in values if scorer in (None, name, *name.split(","))]
-    if scorer and not names:
-        raise unknown("scorer", scorer, values)
-    read = {name: _read_verdicts(values[name]) for name in names}
-    counts = {
-        name: (
-            sum(str(one) in read[name] for one in values[name]),
-            any(map(str.isalpha, read[name])),
+        if items.setdefault(row["item"].id, row["item"]) != row["item"]:
+            break
+    else:
+        return items
+    if len({one["task"] for one in samples}) == 1:
+        raise InputError(
+            f"question {sanitize(row['item'].id, 80)!r} has two answers or texts; import the "
+            "files apart"
         )
-        for name in names
-    }
-    taken = max(names, key=lambda name: counts[name], default="")
+    for one in samples:
+        one["item"] = one["item"]._replace(id=f"{one['task']}/{one['item'].id}")
+        one["task"] = ""
+    return _name_questions(samples)
+
+
+def _take_verdicts(
+    samples: pd.DataFrame, scores: pd.DataFrame, scorer: str | None, notes: list[str]
+) -> bool:
+    """Give samples the verdicts of a scorer of the log; say whether it has them."""
+    known = list(map(str, scores))
+    names = [name for name in known if scorer in (None, name, *name.split(","))]
+    if scorer and not names:
+        raise unknown("scorer", scorer, known)
+    values = scores.map(lambda one: one.get("value") if isinstance(one, dict) else one)
+    read = {name: _read_verdicts(values[name]) for name in names}
+    worded = values.astype(str).apply(lambda one: one.str.lower().isin(WORDS)).any()
+    taken = max(names, key=lambda name: (read[name].count(), worded[name]), default="")
     # Where most values are between yes and no, those that are not are no fair sample.
-    if not taken or 2 * counts[taken][0] < max(len(values[taken]), 1):
-        comparing = any(COMPARING.intersection(re.split(r"[, ]", name)) for name in names)
-        if names and not comparing:
+    if not taken or 2 * read[taken].count() < max(values[taken].count(), 1):
+        if names and not any(COMPARING.intersection(re.split(r"[, ]", name)) for name in names):
             raise InputError(
                 f"the log's scores ({', '.join(names)}) are no yes or no on each sample, and the "
                 "rules cannot tell whether they measure the same; name another --scorer, or say "
@@ -475,36 +412,24 @@ def _take_verdicts(samples: list[Row], scorer: str | None, notes: list[str]) -> 
             )
         notes.append("graded by the rules, since the log has no verdict on each sample")
         return False
-    odd = Counter[str]()
-    for row in samples:
-        value = str(row.get("scores", {}).get(taken))
-        verdict = read[taken].get(value)
-        if not row["response"].strip() and verdict in (None, "incorrect"):
-            verdict = "no_answer"
-        if verdict is None:
-            odd[sanitize(value, 20)] += 1
-        row["verdict"] = verdict or "not_scored"
-        row.setdefault("extracted", row.get("answers", {}).get(taken))
-    others = ", ".join(name for name in values if name != taken)
-    notes.append(
-        f"verdicts of the log: {taken}" + (f" (--scorer takes: {others})" if others else "")
-    )
-    if odd:
-        listed = ", ".join(name for name, _ in odd.most_common(3))
-        notes.append(f"{odd.total()} samples without yes or no left out ({listed}); {RULE}")
+    silent = (samples["response"].str.strip() == "") & (read[taken] != "correct")
+    verdicts = read[taken].mask(silent, "no_answer")
+    samples["verdict"] = verdicts.fillna("not_scored")
+    answers = scores[taken].map(lambda one: one.get("answer") if isinstance(one, dict) else None)
+    samples["extracted"] = samples["extracted"].fillna(answers)
+    others = ", ".join(name for name in known if name != taken)
+    choice = f" (--scorer takes: {others})" if others else ""
+    notes.append(f"verdicts of the log: {taken}{choice}")
+    odd = values[taken][verdicts.isna()].map(lambda one: sanitize(one, 20)).value_counts()
+    if len(odd):
+        left_out = counted(odd.sum(), "sample")
+        notes.append(f"{left_out} without yes or no left out ({', '.join(odd.index[:3])}); {RULE}")
     return True
 
 
-def _read_verdicts(values: Iterable[Any]) -> dict[str, str]:
-    """Return the verdict of each value, as it is spelled, that says yes or no."""
-    verdicts = {}
-    numbers = {}
-    for value in map(str, values):
-        if word := WORDS.get(value.strip().lower()):
-            verdicts[value] = word
-        else:
-            with suppress(ValueError):
-                numbers[value] = float(value.strip().rstrip("%"))
-    most = 100 if max(numbers.values(), default=0) > 1 else 1  # percentages, or shares
-    verdicts |= {value: "correct" for value, number in numbers.items() if number == most}
-    return verdicts | {value: "incorrect" for value, number in numbers.items() if not number}
+def _read_verdicts(values: "pd.Series[Any]") -> "pd.Series[str]":
+    """Return the verdict of each value that says yes or no, else NaN."""
+    texts = values.astype(str).str.strip().str.lower()
+    numbers = pd.to_numeric(texts.str.rstrip("%"), errors="coerce")
+    most = 100 if numbers.max() > 1 else 1  # percentages, or shares
+    return texts.map(WORDS).fillna(numbers.map({most: "correct", 0: "incorrect"}))

@@ -4,9 +4,6 @@ they are.
 A log of lm-evaluation-harness (``samples_*.jsonl``) or inspect_ai (``.eval``, ``.json``) has counts
 and no confidences: it is scored by its accuracy, and says what a confidence would have to beat."""
 
-import io
-import sys
-import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,12 +13,10 @@ import pandas as pd
 
 from capcal_lib import metrics
 from capcal_lib.applications import others_mean, pass_at_k
-from capcal_lib.errors import InputError, sanitize
+from capcal_lib.errors import InputError, counted, sanitize
 from capcal_lib.grading import grade_many
-from capcal_lib.metrics.intervals import variance_of_mean
-from capcal_lib.metrics.validation import Floats
-from capcal_lib.questions import NOT_STATED, Answer, stream_rows
-from capcal_lib.results.logs import items_of, kind_of, read_log
+from capcal_lib.questions import NOT_STATED, TEXTS, Answer, stream_rows
+from capcal_lib.results.logs import kind_of, plain_head, read_log
 
 NUMBERS = ["confidence", "correct", "total"]
 POWERS = (2, 4, 8, 16, 32, 64)  # the k of pass@k, as far as every question has samples
@@ -34,6 +29,7 @@ ECE = "ECE, ten bins, corrected"
 CONSTANT = "the best constant"
 Z = 1.96 + 0.84  # a difference is found by a 95 % interval in four of five studies
 MISSING = {"", "nan", "none", "null", "na", "n/a"}
+TRUTH = {"0": 0, "1": 1, "0.0": 0, "1.0": 1, "false": 0, "true": 1}
 MEANINGS = {
     "accuracy": "the mean of mu_hat, the share of a question's scored samples that are correct",
     "pass@k": "the chance that one of k samples is correct, without bias",
@@ -55,36 +51,32 @@ class Counted(NamedTuple):
     """What a file holds: a row a question, indexed by question_id, and how it was read.
 
     The table has ``correct``, ``total`` and ``confidence``; that of a log has the right answer,
-    ``gold``, in place of a confidence."""
+    ``gold``, and the ``question`` in place of a confidence."""
 
     table: pd.DataFrame
-    notes: tuple[str, ...] = ()
+    notes: list[str]
 
 
 def read_file(
-    path: Path,
-    *,
-    key: Path | None = None,
-    drop_missing: bool = False,
-    scorer: str | None = None,
-    regrade: bool = False,
+    path: Path, *, key: Path | None = None, drop_missing: bool = False, **log: Any
 ) -> Counted:
-    """Read what is to be scored, see :func:`read_confidences` and :func:`read_counts`."""
-    rows = path.name.endswith((".json", ".jsonl", ".jsonl.gz", ".parquet"))
-    if path.suffix == ".eval" or path.is_dir():
-        return read_counts(path, scorer=scorer, regrade=regrade)
-    if rows and "confidence" not in next(iter(stream_rows(path)), {"confidence": None}):
-        return read_counts(path, scorer=scorer, regrade=regrade)
+    """Read what is to be scored: :func:`read_confidences`, or :func:`read_counts` of a log."""
+    heads: set[str] = set()
+    if str(path) != "-" and path.suffix != ".eval" and not path.is_dir():
+        heads = {plain_head(head) for head in next(iter(stream_rows(path)), NUMBERS)}
+    if heads.isdisjoint(NUMBERS) and str(path) != "-" and not key:
+        return read_counts(path, **log)
     table, notes = read_confidences(path, key=key, drop_missing=drop_missing)
     if single := int((table["total"] == 1).sum()):
-        few = f"{single} of {len(table)} questions have one scored sample: no corrected score"
-        notes = (*notes, few)
-    sure = ((table["confidence"] == 0) & (table["correct"] > 0)) | (
-        (table["confidence"] == 1) & (table["correct"] < table["total"])
-    )
-    if sure.any():
-        infinite = "questions have a confidence of 0 or 1 and samples to the contrary"
-        notes = (*notes, f"log loss is infinite: {sure.sum()} {infinite}")
+        notes.append(
+            f"{single} of {len(table)} questions have one scored sample: no corrected score"
+        )
+    wrong = table["correct"] / table["total"] != table["confidence"]
+    if sure := int((wrong & table["confidence"].isin([0, 1])).sum()):
+        notes.append(
+            f"log loss is infinite: {counted(sure, 'question')} with a confidence of 0 or 1 and "
+            "samples to the contrary"
+        )
     return Counted(table, notes)
 
 
@@ -94,251 +86,221 @@ def read_counts(path: Path, *, scorer: str | None = None, regrade: bool = False)
 
     `InputError` where no sample of it has a verdict."""
     log = read_log([path], scorer=scorer, regrade=regrade)
-    items = items_of(log.samples)
-    rows = [row["item"].id for row in log.samples]
-    if log.judged:
-        verdicts = [row["verdict"] for row in log.samples]
-    else:
-        if any(item.gold == NOT_STATED for item in items.values()):
+    items = pd.DataFrame(log.items.values(), list(log.items))
+    samples = log.samples[["question_id", "verdict"]]
+    if not log.judged:
+        if (items["gold"] == NOT_STATED).any():
             raise InputError(f"{path}: the samples have neither answers nor a verdict each")
-        kind = kind_of(items.values())
-        answers = {name: Answer(kind, one.gold, one.aliases) for name, one in items.items()}
-        cases = [(row["response"], answers[row["item"].id]) for row in log.samples]
-        verdicts = [verdict.verdict for verdict in grade_many(cases)]
-    samples = pd.DataFrame({"question_id": rows, "verdict": verdicts})
-    scored = samples[samples["verdict"] != "not_scored"]
-    if scored.empty:
+        kind = kind_of(log.items.values())
+        answers = {name: Answer(kind, one.gold, one.aliases) for name, one in log.items.items()}
+        cases = zip(log.samples["response"], samples["question_id"].map(answers), strict=True)
+        samples = samples.assign(verdict=[one.verdict for one in grade_many(list(cases))])
+    right = samples["verdict"] == "correct"
+    lost = samples["verdict"] == "not_scored"
+    if lost.all():
         raise InputError(f"{path}: no sample has a verdict, nor an answer that could be graded")
-    by_question = scored.assign(right=scored["verdict"] == "correct").groupby("question_id")
-    table = pd.DataFrame({"correct": by_question["right"].sum()})
-    table["total"] = by_question["right"].size()
-    table["gold"] = [items[str(name)].gold for name in table.index]
-    table["question"] = [items[str(name)].text for name in table.index]
+    groups = right[~lost].groupby(samples["question_id"])
+    table = pd.DataFrame({"correct": groups.sum(), "total": groups.size()})
+    table[["gold", "question"]] = items.loc[table.index, ["gold", "text"]]
     notes = list(log.notes)
-    if not log.judged and len(scored) < len(samples):
-        notes.append(f"{len(samples) - len(scored)} samples that could not be graded left out")
-    if lost := len(items) - len(table):
-        notes.append(f"{lost} questions without a scored sample left out")
-    unscored = samples["verdict"] == "not_scored"
-    if unscored.mean() > UNSCORED:
-        right = samples["verdict"] == "correct"
-        low, high = (one.groupby(rows).mean().mean() for one in (right, right | unscored))
+    if lost.any() and not log.judged:
+        notes.append(f"{counted(lost.sum(), 'sample')} that could not be graded left out")
+    if len(table) < len(items):
+        unknown = counted(len(items) - len(table), "question")
+        notes.append(f"{unknown} without a scored sample left out")
+    if lost.mean() > UNSCORED:
+        low, high = (
+            one.groupby(samples["question_id"]).mean().mean() for one in (right, right | lost)
+        )
         notes.append(f"accuracy {low:.3f} if all not scored were wrong, {high:.3f} if right")
-    return Counted(table, tuple(notes))
+    return Counted(table, notes)
 
 
 def read_confidences(path: Path, *, key: Path | None = None, drop_missing: bool = False) -> Counted:
     """Read and check confidences and counts: a row a question, indexed by question_id as it is
     written.
 
-    The file is JSONL, JSON or parquet by its name, else CSV, separated by commas, semicolons or
-    tabs; ``-`` is CSV from standard input. Percentages are divided by 100, and rows of a
-    ``correct`` of 0 or 1 without a ``total`` are counted. The counts are those of a ``key`` where
-    one is given. Rows without a confidence are left out with ``drop_missing``. Notes say so.
+    The file is one of :func:`~capcal_lib.questions.stream_rows`; heads may be in capitals and with
+    spaces. Percentages are divided by 100, and rows of a ``correct`` of 0 or 1 without a ``total``
+    are counted. The counts are those of a ``key`` where one is given. Rows without a confidence are
+    left out with ``drop_missing``. Notes say so.
 
     `InputError` for a file that cannot be read, columns that are missing (those found are listed),
     or a value that is not allowed; the row is named by its place and id.
     """
-    table = _read_texts(path)
     notes: list[str] = []
+    table = _read_texts(path, ["question_id"] if key else [])
     if key is not None:
-        table = _join_key(path, table, key, notes)
-    elif "total" not in table and {"question_id", "correct"} <= set(table):
-        table = _count_rows(table, notes)
-    if lacking := [name for name in ("question_id", *NUMBERS) if name not in table]:
-        found = ", ".join(map(str, table))
-        raise InputError(
-            f"{path}: no column {', '.join(lacking)}; needed: question_id, {', '.join(NUMBERS)}; "
-            f"found: {sanitize(found)}"
-        )
-    if table.empty:
-        raise InputError(f"{path}: there are no rows")
+        counts = _read_texts(key, ["question_id", *NUMBERS[1:]])
+        counts = counts.drop_duplicates("question_id").set_index("question_id")[NUMBERS[1:]]
+        strangers = ~table["question_id"].isin(counts.index)
+        if strangers.any():
+            name = sanitize(table["question_id"][strangers].iloc[0], 80)
+            raise InputError(f"{path}: question {name!r} is not in the key {key}")
+        notes.append(f"counts of {key}: {len(table)} of its {counted(len(counts), 'question')}")
+        table = table.drop(columns=NUMBERS[1:], errors="ignore").join(counts, on="question_id")
+    elif "total" not in table and {"question_id", "confidence", "correct"} <= set(table):
+        truth = table["correct"].str.lower().map(TRUTH)
+        if truth.notna().all():
+            rows = table.assign(correct=truth, total=1, place=table.index)
+            groups = rows.groupby(["question_id", "confidence"], sort=False, as_index=False)
+            table = groups.agg({"correct": "sum", "total": "sum", "place": "first"})
+            table = table.set_index("place").astype(str)
+            samples = f"samples of {counted(len(table), 'question')}"
+            notes.append(f"no total: {counted(len(rows), 'row')} counted as {samples}")
+    _check_heads(path, table, ["question_id", *NUMBERS])
     missing = table["confidence"].str.lower().isin(MISSING)
+    rules = {}
     if drop_missing:
-        notes.append(f"{missing.sum()} of {len(table)} questions without a confidence left out")
+        left_out = counted(len(table), "question")
+        notes.append(f"{missing.sum()} of {left_out} without a confidence left out")
         table = table[~missing]
-    elif missing.any():
-        first = int(missing.to_numpy().argmax())
-        rule = (
-            f"has no confidence, as {missing.sum()} of {len(table)} rows; --drop-missing leaves "
-            "them out"
-        )
-        raise _row_error(path, table, first, rule)
-    numbers = table[["correct", "total"]].apply(pd.to_numeric, errors="coerce")
-    numbers.insert(0, "confidence", _read_shares(table["confidence"], notes))
-    for rule, wrong in _rules(table["question_id"], numbers).items():
-        if wrong.any():
-            raise _row_error(path, table, int(wrong.to_numpy().argmax()), rule)
+    else:
+        few = f"has no confidence, as {missing.sum()} of {counted(len(table), 'row')}"
+        rules[f"{few}; --drop-missing leaves them out"] = missing
     if table.empty:
         raise InputError(f"{path}: no question has a confidence")
+    numbers = table[NUMBERS].apply(pd.to_numeric, errors="coerce")
+    cells = table["confidence"].str.replace(",", ".")  # decimal commas
+    percent = cells.str.endswith("%")
+    confidence = pd.to_numeric(cells.str.rstrip("% "), errors="coerce")
+    # A few above 1 are mistakes; where most are, there is one reading.
+    if not percent.any() and confidence.between(0, 100).all() and (confidence > 1).mean() > 0.5:
+        percent = ~percent
+    if percent.any():
+        notes.append(f"{counted(percent.sum(), 'confidence')} read as percentages, divided by 100")
+    numbers["confidence"] = confidence.where(~percent, confidence / 100)
+    counts = numbers[NUMBERS[1:]]
+    rules |= {
+        "has no question_id": table["question_id"] == "",
+        "stands in two rows; keep one": table["question_id"].duplicated(),
+        "has something else than numbers": numbers.isna().any(axis="columns"),
+        "has a confidence outside [0, 1]; divide percentages by 100": (
+            ~numbers["confidence"].between(0, 1)
+        ),
+        "has counts that are not whole numbers": (counts % 1 != 0).any(axis="columns"),
+        "needs a scored sample (total of 1 or more)": counts["total"] < 1,
+        "has more correct samples than scored ones, or fewer than 0": (
+            ~counts["correct"].between(0, counts["total"])
+        ),
+    }
+    for rule, wrong in rules.items():
+        if wrong.any():
+            row = table[wrong].iloc[0]
+            values = ", ".join(f"{name} {sanitize(row[name], 40)!r}" for name in NUMBERS)
+            place = f"{'line' if path.name.endswith((*TEXTS, '-')) else 'row'} {row.name}"
+            name = sanitize(row["question_id"], 80)
+            raise InputError(f"{path}, {place}: question {name!r} {rule}: {values}")
     whole = numbers.astype({"correct": np.int64, "total": np.int64})
-    return Counted(whole.set_index(table["question_id"]), tuple(notes))
+    return Counted(whole.set_index(table["question_id"]), notes)
 
 
-def _is_csv(path: Path) -> bool:
-    return not path.name.endswith((".json", ".jsonl", ".jsonl.gz", ".parquet"))
-
-
-def _read_texts(path: Path) -> pd.DataFrame:
+def _read_texts(path: Path, needed: list[str]) -> pd.DataFrame:
     """Read a table as it is written, every cell a text; the index is the line or row."""
-    try:
-        if not _is_csv(path):
-            return pd.DataFrame(stream_rows(path), dtype=object).fillna("").astype(str)
-        source: Any = io.StringIO(sys.stdin.read()) if str(path) == "-" else path
-        head = str(pd.read_csv(source, sep="\x01", nrows=0).columns[0])
-        if isinstance(source, io.StringIO):
-            source.seek(0)
-        separator = max(",;\t", key=head.count)
-        asked: dict[str, Any] = {"sep": separator, "skipinitialspace": True, "dtype": str}
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", pd.errors.ParserWarning)
-            table = pd.read_csv(source, keep_default_na=False, index_col=False, **asked)
-    except pd.errors.ParserWarning:
-        raise InputError(
-            f"{path}: rows have more fields than the header; quote fields that hold a comma"
-        ) from None
-    except InputError:
-        raise
-    except (OSError, ValueError) as error:
-        reason = sanitize(str(error).splitlines()[0])
-        raise InputError(f"{path}: cannot be read as CSV: {reason}") from None
-    table = table.rename(columns=str.strip)
-    for name in table.columns.intersection(["question_id", *NUMBERS]):
-        table[name] = table[name].str.strip()
-    if separator == ";" and "confidence" in table:  # where commas are decimal
-        table["confidence"] = table["confidence"].str.replace(",", ".")
-    table.index += 2
+    table = pd.DataFrame(stream_rows(path), dtype=object).fillna("").astype(str)
+    if table.empty:
+        raise InputError(f"{path}: there are no rows")
+    for wanted in ("question_id", *NUMBERS):
+        alike = [name for name in table if plain_head(name) == plain_head(wanted)]
+        if wanted not in alike and len(alike) == 1:  # else there is no one reading
+            table = table.rename(columns={alike[0]: wanted})
+        if wanted in table:
+            table[wanted] = table[wanted].str.strip()
+    if path.name.endswith((*TEXTS, "-")):
+        table.index += 2
+    _check_heads(path, table, needed)
     return table
 
 
-def _join_key(path: Path, table: pd.DataFrame, key: Path, notes: list[str]) -> pd.DataFrame:
-    """Take the counts of questions from a key."""
-    counts = _read_texts(key)
-    for file, known, needed in ((key, counts, NUMBERS[1:]), (path, table, [])):
-        if lacking := [name for name in ("question_id", *needed) if name not in known]:
-            raise InputError(f"{file}: no column {', '.join(lacking)}")
-    counts = counts.drop_duplicates("question_id").set_index("question_id")[NUMBERS[1:]]
-    strangers = ~table["question_id"].isin(counts.index)
-    if strangers.any():
-        name = sanitize(table["question_id"][strangers].iloc[0], 80)
-        raise InputError(f"{path}: question {name!r} is not in the key {key}")
-    notes.append(f"counts of {key}: {len(table)} of its {len(counts)} questions")
-    alone = table.drop(columns=NUMBERS[1:], errors="ignore")
-    return alone.join(counts, on="question_id")
-
-
-def _count_rows(table: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
-    """Count rows of a ``correct`` of 0 or 1, or true or false, as samples."""
-    words = {"0": 0, "1": 1, "0.0": 0, "1.0": 1, "false": 0, "true": 1}
-    correct = table["correct"].str.lower().map(words)
-    if correct.isna().any():
-        return table
-    keys = [name for name in ("question_id", "confidence") if name in table]
-    rows = table.assign(correct=correct.astype(int), total=1, place=table.index)
-    groups = rows.groupby(keys, sort=False)[["correct", "total", "place"]]
-    counted = groups.agg({"correct": "sum", "total": "sum", "place": "first"}).reset_index()
-    notes.append(f"no total: {len(table)} rows counted as samples of {len(counted)} questions")
-    return counted.set_index("place").astype(str)
-
-
-def _read_shares(cells: "pd.Series[str]", notes: list[str]) -> "pd.Series[float]":
-    """Read confidences, as shares or as percentages."""
-    marked = cells.str.endswith("%")
-    numbers = pd.to_numeric(cells.str.rstrip("% "), errors="coerce")
-    percent = marked
-    # A few above 1 are mistakes; where most are, there is one reading.
-    if not marked.any() and numbers.between(0, 100).all() and (numbers > 1).mean() > 0.5:
-        percent = ~marked
-    if percent.any():
-        notes.append(f"{percent.sum()} confidences read as percentages, divided by 100")
-    return numbers.where(~percent, numbers / 100)
-
-
-def _rules(ids: "pd.Series[str]", numbers: pd.DataFrame) -> dict[str, "pd.Series[bool]"]:
-    """Return, by what is wrong with them, the rows that are not as they must be."""
-    confidence = numbers["confidence"]
-    correct = numbers["correct"]
-    total = numbers["total"]
-    whole = (numbers[["correct", "total"]] % 1 == 0).all(axis="columns")
-    return {
-        "has no question_id": ids == "",
-        "stands in two rows; keep one": ids.duplicated(),
-        "has something else than numbers": numbers.isna().any(axis="columns"),
-        "has a confidence outside [0, 1]; divide percentages by 100": ~confidence.between(0, 1),
-        "has counts that are not whole numbers": ~whole | ~np.isfinite(total),
-        "needs a scored sample (total of 1 or more)": total < 1,
-        "has more correct samples than scored ones, or fewer than 0": ~correct.between(0, total),
-    }
-
-
-def _row_error(path: Path, table: pd.DataFrame, row: int, rule: str) -> InputError:
-    """Build the error for a row: its place, its question, the rule, and what it says."""
-    cells = table.iloc[row]
-    values = ", ".join(f"{name} {sanitize(cells[name], 40)!r}" for name in NUMBERS)
-    name = sanitize(cells["question_id"], 80)
-    place = f"{'line' if _is_csv(path) else 'row'} {table.index[row]}"
-    return InputError(f"{path}, {place}: question {name!r} {rule}: {values}")
-
-
-def score_counts(table: pd.DataFrame) -> pd.DataFrame:
-    """Score counts without confidences: accuracy, pass@k, and how much of the spread is noise.
-
-    Returns a table indexed by ``metric``, as :func:`score_confidences` does. ``noise`` is the share
-    of the variance of mu_hat over questions that comes from few samples, and not from questions
-    that differ; ``best constant`` is the corrected score of always saying the mean of the other
-    questions, which a confidence has to beat."""
-    return _as_table(_of_counts(table))
-
-
-def score_confidences(table: pd.DataFrame) -> pd.DataFrame:
-    """Score a table as :func:`read_confidences` gives it.
-
-    Returns a table indexed by ``metric``: its ``value`` and, where there is one, the 95 % interval
-    ``low`` to ``high`` for questions like these. The corrected scores are those of the questions
-    with two scored samples or more."""
-    triple = [table[name].to_numpy() for name in NUMBERS]
-    scores = _of_counts(table)
-    twice = table[table["total"] > 1]
-    corrected = len(twice) > 0
-    scores[PLUG_IN] = _mean(metrics.capability_brier_terms(*triple))
-    if corrected:
-        terms = _brier(twice)
-        scores[CORRECTED] = _mean(terms)
-        if len(twice) > 1:
-            scores["gain over the best constant"] = _mean(_constant(twice) - terms, (-1, 1))
-        scores["noise floor of the plug-in"] = metrics.noise_floor(*_counts(twice))
-    known = twice if corrected else table
-    split = metrics.isotonic_split(*(known[name] for name in NUMBERS), corrected=corrected)
-    loss = metrics.expected_response_loss(*triple, score="log")
-    scores["miscalibration"] = split.miscalibration
-    scores["discrimination"] = split.discrimination
-    scores["expected response Brier"] = metrics.expected_response_brier(*triple)
-    if corrected:
-        scores["correctness variance"] = metrics.correctness_variance(*triple[1:])
-    scores["log loss"] = float(loss.mean())
-    if np.isfinite(loss).all():
-        scores["log loss"] = _mean(loss, (0, max(1, loss.max())))
-    scores["ECE, ten bins, plug-in"] = metrics.binned_ece(*triple, corrected=False)
-    scores[ECE] = metrics.binned_ece(*triple)
-    scores["smooth ECE, plug-in"] = metrics.smooth_ece(*triple)
-    scores["AUROC"] = metrics.soft_auroc(*triple)
-    scores["Spearman with mu_hat"] = metrics.spearman(*triple)
-    return _as_table(scores)
+def _check_heads(path: Path, table: pd.DataFrame, needed: list[str]) -> None:
+    if lacking := [name for name in needed if name not in table]:
+        found = sanitize(", ".join(map(str, table)) or "nothing")
+        wanted = ", ".join(needed)
+        raise InputError(
+            f"{path}: no column {', '.join(lacking)}; needed: {wanted}; found: {found}"
+        )
 
 
 def score_table(table: pd.DataFrame) -> pd.DataFrame:
-    """Score what a file holds."""
-    return score_confidences(table) if "confidence" in table else score_counts(table)
+    """Score what a file holds: confidences, or counts alone.
+
+    Returns a table indexed by ``metric``: its ``value`` and, where there is one, the 95 % interval
+    ``low`` to ``high`` for questions like these. ``noise`` is the share of the variance of mu_hat
+    over questions that comes from few samples, and not from questions that differ; ``best
+    constant`` is the corrected score of always saying the mean of the other questions, which a
+    confidence has to beat. The corrected scores are those of the questions with two scored samples
+    or more."""
+    counts = [table[name].to_numpy() for name in NUMBERS[1:]]
+    twice = table[table["total"] > 1]
+    counts_twice = [twice[name].to_numpy() for name in NUMBERS[1:]]
+    scores: dict[str, Any] = {
+        "questions": len(table),
+        "scored samples": int(table["total"].sum()),
+        "accuracy": metrics.mean_interval(table["correct"] / table["total"], bounds=(0, 1)),
+    }
+    for k in POWERS:
+        if k <= table["total"].min():
+            passed = pass_at_k(counts[0], counts[1], k)[:, 0]
+            scores[f"pass@{k}"] = metrics.mean_interval(passed, bounds=(0, 1))
+    if len(twice) > 1:
+        spread = float((twice["correct"] / twice["total"]).var())
+        floor = metrics.noise_floor(*counts_twice)
+        constant = _constant(twice)
+        uniform = metrics.uniform_baseline_brier_terms(*counts_twice, corrected=True)
+        scores["noise"] = floor / spread if floor < spread else 1.0
+        scores["best constant"] = metrics.mean_interval(constant, bounds=(0, 1))
+        scores["uniform random"] = metrics.mean_interval(uniform, bounds=(1 / 12, 1 / 3))
+    if "confidence" in table:
+        triple = [table["confidence"].to_numpy(), *counts]
+        known = twice if len(twice) else table
+        plug_in = metrics.capability_brier_terms(*triple)
+        scores[PLUG_IN] = metrics.mean_interval(plug_in, bounds=(0, 1))
+        if len(twice):
+            scores[CORRECTED] = metrics.mean_interval(_brier(twice), bounds=(0, 1))
+        if len(twice) > 1:
+            gain = constant - _brier(twice)
+            scores["gain over the best constant"] = metrics.mean_interval(gain, bounds=(-1, 1))
+        if len(twice):
+            scores["noise floor of the plug-in"] = metrics.noise_floor(*counts_twice)
+        parts = metrics.isotonic_split(*(known[name] for name in NUMBERS), corrected=len(twice) > 0)
+        loss = metrics.expected_response_loss(*triple, score="log")
+        scores["miscalibration"] = parts.miscalibration
+        scores["discrimination"] = parts.discrimination
+        scores["expected response Brier"] = metrics.expected_response_brier(*triple)
+        if len(twice):
+            scores["correctness variance"] = metrics.correctness_variance(*counts)
+        scores["log loss"] = loss.mean()
+        if np.isfinite(loss).all():
+            scores["log loss"] = metrics.mean_interval(loss, bounds=(0, max(1, loss.max())))
+        scores["ECE, ten bins, plug-in"] = metrics.binned_ece(*triple, corrected=False)
+        scores[ECE] = metrics.binned_ece(*triple)
+        scores["smooth ECE, plug-in"] = metrics.smooth_ece(*triple)
+        scores["AUROC"] = metrics.soft_auroc(*triple)
+        scores["Spearman with mu_hat"] = metrics.spearman(*triple)
+    rows = [one if isinstance(one, tuple) else (one, np.nan, np.nan) for one in scores.values()]
+    names = pd.Index(scores, name="metric")
+    limits = pd.DataFrame(rows, names, columns=["value", "low", "high"])
+    return limits.assign(value=pd.Series([row[0] for row in rows], names, dtype=object))
+
+
+def _constant(table: pd.DataFrame) -> Any:
+    """Return corrected terms of the best constant: the mean of mu_hat of the other questions."""
+    return _brier(table.assign(confidence=others_mean(table["correct"] / table["total"])))
+
+
+def _brier(table: pd.DataFrame, corrected: bool = True) -> Any:
+    triple = (table[name].to_numpy() for name in NUMBERS)
+    return metrics.capability_brier_terms(*triple, corrected=corrected)
 
 
 def compare_files(tables: Mapping[str, pd.DataFrame], against: str) -> pd.DataFrame:
     """Compare every file with one of them, on the questions that both have.
 
-    Tables of confidences are compared by capability Brier score, logs by accuracy. Returns a row a
-    file, ``against`` aside: ``estimate`` with the interval ``low`` to ``high``, positive where the
-    file is better, ``p`` and ``verdict`` as from :func:`~capcal_lib.metrics.gains`; the number of
-    ``questions`` that both have; and how many would be ``needed`` to tell the two apart in four of
-    five studies, if the difference is what it seems.
+    Tables of confidences are compared by capability Brier score, logs by accuracy; logs without a
+    question in common are left out. Returns a row a file, ``against`` aside: ``estimate`` with the
+    interval ``low`` to ``high``, positive where the file is better, ``p`` and ``verdict`` as from
+    :func:`~capcal_lib.metrics.gains`, the number of ``questions`` that both have, and a
+    ``sentence``.
 
     `InputError` where confidences stand beside logs, and where two files have no question in
     common, count one differently, or give it another answer."""
@@ -348,68 +310,34 @@ def compare_files(tables: Mapping[str, pd.DataFrame], against: str) -> pd.DataFr
             f"{sanitize(logs[0])} is a log without confidences, which cannot be compared with "
             "those of the other files; score it by itself"
         )
-    same = ["gold"] if logs else ["correct", "total"]
-    compared = [name for name in tables if name == against or _have_pairs(tables, name, against)]
-    for name in compared:
-        _check_pair(tables, name, against, same)
-    if not logs and len(compared) < len(tables):
-        other = min(tables.keys() - set(compared))
-        raise InputError(f"{sanitize(other)} and {sanitize(against)} have no question_id in common")
-    terms = pd.DataFrame({name: _terms(tables[name]) for name in compared})
-    return _gains(terms, against, "accuracy of every question" if logs else "confidences")
+    rival = tables[against]
+    same, what = (["gold"], "another right answer") if logs else (NUMBERS[1:], "other counts")
+    terms = {}
+    for name, table in tables.items():
+        first, second = sanitize(name), sanitize(against)
+        common = table.index.intersection(rival.index)
+        if len(common):
+            terms[name] = _terms(table)
+        elif not logs:
+            raise InputError(f"{first} and {second} have no question_id in common")
+        unlike = (table.loc[common, same] != rival.loc[common, same]).any(axis="columns")
+        if unlike.any():
+            question = sanitize(common[unlike][0], 80)
+            raise InputError(f"question {question!r} has {what} in {first} than in {second}")
+    what = "accuracy of every question" if logs else "confidences"
+    return _compare(pd.DataFrame(terms), against, what)
 
 
-def _gains(terms: pd.DataFrame, against: str, what: str = "confidences") -> pd.DataFrame:
-    found = metrics.gains(terms, against)
-    differences = [(terms[against] - terms[name]).dropna().to_numpy() for name in found.index]
-    return found.assign(
-        questions=[len(each) for each in differences],
-        same=[what * bool((abs(each) < EQUAL).all()) for each in differences],
-        needed=[_needed(each) for each in differences],
-    )
-
-
-def overview(
-    tables: Mapping[str, pd.DataFrame], scores: Mapping[str, pd.DataFrame]
-) -> pd.DataFrame:
-    """Put the scores of files side by side, a row a file, with the interval of the Brier score, or
-    of the accuracy of logs.
-
-    The Brier score is the corrected one where all files have it."""
-    brier = CORRECTED if all(CORRECTED in known.index for known in scores.values()) else PLUG_IN
-    rows = {}
-    for name, known in scores.items():
-        shown = brier if brier in known.index else "accuracy"  # a log has no Brier score
-        parts = (
-            known["value"].reindex(["questions", "accuracy", brier]),
-            known.loc[shown, ["low", "high"]],
-            known["value"].reindex(["log loss", ECE, "AUROC"]),
-        )
-        rows[name] = pd.concat(parts)
-    table = pd.DataFrame(rows).T.dropna(axis="columns", how="all")
-    best = metrics.may_be_best(
-        pd.DataFrame({name: _terms(table) for name, table in tables.items()})
-    )
-    heads = {PLUG_IN: "Brier, plug-in", CORRECTED: "Brier, corrected"}
-    return table.rename(columns=heads).assign(**{"may be best": [name in best for name in tables]})
-
-
-def in_short(table: pd.DataFrame) -> list[str]:
-    """Say what counts say: accuracy and pass@k with their intervals, and how many they are."""
-    scored = table[table["total"] > 0]
-    known = score_counts(scored)
-    passed = [str(name) for name in known.index if str(name).startswith("pass@")]
-    shown = []
-    for name in ("accuracy", *passed[-1:]):
-        found = known.loc[name, ["value", "low", "high"]]
-        shown.append(f"{name} {_spell(*found)}")
-    fewest = scored["total"].min()
-    most = scored["total"].max()
-    each = str(most) if fewest == most else f"{fewest} to {most}"
-    lines = [f"{', '.join(shown)}", f"{len(scored):,} questions, {each} scored samples each"]
-    if single := int((scored["total"] == 1).sum()):
-        lines.append(f"{single} of them with one scored sample, left out of the scores")
-    return lines
+def tell_apart(tables: Mapping[str, pd.DataFrame], against: str) -> dict[str, pd.DataFrame]:
+    """Put the file before the ids of logs that ask other questions under the ids of a rival."""
+    apart = dict(tables)
+    asked = tables[against].get("question")
+    for name, table in tables.items():
+        if asked is not None and "question" in table:
+            common = table.index.intersection(asked.index)
+            if len(common) and not (table["question"][common] == asked[common]).any():
+                apart[name] = table.set_index(f"{name}: " + table.index.astype(str))
+    return apart
 
 
 def in_words(name: str, table: pd.DataFrame, scores: pd.DataFrame) -> str:
@@ -430,51 +358,80 @@ def in_words(name: str, table: pd.DataFrame, scores: pd.DataFrame) -> str:
         )
     twice = table[table["total"] > 1]
     terms = pd.DataFrame({name: _brier(twice), CONSTANT: _constant(twice)})
-    return say_difference(name, CONSTANT, _gains(terms, CONSTANT).iloc[0])
+    return str(_compare(terms, CONSTANT)["sentence"].iloc[0])
 
 
-def say_difference(name: str, against: str, gain: "pd.Series[Any]") -> str:
-    """Say in a sentence what a row of :func:`compare_files` says."""
-    estimate, low, high = gain[["estimate", "low", "high"]]
-    on = f"on {gain['questions']:,} questions"
-    if against != CONSTANT:
-        on += " that both have"
-    if gain["same"]:
-        return f"{name} and {against} have the same {gain['same']} {on}"
-    if gain["verdict"] == "better":
-        return f"{name} is better than {against} by {_spell(estimate, low, high)}, {on}"
-    if gain["verdict"] == "worse":
-        return f"{against} is better than {name} by {_spell(-estimate, -high, -low)}, {on}"
-    enough = "more than a million questions"
-    if gain["needed"] < MOST:
-        rounded = float(f"{gain['needed']:.2g}")
-        enough = f"about {rounded:,.0f} questions"
-    said = f"{_spell(estimate, low, high)}, {on}"
-    return f"these data cannot separate {name} and {against} ({said}): {enough} would"
+def _compare(terms: pd.DataFrame, against: str, what: str = "confidences") -> pd.DataFrame:
+    """Test and say by how much each column is better than another."""
+    table = metrics.gains(terms, against)
+    gaps = terms[table.index].rsub(terms[against], axis="index")
+    table["questions"] = gaps.count()
+    table["needed"] = np.ceil((Z * gaps.std() / gaps.mean()) ** 2)
+    both = "" if against == CONSTANT else " that both have"
+    sentences = []
+    for name, row in table.iterrows():
+        on = f"on {counted(row['questions'], 'question')}{both}"
+        gain = _spell(*row[["estimate", "low", "high"]])
+        if (gaps[name].dropna().abs() < EQUAL).all():
+            sentence = f"{name} and {against} have the same {what} {on}"
+        elif row["verdict"] == "better":
+            sentence = f"{name} is better than {against} by {gain}, {on}"
+        elif row["verdict"] == "worse":
+            loss = _spell(*-row[["estimate", "high", "low"]])
+            sentence = f"{against} is better than {name} by {loss}, {on}"
+        else:
+            enough = "over a million"
+            if row["needed"] < MOST:
+                enough = f"about {float(f'{row.needed:.2g}'):,.0f}"
+            sentence = f"these data cannot separate {name} and {against} ({gain}, {on}): "
+            sentence += f"{enough} questions would"
+        sentences.append(sentence)
+    return table.assign(sentence=sentences)
+
+
+def overview(
+    tables: Mapping[str, pd.DataFrame], scores: Mapping[str, pd.DataFrame]
+) -> pd.DataFrame:
+    """Put the scores of files side by side, a row a file, with the interval of the Brier score, or
+    of the accuracy of logs.
+
+    The Brier score is the corrected one where all files have it."""
+    brier = CORRECTED if all(CORRECTED in known.index for known in scores.values()) else PLUG_IN
+    rows = {}
+    for name, known in scores.items():
+        shown = brier if brier in known.index else "accuracy"  # a log has no Brier score
+        value = known["value"].reindex(["questions", "accuracy", brier, "log loss", ECE, "AUROC"])
+        rows[name] = pd.concat([value[:3], known.loc[shown, ["low", "high"]], value[3:]])
+    best = metrics.may_be_best(pd.DataFrame({name: _terms(one) for name, one in tables.items()}))
+    table = pd.DataFrame(rows).T.dropna(axis="columns", how="all")
+    table = table.rename(columns=lambda head: head.replace("capability ", ""))
+    return table.assign(**{"may be best": [name in best for name in tables]})
+
+
+def in_short(table: pd.DataFrame) -> list[str]:
+    """Say what counts say: accuracy and pass@k with their intervals, and how many they are."""
+    scored = table.loc[table["total"] > 0, NUMBERS[1:]]
+    known = score_table(scored)
+    passed = [name for name in known.index if name.startswith("pass@")]
+    shown = [f"{name} {_spell(*known.loc[name])}" for name in ("accuracy", *passed[-1:])]
+    fewest, most = scored["total"].agg(["min", "max"])
+    samples = counted(most, "scored sample")
+    each = samples if fewest == most else f"{fewest} to {samples}"
+    lines = [", ".join(shown), f"{counted(len(scored), 'question')}, {each} each"]
+    if single := int((scored["total"] == 1).sum()):
+        lines.append(f"{single} of them with one scored sample, left out of the scores")
+    return lines
 
 
 def _spell(estimate: float, low: float, high: float) -> str:
     return f"{estimate:z.3f} [{low:z.3f}, {high:z.3f}]"
 
 
-def tell_apart(tables: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
-    """Put the file before the ids of logs that ask other questions under the same ids."""
-    apart = dict(tables)
-    first: dict[str, str] = {}
-    for name, table in tables.items():
-        if "question" in table:
-            known = pd.Series([first.get(str(one)) for one in table.index], table.index)
-            if known.notna().any() and not (known == table["question"]).any():
-                apart[name] = table.set_index(name + ": " + table.index.astype(str))
-            first = dict(table["question"]) | first
-    return apart
-
-
 def spell_cell(cell: Any) -> str:
     """Spell a cell with at most four decimals; whole numbers above 1 have none.
 
-    >>> [spell_cell(cell) for cell in (300.0, 0.25, -0.00001, True, None, "a")]
-    ['300', '0.2500', '0.0000', 'yes', '', 'a']
+    >>> [spell_cell(cell) for cell in (300.0, 1, 0.25, -0.00001, True, None, "a")]
+    ['300', '1', '0.2500', '0.0000', 'yes', '', 'a']
     """
     if isinstance(cell, str):
         return cell
@@ -482,98 +439,14 @@ def spell_cell(cell: Any) -> str:
         return ""
     if pd.api.types.is_bool(cell):
         return "yes" if cell else "no"
-    counted = not isinstance(cell, float) or (cell > 1 and cell.is_integer())
-    return f"{cell:,.0f}" if counted else f"{cell:z,.4f}"
-
-
-def _have_pairs(tables: Mapping[str, pd.DataFrame], name: str, against: str) -> bool:
-    return len(tables[name].index.intersection(tables[against].index)) > 0
-
-
-def _check_pair(
-    tables: Mapping[str, pd.DataFrame], name: str, against: str, same: list[str]
-) -> None:
-    """Refuse files whose questions are not the same."""
-    common = tables[name].index.intersection(tables[against].index)
-    first = tables[name].loc[common]
-    second = tables[against].loc[common]
-    unlike = (first[same] != second[same]).any(axis="columns")
-    what = "another right answer" if same == ["gold"] else "other counts"
-    if unlike.any():
-        question = sanitize(common[unlike][0], 80)
-        raise InputError(
-            f"question {question!r} has {what} in {sanitize(name)} than in {sanitize(against)}"
-        )
+    whole = not isinstance(cell, float) or (cell > 1 and cell.is_integer())
+    return f"{cell:,.0f}" if whole else f"{cell:z,.4f}"
 
 
 def _terms(table: pd.DataFrame) -> "pd.Series[float]":
     """Return a term a question, lower being better: of the Brier score, or the share of wrong
     samples.
     """
-    if "confidence" not in table:
-        return 1 - table["correct"] / table["total"]
-    triple = [table[name].to_numpy() for name in NUMBERS]
-    return pd.Series(metrics.capability_brier_terms(*triple), table.index)
-
-
-def _needed(difference: Floats) -> float:
-    """Return how many questions would tell two files apart in four of five studies."""
-    if len(difference) < 2 or not difference.mean():
-        return np.inf
-    variance = len(difference) * variance_of_mean(difference)
-    return float(np.ceil(variance * (Z / difference.mean()) ** 2))
-
-
-def _of_counts(table: pd.DataFrame) -> dict[str, "Score"]:
-    correct, total = _counts(table)
-    mu = correct / total
-    scores: dict[str, Score] = {
-        "questions": float(len(table)),
-        "scored samples": float(total.sum()),
-        "accuracy": _mean(mu),
-    }
-    for k in POWERS:
-        if k <= total.min():
-            scores[f"pass@{k}"] = _mean(pass_at_k(correct, total, k)[:, 0])
-    twice = table[table["total"] > 1]
-    if len(twice) > 1:
-        spread = float((twice["correct"] / twice["total"]).var())
-        floor = metrics.noise_floor(*_counts(twice))
-        uniform = metrics.uniform_baseline_brier_terms(*_counts(twice), corrected=True)
-        scores["noise"] = floor / spread if floor < spread else 1.0
-        scores["best constant"] = _mean(_constant(twice))
-        scores["uniform random"] = _mean(uniform, (1 / 12, 1 / 3))
-    return scores
-
-
-def _counts(table: pd.DataFrame) -> tuple[Floats, Floats]:
-    return table["correct"].to_numpy(), table["total"].to_numpy()
-
-
-def _brier(table: pd.DataFrame) -> Floats:
-    """Return corrected terms."""
-    triple = (table[name].to_numpy() for name in NUMBERS)
-    return metrics.capability_brier_terms(*triple, corrected=True)
-
-
-def _constant(table: pd.DataFrame) -> Floats:
-    """Return corrected terms of the best constant: the mean of mu_hat of the other questions."""
-    others = others_mean(table["correct"] / table["total"]).to_numpy()
-    return metrics.capability_brier_terms(others, *_counts(table), corrected=True)
-
-
-Score = metrics.Interval | float
-
-
-def _mean(terms: Floats, bounds: tuple[float, float] = (0, 1)) -> metrics.Interval:
-    return metrics.mean_interval(terms, bounds=bounds)
-
-
-def _as_table(scores: Mapping[str, Score]) -> pd.DataFrame:
-    rows = {
-        name: known if isinstance(known, metrics.Interval) else (known, np.nan, np.nan)
-        for name, known in scores.items()
-    }
-    columns = ["value", "low", "high"]
-    table = pd.DataFrame.from_dict(rows, orient="index", columns=columns)
-    return table.rename_axis("metric")
+    if "confidence" in table:
+        return pd.Series(_brier(table, corrected=False), table.index)
+    return 1 - table["correct"] / table["total"]

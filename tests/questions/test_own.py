@@ -238,9 +238,9 @@ def test_rows_that_cannot_be_asked(
         (
             "law.csv",
             b"id,question,answer\n1,Why?,so\n2,Why?,so,then\n",
-            "row 1: it has another number of fields",
+            "row 1: it has more or fewer fields",
         ),
-        ("law.csv", b"id,question,answer\n1,Why?\n", "row 0: it has another number of fields"),
+        ("law.csv", b"id,question,answer\n1,Why?\n", "row 0: it has more or fewer fields"),
         ("law.csv", b'id,question,answer\n1,"Why?,so\n', "row 0: unexpected end of data"),
         ("law.csv", b"\xff\xfe", "corrupt after row 0"),
         ("law.jsonl", b"[" * 100_000, "row 0: not JSON"),
@@ -249,7 +249,7 @@ def test_rows_that_cannot_be_asked(
         (
             "law.xlsx",
             b"",
-            "not a file of rows; the formats are .jsonl, .jsonl.gz, .json, .csv, .csv.gz, .parquet",
+            "not a file of rows; the formats are .jsonl, .jsonl.gz, .json, .csv, .csv.gz, .tsv, .txt, .parquet",
         ),
     ],
 )

@@ -281,9 +281,9 @@ BAD: dict[str, tuple[Any, str]] = {
         ],
         "log-likelihoods of given answers",
     ),
-    "half a log": ([{"doc_id": 0, "resps": [["a"]]}], "no 'doc'"),
-    "half a sample": ([{"id": 1, "epoch": 1, "output": {}}], "no 'choices'"),
-    "half a batch": ([{"custom_id": "q", "response": [1]}], "not as expected"),
+    "half a log": ([{"doc_id": 0, "resps": [["a"]]}], "neither answers nor verdicts"),
+    "half a sample": ([{"id": 1, "epoch": 1, "output": {}}], "no 'response'"),
+    "half a batch": ([{"custom_id": "q", "response": [1]}], "the responses are no texts"),
 }
 
 

@@ -75,7 +75,7 @@ def test_a_verdict_that_is_no_yes_or_no_concerns_its_own_sample(
     assert accuracy(path) == (right, scored)
     [taken, left_out, *_] = read_file(path).notes
     assert taken == "verdicts of the log: judge"
-    assert left_out.startswith("1 samples without yes or no left out (")
+    assert left_out.startswith("1 sample without yes or no left out (")
     assert "read as yes or no: C/I, CORRECT/INCORRECT" in left_out
 
 
@@ -139,20 +139,20 @@ def test_repeated_rows_are_no_repeated_samples(tmp_path: Path) -> None:
     path.with_name("log.json").write_text(json.dumps(log))
     found = read_file(tmp_path / "log.json")
     assert found.table["total"].tolist() == [1, 1]
-    assert found.notes[0] == "1 repeated rows left out: the same sample again"
+    assert found.notes[0] == "1 repeated row left out: the same sample again"
 
 
 @pytest.mark.parametrize("message", [{"content": None}, {"content": None, "refusal": "No."}, None])
 def test_no_text_is_an_answer_without_text(tmp_path: Path, message: Any) -> None:
     choices = [{"message": message, "finish_reason": "length"}] if message else []
     row = {"custom_id": "a", "response": {"status_code": 200, "body": {"choices": choices}}}
-    [sample] = read_log([write(tmp_path / "batch.jsonl", row)]).samples
-    assert sample["response"] == ""
+    log = read_log([write(tmp_path / "batch.jsonl", row)])
+    assert log.samples["response"].tolist() == [""]
     failed = {"custom_id": "b", "response": None, "error": {"message": "expired"}}
     log = read_log([write(tmp_path / "batch.jsonl", row, failed)])
     assert (len(log.samples), log.failed) == (1, 1)
     path = inspect(tmp_path / "log.json", *"CCCCII", output={"choices": []})
-    assert {row["verdict"] for row in read_log([path]).samples} == {"correct", "no_answer"}
+    assert {*read_log([path]).samples["verdict"]} == {"correct", "no_answer"}
     assert accuracy(path) == (4, 6)
 
 
@@ -175,21 +175,21 @@ def test_an_answer_in_brackets_stays_a_text(
     )
     assert load_questions("d")[0].answer.gold == gold
     row = {"doc": {}, "target": gold}
-    assert read_log([write(path, harness(0, "x") | row)]).samples[0]["item"].gold == gold
+    assert read_log([write(path, harness(0, "x") | row)]).items["0"].gold == gold
 
 
 def test_targets_are_lists_where_all_of_a_log_are(tmp_path: Path) -> None:
     listed = "['Sunset Blvd', 'Sunset Boulevard']"
     rows = [harness(0, "Sunset Boulevard", "x", target=listed), harness(1, "a", target='["b"]')]
     path = write(tmp_path / "samples_triviaqa.jsonl", *rows)
-    items = [row["item"] for row in read_log([path]).samples]
-    assert [(item.gold, item.aliases) for item in items[1:]] == [
+    items = read_log([path]).items.values()
+    assert [(item.gold, item.aliases) for item in items] == [
         ("Sunset Blvd", ("Sunset Boulevard",)),
         ("b", ()),
     ]
     assert accuracy(path) == (1, 3)
-    one = read_log([write(path, rows[0], harness(1, "a", target="[sic]"))]).samples[0]
-    assert one["item"].gold == listed, "a text among texts"
+    one = read_log([write(path, rows[0], harness(1, "a", target="[sic]"))]).items["0"]
+    assert one.gold == listed, "a text among texts"
 
 
 def test_tasks_of_a_group_keep_their_questions_apart(
