@@ -9,19 +9,19 @@ import shlex
 import signal
 import sys
 import time
+from argparse import ArgumentParser
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from io import TextIOWrapper
 from math import isnan
-from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar, cast, get_args
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from typer import Argument, Option
 from typer.exceptions import TyperException
@@ -30,7 +30,7 @@ from capcal_lib.errors import InputError, not_installed, printable, sanitize, un
 from capcal_lib.manifests import LOCAL_RUNS, NOTEBOOKS, OWN_MANIFESTS, dataset_names, model_names
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
+    from pandas import DataFrame, Series
 
     from capcal_lib.book.pipeline import Page
     from capcal_lib.runs import Run
@@ -39,7 +39,7 @@ SECONDS_BETWEEN_LINES = 10.0
 STOPPED = 130  # the exit status of a command that Ctrl-C ended
 COLUMNS_IN_A_FILE = 160
 SHOWN = 2_000  # characters of a response
-KEPT = ("--model", "--dataset", "--split", "--store", "--run", "--seed", "--manifests")
+WITH_STORE = "sample|grade|judge|confidence|features|probe|reproduce|status|verify|score|import"
 ANOTHER = "Another run"
 SCORE, DRAW, GRADE = "Score what you have", "Draw samples", "From samples"
 STORE, NAMES, BOOK = "The store", "Models and data sets", "The book"
@@ -183,45 +183,36 @@ def sample(
     """Draw the samples that the store lacks. Stop it at any time; the same command goes on."""
     from capcal_lib.sampling.draw import sample as draw
 
-    settings = _typed(temperature, top_p, max_tokens, prompt_style)
-    asked: dict[str, Any] = {
-        "k": dict.fromkeys(_read_ids(ids), k) if ids else k,
-        "store": store,
-        "split": split,
-        "limit": limit,
-        "engine": engine,
-        "in_flight": in_flight,
-        "seed": seed,
-    }
     with _progress(f"{model} on {dataset}") as progress:
-        asked |= {"settings": settings, "progress": progress, "say": _say}
-        done = draw(model, dataset, **asked)
+        done = draw(
+            model,
+            dataset,
+            k=dict.fromkeys(_read_ids(ids), k) if ids else k,
+            store=store,
+            split=split,
+            limit=limit,
+            engine=engine,
+            in_flight=in_flight,
+            seed=seed,
+            settings=_typed(temperature, top_p, max_tokens, prompt_style),
+            progress=progress,
+            say=_say,
+        )
     _say(f"{done.new} samples drawn, {done.present} were there; {done.run}")
     if done.failed:
-        _warn(
-            f"capcal: {sum(done.failed.values())} samples failed; the same command tries them again"
-        )
-        reasons = Counter(done.failed).most_common()
-        for reason, number in reasons[:9]:
+        number = sum(done.failed.values())
+        _warn(f"capcal: {number} samples failed; the same command tries them again")
+        for reason, number in Counter(done.failed).most_common(9):
             _warn(f"{number} failed: {reason}")
-        if reasons[9:]:
-            _warn(
-                f"{sum(number for _, number in reasons[9:])} failed for {len(reasons[9:])} other "
-                "reasons"
-            )
         raise typer.Exit(1)
 
 
 def _read_ids(path: Path) -> list[str]:
     """Read the ids of questions, one a line; the head of a column is none."""
-    try:
-        lines = path.read_text(encoding="utf-8-sig").split("\n")
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read as text: {sanitize(error)}") from None
-    names = [line.strip() for line in lines if line.strip() not in ("", "question_id")]
-    if not names:
+    lines = path.read_text("utf-8-sig", "replace").splitlines()
+    if not (names := {line.strip() for line in lines} - {"", "question_id"}):
         raise InputError(f"{path}: there are no ids; name a question in each line")
-    return names
+    return sorted(names)
 
 
 @command(DRAW, "reproduce --model smollm2-135m --dataset mini-capitals --limit 20")
@@ -310,26 +301,19 @@ def _show_scores(done: Any, order: Any) -> None:
 
     _print_table(done.scores.drop(columns="evidence").reset_index())
     _say(f"from {' and '.join(dict.fromkeys(done.scores['evidence']))} samples")
-    page = ["papermill", _from_here(NOTEBOOKS / "04_main_table.ipynb"), "page.ipynb"]
+    page = ["papermill", str(NOTEBOOKS / "04_main_table.ipynb"), "page.ipynb"]
     page += ["-p", "model", order.model, "-p", "store", str(order.store)]
     if (protocol := RECIPES[order.recipe].protocol) != "corrected":
         page += ["-p", "protocol", protocol]
     if done.verdicts != "rules":
         page += ["-p", "verdicts", done.verdicts]
     _say(f"the page with these numbers: {shlex.join(page)}")
-    if order.precision is not None:
-        widths = (done.scores["high"] - done.scores["low"]) / 2
-        for name, wide in widths[widths > order.precision].groupby(level="dataset"):
-            _warn(
-                f"capcal: {name}: {len(wide)} intervals are wider than asked for, up to "
-                f"±{wide.max():.4f}: it has too few questions, or give a smaller --precision"
-            )
-
-
-def _from_here(path: Path) -> str:
-    """Write a path as seen from the working folder where it lies in it, and else whole."""
-    here = Path.cwd()
-    return str(path.relative_to(here) if path.is_relative_to(here) else path)
+    widths = (done.scores["high"] - done.scores["low"]) / 2
+    if order.precision and (wide := widths[widths > order.precision]).any():
+        _warn(
+            f"capcal: {len(wide)} intervals are wider than asked for, up to ±{wide.max():.4f}: "
+            "there are too few questions, or give a smaller --precision"
+        )
 
 
 def _show_plan(order: Any, rate: float | None) -> None:
@@ -411,15 +395,12 @@ def judge(
         _warn(f"capcal: {judged.failed} answers got no reply ({judged.reason}); ask again")
         raise typer.Exit(1)
     for what, found in judge_agreement(run, judge).items():
-        table = Table(f"{what}: by the rules", *(f"judge: {name}" for name in found.table.columns))
-        for name, row in found.table.iterrows():
-            table.add_row(str(name), *(f"{number:,}" for number in row))
-        out.print(table)
+        table = found.table.add_prefix("judge: ").rename_axis(f"{what}: by the rules")
+        _print_table(table.reset_index())
         rate = found.rate
         _say(
             f"agreement on what is correct {rate.estimate:.3f}, 95 % interval {rate.low:.3f} to "
-            f"{rate.high:.3f}; "
-            f"Cohen's kappa {found.kappa:.3f}; not scored {found.left_out:,}"
+            f"{rate.high:.3f}; Cohen's kappa {found.kappa:.3f}; not scored {found.left_out:,}"
         )
 
 
@@ -490,18 +471,17 @@ def confidence(
     missing = found["confidence"].isna()
     counted = f"{(~missing).sum()} ok, {missing.sum()} missing"
     _say(f"{method or name}: {counted}; {found['tokens'].sum():.0f} tokens")
+    if method not in METHODS or not missing.any():
+        return
     lost = missing & (found["tokens"] > 0)
-    if method in METHODS and lost.any():
+    unasked = int((found["tokens"] == 0).sum())
+    if lost.any():
         _warn(f"capcal: {lost.sum()} are missing: {why_missing(str(method), found)}")
-        if method == "p-true":
-            _warn("the same command asks them again")
-    if method in METHODS and lost.all():
-        raise typer.Exit(1)
-    if method in METHODS and not found.tokens.all():
-        _warn(
-            f"capcal: {(found.tokens == 0).sum()} questions were not answered; the same command "
-            "asks them again"
-        )
+    if unasked:
+        _warn(f"capcal: {unasked} questions were not answered")
+    if unasked or method == "p-true":
+        _warn("the same command asks them again")
+    if unasked or lost.all():
         raise typer.Exit(1)
 
 
@@ -537,25 +517,23 @@ def import_files(
 
     if kind not in (None, *KINDS):
         raise unknown("kind", kind, KINDS)
-    columns = dict(part.partition("=")[::2] for part in column or ())
-    asked: dict[str, Any] = {
-        "store": store,
-        "split": split,
-        "kind": kind,
-        "columns": columns,
-        "scorer": scorer,
-        "regrade": not verdicts,
-    }
-    settings = _typed(temperature, top_p, max_tokens, prompt_style)
-    done = import_samples(files, model=model, dataset=dataset, **asked, settings=settings)
-    for path in done.made:
-        _say(f"wrote {path}")
-    for note in done.notes:
+    done = import_samples(
+        files,
+        model=model,
+        dataset=dataset,
+        store=store,
+        split=split,
+        kind=kind,
+        columns=dict(part.partition("=")[::2] for part in column or ()),
+        scorer=scorer,
+        regrade=not verdicts,
+        settings=_typed(temperature, top_p, max_tokens, prompt_style),
+    )
+    for note in (*(f"wrote {path}" for path in done.made), *done.notes):
         _say(note)
     _say(f"{done.new} samples imported, {done.present} were there; {done.run}")
     if not done.judged:
-        named = shlex.join(["--model", model, "--dataset", dataset])
-        _say(f"next: {_with_options(f'capcal grade {named}', sys.argv)}")
+        _say(_complete(f"next: capcal grade {done.run.options}"))
 
 
 @command(GRADE, "features --model smollm2-135m --dataset mini-capitals")
@@ -663,14 +641,13 @@ def score(
     for read in (*(files or ()), *filter(None, [key])):
         if html and html.exists() and read.exists() and html.samefile(read):
             raise InputError(f"--html {html} would overwrite {read}, which is read; name another")
+    lines: list[str] = []
     if files:
-        options: dict[str, Any] = {"key": key, "drop_missing": drop_missing}
-        options |= {"scorer": scorer, "regrade": regrade}
-        parts, lines = _score_files(files, against, as_json, options)
+        options = {"drop_missing": drop_missing, "scorer": scorer, "regrade": regrade}
+        parts, lines = _score_files(files, against, as_json, {"key": key} | options)
     else:
         counted = {"datasets": [dataset] if dataset else None, "verdicts": verdicts}
         parts = _score_models(model or [], store, counted | {"choice": choice}, as_json)
-        lines = []
     if html:
         from capcal_lib.book.report import write_report
 
@@ -698,21 +675,22 @@ def _score_files(
     tables = score_file.tell_apart({name: one.table for name, one in read.items()}, rival)
     scores = {name: score_file.score_table(table) for name, table in tables.items()}
     found = score_file.compare_files(tables, rival)
-    lines = [f"{name}: {note}" for name, one in read.items() for note in one.notes]
-    if len(tables) == 1:
-        lines.append(score_file.in_words(rival, tables[rival], scores[rival]))
-    else:
-        lines.append("may be best: no other is significantly better on questions that both have")
-    apart = [name for name in tables if name != rival and name not in found.index]
-    lines += [f"{name} and {rival} ask different questions: not compared" for name in apart]
-    lines += found["sentence"].tolist()
     parts = {name: (scores[name], table) for name, table in tables.items()}
-    overview = score_file.overview(tables, scores)
-    if len(tables) > 1 and all("confidence" in table for table in tables.values()):
-        counts = pd.concat([table[["correct", "total"]] for table in tables.values()])
-        questions = counts[~counts.index.duplicated()]
-        columns = {name: table["confidence"] for name, table in tables.items()}
-        parts = {" and ".join(tables): (overview, questions.assign(**columns))}
+    shown = scores[rival]
+    last = score_file.in_words(rival, tables[rival], shown)
+    if len(tables) > 1:
+        shown = score_file.overview(tables, scores).rename_axis("file")
+        last = "may be best: no other is significantly better on questions that both have"
+        if all("confidence" in table for table in tables.values()):
+            counts = pd.concat([table[["correct", "total"]] for table in tables.values()])
+            columns = {name: table["confidence"] for name, table in tables.items()}
+            questions = counts[~counts.index.duplicated()].assign(**columns)
+            parts = {" and ".join(tables): (shown, questions)}
+    lines = [f"{name}: {note}" for name, one in read.items() for note in one.notes]
+    lines.append(last)
+    for name in tables.keys() - {rival, *found.index}:
+        lines.append(f"{name} and {rival} ask different questions: not compared")
+    lines += found["sentence"].tolist()
     if as_json:
         for name, rows in scores.items():
             _say_rows(rows.reset_index(), file=name)
@@ -720,9 +698,7 @@ def _score_files(
         return parts, lines
     if len(tables) == 1:
         _say(f"{rival}: 95 % intervals for questions like these")
-        _print_table(scores[rival].reset_index())
-    else:
-        _print_table(overview.rename_axis("file").reset_index())
+    _print_table(shown.reset_index())
     for line in lines:
         _say(line)
     return parts, lines
@@ -732,9 +708,6 @@ def _score_models(models: list[str], store: Path, counted: dict[str, Any], as_js
     """Print the scores of models' runs, and return them for a report.
 
     ``counted`` says which verdicts of which runs count, as in ``load_results``."""
-
-    from capcal_lib.confidence.of_run import method_title, methods_of
-    from capcal_lib.grading.counts import UNSCORED
     from capcal_lib.results import describe_runs, load_results
     from capcal_lib.results import score as score_results
     from capcal_lib.runs.status import survey
@@ -746,67 +719,56 @@ def _score_models(models: list[str], store: Path, counted: dict[str, Any], as_js
         for problem in results.attrs["problems"]:
             _warn(f"capcal: {problem}")
         if results.empty:
-            steps = survey(store, model)
-            commands = [command for command in steps["command"] if command]
-            first = commands[0] if commands else f"capcal sample --model {model}"
-            raise InputError(f"{store} has no graded run of {model}; go on with: {first}")
+            steps = filter(None, survey(store, model)["command"])
+            step = next(steps, f"capcal sample --model {model}")
+            raise InputError(f"{store} has no graded run of {model}; go on with: {step}")
         tables[model] = scores = score_results(results)
-        if as_json:
-            _say_rows(scores.reset_index(), model=model)
-        runs = describe_runs(store, model, **counted)
-        for name, run in runs.iterrows():
-            asked = [method_title(method) for method in methods_of(run["run"])]
-            own, questions = (
-                table[table.index.get_level_values("dataset") == name].droplevel("dataset")
-                for table in (scores, results)
-            )
+        for name, run in describe_runs(store, model, **counted).iterrows():
             title = f"{model} on {name}, {run['evidence']}"
-            parts[title] = own, questions
+            named = [table.loc[table.index.isin([name], 0)] for table in (scores, results)]
+            parts[title] = named[0].droplevel(0), named[1].droplevel(0)
             if not as_json:
-                _print_scores(title, own, questions, asked, alone=len(models) == 1)
-            if not as_json and run["not scored"] > UNSCORED:
-                bounds = "accuracy {0[all wrong]:.3f} with them wrong, {0[all right]:.3f} right"
-                _say(f"  {run['not scored']:.1%} are not scored: {bounds.format(run)}")
-    if len(models) > 1 and not as_json:
+                _say(f"{title}: 95 % intervals for questions like these")
+                _describe(run, parts[title][1])
+    if as_json:
+        for model, scores in tables.items():
+            _say_rows(scores.reset_index(), model=model)
+    elif any(map(len, tables.values())):
         _print_table(_side_by_side(tables).reset_index())
-    if not as_json and any(map(len, tables.values())):
-        marked = "* may be best" if len(models) > 1 else "may be best"
-        _say(f"{marked}: no other is significantly better on questions that both have")
+        _say("capability Brier, corrected")
+        _say("* may be best: no other is significantly better on questions that both have")
     return parts
 
 
-def _print_scores(
-    title: str, scores: "DataFrame", questions: "DataFrame", asked: list[str], alone: bool
-) -> None:
-    """Print the scores of one run, and what they do not show."""
+def _describe(run: "Series[Any]", questions: "DataFrame") -> None:
+    """Print what the scores of a run do not show."""
+    from capcal_lib.confidence.of_run import method_title, methods_of
+    from capcal_lib.grading.counts import UNSCORED
     from capcal_lib.results.score_file import in_short
 
-    _say(f"{title}: 95 % intervals for questions like these")
-    for line in in_short(questions):
+    lines = in_short(questions)
+    if (questions["total"] < 2).all():
+        lines.append("a score takes two samples of a question: draw or import more")
+    for method in map(method_title, methods_of(run["run"])):
+        if missing := questions[method].isna().sum():
+            lines.append(f"{method}: {missing} questions without a confidence")
+    if run["not scored"] > UNSCORED:
+        bounds = "accuracy {0[all wrong]:.3f} with them wrong, {0[all right]:.3f} right"
+        lines.append(f"{run['not scored']:.1%} are not scored: {bounds.format(run)}")
+    for line in lines:
         _say(f"  {line}")
-    if scores.empty:
-        _say("  a score takes two samples of a question: draw or import more")
-    for method in asked:
-        if len(scores) and method not in scores.index:
-            _say(f"  {method}: no scored question has a confidence")
-    if alone and len(scores):
-        heads = {"brier": "Brier, corrected", "may_be_best": "may be best"}
-        _print_table(scores.drop(columns="plug_in").rename(columns=heads).reset_index())
 
 
 def _side_by_side(tables: "Mapping[str, DataFrame]") -> "DataFrame":
-    """Put the scores of several models beside each other, a column a model."""
+    """Put the corrected scores of models beside each other, a column a model."""
     import pandas as pd
 
-    columns = []
-    for model, scores in tables.items():
-        best = scores["may_be_best"].fillna(False)
-        cells = [
-            f"{row.brier:.3f} [{row.low:z.3f}, {row.high:z.3f}]{'*' if mark else ''}"
-            for row, mark in zip(scores.itertuples(), best, strict=True)
-        ]
-        columns.append(pd.Series(cells, scores.index, name=model))
-    return pd.concat(columns, axis="columns", sort=False).fillna("")
+    def spell(row: Any) -> str:
+        mark = "*" if row["may_be_best"] is True else ""
+        return f"{row['brier']:.3f} [{row['low']:z.3f}, {row['high']:z.3f}]{mark}"
+
+    columns = {model: scores.apply(spell, axis="columns") for model, scores in tables.items()}
+    return pd.DataFrame(columns).reindex(pd.concat(columns.values()).index.unique()).fillna("")
 
 
 def _say_rows(table: "DataFrame", **named: str) -> None:
@@ -841,7 +803,7 @@ def status(
         for problem in run["problems"] or ():
             _say(f"{run['model']}, {run['dataset']} ({run['split']}), {run['run']}: {problem}")
         if run["command"]:
-            _say(f"next: {_with_options(run['command'], sys.argv)}")
+            _say(_complete(f"next: {run['command']}"))
 
 
 RunName = Annotated[
@@ -972,12 +934,9 @@ def new(
 
     for path in write_new(what, name):
         _say(f"wrote {path}")
-    pair = (
-        f"--model {name} --dataset mini-capitals"
-        if what == "model"
-        else f"--model smollm2-135m --dataset {name}"
-    )
-    _say(f"try it: {_with_options(f'capcal sample {pair} --k 4 --limit 3', sys.argv)}")
+    ours = {"model": "smollm2-135m", "dataset": "mini-capitals"} | {what: name}
+    pair = f"--model {ours['model']} --dataset {ours['dataset']}"
+    _say(_complete(f"try it: capcal sample {pair} --k 4 --limit 3"))
 
 
 @command(NAMES, "datasets --json")
@@ -985,8 +944,17 @@ def datasets(as_json: AsJson = False) -> None:
     """List the data sets."""
     from capcal_lib.manifests import load_dataset
 
-    heads = {"name": "name", "domain": "domain", "answers": "kind", "questions": "splits"}
-    _list(map(load_dataset, dataset_names()), heads, as_json)
+    def row(found: Any) -> dict[str, str]:
+        rows = [f"{name} {split.rows or 0:,}" for name, split in found.splits.items()]
+        splits = ", ".join(rows).replace(" 0", "")
+        return {
+            "name": found.name,
+            "domain": found.domain,
+            "answers": found.kind,
+            "questions": splits,
+        }
+
+    _list(map(load_dataset, dataset_names()), row, as_json)
 
 
 @command(NAMES, "models --json")
@@ -994,33 +962,32 @@ def models(as_json: AsJson = False) -> None:
     """List the models."""
     from capcal_lib.manifests import load_model
 
-    heads = {"name": "name", "engine": "engine", "prompts": "prompt_style"}
-    heads |= {"T": "sampling.temperature", "top-p": "sampling.top_p", "in the paper": "paper_name"}
-    _list(map(load_model, model_names()), heads, as_json)
+    def row(found: Any) -> dict[str, str]:
+        return {
+            "name": found.name,
+            "engine": found.engine,
+            "prompts": found.prompt_style,
+            "T": f"{found.sampling.temperature:g}",
+            "top-p": f"{found.sampling.top_p:g}",
+            "in the paper": found.paper_name or "–",
+        }
+
+    _list(map(load_model, model_names()), row, as_json)
 
 
-def _list(found: Iterable[Any], heads: dict[str, str], as_json: bool) -> None:
+def _list(manifests: Iterable[Any], row: Callable[[Any], dict[str, str]], as_json: bool) -> None:
     """Print manifests as a table of 80 columns, or whole, one JSON object a line; and what is wrong
     with others.
     """
+    from pandas import DataFrame
+
     from capcal_lib.manifests import manifest_problems
 
-    def spell(cell: Any) -> str:
-        if isinstance(cell, dict):
-            return ", ".join(
-                f"{name} {split.rows:,}" if split.rows else name for name, split in cell.items()
-            )
-        if isinstance(cell, float):
-            return f"{cell:g}"
-        return cell or "–"
-
-    table = Table(*heads, box=None, pad_edge=False)
-    for one in found:
-        table.add_row(*(spell(attrgetter(path)(one)) for path in heads.values()))
-        if as_json:
-            _say(json.dumps(one.model_dump(mode="json")))
-    if not as_json:
-        out.print(table)
+    if as_json:
+        for found in manifests:
+            _say(json.dumps(found.model_dump(mode="json")))
+    else:
+        _print_table(DataFrame(map(row, manifests)))
     for problem in manifest_problems():
         _warn(f"capcal: left out: {problem}")
 
@@ -1092,36 +1059,32 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # where the encoding lacks a letter
-    if sys.stdout is None:
-        _warn("capcal: standard output is closed; send it somewhere, such as > out.txt")
-        sys.exit(2)
     try:
+        if sys.stdout is None:
+            raise InputError("standard output is closed; send it somewhere, such as > out.txt")
         status = app(standalone_mode=False)
         sys.stdout.flush()
         sys.exit(status)
     except TyperException as error:  # an option that is unknown, lacking, or no number
-        if sys.argv[1:]:  # else its help was asked for, and is printed
-            said = sanitize(error.format_message()).rstrip(".")
-            _warn(f"capcal: {said}; --help lists what is known")
-        sys.exit(2)
+        words = sanitize(error.format_message()).rstrip(".")
+        line = f"{words}; --help lists what is known"
+        if not sys.argv[1:]:  # its help was asked for, and is printed
+            sys.exit(2)
     except InputError as error:
-        _warn(f"capcal: {_with_options(str(error), sys.argv)}")
-        sys.exit(2)
+        line = _complete(str(error))
     except ModuleNotFoundError as error:
-        _warn(f"capcal: {not_installed(error)}")
-        sys.exit(2)
+        line = str(not_installed(error))
     except BrokenPipeError:  # who reads it has enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except OSError as error:  # a disk that is full, a place that may not be written
-        _warn(f"capcal: {sanitize(error)}")
-        sys.exit(2)
-    except KeyboardInterrupt:
-        _stopped()
-    except SystemExit as ended:
-        if ended.code == STOPPED:
+        line = sanitize(error)
+    except (KeyboardInterrupt, SystemExit) as ended:
+        if getattr(ended, "code", STOPPED) == STOPPED:
             _stopped()
         raise
+    _warn(f"capcal: {line}")
+    sys.exit(2)
 
 
 def _stopped() -> NoReturn:
@@ -1132,71 +1095,41 @@ def _stopped() -> NoReturn:
     sys.exit(STOPPED)
 
 
-def _with_options(message: str, typed: list[str]) -> str:
-    """Give the commands that a message proposes the options that were typed, where they have none
-    of their own.
-
-    >>> _with_options("do: capcal grade --model m",
-    ...     ["capcal", "judge", "--model", "n", "--store", "my runs"])
-    "do: capcal grade --model m --store 'my runs'"
-    """
-    known = typer.main.get_command(app)
-    words = [
-        part for word in typed for part in (word.split("=", 1) if word.startswith("--") else [word])
-    ]
-    given = {name: words[place + 1] for place, name in enumerate(words[:-1]) if name in KEPT}
-
-    def complete(found: re.Match[str]) -> str:
-        name = found[1]
-        rest = found[2]
-        if name not in known.commands:  # type: ignore[attr-defined]
-            return found[0]
-        takes = {option for each in known.commands[name].params for option in each.opts}  # type: ignore[attr-defined]
-        missing = {
-            option: value
-            for option, value in given.items()
-            if option in takes and option not in rest
-        }
-        own = ["--manifests", given["--manifests"]] if "--manifests" in given else []
-        extra = [word for pair in missing.items() for word in pair]
-        return " ".join(
-            filter(None, (shlex.join(["capcal", *own, name]) + rest, shlex.join(extra)))
-        )
-
-    return re.sub(r"capcal ([a-z][a-z-]*)([^;,:`)]*)", complete, message)
+def _complete(message: str) -> str:
+    """Give the commands that a message proposes the store and the manifests that were typed."""
+    typed = ArgumentParser(add_help=False, allow_abbrev=False)
+    typed.add_argument("--store")
+    typed.add_argument("--manifests")
+    given, _ = typed.parse_known_args(sys.argv[1:])
+    first = ["--manifests", given.manifests] if given.manifests else []
+    last = ["--store", given.store] if given.store else []
+    return re.sub(
+        rf"capcal ({WITH_STORE})( [^;,:`)]*|$)",
+        lambda found: " ".join(
+            ["capcal", *map(shlex.quote, first), found[1] + found[2], *map(shlex.quote, last)]
+        ),
+        message,
+    )
 
 
 @contextmanager
 def _progress(what: str, units: str = "samples") -> Iterator[Callable[[int, int], None]]:
-    """Show one bar on a terminal, and a plain line now and then elsewhere; both go by what is new
-    since the start.
-    """
+    """Show one bar on a terminal, and a plain line now and then elsewhere."""
     said = time.monotonic()
-    first = None
-    pace = TextColumn("{task.fields[pace]}")
-    columns = TextColumn("{task.description}"), BarColumn(None), MofNCompleteColumn(), pace
-    with Progress(*columns, console=err, expand=True, disable=not err.is_terminal) as bar:
-        task = bar.add_task(what, total=None, pace="")
+    columns = TextColumn("{task.description}"), BarColumn(None), MofNCompleteColumn()
+    times = TimeRemainingColumn()
+    with Progress(*columns, times, console=err, expand=True, disable=not err.is_terminal) as bar:
+        task = bar.add_task(what, total=None)
 
         def move(done: int, total: int) -> None:
-            nonlocal said, first
-            now = time.monotonic()
-            first = first or (done, now)
-            new = done - first[0]
-            pace = ""
-            # Of the first samples' time, most went into reading prompts.
-            enough = 100 * new >= total - first[0]
-            if new and enough:
-                rate = new / max(now - first[1], 1e-9)
-                pace = f"{rate:,.1f}/s, {_spell_time((total - done) / rate)} to go"
-            bar.update(task, completed=done, total=total, pace=pace)
-            if (
-                not err.is_terminal
-                and done
-                and (now - said >= SECONDS_BETWEEN_LINES or done == total)
-            ):
-                said = now
-                _warn(", ".join(filter(None, (f"{what}: {done} of {total} {units}", pace))))
+            nonlocal said
+            bar.update(task, completed=done, total=total)
+            waited = time.monotonic() - said
+            if done and not err.is_terminal and (waited >= SECONDS_BETWEEN_LINES or done == total):
+                said += waited
+                left = bar.tasks[0].time_remaining  # by the pace of what is new
+                ahead = f", {_spell_time(left)} to go" if left else ""
+                _warn(f"{what}: {done} of {total} {units}{ahead}")
 
         yield move
 

@@ -177,7 +177,7 @@ def test_what_a_server_refuses_is_summed_up_and_asked_again(
             "1 of 2 questions were not answered: 1 times: status 400: no",
             "2 of 2 questions were not answered: 2 times: status 400: no",
         ]
-        assert "3 questions were not answered; the same command asks them again" in told.stderr
+        assert "3 questions were not answered\nthe same command asks them again" in told.stderr
         asked = len(server.asked)
         refused.clear()
         told = CliRunner().invoke(app, command.split())
@@ -205,7 +205,7 @@ def test_a_failing_engine_leaves_what_it_answered(
 def test_an_unknown_method_is_refused(run: Path) -> None:
     with pytest.raises(InputError, match=r"unknown method 'guess'; known: p-true, verbalized"):
         estimate(Run(run), "guess")
-    with pytest.raises(InputError, match=r"no guess confidences in .* --from FILE --name guess"):
+    with pytest.raises(InputError, match=r"no confidence-guess in .* --from FILE --name guess"):
         read_confidence(Run(run), "guess")
     for call in (
         read_confidence,
@@ -327,7 +327,9 @@ def test_ones_own_method_by_command_is_a_column_and_known_to_status_and_verify(r
     assert verify_run(Run(run)).problems == ()
     sample("simulated", SET, k=1, limit=9, store=store)
     assert run_status(Run(run))["beside"] == {"confidence-length": "7 of 9"}
-    assert "1 length confidences missing" in " ".join(verify_run(Run(run)).problems)
+    assert "confidence-length.parquet: 1 questions missing" in " ".join(
+        verify_run(Run(run)).problems
+    )
     for wrong in (
         [],
         ["--method", "p-true", "--from", str(file)],
