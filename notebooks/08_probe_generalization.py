@@ -25,7 +25,7 @@ from capcal_lib.book import notebook, style, tables
 from capcal_lib.manifests import load_dataset, load_model
 from capcal_lib.metrics import Calibrator, adjusted, capability_brier, gains
 from capcal_lib.probes import draw_training, nearest_probe
-from capcal_lib.reported import load_reported
+from capcal_lib.reported import constant_score, load_reported
 from capcal_lib.results import (
     best_constant,
     brier_terms,
@@ -43,6 +43,7 @@ style.set_style()
 store = notebook.open_store(store)
 asked = {"k_eval": k_eval, "verdicts": verdicts}
 data = describe_runs(store, model, **asked)
+evidence = notebook.evidence_of(data)
 paper = protocol == "paper"
 asked["recipe"] = "paper" if paper else "tuned"
 results = load_results(store, model, **asked)
@@ -78,145 +79,168 @@ notebook.about(
 )
 
 # %% [markdown] needs="probes"
-# A probe tells easy questions from hard ones if what it says is correlated with the expected accuracy. The interval is
-# Fisher's, on $\operatorname{artanh} r$, with the error from the influence of each subject or question on $r$:
+# A probe taken at its word has to be closer to the accuracy than the best constant, the mean of the other questions, which has
+# seen samples of the data set. The gain is how much lower its Brier score is, the score that the paper names; subjects are
+# drawn whole.
+
+# %%
+# needs probes
+gained = {}
+for name, probe in pairs:
+    own = results.loc[[name], ["correct", "total", probe]].dropna()
+    own["constant"] = best_constant(own)
+    terms = brier_terms(own, protocol=protocol)[["constant", probe]]
+    gain = gains(terms, "constant", clusters=subjects(own))
+    gained[name, probe] = gain.loc[probe]
+
+
+# %% tags=["hide-input"]
+# needs probes
+def judge(rows):
+    """Judge what is estimated of all pairs together, by Holm's method."""
+    table = pd.DataFrame(rows).T.infer_objects().dropna()
+    table = table.rename_axis(["dataset", "probe"]).reset_index()
+    holm = adjusted(table["p"].to_numpy(float), "holm") < 0.05
+    table["verdict"] = table["verdict"].where(holm, "inconclusive")
+    pairs = table[["probe", "dataset"]].values
+    return table.assign(shift=[style.shift(*pair) for pair in pairs])
+
+
+def shares(table, verdict):
+    """Say of how many pairs a verdict is given, by shift."""
+    given = table["verdict"].eq(verdict).groupby(table["shift"])
+    given = given.agg(["sum", "size"]).reindex(style.SHIFTS, fill_value=0)
+    return [f"{k} of {n}" for k, n in given.values]
 
 
 # %%
 # needs probes
-def correlate(said, mu, groups):
+gained = judge(gained)
+
+# %% tags=["hide-input"]
+# needs probes
+better, worse = shares(gained, "better"), shares(gained, "worse")
+notebook.glue(
+    better_home=better[0],
+    better_far=better[1],
+    better_out=better[2],
+    worse_home=worse[0],
+    worse_far=worse[1],
+    worse_out=worse[2],
+)
+
+# %% tags=["finding"]
+# needs probes
+notebook.finding("""
+Away from the data set that it was trained for, a probe beats a constant on {better_far} data sets of its domain, and on
+{better_out} outside.
+""")
+
+
+# %% tags=["hide-input"]
+# needs probes
+def draw(table, label):
+    """Draw a row a probe and data set, with its interval, by shift."""
+    table["place"] = table["shift"].map(style.SHIFTS.index)
+    table = table.sort_values(["place", "probe"], kind="stable")
+    table["pair"] = [
+        f"{probe} on {load_dataset(name).title}"
+        for name, probe in table[["dataset", "probe"]].values
+    ]
+    axes = sns.pointplot(
+        table.melt(["pair", "shift"], ["estimate", "low", "high"]),
+        x="value",
+        y="pair",
+        hue="shift",
+        hue_order=style.SHIFTS,
+        palette=style.SHIFT_COLORS,
+        markers=["o", "P", "v"],
+        linestyle="none",
+        estimator="median",  # of an estimate and its two limits
+        errorbar=("pi", 100),
+    )
+    axes.figure.set_figheight(1.4 + 0.25 * len(table))
+    axes.axvline(0, color=style.INK, lw=1)
+    axes.set(xlabel=label, ylabel="")
+    axes.legend(title="", loc="lower center", bbox_to_anchor=(0.3, 1), ncols=3)
+
+
+# %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "The score of the best constant less that of a probe, with 95 % intervals; right of the line the probe is better. At home it gains a little; out of its domain its level can be so wrong that it loses many times that.", "name": "fig-transfer"}, "image": {"alt": "Dots with intervals, a row for each probe and data set, in three groups by shift. Those of the probe's own data sets lie right of zero, those of its domain around zero, and of those out of domain one lies around zero and one far to the left."}} paper=["table-7", "section-4.3.2"] evidence=["measured"] reads=["verdicts", "features"]
+# needs probes
+draw(gained, "gain over the best constant")
+
+# %%
+# needs probes
+notebook.say("""
+On its own data sets, on others of its domain, and on those outside, a probe is significantly better than the constant on
+{better_home}, {better_far} and {better_out}, and worse on {worse_home}, {worse_far} and {worse_out}. All of these are judged
+together by Holm's method.
+""")
+
+# %% [markdown] needs="probes"
+# ## The level and the order
+#
+# A probe whose level is off may still tell easy questions from hard ones. Its correlation with the accuracy says so: a second
+# measure, chosen after the gains were seen. The interval is Fisher's, on $\operatorname{artanh} r$, with the error from the
+# influence of each subject or question on $r$.
+
+
+# %%
+# needs probes
+def correlate(confidence, mu, groups):
     """Correlate confidences with accuracies; groups count as one draw."""
-    a, b = ((x - x.mean()) / x.std(ddof=0) for x in (said, mu))
+    a, b = ((x - x.mean()) / x.std(ddof=0) for x in (confidence, mu))
     r = (a * b).mean()
     influence = (a * b - r * (a**2 + b**2) / 2).groupby(groups).sum()
     free = len(influence) - 1
     error = np.sqrt((influence**2).sum() * (free + 1) / free) / len(a)
     error, z = error / (1 - r**2), np.arctanh(r)
     low, high = np.tanh(z + error * t.ppf([0.025, 0.975], free))
-    p = 2 * t.sf(abs(z) / error, free)
-    return {"estimate": r, "low": low, "high": high, "p": p}
-
-
-# %% [markdown] needs="probes"
-# To be taken at its word it has to be closer to the accuracy than a constant, the mean of the other questions:
+    p, verdict = 2 * t.sf(abs(z) / error, free), "better" if r > 0 else "worse"
+    return {"estimate": r, "low": low, "high": high, "p": p, "verdict": verdict}
 
 
 # %%
 # needs probes
-def judge(dataset, probe):
-    """Correlate a probe with the accuracy; compare it with a constant."""
-    own = results.loc[[dataset], ["correct", "total", probe]].dropna()
-    groups = subjects(own)
-    found = correlate(own[probe], own["correct"] / own["total"], groups)
-    found["verdict"] = "better" if found["estimate"] > 0 else "worse"
-    own["constant"] = best_constant(own)
-    terms = brier_terms(own, protocol=protocol)[["constant", probe]]
-    gain = gains(terms, "constant", clusters=groups).set_axis(["gain"])
-    both = pd.concat([pd.DataFrame(found, ["correlation"]), gain])
-    return both.assign(dataset=dataset, probe=probe)
+order = {}
+for name, probe in pairs:
+    own = results.loc[[name], ["correct", "total", probe]].dropna()
+    mu = own["correct"] / own["total"]
+    order[name, probe] = pd.Series(correlate(own[probe], mu, subjects(own)))
+order = judge(order)
 
+# %% tags=["hide-input"] mystnb={"figure": {"caption": "Correlation of what a probe says with the expected accuracy, with 95 % intervals. Right of the line it gives easy questions more than hard ones. Out of the domain that is left to chance.", "name": "fig-transfer-order"}, "image": {"alt": "Dots with intervals, a row for each probe and data set, in three groups by shift. Those of the probe's own data sets and of its domain lie far right of zero, those out of domain near zero."}} paper=["table-7", "section-4.3.2"] evidence=["measured"] reads=["verdicts", "features"]
+# needs probes
+draw(order, "correlation with the expected accuracy")
 
 # %%
 # needs probes
-ENDS = ["estimate", "low", "high"]
-judged = pd.concat([judge(*pair) for pair in pairs]).dropna()
-judged = judged.rename_axis("measure").reset_index()
-holm = adjusted(judged["p"].to_numpy(), "holm") < 0.05
-judged["verdict"] = judged["verdict"].where(holm, "inconclusive")
-
-# %% tags=["hide-input"]
-# needs probes
-judged["shift"] = [
-    style.shift(*pair) for pair in judged[["probe", "dataset"]].values
-]
-count = judged.groupby(["measure", "shift"])["verdict"].value_counts()
-count = count.unstack(fill_value=0).reindex(
-    pd.MultiIndex.from_product([["correlation", "gain"], style.SHIFTS]),
-    columns=["better", "inconclusive", "worse"],
-    fill_value=0,
+notebook.say(
+    """
+At home a probe tells easy from hard on {home} data sets, within its domain on {far}, and outside on {out}. Where it does and gains
+nothing, it ranks well and its numbers are off.
+""",
+    **dict(zip(["home", "far", "out"], shares(order, "better"), strict=True)),
 )
-order, constant = count.loc["correlation"], count.loc["gain"]
-size = order.sum(axis=1)
-share = [
-    f"all {n}" if k == n else f"none of {n}" if k == 0 else f"{k} of {n}"
-    for k, n in zip(order["better"], size, strict=True)
-]
-won, lost = (
-    [
-        ", ".join(
-            f"{table.loc[one, verdict]} of {size[one]}" for one in size.index
-        )
-        for table in (order, constant)
-    ]
-    for verdict in ("better", "worse")
-)
-notebook.glue(
-    order_home=share[0],
-    order_far=share[1],
-    order_out=share[2],
-    order_won=won[0],
-    order_lost=lost[0],
-    constant_won=won[1],
-    constant_lost=lost[1],
-)
-
-# %% tags=["finding"]
-# needs probes
-notebook.finding("""
-A probe tells easy questions from hard ones on {order_home} data sets that it was trained for, on {order_far} others of its
-domain, and on {order_out} outside.
-""")
-
-# %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "Correlation of what a probe says with the expected accuracy, with 95 % intervals. Right of the line it gives easy questions more than hard ones. Out of the domain that is left to chance.", "name": "fig-transfer"}, "image": {"alt": "Dots with intervals, a row for each probe and data set, coloured by shift. Those of the probe's own data sets lie right of zero, most of its domain too, and those out of domain near zero or left of it."}} paper=["table-7", "section-4.3.2"] evidence=["measured"] reads=["verdicts", "features"]
-# needs probes
-drawn = judged[judged["measure"] == "correlation"]
-drawn = drawn.melt(["dataset", "probe", "shift"], ENDS)
-drawn["pair"] = [
-    f"{probe} on {load_dataset(name).title}"
-    for name, probe in drawn[["dataset", "probe"]].values
-]
-drawn["place"] = drawn["shift"].map(style.SHIFTS.index)
-axes = sns.pointplot(
-    drawn.sort_values(["place", "probe"], kind="stable"),
-    x="value",
-    y="pair",
-    hue="shift",
-    palette=style.SHIFT_COLORS,
-    linestyle="none",
-    estimator="median",  # of a mean and its two limits
-    errorbar=("pi", 100),
-)
-axes.figure.set_figheight(1.4 + 0.25 * drawn["pair"].nunique())
-axes.axvline(0, color=style.INK, lw=1)
-axes.set(xlabel="correlation with the expected accuracy", ylabel="")
-_ = axes.legend(title="", loc="lower center", bbox_to_anchor=(0.3, 1), ncols=3)
-
-# %%
-# needs probes
-notebook.say("""
-On its own data sets, on others of its domain, and on those outside, a probe is significantly correlated with the accuracy on
-{order_won}, and the wrong way round on {order_lost}. Knowing the order is not enough to be taken at its word: against the best
-constant, which has seen samples of the data set, it is better on {constant_won}, and worse on {constant_lost}. All of these are
-judged together by Holm's method; subjects are drawn whole.
-""")
 
 # %% tags=["hide-input"] label="probe-gains" paper=["section-4.3.2"] evidence=["measured"] reads=["verdicts", "features"]
 # needs probes
-table = judged.assign(dataset=judged["dataset"].map(data["title"]))
-table = table.rename(columns={"dataset": "data set"})
-columns = ["data set", "probe", "measure", *ENDS, "verdict"]
+both = {"gain": gained, "correlation": order}
+table = pd.concat(both, names=["measure"]).reset_index("measure")
+table["data set"] = table["dataset"].map(data["title"])
+columns = ["data set", "probe", "measure", "estimate", "low", "high", "verdict"]
 tables.show(
-    table[columns],
-    "Correlation of a probe with the expected accuracy, and its mean gain over the best constant (higher "
-    "is better), with 95 % intervals, and the verdict with all judged together.",
-    evidence=data["evidence"].iloc[0],
+    table.sort_values(["data set", "probe"], kind="stable")[columns],
+    "Mean gain of a probe over the best constant (higher is better), and its correlation with the expected "
+    "accuracy, with 95 % intervals, and the verdict with all of one measure judged together.",
+    evidence=evidence,
 )
 
 # %% [markdown] needs="mixture"
 # ## Two training sets in one
 #
 # The paper merges TriviaQA and GSM8K, and trains one probe on all of their questions (its table 7). `capcal probe --mix D,D`
-# does so with any training sets, and `score` scores it where it is kept.
+# does so with any training sets.
 
 # %%
 # needs mixture
@@ -236,7 +260,7 @@ scores = scores.query("method.str.startswith('Probe')")
 tables.show_scores(
     scores,
     "Capability Brier score (lower is better) of probes of one training set and of both.",
-    evidence=data["evidence"].iloc[0],
+    evidence=evidence,
 )
 
 # %% [markdown] needs="mixture"
@@ -273,13 +297,13 @@ notebook.say(
 # %% [markdown] needs="near"
 # ## Starting from a near probe
 #
-# What are four samples of twenty questions of a new data set good for, where there is a probe of another one of its domain?
-# Corrected scores on the other questions, a mean over fifty draws of the twenty:
+# Twenty questions of a new data set are labelled by four samples each, and there is a probe of another set of its domain. Is it
+# best left as it is, recalibrated by Platt's method, or replaced by the mean of the labels?
 
 
 # %%
 # needs near
-def use_labels(own, probe, rng):
+def use_labels(own, probe):
     """Score three uses of twenty labelled questions on the others."""
     labelled = draw_training(own, 20, 4, rng=rng)
     others = own.drop(labelled.index)
@@ -303,17 +327,16 @@ rng = np.random.default_rng(seed)
 few = {}
 for dataset, probe in near_pairs:
     own = results.loc[dataset, ["correct", "total", probe]].dropna()
-    draws = [use_labels(own, probe, rng) for _ in range(50)]
+    draws = [use_labels(own, probe) for _ in range(50)]
     few[dataset, probe] = pd.DataFrame(draws).mean()
 few = pd.DataFrame(few).T.rename_axis(["data set", "probe"])
-few.round(3)
+few.round(3)  # corrected scores on the others, a mean over fifty draws
 
 # %% [markdown]
 # ## What the paper prints
 #
-# The paper trains probes on TriviaQA, on GSM8K, and on both together. The scores are plug-in and have no intervals. The best
-# constant follows from what it prints: $m(1-m) - \mathbb{E}[\mu(1-\mu)]$, where $m$ is the mean accuracy and Uniform random
-# scores $1/3 - \mathbb{E}[\mu(1-\mu)]$.
+# The paper trains probes on TriviaQA, on GSM8K, and on both together. The scores are plug-in and have no intervals. The score
+# of the best constant [follows from what it prints](04_main_table.ipynb).
 
 # %% tags=["hide-input"] label="mixing-reported" paper=["table-7", "appendix-c.4"] evidence=["reported"] reads=["mixing"]
 printed = load_reported("mixing").rename(columns={"value": "brier"})
@@ -330,9 +353,8 @@ for name, rows in printed.groupby("model", sort=False):
 keys = ["model", "dataset"]
 uniform = load_reported("main").query("method == 'Uniform random'")
 uniform = uniform.set_index(keys)["value"]
-accuracy = load_reported("mean_accuracy").set_index(keys)["value"]
 rivals = pd.DataFrame({"Uniform random": uniform})
-rivals["best constant"] = accuracy * (1 - accuracy) - 1 / 3 + uniform
+rivals["best constant"] = [constant_score(*pair) for pair in uniform.index]
 lead = printed.join(rivals, on=keys)
 lead["shift"] = [*map(style.shift, lead["method"], lead["dataset"])]
 lead = lead.melt(["shift", "brier"], list(rivals), "rival", "score")
@@ -359,18 +381,20 @@ As printed, probes are worse than Uniform random in {printed_far_uniform} cells 
 """)
 
 # %% mystnb={"figure": {"caption": "The score of Uniform random, and that of the best constant, less the paper's scores of probes. Right of the line a probe is better: against Uniform random it is within its domain, against a constant mostly at home.", "name": "fig-transfer-reported"}, "image": {"alt": "Two panels of dots with three rows. Against Uniform random nearly all dots within the domain lie right of zero; against the best constant those of other data sets of the domain lie around zero or left of it, and those out of domain spread far to the left."}} paper=["table-7", "appendix-c.4", "section-4.3.2"] evidence=["reported"] reads=["mixing", "main", "mean_accuracy"] tags=["hide-input"]
-grid = sns.catplot(
-    lead,
-    x="gain",
-    y="shift",
-    col="rival",
-    order=style.SHIFTS,
-    hue="shift",
-    palette=style.SHIFT_COLORS,
-    jitter=0.2,
-    height=3,
-    aspect=1.25,
-)
+grid = sns.FacetGrid(lead, col="rival", height=3, aspect=1.2)
+marks = dict(zip(style.SHIFTS, "oPv", strict=True))
+for (_, column, _), own in grid.facet_data():
+    for shift, dots in own.groupby("shift"):
+        sns.stripplot(
+            dots,
+            x="gain",
+            y="shift",
+            order=style.SHIFTS,
+            color=style.SHIFT_COLORS[shift],
+            marker=marks[shift],
+            jitter=0.2,
+            ax=grid.axes[0, column],
+        )
 grid.refline(x=0, linestyle="-", color=style.INK)
 grid.set_titles("against {col_name}").set_axis_labels("gain", "")
 _ = grid.tight_layout()
@@ -385,7 +409,7 @@ it. Against the best constant a probe is worse in {printed_far_best} and in {pri
 # %% [markdown]
 # ## Summary
 #
-# - A probe knows the order of questions where it was trained, and mostly in the same domain; elsewhere look before you use it.
+# - A probe gains on a constant at home only; it knows the order of questions within its domain, too, and not outside.
 # - The best constant of a data set is the rival that asks for order; Uniform random is beaten by almost anything.
 # - A few labelled questions mend the level of a probe of the same domain. They cannot give it an order that it has not.
 #
