@@ -8,8 +8,6 @@
 
 # %% [markdown]
 # # The paper, audited
-#
-# How much of a paper can be checked from its printed numbers alone.
 
 # %% tags=["parameters", "hide-input"]
 model: str = "smollm2-135m"  # one of `capcal models`; it changes nothing here
@@ -33,6 +31,10 @@ notebook.check_parameters(globals())
 notebook.open_store(store)
 load_model(model)
 style.set_style()
+PROVENANCE = """<details class='capcal-about'><summary>
+<strong>The paper's printed numbers</strong></summary>
+Nothing on this page is measured here. {reported} is printed in the paper, {read}
+from its curves or from its authors' later publications.</details>"""
 
 
 def titled(table):
@@ -43,6 +45,12 @@ def titled(table):
     )
 
 
+# %% tags=["provenance", "hide-input"]
+marks = {
+    mark.split()[0]: tables.badge(mark) for mark in ("reported", "read off")
+}
+tables.Html(PROVENANCE.format(**marks))
+
 # %% [markdown]
 # A statement of the paper is taken apart into comparisons of two printed numbers, of which it says that the first is lower;
 # all of them stand, as data, in `data_manifests/claims.yaml`. A number printed as 0.0831 was anything from 0.08305 to
@@ -50,8 +58,8 @@ def titled(table):
 
 # %%
 claims = load_claims()
-every = compare_printed(claims)
-results = dict(list(every.groupby("says")["result"]))
+comparisons = compare_printed(claims)
+results = dict(list(comparisons.groupby("says")["result"]))
 
 # %% [markdown]
 # The paper's own wording decides how many must hold: *every* one; *most*, where it says "generally" or "often"; *some*,
@@ -89,15 +97,19 @@ part, and reverse {reversed}.
 # %% tags=["hide-input"]
 RESULTS = "fails", "hidden by rounding", "need not hold", "holds"
 COLORS = "#be123c", "#9a9a9a", style.GRID, "#0f766e"
-some = every["says"].isin(claims.query("wording == 'some'").index)
-some &= every["result"] == "fails"
-every["result"] = every["result"].mask(some, "need not hold")
-said = claims["wording"].map(" ({})".format).replace(" (every)", "")
-every["claim"] = every["says"] + every["says"].map(said)
+unbound = comparisons["says"].isin(claims.query("wording == 'some'").index)
+unbound &= comparisons["result"] == "fails"
+comparisons["result"] = comparisons["result"].mask(unbound, "need not hold")
+wording = claims["wording"].map(" ({})".format).replace(" (every)", "")
+comparisons["claim"] = comparisons["says"] + comparisons["says"].map(wording)
+held = {
+    says: f"{(own == 'holds').sum()} of {len(own)}"
+    for says, own in results.items()
+}
 
-# %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "What the paper says, and the share of comparisons of two printed numbers that bear it out. By the paper's wording all have to hold; where it says so, most or some.", "name": "fig-claims"}, "image": {"alt": "Stacked bars, one for each statement of the paper. About half are wholly green, that is, every comparison holds; the red share is largest for the mixed probe on each in-domain set and for Probe (MATH) against Oracle RC on AIME25."}} paper=["section-4.3.2", "table-2", "appendix-c.3", "appendix-c.4", "table-6", "table-7", "section-5", "section-5.1", "section-5.2", "appendix-d", "table-3", "table-8", "figure-5", "figure-10"] evidence=["reported", "read off"] reads=["main", "consistency", "mixing", "passk_math500", "passk_aime25", "budget"]
+# %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "What the paper says, and how many comparisons of two printed numbers bear it out: their share, and their number at the right. By the paper's wording all have to hold; where it says so, most or some.", "name": "fig-claims"}, "image": {"alt": "Stacked bars, one for each statement of the paper. In about half of them every comparison holds; the share that fails is largest for the mixed probe on each in-domain set and for Probe (MATH) against Oracle RC on AIME25."}} paper=["section-4.3.2", "table-2", "appendix-c.3", "appendix-c.4", "table-6", "table-7", "section-5", "section-5.1", "section-5.2", "appendix-d", "table-3", "table-8", "figure-5", "figure-10"] evidence=["reported", "read off"] reads=["main", "consistency", "mixing", "passk_math500", "passk_aime25", "budget"]
 axes = sns.histplot(
-    every,
+    comparisons,
     y="claim",
     hue="result",
     hue_order=RESULTS,
@@ -108,9 +120,11 @@ axes = sns.histplot(
     alpha=1,
 )
 axes.figure.set_figheight(6.6)
+for row, says in enumerate(comparisons["says"].unique()):
+    axes.text(1.02, row, held[says], va="center", size=9)
 axes.set(xlabel="share of comparisons", ylabel="")
 sns.move_legend(
-    axes, "upper center", bbox_to_anchor=(0.1, -0.07), ncols=4, title=""
+    axes, "upper center", bbox_to_anchor=(0.1, -0.085), ncols=4, title=""
 )
 
 # %% [markdown]
@@ -118,10 +132,6 @@ sns.move_legend(
 # than half fail it is *reversed*; and where no number bears on it, it is *inconclusive*.
 
 # %% tags=["hide-input"] label="audit-claims" paper=["table-2", "table-7", "section-5.1", "section-5.2", "appendix-c.2", "appendix-d"] evidence=["reported", "read off"] reads=["main", "mixing", "passk_math500", "passk_aime25", "budget"]
-held = {
-    says: f"{(own == 'holds').sum()} of {len(own)}"
-    for says, own in results.items()
-}
 claims["hold"] = claims.index.map(held).fillna("no numbers")
 curves = claims["tables"].map(lambda names: names == ["budget"])
 claims["evidence"] = curves.map({True: "read off", False: "reported"})
@@ -161,10 +171,10 @@ every probe beats a baseline that knows nothing, and a budget that is spent even
 
 # %%
 deviation = (oracle["high"] - oracle["low"]) / (2 * 1.96)
-away = ((oracle["reported"] - oracle["expected"]) / deviation).abs()
-away.groupby(oracle["dataset"]).max().round(2)
+z = (oracle["reported"] - oracle["expected"]) / deviation
+z.abs().groupby(oracle["dataset"]).max().round(2)  # the farthest, in deviations
 
-# %% mystnb={"figure": {"caption": "The pass@k error of Oracle RC: as printed (dots), and as two other printed numbers let one expect it, with the 95 % band over studies of as many questions.", "name": "fig-oracle-expected"}, "image": {"alt": "Six panels of error against k. Every printed dot lies close to the line of the expectation and well inside its band; bands are wide on the 30 questions of AIME25."}} paper=["table-3", "table-8", "equation-11"] evidence=["reported", "simulated"] reads=["main", "mean_accuracy", "passk_math500", "passk_aime25"]
+# %% mystnb={"figure": {"caption": "The pass@k error of Oracle RC: as printed (dots), and as two other printed numbers let one expect it, with the 95 % band over studies of as many questions.", "name": "fig-oracle-expected"}, "image": {"alt": "Six panels of error against k. Every printed dot lies close to the line of the expectation and well inside its band; bands are wide on the 30 questions of AIME25."}} paper=["table-3", "table-8", "equation-11"] evidence=["reported", "simulated"] reads=["main", "mean_accuracy", "passk_math500", "passk_aime25"] tags=["hide-input"]
 grid = sns.FacetGrid(
     titled(oracle).astype({"k": str}),
     col="model",
@@ -319,8 +329,10 @@ tables.Html(f"{shown.html}<p>{every_number}</p>")
 # wording, `results` the comparisons.
 
 # %% tags=["hide-cell", "solution"]
-held = every["result"].eq("holds").groupby(every["says"]).mean()
-held[(claims["wording"].reindex(held.index) == "most") & (held < 0.75)].round(2)
+share = comparisons["result"].eq("holds").groupby(comparisons["says"]).mean()
+share[claims["wording"].reindex(share.index).eq("most") & (share < 0.75)].round(
+    2
+)
 
 # %% [markdown]
 # **3 (hard).** With ten shared draws, what is the standard deviation of the success at one sample if $\mu$ is uniform on
