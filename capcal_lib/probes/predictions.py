@@ -17,7 +17,7 @@ from typing import Any, get_args
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from capcal_lib.errors import InputError, sanitize, unknown
 from capcal_lib.grading.judge import JUDGED
@@ -57,14 +57,15 @@ class Source(BaseModel):
     training: str  # the data set, or several, joined by +
     run: str  # the key of the training run, or of several
     recipe: str
-    version: int
-    seed: int
+    version: int = Field(default_factory=lambda: VERSION)
+    seed: int = SEED
     verdicts: str
-    questions: int  # that taught it
-    concentration: float  # NaN where no question has two samples
+    questions: int = 0  # that taught it
+    concentration: float = 0.0  # NaN where no question has two samples
     digests: dict[str, str]  # of the files that were read, by their place in the model's folder
 
 
+UNTAUGHT = {"questions": 0, "concentration": 0.0}  # of a probe that is not trained
 Predicted = dict[str, tuple[Source, pd.DataFrame]]  # by probe: (n_questions, n_splits)
 _SOURCES = TypeAdapter(list[Source])
 
@@ -98,10 +99,11 @@ def keep_predictions(
     Hidden states of the same style of prompt, but from other weights or another prompt, are
     refused.
     """
-    name = load_model(model).name
     training = {
         dataset.name: run
-        for dataset, run in runs_for_probes(store, name, "training", choice=choice)
+        for dataset, run in runs_for_probes(
+            store, load_model(model).name, "training", choice=choice
+        )
         if verdicts == "rules"
         or dataset.kind not in JUDGED
         or verdicts.removeprefix("judge:") in judges(run)
@@ -112,48 +114,40 @@ def keep_predictions(
             f"{', '.join(training) or 'none'}; got {', '.join(mix)}"
         )
     evaluation = _evaluation(store, model, datasets, choice)
-    known = {
-        each.training for run in evaluation for each, _ in _kept(run, recipe, verdicts).values()
-    }
+    name = _name(recipe, verdicts)
+    known = {about.training for run in evaluation for about, _ in _kept(run, name).values()}
     mixtures = [each for each in sorted(known) if "+" in each and {*each.split("+")} <= {*training}]
     rows = []
     for names in ["+".join(mix)] if mix else [*training, *mixtures]:
-        taught_by = [training[name] for name in names.split("+")]
+        taught_by = [training[each] for each in names.split("+")]
         title = probe_title(names)
+        learnt = {"training": names, "run": "+".join(run.identity.key for run in taught_by)}
+        learnt |= {"recipe": recipe, "verdicts": verdicts}
         digests = _digests(taught_by, recipe, verdicts)
-        now: dict[str, Any] = {
-            "training": names,
-            "run": "+".join(run.identity.key for run in taught_by),
-            "recipe": recipe,
-            "version": VERSION,
-            "seed": SEED,
-            "verdicts": verdicts,
-        }
-        read = {
-            run: {**now, "digests": digests | _digest(run, FEATURES)}
-            for run in evaluation
-            if goes_with(taught_by, run)
-        }
-        due = [run for run in read if _about(run, title, recipe, verdicts) != read[run]]
-        if due:
-            state = hashlib.sha256(repr((now, digests)).encode()).hexdigest()[:16]
-            checkpoint = taught_by[0].folder / f".{PART}probe-{state}.json"
-            say(f"training {title}")
-            asked: dict[str, Any] = {"checkpoint": checkpoint, "say": say}
-            trained = train(*taught_by, recipe=recipe, verdicts=verdicts, **asked)
-            taught = len(trained.out_of_fold_), trained.concentration_
-        for run in due:
-            ids, features = read_features(run)
-            predicted = pd.DataFrame(dict(enumerate(trained.predict_splits(features))), index=ids)
-            about = Source(**read[run], questions=taught[0], concentration=taught[1])
-            made = {title: (about, predicted.astype(np.float32))}
-            _write(run, _name(recipe, verdicts), _kept(run, recipe, verdicts) | made)
-        if due:
-            checkpoint.unlink(missing_ok=True)
-        for run in read:
-            about, _ = _kept(run, recipe, verdicts)[title]
-            row = [run.identity.dataset, title, about.questions, about.concentration, run in due]
+        state = hashlib.sha256(repr((learnt, VERSION, digests)).encode()).hexdigest()[:16]
+        checkpoint = taught_by[0].folder / f".{PART}probe-{state}.json"
+        probe = None
+        for run in evaluation:
+            if not goes_with(taught_by, run):
+                continue
+            kept = _kept(run, name)
+            about = Source(**learnt, digests=digests | _digest(run, FEATURES))
+            made = title not in kept or about != kept[title][0].model_copy(update=UNTAUGHT)
+            if made:
+                if probe is None:
+                    say(f"training {title}")
+                    asked: dict[str, Any] = {"checkpoint": checkpoint, "say": say}
+                    probe = train(*taught_by, recipe=recipe, verdicts=verdicts, **asked)
+                    taught = len(probe.out_of_fold_), probe.concentration_
+                ids, features = read_features(run)
+                splits = dict(enumerate(probe.predict_splits(features)))
+                about = about.model_copy(update=dict(zip(UNTAUGHT, taught, strict=True)))
+                kept = kept | {title: (about, pd.DataFrame(splits, index=ids))}
+                _write(run, name, kept)
+            about, _ = kept[title]
+            row = [run.identity.dataset, title, about.questions, about.concentration, made]
             rows.append(row)
+        checkpoint.unlink(missing_ok=True)
     columns = ["dataset", "probe", "questions", "concentration", "made"]
     table = pd.DataFrame(rows, columns=columns).set_index(["dataset", "probe"])
     return table.sort_index(level="dataset", sort_remaining=False, kind="stable")
@@ -218,7 +212,7 @@ def predictions_of(
     """
     columns = {}
     stale = []
-    for title, (about, predicted) in _kept(run, recipe, verdicts).items():
+    for title, (about, predicted) in _kept(run, _name(recipe, verdicts)).items():
         if changed := _what_changed(about, run):
             stale.append(
                 f"{title} on {run.identity.dataset}, {recipe}: stale, since {changed}; make it "
@@ -255,7 +249,7 @@ def describe_probes(
     """
     rows = {}
     for run in _evaluation(store, model, None, choice):
-        for title, (about, _) in _kept(run, recipe, verdicts).items():
+        for title, (about, _) in _kept(run, _name(recipe, verdicts)).items():
             if not _what_changed(about, run):
                 rows[title] = about.model_dump(exclude={"digests"})
     columns = ["training", "run", "questions", "seed", "concentration"]
@@ -300,14 +294,6 @@ def _evaluation(
     return [run for dataset, run in runs if wanted is None or dataset.name in wanted]
 
 
-def _about(run: Run, title: str, recipe: Recipe, verdicts: str) -> dict[str, Any]:
-    """Say what the predictions of a probe that are kept were made from, if any are."""
-    kept = _kept(run, recipe, verdicts)
-    return (
-        kept[title][0].model_dump(exclude={"questions", "concentration"}) if title in kept else {}
-    )
-
-
 def _what_changed(about: Source, run: Run) -> str:
     """Say what the predictions of a probe were made from and is another now; nothing where all is
     as it was, as far as the runs are in this store.
@@ -339,22 +325,19 @@ def _name(recipe: Recipe, verdicts: str) -> str:
     return recipe + judged
 
 
-def _kept(run: Run, recipe: Recipe, verdicts: str) -> Predicted:
-    name = _name(recipe, verdicts)
-    if run.has(PREDICTIONS, name):
-        return _read(run, name)
-    return {}
+def _kept(run: Run, name: str) -> Predicted:
+    return run.cached(_read, name) if run.has(PREDICTIONS, name) else {}
 
 
 def _write(run: Run, name: str, predicted: Predicted) -> None:
-    tables = []
-    for about, table in predicted.values():
-        long = (
-            table.rename_axis("question_id")
-            .reset_index()
-            .melt("question_id", var_name="split", value_name="confidence")
-        )
-        tables.append(long.assign(training=about.training))
+    tables = [
+        table.rename_axis(index="question_id", columns="split")
+        .stack()
+        .rename("confidence")
+        .reset_index()
+        .assign(training=about.training)
+        for about, table in predicted.values()
+    ]
     rows = pa.Table.from_pandas(pd.concat(tables), schema=PREDICTIONS.schema, preserve_index=False)
     sources = _SOURCES.dump_json([about for about, _ in predicted.values()])
     run.write(PREDICTIONS, rows.replace_schema_metadata({b"sources": sources}), name)
