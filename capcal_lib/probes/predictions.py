@@ -121,7 +121,10 @@ def keep_predictions(
     for names in ["+".join(mix)] if mix else [*training, *mixtures]:
         taught_by = [training[each] for each in names.split("+")]
         title = probe_title(names)
-        learnt = {"training": names, "run": "+".join(run.identity.key for run in taught_by)}
+        learnt: dict[str, Any] = {
+            "training": names,
+            "run": "+".join(run.identity.key for run in taught_by),
+        }
         learnt |= {"recipe": recipe, "verdicts": verdicts}
         digests = _digests(taught_by, recipe, verdicts)
         state = hashlib.sha256(repr((learnt, VERSION, digests)).encode()).hexdigest()[:16]
@@ -326,15 +329,13 @@ def _name(recipe: Recipe, verdicts: str) -> str:
 
 
 def _kept(run: Run, name: str) -> Predicted:
-    return run.cached(_read, name) if run.has(PREDICTIONS, name) else {}
+    return _read(run, name) if run.has(PREDICTIONS, name) else {}
 
 
 def _write(run: Run, name: str, predicted: Predicted) -> None:
     tables = [
-        table.rename_axis(index="question_id", columns="split")
-        .stack()
-        .rename("confidence")
-        .reset_index()
+        table.melt(ignore_index=False, var_name="split", value_name="confidence")
+        .reset_index(names="question_id")
         .assign(training=about.training)
         for about, table in predicted.values()
     ]

@@ -65,39 +65,33 @@ def test_features_are_kept_as_float16_and_read_as_float32(run: Path) -> None:
     assert pq.read_schema(run / FEATURES).field("features").type.value_type == pa.float16()
 
 
-def test_a_stopped_extraction_loses_the_batch_in_flight_and_no_more(
+def test_a_stopped_extraction_goes_on_after_what_is_kept(
     run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[str] = []
+    kept: list[bool] = []
 
     class Stopping(SimulatedEngine):
         def hidden_states(self, requests):  # type: ignore[no-untyped-def]
             read.extend(request.question.id for request in requests)
-            if len(read) == 9:
+            kept.append((run / FEATURES).exists())
+            if len(read) == 8:
                 raise KeyboardInterrupt
             return super().hidden_states(requests)
 
-    monkeypatch.setattr(features_module, "BATCH", 3)
     whole = extract(Run(run))
-    (run / FEATURES).unlink()
+    monkeypatch.setattr(features_module, "BATCH", 3)
     use(monkeypatch, Stopping)
-    read.append("")  # so that the third batch, of two, is the one in flight
-    with pytest.raises(KeyboardInterrupt):
-        extract(Run(run))
-    assert len(list(run.glob("features.part-*.parquet"))) == 2
-    assert not (run / FEATURES).exists()
+    for seconds, written in ((60.0, False), (0.0, True)):
+        (run / FEATURES).unlink()
+        monkeypatch.setattr(features_module, "WRITE_SECONDS", seconds)
+        read.clear()
+        with pytest.raises(KeyboardInterrupt):
+            extract(Run(run))
+        assert kept[-1] == written, "where it is killed, not stopped"
     read.clear()
     np.testing.assert_array_equal(extract(Run(run)), whole)
     assert read == [question.id for question in sampled(run)][6:]
-    assert not list(run.glob("features.part-*.parquet"))
-
-
-def test_parts_that_are_in_the_file_already_are_read_once(run: Path) -> None:
-    whole = extract(Run(run))
-    (run / "features.part-00000.parquet").write_bytes((run / FEATURES).read_bytes())
-    np.testing.assert_array_equal(extract(Run(run)), whole)
-    assert len(pq.read_table(run / FEATURES)) == 8
-    assert not list(run.glob("features.part-*.parquet"))
 
 
 def test_rows_of_another_prompt_are_refused_and_rows_of_unknown_ones_read_again(run: Path) -> None:
@@ -110,7 +104,7 @@ def test_rows_of_another_prompt_are_refused_and_rows_of_unknown_ones_read_again(
     )
     with pytest.raises(
         InputError,
-        match=rf"{table['question_id'][7]}' was read from another prompt; delete the file",
+        match="read from another prompt, or by another engine or model; delete it",
     ):
         extract(Run(run))
     write_table(run / FEATURES, table.drop_columns("prompt"))
@@ -163,7 +157,7 @@ def test_hidden_states_of_another_length_are_not_mixed(
     extract(Run(folder))
     sample("simulated", SET, k=1, limit=3, store=tmp_path)
     use(monkeypatch, Short)
-    with pytest.raises(InputError, match="made by another engine or model"):
+    with pytest.raises(InputError, match="by another engine or model; delete it"):
         extract(Run(folder))
     assert len(read_features(Run(folder))[0]) == 2
 
