@@ -9,15 +9,15 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
 from capcal_lib.book.map import map_page
-from capcal_lib.book.notebook import check_outputs, lay_out
+from capcal_lib.book.notebook import lay_out, unwanted_output
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import (
     BOOK,
@@ -39,7 +39,6 @@ MAIN_TABLE, PAPER_MODELS = "04_main_table", ("olmo-3-7b-instruct", "qwen3-8b", "
 MAP = "reference/paper_map"
 WORKERS = 2
 CELL_TIMEOUT_S = 600
-CONFIG = ROOT if IN_CHECKOUT else BOOK  # where _config.yml lies
 OWN_INDEX = "# Capability calibration of {}\n\n```{{tableofcontents}}\n```\n"
 
 Say = Callable[[str], object]
@@ -53,12 +52,10 @@ class Page(NamedTuple):
     name: str  # path in the book without its ending
 
     def executed(self, folder: Path) -> Path:
-        """Return where the executed notebook lies in a folder of them."""
+        """Return where the executed notebook lies in a folder of them, one that failed as far as it
+        came.
+        """
         return folder / f"{self.name}.ipynb"
-
-    def unfinished(self, folder: Path) -> Path:
-        """Return where a notebook lies that failed, as far as it came."""
-        return folder / f"{self.name}.unfinished.ipynb"
 
 
 def notebook_names() -> list[str]:
@@ -80,16 +77,13 @@ def default_model(notebook: str) -> str:
 
 
 def book_pages(models: Sequence[str] = ()) -> list[Page]:
-    """List the pages of a book: each notebook once, for the first of the models.
-
-    Without models they are those of the book as it is published: each with its default one, and the
-    main table for each model of the paper."""
-    if models:
-        model = load_model(models[0]).name
-        return [Page(notebook, model, notebook) for notebook in notebook_names()]
-    pages = [Page(notebook, default_model(notebook), notebook) for notebook in notebook_names()]
-    if any(page.notebook == MAIN_TABLE for page in pages):
-        pages += [Page(MAIN_TABLE, model, f"{MAIN_TABLE}/{model}") for model in PAPER_MODELS]
+    """List the pages of a book: each notebook once, for the first of the models, by default its own
+    one; and the main table for each model of the paper.
+    """
+    model = load_model(models[0]).name if models else None
+    pages = [Page(name, model or default_model(name), name) for name in notebook_names()]
+    if (NOTEBOOKS / f"{MAIN_TABLE}.ipynb").exists():
+        pages += [Page(MAIN_TABLE, each, f"{MAIN_TABLE}/{each}") for each in PAPER_MODELS]
     return pages
 
 
@@ -119,84 +113,85 @@ def execute(
     again the next time.
     """
     check_installed("papermill", "ipykernel", "myst_nb")
-    folder = folder.resolve()
-    folder.mkdir(parents=True, exist_ok=True)
+    pages, folder = list(pages), folder.resolve()
     if store is None and not RECORDED_RUNS.is_dir():
         store = folder / "no_runs"  # a wheel has none: pages say so
-        store.mkdir(exist_ok=True)
-    own = own_manifests()
-    if own:
+        store.mkdir(parents=True, exist_ok=True)
+    places = [ROOT / "capcal_lib", MANIFESTS, store or RECORDED_RUNS]
+    if own := own_manifests():
+        places.append(own)
         os.environ[OWN_MANIFESTS] = str(own)  # for kernels, which run elsewhere
     # More threads than cores wait for each other.
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // WORKERS)))
     inputs = hashlib.sha256()
-    for place in filter(None, (ROOT / "capcal_lib", MANIFESTS, own, store or RECORDED_RUNS)):
-        for path in sorted(place.rglob("*")):
-            if path.is_file() and path.suffix != ".pyc" and path.name != "lock":
-                inputs.update(f"{path.relative_to(place)}\0".encode())
-                inputs.update(hashlib.sha256(path.read_bytes()).digest())
-    if (lock := ROOT / "requirements.lock").exists():
-        inputs.update(lock.read_bytes())
-    run = partial(_run, folder=folder, inputs=inputs.hexdigest(), store=store, verdicts=verdicts)
+    files = [path for place in places for path in sorted(place.rglob("*"))]
+    for path in [*files, ROOT / "requirements.lock"]:
+        if path.is_file() and path.suffix != ".pyc" and path.name != "lock":
+            inputs.update(f"{path.name}\0".encode() + path.read_bytes())
     failed: dict[Page, str] = {}
-    pages = list(pages)
-    with (
-        contextlib.chdir(ROOT if IN_CHECKOUT else Path.cwd()),
-        ThreadPoolExecutor(WORKERS) as pool,
-    ):
-        jobs = {pool.submit(run, page): page for page in pages}
+    run = partial(
+        _run,
+        folder=folder,
+        inputs=inputs.hexdigest(),
+        parameters={"store": str(store)} if store else {},
+        verdicts=verdicts,
+        failed=failed,
+    )
+    where = ROOT if IN_CHECKOUT else Path.cwd()
+    with contextlib.chdir(where), ThreadPoolExecutor(WORKERS) as pool:
         try:
-            for number, job in enumerate(as_completed(jobs), start=1):
-                page = jobs[job]
-                try:
-                    done = job.result()
-                except InputError as error:
-                    failed[page] = str(error)
-                    done = "failed"
-                say(f"{number:>3} of {len(pages)}   {page.name}, {done}")
+            for number, done in enumerate(pool.map(run, pages)):
+                say(f"{number + 1:>3} of {len(pages)}   {pages[number].name}, {done}")
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
     return failed
 
 
-def _run(page: Page, folder: Path, inputs: str, store: Path | None, verdicts: str) -> str:
+def _run(
+    page: Page,
+    folder: Path,
+    inputs: str,
+    parameters: dict[str, str],
+    verdicts: str,
+    failed: dict[Page, str],
+) -> str:
     """Execute one page if it is not what its inputs make, and return what was done."""
     import papermill
     from jupyter_core.utils import ensure_event_loop
     from nbclient.exceptions import CellTimeoutError, DeadKernelError
     from papermill.exceptions import PapermillExecutionError
 
-    source = (NOTEBOOKS / f"{page.notebook}.ipynb").resolve()
+    source = NOTEBOOKS / f"{page.notebook}.ipynb"
     text = source.read_text(encoding="utf-8")
-    parameters = {"model": page.model}
-    if store:
-        parameters["store"] = str(store)
-    if verdicts != "rules" and '"verdicts: str' in text:
+    parameters = parameters | {"model": page.model}
+    if '"verdicts: str' in text:
         parameters["verdicts"] = verdicts
     key = hashlib.sha256(f"{inputs}\n{text}\n{parameters}".encode()).hexdigest()
-    executed, unfinished = page.executed(folder), page.unfinished(folder)
-    if executed.exists() and key in executed.read_text(encoding="utf-8"):
+    executed = page.executed(folder)
+    mark = executed.with_suffix(".inputs")
+    if executed.exists() and mark.exists() and mark.read_text() == key:
         return "unchanged"
+    mark.unlink(missing_ok=True)
     executed.parent.mkdir(parents=True, exist_ok=True)
     started = time.monotonic()
     try:
         with contextlib.closing(ensure_event_loop()):  # of this thread
-            notebook = papermill.execute_notebook(
+            papermill.execute_notebook(
                 source,
-                unfinished,
+                executed,
                 parameters=parameters,
                 progress_bar=False,
                 execution_timeout=CELL_TIMEOUT_S,
                 extra_arguments=["--IPKernelApp.log_level=CRITICAL"],
             )
     except PapermillExecutionError as error:
-        raise InputError(f"cell {error.exec_count}: {error.ename}: {error.evalue}") from None
+        failed[page] = f"cell {error.exec_count}: {error.ename}: {error.evalue}"
     except (CellTimeoutError, DeadKernelError) as error:
-        raise InputError(str(error).splitlines()[0]) from None
-    notebook.metadata["inputs"] = key
-    unfinished.write_text(json.dumps(notebook, indent=1), encoding="utf-8")
-    unfinished.replace(executed)
+        failed[page] = str(error).splitlines()[0]
+    if page in failed:
+        return "failed"
+    mark.write_text(key)
     return f"{time.monotonic() - started:.0f} s"
 
 
@@ -222,77 +217,52 @@ def build_book(
             "of your own say: capcal book --model M --store DIR"
         )
     out = (out or BUILD).resolve()
-    pages = book_pages(models)
-    folder = out / "notebooks"
-    failed = execute(pages, folder, store=store, verdicts=verdicts, say=say)
+    pages, executed, source = book_pages(models), out / "notebooks", out / "book_source"
+    failed = execute(pages, executed, store=store, verdicts=verdicts, say=say)
     for page in pages:
-        try:
-            if page not in failed:
-                check_outputs(page.executed(folder))
-        except InputError as error:
-            failed[page] = str(error)
-    _write_sources(out / "book_source", pages, folder, failed, own=bool(models))
-    contents = (BOOK / "_toc.yml").read_text(encoding="utf-8")
-    if models:  # the pages of the paper's models are not in it
-        contents = re.sub(r" +sections:\n( +- file: notebooks/.+/.+\n)+", "", contents)
-    if _write(out / "_toc.yml", contents.encode()):  # moves break what Sphinx remembers
-        shutil.rmtree(out / "book" / "_build" / ".doctrees", ignore_errors=True)
-    settings = (CONFIG / "_config.yml").read_text(encoding="utf-8")
-    _write(out / "_config.yml", settings.replace("book/static/", f"{BOOK}/static/").encode())
+        if unwanted := unwanted_output(page.executed(executed)):
+            failed.setdefault(page, unwanted)
+    for folder in (source, out / "book"):  # Sphinx would keep what it remembers of moved pages
+        shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(BOOK, source, ignore=shutil.ignore_patterns("tools"))
+    (source / f"{MAP}.md").write_text(map_page(), encoding="utf-8")
+    if models:
+        title = load_model(models[0]).title
+        (source / "index.md").write_text(OWN_INDEX.format(title), encoding="utf-8")
+    for page in pages:
+        notebook = json.loads(page.executed(executed).read_text(encoding="utf-8"))
+        versions = {one.name: one.model for one in pages if one.notebook == page.notebook}
+        lay_out(notebook, page.name, versions)
+        path = page.executed(source / "notebooks")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(notebook), encoding="utf-8")
+    config = (ROOT if IN_CHECKOUT else BOOK) / "_config.yml"
     tool = Path(sys.executable).with_name("jupyter-book")
     command: list[str | Path] = [
         tool,
         "build",
-        "book_source",
+        source,
         "-n",
         "--keep-going",
         "--path-output",
         "book",
     ]
-    command += ["--config", out / "_config.yml", "--toc", out / "_toc.yml", *["-W"] * (not failed)]
+    command += ["--config", config, "--toc", source / "_toc.yml", *["-W"] * (not failed)]
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        cwd=out,
+        env=os.environ | {"NO_COLOR": "1"},
+        check=False,
+    )
     log = out / "book.log"
-    with log.open("w", encoding="utf-8") as file:
-        plain = os.environ | {"NO_COLOR": "1"}
-        done = subprocess.run(
-            command, stdout=file, stderr=subprocess.STDOUT, cwd=out, env=plain, check=False
-        )
+    log.write_text(done.stdout + done.stderr, encoding="utf-8")
     if done.returncode:
-        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+        lines = done.stderr.splitlines()
         reasons = [line for line in lines if "WARNING" in line or "ERROR" in line] or lines[-5:]
         raise InputError(f"the book does not build; see {log}:\n" + "\n".join(reasons[:20]))
     return out / "book" / "_build" / "html" / "index.html", failed
-
-
-def _write_sources(
-    source: Path, pages: Sequence[Page], folder: Path, failed: Mapping[Page, str], *, own: bool
-) -> None:
-    """Write what Sphinx reads: written pages, the map, and executed pages as the book lays them
-    out.
-    """
-    for path in BOOK.rglob("*"):
-        if path.is_file() and "tools" not in path.relative_to(BOOK).parts:
-            _write(source / path.relative_to(BOOK), path.read_bytes())
-    if own:
-        _write(source / "index.md", OWN_INDEX.format(load_model(pages[0].model).title).encode())
-    _write(source / f"{MAP}.md", map_page().encode())
-    for page in pages:
-        path = page.unfinished(folder) if page in failed else page.executed(folder)
-        if not path.exists():  # executed, and refused for what it shows
-            path = page.executed(folder)
-        notebook = json.loads(path.read_text(encoding="utf-8"))
-        versions = {each.name: each.model for each in pages if each.notebook == page.notebook}
-        lay_out(notebook, page.name, versions)
-        text = json.dumps(notebook, indent=1)
-        _write(source / "notebooks" / f"{page.name}.ipynb", text.encode())
-
-
-def _write(path: Path, content: bytes) -> bool:
-    """Write a file if it changes, so that Sphinx reads only what did; and say whether it did."""
-    if path.exists() and path.read_bytes() == content:
-        return False
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(content)
-    return True
 
 
 def check_installed(*modules: str) -> None:

@@ -53,11 +53,12 @@ def fenced(page: str, language: str) -> list[str]:
 
 def console_lines() -> list[tuple[str, str]]:
     return [
-        (name(page), line.removeprefix("$ ").split("#")[0].strip())
+        (name(page), command.split("#")[0].strip())
         for page in WRITTEN
         for block in fenced(str(page), "console")
         for line in block.splitlines()
         if line.startswith("$ ")
+        for command in line.removeprefix("$ ").split(" && ")
     ]
 
 
