@@ -144,13 +144,6 @@ def test_measured_cells_read_runs_and_reported_ones_read_what_is_reported() -> N
             assert {"reported", "read off", "simulated"} & set(cell.evidence), cell.label
 
 
-def test_tables_are_named_where_they_are_few_and_counted_where_they_are_many() -> None:
-    rows = map_page().splitlines()
-    assert max(row.count(".csv`") for row in rows) == 4
-    counted = [int(found[1]) for row in rows if (found := re.search(r"(\d+) printed tables$", row))]
-    assert min(counted) > 4
-
-
 def test_the_page_has_a_row_an_item_and_only_links_to_pages_of_the_book() -> None:
     page = map_page()
     for item in ITEMS:
@@ -171,7 +164,7 @@ def test_no_cell_takes_what_it_needs_for_its_section() -> None:
 def test_an_anchor_is_that_of_the_books_builder() -> None:
     from myst_parser.mdit_to_docutils.base import default_slugify
 
-    for heading in [cell.section for cell in CELLS] + [
+    for heading in [cell.section for cell in CELLS if cell.section] + [
         "Theorem 1: two targets",
         "What an interval for μ is worth",
     ]:
@@ -195,5 +188,5 @@ def test_a_cell_is_read_with_its_title_and_section(tmp_path: Path) -> None:
     ]
     (tmp_path / "01_one.ipynb").write_text(json.dumps({"cells": cells}), encoding="utf-8")
     [cell] = notebook_cells(tmp_path)
-    assert (cell.notebook, cell.title, cell.section) == ("01_one", "A title", "A section")
+    assert (cell.notebook, cell.section) == ("01_one", "A section")
     assert (cell.label, cell.paper, cell.reads) == ("here", ["table-2"], [])
