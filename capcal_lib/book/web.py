@@ -14,43 +14,35 @@ PLAIN_WORDS = {  # of the glossary, that every reader knows
 }
 
 
-def _keep_percent(app: Any, doctree: Any, name: str) -> None:  # noqa: ARG001
-    """Keep a number and its per cent sign on one line, in all text that is not code."""
-    from docutils import nodes
-
-    for text in list(doctree.findall(nodes.Text)):
-        if not isinstance(text.parent, nodes.literal | nodes.literal_block | nodes.raw):
-            kept = re.sub(r"(?<=\d) %", "\N{NO-BREAK SPACE}%", text)
-            text.parent.replace(text, nodes.Text(kept))
-
-
 def _explain(app: Any, doctree: Any, name: str) -> None:
     """Explain each term of the glossary, on hover, where a page first uses it."""
     from docutils import nodes
 
     if name.startswith("reference/") or GLOSSARY not in app.env.found_docs:
         return
-    definitions = {}
+    meanings: dict[str, str] = {}
     for item in app.env.get_doctree(GLOSSARY).findall(nodes.definition_list_item):
-        text = next(item.findall(nodes.paragraph)).astext().replace(r"\hat\mu", "μ̂")
-        for term in item.findall(nodes.term):
-            definitions[term.astext().lower()] = re.sub(r"\s+", " ", text.replace(r"\mu", "μ"))
-    terms = sorted(definitions.keys() - PLAIN_WORDS, key=len, reverse=True)
-    pattern = re.compile(rf"\b({'|'.join(map(re.escape, terms))})s?\b", re.IGNORECASE)
-    explained = set()
+        text = next(item.findall(nodes.paragraph)).astext()
+        text = " ".join(text.replace(r"\hat\mu", "μ̂").replace(r"\mu", "μ").split())
+        for word in {term.astext().lower() for term in item.findall(nodes.term)} - PLAIN_WORDS:
+            meanings |= {word: text, f"{word}s": text}
+    words = map(re.escape, sorted(meanings, key=len, reverse=True))
+    pattern = re.compile(rf"\b({'|'.join(words)})\b", re.IGNORECASE)
+    explained = {""}
     for text in [one for one in doctree.findall(nodes.Text) if type(one.parent) is nodes.paragraph]:
-        parts, place = [], 0
-        for found in pattern.finditer(text):
-            if (term := found[1].lower()) not in explained:
-                explained.add(term)
-                parts.append(nodes.Text(text[place : found.start()]))
-                parts.append(nodes.abbreviation("", found[0], explanation=definitions[term]))
-                place = found.end()
-        if parts:
-            text.parent.replace(text, [*parts, nodes.Text(text[place:])])
+        parts: list[Any] = list(map(nodes.Text, pattern.split(text)))
+        for place, part in enumerate(parts):
+            meaning = meanings.get(part.lower(), "")
+            if meaning not in explained:
+                explained.add(meaning)
+                parts[place] = nodes.abbreviation("", part, explanation=meaning)
+        text.parent.replace(text, parts)
 
 
 REWRITES = {
+    r"(?<=\d) %": "\N{NO-BREAK SPACE}%",  # code has its numbers in tags of their own
+    # the arrows of the side bar
+    '<summary>(?=<span class="toctree-toggle")': '<summary aria-label="Pages below">',
     '<div role="list" class="citation-list">': '<div class="citation-list">',
     ' role="doc-biblioentry"': "",  # no longer a role of its own
     r'<th( class="head")?></th>': "<td></td>",  # the corner of a table heads nothing
@@ -122,7 +114,6 @@ def setup(app: Any) -> dict[str, bool]:
         ),
     )
     app.connect("config-inited", _launch)
-    app.connect("doctree-resolved", _keep_percent)
     app.connect("doctree-resolved", _explain)
     app.connect("build-finished", _rewrite)
     app.connect("build-finished", _fonts)
