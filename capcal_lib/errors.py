@@ -33,6 +33,7 @@ def counted(number: int, noun: str) -> str:
 
 
 EXTRAS = {"datasets": "hub", "huggingface_hub": "hub", "matplotlib": "plots", "seaborn": "plots"}
+EXTRAS |= {"papermill": "book", "jupyter_book": "book"}
 
 
 def not_installed(error: ModuleNotFoundError) -> InputError:

@@ -21,7 +21,7 @@ import pandas as pd
 from capcal_lib.applications import risk_coverage
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.book.widgets import widget
-from capcal_lib.book.workshop import class_set, evenly, spread, to_guess
+from capcal_lib.book.workshop import evenly, to_guess
 from capcal_lib.grading.verdicts import read_verdicts
 from capcal_lib.manifests import RECORDED_RUNS, load_dataset, load_model
 from capcal_lib.metrics import binomial_interval, capability_brier
@@ -185,9 +185,8 @@ if (
     public and RECORDED_RUNS.is_dir()
 ):  # no question of another page, and none of the class's
     fresh = to_guess(fresh)
-    taken = class_set()["question_id"]
-    fresh = fresh[~fresh.index.isin(taken, level="question_id")]
-ten = spread(fresh if len(fresh) > 9 else full, seed=seed)
+ten = evenly(fresh if len(fresh) > 9 else full, 10)
+ten = ten.sample(frac=1, random_state=seed)
 said = ten.drop(columns=["correct", "total"])
 guess_data = {
     "questions": [

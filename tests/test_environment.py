@@ -2,7 +2,6 @@ import json
 import os
 import re
 import tomllib
-from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -10,7 +9,6 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from capcal_lib.book.web import _launch
 from capcal_lib.manifests import ROOT
 
 NAMED = [
@@ -183,12 +181,3 @@ def test_binder_colab_and_the_dev_container_install_what_make_does():
             (ROOT / place).read_text(encoding="utf-8"),
             flags=re.MULTILINE,
         )
-
-
-def test_pages_offer_binder_and_colab_once_the_address_is_set():
-    settings = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
-    for address, offered in (("", False), ("https://github.com/OWNER/NAME", True)):
-        options = {"repository_url": address, "launch_buttons": settings["launch_buttons"]}
-        _launch(None, SimpleNamespace(html_theme_options=options))
-        assert bool(options["launch_buttons"]) is offered
-    assert settings["repository"]["url"] == ""

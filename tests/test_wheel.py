@@ -146,5 +146,5 @@ def test_without_its_extra_a_command_names_it_and_writes_nothing(
     )
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
-    assert line == f"capcal: pages need {lacking}, not installed; say: pip install 'capcal[book]'"
+    assert line == f"capcal: this needs {lacking}, not installed; say: pip install 'capcal[book]'"
     assert not list(tmp_path.iterdir())

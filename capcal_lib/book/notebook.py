@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 import pandas as pd
 
-from capcal_lib.book.tables import Html, badge
+from capcal_lib.book.tables import Html, badge, show
 from capcal_lib.errors import InputError, unknown
 from capcal_lib.manifests import ROOT, dataset_names, load_model
 from capcal_lib.reported import load_reported
@@ -109,29 +109,23 @@ def about(
     ``lacking`` is what else the page has cells for and is not there, such as ``probes``, each with
     a sentence that says so; ``protocol`` and ``verdicts`` are said where they are not ours, with
     the page that shows what they change. Cells that need what is missing are passed over."""
-    title = escape(load_model(model).title)
-    head, how, lacking = f"<strong>{title}</strong>", "", dict(lacking)
-    lines = [
-        f"{badge(run['evidence'])} {escape(run['title'])}: {run['questions']:,} questions, "
-        f"up to {run['most']:,} samples of each"
-        for run in runs.to_dict("records")
-    ]
-    if printed := (load_reported()["model"] == model).sum():
-        lines.append(f"{badge('reported')} {printed} numbers that the paper prints of {title}")
-    else:
+    lacking, notes = dict(lacking), list(runs.attrs.get("problems", ()))
+    if (protocol, verdicts) != ("corrected", "rules"):
+        notes.append(f"Protocol: {protocol}; verdicts: {verdicts}. {EFFECT}")
+    printed = (load_reported()["model"] == model).sum()
+    if not printed:
         lacking["paper"] = ""
+    title = f"<strong>{escape(load_model(model).title)}</strong>"
     if runs.empty:
         lacking = {"samples": ABSENT} | dict.fromkeys(lacking, "")
         how = HOW.replace("MODEL", escape(model))
-    else:
-        marks = "".join(map(badge, runs["evidence"].unique()))
-        head += f" · {len(runs)} data sets · {runs['questions'].sum():,} questions {marks}"
-    if lines:
-        head = f"<details><summary>{head}</summary>{'<br>'.join(lines)}</details>"
-    notes = [f"Damaged: {problem}" for problem in runs.attrs.get("problems", ())]
-    if (protocol, verdicts) != ("corrected", "rules"):
-        notes.append(f"Protocol: {protocol}; verdicts: {verdicts}. {EFFECT}")
-    return _missing(lacking, head, notes, how)
+        return _missing(lacking, f"{title} {badge('reported') * bool(printed)}", notes, how)
+    marks = "".join(map(badge, runs["evidence"].unique()))
+    title += f" · {len(runs)} data sets · {runs['questions'].sum():,} questions {marks}"
+    behind = runs[["title", "questions", "most", "evidence"]]
+    behind = behind.rename(columns={"title": "data set", "most": "samples a question"})
+    table = show(behind.rename_axis(None), f"The paper prints {printed} numbers of this model.")
+    return _missing(lacking, f"<details><summary>{title}</summary>{table.html}</details>", notes)
 
 
 def evidence_of(*runs: pd.DataFrame) -> str:

@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
@@ -112,7 +111,8 @@ def execute(
     last line of the error; the others are executed all the same, and those that failed are executed
     again the next time.
     """
-    check_installed("papermill", "ipykernel", "myst_nb")
+    import papermill  # noqa: F401, or else nothing is written
+
     pages, folder = list(pages), folder.resolve()
     if store is None and not RECORDED_RUNS.is_dir():
         store = folder / "no_runs"  # a wheel has none: pages say so
@@ -210,7 +210,8 @@ def build_book(
     ``out``, by default ``build`` at the root, is for all that is made. A page that failed is shown
     as far as it came, and so is one on which a cell writes to stderr or shows a path of this
     machine. `InputError` where the build fails."""
-    check_installed("jupyter_book")
+    import jupyter_book  # noqa: F401, or else nothing is written
+
     if not models and not RECORDED_RUNS.is_dir():
         raise InputError(
             "the book as published is made from recorded runs, which the repository holds; for one "
@@ -263,13 +264,3 @@ def build_book(
         reasons = [line for line in lines if "WARNING" in line or "ERROR" in line] or lines[-5:]
         raise InputError(f"the book does not build; see {log}:\n" + "\n".join(reasons[:20]))
     return out / "book" / "_build" / "html" / "index.html", failed
-
-
-def check_installed(*modules: str) -> None:
-    """Refuse to go on without what the extra `book` brings."""
-    lacking = [module for module in modules if find_spec(module) is None]
-    if lacking:
-        package = "-e '.[book]'" if IN_CHECKOUT else "'capcal[book]'"
-        raise InputError(
-            f"pages need {' and '.join(lacking)}, not installed; say: pip install {package}"
-        )

@@ -8,10 +8,11 @@ colour of its shift: green in-domain in-distribution, blue in-domain out-of-dist
 out-of-domain."""
 
 import sys
-from importlib.metadata import entry_points
+from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
+from capcal_lib.manifests import BOOK
 from capcal_lib.plots import (  # noqa: F401, for pages, whose figures use the same colours
     COLORS,
     IN_DISTRIBUTION,
@@ -27,7 +28,7 @@ from capcal_lib.plots import (  # noqa: F401, for pages, whose figures use the s
     shift,
 )
 
-WIDTH, HEIGHT = 7.2, 4.0  # inches; the browser shows 96 px an inch
+WIDTH = 7.2  # inches; the browser shows 96 px an inch
 GRID = "#d9d9d9"
 ACCENT = "#17616b"  # of links, of what a reader does, and of a correct answer
 VERDICT_COLORS = {"supported": "#0f766e", "inconclusive": "#adadad", "reversed": "#be123c"}
@@ -41,60 +42,35 @@ def font_files() -> list[Path]:
 
     The packages are Adobe's fonts under the SIL Open Font License 1.1, unchanged.
     """
-    names = [face.replace(" ", "") for face in (FACE, TEXT_FACE)]
-    wanted = {name + cut for name in names for cut in ("", "It", "Semibold")}
+    if find_spec("font_source_sans_pro") is None:
+        return []
     return [
-        Path(file)
-        for package in entry_points(group="fonts_ttf")
-        if package.module.startswith("font_source_")
-        for name, file in package.load().items()
-        if name in wanted
+        Path(str(files(f"font_source_{face}_pro") / "files" / f"Source{face.title()}Pro-{cut}.ttf"))
+        for face in ("sans", "serif")
+        for cut in ("Regular", "It", "Semibold")
     ]
 
 
 def set_style() -> None:
-    """Give matplotlib and seaborn the book's look; in a notebook, figures become SVG, for the book,
-    and PNG, for JupyterLab, and numbers have four digits.
+    """Give matplotlib and seaborn the book's look, which ``book/static/capcal.mplstyle`` says; in a
+    notebook, figures become SVG, for the book, and PNG, for JupyterLab, and numbers have four
+    digits.
     """
     import warnings
 
+    import matplotlib.pyplot as plt
     import numpy as np
     import pandas as pd
     import seaborn as sns
     from matplotlib.font_manager import fontManager
 
-    warnings.filterwarnings(
-        "ignore", "The figure layout has changed to tight"
-    )  # seaborn's grids do so
-    sizes = {
-        "font.size": 10.5,
-        "axes.labelsize": 10.5,
-        "axes.titlesize": 11.5,
-        "legend.title_fontsize": 10,
-    }
-    sizes |= dict.fromkeys(("xtick.labelsize", "ytick.labelsize", "legend.fontsize"), 10)
-    inks = dict.fromkeys(("text.color", "axes.labelcolor", "xtick.color", "ytick.color"), INK)
-    grounds = dict.fromkeys(("figure.facecolor", "axes.facecolor", "savefig.facecolor"), "none")
-    look: dict[str, Any] = {
-        "figure.figsize": (WIDTH, HEIGHT),
-        "figure.constrained_layout.use": True,
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-        "axes.edgecolor": MUTED,
-        "grid.color": GRID,
-        "legend.frameon": False,
-        "svg.hashsalt": "capcal",  # the same figure has the same bytes
-        "text.parse_math": False,  # names come from anybody, and a formula in one may be broken
-    }
-    if files := font_files():
-        for file in files:
-            fontManager.addfont(file)
-        look["font.family"] = [FACE, "DejaVu Sans"]  # the second for signs that the first lacks
-    sns.set_theme(
-        style="whitegrid",
-        palette=[*SHIFT_COLORS.values(), *COLORS.values()],
-        rc=look | sizes | inks | grounds,
-    )
+    tight = "The figure layout has changed to tight"  # seaborn's grids do so
+    warnings.filterwarnings("ignore", tight)
+    sns.set_theme(style="whitegrid", palette=[*SHIFT_COLORS.values(), *COLORS.values()])
+    plt.style.use(BOOK / "static" / "capcal.mplstyle")
+    for file in font_files():
+        fontManager.addfont(file)
+        plt.rcParams["font.family"] = [FACE, "DejaVu Sans"]  # the second for what the first lacks
     if "IPython" in sys.modules and (shell := sys.modules["IPython"].get_ipython()) is not None:
         from matplotlib_inline.backend_inline import set_matplotlib_formats
 

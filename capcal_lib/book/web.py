@@ -97,12 +97,6 @@ def _fonts(app: Any, exception: Exception | None) -> None:
             font.save(folder / file.with_suffix(".woff").name)
 
 
-def _launch(_: Any, config: Any) -> None:
-    """Offer to open pages elsewhere only where the address of the repository is set."""
-    if not config.html_theme_options.get("repository_url"):
-        config.html_theme_options["launch_buttons"] = {}
-
-
 def setup(app: Any) -> dict[str, bool]:
     """Register with Sphinx."""
     app.connect(
@@ -113,7 +107,6 @@ def setup(app: Any) -> dict[str, bool]:
             or None
         ),
     )
-    app.connect("config-inited", _launch)
     app.connect("doctree-resolved", _explain)
     app.connect("build-finished", _rewrite)
     app.connect("build-finished", _fonts)

@@ -92,7 +92,8 @@ def test_a_store_is_looked_for_where_one_stands_and_then_at_the_root(
 
 def test_what_is_behind_a_page_is_counted_and_marked() -> None:
     html = about("smollm2-135m", describe_runs(RECORDED_RUNS, "smollm2-135m")).html
-    assert f"{badge('measured')} MMLU: 300 questions, up to 100 samples of each" in html
+    row = BeautifulSoup(html, "html.parser").find("th", string="MMLU").parent
+    assert [cell.text for cell in row.select("td")] == ["300", "100", "measured"]
     assert "capcal reproduce" not in html
     assert badge("simulated") in about("simulated", describe_runs(RECORDED_RUNS, "simulated")).html
 

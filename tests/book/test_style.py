@@ -123,6 +123,11 @@ def test_several_methods_of_one_colour_get_shades_that_differ():
 
 def test_a_figure_fills_the_column_with_text_that_can_be_read():
     style.set_style()
+    assert [mpl.rcParams[key] for key in ("text.color", "axes.edgecolor")] == [
+        style.INK,
+        style.MUTED,
+    ]
+    assert mpl.rcParams["figure.figsize"][0] == style.WIDTH
     figure, axes = plt.subplots()
     sns.scatterplot(x=[0, 1], y=[0, 1], ax=axes)
     axes.set(title="title", xlabel="x")

@@ -116,7 +116,8 @@ def test_the_key_is_that_of_the_counts():
 
 
 def test_a_class_guesses_questions_from_impossible_to_sure(tmp_path):
-    chosen = class_set(10)
+    chosen = class_set()
+    assert len(chosen) == 10
     share = chosen["correct"] / chosen["total"]
     assert share.min() < 0.1
     assert share.max() > 0.7
@@ -140,7 +141,12 @@ def test_a_class_guesses_what_no_page_asks():
     assert free.index.intersection(live.index).empty
     subjects = [name.split("-of-")[-1] for _, name in free.index if "-of-" in name]
     assert len(subjects) == len(set(subjects))
-    assert set(class_set()["question_id"]) <= set(free.index.get_level_values("question_id"))
+    chosen = results.loc[results.index.isin(class_set()["question_id"], level="question_id")]
+    assert len(chosen) == 10
+    assert chosen.index.intersection(live.index.append(free.index)).empty
+    guessed = {name.split("-of-")[-1] for _, name in chosen.index}
+    assert len(guessed) == 10
+    assert guessed.isdisjoint(subjects)
 
 
 def test_there_is_no_archive_without_a_book(tmp_path):
