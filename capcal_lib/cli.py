@@ -26,7 +26,7 @@ from rich.table import Table
 from typer import Argument, Option
 from typer.exceptions import TyperException
 
-from capcal_lib.errors import InputError, not_installed, printable, sanitize, unknown
+from capcal_lib.errors import InputError, counted, not_installed, printable, sanitize, unknown
 from capcal_lib.manifests import LOCAL_RUNS, NOTEBOOKS, OWN_MANIFESTS, dataset_names, model_names
 
 if TYPE_CHECKING:
@@ -448,6 +448,7 @@ def confidence(
         why_missing,
     )
     from capcal_lib.questions import stream_rows
+    from capcal_lib.runs.samples import IMPORTED
 
     if (method is None) == (file is None) or (file is None) != (name is None):
         raise InputError(
@@ -462,10 +463,10 @@ def confidence(
         found = run_votes(run, k_eval=100, k_c=10)
         found["tokens"] = 10 * mean_tokens(run)
         if not len(found):
-            raise InputError(
-                "no question has 12 samples, of which 10 vote; draw them with: capcal sample --k "
-                "12, or import a log that has them"
-            )
+            more = f"capcal sample {run.options} --k 12"
+            if run.identity.engine == IMPORTED:
+                more = f"capcal import FILE... --model {model} --dataset {dataset}"
+            raise InputError(f"no question has 12 samples, of which 10 vote; add more with: {more}")
     else:
         found = estimate(run, str(method), engine=engine)
     missing = found["confidence"].isna()
@@ -531,7 +532,7 @@ def import_files(
     )
     for note in (*(f"wrote {path}" for path in done.made), *done.notes):
         _say(note)
-    _say(f"{done.new} samples imported, {done.present} were there; {done.run}")
+    _say(f"{counted(done.new, 'sample')} imported, {done.present} were there; {done.run}")
     if not done.judged:
         _say(_complete(f"next: capcal grade {done.run.options}"))
 

@@ -352,7 +352,7 @@ def write_text(path: Path, text: str) -> None:
     """
     if path.exists() and not path.is_file():
         raise InputError(f"cannot write {path}: it is no regular file; give another name")
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    partial = path.with_name(f".{path.name}.partial")
     try:
         partial.write_text(text, encoding="utf-8", errors="replace", newline="\n")
         partial.replace(path)
@@ -372,7 +372,7 @@ def write_manifest(kind: str, file: str, text: str, made: list[Path]) -> None:
         raise InputError(
             f"nothing can be called {name!r}; use at most 100 letters, digits, _, . and -"
         )
-    if path.exists():
+    if path.with_suffix(".yaml").exists():  # which is written last
         raise InputError(f"{path} is there already; choose another name, or delete it")
     made += [place for place in (path.parents[1], path.parent, path) if not place.exists()]
     try:

@@ -81,7 +81,7 @@ def test_scoring_a_file_takes_a_small_install(tmp_path: Path) -> None:
         (["score", "mine.csv"], 0, "these data cannot separate"),
         (["score", str(logs / "counts.json")], 0, "verdicts of the log: match"),
         (["score", str(logs / "counts.eval")], 0, "verdicts of the log: match"),
-        (["score", str(logs / "samples_counts.jsonl")], 0, "graded by the rules"),
+        (["score", str(logs / "samples_counts.jsonl")], 0, "the rules grade it"),
         (["score", "mine.csv", "--html", "a.html"], 2, "pip install 'capcal[plots]'"),
         (["sample", "--model", "simulated", "--dataset", "mini-exam", "--k", "1"], 2, "[runs]'"),
     ):

@@ -2,13 +2,11 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 import yaml
@@ -25,28 +23,25 @@ from capcal_lib.questions import (
     questions_digest,
 )
 from capcal_lib.results.logs import Item, kind_of, list_files, read_log
-from capcal_lib.runs.artifacts import GIVEN
+from capcal_lib.runs.artifacts import GIVEN, VERDICTS
 from capcal_lib.runs.files import file_digest
-from capcal_lib.runs.merge import merge
 from capcal_lib.runs.run import Identity, Record, Run
 from capcal_lib.runs.samples import IMPORTED
-from capcal_lib.runs.store import KEY, open_writer
+from capcal_lib.runs.store import KEY, open_writer, read_samples
 
 NO_LIMIT = 1 << 20  # of tokens, where a log has none
 LENGTH = ("length", "max_tokens", "model_length")  # what reaching the limit is called
 
 
-@dataclass(frozen=True, slots=True)
-class Imported:
+class Imported(NamedTuple):
     """What an import did."""
 
     run: Run
     new: int  # samples
     present: int  # samples that were there before
     judged: bool  # the verdicts are the log's
-    left_out: int  # rows of requests that failed
-    made: tuple[Path, ...]  # manifests and questions that were written
-    notes: tuple[str, ...]
+    made: list[Path]  # manifests and questions that were written
+    notes: list[str]
 
 
 def import_samples(
@@ -80,7 +75,7 @@ def import_samples(
     notes = log.notes
     items = log.items
     sampling = log.settings | dict(settings)
-    with manifests.new_manifests() as made, TemporaryDirectory() as scratch:
+    with manifests.new_manifests() as made:
         if dataset not in manifests.dataset_names():
             kind = kind or kind_of(items.values())
             notes.append(f"answers of {dataset}: {kind} (--kind names another)")
@@ -119,22 +114,37 @@ def import_samples(
             "questions": check_questions(dataset, split, questions),
         }
         table = _lay_out(log.samples, names)
-        with open_writer(Path(scratch), Record(identity=identity, made_with=made_with)) as writer:
-            writer.adopt(table)
+        with open_writer(store, Record(identity=identity, made_with=made_with)) as writer:
+            _refuse_differing(writer.run, table)
+            new = writer.adopt(table)
         if log.judged:
-            verdicts = table[[*KEY, "verdict", "extracted"]].assign(reason="given with the samples")
-            write_verdicts(writer.run, verdicts, GIVEN)
-        [merged] = merge(store, [Path(scratch)])
-        written = tuple(path for path in made if path.is_file())
-    return Imported(
-        run=merged.target,
-        new=merged.rows,
-        present=merged.present,
-        judged=log.judged,
-        left_out=log.failed,
-        made=written,
-        notes=tuple(notes),
-    )
+            _write_verdicts(writer.run, table, notes)
+        written = [path for path in made if path.is_file()]
+    return Imported(writer.run, new, len(table) - new, log.judged, written, notes)
+
+
+def _refuse_differing(run: Run, table: pd.DataFrame) -> None:
+    old = read_samples(run)
+    rows = pd.concat([old, table[list(old)]]).drop_duplicates()
+    differing = rows[rows.duplicated(KEY)]
+    if len(differing):
+        question, index = differing.iloc[0][KEY]
+        raise InputError(
+            f"{run} has another sample {index} of question {sanitize(question, 80)!r}; nothing was "
+            "written: import into another --store, or as another --model"
+        )
+
+
+def _write_verdicts(run: Run, table: pd.DataFrame, notes: list[str]) -> None:
+    """Keep the verdicts of a log, where the run has none by the rules."""
+    verdicts = table[[*KEY, "verdict", "extracted"]].assign(reason="given with the samples")
+    if run.has(VERDICTS):
+        old = run.read(VERDICTS)
+        if old.schema.metadata[b"grader"] != GIVEN.encode():
+            notes.append(f"left out: the log's verdicts, since {run} was graded by the rules")
+            return
+        verdicts = pd.concat([old.to_pandas(), verdicts]).drop_duplicates(KEY)
+    write_verdicts(run, verdicts, GIVEN)
 
 
 def _new_dataset(name: str, items: Iterable[Item], kind: manifests.Kind, made: list[Path]) -> None:

@@ -86,7 +86,6 @@ class Log(NamedTuple):
     items: dict[str, Item]
     settings: Row  # of the sampling, as far as the files say them
     judged: bool
-    failed: int  # rows of requests that failed
     notes: list[str]  # what was taken, and what was left out
 
 
@@ -136,8 +135,7 @@ def read_log(
     answered = [row for row in rows if row["response"] is not None]
     if not answered:
         raise InputError(f"{', '.join(map(str, files))}: no samples with a response in it")
-    failed = len(rows) - len(answered)
-    if failed:
+    if failed := len(rows) - len(answered):
         notes.append(f"{counted(failed, 'request')} without a response left out")
     settings: Row = {}
     for name in SETTINGS:
@@ -150,10 +148,10 @@ def read_log(
     samples = pd.DataFrame(answered, columns=list(COLUMNS), dtype=object)
     samples["question_id"] = [row["item"].id for row in answered]
     if regrade:
-        notes.append("graded by the rules, as asked")
+        notes.append("the log's verdicts are left out, as asked: the rules grade it")
     scores = pd.DataFrame([row["scores"] for row in answered], dtype=object)
     judged = not regrade and _take_verdicts(samples, scores, scorer, notes)
-    return Log(samples, items, settings, judged, failed, notes)
+    return Log(samples, items, settings, judged, notes)
 
 
 def kind_of(items: Iterable[Item]) -> manifests.Kind:
@@ -410,7 +408,7 @@ def _take_verdicts(
                 "rules cannot tell whether they measure the same; name another --scorer, or say "
                 "--regrade to compare with the log's answers by the rules"
             )
-        notes.append("graded by the rules, since the log has no verdict on each sample")
+        notes.append("the log has no verdict on each sample: the rules grade it")
         return False
     silent = (samples["response"].str.strip() == "") & (read[taken] != "correct")
     verdicts = read[taken].mask(silent, "no_answer")

@@ -22,7 +22,7 @@ from capcal_lib.confidence.of_run import estimate
 from capcal_lib.errors import InputError
 from capcal_lib.grading.judgements import judge_run
 from capcal_lib.grading.verdicts import grade_run, read_verdicts
-from capcal_lib.manifests import OWN_MANIFESTS, load_dataset, load_model
+from capcal_lib.manifests import OWN_MANIFESTS, load_dataset, load_model, write_new
 from capcal_lib.questions import load_questions
 from capcal_lib.results import costs, importing, load_results, logs
 from capcal_lib.results.importing import import_samples
@@ -62,7 +62,7 @@ def lines(path: Path, *rows: object) -> Path:
 
 def test_a_log_of_lm_evaluation_harness(take: Take, tmp_path: Path) -> None:
     done = take(LOGS / "samples_counts.jsonl")
-    assert (done.new, done.present, done.left_out) == (9, 0, 0)
+    assert (done.new, done.present) == (9, 0)
     texts = read_samples(done.run).groupby("question_id")["response"].agg(list).to_dict()
     assert texts["0"] == ["8", "The answer is 6", "seven"]
     assert texts["2"] == ["seven", " 7", "8"]
@@ -88,7 +88,7 @@ def test_a_log_of_lm_evaluation_harness(take: Take, tmp_path: Path) -> None:
         axis=None
     )
     again = take(LOGS / "samples_counts.jsonl")
-    assert (again.new, again.present, again.made, again.run.folder) == (0, 9, (), done.run.folder)
+    assert (again.new, again.present, again.made, again.run.folder) == (0, 9, [], done.run.folder)
 
 
 def test_a_log_of_an_older_harness_has_its_requests_in_lists(take: Take, tmp_path: Path) -> None:
@@ -179,7 +179,8 @@ def test_batch_output_on_questions_that_are_known(take: Take, tmp_path: Path) ->
         batch(two.id, status=500),
     ]
     done = take(lines(tmp_path / "out.jsonl", *rows), model="simulated", dataset="mini-capitals")
-    assert (done.new, done.left_out, done.made) == (3, 1, ())
+    assert (done.new, done.made) == (3, [])
+    assert done.notes[0] == "1 request without a response left out"
     samples = read_samples(done.run).set_index("question_id")
     assert samples.loc[one.id, "completion_tokens"].tolist() == [0, 0], (
         "those of two choices are told together"
@@ -303,6 +304,24 @@ def test_a_bad_file_is_one_line_and_leaves_nothing(
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_a_killed_import_is_given_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "capcal.d" / "datasets"
+    folder.mkdir(parents=True)
+    path = lines(tmp_path / "a.jsonl", good())
+    (folder / "mine.jsonl").write_text("half")  # of one that was killed before its manifest
+    asked = ["import", str(path), "--model", "toy", "--dataset", "mine", "--store", "store"]
+    done = CliRunner().invoke(app, [*asked, "--temperature", "1"])
+    assert "1 samples imported" not in done.output
+    assert "1 sample imported, 0 were there" in done.output
+    assert "next: capcal grade --model toy --dataset mine" in done.output
+    with pytest.raises(InputError, match="is there already"):
+        write_new("dataset", "mine")
+    (folder / "other.jsonl").write_text("half")
+    assert write_new("dataset", "other")[-1].name == "other.yaml"
+    assert len(load_questions("other")) == 3
+
+
 def test_logs_that_are_bombs_or_no_logs_are_refused(
     take: Take, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -374,7 +393,7 @@ def test_a_name_that_is_no_part_of_a_path_is_refused(take: Take, tmp_path: Path,
 
 def test_other_content_under_the_number_of_a_sample_is_refused(take: Take, tmp_path: Path) -> None:
     take(lines(tmp_path / "a.jsonl", good()), settings={"temperature": 1.0})
-    with pytest.raises(InputError, match="two different rows for sample 0 of q in"):
+    with pytest.raises(InputError, match="has another sample 0 of question .q.; nothing was"):
         take(lines(tmp_path / "a.jsonl", good(response="2")))
     assert read_samples(Run(list_runs(tmp_path / "store")[0]))["response"].tolist() == ["1"]
 

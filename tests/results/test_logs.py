@@ -150,7 +150,8 @@ def test_no_text_is_an_answer_without_text(tmp_path: Path, message: Any) -> None
     assert log.samples["response"].tolist() == [""]
     failed = {"custom_id": "b", "response": None, "error": {"message": "expired"}}
     log = read_log([write(tmp_path / "batch.jsonl", row, failed)])
-    assert (len(log.samples), log.failed) == (1, 1)
+    assert len(log.samples) == 1
+    assert log.notes[0] == "1 request without a response left out"
     path = inspect(tmp_path / "log.json", *"CCCCII", output={"choices": []})
     assert {*read_log([path]).samples["verdict"]} == {"correct", "no_answer"}
     assert accuracy(path) == (4, 6)

@@ -19,7 +19,7 @@ from capcal_lib.results.score_file import (
 )
 
 LOG = Path(__file__).parent / "logs" / "samples_counts.jsonl"
-BY_RULES = "graded by the rules, since the log has no verdict on each sample"
+BY_RULES = "the log has no verdict on each sample: the rules grade it"
 CSV = "question_id,confidence,correct,total\na,0.5,1,2\nb,1.0,2,2\n"
 BAD = {
     "no confidence": (
