@@ -120,6 +120,17 @@ def _run(
     return find_run(store, model, dataset, split or load_dataset(dataset).evaluation_split, choice)
 
 
+def _more_samples(run: "Run", k: int) -> str:
+    """Return the command that gives a run more samples."""
+    from capcal_lib.runs.samples import IMPORTED
+
+    if run.identity.engine == IMPORTED:
+        return (
+            f"capcal import FILE... --model {run.identity.model} --dataset {run.identity.dataset}"
+        )
+    return f"capcal sample {run.options} --k {k}"
+
+
 def _typed(*values: Any) -> dict[str, Any]:
     """Return the settings of a run that were typed."""
     names = ("temperature", "top_p", "max_tokens", "prompt_style")
@@ -448,7 +459,6 @@ def confidence(
         why_missing,
     )
     from capcal_lib.questions import stream_rows
-    from capcal_lib.runs.samples import IMPORTED
 
     if (method is None) == (file is None) or (file is None) != (name is None):
         raise InputError(
@@ -463,9 +473,7 @@ def confidence(
         found = run_votes(run, k_eval=100, k_c=10)
         found["tokens"] = 10 * mean_tokens(run)
         if not len(found):
-            more = f"capcal sample {run.options} --k 12"
-            if run.identity.engine == IMPORTED:
-                more = f"capcal import FILE... --model {model} --dataset {dataset}"
+            more = _more_samples(run, 12)
             raise InputError(f"no question has 12 samples, of which 10 vote; add more with: {more}")
     else:
         found = estimate(run, str(method), engine=engine)
@@ -749,7 +757,8 @@ def _describe(run: "Series[Any]", questions: "DataFrame") -> None:
 
     lines = in_short(questions)
     if (questions["total"] < 2).all():
-        lines.append("a score takes two samples of a question: draw or import more")
+        more = _with_options(_more_samples(run["run"], 2), sys.argv)
+        lines.append(f"a score takes two samples of a question; add them with: {more}")
     for method in map(method_title, methods_of(run["run"])):
         if missing := questions[method].isna().sum():
             lines.append(f"{method}: {missing} questions without a confidence")

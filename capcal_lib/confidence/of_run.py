@@ -227,7 +227,8 @@ def asked_model(run: Run) -> Model:
     if identity.engine == IMPORTED:
         raise InputError(
             f"{run}: its samples were imported, so weights and prompts are not known and the model "
-            "is not asked; keep confidences that you have with: capcal confidence --from FILE"
+            "is not asked; keep confidences that you have with: capcal confidence --from FILE "
+            "--name NAME"
         )
     settings = {"prompt_style": identity.prompt_style, "sampling": identity.sampling}
     model = load_model(identity.model).model_copy(update=settings)

@@ -27,7 +27,7 @@ def test_one_sample_a_question_has_an_accuracy_and_loses_no_other_run(tmp_path: 
     )
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout.count("accuracy ") == 2
-    assert "a score takes two samples of a question" in ended.stdout
+    assert "--dataset mini-capitals --split test --k 2 --store" in ended.stdout
     assert ended.stdout.count("Uniform random") == 1
     rows = capcal("score", "--model", "simulated", "--store", tmp_path, "--json").stdout
     assert {json.loads(row)["dataset"] for row in rows.splitlines()} == {"mini-exam"}

@@ -393,7 +393,7 @@ def test_a_name_that_is_no_part_of_a_path_is_refused(take: Take, tmp_path: Path,
 
 def test_other_content_under_the_number_of_a_sample_is_refused(take: Take, tmp_path: Path) -> None:
     take(lines(tmp_path / "a.jsonl", good()), settings={"temperature": 1.0})
-    with pytest.raises(InputError, match="has another sample 0 of question .q.; nothing was"):
+    with pytest.raises(InputError, match="has another sample 0 of question 'q'; nothing"):
         take(lines(tmp_path / "a.jsonl", good(response="2")))
     assert read_samples(Run(list_runs(tmp_path / "store")[0]))["response"].tolist() == ["1"]
 
