@@ -757,7 +757,7 @@ def _describe(run: "Series[Any]", questions: "DataFrame") -> None:
 
     lines = in_short(questions)
     if (questions["total"] < 2).all():
-        more = _with_options(_more_samples(run["run"], 2), sys.argv)
+        more = _complete(_more_samples(run["run"], 2))
         lines.append(f"a score takes two samples of a question; add them with: {more}")
     for method in map(method_title, methods_of(run["run"])):
         if missing := questions[method].isna().sum():
