@@ -15,7 +15,7 @@ from pandas.api.types import is_float_dtype, is_numeric_dtype
 
 from capcal_lib.book.style import SHIFTS, shift
 from capcal_lib.errors import InputError, unknown
-from capcal_lib.manifests import DOMAINS, load_dataset
+from capcal_lib.manifests import DOMAINS, dataset_names, load_dataset
 
 Evidence = Literal["measured", "reported", "read off", "simulated"]
 ROWS = 20  # that a table shows unfolded
@@ -128,8 +128,9 @@ def show_scores(
         scored["printed"] = scored["printed"].mask(best, "best" if best.sum() == 1 else "level")
         scored["missing"] /= scored["questions"].max()
         cells = [_score_cell(row, digits) for row in scored.to_dict("records")]
-        manifest = load_dataset(name)
-        columns[manifest.domain, manifest.title] = pd.Series(cells, scored["method"].map(escape))
+        known = load_dataset(name) if name in dataset_names() else None
+        head = (known.domain, known.title) if known else ("", escape(name))
+        columns[head] = pd.Series(cells, scored["method"].map(escape))
     wide = pd.DataFrame(columns).reindex(rows["method"].map(escape).unique()).fillna("–")
     by_domain = partial(pd.CategoricalIndex, categories=["", *DOMAINS])
     wide = wide.sort_index(axis="columns", level=0, sort_remaining=False, key=by_domain)
@@ -139,7 +140,9 @@ def show_scores(
     text = wide.to_csv()
     legend = "; ".join(meaning for sign, meaning in LEGEND.items() if sign in text)
     wide = wide.rename_axis(columns=["", "Method"])
-    return _draw(wide, caption, evidence, table, f"{legend}.")
+    if len({domain for domain, _ in columns}) == 1:
+        wide = wide.droplevel(0, axis="columns")
+    return _draw(wide, caption, evidence, table, legend)
 
 
 def _score_cell(row: Mapping[Hashable, Any], digits: int) -> str:
@@ -205,6 +208,6 @@ def _draw(
     if len(cells) > ROWS:
         html = f"<details><summary>All {len(cells)} rows</summary>{html}</details>"
     if legend:
-        html += f"<p class='capcal-legend'>{legend}</p>"
+        html += f"<p class='capcal-legend'>{legend[0].upper()}{legend[1:]}.</p>"
     said = " ".join([label, *map(badge, marks), csv_link(table, caption)])
     return Html(f"<figure class='capcal-table'><figcaption>{said}</figcaption>{html}</figure>")

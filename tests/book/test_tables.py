@@ -206,3 +206,12 @@ def test_printed_scores_stand_under_their_domains_with_costs_and_marks() -> None
     assert "<strong>0.0625</strong>" in html
     assert "<u>0.2500</u>" in html
     assert "underlined: second lowest printed" in html
+
+
+def test_columns_that_are_no_data_sets_have_no_domain() -> None:
+    for name, heads in (("pass@1", ["Method", "pass@1"]), ("gsm8k", ["Method", "GSM8K"])):
+        scores = pd.DataFrame({"dataset": [name], "method": ["P(True)"], "brier": [0.2]})
+        page = show_scores(scores, "Errors.", evidence="measured").html
+        assert [
+            head.text for head in BeautifulSoup(page, "html.parser").select("thead th")
+        ] == heads
