@@ -849,10 +849,10 @@ def show(
     if question is None:
         _print_table(questions_of(found))
         return
-    asked = look_up(found, question)
-    _say(asked.question.text)
-    _say(f"right answer: {asked.question.answer.gold}")
-    for row in asked.samples.to_dict("records"):
+    asked, samples = look_up(found, question)
+    _say(asked.text)
+    _say(f"right answer: {asked.answer.gold}")
+    for row in samples.to_dict("records"):
         graded = "not graded"
         if isinstance(row.get("verdict"), str):
             graded = f"{row['verdict']}, extracted {row['extracted']!r} ({row['reason']})"

@@ -5,7 +5,7 @@ no script.
 import base64
 import io
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from hashlib import sha256
 from html import escape
@@ -16,20 +16,17 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from capcal_lib.applications import allocate
-from capcal_lib.applications.budget import success_terms
 from capcal_lib.book.style import set_style
 from capcal_lib.errors import sanitize
 from capcal_lib.manifests import write_text
-from capcal_lib.metrics import Interval, isotonic_split, mean_interval, smooth_ece
 from capcal_lib.plots import PassAtKDisplay, ReliabilityDisplay, known_color
 from capcal_lib.results.score_file import MEANINGS, NUMBERS, spell_cell
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from numpy.typing import NDArray
 
-SHOWN = 20_000  # questions at most behind the figures and the allocations
-BUDGETS = (1, 2, 4, 8, 16)  # mean samples a question
+SHOWN = 20_000  # questions at most behind the figures
 COLUMNS, SIDE = 3, 2.6  # figures of reliability in a row, and their size in inches
 _PAGE = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8">
@@ -51,9 +48,9 @@ img {{ max-width: 100% }}
 </style></head><body><h1>Capability calibration</h1>
 <p>Confidences are compared with expected accuracy μ, the chance that a fresh sample is right.
 Intervals are 95 % intervals for questions like these.</p>
-{}{}{}</body></html>
+{}{}<p>{}</p></body></html>
 """
-MARKS = "osD^v<>P*X"
+MARKS = "sD^v<>P*X"
 
 
 def write_report(
@@ -62,155 +59,105 @@ def write_report(
     lines: Iterable[str] = (),
     files: Iterable[Path] = (),
 ) -> None:
-    """Write a page with a chapter a part: scores, decomposition, reliability, pass@k and the gain
-    of allocating by it.
+    """Write a page with a chapter a part: scores, reliability and pass@k.
 
     A part has a title, a table of scores that is shown as it is, and its questions: ``correct``,
     ``total``, then a column a method with its confidences. ``lines`` stand first, what was scored
     last, with the digests of ``files``. Names may come from anywhere; all are escaped. A path that
     is there and no regular file is refused."""
+    import matplotlib.pyplot as plt
+
     stated = "".join(f"<p>{escape(sanitize(line, 1_000))}</p>" for line in lines)
-    chapters = "".join(_chapter(title, *part) for title, part in parts.items())
+    with plt.rc_context(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph")  # a name in letters that the font lacks
+        set_style()
+        chapters = "".join(_chapter(title, *part) for title, part in parts.items())
     digests = [
         f"{escape(sanitize(file))} (SHA-256 {sha256(file.read_bytes()).hexdigest()})"
         for file in files
         if file.is_file()
     ]
     made = f"capcal {version('capcal')}, {datetime.now(UTC):%Y-%m-%d}"
-    write_text(path, _PAGE.format(stated, chapters, f"<p>{', '.join([made, *digests])}</p>"))
+    write_text(path, _PAGE.format(stated, chapters, ", ".join([made, *digests])))
 
 
 def _chapter(title: str, scores: pd.DataFrame, questions: pd.DataFrame) -> str:
-    known = questions[questions["total"] > 1].reset_index(drop=True)
-    known = known.select_dtypes("number")
-    known.columns = pd.Index([sanitize(name, 100) for name in known])
-    names = [str(name) for name in known if name not in NUMBERS[1:] and known[name].notna().any()]
-    shown = [*map(str, scores.index), *map(str, scores)]
+    shown = " ".join(map(str, [*scores.index, *scores]))
     meanings = "; ".join(
         f"{name}: {meaning}"
         for name, meaning in MEANINGS.items()
-        if any(name.rstrip("k") in f"capability {head}" for head in shown)
+        if name.removeprefix("capability ").rstrip("k") in shown
     )
-    explained = f"<p><small>{escape(meanings)}</small></p>"
-    body = [f"<h2>{escape(sanitize(title))}</h2>", _html(scores), explained]
+    plain = scores.rename_axis(index=None).rename(columns=lambda name: name.replace("_", " "))
+    body = [
+        f"<h2>{escape(sanitize(title))}</h2>",
+        f"<div>{plain.map(spell_cell).to_html(border=0)}</div>",
+        f"<p><small>{escape(meanings)}</small></p>",
+    ]
+    known = questions[questions["total"] > 1].select_dtypes("number").reset_index(drop=True)
     if known.empty:
         return "".join([*body, "<p>No question has two scored samples.</p>"])
-    if not names:
-        return "".join([*body, _pass_at_k(known, {})])
-    triples = {name: known[[name, *NUMBERS[1:]]].dropna() for name in names}
-    split = {
-        name: isotonic_split(*triple.to_numpy().T, corrected=True)._asdict()
-        | {"smooth ECE, plug-in": smooth_ece(*triple.to_numpy().T)}
-        for name, triple in triples.items()
-    }
-    body += [
-        "<h3>Decomposition</h3><p>The corrected score is miscalibration, which recalibration can "
-        "remove, less "
-        "discrimination, plus uncertainty, the variance of μ over questions (isotonic "
-        "regression).</p>",
-        _html(pd.DataFrame(split).T.rename(columns={"score": "Brier, corrected"})),
-    ]
     if len(known) > SHOWN:
         known = known.sample(SHOWN, random_state=0)
-        triples = {name: known[[name, *NUMBERS[1:]]].dropna() for name in names}
-        body.append(f"<p>What follows is computed on {SHOWN:,} questions drawn at random.</p>")
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph")  # a name in letters that the font lacks
-        body += [_reliability(triples), _pass_at_k(known, triples), _gains(triples)]
-    return "".join(body)
+        body.append(f"<p>What follows is drawn from {SHOWN:,} questions at random.</p>")
+    own = iter(cycle(f"C{place}" for place in range(10)))
+    methods = {  # the colours of the book, and of others one apart from the other
+        sanitize(name, 100): (
+            known[[name, *NUMBERS[1:]]].dropna().to_numpy().T,
+            known_color(str(name)) or next(own),
+        )
+        for name in known
+        if name not in NUMBERS[1:] and known[name].notna().any()
+    }
+    if methods:
+        body.append(_reliability(methods))
+    return "".join([*body, _pass_at_k(known, methods)])
 
 
-def _reliability(triples: Mapping[str, pd.DataFrame]) -> str:
-    rows = -(-len(triples) // COLUMNS)
+Methods = Mapping[str, tuple["NDArray[Any]", str]]  # confidence, correct, total; and a colour
 
-    def draw(plt: Any) -> "Figure":
-        figure: Figure = plt.figure(figsize=(SIDE * COLUMNS, SIDE * rows))
-        colors = _colors(triples)
-        for place, (name, triple) in enumerate(triples.items(), start=1):
-            ax = figure.add_subplot(rows, COLUMNS, place, title=name)
-            ReliabilityDisplay.from_counts(*triple.to_numpy().T, ax=ax, color=colors[name])
-        return figure
 
+def _reliability(methods: Methods) -> str:
+    import matplotlib.pyplot as plt
+
+    rows = -(-len(methods) // COLUMNS)
+    figure = plt.figure(figsize=(SIDE * COLUMNS, SIDE * rows))
+    for place, (name, (triple, color)) in enumerate(methods.items(), start=1):
+        ax = figure.add_subplot(rows, COLUMNS, place, title=name)
+        ReliabilityDisplay.from_counts(*triple, ax=ax, color=color)
     text = (
         "The mean expected accuracy of questions in ten bins of their confidence, with its "
         "interval, above how the confidences are spread. On the dotted line a confidence is right "
         "on average."
     )
-    return _figure("Reliability", text, draw)
+    return _figure("Reliability", text, figure)
 
 
-def _pass_at_k(known: pd.DataFrame, triples: Mapping[str, pd.DataFrame]) -> str:
-    table = pd.DataFrame()
-
-    def draw(plt: Any) -> "Figure":
-        figure: Figure
-        figure, ax = plt.subplots()
-        measured = PassAtKDisplay.from_counts(None, known["correct"], known["total"], ax=ax)
-        for _, row in measured.curve.iterrows():
-            found = Interval(row["measured"], row["low"], row["high"])
-            table.loc[f"k = {row['k']:.0f}", "measured"] = _spell(found)
-        for (name, color), mark in zip(_colors(triples).items(), cycle(MARKS[1:]), strict=False):
-            triple = triples[name].to_numpy().T
-            promised = PassAtKDisplay.from_counts(*triple, name=name, ax=ax, color=color)
-            ax.get_lines()[-1].set_marker(mark)
-            ax.legend()
-            table[name] = promised.curve["promised"].to_numpy()[: len(table)]
-        return figure
-
-    text = (
-        "pass@k as measured, without bias, and as each confidence s promises it: the mean of "
-        "1 − (1 − s)^k."
-    )
-    drawn = _figure("pass@k", text, draw)
-    return drawn + _html(table)
-
-
-def _gains(triples: Mapping[str, pd.DataFrame]) -> str:
-    table = pd.DataFrame()
-    for name, triple in triples.items():
-        counts = triple["correct"], triple["total"]
-        for budget in (budget for budget in BUDGETS if budget <= triple["total"].min()):
-            plan = allocate(triple[name], budget * len(triple), max_per_question=triple["total"])
-            gain = success_terms(plan, *counts) - success_terms(budget, *counts)
-            table.loc[f"{budget} a question", name] = _spell(mean_interval(gain), 100, 1)
-    text = (
-        "Points of questions solved beyond an even division, when samples are divided by "
-        "the confidence."
-    )
-    return f"<h3>Gain of allocating samples</h3><p>{text}</p>{_html(table)}"
-
-
-def _colors(names: Iterable[str]) -> dict[str, str]:
-    """Return the colours of methods: those of the book, and of others one apart from the other."""
-    own = iter(cycle(f"C{place}" for place in range(10)))
-    return {name: known_color(name) or next(own) for name in names}
-
-
-def _spell(interval: Interval, unit: int = 1, digits: int = 3) -> str:
-    estimate, low, high = (f"{unit * end:z.{digits}f}" for end in interval[:3])
-    return f"{estimate} [{low}, {high}]"
-
-
-def _html(table: pd.DataFrame) -> str:
-    plain = table.rename_axis(index=None, columns=None).rename(
-        columns=lambda name: str(name).replace("_", " ")
-    )
-    html = plain.map(spell_cell).to_html(border=0)
-    return f"<div>{html}</div>"
-
-
-def _figure(title: str, text: str, draw: Callable[[Any], "Figure"]) -> str:
-    """Draw a figure as SVG inside an image, where nothing in it can run."""
+def _pass_at_k(known: pd.DataFrame, methods: Methods) -> str:
     import matplotlib.pyplot as plt
 
-    with plt.rc_context(), io.BytesIO() as file:
-        set_style()
-        figure = draw(plt)
-        figure.savefig(file, format="svg", bbox_inches="tight", metadata={"Date": None})
-        plt.close(figure)
-        data = base64.b64encode(file.getvalue()).decode()
-    alt = escape(text)
+    figure, ax = plt.subplots()
+    PassAtKDisplay.from_counts(None, known["correct"], known["total"], ax=ax)
+    for (name, (triple, color)), mark in zip(methods.items(), cycle(MARKS), strict=False):
+        PassAtKDisplay.from_counts(*triple, name=name, ax=ax, color=color)
+        ax.get_lines()[-1].set_marker(mark)
+        ax.legend()
+    text = (
+        "pass@k as measured, without bias, with its interval, and as each confidence s promises "
+        "it: the mean of 1 − (1 − s)^k."
+    )
+    return _figure("pass@k", text, figure)
+
+
+def _figure(title: str, text: str, figure: "Figure") -> str:
+    """Show a figure as SVG inside an image, where nothing in it can run."""
+    import matplotlib.pyplot as plt
+
+    file = io.BytesIO()
+    figure.savefig(file, format="svg", bbox_inches="tight", metadata={"Date": None})
+    plt.close(figure)
+    data = base64.b64encode(file.getvalue()).decode()
     return (
-        f"<h3>{escape(title)}</h3><p>{alt}</p>"
-        f'<img alt="{alt}" src="data:image/svg+xml;base64,{data}">'
+        f"<h3>{escape(title)}</h3><p>{escape(text)}</p>"
+        f'<img alt="{escape(text)}" src="data:image/svg+xml;base64,{data}">'
     )

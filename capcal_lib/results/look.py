@@ -1,6 +1,5 @@
 """Look at a run: its questions with their counts, or one question with its samples and verdicts."""
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
@@ -10,14 +9,6 @@ from capcal_lib.grading.verdicts import VERDICTS, read_verdicts, run_questions
 from capcal_lib.questions import Question
 from capcal_lib.runs import Run, open_runs
 from capcal_lib.runs.store import KEY, read_samples
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A question of a run, and what came of it."""
-
-    question: Question
-    samples: pd.DataFrame  # a row a sample: sample_index, response, verdict, extracted, reason
 
 
 def named_run(store: Path, name: str) -> Run:
@@ -37,30 +28,29 @@ def named_run(store: Path, name: str) -> Run:
 
 
 def questions_of(run: Run) -> pd.DataFrame:
-    """Count each sampled question: ``question_id``, ``samples``, and where graded ``correct``."""
-    samples = read_samples(run, KEY)
-    table = samples.groupby("question_id").size().rename("samples").to_frame()
+    """Count each sampled question: ``question_id``, ``samples``; where graded ``correct``,
+    ``not_scored``.
+    """
+    table = read_samples(run, KEY).groupby("question_id").size().to_frame("samples")
     if run.has(VERDICTS):
         verdicts = read_verdicts(run)
-        right = verdicts["verdict"] == "correct"
-        table["correct"] = right.groupby(verdicts["question_id"]).sum()
-        table["not_scored"] = (
-            (verdicts["verdict"] == "not_scored").groupby(verdicts["question_id"]).sum()
-        )
+        counts = pd.crosstab(verdicts["question_id"], verdicts["verdict"])
+        table = table.join(counts.reindex(columns=["correct", "not_scored"], fill_value=0))
     return table.reset_index()
 
 
-def look_up(run: Run, question_id: str) -> Asked:
-    """Return a question, from the user's data, with its samples and their verdicts.
+def look_up(run: Run, question_id: str) -> tuple[Question, pd.DataFrame]:
+    """Return a question, from the user's data, and a row a sample: sample_index, response; where
+    graded verdict, extracted, reason.
 
     `InputError` for a question that was not sampled."""
     samples = read_samples(run, [*KEY, "response"])
-    own = samples[samples["question_id"] == question_id].sort_values("sample_index")
+    own = samples[samples["question_id"] == question_id]
     if own.empty:
-        known = sanitize(str(samples["question_id"].min()), 80)
+        known = sanitize(samples["question_id"].min(), 80)
         raise InputError(
             f"{run} has no samples of {sanitize(question_id, 80)!r}; its ids look like {known!r}"
         )
     if run.has(VERDICTS):
         own = own.merge(read_verdicts(run), on=KEY, how="left")
-    return Asked(run_questions(run)[question_id], own)
+    return run_questions(run)[question_id], own
