@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike
 from capcal_lib.applications import pass_at_k, risk_coverage, simulate_pass_at_k
 from capcal_lib.manifests import dataset_names, load_dataset
 from capcal_lib.metrics import mean_interval
-from capcal_lib.metrics.validation import Floats, align, align_index, as_scored
+from capcal_lib.metrics.validation import Floats, align, as_scored
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -232,12 +232,7 @@ class PassAtKDisplay(_Display):
         color: str | None = None,
     ) -> PassAtKDisplay:
         """Draw pass@k, up to as many samples as every question has."""
-        if confidence is None:
-            correct, total = align(correct=correct, total=total)
-        else:
-            confidence, correct, total = align_index(
-                confidence=confidence, correct=correct, total=total
-            )
+        confidence, correct, total = align(confidence=confidence, correct=correct, total=total)
         ks = [k for k in POWERS if k <= np.min(total)]
         curve = _shares(pass_at_k(correct, total, ks).T).rename(columns={"estimate": "measured"})
         curve.insert(0, "k", ks)

@@ -40,7 +40,7 @@ from capcal_lib.probes.sgd import SPLITS
 from capcal_lib.questions import load_questions, planned_rows, rank_questions
 from capcal_lib.reported import load_reported
 from capcal_lib.results import describe_runs, load_results, methods, score, subjects
-from capcal_lib.results.results import CONSISTENCY, COUNTS, ORACLE_CC, ORACLE_RC, UNIFORM
+from capcal_lib.results.results import COUNTS, ORACLE_CC, ORACLE_RC, UNIFORM
 from capcal_lib.results.scores import Protocol
 from capcal_lib.runs.artifacts import CONFIDENCES, FEATURES, VERDICTS
 from capcal_lib.runs.run import Run, find_run, list_fitting
@@ -555,9 +555,9 @@ def _needed(order: Order, step: Mapping[str, Any]) -> "pd.Series[int] | None":
     keep_predictions(order.store, order.model, **asked)
     results = load_results(order.store, order.model, k_eval=first, **asked)
     results = results[[*COUNTS, *methods(results)]]
-    asked = {"half_width": order.precision, "most": MOST, "apart": (CONSISTENCY,)}
     groups = subjects(results).droplevel("dataset")
-    return samples_needed(results.droplevel("dataset"), clusters=groups, **asked)
+    asked = {"half_width": order.precision, "most": MOST, "clusters": groups}
+    return samples_needed(results.droplevel("dataset"), **asked)
 
 
 def _first_of(indices: "pd.Series[int]") -> int:

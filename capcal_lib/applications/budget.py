@@ -48,7 +48,7 @@ def allocate(
     >>> allocate([0.9, 0.5, 0.1], 600, cost=[100, 100, 300])
     array([2, 4, 0])
     """
-    confidence, max_per_question, concentration, cost = check.align_index(
+    confidence, max_per_question, concentration, cost = check.align(
         confidence=confidence,
         max_per_question=max_per_question,
         concentration=concentration,
@@ -56,13 +56,12 @@ def allocate(
     )
     p = check.as_confidence(confidence)
     spend = float(check.check_int("budget", budget, least=0))
-    price = check.as_each("cost", 1.0 if cost is None else cost, p.size)
+    price = np.broadcast_to(check.as_numbers("cost", 1.0 if cost is None else cost), p.size)
     allowed = (price > 0) & (price < np.inf)
     check.check_rows("cost", price, ~allowed, "but must be above 0 and finite")
     most = np.floor(spend / price)
     if max_per_question is not None:
-        each = check.as_each("max_per_question", max_per_question, p.size)
-        most = np.minimum(most, check.as_whole("max_per_question", each, least=0))
+        most = np.minimum(most, check.as_whole("max_per_question", max_per_question, least=0))
     gains = _Gains(p, as_concentration(concentration, p.size), price)
     worth = np.where((p > 0) & (p < 1), most, np.minimum(most, p))  # one sample at 1, none at 0
     taken, many = _about_the_price(gains, worth, price, spend)
@@ -168,7 +167,7 @@ def success_terms(allocation: ArrayLike, correct: ArrayLike, total: ArrayLike) -
     """Return the terms, shape (n_questions,), whose mean is :func:`success_rate`."""
     drawn, c, n = check.align(allocation=allocation, correct=correct, total=total)
     spent = check.as_whole("allocation", drawn, least=0)
-    hits, samples = check.as_counts(c, n)
+    spent, hits, samples = np.broadcast_arrays(spent, *check.as_counts(c, n))
     rule = "more than its total of scored samples; pass max_per_question=total to allocate"
     check.check_rows("allocation", spent, spent > samples, rule)
     ks, column = np.unique(spent, return_inverse=True)
@@ -195,11 +194,12 @@ def spending_terms(
     drawn, larger, c, n = check.align(
         allocation=allocation, more=more, correct=correct, total=total
     )
-    added = float(larger.sum() - drawn.sum())
+    drawn = check.as_whole("allocation", drawn, least=0)
+    added = check.as_whole("more", larger, least=0).sum() - drawn.sum()
     if added == 0:
         return np.zeros(len(drawn))
     solved = (success_terms(larger, c, n) - success_terms(drawn, c, n)).sum()
-    return float(solved) / added * (drawn - drawn.mean())
+    return np.asarray(solved / added * (drawn - drawn.mean()))
 
 
 def split_counts(

@@ -62,9 +62,7 @@ def simulate_pass_at_k(
     array([[5.0e-01, 7.5e-01],
            [1.0e-12, 2.0e-12]])
     """
-    confidence, concentration = check.align_index(
-        confidence=confidence, concentration=concentration
-    )
+    confidence, concentration = check.align(confidence=confidence, concentration=concentration)
     s = check.as_confidence(confidence)[:, None]
     attempts = check.as_whole("k", ks, least=1)
     nu = as_concentration(concentration, s.size)[:, None]
@@ -119,7 +117,7 @@ def as_concentration(concentration: ArrayLike | None, n_questions: int) -> Float
     """Return a concentration for each question, above 0; infinity, as None, stands for plug-in."""
     if concentration is None:
         return np.full(n_questions, np.inf)
-    nu = check.as_each("concentration", concentration, n_questions)
+    nu = np.broadcast_to(check.as_numbers("concentration", concentration), n_questions)
     rule = "but must be above 0; None takes confidences at their word"
     check.check_rows("concentration", nu, ~(nu > 0), rule)
     return nu

@@ -36,15 +36,14 @@ def fit_concentration(confidence: ArrayLike, correct: ArrayLike, total: ArrayLik
     from scipy.stats import betabinom, binom
 
     given = align(confidence=confidence, correct=correct, total=total)
-    counts = as_counts(*given[1:], scored=1)
-    several = counts[1] > 1
+    s, c, n = np.broadcast_arrays(as_confidence(given[0]), *as_counts(*given[1:], scored=1))
+    several = n > 1
     if not several.any():
         raise InputError(
             "one sample a question does not tell how far mu lies from its confidence; give two "
             "samples or more of some questions"
         )
-    clipped = np.clip(as_confidence(given[0]), CERTAIN, 1 - CERTAIN)
-    rows = np.column_stack([column[several] for column in (clipped, *counts)])
+    rows = np.column_stack([np.clip(s, CERTAIN, 1 - CERTAIN), c, n])[several]
     (s, c, n), times = (each.T for each in np.unique(rows, axis=0, return_counts=True))
 
     def loss(log_nu: float) -> float:

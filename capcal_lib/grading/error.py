@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from capcal_lib.errors import InputError
-from capcal_lib.metrics.validation import Floats, as_counts, as_numbers, check_rows, same_length
+from capcal_lib.metrics.validation import Floats, align, as_counts, as_numbers, check_rows
 
 Z = 1.959963984540054  # of a 95 % interval
 
@@ -68,7 +68,7 @@ def grader_error(
     truth = as_numbers("is_correct", is_correct)
     cluster = np.arange(len(graded)) if clusters is None else np.asarray(clusters)
     weight = np.ones(len(graded)) if weights is None else as_numbers("weights", weights)
-    same_length(says_correct=graded, is_correct=truth, clusters=cluster, weights=weight)
+    align(says_correct=graded, is_correct=truth, clusters=cluster, weights=weight)
     rates = {}
     for name, value in {"right": 1, "wrong": 0}.items():
         rows = truth == value

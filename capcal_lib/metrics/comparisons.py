@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from capcal_lib.errors import InputError, unknown
-from capcal_lib.metrics.intervals import Limits, bounds_of, finite, units_of
-from capcal_lib.metrics.validation import Floats, align_index, check_share
+from capcal_lib.metrics.intervals import Limits, bounds_of, finite
+from capcal_lib.metrics.validation import Floats, align, check_share
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,21 +55,16 @@ def gains(
     import pandas as pd  # slow to import
 
     values, clusters = _columns(terms, clusters)
-    check_share("level", level)
     if adjust not in get_args(Adjustment):
         raise unknown("adjustment", adjust, get_args(Adjustment))
     if rival not in terms:
         raise unknown("rival", rival, list(map(str, terms)))
-    against = values[:, list(terms).index(rival)]
     rows = {}
-    for name, column in zip(terms, values.T, strict=True):
-        sums, sizes = units_of((against - column)[:, None], clusters)
-        if name == rival:
-            continue
-        rows[name] = [np.nan] * 4
-        if len(sizes) > 1:
-            limits = Limits(sums, sizes, APART)
-            rows[name] = [float(each[0]) for each in (*limits.at(level), limits.apart())]
+    for name in values.columns.drop(rival):
+        limits = Limits((values[rival] - values[name]).to_numpy(), APART, clusters)
+        above = limits.above()
+        row = [*limits.at(level), 2 * min(above, 1 - above)]
+        rows[name] = row if limits.freedom > 0 else [np.nan] * 4
     columns = ["estimate", "low", "high", "p"]
     table = pd.DataFrame.from_dict(rows, orient="index", columns=columns, dtype=float)
     table["p"] = adjusted(table["p"].to_numpy(), adjust)
@@ -122,32 +117,29 @@ def compare(
     import pandas as pd  # slow to import
 
     values, clusters = _columns(terms, clusters)
-    check_share("level", level)
-    scored: Any = ~np.isnan(values).all(axis=0)
-    sums, sizes = units_of(values[:, scored], clusters)
-    common = values[~np.isnan(values[:, scored]).any(axis=1)]
-    allowed = (1 - level) / max(1, scored.sum() - 1)
-    rows = {}
-    for at, name in enumerate(terms.columns[scored] if len(sizes) else ()):
-        column = sums[:, [at]]
-        limits = Limits(column, sizes, bounds_of(common[:, scored][:, at])).at(level)
-        is_worse = Limits(column - sums, sizes, APART).above() < allowed
-        rows[name] = [*np.ravel(limits), not is_worse.any()]
-    columns = ["estimate", "low", "high", "may_be_best"]
-    table = pd.DataFrame.from_dict(rows, orient="index", columns=columns).reindex(terms.columns)
-    return table.assign(may_be_best=table["may_be_best"].fillna(False).astype(bool))
+    scored = values.dropna(axis="columns", how="all")
+    # Only questions that all of them have.
+    scored = scored.where(scored.notna().all(axis="columns"))
+    allowed = (1 - check_share("level", level)) / max(1, scored.shape[1] - 1)
+    table = pd.DataFrame(np.nan, terms.columns, ["estimate", "low", "high"])
+    table["may_be_best"] = False
+    for name, column in scored.dropna(axis="columns", how="all").items():
+        own = column.to_numpy()
+        rivals = (Limits(own - other, APART, clusters) for other in scored.to_numpy().T)
+        worse = [rival.above() < allowed for rival in rivals]
+        table.loc[name] = [*Limits(own, bounds_of(own), clusters).at(level), not any(worse)]
+    return table
 
 
-def _columns(terms: pd.DataFrame, clusters: ArrayLike | None) -> tuple[Floats, Any]:
-    """Return the values of all columns, and the clusters beside them."""
+def _columns(terms: pd.DataFrame, clusters: ArrayLike | None) -> tuple[pd.DataFrame, Any]:
+    """Return the terms as finite numbers, and the clusters beside them."""
     import pandas as pd  # slow to import
 
     if not isinstance(terms, pd.DataFrame) or not terms.size:
         raise InputError("terms must be a DataFrame with a row a question and a column a method")
-    values = np.column_stack([finite(str(name), column) for name, column in terms.items()])
-    if clusters is not None:
-        _, clusters = align_index(terms=terms, clusters=clusters)
-    return values, clusters
+    columns = {name: finite(str(name), column) for name, column in terms.items()}
+    terms, clusters = align(terms=terms, clusters=clusters)
+    return pd.DataFrame(columns, terms.index), clusters
 
 
 def may_be_best(terms: pd.DataFrame, clusters: pd.Series[str] | None = None) -> set[str]:

@@ -10,7 +10,6 @@ out of range, of unequal length or infinite is refused with an
 
 from __future__ import annotations  # keeps ArrayLike short in help()
 
-import math
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -20,14 +19,13 @@ from scipy.special import ndtri, stdtr, stdtrit
 from capcal_lib.errors import InputError, unknown
 from capcal_lib.metrics.validation import (
     Floats,
-    align_index,
+    align,
     as_confidence,
     as_counts,
     as_numbers,
     check_int,
     check_rows,
     check_share,
-    same_length,
 )
 
 BinomialMethod = Literal["jeffreys", "wilson", "clopper-pearson", "wald"]
@@ -142,10 +140,12 @@ def mean_interval(
     The limits are those of Student's t for the terms seen and half a question more at either
     bound: a t interval knows nothing of what was not seen, such as the rare questions on which a
     confidence is grossly wrong. So it assumes that the questions, or the clusters, are independent
-    draws, and that what is too rare to be seen among n of them weighs no more than about one
-    question at a bound. Of clusters, half a cluster of the mean size is added; where their sizes
-    differ, the error is the jackknife's, and the degrees of freedom are those of Kish's effective
-    number of clusters. A single question, which says nothing about its spread, has NaN limits.
+    draws, and that what is too rare to be seen among n of them weighs no more than 1.9 questions at
+    a bound. Where the truth is some more, the 95 % interval holds it less often: in .85 of studies
+    at worst, of terms that are 0 or 1 at a rate of 1.9 in n. Of clusters, half a cluster of the
+    mean size is added; where their sizes differ, the error is the jackknife's, and the degrees of
+    freedom are those of Kish's effective number of clusters. A single question, which says nothing
+    about its spread, has NaN limits.
 
     References: Agresti and Coull, "Approximate is better than 'exact' for interval estimation of
     binomial proportions", The American Statistician 52 (1998).
@@ -154,62 +154,57 @@ def mean_interval(
     >>> [round(value, 2) for value in interval]
     [0.14, 0.1, 0.2]
     """
-    check_share("level", level)
-    given = {} if clusters is None else {"clusters": clusters}
-    terms, *labels = align_index(terms=terms, **given)
+    terms, clusters = align(terms=terms, clusters=clusters)
     values = finite("term", terms)
-    sums, sizes = units_of(values[:, None], *labels)
-    if not len(sizes):
-        return Interval(math.nan, math.nan, math.nan)
-    bottom, top = bounds or bounds_of(values[~np.isnan(values)])
-    if not bottom < top:
+    if bounds is None:
+        bounds = bounds_of(values)
+    if not bounds[0] < bounds[1]:
         raise InputError(f"bounds must be a lower and a higher number; got {bounds!r:.60}")
-    limits = Limits(sums, sizes, (bottom, top)).at(level)
-    return Interval(*(float(column[0]) for column in limits))
+    return Limits(values, bounds, clusters).at(level)
 
 
 def bounds_of(terms: Floats) -> tuple[float, float]:
-    """Return the bounds of a mean that its terms suggest."""
+    """Return the bounds of a mean that its terms suggest; NaN is left out."""
     if (np.abs(terms) > 1).any():
-        return float(terms.min()), float(terms.max())
-    return (0.0, 1.0) if (terms >= 0).all() else (-1.0, 1.0)
+        return float(np.nanmin(terms)), float(np.nanmax(terms))
+    return (-1.0, 1.0) if (terms < 0).any() else (0.0, 1.0)
 
 
 class Limits:
-    """What the limits of means are taken from: a column a mean, a row a unit (question or cluster),
-    and half a unit more at either bound.
+    """What the limits of a mean are taken from: its units, that is questions or clusters, and half
+    a unit more at either bound.
     """
 
-    def __init__(self, sums: Floats, sizes: Floats, bounds: tuple[float, float]) -> None:
-        """Take the sum of each unit's terms in each column, and how many they are."""
+    def __init__(
+        self, terms: Floats, bounds: tuple[float, float], clusters: ArrayLike | None = None
+    ) -> None:
+        """Take one term a question, NaN left out."""
+        sums, sizes = units_of(terms, clusters)
         self.bounds = bounds
-        self.estimate = sums.sum(axis=0) / sizes.sum()
+        if not len(sizes):
+            sums = sizes = np.array([np.nan])
+        self.estimate = sums.sum() / sizes.sum()
         self.freedom = sizes.sum() ** 2 / (sizes**2).sum() - 1  # of Kish's effective number
-        size = sizes.mean()
-        total = sizes.sum() + size
-        self.centre = (sums.sum(axis=0) + size * sum(bounds) / 2) / total
+        sums = np.append(sums, sizes.mean() * np.array(bounds))
+        weights = np.append(np.ones(len(sizes)), [0.5, 0.5])
+        sizes = np.append(sizes, [sizes.mean()] * 2)
+        total = weights @ sizes
+        self.centre = weights @ sums / total
         # What the centre moves by as each unit is left out: the jackknife, for sizes that differ.
-        moves = (sums - sizes[:, None] * self.centre) / (total - sizes)[:, None]
-        squares = (moves**2).sum(axis=0)
-        for bound in bounds:
-            squares += (size * (bound - self.centre) / (total - size)) ** 2 / 2
-        self.error = np.sqrt(squares / (1 + 1 / len(sizes)))
+        moves = (sums - sizes * self.centre) / (total - sizes)
+        self.error = np.sqrt(weights @ moves**2 * (1 - 1 / weights.sum()))
 
-    def at(self, level: float) -> tuple[Floats, Floats, Floats]:
-        """Return estimates with their limits, NaN where there is a single unit."""
+    def at(self, level: float) -> Interval:
+        """Return the mean with its limits, NaN where there is a single unit."""
         bottom, top = self.bounds
-        width = self.error * stdtrit(self.freedom, (1 + level) / 2)
+        width = self.error * stdtrit(self.freedom, (1 + check_share("level", level)) / 2)
         low = np.minimum(self.estimate, np.maximum(self.centre - width, bottom))
         high = np.maximum(self.estimate, np.minimum(self.centre + width, top))
-        return self.estimate, low, high
+        return Interval(float(self.estimate), float(low), float(high))
 
-    def above(self) -> Floats:
-        """Return one-sided p values of means above 0, by the limits turned round."""
-        return stdtr(self.freedom, -self.centre / self.error)
-
-    def apart(self) -> Floats:
-        """Return two-sided p values of means other than 0."""
-        return 2 * stdtr(self.freedom, -np.abs(self.centre) / self.error)
+    def above(self) -> float:
+        """Return the one-sided p value of a mean above 0, by the limits turned round."""
+        return float(stdtr(self.freedom, -self.centre / self.error))
 
 
 def variance_of_mean(terms: Floats, clusters: ArrayLike | None = None) -> float:
@@ -220,35 +215,24 @@ def variance_of_mean(terms: Floats, clusters: ArrayLike | None = None) -> float:
     ...     variance_of_mean(np.array([0.0, 1.0, 0.0, 1.0]), [1, 2, 1, 2]))
     (0.08333333333333333, 0.25)
     """
-    sums, sizes = units_of(terms[:, None], clusters)
-    residuals = sums[:, 0] - sizes * terms.mean()
+    sums, sizes = units_of(terms, clusters)
+    residuals = sums - sizes * terms.mean()
     return float(residuals @ residuals * len(sizes) / max(1, len(sizes) - 1) / len(terms) ** 2)
 
 
-def units_of(values: Floats, clusters: ArrayLike | None = None) -> tuple[Floats, Floats]:
-    """Return the sums of each unit's rows without NaN, (n_units, n_columns), and how
-    many they are, (n_units,).
-    """
+def units_of(terms: Floats, clusters: ArrayLike | None = None) -> tuple[Floats, Floats]:
+    """Return the sum of each unit's terms without NaN, and how many they are, (n_units,) each."""
     from pandas import factorize  # slow to import
 
-    scored = ~np.isnan(values).any(axis=1)
+    scored = ~np.isnan(terms)
     if clusters is None:
-        return values[scored], np.ones(scored.sum())
-    if np.ndim(clusters) != 1:
-        raise InputError(
-            "clusters must be one-dimensional, one label per question; got shape "
-            f"{np.shape(clusters)}"
-        )
-    labels = np.asarray(clusters, dtype=object)
-    same_length(terms=values, clusters=labels)
-    codes, _ = factorize(labels)
+        return terms[scored], np.ones(scored.sum())
+    codes, _ = factorize(np.asarray(clusters, dtype=object))
     if (codes < 0).any():
-        raise InputError(
-            f"row {int(np.argmax(codes < 0))}: the cluster label is missing (the first row is 0)"
-        )
-    _, codes = np.unique(codes[scored], return_inverse=True)
-    columns = [np.bincount(codes, weights=column) for column in values[scored].T]
-    return np.column_stack(columns), np.bincount(codes).astype(np.float64)
+        row = int(np.argmax(codes < 0))
+        raise InputError(f"row {row}: the cluster label is missing (the first row is 0)")
+    sums, sizes = np.bincount(codes[scored], terms[scored]), np.bincount(codes[scored])
+    return sums[sizes > 0].astype(np.float64), sizes[sizes > 0].astype(np.float64)
 
 
 def finite(name: str, values: ArrayLike) -> Floats:

@@ -17,10 +17,10 @@ from capcal_lib.metrics.validation import (
     align,
     as_confidence,
     as_counts,
+    as_numbers,
     as_scored,
     check_int,
     like,
-    same_length,
 )
 
 Recalibration = Literal["isotonic", "beta", "platt"]
@@ -52,18 +52,6 @@ class Calibrator:
         self.method = method
         self.fitted_: Any = None
         self.weight_ = 0.0
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002
-        """Return the parameters, for scikit-learn."""
-        return {"method": self.method}
-
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters, for scikit-learn."""
-        self.__init__(**(self.get_params() | params))  # type: ignore[misc]
-        return self
-
-    def __repr__(self) -> str:
-        return f"Calibrator(method={self.method!r})"
 
     def fit(self, confidence: ArrayLike, correct: ArrayLike, total: ArrayLike) -> Self:
         """Learn from confidences and counts of questions, each of shape (n_questions,)."""
@@ -102,17 +90,17 @@ def _fit_sigmoid(features: Floats, mu: Floats, *, increasing: bool) -> Floats:
     from scipy.optimize import minimize  # slow to import
     from scipy.special import expit
 
+    start = np.ones(features.shape[1])
+    start[-1] = 0  # the constant, which is not drawn to 0
+
     def loss(weights: Floats) -> tuple[float, Floats]:
         value = features @ weights
+        slopes = start * weights
         entropy = np.logaddexp(0, value) - mu * value
-        slopes = np.append(weights[:-1], 0)
         gradient = features.T @ (expit(value) - mu) + PENALTY * slopes
         return float(entropy.sum() + PENALTY / 2 * slopes @ slopes), gradient
 
-    least = 0.0 if increasing else -np.inf
-    slopes = features.shape[1] - 1
-    bounds = [(least, np.inf)] * slopes + [(-np.inf, np.inf)]
-    start = np.append(np.ones(slopes), 0.0)
+    bounds = [(0.0 if increasing and slope else None, None) for slope in start]
     options = {"maxiter": 10_000, "ftol": 1e-14, "gtol": 1e-8}
     found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
     return np.asarray(found.x)
@@ -124,15 +112,15 @@ def cross_fitted(
     total: ArrayLike,
     *,
     method: Recalibration = "isotonic",
-    rng: np.random.Generator | None = None,
-    seed: int = 0,
+    rng: np.random.Generator | int = 0,
     folds: int = 5,
     groups: ArrayLike | None = None,
 ) -> Floats:
     """Recalibrate every confidence by a function that was learned without its question, see
     :class:`Calibrator`.
 
-    The questions are dealt into folds at random, and each fold is recalibrated by what the others
+    The questions are dealt into folds at random, by a generator or a seed, and each fold is
+    recalibrated by what the others
     teach. ``groups`` labels questions that belong together, such as MMLU subjects: a group stays in
     one fold. A confidence of NaN is missing, teaches nothing and stays NaN; a question without
     scored samples teaches nothing. Fewer than two folds or groups are refused, and a fold for which
@@ -144,23 +132,23 @@ def cross_fitted(
     from pandas import factorize  # slow to import
     from sklearn.model_selection import GroupKFold
 
-    generator = np.random.default_rng(seed) if rng is None else rng
-    s, correct, total = align(confidence=confidence, correct=correct, total=total)
-    hits, samples = as_counts(correct, total)
+    columns = {"confidence": confidence, "correct": correct, "total": total, "groups": groups}
+    s, correct, total, groups = align(**columns)
+    s = as_numbers("confidence", s)
+    hits, samples = np.broadcast_arrays(s, *as_counts(correct, total))[1:]
     labels = np.arange(len(s)) if groups is None else factorize(np.asarray(groups))[0]
-    same_length(confidence=s, groups=labels)
     at_most = len(np.unique(labels))
-    there = ~np.isnan(s)
     if at_most < 2:
         raise InputError(f"recalibration needs two groups of questions at least; got {at_most}")
-    folds = min(check_int("folds", folds, least=2), at_most)
-    result = np.full(len(s), np.nan)
-    splits = GroupKFold(folds, shuffle=True, random_state=int(generator.integers(2**31))).split(
-        s, groups=labels
+    dealer = GroupKFold(
+        min(check_int("folds", folds, least=2), at_most),
+        shuffle=True,
+        random_state=int(np.random.default_rng(rng).integers(2**31)),
     )
-    for learn, apply in splits:
-        learn = learn[there[learn] & (samples[learn] > 0)]
-        apply = apply[there[apply]]
+    result = np.full(len(s), np.nan)
+    for learn, apply in dealer.split(s, groups=labels):
+        learn = learn[~np.isnan(s[learn]) & (samples[learn] > 0)]
+        apply = apply[~np.isnan(s[apply])]
         if not len(apply):
             continue
         if not len(learn):

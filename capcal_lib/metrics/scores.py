@@ -54,7 +54,8 @@ def divergence(target: ArrayLike, confidence: ArrayLike, *, score: ProperScore =
     if score not in get_args(ProperScore):
         raise unknown("proper score", score, get_args(ProperScore))
     target, confidence = align(target=target, confidence=confidence)
-    return _DIVERGENCES[score](as_confidence(target), as_confidence(confidence))
+    t, s = np.broadcast_arrays(as_confidence(target), as_confidence(confidence))
+    return _DIVERGENCES[score](t, s)
 
 
 def expected_response_loss(

@@ -25,24 +25,16 @@ LARGEST = 2**53 - 1  # every whole number up to here is a float64
 
 
 def as_numbers(name: str, values: ArrayLike) -> Floats:
-    """Return one number per row, shape (n,), n at least 1; NaN passes, and a single number is one
+    """Return one number a row, shape (n,), n at least 1; NaN passes, and a single number is one
     row.
     """
-    try:
-        array = np.asarray([values] if np.isscalar(values) else values)
-    except (ValueError, TypeError):
-        raise InputError(
-            f"{name} must hold one number per row; got rows of different lengths"
-        ) from None
-    if array.ndim != 1:
-        found = f"an array of shape {array.shape}" if array.ndim else type(values).__name__
-        raise InputError(f"{name} must be one-dimensional, with one number per row; got {found}")
-    if not array.size:
-        raise InputError(f"{name} is empty; give at least one row")
+    # Without a type of its own, numpy would turn [0.5, "x"] into texts.
+    array = np.atleast_1d(np.asarray(values, None if hasattr(values, "dtype") else object))
+    if array.ndim > 1 or not array.size:
+        raise InputError(f"{name} must hold one number per row; got shape {np.shape(array)}")
     if array.dtype.kind not in "biuf":
-        # numpy turns [0.5, "x"] into texts, so the fault is looked for in what was given.
-        for row, value in enumerate([values] if np.isscalar(values) else values):  # type: ignore[arg-type]
-            if not isinstance(value, Real):
+        for row, value in enumerate(array):
+            if not isinstance(value, Real | np.bool_):
                 raise InputError(
                     f"row {row}: {name} is {value!r:.40}, not a number (the first row is 0)"
                 )
@@ -67,15 +59,10 @@ def as_whole(name: str, values: ArrayLike, *, least: int) -> Ints:
 
 def check_int(name: str, value: object, *, least: int) -> int:
     """Return a single whole number of at least ``least``; a bool or a float is refused."""
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, Integral)
-        or not least <= int(value) <= LARGEST
-    ):
-        raise InputError(
-            f"{name} must be a whole number from {least} to {LARGEST}; got {value!r:.40}"
-        )
-    return int(value)
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if whole and least <= value <= LARGEST:  # type: ignore[operator]
+        return int(value)  # type: ignore[call-overload]
+    raise InputError(f"{name} must be a whole number from {least} to {LARGEST}; got {value!r:.40}")
 
 
 def check_share(name: str, value: float) -> float:
@@ -83,16 +70,6 @@ def check_share(name: str, value: float) -> float:
     if not 0 < value < 1:
         raise InputError(f"{name} must lie between 0 and 1, such as 0.95; got {value!r}")
     return value
-
-
-def as_each(name: str, values: ArrayLike, questions: int) -> Floats:
-    """Return one number a question, from one for all or one each."""
-    numbers = as_numbers(name, values)
-    if np.ndim(values) and numbers.size != questions:
-        raise InputError(
-            f"{name} has {numbers.size} rows for {questions} questions; give one, or one each"
-        )
-    return np.broadcast_to(numbers, questions)
 
 
 def as_confidence(confidence: ArrayLike) -> Floats:
@@ -112,11 +89,9 @@ def as_counts(correct: ArrayLike, total: ArrayLike, *, scored: int = 0) -> tuple
     correct, total = align(correct=correct, total=total)
     hits = as_whole("correct", correct, least=0)
     samples = as_whole("total", total, least=0)
+    hits, samples = np.broadcast_arrays(hits, samples)
     check_rows("correct", hits, hits > samples, "more than its total")
-    needed = (
-        f"but {scored} scored sample{'s are' if scored > 1 else ' is'} needed; leave this "
-        f"question out"
-    )
+    needed = f"but {scored} or more scored samples are needed; leave this question out"
     check_rows("total", samples, samples < scored, needed)
     return hits, samples
 
@@ -128,37 +103,29 @@ def as_scored(
     confidence, correct, total = align(confidence=confidence, correct=correct, total=total)
     s = as_confidence(confidence)
     hits, samples = as_counts(correct, total, scored=scored)
+    s, hits, samples = np.broadcast_arrays(s, hits, samples)
     return s, hits / samples, samples
 
 
-def align(**columns: ArrayLike) -> list[Floats]:
-    """Put columns of numbers side by side: Series by their index, a single number in every row."""
-    given = dict(zip(columns, align_index(**columns), strict=True))
-    arrays = {name: as_numbers(name, column) for name, column in given.items()}
-    long = {name: array for name, array in arrays.items() if not np.isscalar(given[name])}
-    same_length(**long)
-    rows = len(next(iter(long.values()), [0]))
-    return [array if name in long else np.repeat(array, rows) for name, array in arrays.items()]
-
-
-def align_index(**columns: Any) -> list[Any]:
-    """Put pandas Series into the order of the first one's index, and leave everything else as it
-    is.
+def align(**columns: Any) -> list[Any]:
+    """Put columns side by side: Series in the order of the first one's index, and all equally long
+    but single values, which stand for every row.
     """
     series = {name: column for name, column in columns.items() if hasattr(column, "reindex")}
     first = next(iter(series), "")
     for name, column in series.items():
-        here = column.index
-        there = series[first].index
-        if here.equals(there):
-            continue
-        unique = here.is_unique and there.is_unique
-        if not unique or len(here) != len(there) or not here.isin(there).all():
-            raise InputError(
-                f"the index of {name} is not that of {first}; join them by question, or give "
-                "arrays in one order"
-            )
-        columns[name] = column.reindex(there)
+        index = series[first].index
+        if not column.index.equals(index):
+            if not index.is_unique or len(column.index.symmetric_difference(index)):
+                raise InputError(
+                    f"the index of {name} is not that of {first}; join them by question, or give "
+                    "arrays in one order"
+                )
+            columns[name] = column.reindex(index)
+    lengths = {name: len(column) for name, column in columns.items() if np.ndim(column)}
+    if len(set(lengths.values())) > 1:
+        counted = ", ".join(f"{name} has {length}" for name, length in lengths.items())
+        raise InputError(f"equally many rows are needed, one per question; {counted}")
     return list(columns.values())
 
 
@@ -169,11 +136,3 @@ def like(first: Any, values: Any) -> Any:
     from pandas import Series  # slow to import
 
     return Series(values, first.index)
-
-
-def same_length(**columns: NDArray[np.generic]) -> None:
-    """Raise an InputError unless all columns have equally many rows."""
-    lengths = {name: len(column) for name, column in columns.items()}
-    if len(set(lengths.values())) > 1:
-        found = ", ".join(f"{name} has {length}" for name, length in lengths.items())
-        raise InputError(f"equally many rows are needed, one per question; {found}")

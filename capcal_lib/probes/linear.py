@@ -13,7 +13,7 @@ from scipy.special import expit
 from sklearn.base import BaseEstimator
 
 from capcal_lib.errors import InputError, unknown
-from capcal_lib.metrics.validation import Floats, Ints, as_counts, same_length
+from capcal_lib.metrics.validation import Floats, Ints, align, as_counts
 
 Matrix = npt.NDArray[np.floating]
 Loss = Literal["bce", "binomial", "mse"]
@@ -169,7 +169,7 @@ def training_rows(
     """Return features and counts of equally many questions, ``least`` or more, or refuse them."""
     matrix = as_features(features)
     hits, samples = as_counts(correct, total, scored=1)
-    same_length(features=matrix, correct=hits)
+    align(features=matrix, correct=hits)
     if len(hits) < least:
         raise InputError(f"this probe needs {least} training questions or more; got {len(hits)}")
     return matrix, hits, samples

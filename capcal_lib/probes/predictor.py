@@ -14,7 +14,7 @@ from capcal_lib.confidence.of_run import asked_model, refuse_other
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import Model, load_dataset
 from capcal_lib.metrics import Interval
-from capcal_lib.metrics.validation import align, check_share
+from capcal_lib.metrics.validation import align, as_numbers, check_share
 from capcal_lib.probes.estimator import Probe
 from capcal_lib.probes.features import extract_features
 from capcal_lib.probes.training import train, training_data
@@ -117,7 +117,8 @@ def conformal_half_width(
     >>> conformal_half_width([0.5] * 9, [0.5, 0.6, 0.7, 0.8, 0.9, 0.4, 0.3, 0.2, 0.1], level=0.5)
     0.2
     """
-    s, mu = align(predicted=predicted, observed=observed)
+    predicted, observed = align(predicted=predicted, observed=observed)
+    s, mu = as_numbers("predicted", predicted), as_numbers("observed", observed)
     rank = int(np.ceil((len(s) + 1) * check_share("level", level)))
     if rank > len(s):
         return 1.0

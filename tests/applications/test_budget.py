@@ -167,7 +167,7 @@ def test_bad_budgets_are_refused(budget):
         (-1, "row 0: max_per_question is -1, but must be a whole number of at least 0"),
         (2.5, "row 0: max_per_question is 2.5, but must be a whole number of at least 0"),
         ([1, -1], "row 1: max_per_question is -1, but must be a whole number of at least 0"),
-        ([1], "max_per_question has 1 rows for 2 questions; give one, or one each"),
+        ([1], "equally many rows are needed, one per question"),
     ],
 )
 def test_bad_maxima_are_refused(maxima, message):
@@ -179,7 +179,7 @@ def test_bad_maxima_are_refused(maxima, message):
 def test_bad_confidences_are_refused():
     with pytest.raises(InputError, match="row 1: confidence is nan"):
         allocate([0.5, float("nan")], 3)
-    with pytest.raises(InputError, match="confidence is empty"):
+    with pytest.raises(InputError, match="confidence must hold one number per row"):
         allocate([], 3)
 
 
@@ -300,7 +300,7 @@ def test_equal_costs_are_no_costs():
     [
         ([1, 0], "row 1: cost is 0, but must be above 0"),
         ([1, float("inf")], "row 1: cost is inf"),
-        ([1], "cost has 1 rows for 2 questions; give one, or one each"),
+        ([1], "equally many rows are needed, one per question"),
         (0, "row 0: cost is 0"),
     ],
 )

@@ -99,7 +99,7 @@ def test_nothing_to_go_on_is_refused():
     ("arguments", "message"),
     [
         (([1], [0], [5]), "row 0: correct is 1, more than its total"),
-        (([0], [0], [5]), "row 0: total is 0, but 1 scored sample is needed"),
+        (([0], [0], [5]), "row 0: total is 0, but 1 or more scored samples are needed"),
         (([1], [2], [0]), "row 0: k is 0"),
     ],
 )

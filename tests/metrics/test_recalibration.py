@@ -2,7 +2,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import expit, logit
-from sklearn.base import clone
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
@@ -208,11 +207,6 @@ def test_confidences_of_exactly_0_and_1_are_made_no_worse(method):
     assert np.mean((after - mu[1000:]) ** 2) < np.mean((s[1000:] - mu[1000:]) ** 2)
 
 
-def test_a_calibrator_is_an_estimator_of_scikit_learn():
-    calibrator = Calibrator("beta").fit([0.1, 0.9], [1, 3], 4)
-    copy = clone(calibrator)
-    assert repr(copy) == "Calibrator(method='beta')"
-    assert copy.get_params() == {"method": "beta"}
-    assert copy.set_params(method="platt").method == "platt"
+def test_a_calibrator_has_to_learn_first():
     with pytest.raises(InputError, match="call fit first"):
-        copy.predict([0.5])
+        Calibrator("beta").predict([0.5])

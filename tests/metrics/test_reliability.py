@@ -176,9 +176,9 @@ def test_smooth_ece_mirrors():
         (([0.5, 1.5], [1, 1], [2, 2]), "row 1: confidence is 1.5"),
         (([0.5, float("nan")], [1, 1], [2, 2]), "row 1: confidence is nan"),
         (([0.5], [3], [2]), "row 0: correct is 3, more than its total"),
-        (([0.5], [0], [0]), "row 0: total is 0, but 1 scored sample is needed"),
+        (([0.5], [0], [0]), "row 0: total is 0, but 1 or more scored samples are needed"),
         (([0.5, 0.5], [1], [2]), "equally many rows are needed"),
-        (([], [], []), "confidence is empty"),
+        (([], [], []), "confidence must hold one number per row"),
     ],
 )
 def test_bad_rows_are_refused(function, rows, message):
@@ -187,7 +187,7 @@ def test_bad_rows_are_refused(function, rows, message):
 
 
 def test_the_corrected_split_needs_two_samples():
-    with pytest.raises(InputError, match="row 0: total is 1, but 2 scored samples are needed"):
+    with pytest.raises(InputError, match="row 0: total is 1, but 2 or more scored"):
         isotonic_split([0.5], [1], [1], corrected=True)
 
 

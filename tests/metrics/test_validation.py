@@ -13,18 +13,17 @@ NAN = float("nan")
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ([], "confidence is empty; give at least one row"),
+        ([], "confidence must hold one number per row; got shape (0,)"),
         ("high", "row 0: confidence is 'high', not a number (the first row is 0)"),
         (1.5, "row 0: confidence is 1.5, but must lie in [0, 1]"),
-        (None, "confidence must be one-dimensional, with one number per row; got NoneType"),
+        (None, "row 0: confidence is None, not a number (the first row is 0)"),
         (
             [[0.5, 0.5]],
-            "confidence must be one-dimensional, with one number per row; got an array of shape "
-            "(1, 2)",
+            "confidence must hold one number per row; got shape (1, 2)",
         ),
         (
             [[0.5], [0.5, 0.5]],
-            "confidence must hold one number per row; got rows of different lengths",
+            "row 0: confidence is [0.5], not a number (the first row is 0)",
         ),
         ([0.5, None], "row 1: confidence is None, not a number (the first row is 0)"),
         ([0.5, "0.5"], "row 1: confidence is '0.5', not a number (the first row is 0)"),
@@ -65,7 +64,7 @@ def test_confidence_is_refused(values, message):
         (
             [1, 0],
             [4, 0],
-            "row 1: total is 0, but 1 scored sample is needed; leave this question out",
+            "row 1: total is 0, but 1 or more scored samples are needed; leave this question out",
         ),
         ([1, 1], ["4", "4"], "row 0: total is '4', not a number"),
         (
@@ -82,7 +81,7 @@ def test_counts_are_refused(correct, total, message):
 
 
 def test_two_scored_samples_can_be_asked_for():
-    with pytest.raises(InputError, match="row 1: total is 1, but 2 scored samples are needed"):
+    with pytest.raises(InputError, match="row 1: total is 1, but 2 or more scored"):
         inputs.as_counts([1, 1], [4, 1], scored=2)
 
 
