@@ -14,9 +14,8 @@ from typing import Any, Literal
 
 from capcal_lib.errors import InputError
 from capcal_lib.grading import choice, math, number, pool, short
-from capcal_lib.grading.bounds import excludes
 from capcal_lib.grading.extract import extract
-from capcal_lib.grading.latex import LONGEST, clean, too_large
+from capcal_lib.grading.latex import LONGEST
 from capcal_lib.manifests import Kind, write_text
 from capcal_lib.questions import Answer
 
@@ -67,7 +66,7 @@ def grade(response: str, answer: Answer) -> Verdict:
     return grade_many([(response, answer)])[0]
 
 
-def grade_many(pairs: Sequence[tuple[str, Answer]]) -> list[Verdict]:
+def grade_many(responses: Sequence[tuple[str, Answer]]) -> list[Verdict]:
     r"""Grade responses, each with its right answer, as `grade` does, on all cores; return the
     verdicts in order.
 
@@ -78,24 +77,17 @@ def grade_many(pairs: Sequence[tuple[str, Answer]]) -> list[Verdict]:
     >>> [graded.verdict for graded in grade_many([(text, gold) for text in responses])]
     ['correct', 'incorrect', 'no_answer']
     """
-    for answer in {answer for _, answer in pairs}:
+    for answer in {answer for _, answer in responses}:
         check_answer(answer)
-    found = [
-        (answer, *extract(response, answer.kind, _readable(answer))) for response, answer in pairs
-    ]
+    found = [(answer, *extract(text, answer.kind, _readable(answer))) for text, answer in responses]
     distinct = {(answer, extracted) for answer, extracted, _ in found if extracted is not None}
     equal = {case: _compare(*case) for case in distinct}
-    hard = [case for case, told in equal.items() if told is None]
-    slow = [(gold, text) for answer, text in hard for gold in (answer.gold, *answer.aliases)]
-    slow = [pair for pair in dict.fromkeys(slow) if not any(map(too_large, map(clean, pair)))]
-    settled = dict(zip(slow, pool.settle(math.equal, slow), strict=True)) if slow else {}
+    hard = [case for case, known in equal.items() if known is None]
+    pairs = [(gold, text) for answer, text in hard for gold in (answer.gold, *answer.aliases)]
+    pairs = list(dict.fromkeys(pairs))
+    settled = dict(zip(pairs, pool.settle(math.equal, pairs), strict=True)) if pairs else {}
     for answer, text in hard:
-        golds = (answer.gold, *answer.aliases)
-        told = [settled.get((gold, text)) for gold in golds]
-        if None in told and True not in told:
-            values = [number.read(gold) for gold in golds]
-            if all(one and excludes(clean(text), one.value) for one in values):
-                told = [False]
+        told = {settled[gold, text] for gold in (answer.gold, *answer.aliases)}
         equal[answer, text] = True in told or (None if None in told else False)
     return [
         Verdict("no_answer", None, how)
@@ -117,6 +109,7 @@ def check_answer(answer: Answer) -> None:
 
 
 _BEYOND_NUMBERS = re.compile(r"=|(?<![\\A-Za-z])[A-Za-z]")  # labels, units, variables
+_DEEP = re.compile(r"(?:[({\[][^(){}\[\]]*){10}")  # brackets that take longer to read than to write
 
 
 def _readable(answer: Answer) -> tuple[str, ...]:
@@ -126,7 +119,7 @@ def _readable(answer: Answer) -> tuple[str, ...]:
 
 def _compare(answer: Answer, extracted: str) -> bool | None:
     """Compare with the gold answer and its aliases; None where a worker must tell."""
-    if len(extracted) > LONGEST:
+    if len(extracted) > LONGEST or _DEEP.search(extracted):
         return False
     golds = (answer.gold, *answer.aliases)
     if answer.kind == "choice":

@@ -1,13 +1,9 @@
-r"""One spelling for what LaTeX and Unicode spell in many ways, and what is too large to compute."""
+r"""One spelling for what LaTeX and Unicode spell in many ways."""
 
 import re
-from math import prod
 
 LONGEST = 500  # characters of an extracted answer; the longest answer of MATH has 159
 MOST_DIGITS = 100  # of one number
-LARGEST_POWER = 10_000  # exponent of a number
-LARGEST_FACTORIAL = 3_000  # what a factorial or binomial may be taken of
-DEEPEST = 12  # nested brackets
 
 _COMMANDS = (
     "times cdot cdot div pm mp pi theta infty sqrt setminus le ge neq approx in cup emptyset "
@@ -103,35 +99,3 @@ def clean(text: str) -> str:
     for pattern, replacement in _SPELLINGS if _MARKS.search(text) else _SPELLINGS[-1:]:
         text = pattern.sub(replacement, text)
     return text.strip().rstrip(".,;").strip()
-
-
-_NUMBER = r"\d+(?:\.\d+)?"
-_POWER = re.compile(rf"(?<![A-Za-z])\^\s?(?:\{{[^{{}}]*?)?-?({_NUMBER})")
-_TOWER = re.compile(r"\^\s?(?:\{[^{}]*\d|\d)\s?\}?\s?\^")
-_FACTORIAL = re.compile(rf"({_NUMBER})\s?!|[)}}!]\s?!|\\binom\s?\{{\s?({_NUMBER})")
-_SUM = re.compile(rf"\\(?:sum|prod)\s?_.*?\^\s?\{{?[^{{}}]*?({_NUMBER})(?:\s?\^)?")
-_DIGITS = re.compile(rf"\d{{{MOST_DIGITS + 1}}}")
-
-
-def too_large(text: str) -> bool:
-    r"""Say whether a cleaned expression stands for something too large to compute.
-
-    >>> too_large("2^{2^{2^{49}}}"), too_large("10000000!"), too_large(r"e^{x^2} + 2^{10}")
-    (True, True, False)
-    """
-    depth = deepest = 0
-    for mark in text:
-        depth += (mark in "({[") - (mark in ")}]")
-        deepest = max(depth, deepest)
-    powers = [float(power) for power in _POWER.findall(text)]
-    towers = _TOWER.search(text) and max(powers, default=0) > 2
-    factorials = [
-        float(match[1] or match[2] or LARGEST_FACTORIAL + 1) for match in _FACTORIAL.finditer(text)
-    ]
-    return bool(
-        deepest > DEEPEST
-        or towers
-        or prod(max(1.0, power) for power in powers) > LARGEST_POWER
-        or max([*factorials, *map(float, _SUM.findall(text))], default=0) > LARGEST_FACTORIAL
-        or _DIGITS.search(text)
-    )

@@ -96,7 +96,7 @@ def _prepare() -> None:
 
     logging.disable()
     warnings.simplefilter("ignore")
-    math.equal("x", "2x")
+    math.equal("x+x", "2x")
     with suppress(ImportError, OSError, ValueError):  # not Linux: the limit on time remains
         import resource
 

@@ -18,7 +18,7 @@ from capcal_lib.questions import Answer
 
 HALF = Answer("math", r"\frac{x}{2}")
 RIGHT, WRONG = r"\boxed{0.5x}", r"\boxed{0.25x}"
-ENDLESS = "(x+y+z)^{99}"  # within the limits on size, but minutes of evaluation
+ENDLESS = r"2^{9^{9^9}-9^{9^9}}\cdot\frac{x}{4}"  # which no bounds tell from x/2
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -52,10 +52,12 @@ def test_a_comparison_that_takes_too_long_is_not_scored_and_the_rest_is() -> Non
 
 
 def test_all_workers_take_sets_in_the_same_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By another order, this comparison ends within a second and cannot tell."""
-    monkeypatch.setenv("PYTHONHASHSEED", "1")
-    pool.close()
-    assert settle((r"\frac{x}{2}", ENDLESS), limit=2.0) == [None]
+    hashes = []
+    for seed in ("1", "2"):
+        monkeypatch.setenv("PYTHONHASHSEED", seed)
+        pool.close()
+        hashes.append(pool._pool(1).schedule(hash, ("x",)).result())
+    assert hashes[0] == hashes[1]
 
 
 def test_a_killed_worker_is_replaced_and_only_its_comparison_lost() -> None:
@@ -72,7 +74,7 @@ def test_a_killed_worker_is_replaced_and_only_its_comparison_lost() -> None:
 
 
 def test_a_worker_that_stands_still_is_killed_by_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert settle(("x", "2x")) == [False]
+    assert settle(("x+x", "2x")) == [True]
     [first] = workers_of(os.getpid())
     os.kill(first, signal.SIGSTOP)
     monkeypatch.setattr(pool, "CLOCK_LIMIT", 0.3)
@@ -114,7 +116,7 @@ def test_hard_expressions_stay_within_a_second_of_processor_time_and_their_memor
     import resource
 
     assert pool.TIME_LIMIT == 1.0
-    assert settle(("x", "2x")) == [False]
+    assert settle(("x+x", "2x")) == [True]
     [worker] = workers_of(os.getpid())
     used = int(Path(f"/proc/{worker}/statm").read_text().split()[0]) * resource.getpagesize()
     soft, hard = resource.prlimit(worker, resource.RLIMIT_AS)
