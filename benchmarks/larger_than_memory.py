@@ -47,7 +47,7 @@ def write(store: Path, rows: int) -> None:
                 stop, none = pa.array(["stop"] * ROWS), pa.nulls(ROWS, pa.string())
                 tokens = pa.array(np.full(ROWS, 20, np.int32))
                 columns = [names, pa.array(index), answer, none, stop, tokens, tokens]
-                writer.add_part(pa.table(columns, schema=SCHEMA))
+                writer.add_part(pa.table(columns, schema=SCHEMA).to_pandas())
                 said = pa.array(np.where(index % 3, "correct", "incorrect"))
                 columns = [names, pa.array(index), said, answer, stop]
                 verdicts.write_table(pa.table(columns, schema=VERDICTS.schema))

@@ -6,7 +6,7 @@ file is one more of them."""
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from functools import lru_cache
 from pathlib import Path
@@ -33,14 +33,16 @@ QUESTION = ("question_id", pa.string())
 STATES = pa.list_(pa.float16())  # in a file of one size for all rows, and maybe nested
 
 
-@dataclass(frozen=True)
+@dataclass
 class Sampled:
     """A run that is being checked, and what is known of it."""
 
     run: "Run"
-    present: dict[str, int]  # which samples there are, by question; see `runs.store.Present`
-    questions: dict[str, Question] | None  # None where they are not on this machine
-    facts: list[str]  # what was looked at, and what could not be
+    present: dict[str, int] = field(default_factory=dict)  # as `runs.store.Present`
+    keys: int = 0  # sum of the hashes of the samples' keys
+    digest: int = 0  # sum of their digests
+    questions: dict[str, Question] = field(default_factory=dict)  # those on this machine
+    facts: list[str] = field(default_factory=list)  # what was looked at, and what could not be
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +79,14 @@ class Artifact:
                 f"capcal {self.command}"
             )
 
+    def is_sound(self, values: pd.Series) -> "pd.Series[bool]":
+        """Tell of each value whether it can be one of this kind."""
+        if self.value == "verdict":
+            return values.isin(OUTCOMES)
+        if self.value == "features":
+            return values.map(lambda states: states is not None and np.isfinite(states).all())
+        return values.isna() | values.between(0, 1)
+
 
 def artifact_of(file: str) -> Artifact | None:
     """Return the kind of a file by its name; None for a file of another kind."""
@@ -84,13 +94,9 @@ def artifact_of(file: str) -> Artifact | None:
 
 
 def matrix(table: pa.Table, column: str) -> npt.NDArray[np.float16]:
-    """Return a column of lists of one size as a matrix, (n_rows, size), or (n_rows, n, size)."""
-    values = table[column].combine_chunks()
-    shape = [len(table)]
-    while pa.types.is_fixed_size_list(values.type):
-        shape.append(values.type.list_size)
-        values = values.flatten()
-    return np.asarray(values.to_numpy(zero_copy_only=False)).reshape(shape)
+    """Return a column of lists of one size as a matrix, (n_rows, size)."""
+    values = table[column].combine_chunks().flatten()
+    return values.to_numpy(zero_copy_only=False).reshape(len(table), -1)
 
 
 def vectors(states: npt.NDArray[Any]) -> pa.Array:
@@ -100,9 +106,7 @@ def vectors(states: npt.NDArray[Any]) -> pa.Array:
     [[1.0, 0.0], [0.0, 1.0]]
     """
     values = pa.array(states.astype(np.float16).ravel())
-    for size in reversed(states.shape[1:]):
-        values = pa.FixedSizeListArray.from_arrays(values, size)
-    return values
+    return pa.FixedSizeListArray.from_arrays(values, states.shape[1])
 
 
 def some(names: Iterable[object]) -> str:

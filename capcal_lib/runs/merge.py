@@ -64,8 +64,10 @@ def _merge_one(into: Path, copies: Sequence[Run]) -> Iterator[Merged]:
         run = writer.run
         store.refuse_differing([run, *copies])  # another merge may have come first
         for copy in copies:
-            before = writer.rows
-            rows = sum(_take_part(writer, part) for part in store.parts_of(copy))
+            rows = new = 0
+            for batch in store.stream_samples(copy):
+                rows += len(batch)
+                new += writer.adopt(batch)
             lines = {*read_lines(run)}
             add_lines(run, [line for line in read_lines(copy) if line not in lines])
             notes = []
@@ -75,43 +77,27 @@ def _merge_one(into: Path, copies: Sequence[Run]) -> Iterator[Merged]:
                         _take_file(path, artifact, copy, run)
                     except InputError as error:
                         notes.append(f"left out: {error}")
-            new = writer.rows - before
             yield Merged(copy, run, new, rows - new, tuple(notes))
-
-
-def _take_part(writer: store.Writer, part: Path) -> int:
-    """Copy a part, or those of its rows that are lacking; return how many it has."""
-    theirs = store.Present()
-    rows = sum(len(store.add_keys(theirs, keys)) for keys in store.part_rows(part, store.KEY))
-    present = writer.present
-    if not any(bits & present.get(name, 0) for name, bits in theirs.items()):
-        _copy(part, writer.folder / store.part_name(part))
-        present.update({name: bits | present.get(name, 0) for name, bits in theirs.items()})
-    elif any(bits & ~present.get(name, 0) for name, bits in theirs.items()):
-        for table in store.part_rows(part):
-            writer.adopt(table)
-    return rows
-
-
-def _copy(source: Path, target: Path) -> None:
-    with source.open("rb") as content:
-        files.write_file(target, lambda file: shutil.copyfileobj(content, file))
 
 
 def _take_file(source: Path, artifact: Artifact, copy: Run, run: Run) -> None:
     """Take over a file, or the rows of it that a run lacks; `InputError` where that cannot be."""
     target = run.folder / source.name
     key = list(artifact.key)
-    theirs = artifact.read(source)
-    made = theirs.schema.metadata or {}
-    rows = made.get(b"rows") if artifact is VERDICTS else None
-    if rows and rows.decode() != store.digest_of_graded(copy, [theirs.to_pandas()]):
-        raise InputError(f"{source}, which was made from other samples; grade again")
+    with files.open_parquet(source) as file:
+        artifact.check(source, file.schema_arrow)
+        made = file.schema_arrow.metadata or {}
+        if artifact is VERDICTS and b"rows" in made:
+            digest = store.digest_of_graded(copy, files.iterate(file, key))
+            if made[b"rows"].decode() != digest:
+                raise InputError(f"{source}, which was made from other samples; grade again")
     with files.hold(run.folder):
         if not files.exists(target):
-            _copy(source, target)
+            with source.open("rb") as content:
+                files.write_file(target, lambda file: shutil.copyfileobj(content, file))
             return
         table = artifact.read(target)
+        theirs = artifact.read(source)
         if _how(table) != _how(theirs) or not table.schema.equals(theirs.schema):
             raise InputError(f"{source}, which was made in another way than {target}")
         both = pa.concat_tables([table, theirs])

@@ -17,7 +17,7 @@ from pydantic import Field, ValidationError
 from capcal_lib.errors import InputError, unknown
 from capcal_lib.manifests import DType, Manifest, PromptStyle, Sampling, load_model
 from capcal_lib.runs import files
-from capcal_lib.runs.artifacts import PART, Artifact
+from capcal_lib.runs.artifacts import Artifact
 
 Name = Annotated[str, Field(pattern=r"^\w[\w.-]*$")]  # becomes a part of a path
 
@@ -125,8 +125,7 @@ class Run:
         """List what tells the files of a kind apart, sorted."""
         before, _, after = artifact.name.partition("*")
         paths = sorted(self.folder.glob(artifact.name))
-        names = [path.name.removeprefix(before).removesuffix(after) for path in paths]
-        return [name for name in names if PART not in f".{name}"]
+        return [path.name.removeprefix(before).removesuffix(after) for path in paths]
 
     def read(self, artifact: Artifact, name: str = "", *, option: str = "") -> pa.Table:
         """Read a file that is kept beside the samples.
@@ -238,16 +237,22 @@ def find_run(
             "--k 100"
         )
     if len(runs) > 1:
-        usual = load_model(model).for_dataset(dataset)
-        runs = [one for one in runs if any(one.folder.glob("samples-*.parquet"))] or runs
-        runs = [one for one in runs if one.identity.sampling == usual.sampling] or runs
-        runs = [one for one in runs if one.identity.seed == 0] or runs
+        usual = load_model(model).for_dataset(dataset).sampling
+        ranks = [
+            (
+                any(run.folder.glob("samples-*.parquet")),
+                run.identity.sampling == usual,
+                run.identity.seed == 0,
+            )
+            for run in runs
+        ]
+        runs = [run for run, rank in zip(runs, ranks, strict=True) if rank == max(ranks)]
     if len(runs) > 1:
-        first, *others = (one.identity for one in runs)
+        first, *others = (run.identity for run in runs)
         settings = sorted({line for other in others for line in differences(first, other)})
         raise InputError(
             f"{len(runs)} runs of {model} on {dataset} ({split}) in {store}, "
-            f"{', '.join(one.folder.name for one in runs)}, "
+            f"{', '.join(run.folder.name for run in runs)}, "
             f"which differ in {'; '.join(settings)}; choose one with --run, by its key or a setting"
         )
     return runs[0]

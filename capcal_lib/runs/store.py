@@ -35,7 +35,7 @@ from capcal_lib.runs.run import Record, Run, run_of
 from capcal_lib.runs.samples import Sample
 
 ROWS = 50_000  # of a part, at most
-SIZE = 1 << 28  # characters of pending rows, at most
+SMALL = 1 << 25  # bytes of a part that is joined with others, at most
 SECONDS = 5.0  # until rows are written, whatever their number
 SMALL_PARTS = 64  # are joined while the run is still being written
 LOCK = "lock"
@@ -83,7 +83,7 @@ def add_keys(present: Present, rows: pd.DataFrame) -> list[bool]:
 
 def row_digests(rows: pd.DataFrame) -> "pd.Series[int]":
     """Return 64 bits for each row that follow from its key and its response."""
-    return pd.util.hash_pandas_object(rows[[*KEY, "response"]], index=False, categorize=False)
+    return hash_rows(rows[[*KEY, "response"]])
 
 
 def digest_of_graded(run: Run, verdicts: Iterable[pd.DataFrame]) -> str:
@@ -102,27 +102,27 @@ def digest_of_graded(run: Run, verdicts: Iterable[pd.DataFrame]) -> str:
 
 
 def refuse_differing(copies: Sequence[Run]) -> None:
-    """Refuse two different rows under one key, wherever they stand in copies of a run.
+    """Refuse two different rows under one key, wherever they stand in copies of a run; 64 bits of
+    each are compared.
+    """
+    digests = [
+        np.column_stack([hash_rows(rows[KEY]), hash_rows(rows)])
+        for run in copies
+        for part in parts_of(run)
+        for rows in part_rows(part)
+    ]
+    if digests:
+        keys, rows = (len(np.unique(column)) for column in np.concatenate(digests).T)
+        if keys < rows:
+            raise InputError(
+                f"{rows - keys} samples are two different rows in {', '.join(map(str, copies))}; "
+                "nothing was written: keep one of them"
+            )
 
-    A part that all of them have is not looked at; of other rows 64 bits are compared."""
-    numbers: dict[str, int] = {}
-    shared = set.intersection(*({part_name(part) for part in parts_of(run)} for run in copies))
-    found = [np.zeros((0, 2), np.uint64)]
-    for part in (part for run in copies for part in parts_of(run)):
-        for rows in part_rows(part) if len(copies) == 1 or part.name not in shared else ():
-            question = [numbers.setdefault(name, len(numbers)) for name in rows["question_id"]]
-            key = np.array(question) * MOST_SAMPLES + rows["sample_index"].to_numpy()
-            digest = pd.util.hash_pandas_object(rows, index=False, categorize=False)
-            found.append(np.column_stack([key.astype(np.uint64), digest.to_numpy()]))
-    table = np.concatenate(found)
-    table = table[np.lexsort(table.T[::-1])]
-    differing = (table[1:, 0] == table[:-1, 0]) & (table[1:, 1] != table[:-1, 1])
-    for key in table[1:, 0][differing].tolist():
-        raise InputError(
-            f"two different rows for sample {key % MOST_SAMPLES} of "
-            f"{[*numbers][key // MOST_SAMPLES]} in {', '.join(map(str, copies))}; nothing was "
-            "written: keep one of them"
-        )
+
+def hash_rows(rows: pd.DataFrame) -> "pd.Series[int]":
+    """Return 64 bits for each row that follow from what it holds."""
+    return pd.util.hash_pandas_object(rows, index=False, categorize=False)
 
 
 def problems_of(run: Run) -> tuple[str, ...]:
@@ -178,7 +178,7 @@ class Writer:
         self.notes = notes
         self.present = Present()
         self._pending: list[dict[str, object]] = []
-        self._size = self._flushed = 0
+        self._flushed = 0
         self._written = time.monotonic()
         for path in parts_of(run):
             try:
@@ -222,7 +222,6 @@ class Writer:
             row = asdict(sample)
             for name in ("response", "reasoning"):  # half a surrogate pair is not text
                 row[name] = row[name] and row[name].encode("utf-8", "replace").decode()
-                self._size += len(row[name] or "")
             before = self.present.get(sample.question_id, 0)
             if before >> sample.sample_index & 1:
                 raise ValueError(
@@ -231,15 +230,14 @@ class Writer:
                 )
             self.present[sample.question_id] = before | 1 << sample.sample_index
             self._pending.append(row)
-        waited = time.monotonic() - self._written
-        if len(self._pending) >= ROWS or self._size >= SIZE or waited >= SECONDS:
+        if len(self._pending) >= ROWS or time.monotonic() - self._written >= SECONDS:
             self.flush()
 
     def flush(self) -> None:
         """Write the rows that are pending."""
         if self._pending:
-            self.add_part(pa.Table.from_pylist(self._pending, schema=SCHEMA))
-            self._pending, self._size = [], 0
+            self.add_part(pd.DataFrame(self._pending))
+            self._pending = []
             self._flushed += 1
             if self._flushed % SMALL_PARTS == 0:
                 self._join()
@@ -251,7 +249,7 @@ class Writer:
         """
         new = rows[add_keys(self.present, rows)]
         if len(new):
-            self.add_part(pa.Table.from_pandas(new, schema=SCHEMA, preserve_index=False))
+            self.add_part(new)
         return len(new)
 
     def close(self) -> None:
@@ -259,28 +257,25 @@ class Writer:
         self.flush()
         self._join()
 
-    def add_part(self, table: pa.Table) -> Path:
+    def add_part(self, rows: pd.DataFrame) -> Path:
         """Write rows as a part."""
+        table = pa.Table.from_pandas(rows, schema=SCHEMA, preserve_index=False)
         return files.write_table(self.folder / "samples-*.parquet", table.sort_by(ORDER))
 
     def _join(self) -> None:
-        """Join small parts to such of at most ``ROWS`` rows."""
-        groups: list[list[Path]] = [[]]
-        room = ROWS
+        """Join small parts to such of some ``ROWS`` rows."""
+        groups: dict[int, list[Path]] = {}
+        total = 0
         for path in parts_of(self.run):
             with files.open_parquet(path) as part:
                 rows = part.metadata.num_rows
-            if rows < ROWS // 2 and path.stat().st_size < SIZE // 8:
-                if rows > room:
-                    groups.append([])
-                    room = ROWS
-                groups[-1].append(path)
-                room -= rows
-        for group in groups:
+            if rows < ROWS // 2 and path.stat().st_size < SMALL:
+                groups.setdefault(total // ROWS, []).append(path)
+                total += rows
+        for group in groups.values():
             if len(group) > 1:
                 whole = pd.concat(rows for path in group for rows in part_rows(path))
-                whole = whole.drop_duplicates(KEY)
-                made = self.add_part(pa.Table.from_pandas(whole, SCHEMA, preserve_index=False))
+                made = self.add_part(whole.drop_duplicates(KEY))
                 for path in group:
                     if path != made:
                         path.unlink()

@@ -127,7 +127,7 @@ def test_a_sample_that_differs_is_named_and_nothing_is_written(
     before = bytes_of(tmp_path)
     with pytest.raises(
         InputError,
-        match=r"two different rows for sample 1 of b in .*one.*, .*other.*nothing was written",
+        match=r"1 samples are two different rows in .*one.*, .*other.*nothing was written",
     ) as caught:
         merge(into, merged)
     assert "\n" not in str(caught.value)

@@ -112,7 +112,7 @@ WRONG: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda run: write_table(
             run / "samples-*.parquet", put(pq.read_table(shard(run)), "response", "other")
         ),
-        "two different rows for sample",
+        "samples are two different rows in",
     ),
     "no tokens": (
         lambda run: rewrite(shard(run), lambda rows: put(rows, "completion_tokens", 0)),
@@ -128,15 +128,15 @@ WRONG: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "a sample not graded": (
         lambda run: rewrite(run / FILE, lambda rows: rows.slice(1)),
-        "15 verdicts are not one of each sample: grade again",
+        "verdicts.parquet: not of what was sampled, or not of all of it",
     ),
     "a verdict of nothing": (
         lambda run: rewrite(run / FILE, lambda rows: put(rows, "sample_index", 77)),
-        "16 verdicts are not one of each sample: grade again",
+        "verdicts.parquet: not of what was sampled, or not of all of it",
     ),
     "an unknown verdict": (
         lambda run: rewrite(run / FILE, lambda rows: put(rows, "verdict", "perhaps")),
-        "unknown verdicts: perhaps",
+        "verdicts.parquet: 1 values that no verdict can have",
     ),
     "another grader": (
         lambda run: write_table(
@@ -148,11 +148,11 @@ WRONG: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda run: rewrite(
             confidence_file(Run(run), "p-true"), lambda rows: put(rows, "confidence", 1.5)
         ),
-        "a confidence lies in [0, 1]",
+        "confidence-p-true.parquet: 1 values that no confidence can have",
     ),
     "a confidence too few": (
         lambda run: rewrite(confidence_file(Run(run), "p-true"), lambda rows: rows.slice(1)),
-        "confidence-p-true.parquet: 1 questions missing: mini-exam/",
+        "confidence-p-true.parquet: not of what was sampled, or not of all of it: mini-exam/",
     ),
     "a file of other columns": (
         lambda run: rewrite(
@@ -165,7 +165,7 @@ WRONG: dict[str, tuple[Callable[[Path], object], str]] = {
             run / FEATURES,
             lambda rows: rows.filter(pc.greater(pc.utf8_length(rows["question_id"]), 0)).slice(2),
         ),
-        "features.parquet: 2 questions missing: mini-exam/",
+        "features.parquet: not of what was sampled, or not of all of it: mini-exam/",
     ),
     "verdicts of other samples": (
         lambda run: rewrite(shard(run), lambda rows: put(rows, "response", "other")),
@@ -173,7 +173,10 @@ WRONG: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "a link": (link_out, "notes.txt: not a regular file"),
     "an unknown data set": (lambda run: unknown_set(run), "unknown data set 'mini-nothing'"),
-    "features that are not finite": (spoil_features, "features.parquet: not all are finite"),
+    "features that are not finite": (
+        spoil_features,
+        "features.parquet: 6 values that no features can have",
+    ),
 }
 
 
