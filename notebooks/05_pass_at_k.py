@@ -57,6 +57,8 @@ results = load_results(
     recipe=recipe,
     verdicts=verdicts,
 ).query("total > 1")
+
+# %% tags=["hide-input"]
 probes = {
     name: nearest_probe(own.dropna(axis="columns", how="all"), name)
     for name, own in results.groupby(level="dataset", sort=False)

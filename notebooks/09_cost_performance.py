@@ -53,6 +53,8 @@ parts = [
     for split in range(5 if paper else 1)
 ]
 results = parts[0]
+
+# %% tags=["hide-input"]
 asked = results[methods(results)].groupby("dataset", sort=False).count()
 solved = results["correct"].groupby("dataset", sort=False).sum()
 sets = [name for name in asked.index if solved[name] and asked.loc[name].any()]

@@ -70,6 +70,9 @@ ASKED = ["Verbalized confidence", "P(True)"]
 NEAR = dict(zip(style.SHIFTS, ("own", "near", "far"), strict=True))
 
 
+# %% tags=["hide-input"]
+
+
 def compare_methods(own, dataset, probe, nu):
     """Yield what the paper compares on a data set, and a gain a question."""
     terms = brier_terms(own)
@@ -327,6 +330,9 @@ lost = verdicts.agg(lambda own: (own == "worse").sum())
 cases = pd.DataFrame({"won": won, "lost": lost, "all": verdicts.size()})
 cases = cases.reindex(order, fill_value=0)
 home, away, voted = (cases.loc[kind] for kind in order[:3])
+
+# %% tags=["hide-input"]
+# needs runs
 said = cases.loc[ASKED].sum()
 notebook.glue(
     home=f"{home['won']} of {home['all']} cases",

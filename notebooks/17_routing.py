@@ -77,6 +77,8 @@ def load_set(name, dataset):
     )
 
 
+# %%
+# needs runs
 def route(small, large, first):
     """Gain over random mixing at equal cost, by question; ``first`` go to the large model."""
     solved = small["rate"].where(~first, large["rate"])

@@ -13,7 +13,7 @@ from capcal_lib.book.pipeline import DEFAULT_MODEL, default_model, notebook_name
 from capcal_lib.manifests import NOTEBOOKS
 
 SOURCES = {path.stem: jupytext.read(path) for path in sorted(NOTEBOOKS.glob("[0-9]*.py"))}
-LONGEST_CELL, LONGEST_FOLDED = 26, 35
+LONGEST_CELL, LONGEST_FOLDED, MEDIAN_CELL = 20, 25, 15
 SAYS = re.compile(r"notebook\.(say|finding)\(")
 
 
@@ -94,6 +94,7 @@ def test_cells_are_short() -> None:
             if not folded & set(cell.metadata.get("tags", [])) and not SAYS.search(cell.source)
         ]
         assert max(shown) <= LONGEST_CELL, name
+        assert sorted(shown)[len(shown) // 2] <= MEDIAN_CELL, name
 
 
 def test_every_number_in_the_text_is_handed_to_it() -> None:
@@ -159,6 +160,12 @@ def test_pages_open_and_close_alike() -> None:
         text = [cell.source for cell in cells(name, "markdown")]
         assert text[0].startswith("# "), name
         assert "## Summary" in words(name), name
+        last = words(name).partition("## Exercise")[2]
+        solutions = [
+            cell for cell in cells(name, "code") if "solution" in cell.metadata.get("tags", [])
+        ]
+        assert len(solutions) == last.count("Hint") <= 3, name
+        assert not last or solutions, name
 
 
 def test_what_is_lacking_is_shown_by_its_cell() -> None:
