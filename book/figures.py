@@ -7,13 +7,17 @@ below the other on a narrow screen.
 from pathlib import Path
 
 import numpy as np
+from matplotlib.font_manager import FontProperties
+from matplotlib.path import Path as Outline
+from matplotlib.textpath import TextPath
 
+from capcal_lib.book.style import font_files
 from capcal_lib.metrics import binomial_interval
 
 STATIC = Path(__file__).parent / "static"
 INK, MUTED, CORRECT, INCORRECT = "#1a1a1a", "#6b6b6b", "#17616b", "#bc3e0b"
 WIDTH = 344
-FONT = "Source Sans Pro, Segoe UI, Helvetica Neue, Helvetica, Arial, sans-serif"
+FACE, SIZE = FontProperties(fname=font_files()[0]), 13  # an image cannot use the faces of its page
 TIP = (
     f'<marker id="tip" markerWidth="7" markerHeight="8" refX="2" refY="4" '
     f'orient="auto"><path d="M0 0 L7 4 L0 8 z" fill="{MUTED}"/></marker>'
@@ -22,18 +26,22 @@ MU, PEOPLE, SEED = 0.6, 20, 4
 
 
 def drawing(height: int, *parts: str) -> str:
-    head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" '
-        f'font-family="{FONT}">'
-    )
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}">'
     return "\n".join([head, *parts, "</svg>", ""])
 
 
 def text(x: float, y: float, words: str, *, color: str = INK) -> str:
-    return (
-        f'<text x="{x:g}" y="{y:g}" fill="{color}" font-size="13" '
-        f'text-anchor="middle">{words}</text>'
-    )
+    """Draw words about a place as outlines in the face of all figures."""
+    outlines = TextPath((0, 0), words, size=SIZE, prop=FACE)
+    left, right = outlines.get_extents().intervalx
+    steps = [
+        "Z"
+        if code == Outline.CLOSEPOLY
+        else "MLQC"[code - 1] + " ".join(map("{:.2f}".format, points))
+        for points, code in outlines.iter_segments()
+    ]
+    place = f"translate({x - (left + right) / 2:.2f} {y:g}) scale(1 -1)"
+    return f'<path d="{"".join(steps)}" fill="{color}" transform="{place}"/>'
 
 
 def stroke(path: str, color: str = MUTED, width: float = 1.5, more: str = "") -> str:
