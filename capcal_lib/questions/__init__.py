@@ -109,122 +109,79 @@ def with_options(text: str, options: Sequence[str]) -> str:
     return "\n".join([text.strip(), *lines])
 
 
-def _choice(
-    question_id: str, text: str, options: Sequence[str], letter: str, subject: str
-) -> Question:
-    right = options[LETTERS[: len(options)].index(letter)]
-    return Question(
-        id=question_id,
-        text=with_options(text, options),
-        answer=Answer("choice", letter, (right,)),
-        subject=subject,
-        options=len(options),
-    )
-
-
-# A row, local or from the hub, its split and its position there give a question (None: left out).
-# One function each for the sets whose rows need more than naming their columns.
+# What a row, local or from the hub, is in the usual columns, by its split and its position there
+# (None: left out). One function each for the sets whose rows need more than naming their columns.
 Row = dict[str, Any]
-Reader = Callable[[Row, str, int], Question | None]
+Reader = Callable[[Row, str, int], Row | None]
 
 
-def _unwrapped(text: str) -> str:
-    """Undo the CSV quoting that some TriviaQA questions carry: quotes around, quotes inside
-    doubled.
-    """
-    text = text.strip()
+def _triviaqa(row: Row, split: str, position: int) -> Row:
+    text = row["question"].strip()
+    # Some carry the quoting of CSV: quotes around, quotes inside doubled.
     if len(text) > 1 and text[0] == text[-1] == '"' and '"' not in text[1:-1].replace('""', ""):
-        text = text[1:-1].replace('""', '"').strip()
-    return text
+        text = text[1:-1].replace('""', '"')
+    # The local copies have no canonical value: their first alias stands for it. Their training
+    # questions are a part of the hub's, so a row's position would not identify one.
+    accepted = row.get("aliases") or [row["answer"]["value"], *row["answer"]["aliases"]]
+    name = row.get("id")
+    name = name or f"triviaqa/{split}/{row['question_id'] if split == 'train' else position}"
+    return {"id": name, "question": text, "answer": accepted}
 
 
-def _triviaqa(row: Row, split: str, position: int) -> Question:
-    # The local copies have no canonical value: their first alias stands for it.
-    accepted = (
-        row["aliases"] if "aliases" in row else [row["answer"]["value"], *row["answer"]["aliases"]]
-    )
-    gold, *aliases = dict.fromkeys(alias.strip() for alias in accepted if alias.strip())
-    # The local training questions are a part of the hub's, so a row's position would not identify
-    # one.
-    question_id = (
-        row.get("id") or f"triviaqa/{split}/{row['question_id'] if split == 'train' else position}"
-    )
-    return Question(question_id, _unwrapped(row["question"]), Answer("short", gold, tuple(aliases)))
-
-
-def _simpleqa(row: Row, split: str, position: int) -> Question:  # noqa: ARG001
-    answer = Answer("short", row["answer"].strip())
+def _simpleqa(row: Row, split: str, position: int) -> Row:  # noqa: ARG001
     if "problem" not in row:
-        return Question(
-            id=row["id"],
-            text=row["question"].strip(),
-            answer=answer,
-            subject=row["topic"],
-        )
+        return row | {"subject": row["topic"]}
     # On the hub the topic stands in a text that looks like a Python dictionary.
     topic = re.search(r"'topic': '([^']*)'", str(row["metadata"]))
-    return Question(
-        id=f"simpleqa/{position}",
-        text=row["problem"].strip(),
-        answer=answer,
-        subject=topic[1] if topic else "",
-    )
+    subject = topic[1] if topic else ""
+    return row | {"id": f"simpleqa/{position}", "question": row["problem"], "subject": subject}
 
 
-def _gsm8k(row: Row, split: str, position: int) -> Question:
-    _, found, gold = row["answer"].rpartition("####")
-    if not found:
+def _gsm8k(row: Row, split: str, position: int) -> Row:
+    _, mark, gold = row["answer"].rpartition("####")
+    if not mark:
         raise ValueError("no #### before the final answer")
-    question_id = row.get("id") or f"gsm8k/{split}/{position}"
-    return Question(question_id, row["question"].strip(), Answer("number", gold.strip()))
+    return row | {"id": row.get("id") or f"gsm8k/{split}/{position}", "answer": gold}
 
 
-def _math(row: Row, split: str, position: int) -> Question | None:
-    if not row[
-        "answer"
-    ].strip():  # two of the training problems; the paper's sets have 11,998 of 12,000 as well
+def _math(row: Row, split: str, position: int) -> Row | None:
+    if not row["answer"].strip():  # two of the training problems; the paper's sets lack them too
         return None
-    # The hub's training questions carry no id.
-    question_id = f"math/{row.get('unique_id') or f'{split}/row-{position}'}"
-    return Question(
-        id=question_id,
-        text=row["problem"].strip(),
-        answer=Answer("math", row["answer"].strip()),
-        subject=row["subject"],
-    )
+    name = row.get("unique_id") or f"{split}/row-{position}"  # of training questions on the hub
+    return row | {"id": f"math/{name}", "question": row["problem"]}
 
 
-def _aime25(row: Row, split: str, position: int) -> Question:  # noqa: ARG001
+def _aime25(row: Row, split: str, position: int) -> Row:  # noqa: ARG001
     if "url" in row:
-        return Question(row["id"], row["question"].strip(), Answer("number", row["answer"].strip()))
+        return row
     paper, number = divmod(
         position, 15
     )  # on the hub all of the first paper, then all of the second
     # One answer carries a degree sign there; the exam asks for the integer.
     gold = re.sub(r"[^0-9]", "", str(row["answer"]))
-    return Question(
-        f"aime2025/{'I' * (paper + 1)}-{number + 1}", row["problem"].strip(), Answer("number", gold)
-    )
+    name = f"aime2025/{'I' * (paper + 1)}-{number + 1}"
+    return {"id": name, "question": row["problem"], "answer": gold}
 
 
-def _mmlu(row: Row, split: str, position: int) -> Question:
+def _mmlu(row: Row, split: str, position: int) -> Row:
     letter = row["answer"] if isinstance(row["answer"], str) else LETTERS[row["answer"]]
-    options = [str(option).strip() for option in row["choices"]]
-    question_id = row.get("id") or f"mmlu/{split}/{row['subject']}/{position}"
-    return _choice(question_id, row["question"], options, letter, row["subject"])
+    name = row.get("id") or f"mmlu/{split}/{row['subject']}/{position}"
+    options = {"text": row["choices"], "label": LETTERS[: len(row["choices"])]}
+    return row | {"id": name, "answer": letter, "choices": options}
 
 
-def _gpqa(row: Row, split: str, position: int) -> Question:  # noqa: ARG001
+def _gpqa(row: Row, split: str, position: int) -> Row:  # noqa: ARG001
     # The options have no fixed order. This one is that of the authors' code, by the row's number.
-    options = [
-        row[name].strip()
-        for name in ("Correct Answer", *(f"Incorrect Answer {i}" for i in (1, 2, 3)))
-    ]
+    names = ["Correct Answer", *(f"Incorrect Answer {i}" for i in (1, 2, 3))]
     order = list(range(4))
     random.Random(GPQA_SEED + position).shuffle(order)
-    shuffled = [options[index] for index in order]
-    letter = LETTERS[order.index(0)]
-    return _choice(f"gpqa/{row['Record ID']}", row["Question"], shuffled, letter, row["Subdomain"])
+    return {
+        "id": f"gpqa/{row['Record ID']}",
+        "question": row["Question"],
+        "answer": LETTERS[order.index(0)],
+        "choices": {"text": [row[names[index]] for index in order], "label": LETTERS[:4]},
+        "subject": row["Subdomain"],
+    }
 
 
 _READERS: dict[str, Reader] = {
@@ -239,32 +196,36 @@ _READERS: dict[str, Reader] = {
 }
 
 
-# Any other set: its manifest maps the columns.
-
-
-def _by_columns(manifest: Dataset, row: Row, split: str, position: int) -> Question:
-    columns = manifest.columns or Columns()
+def _question(manifest: Dataset, columns: Columns, row: Row, usual_id: str) -> Question:
+    """Make a question of a row, from the columns that a manifest names, or else the usual ones."""
     kind = row["kind"] if manifest.builtin else manifest.kind
-    question_id = _optional(row, columns.id, "id")
-    question_id = (
-        f"{manifest.name}/{split}/{position}" if question_id is None else _text(question_id)
+    name, subject, also = (
+        row.get(usual) if named is None else field_of(row, named)
+        for usual, named in (
+            ("id", columns.id),
+            ("subject", columns.subject),
+            ("aliases", columns.aliases),
+        )
     )
     text = _text(field_of(row, columns.question))
-    subject = _text(_optional(row, columns.subject, "subject") or "")
+    if not text:
+        raise ValueError("the question is empty")
     answer = field_of(row, columns.answer)
     options, labels = _options(row, columns)
-    if kind == "choice" and options:
-        letter = _letter(answer, options, labels)
-        return _choice(question_id, text, options, letter, subject)
-    if options:
+    if options and kind != "choice":
         raise ValueError(f"it has choices, but the manifest says kind: {kind}")
-    also = _listed(_optional(row, columns.aliases, "aliases"))
-    gold, *aliases = dict.fromkeys(filter(None, map(_text, [*_listed(answer), *also]))) or [""]
+    golds = [_text(one) for one in [*_listed(answer), *_listed(also)]]
+    if options:
+        place = _place(answer, options, labels)
+        text = with_options(text, options)
+        golds = [LETTERS[place], options[place]]
+    gold, *aliases = dict.fromkeys(filter(None, golds)) or [""]
     return Question(
-        id=question_id,
+        id=usual_id if name is None else _text(name),
         text=text,
         answer=Answer(kind, gold, tuple(aliases)),
-        subject=subject,
+        subject=_text(subject or ""),
+        options=len(options),
     )
 
 
@@ -274,12 +235,6 @@ def field_of(row: Row, name: str) -> Any:
     for part in [name] if name in row else name.split("."):
         value = value[part]
     return value
-
-
-def _optional(row: Row, named: str | None, usual: str) -> Any:
-    if named is None:
-        return row.get(usual)
-    return field_of(row, named)
 
 
 def _text(value: Any) -> str:
@@ -302,42 +257,44 @@ def _listed(value: Any) -> list[Any]:
 
 def _options(row: Row, columns: Columns) -> tuple[list[str], list[str]]:
     """Return the options of a row, and the labels that it gives them, such as 1 to 4 in ARC."""
-    if isinstance(columns.choices, tuple):  # a column each; the last ones may be empty
-        cells = [field_of(row, name) for name in columns.choices]
-        options = [_text(cell) for cell in takewhile(lambda cell: cell not in (None, ""), cells)]
-        if any(cell not in (None, "") for cell in cells[len(options) :]):
+    named = columns.choices
+    if isinstance(named, tuple):  # a column each; the last ones may be empty
+        choices: Any = [field_of(row, name) for name in named]
+        while choices and choices[-1] in (None, ""):
+            choices.pop()
+        if not all(choice not in (None, "") for choice in choices):
             raise ValueError("an option is empty")
-        return options, []
-    named = columns.choices.removesuffix(".text") if columns.choices else None
-    choices = _optional(row, named, "choices")
+    else:
+        choices = field_of(row, named.removesuffix(".text")) if named else row.get("choices")
     if isinstance(choices, str) and choices.lstrip().startswith("["):
         choices = json.loads(choices)
+    if isinstance(choices, dict):
+        pairs = zip(choices["text"], choices.get("label", ""), strict=False)
+        choices = [{"text": text, "label": label} for text, label in pairs] or choices["text"]
     if isinstance(choices, list) and all(isinstance(choice, dict) for choice in choices):
-        choices = {key: [choice[key] for choice in choices] for key in ("text", "label")}
-    labels = choices.get("label", []) if isinstance(choices, dict) else []
-    options = choices["text"] if isinstance(choices, dict) else choices
-    return [_text(option) for option in _listed(options)], [str(label).strip() for label in labels]
+        return [_text(one["text"]) for one in choices], [str(one["label"]) for one in choices]
+    return [_text(option) for option in _listed(choices)], []
 
 
-def _letter(answer: Any, options: Sequence[str], labels: Sequence[str]) -> str:
-    """Read the right option: its label, its text, its letter, or its number from 0."""
+def _place(answer: Any, options: Sequence[str], labels: Sequence[str]) -> int:
+    """Return the place of the right option: by its label, its text, its letter, or its number."""
     name = _text(answer)
     if labels:
-        return LETTERS[labels.index(name)]
-    letter = name.upper() if len(name) == 1 and name.upper() in LETTERS[: len(options)] else None
-    if isinstance(answer, str) and options.count(name) == 1:
-        if letter not in (None, LETTERS[options.index(name)]):
-            raise ValueError(
-                f"the answer {name!r} is the letter of one option and the text of another"
-            )
-        return LETTERS[options.index(name)]
-    if letter:
-        return letter
-    if name.isdecimal() and int(name) < len(options):
-        return LETTERS[int(name)]
-    raise ValueError(
-        f"the answer {name!r} is neither an option's text nor its letter nor its number from 0"
+        return [label.strip() for label in labels].index(name)
+    places = (
+        {options.index(name)} if isinstance(answer, str) and options.count(name) == 1 else set()
     )
+    if len(name) == 1 and name.upper() in LETTERS[: len(options)]:
+        places.add(LETTERS.index(name.upper()))
+    if len(places) > 1:
+        raise ValueError(f"the answer {name!r} is the letter of one option and the text of another")
+    if not places and name.isdecimal() and int(name) < len(options):
+        places.add(int(name))
+    if not places:
+        raise ValueError(
+            f"the answer {name!r} is neither an option's text nor its letter nor its number from 0"
+        )
+    return places.pop()
 
 
 def load_questions(
@@ -367,38 +324,40 @@ def load_split(dataset: str, split: str | None = None) -> tuple[tuple[Question, 
     split = manifest.evaluation_split if split is None else split
     entry = _entry(manifest, split)
     source, provenance, rows = _rows(manifest, split)
-    questions: dict[str, Question] = {}
-    subjects: Counter[str] = Counter()
-    by_columns = manifest.model_copy(update={"columns": entry.columns or manifest.columns})
-    read: Reader = _READERS.get(dataset, partial(_by_columns, by_columns))
+    columns = entry.columns or manifest.columns or Columns()
     if entry.number:
         rows = ({entry.number: number} | row for number, row in enumerate(rows))
-    others = entry.select.without if entry.select else ()
-    left_out = {one.id for other in others for one in load_questions(dataset, other)}
-    for number, row in enumerate(rows if entry.select is None else _selected(rows, entry.select)):
+    left_out: set[str] = set()
+    if entry.select:
+        rows = _selected(rows, entry.select)
+        for other in entry.select.without:
+            left_out |= {one.id for one in load_questions(dataset, other)}
+    questions: dict[str, Question] = {}
+    positions = Counter[str]()
+    for number, row in enumerate(rows):
         where = f"{source}, row {number}"
-        subject = row.get("subject", "") if dataset == "mmlu" else ""
         try:
-            question = read(
-                row, split, subjects[subject]
-            )  # rows of MMLU are numbered within their subject
-            subjects[subject] += 1
+            # Rows of MMLU are numbered within their subject.
+            subject = row.get("subject", "") if dataset == "mmlu" else ""
+            position = positions[subject]
+            positions[subject] += 1
+            usual = _READERS[dataset](row, split, position) if dataset in _READERS else row
+            if usual is None:
+                continue
+            question = _question(manifest, columns, usual, f"{dataset}/{split}/{position}")
         except KeyError as error:
-            there = ", ".join(map(str, row))[:200]
             raise InputError(
                 f"{where}: no column {error}; this is not {manifest.title} as expected, it has "
-                f"{there}"
+                f"{', '.join(map(str, row))[:200]}"
             ) from None
         except (AttributeError, IndexError, TypeError, ValueError) as error:
             raise InputError(f"{where}: malformed ({error})") from None
-        if question is None or question.id in left_out:
+        if question.id in left_out:
             continue
         if question.id in questions:
             raise InputError(
                 f"{where}: the id {question.id!r} appears twice; every question needs its own"
             )
-        if not question.text:
-            raise InputError(f"{where}: the question is empty")
         questions[question.id] = question
     if not questions:
         raise InputError(f"{source}: no questions; expected {entry.rows or 'some'}")
@@ -672,16 +631,18 @@ def _records(whole: Any) -> list[Any]:
     """
     if not isinstance(whole, dict):
         return whole if isinstance(whole, list) else [whole]
-    if {"columns", "data"} <= whole.keys():
-        return [dict(zip(whole["columns"], row, strict=True)) for row in whole["data"]]
-    if {"schema", "data"} <= whole.keys():
-        return list(whole["data"])
-    columns = list(whole.values())
-    lists = [list(column) for column in columns if isinstance(column, dict | list)]
-    if len(lists) < max(2, len(columns)) or {*map(len, lists)} != {len(lists[0]) or 1}:
+    if "data" in whole and {"columns", "schema"} & whole.keys():
+        heads = whole.get("columns")
+        return (
+            [dict(zip(heads, row, strict=True)) for row in whole["data"]]
+            if heads
+            else whole["data"]
+        )
+    columns = [list(one) for one in whole.values() if isinstance(one, dict | list)]
+    if len(columns) < max(2, len(whole)) or {*map(len, columns)} != {len(columns[0]) or 1}:
         return [whole]
-    if "question_id" in lists[0]:  # a row under each number
-        return columns
+    if "question_id" in columns[0]:  # a row under each number
+        return list(whole.values())
     import pandas as pd  # slow to import
 
     return pd.DataFrame(whole, dtype=object).to_dict("records")

@@ -456,7 +456,6 @@ def test_corrupt_files(data_dir: Path) -> None:
             '{"id": "b", "question": "Why?"}',
             "row 1: no column 'answer'; this is not GSM8K as expected, it has id, q",
         ),
-        ('{"id": "b", "question": 3, "answer": "#### 1"}', "row 1: malformed"),
         (
             '{"id": "b", "question": "Why?", "answer": "1"}',
             "row 1: malformed (no #### before the final answer)",
@@ -465,7 +464,10 @@ def test_corrupt_files(data_dir: Path) -> None:
             '{"id": "b", "question": "Why?", "answer": "#### "}',
             "row 1: malformed (the gold answer must be a text",
         ),
-        ('{"id": "b", "question": " ", "answer": "#### 1"}', "row 1: the question is empty"),
+        (
+            '{"id": "b", "question": " ", "answer": "#### 1"}',
+            "row 1: malformed (the question is empty)",
+        ),
         (
             '{"id": "gsm8k/test/0", "question": "Why?", "answer": "#### 1"}',
             "the id 'gsm8k/test/0' appears twice",

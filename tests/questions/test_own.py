@@ -19,11 +19,11 @@ from typer.testing import CliRunner
 
 from capcal_lib.cli import app
 from capcal_lib.errors import InputError
-from capcal_lib.manifests import OWN_MANIFESTS, load_dataset
+from capcal_lib.manifests import OWN_MANIFESTS, Columns, load_dataset
 from capcal_lib.questions import (
     Answer,
     Question,
-    _by_columns,
+    _question,
     at_hand,
     check_questions,
     load_questions,
@@ -152,9 +152,8 @@ def test_any_number_of_options_and_any_way_to_name_the_right_one(
     right = data.draw(st.integers(0, len(options) - 1))
     letter = chr(ord("A") + right)
     for answer in (right, str(right), letter, options[right]):
-        question = _by_columns(
-            law, {"question": "Which?", "choices": options, "answer": answer}, "all", 0
-        )
+        row = {"question": "Which?", "choices": options, "answer": answer}
+        question = _question(law, Columns(), row, "law/all/0")
         assert question.answer == Answer("choice", letter, (options[right],))
         assert question.text.splitlines()[1:] == [
             f"{chr(ord('A') + i)}. {text}" for i, text in enumerate(options)
@@ -184,7 +183,7 @@ def test_options_in_columns_of_their_own(describe: Describe) -> None:
             "row 0: malformed (the gold answer must be a text",
         ),
         ("short", {"question": "Why?", "answer": True}, "True is neither a text nor a number"),
-        ("short", {"question": "", "answer": "so"}, "row 0: the question is empty"),
+        ("short", {"question": "", "answer": "so"}, "row 0: malformed (the question is empty)"),
         (
             "short",
             {"prompt": "Why?", "answer": "so"},
