@@ -241,8 +241,9 @@ def reproduce(
     ] = None,
     plan: Annotated[bool, Option("--plan", help="Only say what it takes.")] = False,
     rate: Annotated[
-        float | None, Option(help="Tokens a second, for the plan; else it is measured.")
+        float | None, Option(help="Tokens a second of all GPUs, for the plan's hours.")
     ] = None,
+    gpus: Annotated[int, Option(help="GPUs that read prompts, for the plan.", min=1)] = 1,
     engine: Engine = None,
     features_engine: Annotated[
         str | None, Option(help="For hidden states, which a server does not give.")
@@ -288,7 +289,7 @@ def reproduce(
         seed=seed,
     )
     if plan:
-        _show_plan(order, rate)
+        _show_plan(order, rate, gpus)
         return
     with _progress(f"reproducing {model}", "requests") as progress:
         done = recipes.reproduce(order, progress, _warn)
@@ -316,8 +317,8 @@ def _show_scores(done: Any, order: Any) -> None:
     page += ["-p", "model", order.model, "-p", "store", str(order.store)]
     if (protocol := RECIPES[order.recipe].protocol) != "corrected":
         page += ["-p", "protocol", protocol]
-    if done.verdicts != "rules":
-        page += ["-p", "verdicts", done.verdicts]
+    if order.whose != "rules":
+        page += ["-p", "verdicts", order.whose]
     _say(f"the page with these numbers: {shlex.join(page)}")
     widths = (done.scores["high"] - done.scores["low"]) / 2
     if order.precision and (wide := widths[widths > order.precision]).any():
@@ -327,21 +328,24 @@ def _show_scores(done: Any, order: Any) -> None:
         )
 
 
-def _show_plan(order: Any, rate: float | None) -> None:
+def _show_plan(order: Any, rate: float | None, gpus: int) -> None:
     """Print what a reproduction takes."""
     from capcal_lib import reproduce as recipes
 
-    steps = recipes.make_plan(order)
-    if rate is None:
-        steps = recipes.time_requests(order, steps)
-    else:
-        steps = recipes.time_by_rate(order, steps, rate)
-    shown = steps.drop(columns="first").rename(columns={"seconds": "time"})
-    _print_table(shown.assign(time=steps["seconds"].map(_spell_time)))
+    steps = recipes.make_plan(order, fetch=False)
+    steps = recipes.time_plan(order, steps, rate=rate, gpus=gpus)
+    shown = steps.drop(columns=["first", "seconds"]).assign(
+        time=steps["seconds"].dropna().map(_spell_time)
+    )
+    _print_table(shown.convert_dtypes().astype(object).where(shown.notna(), "not known"))
     total = steps[["requests", "tokens", "seconds"]].sum()
-    disk = f"{steps['bytes'].sum() / 1e6:,.1f} MB, " if rate is None else ""
-    took = _spell_time(total["seconds"])
-    _say(f"{total['requests']:,.0f} requests, {total['tokens']:,.0f} tokens, {disk}{took}")
+    unknown = " and what is not known" if steps["seconds"].isna().any() else ""
+    _say(
+        f"{total['requests']:,.0f} requests, {total['tokens']:,.0f} tokens, "
+        f"{_spell_time(total['seconds'])}{unknown}, on {gpus} GPUs"
+    )
+    if rate is None:
+        _say("how long tokens take is not known: give --rate, tokens a second of all GPUs")
     if lacking := int(steps.loc[steps["engine"] == "", "requests"].sum()):
         _say(
             f"{recipes.NO_STATES}: {lacking:,} prompts are left; name a --features-engine for them"

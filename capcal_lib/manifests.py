@@ -140,6 +140,7 @@ class Model(Manifest):
     vllm: dict[str, Any] = {}  # arguments of vLLM's engine, such as tensor_parallel_size
     weights: tuple[Weights, ...] = ()  # tried in order
     parameters: int | None = None
+    active_parameters: int | None = None  # of a mixture of experts: those that read a token
     layers: int | None = (
         None  # transformer blocks, one less than there are hidden states; checked where it is given
     )

@@ -15,11 +15,9 @@ question to 100 at most, until the interval of every score has a half-width of a
 Every step takes up what is there, so a second call after a stop goes on. The engine is opened once
 for all of them. A step that fails leaves the others done."""
 
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 import numpy as np
@@ -28,35 +26,35 @@ import pandas as pd
 from capcal_lib.applications.topping_up import samples_needed
 from capcal_lib.confidence.consistency import mean_tokens
 from capcal_lib.confidence.of_run import TITLES, estimate
-from capcal_lib.errors import InputError, unknown
+from capcal_lib.errors import InputError, sanitize, unknown
 from capcal_lib.grading.judge import JUDGED
 from capcal_lib.grading.judgements import PAIR, judge_run, judges, read_judgements
 from capcal_lib.grading.verdicts import grade_run, read_verdicts
 from capcal_lib.manifests import Dataset, dataset_names, load_dataset, load_model
 from capcal_lib.metrics.validation import check_int
-from capcal_lib.probes import keep_predictions
+from capcal_lib.probes import keep_predictions, runs_for_probes
 from capcal_lib.probes.features import extract
-from capcal_lib.probes.sgd import SPLITS
+from capcal_lib.probes.sgd import EPOCHS, LEARNING_RATES, SPLITS
 from capcal_lib.questions import load_questions, planned_rows, rank_questions
 from capcal_lib.reported import load_reported
 from capcal_lib.results import describe_runs, load_results, methods, score, subjects
-from capcal_lib.results.results import COUNTS, ORACLE_CC, ORACLE_RC, UNIFORM
+from capcal_lib.results.results import CONSISTENCY, COUNTS, ORACLE_CC, ORACLE_RC, UNIFORM
 from capcal_lib.results.scores import Protocol
 from capcal_lib.runs.artifacts import CONFIDENCES, FEATURES, VERDICTS
 from capcal_lib.runs.run import Run, find_run, list_fitting
 from capcal_lib.runs.store import KEY, read_samples
 from capcal_lib.sampling.draw import Progress, sample
 from capcal_lib.sampling.engines import check_engine, engine_name, engines_stay_open, open_engine
-from capcal_lib.sampling.engines.simulated import true_mu
 
 STATES = "hidden states"
 TOP_UP = "top up"
 STEPS = ("samples", "verbalized", "p-true", "judge", STATES, TOP_UP)  # that need a model
 MOST = 100  # samples of a question that is topped up
-CALIBRATION = 16, 24  # questions, and at most so many samples of each
 PROMPT = 200  # tokens of a prompt, where no sample says
-TOKENS = {"verbalized": 10.0, "p-true": 1.0, "judge": 5.0, STATES: 0.0}  # where nothing is known
 READ = 1e14  # operations a second of a GPU that reads prompts; two a parameter and token
+TRAINING = 4.7e-9  # seconds of a core, measured at 7,473 questions and 2,880 features
+MIX = ("triviaqa-1000", "gsm8k")  # that one more probe of the paper learns from (appendix C.4)
+VOTES = (5, 10, 20)  # of table 6
 NO_STATES = "a server gives no hidden states"
 
 
@@ -141,12 +139,6 @@ class Order:
             )
 
     @property
-    def share(self) -> slice:
-        """Return which questions of a split are asked, by their rank."""
-        number, parts = map(int, self.part.split("/"))
-        return slice(number - 1, None, parts)
-
-    @property
     def whose(self) -> str:
         """Return whose verdicts are scored."""
         return self.verdicts or RECIPES[self.recipe].verdicts
@@ -159,17 +151,33 @@ class Order:
 
     @property
     def names(self) -> list[str]:
-        """List the data sets."""
-        if self.datasets is None:
-            return paper_datasets()
-        return list(self.datasets)
+        """List the data sets: those of the paper's tables, where none is named."""
+        paper = (name for name in dataset_names() if load_dataset(name).reported_as)
+        return list(paper if self.datasets is None else self.datasets)
+
+    @property
+    def choice(self) -> str:
+        """Return which of several runs on a split is meant, as ``find_run`` takes it."""
+        return f"seed={self.seed}"
+
+    def part_of(self, ranked: Sequence[Any]) -> Sequence[Any]:
+        """Return which of the questions of a split are asked, sorted by rank."""
+        number, parts = map(int, self.part.split("/"))
+        return ranked[number - 1 :: parts]
+
+    def ids(self, dataset: str, split: str) -> list[str]:
+        """List the questions of a split that are asked, those of every smaller number first."""
+        ranked = rank_questions(load_questions(dataset, split))
+        return [each.id for each in self.part_of(ranked)]
+
+    def model_of(self, step: str) -> str:
+        """Return the model that does a step."""
+        return str(self.judge) if step == "judge" else self.model
 
     def engine_of(self, step: str) -> str:
         """Return the engine that does a step; an empty name where the one that is named cannot."""
-        if step == "judge":
-            known = "openai" if self.judge_url else self.engine
-            return engine_name(load_model(str(self.judge)), known)
-        engine = engine_name(load_model(self.model), self.engine)
+        asked = "openai" if step == "judge" and self.judge_url else self.engine
+        engine = engine_name(load_model(self.model_of(step)), asked)
         if step != STATES:
             return engine
         return self.features_engine or ("" if engine == "openai" else engine)
@@ -179,13 +187,9 @@ class Order:
         asked = {"url": self.judge_url if step == "judge" else None, "in_flight": self.in_flight}
         return {name: value for name, value in asked.items() if value is not None}
 
-    def ids(self, dataset: str, split: str) -> list[str]:
-        """List the questions of a split that are asked, those of every smaller number first."""
-        return [each.id for each in rank_questions(load_questions(dataset, split))[self.share]]
-
     def run(self, dataset: str, split: str) -> Run | None:
         """Return the run on a split, if it has been begun."""
-        place = self.store, self.model, dataset, split, f"seed={self.seed}"
+        place = self.store, self.model, dataset, split, self.choice
         return find_run(*place) if list_fitting(*place) else None
 
 
@@ -195,46 +199,39 @@ class Reproduced:
 
     scores: pd.DataFrame  # as ``beside_printed`` returns them; empty of a part
     left: pd.DataFrame  # a row a step that is not done: dataset, split, step, reason, failed
-    verdicts: str  # whose were scored
 
 
-def paper_datasets() -> list[str]:
-    """List the data sets that are those of the paper's tables."""
-    return [name for name in dataset_names() if load_dataset(name).reported_as]
-
-
-def make_plan(order: Order) -> pd.DataFrame:
+def make_plan(order: Order, *, fetch: bool = True) -> pd.DataFrame:
     """Plan what reproducing a model takes that the store does not have yet; nothing is drawn.
 
-    No engine is opened, and none has to be here. Returns one row a step that needs a model, in the
+    No engine is opened, and none has to be here; without ``fetch`` no question is loaded from a
+    hub either, and what only it knows is NaN. Returns one row a step that needs a model, in the
     order in which they are done: ``dataset``, ``split``, ``step``, ``questions``; requests for
-    ``each``, from the ``first`` sample on; the ``engine``, empty where the one that is named cannot
-    do it; ``requests`` that are lacking, ``tokens`` that they write, the ``basis`` of that number
-    (measured in this store, read off the paper's figures, or at most); and the tokens of the
-    prompts that hidden states are read of, ``reads``."""
+    ``each``, from the ``first`` sample on; the ``model`` and the ``engine``, empty where the one
+    that is named cannot do it; ``requests`` that are lacking, ``tokens`` that they write, the
+    ``basis`` of that number (measured in this store, read off the paper's figures, or at most); and
+    the tokens of the prompts that hidden states are read of, ``reads``."""
     rows = []
     for dataset in map(load_dataset, order.names):
-        for step in _steps(order, dataset):
+        for step in _steps(order, dataset, fetch):
+            name = step["step"]
             run = order.run(dataset.name, step["split"])
-            step["engine"] = order.engine_of(step["step"])
-            step["requests"] = _lacking(order, run, step)
-            length, basis = _tokens(order, dataset.name, run, step["step"])
-            if step["step"] == TOP_UP and _needed(order, step) is None:
-                basis = "expected"
-            step["tokens"] = round(step["requests"] * length)
-            step["basis"] = basis
-            step["reads"] = round(step["requests"] * _prompt(run)) if step["step"] == STATES else 0
-            rows.append(step)
+            requests = _lacking(order, run, step)
+            length, basis = _tokens(order, dataset.name, run, name)
+            row: dict[str, Any] = {"model": order.model_of(name), "engine": order.engine_of(name)}
+            row |= {"requests": requests, "tokens": np.round(requests * length)}
+            row |= {"basis": "at most" if name == TOP_UP else basis}
+            reads = np.round(requests * _prompt(run)) if name == STATES else 0
+            rows.append(step | row | {"reads": reads})
     # Hidden states last, for vLLM is opened anew for them and slower then, or a server gives none;
     # but another model judges after them, because one model is in memory at a time.
     own = order.judge not in (None, order.model) and order.engine_of("judge") != "openai"
-    late = {STATES: 2, "judge": 3 if own else 1}
-    late[TOP_UP] = 4  # by all scores that there are
+    late = {STATES: 2, "judge": 3 if own else 1, TOP_UP: 4}  # the last by all scores that there are
     rows.sort(key=lambda step: late.get(step["step"], 0))
     return pd.DataFrame(rows)
 
 
-def _steps(order: Order, dataset: Dataset) -> Iterator[dict[str, Any]]:
+def _steps(order: Order, dataset: Dataset, fetch: bool) -> Iterator[dict[str, Any]]:
     """Yield the steps on a data set, each with its split, questions, first sample, and how many."""
     recipe = RECIPES[order.recipe]
     judged = ["judge"] if order.judge and dataset.kind in JUDGED else []
@@ -242,25 +239,23 @@ def _steps(order: Order, dataset: Dataset) -> Iterator[dict[str, Any]]:
     training = dataset.training_split
 
     def on(split: str, steps: Iterable[str], most: int | None, first: int, each: int) -> Any:
-        there = planned_rows(dataset.name, split)
-        ranks = range(min(filter(None, (there, order.limit, most))))
-        questions = len(ranks[order.share])
+        there = planned_rows(dataset.name, split, fetch=fetch)
+        number = min(filter(None, (there, order.limit, most)), default=None)
+        questions = np.nan if number is None else len(order.part_of(range(number)))
         for step in steps if questions else ():
             row = {"dataset": dataset.name, "split": split, "step": step, "questions": questions}
-            asked = {"first": first, "each": each} if step in ("samples", "judge") else {}
-            yield row | {"first": 0, "each": 1} | asked
+            drawn = {"first": first, "each": each} if step in ("samples", "judge") else {}
+            yield {**row, "first": 0, "each": 1, **drawn}
 
     asked = ["samples", "verbalized", "p-true", *judged, STATES]
-    yield from on(
-        evaluation, [*asked, TOP_UP] if order.precision else asked, None, 0, recipe.samples
-    )
-    own = dataset.paper_training if order.recipe == "paper" and dataset.reported_as else None
-    has_probe = own or order.recipe != "paper" or not dataset.reported_as
-    if training in (None, evaluation) or not has_probe:
+    asked += [TOP_UP] if order.precision else []
+    yield from on(evaluation, asked, None, 0, recipe.samples)
+    if training in (None, evaluation) or not _trains(order, dataset):
         return
     drawn = 0
     for most, samples in recipe.training:
         steps = ["samples"] if drawn else ["samples", *judged, STATES]
+        own = dataset.paper_training if order.recipe == "paper" else None
         most = most if drawn else order.training_questions or own or most
         yield from on(str(training), steps, most, drawn, samples - drawn)
         drawn = samples
@@ -269,48 +264,44 @@ def _steps(order: Order, dataset: Dataset) -> Iterator[dict[str, Any]]:
         yield from on(dataset.validation_split, steps, None, 0, recipe.validation)
 
 
-def time_by_rate(order: Order, plan: pd.DataFrame, rate: float) -> pd.DataFrame:
-    """Estimate the ``seconds`` of a plan from the tokens a second that are written.
-
-    Reading prompts takes two operations a parameter and token, of which one GPU is taken to do
-    ``READ`` a second; several share them."""
-    parameters = load_model(order.model).parameters or 0
-    seconds = plan["tokens"] / rate + 2 * parameters * plan["reads"] / READ
-    return plan.assign(seconds=seconds)
+def _trains(order: Order, dataset: Dataset) -> bool:
+    """Say whether the recipe trains a probe on a data set: the paper's not on all of its own."""
+    return order.recipe != "paper" or not dataset.reported_as or bool(dataset.paper_training)
 
 
-def time_requests(order: Order, plan: pd.DataFrame) -> pd.DataFrame:
-    """Estimate what a plan takes, by carrying out a small part of it in a store that is thrown
-    away.
+def time_plan(
+    order: Order, plan: pd.DataFrame, *, rate: float | None = None, gpus: int = 1
+) -> pd.DataFrame:
+    """Estimate the ``seconds`` of a plan, and add the training of the paper's probes to it.
 
-    Returns the plan with ``tokens`` as measured, ``bytes`` of disk, and ``seconds``, the first
-    step's with those that loading the model takes."""
-    _check_engines(order, plan)
-    timed = plan.assign(bytes=0.0, seconds=0.0)
-    questions, most = CALIBRATION
-    kept = 0
-    with TemporaryDirectory() as folder, engines_stay_open():
-        trial = Order(**vars(order) | {"store": Path(folder)})
-        started = time.monotonic()
-        open_engine(load_model(order.model), order.engine)
-        loading = time.monotonic() - started
-        for place, row in plan.to_dict("index").items():
-            if not row["engine"]:
-                continue
-            small = {"questions": min(questions, row["questions"]), "each": min(most, row["each"])}
-            started = time.monotonic()
-            done = _do(trial, row | small)
-            share = row["requests"] / max(1, done)
-            seconds = loading + (time.monotonic() - started) * share
-            loading = 0.0
-            size = sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
-            timed.loc[place, ["bytes", "seconds"]] = [round((size - kept) * share), seconds]
-            kept = size
-            run = trial.run(row["dataset"], row["split"])
-            if row["step"] == "samples" and run:
-                tokens = round(mean_tokens(run) * row["requests"])
-                timed.loc[place, ["tokens", "basis"]] = [tokens, "measured"]
-    return timed
+    ``rate`` is the tokens a second that all GPUs write. Reading prompts takes two operations a
+    token and active parameter, of which a GPU is taken to do ``READ`` a second; training a probe
+    ``TRAINING`` seconds a question, feature, learning rate and epoch. NaN is not known."""
+    models = {name: load_model(name) for name in plan["model"]}
+    active = plan["model"].map(
+        {name: each.active_parameters or each.parameters for name, each in models.items()}
+    )
+    reading = (2 * active.astype(float) * plan["reads"] / READ / gpus).where(plan["reads"] > 0, 0)
+    writing = (plan["tokens"] / (rate or np.nan)).where(plan["tokens"] != 0, 0)
+    timed = plan.assign(seconds=writing + reading)
+    if order.recipe != "paper" or order.part != "1/1":
+        return timed
+    questions = {
+        row["dataset"]: row["questions"]
+        for row in plan.query(f"step == {STATES!r}").to_dict("records")
+        if row["split"] == load_dataset(row["dataset"]).training_split
+    }
+    if {*MIX} <= questions.keys():
+        questions["+".join(MIX)] = sum(questions[name] for name in MIX)
+    work = TRAINING * SPLITS * 2 * len(LEARNING_RATES) * EPOCHS * (1 - 1 / SPLITS)
+    size = models[order.model].hidden_size or np.nan
+    row = timed.iloc[-1].to_dict() | {"step": "probe", "each": 1, "requests": 0, "tokens": 0}
+    row |= {"engine": "CPU", "model": order.model, "basis": "", "reads": 0, "split": "train"}
+    rows = [
+        row | {"dataset": name, "questions": number, "seconds": work * size * number}
+        for name, number in questions.items()
+    ]
+    return pd.concat([timed, pd.DataFrame(rows)], ignore_index=True)
 
 
 def reproduce(
@@ -320,9 +311,9 @@ def reproduce(
 
     Refused before anything is drawn: an engine that cannot be opened here, and questions that
     cannot be had, such as those of a gated set. A step that fails is left for the next call, and so
-    are those whose engine has answered nothing; the others are done. ``progress`` is called with
-    the requests done and to do, and ``say`` with a line a probe that is trained, see
-    ``keep_predictions``."""
+    are those whose engine has answered nothing; the others are done. A data set that the judge has
+    not judged is not scored. ``progress`` is called with the requests done and to do, and ``say``
+    with a line a probe that is trained, see ``keep_predictions``."""
     plan = make_plan(order)
     _check_engines(order, plan)
     for dataset, split in dict.fromkeys(zip(plan["dataset"], plan["split"], strict=True)):
@@ -330,62 +321,47 @@ def reproduce(
         run = order.run(dataset, split) if order.part != "1/1" else None
         if run and not questions.issuperset(read_samples(run, ["question_id"])["question_id"]):
             raise InputError(f"{run} has samples of another part; give each part its own --store")
-    total = int(plan["requests"].sum())
     done = 0
     left = []
-    gone: dict[tuple[str, bool], str] = {}  # engines, the model's or the judge's, and why
+    gone: dict[tuple[str, str], str] = {}  # engines of models, and why
     with engines_stay_open():
         for row in plan.to_dict("records"):
-            who = row["engine"], row["step"] == "judge"
-            reason = gone.get(who) or ("" if row["engine"] else NO_STATES)
-            if reason and not row["requests"]:
-                continue
-            if not reason:
-                reason = _attempt(order, row, gone, who)
+            who = row["engine"], row["model"]
+            reason = gone.get(who, "" if row["engine"] else NO_STATES)
+            try:
+                if not reason:
+                    _do(order, row)
+            except Unanswered as error:
+                reason = gone[who] = str(error)
+            except InputError as error:
+                reason = str(error)
+            else:
+                reason = reason if row["requests"] else ""
             if reason:
                 place = {name: row[name] for name in ("dataset", "split", "step")}
                 left.append(place | {"reason": reason, "failed": reason != NO_STATES})
             done += row["requests"]
             if progress:
-                progress(done, total)
+                progress(done, int(plan["requests"].sum()))
     rest = pd.DataFrame(left, columns=["dataset", "split", "step", "reason", "failed"])
-    verdicts = "rules" if "judge" in set(rest["step"]) else order.whose
     if order.part != "1/1":
-        return Reproduced(pd.DataFrame(), rest, verdicts)
-    graded = [name for name in order.names if _is_graded(order, name)]
-    asked: dict[str, Any] = {"recipe": order.recipe, "choice": f"seed={order.seed}"}
-    keep_predictions(
-        order.store,
-        order.model,
-        datasets=graded,
-        recipe=RECIPES[order.recipe].probe,
-        verdicts=verdicts,
-        choice=asked["choice"],
-        say=say,
-    )
-    table = beside_printed(order.store, order.model, datasets=graded, verdicts=verdicts, **asked)
-    return Reproduced(table, rest, verdicts)
-
-
-def _attempt(
-    order: Order, row: Mapping[Any, Any], gone: dict[tuple[str, bool], str], who: tuple[str, bool]
-) -> str:
-    """Carry out a step; return why it failed, if it did, and note an engine that is gone."""
-    try:
-        if row["requests"]:
-            model = load_model(str(order.judge) if who[1] else order.model)
-            open_engine(model, row["engine"], **order.server(row["step"]))
-    except InputError as error:
-        gone[who] = str(error)
-        return str(error)
-    try:
-        _do(order, row)
-    except Unanswered as error:
-        gone[who] = str(error)
-        return str(error)
-    except InputError as error:
-        return str(error)
-    return ""
+        return Reproduced(pd.DataFrame(), rest)
+    asked: dict[str, Any] = {"verdicts": order.whose, "choice": order.choice}
+    unjudged = {*rest.loc[rest["step"] == "judge", ["dataset", "split"]].itertuples(index=False)}
+    asked["datasets"] = [
+        name
+        for name in order.names
+        for split in [load_dataset(name).evaluation_split]
+        if (name, split) not in unjudged and (run := order.run(name, split)) and run.has(VERDICTS)
+    ]
+    recipe = RECIPES[order.recipe].probe
+    keep_predictions(order.store, order.model, recipe=recipe, say=say, **asked)
+    training = runs_for_probes(order.store, order.model, "training", choice=order.choice)
+    taught = {dataset.name for dataset, _ in training} - {name for name, _ in unjudged}
+    if order.recipe == "paper" and {*MIX} <= taught:
+        keep_predictions(order.store, order.model, recipe=recipe, mix=MIX, say=say, **asked)
+    table = beside_printed(order.store, order.model, recipe=order.recipe, **asked)
+    return Reproduced(table, rest)
 
 
 def _check_engines(order: Order, plan: pd.DataFrame) -> None:
@@ -393,19 +369,15 @@ def _check_engines(order: Order, plan: pd.DataFrame) -> None:
     needed = plan[(plan["requests"] > 0) & (plan["engine"] != "")]
     for step, engine in dict.fromkeys(zip(needed["step"], needed["engine"], strict=True)):
         try:
-            model = load_model(str(order.judge) if step == "judge" else order.model)
-            check_engine(model, engine, url=order.server(step).get("url"))
+            check_engine(
+                load_model(order.model_of(step)), engine, url=order.server(step).get("url")
+            )
         except InputError as error:
             if step != "judge":
                 raise
             raise InputError(
                 f"{error}; or take the verdicts of the rules: --verdicts rules"
             ) from None
-
-
-def _is_graded(order: Order, dataset: str) -> bool:
-    run = order.run(dataset, load_dataset(dataset).evaluation_split)
-    return run is not None and run.has(VERDICTS)
 
 
 def beside_printed(
@@ -426,22 +398,22 @@ def beside_printed(
     ``corrected`` score is compared with what is left without the noise of these. NaN and missing
     where the paper prints nothing. ``evidence`` is that of the samples, measured or simulated."""
     how = RECIPES[recipe]
-    parts = [
-        load_results(
-            store,
-            model,
-            datasets=datasets,
-            verdicts=verdicts,
-            choice=choice,
-            held_out=how.protocol == "corrected",
-            recipe=how.probe,
-            split=split,
-        )
-        for split in range(SPLITS if how.probe == "paper" else 1)
-    ]
+    asked: dict[str, Any] = {"datasets": datasets, "verdicts": verdicts, "choice": choice}
+    own: dict[str, Any] = asked | {"held_out": how.protocol == "corrected"}
+    splits = range(SPLITS if how.probe == "paper" else 1)
+    parts = [load_results(store, model, recipe=how.probe, split=split, **own) for split in splits]
+    if how.protocol == "paper":  # table 6
+        for votes in VOTES:
+            few = load_results(store, model, recipe=None, k_c=votes, **own)
+            if CONSISTENCY in few:
+                column = {f"{CONSISTENCY}, {votes} votes": few[CONSISTENCY]}
+                parts = [part.assign(**column) for part in parts]
     table = score(parts, protocol=how.protocol)
     table = table[["brier", "low", "high", *(["spread"] if len(parts) > 1 else [])]]
-    main = load_reported("main").query("model == @model")
+    main = pd.concat([load_reported("main"), load_reported("mixing"), load_reported("consistency")])
+    main = main.query("model == @model")
+    title = CONSISTENCY + ", " + main["k"].astype("Int64").astype(str) + " votes"
+    main["method"] = main["method"].mask(main["k"].notna(), title)
     known = main.set_index(["dataset", "method"])["value"].to_dict()
     printed = []
     for dataset, method in table.index.tolist():
@@ -456,7 +428,7 @@ def beside_printed(
     table["difference"] = table["brier"] - table["printed"]
     within = (table["low"] <= table["printed"]) & (table["printed"] <= table["high"])
     table["within"] = within.astype("boolean").mask(table["printed"].isna())
-    runs = describe_runs(store, model, datasets=datasets, verdicts=verdicts, choice=choice)
+    runs = describe_runs(store, model, **asked)
     table["evidence"] = table.index.get_level_values("dataset").map(runs["evidence"].to_dict())
     return table
 
@@ -465,45 +437,68 @@ class Unanswered(InputError):
     """Not one request of a step was answered."""
 
 
-def _do(order: Order, row: Mapping[Any, Any]) -> int:
-    """Carry out a step of a plan, as far as it is not done; return how many requests were answered.
+def _do(order: Order, row: Mapping[Any, Any]) -> None:
+    """Carry out a step of a plan, as far as it is not done.
 
-    `Unanswered` where none was, `InputError` where some were not."""
-    dataset = row["dataset"]
-    split = row["split"]
+    `Unanswered` where no request was answered, `InputError` where some were not."""
     step = row["step"]
-    if step == "samples":
-        return _draw(order, row)
-    run = find_run(order.store, order.model, dataset, split, f"seed={order.seed}")
-    if step == TOP_UP:
-        return _top_up(order, row)
-    if step == STATES:
-        return len(extract(run, engine=row["engine"]))
-    if step == "judge":
-        server = order.server(step)
-        judged = judge_run(run, str(order.judge), engine=row["engine"], **server)
-        new = judged.new
-        failed = judged.failed
-        why = f": {judged.reason}" if failed else ""
+    server = order.server(step)
+    if row["requests"]:
+        try:
+            open_engine(load_model(row["model"]), row["engine"], **server)
+        except InputError as error:
+            raise Unanswered(str(error)) from None
+    if step in ("samples", TOP_UP):
+        new, failed = _draw(order, row)
     else:
-        tokens = estimate(run, step, engine=row["engine"], **order.server(step)).tokens
-        new = int((tokens > 0).sum())
-        failed = int((tokens == 0).sum())
-        why = ""
+        run = find_run(order.store, order.model, row["dataset"], row["split"], order.choice)
+        if step == STATES:
+            extract(run, engine=row["engine"])
+            return
+        if step == "judge":
+            new, failed = _judge(order, run)
+        else:
+            tokens = estimate(run, step, engine=row["engine"], **server).tokens
+            new, failed = int((tokens > 0).sum()), {"": int((tokens == 0).sum())}
+    failed = {reason: number for reason, number in failed.items() if number}
     if failed:
-        raise (InputError if new else Unanswered)(f"{failed} requests got no answer{why}")
-    return new
+        reason = max(failed, key=failed.__getitem__)
+        said = f"{sum(failed.values())} requests got no answer" + f": {reason}" * bool(reason)
+        raise (InputError if new else Unanswered)(said)
 
 
-def _draw(order: Order, row: Mapping[Any, Any]) -> int:
-    dataset = row["dataset"]
-    split = row["split"]
-    ids = order.ids(dataset, split)[: row["questions"]]
+def _judge(order: Order, run: Run) -> tuple[int, dict[str, int]]:
+    """Judge a run; refuse a judge whose words are no verdict, whatever it is asked."""
+    judge = order.model_of("judge")
+    judged = judge_run(run, judge, engine=order.engine_of("judge"), **order.server("judge"))
+    if judge in judges(run):
+        told = read_judgements(run, judge)
+        if (told["verdict"] == "not_scored").all():
+            raise InputError(
+                f"{judge} judged {len(told)} answers and said none of its three words, but such as "
+                f"{sanitize(told['words'].iloc[0], 80)!r}"
+            )
+    return judged.new, {judged.reason: judged.failed}
+
+
+def _draw(order: Order, row: Mapping[Any, Any]) -> tuple[int, dict[str, int]]:
+    """Draw what a split lacks of the samples that each question needs, and grade it."""
+    needed: Mapping[str, int]
+    if row["step"] == "samples":
+        ids = order.ids(row["dataset"], row["split"])[: row["questions"]]
+        needed = dict.fromkeys(ids, row["first"] + row["each"])
+    else:
+        asked: dict[str, Any] = {"datasets": [row["dataset"]], "choice": order.choice}
+        keep_predictions(order.store, order.model, **asked)
+        found = _needed(order, row)
+        if found is None:
+            raise InputError("not all of the first samples are there")
+        needed = {str(name): int(k) for name, k in found.items()}
     drawn = sample(
         order.model,
-        dataset,
-        split=split,
-        k=dict.fromkeys(ids, row["first"] + row["each"]),
+        row["dataset"],
+        k=needed,
+        split=row["split"],
         store=order.store,
         engine=order.engine,
         seed=order.seed,
@@ -511,34 +506,9 @@ def _draw(order: Order, row: Mapping[Any, Any]) -> int:
     )
     if drawn.new + drawn.present:
         grade_run(drawn.run)
-    if drawn.failed:
-        reason, number = max(drawn.failed.items(), key=lambda item: item[1])
-        said = f"{sum(drawn.failed.values())} samples failed, {number} of them for: {reason}"
-        raise (InputError if drawn.new else Unanswered)(said)
-    return drawn.new
-
-
-def _top_up(order: Order, row: Mapping[Any, Any]) -> int:
-    """Draw what each question of a data set lacks of the samples that it needs, and grade it."""
-    needed = _needed(order, row)
-    if needed is None:
-        raise InputError("not all of the first samples are there")
-    asked: dict[str, Any] = {"split": row["split"], "store": order.store, "seed": order.seed}
-    asked |= {
-        "engine": order.engine,
-        "in_flight": order.in_flight,
-        "k": needed.astype(int).to_dict(),
-    }
-    drawn = sample(order.model, row["dataset"], **asked)
-    if drawn.new:
-        grade_run(drawn.run)
-        if order.judge and load_dataset(row["dataset"]).kind in JUDGED:
-            judge = order.engine_of("judge")
-            judge_run(drawn.run, order.judge, engine=judge, **order.server("judge"))
-    if drawn.failed:
-        failed = sum(drawn.failed.values())
-        raise (InputError if drawn.new else Unanswered)(f"{failed} samples failed")
-    return drawn.new
+    if row["step"] == TOP_UP and order.judge and load_dataset(row["dataset"]).kind in JUDGED:
+        _judge(order, drawn.run)
+    return drawn.new, drawn.failed
 
 
 def _needed(order: Order, step: Mapping[str, Any]) -> "pd.Series[int] | None":
@@ -548,58 +518,40 @@ def _needed(order: Order, step: Mapping[str, Any]) -> "pd.Series[int] | None":
     first = RECIPES[order.recipe].samples
     if run is None or not run.has(VERDICTS) or order.precision is None:
         return None
-    there = read_verdicts(run).groupby("question_id")["sample_index"].agg(_first_of)
+    there = read_verdicts(run).query("sample_index < @first").groupby("question_id").size()
     if len(there) < step["questions"] or there.min() < first:
         return None
-    asked: dict[str, Any] = {"datasets": [step["dataset"]], "choice": f"seed={order.seed}"}
-    keep_predictions(order.store, order.model, **asked)
+    asked: dict[str, Any] = {"datasets": [step["dataset"]], "choice": order.choice}
     results = load_results(order.store, order.model, k_eval=first, **asked)
     results = results[[*COUNTS, *methods(results)]]
-    groups = subjects(results).droplevel("dataset")
-    asked = {"half_width": order.precision, "most": MOST, "clusters": groups}
-    return samples_needed(results.droplevel("dataset"), **asked)
+    return samples_needed(
+        results.droplevel("dataset"),
+        clusters=subjects(results).droplevel("dataset"),
+        half_width=order.precision,
+        most=MOST,
+    )
 
 
-def _first_of(indices: "pd.Series[int]") -> int:
-    """Return how many of the first samples are there without a gap."""
-    return int((np.sort(indices) == np.arange(len(indices))).sum())
-
-
-def _expected(order: Order, questions: int) -> float:
-    """Return the samples that a question is expected to need in all, if answers were like those of
-    the simulated model."""
-    mu = np.array([true_mu(str(number)) for number in range(questions)])
-    first = RECIPES[order.recipe].samples
-    counts = {"correct": np.random.default_rng(0).binomial(first, mu), "total": first}
-    pilot = pd.DataFrame(counts | {"confidence": 0.2 + 0.6 * mu})
-    return float(samples_needed(pilot, half_width=float(order.precision or 1), most=MOST).mean())
-
-
-def _lacking(order: Order, run: Run | None, step: Mapping[str, Any]) -> int:
+def _lacking(order: Order, run: Run | None, step: Mapping[str, Any]) -> float:
     """Return how many requests of a step are not done, as far as files tell."""
     wanted = step["questions"] * step["each"]
     if step["step"] == TOP_UP:
-        return _to_buy(order, run, step)
+        needed = _needed(order, step)
+        if run is None or needed is None:
+            return float(step["questions"] * (MOST - RECIPES[order.recipe].samples))
+        each = read_samples(run, KEY).groupby("question_id").size()
+        return int((needed - each.reindex(needed.index, fill_value=0)).clip(lower=0).sum())
     if run is None:
-        return wanted
-    if step["step"] == "samples":
-        there = read_samples(run, KEY)["sample_index"]
-        last = step["first"] + step["each"] - 1
-        return wanted - min(wanted, int(there.between(step["first"], last).sum()))
+        return float(wanted)
     if step["step"] == "judge":
         return _unjudged(run, str(order.judge), wanted)
-    made = (FEATURES, "") if step["step"] == STATES else (CONFIDENCES, step["step"])
-    return wanted - min(wanted, run.count(*made))
-
-
-def _to_buy(order: Order, run: Run | None, step: Mapping[str, Any]) -> int:
-    """Return how many samples a data set still has to be topped up by, or is expected to."""
-    needed = _needed(order, step)
-    if run is None or needed is None:
-        lacking = _expected(order, step["questions"]) - RECIPES[order.recipe].samples
-        return round(step["questions"] * lacking)
-    there = read_samples(run, KEY).groupby("question_id").size()
-    return int((needed - there.reindex(needed.index, fill_value=0)).clip(lower=0).sum())
+    if step["step"] == "samples":
+        last = step["first"] + step["each"] - 1
+        there = int(read_samples(run, KEY)["sample_index"].between(step["first"], last).sum())
+    else:
+        made = (FEATURES, "") if step["step"] == STATES else (CONFIDENCES, step["step"])
+        there = run.count(*made)
+    return float(wanted - min(wanted, there))
 
 
 def _unjudged(run: Run, judge: str, most: int) -> int:
@@ -622,13 +574,13 @@ def _tokens(order: Order, dataset: str, run: Run | None, step: str) -> tuple[flo
     read = load_reported("tokens", source="reference code")
     known = read.set_index(["model", "dataset", "method"])["value"].to_dict()
     title = {"samples": "Response", "judge": TITLES["p-true"], **TITLES}.get(step)
-    who = order.judge if step == "judge" else order.model
-    length = known.get((who, load_dataset(dataset).reported_as or dataset, title))
+    length = known.get((order.model_of(step), load_dataset(dataset).reported_as or dataset, title))
     if length is not None:  # a judge says a word, too, after as long a reasoning
         return float(length), "at most, as P(True)" if step == "judge" else "read off"
-    if step == "samples":
-        return float(load_model(order.model).for_dataset(dataset).sampling.max_tokens), "at most"
-    return TOKENS[step], "at most" if step == "judge" else ""
+    if step in ("p-true", STATES):
+        return float(step == "p-true"), ""
+    model = load_model(order.model_of(step)).for_dataset(dataset)
+    return float(model.sampling.max_tokens), "at most"
 
 
 def _prompt(run: Run | None) -> float:

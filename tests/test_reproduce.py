@@ -13,18 +13,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from capcal_lib import questions
 from capcal_lib import reproduce as module
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import load_model
 from capcal_lib.probes import read_predictions
-from capcal_lib.reproduce import (
-    Order,
-    beside_printed,
-    make_plan,
-    reproduce,
-    time_by_rate,
-    time_requests,
-)
+from capcal_lib.reproduce import Order, beside_printed, make_plan, reproduce, time_plan
 from capcal_lib.results import load_results
 from capcal_lib.runs.merge import merge
 from capcal_lib.runs.run import find_run, open_runs
@@ -126,14 +120,45 @@ def test_the_lean_plan_of_the_papers_model_is_a_seventh_of_the_papers(tmp_path: 
     assert lean["tokens"].sum() < 175e6 < paper["tokens"].sum() / 6
 
 
-def test_hidden_states_take_time_by_parameters_and_prompts(tmp_path: Path) -> None:
-    order = small(tmp_path, model="gpt-oss-20b", datasets=["gsm8k"], engine="simulated")
-    timed = time_by_rate(order, make_plan(order), rate=1000.0).set_index(["split", "step"])
-    reading = timed.loc[("test", "hidden states")]
-    assert reading["reads"] == 6 * module.PROMPT
-    assert reading["seconds"] == pytest.approx(2 * 20_914_757_184 * 6 * module.PROMPT / 1e14)
-    drawing = timed.loc[("test", "verbalized")]
+def test_a_plan_tells_the_night(tmp_path: Path) -> None:
+    order = Order(model="gpt-oss-20b", store=tmp_path, recipe="paper")
+    plan = make_plan(order, fetch=False)
+    timed = time_plan(order, plan, rate=1000.0, gpus=8).set_index(["dataset", "split", "step"])
+    reading = timed.loc[("gsm8k", "test", "hidden states")]
+    assert reading["reads"] == 1_319 * module.PROMPT
+    active = 3_610_000_000  # of its experts; a token is read by no others
+    assert reading["seconds"] == pytest.approx(2 * active * reading["reads"] / 1e14 / 8)
+    drawing = timed.loc[("gsm8k", "test", "verbalized")]
     assert drawing["seconds"] == drawing["tokens"] / 1000
+    probes = timed.xs("probe", level="step").droplevel("split")
+    assert probes["questions"].to_dict() == {
+        "triviaqa-1000": 7_473,
+        "gsm8k": 7_473,
+        "math500": 11_498,
+        "triviaqa-1000+gsm8k": 2 * 7_473,
+    }
+    runs = 5 * 26 * 100  # splits, learning rates raw and standardised, epochs
+    expected = runs * 0.8 * 7_473 * 2_880 * module.TRAINING
+    assert probes.loc["gsm8k", "seconds"] == pytest.approx(expected)
+    assert 900 < expected < 1_200, "17 minutes, measured on one core"
+
+
+def test_what_a_plan_does_not_know_is_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order = small(tmp_path)
+    steps = make_plan(order).set_index(["split", "step"])
+    timed = time_plan(order, steps.reset_index()).set_index(["split", "step"])["seconds"]
+    assert np.isnan(timed["test", "p-true"])
+    assert np.isnan(timed["test", "hidden states"]), "the simulated model has no parameters"
+    assert "probe" not in timed.index.unique("step")
+    open_rows = module.load_dataset("gpqa").model_copy()
+    split = open_rows.splits["test"].model_copy(update={"rows": None, "hub_rows": None})
+    object.__setattr__(open_rows, "splits", {"test": split})
+    for room in (module, questions):
+        monkeypatch.setattr(room, "load_dataset", lambda _: open_rows)
+    plan = make_plan(replace(order, datasets=["gpqa"], limit=None), fetch=False)
+    assert plan[["questions", "requests", "tokens"]].isna().all(axis=None)
 
 
 def test_what_a_server_cannot_give_is_in_the_plan_last(tmp_path: Path) -> None:
@@ -168,7 +193,8 @@ def test_a_step_that_fails_leaves_the_others_done(
 def test_a_precision_tops_up_once_and_a_second_call_finds_nothing_to_do(tmp_path: Path) -> None:
     order = small(tmp_path, limit=100, precision=0.03)
     expected = make_plan(order).query("step == 'top up'")
-    assert expected[["basis", "engine"]].to_numpy().tolist() == [["expected", "simulated"]]
+    assert expected[["basis", "engine"]].to_numpy().tolist() == [["at most", "simulated"]]
+    assert expected["requests"].tolist() == [100 * (module.MOST - 20)]
     first = reproduce(order).scores.loc["mini-exam"]
     run = find_run(tmp_path, "simulated", "mini-exam", "test")
     each = read_samples(run, ["question_id"]).groupby("question_id").size()
@@ -215,15 +241,6 @@ def test_it_goes_on_where_it_was_stopped(tmp_path: Path, monkeypatch: pytest.Mon
     pd.testing.assert_frame_equal(stopped, reproduce(small(tmp_path / "whole")).scores)
 
 
-def test_a_calibration_draws_nothing_into_the_store(tmp_path: Path) -> None:
-    plan = make_plan(small(tmp_path))
-    timed = time_requests(small(tmp_path), plan)
-    assert list(tmp_path.iterdir()) == []
-    assert (timed["seconds"] >= 0).all()
-    assert (timed["bytes"] > 0).all()
-    assert set(timed.loc[timed["step"] == "samples", "basis"]) == {"measured"}
-
-
 def test_the_model_is_opened_once() -> None:
     model = load_model("simulated")
     assert open_engine(model) is not open_engine(model)
@@ -245,7 +262,7 @@ def test_printed_scores_stand_beside_measured_ones_without_their_noise(
         ("simulated", "P(True)", "gsm8k", 0.25),
         ("simulated", "Uniform random", "gsm8k", 1 / 3 - 0.099),
     ]
-    fake = pd.DataFrame(rows, columns=["model", "method", "dataset", "value"])
+    fake = pd.DataFrame(rows, columns=["model", "method", "dataset", "value"]).assign(k=np.nan)
     real = module.load_dataset("mini-exam").model_copy(update={"reported_as": "gsm8k"})
     monkeypatch.setattr(module, "load_reported", lambda *_, **__: fake)
     monkeypatch.setattr(module, "load_dataset", lambda _: real)
@@ -276,6 +293,43 @@ def test_the_papers_probe_is_the_mean_over_its_splits_with_their_spread(tmp_path
     assert table.loc[name, "brier"] == pytest.approx(np.mean(scores))
     assert table.loc[name, "spread"] == pytest.approx(np.std(scores, ddof=1))
     assert table.loc["P(True)":"P(True)", "spread"].isna().all()
+    assert "Response consistency" in table.index
+    for votes in (5, 20):
+        few = load_results(tmp_path, "simulated", held_out=False, k_c=votes)
+        said = few["Response consistency"].fillna(0.5)
+        score = ((said - mu) ** 2).mean()
+        assert table.loc[f"Response consistency, {votes} votes", "brier"] == pytest.approx(score)
+
+
+def test_a_judge_who_says_no_verdict_leaves_the_other_sets_scored(tmp_path: Path) -> None:
+    """The simulated model answers what it is asked, and has no words for a judge."""
+    order = small(
+        tmp_path,
+        datasets=["mini-capitals", "mini-exam"],
+        verdicts="judge:simulated",
+        recipe="paper",
+    )
+    done = reproduce(order)
+    assert set(done.left["step"]) == {"judge"}
+    assert set(done.left["dataset"]) == {"mini-capitals"}
+    assert done.left["failed"].all()
+    assert done.left["reason"].str.contains("said none of its three words, but such as").all()
+    assert list(done.scores.index.unique("dataset")) == ["mini-exam"]
+    assert "Probe (Mini exam)" in done.scores.loc["mini-exam"].index
+    again = reproduce(order)
+    assert again.left["reason"].tolist() == done.left["reason"].tolist()
+
+
+def test_the_papers_recipe_trains_the_mixture_where_its_sets_are_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MIX", ("mini-exam", "mini-elements"))
+    asked: dict[str, Any] = {"recipe": "paper", "verdicts": "rules", "limit": 10}
+    alone = reproduce(small(tmp_path, **asked)).scores
+    assert "Probe (Mini exam + Mini elements)" not in alone.index.unique("method")
+    both = reproduce(small(tmp_path, datasets=["mini-exam", "mini-elements"], **asked)).scores
+    for name in ("mini-exam", "mini-elements"):
+        assert "Probe (Mini exam + Mini elements)" in both.loc[name].index
 
 
 def test_eight_parts_merged_give_the_table_of_the_whole(tmp_path: Path) -> None:

@@ -20,8 +20,7 @@ import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from capcal_lib.errors import InputError, sanitize, unknown
-from capcal_lib.grading.judge import JUDGED
-from capcal_lib.grading.judgements import judges
+from capcal_lib.grading.counts import count_run
 from capcal_lib.manifests import dataset_names, load_dataset, load_model
 from capcal_lib.probes.features import read_features
 from capcal_lib.probes.training import (
@@ -104,9 +103,7 @@ def keep_predictions(
         for dataset, run in runs_for_probes(
             store, load_model(model).name, "training", choice=choice
         )
-        if verdicts == "rules"
-        or dataset.kind not in JUDGED
-        or verdicts.removeprefix("judge:") in judges(run)
+        if verdicts == "rules" or _is_judged(run, verdicts)
     }
     if mix and (len({*mix}) < 2 or not {*mix} <= training.keys()):
         raise InputError(
@@ -295,6 +292,14 @@ def _evaluation(
     wanted = None if datasets is None else {load_dataset(each).name for each in datasets}
     runs = runs_for_probes(store, load_model(model).name, "evaluation", choice=choice)
     return [run for dataset, run in runs if wanted is None or dataset.name in wanted]
+
+
+def _is_judged(run: Run, verdicts: str) -> bool:
+    """Say whether a judge has judged a run, and a sample can be scored by what it said."""
+    try:
+        return bool(count_run(run, verdicts=verdicts)["total"].any())
+    except InputError:
+        return False
 
 
 def _what_changed(about: Source, run: Run) -> str:

@@ -406,17 +406,20 @@ def at_hand(dataset: str, split: str) -> bool:
     return path is not None and path.is_file()
 
 
-def planned_rows(dataset: str, split: str) -> int:
+def planned_rows(dataset: str, split: str, *, fetch: bool = True) -> int | None:
     """Return how many questions a split has, by its manifest: as on the hub, unless a copy is used.
 
-    Where the manifest leaves it open, the questions are loaded and counted.
+    Where the manifest leaves it open, the questions are loaded and counted; without ``fetch`` only
+    those that are on this machine, and None says that it is not known.
 
     >>> planned_rows("triviaqa-1000", "train"), planned_rows("mini-exam", "test")
     (76523, 102)
     """
     entry = _entry(load_dataset(dataset), split)
     rows = entry.rows if _path(entry) else entry.hub_rows or entry.rows
-    return rows or len(load_questions(dataset, split))
+    if rows is None and (fetch or at_hand(dataset, split)):
+        return len(load_questions(dataset, split))
+    return rows
 
 
 def subjects_of(dataset: str, split: str, question_ids: Iterable[str]) -> list[str] | None:
