@@ -8,9 +8,6 @@
 
 # %% [markdown]
 # # How good is a probe?
-#
-# This page trains probes in many ways (section 4.2 and appendix C.2 of the paper) and scores each once on
-# questions that none has seen.
 
 # %% tags=["parameters", "hide-input"]
 model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`
@@ -29,7 +26,7 @@ from capcal_lib.manifests import (
     load_model,
     model_names,
 )
-from capcal_lib.metrics import gains
+from capcal_lib.metrics import adjusted, gains
 from capcal_lib.probes import (
     LinearProbe,
     PaperProbe,
@@ -38,6 +35,7 @@ from capcal_lib.probes import (
     runs_for_probes,
     training_data,
 )
+from capcal_lib.reported import load_reported
 from capcal_lib.results import (
     brier_terms,
     describe_runs,
@@ -56,156 +54,132 @@ rng = np.random.default_rng(seed)
 runs = notebook.open_store(store)
 data = describe_runs(runs, model, k_eval=k_eval)
 evidence = notebook.evidence_of(data)
-simulated = evidence == "simulated"
+
+
+def runs_on(name, role):
+    return {each.name: run for each, run in runs_for_probes(runs, name, role)}
+
+
 real = [
     name for name in model_names() if load_model(name).engine != "simulated"
 ]
-
-
-# %% tags=["hide-input"]
-def runs_on(name, role):
-    found = runs_for_probes(runs, name, role)
-    return {dataset.name: run for dataset, run in found}
-
-
-# %% tags=["hide-input"]
-training = runs_on(model, "training")
-evaluation = runs_on(model, "evaluation")
-with_probes = [
+shown = [model] if evidence == "simulated" or data.empty else real
+shown = [
     name
-    for name in ([model] if simulated else real)
+    for name in shown
     if runs_on(name, "training").keys() & runs_on(name, "evaluation").keys()
 ]
+training, evaluation = runs_on(model, "training"), runs_on(model, "evaluation")
+none = {"probes": "No scored question that varies has all the probes."}
+notebook.about(
+    model,
+    data,
+    lacking={"printed": ""} if shown else none | {"own": ""},
+)
 
+# %% [markdown] needs="probes"
+# Every probe learns from the training split of its data set alone, whatever it chooses it chooses by cross-validation
+# there, and it is scored once on the evaluation split. Its rival is the *constant*, the mean expected accuracy of the training
+# questions. Left out are pairs of a model and a data set on which the variance of $\hat\mu$ over questions is 0.01 or less:
+# there a constant is all that can be learnt.
 
 # %% tags=["hide-input"]
-def varies(mu):
-    """Tell whether questions differ enough for a probe to matter."""
-    return mu.var() > 0.01
-
-
-# %% tags=["hide-input"]
+# needs probes
+CONSTANT, PAPER, TUNED = "constant", "paper's recipe", "tuned linear"
 OWN = {name: load_dataset(name).probe for name in dataset_names()}
-CONSTANT, PAPER = "constant", "paper's recipe"
-RECIPES = {"tuned linear": "tuned"}
 
 
-# %% tags=["hide-input"]
-def own_probe(name, datasets, recipe, split=0):
+def predict(name, recipe, split=0):
     """Read what each data set's own probe predicts of its questions."""
-    said = read_predictions(
-        runs, name, datasets=datasets, recipe=recipe, split=split
-    )
-    found = {
-        each: said.loc[[each], OWN[each]]
-        for each in said.index.unique("dataset")
-        if OWN[each] in said
-    }
-    return pd.concat(found.values()) if found else np.nan
+    kept = read_predictions(runs, name, recipe=recipe, split=split)
+    predicted = [
+        kept.loc[[each], OWN[each]]
+        for each in kept.index.unique("dataset")
+        if OWN[each] in kept
+    ]
+    return pd.concat(predicted) if predicted else np.nan
 
 
-# %% tags=["hide-input"]
-def bench_terms(name):
-    """Score each question of a model by its data set's probes."""
-    means = {
+# %%
+# needs probes
+def bench(name):
+    """Score each question of a model by a constant and its data set's probes."""
+    results = load_results(runs, name, k_eval=k_eval, recipe=None).sort_index()
+    results = results[["correct", "total"]].query("total > 1")
+    taught = {
         each: training_data(run)[0].eval("correct / total").mean()
         for each, run in runs_on(name, "training").items()
     }
-    asked = [each for each in runs_on(name, "evaluation") if each in means]
-    results = load_results(runs, name, datasets=asked, k_eval=k_eval)
-    mu = results["correct"] / results["total"]
-    asked = [each for each, own in mu.groupby("dataset") if varies(own)]
-    results = results.loc[asked, ["correct", "total"]].query("total > 1")
-    results[CONSTANT] = results.index.get_level_values(0).map(means)
-    for kind, recipe in RECIPES.items():
-        results[kind] = own_probe(name, asked, recipe)
+    results[CONSTANT] = results.index.get_level_values("dataset").map(taught)
+    results[TUNED] = predict(name, "tuned")
     for split in range(5):
-        results[f"{PAPER} {split}"] = own_probe(name, asked, "paper", split)
-    return brier_terms(results)
-
-
-# %% tags=["hide-input"]
-levels = ["model", "dataset", "question_id"]
-terms = pd.DataFrame(
-    index=pd.MultiIndex.from_arrays([[], [], []], names=levels)
-)
-if with_probes:
-    found = {load_model(name).title: bench_terms(name) for name in with_probes}
-    terms = pd.concat(found, names=levels[:1])
+        results[f"{PAPER} {split}"] = predict(name, "paper", split)
+    mu = results["correct"] / results["total"]
+    varied = mu.groupby(level="dataset").transform("var") > 0.01
+    terms = brier_terms(results[varied].dropna())
     terms[PAPER] = terms.filter(like=PAPER).mean(axis="columns")
-    terms = terms[[CONSTANT, PAPER, *RECIPES]].dropna()
-own_terms = terms[
-    terms.index.get_level_values("model") == load_model(model).title
-]
-own_terms = own_terms.droplevel("model")
+    return terms[[CONSTANT, PAPER, TUNED]]
 
-# %% tags=["hide-input"]
-lacking = {}
-if terms.empty:
-    lacking["probes"] = "No scored question that varies has all the probes."
-sets = [
-    name
-    for name in own_terms.index.unique("dataset")
-    if name in training and name in evaluation
-]
-if not sets:
-    lacking["own"] = (
-        "No training split of this model has samples and hidden states, "
-        "and an evaluation split whose questions differ."
-    )
-notebook.about(model, data, lacking=lacking)
 
-# %% tags=["hide-input"]
+# %%
 # needs probes
-clusters = subjects(terms.droplevel("model")).to_numpy()
-pairs = terms.groupby(["model", "dataset"], sort=False)
-
-
-def against(rival, **settings):
-    """Test every way against a rival on each pair; losses are positive."""
-    found = pairs.apply(lambda each: gains(each, rival, **settings))
-    return found.rename_axis(["model", "dataset", "probe"]).reset_index()
-
+terms = {load_model(name).title: bench(name) for name in shown}
+terms = pd.concat(terms, names=["model"])
 
 # %% tags=["hide-input"]
+notebook.lack(bool(shown) and terms.empty, **none, own="")
+
+# %% [markdown] needs="probes"
+# Differences of probes are small beside the noise of a few hundred questions, so they are taken question by question, with
+# subjects drawn whole, and judged together by Holm's method.
+
+# %%
 # needs probes
-table = against(CONSTANT)
-better = table["verdict"].eq("better").groupby(table["probe"]).sum()
-worse = table["verdict"].eq("worse").groupby(table["probe"]).sum()
-notebook.glue(
-    pairs=len(pairs),
-    tuned_better=int(better["tuned linear"]),
-    paper_better=int(better[PAPER]),
-    paper_worse=int(worse[PAPER]),
-)
+judged = {}
+for pair, own in terms.groupby(["model", "dataset"], sort=False):
+    groups = subjects(own.droplevel("model"))
+    judged[pair] = gains(own, CONSTANT, clusters=groups.to_numpy())
+judged = pd.concat(judged, names=["model", "dataset", "probe"]).reset_index()
+holm = adjusted(judged["p"].to_numpy(), "holm") < 0.05
+judged["verdict"] = judged["verdict"].where(holm, "inconclusive")
+
+# %%
+# needs probes
+groups = subjects(terms.droplevel("model")).to_numpy()
+whole = gains(terms, CONSTANT, clusters=groups)
+against_paper = gains(terms, PAPER, clusters=groups, adjust="holm")
 
 # %% tags=["finding"]
 # needs probes
-notebook.finding("""
-On {pairs} pairs of a model and a data set whose questions differ, a linear probe with a tuned weight decay is significantly
-better than a constant on {tuned_better}; the paper's recipe is on {paper_better}, and worse on {paper_worse}.
-""")
-
-# %% tags=["hide-input"]
-# needs probes
-long = table.melt(
-    ["model", "dataset", "probe"], ["estimate", "low", "high"], "end", "gain"
+notebook.finding(
+    """
+Over the questions of {pairs} pairs of a model and a data set, a linear probe with a tuned weight decay scores {constant:.3f}
+lower than a constant, and {paper:.3f} lower than the paper's recipe.
+""",
+    pairs=len(judged) // 2,
+    constant=whole.loc[TUNED, "estimate"],
+    paper=against_paper.loc[TUNED, "estimate"],
 )
-green = style.SHIFT_COLORS[style.IN_DISTRIBUTION]
-colors = [style.MUTED, green]
-long["pair"] = [
-    f"{load_dataset(name).title}\n{title.removesuffix('-Instruct')}"
-    for title, name in zip(long["model"], long["dataset"], strict=True)
-]
 
-# %% mystnb={"figure": {"caption": "Capability Brier score of a constant, the mean of the training questions, less that of each probe, with 95 % intervals paired on the same questions; right of the line a probe is better.", "name": "fig-predictors"}, "image": {"alt": "Dot plot with intervals, one row for each pair of data set and model. The tuned probe lies right of zero on most rows, and the paper's recipe left of it."}} paper=["table-5", "appendix-c.2", "section-4.2"] evidence=["measured"] reads=["verdicts", "features"] tags=["hide-input"]
+# %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "Capability Brier score of a constant, the mean of the training questions, less that of each probe, with 95 % intervals paired on the same questions; right of the line a probe is better. The two recipes differ where training questions are few.", "name": "fig-predictors"}, "image": {"alt": "Dot plot with intervals, a row for all questions and one for each pair of data set and model. Both probes lie right of zero on the larger data sets; on the small ones the tuned probe does too, and the paper's recipe around zero or left of it."}} paper=["table-5", "appendix-c.2", "section-4.2"] evidence=["measured"] reads=["verdicts", "features"]
 # needs probes
+drawn = judged.assign(
+    pair=[
+        f"{load_dataset(name).title}\n{title.removesuffix('-Instruct')}"
+        for title, name in judged[["model", "dataset"]].values
+    ]
+)
+together = whole.rename_axis("probe").reset_index().assign(pair="all questions")
+drawn = pd.concat([together, drawn])
+drawn = drawn.melt(
+    ["pair", "probe"], ["estimate", "low", "high"], "end", "gain"
+)
 axes = sns.pointplot(
-    long,
+    drawn,
     x="gain",
     y="pair",
     hue="probe",
-    palette=colors,
+    palette=[style.MUTED, style.SHIFT_COLORS[style.IN_DISTRIBUTION]],
     markers=["X", "s"],
     linestyle="none",
     dodge=0.55,
@@ -214,26 +188,37 @@ axes = sns.pointplot(
     err_kws={"linewidth": 1.3},
 )
 axes.axvline(0, color=style.INK)
-axes.figure.set_size_inches(style.WIDTH, 1 + 0.75 * len(pairs))
+axes.figure.set_size_inches(style.WIDTH, 1.4 + 0.3 * len(judged))
 axes.set(xlabel="score of the constant less that of the probe", ylabel="")
 sns.move_legend(
-    axes, "upper center", bbox_to_anchor=(0.4, -0.07), ncols=3, title=""
+    axes, "lower center", bbox_to_anchor=(0.4, 1), ncols=2, title=""
 )
 
+# %% tags=["hide-input"]
+# needs probes
+count = judged.groupby("probe")["verdict"].value_counts()
+notebook.glue(
+    tuned=int(count.get((TUNED, "better"), 0)),
+    paper_better=int(count.get((PAPER, "better"), 0)),
+    paper_worse=int(count.get((PAPER, "worse"), 0)),
+)
+
+# %%
+# needs probes
+notebook.say("""
+One pair alone decides little: judged together, the tuned probe is significantly better than the constant on {tuned} of them; by
+the paper's recipe a probe is on {paper_better}, and worse on {paper_worse}.
+""")
+
 # %% [markdown] needs="probes"
-# ## A bench of recipes
+# ## The recipes
 #
-# Every probe learns from the training split of its data set alone, whatever it chooses it chooses by cross-validation
-# there, and it is scored once on the evaluation split. Left out are pairs whose $\hat\mu$ varies by 0.01 or less: there a constant is all
-# that can be learnt.
-#
-# - The **constant** is the mean expected accuracy of the training questions, the rival of all.
 # - The **paper's recipe** is linear on the mean over layers, trained by stochastic gradient descent; a fifth of the training
 #   questions chooses learning rate and epoch. Its score is the mean over five choices of that fifth.
 # - The **tuned linear** probe has the form and the loss of the paper's, solved to its optimum, with the weight decay chosen
 #   by cross-validation. It is the probe of all other pages.
 
-# %% label="probes-scores" paper=["appendix-c.2", "table-5"] evidence=["measured"] reads=["verdicts", "features"]
+# %% label="probes-scores" paper=["appendix-c.2", "table-5"] evidence=["measured"] reads=["verdicts", "features"] tags=["hide-input"]
 # needs probes
 scores = terms.groupby(["dataset", "model"], sort=False).mean()
 scores = scores.rename(lambda name: load_dataset(name).title, level="dataset")
@@ -244,25 +229,29 @@ tables.show(
     evidence=evidence,
 )
 
-# %%
-# needs probes
-notebook.say("""
-Differences of probes are small beside the noise of a few hundred questions, so each is taken question by question. `gains`
-draws whole subjects where questions come in subjects, and with `holm` holds the chance of any false verdict among
-them at 5 %.
-""")
+# %% [markdown] needs="probes"
+# Do the recipes differ by more than chance? Over the questions of all pairs:
 
-# %% label="probes-against-paper" paper=["appendix-c.2"] evidence=["measured"] reads=["verdicts", "features"]
+# %% label="probes-against-paper" paper=["appendix-c.2"] evidence=["measured"] reads=["verdicts", "features"] tags=["hide-input"]
 # needs probes
-whole = gains(terms, PAPER, clusters=clusters, adjust="holm")
-whole["p"] = whole["p"].map("{:.4f}".format).replace("0.0000", "< 0.0001")
+table = against_paper.rename_axis("probe")
+table["p"] = table["p"].map("{:.4f}".format).replace("0.0000", "< 0.0001")
 tables.show(
-    whole.rename_axis("probe")[["estimate", "low", "high", "p", "verdict"]],
+    table[["estimate", "low", "high", "p", "verdict"]],
     "Score of the paper's recipe less that of each probe, over the questions "
     "of all pairs.",
     digits=4,
     evidence=evidence,
 )
+
+# %% tags=["hide-input"]
+# needs probes
+title = load_model(model).title
+own_terms = terms[terms.index.get_level_values("model") == title]
+own_terms = own_terms.droplevel("model")
+scored = own_terms.index.unique("dataset")
+sets = [name for name in training if name in evaluation and name in scored]
+notebook.lack(not sets, own="")
 
 # %% [markdown] needs="own"
 # ## What else was tried
@@ -281,15 +270,15 @@ kernel = make_pipeline(
 tried = {}
 for name in sets:
     questions, features = known[name]
-    asked, unseen = training_data(evaluation[name])
+    scored, unseen = training_data(evaluation[name])
     mu = questions["correct"] / questions["total"]
-    few = rng.permutation(len(mu))[:1000]
-    fitted = kernel.fit(features[few], mu.iloc[few] - mu.mean())
+    drawn = rng.permutation(len(mu))[:1000]
+    fitted = kernel.fit(features[drawn], mu.iloc[drawn] - mu.mean())
     predicted = (fitted.predict(unseen) + mu.mean()).clip(0, 1)
-    tried[name] = pd.DataFrame({"kernel": predicted}, asked.index)
+    tried[name] = pd.DataFrame({"kernel": predicted}, scored.index)
 tried = pd.concat(tried, names=["dataset", "question_id"])
 
-# %% label="probes-tried" paper=["appendix-c.2", "table-5"] evidence=["measured"] reads=["verdicts", "features"]
+# %% label="probes-tried" paper=["appendix-c.2", "table-5"] evidence=["measured"] reads=["verdicts", "features"] tags=["hide-input"]
 # needs own
 counts = load_results(runs, model, k_eval=k_eval)[["correct", "total"]]
 both = brier_terms(counts.join(tried, how="inner"))[["kernel"]]
@@ -311,11 +300,12 @@ tables.show(
 # needs own
 mu = {name: each.eval("correct / total") for name, (each, _) in known.items()}
 widest = max(sets, key=lambda name: mu[name].var())
-few, features = known[widest]
-searched = PaperProbe().fit(features[:300], *few.head(300).to_numpy().T)
+questions, features = known[widest]
+counts = questions[["correct", "total"]].head(300).to_numpy().T
+searched = PaperProbe().fit(features[:300], *counts)
 by_rate = searched.search_.groupby(["rate", "standardize"])["brier"].mean()
 
-# %% label="settings-search" paper=["table-5", "appendix-c.2"] evidence=["measured"] reads=["verdicts", "features"]
+# %% label="settings-search" paper=["table-5", "appendix-c.2"] evidence=["measured"] reads=["verdicts", "features"] tags=["hide-input"]
 # needs own
 names = {False: "raw", True: "standardised"}
 tables.show(
@@ -327,6 +317,35 @@ tables.show(
     "learning rate and features (lower is better).",
     evidence=evidence,
 )
+
+# %% [markdown]
+# ## As the paper sets it
+#
+# The paper prints the settings that its search chose. They differ from model to model, and none of them is a score.
+
+# %% tags=["hide-input"] label="probes-reported" paper=["table-5", "appendix-c.2"] evidence=["reported"] reads=["hyperparameters"]
+printed = load_reported("hyperparameters")
+titles = [
+    load_dataset(name).title if name else "" for name in printed["dataset"]
+]
+printed["setting"] = (printed["method"] + " " + titles).str.strip()
+printed["model"] = [load_model(name).paper_name for name in printed["model"]]
+settings = printed.pivot(index="setting", columns="model", values="value")
+tables.show(
+    settings.map("{:g}".format).rename_axis(columns=None).reset_index(),
+    "Settings of the paper's probes as printed (1: features are standardised).",
+    evidence="reported",
+)
+
+# %% tags=["hide-input"]
+rates = printed.query("method == 'learning rate'")["value"]
+notebook.glue(slowest=rates.min(), fastest=rates.max())
+
+# %% tags=["finding"]
+# needs printed
+notebook.finding("""
+The best learning rate of the paper's probes lies between {slowest:g} and {fastest:g}, from one model to the next.
+""")
 
 # %% [markdown]
 # ## Summary
