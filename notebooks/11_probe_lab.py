@@ -161,7 +161,7 @@ lower than a constant, and {paper:.3f} lower than the paper's recipe.
     paper=against_paper.loc[TUNED, "estimate"],
 )
 
-# %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "Capability Brier score of a constant, the mean of the training questions, less that of each probe, with 95 % intervals paired on the same questions; right of the line a probe is better. The two recipes differ where training questions are few.", "name": "fig-predictors"}, "image": {"alt": "Dot plot with intervals, a row for all questions and one for each pair of data set and model. Both probes lie right of zero on the larger data sets; on the small ones the tuned probe does too, and the paper's recipe around zero or left of it."}} paper=["table-5", "appendix-c.2", "section-4.2"] evidence=["measured"] reads=["verdicts", "features"]
+# %% tags=["hide-input"]
 # needs probes
 drawn = judged.assign(
     pair=[
@@ -174,6 +174,9 @@ drawn = pd.concat([together, drawn])
 drawn = drawn.melt(
     ["pair", "probe"], ["estimate", "low", "high"], "end", "gain"
 )
+
+# %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "Capability Brier score of a constant, the mean of the training questions, less that of each probe, with 95 % intervals paired on the same questions; right of the line a probe is better. The two recipes differ where training questions are few.", "name": "fig-predictors"}, "image": {"alt": "Dot plot with intervals, a row for all questions and one for each pair of data set and model. Both probes lie right of zero on the larger data sets; on the small ones the tuned probe does too, and the paper's recipe around zero or left of it."}} paper=["table-5", "appendix-c.2", "section-4.2"] evidence=["measured"] reads=["verdicts", "features"]
+# needs probes
 axes = sns.pointplot(
     drawn,
     x="gain",
