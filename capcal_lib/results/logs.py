@@ -179,7 +179,7 @@ def _read_file(path: Path, columns: Mapping[str, str], notes: list[str]) -> list
     except InputError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError) as error:
-        what = f"no {error}" if isinstance(error, KeyError) else str(error)
+        what = f"no {error}; {TABLE}" if isinstance(error, KeyError) else str(error)
         raise InputError(f"{path}, sample {len(drawn)}: {sanitize(what)}") from None
     if repeated:
         notes.append(f"{counted(repeated, 'repeated row')} left out: the same sample again")
@@ -290,7 +290,9 @@ def _read_row(row: Row, known: Row, columns: Mapping[str, str]) -> Iterator[Row]
             full["gold"] = [row["doc"]["choices"][index] for index in _list(right)]
         full["reasoning"] = _text(full["reasoning"], "reasoning")
         full["response"] = None if failed else _text(full["response"], "text")
-        full["question"] = _text(full["question"], "text") or str(full["question_id"])
+        asked = full["question"]
+        asked = _text(asked, "text") if isinstance(asked, list | dict) else asked
+        full["question"] = str(asked or full["question_id"])
         full["scores"] = scores if full["verdict"] is None else {"verdict": full["verdict"]}
         full["harness"] = "doc_id" in row
         full["nameless"] = "doc_id" in row and "filter" not in row
@@ -304,9 +306,9 @@ def _text(value: Any, kind: str) -> str:
     """Return the text of a message or of the last turn of a user; or the reasoning in it."""
     if isinstance(value, str):
         return value if kind == "text" else ""
-    if not isinstance(value, list):
+    if isinstance(value, dict | None):
         return ""
-    if not all(isinstance(part, dict) for part in value):
+    if not isinstance(value, list) or not all(isinstance(part, dict) for part in value):
         raise InputError(
             "the responses are no texts, but perhaps log-likelihoods of given answers; take a task "
             "that generates"

@@ -68,9 +68,8 @@ def read_file(
         return read_counts(path, **log)
     table, notes = read_confidences(path, key=key, drop_missing=drop_missing)
     if single := int((table["total"] == 1).sum()):
-        notes.append(
-            f"{single} of {len(table)} questions have one scored sample: no corrected score"
-        )
+        questions = counted(len(table), "question")
+        notes.append(f"no corrected score of {single} of {questions}: one scored sample")
     wrong = table["correct"] / table["total"] != table["confidence"]
     if sure := int((wrong & table["confidence"].isin([0, 1])).sum()):
         notes.append(
@@ -139,7 +138,9 @@ def read_confidences(path: Path, *, key: Path | None = None, drop_missing: bool 
             raise InputError(f"{path}: question {name!r} is not in the key {key}")
         notes.append(f"counts of {key}: {len(table)} of its {counted(len(counts), 'question')}")
         table = table.drop(columns=NUMBERS[1:], errors="ignore").join(counts, on="question_id")
-    elif "total" not in table and {"question_id", "confidence", "correct"} <= set(table):
+    elif {"question_id", "confidence", "correct"} <= set(table) and not any(
+        "total" in plain_head(head) for head in table
+    ):
         truth = table["correct"].str.lower().map(TRUTH)
         if truth.notna().all():
             rows = table.assign(correct=truth, total=1, place=table.index)

@@ -66,6 +66,10 @@ def accuracy(path: Path, **options: Any) -> tuple[int, int]:
         ([True, False, "true", "False", None], 2, 4),
         ([100.0, 0.0, 100, 37.5], 2, 3),
         (["100%", "0%", "100%", "1%"], 2, 3),
+        (["100 %", "0 %", "50 %"], 1, 2),
+        ([" C ", "i ", "C", "N", "P"], 2, 4),
+        (["TRUE", "FALSE", "TRUE", "Partial"], 2, 3),
+        ([[1, 0], "C", "C", "I"], 2, 3),
     ],
 )
 def test_a_verdict_that_is_no_yes_or_no_concerns_its_own_sample(
@@ -96,6 +100,9 @@ def test_tasks_that_no_rule_grades_are_taken_at_their_word_or_refused(
     metric = {"humaneval": "pass@1", "wmt": "bleu"}[name]
     single = [harness(n, "x", metrics=[metric], **{metric: float(n % 2)}) for n in range(4)]
     assert accuracy(write(tmp_path / f"samples_{name}.jsonl", *single)) == (2, 4)
+    rolling = [harness(n, metrics=["word_perplexity"]) | {"resps": [[-123.4]]} for n in range(2)]
+    with pytest.raises(InputError, match="the responses are no texts, but perhaps log-likelihoods"):
+        read_file(write(tmp_path / "samples_rolling.jsonl", *rolling))
     several = [harness(0, *"abcd", metrics=[metric], **{metric: 0.75})]
     with pytest.raises(InputError, match=f"scores .{metric}. are no yes or no on each sample"):
         read_file(write(tmp_path / "samples_more.jsonl", *several))
@@ -132,6 +139,14 @@ def test_repeated_rows_are_no_repeated_samples(tmp_path: Path) -> None:
     assert accuracy(path, scorer="exact_match (2)") == (2, 3)
     padded = [harness(n, "x", exact_match=1.0, filter="none") for n in (0, 1, 2, 0)]
     assert accuracy(write(tmp_path / "samples_padded.jsonl", *padded)) == (3, 3)
+    assert read_file(tmp_path / "samples_padded.jsonl").notes[0].startswith("1 repeated row left")
+    rows = [harness(n, "x", exact_match=1.0) for n in (0, 1, 2, 0, 1)]
+    assert accuracy(write(tmp_path / "samples_padded.jsonl", *rows)) == (3, 3), "without filters"
+    assert read_file(tmp_path / "samples_padded.jsonl").notes[0].startswith("2 repeated rows left")
+    rows = [harness(n, "x", exact_match=1.0, filter=kept) for n in (0, 1, 0) for kept in "ab"]
+    assert accuracy(write(tmp_path / "samples_padded.jsonl", *rows)) == (2, 2), "of both filters"
+    rows = [harness(n, "4", "4", exact_match=1.0, filter="none") for n in (0, 1, 0)]
+    assert accuracy(write(tmp_path / "samples_padded.jsonl", *rows)) == (4, 4), "equal samples"
     different = [harness(0, text, exact_match=1.0) for text in "xy"]
     assert accuracy(write(tmp_path / "samples_drawn.jsonl", *different)) == (2, 2)
     log = json.loads(inspect(tmp_path / "log.json", "C", "I").read_text())
@@ -238,7 +253,7 @@ def test_other_formats_are_read_or_named(tmp_path: Path) -> None:
         ),
         ({"score": 0.5, "convos": []}, "results of simple-evals"),
         ({"eval": {}, "plan": {}, "status": "error"}, "status error, with no samples in it"),
-        ({"a": 1}, "no 'question_id'"),
+        ({"accuracy": 50.0, "details": {}}, "no 'question_id'; write a row a sample"),
     ):
         (tmp_path / "other.json").write_text(json.dumps(content))
         with pytest.raises(InputError, match=message):

@@ -46,6 +46,10 @@ BAD = {
         CSV.replace("total", "n"),
         "no column total; needed: .*; found: question_id, confidence, correct, n",
     ),
+    "a total of another name": (
+        CSV.replace("total", "Total samples").replace("2,2", "1,2"),
+        "no column total; .* found: question_id, confidence, correct, Total samples",
+    ),
     "no id": (CSV.replace("b,", ","), "line 3: question '' has no question_id"),
     "a question twice": (CSV.replace("b,", "a,"), "line 3: question 'a' stands in two rows"),
     "too many fields": (
@@ -336,7 +340,7 @@ def test_one_sample_does_not_take_the_corrected_score_from_the_others(tmp_path: 
     path = tmp_path / "mine.csv"
     path.write_text(CSV + "c,0.5,1,1\n")
     found = read_file(path)
-    assert found.notes == ["1 of 3 questions have one scored sample: no corrected score"]
+    assert found.notes == ["no corrected score of 1 of 3 questions: one scored sample"]
     scores = score_table(found.table)
     assert scores.loc["questions", "value"] == 3
     assert scores.loc["capability Brier, corrected", "value"] == pytest.approx(-0.125)
