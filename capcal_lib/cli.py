@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from io import TextIOWrapper
-from math import isnan
+from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn, TypeVar
 
 import typer
 from rich.console import Console
@@ -27,7 +27,14 @@ from typer import Argument, Option
 from typer.exceptions import TyperException
 
 from capcal_lib.errors import InputError, counted, not_installed, printable, sanitize, unknown
-from capcal_lib.manifests import LOCAL_RUNS, NOTEBOOKS, OWN_MANIFESTS, dataset_names, model_names
+from capcal_lib.manifests import (
+    LOCAL_RUNS,
+    NOTEBOOKS,
+    OWN_MANIFESTS,
+    Kind,
+    dataset_names,
+    model_names,
+)
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -400,9 +407,8 @@ def judge(
     from capcal_lib.grading.judgements import judge_run
 
     run = _run(model, dataset, split, store, choice)
-    given = {"url": judge_url, "in_flight": in_flight}
-    server = {name: value for name, value in given.items() if value is not None}
     engine = judge_engine or ("openai" if judge_url else None)
+    server: dict[str, Any] = {"url": judge_url, "in_flight": in_flight}
     with _progress(f"{judge} judges {model} on {dataset}", "answers") as progress:
         judged = judge_run(run, judge, engine=engine, progress=progress, **server)
     _say(f"{judged.new} distinct answers judged, {judged.present} were there")
@@ -455,46 +461,34 @@ def confidence(
     Or keep your own: capcal confidence --model M --dataset D --from FILE.csv --name length
     """
     from capcal_lib.confidence.consistency import mean_tokens, run_votes
-    from capcal_lib.confidence.of_run import (
-        METHODS,
-        estimate,
-        place_confidence,
-        plugins,
-        why_missing,
-    )
+    from capcal_lib.confidence.of_run import METHODS, estimate, place_confidence, why_missing
     from capcal_lib.questions import stream_rows
 
     if (method is None) == (file is None) or (file is None) != (name is None):
         raise InputError(
             "say either --method, or --from FILE and --name NAME for a method of your own"
         )
-    if method not in (known := (None, *METHODS, *plugins(), "consistency")):
-        raise unknown("method", method, filter(None, known))
     run = _run(model, dataset, split, store, choice)
     if file and name:
         found = place_confidence(run, name, list(stream_rows(file)))
     elif method == "consistency":
-        found = run_votes(run, k_eval=100, k_c=10)
-        found["tokens"] = 10 * mean_tokens(run)
-        if not len(found):
+        found = run_votes(run, k_eval=100, k_c=10).assign(tokens=10 * mean_tokens(run))
+        if found.empty:
             more = _more_samples(run, 12)
             raise InputError(f"no question has 12 samples, of which 10 vote; add more with: {more}")
     else:
         found = estimate(run, str(method), engine=engine)
     missing = found["confidence"].isna()
-    counted = f"{(~missing).sum()} ok, {missing.sum()} missing"
-    _say(f"{method or name}: {counted}; {found['tokens'].sum():.0f} tokens")
+    counts = f"{(~missing).sum()} ok, {missing.sum()} missing"
+    _say(f"{method or name}: {counts}; {found['tokens'].sum():.0f} tokens")
     if method not in METHODS or not missing.any():
         return
-    lost = missing & (found["tokens"] > 0)
-    unasked = int((found["tokens"] == 0).sum())
-    if lost.any():
-        _warn(f"capcal: {lost.sum()} are missing: {why_missing(str(method), found)}")
-    if unasked:
-        _warn(f"capcal: {unasked} questions were not answered")
-    if unasked or method == "p-true":
-        _warn("the same command asks them again")
-    if unasked or lost.all():
+    unasked = found["tokens"] == 0
+    if (missing & ~unasked).any():
+        _warn(f"capcal: {(missing & ~unasked).sum()} are missing: {why_missing(method, found)}")
+    if unasked.any() or method == "p-true":
+        _warn(f"{unasked.sum()} questions were not answered; the same command asks them again")
+    if unasked.any() or missing.all():
         raise typer.Exit(1)
 
 
@@ -504,9 +498,7 @@ def import_files(
     model: Annotated[str, Option(help="A known one, or what a new one is called.")],
     dataset: Annotated[str, Option(help="A known one, or what the log's questions are called.")],
     split: SplitName = None,
-    kind: Annotated[
-        str | None, Option(help="Of new answers: short, number, math or choice.")
-    ] = None,
+    kind: Annotated[Kind | None, Option(help="Of new answers.")] = None,
     column: Annotated[
         list[str] | None, Option(help="Where it is, such as gold=doc.answer.")
     ] = None,
@@ -525,11 +517,8 @@ def import_files(
 
     Columns of a table: question_id, response, gold or verdict; if there: sample, question, aliases,
     choices, tokens."""
-    from capcal_lib.manifests import KINDS
     from capcal_lib.results.importing import import_samples
 
-    if kind not in (None, *KINDS):
-        raise unknown("kind", kind, KINDS)
     done = import_samples(
         files,
         model=model,
@@ -580,7 +569,9 @@ def probe(
     mix: Annotated[
         str, Option(help="One probe on several training sets, such as triviaqa-1000,gsm8k.")
     ] = "",
-    recipe: Annotated[str, Option(help="tuned, or paper: as the paper trains it.")] = "tuned",
+    recipe: Annotated[
+        Literal["tuned", "paper"], Option(help="paper: as the paper trains it.")
+    ] = "tuned",
     verdicts: Verdicts = "rules",
     store: Store = LOCAL_RUNS,
     choice: Choice = None,
@@ -591,24 +582,18 @@ def probe(
     Needs verdicts and hidden states: capcal grade, capcal features. What is there stays, unless
     what it was made from has changed.
     """
-    from capcal_lib.probes import Recipe, keep_predictions
+    from capcal_lib.probes import keep_predictions
 
-    if recipe not in get_args(Recipe):
-        raise unknown("recipe", recipe, get_args(Recipe))
     asked: dict[str, Any] = {"datasets": dataset, "verdicts": verdicts, "choice": choice}
-    asked |= {"mix": mix.split(",") if mix else (), "say": _warn}
-    kept = keep_predictions(store, model, recipe=cast(Recipe, recipe), **asked)
+    kept = keep_predictions(
+        store, model, recipe=recipe, mix=mix.split(",") if mix else (), say=_warn, **asked
+    )
     if kept.empty:
         raise InputError(
             f"{store} has no graded runs of {model} on a training and an evaluation split that "
             "have hidden states; make them with: capcal features"
         )
-    for row in kept.reset_index().to_dict("records"):
-        known = f"concentration {row['concentration']:.3g}"
-        if isnan(row["concentration"]):
-            known = "one sample a question, so no concentration: take it at its word"
-        state = "made" if row["made"] else "was there"
-        _say(f"{row['dataset']}: {row['probe']}, {row['questions']} questions, {known}; {state}")
+    _print_table(kept.reset_index())
 
 
 @command(SCORE, "score mine.csv --html report.html")
@@ -901,13 +886,12 @@ def merge(
     from capcal_lib.runs.merge import merge as merge_stores
 
     for run in merge_stores(into, sources):
-        lines = [
+        _say(
             f"{run.rows} samples taken over, {run.present} were there; {run.source} into "
-            f"{run.target}",
-            *run.notes,
-        ]
-        for line in lines:
-            _say(line)
+            f"{run.target}"
+        )
+        for note in run.notes:
+            _say(note)
 
 
 @command(STORE, "verify --store runs/recorded")
@@ -928,13 +912,12 @@ def verify(
     from capcal_lib.runs.verify import verify_store
     from capcal_lib.sampling.weights import check_weights
 
-    wrong = False
     checks = [check_weights, check_predictions, *[verdicts_follow] * deep]
-    given: dict[str, Any] = {"grader": GRADER_VERSION, "checks": checks}
-    for checked in verify_store(store, model, dataset, **given):
-        wrong |= bool(checked.problems)
+    problems: list[str] = []
+    for checked in verify_store(store, model, dataset, grader=GRADER_VERSION, checks=checks):
+        problems += checked.problems
         _say(checked)
-    if wrong:
+    if problems:
         raise typer.Exit(1)
 
 
@@ -958,17 +941,8 @@ def datasets(as_json: AsJson = False) -> None:
     """List the data sets."""
     from capcal_lib.manifests import load_dataset
 
-    def row(found: Any) -> dict[str, str]:
-        rows = [f"{name} {split.rows or 0:,}" for name, split in found.splits.items()]
-        splits = ", ".join(rows).replace(" 0", "")
-        return {
-            "name": found.name,
-            "domain": found.domain,
-            "answers": found.kind,
-            "questions": splits,
-        }
-
-    _list(map(load_dataset, dataset_names()), row, as_json)
+    heads = {"name": "name", "domain": "domain", "answers": "kind", "questions": "splits"}
+    _list(map(load_dataset, dataset_names()), heads, as_json)
 
 
 @command(NAMES, "models --json")
@@ -976,20 +950,12 @@ def models(as_json: AsJson = False) -> None:
     """List the models."""
     from capcal_lib.manifests import load_model
 
-    def row(found: Any) -> dict[str, str]:
-        return {
-            "name": found.name,
-            "engine": found.engine,
-            "prompts": found.prompt_style,
-            "T": f"{found.sampling.temperature:g}",
-            "top-p": f"{found.sampling.top_p:g}",
-            "in the paper": found.paper_name or "–",
-        }
-
-    _list(map(load_model, model_names()), row, as_json)
+    heads = {"name": "name", "engine": "engine", "prompts": "prompt_style"}
+    heads |= {"T": "sampling.temperature", "top-p": "sampling.top_p", "in the paper": "paper_name"}
+    _list(map(load_model, model_names()), heads, as_json)
 
 
-def _list(manifests: Iterable[Any], row: Callable[[Any], dict[str, str]], as_json: bool) -> None:
+def _list(manifests: Iterable[Any], heads: dict[str, str], as_json: bool) -> None:
     """Print manifests as a table of 80 columns, or whole, one JSON object a line; and what is wrong
     with others.
     """
@@ -997,11 +963,19 @@ def _list(manifests: Iterable[Any], row: Callable[[Any], dict[str, str]], as_jso
 
     from capcal_lib.manifests import manifest_problems
 
+    def spell(cell: Any) -> str:
+        if isinstance(cell, dict):
+            splits = (f"{name} {split.rows or ''}".strip() for name, split in cell.items())
+            return ", ".join(splits)
+        return f"{cell:g}" if isinstance(cell, float) else cell or "–"
+
+    found = list(manifests)
     if as_json:
-        for found in manifests:
-            _say(json.dumps(found.model_dump(mode="json")))
+        for one in found:
+            _say(json.dumps(one.model_dump(mode="json")))
     else:
-        _print_table(DataFrame(map(row, manifests)))
+        cells = {head: map(spell, map(attrgetter(path), found)) for head, path in heads.items()}
+        _print_table(DataFrame(cells))
     for problem in manifest_problems():
         _warn(f"capcal: left out: {problem}")
 

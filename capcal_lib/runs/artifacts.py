@@ -29,7 +29,7 @@ PART = ".part-"  # in the name of a file that is not finished
 # instead of a grader's version: the verdicts came with the samples, and nothing grades them again
 GIVEN = "given"
 OUTCOMES = {"correct", "incorrect", "no_answer", "not_scored"}
-QUESTION = ("question_id", pa.string())
+TEXT = pa.string()
 STATES = pa.list_(pa.float16())  # in a file of one size for all rows, and maybe nested
 
 
@@ -162,13 +162,13 @@ VERDICTS = Artifact(
     key=("question_id", "sample_index"),
     value="verdict",
     schema=pa.schema(
-        [
-            QUESTION,
-            ("sample_index", pa.int32()),
-            ("verdict", pa.string()),
-            ("extracted", pa.string()),
-            ("reason", pa.string()),
-        ]
+        {
+            "question_id": TEXT,
+            "sample_index": pa.int32(),
+            "verdict": TEXT,
+            "extracted": TEXT,
+            "reason": TEXT,
+        }
     ),
     made=("grader",),
 )
@@ -178,16 +178,16 @@ JUDGEMENTS = Artifact(
     key=("judge", "question_id", "extracted"),
     value="verdict",
     schema=pa.schema(
-        [
-            ("judge", pa.string()),
-            ("weights", pa.string()),
-            ("engine", pa.string()),
-            ("prompt", pa.string()),
-            QUESTION,
-            ("extracted", pa.string()),
-            ("verdict", pa.string()),
-            ("words", pa.string()),
-        ]
+        {
+            "judge": TEXT,
+            "weights": TEXT,
+            "engine": TEXT,
+            "prompt": TEXT,
+            "question_id": TEXT,
+            "extracted": TEXT,
+            "verdict": TEXT,
+            "words": TEXT,
+        }
     ),
     whole=False,
 )
@@ -197,12 +197,7 @@ CONFIDENCES = Artifact(
     key=("question_id",),
     value="confidence",
     schema=pa.schema(
-        [
-            QUESTION,
-            ("confidence", pa.float64()),
-            ("tokens", pa.int64()),
-            ("text", pa.string()),
-        ]
+        {"question_id": TEXT, "confidence": pa.float64(), "tokens": pa.int64(), "text": TEXT}
     ),
 )
 FEATURES = Artifact(
@@ -210,7 +205,7 @@ FEATURES = Artifact(
     command="features",
     key=("question_id",),
     value="features",
-    schema=pa.schema([QUESTION, ("prompt", pa.string()), ("features", STATES)]),
+    schema=pa.schema({"question_id": TEXT, "prompt": TEXT, "features": STATES}),
     optional=("prompt",),
 )
 PREDICTIONS = Artifact(
@@ -219,12 +214,12 @@ PREDICTIONS = Artifact(
     key=("question_id", "training", "split"),
     value="confidence",
     schema=pa.schema(
-        [
-            QUESTION,
-            ("training", pa.string()),  # the data set
-            ("split", pa.int8()),  # which of the paper's five; 0 elsewhere
-            ("confidence", pa.float32()),
-        ]
+        {
+            "question_id": TEXT,
+            "training": TEXT,  # the data set
+            "split": pa.int8(),  # which of the paper's five; 0 elsewhere
+            "confidence": pa.float32(),
+        }
     ),
     whole=False,
     made=("sources",),

@@ -177,7 +177,7 @@ def test_what_a_server_refuses_is_summed_up_and_asked_again(
             "1 of 2 questions were not answered: 1 times: status 400: no",
             "2 of 2 questions were not answered: 2 times: status 400: no",
         ]
-        assert "3 questions were not answered\nthe same command asks them again" in told.stderr
+        assert "3 questions were not answered; the same command asks them again" in told.stderr
         asked = len(server.asked)
         refused.clear()
         told = CliRunner().invoke(app, command.split())
