@@ -17,7 +17,7 @@ from capcal_lib.metrics import binomial_interval
 STATIC = Path(__file__).parent / "static"
 INK, MUTED, CORRECT, INCORRECT = "#1a1a1a", "#6b6b6b", "#17616b", "#bc3e0b"
 WIDTH = 344
-FACE, SIZE = FontProperties(fname=font_files()[0]), 13  # an image cannot use the faces of its page
+SANS = font_files()[:3]  # upright, italic and semibold; an image cannot use the faces of its page
 TIP = (
     f'<marker id="tip" markerWidth="7" markerHeight="8" refX="2" refY="4" '
     f'orient="auto"><path d="M0 0 L7 4 L0 8 z" fill="{MUTED}"/></marker>'
@@ -30,9 +30,11 @@ def drawing(height: int, *parts: str) -> str:
     return "\n".join([head, *parts, "</svg>", ""])
 
 
-def text(x: float, y: float, words: str, *, color: str = INK) -> str:
+def text(
+    x: float, y: float, words: str, *, color: str = INK, size: float = 13, cut: int = 0
+) -> str:
     """Draw words about a place as outlines in the face of all figures."""
-    outlines = TextPath((0, 0), words, size=SIZE, prop=FACE)
+    outlines = TextPath((0, 0), words, size=size, prop=FontProperties(fname=SANS[cut]))
     left, right = outlines.get_extents().intervalx
     steps = [
         "Z"
@@ -130,6 +132,33 @@ def repetitions(n: int, rng: np.random.Generator) -> str:
     return drawing(bottom + 26, *parts)
 
 
+LOGO = """\
+<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 300 96" role="img" aria-label="capcal: \
+capability calibration">
+<rect x="8" y="8" width="80" height="80" rx="14" fill="#10353b"/>
+<path d="M18 78 L78 18" stroke="#f4f1ea" stroke-opacity=".55" stroke-width="2.5" \
+stroke-dasharray="1 6" stroke-linecap="round"/>
+<path d="M22 70 C36 68 36 52 46 48 S62 40 74 24" fill="none" stroke="#f4f1ea" stroke-width="3" \
+stroke-linecap="round"/>
+<circle cx="22" cy="70" r="5" fill="#009e73"/>
+<circle cx="38.500" cy="55" r="5.500" fill="#56b4e9"/>
+<circle cx="56" cy="43.500" r="6" fill="#e69f00"/>
+<circle cx="74" cy="24" r="5" fill="#009e73"/>
+"""
+
+
+def logo() -> str:
+    name = text(160, 52, "capcal", color="#56939b", size=42, cut=2)
+    return "\n".join(
+        [
+            f"{LOGO}{name}",
+            text(172, 78, "capability calibration", color="#6b7a7c", size=16),
+            "</svg>",
+            "",
+        ]
+    )
+
+
 def displays() -> None:
     """Draw the displays of ``capcal_lib.plots`` on recorded samples, in one picture."""
     import matplotlib.pyplot as plt
@@ -174,6 +203,7 @@ def figures() -> dict[str, str]:
         ),
         "ten_samples": repetitions(10, rng),
         "hundred_samples": repetitions(100, rng),
+        "logo": logo(),
     }
 
 
