@@ -8,9 +8,6 @@
 
 # %% [markdown]
 # # What each correction changes
-#
-# This book scores confidences differently from the paper in five ways. Here each is switched back alone, on the same
-# recorded samples; and the sizes of its samples are set beside the leaner ones of `capcal reproduce`.
 
 # %% tags=["parameters", "hide-input"]
 model: str = "smollm2-135m"  # one of `capcal models`; it has most data sets
@@ -51,44 +48,30 @@ notebook.check_parameters(globals())
 style.set_style()
 runs = notebook.open_store(store)
 data = describe_runs(runs, model, k_eval=k_eval)
+evidence = notebook.evidence_of(data)
 
 
 # %% tags=["hide-input"]
-def with_training(name):
-    """List a model's data sets with a training run: a row each."""
-    found = runs_for_probes(runs, name, "evaluation")
-    asked = {each.name: run for each, run in found}
-    found = runs_for_probes(runs, name, "training")
-    return [
-        {"model": name, "dataset": each.name, "run": run, "asked": test}
-        for each, run in found
-        if (test := asked.get(each.name))
-    ]
-
-
-# %% tags=["hide-input"]
-rows = with_training(model)
-pairs = pd.DataFrame(rows, columns=["model", "dataset", "run", "asked"])
-pairs["questions"] = [len(training_data(run)[0]) for run in pairs["run"]]
-pairs = pairs.query("questions >= 100")  # fewer teach a probe nothing
-
-# %% tags=["hide-input"]
-taught = pairs.set_index("dataset")
-lacking = {}
-if taught.empty:
-    lacking["trained"] = (
-        "No training run of this model with 100 questions or more is recorded."
-    )
-notebook.about(model, data, lacking=lacking)
+unseen = {
+    each.name: run for each, run in runs_for_probes(runs, model, "evaluation")
+}
+taught = {
+    each.name: run
+    for each, run in runs_for_probes(runs, model, "training")
+    if each.name in unseen and len(training_data(run)[0]) >= 100
+}  # fewer questions teach a probe nothing
+none = "No training run of this model with 100 questions or more is recorded."
+notebook.about(model, data, lacking={} if taught else {"trained": none})
 
 # %% [markdown] needs="samples"
-# *Plug-in* leaves the noise of $\hat\mu$ in the score. *Missing as 0.5* gives a question without a confidence one half,
+# This book scores confidences differently from the paper in five ways. Here each is switched back alone, on the same
+# recorded samples. *Plug-in* leaves the noise of $\hat\mu$ in the score. *Missing as 0.5* gives a question without a confidence one half,
 # where the method was asked at all:
 
 
 # %%
 # needs samples
-def means(terms):
+def mean_terms(terms):
     """Return the mean term of each data set and method."""
     by_set = terms.groupby(level="dataset", sort=False).mean()
     return by_set.rename_axis(columns="method").stack().dropna()
@@ -96,14 +79,17 @@ def means(terms):
 
 ours = load_results(runs, model, k_eval=k_eval, k_c=k_c)
 terms = brier_terms(ours)
-base = means(terms)
+base = mean_terms(terms)
 
 # %%
 # needs samples
 plug_in = brier_terms(ours, protocol="paper").where(terms.notna())
 asked = ours.groupby(level="dataset").transform("count") > 0
 filled = brier_terms(ours.fillna(0.5).where(asked))
-switched = {"plug-in scores": means(plug_in), "missing as 0.5": means(filled)}
+switched = {
+    "plug-in scores": mean_terms(plug_in),
+    "missing as 0.5": mean_terms(filled),
+}
 
 # %% [markdown] needs="samples"
 # *Votes in the pool* takes the samples that vote from those that define $\hat\mu$, so that they share their luck. *Paper's
@@ -113,7 +99,7 @@ switched = {"plug-in scores": means(plug_in), "missing as 0.5": means(filled)}
 # needs samples
 shared = {"k_eval": k_eval, "k_c": k_c, "held_out": False}
 pool = load_results(runs, model, **shared)
-switched["votes in the pool"] = means(brier_terms(pool))
+switched["votes in the pool"] = mean_terms(brier_terms(pool))
 
 # %%
 # needs samples
@@ -122,7 +108,7 @@ splits = [
     read_predictions(runs, model, recipe="paper", split=split)
     for split in range(5)
 ]
-splits = [means(brier_terms(counts.assign(**each))) for each in splits]
+splits = [mean_terms(brier_terms(counts.assign(**each))) for each in splits]
 switched["paper's probes"] = pd.concat(splits, axis=1).mean(axis=1)
 
 
@@ -134,7 +120,7 @@ def by_judge(dataset, judge):
         found = load_results(runs, model, k_eval=k_eval, k_c=k_c, **chosen)
     except InputError:
         return None
-    return means(brier_terms(found))
+    return mean_terms(brier_terms(found))
 
 
 # %% tags=["hide-input"]
@@ -144,11 +130,10 @@ pairs = [
 ]
 found = {pair: by_judge(*pair) for pair in pairs}
 judged = {pair: each for pair, each in found.items() if each is not None}
-said = []
+agreed = []
 for name, judge in judged:
-    rng = np.random.default_rng(seed)
     both = judge_agreement(data["run"][name], judge)["samples"]
-    said.append(
+    agreed.append(
         f"{100 * both.rate.estimate:.0f} % of the samples of "
         f"{data['title'][name]} "
         f"(κ = {both.kappa:.2f}, judged by {load_model(judge).title})"
@@ -162,9 +147,9 @@ if judged:
 
 # %%
 # needs samples
-said_by = pool.drop(columns=[name for name in pool if name.startswith("Probe")])
-said_by = said_by.join(read_predictions(runs, model, recipe="paper"))
-switched["all together"] = means(brier_terms(said_by, protocol="paper"))
+authors = pool.drop(columns=[name for name in pool if name.startswith("Probe")])
+authors = authors.join(read_predictions(runs, model, recipe="paper"))
+switched["all together"] = mean_terms(brier_terms(authors, protocol="paper"))
 shifts = pd.DataFrame(switched).sub(base, axis="index")
 long = shifts.rename_axis(columns="switch").stack().rename("shift")
 long = long[long.abs() > 1e-12].reset_index()
@@ -182,47 +167,50 @@ notebook.glue(
     farthest=abs(farthest["shift"]),
     farthest_at=farthest["method"],
     farthest_on=load_dataset(farthest["dataset"]).title,
-    judge_said=f"Rules and judge agree on {', '.join(said)}."
-    if said
+    judge_said=f"Rules and judge agree on {', '.join(agreed)}; the lower Cohen's "
+    "κ, the more of that shift is the judge's own error."
+    if agreed
     else "No judge has done so here.",
 )
 
 # %% tags=["finding"]
 # needs samples
 notebook.finding("""
-The switch to *{most}* shifts the scores that it touches most, by {most_points:.3f} on average, up or down. All
-switches together shift a score by {together:.3f} on average, and by up to {farthest:.3f}: that of {farthest_at} on
-{farthest_on}.
+Of all corrections, that of *{most}* matters most: scores change by {most_points:.3f} on average, up or down, where it is taken
+back.
 """)
 
-# %% mystnb={"figure": {"caption": "The shift of every score (one dot per data set and method) when one correction is switched off, and when all are. Right of zero a score becomes worse.", "name": "fig-protocol"}, "image": {"alt": "Strip plot with a row for each switch. Plug-in scores shift methods right and Oracle CC not at all; votes in the pool and missing confidences move few dots; the paper's probes spread widest."}} paper=["section-4.1", "table-5", "table-6"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "How far every score shifts (a dot a data set and method) when one correction is taken back, and when all are; right of zero it becomes worse. What is the same for all methods hardly shows; what touches one method can move it across all others.", "name": "fig-protocol"}, "image": {"alt": "Strip plot with a row for each switch. Plug-in scores shift methods right and Oracle CC not at all; votes in the pool and missing confidences move few dots; the paper's probes spread widest."}} paper=["section-4.1", "table-5", "table-6"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs samples
 look = {"color": style.INK, "alpha": 0.4, "order": list(switched)}
 axes = sns.stripplot(long, x="shift", y="switch", jitter=False, **look)
 axes.axvline(0, color=style.MUTED, zorder=0)
 _ = axes.set(xlabel="shift of the capability Brier score", ylabel="")
 
-# %% label="protocol-shifts" paper=["section-4.1"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# %% label="protocol-shifts" paper=["section-4.1"] evidence=["measured"] reads=["verdicts", "confidences", "features"] tags=["hide-input"]
 # needs samples
 by_switch = long.groupby("switch", sort=False)["shift"]
 table = by_switch.agg(cells="size", mean="mean", lowest="min", highest="max")
 table["mean size"] = size
 tables.show(
-    table.reindex(list(switched)).dropna().rename_axis("switched back"),
+    table.reindex(list(switched))
+    .dropna()
+    .astype({"cells": int})
+    .rename_axis("switched back"),
     "Shift of the score by each switch, over data sets and methods: its mean "
     "with its sign, and the mean of its size.",
-    evidence=data["evidence"].iloc[0],
+    evidence=evidence,
 )
 
 # %%
 # needs samples
 notebook.say("""
-The noise that *plug-in* leaves in is the same for every confidence, so it changes no order among them; the other
-switches can. A judge's verdicts can be switched on where it has judged every answer to a data set. {judge_said} The lower Cohen's κ, the more of that shift is the judge's own
-error; [Grading](13_grading.ipynb) compares the two.
+The noise that *plug-in* leaves in is the same for every confidence, so it changes no order among them; the other switches can.
+All switches together shift a score by {together:.3f} on average, and by up to {farthest:.3f}: that of {farthest_at} on
+{farthest_on}. A judge's verdicts can be switched on where it has judged every answer to a data set. {judge_said}
 
-The notebooks 03 to 08 take the paper's protocol at once with `-p protocol paper`, and a judge's verdicts with `-p verdicts
-judge:MODEL`; in Python, `score(results, protocol="paper")`.
+Pages that score confidences take the paper's protocol at once with `-p protocol paper`, and a judge's verdicts with `-p
+verdicts judge:MODEL`; in Python, `score(results, protocol="paper")`.
 """)
 
 # %% [markdown] needs="samples"
@@ -247,7 +235,7 @@ known, held_out = split_counts(c, n, rng=np.random.default_rng(seed))
 honest = simulate_pass_at_k(known[0] / known[1], ks)
 honest_error = pass_at_k_error_terms(honest, *held_out, ks).mean(axis=0)
 
-# %% label="protocol-pass-at-k" paper=["table-3", "table-8"] evidence=["measured"] reads=["verdicts"]
+# %% label="protocol-pass-at-k" paper=["table-3", "table-8"] evidence=["measured"] reads=["verdicts"] tags=["hide-input"]
 # needs samples
 oracles = {"in sample": paper_error, "known half, other half": honest_error}
 tables.show(
@@ -255,7 +243,7 @@ tables.show(
     "Squared error of Oracle CC on "
     f"{load_dataset(spread.idxmax()).title} (lower is better).",
     digits=4,
-    evidence=data["evidence"].iloc[0],
+    evidence=evidence,
 )
 
 # %% [markdown] needs="trained"
@@ -278,17 +266,17 @@ def fit_probe(run, n, k, rng):
 
 
 def score_sizes(name, k_eval, n, k):
-    """Score what is said of a data set, its own probe too, by such sizes."""
+    """Score the confidences of a data set, its own probe too, by such sizes."""
     sizes = {"k_eval": k_eval, "k_c": k_c, "recipe": None}
     found = load_results(runs, model, datasets=[name], **sizes)
-    unseen, states = training_data(taught.loc[name, "asked"])
+    questions, states = training_data(unseen[name])
     asked = found.index.get_level_values("question_id")
     parts = []
     for draw in range(3):  # the training draw is chance, too
         rng = np.random.default_rng([seed, draw])
-        said = fit_probe(taught.loc[name, "run"], n, k, rng).predict(states)
-        said = pd.Series(said, unseen.index).reindex(asked).array
-        parts.append(found.assign(**{"Own probe": said}))
+        predicted = fit_probe(taught[name], n, k, rng).predict(states)
+        predicted = pd.Series(predicted, questions.index).reindex(asked).array
+        parts.append(found.assign(**{"Own probe": predicted}))
     return score(parts, seed=seed).loc[name]
 
 
@@ -296,14 +284,14 @@ def score_sizes(name, k_eval, n, k):
 # needs trained
 LEAN, PAPER = "lean", "the paper's"
 scores, costs = {}, {}
-for name in spread.reindex(taught.index).nlargest(4).index:
-    total = training_data(taught.loc[name, "run"])[0]["total"]
+for name in spread.reindex([*taught]).nlargest(4).index:
+    total = training_data(taught[name])[0]["total"]
     most = min(10, total.max())
     whole = (total >= most).sum()
     scores[name, LEAN] = score_sizes(name, 20, len(total), 1)
     scores[name, PAPER] = score_sizes(name, 100, whole, most)
     drawn = {LEAN: len(total) + 3 * min(500, whole), PAPER: whole * most}
-    each = [mean_tokens(taught.loc[name, of]) for of in ("run", "asked")]
+    each = mean_tokens(taught[name]), mean_tokens(unseen[name])
     for sizes, k in ((LEAN, 20), (PAPER, 100)):
         asked = len(ours.loc[name]) * k
         costs[name, sizes] = drawn[sizes] * each[0] + asked * each[1]
@@ -345,7 +333,7 @@ cells["dataset"] = cells["dataset"].map(data["title"])
 tables.show(
     cells.rename(columns={"dataset": "data set"}),
     "Corrected scores with 95 % intervals, by the sizes of either recipe.",
-    evidence=data["evidence"].iloc[0],
+    evidence=evidence,
 )
 
 # %% tags=["hide-input"] label="protocol-lean-tokens" evidence=["measured"] reads=["samples"]
@@ -356,7 +344,7 @@ tables.show(
     "Thousands of tokens that the samples of either size take.",
     digits=1,
     share="{:.0%}",
-    evidence=data["evidence"].iloc[0],
+    evidence=evidence,
 )
 
 
