@@ -4,7 +4,7 @@ published later.
 
 from functools import cache
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -42,26 +42,14 @@ LATER_TABLES = {  # and the generations of samples that they come from
     "temperature": "capability Brier score at a lower sampling temperature (G3)",
     "temperature_accuracy": "mean expected accuracy by sampling temperature (G3)",
 }
-COLUMNS = ("table", "model", "method", "dataset", "k", "value")
-LATER_COLUMNS = (
-    "table",
-    "model",
-    "method",
-    "dataset",
-    "k",
-    "setting",
-    "value",
-    "generation",
-    "source",
-    "precision",
-)
+FOLDERS = {
+    "paper": (FOLDER, TABLES),
+    "reference code": (FOLDER / "reference_code", LATER_TABLES),
+}
 COSTS = {"Uniform random": "N/A", "Verbalized confidence": "L", "P(True)": "1"}
 K_EVAL = 100
 ATTEMPTS = (1, 4, 16, 64)  # the k of the printed pass@k
-QUESTIONS = {
-    "triviaqa": 1000,
-    "simpleqa": 1000,
-}  # of the paper, where it took fewer than the manifest
+QUESTIONS = {"triviaqa": 1000, "simpleqa": 1000}  # of the paper, where fewer than the manifest's
 
 
 def load_reported(table: str | None = None, *, source: Source = "paper") -> pd.DataFrame:
@@ -89,16 +77,13 @@ def load_reported(table: str | None = None, *, source: Source = "paper") -> pd.D
     >>> float(main["gpt-oss-20b", "Probe (MATH)", "math500"])
     0.0267
     """
-    if source not in get_args(Source):
-        raise unknown("source of reported numbers", source, get_args(Source))
-    folder, known = (
-        (FOLDER, TABLES) if source == "paper" else (FOLDER / "reference_code", LATER_TABLES)
-    )
-    if table is None:
-        return pd.concat([_read(folder / f"{name}.csv") for name in known], ignore_index=True)
-    if table not in known:
+    if source not in FOLDERS:
+        raise unknown("source of reported numbers", source, FOLDERS)
+    folder, known = FOLDERS[source]
+    if table is not None and table not in known:
         raise unknown(f"table of the {source}", table, known)
-    return _read(folder / f"{table}.csv").copy()
+    names = known if table is None else [table]
+    return pd.concat([_read(folder / f"{name}.csv") for name in names], ignore_index=True)
 
 
 def printed_scores() -> pd.DataFrame:
@@ -132,15 +117,11 @@ def beta_from_moments(mean: float, mean_mu_one_minus_mu: float) -> tuple[float, 
     >>> beta_from_moments(0.5, 0.125)
     (0.5, 0.5)
     """
-    if not 0 < mean < 1:
-        raise InputError(
-            f"the mean expected accuracy must lie between 0 and 1 for a Beta; got {mean!r}"
-        )
     most = mean * (1 - mean)
     if not 0 < mean_mu_one_minus_mu < most:
         raise InputError(
-            f"no Beta with mean {mean!r} has E[mu(1-mu)] = {mean_mu_one_minus_mu!r}; "
-            f"it must lie between 0 and mean(1-mean) = {most:.6g}"
+            f"no Beta with mean {mean!r} has E[mu(1-mu)] = {mean_mu_one_minus_mu!r}; the mean must "
+            f"lie between 0 and 1, and E[mu(1-mu)] between 0 and mean(1-mean) = {most:.6g}"
         )
     weight = mean_mu_one_minus_mu / (most - mean_mu_one_minus_mu)  # a + b
     return mean * weight, (1 - mean) * weight
@@ -203,21 +184,16 @@ def expected_from_reported() -> pd.DataFrame:
     """
     from scipy.stats import betabinom  # slow to import
 
-    printed = load_reported()
-    printed = printed[
-        printed["table"].isin(["main", "mean_accuracy", "passk_math500", "passk_aime25"])
-    ]
+    tables = ["mean_accuracy", "main", "passk_math500", "passk_aime25"]
+    printed = pd.concat(map(load_reported, tables))
+    printed["quantity"] = printed["method"].replace("", "Mean accuracy")
+    printed["k"] = printed["k"].fillna(1)
     key = ["model", "dataset", "quantity", "k"]
-    printed = printed.assign(
-        quantity=printed["method"].replace("", "Mean accuracy"), k=printed["k"].fillna(1)
-    )
     counts = np.arange(K_EVAL + 1)
     mu = counts / K_EVAL
     solved = pass_at_k(counts, np.full(K_EVAL + 1, K_EVAL), ATTEMPTS).T
     rows = []
-    for model, dataset in load_reported("mean_accuracy")[["model", "dataset"]].itertuples(
-        index=False
-    ):
+    for model, dataset in load_reported("mean_accuracy")[key[:2]].itertuples(index=False):
         a, b = beta_from_moments(*beta_moments(model, dataset))
         chance = betabinom.pmf(counts, K_EVAL, a, b)
         manifest = load_dataset(dataset)
@@ -246,38 +222,14 @@ def expected_from_reported() -> pd.DataFrame:
         moments["Plug-in floor", 1] = once / K_EVAL, fourth
         for (name, k), (mean, square) in moments.items():
             band = 1.96 * np.sqrt((square - mean**2) / questions)
-            row = {
-                "model": model,
-                "dataset": dataset,
-                "quantity": name,
-                "k": k,
-                "questions": questions,
-                "expected": mean,
-                "low": mean - band,
-                "high": mean + band,
-            }
-            rows.append(row)
+            rows.append((model, dataset, name, k, questions, mean, mean - band, mean + band))
+    table = pd.DataFrame(rows, columns=[*key, "questions", "expected", "low", "high"])
     reported = printed[[*key, "value"]].rename(columns={"value": "reported"})
-    return pd.DataFrame(rows).merge(reported, how="left", on=key)
+    return table.merge(reported, how="left", on=key)
 
 
 @cache
 def _read(path: Path) -> pd.DataFrame:
-    columns = LATER_COLUMNS if path.stem in LATER_TABLES else COLUMNS
-    types = dict.fromkeys(columns, "str") | {
-        "k": "Int64",
-        "value": "float64",
-        "precision": "float64",
-    }
-    try:
-        table = pd.read_csv(path, dtype=types, keep_default_na=False, na_values={"k": [""]})
-    except (OSError, TypeError, ValueError) as error:
-        told = " ".join(str(error).split())
-        raise InputError(
-            f"{path}: not the paper's numbers; restore the file from the repository: {told}"
-        ) from None
-    if tuple(table.columns) != columns:
-        raise InputError(
-            f"{path}: the columns must be {', '.join(columns)}; got {', '.join(table.columns)}"
-        )
-    return table
+    head = pd.read_csv(path, nrows=0).columns
+    types = dict.fromkeys(head, "str") | {"k": "Int64", "value": "float64", "precision": "float64"}
+    return pd.read_csv(path, dtype=types, keep_default_na=False, na_values={"k": [""]})
