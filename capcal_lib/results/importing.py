@@ -149,24 +149,14 @@ def _write_verdicts(run: Run, table: pd.DataFrame, notes: list[str]) -> None:
 
 def _new_dataset(name: str, items: Iterable[Item], kind: manifests.Kind, made: list[Path]) -> None:
     """Write down the questions of a log as a data set of its own."""
-    rows = [
-        {
-            "id": item.id,
-            "question": item.text,
-            "answer": item.gold,
-            "aliases": item.aliases,
-            "choices": item.choices,
-        }
-        for item in items
-    ]
-    lines = "".join(json.dumps(row) + "\n" for row in rows)
-    manifests.write_manifest("datasets", f"{name}.jsonl", lines, made)
+    lines = [json.dumps(item._asdict()) + "\n" for item in items]
+    manifests.write_manifest("datasets", f"{name}.jsonl", "".join(lines), made)
     facts = {
         "name": name,
         "domain": "imported",
         "kind": kind,
         "source": "Questions of an imported log.",
-        "splits": {"test": {"file": f"{name}.jsonl", "rows": len(rows)}},
+        "splits": {"test": {"file": f"{name}.jsonl", "rows": len(lines)}},
     }
     text = yaml.safe_dump(facts, sort_keys=False)
     manifests.write_manifest("datasets", f"{name}.yaml", text, made)
@@ -195,38 +185,30 @@ def _find_questions(
     items: Iterable[Item], questions: Sequence[Question], dataset: str
 ) -> dict[str, str]:
     """Find each question of a file by its id or else by its text, and compare their answers."""
-    by_id = {one.id: one for one in questions}
-    by_text = {one.text: one for one in questions}
+    known = {one.text: one for one in questions} | {one.id: one for one in questions}
     names = {}
     for item in items:
-        question = by_id.get(item.id) or by_text.get(item.text.strip())
+        question = known.get(item.id) or known.get(item.question.strip())
         if question is None:
-            raise InputError(
-                f"{dataset} has no question {sanitize(item.id, 80)!r}, by its id or its text; "
-                f"its ids look like {questions[0].id!r}; give the log's own questions another "
-                "--dataset"
-            )
-        asked = " ".join(item.text.split())
-        stands = " ".join(question.text.split())
-        if item.text != item.id and asked not in stands and stands not in asked:
-            raise InputError(
-                f"question {sanitize(item.id, 80)!r} of {dataset} is {sanitize(stands, 80)!r}, in "
-                f"the file {sanitize(asked, 80)!r}; give all files of a group at once, or another "
-                "--dataset"
-            )
-        if item.gold != NOT_STATED and not _is_answer(item.gold, question):
-            raise InputError(
-                f"question {sanitize(question.id, 80)!r} of {dataset} has the answer "
-                f"{question.answer.gold!r}, in the file {sanitize(item.gold, 80)!r}; give the "
-                "log's own questions another --dataset"
-            )
+            raise _stranger(item, f"is not in {dataset}, whose ids look like {questions[0].id!r}")
+        text, asked = (" ".join(one.split()) for one in (question.text, item.question))
+        if item.question != item.id and asked not in text and text not in asked:
+            raise _stranger(item, f"is {asked!r}, in {dataset} {text!r}")
+        answer = question.answer
+        if (
+            item.answer not in (NOT_STATED, answer.gold, *answer.aliases)
+            and grade(item.answer, answer).verdict == "incorrect"
+        ):
+            raise _stranger(item, f"has the answer {item.answer!r}, in {dataset} {answer.gold!r}")
         names[item.id] = question.id
     return names
 
 
-def _is_answer(text: str, question: Question) -> bool:
-    answer = question.answer
-    return text in (answer.gold, *answer.aliases) or grade(text, answer).verdict != "incorrect"
+def _stranger(item: Item, what: str) -> InputError:
+    return InputError(
+        f"question {sanitize(item.id, 80)!r} of the file {sanitize(what)}; give all files of a "
+        "group at once, or the log's own questions another --dataset"
+    )
 
 
 def _lay_out(samples: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:

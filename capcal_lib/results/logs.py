@@ -71,8 +71,8 @@ class Item(NamedTuple):
     """A question as a log has it, with its right answer."""
 
     id: str
-    text: str
-    gold: str
+    question: str
+    answer: str
     aliases: tuple[str, ...]
     choices: tuple[str, ...]
 
@@ -161,9 +161,9 @@ def kind_of(items: Iterable[Item]) -> manifests.Kind:
     items = list(items)
     if all(item.choices for item in items):
         return "choice"
-    if all(re.fullmatch(r"[-+]?[\d,]*\.?\d+", item.gold) for item in items):
+    if all(re.fullmatch(r"[-+]?[\d,]*\.?\d+", item.answer) for item in items):
         return "number"
-    return "math" if any(re.search(r"\\[a-zA-Z]|\^", item.gold) for item in items) else "short"
+    return "math" if any(re.search(r"\\[a-zA-Z]|\^", item.answer) for item in items) else "short"
 
 
 def _read_file(path: Path, columns: Mapping[str, str], notes: list[str]) -> list[Row]:
@@ -349,8 +349,8 @@ def _item(row: Row, gold: Any) -> Item:
     texts = [str(text).rpartition("####")[2].strip() for text in _list(gold)]
     return Item(
         id=str(row["question_id"]),
-        text=row["question"],
-        gold=texts[0] if texts else NOT_STATED,
+        question=row["question"],
+        answer=texts[0] if texts else NOT_STATED,
         aliases=(*texts[1:], *map(str, _list(row["aliases"]))),
         choices=tuple(map(str, _list(row["choices"]))) if texts else (),
     )

@@ -61,11 +61,11 @@ def read_file(
     path: Path, *, key: Path | None = None, drop_missing: bool = False, **log: Any
 ) -> Counted:
     """Read what is to be scored: :func:`read_confidences`, or :func:`read_counts` of a log."""
-    heads: set[str] = set()
-    if str(path) != "-" and path.suffix != ".eval" and not path.is_dir():
-        heads = {plain_head(head) for head in next(iter(stream_rows(path)), NUMBERS)}
-    if heads.isdisjoint(NUMBERS) and str(path) != "-" and not key:
-        return read_counts(path, **log)
+    if key is None and str(path) != "-":
+        is_log = path.suffix == ".eval" or path.is_dir()
+        heads = [] if is_log else next(iter(stream_rows(path)), NUMBERS)
+        if {*map(plain_head, heads)}.isdisjoint(NUMBERS):
+            return read_counts(path, **log)
     table, notes = read_confidences(path, key=key, drop_missing=drop_missing)
     if single := int((table["total"] == 1).sum()):
         questions = counted(len(table), "question")
@@ -88,10 +88,10 @@ def read_counts(path: Path, *, scorer: str | None = None, regrade: bool = False)
     items = pd.DataFrame(log.items.values(), list(log.items))
     samples = log.samples[["question_id", "verdict"]]
     if not log.judged:
-        if (items["gold"] == NOT_STATED).any():
+        if (items["answer"] == NOT_STATED).any():
             raise InputError(f"{path}: the samples have neither answers nor a verdict each")
         kind = kind_of(log.items.values())
-        answers = {name: Answer(kind, one.gold, one.aliases) for name, one in log.items.items()}
+        answers = {name: Answer(kind, one.answer, one.aliases) for name, one in log.items.items()}
         cases = zip(log.samples["response"], samples["question_id"].map(answers), strict=True)
         samples = samples.assign(verdict=[one.verdict for one in grade_many(list(cases))])
     right = samples["verdict"] == "correct"
@@ -100,7 +100,7 @@ def read_counts(path: Path, *, scorer: str | None = None, regrade: bool = False)
         raise InputError(f"{path}: no sample has a verdict, nor an answer that could be graded")
     groups = right[~lost].groupby(samples["question_id"])
     table = pd.DataFrame({"correct": groups.sum(), "total": groups.size()})
-    table[["gold", "question"]] = items.loc[table.index, ["gold", "text"]]
+    table[["gold", "question"]] = items.loc[table.index, ["answer", "question"]]
     notes = list(log.notes)
     if lost.any() and not log.judged:
         notes.append(f"{counted(lost.sum(), 'sample')} that could not be graded left out")
@@ -201,25 +201,23 @@ def _read_texts(path: Path, needed: list[str]) -> pd.DataFrame:
     table = pd.DataFrame(stream_rows(path), dtype=object).fillna("").astype(str)
     if table.empty:
         raise InputError(f"{path}: there are no rows")
+    plain = table.columns.map(plain_head)
     for wanted in ("question_id", *NUMBERS):
-        alike = [name for name in table if plain_head(name) == plain_head(wanted)]
-        if wanted not in alike and len(alike) == 1:  # else there is no one reading
+        alike = table.columns[plain == plain_head(wanted)]
+        if wanted not in table and len(alike) == 1:  # else there is no one reading
             table = table.rename(columns={alike[0]: wanted})
         if wanted in table:
             table[wanted] = table[wanted].str.strip()
-    if path.name.endswith((*TEXTS, "-")):
-        table.index += 2
+    table.index += 2 if path.name.endswith((*TEXTS, "-")) else 0
     _check_heads(path, table, needed)
     return table
 
 
 def _check_heads(path: Path, table: pd.DataFrame, needed: list[str]) -> None:
-    if lacking := [name for name in needed if name not in table]:
-        found = sanitize(", ".join(map(str, table)) or "nothing")
+    if lacking := ", ".join(name for name in needed if name not in table):
+        found = sanitize(", ".join(map(str, table)))
         wanted = ", ".join(needed)
-        raise InputError(
-            f"{path}: no column {', '.join(lacking)}; needed: {wanted}; found: {found}"
-        )
+        raise InputError(f"{path}: no column {lacking}; needed: {wanted}; found: {found}")
 
 
 def score_table(table: pd.DataFrame) -> pd.DataFrame:
@@ -397,14 +395,14 @@ def overview(
     of the accuracy of logs.
 
     The Brier score is the corrected one where all files have it."""
-    brier = CORRECTED if all(CORRECTED in known.index for known in scores.values()) else PLUG_IN
-    rows = {}
-    for name, known in scores.items():
-        shown = brier if brier in known.index else "accuracy"  # a log has no Brier score
-        value = known["value"].reindex(["questions", "accuracy", brier, "log loss", ECE, "AUROC"])
-        rows[name] = pd.concat([value[:3], known.loc[shown, ["low", "high"]], value[3:]])
+    values = pd.DataFrame({name: known["value"] for name, known in scores.items()}).T
+    brier = CORRECTED if CORRECTED in values and values[CORRECTED].notna().all() else PLUG_IN
+    shown = brier if brier in values else "accuracy"  # a log has no Brier score
+    heads = ["questions", "accuracy", brier, "low", "high", "log loss", ECE, "AUROC"]
+    limits = pd.DataFrame({name: known.loc[shown] for name, known in scores.items()}).T
+    table = values.join(limits[["low", "high"]]).reindex(columns=heads)
     best = metrics.may_be_best(pd.DataFrame({name: _terms(one) for name, one in tables.items()}))
-    table = pd.DataFrame(rows).T.dropna(axis="columns", how="all")
+    table = table.dropna(axis="columns", how="all")
     table = table.rename(columns=lambda head: head.replace("capability ", ""))
     return table.assign(**{"may be best": [name in best for name in tables]})
 
@@ -413,15 +411,14 @@ def in_short(table: pd.DataFrame) -> list[str]:
     """Say what counts say: accuracy and pass@k with their intervals, and how many they are."""
     scored = table.loc[table["total"] > 0, NUMBERS[1:]]
     known = score_table(scored)
-    passed = [name for name in known.index if name.startswith("pass@")]
-    shown = [f"{name} {_spell(*known.loc[name])}" for name in ("accuracy", *passed[-1:])]
-    fewest, most = scored["total"].agg(["min", "max"])
-    samples = counted(most, "scored sample")
-    each = samples if fewest == most else f"{fewest} to {samples}"
-    lines = [", ".join(shown), f"{counted(len(scored), 'question')}, {each} each"]
-    if single := int((scored["total"] == 1).sum()):
-        lines.append(f"{single} of them with one scored sample, left out of the scores")
-    return lines
+    rows = ["accuracy", *known.filter(regex="^pass@", axis="index").index[-1:]]
+    samples = " to ".join(map(str, sorted({scored["total"].min(), scored["total"].max()})))
+    single = int((scored["total"] == 1).sum())
+    return [
+        ", ".join(f"{name} {_spell(*known.loc[name])}" for name in rows),
+        f"{counted(len(scored), 'question')}; scored samples of each: {samples}",
+        *[f"{single} of them with one scored sample, left out of the scores"] * (single > 0),
+    ]
 
 
 def _spell(estimate: float, low: float, high: float) -> str:

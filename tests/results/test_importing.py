@@ -235,9 +235,12 @@ def test_a_benchmark_takes_no_other_answers(take: Take, tmp_path: Path) -> None:
     for change, message in (
         (
             {"gold": "Atlantis"},
-            r"has the answer .* in the file 'Atlantis'; give the log's own questions another",
+            r"has the answer 'Atlantis', in mini-capitals .*; give all files of a group at once, or",
         ),
-        ({"question": "What?"}, r"has no question '7', by its id or its text"),
+        (
+            {"question": "What?"},
+            r"question '7' of the file is not in mini-capitals, whose ids look like",
+        ),
     ):
         with pytest.raises(InputError, match=message):
             take(

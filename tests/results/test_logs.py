@@ -191,7 +191,7 @@ def test_an_answer_in_brackets_stays_a_text(
     )
     assert load_questions("d")[0].answer.gold == gold
     row = {"doc": {}, "target": gold}
-    assert read_log([write(path, harness(0, "x") | row)]).items["0"].gold == gold
+    assert read_log([write(path, harness(0, "x") | row)]).items["0"].answer == gold
 
 
 def test_targets_are_lists_where_all_of_a_log_are(tmp_path: Path) -> None:
@@ -199,13 +199,13 @@ def test_targets_are_lists_where_all_of_a_log_are(tmp_path: Path) -> None:
     rows = [harness(0, "Sunset Boulevard", "x", target=listed), harness(1, "a", target='["b"]')]
     path = write(tmp_path / "samples_triviaqa.jsonl", *rows)
     items = read_log([path]).items.values()
-    assert [(item.gold, item.aliases) for item in items] == [
+    assert [(item.answer, item.aliases) for item in items] == [
         ("Sunset Blvd", ("Sunset Boulevard",)),
         ("b", ()),
     ]
     assert accuracy(path) == (1, 3)
     one = read_log([write(path, rows[0], harness(1, "a", target="[sic]"))]).items["0"]
-    assert one.gold == listed, "a text among texts"
+    assert one.answer == listed, "a text among texts"
 
 
 def test_tasks_of_a_group_keep_their_questions_apart(
@@ -224,7 +224,7 @@ def test_tasks_of_a_group_keep_their_questions_apart(
     names = [question.id for question in load_questions("mmlu-both")]
     assert names == ["mmlu_law/0", "mmlu_law/1", "mmlu_art/0", "mmlu_art/1"]
     import_samples(files[:1], dataset="one", **asked)
-    with pytest.raises(InputError, match=r"question '0' of one is 'law 0\?', in the file 'art 0"):
+    with pytest.raises(InputError, match=r"question '0' of the file is 'art 0\?', in one 'law 0"):
         import_samples(files[1:], dataset="one", **asked)
     assert list_files([tmp_path]) == sorted(files)
     with pytest.raises(InputError, match="a folder without"):
