@@ -141,10 +141,8 @@ class Model(Manifest):
     weights: tuple[Weights, ...] = ()  # tried in order
     parameters: int | None = None
     active_parameters: int | None = None  # of a mixture of experts: those that read a token
-    layers: int | None = (
-        None  # transformer blocks, one less than there are hidden states; checked where it is given
-    )
-    hidden_size: int | None = None  # likewise
+    layers: int | None = None  # transformer blocks, one less than there are hidden states
+    hidden_size: int | None = None
     prompt_style: PromptStyle
     chat_template: dict[str, Any] = {}  # switches handed to the chat template
     dtype: DType | None = (

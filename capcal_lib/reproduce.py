@@ -44,7 +44,7 @@ from capcal_lib.runs.artifacts import CONFIDENCES, FEATURES, VERDICTS
 from capcal_lib.runs.run import Run, find_run, list_fitting
 from capcal_lib.runs.store import KEY, read_samples
 from capcal_lib.sampling.draw import Progress, sample
-from capcal_lib.sampling.engines import check_engine, engine_name, engines_stay_open, open_engine
+from capcal_lib.sampling.engines import check_engine, close_engine, engine_name, open_engine
 
 STATES = "hidden states"
 TOP_UP = "top up"
@@ -324,25 +324,25 @@ def reproduce(
     done = 0
     left = []
     gone: dict[tuple[str, str], str] = {}  # engines of models, and why
-    with engines_stay_open():
-        for row in plan.to_dict("records"):
-            who = row["engine"], row["model"]
-            reason = gone.get(who, "" if row["engine"] else NO_STATES)
-            try:
-                if not reason:
-                    _do(order, row)
-            except Unanswered as error:
-                reason = gone[who] = str(error)
-            except InputError as error:
-                reason = str(error)
-            else:
-                reason = reason if row["requests"] else ""
-            if reason:
-                place = {name: row[name] for name in ("dataset", "split", "step")}
-                left.append(place | {"reason": reason, "failed": reason != NO_STATES})
-            done += row["requests"]
-            if progress:
-                progress(done, int(plan["requests"].sum()))
+    for row in plan.to_dict("records"):
+        who = row["engine"], row["model"]
+        reason = gone.get(who, "" if row["engine"] else NO_STATES)
+        try:
+            if not reason:
+                _do(order, row)
+        except Unanswered as error:
+            reason = gone[who] = str(error)
+        except InputError as error:
+            reason = str(error)
+        else:
+            reason = reason if row["requests"] else ""
+        if reason:
+            place = {name: row[name] for name in ("dataset", "split", "step")}
+            left.append(place | {"reason": reason, "failed": reason != NO_STATES})
+        done += row["requests"]
+        if progress:
+            progress(done, int(plan["requests"].sum()))
+    close_engine()
     rest = pd.DataFrame(left, columns=["dataset", "split", "step", "reason", "failed"])
     if order.part != "1/1":
         return Reproduced(pd.DataFrame(), rest)

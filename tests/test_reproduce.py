@@ -16,7 +16,6 @@ import pytest
 from capcal_lib import questions
 from capcal_lib import reproduce as module
 from capcal_lib.errors import InputError
-from capcal_lib.manifests import load_model
 from capcal_lib.probes import read_predictions
 from capcal_lib.reproduce import Order, beside_printed, make_plan, reproduce, time_plan
 from capcal_lib.results import load_results
@@ -24,7 +23,6 @@ from capcal_lib.runs.merge import merge
 from capcal_lib.runs.run import find_run, open_runs
 from capcal_lib.runs.store import read_samples
 from capcal_lib.runs.verify import verify_run
-from capcal_lib.sampling.engines import engines_stay_open, open_engine
 
 
 def small(store: Path, **others: Any) -> Order:
@@ -239,19 +237,6 @@ def test_it_goes_on_where_it_was_stopped(tmp_path: Path, monkeypatch: pytest.Mon
     assert left["test", "hidden states"] == 6
     stopped = reproduce(small(tmp_path / "stopped")).scores
     pd.testing.assert_frame_equal(stopped, reproduce(small(tmp_path / "whole")).scores)
-
-
-def test_the_model_is_opened_once() -> None:
-    model = load_model("simulated")
-    assert open_engine(model) is not open_engine(model)
-    with engines_stay_open():
-        engine = open_engine(model)
-        assert open_engine(model) is engine
-        assert open_engine(model.with_settings(prompt_style="steps")) is engine, (
-            "a chat in other words"
-        )
-        assert open_engine(model.with_settings(prompt_style="completion")) is not engine
-    assert open_engine(model) is not open_engine(model)
 
 
 def test_printed_scores_stand_beside_measured_ones_without_their_noise(

@@ -126,11 +126,8 @@ def test_a_reasoning_that_the_prompt_has_closed_costs_nothing(tmp_path: Path) ->
 def test_what_is_said_in_words_is_read_behind_the_reasoning(tmp_path: Path, style: str) -> None:
     engine = make(tmp_path, style)
     sampling = engine.model.sampling
-    [group] = engine.sample(
-        [Request(QUESTIONS[0], ({"role": "user", "content": "ask"},), tuple(range(100)))],
-        sampling,
-        0,
-    )
+    asked = Request(QUESTIONS[0], ({"role": "user", "content": "ask"},), tuple(range(100)))
+    group = [sample for group in engine.sample([asked], sampling, 0) for sample in group]
     answered = {sample.response.strip() for sample in group}
     assert answered >= {"", "Yes", "No", r"\boxed{0.7}"}
     assert not any("<" in text for text in answered)

@@ -1,13 +1,14 @@
 """Engines of other packages, found by their entry points."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import load_model
 from capcal_lib.sampling import draw
-from capcal_lib.sampling.engines import ENGINES, engine_sources, open_engine
+from capcal_lib.sampling.engines import ENGINES, close_engine, engine_sources, open_engine
 
 MODULE = """
 from capcal_lib.sampling.engines.simulated import SimulatedEngine
@@ -15,6 +16,10 @@ from capcal_lib.sampling.engines.simulated import SimulatedEngine
 
 class ParrotEngine(SimulatedEngine):
     family = "parrot"
+    is_open = True
+
+    def close(self):
+        self.is_open = False
 """
 
 
@@ -47,6 +52,22 @@ def test_an_engine_of_another_package_draws(tmp_path: Path) -> None:
 def test_ours_keep_their_names() -> None:
     assert open_engine(load_model("simulated")).family == "simulated"
     assert engine_sources().keys() == ENGINES.keys() | {"parrot"}
+
+
+@pytest.mark.usefixtures("parrot")
+def test_one_model_is_in_memory_at_a_time() -> None:
+    model = load_model("simulated")
+    close_engine()
+    first: Any = open_engine(model, "parrot")
+    assert open_engine(model, "parrot") is first
+    steps = model.with_settings(prompt_style="steps")
+    assert open_engine(steps, "parrot") is first, "a chat in other words"
+    assert open_engine(model) is not open_engine(model), "which hold none"
+    assert first.is_open
+    second: Any = open_engine(model.with_settings(prompt_style="completion"), "parrot")
+    assert (first.is_open, second.is_open) == (False, True)
+    close_engine()
+    assert not second.is_open
 
 
 def test_without_the_package_the_engine_is_not_known() -> None:

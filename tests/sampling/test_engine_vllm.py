@@ -24,7 +24,7 @@ from capcal_lib.manifests import Model, Sampling, load_model
 from capcal_lib.questions import load_questions
 from capcal_lib.questions.prompts import p_true_messages
 from capcal_lib.runs.samples import Sample
-from capcal_lib.sampling.engines import Engine, Failure, Request, engines_stay_open, open_engine
+from capcal_lib.sampling.engines import Engine, Failure, Request, close_engine, open_engine
 from capcal_lib.sampling.engines.chat import encode, single_tokens
 from capcal_lib.sampling.engines.openai import OpenAIEngine
 from capcal_lib.sampling.weights import ensure_weights
@@ -253,11 +253,11 @@ def test_a_model_is_closed_before_the_next_is_opened() -> None:
     """As a judge's is after the model's."""
     before = len(processes())
     counts = []
-    with engines_stay_open():
-        for changes in ({}, {"max_num_seqs": 64}):
-            engine = open_engine(with_arguments(**changes), "vllm")
-            assert len(draw(engine, requests(1, 2))) == 2
-            counts.append(len(processes()) - before)
+    for changes in ({}, {"max_num_seqs": 64}):
+        engine = open_engine(with_arguments(**changes), "vllm")
+        assert len(draw(engine, requests(1, 2))) == 2
+        counts.append(len(processes()) - before)
+    close_engine()
     assert counts == [2, 2]  # an engine and its worker
     assert len(processes()) == before
 
@@ -315,9 +315,6 @@ def test_a_prompt_that_fills_the_context_is_refused(engine: Engine) -> None:
     short = Sampling(temperature=0.8, max_tokens=12, context_tokens=20)
     with pytest.raises(InputError, match="leaves no room for an answer in context_tokens = 20"):
         draw(engine, requests(1, 1), short)
-    wide = Sampling(temperature=0.8, max_tokens=12, context_tokens=4096)
-    with pytest.raises(InputError, match="more than the 2048 of the manifest"):
-        draw(engine, requests(1, 1), wide)
 
 
 def test_hidden_states_are_those_of_transformers_whatever_is_cached(engine: Engine) -> None:

@@ -80,17 +80,6 @@ def test_a_pinned_commit_comes_from_the_hubs_cache_without_a_network(
         ensure_weights(manifest(Weights(hub="a/c", revision=COMMIT)))
 
 
-@pytest.mark.parametrize(("what", "wrong"), [("layers", 4), ("hidden_size", 31)])
-def test_a_wrong_shape_is_refused_when_the_model_is_opened(
-    tmp_path: Path, what: str, wrong: int
-) -> None:
-    make_weights(tmp_path, "llama")
-    right = SIZES["num_hidden_layers" if what == "layers" else what]
-    TransformersEngine(manifest(**{what: right}), tmp_path)
-    with pytest.raises(InputError, match=f"has {what}: {wrong}, the model {right}; correct it"):
-        TransformersEngine(manifest(**{what: wrong}), tmp_path)
-
-
 def test_a_server_is_not_asked_to_complete(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
     with pytest.raises(InputError, match="is asked by completion, which the openai engine cannot"):

@@ -9,12 +9,12 @@ import logging
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import entry_points
 from importlib.util import find_spec
-from typing import Any, Literal, NamedTuple, Protocol
+from itertools import groupby
+from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 
@@ -78,7 +78,6 @@ class Request:
         int, ...
     ] = ()  # the samples wanted; none for log-probabilities or hidden states
     purpose: Purpose = "answer"  # an answer, or a confidence in words
-    said: tuple[int, ...] = ()  # tokens with which the reply has begun
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,11 +139,9 @@ def consecutive(indices: Sequence[int], most: int = SAMPLES_A_REQUEST) -> Iterat
     >>> list(consecutive((0, 1, 2, 5, 6), most=2))
     [(0, 1), (2,), (5, 6)]
     """
-    start = 0
-    for end in range(1, len(indices) + 1):
-        if end == len(indices) or indices[end] != indices[end - 1] + 1 or end - start == most:
-            yield tuple(indices[start:end])
-            start = end
+    for _, numbered in groupby(enumerate(indices), key=lambda one: one[1] - one[0]):
+        run = [index for _, index in numbered]
+        yield from (tuple(run[start : start + most]) for start in range(0, len(run), most))
 
 
 def warn_unanswered(reasons: Iterable[str], requests: int) -> None:
@@ -154,20 +151,6 @@ def warn_unanswered(reasons: Iterable[str], requests: int) -> None:
         logging.getLogger(__name__).warning(
             f"{counted.total()} of {requests} questions were not answered: {why}"
         )
-
-
-def check_shape(model: Model, layers: int, hidden_size: int) -> None:
-    """Refuse a manifest that gives another number of layers or hidden size than the model has that
-    was opened.
-    """
-    for what, said, found in (
-        ("layers", model.layers, layers),
-        ("hidden_size", model.hidden_size, hidden_size),
-    ):
-        if said not in (None, found):
-            raise InputError(
-                f"the manifest of {model.name!r} has {what}: {said}, the model {found}; correct it"
-            )
 
 
 def question_seed(seed: int, question_id: str) -> int:
@@ -240,40 +223,25 @@ def open_engine(
     name = engine_name(model, name)
     how_asked = {"sampling", "by_dataset", "prompt_style", "notes"}
     completes = load_prompts(model.prompt_style).completion
-    what = model.model_dump_json(exclude=how_asked)
-    key = name, what, completes, cache_dir(), url, in_flight
+    key = name, model.model_dump_json(exclude=how_asked), completes, cache_dir()
     if key in _open:
         return _open[key]
+    module, _, kind = engine_sources()[name].place.partition(":")
+    server = {"base_url": url, "in_flight": in_flight} if name == "openai" else {}
     if name not in LIGHT:
         close_engine()
-    module, _, kind = engine_sources()[name].place.partition(":")
-    server: dict[str, Any] = {"base_url": url} if name == "openai" else {}
-    if name == "openai" and in_flight is not None:
-        server["in_flight"] = in_flight
     engine: Engine = getattr(import_module(module), kind)(model, **server)
-    if _staying or name not in LIGHT:
+    if name not in LIGHT:
         _open[key] = engine
-    atexit.register(close_engine)  # before what the engine itself does at the end
+        atexit.register(close_engine)  # before what the engine itself does at the end
     return engine
 
 
 def close_engine() -> None:
-    """Close the engine that was opened last, if one is open."""
+    """Close the engine that holds a model, if one is open."""
     while _open:
         _, engine = _open.popitem()
         getattr(engine, "close", lambda: None)()  # another package's may have none
 
 
-_open: dict[tuple[object, ...], Engine] = {}  # one that holds a model, and any others
-_staying: list[None] = []  # not empty within `engines_stay_open`
-
-
-@contextmanager
-def engines_stay_open() -> Iterator[None]:
-    """Open each engine once within, a server's too, and close them at the end."""
-    _staying.append(None)
-    try:
-        yield
-    finally:
-        _staying.pop()
-        close_engine()
+_open: dict[tuple[object, ...], Engine] = {}  # the one that holds a model

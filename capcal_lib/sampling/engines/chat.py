@@ -1,10 +1,9 @@
 """From messages to tokens and back, by a model's own tokenizer and chat template."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import date
 from functools import cache
-from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -13,18 +12,18 @@ from capcal_lib.errors import InputError
 from capcal_lib.manifests import Model, Sampling, load_prompts
 from capcal_lib.questions import reasoning
 from capcal_lib.questions.prompts import completion_answer, completion_text
+from capcal_lib.runs.samples import FinishReason, Sample
 from capcal_lib.sampling.engines import Request
 
 
 def encode(tokenizer: Any, model: Model, request: Request) -> list[int]:
-    """Return the token ids of the messages as the model reads them, ready for its answer or the
-    rest of it.
+    """Return the token ids of the messages as the model reads them, ready for its answer.
 
     A model without a chat template reads them as the beginning of a text, in the prompt style
     ``completion``. The date that a template writes is the manifest's switch ``date``, or else
     today's."""
     if load_prompts(model.prompt_style).completion:
-        return [*tokenizer(completion_text(request.messages))["input_ids"], *request.said]
+        return list(tokenizer(completion_text(request.messages))["input_ids"])
     if tokenizer.chat_template is None:
         raise InputError(
             f"{model.name!r} has no chat template; ask it with prompt_style: completion in its "
@@ -42,7 +41,7 @@ def encode(tokenizer: Any, model: Model, request: Request) -> list[int]:
         return_dict=True,
         **switches,
     )
-    return [*encoded["input_ids"], *request.said]
+    return list(encoded["input_ids"])
 
 
 def decode(
@@ -63,39 +62,81 @@ def _opened(tokenizer: Any, prompt: Sequence[int]) -> bool | None:
     return reasoning.opened(tokenizer.decode(prompt[-16:]))
 
 
-def begin_answers(
-    tokenizer: Any,
-    model: Model,
-    requests: Sequence[Request],
-    draw: Callable[[list[Request]], Iterable[tuple[str, Sequence[int]]]],
-) -> tuple[dict[int, Request], np.ndarray]:
-    """Let a model reason before it answers, if it has marks for that, which the prompt has not
-    closed already.
+class LocalEngine:
+    """What the engines that hold a model share; each draws and reads in its own way."""
 
-    ``draw`` yields a reply to each request that it is given: the question's id, and tokens.
-    Returns, by their places, the requests with what was said before the answer, but those whose
-    reply came to none; and, (n_requests,), the tokens up to the first one of the answer."""
-    known = f"{tokenizer.chat_template} {tokenizer.get_added_vocab()}"
-    marked = _has_mark(known) and not load_prompts(model.prompt_style).completion
-    begun = dict(enumerate(requests))
-    tokens = np.ones(len(requests), dtype=np.int64)
-    opened = {}
-    for place, request in enumerate(requests):
-        prompt = encode(tokenizer, model, request)
-        inside = _opened(tokenizer, prompt) if marked else False
-        if inside is not False:
-            opened[request.question.id] = place, bool(inside)
-            del begun[place]
-    for name, said in draw(
-        [replace(requests[place], sample_indices=(0,)) for place, _ in opened.values()]
-    ):
-        place, inside = opened[name]
-        pieces = [tokenizer.decode([token]) for token in said]
-        start = answer_start(["<think>" * inside + pieces[0], *pieces[1:]])
-        tokens[place] = len(said) if start is None else start + 1
-        if start is not None:
-            begun[place] = replace(requests[place], said=tuple(said[:start]))
-    return begun, tokens
+    model: Model
+    tokenizer: Any
+
+    def _draw(
+        self, requests: Sequence[Request], sampling: Sampling, seed: int
+    ) -> Iterator[tuple[str, Sequence[int], list[int], Sequence[int], bool]]:
+        """Yield what was drawn as it is done: the question's id, sample indices, the prompt's
+        tokens, those of the reply, and whether the model ended it.
+        """
+        raise NotImplementedError
+
+    def _logprobs(self, prompts: list[list[int]], tokens: list[int]) -> np.ndarray:
+        """Return the log-probability that each token follows each prompt."""
+        raise NotImplementedError
+
+    def _prompt(self, request: Request, sampling: Sampling) -> tuple[list[int], int]:
+        """Return a prompt's tokens, and how many an answer may have: ``max_tokens``, or what the
+        prompt leaves of ``context_tokens``.
+        """
+        prompt = encode(self.tokenizer, self.model, request)
+        room = sampling.context_tokens - len(prompt)
+        if room < 1:
+            raise InputError(
+                f"question {request.question.id!r}: the prompt has {len(prompt)} tokens, which "
+                f"leaves no room for an answer in context_tokens = {sampling.context_tokens}; "
+                "raise it or leave the question out"
+            )
+        return prompt, min(sampling.max_tokens, room)
+
+    def sample(
+        self, requests: Sequence[Request], sampling: Sampling, seed: int
+    ) -> Iterator[list[Sample]]:
+        """Draw every wanted sample, yielding each when it is done, with those that say the same."""
+        for name, indices, prompt, reply, ended in self._draw(requests, sampling, seed):
+            said = reply[:-1] if ended else reply
+            reasoning, response = decode(self.tokenizer, self.model, prompt, said)
+            finish: FinishReason = "stop" if ended else "length"
+            rest = response, reasoning, finish, len(prompt), len(reply)
+            yield [Sample(name, index, *rest) for index in indices]
+
+    def next_token_logprobs(
+        self, requests: Sequence[Request], words: Sequence[str], sampling: Sampling, seed: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return log-probabilities and tokens as `Engine` says.
+
+        A model with marks of reasoning that the prompt has not closed already reasons first."""
+        tokenizer = self.tokenizer
+        prompts = {place: self._prompt(one, sampling)[0] for place, one in enumerate(requests)}
+        tokens = np.ones(len(requests), dtype=np.int64)
+        known = f"{tokenizer.chat_template} {tokenizer.get_added_vocab()}"
+        marked = _has_mark(known) and not load_prompts(self.model.prompt_style).completion
+        opened = {
+            place: _opened(tokenizer, prompt) if marked else False
+            for place, prompt in prompts.items()
+        }
+        places = {
+            requests[place].question.id: place for place in prompts if opened[place] is not False
+        }
+        asked = [replace(requests[place], sample_indices=(0,)) for place in places.values()]
+        for name, _, _, reply, _ in self._draw(asked, sampling, seed):
+            place = places[name]
+            pieces = [tokenizer.decode([token]) for token in reply]
+            start = answer_start(["<think>" * bool(opened[place]) + pieces[0], *pieces[1:]])
+            tokens[place] = len(reply) if start is None else start + 1
+            prompts[place] += reply[:start]
+            if start is None:
+                del prompts[place]
+        result = np.full((len(requests), len(words)), np.nan)
+        single = single_tokens(tokenizer, words)
+        read = self._logprobs(list(prompts.values()), list(single.values()))
+        result[np.ix_(list(prompts), list(single))] = read
+        return result, tokens
 
 
 def answer_start(pieces: Sequence[str]) -> int | None:
@@ -109,29 +150,12 @@ def answer_start(pieces: Sequence[str]) -> int | None:
     (4, 0, None)
     """
     begin = reasoning.answer_start("".join(pieces))
-    if begin is None:
-        return None
-    for place, (piece, stop) in enumerate(zip(pieces, accumulate(map(len, pieces)), strict=True)):
-        if stop > begin and piece.strip():
-            if stop - len(piece) >= begin:
-                return place
-            return None
+    stop = 0
+    for place, piece in enumerate(pieces):
+        start, stop = stop, stop + len(piece)
+        if begin is not None and stop > begin and piece.strip():
+            return place if start >= begin else None
     return None
-
-
-def answer_limit(prompt: Sequence[int], request: Request, sampling: Sampling) -> int:
-    """Return how many tokens an answer may have: ``max_tokens``, or what the prompt leaves of
-    ``context_tokens``.
-    """
-    room = sampling.context_tokens - len(prompt)
-    if room < 1:
-        raise InputError(
-            f"question {request.question.id!r}: the prompt has {len(prompt)} tokens, which leaves "
-            "no room for an "
-            f"answer in context_tokens = {sampling.context_tokens}; raise it or leave the "
-            "question out"
-        )
-    return min(sampling.max_tokens, room)
 
 
 def single_tokens(tokenizer: Any, words: Sequence[str]) -> dict[int, int]:

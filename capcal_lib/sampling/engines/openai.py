@@ -6,7 +6,7 @@ import asyncio
 import logging
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -42,11 +42,11 @@ SUFFIX = r"(\.gguf)?([-@:](\d{4}|\d{4}-?\d{2}-?\d{2}|latest))?"  # of a name of 
 
 Group = list[Sample] | Failure
 Job = tuple[Request, tuple[int, ...]]  # samples of one question with consecutive indices
-Emit = Callable[[Group], None]
 
 
 class OpenAIEngine:
-    """Sample through an OpenAI-compatible server, with at most ``in_flight`` samples under way.
+    """Sample through an OpenAI-compatible server, with at most ``in_flight`` samples under way,
+    1,024 where that is not said.
 
     The server must list the model as its manifest's ``served_as`` says, else under its name or that
     of its hub repository. Its address, up to ``/v1``, and its key are given, or stand in
@@ -69,12 +69,12 @@ class OpenAIEngine:
         base_url: str | None = None,
         api_key: str | None = None,
         patience: float = PATIENCE,
-        in_flight: int = SAMPLES_IN_FLIGHT,
+        in_flight: int | None = None,
     ) -> None:
-        if in_flight < 1:
-            raise InputError(f"at least 1 sample must be in flight; got {in_flight}")
         self.model = model
-        self.in_flight = in_flight
+        self.in_flight = SAMPLES_IN_FLIGHT if in_flight is None else in_flight
+        if self.in_flight < 1:
+            raise InputError(f"at least 1 sample must be in flight; got {in_flight}")
         key = api_key or os.environ.get("OPENAI_API_KEY", "")
         address = base_url or os.environ.get("OPENAI_BASE_URL", "")
         self.client = Client(address, key, patience=patience)
@@ -96,13 +96,14 @@ class OpenAIEngine:
             for request in requests
             for part in engines.consecutive(request.sample_indices, most)
         )
-        return each(
+        drawn = each(
             jobs,
             _Call(self, sampling, seed).draw,
             in_flight=self.in_flight,
             weight=lambda job: len(job[1]),
             around=self.client.connected(self.in_flight),
         )
+        return (group for groups in drawn for group in groups)
 
     def next_token_logprobs(
         self, requests: Sequence[Request], words: Sequence[str], sampling: Sampling, seed: int
@@ -119,31 +120,31 @@ class OpenAIEngine:
         tokens = np.zeros(len(requests), dtype=np.int64)
         call = _Call(self, sampling, seed)
 
-        async def ask(row: int, emit: Callable[[str], None]) -> None:
+        async def ask(row: int) -> str:
+            """Read a row; return why there is no answer, if so."""
             asked = {"logprobs": True, "top_logprobs": MOST_LOGPROBS}
             try:
                 [choice] = (await call.post(requests[row], **asked)).choices
             except Unanswered as error:
-                emit(str(error))
-                return
+                return str(error)
             places = choice.logprobs.content if choice.logprobs else ()
             if not any(place.top_logprobs for place in places):
-                emit("the server gives no log-probabilities")
-                return
+                return "the server gives no log-probabilities"
             start = answer_start([place.token for place in places])
             tokens[row] = len(places)
             said = "".join(place.token for place in places[start or 0 :]).strip()
             response = choice.message.parts[1].strip()
             rest = said.removeprefix(response).strip()  # a mark may end it
             if start is None or not response or rest == said or rest[:1] not in ("", "<"):
-                return
+                return ""
             tokens[row] = start + 1
             logprobs = {top.token: min(top.logprob, 0.0) for top in places[start].top_logprobs}
             result[row] = [logprobs.get(word, np.nan) for word in words]
+            return ""
 
         around = self.client.connected(self.in_flight)
         unanswered = each(range(len(requests)), ask, in_flight=self.in_flight, around=around)
-        engines.warn_unanswered(unanswered, len(requests))
+        engines.warn_unanswered(filter(None, unanswered), len(requests))
         return result, tokens
 
     def hidden_states(self, _: Sequence[Request]) -> np.ndarray:
@@ -159,8 +160,8 @@ class OpenAIEngine:
         """
         client = self.client
 
-        async def ask(path: str, emit: Callable[[_Listing], None]) -> None:
-            emit(await client.ask("GET", path, _Listing.model_validate_json, LISTING_SECONDS))
+        async def ask(path: str) -> _Listing:
+            return await client.ask("GET", path, _Listing.model_validate_json, LISTING_SECONDS)
 
         try:
             [listing] = each(["/models"], ask, in_flight=1, around=client.connected(1))
@@ -274,8 +275,8 @@ class _Call:
             )
         return min(most, context - prompt)
 
-    async def draw(self, job: Job, emit: Emit) -> bool:
-        """Draw consecutive samples of a question, and tell whether any was answered.
+    async def draw(self, job: Job) -> list[Group]:
+        """Draw consecutive samples of a question, with one request where the server does ``n``.
 
         Several that are refused are asked for one at a time; if that is answered, ``n`` was the
         matter, and it is not asked for again."""
@@ -288,34 +289,33 @@ class _Call:
             answer = await self.post(request, indices[0], len(indices))
         except Unanswered as error:
             if not many or engine.does_n or not isinstance(error, Refused):
-                emit(Failure(request.question.id, indices, str(error)))
-                return False
-            alone = [self.draw((request, (index,)), emit) for index in indices]
-            answered = any(await asyncio.gather(*alone))
-            engine.does_n = False if answered else engine.does_n
-            return answered
+                return [Failure(request.question.id, indices, str(error))]
+            alone = await asyncio.gather(*(self.draw((request, (index,))) for index in indices))
+            groups = [group for one in alone for group in one]
+            if not all(isinstance(group, Failure) for group in groups):
+                engine.does_n = False
+            return groups
         engine.does_n = many or engine.does_n
-        self._emit(request, indices, answer, emit)
-        return True
+        return self._groups(request, indices, answer)
 
-    def _emit(
-        self, request: Request, indices: tuple[int, ...], answer: "_Answer", emit: Emit
-    ) -> None:
+    def _groups(self, request: Request, indices: tuple[int, ...], answer: "_Answer") -> list[Group]:
         name = request.question.id
         prompt = _count(answer.usage, "prompt_tokens", self.sampling.context_tokens)
         counts = _tokens(answer, self.sampling.max_tokens)
         samples = []
+        groups: list[Group] = []
         for index, choice, tokens in zip(indices, answer.choices, counts, strict=True):
             end = choice.finish_reason or ""
             if INTERFERENCE.search(end):
                 how = self.engine.client.show(end)
-                emit(Failure(name, (index,), f"the server ended an answer with {how!r}"))
+                groups.append(Failure(name, (index,), f"the server ended an answer with {how!r}"))
                 continue
             reasoning, response = choice.message.parts
             finish: FinishReason = "length" if LIMIT.search(end) else "stop"
             samples.append(Sample(name, index, response, reasoning, finish, prompt, tokens))
         if samples:
-            emit(samples)
+            groups.append(samples)
+        return groups
 
 
 def same_model(name: str, other: str) -> bool:

@@ -24,10 +24,7 @@ class Group:
     question_id: str
     prompt: list[int]
     limit: int  # new tokens of a sample
-    streams: list[Stream]
     prefix: list[KeysValues] = field(default_factory=list)  # of the prompt, a pair a layer
-    # tokens, and whose they are
-    done: list[tuple[tuple[int, ...], list[Stream]]] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -37,13 +34,11 @@ class Branch:
     group: Group
     tokens: tuple[int, ...]
     streams: list[Stream]
-    row: int | None = None  # where its keys and values are; None before the first token
+    row: int = 0  # of the batch before, where the keys and values of its tokens are
 
 
 class Tails:
-    """Keys and values of what the branches have said: a row a branch, rows 0 to n_branches - 1 in
-    use.
-    """
+    """Keys and values of what the branches have said: a row a branch, in their order."""
 
     def __init__(self, rows: int, length: int) -> None:
         self.shape = (rows, length)
@@ -59,32 +54,16 @@ class Tails:
             self.layers[index] = keys, values
         return self.layers[index]
 
+    @torch.inference_mode()
     def place(self, branches: list[Branch]) -> None:
-        """Give every branch a row of its own, copying what it has from its parent's row.
-
-        The first child of a parent keeps its row; the others, and those that lie behind the end of
-        a batch that has become smaller, go where a row is free. So no row that is read here is
-        written."""
-        kept: set[int] = set()
-        movers = []
-        for branch in branches:
-            if branch.row is not None and branch.row < len(branches) and branch.row not in kept:
-                kept.add(branch.row)
-            else:
-                movers.append(branch)
-        free = (row for row in range(len(branches)) if row not in kept)
-        sources = []
-        targets = []
-        length = 0
-        for branch, target in zip(movers, free, strict=True):
-            if branch.row is not None:
-                sources.append(branch.row)
-                targets.append(target)
-                length = max(length, len(branch.tokens) - 1)
-            branch.row = target
-        if sources:
+        """Give every branch the row of its place, copying what it has from its parent's row."""
+        parents = [branch.row for branch in branches]
+        for place, branch in enumerate(branches):
+            branch.row = place
+        if parents != list(range(len(parents))):
+            length = max(len(branch.tokens) for branch in branches) - 1
             for each in (each for pair in self.layers.values() for each in pair):
-                each[targets, :, :length] = each[sources, :, :length]
+                each[: len(parents), :, :length] = each[parents, :, :length]
 
 
 class SharedPrefixAttention:
@@ -96,20 +75,16 @@ class SharedPrefixAttention:
 
     def __init__(self, branches: list[Branch], tails: Tails, device: Any) -> None:
         self.tails = tails
-        rows = [branch.row for branch in branches]
-        self.rows = torch.tensor(rows, device=device)  # of branch i in the tails
-        self.branches = self.rows.argsort()  # branch in row i of the tails
+        self.rows = torch.arange(len(branches), device=device)
         self.ends = torch.tensor([len(branch.tokens) - 1 for branch in branches], device=device)
         self.tail = max(len(branch.tokens) for branch in branches)
         behind = torch.arange(self.tail, device=device) > self.ends[:, None]
-        zeros = torch.zeros(behind.shape, device=device)
-        self.mask = zeros.masked_fill_(behind, float("-inf"))[:, None, None]
+        self.mask = torch.zeros(behind.shape, device=device).masked_fill_(behind, -torch.inf)
         self.segments: list[tuple[Group, int, int]] = []  # whose branches begin and end where
-        start = 0
+        stop = 0
         for group, run in groupby(branches, key=lambda branch: branch.group):
-            stop = start + len(list(run))
+            start, stop = stop, stop + len(list(run))
             self.segments.append((group, start, stop))
-            start = stop
         self.prompt = max(len(group.prompt) for group, _, _ in self.segments)
         self.scores: Tensor | None = None
 
@@ -132,12 +107,12 @@ class SharedPrefixAttention:
         if self.scores is None:
             # Prompt and tail. Columns behind a short prompt's end keep their -inf.
             shape = kv_heads, n * share, self.prompt + tail
-            self.scores = query.new_full(shape, float("-inf"))
+            self.scores = query.new_full(shape, -torch.inf)
         for group, start, stop in self.segments:
             mine = slice(start * share, stop * share)
             self.scores[:, mine, : len(group.prompt)] = by_head[:, mine] @ group.prefix[layer][0].mT
-        own = torch.bmm(query[self.branches].flatten(0, 1), keys.mT).view(n, kv_heads, share, tail)
-        own = (own[self.rows] + self.mask).transpose(0, 1)
+        own = torch.bmm(query.flatten(0, 1), keys.mT).view(n, kv_heads, share, tail)
+        own = (own + self.mask[:, None, None]).transpose(0, 1)
         self.scores[:, :, self.prompt :] = own.reshape(kv_heads, n * share, tail)
 
         weights = self.scores.softmax(-1, dtype=torch.float32).to(query.dtype)
@@ -146,9 +121,8 @@ class SharedPrefixAttention:
             mine = slice(start * share, stop * share)
             result[:, mine] = weights[:, mine, : len(group.prompt)] @ group.prefix[layer][1]
         result = result.view(kv_heads, n, share, -1).transpose(0, 1)
-        own = weights[:, :, self.prompt :].view(kv_heads, n, share, tail)
-        own = own.transpose(0, 1)[self.branches]
-        own = torch.bmm(own.flatten(0, 1), values).view(n, kv_heads, share, -1)[self.rows]
+        own = weights[:, :, self.prompt :].view(kv_heads, n, share, tail).transpose(0, 1)
+        own = torch.bmm(own.flatten(0, 1), values).view(n, kv_heads, share, -1)
         return (result + own).reshape(n, 1, heads, -1)
 
 

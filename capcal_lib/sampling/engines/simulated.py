@@ -87,26 +87,25 @@ class SimulatedEngine:
         """Return log-probabilities (n_requests, n_words) of the words Yes and No, -inf for all
         others; 1 token each.
         """
-        result = np.empty((len(requests), len(words)))
-        for row, name in enumerate(request.question.id for request in requests):
-            yes = _sigmoid(0.7 * _logit(name) + 0.5 + _rng("p_true", name).normal())
-            said = {
-                "Yes": np.log((1 - OTHER_WORDS) * yes),
-                "No": np.log((1 - OTHER_WORDS) * (1 - yes)),
-            }
-            result[row] = [said.get(word, -np.inf) for word in words]
-        return result, np.ones(len(requests), dtype=np.int64)
+        logits = [
+            0.7 * _logit(name) + 0.5 + _rng("p_true", name).normal()
+            for name in (request.question.id for request in requests)
+        ]
+        yes = np.array([_sigmoid(logit) for logit in logits])
+        said = {"Yes": yes, "No": 1 - yes}
+        with np.errstate(divide="ignore"):
+            columns = [np.log((1 - OTHER_WORDS) * said.get(word, 0 * yes)) for word in words]
+        return np.stack(columns, axis=1), np.ones(len(requests), dtype=np.int64)
 
     def hidden_states(self, requests: Sequence[Request]) -> np.ndarray:
         """Return features, (n_requests, 64), float32."""
         direction = _rng("direction").normal(size=FEATURES)
         direction /= np.linalg.norm(direction)
-        names = [request.question.id for request in requests]
-        logits = np.array([_logit(name) for name in names]).reshape(-1, 1)
-        noise = np.array([_rng("features", name).normal(size=FEATURES) for name in names]).reshape(
-            -1, FEATURES
-        )
-        return (logits * direction + noise).astype(np.float32)
+        states = [
+            _logit(name) * direction + _rng("features", name).normal(size=FEATURES)
+            for name in (request.question.id for request in requests)
+        ]
+        return np.array(states, dtype=np.float32).reshape(-1, FEATURES)
 
 
 def _rng(*key: object) -> np.random.Generator:
@@ -128,19 +127,9 @@ def _draw(request: Request, index: int, sampling: Sampling, seed: int) -> Sample
     question = request.question
     rng = _rng(request.purpose, seed, question.id, index)
     said = _stated(question, rng) if request.purpose == "verbalized" else _answered(question, rng)
-    prompt_tokens = (
-        8 + 4 * sum(len(message["content"].split()) for message in request.messages) // 3
-    )
+    words = sum(len(message["content"].split()) for message in request.messages)
     tokens = min(sampling.max_tokens, 4 + 4 * len(said.split()) // 3 + int(rng.poisson(6)))
-    return Sample(
-        question_id=question.id,
-        sample_index=index,
-        response=said,
-        reasoning=None,
-        finish_reason="stop",
-        prompt_tokens=prompt_tokens,
-        completion_tokens=tokens,
-    )
+    return Sample(question.id, index, said, None, "stop", 8 + 4 * words // 3, tokens)
 
 
 def _answered(question: Question, rng: np.random.Generator) -> str:

@@ -15,14 +15,14 @@ R = TypeVar("R")
 
 def each(
     items: Iterable[T],
-    do: Callable[[T, Callable[[R], None]], Awaitable[object]],
+    do: Callable[[T], Awaitable[R]],
     *,
     in_flight: int,
     weight: Callable[[T], int] = lambda _: 1,
     around: AbstractAsyncContextManager[object] | None = None,
     loop: asyncio.AbstractEventLoop | None = None,
 ) -> Iterator[R]:
-    """Call ``do(item, emit)`` for every item, and yield what it emits as it comes.
+    """Yield what ``do(item)`` returns for every item, as it comes.
 
     The weights of those under way add up to at most ``in_flight``. They run in ``loop``, which runs
     in another thread, or in one of their own, since this thread may have one (a notebook has), and
@@ -34,7 +34,7 @@ def each(
         free = asyncio.Semaphore(in_flight)
 
         async def work(item: T) -> None:
-            await do(item, lambda result: results.put((result,)))
+            results.put((await do(item),))
             for _ in range(weight(item)):
                 free.release()
 

@@ -16,15 +16,8 @@ from torch import Tensor
 import capcal_lib.sampling.engines.shared_prefix as shared_prefix
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import Model, Sampling
-from capcal_lib.runs.samples import FinishReason, Sample
-from capcal_lib.sampling.engines import Request, check_shape
-from capcal_lib.sampling.engines.chat import (
-    answer_limit,
-    begin_answers,
-    decode,
-    encode,
-    single_tokens,
-)
+from capcal_lib.sampling.engines import Request
+from capcal_lib.sampling.engines.chat import LocalEngine, encode
 from capcal_lib.sampling.engines.shared_prefix import Branch, Group, Stream, Tails
 from capcal_lib.sampling.engines.token_sampling import draw_tokens
 from capcal_lib.sampling.weights import ensure_weights
@@ -36,7 +29,7 @@ CACHE_BYTES = 2 << 30  # for the keys and values of the answers in flight
 UNLIKE = ("sliding_window", "attn_logit_softcapping")
 
 
-class TransformersEngine:
+class TransformersEngine(LocalEngine):
     """Sample with transformers: in the manifest's ``dtype``, else the checkpoint's own on a GPU and
     float32 on the CPU.
 
@@ -77,7 +70,6 @@ class TransformersEngine:
         )
         self.network = network.to(self.device).eval()
         config = self.network.config
-        check_shape(model, config.num_hidden_layers, config.hidden_size)
         plain = set(getattr(config, "layer_types", None) or ["full_attention"])
         others = [name for name in UNLIKE if getattr(config, name, None)]
         if plain != {"full_attention"} or others or not self.network._supports_attention_backend:
@@ -90,7 +82,7 @@ class TransformersEngine:
             None
         }
         self._cache: Any = None
-        self._prompt: list[int] = []  # whose keys and values the cache has
+        self._known: list[int] = []  # whose keys and values the cache has
 
     def close(self) -> None:
         """Give back the memory of the network, and of what it has read."""
@@ -98,88 +90,56 @@ class TransformersEngine:
         if self.device.type == "cuda":
             torch.cuda.empty_cache()
 
-    def sample(
+    def _draw(
         self, requests: Sequence[Request], sampling: Sampling, seed: int
-    ) -> Iterator[list[Sample]]:
-        """Draw every wanted sample, yielding those of a question together."""
-        for group in self._draw(requests, sampling, seed):
-            samples = []
-            for tokens, streams in group.done:
-                said = *self._said(group, tokens), len(group.prompt), len(tokens)
-                samples += [Sample(group.question_id, index, *said) for index, _ in streams]
-            yield samples
-
-    def _draw(self, requests: Sequence[Request], sampling: Sampling, seed: int) -> Iterator[Group]:
-        """Yield each question, or part of its samples, when all of them have ended."""
+    ) -> Iterator[tuple[str, Sequence[int], list[int], Sequence[int], bool]]:
         wanted = [request for request in requests if request.sample_indices]
-        prompts = [encode(self.tokenizer, self.model, request) for request in wanted]
-        limits = [
-            answer_limit(prompt, request, sampling)
-            for prompt, request in zip(prompts, wanted, strict=True)
-        ]
-        longest = max(limits, default=1)
+        read = [(*self._prompt(request, sampling), request) for request in wanted]
+        longest = max((limit for _, limit, _ in read), default=1)
         cap = max(1, min(SAMPLES_IN_FLIGHT, CACHE_BYTES // self._token_bytes() // longest))
         waiting = []
-        for prompt, limit, request in sorted(
-            zip(prompts, limits, wanted, strict=True), key=lambda one: one[0]
-        ):
+        for prompt, limit, request in sorted(read, key=lambda one: one[0]):
             name = request.question.id
             streams = [_stream(seed, name, index) for index in request.sample_indices]
             for start in range(0, len(streams), cap):
-                waiting.append(Group(name, prompt, limit, streams[start : start + cap]))
-        tails = Tails(min(cap, sum(len(group.streams) for group in waiting)), longest)
-        active: list[Group] = []
+                group = Group(name, prompt, limit)
+                waiting.append(Branch(group, (), streams[start : start + cap]))
+        tails = Tails(min(cap, sum(len(root.streams) for root in waiting)), longest)
         branches: list[Branch] = []
-        while waiting or active:
+        while waiting or branches:
             roots = []
-            in_flight = sum(len(branch.streams) for branch in branches)
-            while waiting and (not active or in_flight + len(waiting[-1].streams) <= cap):
-                group = waiting.pop()
-                in_flight += len(group.streams)
-                active.append(group)
-                roots.append(Branch(group, (), group.streams))
-            branches = self._advance(branches, roots, sampling, tails)
-            for group in list(active):
-                if sum(len(streams) for _, streams in group.done) == len(group.streams):
-                    active.remove(group)
-                    yield group
+            free = cap - sum(len(branch.streams) for branch in branches)
+            while waiting and len(waiting[-1].streams) <= free:
+                roots.append(waiting.pop())
+                free -= len(roots[-1].streams)
+            children = self._advance(branches, roots, sampling, tails)
+            branches = []
+            for child in children:
+                group = child.group
+                ended = child.tokens[-1] in self.ends
+                if ended or len(child.tokens) == group.limit:
+                    indices = [index for index, _ in child.streams]
+                    yield group.question_id, indices, group.prompt, child.tokens, ended
+                else:
+                    branches.append(child)
+            tails.place(branches)
 
-    def next_token_logprobs(
-        self, requests: Sequence[Request], words: Sequence[str], sampling: Sampling, seed: int
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return log-probabilities and tokens as `Engine` says."""
-
-        def draw(asked: list[Request]) -> Iterator[tuple[str, tuple[int, ...]]]:
-            return (
-                (group.question_id, group.done[0][0]) for group in self._draw(asked, sampling, seed)
-            )
-
-        begun, tokens = begin_answers(self.tokenizer, self.model, requests, draw)
-        single = single_tokens(self.tokenizer, words)
-        result = np.full((len(requests), len(words)), np.nan)
-        for place, prompt in self._in_order(begun):
-            logits = self._read(self.network, prompt, logits_to_keep=1).logits[0, -1]
-            logprobs = logits.double().log_softmax(-1)[list(single.values())]
-            result[place, list(single)] = logprobs.cpu().numpy()
-        return result, tokens
+    def _logprobs(self, prompts: list[list[int]], tokens: list[int]) -> np.ndarray:
+        result = np.empty((len(prompts), len(tokens)))
+        for place in _in_order(prompts):
+            logits = self._read(self.network, prompts[place], logits_to_keep=1).logits[0, -1]
+            result[place] = logits.double().log_softmax(-1)[tokens].cpu().numpy()
+        return result
 
     def hidden_states(self, requests: Sequence[Request]) -> np.ndarray:
         """Return hidden states as `Engine` says; the head over the vocabulary is left out."""
-        shape = len(requests), self.network.config.hidden_size
-        result = np.empty(shape, dtype=np.float32)
-        for place, prompt in self._in_order(dict(enumerate(requests))):
-            read = self._read(self.network.get_decoder(), prompt, output_hidden_states=True)
+        result = np.empty((len(requests), self.network.config.hidden_size), dtype=np.float32)
+        prompts = [encode(self.tokenizer, self.model, request) for request in requests]
+        for place in _in_order(prompts):
+            read = self._read(self.network.get_decoder(), prompts[place], output_hidden_states=True)
             states = torch.stack([state[0, -1].float() for state in read.hidden_states])
             result[place] = states.mean(0).cpu().numpy()
         return result
-
-    def _in_order(self, requests: dict[int, Request]) -> list[tuple[int, list[int]]]:
-        """Return places and prompts, those that begin alike one after the other."""
-        prompts = [
-            (place, encode(self.tokenizer, self.model, request))
-            for place, request in requests.items()
-        ]
-        return sorted(prompts, key=lambda one: one[1])
 
     @torch.inference_mode()
     def _read(self, network: Any, prompt: list[int], **options: Any) -> Any:
@@ -189,18 +149,18 @@ class TransformersEngine:
         from transformers import DynamicCache
 
         known = 0
-        for token, other in zip(prompt[:-1], self._prompt, strict=False):
+        for token, other in zip(prompt[:-1], self._known, strict=False):
             if token != other:
                 break
             known += 1
         if known:
-            self._cache.crop(known - len(self._prompt))
+            self._cache.crop(known - len(self._known))
         else:
             self._cache = DynamicCache()
-        self._prompt = []  # as long as it is not read whole
+        self._known = []  # as long as it is not read whole
         ids = torch.tensor([prompt[known:]], device=self.device)
         read = network(ids, past_key_values=self._cache, use_cache=True, **options)
-        self._prompt = prompt
+        self._known = prompt
         return read
 
     def _token_bytes(self) -> int:
@@ -216,16 +176,15 @@ class TransformersEngine:
     def _advance(
         self, branches: list[Branch], roots: list[Branch], sampling: Sampling, tails: Tails
     ) -> list[Branch]:
-        """Draw the next token of every sample in flight and return the branches that go on."""
+        """Draw the next token of every sample in flight and return the branches that they make."""
         parents = [*branches, *roots]
         logits = [self._step(branches, tails)] if branches else []
         logits += [self._begin(root.group) for root in roots]
         counts = torch.tensor([len(parent.streams) for parent in parents])
-        rows = torch.arange(len(parents)).repeat_interleave(counts)
         uniforms = [numbers.random() for parent in parents for _, numbers in parent.streams]
         drawn = draw_tokens(
             torch.cat(logits),
-            rows.to(self.device),
+            torch.arange(len(parents)).repeat_interleave(counts).to(self.device),
             torch.tensor(uniforms, dtype=torch.float64, device=self.device),
             sampling,
         )
@@ -236,17 +195,8 @@ class TransformersEngine:
             for stream in parent.streams:
                 by_token.setdefault(next(tokens), []).append(stream)
             for token, streams in by_token.items():
-                child = Branch(
-                    group=parent.group,
-                    tokens=(*parent.tokens, token),
-                    streams=streams,
-                    row=parent.row,
-                )
-                if token in self.ends or len(child.tokens) == child.group.limit:
-                    child.group.done.append((child.tokens, child.streams))
-                else:
-                    children.append(child)
-        tails.place(children)
+                said = *parent.tokens, token
+                children.append(Branch(parent.group, said, streams, parent.row))
         return children
 
     def _begin(self, group: Group) -> Tensor:
@@ -270,13 +220,10 @@ class TransformersEngine:
         ).logits
         return logits[:, 0]
 
-    def _said(self, group: Group, tokens: tuple[int, ...]) -> tuple[str, str | None, FinishReason]:
-        """Return an answer's response, its reasoning, and how it finished."""
-        ended = tokens[-1] in self.ends
-        reasoning, response = decode(
-            self.tokenizer, self.model, group.prompt, tokens[:-1] if ended else tokens
-        )
-        return response, reasoning, "stop" if ended else "length"
+
+def _in_order(prompts: list[list[int]]) -> list[int]:
+    """Return places of prompts, those that begin alike one after the other."""
+    return sorted(range(len(prompts)), key=prompts.__getitem__)
 
 
 def _stream(seed: int, question_id: str, sample_index: int) -> Stream:

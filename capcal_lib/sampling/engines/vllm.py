@@ -15,15 +15,8 @@ import numpy as np
 
 from capcal_lib.errors import InputError, sanitize
 from capcal_lib.manifests import Model, Sampling
-from capcal_lib.runs.samples import FinishReason, Sample
-from capcal_lib.sampling.engines import Request, check_shape, question_seed
-from capcal_lib.sampling.engines.chat import (
-    answer_limit,
-    begin_answers,
-    decode,
-    encode,
-    single_tokens,
-)
+from capcal_lib.sampling.engines import Request, question_seed
+from capcal_lib.sampling.engines.chat import LocalEngine, encode
 from capcal_lib.sampling.engines.streams import each
 from capcal_lib.sampling.weights import ensure_weights
 
@@ -55,7 +48,7 @@ ENVIRONMENT = {
 }
 
 
-class VllmEngine:
+class VllmEngine(LocalEngine):
     """Sample with vLLM: the checkpoint's type on GPUs, float32 on the CPU.
 
     It is opened with the defaults of vLLM's own ``LLM``, and what the manifest says under ``vllm``.
@@ -85,9 +78,7 @@ class VllmEngine:
         try:
             self._llm = self._run(_open(settings_of(model, folder)))
             config = self._llm.model_config
-            self.context = config.max_model_len
             self.hidden_size = config.get_hidden_size()
-            check_shape(model, config.get_total_num_hidden_layers(), self.hidden_size)
         except Exception as error:
             self.close()
             if isinstance(error, RuntimeError | ValueError | ImportError):
@@ -107,94 +98,43 @@ class VllmEngine:
         """Do something in the loop that vLLM lives in."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
-    def sample(
-        self, requests: Sequence[Request], sampling: Sampling, seed: int
-    ) -> Iterator[list[Sample]]:
-        """Draw every wanted sample, yielding each when it is done."""
-        if sampling.context_tokens > self.context:
-            raise InputError(
-                f"context_tokens = {sampling.context_tokens} is more than the {self.context} of "
-                "the manifest of "
-                f"{self.model.name!r}, with which vLLM was opened; change the manifest"
-            )
-        for request, index, prompt, choice in self._draw(requests, sampling, seed):
-            finish: FinishReason = "stop" if choice.finish_reason == "stop" else "length"
-            said = list(choice.token_ids)
-            reasoning, response = decode(
-                self.tokenizer, self.model, prompt, said[:-1] if finish == "stop" else said
-            )
-            yield [
-                Sample(
-                    question_id=request.question.id,
-                    sample_index=index,
-                    response=response,
-                    reasoning=reasoning,
-                    finish_reason=finish,
-                    prompt_tokens=len(prompt),
-                    completion_tokens=len(said),
-                )
-            ]
-
     def _draw(
         self, requests: Sequence[Request], sampling: Sampling, seed: int
-    ) -> Iterator[tuple[Request, int, list[int], "CompletionOutput"]]:
-        """Yield a request, the index of a sample, its prompt and what was said, as it is done."""
+    ) -> Iterator[tuple[str, Sequence[int], list[int], Sequence[int], bool]]:
         from vllm import SamplingParams
 
         wanted = [request for request in requests if request.sample_indices]
-        prompts = self._prompts(wanted, sampling)
+        read = [self._prompt(request, sampling) for request in wanted]
         asked = [
-            (request, index, prompt)
-            for request, prompt in zip(wanted, prompts, strict=True)
+            (request.question.id, index, *prompt)
+            for request, prompt in zip(wanted, read, strict=True)
             for index in request.sample_indices
         ]
+        settings = {"temperature": sampling.temperature, "top_p": sampling.top_p}
+        settings |= {"top_k": sampling.top_k or -1}
         jobs = (
             (
                 prompt,
                 SamplingParams(
-                    temperature=sampling.temperature,
-                    top_p=sampling.top_p,
-                    top_k=sampling.top_k or -1,
-                    max_tokens=answer_limit(prompt, request, sampling),
-                    seed=question_seed(seed, request.question.id) + index,
-                    detokenize=False,
+                    **settings, max_tokens=limit, seed=question_seed(seed, name) + index
                 ),
             )
-            for request, index, prompt in asked
+            for name, index, prompt, limit in asked
         )
         for number, choice in self._finished(jobs):
-            yield *asked[number], choice
+            name, index, prompt, _ = asked[number]
+            yield name, (index,), prompt, list(choice.token_ids), choice.finish_reason == "stop"
 
-    def next_token_logprobs(
-        self, requests: Sequence[Request], words: Sequence[str], sampling: Sampling, seed: int
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return log-probabilities and tokens as `Engine` says."""
+    def _logprobs(self, prompts: list[list[int]], tokens: list[int]) -> np.ndarray:
         from vllm import SamplingParams
 
-        def draw(asked: list[Request]) -> Iterator[tuple[str, list[int]]]:
-            replies = self._draw(asked, sampling, seed)
-            return (
-                (request.question.id, list(choice.token_ids)) for request, *_, choice in replies
-            )
-
-        begun, tokens = begin_answers(self.tokenizer, self.model, requests, draw)
-        single = single_tokens(self.tokenizer, words)
-        places = list(begun)
-        result = np.full((len(requests), len(words)), np.nan)
-        if not single:
-            return result, tokens
-        parameters = SamplingParams(
-            max_tokens=1,
-            temperature=0,
-            logprob_token_ids=sorted(set(single.values())),
-            detokenize=False,
-        )
-        prompts = self._prompts(list(begun.values()), sampling)
-        for row, choice in self._finished((prompt, parameters.clone()) for prompt in prompts):
-            [said] = choice.logprobs or [{}]
-            for column, token in single.items():
-                result[places[row], column] = said[token].logprob
-        return result, tokens
+        result = np.empty((len(prompts), len(tokens)))
+        settings = {"max_tokens": 1, "temperature": 0, "logprob_token_ids": sorted({*tokens})}
+        jobs = [(prompt, SamplingParams(**settings)) for prompt in prompts]
+        for number, choice in self._finished(jobs):
+            [logprobs] = choice.logprobs or [{}]
+            result[number] = [logprobs[token].logprob for token in tokens]
+        return result
 
     def hidden_states(self, requests: Sequence[Request]) -> np.ndarray:
         """Return hidden states as `Engine` says.
@@ -202,63 +142,39 @@ class VllmEngine:
         Every copy of the model reads one prompt at a time, all of them side by side, and of each
         only the last position is kept. Where vLLM has compiled the network, what was written is
         run in its place meanwhile."""
-        result = np.empty((len(requests), self.hidden_size), dtype=np.float32)
-        prompts = self._prompts(requests, self.model.sampling)
-        copies = len(self._core.core_engines)
-        for start in range(0, len(prompts), copies):
-            read = self._states(prompts[start : start + copies])
-            for row, states in enumerate(read, start):
-                if not states:
-                    raise InputError(
-                        f"the vllm engine cannot tell the layers of {self.model.name!r} apart; "
-                        "extract hidden states with --engine transformers"
-                    )
-                result[row] = np.frombuffer(states, dtype=np.float32)
-        return result
-
-    def _states(self, prompts: list[list[int]]) -> list[bytes]:
-        """Read a prompt on each copy, at most as many as there are, and return their states."""
         from vllm import SamplingParams
 
-        parameters = SamplingParams(
-            max_tokens=1, temperature=0, detokenize=False, skip_reading_prefix_cache=True
-        )
-        for rank, prompt in enumerate(prompts):
-            self._tell(rank, "watch_position", len(prompt) - 1)
-        try:
-            jobs = [(prompt, parameters.clone()) for prompt in prompts]
-            for _ in self._finished(jobs, on_ranks=True):
-                pass
-        finally:
-            # Every GPU of a copy has them.
-            states = [self._tell(rank, "end_watch")[0] for rank in range(len(prompts))]
-        return states
-
-    @property
-    def _core(self) -> Any:
-        assert self._llm is not None, "closed"
-        return self._llm.engine_core
-
-    def _tell(self, rank: int, method: str, *given: Any) -> list[Any]:
-        """Call a method of `PositionWatcher` on the workers of one copy of the model."""
-        core = self._core
-
-        async def tell() -> list[Any]:
-            engine = core.core_engines[rank]
-            call = method, None, given, None
-            return list(await core._call_utility_async("collective_rpc", *call, engine=engine))
-
-        return self._run(tell())
-
-    def _prompts(self, requests: Sequence[Request], sampling: Sampling) -> list[list[int]]:
-        """Return the prompts as tokens; one that leaves no room for an answer is refused."""
+        result = np.empty((len(requests), self.hidden_size), dtype=np.float32)
+        once = {"max_tokens": 1, "temperature": 0, "skip_reading_prefix_cache": True}
         prompts = [encode(self.tokenizer, self.model, request) for request in requests]
-        for request, prompt in zip(requests, prompts, strict=True):
-            answer_limit(prompt, request, sampling)
-        return prompts
+        core: Any = self._llm and self._llm.engine_core
+        for start in range(0, len(prompts), len(core.core_engines)):
+            copies = list(zip(core.core_engines, prompts[start:], strict=False))
+
+            def tell(method: str, *given: int, copy: Any) -> Any:
+                """Call a method of `PositionWatcher` on every GPU of a copy of the model."""
+                call = core._call_utility_async(
+                    "collective_rpc", method, None, given, None, engine=copy
+                )
+                return self._run(call)
+
+            for copy, prompt in copies:
+                tell("watch_position", len(prompt) - 1, copy=copy)
+            try:
+                jobs = [(prompt, SamplingParams(**once)) for _, prompt in copies]
+                list(self._finished(jobs, on_copies=True))
+            finally:
+                states = [tell("end_watch", copy=copy)[0] for copy, _ in copies]
+            if not all(states):
+                raise InputError(
+                    f"the vllm engine cannot tell the layers of {self.model.name!r} apart; "
+                    "extract hidden states with --engine transformers"
+                )
+            result[start : start + len(copies)] = [np.frombuffer(one, np.float32) for one in states]
+        return result
 
     def _finished(
-        self, jobs: Iterable[tuple[list[int], "SamplingParams"]], *, on_ranks: bool = False
+        self, jobs: Iterable[tuple[list[int], "SamplingParams"]], *, on_copies: bool = False
     ) -> Iterator[tuple[int, "CompletionOutput"]]:
         """Run prompts, the first on the first copy and so on where asked, and yield the number and
         the answer of each as it is done.
@@ -268,17 +184,18 @@ class VllmEngine:
 
         llm: Any = self._llm
 
-        async def run(job: Any, emit: Any) -> None:
+        async def run(job: Any) -> "tuple[int, CompletionOutput]":
             number, (prompt, parameters) = job
             parameters.output_kind = RequestOutputKind.FINAL_ONLY
+            parameters.detokenize = False
             stream = llm.generate(
                 {"prompt_token_ids": prompt},
                 parameters,
                 str(next(self._numbers)),
-                data_parallel_rank=number if on_ranks else None,
+                data_parallel_rank=number if on_copies else None,
             )
-            async for output in stream:
-                emit((number, output.outputs[0]))
+            (output,) = [output async for output in stream]
+            return number, output.outputs[0]
 
         try:
             yield from each(enumerate(jobs), run, in_flight=SAMPLES_IN_FLIGHT, loop=self._loop)
@@ -303,43 +220,35 @@ class PositionWatcher:
         """Keep the states at this position from now on."""
         network = self.get_model()
         decoder = getattr(network, "model", None)
-        layers = getattr(decoder, "layers", ())
-        norm = getattr(decoder, "norm", None)
         self.watched_states: list[Tensor] = []
-        here: Tensor
 
         def begin(_: Any, __: Any, named: dict[str, Any]) -> None:
-            nonlocal here
-            here = (named["positions"] == position).nonzero()[
-                :1, 0
-            ]  # empty while an earlier part is read
+            # empty while an earlier part is read
+            self.row = (named["positions"] == position).nonzero()[:1, 0]
+
+        def keep(*parts: Any) -> None:
+            """Keep a stream of states: whole, or in two parts whose sum the next layer takes."""
+            rows = [part.flatten(0, -2)[self.row] for part in parts if part is not None]
+            self.watched_states.append(sum(rows).float())
 
         def enter(layer: Any, given: tuple[Any, ...], named: dict[str, Any]) -> None:
             inputs = signature(layer.forward).bind(*given, **named).arguments
             if "hidden_states" in inputs:
-                # The stream of states comes whole, or in two parts whose sum the layer takes when
-                # it begins.
-                parts = [inputs["hidden_states"], inputs.get("residual")]
-                self.watched_states.append(
-                    sum(part.flatten(0, -2)[here] for part in parts if part is not None).float()
-                )
+                keep(inputs["hidden_states"], inputs.get("residual"))
 
         def leave(_: Any, __: Any, normed: Any) -> None:
-            normed = normed[0] if isinstance(normed, tuple) else normed
-            self.watched_states.append(normed.flatten(0, -2)[here].float())
+            keep(normed[0] if isinstance(normed, tuple) else normed)
 
         # vLLM's own switch: a network that it has compiled runs as it is written.
-        compiled = [
+        self.compiled = [
             part for part in network.modules() if getattr(part, "do_not_compile", None) is False
         ]
-        for part in compiled:
+        for part in self.compiled:
             part.do_not_compile = True
-        self.compiled = compiled
         self.watching = [network.register_forward_pre_hook(begin, with_kwargs=True)]
-        self.watching += [
-            layer.register_forward_pre_hook(enter, with_kwargs=True) for layer in layers
-        ]
-        if norm is not None:
+        for layer in getattr(decoder, "layers", ()):
+            self.watching.append(layer.register_forward_pre_hook(enter, with_kwargs=True))
+        if norm := getattr(decoder, "norm", None):
             self.watching.append(norm.register_forward_hook(leave))
 
     def end_watch(self) -> bytes:
