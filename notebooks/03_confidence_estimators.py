@@ -129,8 +129,8 @@ grid = sns.relplot(
     col_wrap=2,
     palette=style.palette(methods(here), spread),
     alpha=0.6,
-    height=2.6,
-    aspect=1.35,
+    height=2.0,
+    aspect=1.75,
     legend=False,
 )
 for axes in grid.axes:

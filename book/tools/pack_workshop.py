@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from capcal_lib.book.notebook import RECORD
 from capcal_lib.book.workshop import CLASS_MODEL, class_set
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import BOOK, BUILD, load_model
@@ -107,7 +108,7 @@ def slides(filled: str) -> str:
         clock = f"<p class='minutes'>{minutes} to {minutes + note} min</p>" if note else ""
         minutes += note
         aside = f"<aside class='notes'>{_html(said)}</aside>"
-        body = _html(shown).replace("<img class='figure'", "<img class='figure fragment'")
+        body = re.sub(r"class='(figure|verdict-grid)'", r"class='\1 fragment'", _html(shown))
         sections += f"<section>{body}{clock}{aside}</section>\n"
     return _page("slides.html", filled, sections)
 
@@ -155,7 +156,7 @@ def _image(svg: str, alt: str, kind: str = "figure") -> str:
 
 
 def _shown(notebook: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the glued numbers and the named figures of a page; a figure as an image that the
+    """Return the glued results and the named figures of a page; a figure as an image that the
     slides hold.
     """
     found: dict[str, Any] = {}
@@ -163,12 +164,13 @@ def _shown(notebook: Mapping[str, Any]) -> dict[str, Any]:
         figure = cell["metadata"].get("mystnb", {}).get("figure", {}).get("name")
         alt = cell["metadata"].get("mystnb", {}).get("image", {}).get("alt", "")
         for output in cell.get("outputs", ()):
-            plain = "".join(
-                output.get("data", {}).get("application/papermill.record/text/plain", "")
-            )
-            if plain and not plain.startswith("Html("):
-                found[output["metadata"]["scrapbook"]["name"]] = ast.literal_eval(
-                    plain
+            kinds = {
+                kind: "".join(output.get("data", {}).get(f"{RECORD}text/{kind}", ""))
+                for kind in ("plain", "html")
+            }
+            if kinds["html"] or kinds["plain"]:
+                found[output["metadata"]["scrapbook"]["name"]] = kinds["html"] or ast.literal_eval(
+                    kinds["plain"]
                 )  # a number or a string
             if figure and "image/svg+xml" in output.get("data", {}):
                 found[figure] = _image("".join(output["data"]["image/svg+xml"]), alt)
