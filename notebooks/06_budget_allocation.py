@@ -36,7 +36,7 @@ from capcal_lib.applications import (
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.confidence import TITLES
 from capcal_lib.manifests import load_dataset, load_model
-from capcal_lib.metrics import gains
+from capcal_lib.metrics import adjusted, gains
 from capcal_lib.probes import describe_probes, nearest_probe
 from capcal_lib.reported import load_reported
 from capcal_lib.results import describe_runs, load_results, subjects
@@ -128,16 +128,21 @@ judged = pd.concat(judged, names=["dataset", "B", "rule"])
 
 # %% tags=["hide-input"]
 # needs rules
-judged["surely"] = judged["p"] < 0.05 / judged.groupby("rule").transform("size")
+rules = judged.groupby("rule")["p"]
+surely = rules.transform(lambda p: adjusted(p.to_numpy(), "holm")) < 0.05
+alone, judged["verdict"] = (
+    judged["verdict"],
+    judged["verdict"].where(surely, "inconclusive"),
+)
 rule = POSTERIOR if POSTERIOR in judged.index.levels[2] else judged.index[0][2]
 own = judged.xs(rule, level="rule")
 better, worse = (own[own["verdict"] == each] for each in ("better", "worse"))
 notebook.glue(
     pairs=len(own),
-    better=int(better["surely"].sum()),
-    worse=int(worse["surely"].sum()),
+    better=len(better),
+    worse=len(worse),
     mean=100 * own["estimate"].mean(),
-    alone=len(better),
+    alone=int((alone.xs(rule, level="rule") == "better").sum()),
     fewest=int(data.loc[sets, "fewest"].min()),
 )
 
@@ -166,7 +171,7 @@ _ = grid.tight_layout()
 # needs rules
 notebook.say("""
 A case is a budget, and a data set with at least {fewest} samples of each question. All cases are judged together
-(Bonferroni); each on its own, {alone} would be better.
+(Holm); each on its own, {alone} would be better.
 """)
 
 # %% [markdown] needs="samples"
@@ -242,8 +247,8 @@ tables.show(
 # %% [markdown] needs="samples"
 # ## Does it help?
 #
-# Every rule is compared with even spending at the same budget, question by question: an interval of the paired difference,
-# each on its own. All questions share one budget, so that a question's gain counts what it takes from the others.
+# Every rule is compared with even spending at the same budget, question by question, all cases of a rule together by Holm's
+# method. All questions share one budget, so that a question's gain counts what it takes from the others.
 
 # %% label="budget-verdicts" paper=["section-5.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs rules

@@ -238,12 +238,12 @@ tables.show(
 # %% label="probes-against-paper" paper=["appendix-c.2"] evidence=["measured"] reads=["verdicts", "features"] tags=["hide-input"]
 # needs probes
 table = against_paper.rename_axis("probe")
-table["p"] = table["p"].map("{:.4f}".format).replace("0.0000", "< 0.0001")
 tables.show(
     table[["estimate", "low", "high", "p", "verdict"]],
     "Score of the paper's recipe less that of each probe, over the questions "
     "of all pairs.",
     digits=4,
+    p=tables.p_value,
     evidence=evidence,
 )
 

@@ -391,7 +391,7 @@ tables.show(
     listed[[*about, "gain", "low", "high", "p (Holm)", "result"]],
     "All comparisons: mean gain with its own 95 % interval.",
     evidence=evidence,
-    **{"p (Holm)": lambda p: "< .001" if p < 0.001 else f"{p:.3f}"},
+    **{"p (Holm)": tables.p_value},
 )
 
 # %% [markdown]

@@ -27,7 +27,7 @@ import seaborn as sns
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.grading.counts import count_run
 from capcal_lib.manifests import load_dataset, load_model, model_names
-from capcal_lib.metrics import mean_interval
+from capcal_lib.metrics import adjusted, gains, mean_interval
 from capcal_lib.probes import describe_probes, nearest_probe
 from capcal_lib.results import describe_runs, judged_by, load_results, subjects
 from capcal_lib.runs import open_runs
@@ -74,22 +74,28 @@ for place, own in cells.items():
     accuracy = 100 * own["mu"].mean()
     if place in taught:
         apart = 100 * taught[place] - accuracy
-        rows.append((*place, "Training questions", accuracy, *[apart] * 3))
+        rows.append(
+            (*place, "Training questions", accuracy, *[apart] * 3, np.nan)
+        )
     for method in own.columns.intersection(METHODS):
         known = judged_by(own, method)
         error = known["confidence"] - known["correct"] / known["total"]
-        miss = mean_interval(error, clusters=subjects(error))
-        points = (100 * end for end in miss[:3])
-        rows.append((*place, method, accuracy, *points))
+        terms = pd.DataFrame({"miss": -error, "none": 0.0})
+        miss = gains(terms, "none", clusters=subjects(error)).loc["miss"]
+        points = 100 * miss[["estimate", "low", "high"]]
+        rows.append((*place, method, accuracy, *points, miss["p"]))
 
 # %%
 # needs runs
-columns = ["model", "dataset", "method", "accuracy", "miss", "low", "high"]
+columns = ["model", "dataset", "method", "accuracy", "miss", "low", "high", "p"]
 misses = pd.DataFrame(rows, columns=columns)
 
 # %% tags=["hide-input"]
 # needs runs
-misses["wrong"] = (misses["low"] > 0) | (misses["high"] < 0)
+holm = misses.groupby("method")["p"].transform(
+    lambda p: adjusted(p.to_numpy(), "holm")
+)
+misses["wrong"] = holm < 0.05
 typical = misses["miss"].abs().groupby(misses["method"]).median()
 asked = misses[misses["method"].isin(METHODS[:2])]
 probe = misses[misses["method"] == "Probe"]
@@ -101,7 +107,7 @@ notebook.glue(
     probes=len(probe),
     votes=typical.get("Response consistency", np.nan),
     asked=asked["miss"].abs().median(),
-    above=int((asked["low"] > 0).sum()),
+    above=int((asked["wrong"] & (asked["miss"] > 0)).sum()),
     asked_all=len(asked),
 )
 
@@ -157,7 +163,7 @@ tables.show(
     .fillna("–")
     .rename_axis(columns=None),
     "Accuracy in per cent, and mean confidence less accuracy in points "
-    "(*: the 95 % interval leaves out 0).",
+    "(*: significantly other than 0, a method's cells after Holm).",
     evidence=evidence,
     accuracy="{:.1f}",
 )

@@ -263,7 +263,7 @@ tables.show(
     "all together.",
     evidence=evidence,
     digits=4,
-    **{"p (Holm)": lambda p: "< .001" if p < 0.001 else f"{p:.3f}"},
+    **{"p (Holm)": tables.p_value},
 )
 
 # %% [markdown]

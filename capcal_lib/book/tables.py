@@ -170,6 +170,15 @@ def intervals(table: pd.DataFrame, estimate: str, digits: int) -> "pd.Series[str
     return spelt[estimate] + " [" + spelt["low"] + ", " + spelt["high"] + "]"
 
 
+def p_value(p: float) -> str:
+    """Write a p value, which is the tail of a formula below .001.
+
+    >>> p_value(0.0213), p_value(1e-9)
+    ('0.021', '< .001')
+    """
+    return "< .001" if p < 0.001 else f"{p:.3f}"
+
+
 def csv_link(table: pd.DataFrame, name: str, text: str = "CSV") -> str:
     """Write a link under which a browser saves a table, without its index, and without cells that a
     spreadsheet would take for formulas.
