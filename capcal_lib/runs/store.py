@@ -41,6 +41,7 @@ SMALL_PARTS = 64  # are joined while the run is still being written
 LOCK = "lock"
 MOST_SAMPLES = 1 << 20  # of a question; a larger index is damage, or somebody's mischief
 KEY = ["question_id", "sample_index"]
+WORDS = ("question_id", "response", "finish_reason")  # stand in every row
 ORDER = [(name, "ascending") for name in KEY]
 SCHEMA = pa.schema(
     [(field.name, pa.int32() if field.type is int else pa.string()) for field in fields(Sample)]
@@ -341,8 +342,9 @@ def part_rows(path: Path, names: Sequence[str] = SCHEMA.names) -> Iterator[pd.Da
             raise refusal
         for rows in files.iterate(file, names):
             numbers = rows.select_dtypes("number")  # NaN where one is lacking
-            whole = rows["question_id"].notna().all() and (numbers >= 0).all(axis=None)
-            if not whole or (rows["sample_index"] >= MOST_SAMPLES).any():
+            words = rows[[name for name in rows if name in WORDS]]
+            sound = (numbers >= 0).all(axis=None) and words.notna().all(axis=None)
+            if not sound or (rows["sample_index"] >= MOST_SAMPLES).any():
                 raise refusal
             yield rows
 

@@ -63,7 +63,10 @@ def verify_run(run: Run, *, grader: str | None = None, checks: Sequence[Check] =
     sampled = Sampled(run)
     try:
         made_with = run.record.made_with
-        odd = _read_rows(sampled)
+        for rows in store.stream_samples(run):
+            store.add_keys(sampled.present, rows)
+            sampled.keys += int(store.hash_rows(rows[store.KEY]).sum())
+            sampled.digest += int(store.row_digests(rows).sum())
     except InputError as error:
         return Checked(run, (*problems, str(error)), ())
     number = sum(bits.bit_count() for bits in sampled.present.values())
@@ -73,10 +76,6 @@ def verify_run(run: Run, *, grader: str | None = None, checks: Sequence[Check] =
         sampled.facts.append(f"imported from {source}, so its weights and prompts are not known")
     if not run.has(VERDICTS):
         sampled.facts.append("not graded")
-    if odd:
-        problems.append(
-            f"{len(odd)} rows with tokens or a finish that no engine gives: {some(odd)}"
-        )
     for found in [
         _differences(sampled),
         *(_file(path, sampled, grader) for path in sorted(run.folder.glob("[!.]*"))),
@@ -87,27 +86,6 @@ def verify_run(run: Run, *, grader: str | None = None, checks: Sequence[Check] =
         except InputError as error:
             problems.append(str(error))
     return Checked(run, tuple(problems), tuple(sampled.facts))
-
-
-def _read_rows(sampled: Sampled) -> list[tuple[str, int]]:
-    """Note which samples there are, and load their questions; return the keys of rows that no
-    engine gives.
-
-    Where a log or a server does not count tokens, 0 stands for their number."""
-    identity = sampled.run.identity
-    least = 0 if identity.engine in (IMPORTED, "openai") else 1
-    sampling = identity.sampling
-    most = {"prompt_tokens": sampling.context_tokens, "completion_tokens": sampling.max_tokens}
-    odd: list[tuple[str, int]] = []
-    for rows in store.stream_samples(sampled.run):
-        store.add_keys(sampled.present, rows)
-        sampled.keys += int(store.hash_rows(rows[store.KEY]).sum())
-        sampled.digest += int(store.row_digests(rows).sum())
-        sound = rows["finish_reason"].isin(["stop", "length"]) & rows["response"].notna()
-        for name, limit in most.items():
-            sound &= rows[name].between(least, limit)
-        odd += rows.loc[~sound, store.KEY].itertuples(index=False, name=None)
-    return odd
 
 
 def _differences(sampled: Sampled) -> Iterator[str]:

@@ -114,13 +114,13 @@ WRONG: dict[str, tuple[Callable[[Path], object], str]] = {
         ),
         "samples are two different rows in",
     ),
-    "no tokens": (
-        lambda run: rewrite(shard(run), lambda rows: put(rows, "completion_tokens", 0)),
-        "1 rows with tokens or a finish that no engine gives: mini-exam/",
+    "a negative number of tokens": (
+        lambda run: rewrite(shard(run), lambda rows: put(rows, "completion_tokens", -1)),
+        "not a part with samples",
     ),
-    "an odd finish": (
-        lambda run: rewrite(shard(run), lambda rows: put(rows, "finish_reason", "error")),
-        "1 rows with tokens or a finish that no engine gives: mini-exam/",
+    "no response": (
+        lambda run: rewrite(shard(run), lambda rows: put(rows, "response", None)),
+        "not a part with samples",
     ),
     "a damaged shard": (
         lambda run: (run / "samples-00009.parquet.damaged").touch(),
