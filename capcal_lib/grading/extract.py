@@ -18,7 +18,7 @@ SEARCHED = 20_000  # characters at the end of a response
 BARE_WORDS = 8
 BARE_CHARACTERS = 60
 
-_END_MARKS = ("<|return|>", "<|end|>", "<|im_end|>", "<|endoftext|>", "<|eot_id|>", "</s>")
+_END_MARKS = re.compile(r"(?:\s*(?:<\|(?:return|end|im_end|endoftext|eot_id)\|>|</s>))+$")
 # Control, format and surrogate characters can hide text and break files.
 _INVISIBLE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u0600-\u0605\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ud800-\udfff"
@@ -45,17 +45,18 @@ def final_text(response: str) -> str | None:
     if answer is None:
         return None
     text = _INVISIBLE.sub("", answer[-SEARCHED:]).translate(_FULL_WIDTH).strip()
-    while text.endswith(_END_MARKS):
-        text = text[: text.rindex("<")].rstrip()
-    for turn in _NEW_TURN.finditer(text):
-        if text[: turn.start()].strip():
-            return text[: turn.start()].strip()
-    return text
+    text = _END_MARKS.sub("", text)
+    turns = (text[: turn.start()].strip() for turn in _NEW_TURN.finditer(text))
+    return next(filter(None, turns), text)
 
 
 _BOX = re.compile(r"\\(?:boxed|fbox)\s{0,3}\{|\\.|[{}]", re.DOTALL)
-_BARE_BOX = re.compile(r"\\(?:boxed|fbox)(?![A-Za-z{])[ \t]{0,3}([^\s{}$\\]{1,100})")
-_JOINT = re.compile(r"[\s$,.*]{0,6}\b(or|and)\b[\s$*]{0,6}")
+_BARE_BOX = re.compile(
+    r"\\(?:boxed|fbox)(?![A-Za-z{])[ \t]{0,3}([^\s{}$\\]{1,100}?)(?=[.,;]*(?:[\s{}$\\]|$))"
+)
+_TWO_BOXES = re.compile(
+    r"(\\(?:boxed|fbox)\s{0,3}\{[^{}]*)\}[\s$,.*]{0,6}\b(or|and)\b[\s$*]{0,6}\\(?:boxed|fbox)\s{0,3}\{"
+)
 _DENIED_BOX = re.compile(
     r"(?:\b(?:not|instead of|rather than)|n't(?: be)?|\b(?:says?|said|might (?:think|guess|say))"
     r"|\b(?:wrong|incorrect)(?: answer)?(?: is)?)[\s$*:(]{0,8}$",
@@ -72,27 +73,22 @@ def boxed(text: str) -> str | None:
     >>> boxed(r"\boxed{1}, not \boxed{2}."), boxed(r"\boxed{1} or \boxed{2}")
     ('1', '1 \\text{ or } 2')
     """
-    boxes = [(box.start(), box.end(), box[1].rstrip(".,;")) for box in _BARE_BOX.finditer(text)]
+    if "boxed" not in text and "fbox" not in text:
+        return None
+    text = _BARE_BOX.sub(r"\\boxed{\1}", text)
+    text = _TWO_BOXES.sub(r"\1 \\text{ \2 } ", text)
+    last = (-1, "")
     opened: list[re.Match[str]] = []
-    for match in _BOX.finditer(text) if "boxed" in text or "fbox" in text else ():
+    for match in _BOX.finditer(text):
         if match[0].endswith("{") and match[0] != r"\{":
             opened.append(match)
         elif match[0] == "}" and opened:
-            opening = opened.pop()
-            content = text[opening.end() : match.start()].strip()
-            if len(opening[0]) > 1 and content and "\\boxed" not in content:
-                boxes.append((opening.start(), match.end(), content))
-    answer = ""
-    after = 0
-    for start, end, content in sorted(boxes, reverse=True):
-        if _DENIED_BOX.search(text[max(0, start - 80) : start]):
-            continue
-        joint = _JOINT.fullmatch(text[end:after]) if answer else None
-        if answer and not joint:
-            break
-        answer = content + (rf" \text{{ {joint[1]} }} " if joint else "") + answer
-        after = start
-    return answer or None
+            start, end = opened.pop().span()
+            content = text[end : match.start()].strip()
+            denied = _DENIED_BOX.search(text[max(0, start - 80) : start])
+            if end - start > 1 and content and "\\boxed" not in content and not denied:
+                last = max(last, (start, content))
+    return last[1] or None
 
 
 _LABEL = re.compile(
@@ -161,8 +157,7 @@ def _labelled(text: str, kind: Kind, aliases: tuple[str, ...]) -> str | None:
     for match in sorted(matches, key=lambda match: match.start())[: -_MOST_LABELS - 1 : -1]:
         before = text[max(0, match.start() - 200) : match.start()]
         sentence = re.split(r"[.!?]\s|\n|\bbut\b", before)[-1]
-        supposed = "would" in match[0].lower() and re.search(r"\bif\b", sentence, re.IGNORECASE)
-        if supposed or _NOT_SAID.search(re.split(r",\s", sentence)[-1]):
+        if _NOT_SAID.search(re.split(r",\s", sentence)[-1]):
             continue
         value = next(filter(None, match.groups()), None) or _value(text[match.end() :], kind)
         if value and _reads(value, kind, aliases):
@@ -220,13 +215,9 @@ _STATEMENT = re.compile(
 def _undecorated(line: str) -> str:
     """Take signs, arrows and markdown off both ends of a line."""
     line = _BOLD.sub(r"\1", line).strip("*` ")
-    while line and (
-        unicodedata.category(line[0]) == "So" or re.match(r"(?:=>|#{1,6}|[→⇒➜∴—•>])\s", line)
-    ):
-        line = re.sub(r"^(?:=>|#+|.)\s*", "", line)
-    while line and unicodedata.category(line[-1]) == "So" and line[-1] != "°":
-        line = line[:-1].rstrip()
-    return line.strip("*` ")
+    signs = "".join(mark for mark in {*line} - {"°"} if unicodedata.category(mark) == "So")
+    line = re.sub(r"^(?:(?:=>|#{1,6}|[→⇒➜∴—•>])\s+)+", "", line.lstrip(signs + " "))
+    return line.strip(signs + "*` ")
 
 
 def _stated(text: str, kind: Kind) -> str | None:
@@ -234,23 +225,18 @@ def _stated(text: str, kind: Kind) -> str | None:
     words make another number of it.
     """
     last = text.splitlines()[-1].strip()
-    pairs = ((r"\[", r"\]"), (r"\(", r"\)"))
-    unfinished = text.count("```") % 2 or any(
-        text.count(one) != text.count(two) for one, two in pairs
-    )
+    pairs = (r"\[", r"\]"), (r"\(", r"\)")
+    unfinished = text.count("```") % 2 or any(text.count(a) != text.count(b) for a, b in pairs)
     sentence = re.split(r"[.!?;]\s", _undecorated(last).rstrip(".! "))[-1]
     if unfinished or _UNSURE.search(sentence) or re.search(r"[=+/*-]\s*$", last.rstrip("*")):
         return None
-    told = [states.split(sentence)[-1] for states in _STATES if states.search(sentence)]
-    bold = re.search(r"\*\*([^*]+)\*\*\W*$", last)
-    if bold and not re.search(r"\d", last[: bold.start()]):
-        told.append(bold[1])
-    for value in (value.strip() for value in told):
-        bare = re.sub(r"(?<!\\)\$(?!\d)|\\[()]", "", value)
-        ended = (
-            "=" in sentence or len(text) <= 2 * BARE_CHARACTERS or re.search(r"[.!$)\]*]$", last)
-        )
-        if ended and number.literal(clean(bare), variables=kind == "math"):
+    values = [states.split(sentence)[-1] for states in _STATES if states.search(sentence)]
+    if bold := re.fullmatch(r"\D*\*\*([^*]+)\*\*\W*", last):
+        values.append(bold[1])
+    ended = "=" in sentence or len(text) <= 2 * BARE_CHARACTERS or re.search(r"[.!$)\]*]$", last)
+    for value in values if ended else ():
+        bare = re.sub(r"(?<!\\)\$(?!\d)|\\[()]", "", value.strip())
+        if number.literal(clean(bare), variables=kind == "math"):
             return bare
     return None
 
@@ -273,8 +259,7 @@ def extract(response: str, kind: Kind, aliases: tuple[str, ...] = ()) -> tuple[s
     if not text:
         return None, "empty response"
     content = boxed(text)
-    if content:
-        content = _STATED.sub("", _STATED_IN_TEXT.sub(r"\1", content))
+    content = _STATED.sub("", _STATED_IN_TEXT.sub(r"\1", content or ""))
     if content and (kind != "short" or short.normal(content[:LONGEST])):
         return _tidied(content, kind), "boxed"
     if (value := _labelled(text, kind, aliases)) is not None:
@@ -282,16 +267,13 @@ def extract(response: str, kind: Kind, aliases: tuple[str, ...] = ()) -> tuple[s
     if kind == "choice" and (opening := choice.letter(text)) and len(text) > 1:
         return opening, "opening option"
     line = _undecorated(text)
-    short_line = (
-        "\n" not in line
-        and 0 < len(line) <= BARE_CHARACTERS
-        and len(re.findall(r"[^\W\d_]+", line)) <= BARE_WORDS
-    )
+    words = len(re.findall(r"[^\W\d_]+", line))
+    bare = "\n" not in line and 0 < len(line) <= BARE_CHARACTERS and words <= BARE_WORDS
     if kind == "number":
-        short_line = short_line and not _UNSURE.search(line)
+        bare = bare and not _UNSURE.search(line)
         line = line.rpartition("=")[2].strip()
     formula = kind != "math" or _FORMULA.fullmatch(line) or number.read(line)
-    if short_line and formula and _reads(line, kind, aliases):
+    if bare and formula and _reads(line, kind, aliases):
         return _tidied(line, kind), "bare line"
     if kind in ("math", "number") and (stated := _stated(text, kind)):
         return _tidied(stated, kind), "last sentence"

@@ -23,9 +23,7 @@ from capcal_lib.sampling.draw import Progress
 from capcal_lib.sampling.engines import engine_name, open_engine
 from capcal_lib.sampling.weights import weights_digest
 
-SCHEMA = JUDGEMENTS.schema
 PAIR = ["question_id", "extracted"]
-MADE_WITH = ["judge", "weights", "engine", "prompt"]
 WRITE_SECONDS = 5.0  # between two writes of the file
 
 
@@ -69,30 +67,25 @@ def judge_run(
         "engine": engine_name(model, engine),
         "prompt": judge_prompt_digest(questions[rows["question_id"].iloc[0]].answer.kind),
     }
-    given = rows.groupby(PAIR).size()
-    pairs = given.sort_values(ascending=False, kind="stable").index.to_frame(index=False)
-    kept = _current(run, made_with)
-    there = pd.MultiIndex.from_frame(kept.loc[kept["judge"] == model.name, PAIR])
-    lacking = pairs[~pd.MultiIndex.from_frame(pairs).isin(there)]
+    pairs = rows.groupby(PAIR).size().sort_values(ascending=False, kind="stable").index
+    present = _current(run, made_with).query("judge == @model.name")
+    lacking = pairs[~pairs.isin(pd.MultiIndex.from_frame(present[PAIR]))]
     if lacking.empty:
         return Judged(0, len(pairs), 0)
-    cases = [(questions[name], extracted) for name, extracted in lacking.itertuples(index=False)]
-    source = open_engine(model, engine, **server)
+    cases = [(questions[name], extracted) for name, extracted in lacking]
     failed: list[str] = []
     fresh: list[dict[str, str]] = []
     new = 0
     written = time.monotonic()
     try:
-        for place, judgement in judge(source, model, cases, failed):
-            question, extracted = cases[place]
-            answer = {"question_id": question.id, "extracted": extracted}
+        for place, judgement in judge(open_engine(model, engine, **server), model, cases, failed):
+            answer = dict(zip(PAIR, lacking[place], strict=True))
             fresh.append(made_with | answer | judgement._asdict())
             new += 1
             if progress:
                 progress(new, len(cases))
             if time.monotonic() - written > WRITE_SECONDS:
                 _keep(run, made_with, fresh)
-                fresh = []
                 written = time.monotonic()
     finally:
         _keep(run, made_with, fresh)
@@ -101,14 +94,14 @@ def judge_run(
 
 
 def _keep(run: Run, made_with: dict[str, str], fresh: list[dict[str, str]]) -> None:
-    """Add judgements to the file; of two of one answer, by judges at once, the first stays."""
+    """Move judgements to the file; of two of one answer, by judges at once, the first stays."""
     if not fresh:
         return
     with hold(run.folder):  # another judge may have written meanwhile
         both = pd.concat([_current(run, made_with), pd.DataFrame(fresh)])
-        both = both.drop_duplicates(list(JUDGEMENTS.key))
-        table = pa.Table.from_pandas(both, schema=SCHEMA, preserve_index=False)
-        run.write(JUDGEMENTS, table.sort_by([(name, "ascending") for name in JUDGEMENTS.key]))
+        both = both.drop_duplicates([*JUDGEMENTS.key]).sort_values([*JUDGEMENTS.key])
+        run.write(JUDGEMENTS, pa.Table.from_pandas(both, JUDGEMENTS.schema, preserve_index=False))
+    fresh.clear()
 
 
 def judges(run: Run) -> list[str]:
@@ -118,17 +111,12 @@ def judges(run: Run) -> list[str]:
 
 def judge_progress(run: Run) -> dict[str, tuple[int, int]]:
     """Count of each judge of a run the distinct answers that it has judged, and those to judge."""
-    if not run.has(VERDICTS):
+    known = _read(run)
+    if known.empty or not run.has(VERDICTS):
         return {}
-    told = _read(run)
-    if told.empty:
-        return {}
-    answers = _judged(run, read_verdicts(run)).dropna(subset="extracted")
-    wanted = pd.MultiIndex.from_frame(answers[PAIR].drop_duplicates())
-    return {
-        str(name): (len(wanted.intersection(pd.MultiIndex.from_frame(rows[PAIR]))), len(wanted))
-        for name, rows in told.groupby("judge")
-    }
+    wanted = pd.MultiIndex.from_frame(_judged(run, read_verdicts(run))[PAIR]).dropna().unique()
+    judged = known[pd.MultiIndex.from_frame(known[PAIR]).isin(wanted)]["judge"].value_counts()
+    return {name: (int(judged.get(name, 0)), len(wanted)) for name in judges(run)}
 
 
 def read_judgements(run: Run, judge_name: str) -> pd.DataFrame:
@@ -140,9 +128,8 @@ def read_judgements(run: Run, judge_name: str) -> pd.DataFrame:
     table = _read(run)
     if judge_name not in set(table["judge"]):
         raise InputError(f"{unknown('judge', judge_name, judges(run))}; {_how(run, judge_name)}")
-    return table.loc[table["judge"] == judge_name, [*PAIR, "verdict", "words"]].reset_index(
-        drop=True
-    )
+    rows = table.loc[table["judge"] == judge_name, [*PAIR, "verdict", "words"]]
+    return rows.reset_index(drop=True)
 
 
 def verdicts_by(run: Run, by: str = "rules") -> pd.DataFrame:
@@ -163,40 +150,34 @@ def verdicts_by(run: Run, by: str = "rules") -> pd.DataFrame:
     judged = _judged(run, rows).dropna(subset="extracted")
     if judged.empty:
         return rows
-    told = (
-        read_judgements(run, judge_name)
-        .set_index(PAIR)
-        .reindex(pd.MultiIndex.from_frame(judged[PAIR]))
-    )
-    lacking = told.index[told["verdict"].isna()].nunique()
+    known = read_judgements(run, judge_name).set_index(PAIR)
+    known = known.reindex(pd.MultiIndex.from_frame(judged[PAIR]))
+    lacking = known.index[known["verdict"].isna()].nunique()
     if lacking:
         raise InputError(
             f"{run}: {judge_name} has not judged {lacking} answers; {_how(run, judge_name)}"
         )
-    rows.loc[judged.index, "verdict"] = told["verdict"].to_numpy()
-    rows.loc[judged.index, "reason"] = ("judge: " + told["words"]).to_numpy()
+    rows.loc[judged.index, "verdict"] = known["verdict"].to_numpy()
+    rows.loc[judged.index, "reason"] = ("judge: " + known["words"]).to_numpy()
     return rows
 
 
 def _judged(run: Run, rows: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of which a judge judges the answer, if there is one."""
-    return rows[
-        pd.Series(kinds_of(run, rows["question_id"].tolist()), rows.index, dtype=str).isin(JUDGED)
-    ]
+    kinds = pd.Series(kinds_of(run, rows["question_id"].tolist()), rows.index, dtype=str)
+    return rows[kinds.isin(JUDGED)]
 
 
 def _read(run: Run) -> pd.DataFrame:
-    table = run.read(JUDGEMENTS) if run.has(JUDGEMENTS) else SCHEMA.empty_table()
+    table = run.read(JUDGEMENTS) if run.has(JUDGEMENTS) else JUDGEMENTS.schema.empty_table()
     return table.to_pandas().drop_duplicates(list(JUDGEMENTS.key))
 
 
 def _current(run: Run, made_with: dict[str, str]) -> pd.DataFrame:
     """Read the judgements but for those that this judge has made in another way."""
-    kept = _read(run)
-    return kept[
-        (kept[MADE_WITH] == pd.Series(made_with)).all(axis=1)
-        | (kept["judge"] != made_with["judge"])
-    ]
+    rows = _read(run)
+    same = (rows[[*made_with]] == pd.Series(made_with)).all(axis=1)
+    return rows[same | (rows["judge"] != made_with["judge"])]
 
 
 def _how(run: Run, judge_name: str) -> str:

@@ -64,55 +64,38 @@ def _spelt(match: re.Match[str]) -> str:
     return str(total + part) + match[0][len(match[0].rstrip()) :]
 
 
-# One a line: the name that stands for a unit, and its other names; an s at the end may be left out.
+# The name that stands for a unit, and its other names; an s at the end may be left out.
 _UNITS = {
     name: line.split()[0]
     for line in """
         mm millimeter millimetre|cm centimeter centimetre|m meter metre|km kilometer kilometre
-        inch in inches|ft foot feet|yard yd|mile mi|mg milligram|g gram gm|kg kilogram|lb pound
-        oz ounce|ml milliliter millilitre|l liter litre|second sec s|minute min|hour hr h|day|week
-        acre|month|year yr|a.m am|p.m pm|degree deg|radian rad|$ dollar usd us$|cent ¢|€ euro eur
-        £ gbp|¥ yen jpy|rs rupee ₹|% percent|mph|unit
+        inch in inches inche|ft foot feet|yard yd|mile mi|mg milligram|g gram gm|kg kilogram
+        lb pound|oz ounce|ml milliliter millilitre|l liter litre|second sec s|minute min|hour hr h
+        day|week|acre|month|year yr|a.m am|p.m pm|degree deg|radian rad|$ dollar usd us$|cent ¢
+        € euro eur|£ gbp|¥ yen jpy|rs rupee ₹|% percent|mph|unit
+        ^2 square squared sq|^3 cubic cubed|^-1|^-2|^4|/ per
     """.replace("\n", "|").split("|")
     for name in line.split()
 }
-_POWERS = {"squared": "^2", "cubed": "^3", "square": "^2", "sq": "^2", "cubic": "^3"}
+_WORDS = re.compile(r"(?:[^\W\d_]|[$%€£¥₹¢])(?:[^\W\d_]|[$%€£¥₹¢.'’()/-]|\^-?[234]|\s)*")
 
 
 def unit(text: str) -> str | None:
     r"""Name the unit that a text is, "" for other words; None where the text is more than words.
 
     >>> unit(r"\text{ square inches}"), unit("inch^2"), unit("apples"), unit("and 3 pears")
-    ('inch^2', 'inch^2', '', None)
+    ('^2 inch', '^2 inch', '', None)
     """
     text = re.sub(r"\\text\s?\{([^{}]*)\}", r" \1 ", text).replace("\\%", "%").replace("\\$", "$")
-    text = (
-        re.sub(r"\s?\^\s?\{?\s?(-?[234])\s?\}?", r"^\1", text.lower())
-        .strip(" .,")
-        .removeprefix("(")
-    )
-    if text and not re.fullmatch(
-        r"(?:[^\W\d_]|[$%€£¥₹¢])(?:[^\W\d_]|[$%€£¥₹¢.'’()/-]|\^-?[234]|\s)*", text
-    ):
+    text = re.sub(r"\s?\^\s?\{?\s?(-?[234])\s?\}?", r"^\1", text.lower())
+    text = text.strip(" .,").removeprefix("(").removesuffix(" old")
+    words = re.findall(r"\^\S+|/|[^\s/^]+", text)
+    if text and not _WORDS.fullmatch(text):
         return None
-    words = re.sub(r"\bper\b|/", " / ", text.removesuffix(" old")).split()
-    if len(words) > MOST_WORDS or _CHANGING & set(words) or words[:1] in (["squared"], ["cubed"]):
+    if len(words) > MOST_WORDS or _CHANGING & {*words} or words[:1] in (["squared"], ["cubed"]):
         return None
-    name = power = ""
-    for word in words:
-        if word in ("square", "sq", "sq.", "cubic"):
-            power = _POWERS[word.strip(".")]
-            continue
-        if word in ("squared", "cubed"):
-            name += _POWERS[word]
-            continue
-        stem, _, exponent = word.partition("^")
-        known = _UNITS.get(stem) or _UNITS.get(stem.rstrip(".")) or _UNITS.get(stem.rstrip("s"))
-        if known is None and word != "/":
-            return ""
-        name += (known or word) + (f"^{exponent}" if exponent else "") + power
-        power = ""
-    return name
+    names = [_UNITS.get(word, _UNITS.get(word.rstrip(".s"), "")) for word in words]
+    return " ".join(sorted(names)) if all(names) else ""
 
 
 MOST_WORDS = 4  # after a number; more of them are a sentence
@@ -127,15 +110,17 @@ _CHANGING = frozenset(
 )
 _DECIMAL = r"(?:(?:\d{1,3}(?:,\d{3})+|\d{1,3}(?:\x20\d{3})+|\d+)(?:\.\d*)?|\.\d+)"
 _CURRENCY = r"(?:(?:US)?\\?\$|[€£¥₹]|USD\b|Rs\.?)"
-_POWER_OF_TEN = r"\{{?10\}}?\s?\^\s?\{{?\s?(?P<{}>[+-]?\s?\d{{1,3}})\s?\}}?"
+_TEN = r"\{?10\}?\s?\^\s?\{?\s?([+-]?)\s?(\d{1,3})\s?\}?"
+_PLAIN = (
+    (re.compile(r"\s?\\frac\s?\{\s?([^{}]*?)\s?\}\s?\{\s?([^{}]*?)\s?\}"), r" \1/\2"),
+    (re.compile(rf"(?<=[\d.}}])\s?(?:\\cdot|x)\s?{_TEN}"), r"e\1\2"),
+    (re.compile(rf"(?<![\d.}}]){_TEN}"), r"1e\1\2"),
+)
 _NUMBER = re.compile(
     rf"""(?P<sign>[+-]?)\s?(?P<currency>{_CURRENCY})?\s?(?P<inner>[+-]?)\s?
-    (?:
-        (?P<whole>\d+)?\s?\\frac\s?\{{\s?(?P<top>-?{_DECIMAL})\s?\}}\s?\{{\s?(?P<bottom>-?{_DECIMAL})\s?\}}
-      | (?:(?P<whole_of>\d+)\s)?(?P<top_of>{_DECIMAL})\s?/\s?(?P<bottom_of>{_DECIMAL})
-      | {_POWER_OF_TEN.format("power")}
+    (?: (?:(?P<whole>\d+)\s)?(?P<top>-?{_DECIMAL})\s?/\s?(?P<bottom>-?{_DECIMAL})
       | (?P<decimal>{_DECIMAL})(?:\\overline\s?\{{(?P<repeating>\d+)\}})?
-        (?:[eE](?P<exponent>[+-]?\d{{1,3}})|\s?(?:\\cdot|x)\s?{_POWER_OF_TEN.format("scale")})?
+        (?:[eE](?P<exponent>[+-]?\d{{1,3}}))?
     )
     (?:st|nd|rd|th)?(?![A-Za-z]?\d)
     (?:\s?\\?(?:text\{{\s?)?(?P<words>thousand|million|billion|trillion)\}}?(?![a-z]))?
@@ -155,46 +140,41 @@ def literal(text: str, *, variables: bool = False) -> Number | None:
     if inside := re.fullmatch(r"\\text\{([^{}]*)\}", text):
         text = inside[1].strip()
     text = re.sub(r"^(?:negative|minus)\s(?=\S)", "-", digits(text), flags=re.IGNORECASE)
-    match = _NUMBER.fullmatch(text)
-    value = (
-        _value({name: part or "" for name, part in match.groupdict().items()}) if match else None
-    )
+    for pattern, replacement in _PLAIN:
+        text = pattern.sub(replacement, text)
+    match = _NUMBER.fullmatch(text.strip())
+    value = _value(match) if match else None
     if match is None or value is None:
         return None
-    bare = re.sub(r"\\text\s?\{[^{}]*\}", "", match["rest"])
-    if _LETTERS.search(bare) and (variables or not (unit(bare) or bare.strip().isupper())):
+    rest = match["rest"]
+    bare = re.sub(r"\\text\s?\{[^{}]*\}", "", rest).strip()
+    if _LETTERS.search(bare) and (variables or not (unit(bare) or bare.isupper())):
         return None
-    if variables and bare.strip() and not inside and unit(bare) == "" and len(bare.strip()) < 4:
+    if variables and 0 < len(bare) < 4 and not inside and unit(bare) == "":
         return None
-    currency = re.sub(r".*\$", "$", match["currency"] or "")
-    name = unit(
-        f"{currency} {re.sub('^ ?(?:dollars|USD)', '', match['rest'])}"
-        if currency
-        else match["rest"]
-    )
+    if currency := match["currency"]:
+        rest = re.sub(r".*\$", "$", currency) + " " + re.sub("^ ?(?:dollars|USD)", "", rest)
+    name = unit(rest)
     return None if name is None else Number(value, name)
 
 
-def _value(parts: dict[str, str]) -> Fraction | None:
-    def exact(written: str) -> Fraction:
-        return Fraction(re.sub(r"[, ]", "", written).removesuffix("."))
+def _value(match: re.Match[str]) -> Fraction | None:
+    def exact(name: str) -> Fraction:
+        return Fraction(re.sub(r"[, ]", "", match[name] or "0").removesuffix("."))
 
-    signs = parts["sign"] + parts["inner"]
-    if top := parts["top"] or parts["top_of"]:
-        bottom = exact(parts["bottom"] or parts["bottom_of"])
-        whole = parts["whole"] or parts["whole_of"]
-        if bottom == 0 or (whole and "-" in top):
+    sign = match["sign"] + match["inner"]
+    if match["top"]:
+        if not exact("bottom") or (match["whole"] and "-" in match["top"]):
             return None
-        value = exact(top) / bottom + int(whole or 0)
+        value = exact("top") / exact("bottom") + exact("whole")
     else:
-        value = exact(parts["decimal"] or "1")
-        if repeating := parts["repeating"]:
-            places = len(parts["decimal"].partition(".")[2])
+        value = exact("decimal")
+        if repeating := match["repeating"]:
+            places = len(match["decimal"].partition(".")[2])
             value += Fraction(int(repeating), (10 ** len(repeating) - 1) * 10**places)
-        exponent = parts["power"] or parts["exponent"] or parts["scale"] or "0"
-        value *= Fraction(10) ** int(exponent.replace(" ", ""))
-    value *= _SCALES.get(parts["words"], 1)
-    return None if len(signs) > 1 else -value if signs == "-" else value
+        value *= Fraction(10) ** int(exact("exponent"))
+    value *= _SCALES.get(match["words"], 1)
+    return None if len(sign) > 1 else -value if sign == "-" else value
 
 
 _RELATION = re.compile(r"(?<![<>!:])=|\\approx(?![A-Za-z])")
