@@ -79,22 +79,28 @@ def grade_many(responses: Sequence[tuple[str, Answer]]) -> list[Verdict]:
     """
     for answer in {answer for _, answer in responses}:
         check_answer(answer)
-    found = [(answer, *extract(text, answer.kind, _readable(answer))) for text, answer in responses]
+    found = [(answer, *extract(text, answer.kind, _names(answer))) for text, answer in responses]
     distinct = {(answer, extracted) for answer, extracted, _ in found if extracted is not None}
     equal = {case: _compare(*case) for case in distinct}
     hard = [case for case, known in equal.items() if known is None]
-    pairs = [(gold, text) for answer, text in hard for gold in (answer.gold, *answer.aliases)]
-    pairs = list(dict.fromkeys(pairs))
-    settled = dict(zip(pairs, pool.settle(math.equal, pairs), strict=True)) if pairs else {}
+    pairs = {(gold, text): None for answer, text in hard for gold in _golds(answer)}
+    settled = dict(zip(pairs, pool.settle(math.equal, [*pairs]), strict=True))
     for answer, text in hard:
-        told = {settled[gold, text] for gold in (answer.gold, *answer.aliases)}
+        told = {settled[gold, text] for gold in _golds(answer)}
         equal[answer, text] = True in told or (None if None in told else False)
-    return [
-        Verdict("no_answer", None, how)
-        if extracted is None
-        else _verdict(extracted, how, equal[answer, extracted])
-        for answer, extracted, how in found
-    ]
+    verdicts = []
+    for answer, extracted, how in found:
+        if extracted is None:
+            verdicts.append(Verdict("no_answer", None, how))
+        elif len(extracted) > LONGEST:
+            verdicts.append(
+                Verdict("incorrect", extracted[: LONGEST - 1] + "…", f"{how}, too long")
+            )
+        elif (right := equal[answer, extracted]) is None:
+            verdicts.append(Verdict("not_scored", extracted, "too hard to compare"))
+        else:
+            verdicts.append(Verdict("correct" if right else "incorrect", extracted, how))
+    return verdicts
 
 
 def check_answer(answer: Answer) -> None:
@@ -112,7 +118,11 @@ _BEYOND_NUMBERS = re.compile(r"=|(?<![\\A-Za-z])[A-Za-z]")  # labels, units, var
 _DEEP = re.compile(r"(?:[({\[][^(){}\[\]]*){10}")  # brackets that take longer to read than to write
 
 
-def _readable(answer: Answer) -> tuple[str, ...]:
+def _golds(answer: Answer) -> tuple[str, ...]:
+    return answer.gold, *answer.aliases
+
+
+def _names(answer: Answer) -> tuple[str, ...]:
     """Return what else an answer may be read as: the text of the right option, and its letter."""
     return (*answer.aliases, answer.gold) if answer.kind == "choice" else answer.aliases
 
@@ -121,7 +131,7 @@ def _compare(answer: Answer, extracted: str) -> bool | None:
     """Compare with the gold answer and its aliases; None where a worker must tell."""
     if len(extracted) > LONGEST or _DEEP.search(extracted):
         return False
-    golds = (answer.gold, *answer.aliases)
+    golds = _golds(answer)
     if answer.kind == "choice":
         return choice.equal(answer.gold, answer.aliases, extracted)
     if answer.kind == "short":
@@ -138,14 +148,6 @@ def _compare(answer: Answer, extracted: str) -> bool | None:
     if not value and "=" not in extracted and math.normal(extracted) in map(math.normal, golds):
         return True
     return None
-
-
-def _verdict(extracted: str, how: str, equal: bool | None) -> Verdict:
-    if len(extracted) > LONGEST:
-        return Verdict("incorrect", extracted[: LONGEST - 1] + "…", f"{how}, too long")
-    if equal is None:
-        return Verdict("not_scored", extracted, "too hard to compare")
-    return Verdict("correct" if equal else "incorrect", extracted, how)
 
 
 def grade_file(in_path: str | Path, out_path: str | Path) -> int:
@@ -183,8 +185,10 @@ def grade_file(in_path: str | Path, out_path: str | Path) -> int:
         except InputError as error:
             raise InputError(f"{source}, line {place}: {error}") from None
     verdicts = grade_many([(row["response"], answer) for row, answer in rows])
-    kept = ({name: row[name] for name in IDS if name in row} for row, _ in rows)
-    graded = [ids | asdict(verdict) for ids, verdict in zip(kept, verdicts, strict=True)]
+    graded = [
+        {name: row[name] for name in IDS if name in row} | asdict(verdict)
+        for (row, _), verdict in zip(rows, verdicts, strict=True)
+    ]
     write_text(target, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in graded))
     return len(verdicts)
 
@@ -195,16 +199,14 @@ def _row(line: bytes) -> tuple[dict[str, Any], Answer]:
         row: Any = json.loads(line.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
         raise InputError(f"not valid JSON: {' '.join(str(error).split())}") from None
-    if not isinstance(row, dict):
+    given = row if isinstance(row, dict) else {}
+    aliases = given.get("aliases") or []
+    texts = [given.get("kind"), given.get("gold"), given.get("response")]
+    if not isinstance(aliases, list) or not all(isinstance(text, str) for text in texts + aliases):
         raise InputError(
-            f"must be an object with kind, gold and response; got {type(row).__name__}"
+            "must be an object in which kind, gold and response are texts, and aliases, if there "
+            f"are any, a list of texts; got {row!r:.100}"
         )
-    for key in ("kind", "gold", "response"):
-        if not isinstance(row.get(key), str):
-            raise InputError(f"{key!r} must be a text; got {row.get(key)!r:.60}")
-    aliases = row.get("aliases") or []
-    if not isinstance(aliases, list) or not all(isinstance(alias, str) for alias in aliases):
-        raise InputError(f"'aliases' must be a list of texts; got {aliases!r:.60}")
-    answer = Answer(kind=row["kind"], gold=row["gold"], aliases=tuple(aliases))
+    answer = Answer(given["kind"], given["gold"], tuple(aliases))
     check_answer(answer)
-    return row, answer
+    return given, answer

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from capcal_lib.errors import InputError
+from capcal_lib.metrics.intervals import Interval
 from capcal_lib.metrics.validation import Floats, align, as_counts, as_numbers, check_rows
 
 Z = 1.959963984540054  # of a 95 % interval
@@ -32,15 +33,6 @@ class GraderError(NamedTuple):
     # labelled answers that are right, and wrong: as many independent labels would tell as much
     right: float
     wrong: float
-
-
-class CorrectedMean(NamedTuple):
-    """A mean expected accuracy corrected for the grader's error; one question has NaN limits."""
-
-    estimate: float
-    low: float
-    high: float
-    clipped: bool  # whether the estimate lay outside [0, 1] and was put at its end
 
 
 def grader_error(
@@ -69,21 +61,22 @@ def grader_error(
     cluster = np.arange(len(graded)) if clusters is None else np.asarray(clusters)
     weight = np.ones(len(graded)) if weights is None else as_numbers("weights", weights)
     align(says_correct=graded, is_correct=truth, clusters=cluster, weights=weight)
-    rates = {}
-    for name, value in {"right": 1, "wrong": 0}.items():
-        rows = truth == value
-        if not rows.any():
-            raise InputError(f"no {name} answer is labelled; label some more")
-        agrees = graded[rows] == value
-        w = weight[rows]
-        rate = 1 - float(w[~agrees].sum() / w.sum())
-        residual = w * (agrees - rate) if 0 < rate < 1 else w
-        totals = np.bincount(np.unique(cluster[rows], return_inverse=True)[1], residual)
-        inflation = max(1.0, (totals @ totals) / (residual @ residual))
-        rates[name] = rate, float(w.sum() ** 2 / (w @ w) / inflation)
     for name, column in {"says_correct": graded, "is_correct": truth}.items():
         check_rows(name, column, ~np.isin(column, (0, 1)), "but must be 0 or 1")
-    (sensitivity, right), (specificity, wrong) = rates.values()
+
+    def rate(value: int) -> tuple[float, float]:
+        rows = truth == value
+        if not rows.any():
+            raise InputError(f"no {'right' if value else 'wrong'} answer is labelled")
+        errs = graded[rows] != value
+        w = weight[rows]
+        error = float(w[errs].sum() / w.sum())
+        residual = w * (error - errs) if 0 < error < 1 else w
+        totals = np.bincount(np.unique(cluster[rows], return_inverse=True)[1], residual)
+        inflation = max(1.0, (totals @ totals) / (residual @ residual))
+        return 1 - error, float(w.sum() ** 2 / (w @ w) / inflation)
+
+    (sensitivity, right), (specificity, wrong) = rate(1), rate(0)
     return GraderError(sensitivity, specificity, right, wrong)
 
 
@@ -106,9 +99,9 @@ def corrected_mu(correct: ArrayLike, total: ArrayLike, error: GraderError) -> Fl
     return np.clip(_corrected(hits / size, size, error), 0, 1)
 
 
-def corrected_mean(correct: ArrayLike, total: ArrayLike, error: GraderError) -> CorrectedMean:
+def corrected_mean(correct: ArrayLike, total: ArrayLike, error: GraderError) -> Interval:
     """Correct the mean expected accuracy over questions, with an interval for questions, samples
-    and labels.
+    and labels; what lies outside [0, 1] is put at its end, and one question has NaN limits.
 
     A question without a scored sample is left out; where none has one, an ``InputError`` is raised.
     Questions differ, so their mean is less certain than that of as many independent samples: the
@@ -117,22 +110,20 @@ def corrected_mean(correct: ArrayLike, total: ArrayLike, error: GraderError) -> 
 
     >>> error = grader_error([1] * 90 + [0] * 10 + [0] * 100, [1] * 100 + [0] * 100)
     >>> mean = corrected_mean([0, 9, 50, 80, 100] * 20, [100] * 100, error)
-    >>> round(mean.estimate, 3), round(mean.low, 3), round(mean.high, 3), mean.clipped
-    (0.531, 0.441, 0.628, False)
+    >>> round(mean.estimate, 3), round(mean.low, 3), round(mean.high, 3)
+    (0.531, 0.441, 0.628)
     """
     hits, samples = as_counts(correct, total)
     mu = hits[samples > 0] / samples[samples > 0]
     if not len(mu):
         raise InputError("no question has a scored sample; there is no accuracy to correct")
     mean = mu.mean()
-    size = np.nan if len(mu) == 1 else float(samples.sum())
-    if mean in (0, 1):
-        size = min(size, float(len(mu)))
-    elif mu.std():
-        size = min(size, mean * (1 - mean) * len(mu) / mu.var(ddof=1))
-    estimate, low, high = map(float, _corrected(mean, size, error))
-    clipped, low, high = np.clip([estimate, low, high], 0, 1).tolist()
-    return CorrectedMean(clipped, low, high, clipped != estimate)
+    size = np.nan
+    if len(mu) > 1:
+        tiny = 1e-200  # where all questions are alike
+        ratio = (mean * (1 - mean) or tiny) / (mu.var(ddof=1) or tiny)
+        size = min(samples.sum(), ratio * len(mu))
+    return Interval(*np.clip(_corrected(mean, size, error), 0, 1).tolist())
 
 
 def _corrected(mean: ArrayLike, size: ArrayLike, error: GraderError) -> Floats:

@@ -127,12 +127,10 @@ def test_a_question_without_a_scored_sample_has_no_estimate() -> None:
     assert both == alone
 
 
-def test_an_estimate_outside_is_clipped_and_says_so() -> None:
-    error = labels(90, 100, 90, 100)
-    below, inside, above = (corrected_mean([c, c], [100, 100], error) for c in (2, 50, 97))
-    assert (below.estimate, below.clipped) == (0, True)
-    assert (above.estimate, above.clipped) == (1, True)
-    assert not inside.clipped
+def test_an_estimate_outside_is_put_at_its_end() -> None:
+    error = labels(80, 100, 95, 100)
+    below, above = (corrected_mean([c, c], [100, 100], error) for c in (2, 97))
+    assert (below.estimate, above.estimate) == (0, 1)
 
 
 def test_the_mean_is_as_uncertain_as_its_questions() -> None:

@@ -480,23 +480,32 @@ GOOD = {"kind": "number", "gold": "4", "response": "4"}
     [
         ("{", "line 2: not valid JSON"),
         ("[" * 100_000, "line 2: not valid JSON"),
-        ("[1]", "line 2: must be an object with kind, gold and response; got list"),
+        ("[1]", "line 2: must be an object in which kind, gold and response are texts"),
         (
             {**GOOD, "kind": "maths"},
             "line 2: unknown answer kind 'maths'; known: choice, math, number, short",
         ),
         (
             {"kind": "number", "gold": "4"},
-            "line 2: 'response' must be a text; got None",
+            "line 2: must be an object in which kind, gold and response are texts",
         ),
-        ({**GOOD, "gold": 4}, "line 2: 'gold' must be a text; got 4"),
+        (
+            {**GOOD, "gold": 4},
+            "line 2: must be an object in which kind, gold and response are texts",
+        ),
         (
             {**GOOD, "gold": " "},
             "line 2: the gold answer must be a text that is not empty; got ' '",
         ),
         ({**GOOD, "gold": "some"}, "line 2: the gold answer 'some' does not read as a number"),
-        ({**GOOD, "aliases": "4"}, "line 2: 'aliases' must be a list of texts; got '4'"),
-        ({**GOOD, "response": None}, "line 2: 'response' must be a text; got None"),
+        (
+            {**GOOD, "aliases": "4"},
+            "line 2: must be an object in which kind, gold and response are texts",
+        ),
+        (
+            {**GOOD, "response": None},
+            "line 2: must be an object in which kind, gold and response are texts",
+        ),
     ],
 )
 def test_a_bad_row_is_refused_and_nothing_written(
