@@ -84,7 +84,7 @@ def grade_many(responses: Sequence[tuple[str, Answer]]) -> list[Verdict]:
     equal = {case: _compare(*case) for case in distinct}
     hard = [case for case, known in equal.items() if known is None]
     pairs = {(gold, text): None for answer, text in hard for gold in _golds(answer)}
-    settled = dict(zip(pairs, pool.settle(math.equal, [*pairs]), strict=True))
+    settled = dict(zip(pairs, pool.settle(math.equal, [*pairs]), strict=True)) if pairs else {}
     for answer, text in hard:
         told = {settled[gold, text] for gold in _golds(answer)}
         equal[answer, text] = True in told or (None if None in told else False)
