@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache
 from itertools import chain, takewhile
 from pathlib import Path
 from string import ascii_uppercase
@@ -42,6 +42,7 @@ __all__ = [
     "field_of",
     "load_questions",
     "load_split",
+    "plain_head",
     "planned_rows",
     "questions_digest",
     "rank_questions",
@@ -227,6 +228,12 @@ def _question(manifest: Dataset, columns: Columns, row: Row, usual_id: str) -> Q
         subject=_text(subject or ""),
         options=len(options),
     )
+
+
+@lru_cache(1 << 12)
+def plain_head(head: str) -> str:
+    """Return the letters and digits of a head, by which ``Question ID`` is ``question_id``."""
+    return re.sub(r"[\W_]", "", head).lower()
 
 
 def field_of(row: Row, name: str) -> Any:
@@ -644,11 +651,16 @@ def _records(whole: Any) -> list[Any]:
     columns = [list(one) for one in whole.values() if isinstance(one, dict | list)]
     if len(columns) < max(2, len(whole)) or {*map(len, columns)} != {len(columns[0]) or 1}:
         return [whole]
-    if "question_id" in columns[0]:  # a row under each number
+    if "questionid" in map(plain_head, columns[0]):  # a row under each number
         return list(whole.values())
     import pandas as pd  # slow to import
 
-    return pd.DataFrame(whole, dtype=object).to_dict("records")
+    table = pd.DataFrame(whole, dtype=object)
+    named = not {"id", "questionid"}.isdisjoint(map(plain_head, whole))
+    places = [str(number) for number in range(len(table))]
+    if not named and table.index.map(str).tolist() != places:  # else rows have numbers alone
+        table.insert(0, "question_id", table.index)
+    return table.to_dict("records")
 
 
 def _bounded(lines: IO[str]) -> Iterator[str]:

@@ -19,10 +19,11 @@ import pandas as pd
 
 from capcal_lib import manifests
 from capcal_lib.errors import InputError, counted, sanitize, unknown
-from capcal_lib.questions import NOT_STATED, field_of, stream_rows
+from capcal_lib.questions import NOT_STATED, field_of, plain_head, stream_rows
 
 Row = dict[str, Any]
 MEMBER_BYTES = 1 << 26  # of one sample of a log
+MEMBERS = re.compile(r"header\.json|samples/.*\.json")  # of a log of inspect_ai
 COLUMNS = {  # what may be mapped, and the places where it is looked for, in order
     "question_id": "question_id id doc_id custom_id doc.id",
     "sample": "sample sample_index",
@@ -87,12 +88,6 @@ class Log(NamedTuple):
     settings: Row  # of the sampling, as far as the files say them
     judged: bool
     notes: list[str]  # what was taken, and what was left out
-
-
-@lru_cache(1 << 10)
-def plain_head(head: str) -> str:
-    """Return the letters and digits of a head, by which ``Question ID`` is ``question_id``."""
-    return re.sub(r"[\W_]", "", head).lower()
 
 
 def list_files(files: Iterable[Path]) -> list[Path]:
@@ -214,9 +209,8 @@ def _archive(path: Path) -> Iterator[Row]:
         from backports.zstd import zipfile  # with the compression of later logs
     try:
         with zipfile.ZipFile(path) as archive:
-            names = archive.namelist()
-            samples = [name for name in names if re.match(r"samples/.*\.json$", name)]
-            for name in [*({"header.json"} & {*names}), *samples]:
+            names = [name for name in archive.namelist() if MEMBERS.fullmatch(name)]
+            for name in sorted(names, key="header.json".__ne__):
                 with archive.open(name) as member:
                     text = member.read(MEMBER_BYTES + 1)
                 if len(text) > MEMBER_BYTES:
@@ -373,20 +367,18 @@ def _texts(value: Any) -> list[str] | None:
 
 def _name_questions(samples: list[Row]) -> dict[str, Item]:
     """Return the questions of samples, with the task before the id where tasks share ids."""
-    items: dict[str, Item] = {}
-    for row in samples:
-        if items.setdefault(row["item"].id, row["item"]) != row["item"]:
-            break
-    else:
+    distinct = dict.fromkeys(row["item"] for row in samples)
+    items = {item.id: item for item in distinct}
+    if len(items) == len(distinct):
         return items
-    if len({one["task"] for one in samples}) == 1:
+    if len({row["task"] for row in samples}) == 1:
+        name = next(item.id for item in distinct if item != items[item.id])
         raise InputError(
-            f"question {sanitize(row['item'].id, 80)!r} has two answers or texts; import the "
-            "files apart"
+            f"question {sanitize(name, 80)!r} has two answers or texts; import the files apart"
         )
-    for one in samples:
-        one["item"] = one["item"]._replace(id=f"{one['task']}/{one['item'].id}")
-        one["task"] = ""
+    for row in samples:
+        row["item"] = row["item"]._replace(id=f"{row['task']}/{row['item'].id}")
+        row["task"] = ""
     return _name_questions(samples)
 
 

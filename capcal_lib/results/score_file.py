@@ -15,8 +15,8 @@ from capcal_lib import metrics
 from capcal_lib.applications import others_mean, pass_at_k
 from capcal_lib.errors import InputError, counted, sanitize
 from capcal_lib.grading import grade_many
-from capcal_lib.questions import NOT_STATED, TEXTS, Answer, stream_rows
-from capcal_lib.results.logs import kind_of, plain_head, read_log
+from capcal_lib.questions import NOT_STATED, TEXTS, Answer, plain_head, stream_rows
+from capcal_lib.results.logs import kind_of, read_log
 
 NUMBERS = ["confidence", "correct", "total"]
 POWERS = (2, 4, 8, 16, 32, 64)  # the k of pass@k, as far as every question has samples
@@ -381,7 +381,8 @@ def _compare(terms: pd.DataFrame, against: str, what: str = "confidences") -> pd
         else:
             enough = "over a million"
             if row["needed"] < MOST:
-                enough = f"about {float(f'{row.needed:.2g}'):,.0f}"
+                needed = max(row["needed"], row["questions"] + 1)
+                enough = f"about {float(f'{needed:.2g}'):,.0f}"
             sentence = f"these data cannot separate {name} and {against} ({gain}, {on}): "
             sentence += f"{enough} questions would"
         sentences.append(sentence)

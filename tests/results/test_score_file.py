@@ -46,6 +46,10 @@ BAD = {
         CSV.replace("total", "n"),
         "no column total; needed: .*; found: question_id, confidence, correct, n",
     ),
+    "rows by their place": (
+        '{"confidence":{"0":0.5,"1":1.0},"correct":{"0":1,"1":2},"total":{"0":2,"1":2}}',
+        "no column question_id",
+    ),
     "a total of another name": (
         CSV.replace("total", "Total samples").replace("2,2", "1,2"),
         "no column total; .* found: question_id, confidence, correct, Total samples",
@@ -62,7 +66,7 @@ BAD = {
 
 @pytest.mark.parametrize(("content", "message"), BAD.values(), ids=BAD)
 def test_bad_files_are_refused_by_line_and_id(content: str, message: str, tmp_path: Path) -> None:
-    path = tmp_path / "mine.csv"
+    path = tmp_path / ("mine.json" if content.startswith("{") else "mine.csv")
     path.write_text(content)
     with pytest.raises(InputError, match=message):
         read_confidences(path)
@@ -181,6 +185,17 @@ SPELLED = {
         "mine.json",
         '{"0":{"question_id":"a","confidence":0.5,"correct":1,"total":2},'
         '"1":{"question_id":"b","confidence":1.0,"correct":2,"total":2}}',
+        "",
+    ),
+    "an index of ids": (
+        "mine.json",
+        '{"Confidence":{"a":0.5,"b":1.0},"Correct":{"a":1,"b":2},"Total":{"a":2,"b":2}}',
+        "",
+    ),
+    "rows under numbers": (
+        "mine.json",
+        '{"0":{"Question ID":"a","Confidence":0.5,"correct":1,"total":2},'
+        '"1":{"Question ID":"b","Confidence":1.0,"correct":2,"total":2}}',
         "",
     ),
     "a split": (
