@@ -260,7 +260,6 @@ def build_book(
     log = out / "book.log"
     log.write_text(done.stdout + done.stderr, encoding="utf-8")
     if done.returncode:
-        lines = done.stderr.splitlines()
-        reasons = [line for line in lines if "WARNING" in line or "ERROR" in line] or lines[-5:]
-        raise InputError(f"the book does not build; see {log}:\n" + "\n".join(reasons[:20]))
+        wrong = re.findall(r".*(?:WARNING|ERROR).*", done.stderr)[:20] or [done.stderr[-1000:]]
+        raise InputError("\n".join([f"the book does not build; see {log}:", *wrong]))
     return out / "book" / "_build" / "html" / "index.html", failed
