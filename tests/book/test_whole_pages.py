@@ -173,7 +173,7 @@ def test_jupyterlab_shows_the_figure_and_folds_the_solutions(
             tab = browser.new_page(viewport={"width": 1280, "height": 6000})
             tab.goto(f"{address[0]}lab/tree/{page.name}")
             figure = tab.locator(".jp-RenderedImage img").first
-            figure.wait_for(timeout=60_000)
+            figure.wait_for(timeout=180_000)
             assert figure.evaluate("image => image.naturalWidth") > 500
             assert (
                 tab.locator(".capcal-finding p").first.evaluate(
