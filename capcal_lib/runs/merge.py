@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from os.path import isdir
 from pathlib import Path
 
+import pandas as pd
 import pyarrow as pa
 
 from capcal_lib.errors import InputError
@@ -64,10 +65,7 @@ def _merge_one(into: Path, copies: Sequence[Run]) -> Iterator[Merged]:
         run = writer.run
         store.refuse_differing([run, *copies])  # another merge may have come first
         for copy in copies:
-            rows = new = 0
-            for batch in store.stream_samples(copy):
-                rows += len(batch)
-                new += writer.adopt(batch)
+            taken = [one for part in store.parts_of(copy) for one in _take_part(writer, part)]
             lines = {*read_lines(run)}
             add_lines(run, [line for line in read_lines(copy) if line not in lines])
             notes = []
@@ -77,7 +75,26 @@ def _merge_one(into: Path, copies: Sequence[Run]) -> Iterator[Merged]:
                         _take_file(path, artifact, copy, run)
                     except InputError as error:
                         notes.append(f"left out: {error}")
-            yield Merged(copy, run, new, rows - new, tuple(notes))
+            new = sum(taken)
+            yield Merged(copy, run, new, len(taken) - new, tuple(notes))
+
+
+def _take_part(writer: store.Writer, part: Path) -> list[bool]:
+    """Copy a part, or take those of its rows that are lacking; return of each row whether it is
+    new.
+    """
+    keys = store.part_rows(part, store.KEY)
+    new = [one for rows in keys for one in store.add_keys(writer.present, rows)]
+    if all(new):
+        _copy(part, writer.folder / store.part_name(part))
+    elif any(new):
+        writer.add_part(pd.concat(store.part_rows(part))[new])
+    return new
+
+
+def _copy(source: Path, target: Path) -> None:
+    with source.open("rb") as content:
+        files.write_file(target, lambda file: shutil.copyfileobj(content, file))
 
 
 def _take_file(source: Path, artifact: Artifact, copy: Run, run: Run) -> None:
@@ -93,8 +110,7 @@ def _take_file(source: Path, artifact: Artifact, copy: Run, run: Run) -> None:
                 raise InputError(f"{source}, which was made from other samples; grade again")
     with files.hold(run.folder):
         if not files.exists(target):
-            with source.open("rb") as content:
-                files.write_file(target, lambda file: shutil.copyfileobj(content, file))
+            _copy(source, target)
             return
         table = artifact.read(target)
         theirs = artifact.read(source)

@@ -81,6 +81,8 @@ def test_runs_of_many_shards_merge_as_those_of_few(
     ]
     (few,), (many,) = list_runs(tmp_path / "few"), list_runs(tmp_path / "many")
     assert len(list(many.glob("samples-*"))) > len(list(few.glob("samples-*")))
+    (drawn,) = list_runs(apart)
+    assert {part.name for part in drawn.glob("samples-*")} <= {part.name for part in many.iterdir()}
     pd.testing.assert_frame_equal(read_samples(Run(many)), read_samples(Run(few)))
 
 
