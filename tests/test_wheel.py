@@ -99,7 +99,7 @@ def test_without_torch_a_command_says_what_to_install_and_writes_nothing(
         )
         assert done.returncode == 2
         (line,) = done.stderr.splitlines()
-        assert f"torch is not installed; say: pip install {package}; or name a server" in line
+        assert f"needs torch, not installed; say: pip install {package}; or name a server" in line
         assert not list(tmp_path.iterdir())
 
 

@@ -182,8 +182,7 @@ def _circumstances() -> dict[str, str]:
     machine = [f"{platform.system()} {platform.machine()}", f"{os.cpu_count()} cores"]
     torch = sys.modules.get("torch")  # where an engine has loaded it
     if torch is not None and torch.cuda.is_available():
-        names = Counter(map(torch.cuda.get_device_name, range(torch.cuda.device_count())))
-        machine += [f"{number} x {name}" for name, number in names.items()]
+        machine += [f"{torch.cuda.device_count()} x {torch.cuda.get_device_name()}"]
     facts = {
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": ", ".join(machine),

@@ -226,7 +226,7 @@ class Plain:
             said.append(int(self.read(request, said).logits[0, -1].argmax()))
             if said[-1] == self.tokenizer.eos_token_id:
                 break
-        return str(self.tokenizer.decode(said, skip_special_tokens=True)).strip()
+        return str(self.tokenizer.decode(said, skip_special_tokens=True))
 
     def states(self, request: Request) -> np.ndarray:
         """Return the mean over layers of the states of the last token, (hidden_size,)."""

@@ -187,11 +187,10 @@ def check_engine(model: Model, name: str | None = None, *, url: str | None = Non
     lacking = [module for module in source.modules if find_spec(module) is None]
     if lacking:
         package = f"-e '.[{source.extra}]'" if IN_CHECKOUT else f"'capcal[{source.extra}]'"
-        where = "on Linux with a GPU say" if name == "vllm" else "say"
         raise InputError(
-            f"{model.name!r} is to be drawn with {name}, and {' and '.join(lacking)} "
-            f"{'is' if len(lacking) == 1 else 'are'} not installed; {where}: pip install "
-            f"{package}; or name a server of the model with --engine openai and OPENAI_BASE_URL"
+            f"{model.name!r} is to be drawn with {name}, which needs {' and '.join(lacking)}, not "
+            f"installed; say: pip install {package}; or name a server of the model with --engine "
+            "openai and OPENAI_BASE_URL"
         )
     if name == "openai" and load_prompts(model.prompt_style).completion:
         raise InputError(

@@ -393,5 +393,4 @@ def _tokens(answer: _Answer, most: int) -> list[int]:
     if all(1 <= count <= most for count in counts):
         return counts
     total = _count(answer.usage, "completion_tokens", most * len(counts))
-    share, rest = divmod(total, len(counts))
-    return [share + (place < rest) if share else 0 for place in range(len(counts))]
+    return [total // len(counts)] * len(counts)

@@ -6,6 +6,7 @@ batch at once and the next question's samples join."""
 import hashlib
 import warnings
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -70,9 +71,9 @@ class TransformersEngine(LocalEngine):
         )
         self.network = network.to(self.device).eval()
         config = self.network.config
-        plain = set(getattr(config, "layer_types", None) or ["full_attention"])
-        others = [name for name in UNLIKE if getattr(config, name, None)]
-        if plain != {"full_attention"} or others or not self.network._supports_attention_backend:
+        unlike = {*(getattr(config, "layer_types", None) or ())} - {"full_attention"}
+        unlike |= {name for name in UNLIKE if getattr(config, name, None)}
+        if unlike or not self.network._supports_attention_backend:
             raise InputError(
                 "the transformers engine cannot do the attention of a "
                 f"{config.model_type!r} model; use vllm"
@@ -148,11 +149,8 @@ class TransformersEngine(LocalEngine):
         """
         from transformers import DynamicCache
 
-        known = 0
-        for token, other in zip(prompt[:-1], self._known, strict=False):
-            if token != other:
-                break
-            known += 1
+        pairs = zip(prompt[:-1], self._known, strict=False)
+        known = len(list(takewhile(lambda pair: pair[0] == pair[1], pairs)))
         if known:
             self._cache.crop(known - len(self._known))
         else:
