@@ -16,8 +16,7 @@ never as formulas."""
 from __future__ import annotations  # keeps ArrayLike short in help()
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pandas as pd
@@ -66,9 +65,35 @@ BAR = 0.2  # height of the highest bar of a histogram
 
 
 class _Display:
-    """What a display was drawn on last."""
+    """What all displays have in common: they measure once, and draw on axes as often as asked."""
 
+    name: str | None = None
     ax: Axes
+
+    @classmethod
+    def from_counts(
+        cls,
+        confidence: ArrayLike | None,
+        correct: ArrayLike,
+        total: ArrayLike,
+        *,
+        name: str | None = None,
+        ax: Axes | None = None,
+        color: str | None = None,
+    ) -> Self:
+        """Measure what confidences and counts say, and draw it."""
+        display = cls()
+        display.name = name
+        display._measure(confidence, correct, total)
+        return display.plot(ax=ax, color=color)
+
+    def plot(self, *, ax: Axes | None = None, color: str | None = None) -> Self:
+        """Draw on the axes, or on new ones."""
+        ax = self._start(ax)
+        self._draw(ax, color or known_color(self.name))
+        if ax.get_legend_handles_labels()[1]:
+            _as_they_are(ax.legend().get_texts())
+        return self
 
     @property
     def figure(self) -> Figure:
@@ -85,13 +110,19 @@ class _Display:
         self.ax = ax
         return ax
 
+    def _measure(self, confidence: Any, correct: ArrayLike, total: ArrayLike) -> None:
+        raise NotImplementedError
 
-@dataclass
+    def _draw(self, ax: Axes, color: str | None) -> None:
+        raise NotImplementedError
+
+
 class ReliabilityDisplay(_Display):
     """Expected accuracy against confidence, in ten bins of equal width.
 
     On the dotted line a confidence is right on average. Bars at the foot show how the confidences
-    are spread; the highest one holds most questions.
+    are spread; the highest one holds most questions. ``bins`` has a row a bin with questions:
+    confidence, estimate, low, high, questions.
 
     >>> shown = ReliabilityDisplay.from_counts([0.15, 0.2, 0.9, 0.95], [1, 3, 8, 9], 10)
     >>> shown.bins[["confidence", "estimate", "questions"]].round(3).to_dict("list")
@@ -99,171 +130,107 @@ class ReliabilityDisplay(_Display):
     >>> shown.figure.savefig(getfixture("tmp_path") / "reliability.svg")
     """
 
-    bins: pd.DataFrame  # a row a bin with questions: confidence, estimate, low, high, questions
-    confidence: Floats
-    name: str | None = None
-    ax: Axes = field(init=False, repr=False)
+    bins: pd.DataFrame
 
-    @classmethod
-    def from_counts(
-        cls,
-        confidence: ArrayLike,
-        correct: ArrayLike,
-        total: ArrayLike,
-        *,
-        name: str | None = None,
-        ax: Axes | None = None,
-        color: str | None = None,
-    ) -> ReliabilityDisplay:
-        """Draw how expected accuracy goes with a confidence."""
+    def _measure(self, confidence: Any, correct: ArrayLike, total: ArrayLike) -> None:
         s, mu, _ = as_scored(confidence, correct, total)
-        bin_of = np.minimum((s * BINS).astype(int), BINS - 1)
-        numbers = np.unique(bin_of)
-        bins = _shares([mu[bin_of == number] for number in numbers])
-        bins.insert(0, "confidence", [s[bin_of == number].mean() for number in numbers])
-        bins["questions"] = [np.count_nonzero(bin_of == number) for number in numbers]
-        return cls(bins, s, name).plot(ax=ax, color=color)
-
-    def plot(self, *, ax: Axes | None = None, color: str | None = None) -> ReliabilityDisplay:
-        """Draw on the axes, or on new ones."""
-        ax = self._start(ax)
-        ax.axline((0, 0), slope=1, color=MUTED, lw=1, ls=":")
-        drawn = ax.errorbar(
-            self.bins["confidence"],
-            self.bins["estimate"],
-            _arms(self.bins),
-            color=color or known_color(self.name),
-            marker="o",
-            ms=4,
-            lw=1.2,
-            label=self.name,
+        groups = pd.DataFrame({"s": s, "mu": mu}).groupby(
+            np.minimum(s * BINS, BINS - 1).astype(int)
         )
-        counts, edges = np.histogram(self.confidence, BINS, (0, 1))
-        heights = BAR * counts / counts.max()
+        self.bins = _shares(own["mu"] for _, own in groups)
+        self.bins.insert(0, "confidence", groups["s"].mean().to_numpy())
+        self.bins["questions"] = groups.size().to_numpy()
+        self.counts = np.histogram(s, BINS, (0, 1))[0]
+
+    def _draw(self, ax: Axes, color: str | None) -> None:
+        ax.axline((0, 0), slope=1, color=MUTED, lw=1, ls=":")
+        points = self.bins["confidence"], self.bins["estimate"], _arms(self.bins)
+        drawn = ax.errorbar(*points, color=color, marker="o", ms=4, lw=1.2, label=self.name)
+        heights = BAR * self.counts / self.counts.max()
+        edges = np.linspace(0, 1, BINS + 1)
         ax.stairs(heights, edges, fill=True, alpha=0.2, color=drawn.lines[0].get_color())
         ax.set(xlim=(0, 1), ylim=(0, 1), xlabel="confidence", ylabel="expected accuracy")
-        _name_lines(ax, self.name)
-        return self
 
 
-@dataclass
 class RiskCoverageDisplay(_Display):
     """The risk of answering only the most confident questions, against their share.
 
     Lower is better. All curves end in the mean risk, where every question is answered; the dotted
-    line is a confidence that says nothing.
+    line is a confidence that says nothing. ``curve`` has a row a question, the most confident
+    first: coverage, risk; ``band`` coverage, estimate, low, high.
 
     >>> shown = RiskCoverageDisplay.from_counts([0.9, 0.2, 0.5], [9, 1, 5], 10)
     >>> shown.curve.round(3).to_dict("list")
     {'coverage': [0.333, 0.667, 1.0], 'risk': [0.1, 0.3, 0.5]}
     """
 
-    curve: pd.DataFrame  # a row a question, the most confident first: coverage, risk
-    band: pd.DataFrame  # coverage, estimate, low, high
-    name: str | None = None
-    ax: Axes = field(init=False, repr=False)
+    curve: pd.DataFrame
+    band: pd.DataFrame
 
-    @classmethod
-    def from_counts(
-        cls,
-        confidence: ArrayLike,
-        correct: ArrayLike,
-        total: ArrayLike,
-        *,
-        name: str | None = None,
-        ax: Axes | None = None,
-        color: str | None = None,
-    ) -> RiskCoverageDisplay:
-        """Draw what it risks to answer where a confidence is high."""
+    def _measure(self, confidence: Any, correct: ArrayLike, total: ArrayLike) -> None:
         s, mu, _ = as_scored(confidence, correct, total)
         order = np.argsort(-s, kind="stable")
         losses = (1 - mu)[order]
-        falls = np.diff(s[order], append=-1) < 0
-        ends = np.flatnonzero(falls) + 1  # equal confidences are answered together
+        # Equal confidences are answered together.
+        ends = np.flatnonzero(np.diff(s[order], append=-1) < 0) + 1
         shown = ends[np.unique(np.linspace(0, len(ends) - 1, BANDED).round().astype(int))]
-        band = _shares([losses[:end] for end in shown])
-        band.insert(0, "coverage", shown / len(s))
-        return cls(risk_coverage(confidence, correct, total), band, name).plot(ax=ax, color=color)
+        self.band = _shares(losses[:end] for end in shown)
+        self.band.insert(0, "coverage", shown / len(s))
+        self.curve = risk_coverage(confidence, correct, total)
 
-    def plot(self, *, ax: Axes | None = None, color: str | None = None) -> RiskCoverageDisplay:
-        """Draw on the axes, or on new ones."""
-        ax = self._start(ax)
-        (line,) = ax.plot(
-            self.curve["coverage"],
-            self.curve["risk"],
-            color=color or known_color(self.name),
-            label=self.name,
-        )
+    def _draw(self, ax: Axes, color: str | None) -> None:
+        (line,) = ax.plot(self.curve["coverage"], self.curve["risk"], color=color, label=self.name)
         known = self.band.dropna()  # the risk of a single question has no interval
         limits = known["coverage"], known["low"], known["high"]
         ax.fill_between(*limits, color=line.get_color(), alpha=0.15, lw=0)
         ax.axhline(self.curve["risk"].iloc[-1], color=MUTED, lw=1, ls=":")
         ax.set(xlim=(0, 1), ylim=(0, 1))
         ax.set(xlabel="coverage: questions answered", ylabel="risk: fresh answers wrong")
-        _name_lines(ax, self.name)
-        return self
 
 
-@dataclass
 class PassAtKDisplay(_Display):
     """The chance that one of k samples is correct: as measured, and as a confidence promises it.
 
-    Measured values are without bias, with a band. The dashed line is what confidences s say when
-    taken at their word, the mean of 1 - (1 - s)^k. Without a confidence only the first is drawn.
+    Measured values, up to as many samples as every question has, are without bias, with a band;
+    they are drawn on axes once. The dashed line is what confidences s say when taken at their word,
+    the mean of 1 - (1 - s)^k. Without a confidence only the first is drawn. ``curve`` has a row a
+    k: k, measured, low, high, promised.
 
     >>> shown = PassAtKDisplay.from_counts([0.5, 0.2], [2, 1], 4)
     >>> shown.curve[["k", "measured", "promised"]].round(3).to_dict("list")
     {'k': [1, 2, 4], 'measured': [0.375, 0.667, 1.0], 'promised': [0.35, 0.555, 0.764]}
     """
 
-    curve: pd.DataFrame  # a row a k: k, measured, low, high, promised
-    name: str | None = None
-    ax: Axes = field(init=False, repr=False)
+    curve: pd.DataFrame
 
-    @classmethod
-    def from_counts(
-        cls,
-        confidence: ArrayLike | None,
-        correct: ArrayLike,
-        total: ArrayLike,
-        *,
-        name: str | None = None,
-        ax: Axes | None = None,
-        color: str | None = None,
-    ) -> PassAtKDisplay:
-        """Draw pass@k, up to as many samples as every question has."""
+    def _measure(self, confidence: Any, correct: ArrayLike, total: ArrayLike) -> None:
         confidence, correct, total = align(confidence=confidence, correct=correct, total=total)
         ks = [k for k in POWERS if k <= np.min(total)]
-        curve = _shares(pass_at_k(correct, total, ks).T).rename(columns={"estimate": "measured"})
-        curve.insert(0, "k", ks)
+        table = _shares(pass_at_k(correct, total, ks).T).rename(columns={"estimate": "measured"})
+        table.insert(0, "k", ks)
         if confidence is not None:
-            curve["promised"] = simulate_pass_at_k(confidence, ks).mean(axis=0)
-        return cls(curve, name).plot(ax=ax, color=color)
+            table["promised"] = simulate_pass_at_k(confidence, ks).mean(axis=0)
+        self.curve = table
 
-    def plot(self, *, ax: Axes | None = None, color: str | None = None) -> PassAtKDisplay:
-        """Draw on the axes, or on new ones; what is measured is drawn on axes once."""
-        ax = self._start(ax)
+    def _draw(self, ax: Axes, color: str | None) -> None:
         ks = self.curve["k"]
         if "measured" not in [line.get_label() for line in ax.get_lines()]:
             ax.plot(ks, self.curve["measured"], color=INK, marker="o", ms=4, label="measured")
             ax.fill_between(ks, self.curve["low"], self.curve["high"], color=INK, alpha=0.12, lw=0)
         if "promised" in self.curve:
             label = self.name or "as the confidence says"
-            color = color or known_color(self.name)
             ax.plot(ks, self.curve["promised"], color=color, ls="--", label=label)
         ax.set_xscale("log", base=2)
         ax.set_xticks(ks, ks)
         ax.set(ylim=(0, 1.02), xlabel="k", ylabel="pass@k")
-        _name_lines(ax, "measured")
-        return self
 
 
-@dataclass
 class ScoreDisplay(_Display):
     """Scores as :func:`~capcal_lib.results.score` gives them: the dot plot of the main table.
 
     Several data sets have a row each, and a mark a method; of a single one, methods have a row
-    each. Lower is better; where scores have low and high, bars are their intervals.
+    each. Lower is better; where scores have low and high, bars are their intervals. New axes are as
+    high as the rows need.
 
     >>> scores = pd.DataFrame({"method": ["mine", "P(True)"], "brier": [0.1, 0.2]})
     >>> ScoreDisplay.from_scores(scores).ax.get_xlabel()
@@ -271,15 +238,16 @@ class ScoreDisplay(_Display):
     """
 
     scores: pd.DataFrame  # a row a dot: dataset, method, brier and, where known, low and high
-    ax: Axes = field(init=False, repr=False)
 
     @classmethod
     def from_scores(cls, scores: pd.DataFrame, *, ax: Axes | None = None) -> ScoreDisplay:
         """Draw scores, with data set and method in the index or as columns."""
         named = [name for name in ("dataset", "method") if name in scores.index.names]
-        return cls(scores.reset_index(named)).plot(ax=ax)
+        display = cls()
+        display.scores = scores.reset_index(named)
+        return display.plot(ax=ax)
 
-    def plot(self, *, ax: Axes | None = None) -> ScoreDisplay:
+    def plot(self, *, ax: Axes | None = None, color: str | None = None) -> Self:  # noqa: ARG002
         """Draw on the axes, or on new ones; new ones are as high as the rows need."""
         table = self.scores.assign(dataset=self.scores.get("dataset", ""))
         table["label"] = [
@@ -397,12 +365,6 @@ def _arms(table: pd.DataFrame) -> Floats:
     """Return how far intervals reach to either side, for matplotlib's error bars."""
     arms = [table["estimate"] - table["low"], table["high"] - table["estimate"]]
     return np.clip(np.array(arms, float), 0, None)
-
-
-def _name_lines(ax: Axes, name: str | None) -> None:
-    """Show a legend where a line has a name."""
-    if name is not None:
-        _as_they_are(ax.legend().get_texts())
 
 
 def _as_they_are(texts: Iterable[Any]) -> None:
