@@ -31,7 +31,7 @@ from capcal_lib.applications.gains import (
     pass_at_k_gains_over_answer,
 )
 from capcal_lib.applications.passk import pass_at_k, pass_at_k_error_terms, simulate_pass_at_k
-from capcal_lib.applications.posterior import fit_concentration, posterior_places
+from capcal_lib.applications.posterior import fit_concentration
 from capcal_lib.applications.selective import risk_area_terms, risk_coverage
 from capcal_lib.applications.topping_up import Components, score_components
 
@@ -47,7 +47,6 @@ __all__ = [
     "pass_at_k_error_terms",
     "pass_at_k_gains",
     "pass_at_k_gains_over_answer",
-    "posterior_places",
     "risk_area_terms",
     "risk_coverage",
     "score_components",

@@ -58,36 +58,3 @@ def fit_concentration(confidence: ArrayLike, correct: ArrayLike, total: ArrayLik
     if spread_helps and start < grid.size - 1:
         return float(np.exp(found.x))
     return float("inf")
-
-
-def posterior_places(
-    confidence: ArrayLike,
-    correct: ArrayLike,
-    total: ArrayLike,
-    *,
-    concentration: float | None = None,
-    rng: np.random.Generator,
-) -> Floats:
-    """Draw where each count lies within the distribution that a posterior predicts for it, in [0,
-    1].
-
-    Drawn at random between P(C < c) and P(C <= c), the probability integral transform of a count:
-    uniform where the posterior is right, so that `scipy.stats.kstest` tests it. Much near 0 and 1
-    says that the posterior is too sure, much in the middle that it is not sure enough.
-
-    References: Czado, Gneiting and Held, "Predictive model assessment for count data", Biometrics
-    65 (2009).
-
-    >>> rng = np.random.default_rng(0)
-    >>> posterior_places([0.5, 0.5], [0, 10], [10, 10], rng=rng).round(3)
-    array([0.001, 0.999])
-    """
-    from scipy.stats import betabinom, binom
-
-    given = align(confidence=confidence, correct=correct, total=total)
-    s = np.clip(as_confidence(given[0]), CERTAIN, 1 - CERTAIN)
-    c, n = as_counts(*given[1:], scored=1)
-    law = binom(n, s)
-    if concentration is not None and np.isfinite(concentration):
-        law = betabinom(n, s * concentration, (1 - s) * concentration)
-    return np.asarray(law.cdf(c - 1) + rng.random(c.size) * law.pmf(c)).clip(0, 1)

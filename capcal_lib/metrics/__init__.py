@@ -21,7 +21,7 @@ from capcal_lib.metrics.intervals import (
 )
 from capcal_lib.metrics.recalibration import Calibrator, cross_fitted
 from capcal_lib.metrics.reliability import IsotonicSplit, binned_ece, isotonic_split, smooth_ece
-from capcal_lib.metrics.scores import divergence, expected_response_loss, log_loss
+from capcal_lib.metrics.scores import divergence, expected_response_loss
 
 __all__ = [
     "Calibrator",
@@ -42,7 +42,6 @@ __all__ = [
     "expected_response_loss",
     "gains",
     "isotonic_split",
-    "log_loss",
     "may_be_best",
     "mean_interval",
     "noise_floor",

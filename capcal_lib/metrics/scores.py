@@ -74,14 +74,3 @@ def expected_response_loss(
     losses = np.stack([divergence(0, s, score=score), divergence(1, s, score=score)])
     weights = np.stack([1 - mu, mu])  # what never happens counts as nothing, be it infinite
     return np.multiply(weights, losses, out=np.zeros_like(losses), where=weights > 0).sum(axis=0)
-
-
-def log_loss(confidence: ArrayLike, correct: ArrayLike, total: ArrayLike) -> float:
-    """Return the mean over questions of their samples' mean log loss, in nats; lower is better.
-
-    Infinite where a confidence of 0 or 1 meets a sample that contradicts it.
-
-    >>> round(log_loss([0.5, 0.75], [2, 3], 4), 4)
-    0.6277
-    """
-    return float(expected_response_loss(confidence, correct, total, score="log").mean())
