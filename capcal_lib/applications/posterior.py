@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from capcal_lib.errors import InputError
-from capcal_lib.metrics.validation import Floats, align, as_confidence, as_counts
+from capcal_lib.metrics.validation import align, as_confidence, as_counts
 
 CERTAIN = 0.005  # how near to 0 or 1 a confidence may come
 SMALLEST, LARGEST = (
