@@ -184,7 +184,7 @@ $\\hat\\mu$ would flatter the method significantly in {flattered} of {cells} cas
 # The paper prints scores for 5, 10 and 20 votes, without intervals. They are plug-in scores: the noise of $\hat\mu$ is
 # not subtracted.
 
-# %% label="consistency-reported" paper=["table-6", "appendix-c.3"] evidence=["reported"] reads=["consistency"]
+# %% tags=["hide-input"] label="consistency-reported" paper=["table-6", "appendix-c.3"] evidence=["reported"] reads=["consistency"]
 printed = load_reported("consistency")
 if model in set(printed["model"]):
     printed = printed.query("model == @model")
@@ -213,7 +213,7 @@ From 5 to 20 votes the score rises, which is worse, in {rising} of these {pairs}
 the others.
 """)
 
-# %% mystnb={"figure": {"caption": "Scores of response consistency as printed in the paper (plug-in, lower is better), with 5, 10 and 20 votes.", "name": "fig-consistency-reported"}, "image": {"alt": "Dot plot with one row for each data set of the paper and a panel for each model. More votes score lower almost everywhere; on SimpleQA, AIME25 and GPQA by most."}} paper=["table-6", "appendix-c.3"] evidence=["reported"] reads=["consistency"]
+# %% tags=["hide-input"] mystnb={"figure": {"caption": "Scores of response consistency as printed in the paper (plug-in, lower is better), with 5, 10 and 20 votes.", "name": "fig-consistency-reported"}, "image": {"alt": "Dot plot with one row for each data set of the paper and a panel for each model. More votes score lower almost everywhere; on SimpleQA, AIME25 and GPQA by most."}} paper=["table-6", "appendix-c.3"] evidence=["reported"] reads=["consistency"]
 grid = sns.catplot(
     printed.astype({"votes": int}),
     x="value",
@@ -272,7 +272,7 @@ def wrong(votes, correct):
     return np.mean(correct[votes == winner] == 1) < 0.5
 
 
-# %% label="consistency-table" paper=["table-6", "appendix-c.3"] evidence=["measured"] reads=["verdicts", "samples"]
+# %% tags=["hide-input"] label="consistency-table" paper=["table-6", "appendix-c.3"] evidence=["measured"] reads=["verdicts", "samples"]
 # needs samples
 wide = by_votes.add_suffix(" votes")
 wide["best constant"] = rival.groupby(level="dataset").mean()
@@ -298,7 +298,7 @@ tables.show(
 # In expectation optimism is twice the covariance of a vote with the $\hat\mu$ that it is part of, and that is
 # $k_c / k_\text{eval}$ of its covariance with the accuracy of its own block.
 
-# %% label="consistency-optimism" paper=["appendix-c.3"] evidence=["measured"] reads=["verdicts", "samples"]
+# %% tags=["hide-input"] label="consistency-optimism" paper=["appendix-c.3"] evidence=["measured"] reads=["verdicts", "samples"]
 # needs samples
 spelt = tables.intervals(optimism, "estimate", digits=4)
 wide = spelt.unstack().reindex(by_votes.index).add_suffix(" votes")

@@ -8,9 +8,6 @@
 
 # %% [markdown]
 # # Expected accuracy in one reading
-#
-# Where an answer is one letter, a model's expected accuracy need not be sampled: it is the probability of the right letter,
-# which one reading of the prompt gives. This goes beyond the paper, whose $\mu$ is always estimated from samples (section 4.1).
 
 # %% tags=["parameters", "hide-input"]
 model: str = "smollm2-135m"  # one of `capcal models`; it runs anywhere
@@ -47,6 +44,9 @@ none = {
 notebook.about(model, data, lacking={} if here else none)
 
 # %% [markdown] needs="reading"
+# Where an answer is one letter, a model's expected accuracy need not be sampled: it is the probability of the right letter,
+# which one reading of the prompt gives. This goes beyond the paper, whose $\mu$ is always estimated from samples (section 4.1).
+#
 # ## Ten lines
 #
 # The model reads each prompt once and says how probable each letter is as the first token of its answer. Sampling at another

@@ -8,11 +8,6 @@
 
 # %% [markdown]
 # # Answering only where the confidence is high
-#
-# A model that may abstain answers fewer questions and is wrong less often; this page measures how much a confidence is
-# worth for that, and how to promise a risk. The paper names selective prediction in section 5.3 and does not try
-# it. Barkan et al. (2025) let models decide themselves where failure is costly, and find their
-# decisions rational, given confidences that are too high.
 
 # %% tags=["parameters", "hide-input"]
 model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`
@@ -56,6 +51,10 @@ if results.empty:
 notebook.about(model, data, lacking={} if any(there) else none)
 
 # %% [markdown] needs="samples"
+# A model that may abstain answers fewer questions and is wrong less often. The paper names selective prediction in section 5.3
+# and does not try it. Barkan et al. (2025) let models decide themselves where failure is costly, and find their decisions
+# rational, given confidences that are too high.
+#
 # Questions are answered from the most confident on. The *risk* of a question is the chance $1-\mu$ that a fresh answer to
 # it is wrong; the mean risk over all coverages is the area under the risk-coverage curve, and a confidence that knows
 # nothing, such as a constant, has the mean risk.
@@ -168,7 +167,7 @@ sns.move_legend(axes, "lower right", title="")
 # Votes cost ten more answers to each question; a probe reads the hidden states of the prompt and costs no token. Data sets
 # without a solved question are left out.
 
-# %% label="selective-verdicts" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# %% tags=["hide-input"] label="selective-verdicts" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs confidences
 tables.show(
     verdicts.rename_axis("confidence").rename_axis(columns=None),
@@ -269,7 +268,7 @@ kept = {
     for name, s in said.items()
 }
 
-# %% label="selective-simulated" paper=["section-5.3"] evidence=["simulated"]
+# %% tags=["hide-input"] label="selective-simulated" paper=["section-5.3"] evidence=["simulated"]
 simulated = pd.DataFrame(kept, index=["answered", "answered wrongly"]).T
 tables.show(
     simulated.rename_axis("confidence"),

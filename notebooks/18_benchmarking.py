@@ -8,9 +8,6 @@
 
 # %% [markdown]
 # # Benchmarking without labels
-#
-# The mean confidence estimates a model's accuracy without a single graded answer. This page measures by how much it is
-# wrong, and whether it ranks models rightly. The paper names label-free benchmarking in section 5.3 and does not try it.
 
 # %% tags=["parameters", "hide-input"]
 model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`; all are shown
@@ -40,16 +37,20 @@ known = {
     each: describe_runs(runs, each, k_eval=k_eval) for each in model_names()
 }
 real = [each for each in known if "measured" in set(known[each]["evidence"])]
+real = real if len(known[model]) else []
 none = {"runs": "No model of this store has measured samples.", "ranks": ""}
-evidence = notebook.evidence_of(*(known[name] for name in real))
 notebook.about(model, known[model], lacking={} if real else none)
 
 # %% [markdown] needs="runs"
+# The mean confidence estimates a model's accuracy without a single graded answer. The paper names label-free benchmarking in
+# section 5.3 and does not try it.
+#
 # The mean of a confidence over the questions is an estimate of the accuracy, and needs no label. Its fair rival took the same
 # labels as a probe: the mean accuracy on the *training questions* of the probe nearest to a data set.
 
 # %%
 # needs runs
+evidence = notebook.evidence_of(*(known[name] for name in real))
 METHODS = ["Verbalized confidence", "P(True)", "Response consistency", "Probe"]
 cells, taught = {}, {}
 for name in real:
@@ -141,22 +142,22 @@ Over {places} pairs of a model and a data set the probe misses significantly in 
 {votes:.0f} points in the median. Asking is significantly too high in {above} of {asked_all} cases.
 """)
 
-# %% [markdown]
+# %% [markdown] needs="runs"
 # ## Without labels
 #
 # This works only if confidences are right on average, which is not known without labels. A probe is calibrated on its
 # training questions; on others it may miss by any amount.
 
-# %%
+# %% tags=["hide-input"]
 # needs runs
 star = misses["wrong"].map({True: "*", False: ""})
-text = misses.assign(said=misses["miss"].map("{:+z.0f}".format) + star)
+text = misses.assign(spelt=misses["miss"].map("{:+z.0f}".format) + star)
 text["model"] = [load_model(name).short_title for name in text["model"]]
 text["data set"] = [load_dataset(name).title for name in text["dataset"]]
 keys = ["model", "data set", "accuracy"]
-wide = text.pivot(index=keys, columns="method", values="said")
+wide = text.pivot(index=keys, columns="method", values="spelt")
 
-# %% label="label-free-misses" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# %% tags=["hide-input"] label="label-free-misses" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs runs
 tables.show(
     wide.reindex(columns=["Training questions", *METHODS])
@@ -168,33 +169,30 @@ tables.show(
     accuracy="{:.1f}",
 )
 
+# %% [markdown] needs="runs"
+# ## Ranking models
+#
+# Errors that all models share cancel when models are compared. Only pairs of models whose accuracies differ significantly
+# are counted, so that there is a right order.
+
 # %%
 # needs runs
-notebook.say("""
-## Ranking models
-
-Errors that all models share cancel when models are compared. Only pairs of models whose accuracies differ significantly
-are counted, so that there is a right order.
-""")
+means = misses.set_index(["dataset", "model", "method"]).sort_index()
+means = (means["accuracy"] + means["miss"]).drop(
+    "Training questions", level="method", errors="ignore"
+)
 
 # %%
 # needs runs
 ranked = []
-said = misses.set_index(["dataset", "model", "method"]).sort_index()
-said = (said["accuracy"] + said["miss"]).drop(
-    "Training questions", level="method", errors="ignore"
-)
 for dataset in sorted({dataset for _, dataset in cells}):
-    for a, b in combinations(
-        [one for one, other in cells if other == dataset], 2
-    ):
+    both = [name for name, other in cells if other == dataset]
+    for a, b in combinations(both, 2):
         gap = (cells[a, dataset]["mu"] - cells[b, dataset]["mu"]).dropna()
         found = mean_interval(gap, clusters=subjects(gap))
         if found.low > 0 or found.high < 0:
-            right = (said[dataset, a] - said[dataset, b]) * found.estimate > 0
-            right = right[
-                said[dataset, a].index.intersection(said[dataset, b].index)
-            ]
+            apart = (means[dataset, a] - means[dataset, b]).dropna()
+            right = apart * found.estimate > 0
             ranked.append(right.rename(dataset))
 
 # %% tags=["hide-input"]
@@ -202,7 +200,7 @@ for dataset in sorted({dataset for _, dataset in cells}):
 none = "No two models differ significantly, so none are ranked."
 notebook.lack(not ranked, ranks=none)
 
-# %% label="label-free-ranking" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# %% tags=["hide-input"] label="label-free-ranking" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs ranks
 pairs = pd.concat(ranked).groupby(level="method").agg(["sum", "size"])
 pairs = pairs.reindex(METHODS).dropna().astype(int)

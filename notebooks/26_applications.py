@@ -44,11 +44,10 @@ described = {
 real = [
     name
     for name, data in described.items()
-    if "measured" in set(data["evidence"])
+    if "measured" in set(data["evidence"]) and len(described[model])
 ]
 real.sort(key=lambda name: load_model(name).parameters or 0)
 none = {"runs": "No model of this store has a solved question."}
-evidence = notebook.evidence_of(*(described[name] for name in real))
 notebook.about(model, described[model], lacking={} if real else none)
 
 # %% tags=["hide-input"]
@@ -65,6 +64,7 @@ VERDICTS = ["better", "inconclusive", "worse"]
 
 
 # %%
+# needs runs
 def gains_of(s, correct, total, tokens, nu):
     """Return what a confidence gains in each use, question by question."""
     given, mu = (s, correct, total), correct / total
@@ -102,6 +102,7 @@ def load_sets(name):
 
 # %%
 # needs runs
+evidence = notebook.evidence_of(*(described[name] for name in real))
 gained = {}
 for name in real:
     sure = describe_probes(runs, name)["concentration"]
@@ -212,6 +213,7 @@ one run are not independent of each other, so read the pattern and not a single 
 
 
 # %% tags=["hide-input"]
+# needs runs
 def spell(verdicts):
     """Count verdicts: better / inconclusive / worse."""
     of = " / ".join(str((verdicts == each).sum()) for each in VERDICTS)
@@ -231,7 +233,7 @@ tables.show(
     evidence=evidence,
 )
 
-# %% [markdown]
+# %% [markdown] needs="runs"
 # ## What is compared
 #
 # Every comparison stays within one model, one data set and the same questions. The paper names these uses
@@ -272,7 +274,8 @@ tables.show(
 # - The rival of a confidence is the best rule without one, at the same cost, and not doing nothing.
 # - A use that needs the order of questions is easier to serve than one that needs the number.
 # - Count the cost of the confidence too: a probe is nearly free, and asking the model costs about as much as a short answer.
-#
+
+# %% [markdown] needs="runs"
 # ## Exercises
 #
 # **1 (easy).** On which data sets does a probe help in any use? *Hint:* the verdict `better`.
@@ -282,7 +285,7 @@ tables.show(
 won = found[(found["method"] == PROBE) & (found["verdict"] == "better")]
 won.groupby("dataset")["use"].unique()
 
-# %% [markdown]
+# %% [markdown] needs="runs"
 # **2 (medium).** Use a probe's confidence directly, without a posterior. What changes in pass@k and budgets on one data set? *Hint:*
 # no concentration.
 
@@ -294,7 +297,7 @@ counted = known["correct"], known["total"], known["tokens"]
 plain = gains_of(known[probe], *counted, None) if probe else {}
 pd.Series({use: judge(gain, dataset)["verdict"] for use, gain in plain.items()})
 
-# %% [markdown]
+# %% [markdown] needs="runs"
 # **3 (hard).** How many verdicts would there be by chance, were no confidence better or worse than its rule and each judged
 # by its own 95 % interval? *Hint:* such an interval leaves out zero once in twenty.
 
