@@ -1,8 +1,10 @@
 """The paper's experiment, whole and small: seven sets, a server of the paper's model that fails now
 and then, hidden states from elsewhere, both recipes, killed twice."""
 
+import base64
 import csv
 import hashlib
+import io
 import json
 import os
 import random
@@ -255,6 +257,7 @@ def test_the_experiment_comes_out_of_one_command(
 PAGES: list[tuple[str, dict[str, str]]] = [
     (path.stem, {}) for path in sorted(NOTEBOOKS.glob("0[1-46-9]_*.ipynb"))
 ]
+PAGES += [("06_budget_allocation", {"dataset": "aime25"})]
 PAGES += [("05_pass_at_k", {"dataset": name}) for name in ("math500", "aime25")]
 
 
@@ -262,6 +265,94 @@ def shows_measured(cell: dict[str, Any]) -> bool:
     """Say whether what a cell shows is marked so, or without a mark, as a figure, declared so."""
     marks = re.findall(r'class=\\"evidence ([\w-]+)\\"', json.dumps(cell["outputs"]))
     return "measured" in (marks or cell["metadata"].get("evidence", ()))
+
+
+def shown_table(path: Path, label: str) -> pd.DataFrame:
+    """Read the table that a page offers as CSV, in all its digits."""
+    [cell] = [
+        each
+        for each in json.loads(path.read_text(encoding="utf-8"))["cells"]
+        if each["metadata"].get("label") == label
+    ]
+    rows, *_ = re.findall(r"data:text/csv;base64,([\w+/=]+)", json.dumps(cell["outputs"]))
+    return pd.read_csv(io.BytesIO(base64.b64decode(rows)))
+
+
+def check_tables(store: Path, pages: dict[str, Path]) -> None:
+    """Ask each table of the paper for its rows, its cells, and one value by another way."""
+
+    def rows(dataset: str, name: str) -> pd.DataFrame:
+        [file] = (store / MODEL).glob(f"{dataset}-test/*/{name}.parquet")
+        return pd.read_parquet(file)
+
+    def accuracy(dataset: str) -> "pd.Series[float]":
+        verdicts = rows(dataset, "verdicts")
+        return (verdicts["verdict"] == "correct").groupby(verdicts["question_id"]).mean()
+
+    def error(said: "pd.Series[float]", dataset: str) -> float:
+        mu = accuracy(dataset)
+        return float(((said.reindex(mu.index).fillna(0.5) - mu) ** 2).mean())
+
+    def p_true(dataset: str) -> "pd.Series[float]":
+        return rows(dataset, "confidence-p-true").set_index("question_id")["confidence"]
+
+    mixed = "Probe (TriviaQA + GSM8K)"
+    probes = ["Probe (TriviaQA)", "Probe (GSM8K)", "Probe (MATH)", mixed]
+    asked = ["Verbalized confidence", "P(True)", "Response consistency"]
+    main = shown_table(pages["04_main_table"], "main-scores")  # table 2
+    main = main.set_index(["dataset", "method"])["brier"]
+    methods = {"Uniform random", *asked, *probes[:3], "Oracle RC", "Oracle CC"}
+    assert {*main.index} == {(name, method) for name in DATASETS for method in methods}
+    assert main["gsm8k", "P(True)"] == pytest.approx(error(p_true("gsm8k"), "gsm8k"))
+    table = shown_table(pages["04_main_table"], "main-overview").set_index("data set")  # table 4
+    assert len(table) == len(DATASETS)
+    assert table.loc["GSM8K", "mean μ"] == pytest.approx(accuracy("gsm8k").mean())
+
+    for dataset in ("math500", "aime25"):  # tables 3 and 8, figure 9
+        table = shown_table(pages[f"05_pass_at_k {dataset}"], "passk-errors-paper")
+        table = table.set_index("method")
+        oracles = [f"Oracle {target} (in sample)" for target in ("CC", "RC")]
+        assert {*table.index} == {*oracles, "Probe (MATH)", *asked[:2]}
+        assert table.notna().all(axis=None)
+        kept = rows(dataset, "predictions-paper*").query("training == 'math500'")
+        mean = kept.groupby("question_id")["confidence"].mean()
+        assert table.loc["Probe (MATH)", "pass@1"] == pytest.approx(error(mean, dataset), rel=1e-5)
+    found = error(p_true("aime25"), "aime25")
+    assert table.loc["P(True)", "pass@1"] == pytest.approx(found)
+
+    table = shown_table(pages["07_response_consistency"], "consistency-table")  # table 6
+    table = table.set_index("data set")[[f"{votes} votes" for votes in (5, 10, 20)]]
+    assert table.notna().all(axis=None)
+    assert len(table) == len(DATASETS)
+    first = rows("gsm8k", "verdicts").query("sample_index < 5").groupby("question_id")["extracted"]
+    share = first.agg(lambda votes: votes.value_counts().iloc[0] / 5)
+    assert table.loc["GSM8K", "5 votes"] == pytest.approx(error(share, "gsm8k"))
+    assert table.loc["GSM8K", "10 votes"] == pytest.approx(main["gsm8k", "Response consistency"])
+
+    table = shown_table(pages["08_probe_generalization"], "probe-mixture")  # table 7
+    table = table.set_index(["dataset", "method"])["brier"]
+    trained = [*probes[:2], mixed]
+    assert {*table.index} == {(name, probe) for name in DATASETS for probe in trained}
+    kept = rows("gsm8k", "predictions-paper*").query("training == 'triviaqa-1000+gsm8k'")
+    splits = [
+        error(one["confidence"], "gsm8k")
+        for _, one in kept.set_index("question_id").groupby("split")
+    ]
+    assert len(splits) == 5
+    assert table["gsm8k", mixed] == pytest.approx(sum(splits) / 5, rel=1e-5)
+
+    table = shown_table(pages["09_cost_performance"], "cost-front")  # figures 3 and 4
+    assert {*table["data set"]} == {
+        *shown_table(pages["04_main_table"], "main-overview")["data set"]
+    }
+    assert "Probe" in {*table["method"]}
+    table = shown_table(pages["06_budget_allocation aime25"], "budget-success")  # figures 5 and 10
+    table = table.set_index("rule")
+    assert table.loc["Even spending", "B = 1"] == pytest.approx(accuracy("aime25").mean())
+    table = shown_table(pages["01_targets_divergence"], "targets-distance")  # figures 2 and 11
+    mu = accuracy("gsm8k")
+    distance = table.set_index("data set").loc["GSM8K", "mean distance"]
+    assert distance == pytest.approx((2 * mu * (1 - mu)).mean())
 
 
 @pytest.mark.slow
@@ -277,12 +368,14 @@ def test_pages_measure_all_that_the_map_says_can_be_measured(
     assert said["model"] == MODEL
     assert said["store"] == str(store)
     papermill = Path(sys.executable).with_name("papermill")
+    pages: dict[str, Path] = {}
     for number, (page, parameters) in enumerate(PAGES):
         declared = (NOTEBOOKS / f"{page}.py").read_text(encoding="utf-8")
         given = {name: value for name, value in said.items() if f"\n{name}: str" in declared}
         given |= parameters
         words = [word for name, value in given.items() for word in ("-p", name, value)]
         executed = tmp_path / f"{number}.ipynb"
+        pages[" ".join([page, *parameters.values()])] = executed
         source = NOTEBOOKS / f"{page}.ipynb"
         done = subprocess.run(
             [papermill, "--no-progress-bar", source, executed, *words],
@@ -305,3 +398,5 @@ def test_pages_measure_all_that_the_map_says_can_be_measured(
     for number, title in enumerate(["MATH-500", "AIME25"], len(PAGES) - 2):
         text = (tmp_path / f"{number}.ipynb").read_text(encoding="utf-8")
         assert f"on {title} by the paper" in text
+    if recipe == "paper":
+        check_tables(store, pages)

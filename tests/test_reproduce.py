@@ -189,7 +189,7 @@ def test_a_step_that_fails_leaves_the_others_done(
 
 
 def test_a_precision_tops_up_once_and_a_second_call_finds_nothing_to_do(tmp_path: Path) -> None:
-    order = small(tmp_path, limit=100, precision=0.03)
+    order = small(tmp_path, limit=100, precision=0.04)
     expected = make_plan(order).query("step == 'top up'")
     assert expected[["basis", "engine"]].to_numpy().tolist() == [["at most", "simulated"]]
     assert expected["requests"].tolist() == [100 * (module.MOST - 20)]
