@@ -28,13 +28,14 @@ from capcal_lib.confidence.consistency import mean_tokens
 from capcal_lib.confidence.of_run import TITLES, estimate
 from capcal_lib.errors import InputError, sanitize, unknown
 from capcal_lib.grading.judge import JUDGED
-from capcal_lib.grading.judgements import PAIR, judge_run, judges, read_judgements
+from capcal_lib.grading.judgements import judge_progress, judge_run, judges, read_judgements
 from capcal_lib.grading.verdicts import grade_run, read_verdicts
 from capcal_lib.manifests import Dataset, dataset_names, load_dataset, load_model
 from capcal_lib.metrics.validation import check_int
 from capcal_lib.probes import keep_predictions, runs_for_probes
 from capcal_lib.probes.features import extract
 from capcal_lib.probes.sgd import EPOCHS, LEARNING_RATES, SPLITS
+from capcal_lib.probes.training import is_scored
 from capcal_lib.questions import load_questions, planned_rows, rank_questions
 from capcal_lib.reported import load_reported
 from capcal_lib.results import describe_runs, load_results, methods, score, subjects
@@ -55,6 +56,7 @@ READ = 1e14  # operations a second of a GPU that reads prompts; two a parameter 
 TRAINING = 4.7e-9  # seconds of a core, measured at 7,473 questions and 2,880 features
 MIX = ("triviaqa-1000", "gsm8k")  # that one more probe of the paper learns from (appendix C.4)
 VOTES = (5, 10, 20)  # of table 6
+LEFT = ["dataset", "split", "step", "reason", "failed"]
 NO_STATES = "a server gives no hidden states"
 
 
@@ -184,8 +186,7 @@ class Order:
 
     def server(self, step: str) -> dict[str, Any]:
         """Return how the server of a step is asked."""
-        asked = {"url": self.judge_url if step == "judge" else None, "in_flight": self.in_flight}
-        return {name: value for name, value in asked.items() if value is not None}
+        return {"url": self.judge_url if step == "judge" else None, "in_flight": self.in_flight}
 
     def run(self, dataset: str, split: str) -> Run | None:
         """Return the run on a split, if it has been begun."""
@@ -235,38 +236,29 @@ def _steps(order: Order, dataset: Dataset, fetch: bool) -> Iterator[dict[str, An
     """Yield the steps on a data set, each with its split, questions, first sample, and how many."""
     recipe = RECIPES[order.recipe]
     judged = ["judge"] if order.judge and dataset.kind in JUDGED else []
+    states = ["samples", *judged, STATES]
+    steps = ["samples", "verbalized", "p-true", *judged, STATES]
+    steps += [TOP_UP] if order.precision else []
     evaluation = dataset.evaluation_split
-    training = dataset.training_split
-
-    def on(split: str, steps: Iterable[str], most: int | None, first: int, each: int) -> Any:
+    parts: list[tuple[str, list[str], int | None, int, int]]  # the last: first sample, how many
+    parts = [(evaluation, steps, None, 0, recipe.samples)]
+    own = dataset.paper_training if order.recipe == "paper" else None
+    trains = own or order.recipe != "paper" or not dataset.reported_as
+    if trains and dataset.training_split not in (None, evaluation):
+        training = str(dataset.training_split)
+        (many, once), *more = recipe.training
+        parts.append((training, states, order.training_questions or own or many, 0, once))
+        parts += [(training, ["samples"], most, once, each - once) for most, each in more]
+        if recipe.validation and dataset.validation_split:
+            parts.append((dataset.validation_split, states, None, 0, recipe.validation))
+    for split, steps, most, first, each in parts:
         there = planned_rows(dataset.name, split, fetch=fetch)
         number = min(filter(None, (there, order.limit, most)), default=None)
         questions = np.nan if number is None else len(order.part_of(range(number)))
         for step in steps if questions else ():
             row = {"dataset": dataset.name, "split": split, "step": step, "questions": questions}
-            drawn = {"first": first, "each": each} if step in ("samples", "judge") else {}
-            yield {**row, "first": 0, "each": 1, **drawn}
-
-    asked = ["samples", "verbalized", "p-true", *judged, STATES]
-    asked += [TOP_UP] if order.precision else []
-    yield from on(evaluation, asked, None, 0, recipe.samples)
-    if training in (None, evaluation) or not _trains(order, dataset):
-        return
-    drawn = 0
-    for most, samples in recipe.training:
-        steps = ["samples"] if drawn else ["samples", *judged, STATES]
-        own = dataset.paper_training if order.recipe == "paper" else None
-        most = most if drawn else order.training_questions or own or most
-        yield from on(str(training), steps, most, drawn, samples - drawn)
-        drawn = samples
-    if recipe.validation and dataset.validation_split:
-        steps = ["samples", *judged, STATES]
-        yield from on(dataset.validation_split, steps, None, 0, recipe.validation)
-
-
-def _trains(order: Order, dataset: Dataset) -> bool:
-    """Say whether the recipe trains a probe on a data set: the paper's not on all of its own."""
-    return order.recipe != "paper" or not dataset.reported_as or bool(dataset.paper_training)
+            drawn = step in ("samples", "judge")
+            yield row | {"first": drawn * first, "each": each if drawn else 1}
 
 
 def time_plan(
@@ -277,13 +269,13 @@ def time_plan(
     ``rate`` is the tokens a second that all GPUs write. Reading prompts takes two operations a
     token and active parameter, of which a GPU is taken to do ``READ`` a second; training a probe
     ``TRAINING`` seconds a question, feature, learning rate and epoch. NaN is not known."""
-    models = {name: load_model(name) for name in plan["model"]}
-    active = plan["model"].map(
-        {name: each.active_parameters or each.parameters for name, each in models.items()}
+    models = {name: load_model(name) for name in {order.model, *plan["model"]}}
+    active = {name: each.active_parameters or each.parameters for name, each in models.items()}
+    reading = 2 * plan["model"].map(active).astype(float) * plan["reads"] / READ / gpus
+    writing = plan["tokens"] / (rate or np.nan)
+    timed = plan.assign(
+        seconds=reading.where(plan["reads"] != 0, 0) + writing.where(plan["tokens"] != 0, 0)
     )
-    reading = (2 * active.astype(float) * plan["reads"] / READ / gpus).where(plan["reads"] > 0, 0)
-    writing = (plan["tokens"] / (rate or np.nan)).where(plan["tokens"] != 0, 0)
-    timed = plan.assign(seconds=writing + reading)
     if order.recipe != "paper" or order.part != "1/1":
         return timed
     questions = {
@@ -315,7 +307,14 @@ def reproduce(
     not judged is not scored. ``progress`` is called with the requests done and to do, and ``say``
     with a line a probe that is trained, see ``keep_predictions``."""
     plan = make_plan(order)
-    _check_engines(order, plan)
+    needed = plan.query("requests > 0 and engine != ''").drop_duplicates(["model", "engine"])
+    for row in needed.to_dict("records"):
+        url = order.server(row["step"])["url"]
+        try:
+            check_engine(load_model(row["model"]), row["engine"], url=url)
+        except InputError as error:
+            rules = "; or take the verdicts of the rules: --verdicts rules"
+            raise InputError(f"{error}{rules if row['step'] == 'judge' else ''}") from None
     for dataset, split in dict.fromkeys(zip(plan["dataset"], plan["split"], strict=True)):
         questions = {*order.ids(dataset, split)}
         run = order.run(dataset, split) if order.part != "1/1" else None
@@ -337,47 +336,29 @@ def reproduce(
         else:
             reason = reason if row["requests"] else ""
         if reason:
-            place = {name: row[name] for name in ("dataset", "split", "step")}
-            left.append(place | {"reason": reason, "failed": reason != NO_STATES})
+            left.append([*map(row.get, LEFT[:3]), reason, reason != NO_STATES])
         done += row["requests"]
         if progress:
             progress(done, int(plan["requests"].sum()))
     close_engine()
-    rest = pd.DataFrame(left, columns=["dataset", "split", "step", "reason", "failed"])
+    rest = pd.DataFrame(left, columns=LEFT)
     if order.part != "1/1":
         return Reproduced(pd.DataFrame(), rest)
     asked: dict[str, Any] = {"verdicts": order.whose, "choice": order.choice}
-    unjudged = {*rest.loc[rest["step"] == "judge", ["dataset", "split"]].itertuples(index=False)}
     asked["datasets"] = [
         name
         for name in order.names
-        for split in [load_dataset(name).evaluation_split]
-        if (name, split) not in unjudged and (run := order.run(name, split)) and run.has(VERDICTS)
+        if (run := order.run(name, load_dataset(name).evaluation_split))
+        and is_scored(run, order.whose)
     ]
-    recipe = RECIPES[order.recipe].probe
-    keep_predictions(order.store, order.model, recipe=recipe, say=say, **asked)
+    how: dict[str, Any] = asked | {"recipe": RECIPES[order.recipe].probe, "say": say}
+    keep_predictions(order.store, order.model, **how)
     training = runs_for_probes(order.store, order.model, "training", choice=order.choice)
-    taught = {dataset.name for dataset, _ in training} - {name for name, _ in unjudged}
+    taught = {dataset.name for dataset, run in training if is_scored(run, order.whose)}
     if order.recipe == "paper" and {*MIX} <= taught:
-        keep_predictions(order.store, order.model, recipe=recipe, mix=MIX, say=say, **asked)
+        keep_predictions(order.store, order.model, mix=MIX, **how)
     table = beside_printed(order.store, order.model, recipe=order.recipe, **asked)
     return Reproduced(table, rest)
-
-
-def _check_engines(order: Order, plan: pd.DataFrame) -> None:
-    """Refuse an engine that is needed and cannot be opened here."""
-    needed = plan[(plan["requests"] > 0) & (plan["engine"] != "")]
-    for step, engine in dict.fromkeys(zip(needed["step"], needed["engine"], strict=True)):
-        try:
-            check_engine(
-                load_model(order.model_of(step)), engine, url=order.server(step).get("url")
-            )
-        except InputError as error:
-            if step != "judge":
-                raise
-            raise InputError(
-                f"{error}; or take the verdicts of the rules: --verdicts rules"
-            ) from None
 
 
 def beside_printed(
@@ -410,21 +391,20 @@ def beside_printed(
                 parts = [part.assign(**column) for part in parts]
     table = score(parts, protocol=how.protocol)
     table = table[["brier", "low", "high", *(["spread"] if len(parts) > 1 else [])]]
-    main = pd.concat([load_reported("main"), load_reported("mixing"), load_reported("consistency")])
+    main = pd.concat(map(load_reported, ("mixing", "consistency", "main")))
     main = main.query("model == @model")
     title = CONSISTENCY + ", " + main["k"].astype("Int64").astype(str) + " votes"
     main["method"] = main["method"].mask(main["k"].notna(), title)
     known = main.set_index(["dataset", "method"])["value"].to_dict()
-    printed = []
-    for dataset, method in table.index.tolist():
-        name = load_dataset(dataset).reported_as
-        value = known.get((name, method), np.nan)
-        if how.protocol == "corrected" and method != ORACLE_CC:
-            # The mean of mu_hat (1 - mu_hat), over 100 - 1 samples.
-            noise = (1 / 3 - known.get((name, UNIFORM), np.nan)) / 99
-            value += noise if method in (UNIFORM, ORACLE_RC) else -noise
-        printed.append(value)
-    table["printed"] = printed
+    rows = [(load_dataset(name).reported_as, method) for name, method in table.index]
+    table["printed"] = [known.get(row, np.nan) for row in rows]
+    if how.protocol == "corrected":
+        # The mean of mu_hat (1 - mu_hat), over 100 - 1 samples.
+        noise = [(1 / 3 - known.get((name, UNIFORM), np.nan)) / 99 for name, _ in rows]
+        signs = {UNIFORM: 1, ORACLE_RC: 1, ORACLE_CC: 0}
+        table["printed"] += [
+            signs.get(method, -1) * each for each, (_, method) in zip(noise, rows, strict=True)
+        ]
     table["difference"] = table["brier"] - table["printed"]
     within = (table["low"] <= table["printed"]) & (table["printed"] <= table["high"])
     table["within"] = within.astype("boolean").mask(table["printed"].isna())
@@ -544,7 +524,8 @@ def _lacking(order: Order, run: Run | None, step: Mapping[str, Any]) -> float:
     if run is None:
         return float(wanted)
     if step["step"] == "judge":
-        return _unjudged(run, str(order.judge), wanted)
+        judged, answers = judge_progress(run).get(str(order.judge), (0, wanted))
+        return float(min(wanted, answers - judged + wanted - min(wanted, run.count(VERDICTS))))
     if step["step"] == "samples":
         last = step["first"] + step["each"] - 1
         there = int(read_samples(run, KEY)["sample_index"].between(step["first"], last).sum())
@@ -552,18 +533,6 @@ def _lacking(order: Order, run: Run | None, step: Mapping[str, Any]) -> float:
         made = (FEATURES, "") if step["step"] == STATES else (CONFIDENCES, step["step"])
         there = run.count(*made)
     return float(wanted - min(wanted, there))
-
-
-def _unjudged(run: Run, judge: str, most: int) -> int:
-    """Return how many distinct answers of a run a judge has not judged, at most."""
-    if not run.has(VERDICTS):
-        return most
-    verdicts = read_verdicts(run)
-    answers = verdicts[PAIR].dropna().drop_duplicates()
-    if judge in judges(run):
-        known = pd.MultiIndex.from_frame(read_judgements(run, judge)[PAIR])
-        answers = answers[~pd.MultiIndex.from_frame(answers).isin(known)]
-    return len(answers) + max(0, most - len(verdicts))
 
 
 def _tokens(order: Order, dataset: str, run: Run | None, step: str) -> tuple[float, str]:

@@ -20,13 +20,13 @@ import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from capcal_lib.errors import InputError, sanitize, unknown
-from capcal_lib.grading.counts import count_run
 from capcal_lib.manifests import dataset_names, load_dataset, load_model
 from capcal_lib.probes.features import read_features
 from capcal_lib.probes.training import (
     SEED,
     Recipe,
     goes_with,
+    is_scored,
     runs_for_probes,
     train,
     validation_runs,
@@ -103,7 +103,7 @@ def keep_predictions(
         for dataset, run in runs_for_probes(
             store, load_model(model).name, "training", choice=choice
         )
-        if verdicts == "rules" or _is_judged(run, verdicts)
+        if is_scored(run, verdicts)
     }
     if mix and (len({*mix}) < 2 or not {*mix} <= training.keys()):
         raise InputError(
@@ -114,6 +114,7 @@ def keep_predictions(
     name = _name(recipe, verdicts)
     known = {about.training for run in evaluation for about, _ in _kept(run, name).values()}
     mixtures = [each for each in sorted(known) if "+" in each and {*each.split("+")} <= {*training}]
+    kinds = [FEATURES, VERDICTS, *([] if verdicts == "rules" else [JUDGEMENTS])]
     rows = []
     for names in ["+".join(mix)] if mix else [*training, *mixtures]:
         taught_by = [training[each] for each in names.split("+")]
@@ -123,7 +124,8 @@ def keep_predictions(
             "run": "+".join(run.identity.key for run in taught_by),
         }
         learnt |= {"recipe": recipe, "verdicts": verdicts}
-        digests = _digests(taught_by, recipe, verdicts)
+        read = [*taught_by, *(validation_runs(taught_by) if recipe == "paper" else [])]
+        digests = _digests(read, *kinds)
         state = hashlib.sha256(repr((learnt, VERSION, digests)).encode()).hexdigest()[:16]
         checkpoint = taught_by[0].folder / f".{PART}probe-{state}.json"
         probe = None
@@ -131,7 +133,7 @@ def keep_predictions(
             if not goes_with(taught_by, run):
                 continue
             kept = _kept(run, name)
-            about = Source(**learnt, digests=digests | _digest(run, FEATURES))
+            about = Source(**learnt, digests=digests | _digests([run], FEATURES))
             made = title not in kept or about != kept[title][0].model_copy(update=UNTAUGHT)
             if made:
                 if probe is None:
@@ -294,14 +296,6 @@ def _evaluation(
     return [run for dataset, run in runs if wanted is None or dataset.name in wanted]
 
 
-def _is_judged(run: Run, verdicts: str) -> bool:
-    """Say whether a judge has judged a run, and a sample can be scored by what it said."""
-    try:
-        return bool(count_run(run, verdicts=verdicts)["total"].any())
-    except InputError:
-        return False
-
-
 def _what_changed(about: Source, run: Run) -> str:
     """Say what the predictions of a probe were made from and is another now; nothing where all is
     as it was, as far as the runs are in this store.
@@ -312,17 +306,9 @@ def _what_changed(about: Source, run: Run) -> str:
     return f"{' and '.join(changed)} changed" if changed else ""
 
 
-def _digests(taught_by: Sequence[Run], recipe: Recipe, verdicts: str) -> dict[str, str]:
-    """Return the digests of all that a probe learns from."""
-    kinds = [FEATURES, VERDICTS, *([] if verdicts == "rules" else [JUDGEMENTS])]
-    read = [*taught_by, *(validation_runs(taught_by) if recipe == "paper" else [])]
-    return {name: digest for run in read for name, digest in _digest(run, *kinds).items()}
-
-
-def _digest(run: Run, *kinds: Artifact) -> dict[str, str]:
-    paths = map(run.path, kinds)
-    home = run.folder.parents[1]
-    return {path.relative_to(home).as_posix(): content_digest(path) for path in paths}
+def _digests(runs: Iterable[Run], *kinds: Artifact) -> dict[str, str]:
+    paths = [run.path(kind) for run in runs for kind in kinds]
+    return {path.relative_to(path.parents[2]).as_posix(): content_digest(path) for path in paths}
 
 
 def _name(recipe: Recipe, verdicts: str) -> str:

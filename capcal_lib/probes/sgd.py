@@ -156,8 +156,7 @@ def _train(
     """Yield learning rates and the weights and the bias that they come to on the same batches;
     leave out those that diverge at once.
     """
-    centre = np.zeros(matrix.shape[1])
-    scale = np.ones(matrix.shape[1])
+    centre, scale = np.zeros(1), np.ones(1)
     if standardize:
         centre = matrix.mean(axis=0, dtype=np.float64)
         scale = matrix.std(axis=0, dtype=np.float64) + 1e-8
@@ -195,4 +194,4 @@ def _train(
     for place in np.flatnonzero(np.isfinite(lowest)):
         column = best[:, place].astype(np.float64)
         coef = column[:-1] / scale
-        yield LEARNING_RATES[place], coef, float(column[-1] - centre @ coef)
+        yield LEARNING_RATES[place], coef, float(column[-1] - np.sum(centre * coef))

@@ -131,15 +131,22 @@ def validation_runs(runs: Iterable[Run]) -> list[Run]:
     for run in runs:
         identity = run.identity
         split = load_dataset(identity.dataset).validation_split
-        place = run.folder.parents[2], identity.model, identity.dataset, f"{split}"
-        choice = f"seed={identity.seed}"
-        if split is None or not list_fitting(*place, choice):
-            return []
-        beside = find_run(*place, choice)
-        if not all(map(beside.has, (VERDICTS, FEATURES))) or not goes_with([run], beside):
+        place = run.folder.parents[2], identity.model, identity.dataset, split
+        beside = _ready(*place, f"seed={identity.seed}")
+        if beside is None or not goes_with([run], beside):
             return []
         found.append(beside)
     return found
+
+
+def _ready(
+    store: Path | str, model: str, dataset: str, split: str | None, choice: str | None
+) -> Run | None:
+    """Return the run on a split that is graded and has hidden states, if there is one."""
+    if split is None or not list_fitting(store, model, dataset, split, choice):
+        return None
+    run = find_run(store, model, dataset, split, choice)
+    return run if run.has(FEATURES) and run.has(VERDICTS) else None
 
 
 def runs_for_probes(
@@ -157,12 +164,20 @@ def runs_for_probes(
     found = []
     for dataset in map(load_dataset, dataset_names()):
         split = dataset.training_split if role == "training" else dataset.evaluation_split
-        if split is None or not list_fitting(store, model, dataset.name, split, choice):
-            continue
-        run = find_run(store, model, dataset.name, split, choice)
-        if run.has(FEATURES) and run.has(VERDICTS):
+        if run := _ready(store, model, dataset.name, split, choice):
             found.append((dataset, run))
     return found
+
+
+def is_scored(run: Run, verdicts: str) -> bool:
+    """Say whether a run has the verdicts of these: a judge's, where it has judged every answer and
+    its words were verdicts."""
+    if verdicts == "rules" or not run.has(VERDICTS):
+        return run.has(VERDICTS)
+    try:
+        return bool(count_run(run, verdicts=verdicts)["total"].any())
+    except InputError:
+        return False
 
 
 def nearest_probes(methods: Iterable[str], dataset: str) -> list[str]:
@@ -178,21 +193,17 @@ def nearest_probes(methods: Iterable[str], dataset: str) -> list[str]:
     """
     asked = load_dataset(dataset)
     known = [each for each in map(load_dataset, dataset_names()) if each.training_split]
-
-    def place(method: str) -> tuple[int, bool, bool, int]:
-        sources = [each for each in known if method.startswith(each.probe)]
-        domains = {each.domain for each in sources}
-        return (
-            0 if asked in sources else 1 if asked.domain in domains else 2,
-            all(each.builtin for each in sources),
-            asked.nearest not in {each.name for each in sources},
-            -max(each.splits[f"{each.training_split}"].rows or 0 for each in sources),
-        )
-
-    titles = tuple(each.probe for each in known)
-    places = {method: place(method) for method in methods if method.startswith(titles)}
-    least = min((distance for distance, *_ in places.values()), default=0)
-    return sorted((one for one in places if places[one][0] == least), key=lambda one: places[one])
+    places = {}
+    for method in methods:
+        if sources := [each for each in known if method.startswith(each.probe)]:
+            near = asked.domain in {each.domain for each in sources}
+            distance = 0 if asked in sources else 1 if near else 2
+            builtin = all(each.builtin for each in sources)
+            named = asked.nearest in {each.name for each in sources}
+            rows = [each.splits[f"{each.training_split}"].rows or 0 for each in sources]
+            places[method] = distance, builtin, not named, -max(rows)
+    least = min(places.values(), default=(0,))[0]
+    return sorted((one for one in places if places[one][0] == least), key=places.__getitem__)
 
 
 def nearest_probe(methods: Iterable[str], dataset: str) -> str | None:
