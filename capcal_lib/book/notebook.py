@@ -268,11 +268,9 @@ def lay_out(notebook: dict[str, Any], name: str, versions: Mapping[str, str]) ->
     ['# Title', 'notebook.say(...)', 'Text.']
     """
     title, *cells = notebook["cells"]
-    places = []
     for cell in cells:
         cell["source"] = re.sub(r"^# needs \w+\n", "", "".join(cell["source"]))
-        tags = cell["metadata"].get("tags", [])
-        places.append(min((TOP.index(tag) for tag in tags if tag in TOP), default=len(TOP)))
+        tags = cell["metadata"].setdefault("tags", [])
         if "injected-parameters" in tags:
             tags.append("hide-input")
         if "/" in name:  # labels are those of the first version
@@ -283,8 +281,12 @@ def lay_out(notebook: dict[str, Any], name: str, versions: Mapping[str, str]) ->
         heading += f": {titles[name]}" if "/" in name else ""
         links = [f"[{text}](/notebooks/{page}.ipynb)" for page, text in titles.items()]
         title["source"] = f"{heading}\n\n{' · '.join(links)}\n{rest}"
-    order = sorted(range(len(cells)), key=places.__getitem__)
-    notebook["cells"] = [title, *(cells[place] for place in order)]
+
+    def place(cell: dict[str, Any]) -> int:
+        tags = cell["metadata"]["tags"]
+        return min((TOP.index(tag) for tag in tags if tag in TOP), default=len(TOP))
+
+    notebook["cells"] = [title, *sorted(cells, key=place)]
 
 
 def unwanted_output(executed: Path) -> str | None:
