@@ -266,7 +266,7 @@ def _read_row(row: Row, known: Row, columns: Mapping[str, str]) -> Iterator[Row]
     for place, text in enumerate(texts):
         view = row if several is None else row | {"choice": text}
         places = _places(tuple(view))
-        full = {name: _first(view, places[name]) for name in PLACES}
+        full = {name: _first(view, places[name]) for name in (*COLUMNS, *SETTINGS)}
         full |= {name: known[name] for name in SETTINGS if known.get(name) is not None}
         full |= {name: field_of(row, column) for name, column in columns.items()}
         if full["question_id"] is None or not (places["response"] or "response" in columns):
@@ -275,7 +275,7 @@ def _read_row(row: Row, known: Row, columns: Mapping[str, str]) -> Iterator[Row]
             full[name] = int(full[name]) if full[name] not in (None, "") else None
             if not 0 <= (full[name] or 0) < 1 << 31:
                 raise ValueError(f"{name} {full[name]}")
-        if full["greedy"] is False:
+        if _first(row, places["greedy"]) is False:
             full["temperature"] = 0.0
         if len(texts) > 1:
             full["completion_tokens"] = None
@@ -288,12 +288,12 @@ def _read_row(row: Row, known: Row, columns: Mapping[str, str]) -> Iterator[Row]
         asked = _text(asked, "text") if isinstance(asked, list | dict) else asked
         full["question"] = str(asked or full["question_id"])
         full["scores"] = scores if full["verdict"] is None else {"verdict": full["verdict"]}
-        full["harness"] = "doc_id" in row
-        full["nameless"] = "doc_id" in row and "filter" not in row
+        full["task"] = known["task"]
+        full["harness"] = "doc_id" in row and ("named" if "filter" in row else "nameless")
         full["twin"] = None
         if {"doc_id", "epoch"} & row.keys():
-            full["twin"] = place, str(full["question_id"]), row.get("epoch"), str(texts)
-        yield full | {"task": known["task"]}
+            full["twin"] = place, str(full["question_id"]), row.get("epoch"), hash(str(texts))
+        yield full
 
 
 def _text(value: Any, kind: str) -> str:
@@ -319,7 +319,7 @@ def _merge(drawn: list[Row]) -> tuple[list[Row], int]:
 
     Filters without a name have a row each for every sample, other rows are those of a padded
     run."""
-    nameless = Counter(row["twin"] for row in drawn if row["nameless"])
+    nameless = Counter(row["twin"] for row in drawn if row["harness"] == "nameless")
     numbered = len({*nameless.values()}) == 1
     rows = Counter[Any]()
     merged: dict[Any, Row] = {}
@@ -330,7 +330,7 @@ def _merge(drawn: list[Row]) -> tuple[list[Row], int]:
         if sample is row:
             continue
         scores = row["scores"]
-        if numbered and row["nameless"]:
+        if numbered and row["harness"] == "nameless":
             scores = {f"{name} ({rows[row['twin']]})": scores[name] for name in scores}
         if scores.keys() <= sample["scores"].keys():
             repeated += 1
