@@ -21,7 +21,7 @@ import pandas as pd
 from capcal_lib.errors import InputError
 from capcal_lib.grading import normalize
 from capcal_lib.grading.judgements import verdicts_by
-from capcal_lib.grading.verdicts import kinds_of, read_verdicts
+from capcal_lib.grading.verdicts import kinds_of
 from capcal_lib.metrics.validation import Floats, check_int
 from capcal_lib.runs.run import Run
 from capcal_lib.runs.store import read_samples
@@ -76,11 +76,10 @@ def paper_consistency(run: Run, k_c: int = 10) -> "pd.Series[float]":
     """Let the first k_c samples of a run vote, as the paper's code does, which count for mu_hat
     too.
     """
-    rows = read_verdicts(run)
-    rows = rows[rows["sample_index"] < k_c]
-    answers = pd.Series(canonical(run, rows), rows.index, dtype=object).groupby(rows["question_id"])
-    votes = {str(name): list(group) for name, group in answers if len(group) == k_c}
-    return pd.Series(consistency(list(votes.values())), list(votes), dtype=float)
+    answers = read_answers(run, k=k_c)
+    whole = answers.drawn.sum(axis=1) == k_c
+    shares = consistency(answers.canonical[whole].tolist())
+    return pd.Series(shares, answers.question_ids[whole], dtype=float)
 
 
 def run_votes(run: Run, k_eval: int, k_c: int, verdicts: str = "rules") -> pd.DataFrame:

@@ -101,12 +101,7 @@ def compare(
     False. Where nothing is common, so are all.
 
     Returns a row a method, in the order of the columns: ``estimate``, ``low``, ``high`` as from
-    :func:`~capcal_lib.metrics.mean_interval`, and ``may_be_best``: not significantly worse than any
-    other. The methods so marked hold the best one with confidence ``level``, however many there
-    are: each is compared with each other by a one-sided test on the limits of their difference, at
-    1 - level over the number of its rivals (Bonferroni).
-
-    References: Hsu, "Multiple comparisons: theory and methods" (1996), chapter 4.
+    :func:`~capcal_lib.metrics.mean_interval`, and ``may_be_best``, see :func:`may_be_best`.
 
     >>> import pandas as pd
     >>> rng = np.random.default_rng(0)
@@ -119,16 +114,16 @@ def compare(
     values, clusters = _columns(terms, clusters)
     scored = values.dropna(axis="columns", how="all")
     # Only questions that all of them have.
-    scored = scored.where(scored.notna().all(axis="columns"))
-    allowed = (1 - check_share("level", level)) / max(1, scored.shape[1] - 1)
-    table = pd.DataFrame(np.nan, terms.columns, ["estimate", "low", "high"])
-    table["may_be_best"] = False
-    for name, column in scored.dropna(axis="columns", how="all").items():
-        own = column.to_numpy()
-        rivals = (Limits(own - other, APART, clusters) for other in scored.to_numpy().T)
-        worse = [rival.above() < allowed for rival in rivals]
-        table.loc[name] = [*Limits(own, bounds_of(own), clusters).at(level), not any(worse)]
-    return table
+    common = scored.where(scored.notna().all(axis="columns")).dropna(axis="columns", how="all")
+    rows = {
+        name: Limits(column, bounds_of(column), clusters).at(level)
+        for name, column in zip(common, common.to_numpy().T, strict=True)
+    }
+    columns = ["estimate", "low", "high"]
+    table = pd.DataFrame.from_dict(rows, orient="index", columns=columns, dtype=float)
+    best = may_be_best(common, clusters, level) if len(rows) else set()
+    table = table.reindex(terms.columns)
+    return table.assign(may_be_best=[str(name) in best for name in table.index])
 
 
 def _columns(terms: pd.DataFrame, clusters: ArrayLike | None) -> tuple[pd.DataFrame, Any]:
@@ -142,13 +137,17 @@ def _columns(terms: pd.DataFrame, clusters: ArrayLike | None) -> tuple[pd.DataFr
     return pd.DataFrame(columns, terms.index), clusters
 
 
-def may_be_best(terms: pd.DataFrame, clusters: pd.Series[str] | None = None) -> set[str]:
+def may_be_best(
+    terms: pd.DataFrame, clusters: ArrayLike | None = None, level: float = 0.95
+) -> set[str]:
     """Return the methods that no other is significantly better than, on the questions both have.
 
-    ``terms`` has a row a question and a column a method, NaN where it is not scored. The methods
-    hold the best one with confidence 0.95. Those that have all questions are compared at once,
-    see ``compare``; one that lacks some, pair by pair with each of the others, so that it takes
-    no question from the comparison of those.
+    ``terms`` has a row a question and a column a method, NaN where it is not scored; one without
+    any is left out. The methods hold the best one with confidence ``level``, however many there
+    are: each is compared with each other by a one-sided test on the limits of their difference, at
+    1 - level over the number of its rivals (Bonferroni).
+
+    References: Hsu, "Multiple comparisons: theory and methods" (1996), chapter 4.
 
     >>> import pandas as pd
     >>> terms = pd.DataFrame({"good": [0.1, 0.2] * 20, "bad": [0.6, 0.5] * 20, "few": np.nan})
@@ -156,22 +155,12 @@ def may_be_best(terms: pd.DataFrame, clusters: pd.Series[str] | None = None) -> 
     >>> sorted(may_be_best(terms))
     ['few', 'good']
     """
-    terms = terms.dropna(axis="columns", how="all").dropna(how="all")
-    gaps = terms.isna().any()
-    whole = list(terms.columns[~gaps])
-    partial = list(terms.columns[gaps])
-    allowed = 0.025 if partial else 0.05  # of error, for each of the two ways to compare
-    labels = None if clusters is None else clusters[terms.index]
-    worse: set[Any] = set()
-    if len(whole) > 1:
-        table = compare(terms[whole], clusters=labels, level=1 - allowed)
-        worse = set(table.index[~table["may_be_best"]])
-    for place, name in enumerate(partial):
-        rivals = [*whole, *partial[place + 1 :]]
-        found = gains(terms[[*rivals, name]], str(name), clusters=labels)
-        others = len(whole) + len(partial) - 1
-        sure = found[found["p"] * others < allowed]
-        worse |= set(sure.index[sure["estimate"] < 0])
-        if (sure["estimate"] > 0).any():
-            worse.add(name)
-    return {str(name) for name in terms if name not in worse}
+    values, clusters = _columns(terms, clusters)
+    values = values.dropna(axis="columns", how="all")
+    allowed = (1 - check_share("level", level)) / max(1, values.shape[1] - 1)
+
+    def is_worse(own: Floats) -> bool:
+        rivals = (Limits(own - other, APART, clusters) for other in values.to_numpy().T)
+        return any(rival.above() < allowed for rival in rivals)
+
+    return {str(name) for name, own in values.items() if not is_worse(own.to_numpy())}
