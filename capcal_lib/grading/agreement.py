@@ -57,10 +57,8 @@ def judge_agreement(run: Run, judge: str) -> dict[str, Agreement]:
     ``distinct answers`` takes each pair of question and answer once, as the graders were asked, and
     ``samples`` each as often as it was sampled, as mu sees it. `InputError` where the judge has
     judged nothing, or the run is not graded."""
-    judged = read_judgements(run, judge)
-    samples = read_verdicts(run).merge(judged, on=PAIR, suffixes=("", "_judge"))
-    found = {"distinct answers": samples.drop_duplicates(PAIR), "samples": samples}
+    both = read_verdicts(run).merge(read_judgements(run, judge), on=PAIR, suffixes=("", "_judge"))
     return {
         name: agreement(rows["verdict"], rows["verdict_judge"], rows["question_id"])
-        for name, rows in found.items()
+        for name, rows in {"distinct answers": both.drop_duplicates(PAIR), "samples": both}.items()
     }

@@ -4,7 +4,6 @@ Each worker is a fresh interpreter (no copy of the caller's, whose script thus n
 again, and replaced after it died. The limit is on processor time, kept by the operating system, so
 that a busy machine does not change verdicts; a worker that stands still is killed by the clock."""
 
-import importlib
 import logging
 import os
 import signal
@@ -39,18 +38,15 @@ def settle(
     """
     # A worker takes a second to start, worth some fifty comparisons.
     pool = _pool(min(cores(), len(cases) // 50 + 1))
-    name = (compare.__module__, compare.__name__)
     replies = [
-        pool.schedule(_limited, (*name, case, time_limit), timeout=CLOCK_LIMIT + time_limit)
+        pool.schedule(_limited, (compare, case, time_limit), timeout=CLOCK_LIMIT + time_limit)
         for case in cases
     ]
     results: list[bool | None] = []
     try:
         for reply in replies:
-            try:
-                results.append(reply.result())
-            except Exception:  # out of time or memory, or beyond the libraries
-                results.append(None)
+            out_of_limits = reply.exception() is not None  # or beyond the libraries
+            results.append(None if out_of_limits else reply.result())
     finally:
         for reply in replies[len(results) :]:
             reply.cancel()
@@ -105,14 +101,13 @@ def _prepare() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 
-def _limited(module: str, name: str, case: tuple[Any, ...], time_limit: float) -> bool:
+def _limited(compare: Callable[..., bool], case: tuple[Any, ...], time_limit: float) -> bool:
     """Compare in a worker, which the system kills after so much processor time."""
     _prepare()
-    compare = getattr(importlib.import_module(module), name)
-    if sys.platform == "win32":
-        return bool(compare(*case))
-    signal.setitimer(signal.ITIMER_PROF, time_limit)
+    if sys.platform != "win32":
+        signal.setitimer(signal.ITIMER_PROF, time_limit)
     try:
-        return bool(compare(*case))
+        return compare(*case)
     finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
+        if sys.platform != "win32":
+            signal.setitimer(signal.ITIMER_PROF, 0)

@@ -84,12 +84,8 @@ def _grade(samples: pd.DataFrame, questions: Mapping[str, Question]) -> pd.DataF
             "verify"
         )
     answers = [questions[name].answer for name in samples["question_id"]]
-    said = grade_many(list(zip(samples["response"], answers, strict=True)))
-    return samples[runs.KEY].assign(
-        verdict=[one.verdict for one in said],
-        extracted=pd.Series([one.extracted for one in said], samples.index, dtype=object),
-        reason=[one.reason for one in said],
-    )
+    verdicts = grade_many(list(zip(samples["response"], answers, strict=True)))
+    return samples[runs.KEY].join(pd.DataFrame(verdicts, samples.index, SCHEMA.names[2:]))
 
 
 def read_verdicts(run: Run) -> pd.DataFrame:
@@ -109,9 +105,7 @@ def verdicts_follow(sampled: Sampled) -> Iterator[str]:
     table = run.read(VERDICTS)
     if table.schema.metadata[b"grader"] == GIVEN.encode():
         return
-    verdicts = table.to_pandas()
-    scored = verdicts["verdict"] != "not_scored"
-    verdicts = verdicts[scored & verdicts["question_id"].isin(questions)]
+    verdicts = table.to_pandas().query("verdict != 'not_scored' and question_id in @questions")
     chosen = verdicts.sample(min(REGRADED, len(verdicts)), random_state=0)
     parts = runs.stream_samples(run, ["response"])
     rows = pd.concat([part.merge(chosen, on=runs.KEY) for part in parts], ignore_index=True)
