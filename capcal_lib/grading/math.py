@@ -38,7 +38,7 @@ _LABEL = re.compile(
     r"|\(\s?[A-Za-z](?:\s?,\s?[A-Za-z])+\s?\)"
 )
 _SUCH_THAT = re.compile(r"\\\{\s?[a-z]\s?(?:\\mid|\||:|\\vert)(.*)\\\}")
-_BRACKETED = re.compile(r"(?P<open>\(|\[|\\\{)(?P<inside>.*?)(?P<close>\)|\]|\\\})")
+_BRACKETED = re.compile(r"(?P<shape>[(\[]|(\\\{))(?P<inside>.*?)(?P<end>(?(2)\\\}|[)\]]))")
 
 
 def read(text: str) -> Form:
@@ -123,16 +123,14 @@ def _bracketed(text: str) -> Form | None:
     if such := _SUCH_THAT.fullmatch(text):
         return read(such[1])
     found = _BRACKETED.fullmatch(text)
-    if not found or (found["open"] == r"\{") != (found["close"] == r"\}"):
+    if not found or _split(f"{found['inside']},", ",")[-1]:  # (1)(2)
         return None
-    if _split(found["inside"] + ",", ",")[-1]:
-        return None  # (1)(2)
     pieces = _split(found["inside"], ",")[::2]
-    shape = found["open"][-1] + found["close"][-1]
-    if len(pieces) > 1 or shape == "{}":
-        return Form(shape, pieces)
-    inner = read(pieces[0])
-    return inner if shape == "()" and inner.shape == "word" else None
+    shape = found["shape"][-1] + found["end"][-1]
+    if len(pieces) == 1 and pieces[0] != r"\emptyset":
+        inner = read(pieces[0])
+        return inner if shape == "{}" or inner.shape == "word" else None
+    return Form(shape, pieces)
 
 
 def equal(gold: str, other: str) -> bool:
@@ -145,7 +143,7 @@ def equal(gold: str, other: str) -> bool:
 
 
 def _same(gold: str, other: str) -> bool:
-    one, two = (_single(read(text)) for text in (gold, other))
+    one, two = read(gold), read(other)
     if one.label and two.label and one.label != two.label and "=" not in (one.shape, two.shape):
         return False
     shapes = {one.shape, two.shape}
@@ -168,12 +166,6 @@ def _same(gold: str, other: str) -> bool:
             return False
         left.remove(match)
     return True
-
-
-def _single(form: Form) -> Form:
-    if form.shape == "{}" and len(form.parts) == 1 and form.parts[0] != r"\emptyset":
-        return read(form.parts[0])
-    return form
 
 
 _JOINED = re.compile(r"(?<!\d) | (?!\d)")

@@ -104,15 +104,9 @@ def equal(golds: tuple[str, ...], extracted: str) -> bool:
     >>> equal(("Norway",), "no"), equal(("Norway", "Kingdom of Norway"), "the Kingdom of Norway")
     (False, True)
     """
-    words = _words(extracted)
-    value = _number(extracted)
-
-    def alike(gold: str) -> bool:
-        right = _number(gold)
-        if value and right:
-            return number.equal(right, value)
-        if (value or right) and any(map(str.isdigit, gold if value else extracted)):
-            return False  # 3.14 is not 3 14, but 1984 may be in words
-        return bool(words) and words == _words(gold)
-
-    return any(map(alike, golds))
+    words, value = _words(extracted), _number(extracted)
+    rights = [(_words(gold), _number(gold)) for gold in golds]
+    return any(
+        number.equal(right, value) if value and right else words == gold != ""
+        for gold, right in rights
+    )
