@@ -121,7 +121,7 @@ def compare(
     }
     columns = ["estimate", "low", "high"]
     table = pd.DataFrame.from_dict(rows, orient="index", columns=columns, dtype=float)
-    best = may_be_best(common, clusters, level) if len(rows) else set()
+    best = may_be_best(common, clusters, level)
     table = table.reindex(terms.columns)
     return table.assign(may_be_best=[str(name) in best for name in table.index])
 
@@ -155,8 +155,10 @@ def may_be_best(
     >>> sorted(may_be_best(terms))
     ['few', 'good']
     """
+    terms = terms.dropna(axis="columns", how="all")
+    if terms.empty:
+        return set()
     values, clusters = _columns(terms, clusters)
-    values = values.dropna(axis="columns", how="all")
     allowed = (1 - check_share("level", level)) / max(1, values.shape[1] - 1)
 
     def is_worse(own: Floats) -> bool:
