@@ -19,6 +19,8 @@ _RULES: Mapping[str, Callable[..., float]] = {
     "Abs": abs,
     "exp": math.exp,
     "log": math.log,
+    "floor": math.floor,
+    "ceiling": math.ceil,
     "factorial": lambda value: math.gamma(value + 1),
 }
 
@@ -53,6 +55,8 @@ def bounds(expression: Any, values: Mapping[Any, Bounds] | None = None) -> Bound
         base, exponent = sides
         even, odd = expression.exp.is_even, expression.exp.is_odd
         return _power(base, exponent, 1 if even else -1 if odd else 0)
+    if name in ("sin", "cos"):
+        return -1.0, 1.0
     if name == "binomial" and not expression.free_symbols:
         return _corners(lambda one, two: (one / two) ** two, *sides)[0], math.inf
     if name == "factorial" and sides[0][0] < 0.9:
