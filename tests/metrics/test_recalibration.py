@@ -2,6 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import expit, logit
+from sklearn.base import clone
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
@@ -207,6 +208,10 @@ def test_confidences_of_exactly_0_and_1_are_made_no_worse(method):
     assert np.mean((after - mu[1000:]) ** 2) < np.mean((s[1000:] - mu[1000:]) ** 2)
 
 
-def test_a_calibrator_has_to_learn_first():
+def test_a_calibrator_is_an_estimator_of_scikit_learn():
+    copy = clone(Calibrator("beta").fit([0.1, 0.9], [1, 3], 4))
+    assert repr(copy) == "Calibrator(method='beta')"
+    assert copy.get_params() == {"method": "beta"}
+    assert copy.set_params(method="platt").method == "platt"
     with pytest.raises(InputError, match="call fit first"):
-        Calibrator("beta").predict([0.5])
+        copy.predict([0.5])
