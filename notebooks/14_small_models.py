@@ -55,7 +55,6 @@ real = [
 ]
 real.sort(key=lambda name: load_model(name).parameters)
 none = {"runs": "No model has measured samples and a probe here."}
-evidence = notebook.evidence_of(*(described[name] for name in real))
 notebook.about(model, described[model], lacking={} if real else none)
 
 # %% [markdown] needs="runs"
@@ -214,6 +213,7 @@ claims["verdict"] = [
 
 # %% tags=["hide-input"]
 # needs runs
+evidence = notebook.evidence_of(*(described[name] for name in real))
 tally = claims["verdict"].value_counts()
 sizes = [load_model(name).parameters or 0 for name in real]
 sets = pd.concat(described[name]["questions"] for name in real)
