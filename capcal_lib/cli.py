@@ -349,7 +349,7 @@ def _show_plan(order: Any, rate: float | None, gpus: int) -> None:
     unknown = " and what is not known" if steps["seconds"].isna().any() else ""
     _say(
         f"{total['requests']:,.0f} requests, {total['tokens']:,.0f} tokens, "
-        f"{_spell_time(total['seconds'])}{unknown}, on {gpus} GPUs"
+        f"{_spell_time(total['seconds'])}{unknown}, GPUs: {gpus}"
     )
     if rate is None:
         _say("how long tokens take is not known: give --rate, tokens a second of all GPUs")

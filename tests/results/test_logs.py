@@ -93,6 +93,18 @@ def test_scores_between_yes_and_no_are_refused_and_graded_if_asked(
     assert accuracy(path, regrade=True) == (0, len(values))
 
 
+def test_metrics_that_an_older_harness_does_not_name_are_its_verdicts(tmp_path: Path) -> None:
+    rows = [harness(n, "4", exact_match=[1.0, 0.0, "P"][n % 3]) for n in range(9)]
+    named = accuracy(write(tmp_path / "samples_named.jsonl", *rows))
+    for row in rows:
+        del row["metrics"]
+    path = write(tmp_path / "samples_older.jsonl", *rows)
+    assert accuracy(path) == named == (3, 6)
+    assert read_file(path).notes[0] == "verdicts of the log: exact_match"
+    bare = [{name: row[name] for name in row if name != "exact_match"} for row in rows]
+    assert accuracy(write(tmp_path / "samples_bare.jsonl", *bare)) == (9, 9)  # by the rules
+
+
 @pytest.mark.parametrize("name", ["humaneval", "wmt"])
 def test_tasks_that_no_rule_grades_are_taken_at_their_word_or_refused(
     tmp_path: Path, name: str

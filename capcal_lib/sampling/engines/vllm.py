@@ -73,7 +73,7 @@ class VllmEngine(LocalEngine):
         self._numbers = count()  # of requests
         self._loop = asyncio.new_event_loop()
         # a daemon, so that a command that ends does not wait for it
-        Thread(target=self._loop.run_forever, name="vllm", daemon=True).start()
+        Thread(target=self._live, name="vllm", daemon=True).start()
         self._llm: AsyncLLM | None = None
         try:
             self._llm = self._run(_open(settings_of(model, folder)))
@@ -93,6 +93,10 @@ class VllmEngine(LocalEngine):
             self._run(_shut(self._llm))
         self._llm = None
         self._loop.call_soon_threadsafe(self._loop.stop)
+
+    def _live(self) -> None:
+        self._loop.run_forever()
+        self._loop.close()
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         """Do something in the loop that vLLM lives in."""
