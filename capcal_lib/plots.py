@@ -15,6 +15,7 @@ never as formulas."""
 
 from __future__ import annotations  # keeps ArrayLike short in help()
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Self
 
@@ -65,10 +66,30 @@ BAR = 0.2  # height of the highest bar of a histogram
 
 
 class _Display:
-    """What all displays have in common: they measure once, and draw on axes as often as asked."""
+    """What a display was drawn on last."""
+
+    ax: Axes
+
+    @property
+    def figure(self) -> Figure:
+        """Return the figure that was drawn on last."""
+        figure: Any = self.ax.get_figure(root=True)
+        return figure
+
+    def _start(self, ax: Axes | None) -> Axes:
+        """Take the axes that are given, or new ones."""
+        if ax is None:
+            import matplotlib.pyplot as plt
+
+            ax = plt.subplots(layout="constrained")[1]
+        self.ax = ax
+        return ax
+
+
+class _CountsDisplay(_Display, ABC):
+    """What displays of counts have in common: they measure once, and draw as often as asked."""
 
     name: str | None = None
-    ax: Axes
 
     @classmethod
     def from_counts(
@@ -95,29 +116,16 @@ class _Display:
             _as_they_are(ax.legend().get_texts())
         return self
 
-    @property
-    def figure(self) -> Figure:
-        """Return the figure that was drawn on last."""
-        figure: Any = self.ax.get_figure(root=True)
-        return figure
-
-    def _start(self, ax: Axes | None) -> Axes:
-        """Take the axes that are given, or new ones."""
-        if ax is None:
-            import matplotlib.pyplot as plt
-
-            ax = plt.subplots(layout="constrained")[1]
-        self.ax = ax
-        return ax
-
+    @abstractmethod
     def _measure(self, confidence: Any, correct: ArrayLike, total: ArrayLike) -> None:
-        raise NotImplementedError
+        """Compute what is drawn."""
 
+    @abstractmethod
     def _draw(self, ax: Axes, color: str | None) -> None:
-        raise NotImplementedError
+        """Draw it."""
 
 
-class ReliabilityDisplay(_Display):
+class ReliabilityDisplay(_CountsDisplay):
     """Expected accuracy against confidence, in ten bins of equal width.
 
     On the dotted line a confidence is right on average. Bars at the foot show how the confidences
@@ -152,7 +160,7 @@ class ReliabilityDisplay(_Display):
         ax.set(xlim=(0, 1), ylim=(0, 1), xlabel="confidence", ylabel="expected accuracy")
 
 
-class RiskCoverageDisplay(_Display):
+class RiskCoverageDisplay(_CountsDisplay):
     """The risk of answering only the most confident questions, against their share.
 
     Lower is better. All curves end in the mean risk, where every question is answered; the dotted
@@ -188,7 +196,7 @@ class RiskCoverageDisplay(_Display):
         ax.set(xlabel="coverage: questions answered", ylabel="risk: fresh answers wrong")
 
 
-class PassAtKDisplay(_Display):
+class PassAtKDisplay(_CountsDisplay):
     """The chance that one of k samples is correct: as measured, and as a confidence promises it.
 
     Measured values, up to as many samples as every question has, are without bias, with a band;
@@ -247,7 +255,7 @@ class ScoreDisplay(_Display):
         display.scores = scores.reset_index(named)
         return display.plot(ax=ax)
 
-    def plot(self, *, ax: Axes | None = None, color: str | None = None) -> Self:  # noqa: ARG002
+    def plot(self, *, ax: Axes | None = None) -> Self:
         """Draw on the axes, or on new ones; new ones are as high as the rows need."""
         table = self.scores.assign(dataset=self.scores.get("dataset", ""))
         table["label"] = [

@@ -1,5 +1,6 @@
 """From messages to tokens and back, by a model's own tokenizer and chat template."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import date
@@ -62,23 +63,23 @@ def _opened(tokenizer: Any, prompt: Sequence[int]) -> bool | None:
     return reasoning.opened(tokenizer.decode(prompt[-16:]))
 
 
-class LocalEngine:
+class LocalEngine(ABC):
     """What the engines that hold a model share; each draws and reads in its own way."""
 
     model: Model
     tokenizer: Any
 
+    @abstractmethod
     def _draw(
         self, requests: Sequence[Request], sampling: Sampling, seed: int
     ) -> Iterator[tuple[str, Sequence[int], list[int], Sequence[int], bool]]:
         """Yield what was drawn as it is done: the question's id, sample indices, the prompt's
         tokens, those of the reply, and whether the model ended it.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def _logprobs(self, prompts: list[list[int]], tokens: list[int]) -> np.ndarray:
         """Return the log-probability that each token follows each prompt."""
-        raise NotImplementedError
 
     def _prompt(self, request: Request, sampling: Sampling) -> tuple[list[int], int]:
         """Return a prompt's tokens, and how many an answer may have: ``max_tokens``, or what the
