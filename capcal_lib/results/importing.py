@@ -126,13 +126,20 @@ def import_samples(
 def _refuse_differing(run: Run, table: pd.DataFrame) -> None:
     old = read_samples(run)
     rows = pd.concat([old, table[list(old)]]).drop_duplicates()
-    differing = rows[rows.duplicated(KEY)]
-    if len(differing):
-        question, index = differing.iloc[0][KEY]
+    if twin := _first_twin(rows):
         raise InputError(
-            f"{run} has another sample {index} of question {sanitize(question, 80)!r}; nothing was "
-            "written: import into another --store, or as another --model"
+            f"{run} has another {twin}; nothing was written: import into another --store, or as "
+            "another --model"
         )
+
+
+def _first_twin(rows: pd.DataFrame) -> str:
+    """Name the first sample that two rows are of; nothing where there is none."""
+    twins = rows.loc[rows.duplicated(KEY), KEY]
+    if twins.empty:
+        return ""
+    question, index = twins.iloc[0]
+    return f"sample {index} of question {sanitize(question, 80)!r}"
 
 
 def _write_verdicts(run: Run, table: pd.DataFrame, notes: list[str]) -> None:
@@ -227,13 +234,8 @@ def _lay_out(samples: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
     tokens = ["prompt_tokens", "completion_tokens"]
     table[tokens] = samples[tokens].fillna(0).astype(int)
     table["extracted"] = samples["extracted"].map(str, na_action="ignore")
-    repeated = table[table.duplicated(KEY)]
-    if len(repeated):
-        question, index = repeated.iloc[0][KEY]
-        raise InputError(
-            f"sample {index} of question {sanitize(question, 80)!r} is there twice; number them "
-            "apart"
-        )
+    if twin := _first_twin(table):
+        raise InputError(f"{twin} is there twice; number them apart")
     gaps = counts["sample_index"].max() + 1 > counts.size()
     if gaps.any():
         raise InputError(

@@ -49,7 +49,8 @@ PLACES = {name: REQUEST.format(key) for name, key in SETTINGS.items()}
 PLACES |= COLUMNS | {"greedy": REQUEST.format("do_sample"), "several": SEVERAL}
 NUMBERS = ("sample", "prompt_tokens", "completion_tokens")
 # Of a row of lm-evaluation-harness; what is beside them are metrics, where a version names none.
-HARNESS = "doc_id doc target arguments resps filtered_resps filter doc_hash prompt_hash target_hash"
+HARNESS = {"doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter"}
+HARNESS |= {"doc_hash", "prompt_hash", "target_hash"}
 RULE = (
     "read as yes or no: C/I, CORRECT/INCORRECT (NOT_ATTEMPTED is incorrect), yes/no, true/false, "
     "1/0, 100/0 percent"
@@ -259,8 +260,8 @@ def _read_row(row: Row, known: Row, columns: Mapping[str, str]) -> Iterator[Row]
     scores = row.get("scores") or row.get("metric")
     if not isinstance(scores, dict):
         suffix = "" if row.get("filter", "none") in (None, "none") else f",{row['filter']}"
-        rest = [name for name in row if "resps" in row and name not in HARNESS.split()]
-        scores = {f"{metric}{suffix}": row.get(metric) for metric in row.get("metrics") or rest}
+        beside = [name for name in row if name not in HARNESS] if "resps" in row else []
+        scores = {f"{metric}{suffix}": row.get(metric) for metric in row.get("metrics") or beside}
         scores |= {"score": row["score"]} if isinstance(row.get("score"), dict) else {}
     status = _first(row, [["response", "status_code"]])
     failed = (row.get("error") and not scores) or status not in (None, 200)
