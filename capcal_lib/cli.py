@@ -741,7 +741,7 @@ def _score_models(models: list[str], store: Path, counted: dict[str, Any], as_js
 def _describe(run: "Series[Any]", questions: "DataFrame") -> None:
     """Print what the scores of a run do not show."""
     from capcal_lib.confidence.of_run import method_title, methods_of
-    from capcal_lib.grading.counts import UNSCORED
+    from capcal_lib.grading.core import UNSCORED
     from capcal_lib.results.score_file import in_short
 
     lines = in_short(questions)

@@ -19,7 +19,7 @@ verdicts: str = "rules"  # or judge:MODEL, where it has judged
 # %% tags=["hide-input"]
 import pandas as pd
 from capcal_lib.book import notebook, style, tables
-from capcal_lib.grading.counts import UNSCORED
+from capcal_lib.grading.core import UNSCORED
 from capcal_lib.manifests import load_dataset, load_model
 from capcal_lib.metrics import adjusted, capability_brier, gains, mean_interval
 from capcal_lib.plots import ScoreDisplay

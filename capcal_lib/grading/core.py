@@ -20,6 +20,7 @@ from capcal_lib.manifests import Kind, write_text
 from capcal_lib.questions import Answer
 
 GRADER_VERSION = "5"  # changes whenever a verdict may
+UNSCORED = 0.02  # share of samples from which tables show the bounds
 IDS = ("question_id", "sample_index", "sample")  # of a row of a file, kept as they are
 
 Outcome = Literal["correct", "incorrect", "no_answer", "not_scored"]

@@ -12,8 +12,6 @@ from capcal_lib.runs.artifacts import VERDICTS
 from capcal_lib.runs.run import Run
 from capcal_lib.runs.store import KEY, MOST_SAMPLES
 
-UNSCORED = 0.02  # share of samples from which tables show the bounds
-
 
 def count_verdicts(verdicts: pd.DataFrame, *, k: int) -> pd.DataFrame:
     """Count the verdicts of the first k samples of each question.

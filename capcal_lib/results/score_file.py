@@ -14,13 +14,12 @@ import pandas as pd
 from capcal_lib import metrics
 from capcal_lib.applications import others_mean, pass_at_k
 from capcal_lib.errors import InputError, counted, sanitize
-from capcal_lib.grading import grade_many
+from capcal_lib.grading.core import UNSCORED, grade_many
 from capcal_lib.questions import NOT_STATED, TEXTS, Answer, plain_head, stream_rows
 from capcal_lib.results.logs import kind_of, read_log
 
 NUMBERS = ["confidence", "correct", "total"]
 POWERS = (2, 4, 8, 16, 32, 64)  # the k of pass@k, as far as every question has samples
-UNSCORED = 0.02  # share of samples from which the bounds are said
 MOST = 1_000_000  # questions; where it takes more, no number is said
 EQUAL = 1e-9  # confidences of two files are the same, but for rounding
 CORRECTED = "capability Brier, corrected"
