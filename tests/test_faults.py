@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.faults import CLASSES, Bench
+from benchmarks.faults import CLASSES, STEPS, Bench, child
 
 pytestmark = pytest.mark.slow
 
@@ -19,3 +19,9 @@ def test_a_fault_is_survived(name: str, bench: Bench) -> None:
     for _ in range(TRIES.get(name, 2)):
         how, wrong = CLASSES[name](bench)
         assert not wrong, how
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_store_under_a_name_that_is_too_long_is_refused(step: str, bench: Bench) -> None:
+    how, words = child(step, bench.folder / ("a" * 256))
+    assert (how, "\n" in words) == ("refused", False), words

@@ -11,6 +11,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from os.path import isdir
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -98,7 +99,7 @@ def list_files(files: Iterable[Path]) -> list[Path]:
     listed = []
     for file in files:
         logs = [file]
-        if file.is_dir():
+        if isdir(file):
             patterns = ("samples_*.jsonl", "*.eval", "details_*.parquet")
             logs = sorted(path for pattern in patterns for path in file.rglob(pattern))
         if not logs:

@@ -5,6 +5,7 @@ A log of lm-evaluation-harness (``samples_*.jsonl``) or inspect_ai (``.eval``, `
 and no confidences: it is scored by its accuracy, and says what a confidence would have to beat."""
 
 from collections.abc import Mapping
+from os.path import isdir
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -61,7 +62,7 @@ def read_file(
 ) -> Counted:
     """Read what is to be scored: :func:`read_confidences`, or :func:`read_counts` of a log."""
     if key is None and str(path) != "-":
-        is_log = path.suffix == ".eval" or path.is_dir()
+        is_log = path.suffix == ".eval" or isdir(path)
         heads = [] if is_log else next(iter(stream_rows(path)), NUMBERS)
         if {*map(plain_head, heads)}.isdisjoint(NUMBERS):
             return read_counts(path, **log)

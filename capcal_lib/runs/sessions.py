@@ -26,7 +26,7 @@ class Ask(BaseModel, frozen=True):
 
     # how many of the split; ``questions.subset`` says which
     questions: Annotated[int, Field(ge=0, le=1 << 20)]
-    k: Annotated[int, Field(ge=1, le=1 << 20)]  # samples a question, at most
+    k: Annotated[int, Field(ge=1, le=1 << 20)]  # samples of each of them, at least
 
 
 class Session(BaseModel):
