@@ -12,7 +12,7 @@ from typing import Any, get_args
 import pandas as pd
 
 from capcal_lib.book.tables import Html, badge, show
-from capcal_lib.errors import InputError, unknown
+from capcal_lib.errors import InputError, counted, unknown
 from capcal_lib.manifests import ROOT, dataset_names, load_model
 from capcal_lib.reported import load_reported
 from capcal_lib.results.scores import Protocol
@@ -121,7 +121,8 @@ def about(
         how = HOW.replace("MODEL", escape(model))
         return _missing(lacking, f"{title} {badge('reported') * bool(printed)}", notes, how)
     marks = "".join(map(badge, runs["evidence"].unique()))
-    title += f" · {len(runs)} data sets · {runs['questions'].sum():,} questions {marks}"
+    sizes = counted(len(runs), "data set"), counted(int(runs["questions"].sum()), "question")
+    title += f" · {' · '.join(sizes)} {marks}"
     behind = runs[["title", "questions", "most", "evidence"]]
     behind = behind.rename(columns={"title": "data set", "most": "samples a question"})
     table = show(behind.rename_axis(None), f"The paper prints {printed} numbers of this model.")

@@ -96,6 +96,8 @@ def test_what_is_behind_a_page_is_counted_and_marked() -> None:
     assert [cell.text for cell in row.select("td")] == ["300", "100", "measured"]
     assert "capcal reproduce" not in html
     assert badge("simulated") in about("simulated", describe_runs(RECORDED_RUNS, "simulated")).html
+    single = describe_runs(RECORDED_RUNS, "simulated").head(1).assign(questions=1)
+    assert " · 1 data set · 1 question <" in about("simulated", single).html
 
 
 def test_what_else_is_lacking_is_said_and_marked() -> None:
