@@ -19,7 +19,7 @@ from capcal_lib.metrics.intervals import (
     coverage_probability,
     mean_interval,
 )
-from capcal_lib.metrics.recalibration import Calibrator, cross_fitted
+from capcal_lib.metrics.recalibration import Calibrator
 from capcal_lib.metrics.reliability import IsotonicSplit, binned_ece, isotonic_split, smooth_ece
 from capcal_lib.metrics.scores import divergence, expected_response_loss
 
@@ -36,7 +36,6 @@ __all__ = [
     "correctness_variance",
     "correctness_variance_terms",
     "coverage_probability",
-    "cross_fitted",
     "divergence",
     "expected_response_brier",
     "expected_response_loss",

@@ -12,16 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from capcal_lib.errors import InputError, unknown
-from capcal_lib.metrics.validation import (
-    Floats,
-    align,
-    as_confidence,
-    as_counts,
-    as_numbers,
-    as_scored,
-    check_int,
-    like,
-)
+from capcal_lib.metrics.validation import Floats, as_confidence, as_scored, like
 
 Recalibration = Literal["isotonic", "beta", "platt"]
 PENALTY = 1e-4  # a trace, which keeps the optimum finite where confidences separate the questions
@@ -52,18 +43,6 @@ class Calibrator:
         self.method = method
         self.fitted_: Any = None
         self.weight_ = 0.0
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002
-        """Return the parameters, for scikit-learn."""
-        return {"method": self.method}
-
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters, for scikit-learn."""
-        self.__init__(**(self.get_params() | params))  # type: ignore[misc]
-        return self
-
-    def __repr__(self) -> str:
-        return f"Calibrator(method={self.method!r})"
 
     def fit(self, confidence: ArrayLike, correct: ArrayLike, total: ArrayLike) -> Self:
         """Learn from confidences and counts of questions, each of shape (n_questions,)."""
@@ -116,57 +95,3 @@ def _fit_sigmoid(features: Floats, mu: Floats, *, increasing: bool) -> Floats:
     options = {"maxiter": 10_000, "ftol": 1e-14, "gtol": 1e-8}
     found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
     return np.asarray(found.x)
-
-
-def cross_fitted(
-    confidence: ArrayLike,
-    correct: ArrayLike,
-    total: ArrayLike,
-    *,
-    method: Recalibration = "isotonic",
-    rng: np.random.Generator | int = 0,
-    folds: int = 5,
-    groups: ArrayLike | None = None,
-) -> Floats:
-    """Recalibrate every confidence by a function that was learned without its question, see
-    :class:`Calibrator`.
-
-    The questions are dealt into folds at random, by a generator or a seed, and each fold is
-    recalibrated by what the others
-    teach. ``groups`` labels questions that belong together, such as MMLU subjects: a group stays in
-    one fold. A confidence of NaN is missing, teaches nothing and stays NaN; a question without
-    scored samples teaches nothing. Fewer than two folds or groups are refused, and a fold for which
-    nothing is left to learn from.
-
-    >>> cross_fitted([0.9] * 4, [2, 2, 2, 2], 4)
-    array([0.5, 0.5, 0.5, 0.5])
-    """
-    from pandas import factorize  # slow to import
-    from sklearn.model_selection import GroupKFold
-
-    columns = {"confidence": confidence, "correct": correct, "total": total, "groups": groups}
-    s, correct, total, groups = align(**columns)
-    s = as_numbers("confidence", s)
-    hits, samples = np.broadcast_arrays(s, *as_counts(correct, total))[1:]
-    labels = np.arange(len(s)) if groups is None else factorize(np.asarray(groups))[0]
-    at_most = len(np.unique(labels))
-    if at_most < 2:
-        raise InputError(f"recalibration needs two groups of questions at least; got {at_most}")
-    dealer = GroupKFold(
-        min(check_int("folds", folds, least=2), at_most),
-        shuffle=True,
-        random_state=int(np.random.default_rng(rng).integers(2**31)),
-    )
-    result = np.full(len(s), np.nan)
-    for learn, apply in dealer.split(s, groups=labels):
-        learn = learn[~np.isnan(s[learn]) & (samples[learn] > 0)]
-        apply = apply[~np.isnan(s[apply])]
-        if not len(apply):
-            continue
-        if not len(learn):
-            raise InputError(
-                "recalibration needs scored questions with a confidence in two groups at least"
-            )
-        calibrator = Calibrator(method).fit(s[learn], hits[learn], samples[learn])
-        result[apply] = calibrator.predict(s[apply])
-    return like(confidence, result)

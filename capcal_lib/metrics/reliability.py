@@ -123,7 +123,7 @@ def binned_ece(
     >>> round(binned_ece([0.3, 0.3, 0.7, 0.7], [4, 5, 6, 7], 10), 3)
     0.096
     """
-    from scipy.special import ndtr  # slow to import
+    from scipy.special import erf  # slow to import
 
     s, mu, _ = as_scored(confidence, correct, total)
     count = check_int("bins", bins, least=1)
@@ -131,18 +131,18 @@ def binned_ece(
     place = np.unique(bin_of, return_inverse=True)[1]  # empty bins left out
     size = np.bincount(place)
     gap = np.bincount(place, mu - s) / size
-    if not corrected:
-        return float(size @ np.abs(gap) / len(s))
-    squares = (mu - s - gap[place]) ** 2
-    pooled = squares.sum() / max(1, len(s) - len(size))
-    spread = np.bincount(place, squares) / np.maximum(size - 1, 1)
-    error = np.sqrt(np.where(size > 1, spread, pooled) / size)
     distance = np.abs(gap)
-    z = np.divide(distance, error, out=np.full(len(gap), np.inf), where=error > 0)
-    # The mean distance of a normal variable around the gap, less the gap.
-    density = np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi)
-    added = 2 * error * density - 2 * distance * ndtr(-z)
-    return max(0.0, float(size @ (distance - added) / len(s)))
+    if corrected:
+        squares = (mu - s - gap[place]) ** 2
+        pooled = squares.sum() / max(1, len(s) - len(size))
+        spread = np.bincount(place, squares) / np.maximum(size - 1, 1)
+        error = np.sqrt(np.where(size > 1, spread, pooled) / size)
+        error = np.maximum(error, 1e-9)
+        z = distance / error
+        # Less what the mean distance of a normal variable around the gap is beyond it.
+        density = np.exp(-(z**2) / 2) * np.sqrt(2 / np.pi)
+        distance = distance * (2 - erf(z / np.sqrt(2))) - error * density
+    return max(0.0, float(size @ distance / len(s)))
 
 
 def _on_mesh(places: Floats, values: Floats) -> Floats:

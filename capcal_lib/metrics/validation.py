@@ -10,7 +10,7 @@ from 0.
 
 from __future__ import annotations  # keeps ArrayLike short in help()
 
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -57,11 +57,11 @@ def as_whole(name: str, values: ArrayLike, *, least: int) -> Ints:
     return numbers.astype(np.int64)
 
 
-def check_int(name: str, value: object, *, least: int) -> int:
+def check_int(name: str, value: Any, *, least: int) -> int:
     """Return a single whole number of at least ``least``; a bool or a float is refused."""
-    whole = isinstance(value, Integral) and not isinstance(value, bool)
-    if whole and least <= value <= LARGEST:  # type: ignore[operator]
-        return int(value)  # type: ignore[call-overload]
+    whole = isinstance(value, int | np.integer) and type(value) is not bool
+    if whole and least <= value <= LARGEST:
+        return int(value)
     raise InputError(f"{name} must be a whole number from {least} to {LARGEST}; got {value!r:.40}")
 
 
@@ -111,10 +111,12 @@ def align(**columns: Any) -> list[Any]:
     """Put columns side by side: Series in the order of the first one's index, and all equally long
     but single values, which stand for every row.
     """
-    series = {name: column for name, column in columns.items() if hasattr(column, "reindex")}
-    first = next(iter(series), "")
-    for name, column in series.items():
-        index = series[first].index
+    first = None
+    for name, column in columns.items():
+        if not hasattr(column, "reindex"):
+            continue
+        first = first or name
+        index = columns[first].index
         if not column.index.equals(index):
             if not index.is_unique or len(column.index.symmetric_difference(index)):
                 raise InputError(
