@@ -11,6 +11,7 @@ from bs4 import BeautifulSoup
 from markdown_it.renderer import RendererHTML
 
 from capcal_lib.book.notebook import (
+    RECORD,
     about,
     check_parameters,
     finding,
@@ -167,27 +168,47 @@ def test_a_text_refuses_a_result_that_it_was_not_given() -> None:
     assert "class='capcal-finding'" in finding("{kept}").data
 
 
-@pytest.mark.parametrize(
-    "hostile",
-    [
-        "<img src=x onerror=alert(1)>",
-        "{download}`../../../etc/hostname`",
-        "a\n\n:::{include} /etc/hostname\n:::",
-        "[x](javascript:alert(1)) ![y](z) **b** $\\mu$ &lt; <https://x.y>",
-    ],
-)
-def test_text_of_others_is_shown_as_it_is_and_is_no_markup(hostile: str) -> None:
+HOSTILE = [
+    "<img src=x onerror=alert(1)>",
+    "{download}`../../../etc/hostname`",
+    "a\n\n:::{include} /etc/hostname\n:::",
+    "[x](javascript:alert(1)) ![y](z) **b** $\\mu$ &lt; <https://x.y>",
+]
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+@pytest.mark.parametrize("kept", [False, True], ids=["given", "glued"])
+def test_text_of_others_is_shown_as_it_is_and_is_no_markup(hostile: str, kept: bool) -> None:
     from markdown_it import MarkdownIt
     from myst_parser.config.main import MdParserConfig
     from myst_parser.parsers.mdit import create_md_parser
 
-    said = say("The question “{text}”.", text=hostile).data
+    if kept:
+        glue(text=hostile)
+    said = say("The question “{text}”.", **{} if kept else {"text": hostile}).data
     shown = BeautifulSoup(MarkdownIt().render(said), "html.parser")
     assert shown.text.strip() == f"The question “{' '.join(hostile.split())}”."
     assert {tag.name for tag in shown.find_all()} == {"p"}
     myst = create_md_parser(MdParserConfig(enable_extensions={"dollarmath"}), RendererHTML)
     [_, inline, _] = myst.parse(said)
     assert {child.type for child in inline.children or ()} <= {"text", "text_special"}
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+def test_text_that_is_glued_reaches_another_page_as_text(hostile: str) -> None:
+    from IPython.core.interactiveshell import InteractiveShell
+    from IPython.utils.capture import capture_output
+    from myst_nb.ext.glue.crossref import generate_text_nodes
+
+    InteractiveShell.instance()
+    with capture_output() as shown:
+        glue(text=hostile)
+    (output,) = shown.outputs
+    data = {kind.removeprefix(RECORD): text for kind, text in output.data.items()}
+    assert list(data) == ["text/plain"]  # and nothing that would be markup
+    (node,) = generate_text_nodes({"fmt_spec": "s"}, {"data": data})
+    assert node.astext() == hostile
+    assert {each.tagname for each in node.findall()} == {"inline", "#text"}
 
 
 @pytest.mark.parametrize(

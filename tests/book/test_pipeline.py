@@ -22,7 +22,7 @@ NOTEBOOK = {
             "execution_count": None,
             "metadata": {"tags": ["parameters"]},
             "outputs": [],
-            "source": 'model: str = "simulated"',
+            "source": ['model: str = "simulated"\n', 'store: str = ""'],
         },
         {
             "cell_type": "code",
