@@ -222,35 +222,40 @@ int(np.ceil(norm.ppf(0.975) ** 2 / 4 / 0.1**2)), int(ks[width <= 0.2][0])
 # ## The mean of many questions
 #
 # The mean of $\hat\mu$ over $N$ questions has the standard error $\sqrt{\overline{\mu(1-\mu)}/(kN)}$ by sampling alone. The
-# paper shows it on the 30 questions of AIME25. Where a model has no samples of them, its printed baseline gives it, which is
-# $1/3$ less the mean of $\hat\mu(1-\hat\mu)$:
+# paper shows it on the 30 questions of AIME25. Where a model has no samples of them, or solves none, the printed baselines of the
+# paper's models give it, which are $1/3$ less the mean of $\hat\mu(1-\hat\mu)$:
 
 # %%
-on_aime = "method == 'Uniform random' and dataset == 'aime25'"
-printed = load_reported("main").query(on_aime).set_index("model")
-variance = (1 / 3 - printed["value"]) * 100 / 99
+own = pd.DataFrame()
 if "aime25" in data.index:
-    results = load_results(runs, model, datasets=["aime25"], **counted)
-    own = results.query("total > 1")
-    if own["correct"].nunique() > 1:
-        counts = own["correct"], own["total"]
-        variance[model] = correctness_variance(*counts, corrected=True)
+    asked = {"datasets": ["aime25"], **counted}
+    own = load_results(runs, model, **asked).query("total > 1")
+if own.empty or own["correct"].nunique() == 1:
+    on_aime = "method == 'Uniform random' and dataset == 'aime25'"
+    printed = load_reported("main").query(on_aime).set_index("model")
+    questions, variance = 30, (1 / 3 - printed["value"]) * 100 / 99
+    mark = "reported"
+else:
+    counts = own["correct"], own["total"]
+    mean = correctness_variance(*counts, corrected=True)
+    questions, variance = len(own), pd.Series({model: mean})
+    mark = notebook.evidence_of(data.loc[["aime25"]])
 ks = np.array([10, 25, 50, 100, 200])
-errors = {name: np.sqrt(v / (ks * 30)) for name, v in variance.items()}
+errors = {name: np.sqrt(v / (ks * questions)) for name, v in variance.items()}
 errors = pd.DataFrame(errors, pd.Index(ks, name="samples a question"))
+errors = errors.rename(columns=lambda name: load_model(name).title)
 
-# %% tags=["hide-input"] mystnb={"figure": {"caption": "Standard error, by sampling alone, of the mean expected accuracy on AIME25. At the paper's 100 samples it is below 0.01 for each model, and more samples lower it little; what is left is that there are only 30 questions.", "name": "fig-standard-error"}, "image": {"alt": "Falling curves of the standard error against samples a question, one a model. At 100 samples all lie below 0.006, and further samples lower them little."}} paper=["figure-6", "appendix-b.1", "equation-16"] evidence=["reported"] reads=["main"]
-named = errors.rename(columns=lambda name: load_model(name).title)
-axes = sns.lineplot(named, markers=True, dashes=False)
+# %% tags=["hide-input"] mystnb={"figure": {"caption": "Standard error, by sampling alone, of the mean expected accuracy on AIME25. At the paper's 100 samples it is below 0.01, and more samples lower it little; what is left is that there are only 30 questions.", "name": "fig-standard-error"}, "image": {"alt": "Falling curves of the standard error against samples a question, one a model. At 100 samples all lie below 0.006, and further samples lower them little."}} paper=["appendix-b.1", "equation-16"] evidence=["reported"] reads=["main"]
+axes = sns.lineplot(errors, markers=True, dashes=False)
 axes.set(ylim=(0, None), ylabel="standard error")
 _ = axes.legend(title="")
 
-# %%
-notebook.say(
-    """
-At 100 samples it is {oss:.4f} for gpt-oss-20b; the paper, which has the samples, says about 0.0056.
-""",
-    oss=errors.loc[100, "gpt-oss-20b"],
+# %% tags=["hide-input"] label="standard-errors" paper=["figure-6"] evidence=["reported"] reads=["main"]
+tables.show(
+    errors,
+    "The same in numbers. The paper says of gpt-oss-20b that it is about 0.0056 at 100 samples.",
+    digits=4,
+    evidence=mark,
 )
 
 # %% [markdown]
