@@ -31,7 +31,6 @@ from capcal_lib.metrics import (
     coverage_probability,
     mean_interval,
 )
-from capcal_lib.questions import load_questions
 from capcal_lib.reported import load_reported
 from capcal_lib.results import (
     describe_runs,
@@ -40,7 +39,6 @@ from capcal_lib.results import (
     methods,
     subjects,
 )
-from capcal_lib.sampling import answer_requests, open_engine, weights_folder
 from scipy.stats import norm, t
 
 # %% tags=["hide-input"]
@@ -317,61 +315,6 @@ four see none of the rare misses, for which the interval must allow; it pays by 
     least=coverage["this interval"].min(),
 )
 
-# %% tags=["hide-input"]
-EXAM, reader = "mini-exam", load_model(model)  # its questions come along
-here = reader.engine != "simulated" and EXAM in data.index
-here = here and weights_folder(reader) is not None
-why = "None is read either: that takes a recorded run of Mini exam, and the "
-why += "weights on this machine."
-notebook.lack(not here, reading=why)
-
-# %% [markdown] needs="reading"
-# ## Where one reading is enough
-#
-# Where an answer is one letter, a model's expected accuracy need not be sampled: it is the probability of the right letter,
-# which one reading of the prompt gives. The paper always samples (section 4.1). The model says how probable each letter is as
-# the first token of its answer; sampling at another temperature than 1 raises the probabilities to its inverse power.
-
-# %%
-# needs reading
-questions = load_questions(EXAM, limit=20)
-letters = list("ABCD")
-requests = answer_requests(reader, questions)
-logprobs, _ = open_engine(reader).next_token_logprobs(
-    requests, letters, reader.sampling, 0
-)
-weights = np.exp(logprobs / reader.sampling.temperature)
-names = pd.Index([question.id for question in questions], name="question_id")
-shares = pd.DataFrame(weights, names, letters)
-shares = shares.div(shares.sum(axis="columns"), axis="index")
-mu = pd.Series({x.id: shares.at[x.id, x.answer.gold] for x in questions})
-
-# %%
-# needs reading
-sampled = load_results(runs, model, datasets=[EXAM], **counted).loc[EXAM]
-sampled = sampled.reindex(names)
-mu_hat = sampled["correct"] / sampled["total"]
-
-# %% tags=["hide-input"] mystnb={"figure": {"caption": "The share of a question's samples that are correct against the probability of the right letter, read once. On the diagonal both agree.", "name": "fig-exact"}, "image": {"alt": "Scatter plot of the share of correct samples against the probability of the right letter; the dots scatter around the diagonal."}}
-# needs reading
-axes = sns.scatterplot(x=mu, y=mu_hat)
-axes.axline((0, 0), slope=1, color=style.INK, linewidth=0.8)
-_ = axes.set(xlabel="probability of the right letter", ylabel="share correct")
-
-# %%
-# needs reading
-notebook.say(
-    r"""
-Over {asked} questions of Mini exam, one reading and {most:.0f} samples differ by {miss:.3f} (root mean square), where the
-samples' own noise, the root of $\mu(1-\mu)/n$, is {noise:.3f}. What is left is where an answer is no single letter: words
-around it, or another spelling of it.
-""",
-    asked=len(mu),
-    most=sampled["total"].median(),
-    noise=np.sqrt((mu * (1 - mu) / sampled["total"]).mean()),
-    miss=np.sqrt(((mu_hat - mu) ** 2).mean()),
-)
-
 # %% [markdown]
 # ## Summary
 #
@@ -379,9 +322,8 @@ around it, or another spelling of it.
 # - Near 0 and 1 the Wald interval covers too seldom; Jeffreys' and Wilson's are right on average.
 # - The bias of a plug-in score falls with samples. [Correct it](04_main_table.ipynb), rather than sampling more.
 # - An interval over few questions has to allow for what it has not seen.
-# - For questions of choice one reading gives $\mu$; a long answer can only be sampled.
 #
-# ## Exercises
+# ## Exercise
 #
 # **1 (medium).** Scores of $N$ questions with $k$ samples each cost $Nk$ samples. With 1,000 samples in all, is it better to
 # ask 100 questions ten times or 10 questions a hundred times? Simulate it with $\mu$ uniform and $s = 0.5$. *Hint:* compare
@@ -392,14 +334,3 @@ for n, k in ((100, 10), (10, 100)):
     mu = rng.binomial(k, rng.random((300, n))) / k
     terms = (0.5 - mu) ** 2 - mu * (1 - mu) / (k - 1)
     print(f"{n} questions: {terms.mean(axis=1).std():.3f}")
-
-# %% [markdown]
-# **2 (easy).** At temperature 1 a model answers A, B, C and D with probabilities 0.5, 0.3, 0.15 and 0.05, and B is right.
-# What is $\mu$ at temperature 0.5, and where does it go as the temperature falls to 0? *Hint:* raise the probabilities to the
-# inverse power, and divide by their sum.
-
-# %% tags=["hide-cell", "solution"]
-letters = np.array([0.5, 0.3, 0.15, 0.05])
-for temperature in (1, 0.5, 0.1):
-    raised = letters ** (1 / temperature)
-    print(temperature, (raised / raised.sum()).round(3)[1])

@@ -10,6 +10,8 @@
 # # The paper, audited
 
 # %% tags=["parameters", "hide-input"]
+model: str = "smollm2-135m"  # one of `capcal models`; it changes nothing here
+store: str = "runs/recorded"  # run store, from here or from the root
 seed: int = 42  # the first of the ten seeds of the reference code
 
 # %% tags=["hide-input"]
@@ -26,6 +28,8 @@ from capcal_lib.reported import expected_from_reported, load_reported
 
 # %% tags=["hide-input"]
 notebook.check_parameters(globals())
+notebook.open_store(store)
+load_model(model)
 style.set_style()
 PROVENANCE = """<details class='capcal-about'><summary>
 <strong>The paper's printed numbers</strong></summary>

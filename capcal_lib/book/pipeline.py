@@ -72,8 +72,7 @@ def default_model(notebook: str) -> str:
     True
     """
     text = (NOTEBOOKS / f"{notebook}.ipynb").read_text(encoding="utf-8")
-    found = re.search(r'"model: str = \\"(.+?)\\"', text)
-    return found[1] if found else DEFAULT_MODEL
+    return re.findall(r'"model: str = \\"(.+?)\\"', text)[0]
 
 
 def book_pages(models: Sequence[str] = ()) -> list[Page]:
@@ -165,8 +164,9 @@ def _run(
 
     source = NOTEBOOKS / f"{page.notebook}.ipynb"
     text = source.read_text(encoding="utf-8")
-    given = parameters | {"model": page.model, "verdicts": verdicts}
-    parameters = {name: each for name, each in given.items() if f'"{name}: str' in text}
+    parameters = parameters | {"model": page.model}
+    if '"verdicts: str' in text:
+        parameters["verdicts"] = verdicts
     key = hashlib.sha256(f"{inputs}\n{text}\n{parameters}".encode()).hexdigest()
     executed = page.executed(folder)
     mark = executed.with_suffix(".inputs")

@@ -69,9 +69,9 @@ def test_parameters_are_plain_annotated_literals_with_a_comment() -> None:
                 line,
             )  # type: ignore[arg-type]
             assert "  # " in line, f"{name}: no comment: {line}"
-        known = {line.split(":")[0] for line in code[0].source.splitlines()}
-        read = any("open_store(" in cell.source for cell in code)
-        assert known >= ({"model", "store"} if read else set()), name
+        assert {"model", "store"} <= {line.split(":")[0] for line in code[0].source.splitlines()}, (
+            name
+        )
 
 
 def test_a_page_that_opens_with_another_model_than_most_says_why() -> None:

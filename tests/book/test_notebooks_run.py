@@ -24,7 +24,7 @@ from capcal_lib.reproduce import RECIPES, Order, reproduce
 # `make book` executes every page with the model that it opens with; here each is run with another
 # one.
 # for any model
-SAME = "10_paper_audit 14_small_models 18_benchmarking 26_applications"
+SAME = "14_small_models 17_routing 18_benchmarking 26_applications"
 PAIRS = [(name, "gpt-oss-20b") for name in notebook_names() if name not in SAME.split()]
 PAIRS += [
     ("04_main_table", "simulated"),
@@ -54,12 +54,6 @@ def run_cells(name: str, **parameters: object) -> dict[str, Any]:
     return namespace
 
 
-def declared(name: str, **given: str) -> dict[str, str]:
-    """Keep the parameters that a notebook has."""
-    text = (NOTEBOOKS / f"{name}.py").read_text(encoding="utf-8")
-    return {key: value for key, value in given.items() if f"\n{key}: str" in text}
-
-
 @pytest.mark.parametrize(("name", "model"), PAIRS, ids=["-".join(pair) for pair in PAIRS])
 def test_it_runs(name: str, model: str) -> None:
     assert run_cells(name, model=model)["model"] == model
@@ -84,7 +78,7 @@ def test_it_runs_on_a_store_with_one_built_in_set(name: str, tmp_path: Path) -> 
     for split in ("test", "train"):
         recorded = RECORDED_RUNS / f"simulated/mini-elements-{split}"
         shutil.copytree(recorded, tmp_path / f"simulated/mini-elements-{split}")
-    run_cells(name, **declared(name, model="simulated", store=str(tmp_path)))
+    run_cells(name, model="simulated", store=str(tmp_path))
 
 
 @pytest.mark.parametrize("name", ["28_protocol", "29_try_it"])

@@ -22,7 +22,7 @@ NOTEBOOK = {
             "execution_count": None,
             "metadata": {"tags": ["parameters"]},
             "outputs": [],
-            "source": ['model: str = "simulated"\n', 'store: str = ""'],
+            "source": 'model: str = "simulated"',
         },
         {
             "cell_type": "code",

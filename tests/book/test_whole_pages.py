@@ -73,8 +73,6 @@ def faults(notebook: dict[str, Any]) -> list[str]:
 def run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **parameters: str) -> Path:
     monkeypatch.chdir(ROOT)
     page = tmp_path / f"{name}.ipynb"
-    text = (NOTEBOOKS / f"{name}.py").read_text(encoding="utf-8")
-    parameters = {key: given for key, given in parameters.items() if f"\n{key}: str" in text}
     papermill.execute_notebook(
         NOTEBOOKS / f"{name}.ipynb", page, parameters=parameters, progress_bar=False
     )
