@@ -104,44 +104,26 @@ def split_votes(answers: Answers, k_c: int, *, splits: int = SPLITS, seed: int =
     """
     check_int("k_c", k_c, least=1)
     rows = {}
-    for row, drawn in enumerate(answers.drawn):
-        if drawn.sum() < k_c + 2:
-            continue
+    for row in np.flatnonzero(answers.drawn.sum(axis=1) >= k_c + 2):
+        drawn = answers.drawn[row]
         name = str(answers.question_ids[row])
         rng = np.random.default_rng([seed, crc32(name.encode())])
-        texts = answers.canonical[row][drawn]
-        correct = answers.correct[row][drawn]
-        places = np.arange(len(texts))
+        places = np.arange(drawn.sum())
         order = rng.permuted(np.tile(places, (splits, 1)), axis=1)
         order = np.vstack([places, order])  # the first vote is that of the first samples
-        share = _majority_shares(texts, order[:, :k_c])
-        outcomes = correct[order[:, k_c:]]
-        total = (~np.isnan(outcomes)).sum(axis=1)
-        mu = np.nansum(outcomes, axis=1) / np.where(total > 0, total, np.nan)
-        scored = (share > 0) & (total > 1)
-        plug_in = np.where(scored, (share - mu) ** 2, np.nan)
-        term = plug_in - mu * (1 - mu) / np.where(scored, total - 1, np.nan)
-        scored[0] = False
-        rows[name] = {
-            "confidence": share[0] if share[0] > 0 else np.nan,
-            "correct": np.nansum(outcomes[0]),
-            "total": total[0],
-            "term": term[scored].mean() if scored.any() else np.nan,
-            "plug_in": plug_in[scored].mean() if scored.any() else np.nan,
-        }
+        codes, names = pd.factorize(answers.canonical[row][drawn])  # -1 for no answer
+        groups = codes[:, None] == np.arange(len(names))
+        most = groups[order[:, :k_c]].sum(axis=1).max(axis=1, initial=0)
+        share = np.where(most, most / k_c, np.nan)
+        outcomes = answers.correct[row][drawn][order[:, k_c:]]
+        correct, total = np.nansum(outcomes, axis=1), (~np.isnan(outcomes)).sum(axis=1)
+        scored = np.where(total > 1, total, np.nan)
+        mu = correct / scored
+        plug_in = pd.Series((share - mu) ** 2)
+        term = plug_in - mu * (1 - mu) / (scored - 1)
+        rows[name] = (share[0], correct[0], total[0], term[1:].mean(), plug_in[1:].mean())
     table = pd.DataFrame.from_dict(rows, orient="index", columns=COLUMNS)
     return table.rename_axis("question_id").astype({"correct": int, "total": int})
-
-
-def _majority_shares(texts: npt.NDArray[np.object_], votes: npt.NDArray[np.int64]) -> Floats:
-    """Return the majority's share of each row of votes, which are places in texts; 0 without an
-    answer.
-    """
-    codes, names = pd.factorize(texts)  # -1 for no answer
-    is_answer = codes[:, None] == np.arange(len(names))
-    if not len(names):
-        return np.zeros(len(votes))
-    return is_answer[votes].sum(axis=1).max(axis=1) / votes.shape[1]
 
 
 def read_answers(run: Run, *, k: int, verdicts: str = "rules") -> Answers:
@@ -154,17 +136,17 @@ def read_answers(run: Run, *, k: int, verdicts: str = "rules") -> Answers:
         raise InputError(
             f"{run}: no samples with index 0 to {k - 1}; draw them with: capcal sample"
         )
-    names = rows["question_id"].to_numpy(str)
-    ids, row = np.unique(names, return_inverse=True)
-    at = row, rows["sample_index"].to_numpy()
-    shape = len(ids), int(at[1].max()) + 1
-    texts = np.full(shape, None, object)
-    correct = np.full(shape, np.nan)
-    drawn = np.zeros(shape, bool)
-    texts[at] = canonical(run, rows)
-    correct[at] = np.where(rows["verdict"] == "not_scored", np.nan, rows["verdict"] == "correct")
-    drawn[at] = True
-    return Answers(ids, texts, correct, drawn)
+    correct = rows["verdict"].eq("correct").where(rows["verdict"] != "not_scored")
+    wide = rows.assign(canonical=canonical(run, rows), correct=correct.astype(float)).pivot(
+        index="question_id", columns="sample_index", values=["canonical", "correct", "verdict"]
+    )
+    texts = wide["canonical"].astype(object)
+    return Answers(
+        wide.index.to_numpy(str),
+        texts.where(texts.notna(), None).to_numpy(),
+        wide["correct"].to_numpy(float),
+        wide["verdict"].notna().to_numpy(),
+    )
 
 
 def canonical(run: Run, verdicts: pd.DataFrame) -> list[str | None]:

@@ -1,8 +1,7 @@
 """The confidences of a run's sampled questions, kept beside its samples."""
 
 import re
-import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
@@ -19,14 +18,14 @@ from capcal_lib.manifests import Model, load_model
 from capcal_lib.questions import Question
 from capcal_lib.questions.prompts import template_digest
 from capcal_lib.runs.artifacts import CONFIDENCES
+from capcal_lib.runs.files import gather
 from capcal_lib.runs.run import Run
 from capcal_lib.runs.samples import IMPORTED
 from capcal_lib.runs.store import KEY, read_samples
-from capcal_lib.sampling.engines import open_engine
+from capcal_lib.sampling.engines import Engine, open_engine
 
-METHODS = ("p-true", "verbalized")  # that ask the model
+METHODS = {"p-true": p_true, "verbalized": verbalized}  # that ask the model
 CHUNK = 1_000  # questions of which one must be answered, before more are asked
-WRITE_SECONDS = 5.0  # between two writes of the file
 TITLES = {"verbalized": "Verbalized confidence", "p-true": "P(True)"}
 RESERVED = {
     *METHODS,
@@ -58,40 +57,37 @@ def estimate(run: Run, method: str, *, engine: str | None = None, **server: Any)
         return place_confidence(run, method, rows)
     if method not in METHODS:
         raise unknown("method", method, (*METHODS, *installed))
-    known = tabulate([])
+    kept: list[Estimate] = []
     if run.has(CONFIDENCES, method):
-        known = read_confidence(run, method)
-        known = known[known["tokens"] > 0]  # where the engine failed, nothing was said
-    if method == "p-true":
-        known = known.dropna(subset="confidence")
-    lacking = [
-        question for name, question in sampled_questions(run).items() if name not in known.index
-    ]
-    if not lacking:
-        return known
-    model = asked_model(run)
-    source = open_engine(model, engine, **server)
-    ask = p_true if method == "p-true" else verbalized
-    fresh: list[Estimate] = []
-    written = time.monotonic()
-    try:
-        for start in range(0, len(lacking), CHUNK):
-            part = lacking[start : start + CHUNK]
-            for answer in ask(source, model, part, seed=run.identity.seed):
-                fresh.append(answer)
-                if time.monotonic() - written > WRITE_SECONDS:
-                    _write(run, method, known, fresh)
-                    written = time.monotonic()
-            if not any(answer.tokens for answer in fresh[start:]):
-                break
-    finally:
-        if fresh:
-            _write(run, method, known, fresh)
+        rows = read_confidence(run, method)
+        rows = rows[rows["tokens"] > 0]  # where the engine failed, nothing was said
+        rows = rows.dropna(subset="confidence") if method == "p-true" else rows
+        kept = list(map(Estimate._make, rows.itertuples()))
+    known = {row.question_id for row in kept}
+    lacking = [one for name, one in sampled_questions(run).items() if name not in known]
+    if lacking:
+        model = asked_model(run)
+        source = open_engine(model, engine, **server)
+        for fresh in gather(_ask(source, model, method, lacking, run.identity.seed)):
+            kept += fresh
+            _write(run, method, tabulate(kept))
     return read_confidence(run, method)
 
 
-def _write(run: Run, method: str, known: pd.DataFrame, fresh: Sequence[Estimate]) -> None:
-    table = pd.concat([known, tabulate(fresh)] if len(known) else [tabulate(fresh)])
+def _ask(
+    engine: Engine, model: Model, method: str, lacking: Sequence[Question], seed: int
+) -> Iterator[Estimate]:
+    """Ask about some questions at a time, until none of them is answered."""
+    for start in range(0, len(lacking), CHUNK):
+        tokens = 0
+        for answer in METHODS[method](engine, model, lacking[start : start + CHUNK], seed=seed):
+            tokens += answer.tokens
+            yield answer
+        if not tokens:
+            return
+
+
+def _write(run: Run, method: str, table: pd.DataFrame) -> None:
     rows = pa.Table.from_pandas(table.sort_index().reset_index(), schema=CONFIDENCES.schema)
     run.write(CONFIDENCES, rows, method)
 
@@ -131,44 +127,26 @@ def place_confidence(run: Run, name: str, rows: Iterable[Mapping[str, Any]]) -> 
     confidence_file(run, name)
     if name in RESERVED:
         raise InputError(f"{name!r} is something else already; give your method another name")
+    table = pd.DataFrame(list(rows))
+    if lacking := {"question_id", "confidence"} - {*table}:
+        raise InputError(f"the rows have no column {min(lacking)!r}, but {', '.join(table)[:200]}")
+    names = table["question_id"].astype(str)
     sampled = sorted(read_samples(run, KEY)["question_id"].unique())
-    estimates = {question: Estimate(question, float("nan"), 0) for question in sampled}
-    placed: set[str] = set()
-    for number, row in enumerate(rows):
-        try:
-            question = str(row["question_id"])
-            cell = row["confidence"]
-            tokens = row.get("tokens") or 0
-            confidence = float("nan") if cell in (None, "") else float(cell)
-            estimate = Estimate(question, confidence, int(tokens))
-        except KeyError as error:
-            raise InputError(
-                f"row {number} has no column {error}, it has {', '.join(map(str, row))[:200]}"
-            ) from None
-        except (TypeError, ValueError):
-            raise InputError(
-                f"row {number}, question {question!r}: {cell!r} or {tokens!r} is no number"
-            ) from None
-        if question in placed:
-            raise InputError(f"question {question!r} has more than one confidence; keep one")
-        if confidence < 0 or confidence > 1 or estimate.tokens < 0:
-            raise InputError(
-                f"question {question!r}: a confidence lies in [0, 1] or is NaN, and tokens are not "
-                f"negative; got {cell!r} and {tokens!r}"
-            )
-        placed.add(question)
-        estimates[question] = estimate
-    strangers = sorted(placed - set(sampled))
-    if strangers or not placed:
-        known = (
-            f"such as {strangers[0]!r}; its ids look like {sampled[:1]}"
-            if strangers
-            else "give some"
-        )
-        raise InputError(
-            f"{run} has not sampled {len(strangers)} of the {len(placed)} questions, {known}"
-        )
-    _write(run, name, tabulate([]), list(estimates.values()))
+    given = table.reindex(columns=["confidence", "tokens"])
+    given = given.mask(given == "")
+    numbers = given.astype(str).apply(pd.to_numeric, errors="coerce")
+    sound = (numbers.ge(0) & numbers.le([1, float("inf")])) | given.isna()
+    faults = {
+        "has more than one confidence; keep one": names.duplicated(),
+        f"was not sampled in {run}; its ids look like {sampled[:1]}": ~names.isin(sampled),
+        "needs a confidence in [0, 1] or none, and no negative tokens": ~sound.all(axis=1),
+    }
+    for fault, at in faults.items():
+        if at.any():
+            row = table[at].iloc[0].to_json()
+            raise InputError(f"question {names[at].iloc[0]!r} {fault}; got {row[:200]}")
+    placed = numbers.set_index(names).reindex(sampled).fillna({"tokens": 0})
+    _write(run, name, placed.astype({"tokens": int}).assign(text=None))
     return read_confidence(run, name)
 
 
@@ -188,8 +166,8 @@ def methods_of(run: Run) -> list[str]:
     """List the methods whose confidences are kept with a run: verbalized, P(True), then one's own
     by name.
     """
-    kept = set(filter(None, run.names(CONFIDENCES)))
-    return [*(method for method in TITLES if method in kept), *sorted(kept - set(TITLES))]
+    kept = list(filter(None, run.names(CONFIDENCES)))
+    return sorted(kept, key=[*TITLES, *kept].index)
 
 
 def method_title(method: str) -> str:

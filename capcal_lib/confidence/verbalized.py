@@ -23,7 +23,7 @@ _BOX = re.compile(r"\\boxed\s{0,3}\{((?:[^{}]|\{[^{}]{0,40}\}){1,60})\}")
 _NUMBER = r"(?:[0-9]{0,30}\.[0-9]{1,30}|0,[0-9]{1,30}|[0-9]{1,30}(?:,[0-9]{1,2}|\.)?)"
 _PERCENT = r"(?:\s?(?:%|per\s?cent\b))"
 _ESTIMATE = re.compile(
-    rf"""
+    rf"""(?xai)
     (?<![\w.,/−–-])                            # not inside a word, a date or another number
     (?P<label>(?:P|probability|confidence)["']?\s{{0,3}}[=:≈~]\s{{0,3}})?
     (?P<first>{_NUMBER}) (?P<percent>{_PERCENT})?
@@ -31,10 +31,22 @@ _ESTIMATE = re.compile(
       | \s{{0,3}}(?:/|\bout\ of\b|\bin\b)\s{{0,3}} (?P<whole>{_NUMBER}) )?
     (?![\w%/] | [.,][0-9])
     """,
-    re.VERBOSE | re.ASCII | re.IGNORECASE,
 )
-_MARKUP = re.compile(r"\\(?:text|textbf|mathrm|mathbf)\{([^{}]{0,40})\}")
-_FRACTION = re.compile(r"\\[dt]?frac\{([0-9.]{1,30})\}\{([0-9.]{1,30})\}")
+# What tells an estimate in running text from a bare integer, a year or a count.
+_MARKED = re.compile(r"(?i)[%/=:≈~]|[.,][0-9]|\b(?:of|in)\b|cent")
+_PLAIN = tuple(
+    (re.compile(pattern), replacement)
+    for pattern, replacement in (
+        (r"\\(?:text|textbf|mathrm|mathbf)\{([^{}]{0,40})\}", r"\1"),
+        (r"\\[dt]?frac\{([0-9.]{1,30})\}\{([0-9.]{1,30})\}", r"\1/\2"),
+        (r"\\%", "%"),
+        (r"\{,\}", ","),
+        (r"\\(?:[,!()]|approx)|[$*`{}]", ""),
+        # The whole scale is no estimate.
+        (r"(?<![\w.,/−–-])0(?:\.0)?\s?(?:-|–|—|to|and)\s?1(?:00)?(?:\.0)?(?![\w%]|[.,][0-9])", ""),
+        (r"^\s+|[\s.]+$", ""),
+    )
+)
 
 
 def verbalized(
@@ -99,59 +111,33 @@ def parse_probability(text: str) -> float | None:
         return None
     said = unicodedata.normalize("NFKC", said[-READ_CHARACTERS:])
     boxes = _BOX.findall(said)
-    if boxes:
-        found = (_probability(_ESTIMATE.fullmatch(_plain(box))) for box in reversed(boxes))
-        return next((value for value in found if value is not None), None)
-    said = _plain(said)
-    alone = _ESTIMATE.fullmatch(said)
-    if alone:
-        return _probability(alone)
-    estimates = [match for match in _ESTIMATE.finditer(said) if _is_estimate(match)]
+    alone = [_probability(_ESTIMATE.fullmatch(_plain(text))) for text in boxes[::-1] or [said]]
+    value = next((value for value in alone if value is not None), None)
+    if boxes or value is not None:
+        return value
+    estimates = [match for match in _ESTIMATE.finditer(_plain(said)) if _MARKED.search(match[0])]
     labelled = [match for match in estimates if match["label"]]
-    return _probability((labelled or estimates)[-1]) if estimates else None
+    return _probability((labelled or estimates or [None])[-1])
 
 
 def _plain(text: str) -> str:
     """Take away the markup that models put around a number."""
-    text = _FRACTION.sub(r"\1/\2", _MARKUP.sub(r"\1", text))
-    for mark in ("\\%", "{,}", "\\,", "\\!", "\\(", "\\)", "$", "*", "`", "\\approx", "{", "}"):
-        text = text.replace(mark, {"\\%": "%", "{,}": ","}.get(mark, ""))
-    return text.strip().rstrip(".").strip()
-
-
-def _is_estimate(match: re.Match[str]) -> bool:
-    """Tell an estimate in running text from a bare integer (a year, a count) and from the whole
-    scale.
-    """
-    marked = any(match[group] for group in ("label", "percent", "high_percent", "whole"))
-    return (marked or "." in match["first"].rstrip(".") or "," in match["first"]) and not _is_scale(
-        match
-    )
-
-
-def _is_scale(match: re.Match[str]) -> bool:
-    return match["high"] is not None and (_number(match["first"]), _number(match["high"])) in {
-        (0, 1),
-        (0, 100),
-    }
+    for pattern, replacement in _PLAIN:
+        text = pattern.sub(replacement, text)
+    return text
 
 
 def _probability(match: re.Match[str] | None) -> float | None:
-    if match is None or _is_scale(match):
+    if match is None:
         return None
-    value = _number(match["first"])
-    if match["whole"]:
-        whole = _number(match["whole"])
-        if value + whole == 100:  # 50/50 and 30/70 are odds
-            whole = 100
-        value = value / whole if whole else np.inf
-    elif match["high"]:
-        value = (value + _number(match["high"])) / 2
+    value, high, whole = (
+        float((match[name] or "nan").replace(",", ".")) for name in ("first", "high", "whole")
+    )
     scaled = match["label"] and value > 1 and value == int(value)  # confidence: 85
+    if match["whole"]:  # 50/50 and 30/70 are odds
+        whole = 100 if value + whole == 100 else whole
+        value = value / whole if whole else np.inf
+    value = float(np.nanmean([value, high]))
     if match["percent"] or match["high_percent"] or scaled:
         value /= 100
     return value if 0 <= value <= 1 else None
-
-
-def _number(digits: str) -> float:
-    return float(digits.replace(",", "."))

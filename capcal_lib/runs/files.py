@@ -8,10 +8,11 @@ import hashlib
 import os
 import secrets
 import stat
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeVar
 
 import pandas as pd
 import pyarrow as pa
@@ -20,6 +21,8 @@ from filelock import FileLock, Timeout
 
 from capcal_lib.errors import InputError, sanitize
 
+Item = TypeVar("Item")
+WRITE_SECONDS = 5.0  # between two writes of a file
 FOOTER = 1 << 24  # bytes, or entries, of what a file says of itself
 WAIT = 2.0  # seconds for a lock that is held for a moment
 BATCH = 1 << 16  # rows
@@ -116,6 +119,29 @@ def write_file(path: Path, write: Callable[[IO[bytes]], object]) -> Path:
         finally:
             temporary.unlink(missing_ok=True)
     return path
+
+
+def gather(items: Iterable[Item], seconds: float = WRITE_SECONDS) -> Iterator[list[Item]]:
+    """Yield what comes within so many seconds together, and what there is where nothing more does.
+
+    >>> list(gather("abc"))
+    [['a', 'b', 'c']]
+    """
+    together: list[Item] = []
+    since = time.monotonic()
+    failure: BaseException | None = None
+    try:
+        for item in items:
+            together.append(item)
+            if time.monotonic() - since > seconds:
+                yield together
+                together, since = [], time.monotonic()
+    except (Exception, KeyboardInterrupt) as error:
+        failure = error
+    if together:
+        yield together
+    if failure:
+        raise failure
 
 
 @contextmanager

@@ -284,17 +284,12 @@ def test_the_name_of_something_else_is_refused(run: Path, name: str) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (
-            {"confidence": 1.5},
-            r"question '.*': a confidence lies in \[0, 1\] .*; got 1\.5 and 0",
-        ),
-        ({"confidence": "high"}, "row 0, question '.*': 'high' or 0 is no number"),
-        ({"confidence": [1]}, "is no number"),
-        ({"tokens": -1, "confidence": 1}, "tokens are not negative; got 1 and -1"),
-        (
-            {"question_id": "other"},
-            "has not sampled 1 of the 8 questions, such as 'other'; its ids look like \\['mini-cap",
-        ),
+        ({"confidence": 1.5}, r'a confidence in \[0, 1\] .*; got .*"confidence":1\.5,"tokens":0'),
+        ({"confidence": "high"}, 'a confidence in .*"high"'),
+        ({"confidence": [1]}, r"a confidence in .*\[1\]"),
+        ({"tokens": -1, "confidence": 1}, 'no negative tokens; got .*"tokens":-1'),
+        ({"tokens": "few"}, 'no negative tokens; got .*"tokens":"few"'),
+        ({"question_id": "other"}, r"'other' was not sampled in .*; its ids look like \['mini-cap"),
     ],
 )
 def test_rows_that_are_no_confidences_are_refused(
@@ -306,7 +301,7 @@ def test_rows_that_are_no_confidences_are_refused(
         place_confidence(Run(run), "length", [rows[0] | change, *rows[1:]])
     with pytest.raises(InputError, match="has more than one confidence; keep one"):
         place_confidence(Run(run), "length", [*rows, rows[3]])
-    with pytest.raises(InputError, match="row 0 has no column 'confidence', it has question_id, s"):
+    with pytest.raises(InputError, match="have no column 'confidence', but question_id, s"):
         place_confidence(Run(run), "length", [{"question_id": rows[0]["question_id"], "s": 0.5}])
     assert sorted(run.iterdir()) == before
 
