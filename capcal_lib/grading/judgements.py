@@ -5,7 +5,6 @@ beside the verdicts.
 weights, its engine and the digest of the prompt. The verdicts of the rules stay what every page
 counts, unless it asks for a judge's by name."""
 
-import time
 from collections import Counter
 from typing import Any, NamedTuple
 
@@ -14,17 +13,17 @@ import pyarrow as pa
 
 from capcal_lib.errors import InputError, unknown
 from capcal_lib.grading.judge import JUDGED, judge, judge_prompt_digest
-from capcal_lib.grading.verdicts import answered_questions, kinds_of, read_verdicts
+from capcal_lib.grading.verdicts import kinds_of, read_verdicts, run_questions
 from capcal_lib.manifests import load_model
+from capcal_lib.questions import NOT_STATED
 from capcal_lib.runs.artifacts import JUDGEMENTS, VERDICTS
-from capcal_lib.runs.files import hold
+from capcal_lib.runs.files import gather, hold
 from capcal_lib.runs.run import Run
 from capcal_lib.sampling.draw import Progress
 from capcal_lib.sampling.engines import engine_name, open_engine
 from capcal_lib.sampling.weights import weights_digest
 
 PAIR = ["question_id", "extracted"]
-WRITE_SECONDS = 5.0  # between two writes of the file
 
 
 class Judged(NamedTuple):
@@ -56,7 +55,12 @@ def judge_run(
     judged and to judge. `InputError` for an unknown model or engine, a run without verdicts,
     without such answers or without answers to compare with, or a corrupt file."""
     model = load_model(judge_name)
-    questions = answered_questions(run)
+    questions = run_questions(run)
+    if any(question.answer.gold == NOT_STATED for question in questions.values()):
+        raise InputError(
+            f"{run}: its verdicts came with the samples, without answers: there is nothing to "
+            "compare with"
+        )
     rows = _judged(run, read_verdicts(run))
     if rows.empty:
         dataset = run.identity.dataset
@@ -74,34 +78,22 @@ def judge_run(
         return Judged(0, len(pairs), 0)
     cases = [(questions[name], extracted) for name, extracted in lacking]
     failed: list[str] = []
-    fresh: list[dict[str, str]] = []
     new = 0
-    written = time.monotonic()
-    try:
-        for place, judgement in judge(open_engine(model, engine, **server), model, cases, failed):
-            answer = dict(zip(PAIR, lacking[place], strict=True))
-            fresh.append(made_with | answer | judgement._asdict())
-            new += 1
-            if progress:
-                progress(new, len(cases))
-            if time.monotonic() - written > WRITE_SECONDS:
-                _keep(run, made_with, fresh)
-                written = time.monotonic()
-    finally:
-        _keep(run, made_with, fresh)
+    for told in gather(judge(open_engine(model, engine, **server), model, cases, failed)):
+        fresh = [
+            made_with | dict(zip(PAIR, lacking[place], strict=True)) | judgement._asdict()
+            for place, judgement in told
+        ]
+        with hold(run.folder):  # another judge may have written meanwhile, and the first stays
+            both = pd.concat([_current(run, made_with), pd.DataFrame(fresh)])
+            both = both.drop_duplicates([*JUDGEMENTS.key]).sort_values([*JUDGEMENTS.key])
+            table = pa.Table.from_pandas(both, JUDGEMENTS.schema, preserve_index=False)
+            run.write(JUDGEMENTS, table)
+        new += len(told)
+        if progress:
+            progress(new, len(cases))
     reason = Counter(failed).most_common(1)[0][0] if failed else ""
     return Judged(new, len(pairs) - len(lacking), len(failed), reason)
-
-
-def _keep(run: Run, made_with: dict[str, str], fresh: list[dict[str, str]]) -> None:
-    """Move judgements to the file; of two of one answer, by judges at once, the first stays."""
-    if not fresh:
-        return
-    with hold(run.folder):  # another judge may have written meanwhile
-        both = pd.concat([_current(run, made_with), pd.DataFrame(fresh)])
-        both = both.drop_duplicates([*JUDGEMENTS.key]).sort_values([*JUDGEMENTS.key])
-        run.write(JUDGEMENTS, pa.Table.from_pandas(both, JUDGEMENTS.schema, preserve_index=False))
-    fresh.clear()
 
 
 def judges(run: Run) -> list[str]:
@@ -114,8 +106,8 @@ def judge_progress(run: Run) -> dict[str, tuple[int, int]]:
     known = _read(run)
     if known.empty or not run.has(VERDICTS):
         return {}
-    wanted = pd.MultiIndex.from_frame(_judged(run, read_verdicts(run))[PAIR]).dropna().unique()
-    judged = known[pd.MultiIndex.from_frame(known[PAIR]).isin(wanted)]["judge"].value_counts()
+    wanted = _judged(run, read_verdicts(run))[PAIR].dropna().drop_duplicates()
+    judged = known.merge(wanted)["judge"].value_counts()
     return {name: (int(judged.get(name, 0)), len(wanted)) for name in judges(run)}
 
 
@@ -150,15 +142,13 @@ def verdicts_by(run: Run, by: str = "rules") -> pd.DataFrame:
     judged = _judged(run, rows).dropna(subset="extracted")
     if judged.empty:
         return rows
-    known = read_judgements(run, judge_name).set_index(PAIR)
-    known = known.reindex(pd.MultiIndex.from_frame(judged[PAIR]))
-    lacking = known.index[known["verdict"].isna()].nunique()
-    if lacking:
+    told = judged[PAIR].merge(read_judgements(run, judge_name), how="left").set_index(judged.index)
+    if lacking := len(told[told["verdict"].isna()].drop_duplicates(PAIR)):
         raise InputError(
             f"{run}: {judge_name} has not judged {lacking} answers; {_how(run, judge_name)}"
         )
-    rows.loc[judged.index, "verdict"] = known["verdict"].to_numpy()
-    rows.loc[judged.index, "reason"] = ("judge: " + known["words"]).to_numpy()
+    rows.loc[told.index, "verdict"] = told["verdict"]
+    rows.loc[told.index, "reason"] = "judge: " + told["words"]
     return rows
 
 
@@ -170,7 +160,7 @@ def _judged(run: Run, rows: pd.DataFrame) -> pd.DataFrame:
 
 def _read(run: Run) -> pd.DataFrame:
     table = run.read(JUDGEMENTS) if run.has(JUDGEMENTS) else JUDGEMENTS.schema.empty_table()
-    return table.to_pandas().drop_duplicates(list(JUDGEMENTS.key))
+    return table.to_pandas()
 
 
 def _current(run: Run, made_with: dict[str, str]) -> pd.DataFrame:

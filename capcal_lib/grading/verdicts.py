@@ -14,7 +14,7 @@ import pyarrow as pa
 from capcal_lib.errors import InputError
 from capcal_lib.grading.core import GRADER_VERSION, grade_many
 from capcal_lib.manifests import Kind, load_dataset
-from capcal_lib.questions import NOT_STATED, Question, load_questions, questions_digest
+from capcal_lib.questions import Question, load_questions, questions_digest
 from capcal_lib.runs import store as runs
 from capcal_lib.runs.artifacts import GIVEN, VERDICTS, Sampled, some
 from capcal_lib.runs.run import Run
@@ -46,33 +46,33 @@ def grade_run(run: Run) -> Graded:
     """
     table = run.read(VERDICTS) if run.has(VERDICTS) else SCHEMA.empty_table()
     old = table.to_pandas()
-    made = table.schema.metadata or {}
-    if made.get(b"grader") == GIVEN.encode():
+    made = {name.decode(): value.decode() for name, value in (table.schema.metadata or {}).items()}
+    if made.get("grader") == GIVEN:
         return Graded(0, 0, {})
-    follows = b"rows" not in made or made[b"rows"].decode() == runs.digest_of_graded(run, [old])
-    stands = follows and made.get(b"grader") == GRADER_VERSION.encode()
+    stands = made == _made(run, old, GRADER_VERSION)
     current = old[(old["verdict"] != "not_scored") & stands]
     known = pd.MultiIndex.from_frame(current[runs.KEY])
     questions = run_questions(run)
-
-    def grade_rest(samples: pd.DataFrame) -> pd.DataFrame:
-        todo = samples[~pd.MultiIndex.from_frame(samples[runs.KEY]).isin(known)]
-        return _grade(todo, questions)
-
-    fresh = pd.concat(map(grade_rest, runs.stream_samples(run, ["response"])), ignore_index=True)
+    fresh = pd.concat(
+        _grade(part[~pd.MultiIndex.from_frame(part[runs.KEY]).isin(known)], questions)
+        for part in runs.stream_samples(run, ["response"])
+    )
     both = old.merge(fresh, on=runs.KEY, suffixes=("_old", "_new"))
     changed = both[both["verdict_old"] != both["verdict_new"]]
-    if len(fresh) > len(both) or len(changed) or (len(both) and len(current) == 0):
+    if len(fresh) > len(both) or len(changed) or (len(both) and not len(current)):
         write_verdicts(run, pd.concat([current, fresh]), GRADER_VERSION)
     flipped = Counter(zip(changed["verdict_old"], changed["verdict_new"], strict=True))
     return Graded(new=len(fresh) - len(both), again=len(both), flipped=dict(flipped))
 
 
+def _made(run: Run, verdicts: pd.DataFrame, grader: str) -> dict[str, str]:
+    return {"grader": grader, "rows": runs.digest_of_graded(run, [verdicts])}
+
+
 def write_verdicts(run: Run, verdicts: pd.DataFrame, grader: str) -> None:
     """Write the verdicts of samples."""
     table = pa.Table.from_pandas(verdicts, schema=SCHEMA, preserve_index=False).sort_by(runs.ORDER)
-    metadata = {"grader": grader, "rows": runs.digest_of_graded(run, [verdicts])}
-    run.write(VERDICTS, table.replace_schema_metadata(metadata))
+    run.write(VERDICTS, table.replace_schema_metadata(_made(run, verdicts, grader)))
 
 
 def _grade(samples: pd.DataFrame, questions: Mapping[str, Question]) -> pd.DataFrame:
@@ -98,8 +98,7 @@ def read_verdicts(run: Run) -> pd.DataFrame:
 
 def verdicts_follow(sampled: Sampled) -> Iterator[str]:
     """Grade some of the responses of a run again, and yield what does not follow from them."""
-    run = sampled.run
-    questions = sampled.questions
+    run, questions = sampled.run, sampled.questions
     if not questions or not run.has(VERDICTS):
         return
     table = run.read(VERDICTS)
@@ -109,25 +108,11 @@ def verdicts_follow(sampled: Sampled) -> Iterator[str]:
     chosen = verdicts.sample(min(REGRADED, len(verdicts)), random_state=0)
     parts = runs.stream_samples(run, ["response"])
     rows = pd.concat([part.merge(chosen, on=runs.KEY) for part in parts], ignore_index=True)
-    again = _grade(rows, questions)["verdict"]
-    wrong = rows[rows["verdict"] != again]
+    wrong = rows[rows["verdict"] != _grade(rows, questions)["verdict"]]
     sampled.facts.append(f"{len(rows):,} verdicts compared")
     if len(wrong):
         keys = some(wrong[runs.KEY].itertuples(index=False, name=None))
         yield f"{len(wrong)} of {len(rows)} verdicts do not follow from the responses: {keys}"
-
-
-def answered_questions(run: Run) -> dict[str, Question]:
-    """Load the questions of a run by id, as ``run_questions``; refuse them where no answer is
-    stated.
-    """
-    questions = run_questions(run)
-    if any(question.answer.gold == NOT_STATED for question in questions.values()):
-        raise InputError(
-            f"{run}: its verdicts came with the samples, without answers: there is nothing to "
-            "compare with"
-        )
-    return questions
 
 
 def kinds_of(run: Run, question_ids: Sequence[str]) -> list[Kind]:

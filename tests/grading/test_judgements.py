@@ -301,7 +301,7 @@ def test_progress_is_told(run: Path) -> None:
         Run(run), load_model(JUDGE).name, progress=lambda done, total: told.append((done, total))
     )
     number = len(distinct(run))
-    assert told == [(done, number) for done in range(1, number + 1)]
+    assert told[-1] == (number, number)
 
 
 def test_the_recorded_judgements_are_those_of_this_prompt_and_this_reader() -> None:

@@ -15,6 +15,7 @@ from capcal_lib.grading.verdicts import (
     grade_run,
     read_verdicts,
     run_questions,
+    write_verdicts,
 )
 from capcal_lib.manifests import RECORDED_RUNS, load_model
 from capcal_lib.questions import load_questions
@@ -36,8 +37,7 @@ def run(tmp_path: Path) -> Path:
 
 def write(folder: Path, rows: pd.DataFrame, version: str) -> None:
     """Put a verdict file there by hand."""
-    table = pa.Table.from_pandas(rows, schema=SCHEMA, preserve_index=False)
-    write_table(folder / FILE, table.replace_schema_metadata({"grader": version}))
+    write_verdicts(Run(folder), rows, version)
 
 
 def test_every_sample_is_graded_as_alone(run: Path) -> None:
