@@ -137,7 +137,10 @@ def read_answers(run: Run, *, k: int, verdicts: str = "rules") -> Answers:
             f"{run}: no samples with index 0 to {k - 1}; draw them with: capcal sample"
         )
     correct = rows["verdict"].eq("correct").where(rows["verdict"] != "not_scored")
-    wide = rows.assign(canonical=canonical(run, rows), correct=correct.astype(float)).pivot(
+    kinds = kinds_of(run, rows["question_id"].tolist())
+    pairs = pd.Series([*zip(rows["extracted"], kinds, strict=True)], rows.index)
+    known = {pair: normalize(*pair) for pair in {*pairs} if isinstance(pair[0], str)}
+    wide = rows.assign(canonical=pairs.map(known), correct=correct.astype(float)).pivot(
         index="question_id", columns="sample_index", values=["canonical", "correct", "verdict"]
     )
     texts = wide["canonical"].astype(object)
@@ -147,20 +150,6 @@ def read_answers(run: Run, *, k: int, verdicts: str = "rules") -> Answers:
         wide["correct"].to_numpy(float),
         wide["verdict"].notna().to_numpy(),
     )
-
-
-def canonical(run: Run, verdicts: pd.DataFrame) -> list[str | None]:
-    """Return the answer of each verdict of a run, in a form that is the same for equal answers;
-    None for no answer.
-    """
-    kinds = kinds_of(run, verdicts["question_id"].tolist())
-    pairs = list(zip(verdicts["extracted"], kinds, strict=True))
-    known = {
-        (answer, kind): normalize(answer, kind)
-        for answer, kind in set(pairs)
-        if isinstance(answer, str)
-    }
-    return [known.get(pair) for pair in pairs]
 
 
 def mean_tokens(run: Run) -> float:

@@ -59,10 +59,10 @@ def estimate(run: Run, method: str, *, engine: str | None = None, **server: Any)
         raise unknown("method", method, (*METHODS, *installed))
     kept: list[Estimate] = []
     if run.has(CONFIDENCES, method):
-        rows = read_confidence(run, method)
-        rows = rows[rows["tokens"] > 0]  # where the engine failed, nothing was said
-        rows = rows.dropna(subset="confidence") if method == "p-true" else rows
-        kept = list(map(Estimate._make, rows.itertuples()))
+        asked = read_confidence(run, method)
+        asked = asked[asked["tokens"] > 0]  # where the engine failed, nothing was said
+        asked = asked.dropna(subset="confidence") if method == "p-true" else asked
+        kept = list(map(Estimate._make, asked.itertuples()))
     known = {row.question_id for row in kept}
     lacking = [one for name, one in sampled_questions(run).items() if name not in known]
     if lacking:
@@ -129,7 +129,7 @@ def place_confidence(run: Run, name: str, rows: Iterable[Mapping[str, Any]]) -> 
         raise InputError(f"{name!r} is something else already; give your method another name")
     table = pd.DataFrame(list(rows))
     if lacking := {"question_id", "confidence"} - {*table}:
-        raise InputError(f"the rows have no column {min(lacking)!r}, but {', '.join(table)[:200]}")
+        raise InputError(f"the rows have no column {min(lacking)!r}, but {list(table)}")
     names = table["question_id"].astype(str)
     sampled = sorted(read_samples(run, KEY)["question_id"].unique())
     given = table.reindex(columns=["confidence", "tokens"])

@@ -117,7 +117,7 @@ def parse_probability(text: str) -> float | None:
         return value
     estimates = [match for match in _ESTIMATE.finditer(_plain(said)) if _MARKED.search(match[0])]
     labelled = [match for match in estimates if match["label"]]
-    return _probability((labelled or estimates or [None])[-1])
+    return _probability((labelled or estimates)[-1]) if estimates else None
 
 
 def _plain(text: str) -> str:

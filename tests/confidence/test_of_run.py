@@ -301,7 +301,7 @@ def test_rows_that_are_no_confidences_are_refused(
         place_confidence(Run(run), "length", [rows[0] | change, *rows[1:]])
     with pytest.raises(InputError, match="has more than one confidence; keep one"):
         place_confidence(Run(run), "length", [*rows, rows[3]])
-    with pytest.raises(InputError, match="have no column 'confidence', but question_id, s"):
+    with pytest.raises(InputError, match=r"have no column 'confidence', but \['question_id', 's'"):
         place_confidence(Run(run), "length", [{"question_id": rows[0]["question_id"], "s": 0.5}])
     assert sorted(run.iterdir()) == before
 
