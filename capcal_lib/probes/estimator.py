@@ -3,10 +3,8 @@
 from __future__ import annotations  # keeps ArrayLike short in help()
 
 from abc import ABC, abstractmethod
-from typing import Any, Self
+from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
 from capcal_lib.applications import fit_concentration
@@ -23,11 +21,7 @@ class Probe(BaseEstimator, ABC):  # type: ignore[misc]
     """
 
     out_of_fold_: Floats
-    _counts: tuple[Ints, Ints]
-
-    @abstractmethod
-    def fit(self, features: Any, correct: npt.ArrayLike, total: npt.ArrayLike) -> Self:
-        """Fit to features of questions and their counts, (n_questions,); return the probe."""
+    counts_: tuple[Ints, Ints]  # correct and total of the training questions
 
     @abstractmethod
     def predict(self, features: Any) -> Floats:
@@ -46,12 +40,6 @@ class Probe(BaseEstimator, ABC):  # type: ignore[misc]
         with two samples or more. Where there is none it is NaN, which posterior predictions
         refuse: take the confidences at their word, by ``concentration=None``.
         """
-        correct, total = self._counts
-        if total.max() < 2:
+        if self.counts_[1].max() < 2:
             return float("nan")
-        return fit_concentration(self.out_of_fold_, correct, total)
-
-    def _keep(self, out_of_fold: Floats, correct: Ints, total: Ints) -> None:
-        """Keep what is predicted of the training questions, and their counts."""
-        self.out_of_fold_ = np.asarray(out_of_fold)
-        self._counts = correct, total
+        return fit_concentration(self.out_of_fold_, *self.counts_)

@@ -3,21 +3,21 @@
 from __future__ import annotations  # keeps ArrayLike short in help()
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Literal, get_args
+from typing import Literal, Self, get_args
 
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import eigh
 from scipy.optimize import minimize
-from scipy.special import expit
+from scipy.special import expit, logit
 from sklearn.base import BaseEstimator
+from sklearn.utils import check_array
 
 from capcal_lib.errors import InputError, unknown
 from capcal_lib.metrics.validation import Floats, Ints, align, as_counts
 
 Matrix = npt.NDArray[np.floating]
 Loss = Literal["bce", "binomial", "mse"]
-LARGEST = 1e30  # sizes whose squares stay numbers
 SMALL = 2**22  # numbers, up to which all is computed in double precision
 SKETCH = 512  # questions whose principal directions are taken
 STEEPEST = 1e-3  # slope at which fitting may end, where the curvature is at most 1
@@ -48,6 +48,9 @@ class LinearProbe(BaseEstimator):  # type: ignore[misc]
     [0.5, 0.88]
     """
 
+    coef_: Floats | None = None
+    intercept_ = 0.0
+
     def __init__(
         self, *, loss: Loss = "bce", weight_decay: float = 1e-2, standardize: bool = False
     ) -> None:
@@ -58,12 +61,8 @@ class LinearProbe(BaseEstimator):  # type: ignore[misc]
         self.loss: Loss = loss
         self.weight_decay = weight_decay
         self.standardize = standardize
-        self.coef_: Floats | None = None
-        self.intercept_: float | None = None
 
-    def fit(
-        self, features: npt.ArrayLike, correct: npt.ArrayLike, total: npt.ArrayLike
-    ) -> LinearProbe:
+    def fit(self, features: npt.ArrayLike, correct: npt.ArrayLike, total: npt.ArrayLike) -> Self:
         """Fit to features (n_questions, n_features), finite, and counts (n_questions,); return the
         probe.
         """
@@ -83,7 +82,7 @@ class LinearProbe(BaseEstimator):  # type: ignore[misc]
             raise InputError(
                 f"the probe was fitted to {len(self.coef_)} features; got {matrix.shape[1]}"
             )
-        return np.asarray(expit(matrix @ self.coef_ + (self.intercept_ or 0.0)))
+        return np.asarray(expit(matrix @ self.coef_ + self.intercept_))
 
 
 def fit_path(
@@ -100,95 +99,73 @@ def fit_path(
 
     It runs in coordinates in which all directions are about equally steep, so that some tens of
     steps are enough whatever the features' spectrum: the principal directions of some questions
-    are shrunk by the curvature along them, and all others by what is left of it."""
+    are shrunk by the root of the curvature along them, all others by that of what is left of it."""
     single = features.dtype == np.float32 and features.size > SMALL
-    columns: Matrix = features.astype(np.float32 if single else np.float64)
-    centre = columns.mean(axis=0, dtype=np.float64)
-    columns -= centre.astype(columns.dtype)  # whose size is many times the deviations'
-    variance = columns.var(axis=0, dtype=np.float64)
-    scale = np.sqrt(variance) if standardize else np.ones(len(centre))
+    centre = features.mean(axis=0, dtype=np.float64)
+    scale = features.std(axis=0, dtype=np.float64) if standardize else np.ones(len(centre))
     scale[np.ptp(features, axis=0) == 0] = np.inf
+    columns: Matrix = features.astype(np.float32 if single else np.float64)
+    columns -= centre.astype(columns.dtype)  # whose size is many times the deviations'
     columns /= scale.astype(columns.dtype)
     target = correct / total
     shares = total / total.sum() if loss == "binomial" else np.full(len(total), 1 / len(total))
+
+    rows = columns[np.linspace(0, len(columns) - 1, min(len(columns), SKETCH)).astype(int)]
+    products = rows @ rows.T
+    certain = len(rows) * np.finfo(rows.dtype).eps * max(products.diagonal().max(), 1e-60)
+    squares, vectors = eigh(products, subset_by_value=(certain, np.inf))
+    directions = (vectors / np.sqrt(squares)).T @ rows
     bound = 1 / 8 if loss == "mse" else 1 / 4  # of a loss's second derivative in the logit
-    size = min(len(columns), SKETCH)
-    rows = columns[np.linspace(0, len(columns) - 1, size).astype(int)]
-    squares, vectors = eigh(rows @ rows.T)
-    certain = squares > size * np.finfo(rows.dtype).eps * max(squares[-1], LARGEST**-1)
-    squares = squares[certain]
-    directions = (vectors[:, certain] / np.sqrt(squares)).T @ rows
-    steep = bound * squares / size
-    rest = bound * np.median(variance / scale**2) * (1 - size / len(columns)) / 2
-    mean = np.clip(shares @ target, 1e-3, 1 - 1e-3)
-    weights = np.zeros(len(centre))
-    bias = np.log(mean / (1 - mean))
+    steep = bound * squares / len(rows)
+    rest = bound / 2 * np.median(rows.var(axis=0)) if len(rows) < len(columns) else 0
 
-    def turn(values: Floats, factors: Floats) -> Floats:
+    def scaled(values: Floats, flat: float, power: float) -> Floats:
+        """Multiply by the curvature to a power."""
         along = directions @ values.astype(columns.dtype)
-        return values + (factors - 1) * along @ directions
+        along *= (steep + flat) ** power - flat**power
+        return flat**power * values + along @ directions
 
-    def slope(point: Floats, decay: float, flat: float, shrink: Floats) -> tuple[Any, Floats]:
-        weights = flat * turn(point[:-1], shrink)
+    def slope(point: Floats, decay: float, flat: float) -> tuple[float, Floats]:
+        weights = scaled(point[:-1], flat, -0.5)
         logits = columns @ weights.astype(columns.dtype) + point[-1]
-        value, errors = _losses(loss, logits, target)
-        errors *= shares
-        gradient = errors.astype(columns.dtype) @ columns + decay * weights
+        error = expit(logits) - target
+        value = error**2 if loss == "mse" else np.logaddexp(0, logits) - target * logits
+        if loss == "mse":
+            error *= 2 * expit(logits) * expit(-logits)
+        error *= shares
+        gradient = error.astype(columns.dtype) @ columns + decay * weights
         value = shares @ value + decay / 2 * weights @ weights
-        return value, np.append(flat * turn(gradient, shrink), errors.sum())
+        return value, np.append(scaled(gradient, flat, -0.5), error.sum())
 
+    weights, bias = np.zeros(len(centre)), logit(np.clip(shares @ target, 1e-3, 1 - 1e-3))
     for decay in decays:
-        least = max(decay + rest, 1e-9 * steep.max(initial=1e-9))
-        flat = 1 / np.sqrt(least)
-        shrink = 1 / np.sqrt(1 + steep / least)
-        point = np.append(turn(weights, 1 / shrink) / flat, bias)
-        asked = {"args": (decay, flat, shrink), "jac": True, "options": OPTIONS}
-        found = minimize(slope, point, method="L-BFGS-B", **asked)
+        flat = max(decay + rest, 1e-9 * steep.max(initial=1e-9))
+        start = np.append(scaled(weights, flat, 0.5), bias)
+        found = minimize(slope, start, (decay, flat), method="L-BFGS-B", jac=True, options=OPTIONS)
         if not np.abs(found.jac).max() < STEEPEST:
             raise InputError(
                 "the probe does not come to its optimum; standardize the features or raise "
                 "weight_decay"
             )
-        weights = flat * turn(found.x[:-1], shrink)
-        bias = found.x[-1]
+        weights, bias = scaled(found.x[:-1], flat, -0.5), found.x[-1]
         yield weights / scale, float(bias - centre @ (weights / scale))
-
-
-def _losses(loss: Loss, logits: Floats, target: Floats) -> tuple[Floats, Floats]:
-    """Return the loss of each question, and its derivative in the logit."""
-    predicted = expit(logits)
-    error = predicted - target
-    if loss == "mse":
-        return error**2, 2 * error * predicted * (1 - predicted)
-    return np.logaddexp(0, logits) - target * logits, error
 
 
 def training_rows(
     features: npt.ArrayLike, correct: npt.ArrayLike, total: npt.ArrayLike, *, least: int = 1
 ) -> tuple[Matrix, Ints, Ints]:
     """Return features and counts of equally many questions, ``least`` or more, or refuse them."""
-    matrix = as_features(features)
+    matrix = as_features(features, least)
     hits, samples = as_counts(correct, total, scored=1)
     align(features=matrix, correct=hits)
-    if len(hits) < least:
-        raise InputError(f"this probe needs {least} training questions or more; got {len(hits)}")
     return matrix, hits, samples
 
 
-def as_features(features: npt.ArrayLike) -> Matrix:
-    """Return features as numbers of shape (n_questions, n_features), or refuse them."""
+def as_features(features: npt.ArrayLike, least: int = 1) -> Matrix:
+    """Return features as finite numbers of shape (n_questions, n_features), or refuse them."""
     try:
-        matrix = np.asarray(features)
-    except ValueError:
-        raise InputError("features need equally many numbers in each row") from None
-    if matrix.ndim != 2 or matrix.shape[1] == 0 or matrix.dtype.kind not in "biuf":
-        raise InputError(
-            f"features are numbers of shape (n_questions, n_features); got {matrix.dtype} of "
-            f"shape {matrix.shape}"
-        )
-    for row, column in np.argwhere(~(np.abs(matrix) < LARGEST)):
-        raise InputError(
-            f"row {row}: feature {column} is {matrix[row, column]}; features are finite and "
-            f"below {LARGEST:g} in size"
-        )
+        matrix: Matrix = check_array(features, ensure_min_samples=least)
+    except ValueError as error:
+        reason = " ".join(str(error).split())
+        raise InputError(f"features have shape (n_questions, n_features): {reason}") from None
     return matrix

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from operator import itemgetter, methodcaller
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -67,10 +67,10 @@ class PaperProbe(Probe):
     [0.1, 0.9]
     """
 
+    probes_: tuple[LinearProbe, ...] = ()
+
     def __init__(self, *, seed: int = 0) -> None:
         self.seed = seed
-        self.probes_: tuple[LinearProbe, ...] = ()
-        self.search_: pd.DataFrame | None = None
 
     def fit(
         self,
@@ -81,7 +81,7 @@ class PaperProbe(Probe):
         validation: tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike] | None = None,
         checkpoint: Path | None = None,
         say: Callable[[str], object] = len,
-    ) -> PaperProbe:
+    ) -> Self:
         """Fit to features (n_questions, n_features) and counts (n_questions,), five rows or
         more; ``validation`` has features and counts of validation questions, if there are any.
 
@@ -90,33 +90,35 @@ class PaperProbe(Probe):
         """
         matrix, hits, samples = training_rows(features, correct, total, least=SPLITS)
         mu = hits / samples
-        judging: tuple[Matrix, Floats] | None = None
-        if validation is not None:
+        if validation:
             rows, right, drawn = training_rows(*validation)
-            judging = rows, right / drawn
-        done = json.loads(checkpoint.read_bytes()) if checkpoint and checkpoint.is_file() else []
-        probes = []
-        out_of_fold = np.empty(len(matrix))
+        searched = (
+            json.loads(checkpoint.read_bytes()) if checkpoint and checkpoint.is_file() else []
+        )
+        self.counts_ = hits, samples
+        self.out_of_fold_ = np.empty(len(matrix))
+        self.probes_ = ()
         folds = KFold(SPLITS, shuffle=True, random_state=self.seed).split(matrix)
         for split, (train, held_out) in enumerate(folds):
-            if split == len(done):
+            if split not in {way["split"] for way in searched}:
                 start = time.monotonic()
                 rng = np.random.default_rng([self.seed, split])
-                chosen_by, observed = judging or (matrix[held_out], mu[held_out])
-                done.append(_search(matrix[train], mu[train], chosen_by, observed, rng))
+                chosen_by, observed = (
+                    (rows, right / drawn) if validation else (matrix[held_out], mu[held_out])
+                )
+                for standardize in (False, True):
+                    ways = _train(matrix[train], mu[train], chosen_by, observed, standardize, rng)
+                    searched += [{"split": split, "standardize": standardize} | way for way in ways]
                 if checkpoint:
-                    write_file(checkpoint, methodcaller("write", json.dumps(done).encode()))
+                    write_file(checkpoint, methodcaller("write", json.dumps(searched).encode()))
                 say(f"split {split + 1} of {SPLITS} in {time.monotonic() - start:.0f} s")
-            best = min(done[split], key=itemgetter("brier"))
+            ways = (way for way in searched if way["split"] == split)
+            best = min(ways, key=itemgetter("brier"))
             probe = LinearProbe(weight_decay=WEIGHT_DECAY, standardize=best["standardize"])
             probe.coef_, probe.intercept_ = np.array(best["coef"]), best["intercept"]
-            probes.append(probe)
-            out_of_fold[held_out] = probe.predict(matrix[held_out])
-        self.probes_ = tuple(probes)
-        columns = ["split", "standardize", "rate", "brier"]
-        found = [{"split": split, **row} for split, ways in enumerate(done) for row in ways]
-        self.search_ = pd.DataFrame(found, columns=columns)
-        self._keep(out_of_fold, hits, samples)
+            self.probes_ += (probe,)
+            self.out_of_fold_[held_out] = probe.predict(matrix[held_out])
+        self.search_ = pd.DataFrame(searched)[["split", "standardize", "rate", "brier"]]
         return self
 
     def predict(self, features: npt.ArrayLike) -> Floats:
@@ -128,23 +130,6 @@ class PaperProbe(Probe):
         return tuple(probe.predict(features) for probe in self.probes_ or [LinearProbe()])
 
 
-def _search(
-    matrix: Matrix, target: Floats, held_out: Matrix, held_target: Floats, rng: np.random.Generator
-) -> list[dict[str, Any]]:
-    """Train one probe a learning rate, features raw and standardised; return those that do not
-    diverge at once, with their scores.
-    """
-    ways = []
-    for standardize in (False, True):
-        for rate, coef, intercept in _train(
-            matrix, target, held_out, held_target, standardize, rng
-        ):
-            errors = expit(held_out @ coef + intercept) - held_target
-            row = {"standardize": standardize, "rate": rate, "brier": float(np.mean(errors**2))}
-            ways.append(row | {"coef": coef.tolist(), "intercept": intercept})
-    return ways
-
-
 def _train(
     matrix: Matrix,
     target: Floats,
@@ -152,9 +137,9 @@ def _train(
     held_target: Floats,
     standardize: bool,
     rng: np.random.Generator,
-) -> Iterator[tuple[float, Floats, float]]:
-    """Yield learning rates and the weights and the bias that they come to on the same batches;
-    leave out those that diverge at once.
+) -> Iterator[dict[str, Any]]:
+    """Train one probe a learning rate on the same batches; yield those that do not diverge at
+    once, with their scores.
     """
     centre, scale = np.zeros(1), np.ones(1)
     if standardize:
@@ -179,10 +164,8 @@ def _train(
             for begin in range(0, len(order), BATCH_SIZE):
                 rows = order[begin : begin + BATCH_SIZE]
                 batch = inputs[rows]
-                slope = (expit((batch @ weights).astype(np.float64)) - target[rows, None]) / len(
-                    rows
-                )
-                gradient = batch.T @ slope.astype(np.float32)
+                error = expit((batch @ weights).astype(np.float64)) - target[rows, None]
+                gradient = batch.T @ (error / len(rows)).astype(np.float32)
                 velocity *= MOMENTUM
                 velocity += gradient + np.float32(WEIGHT_DECAY) * weights
                 weights -= rates * velocity
@@ -194,4 +177,7 @@ def _train(
     for place in np.flatnonzero(np.isfinite(lowest)):
         column = best[:, place].astype(np.float64)
         coef = column[:-1] / scale
-        yield LEARNING_RATES[place], coef, float(column[-1] - np.sum(centre * coef))
+        intercept = float(column[-1] - np.sum(centre * coef))
+        brier = np.mean((expit(held_out @ coef + intercept) - held_target) ** 2)
+        found = {"rate": LEARNING_RATES[place], "brier": float(brier)}
+        yield found | {"coef": coef.tolist(), "intercept": intercept}

@@ -2,12 +2,13 @@
 
 from __future__ import annotations  # keeps ArrayLike short in help()
 
+from typing import Self
+
 import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 from sklearn.model_selection import KFold
 
-from capcal_lib.metrics.validation import Floats
 from capcal_lib.probes.estimator import Probe
 from capcal_lib.probes.linear import LinearProbe, fit_path, training_rows
 
@@ -15,7 +16,7 @@ FOLDS = 5
 DECAYS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 
 
-class TunedProbe(Probe):
+class TunedProbe(LinearProbe, Probe):
     """A standardised linear probe with the weight decay that predicts left-out training questions
     best.
 
@@ -38,32 +39,21 @@ class TunedProbe(Probe):
 
     def __init__(self, *, seed: int = 0) -> None:
         self.seed = seed
-        self.weight_decay_: float | None = None
-        self.coef_: Floats | None = None
-        self.intercept_: float | None = None
-        self._chosen = LinearProbe(standardize=True)
 
-    def fit(
-        self, features: npt.ArrayLike, correct: npt.ArrayLike, total: npt.ArrayLike
-    ) -> TunedProbe:
+    def fit(self, features: npt.ArrayLike, correct: npt.ArrayLike, total: npt.ArrayLike) -> Self:
         """Fit to features (n_questions, n_features) and counts (n_questions,), two rows or more."""
         matrix, hits, samples = training_rows(features, correct, total, least=2)
         left_out = np.empty((len(DECAYS), len(matrix)))
         folds = KFold(min(FOLDS, len(matrix)), shuffle=True, random_state=self.seed)
         for others, fold in folds.split(matrix):
-            path = fit_path(
-                matrix[others], hits[others], samples[others], DECAYS[::-1], standardize=True
-            )
+            rows = matrix[others], hits[others], samples[others]
+            path = fit_path(*rows, DECAYS[::-1], standardize=True)
             for row, (coef, intercept) in zip(left_out[::-1], path, strict=True):
                 row[fold] = expit(matrix[fold] @ coef + intercept)
         best = int(np.mean((left_out - hits / samples) ** 2, axis=1).argmin())
         self.weight_decay_ = DECAYS[best]
-        self._chosen.set_params(weight_decay=DECAYS[best]).fit(matrix, hits, samples)
-        self.coef_ = self._chosen.coef_
-        self.intercept_ = self._chosen.intercept_
-        self._keep(left_out[best], hits, samples)
+        path = fit_path(matrix, hits, samples, [self.weight_decay_], standardize=True)
+        [(self.coef_, self.intercept_)] = path
+        self.out_of_fold_ = left_out[best]
+        self.counts_ = hits, samples
         return self
-
-    def predict(self, features: npt.ArrayLike) -> Floats:
-        """Predict mu, (n_questions,) in [0, 1], from features (n_questions, n_features)."""
-        return self._chosen.predict(features)

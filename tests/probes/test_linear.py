@@ -190,12 +190,6 @@ def test_a_constant_feature_has_no_weight_however_its_mean_is_rounded(questions,
     assert not probe.coef_[1:].any()
 
 
-@given(st.sampled_from([1e15, 1e20, 9e29]), st.sampled_from([np.float32, np.float64]))
-def test_large_features_are_no_fault(size, precision):
-    features = np.array([[size], [-size], [0]], dtype=precision)
-    assert linear.as_features(features) is features
-
-
 def test_the_bias_is_not_penalised():
     probe = LinearProbe(weight_decay=1e6).fit(*draw(50, 3)[:1], np.full(50, 9), np.full(50, 10))
     np.testing.assert_allclose(probe.predict(np.zeros((1, 3))), 0.9, atol=1e-5)
@@ -312,19 +306,12 @@ def test_separable_features_without_decay_are_no_trouble():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (
-            {"features": np.zeros(3)},
-            r"shape \(n_questions, n_features\); got float64 of shape \(3,\)",
-        ),
-        ({"features": np.zeros((3, 0))}, r"shape \(3, 0\)"),
-        ({"features": [[1.0], [1, 2], [1]]}, "equally many numbers in each row"),
-        ({"features": [["a"], ["b"], ["c"]]}, "features are numbers"),
-        ({"features": [[1.0, 2], [1, np.nan], [1, 2]]}, "row 1: feature 1 is nan"),
-        ({"features": [[1.0], [2], [np.inf]]}, "row 2: feature 0 is inf"),
-        (
-            {"features": [[1.0], [-1e40], [2]]},
-            r"row 1: feature 0 is -1e\+40; features are finite and below 1e\+30",
-        ),
+        ({"features": np.zeros(3)}, r"shape \(n_questions, n_features\): Expected 2D array"),
+        ({"features": np.zeros((3, 0))}, r"shape=\(3, 0\)"),
+        ({"features": [[1.0], [1, 2], [1]]}, "inhomogeneous"),
+        ({"features": [["a"], ["b"], ["c"]]}, "not compatible with arrays of bytes/strings"),
+        ({"features": [[1.0, 2], [1, np.nan], [1, 2]]}, "contains NaN"),
+        ({"features": [[1.0], [2], [np.inf]]}, "contains infinity"),
         ({"features": np.zeros((4, 2))}, "features has 4, correct has 3"),
         ({"correct": [1, 3, 1]}, "row 1: correct is 3, more than its total"),
         ({"correct": [1, -1, 1]}, "row 1: correct is -1"),
@@ -353,7 +340,7 @@ def test_prediction_needs_a_fit_and_the_same_features():
     probe = LinearProbe().fit([[1.0, 2], [2, 1]], [0, 1], [2, 2])
     with pytest.raises(InputError, match="fitted to 2 features; got 3"):
         probe.predict([[1.0, 2, 3]])
-    with pytest.raises(InputError, match="row 0: feature 1 is nan"):
+    with pytest.raises(InputError, match="contains NaN"):
         probe.predict([[1.0, np.nan]])
 
 

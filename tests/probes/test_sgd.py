@@ -84,12 +84,10 @@ def test_it_is_torch_sgd_step_by_step(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_given_time_it_comes_near_the_optimum(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sgd, "EPOCHS", 1_000)
     monkeypatch.setattr(sgd, "LEARNING_RATES", (0.05,))
-    ((_, coef, intercept),) = sgd._train(
-        FEATURES, MU, FEATURES, MU, False, np.random.default_rng(0)
-    )
+    [found] = sgd._train(FEATURES, MU, FEATURES, MU, False, np.random.default_rng(0))
     optimum = LinearProbe(weight_decay=0.01).fit(FEATURES, CORRECT, TOTAL)
     np.testing.assert_allclose(
-        expit(FEATURES @ coef + intercept), optimum.predict(FEATURES), atol=0.03
+        expit(FEATURES @ found["coef"] + found["intercept"]), optimum.predict(FEATURES), atol=0.03
     )
 
 
@@ -102,10 +100,8 @@ def test_the_epoch_that_validates_best_is_kept(monkeypatch: pytest.MonkeyPatch) 
     for epochs in range(1, 16):
         monkeypatch.setattr(sgd, "EPOCHS", epochs)
         rng = np.random.default_rng(0)
-        ((_, coef, intercept),) = sgd._train(
-            FEATURES[:60], MU[:60], FEATURES[60:], 1 - MU[60:], False, rng
-        )
-        s = expit(FEATURES[60:] @ coef + intercept)
+        [found] = sgd._train(FEATURES[:60], MU[:60], FEATURES[60:], 1 - MU[60:], False, rng)
+        s = expit(FEATURES[60:] @ found["coef"] + found["intercept"])
         scores.append(-np.mean((1 - MU[60:]) * np.log(s) + MU[60:] * np.log(1 - s)))
     assert scores == sorted(scores, reverse=True)
     assert scores[-1] == scores[-2]
@@ -127,7 +123,7 @@ def test_rates_that_diverge_are_left_out() -> None:
 
 
 def test_bad_input_is_one_clear_line() -> None:
-    with pytest.raises(InputError, match="needs 5 training questions or more; got 4"):
+    with pytest.raises(InputError, match="minimum of 5 is required"):
         PaperProbe().fit(FEATURES[:4], CORRECT[:4], TOTAL[:4])
     with pytest.raises(InputError, match="features has 60, correct has 90"):
         PaperProbe().fit(FEATURES[:60], CORRECT, TOTAL)
