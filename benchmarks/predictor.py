@@ -15,10 +15,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from capcal_lib.confidence.of_run import asked_model
 from capcal_lib.manifests import RECORDED_RUNS
 from capcal_lib.probes import load_predictor
 from capcal_lib.questions import load_questions
+from capcal_lib.runs import find_run
 from capcal_lib.sampling.draw import answer_requests
+from capcal_lib.sampling.engines import open_engine
 
 TOKENS = 33
 
@@ -37,7 +40,8 @@ def main() -> None:
     parser.add_argument("--questions", type=int, default=20, help="questions (default 20)")
     given = parser.parse_args()
     predictor = load_predictor(RECORDED_RUNS, given.model, given.dataset)
-    model, engine = predictor.model, predictor.engine
+    model = asked_model(find_run(RECORDED_RUNS, given.model, given.dataset, "train"))
+    engine = open_engine(model)
     rows = []
     for question in load_questions(given.dataset, "test", limit=given.questions):
         (asked,) = answer_requests(model, [question])

@@ -10,7 +10,7 @@ from capcal_lib.probes.predictions import (
     predictions_of,
     read_predictions,
 )
-from capcal_lib.probes.predictor import Predictor, conformal_half_width, load_predictor
+from capcal_lib.probes.predictor import conformal_half_width, load_predictor
 from capcal_lib.probes.sgd import PaperProbe
 from capcal_lib.probes.training import (
     Recipe,
@@ -26,7 +26,6 @@ from capcal_lib.probes.tuned import TunedProbe
 __all__ = [
     "LinearProbe",
     "PaperProbe",
-    "Predictor",
     "Probe",
     "Recipe",
     "TunedProbe",

@@ -20,7 +20,8 @@ from capcal_lib.sampling.draw import answer_requests
 from capcal_lib.sampling.engines import Engine, open_engine
 from capcal_lib.sampling.weights import weights_digest
 
-NAMES = FEATURES.schema.names
+KEYS = ("question_id", "prompt")
+LARGEST = 65_504  # of float16
 BATCH = 64  # questions whose hidden states are read together
 WRITE_SECONDS = 60.0  # between two writes of the file
 
@@ -32,7 +33,7 @@ def extract_features(
 
     The prompt is the one that answers are sampled from: it costs one pass over it and no token.
     (n_questions, hidden_size), float32, in the order of the questions. Another shape from the
-    engine, or a number that is not finite, is refused.
+    engine, or a number that is not finite or beyond float16's 65,504, is refused.
 
     >>> from capcal_lib.sampling.engines import open_engine
     >>> from capcal_lib.manifests import load_model
@@ -42,18 +43,16 @@ def extract_features(
     >>> extract_features(open_engine(model), model, questions).shape
     (5, 64)
     """
-    requests = answer_requests(model, questions)
-    features = np.asarray(engine.hidden_states(requests), dtype=np.float32)
+    features = np.asarray(engine.hidden_states(answer_requests(model, questions)), np.float32)
     if features.ndim != 2 or len(features) != len(questions):
         raise InputError(
             f"engine {engine.family} returned features of shape {features.shape} for "
             f"{len(questions)} questions"
         )
-    bad = np.flatnonzero(~np.isfinite(features).reshape(len(features), -1).all(axis=1))
-    if len(bad):
+    for row in np.flatnonzero(~(np.abs(features) <= LARGEST).all(axis=1)):
         raise InputError(
-            f"engine {engine.family} returned features that are not finite for "
-            f"{questions[bad[0]].id!r}"
+            f"engine {engine.family} returned hidden states of {questions[int(row)].id!r} that are "
+            f"not finite, or beyond {LARGEST:,}, the largest float16"
         )
     return features
 
@@ -66,9 +65,8 @@ def extract(run: Run, *, engine: str | None = None) -> npt.NDArray[np.float32]:
     is read is kept every minute and when it stops. Returns the matrix of ``read_features``; about
     three decimal digits are kept.
 
-    Refused are a number beyond float16's 65,504, a corrupt file, rows that were read from another
+    Refused are a corrupt file, rows that were read from another
     prompt, a run whose questions have changed, and a model that is asked in another way since."""
-    path = run.path(FEATURES)
     model = asked_model(run)
     questions = sampled_questions(run)
     refuse_other(run, "weights", run.identity.weights, weights_digest(model, run.identity.engine))
@@ -77,16 +75,17 @@ def extract(run: Run, *, engine: str | None = None) -> npt.NDArray[np.float32]:
         for name, one in questions.items()
     }
     again = InputError(
-        f"{path}: read from another prompt, or by another engine or model; delete it and make it "
-        "again"
+        f"{run.path(FEATURES)}: read from another prompt, or by another engine or model; delete it "
+        "and make it again"
     )
+    tables = [run.read(FEATURES)] if run.has(FEATURES) else []
+    if tables and "prompt" not in tables[0].column_names:  # so that nobody knows what was read
+        tables = []
     known = {}
-    tables = [FEATURES.read(path)] if run.has(FEATURES) else []
-    if tables and "prompt" in tables[0].column_names:  # else nobody knows what was read
-        known = dict(zip(*(tables[0][name].to_pylist() for name in NAMES[:2]), strict=True))
+    for table in tables:
+        known = dict(zip(*(table[name].to_pylist() for name in KEYS), strict=True))
     if not known.items() <= prompts.items():
         raise again
-    tables = tables if known else []
     lacking = [one for name, one in questions.items() if name not in known]
     if not lacking:
         return read_features(run)[1]
@@ -96,14 +95,9 @@ def extract(run: Run, *, engine: str | None = None) -> npt.NDArray[np.float32]:
         for start in range(0, len(lacking), BATCH):
             batch = lacking[start : start + BATCH]
             features = extract_features(source, model, batch)
-            for row in np.flatnonzero(np.abs(features).max(axis=1) > np.finfo(np.float16).max):
-                raise InputError(
-                    f"the hidden states of {batch[row].id!r} go beyond 65,504, the largest "
-                    f"float16; they cannot be kept in {path}"
-                )
             ids = [one.id for one in batch]
-            columns = [ids, [prompts[name] for name in ids], vectors(features)]
-            table = pa.table(dict(zip(NAMES, columns, strict=True)))
+            read = [ids, [prompts[name] for name in ids], vectors(features)]
+            table = pa.table(read, names=FEATURES.schema.names)
             if tables and not table.schema.equals(tables[0].schema, check_metadata=False):
                 raise again
             tables.append(table)

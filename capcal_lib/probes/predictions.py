@@ -14,13 +14,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from capcal_lib.errors import InputError, sanitize, unknown
-from capcal_lib.manifests import dataset_names, load_dataset, load_model
+from capcal_lib.manifests import dataset_names, load_dataset
 from capcal_lib.probes.features import read_features
 from capcal_lib.probes.training import (
     SEED,
@@ -45,7 +44,6 @@ from capcal_lib.runs.artifacts import (
 )
 
 VERSION = 1  # of the recipes: another where they predict other numbers
-_AGAIN = "delete it and make it again with: capcal probe"
 
 
 class Source(BaseModel):
@@ -98,57 +96,62 @@ def keep_predictions(
     Hidden states of the same style of prompt, but from other weights or another prompt, are
     refused.
     """
-    training = {
-        dataset.name: run
-        for dataset, run in runs_for_probes(
-            store, load_model(model).name, "training", choice=choice
-        )
-        if is_scored(run, verdicts)
-    }
+    graded = runs_for_probes(store, model, "training", choice=choice)
+    training = {dataset.name: run for dataset, run in graded if is_scored(run, verdicts)}
     if mix and (len({*mix}) < 2 or not {*mix} <= training.keys()):
         raise InputError(
             f"a mixture takes two or more of the training sets with verdicts and hidden states, "
             f"{', '.join(training) or 'none'}; got {', '.join(mix)}"
         )
-    evaluation = _evaluation(store, model, datasets, choice)
+    asked = [load_dataset(name).name for name in datasets or ()]
+    evaluation = [
+        run
+        for dataset, run in runs_for_probes(store, model, "evaluation", choice=choice)
+        if datasets is None or dataset.name in asked
+    ]
     name = _name(recipe, verdicts)
-    known = {about.training for run in evaluation for about, _ in _kept(run, name).values()}
+    known = {about.training for run in evaluation for about, _ in _read(run, name).values()}
     mixtures = [each for each in sorted(known) if "+" in each and {*each.split("+")} <= {*training}]
     kinds = [FEATURES, VERDICTS, *([] if verdicts == "rules" else [JUDGEMENTS])]
     rows = []
     for names in ["+".join(mix)] if mix else [*training, *mixtures]:
         taught_by = [training[each] for each in names.split("+")]
-        title = probe_title(names)
-        learnt: dict[str, Any] = {
-            "training": names,
-            "run": "+".join(run.identity.key for run in taught_by),
-        }
-        learnt |= {"recipe": recipe, "verdicts": verdicts}
         read = [*taught_by, *(validation_runs(taught_by) if recipe == "paper" else [])]
-        digests = _digests(read, *kinds)
-        state = hashlib.sha256(repr((learnt, VERSION, digests)).encode()).hexdigest()[:16]
+        source = Source(
+            training=names,
+            run="+".join(run.identity.key for run in taught_by),
+            recipe=recipe,
+            verdicts=verdicts,
+            digests=_digests(read, *kinds),
+        )
+        state = hashlib.sha256(source.model_dump_json().encode()).hexdigest()[:16]
         checkpoint = taught_by[0].folder / f".{PART}probe-{state}.json"
+        title = probe_title(names)
         probe = None
         for run in evaluation:
             if not goes_with(taught_by, run):
                 continue
-            kept = _kept(run, name)
-            about = Source(**learnt, digests=digests | _digests([run], FEATURES))
+            kept = _read(run, name)
+            digests = source.digests | _digests([run], FEATURES)
+            about = source.model_copy(update={"digests": digests})
             made = title not in kept or about != kept[title][0].model_copy(update=UNTAUGHT)
-            if made:
+            if not made:
+                about, _ = kept[title]
+            else:
                 if probe is None:
                     say(f"training {title}")
-                    asked: dict[str, Any] = {"checkpoint": checkpoint, "say": say}
-                    probe = train(*taught_by, recipe=recipe, verdicts=verdicts, **asked)
+                    how: dict[str, Any] = {
+                        "verdicts": verdicts,
+                        "checkpoint": checkpoint,
+                        "say": say,
+                    }
+                    probe = train(*taught_by, recipe=recipe, **how)
                     taught = len(probe.out_of_fold_), probe.concentration_
+                about = about.model_copy(update=dict(zip(UNTAUGHT, taught, strict=True)))
                 ids, features = read_features(run)
                 splits = dict(enumerate(probe.predict_splits(features)))
-                about = about.model_copy(update=dict(zip(UNTAUGHT, taught, strict=True)))
-                kept = kept | {title: (about, pd.DataFrame(splits, index=ids))}
-                _write(run, name, kept)
-            about, _ = kept[title]
-            row = [run.identity.dataset, title, about.questions, about.concentration, made]
-            rows.append(row)
+                _write(run, name, kept | {title: (about, pd.DataFrame(splits, index=ids))})
+            rows.append([run.identity.dataset, title, about.questions, about.concentration, made])
         checkpoint.unlink(missing_ok=True)
     columns = ["dataset", "probe", "questions", "concentration", "made"]
     table = pd.DataFrame(rows, columns=columns).set_index(["dataset", "probe"])
@@ -159,40 +162,30 @@ def read_predictions(
     store: Path | str,
     model: str,
     *,
-    datasets: Iterable[str] | None = None,
     recipe: Recipe = "tuned",
     split: int | None = None,
     verdicts: str = "rules",
-    choice: str | None = None,
 ) -> pd.DataFrame:
     """Read what is kept of what a model's probes predict of its evaluation splits.
 
     Returns predictions in [0, 1], indexed by (dataset, question_id), a column a training set, such
-    as ``Probe (TriviaQA)``; NaN where a probe says nothing of a data set. ``attrs["stale"]`` has a
-    line for each that is stale, which is left out. Of the five probes of the paper's recipe it is
-    the mean, or by ``split``, 0 to 4, one of them; the other arguments are those of
-    ``keep_predictions``.
+    as ``Probe (TriviaQA)``; NaN where a probe says nothing of a data set, or is stale. Of the five
+    probes of the paper's recipe it is the mean, or by ``split``, 0 to 4, one of them; the other
+    arguments are those of ``keep_predictions``.
 
     >>> from capcal_lib.manifests import RECORDED_RUNS
-    >>> asked = ["gsm8k", "triviaqa"]
-    >>> predicted = read_predictions(RECORDED_RUNS, "qwen2.5-coder-0.5b", datasets=asked)
+    >>> predicted = read_predictions(RECORDED_RUNS, "qwen2.5-coder-0.5b")
     >>> list(predicted)
     ['Probe (GSM8K)', 'Probe (MMLU)', 'Probe (TriviaQA)', 'Probe (TriviaQA + GSM8K)']
-    >>> predicted.groupby("dataset").size().to_dict()
+    >>> predicted.groupby("dataset").size()[["gsm8k", "triviaqa"]].to_dict()
     {'gsm8k': 100, 'triviaqa': 200}
     """
-    stale = []
-    none = pd.MultiIndex.from_tuples([], names=["dataset", "question_id"])
-    found = [pd.DataFrame(index=none)]
-    for run in _evaluation(store, model, datasets, choice):
-        predicted, old = predictions_of(run, recipe=recipe, split=split, verdicts=verdicts)
-        stale += old
-        if len(predicted):
-            found.append(pd.concat({run.identity.dataset: predicted}, names=none.names))
-    table = pd.concat(found)
-    table = table[order_probes(map(str, table))]
-    table.attrs["stale"] = stale
-    return table
+    found = {
+        dataset.name: predictions_of(run, recipe=recipe, split=split, verdicts=verdicts)[0]
+        for dataset, run in runs_for_probes(store, model, "evaluation")
+    }
+    table = pd.concat({"": pd.DataFrame()} | found, names=["dataset", "question_id"])
+    return table[order_probes(map(str, table))]
 
 
 def predictions_of(
@@ -214,30 +207,23 @@ def predictions_of(
     """
     columns = {}
     stale = []
-    for title, (about, predicted) in _kept(run, _name(recipe, verdicts)).items():
+    for title, (about, predicted) in _read(run, _name(recipe, verdicts)).items():
         if changed := _what_changed(about, run):
             stale.append(
                 f"{title} on {run.identity.dataset}, {recipe}: stale, since {changed}; make it "
                 f"again with: capcal probe --model {run.identity.model} --recipe {recipe}"
             )
-        elif split is None:
-            columns[title] = predicted.mean(axis="columns")
-        elif split not in predicted:
+        elif split is not None and split not in predicted:
             raise InputError(
                 f"split is a number from 0 to {len(predicted.columns) - 1}; got {split}"
             )
         else:
-            columns[title] = predicted[split]
+            columns[title] = predicted.mean(axis=1) if split is None else predicted[split]
     return pd.DataFrame(columns).rename_axis("question_id"), stale
 
 
 def describe_probes(
-    store: Path | str,
-    model: str,
-    *,
-    recipe: Recipe = "tuned",
-    verdicts: str = "rules",
-    choice: str | None = None,
+    store: Path | str, model: str, *, recipe: Recipe = "tuned", verdicts: str = "rules"
 ) -> pd.DataFrame:
     """Say what is behind a model's probes, as far as predictions of theirs are kept and not stale.
 
@@ -249,14 +235,14 @@ def describe_probes(
     >>> describe_probes(RECORDED_RUNS, "smollm2-135m").loc["Probe (GSM8K)", "questions"]
     np.int64(300)
     """
-    rows = {}
-    for run in _evaluation(store, model, None, choice):
-        for title, (about, _) in _kept(run, _name(recipe, verdicts)).items():
-            if not _what_changed(about, run):
-                rows[title] = about.model_dump(exclude={"digests"})
-    columns = ["training", "run", "questions", "seed", "concentration"]
-    table = pd.DataFrame(list(rows.values()), index=pd.Index(list(rows), name="probe"))
-    return table.reindex(columns=columns).rename(columns={"training": "dataset"})
+    rows = {
+        title: [about.training, about.run, about.questions, about.seed, about.concentration]
+        for _, run in runs_for_probes(store, model, "evaluation")
+        for title, (about, _) in _read(run, _name(recipe, verdicts)).items()
+        if not _what_changed(about, run)
+    }
+    columns = ["dataset", "run", "questions", "seed", "concentration"]
+    return pd.DataFrame.from_dict(rows, "index", columns=columns).rename_axis("probe")
 
 
 def check_predictions(sampled: Sampled) -> Iterator[str]:
@@ -287,15 +273,6 @@ def order_probes(titles: Iterable[str]) -> list[str]:
     return sorted(titles, key=lambda one: (known.index(one) if one in known else len(known), one))
 
 
-def _evaluation(
-    store: Path | str, model: str, datasets: Iterable[str] | None, choice: str | None
-) -> list[Run]:
-    """List a model's runs on these evaluation splits, or on all, that have hidden states."""
-    wanted = None if datasets is None else {load_dataset(each).name for each in datasets}
-    runs = runs_for_probes(store, load_model(model).name, "evaluation", choice=choice)
-    return [run for dataset, run in runs if wanted is None or dataset.name in wanted]
-
-
 def _what_changed(about: Source, run: Run) -> str:
     """Say what the predictions of a probe were made from and is another now; nothing where all is
     as it was, as far as the runs are in this store.
@@ -319,10 +296,6 @@ def _name(recipe: Recipe, verdicts: str) -> str:
     return recipe + judged
 
 
-def _kept(run: Run, name: str) -> Predicted:
-    return _read(run, name) if run.has(PREDICTIONS, name) else {}
-
-
 def _write(run: Run, name: str, predicted: Predicted) -> None:
     tables = [
         table.melt(ignore_index=False, var_name="split", value_name="confidence")
@@ -337,21 +310,21 @@ def _write(run: Run, name: str, predicted: Predicted) -> None:
 
 def _read(run: Run, name: str) -> Predicted:
     """Read the predictions of each probe, (n_questions, n_splits), by the probe's name."""
+    if not run.has(PREDICTIONS, name):
+        return {}
     table = run.read(PREDICTIONS, name)
-    path = run.path(PREDICTIONS, name)
     rows = table.to_pandas()
-    try:
-        sources = _SOURCES.validate_json(table.schema.metadata[b"sources"])
-    except ValidationError as error:
-        raise InputError(f"{path}: not a record of probes ({sanitize(error)}); {_AGAIN}") from None
     predicted: Predicted = {}
-    for about in sources:
-        own = rows[rows["training"] == about.training]
-        if (
-            own.duplicated(["question_id", "split"]).any()
-            or not own["confidence"].between(0, 1).all()
-        ):
-            raise InputError(f"{path}: a question twice, or no confidence in [0, 1]; {_AGAIN}")
-        wide = own.pivot(index="question_id", columns="split", values="confidence")
-        predicted[probe_title(about.training)] = about, wide.astype(np.float64)
+    try:
+        for about in _SOURCES.validate_json(table.schema.metadata[b"sources"]):
+            own = rows[rows["training"] == about.training].astype({"confidence": float})
+            if not own["confidence"].between(0, 1).all():
+                raise InputError("no confidence in [0, 1]")
+            wide = own.pivot(index="question_id", columns="split", values="confidence")
+            predicted[probe_title(about.training)] = about, wide
+    except ValueError as error:
+        raise InputError(
+            f"{run.path(PREDICTIONS, name)}: not a record of probes ({sanitize(error)}); delete it "
+            "and make it again with: capcal probe"
+        ) from None
     return predicted

@@ -4,7 +4,7 @@ any token.
 
 from __future__ import annotations  # keeps ArrayLike short in help()
 
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -12,56 +12,26 @@ import numpy.typing as npt
 
 from capcal_lib.confidence.of_run import asked_model, refuse_other
 from capcal_lib.errors import InputError
-from capcal_lib.manifests import Model, load_dataset
+from capcal_lib.manifests import load_dataset
 from capcal_lib.metrics import Interval
-from capcal_lib.metrics.validation import align, as_numbers, check_share
-from capcal_lib.probes.estimator import Probe
+from capcal_lib.metrics.validation import check_share
 from capcal_lib.probes.features import extract_features
 from capcal_lib.probes.training import train, training_data
 from capcal_lib.questions import Answer, Question
-from capcal_lib.runs import Run, find_run
-from capcal_lib.sampling.engines import Engine, open_engine
+from capcal_lib.runs import find_run
+from capcal_lib.sampling.engines import open_engine
 from capcal_lib.sampling.weights import weights_digest
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Predictor:
-    """Give mu of a question with its interval; made by :func:`load_predictor`."""
-
-    engine: Engine
-    model: Model
-    run: Run  # whose training questions taught the probe
-    probe: Probe
-    half_width: float
-    level: float
-
-    def __call__(self, question: Question | str) -> Interval:
-        """Predict mu, in [0, 1], and the interval that holds mu_hat with a chance of about
-        ``level``.
-
-        The engine reads the prompt once and decodes nothing. A text is asked as a question of the
-        training data's kind; lettered options belong into it, as
-        :func:`~capcal_lib.questions.with_options` writes them."""
-        if isinstance(question, str):
-            kind = load_dataset(self.run.identity.dataset).kind
-            question = Question("asked", question, Answer(kind, "unknown"))
-        features = extract_features(self.engine, self.model, [question])
-        mu = float(self.probe.predict(features)[0])
-        return Interval(mu, max(0.0, mu - self.half_width), min(1.0, mu + self.half_width))
-
-    def __repr__(self) -> str:
-        trained = f"trained on {len(self.probe.out_of_fold_)} questions of "
-        trained += self.run.folder.parent.name
-        return (
-            f"<Predictor, {self.model.name}, {trained}, within {self.half_width:.2f} at "
-            f"{self.level:.0%}>"
-        )
 
 
 def load_predictor(
     store: Path | str, model: str, dataset: str, *, engine: str | None = None, level: float = 0.9
-) -> Predictor:
-    """Train the tuned probe on a model's training run, and return what predicts any question by it.
+) -> Callable[[Question | str], Interval]:
+    """Train the tuned probe on a model's training run, and return what predicts any question by it:
+    mu, in [0, 1], and the interval that holds mu_hat with a chance of about ``level``.
+
+    The engine reads the prompt once and decodes nothing. A text is asked as a question of the
+    training data's kind; lettered options belong into it, as
+    :func:`~capcal_lib.questions.with_options` writes them.
 
     The interval is split-conformal, from what cross-validation predicts of the training questions:
     for questions of their kind it holds mu_hat, of as many samples as they have, with a chance of
@@ -72,32 +42,29 @@ def load_predictor(
     and a model that has other weights or is asked in another way since.
 
     >>> from capcal_lib.manifests import RECORDED_RUNS
-    >>> predictor = load_predictor(RECORDED_RUNS, "simulated", "mini-capitals")
-    >>> predictor
-    <Predictor, simulated, trained on 283 questions of mini-capitals-train, within 0.31 at 90%>
-    >>> [round(end, 2) for end in predictor("What is the capital of Norway?")[:3]]
+    >>> predict = load_predictor(RECORDED_RUNS, "simulated", "mini-capitals")
+    >>> [round(end, 2) for end in predict("What is the capital of Norway?")[:3]]
     [0.08, 0.0, 0.39]
     """
-    split = load_dataset(dataset).training_split
-    if split is None:
+    data = load_dataset(dataset)
+    if data.training_split is None:
         raise InputError(f"{dataset} has no training split, so there is nothing to learn from")
-    run = find_run(store, model, dataset, split)
+    run = find_run(store, model, dataset, data.training_split)
     asked = asked_model(run)
-    weights = weights_digest(asked, run.identity.engine)
-    refuse_other(run, "weights", run.identity.weights, weights)
+    refuse_other(run, "weights", run.identity.weights, weights_digest(asked, run.identity.engine))
     probe = train(run)
-    questions, _ = training_data(run)
-    width = conformal_half_width(
-        probe.out_of_fold_, questions["correct"] / questions["total"], level=level
-    )
-    return Predictor(
-        engine=open_engine(asked, engine),
-        model=asked,
-        run=run,
-        probe=probe,
-        half_width=width,
-        level=level,
-    )
+    taught, _ = training_data(run)
+    mu_hat = taught["correct"] / taught["total"]
+    width = conformal_half_width(probe.out_of_fold_, mu_hat, level=level)
+    opened = open_engine(asked, engine)
+
+    def predict(question: Question | str) -> Interval:
+        if isinstance(question, str):
+            question = Question("asked", question, Answer(data.kind, "unknown"))
+        mu = float(probe.predict(extract_features(opened, asked, [question]))[0])
+        return Interval(mu, max(0.0, mu - width), min(1.0, mu + width))
+
+    return predict
 
 
 def conformal_half_width(
@@ -114,12 +81,9 @@ def conformal_half_width(
     calibration questions, and their mu_hat. The result is 1, all of the unit interval, where these
     are too few for the level.
 
-    >>> conformal_half_width([0.5] * 9, [0.5, 0.6, 0.7, 0.8, 0.9, 0.4, 0.3, 0.2, 0.1], level=0.5)
-    0.2
+    >>> conformal_half_width([0.5] * 9, [0.5, 0.6, 0.75, 1, 1, 0.4, 0.25, 0, 0], level=0.5)
+    0.25
     """
-    predicted, observed = align(predicted=predicted, observed=observed)
-    s, mu = as_numbers("predicted", predicted), as_numbers("observed", observed)
-    rank = int(np.ceil((len(s) + 1) * check_share("level", level)))
-    if rank > len(s):
-        return 1.0
-    return round(float(np.sort(np.abs(s - mu))[rank - 1]), 12)
+    distances = np.sort(np.abs(np.subtract(predicted, observed)))
+    rank = int(np.ceil((len(distances) + 1) * check_share("level", level)))
+    return float(distances[rank - 1]) if rank <= len(distances) else 1.0

@@ -7,6 +7,7 @@ nothing of another, so that training and evaluation runs go together by their st
 from __future__ import annotations  # keeps signatures short in help()
 
 from collections.abc import Callable, Iterable
+from itertools import product
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -16,7 +17,7 @@ import pandas as pd
 
 from capcal_lib.errors import InputError, unknown
 from capcal_lib.grading.counts import count_run
-from capcal_lib.manifests import Dataset, dataset_names, load_dataset
+from capcal_lib.manifests import Dataset, dataset_names, load_dataset, load_model
 from capcal_lib.metrics.validation import check_int
 from capcal_lib.probes.estimator import Probe
 from capcal_lib.probes.features import read_features
@@ -129,10 +130,9 @@ def validation_runs(runs: Iterable[Run]) -> list[Run]:
     """
     found = []
     for run in runs:
-        identity = run.identity
-        split = load_dataset(identity.dataset).validation_split
-        place = run.folder.parents[2], identity.model, identity.dataset, split
-        beside = _ready(*place, f"seed={identity.seed}")
+        store, of = run.folder.parents[2], run.identity
+        split = load_dataset(of.dataset).validation_split
+        beside = _ready(store, of.model, of.dataset, split, f"seed={of.seed}")
         if beside is None or not goes_with([run], beside):
             return []
         found.append(beside)
@@ -161,6 +161,7 @@ def runs_for_probes(
     >>> [each.name for each, _ in runs_for_probes(RECORDED_RUNS, "qwen2.5-coder-0.5b", "training")]
     ['gsm8k', 'mmlu', 'triviaqa']
     """
+    load_model(model)  # refuses an unknown one
     found = []
     for dataset in map(load_dataset, dataset_names()):
         split = dataset.training_split if role == "training" else dataset.evaluation_split
@@ -192,16 +193,13 @@ def nearest_probes(methods: Iterable[str], dataset: str) -> list[str]:
     (['Probe (TriviaQA)', 'Probe (Mini capitals)'], ['Probe (MATH)', 'Probe (GSM8K)'])
     """
     asked = load_dataset(dataset)
-    known = [each for each in map(load_dataset, dataset_names()) if each.training_split]
-    places = {}
-    for method in methods:
-        if sources := [each for each in known if method.startswith(each.probe)]:
-            near = asked.domain in {each.domain for each in sources}
-            distance = 0 if asked in sources else 1 if near else 2
-            builtin = all(each.builtin for each in sources)
-            named = asked.nearest in {each.name for each in sources}
-            rows = [each.splits[f"{each.training_split}"].rows or 0 for each in sources]
-            places[method] = distance, builtin, not named, -max(rows)
+    places: dict[str, tuple[Any, ...]] = {}
+    for method, source in product(methods, map(load_dataset, dataset_names())):
+        if source.training_split and method.startswith(source.probe):
+            distance = 0 if source == asked else 1 if source.domain == asked.domain else 2
+            rows = source.splits[source.training_split].rows or 0
+            place = distance, source.builtin, source.name != asked.nearest, -rows
+            places[method] = min(place, places.get(method, place))
     least = min(places.values(), default=(0,))[0]
     return sorted((one for one in places if places[one][0] == least), key=places.__getitem__)
 

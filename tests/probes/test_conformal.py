@@ -1,7 +1,6 @@
 """Bands around what a probe predicts."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -34,10 +33,3 @@ def test_a_band_from_too_few_questions_is_everything() -> None:
     assert conformal_half_width([0.5] * 5, [0.5] * 5, level=0.9) == 1
     with pytest.raises(InputError, match="level must lie between 0 and 1"):
         conformal_half_width([0.5], [0.5], level=1.0)
-
-
-def test_series_are_aligned_by_index() -> None:
-    predicted = pd.Series([0.1, 0.5, 0.9], index=list("abc"))
-    assert conformal_half_width(predicted, predicted[::-1], level=0.5) == 0
-    with pytest.raises(InputError, match="the index of observed"):
-        conformal_half_width(predicted, predicted.set_axis(list("xyz")))

@@ -389,7 +389,7 @@ def test_features_are_read_at_the_answer_prompt_in_the_order_of_the_questions():
             LengthEngine(rows=2),
             r"engine length returned features of shape \(2, 2\) for 3 questions",
         ),
-        (LengthEngine(first=np.nan), "not finite for '1'"),
+        (LengthEngine(first=np.nan), "hidden states of '1' that are not finite"),
     ],
 )
 def test_an_engine_that_returns_nonsense_is_refused(engine, message):

@@ -147,7 +147,7 @@ def test_a_probe_is_not_kept_for_prompts_of_another_style(tmp_path: Path) -> Non
     [
         ([("a", "mini-exam", 0, 0.5)], b"[{}]", "not a record of probes"),
         ([("a", "mini-exam", 0, 1.5)], None, r"no confidence in \[0, 1\]"),
-        ([("a", "mini-exam", 0, 0.5)] * 2, None, "a question twice"),
+        ([("a", "mini-exam", 0, 0.5)] * 2, None, "duplicate entries"),
         ([("a", "mini-exam", 0, float("nan"))], None, r"no confidence in \[0, 1\]"),
     ],
 )

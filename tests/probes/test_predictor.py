@@ -33,7 +33,7 @@ def test_a_question_is_predicted_as_in_its_run_and_covered_before_any_token_is_d
     questions = load_questions("mini-exam", "test")
     found = np.array([predictor(question) for question in questions])
     names = [("mini-exam", question.id) for question in questions]
-    kept = read_predictions(RECORDED_RUNS, "simulated", datasets=["mini-exam"])["Probe (Mini exam)"]
+    kept = read_predictions(RECORDED_RUNS, "simulated")["Probe (Mini exam)"]
     np.testing.assert_allclose(found[:, 0], kept[names], atol=2e-3)  # those were kept as float16
     counts = load_results(RECORDED_RUNS, "simulated", datasets=["mini-exam"]).loc[names]
     mu = (counts["correct"] / counts["total"]).to_numpy()

@@ -106,12 +106,10 @@ def test_a_question_without_hidden_states_has_no_prediction(tmp_path: Path) -> N
     assert everybody.join(predicted)[PROBE].isna().sum() == 3
 
 
-def test_named_data_sets_are_read_alone() -> None:
-    read = read_predictions(RECORDED_RUNS, MODEL, datasets=[SET])
-    assert read.index.unique("dataset").tolist() == [SET]
+def test_a_model_without_runs_has_no_predictions_and_an_unknown_one_is_refused() -> None:
     assert read_predictions(RECORDED_RUNS, "gpt-oss-20b").empty
-    with pytest.raises(InputError, match="unknown data set"):
-        read_predictions(RECORDED_RUNS, MODEL, datasets=["nothing"])
+    with pytest.raises(InputError, match="unknown model"):
+        read_predictions(RECORDED_RUNS, "nothing")
     known = "known: paper, tuned"
     with pytest.raises(InputError, match=f"unknown recipe 'best'; {known}"):
         train(find_run(RECORDED_RUNS, MODEL, SET, "train"), recipe="best")  # type: ignore[arg-type]
