@@ -124,7 +124,7 @@ def test_an_installed_method_is_found_by_its_entry_point(
     monkeypatch.syspath_prepend(str(site))
     assert set(plugins()) == {"length", "broken"}, "ours stays ours"
     assert estimate(Run(folder), "length")["confidence"].tolist() == [0.25] * 3
-    assert run_status(Run(folder))["beside"] == {"confidence-length": "yes"}
+    assert run_status(Run(folder))["beside"] == {"confidence-length": 3}
     assert verify_run(Run(folder)).problems == ()
     with pytest.raises(InputError, match="the method 'broken' of lengths:broken failed: no luck"):
         estimate(Run(folder), "broken")

@@ -5,7 +5,8 @@ file is one more of them."""
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from functools import lru_cache
@@ -16,10 +17,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from capcal_lib.errors import InputError
 from capcal_lib.questions import Question
-from capcal_lib.runs.files import exists, read_table
+from capcal_lib.runs.files import exists, open_parquet
 
 if TYPE_CHECKING:
     from capcal_lib.runs.run import Run
@@ -39,8 +41,7 @@ class Sampled:
 
     run: "Run"
     present: dict[str, int] = field(default_factory=dict)  # as `runs.store.Present`
-    keys: int = 0  # sum of the hashes of the samples' keys
-    digest: int = 0  # sum of their digests
+    digest: int = 0  # sum of what its samples are hashed to
     questions: dict[str, Question] = field(default_factory=dict)  # those on this machine
     facts: list[str] = field(default_factory=list)  # what was looked at, and what could not be
 
@@ -60,12 +61,19 @@ class Artifact:
 
     def read(self, path: Path) -> pa.Table:
         """Read a file of this kind."""
-        table = read_table(path)
-        self.check(path, table.schema)
-        return table
+        with self.open(path) as file:
+            return file.read(use_threads=False)
 
-    def check(self, path: Path, schema: pa.Schema) -> None:
-        """Refuse a file with other columns, or without the metadata of its kind."""
+    @contextmanager
+    def open(self, path: Path) -> Iterator[pq.ParquetFile]:
+        """Open a file of this kind; one with other columns, or without the metadata of its kind,
+        is refused.
+        """
+        with open_parquet(path) as file:
+            self._check(path, file.schema_arrow)
+            yield file
+
+    def _check(self, path: Path, schema: pa.Schema) -> None:
         types = {
             field.name: STATES if pa.types.is_fixed_size_list(field.type) else field.type
             for field in schema

@@ -11,6 +11,7 @@ import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import IO, TypeVar
 
@@ -81,6 +82,12 @@ def iterate(file: pq.ParquetFile, columns: Sequence[str]) -> Iterator[pd.DataFra
         yield batch.to_pandas()
 
 
+def count_rows(path: Path) -> int:
+    """Count the rows of a parquet file of a run, as its footer tells."""
+    with open_parquet(path) as file:
+        return int(file.metadata.num_rows)
+
+
 def write_table(path: Path, table: pa.Table) -> Path:
     """Write a parquet file of a run; a ``*`` in its name becomes the SHA-256 of its bytes.
 
@@ -88,17 +95,14 @@ def write_table(path: Path, table: pa.Table) -> Path:
     and their fractions are not, and apart the former compress.
     """
     scalars = [field.name for field in table.schema if not pa.types.is_nested(field.type)]
-
-    def write(file: IO[bytes]) -> None:
-        pq.write_table(
-            table,
-            file,
-            compression="zstd",
-            use_dictionary=scalars,
-            use_byte_stream_split=True,
-            write_page_checksum=True,
-        )
-
+    write = partial(
+        pq.write_table,
+        table,
+        compression="zstd",
+        use_dictionary=scalars,
+        use_byte_stream_split=True,
+        write_page_checksum=True,
+    )
     return write_file(path, write)
 
 
@@ -146,20 +150,19 @@ def gather(items: Iterable[Item], seconds: float = WRITE_SECONDS) -> Iterator[li
 
 @contextmanager
 def hold(folder: Path, name: str = "files.lock") -> Iterator[None]:
-    """Let nobody else read, change and write files of a run meanwhile."""
+    """Let nobody else read, change and write files of a run meanwhile; its folder is made where it
+    is new.
+    """
     exists(folder / name)
     with plain_errors(folder):
-        lock = FileLock(folder / name, timeout=WAIT)
+        folder.mkdir(parents=True, exist_ok=True)
         try:
-            lock.acquire()
+            with FileLock(folder / name, timeout=WAIT):
+                yield
         except Timeout:
             raise InputError(
                 f"{folder} is being written by another process; wait for it, or use another --store"
             ) from None
-        try:
-            yield
-        finally:
-            lock.release()
 
 
 @contextmanager
@@ -168,14 +171,13 @@ def plain_errors(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        problem = f"cannot be written ({error.strerror}); choose another --store"
         if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            raise InputError(
-                f"{folder}: the disk is full; what was written is kept, so free some space and "
-                "give the command again"
-            ) from None
-        raise InputError(
-            f"{folder}: cannot be written ({error.strerror}); choose another --store"
-        ) from None
+            problem = (
+                "the disk is full; what was written is kept, so free some space and give the "
+                "command again"
+            )
+        raise InputError(f"{folder}: {problem}") from None
 
 
 @contextmanager

@@ -41,23 +41,17 @@ def merge(into: Path, sources: Sequence[Path]) -> list[Merged]:
     same call. `InputError` for a source that holds no run, a run that is corrupt or being written,
     and a sample that two of them have with different content; then nothing was taken over."""
     copies: dict[Run, list[Run]] = {}
-    for run in (run for source in sources for run in _runs(source)):
-        copies.setdefault(run_of(into, run.identity), []).append(run)
+    for source in sources:
+        runs = [Run(source)] if (source / "run.json").exists() else []
+        if isdir(source) and not runs:
+            runs = open_runs(source)
+        if not runs:
+            raise InputError(f"{source} is neither a run nor a store with runs in it")
+        for run in runs:
+            copies.setdefault(run_of(into, run.identity), []).append(run)
     for target, runs in copies.items():
-        store.refuse_differing([target] * isdir(target.folder) + runs)
+        store.refuse_differing([target, *runs])
     return [taken for runs in copies.values() for taken in _merge_one(into, runs)]
-
-
-def _runs(source: Path) -> list[Run]:
-    runs = []
-    if isdir(source):
-        runs = [Run(source)] if (source / "run.json").exists() else open_runs(source)
-    if not runs:
-        raise InputError(f"{source} is neither a run nor a store with runs in it")
-    for run in runs:
-        if store.is_being_written(run):
-            raise InputError(f"{run} is being written by another process; wait for it")
-    return runs
 
 
 def _merge_one(into: Path, copies: Sequence[Run]) -> Iterator[Merged]:
@@ -65,18 +59,17 @@ def _merge_one(into: Path, copies: Sequence[Run]) -> Iterator[Merged]:
         run = writer.run
         store.refuse_differing([run, *copies])  # another merge may have come first
         for copy in copies:
-            taken = [one for part in store.parts_of(copy) for one in _take_part(writer, part)]
+            new = [one for part in store.parts_of(copy) for one in _take_part(writer, part)]
             lines = {*read_lines(run)}
             add_lines(run, [line for line in read_lines(copy) if line not in lines])
             notes = []
             for path in sorted(copy.folder.iterdir()):
                 if artifact := artifact_of(path.name):
                     try:
-                        _take_file(path, artifact, copy, run)
+                        _take_file(path, artifact, run)
                     except InputError as error:
                         notes.append(f"left out: {error}")
-            new = sum(taken)
-            yield Merged(copy, run, new, len(taken) - new, tuple(notes))
+            yield Merged(copy, run, sum(new), len(new) - sum(new), tuple(notes))
 
 
 def _take_part(writer: store.Writer, part: Path) -> list[bool]:
@@ -86,9 +79,9 @@ def _take_part(writer: store.Writer, part: Path) -> list[bool]:
     keys = store.part_rows(part, store.KEY)
     new = [one for rows in keys for one in store.add_keys(writer.present, rows)]
     if all(new):
-        _copy(part, writer.folder / store.part_name(part))
+        _copy(part, writer.run.folder / store.part_name(part))
     elif any(new):
-        writer.add_part(pd.concat(store.part_rows(part))[new])
+        writer.add_part(pd.concat(store.part_rows(part)).loc[new])
     return new
 
 
@@ -97,36 +90,35 @@ def _copy(source: Path, target: Path) -> None:
         files.write_file(target, lambda file: shutil.copyfileobj(content, file))
 
 
-def _take_file(source: Path, artifact: Artifact, copy: Run, run: Run) -> None:
+def _take_file(source: Path, artifact: Artifact, run: Run) -> None:
     """Take over a file, or the rows of it that a run lacks; `InputError` where that cannot be."""
-    target = run.folder / source.name
-    key = list(artifact.key)
-    with files.open_parquet(source) as file:
-        artifact.check(source, file.schema_arrow)
+    key = [*artifact.key]
+    with artifact.open(source) as file:
         made = file.schema_arrow.metadata or {}
         if artifact is VERDICTS and b"rows" in made:
-            digest = store.digest_of_graded(copy, files.iterate(file, key))
+            digest = store.digest_of_graded(run, files.iterate(file, key))
             if made[b"rows"].decode() != digest:
                 raise InputError(f"{source}, which was made from other samples; grade again")
+    target = run.folder / source.name
     with files.hold(run.folder):
         if not files.exists(target):
             _copy(source, target)
             return
         table = artifact.read(target)
         theirs = artifact.read(source)
-        if _how(table) != _how(theirs) or not table.schema.equals(theirs.schema):
+        if _how(table) != _how(theirs):
             raise InputError(f"{source}, which was made in another way than {target}")
         both = pa.concat_tables([table, theirs])
         twice = both.select(key).to_pandas().duplicated()
         if twice.sum() < len(theirs):
             both = both.filter(pa.array(~twice)).sort_by([(name, "ascending") for name in key])
-            made = table.schema.metadata or {}
             if artifact is VERDICTS:
                 made |= {b"rows": store.digest_of_graded(run, [both.to_pandas()]).encode()}
             files.write_table(target, both.replace_schema_metadata(made))
 
 
-def _how(table: pa.Table) -> dict[bytes, bytes]:
-    """Return what a file's metadata say of how it was made, but for its run and rows."""
+def _how(table: pa.Table) -> tuple[pa.Schema, dict[bytes, bytes]]:
+    """Return the columns of a file, and how it was made but for its run and rows."""
     made = table.schema.metadata or {}
-    return {name: value for name, value in made.items() if name not in (b"run", b"rows")}
+    facts = {name: value for name, value in made.items() if name not in (b"run", b"rows")}
+    return table.schema.remove_metadata(), facts

@@ -3,9 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from glob import escape
 from os.path import isdir  # of a name that is too long, no: where that of a path raises
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,6 +17,7 @@ from capcal_lib.manifests import DType, Manifest, PromptStyle, Sampling, load_mo
 from capcal_lib.runs import files
 from capcal_lib.runs.artifacts import Artifact
 
+PARTS = "samples-*.parquet"
 Name = Annotated[str, Field(pattern=r"^\w[\w.-]*$")]  # becomes a part of a path
 
 
@@ -101,7 +100,7 @@ class Run:
         return self.record.identity
 
     @property
-    def place(self) -> dict[str, str]:
+    def place(self) -> dict[str, Any]:
         """Return the model, the data set and the split, as the names of the folders tell."""
         dataset, _, split = self.folder.parent.name.rpartition("-")
         return {"model": self.folder.parents[1].name, "dataset": dataset, "split": split}
@@ -110,7 +109,8 @@ class Run:
     def options(self) -> str:
         """Return the options that name the run to a command."""
         run = self.identity
-        key = f" --run {run.key}" if len(_runs_in(self.folder.parent)) > 1 else ""
+        beside = open_runs(self.folder.parents[2], **self.place)
+        key = f" --run {run.key}" if len(beside) > 1 else ""
         return f"--model {run.model} --dataset {run.dataset} --split {run.split}{key}"
 
     def path(self, artifact: Artifact, name: str = "") -> Path:
@@ -138,9 +138,7 @@ class Run:
         """Read columns of a file that is kept beside the samples, some 65,000 rows at a time;
         `InputError` as by ``read``.
         """
-        path = self._made(artifact)
-        with files.open_parquet(path) as file:
-            artifact.check(path, file.schema_arrow)
+        with artifact.open(self._made(artifact)) as file:
             yield from files.iterate(file, columns)
 
     def _made(self, artifact: Artifact, name: str = "", option: str = "") -> Path:
@@ -154,10 +152,7 @@ class Run:
 
     def count(self, artifact: Artifact, name: str = "") -> int:
         """Count the rows of a file that may be there, as far as its footer tells."""
-        if not self.has(artifact, name):
-            return 0
-        with files.open_parquet(self.path(artifact, name)) as file:
-            return int(file.metadata.num_rows)
+        return files.count_rows(self.path(artifact, name)) if self.has(artifact, name) else 0
 
     def write(self, artifact: Artifact, table: pa.Table, name: str = "") -> None:
         """Write a file that is kept beside the samples."""
@@ -180,7 +175,7 @@ def open_runs(
     """List the runs of a store, sorted by their folders; those with this model, data set, split and
     seed, where they are given.
 
-    What is asked for is compared with the names of the folders first, so that a run whose record is
+    What is asked for is compared with the names of the folders, so that a run whose record is
     damaged is listed by them, and only where a seed is asked for left out. `InputError` for a store
     that is no folder.
 
@@ -191,29 +186,15 @@ def open_runs(
     """
     if not isdir(Path(store)):
         raise InputError(f"{store} is not a folder; name a run store with --store")
-    wanted = {"model": model, "dataset": dataset, "split": split, "seed": seed}
-    asked = {name: value for name, value in wanted.items() if value is not None}
-    splits = Path(store).glob(f"{escape(model) if model else '[!.]*'}/[!.]*-*")
-    runs = [run for folder in sorted(splits) for run in _runs_in(folder)]
-    return [run for run in runs if _is_asked(run, asked)]
-
-
-def _runs_in(folder: Path) -> list[Run]:
-    """List the runs of a split: a temporary or half-removed folder is none."""
-    if not isdir(folder):
-        return []
-    return [
-        Run(path)
-        for path in sorted(folder.glob("[!.]*"))
-        if isdir(path) and any(path.glob("run.json")) | any(path.glob("samples-*.parquet"))
+    asked = {"model": model, "dataset": dataset, "split": split}
+    runs = [
+        run
+        for run in map(Run, sorted(Path(store).glob("[!.]*/[!.]*-*/[!.]*")))
+        if all(asked[name] in (None, part) for name, part in run.place.items())
+        and isdir(run.folder)
+        and any(path for name in ("run.json", PARTS) for path in run.folder.glob(name))
     ]
-
-
-def _is_asked(run: Run, asked: dict[str, Any]) -> bool:
-    settings: dict[str, Any] = dict(run.place)
-    with suppress(InputError):
-        settings = run.identity.settings
-    return all(settings.get(name) == value for name, value in asked.items())
+    return [run for run in runs if seed is None or _fits(run, f"seed={seed}")]
 
 
 def find_run(
@@ -238,15 +219,14 @@ def find_run(
         )
     if len(runs) > 1:
         usual = load_model(model).for_dataset(dataset).sampling
-        ranks = [
-            (
-                any(run.folder.glob("samples-*.parquet")),
-                run.identity.sampling == usual,
-                run.identity.seed == 0,
-            )
-            for run in runs
-        ]
-        runs = [run for run, rank in zip(runs, ranks, strict=True) if rank == max(ranks)]
+
+        def rank(run: Run) -> tuple[bool, bool, bool]:
+            identity = run.identity
+            sampled = any(run.folder.glob(PARTS))
+            return sampled, identity.sampling == usual, identity.seed == 0
+
+        best = max(map(rank, runs))
+        runs = [run for run in runs if rank(run) == best]
     if len(runs) > 1:
         first, *others = (run.identity for run in runs)
         settings = sorted({line for other in others for line in differences(first, other)})
@@ -261,19 +241,29 @@ def find_run(
 def list_fitting(
     store: Path | str, model: str, dataset: str, split: str, choice: str | None = None
 ) -> list[Run]:
-    """List a model's runs on a split that fit a choice of ``find_run``, sorted."""
-    runs = _runs_in(Path(store) / model / f"{dataset}-{split}")
-    return [run for run in runs if not choice or _fits(run.identity, choice)]
+    """List a model's runs on a split that fit a choice of ``find_run``, sorted; none in a store
+    that is not there.
+    """
+    place: dict[str, Any] = {"model": model, "dataset": dataset, "split": split}
+    runs = open_runs(store, **place) if isdir(Path(store)) else []
+    return [run for run in runs if not choice or _fits(run, choice)]
 
 
-def _fits(identity: Identity, choice: str) -> bool:
+def _fits(run: Run, choice: str) -> bool:
+    """Tell whether a run is meant by a choice of ``find_run``; one whose record is damaged is
+    not.
+    """
+    try:
+        settings = run.identity.settings
+    except InputError:
+        return False
     for part in choice.split(","):
         name, equals, value = part.partition("=")
-        if equals and name not in identity.settings:
-            raise unknown("setting", name, identity.settings)
-        setting = identity.settings.get(name)
-        spelt = {str(setting), f"{setting:g}"} if isinstance(setting, float) else {str(setting)}
-        if value not in spelt if equals else not identity.key.startswith(part):
+        if equals and name not in settings:
+            raise unknown("setting", name, settings)
+        setting = str(settings.get(name))
+        known = value in (setting, setting.removesuffix(".0"))
+        if not (known if equals else run.folder.name.startswith(part)):
             return False
     return True
 

@@ -4,9 +4,7 @@ row.
 ``sessions.jsonl`` has a line of each when it starts, and one when it ends; the last one counts, so
 that one that was killed has drawn nothing on record, and what it asked for is known."""
 
-import json
 import time
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
@@ -19,14 +17,14 @@ from capcal_lib.runs import files
 from capcal_lib.runs.run import Run
 
 FILE = "sessions.jsonl"
+Number = Annotated[int, Field(ge=0, le=1 << 20)]
 
 
 class Ask(BaseModel, frozen=True):
     """What a session was asked to draw."""
 
-    # how many of the split; ``questions.subset`` says which
-    questions: Annotated[int, Field(ge=0, le=1 << 20)]
-    k: Annotated[int, Field(ge=1, le=1 << 20)]  # samples of each of them, at least
+    questions: Number  # how many of the split; ``questions.subset`` says which
+    k: Number  # samples of each of them, at least
 
 
 class Session(BaseModel):
@@ -34,9 +32,10 @@ class Session(BaseModel):
 
     started: str  # UTC, ISO 8601
     ask: Ask
-    seconds: float  # of wall time
-    rows: int
-    tokens: int  # completion tokens
+    made_with: dict[str, str] = {}
+    seconds: float = 0.0  # of wall time
+    rows: int = 0
+    tokens: int = 0  # completion tokens
 
 
 def read_sessions(run: Run) -> list[Session]:
@@ -65,24 +64,18 @@ def add_lines(run: Run, lines: Iterable[str]) -> None:
 
 
 @contextmanager
-def session(run: Run, ask: Ask, made_with: dict[str, str]) -> Iterator[Counter[str]]:
+def open_session(run: Run, ask: Ask, made_with: dict[str, str]) -> Iterator[Session]:
     """Keep account of a session, from its start to its end by whatever means but a kill: who draws
-    counts ``rows`` and ``tokens``.
+    adds to its ``rows`` and ``tokens``.
     """
-    counted = Counter(rows=0, tokens=0)
     clock = time.monotonic()
-    facts = {"started": datetime.now(UTC).isoformat(), "ask": ask.model_dump()}
-
-    def write() -> None:
-        seconds = round(time.monotonic() - clock, 3)
-        line = facts | {"made_with": made_with, "seconds": seconds} | counted
-        add_lines(run, [json.dumps(line)])
-
-    write()
+    session = Session(started=datetime.now(UTC).isoformat(), ask=ask, made_with=made_with)
+    add_lines(run, [session.model_dump_json()])
     try:
-        yield counted
+        yield session
     finally:
-        write()
+        session.seconds = round(time.monotonic() - clock, 3)
+        add_lines(run, [session.model_dump_json()])
 
 
 def asks_of(run: Run, present: Mapping[str, int]) -> list[Ask]:

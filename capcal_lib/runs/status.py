@@ -1,14 +1,14 @@
 """The state of a store: what each run has, what it lacks, and what it took."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from capcal_lib.errors import InputError
-from capcal_lib.runs import files, store
-from capcal_lib.runs.artifacts import ARTIFACTS, CONFIDENCES, GIVEN, JUDGEMENTS, VERDICTS
+from capcal_lib.runs import store
+from capcal_lib.runs.artifacts import ARTIFACTS, GIVEN, JUDGEMENTS, VERDICTS
 from capcal_lib.runs.run import Run, open_runs
 from capcal_lib.runs.samples import IMPORTED
 from capcal_lib.runs.sessions import Ask, asks_of, lacking, read_sessions
@@ -16,8 +16,7 @@ from capcal_lib.runs.sessions import Ask, asks_of, lacking, read_sessions
 Judged = dict[str, tuple[int, int]]  # of each judge: distinct answers judged, and to judge
 # what fits a line; the other columns are for who reads all of them
 SHOWN = ["model", "dataset", "split", "run", "questions", "samples", "lacking", "verdicts", "next"]
-COLUMNS = [*SHOWN[:-1], "fewest", "most", "tokens", "seconds", "beside", "judged", "problems"]
-COLUMNS += ["next", "command"]
+COLUMNS = [*SHOWN[:-1], "tokens", "seconds", "beside", "judged", "problems", "next", "command"]
 
 
 def survey(
@@ -46,11 +45,11 @@ def run_status(
     """Return the state of one run: a value for each of ``COLUMNS``.
 
     ``lacking`` counts the samples that were asked for and are not there, ``next`` says which
-    command is next, which ``command`` writes out, ``beside`` how much of the questions each other
-    file covers. Verdicts by another version of the grader are called stale. Of a damaged run there
-    are ``problems``, and of what cannot be read no numbers."""
+    command is next, which ``command`` writes out, ``beside`` how many rows each other file has.
+    Verdicts by another version of the grader are called stale. Of a damaged run there are
+    ``problems``, and of what cannot be read no numbers."""
     row = dict.fromkeys(COLUMNS) | run.place | {"run": run.folder.name, "beside": {}, "judged": {}}
-    problems = [f"{path.name} was set aside" for path in run.folder.glob("*.damaged")]
+    problems = store.set_aside(run)
     row |= {"problems": problems, "next": "verify", "command": "capcal verify"}
     try:
         present = store.Present()
@@ -58,25 +57,28 @@ def run_status(
         for rows in store.stream_samples(run, ["completion_tokens"]):
             store.add_keys(present, rows)
             tokens += int(rows["completion_tokens"].sum())
-        numbers = [bits.bit_count() for bits in present.values()]
         asks = asks_of(run, present)
+        samples = store.count_present(present)
         row |= {
-            "questions": len(numbers),
-            "samples": sum(numbers),
-            "fewest": min(numbers, default=0),
-            "most": max(numbers, default=0),
+            "questions": len(present),
+            "samples": samples,
             "lacking": 0 if run.identity.engine == IMPORTED else lacking(present, asks),
             "tokens": tokens,
             "seconds": sum(session.seconds for session in read_sessions(run)),
-            "verdicts": _graded(run, sum(numbers), grader),
-            "beside": dict(_beside(run, len(numbers))),
+            "verdicts": _graded(run, samples, grader),
+            "beside": {
+                run.path(artifact, name).stem: run.count(artifact, name)
+                for artifact in ARTIFACTS
+                if artifact not in (VERDICTS, JUDGEMENTS)
+                for name in run.names(artifact)
+            },
             "judged": judged(run),
         }
         ask = max(asks, key=lambda ask: (lacking(present, [ask]), ask.k * ask.questions))
-        command = _next_step(run, row, ask)
-        word = command.split()[1] if command else ""
-        drawn = {"command": "", "next": "(drawing)"} if store.is_being_written(run) else {}
-        row |= {"command": command, "next": word} | drawn
+        is_drawn = store.is_being_written(run)
+        command = "" if is_drawn else _next_step(run, row, ask)
+        word = "(drawing)" if is_drawn else "".join(command.split()[1:2])
+        row |= {"command": command, "next": word}
     except InputError as error:
         problems.append(str(error))
     return row
@@ -85,39 +87,28 @@ def run_status(
 def _graded(run: Run, samples: int, grader: str | None) -> str:
     if not run.has(VERDICTS):
         return "no"
-    with files.open_parquet(run.path(VERDICTS)) as file:
-        version = (file.schema_arrow.metadata or {}).get(b"grader", b"unknown").decode()
+    with VERDICTS.open(run.path(VERDICTS)) as file:
+        version = file.schema_arrow.metadata[b"grader"].decode()
         rows = file.metadata.num_rows
     if grader and version not in (grader, GIVEN):
         return f"stale: grader {version}, now {grader}"
     return "yes" if rows == samples else f"stale: {rows:,} of {samples:,}"
 
 
-def _beside(run: Run, questions: int) -> Iterator[tuple[str, str]]:
-    """Yield the name of each other file beside the samples, and how much of them it covers."""
-    for artifact in ARTIFACTS:
-        for name in run.names(artifact) if artifact not in (VERDICTS, JUDGEMENTS) else ():
-            path = run.path(artifact, name)
-            with files.open_parquet(path) as file:
-                rows = file.metadata.num_rows
-                if artifact is CONFIDENCES:
-                    rows -= file.read([artifact.value])[0].null_count
-            covered = f"{rows:,} of {questions:,}" if artifact.whole else f"{rows:,} rows"
-            yield path.stem, "yes" if rows == questions else covered
-
-
 def _next_step(run: Run, row: dict[str, Any], ask: Ask) -> str:
     """Return the command that makes what a run lacks; nothing where it has all that a score
     needs.
     """
-    judges = (judge for judge, (done, most) in row["judged"].items() if done < most)
+    judges = [judge for judge, (done, most) in row["judged"].items() if done < most]
     if row["lacking"] or not row["samples"]:
         asked = f"--limit {ask.questions} --k {ask.k}" if ask.questions else "--k 100"
-        return f"capcal sample {run.options} {asked}"
-    if row["verdicts"] != "yes":
-        return f"capcal grade {run.options}"
-    if judge := next(judges, None):
-        return f"capcal judge {run.options} --judge {judge}"
-    if not row["beside"] and run.identity.engine != IMPORTED:
-        return f"capcal confidence {run.options} --method p-true"
-    return ""
+        step = f"sample {run.options} {asked}"
+    elif row["verdicts"] != "yes":
+        step = f"grade {run.options}"
+    elif judges:
+        step = f"judge {run.options} --judge {judges[0]}"
+    elif not row["beside"] and run.identity.engine != IMPORTED:
+        step = f"confidence {run.options} --method p-true"
+    else:
+        return ""
+    return f"capcal {step}"

@@ -13,7 +13,6 @@ from capcal_lib.runs.run import Run, open_runs
 from capcal_lib.runs.samples import IMPORTED
 from capcal_lib.runs.sessions import asks_of, lacking
 
-VERSIONS = ("capcal", "torch", "transformers", "vllm")
 Check = Callable[[Sampled], Iterator[str]]  # yields what is wrong with a run
 
 
@@ -56,33 +55,26 @@ def verify_run(run: Run, *, grader: str | None = None, checks: Sequence[Check] =
     of the questions the one that the manifest pins; each row must be there once, none missing that
     was asked for; every file beside the samples as its ``Artifact`` says. ``grader`` is the version
     that verdicts must be by, ``checks`` are those of other rooms."""
-    problems = [
-        f"{path.name} was set aside as damaged; delete it once its rows are drawn again"
-        for path in run.folder.glob("*.damaged")
-    ]
     sampled = Sampled(run)
+    problems = store.set_aside(run)
     try:
-        made_with = run.record.made_with
+        source = run.record.made_with.get("imported_from")
         for rows in store.stream_samples(run):
             store.add_keys(sampled.present, rows)
-            sampled.keys += int(store.hash_rows(rows[store.KEY]).sum())
-            sampled.digest += int(store.row_digests(rows).sum())
+            sampled.digest += int(store.hash_rows(rows[[*store.KEY, "response"]]).sum())
     except InputError as error:
         return Checked(run, (*problems, str(error)), ())
-    number = sum(bits.bit_count() for bits in sampled.present.values())
-    versions = [f"{name} {made_with[name]}" for name in VERSIONS if name in made_with]
-    sampled.facts += [f"{number:,} samples of {len(sampled.present):,} questions", *versions]
-    if source := made_with.get("imported_from"):
+    number = store.count_present(sampled.present)
+    sampled.facts.append(f"{number:,} samples of {len(sampled.present):,} questions")
+    if source:
         sampled.facts.append(f"imported from {source}, so its weights and prompts are not known")
-    if not run.has(VERDICTS):
-        sampled.facts.append("not graded")
-    for found in [
+    for wrong in [
         _differences(sampled),
         *(_file(path, sampled, grader) for path in sorted(run.folder.glob("[!.]*"))),
         *(check(sampled) for check in checks),
     ]:
         try:
-            problems += found
+            problems += wrong
         except InputError as error:
             problems.append(str(error))
     return Checked(run, tuple(problems), tuple(sampled.facts))
@@ -90,17 +82,14 @@ def verify_run(run: Run, *, grader: str | None = None, checks: Sequence[Check] =
 
 def _differences(sampled: Sampled) -> Iterator[str]:
     """Compare a run with the manifest, the questions, and what was asked for."""
-    identity = sampled.run.identity
+    run = sampled.run
+    identity = run.identity
     present = sampled.present
     split = load_dataset(identity.dataset).splits.get(identity.split)
-    if split is None:
-        yield f"the manifest has no split {identity.split!r}"
-    elif split.digest not in (None, identity.questions):
-        made, pinned = identity.questions[:16], str(split.digest)[:16]
-        yield f"made with the questions {made}, the manifest has {pinned}"
-    if "questions" not in sampled.run.record.made_with:
-        yield "the record does not say whether the questions matched the manifest"
-    missing = lacking(present, asks_of(sampled.run, present))
+    pinned = split.digest if split else f"no split {identity.split!r}"
+    if pinned not in (None, identity.questions):
+        yield f"made with the questions {identity.questions[:16]}, the manifest has {pinned[:16]}"
+    missing = lacking(present, asks_of(run, present))
     if missing and identity.engine != IMPORTED:
         yield f"{missing} samples missing, which `capcal sample` draws"
     if not at_hand(identity.dataset, identity.split):
@@ -121,26 +110,28 @@ def _file(path: Path, sampled: Sampled, grader: str | None) -> Iterator[str]:
     artifact = artifact_of(path.name)
     if not files.exists(path) or artifact is None:
         return
+    key = [*artifact.key]
     questions: set[str] = set()
-    total = wrong = 0
-    twice = False
-    with files.open_parquet(path) as file:
-        artifact.check(path, file.schema_arrow)
+    graded = store.Present()
+    wrong = twice = 0
+    with artifact.open(path) as file:
         made = {name: text.decode() for name, text in (file.schema_arrow.metadata or {}).items()}
-        for rows in files.iterate(file, [*artifact.key, artifact.value]):
+        for rows in files.iterate(file, [*key, artifact.value]):
             questions |= {*rows["question_id"]}
-            total += int(store.hash_rows(rows[[*artifact.key]]).sum())
             wrong += int((~artifact.is_sound(rows[artifact.value])).sum())
-            twice |= bool(rows.duplicated([*artifact.key]).any())
-    alone = questions - sampled.present.keys()
-    lacks = sampled.present.keys() - questions if artifact.whole else set()
-    same = artifact is not VERDICTS or (total - sampled.keys) % 2**64 == 0
+            twice += int(rows.duplicated(key).sum())
+            if artifact is VERDICTS:
+                store.add_keys(graded, rows)
+    strange = questions - sampled.present.keys()
+    if artifact.whole:
+        strange |= sampled.present.keys() - questions
+    same = artifact is not VERDICTS or graded == sampled.present
     if wrong:
         yield f"{path.name}: {wrong} values that no {artifact.value} can have"
     if twice:
-        yield f"{path.name}: some rows are there twice"
-    if alone or lacks or not same:
-        named = some(sorted(map(str, {*alone, *lacks})))
+        yield f"{path.name}: {twice} rows are there twice"
+    if strange or not same:
+        named = some(sorted(map(str, strange)))
         yield f"{path.name}: not of what was sampled, or not of all of it: {named}"
     if artifact is VERDICTS:
         if grader and made[b"grader"] not in (grader, GIVEN):

@@ -18,7 +18,7 @@ from capcal_lib.manifests import Model, load_dataset, load_model
 from capcal_lib.questions import Question, check_questions, load_split, questions_digest, subset
 from capcal_lib.questions.prompts import answer_messages, template_digest
 from capcal_lib.runs.run import Identity, Record, Run, differences, open_runs
-from capcal_lib.runs.sessions import Ask, session
+from capcal_lib.runs.sessions import Ask, open_session
 from capcal_lib.runs.store import open_writer
 from capcal_lib.sampling.engines import (
     Failure,
@@ -105,16 +105,16 @@ def sample(
             ask = Ask(questions=len(ks), k=min(ks.values()))
             requests = answer_requests(manifest, [asked[name] for name in lacking], lacking)
             progress(0, wanted)
-            with session(run, ask, _circumstances()) as counted:
+            with open_session(run, ask, _circumstances()) as session:
                 for group in opened.sample(requests, manifest.sampling, seed):
                     if isinstance(group, Failure):
                         failed[group.reason] += len(group.sample_indices)
                         continue
                     writer.append(group)
-                    tokens = sum(sample.completion_tokens for sample in group)
-                    counted.update(rows=len(group), tokens=tokens)
-                    progress(counted["rows"], wanted)
-            new = counted["rows"]
+                    session.rows += len(group)
+                    session.tokens += sum(sample.completion_tokens for sample in group)
+                    progress(session.rows, wanted)
+            new = session.rows
     return Drawn(run, new, sum(ks.values()) - wanted, dict(failed))
 
 

@@ -24,7 +24,7 @@ from capcal_lib.runs import store as store_module
 from capcal_lib.runs.files import write_table
 from capcal_lib.runs.run import Record
 from capcal_lib.runs.samples import Sample
-from capcal_lib.runs.store import KEY, open_writer, read_samples, row_digests
+from capcal_lib.runs.store import KEY, hash_rows, open_writer, read_samples
 from capcal_lib.sampling.draw import describe, sample
 
 SET = "mini-exam"
@@ -136,7 +136,7 @@ def test_the_digest_of_rows_follows_from_key_and_response_alone() -> None:
     """It stands in files, so no version of a library may change it."""
     rows = pd.DataFrame([("a/1", 0, "Paris"), ("a/1", 1, "é\n")], columns=[*KEY, "response"])
     rows["sample_index"] = rows["sample_index"].astype("int32")
-    assert [f"{digest:016x}" for digest in row_digests(rows)] == [
+    assert [f"{digest:016x}" for digest in hash_rows(rows)] == [
         "7a32d43b0569e583",
         "13d9359a75654bcb",
     ]
@@ -159,8 +159,8 @@ def test_hostile_text_is_graded_like_any_other(tmp_path: Path) -> None:
                 for index, text in enumerate(hostile)
             ]
         )
-    assert grade_run(Run(writer.folder)).new == len(hostile)
-    assert not (read_verdicts(Run(writer.folder))["verdict"] == "correct").any()
+    assert grade_run(Run(writer.run.folder)).new == len(hostile)
+    assert not (read_verdicts(Run(writer.run.folder))["verdict"] == "correct").any()
 
 
 def test_an_ungraded_run_names_the_command(run: Path) -> None:

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from capcal_lib.runs.run import Run, open_runs
+from capcal_lib.runs import KEY, Run, open_runs, read_samples
 from capcal_lib.runs.sessions import read_sessions
 from capcal_lib.runs.status import run_status
 
@@ -31,7 +31,8 @@ def table() -> str:
         verdicts = pd.read_parquet(run.folder / "verdicts.parquet")
         scored = verdicts[verdicts["verdict"] != "not_scored"]
         mu = (scored["verdict"] == "correct").groupby(scored["question_id"]).mean()
-        least, most = status["fewest"], status["most"]
+        sizes = read_samples(run, KEY).groupby("question_id").size()
+        least, most = sizes.min(), sizes.max()
         rows.append(
             {
                 "model": identity.model,

@@ -6,15 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capcal_lib.runs import Run
-from capcal_lib.runs.sessions import FILE, Ask, lacking, read_sessions, session
+from capcal_lib.runs.sessions import FILE, Ask, lacking, open_session, read_sessions
 
 ASK = Ask(questions=3, k=5)
 
 
 def test_a_session_says_what_it_did(tmp_path: Path) -> None:
-    with session(Run(tmp_path), ASK, {"machine": "here"}) as counted:
+    with open_session(Run(tmp_path), ASK, {"machine": "here"}) as counted:
         for tokens in (3, 4):
-            counted.update(rows=1, tokens=tokens)
+            counted.rows += 1
+            counted.tokens += tokens
     (one,) = read_sessions(Run(tmp_path))
     assert (one.rows, one.tokens, one.ask) == (2, 7, ASK)
     assert one.seconds >= 0
@@ -24,8 +25,8 @@ def test_a_session_says_what_it_did(tmp_path: Path) -> None:
 
 def test_a_session_that_an_error_ends_has_ended(tmp_path: Path) -> None:
     def interrupted() -> None:
-        with session(Run(tmp_path), ASK, {}) as counted:
-            counted.update(rows=1)
+        with open_session(Run(tmp_path), ASK, {}) as counted:
+            counted.rows += 1
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -36,7 +37,7 @@ def test_a_session_that_an_error_ends_has_ended(tmp_path: Path) -> None:
 def test_what_a_killed_session_was_asked_for_is_known_and_a_torn_line_is_left_out(
     tmp_path: Path,
 ) -> None:
-    with session(Run(tmp_path), ASK, {}):
+    with open_session(Run(tmp_path), ASK, {}):
         pass
     path = tmp_path / FILE
     first, _, second = path.read_text().strip().partition("\n\n")
