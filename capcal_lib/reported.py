@@ -48,8 +48,6 @@ FOLDERS = {
 }
 COSTS = {"Uniform random": "N/A", "Verbalized confidence": "L", "P(True)": "1"}
 K_EVAL = 100
-ATTEMPTS = (1, 4, 16, 64)  # the k of the printed pass@k
-QUESTIONS = {"triviaqa": 1000, "simpleqa": 1000}  # of the paper, where fewer than the manifest's
 
 
 def load_reported(table: str | None = None, *, source: Source = "paper") -> pd.DataFrame:
@@ -162,70 +160,40 @@ def constant_score(model: str, dataset: str) -> float:
 
 
 def expected_from_reported() -> pd.DataFrame:
-    """Work out what a Beta with the two printed moments expects of a model, and how far from it
-    chance would take it.
+    """Work out the pass@k error of Oracle RC that a Beta with the two printed moments expects.
 
-    Exact sums over the Beta-binomial counts of 100 samples; nothing is drawn. The evidence is
-    ``simulated``.
+    The oracle says of a question what one of its 100 samples is, C, so that its error is the mean
+    over questions of (C - pass@k)^2; at k = 1 this is its capability Brier score. Exact sums over
+    the Beta-binomial counts of 100 samples; nothing is drawn. The evidence is ``simulated``.
 
-    Quantities are means over questions: ``Mean accuracy`` of mu_hat; ``Uniform random`` of 1/3 -
-    mu_hat(1 - mu_hat), its capability Brier; ``Constant`` of (mu_hat - mean)^2; ``Correctness
-    variance`` of mu_hat(1 - mu_hat); ``Mean |C - mu|`` of 2 mu_hat(1 - mu_hat); ``Plug-in floor``
-    of (mu - mu_hat)^2, what the true mu would score; ``Oracle RC`` of (C - pass@k)^2, at k = 1 its
-    capability Brier.
+    Returns one row a printed error: ``model``, ``dataset``, ``k``, ``reported``, ``expected``, and
+    the band ``low`` to ``high`` that holds 95 % of studies of as many questions, expected -+ 1.96
+    sd/sqrt(questions).
 
-    Returns one row a (model, data set, quantity, k): ``questions`` of the paper, ``expected``, the
-    band ``low`` to ``high`` that holds 95 % of such studies, expected -+ 1.96 sd/sqrt(questions),
-    and ``reported``, NaN where not printed.
-
-    >>> table = expected_from_reported().set_index(["model", "dataset", "quantity", "k"])
-    >>> table.loc[("gpt-oss-20b", "math500", "Oracle RC", 16)].round(4).tolist()[1:]
-    [0.0557, 0.0361, 0.0752, 0.0545]
+    >>> table = expected_from_reported().set_index(["model", "dataset", "k"])
+    >>> table.loc[("gpt-oss-20b", "math500", 16)].round(4).tolist()
+    [0.0545, 0.0557, 0.0361, 0.0752]
     """
     from scipy.stats import betabinom  # slow to import
 
-    tables = ["mean_accuracy", "main", "passk_math500", "passk_aime25"]
-    printed = pd.concat(map(load_reported, tables))
-    printed["quantity"] = printed["method"].replace("", "Mean accuracy")
-    printed["k"] = printed["k"].fillna(1)
-    key = ["model", "dataset", "quantity", "k"]
+    printed = pd.concat(map(load_reported, ("passk_math500", "passk_aime25")))
+    printed = printed.query("method == 'Oracle RC'")[["model", "dataset", "k", "value"]]
     counts = np.arange(K_EVAL + 1)
     mu = counts / K_EVAL
-    solved = pass_at_k(counts, np.full(K_EVAL + 1, K_EVAL), ATTEMPTS).T
     rows = []
-    for model, dataset in load_reported("mean_accuracy")[key[:2]].itertuples(index=False):
-        a, b = beta_from_moments(*beta_moments(model, dataset))
-        chance = betabinom.pmf(counts, K_EVAL, a, b)
+    for model, dataset, k, value in printed.itertuples(index=False):
+        shapes = beta_from_moments(*beta_moments(model, dataset))
+        chance = betabinom.pmf(counts, K_EVAL, *shapes)
+        passed = pass_at_k(counts, np.full(K_EVAL + 1, K_EVAL), [k])[:, 0]
+        mean, square = (
+            chance @ (mu * (1 - passed) ** power + (1 - mu) * passed**power) for power in (2, 4)
+        )
         manifest = load_dataset(dataset)
-        questions = QUESTIONS.get(dataset) or manifest.splits[manifest.evaluation_split].rows
-        variance = mu * (1 - mu)
-        terms = {
-            "Mean accuracy": mu,
-            "Uniform random": 1 / 3 - variance,
-            "Constant": (mu - chance @ mu) ** 2,
-            "Correctness variance": variance,
-            "Mean |C - mu|": 2 * variance,
-        }
-        # Of each, by the number of attempts: mean and mean square.
-        moments = {(name, 1): (chance @ term, chance @ term**2) for name, term in terms.items()}
-        for k, passed in zip(ATTEMPTS, solved, strict=True):
-            missed = 1 - passed
-            error = mu * missed**2 + (1 - mu) * passed**2
-            square = mu * missed**4 + (1 - mu) * passed**4
-            moments["Oracle RC", k] = chance @ error, chance @ square
-        # The second and fourth central moments of mu_hat, from E[mu(1 - mu)] and E[mu^2 (1 -
-        # mu)^2].
-        nu = a + b
-        once = a * b / (nu * (nu + 1))
-        twice = once * (a + 1) * (b + 1) / ((nu + 2) * (nu + 3))
-        fourth = (once + 3 * (K_EVAL - 2) * twice) / K_EVAL**3
-        moments["Plug-in floor", 1] = once / K_EVAL, fourth
-        for (name, k), (mean, square) in moments.items():
-            band = 1.96 * np.sqrt((square - mean**2) / questions)
-            rows.append((model, dataset, name, k, questions, mean, mean - band, mean + band))
-    table = pd.DataFrame(rows, columns=[*key, "questions", "expected", "low", "high"])
-    reported = printed[[*key, "value"]].rename(columns={"value": "reported"})
-    return table.merge(reported, how="left", on=key)
+        questions = manifest.splits[manifest.evaluation_split].rows
+        band = 1.96 * np.sqrt((square - mean**2) / questions)
+        rows.append((model, dataset, k, value, mean, mean - band, mean + band))
+    columns = ["model", "dataset", "k", "reported", "expected", "low", "high"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 @cache

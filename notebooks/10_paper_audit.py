@@ -74,8 +74,7 @@ claims["verdict"] = [
 # %% tags=["hide-input"]
 KEYS = ["model", "dataset"]
 budget = load_reported("budget", source="reference code")
-expected = expected_from_reported()
-oracle = expected.query("quantity == 'Oracle RC' and reported.notna()")
+oracle = expected_from_reported()
 inside = oracle["reported"].between(oracle["low"], oracle["high"])
 tally = claims["verdict"].value_counts()
 notebook.glue(
