@@ -10,14 +10,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from capcal_lib.errors import InputError
 from capcal_lib.grading import choice, math, number, pool, short
 from capcal_lib.grading.extract import extract
 from capcal_lib.grading.latex import LONGEST
 from capcal_lib.manifests import Kind, write_text
-from capcal_lib.questions import Answer
+from capcal_lib.questions import Answer, stream_rows
 
 GRADER_VERSION = "5"  # changes whenever a verdict may
 UNSCORED = 0.02  # share of samples from which tables show the bounds
@@ -84,20 +84,14 @@ def grade_many(responses: Sequence[tuple[str, Answer]]) -> list[Verdict]:
     distinct = {(answer, extracted) for answer, extracted, _ in found if extracted is not None}
     equal = {case: _compare(*case) for case in distinct}
     hard = [case for case, known in equal.items() if known is None]
-    pairs = {(gold, text): None for answer, text in hard for gold in _golds(answer)}
-    settled = dict(zip(pairs, pool.settle(math.equal, [*pairs]), strict=True)) if pairs else {}
-    for answer, text in hard:
-        told = {settled[gold, text] for gold in _golds(answer)}
-        equal[answer, text] = True in told or (None if None in told else False)
+    cases = [(extracted, answer.gold, *answer.aliases) for answer, extracted in hard]
+    equal |= zip(hard, pool.settle(math.equal, cases) if cases else (), strict=True)
     verdicts = []
     for answer, extracted, how in found:
+        right = equal.get((answer, str(extracted)))
         if extracted is None:
             verdicts.append(Verdict("no_answer", None, how))
-        elif len(extracted) > LONGEST:
-            verdicts.append(
-                Verdict("incorrect", extracted[: LONGEST - 1] + "…", f"{how}, too long")
-            )
-        elif (right := equal[answer, extracted]) is None:
+        elif right is None:
             verdicts.append(Verdict("not_scored", extracted, "too hard to compare"))
         else:
             verdicts.append(Verdict("correct" if right else "incorrect", extracted, how))
@@ -119,10 +113,6 @@ _BEYOND_NUMBERS = re.compile(r"=|(?<![\\A-Za-z])[A-Za-z]")  # labels, units, var
 _DEEP = re.compile(r"(?:[({\[][^(){}\[\]]*){10}")  # brackets that take longer to read than to write
 
 
-def _golds(answer: Answer) -> tuple[str, ...]:
-    return answer.gold, *answer.aliases
-
-
 def _names(answer: Answer) -> tuple[str, ...]:
     """Return what else an answer may be read as: the text of the right option, and its letter."""
     return (*answer.aliases, answer.gold) if answer.kind == "choice" else answer.aliases
@@ -130,36 +120,33 @@ def _names(answer: Answer) -> tuple[str, ...]:
 
 def _compare(answer: Answer, extracted: str) -> bool | None:
     """Compare with the gold answer and its aliases; None where a worker must tell."""
-    if len(extracted) > LONGEST or _DEEP.search(extracted):
+    if len(extracted) >= LONGEST or _DEEP.search(extracted):
         return False
-    golds = _golds(answer)
+    golds = (answer.gold, *answer.aliases)
     if answer.kind == "choice":
         return choice.equal(answer.gold, answer.aliases, extracted)
     if answer.kind == "short":
         return short.equal(golds, extracted)
-    if extracted in golds:
-        return True
     value = number.read(extracted)
     values = [number.read(gold) for gold in golds]
     plain = answer.kind == "number" or not any(map(_BEYOND_NUMBERS.search, (extracted, *golds)))
-    if plain and value and any(right and number.equal(right, value) for right in values):
+    if extracted in golds or (plain and any(number.equal(value, one) for one in values)):
         return True
     if answer.kind == "number" or (plain and value and all(values)):
         return False
-    if not value and "=" not in extracted and math.normal(extracted) in map(math.normal, golds):
-        return True
-    return None
+    same = not value and "=" not in extracted and math.normal(extracted) in map(math.normal, golds)
+    return same or None
 
 
 def grade_file(in_path: str | Path, out_path: str | Path) -> int:
-    """Grade a JSONL file of ``{kind, gold, aliases?, response}`` into one of ``{verdict, extracted,
-    reason}``.
+    """Grade a file of rows ``{kind, gold, aliases?, response}``, such as JSONL, into JSONL of
+    ``{verdict, extracted, reason}``.
 
     Verdicts stand in the order of the rows, a row's ``question_id``, ``sample_index`` and
     ``sample`` beside them; other keys and empty lines are ignored. The number of rows is returned.
     The new file is put in place whole: nothing is written where an `InputError` is raised, for a
-    row that is not as it must be (with its line number), a file that cannot be read or written, and
-    an ``out_path`` that is the input or no regular file.
+    row that is not as it must be (with its number, from 0), a file that cannot be read or written,
+    and an ``out_path`` that is the input or no regular file.
 
     >>> rows = Path(getfixture("tmp_path")) / "rows.jsonl"
     >>> _ = rows.write_text('{"kind": "number", "gold": "4", "response": "The answer is 4."}')
@@ -168,46 +155,27 @@ def grade_file(in_path: str | Path, out_path: str | Path) -> int:
     >>> print(rows.with_name("verdicts.jsonl").read_text(), end="")
     {"verdict": "correct", "extracted": "4", "reason": "phrase"}
     """
-    source = Path(in_path)
-    target = Path(out_path)
+    source, target = Path(in_path), Path(out_path)
     if target.exists() and (not target.is_file() or target.resolve() == source.resolve()):
         raise InputError(
             f"cannot write {target}: it is the input or no regular file; give another name after "
             "--out"
         )
-    try:
-        lines = source.read_bytes().split(b"\n")
-    except OSError as error:
-        raise InputError(f"cannot read {source}: {error.strerror}") from None
-    rows = []
-    for place, line in enumerate(lines, 1):
+    rows, pairs = [], []
+    for place, row in enumerate(stream_rows(source)):
+        aliases = row.get("aliases") or []
+        texts = [row.get("kind"), row.get("gold"), row.get("response"), *aliases]
         try:
-            rows += [_row(line)] if line.strip() else []
+            if not isinstance(aliases, list) or not all(isinstance(text, str) for text in texts):
+                raise InputError(
+                    "kind, gold and response are texts, and aliases, if there are any, a list of "
+                    f"texts; got {row!r:.100}"
+                )
+            pairs.append((row["response"], Answer(row["kind"], row["gold"], tuple(aliases))))
+            check_answer(pairs[-1][1])
         except InputError as error:
-            raise InputError(f"{source}, line {place}: {error}") from None
-    verdicts = grade_many([(row["response"], answer) for row, answer in rows])
-    graded = [
-        {name: row[name] for name in IDS if name in row} | asdict(verdict)
-        for (row, _), verdict in zip(rows, verdicts, strict=True)
-    ]
+            raise InputError(f"{source}, row {place}: {error}") from None
+        rows.append({name: row[name] for name in IDS if name in row})
+    graded = [row | asdict(verdict) for row, verdict in zip(rows, grade_many(pairs), strict=True)]
     write_text(target, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in graded))
-    return len(verdicts)
-
-
-def _row(line: bytes) -> tuple[dict[str, Any], Answer]:
-    """Return a row of a file, and the right answer that it names."""
-    try:
-        row: Any = json.loads(line.decode("utf-8-sig"))
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"not valid JSON: {' '.join(str(error).split())}") from None
-    given = row if isinstance(row, dict) else {}
-    aliases = given.get("aliases") or []
-    texts = [given.get("kind"), given.get("gold"), given.get("response")]
-    if not isinstance(aliases, list) or not all(isinstance(text, str) for text in texts + aliases):
-        raise InputError(
-            "must be an object in which kind, gold and response are texts, and aliases, if there "
-            f"are any, a list of texts; got {row!r:.100}"
-        )
-    answer = Answer(given["kind"], given["gold"], tuple(aliases))
-    check_answer(answer)
-    return given, answer
+    return len(graded)

@@ -291,7 +291,7 @@ def _reads(value: str, kind: Kind, aliases: tuple[str, ...]) -> bool:
 
 
 def _tidied(value: str, kind: Kind) -> str:
-    """Return the answer without decoration, cut one character over the limit."""
+    """Return the answer without decoration, cut at the limit."""
     if kind == "choice":
         text = choice.letter(value) or short.plain(value)
     elif kind == "short":
@@ -300,4 +300,5 @@ def _tidied(value: str, kind: Kind) -> str:
         text = re.sub(
             r"(?<![\\.,;])[.,;]{1,9}$", "", " ".join(_BOLD.sub(r"\1", value).strip("*` ").split())
         )
-    return (text or value)[: LONGEST + 1]
+    text = text or value
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"

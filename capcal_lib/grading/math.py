@@ -133,13 +133,14 @@ def _bracketed(text: str) -> Form | None:
     return Form(shape, pieces)
 
 
-def equal(gold: str, other: str) -> bool:
-    r"""Say whether two answers are equal; only the workers should call it, for it may take long.
+def equal(text: str, *golds: str) -> bool:
+    r"""Say whether an answer is one of the right ones; only the workers should call it, for it may
+    take long.
 
     >>> equal("[0,1)", r"0 \le x < 1"), equal("1,2", r"2 \text{ and } 1"), equal("52_8", "52_9")
     (True, True, False)
     """
-    return _same(clean(gold), clean(other))
+    return any(_same(clean(gold), clean(text)) for gold in golds)
 
 
 def _same(gold: str, other: str) -> bool:

@@ -192,19 +192,19 @@ def read(text: str) -> Number | None:
     return literal(_RELATION.split(clean(text))[-1].strip())
 
 
-def equal(gold: Number, other: Number) -> bool:
-    """Compare two numbers exactly; see the module for units and percent.
+def equal(gold: Number | None, other: Number | None) -> bool:
+    """Compare two numbers exactly; see the module for units and percent. None equals nothing.
 
     >>> equal(Number(Fraction(1, 2)), Number(Fraction(50), "%"))
     True
     """
-    if gold.unit and other.unit:
-        return gold == other
+    if not (gold and other) or (gold.unit and other.unit):
+        return gold is not None and gold == other
+    percent, bare = (gold, other) if gold.unit == "%" else (other, gold)
     alike = gold.value == other.value
-    for percent, bare in ((gold, other), (other, gold)):
-        if percent.unit == "%":
-            return percent.value / 100 == bare.value or (alike and abs(bare.value) > 1)
-    return alike
+    if percent.unit != "%":
+        return alike
+    return percent.value / 100 == bare.value or (alike and abs(bare.value) > 1)
 
 
 def normal(text: str) -> str:

@@ -114,7 +114,7 @@ def test_extraction_says_what_and_where(
         (
             "math",
             r"\boxed{" + "x+" * 400 + "1}",
-            Verdict("incorrect", ("x+" * 250)[:499] + "…", "boxed, too long"),
+            Verdict("incorrect", ("x+" * 250)[:499] + "…", "boxed"),
         ),
         ("short", "It is the capital.", Verdict("incorrect", "the capital", "bare line")),
         (
@@ -478,33 +478,33 @@ GOOD = {"kind": "number", "gold": "4", "response": "4"}
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ("{", "line 2: not valid JSON"),
-        ("[" * 100_000, "line 2: not valid JSON"),
-        ("[1]", "line 2: must be an object in which kind, gold and response are texts"),
+        ("{", "row 1: not JSON"),
+        ("[" * 100_000, "row 1: not JSON"),
+        ("[1]", "row 1: not a JSON object"),
         (
             {**GOOD, "kind": "maths"},
-            "line 2: unknown answer kind 'maths'; known: choice, math, number, short",
+            "row 1: unknown answer kind 'maths'; known: choice, math, number, short",
         ),
         (
             {"kind": "number", "gold": "4"},
-            "line 2: must be an object in which kind, gold and response are texts",
+            "row 1: kind, gold and response are texts",
         ),
         (
             {**GOOD, "gold": 4},
-            "line 2: must be an object in which kind, gold and response are texts",
+            "row 1: kind, gold and response are texts",
         ),
         (
             {**GOOD, "gold": " "},
-            "line 2: the gold answer must be a text that is not empty; got ' '",
+            "row 1: the gold answer must be a text that is not empty; got ' '",
         ),
-        ({**GOOD, "gold": "some"}, "line 2: the gold answer 'some' does not read as a number"),
+        ({**GOOD, "gold": "some"}, "row 1: the gold answer 'some' does not read as a number"),
         (
             {**GOOD, "aliases": "4"},
-            "line 2: must be an object in which kind, gold and response are texts",
+            "row 1: kind, gold and response are texts",
         ),
         (
             {**GOOD, "response": None},
-            "line 2: must be an object in which kind, gold and response are texts",
+            "row 1: kind, gold and response are texts",
         ),
     ],
 )
@@ -524,12 +524,12 @@ def test_a_bad_row_is_refused_and_nothing_written(
 
 def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
     (tmp_path / "in.jsonl").write_bytes(b'{"kind": "\xff"}\n')
-    with pytest.raises(InputError, match="line 1: not valid JSON"):
+    with pytest.raises(InputError, match="corrupt after row 0"):
         grade_file(tmp_path / "in.jsonl", tmp_path / "out.jsonl")
 
 
 def test_files_that_cannot_be_read_or_written_are_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"cannot read .*absent.jsonl: No such file"):
+    with pytest.raises(InputError, match=r"absent.jsonl: there is no such file"):
         grade_file(tmp_path / "absent.jsonl", tmp_path / "out.jsonl")
     source = write_rows(tmp_path / "in.jsonl", GOOD)
     with pytest.raises(InputError, match=r"cannot write .*out.jsonl: No such file"):
