@@ -102,6 +102,7 @@ def with_transformers() -> Iterator[dict[str, Way]]:
     import torch
     from transformers import AutoModelForCausalLM
 
+    from capcal_lib.sampling.engines.chat import encode
     from capcal_lib.sampling.engines.transformers import TransformersEngine
 
     engine = TransformersEngine(MODEL)
@@ -112,7 +113,7 @@ def with_transformers() -> Iterator[dict[str, Way]]:
     ends = torch.tensor(sorted(engine.ends), device=engine.device)
 
     def generate(request: Request, sampling: Sampling, number: int) -> int:
-        ids = torch.tensor([engine._prompt(request)], device=engine.device)
+        ids = torch.tensor([encode(engine.tokenizer, MODEL, request)], device=engine.device)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             rows = plain.generate(

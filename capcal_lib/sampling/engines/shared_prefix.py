@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-KeysValues = tuple[Tensor, Tensor]  # of one layer, each (kv_heads, tokens, head_dim)
+KeysValues = tuple[Tensor, ...]  # of one layer, two, each (kv_heads, tokens, head_dim)
 Stream = tuple[int, np.random.Generator]  # a sample's index, and its own uniform numbers
 
 
@@ -50,8 +50,9 @@ class Tails:
         """
         if index not in self.layers:
             rows, length = self.shape
-            keys, values = (one.new_zeros(rows, one.shape[1], length, one.shape[-1]) for one in new)
-            self.layers[index] = keys, values
+            self.layers[index] = tuple(
+                one.new_zeros(rows, one.shape[1], length, one.shape[-1]) for one in new
+            )
         return self.layers[index]
 
     @torch.inference_mode()
@@ -62,8 +63,8 @@ class Tails:
             branch.row = place
         if parents != list(range(len(parents))):
             length = max(len(branch.tokens) for branch in branches) - 1
-            for each in (each for pair in self.layers.values() for each in pair):
-                each[: len(parents), :, :length] = each[parents, :, :length]
+            for rows in (rows for pair in self.layers.values() for rows in pair):
+                rows[: len(parents), :, :length] = rows[parents, :, :length]
 
 
 class SharedPrefixAttention:
@@ -71,7 +72,8 @@ class SharedPrefixAttention:
     tail.
 
     The branches of a group lie side by side, so their queries meet the prompt's keys in one matrix
-    product. One softmax then covers prompt and tail."""
+    product. One softmax then covers prompt and tail. In the names of dimensions, h is a head of
+    keys, b a branch, q one of the queries that share its head, t a token, w the width of a head."""
 
     def __init__(self, branches: list[Branch], tails: Tails, device: Any) -> None:
         self.tails = tails
@@ -80,50 +82,43 @@ class SharedPrefixAttention:
         self.tail = max(len(branch.tokens) for branch in branches)
         behind = torch.arange(self.tail, device=device) > self.ends[:, None]
         self.mask = torch.zeros(behind.shape, device=device).masked_fill_(behind, -torch.inf)
-        self.segments: list[tuple[Group, int, int]] = []  # whose branches begin and end where
+        self.segments: list[tuple[Group, slice]] = []  # of the branches
         stop = 0
         for group, run in groupby(branches, key=lambda branch: branch.group):
             start, stop = stop, stop + len(list(run))
-            self.segments.append((group, start, stop))
-        self.prompt = max(len(group.prompt) for group, _, _ in self.segments)
+            self.segments.append((group, slice(start, stop)))
+        self.prompt = max(len(group.prompt) for group, _ in self.segments)
         self.scores: Tensor | None = None
 
     def __call__(
         self, layer: int, scaling: float | None, query: Tensor, key: Tensor, value: Tensor
     ) -> Tensor:
-        n, heads, _, width = query.shape
-        kv_heads = key.shape[1]
-        tail = self.tail
-        share = heads // kv_heads  # query heads that share a key head
-        keys, values = self.tails.layer(layer, key, value)
-        keys[self.rows, :, self.ends] = key[:, :, 0]
-        values[self.rows, :, self.ends] = value[:, :, 0]
-        keys = keys[:n, :, :tail].flatten(0, 1)
-        values = values[:n, :, :tail].flatten(0, 1)
-
+        tails = self.tails.layer(layer, key, value)
+        for rows, new in zip(tails, (key, value), strict=True):
+            rows[self.rows, :, self.ends] = new[:, :, 0]
+        count, width = len(query), query.shape[-1]
+        keys, values = (rows[:count, :, : self.tail] for rows in tails)
         scaling = width**-0.5 if scaling is None else scaling
-        query = query[:, :, 0].mul(scaling).view(n, kv_heads, share, width)
-        by_head = query.transpose(0, 1).reshape(kv_heads, n * share, width)
+        queries = query[:, :, 0].mul(scaling).view(count, key.shape[1], -1, width)  # b h q w
+
+        own = torch.einsum("bhqw,bhtw->hbqt", queries, keys)
         if self.scores is None:
             # Prompt and tail. Columns behind a short prompt's end keep their -inf.
-            shape = kv_heads, n * share, self.prompt + tail
-            self.scores = query.new_full(shape, -torch.inf)
-        for group, start, stop in self.segments:
-            mine = slice(start * share, stop * share)
-            self.scores[:, mine, : len(group.prompt)] = by_head[:, mine] @ group.prefix[layer][0].mT
-        own = torch.bmm(query.flatten(0, 1), keys.mT).view(n, kv_heads, share, tail)
-        own = (own + self.mask[:, None, None]).transpose(0, 1)
-        self.scores[:, :, self.prompt :] = own.reshape(kv_heads, n * share, tail)
-
+            shape = *own.shape[:-1], self.prompt + self.tail
+            self.scores = own.new_full(shape, -torch.inf)
+        self.scores[..., self.prompt :] = own + self.mask[:, None]
+        for group, branches in self.segments:
+            prefix = group.prefix[layer][0]
+            self.scores[:, branches, :, : len(group.prompt)] = torch.einsum(
+                "bhqw,htw->hbqt", queries[branches], prefix
+            )
         weights = self.scores.softmax(-1, dtype=torch.float32).to(query.dtype)
-        result = value.new_empty(kv_heads, n * share, value.shape[-1])
-        for group, start, stop in self.segments:
-            mine = slice(start * share, stop * share)
-            result[:, mine] = weights[:, mine, : len(group.prompt)] @ group.prefix[layer][1]
-        result = result.view(kv_heads, n, share, -1).transpose(0, 1)
-        own = weights[:, :, self.prompt :].view(kv_heads, n, share, tail).transpose(0, 1)
-        own = torch.bmm(own.flatten(0, 1), values).view(n, kv_heads, share, -1)
-        return (result + own).reshape(n, 1, heads, -1)
+        result = torch.einsum("hbqt,bhtw->bhqw", weights[..., self.prompt :], values)
+        for group, branches in self.segments:
+            prefix = group.prefix[layer][1]
+            seen = weights[:, branches, :, : len(group.prompt)]
+            result[branches] += torch.einsum("hbqt,htw->bhqw", seen, prefix)
+        return result.flatten(1, 2)[:, None]
 
 
 def attention(

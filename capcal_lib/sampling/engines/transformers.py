@@ -7,6 +7,7 @@ import hashlib
 import warnings
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
+from operator import eq
 from pathlib import Path
 from typing import Any
 
@@ -78,12 +79,13 @@ class TransformersEngine(LocalEngine):
                 "the transformers engine cannot do the attention of a "
                 f"{config.model_type!r} model; use vllm"
             )
-        ends = self.network.generation_config.eos_token_id
-        self.ends = {*(ends if isinstance(ends, list) else [ends]), self.tokenizer.eos_token_id} - {
-            None
-        }
+        ends = np.ravel(self.network.generation_config.eos_token_id)  # one, several or None
+        self.ends = {*ends.tolist(), self.tokenizer.eos_token_id} - {None}
         self._cache: Any = None
         self._known: list[int] = []  # whose keys and values the cache has
+        self._read(self.network, [0])
+        self.token_bytes = sum(one.nbytes for pair in self._keys_values() for one in pair)
+        self._known = []
 
     def close(self) -> None:
         """Give back the memory of the network, and of what it has read."""
@@ -97,7 +99,7 @@ class TransformersEngine(LocalEngine):
         wanted = [request for request in requests if request.sample_indices]
         read = [(*self._prompt(request, sampling), request) for request in wanted]
         longest = max((limit for _, limit, _ in read), default=1)
-        cap = max(1, min(SAMPLES_IN_FLIGHT, CACHE_BYTES // self._token_bytes() // longest))
+        cap = max(1, min(SAMPLES_IN_FLIGHT, CACHE_BYTES // self.token_bytes // longest))
         waiting = []
         for prompt, limit, request in sorted(read, key=lambda one: one[0]):
             name = request.question.id
@@ -108,12 +110,13 @@ class TransformersEngine(LocalEngine):
         tails = Tails(min(cap, sum(len(root.streams) for root in waiting)), longest)
         branches: list[Branch] = []
         while waiting or branches:
-            roots = []
+            logits = [self._step(branches, tails)] if branches else []
             free = cap - sum(len(branch.streams) for branch in branches)
             while waiting and len(waiting[-1].streams) <= free:
-                roots.append(waiting.pop())
-                free -= len(roots[-1].streams)
-            children = self._advance(branches, roots, sampling, tails)
+                branches.append(waiting.pop())
+                free -= len(branches[-1].streams)
+                logits.append(self._begin(branches[-1].group))
+            children = self._children(branches, torch.cat(logits), sampling)
             branches = []
             for child in children:
                 group = child.group
@@ -149,8 +152,7 @@ class TransformersEngine(LocalEngine):
         """
         from transformers import DynamicCache
 
-        pairs = zip(prompt[:-1], self._known, strict=False)
-        known = len(list(takewhile(lambda pair: pair[0] == pair[1], pairs)))
+        known = sum(takewhile(bool, map(eq, prompt[:-1], self._known)))
         if known:
             self._cache.crop(known - len(self._known))
         else:
@@ -161,51 +163,38 @@ class TransformersEngine(LocalEngine):
         self._known = prompt
         return read
 
-    def _token_bytes(self) -> int:
-        """Size of the keys and values of one token in all layers."""
-        config = self.network.config
-        heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
-        head_dim = (
-            getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
-        )
-        return int(2 * config.num_hidden_layers * heads * head_dim * self.network.dtype.itemsize)
+    def _keys_values(self) -> list[tuple[Tensor, Tensor]]:
+        """Return what was read last, a pair a layer."""
+        return [(layer.keys[0], layer.values[0]) for layer in self._cache.layers]
 
-    @torch.inference_mode()
-    def _advance(
-        self, branches: list[Branch], roots: list[Branch], sampling: Sampling, tails: Tails
-    ) -> list[Branch]:
+    def _children(self, parents: list[Branch], logits: Tensor, sampling: Sampling) -> list[Branch]:
         """Draw the next token of every sample in flight and return the branches that they make."""
-        parents = [*branches, *roots]
-        logits = [self._step(branches, tails)] if branches else []
-        logits += [self._begin(root.group) for root in roots]
-        counts = torch.tensor([len(parent.streams) for parent in parents])
-        uniforms = [numbers.random() for parent in parents for _, numbers in parent.streams]
+        streams = [(row, one) for row, parent in enumerate(parents) for one in parent.streams]
+        uniforms = [numbers.random() for _, (_, numbers) in streams]
         drawn = draw_tokens(
-            torch.cat(logits),
-            torch.arange(len(parents)).repeat_interleave(counts).to(self.device),
+            logits,
+            torch.tensor([row for row, _ in streams], device=self.device),
             torch.tensor(uniforms, dtype=torch.float64, device=self.device),
             sampling,
         )
-        tokens = iter(drawn.tolist())
-        children = []
-        for parent in parents:
-            by_token: dict[int, list[Stream]] = {}
-            for stream in parent.streams:
-                by_token.setdefault(next(tokens), []).append(stream)
-            for token, streams in by_token.items():
+        children: dict[tuple[int, int], Branch] = {}
+        for (row, stream), token in zip(streams, drawn.tolist(), strict=True):
+            parent = parents[row]
+            if (row, token) not in children:
                 said = *parent.tokens, token
-                children.append(Branch(parent.group, said, streams, parent.row))
-        return children
+                children[row, token] = Branch(parent.group, said, [], parent.row)
+            children[row, token].streams.append(stream)
+        return [*children.values()]
 
     def _begin(self, group: Group) -> Tensor:
         """Read a prompt, keep its keys and values, and return the logits of the first token,
         (1, vocabulary).
         """
         logits: Tensor = self._read(self.network, group.prompt, logits_to_keep=1).logits[0]
-        layers = self._cache.layers
-        group.prefix = [(layer.keys[0].clone(), layer.values[0].clone()) for layer in layers]
+        group.prefix = [(keys.clone(), values.clone()) for keys, values in self._keys_values()]
         return logits
 
+    @torch.inference_mode()
     def _step(self, branches: list[Branch], tails: Tails) -> Tensor:
         """Return the next-token logits of every branch, (n_branches, vocabulary)."""
         ids = torch.tensor([[branch.tokens[-1]] for branch in branches], device=self.device)
