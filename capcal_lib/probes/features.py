@@ -2,8 +2,7 @@
 run's samples.
 """
 
-import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +14,7 @@ from capcal_lib.manifests import Model
 from capcal_lib.questions import Question
 from capcal_lib.questions.prompts import answer_messages, prompt_digest
 from capcal_lib.runs.artifacts import FEATURES, matrix, vectors
+from capcal_lib.runs.files import gather
 from capcal_lib.runs.run import Run
 from capcal_lib.sampling.draw import answer_requests
 from capcal_lib.sampling.engines import Engine, open_engine
@@ -90,28 +90,23 @@ def extract(run: Run, *, engine: str | None = None) -> npt.NDArray[np.float32]:
     if not lacking:
         return read_features(run)[1]
     source = open_engine(model, engine)
-    written = time.monotonic()
-    try:
+
+    def read() -> Iterator[pa.Table]:
         for start in range(0, len(lacking), BATCH):
             batch = lacking[start : start + BATCH]
-            features = extract_features(source, model, batch)
             ids = [one.id for one in batch]
-            read = [ids, [prompts[name] for name in ids], vectors(features)]
-            table = pa.table(read, names=FEATURES.schema.names)
-            if tables and not table.schema.equals(tables[0].schema, check_metadata=False):
-                raise again
-            tables.append(table)
-            if time.monotonic() - written > WRITE_SECONDS:
-                _write(run, tables)
-                written = time.monotonic()
-    finally:
-        if len(tables) > bool(known):
-            _write(run, tables)
+            states = vectors(extract_features(source, model, batch))
+            columns = [ids, [prompts[name] for name in ids], states]
+            yield pa.table(columns, names=FEATURES.schema.names)
+
+    for fresh in gather(read(), WRITE_SECONDS):
+        tables += fresh
+        try:
+            together = pa.concat_tables(tables)
+        except pa.ArrowInvalid:  # they are of another size
+            raise again from None
+        run.write(FEATURES, together.sort_by("question_id"))
     return read_features(run)[1]
-
-
-def _write(run: Run, tables: Sequence[pa.Table]) -> None:
-    run.write(FEATURES, pa.concat_tables(tables).sort_by("question_id"))
 
 
 def read_features(run: Run) -> tuple[list[str], npt.NDArray[np.float32]]:
