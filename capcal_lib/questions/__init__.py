@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain, takewhile
+from itertools import chain
 from pathlib import Path
 from string import ascii_uppercase
-from typing import IO, Any, Final, get_args
+from typing import Any, Final, get_args
 
-from capcal_lib.errors import InputError, not_installed, unknown
+from capcal_lib.errors import InputError, not_installed, sanitize, unknown
 from capcal_lib.manifests import (
     Columns,
     Dataset,
@@ -30,6 +30,7 @@ from capcal_lib.manifests import (
     load_dataset,
     use_cache_without_hub,
 )
+from capcal_lib.metrics.validation import check_int
 
 __all__ = [
     "FORMATS",
@@ -56,8 +57,6 @@ LETTERS: Final = ascii_uppercase  # of options
 NOT_STATED = "(not stated)"  # the answer to an imported question, where verdicts came instead
 GPQA_SEED = 42
 SUBSET_SEED = 42
-LINE = 1 << 26
-FILE = 1 << 32  # characters of a file of rows
 TEXTS = (".csv", ".csv.gz", ".tsv", ".txt")
 FORMATS = (".jsonl", ".jsonl.gz", ".json", *TEXTS, ".parquet")
 
@@ -119,8 +118,8 @@ Reader = Callable[[Row, str, int], Row | None]
 def _triviaqa(row: Row, split: str, position: int) -> Row:
     text = row["question"].strip()
     # Some carry the quoting of CSV: quotes around, quotes inside doubled.
-    if len(text) > 1 and text[0] == text[-1] == '"' and '"' not in text[1:-1].replace('""', ""):
-        text = text[1:-1].replace('""', '"')
+    if quoted := re.fullmatch(r'"((?:[^"]|"")+)"', text):
+        text = quoted[1].replace('""', '"')
     # The local copies have no canonical value: their first alias stands for it. Their training
     # questions are a part of the hub's, so a row's position would not identify one.
     accepted = row.get("aliases") or [row["answer"]["value"], *row["answer"]["aliases"]]
@@ -212,14 +211,15 @@ def _question(manifest: Dataset, columns: Columns, row: Row, usual_id: str) -> Q
     if not text:
         raise ValueError("the question is empty")
     answer = field_of(row, columns.answer)
-    options, labels = _options(row, columns)
-    if options and kind != "choice":
-        raise ValueError(f"it has choices, but the manifest says kind: {kind}")
     golds = [_text(one) for one in [*_listed(answer), *_listed(also)]]
+    options = _options(row, columns)
     if options:
-        place = _place(answer, options, labels)
-        text = with_options(text, options)
-        golds = [LETTERS[place], options[place]]
+        if kind != "choice":
+            raise ValueError(f"it has choices, but the manifest says kind: {kind}")
+        labels, texts = zip(*options, strict=True)
+        place = _place(answer, texts, labels)
+        text = with_options(text, texts)
+        golds = [LETTERS[place], texts[place]]
     gold, *aliases = dict.fromkeys(filter(None, golds)) or [""]
     return Question(
         id=usual_id if name is None else _text(name),
@@ -262,45 +262,36 @@ def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _options(row: Row, columns: Columns) -> tuple[list[str], list[str]]:
-    """Return the options of a row, and the labels that it gives them, such as 1 to 4 in ARC."""
+def _options(row: Row, columns: Columns) -> list[tuple[str, str]]:
+    """Return the label of each option of a row, such as 1 to 4 in ARC, or none, and its text."""
     named = columns.choices
     if isinstance(named, tuple):  # a column each; the last ones may be empty
         choices: Any = [field_of(row, name) for name in named]
         while choices and choices[-1] in (None, ""):
             choices.pop()
-        if not all(choice not in (None, "") for choice in choices):
-            raise ValueError("an option is empty")
     else:
         choices = field_of(row, named.removesuffix(".text")) if named else row.get("choices")
-    if isinstance(choices, str) and choices.lstrip().startswith("["):
-        choices = json.loads(choices)
-    if isinstance(choices, dict):
-        pairs = zip(choices["text"], choices.get("label", ""), strict=False)
-        choices = [{"text": text, "label": label} for text, label in pairs] or choices["text"]
-    if isinstance(choices, list) and all(isinstance(choice, dict) for choice in choices):
-        return [_text(one["text"]) for one in choices], [str(one["label"]) for one in choices]
-    return [_text(option) for option in _listed(choices)], []
+    if isinstance(choices, dict):  # texts and labels
+        pairs = zip(*choices.values(), strict=True)
+        choices = [dict(zip(choices, pair, strict=True)) for pair in pairs]
+    options = [one if isinstance(one, dict) else {"text": one} for one in _listed(choices)]
+    if not all(one["text"] not in (None, "") for one in options):
+        raise ValueError("an option is empty")
+    return [(str(one.get("label", "")).strip(), _text(one["text"])) for one in options]
 
 
 def _place(answer: Any, options: Sequence[str], labels: Sequence[str]) -> int:
     """Return the place of the right option: by its label, its text, its letter, or its number."""
     name = _text(answer)
-    if labels:
-        return [label.strip() for label in labels].index(name)
-    places = (
-        {options.index(name)} if isinstance(answer, str) and options.count(name) == 1 else set()
-    )
-    if len(name) == 1 and name.upper() in LETTERS[: len(options)]:
-        places.add(LETTERS.index(name.upper()))
-    if len(places) > 1:
-        raise ValueError(f"the answer {name!r} is the letter of one option and the text of another")
-    if not places and name.isdecimal() and int(name) < len(options):
-        places.add(int(name))
-    if not places:
-        raise ValueError(
-            f"the answer {name!r} is neither an option's text nor its letter nor its number from 0"
-        )
+    if any(labels):
+        return labels.index(name)
+    places = {place for place, text in enumerate(options) if text == name and text == answer}
+    letters = LETTERS[: len(options)]
+    places |= {place for place, letter in enumerate(letters) if letter == name.upper()}
+    if not places and name.isdecimal():
+        places = {int(name)} & {*range(len(options))}
+    if len(places) != 1:
+        raise ValueError(f"the answer {name!r} is not the text, letter or number of one option")
     return places.pop()
 
 
@@ -342,7 +333,6 @@ def load_split(dataset: str, split: str | None = None) -> tuple[tuple[Question, 
     questions: dict[str, Question] = {}
     positions = Counter[str]()
     for number, row in enumerate(rows):
-        where = f"{source}, row {number}"
         try:
             # Rows of MMLU are numbered within their subject.
             subject = row.get("subject", "") if dataset == "mmlu" else ""
@@ -352,28 +342,23 @@ def load_split(dataset: str, split: str | None = None) -> tuple[tuple[Question, 
             if usual is None:
                 continue
             question = _question(manifest, columns, usual, f"{dataset}/{split}/{position}")
+            if question.id in questions:
+                raise ValueError(f"the id {question.id!r} appears twice")
         except KeyError as error:
             raise InputError(
-                f"{where}: no column {error}; this is not {manifest.title} as expected, it has "
-                f"{', '.join(map(str, row))[:200]}"
+                f"{source}, row {number}: no column {error}; this is not {manifest.title} as "
+                f"expected, it has {', '.join(map(str, row))[:200]}"
             ) from None
         except (AttributeError, IndexError, TypeError, ValueError) as error:
-            raise InputError(f"{where}: malformed ({error})") from None
-        if question.id in left_out:
-            continue
-        if question.id in questions:
-            raise InputError(
-                f"{where}: the id {question.id!r} appears twice; every question needs its own"
-            )
-        questions[question.id] = question
-    if not questions:
-        raise InputError(f"{source}: no questions; expected {entry.rows or 'some'}")
+            raise InputError(f"{source}, row {number}: malformed ({error})") from None
+        if question.id not in left_out:
+            questions[question.id] = question
     found = tuple(questions.values())
-    if difference := _difference(entry, found):
+    difference = _difference(entry, found) if found else "there are no questions"
+    if difference:
         raise InputError(
             f"{source}: not the questions of {manifest.title} ({split}) that its manifest pins: "
-            f"{difference}; "
-            "take the pinned copy, or give yours a manifest of its own"
+            f"{difference}; take the pinned copy, or give yours a manifest of its own"
         )
     return found, provenance
 
@@ -391,11 +376,8 @@ def subset(questions: Sequence[Question], limit: int) -> tuple[Question, ...]:
     >>> [question.id for question in few], set(few) < set(more)
     (['mini-capitals/test/capital-of-belize', 'mini-capitals/test/continent-of-jamaica'], True)
     """
-    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
-        raise InputError(
-            f"limit must be a whole number of at least 1, or None for all questions; got {limit!r}"
-        )
-    taken = {question.id for question in rank_questions(questions)[:limit]}
+    few = rank_questions(questions)[: check_int("limit", limit, least=1)]
+    taken = {question.id for question in few}
     return tuple(question for question in questions if question.id in taken)
 
 
@@ -468,25 +450,20 @@ def check_questions(dataset: str, split: str, questions: Sequence[Question]) -> 
     """
     entry = _entry(load_dataset(dataset), split)
     number = len(questions)
-    if difference := _difference(entry, questions):
-        return difference
-    if number == entry.hub_rows != entry.rows:
-        return f"{number} rows as on the hub, where no digest pins them"
-    if entry.digest is None:
-        pinned = " as in the manifest, which has no digest" if entry.rows else ", pinned by nothing"
-        return f"{number} rows{pinned}"
-    return "matches"
+    pinned = entry.digest is not None and number == entry.rows
+    whole = "matches" if pinned else f"{number} rows, pinned by no digest"
+    return _difference(entry, questions) or whole
 
 
-def _difference(entry: Split, questions: Sequence[Question]) -> str | None:
-    """Say how questions differ from what a manifest pins; None where they do not."""
+def _difference(entry: Split, questions: Sequence[Question]) -> str:
+    """Say how questions differ from what a manifest pins; nothing where they do not."""
     number = len(questions)
-    if entry.hub_rows is not None and number == entry.hub_rows:
-        return None
+    if number == entry.hub_rows:
+        return ""
     if entry.rows not in (None, number):
         return f"{number} rows, the manifest has {entry.rows}"
     if entry.digest is None or (digest := questions_digest(questions)) == entry.digest:
-        return None
+        return ""
     return f"digest {digest[:16]}, the manifest has {entry.digest[:16]}"
 
 
@@ -500,8 +477,7 @@ def _selected(rows: Iterable[Row], select: Selection) -> list[Row]:
     """Take the rows that a manifest selects, in their order."""
     dropped = select.drop.items()
     rows = [row for row in rows if not any(row[name] == value for name, value in dropped)]
-    rows = list(rows)
-    if select.unique is not None:
+    if select.unique:
         first: dict[Any, Row] = {}
         for row in rows:
             first.setdefault(row[select.unique], row)
@@ -510,10 +486,8 @@ def _selected(rows: Iterable[Row], select: Selection) -> list[Row]:
         return rows
     if select.sample > len(rows):
         raise InputError(f"{len(rows)} rows are too few to select {select.sample} of them")
-    return [
-        rows[index]
-        for index in sorted(random.Random(select.seed).sample(range(len(rows)), select.sample))
-    ]
+    places = random.Random(select.seed).sample(range(len(rows)), select.sample)
+    return [rows[place] for place in sorted(places)]
 
 
 def _path(entry: Split) -> Path | None:
@@ -523,9 +497,7 @@ def _path(entry: Split) -> Path | None:
     if entry.file:
         return Path(entry.file)
     folder = data_dir()
-    if folder and entry.local:
-        return folder / entry.local
-    return None
+    return folder / entry.local if folder and entry.local else None
 
 
 def _rows(manifest: Dataset, split: str) -> tuple[str, str, Iterable[Row]]:
@@ -533,44 +505,44 @@ def _rows(manifest: Dataset, split: str) -> tuple[str, str, Iterable[Row]]:
     rows.
     """
     entry = manifest.splits[split]
-    path = _path(manifest.splits[split])
-    if path is None:
-        if entry.hub is None:
-            raise InputError(f"{manifest.name} {split}: {_ways(manifest, entry)}")
-        rows = _hub_rows(manifest, entry)
-        # The library names the folder of its cache after the commit that was loaded, or by a hash
-        # for a local folder.
-        files = getattr(rows, "cache_files", [])
-        found = Path(files[0]["filename"]).parent.name if files else "unknown"
-        return (
-            f"{entry.hub}, {entry.hub_split}",
-            f"{entry.hub}, revision {entry.revision or found}",
-            rows,
-        )
-    if not path.is_file():
+    path = _path(entry)
+    if path and path.is_file():
+        place = path.name if entry.file else f"CAPCAL_DATA_DIR/{entry.local}"
+        rows = list(stream_rows(path))  # a corrupt file is told before a bad row
+        return str(path), "built in" if manifest.builtin else place, rows
+    if path or entry.hub is None:
+        lacking = f"{path} does not exist; " if path else ""
+        raise InputError(f"{manifest.name} {split}: {lacking}{_ways(manifest, entry)}")
+    use_cache_without_hub()
+    try:
+        from datasets import load_dataset as load_from_hub
+
+        logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # no line for every retry
+        source = entry.hub, entry.config
+        loaded = load_from_hub(*source, split=entry.hub_split, revision=entry.revision)
+    except ModuleNotFoundError as error:
+        raise not_installed(error) from None
+    except Exception as error:  # of the library and of its HTTP client there are dozens of kinds
         raise InputError(
-            f"{manifest.name} {split}: {path} does not exist; {_ways(manifest, entry)}"
-        )
-    place = (
-        "built in"
-        if manifest.builtin
-        else path.name
-        if entry.file
-        else f"CAPCAL_DATA_DIR/{entry.local}"
-    )
-    return str(path), place, list(stream_rows(path))  # a corrupt file is told before a bad row
+            f"{manifest.name}: {entry.hub} could not be loaded ({sanitize(error, 200)}); "
+            f"{_ways(manifest, entry)}"
+        ) from None
+    # The library names the folder of its cache after the commit that was loaded, or by a hash
+    # for a local folder.
+    files = [Path(one["filename"]).parent.name for one in loaded.cache_files] or ["unknown"]
+    revision = entry.revision or files[0]
+    return f"{entry.hub}, {entry.hub_split}", f"{entry.hub}, revision {revision}", loaded
 
 
 def _ways(manifest: Dataset, entry: Split) -> str:
+    """Say how to get at the rows of a split."""
     if entry.file:
         return "put it there, or name another in the manifest"
     online = "be online with the `datasets` library"
     if manifest.gated:
         return f"the set is gated: {online}, accept its terms at {entry.hub} on the hub and log in"
-    folder = f"set CAPCAL_DATA_DIR to a folder with {entry.local}" if entry.local else ""
-    if entry.hub is None:
-        return folder
-    return f"either {folder}, or leave it unset and {online}" if folder else online
+    ways = [f"set CAPCAL_DATA_DIR to a folder with {entry.local}"] if entry.local else []
+    return ", or ".join([*ways, f"leave it unset and {online}"] if entry.hub else ways)
 
 
 def stream_rows(path: Path) -> Iterator[Row]:
@@ -596,8 +568,6 @@ def stream_rows(path: Path) -> Iterator[Row]:
         raise InputError(
             f"{path}: corrupt after row {number}: {error}; copy the file again"
         ) from None
-    except InputError:
-        raise
     except (ValueError, csv.Error) as error:  # pyarrow's errors are ValueErrors too
         raise InputError(f"{path}, row {number}: {error}") from None
 
@@ -616,14 +586,11 @@ def _texts(path: Path, name: str) -> Iterator[Any]:
     if name != "-":
         given = opened(path, "rt", encoding="utf-8-sig", newline="")
     with given as file:
-        lines = _bounded(file)
-        first = next(filter(str.strip, lines), "")
-        rows = chain([first], lines)
+        first = next(filter(str.strip, file), "")
+        rows = chain([first], file)
         if name.endswith((*TEXTS, "-")):
-            separator = max(",;\t", key=first.count)
-            for row in csv.DictReader(
-                rows, delimiter=separator, skipinitialspace=True, strict=True
-            ):
+            how: dict[str, Any] = {"delimiter": max(",;\t", key=first.count)}
+            for row in csv.DictReader(rows, skipinitialspace=True, strict=True, **how):
                 if None in row or None in row.values():
                     raise ValueError(
                         "it has more or fewer fields than the header; quote those that hold a comma"
@@ -636,59 +603,21 @@ def _texts(path: Path, name: str) -> Iterator[Any]:
 
 
 def _records(whole: Any) -> list[Any]:
-    """Return the rows of a JSON text: those of an array, of a table in any of pandas' orientations,
-    or the text as one row.
+    """Return the rows of a JSON text: those of an array, of a table that pandas wrote by its
+    columns or its rows, or the text as one row.
     """
-    if not isinstance(whole, dict):
-        return whole if isinstance(whole, list) else [whole]
-    if "data" in whole and {"columns", "schema"} & whole.keys():
-        heads = whole.get("columns")
-        return (
-            [dict(zip(heads, row, strict=True)) for row in whole["data"]]
-            if heads
-            else whole["data"]
-        )
-    columns = [list(one) for one in whole.values() if isinstance(one, dict | list)]
-    if len(columns) < max(2, len(whole)) or {*map(len, columns)} != {len(columns[0]) or 1}:
+    if isinstance(whole, list):
+        return whole
+    parts = [*whole.values()] if isinstance(whole, dict) else []
+    sizes = {len(one) if isinstance(one, dict | list) else 0 for one in parts}
+    if len(parts) < 2 or len(sizes) > 1 or sizes == {0}:
         return [whole]
-    if "questionid" in map(plain_head, columns[0]):  # a row under each number
-        return list(whole.values())
+    if "questionid" in map(plain_head, parts[0]):  # a row under each number
+        return parts
     import pandas as pd  # slow to import
 
     table = pd.DataFrame(whole, dtype=object)
-    named = not {"id", "questionid"}.isdisjoint(map(plain_head, whole))
-    places = [str(number) for number in range(len(table))]
-    if not named and table.index.map(str).tolist() != places:  # else rows have numbers alone
-        table.insert(0, "question_id", table.index)
+    named = {"id", "questionid"} & {*map(plain_head, whole)}
+    if not named and not table.index.map(str).isin(map(str, range(len(table)))).all():
+        table.insert(0, "question_id", table.index)  # else rows have their numbers alone
     return table.to_dict("records")
-
-
-def _bounded(lines: IO[str]) -> Iterator[str]:
-    """Yield lines as long as neither one of them nor all together are larger than a file of rows
-    may be.
-    """
-    total = 0
-    while line := lines.readline(LINE + 1):
-        total += len(line)
-        if len(line) > LINE or total > FILE:
-            raise ValueError(f"more than {LINE >> 20} MiB in a line, or {FILE >> 30} GiB in all")
-        yield line
-
-
-def _hub_rows(manifest: Dataset, entry: Split) -> Iterable[Row]:
-    use_cache_without_hub()
-    try:
-        from datasets import load_dataset as load_from_hub
-    except ModuleNotFoundError as error:
-        raise not_installed(error) from None
-    try:
-        logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # no line for every retry
-        return load_from_hub(
-            entry.hub, entry.config, split=entry.hub_split, revision=entry.revision
-        )
-    except (
-        Exception
-    ) as error:  # the library raises dozens of kinds of its own and of its HTTP client's
-        reason = " ".join(str(error).split())[:200]
-        said = f"{entry.hub} could not be loaded ({reason})"
-        raise InputError(f"{manifest.name}: {said}; {_ways(manifest, entry)}") from None

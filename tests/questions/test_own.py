@@ -109,7 +109,7 @@ def test_any_format_gives_the_same_questions(describe: Describe, file: str, cont
     path.write_bytes(content)
     assert load_split("law") == (QUESTIONS, file)
     assert at_hand("law", "all")
-    assert check_questions("law", "all", QUESTIONS) == "2 rows, pinned by nothing"
+    assert check_questions("law", "all", QUESTIONS) == "2 rows, pinned by no digest"
 
 
 def test_columns_are_mapped(describe: Describe) -> None:
@@ -197,17 +197,17 @@ def test_options_in_columns_of_their_own(describe: Describe) -> None:
         (
             "choice",
             {"question": "Which?", "answer": "E", "choices": ["a", "b"]},
-            "'E' is neither an option's text nor",
+            "'E' is not the text, letter or number of one option",
         ),
         (
             "choice",
             {"question": "Which?", "answer": 2, "choices": ["a", "b"]},
-            "'2' is neither an option's text nor",
+            "'2' is not the text, letter or number of one option",
         ),
         (
             "choice",
             {"question": "Which?", "answer": "A", "choices": ["B", "A"]},
-            "the letter of one option and the text of",
+            "'A' is not the text, letter or number of one option",
         ),
         (
             "choice",

@@ -198,12 +198,6 @@ SPELLED = {
         '"1":{"Question ID":"b","Confidence":1.0,"correct":2,"total":2}}',
         "",
     ),
-    "a split": (
-        "mine.json",
-        '{"columns":["question_id","confidence","correct","total"],"index":[0,1],'
-        '"data":[["a",0.5,1,2],["b",1.0,2,2]]}',
-        "",
-    ),
     "capitals": ("mine.csv", CSV.replace("correct,total", "Correct,TOTAL"), ""),
     "heads with spaces": (
         "mine.txt",
