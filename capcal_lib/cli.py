@@ -26,7 +26,7 @@ from rich.table import Table
 from typer import Argument, Option
 from typer.exceptions import TyperException
 
-from capcal_lib.errors import InputError, counted, not_installed, printable, sanitize, unknown
+from capcal_lib.errors import InputError, counted, not_installed, printable, sanitize
 from capcal_lib.manifests import (
     LOCAL_RUNS,
     NOTEBOOKS,
@@ -37,7 +37,7 @@ from capcal_lib.manifests import (
 )
 
 if TYPE_CHECKING:
-    from pandas import DataFrame, Series
+    from pandas import DataFrame
 
     from capcal_lib.book.pipeline import Page
     from capcal_lib.runs import Run
@@ -125,17 +125,6 @@ def _run(
 
     load_model(model)
     return find_run(store, model, dataset, split or load_dataset(dataset).evaluation_split, choice)
-
-
-def _more_samples(run: "Run", k: int) -> str:
-    """Return the command that gives a run more samples."""
-    from capcal_lib.runs.samples import IMPORTED
-
-    if run.identity.engine == IMPORTED:
-        return (
-            f"capcal import FILE... --model {run.identity.model} --dataset {run.identity.dataset}"
-        )
-    return f"capcal sample {run.options} --k {k}"
 
 
 def _typed(*values: Any) -> dict[str, Any]:
@@ -463,6 +452,7 @@ def confidence(
     from capcal_lib.confidence.consistency import mean_tokens, run_votes
     from capcal_lib.confidence.of_run import METHODS, estimate, place_confidence, why_missing
     from capcal_lib.questions import stream_rows
+    from capcal_lib.results.score_runs import more_samples
 
     if (method is None) == (file is None) or (file is None) != (name is None):
         raise InputError(
@@ -474,7 +464,7 @@ def confidence(
     elif method == "consistency":
         found = run_votes(run, k_eval=100, k_c=10).assign(tokens=10 * mean_tokens(run))
         if found.empty:
-            more = _more_samples(run, 12)
+            more = more_samples(run, 12)
             raise InputError(f"no question has 12 samples, of which 10 vote; add more with: {more}")
     else:
         found = estimate(run, str(method), engine=engine)
@@ -531,7 +521,7 @@ def import_files(
         regrade=not verdicts,
         settings=_typed(temperature, top_p, max_tokens, prompt_style),
     )
-    for note in (*(f"wrote {path}" for path in done.made), *done.notes):
+    for note in done.notes:
         _say(note)
     _say(f"{counted(done.new, 'sample')} imported, {done.present} were there; {done.run}")
     if not done.judged:
@@ -639,144 +629,39 @@ def score(
     for read in (*(files or ()), *filter(None, [key])):
         if html and html.exists() and read.exists() and html.samefile(read):
             raise InputError(f"--html {html} would overwrite {read}, which is read; name another")
-    lines: list[str] = []
     if files:
+        from capcal_lib.results.score_file import score_files
+
         options = {"drop_missing": drop_missing, "scorer": scorer, "regrade": regrade}
-        parts, lines = _score_files(files, against, as_json, {"key": key} | options)
+        found = score_files(files, against, key=key, **options)
     else:
-        counted = {"datasets": [dataset] if dataset else None, "verdicts": verdicts}
-        parts = _score_models(model or [], store, counted | {"choice": choice}, as_json)
+        from capcal_lib.results.score_runs import score_models
+
+        asked = {"datasets": [dataset] if dataset else None, "verdicts": verdicts}
+        found = score_models(store, model or [], choice=choice, **asked)
+    for problem in found.problems:
+        _warn(f"capcal: {problem}")
+    if as_json:
+        for rows in found.rows:
+            _say_rows(rows)
+    else:
+        for line in found.above:
+            _say(_complete(line))
+        if len(found.table):
+            _print_table(found.table.reset_index())
+        for line in found.below:
+            _say(line)
     if html:
         from capcal_lib.book.report import write_report
 
-        write_report(html, parts, lines, [*(files or ()), *filter(None, [key])])
+        write_report(html, found.parts, found.below, [*(files or ()), *filter(None, [key])])
         _warn(f"wrote {html}")
 
 
-Parts = dict[str, tuple["DataFrame", "DataFrame"]]  # of a report: scores, and their questions
-
-
-def _score_files(
-    files: list[Path], against: Path | None, as_json: bool, options: dict[str, Any]
-) -> tuple[Parts, list[str]]:
-    """Print the scores of files, and return them for a report, with what is said of them."""
-    import pandas as pd
-
-    from capcal_lib.results import score_file
-
-    read = {str(file): score_file.read_file(file, **options) for file in files}
-    rival = str(against or files[0])
-    if rival not in read:
-        raise unknown("file", rival, read)
-    if len(read) < len(files):
-        raise InputError("a file is named twice; name each once")
-    tables = score_file.tell_apart({name: one.table for name, one in read.items()}, rival)
-    scores = {name: score_file.score_table(table) for name, table in tables.items()}
-    found = score_file.compare_files(tables, rival)
-    parts = {name: (scores[name], table) for name, table in tables.items()}
-    shown = scores[rival]
-    last = score_file.in_words(rival, tables[rival], shown)
-    if len(tables) > 1:
-        shown = score_file.overview(tables, scores).rename_axis("file")
-        last = "may be best: no other is significantly better on questions that both have"
-        if all("confidence" in table for table in tables.values()):
-            counts = pd.concat([table[["correct", "total"]] for table in tables.values()])
-            columns = {name: table["confidence"] for name, table in tables.items()}
-            questions = counts[~counts.index.duplicated()].assign(**columns)
-            parts = {" and ".join(tables): (shown, questions)}
-    lines = [f"{name}: {note}" for name, one in read.items() for note in one.notes]
-    lines.append(last)
-    for name in tables.keys() - {rival, *found.index}:
-        lines.append(f"{name} and {rival} ask different questions: not compared")
-    lines += found["sentence"].tolist()
-    if as_json:
-        for name, rows in scores.items():
-            _say_rows(rows.reset_index(), file=name)
-        _say_rows(found.rename_axis("file").reset_index(), against=rival)
-        return parts, lines
-    if len(tables) == 1:
-        _say(f"{rival}: 95 % intervals for questions like these")
-    _print_table(shown.reset_index())
-    for line in lines:
-        _say(line)
-    return parts, lines
-
-
-def _score_models(models: list[str], store: Path, counted: dict[str, Any], as_json: bool) -> Parts:
-    """Print the scores of models' runs, and return them for a report.
-
-    ``counted`` says which verdicts of which runs count, as in ``load_results``."""
-    from capcal_lib.results import describe_runs, load_results
-    from capcal_lib.results import score as score_results
-    from capcal_lib.runs.status import survey
-
-    parts: Parts = {}
-    tables = {}
-    for model in models:
-        results = load_results(store, model, **counted)
-        for problem in results.attrs["problems"]:
-            _warn(f"capcal: {problem}")
-        if results.empty:
-            steps = filter(None, survey(store, model)["command"])
-            step = next(steps, f"capcal sample --model {model}")
-            raise InputError(f"{store} has no graded run of {model}; go on with: {step}")
-        tables[model] = scores = score_results(results)
-        for name, run in describe_runs(store, model, **counted).iterrows():
-            title = f"{model} on {name}, {run['evidence']}"
-            named = [table.loc[table.index.isin([name], 0)] for table in (scores, results)]
-            parts[title] = named[0].droplevel(0), named[1].droplevel(0)
-            if not as_json:
-                _say(f"{title}: 95 % intervals for questions like these")
-                _describe(run, parts[title][1])
-    if as_json:
-        for model, scores in tables.items():
-            _say_rows(scores.reset_index(), model=model)
-    elif any(map(len, tables.values())):
-        _print_table(_side_by_side(tables).reset_index())
-        _say("capability Brier, corrected")
-        _say("* may be best: no other is significantly better on questions that both have")
-    return parts
-
-
-def _describe(run: "Series[Any]", questions: "DataFrame") -> None:
-    """Print what the scores of a run do not show."""
-    from capcal_lib.confidence.of_run import method_title, methods_of
-    from capcal_lib.grading.core import UNSCORED
-    from capcal_lib.results.score_file import in_short
-
-    lines = in_short(questions)
-    if (questions["total"] < 2).all():
-        more = _complete(_more_samples(run["run"], 2))
-        lines.append(f"a score takes two samples of a question; add them with: {more}")
-    for method in map(method_title, methods_of(run["run"])):
-        if missing := questions[method].isna().sum():
-            lines.append(f"{method}: {missing} questions without a confidence")
-    if run["not scored"] > UNSCORED:
-        bounds = "accuracy {0[all wrong]:.3f} with them wrong, {0[all right]:.3f} right"
-        lines.append(f"{run['not scored']:.1%} are not scored: {bounds.format(run)}")
-    for line in lines:
-        _say(f"  {line}")
-
-
-def _side_by_side(tables: "Mapping[str, DataFrame]") -> "DataFrame":
-    """Put the corrected scores of models beside each other, a column a model."""
-    import pandas as pd
-
-    def spell(row: Any) -> str:
-        mark = "*" if row["may_be_best"] is True else ""
-        return f"{row['brier']:.3f} [{row['low']:z.3f}, {row['high']:z.3f}]{mark}"
-
-    columns = {model: scores.apply(spell, axis="columns") for model, scores in tables.items()}
-    return pd.DataFrame(columns).reindex(pd.concat(columns.values()).index.unique()).fillna("")
-
-
-def _say_rows(table: "DataFrame", **named: str) -> None:
-    """Print a table as JSON, an object a row, each with what it is of."""
-    rows = table.assign(**named)[[*named, *table]]
-    if table.empty:
-        return
-    text = rows.to_json(orient="records", lines=True, double_precision=15)
-    for row in text.replace("\\/", "/").splitlines():
+def _say_rows(table: "DataFrame") -> None:
+    """Print a table as JSON, an object a row."""
+    text = table.to_json(orient="records", lines=True, double_precision=15)
+    for row in filter(None, text.replace("\\/", "/").splitlines()):
         _say(row)
 
 

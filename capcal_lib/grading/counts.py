@@ -41,19 +41,6 @@ def _count(parts: Iterable[pd.DataFrame], k: int) -> pd.DataFrame:
     return table.rename_axis(columns=None)
 
 
-def accuracy_bounds(counts: pd.DataFrame) -> tuple[float, float]:
-    """Bound mean expected accuracy by counts as of `count_verdicts`: with all samples that are not
-    scored wrong, and with all of them right.
-
-    >>> counts = pd.DataFrame({"correct": [1, 2], "total": [2, 4], "not_scored": [2, 0]})
-    >>> accuracy_bounds(counts)
-    (0.375, 0.625)
-    """
-    samples = counts["total"] + counts["not_scored"]
-    most = (counts["correct"] + counts["not_scored"]) / samples
-    return float((counts["correct"] / samples).mean()), float(most.mean())
-
-
 def count_run(run: Run, k_eval: int | None = None, verdicts: str = "rules") -> pd.DataFrame:
     """Count the verdicts, by the rules or a judge, of the first k_eval samples of a run's
     questions; of all for None.

@@ -1,7 +1,7 @@
 """Samples that exist already become a run."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -22,7 +22,7 @@ from capcal_lib.questions import (
     load_questions,
     questions_digest,
 )
-from capcal_lib.results.logs import Item, kind_of, list_files, read_log
+from capcal_lib.results.logs import SETTINGS, kind_of, list_files, read_log
 from capcal_lib.runs.artifacts import GIVEN, VERDICTS
 from capcal_lib.runs.files import file_digest
 from capcal_lib.runs.run import Identity, Record, Run
@@ -40,8 +40,7 @@ class Imported(NamedTuple):
     new: int  # samples
     present: int  # samples that were there before
     judged: bool  # the verdicts are the log's
-    made: list[Path]  # manifests and questions that were written
-    notes: list[str]
+    notes: list[str]  # what was written, taken and left out
 
 
 def import_samples(
@@ -73,13 +72,17 @@ def import_samples(
     content. Nothing is written then."""
     log = read_log(files, columns, scorer=scorer, regrade=regrade)
     notes = log.notes
-    items = log.items
-    sampling = log.settings | dict(settings)
+    known = log.samples[[*SETTINGS]].astype(str).drop_duplicates()
+    if len(known) > 1:
+        several = " and ".join(str(one) for one in known.to_dict("records")[:2])
+        raise InputError(f"the samples were drawn with {sanitize(several)}; import them apart")
+    said = log.samples[[*SETTINGS]].iloc[0].dropna()
+    sampling: dict[str, Any] = {**said, **settings}
     with manifests.new_manifests() as made:
         if dataset not in manifests.dataset_names():
-            kind = kind or kind_of(items.values())
+            kind = kind or kind_of(log.items)
             notes.append(f"answers of {dataset}: {kind} (--kind names another)")
-            _new_dataset(dataset, items.values(), kind, made)
+            _new_dataset(dataset, log.items, kind, made)
         if model not in manifests.model_names():
             _new_model(model, sampling, made)
         split = split or manifests.load_dataset(dataset).evaluation_split
@@ -89,7 +92,7 @@ def import_samples(
                 "the files have neither answers nor verdicts; map a column: --column gold=NAME or "
                 "verdict=NAME"
             )
-        names = _find_questions(items.values(), questions, dataset)
+        names = _find_questions(log.items, questions, dataset)
         sampled = manifests.load_model(model).for_dataset(dataset).with_settings(**sampling)
         identity = Identity(
             model=sampled.name,
@@ -115,31 +118,23 @@ def import_samples(
         }
         table = _lay_out(log.samples, names)
         with open_writer(store, Record(identity=identity, made_with=made_with)) as writer:
-            _refuse_differing(writer.run, table)
+            present = read_samples(writer.run)
+            _refuse_twins(
+                pd.concat([present, table[list(present)]]).drop_duplicates(),
+                f"is another in {writer.run}; nothing was written: import into another --store, "
+                "or as another --model",
+            )
             new = writer.adopt(table)
         if log.judged:
             _write_verdicts(writer.run, table, notes)
-        written = [path for path in made if path.is_file()]
-    return Imported(writer.run, new, len(table) - new, log.judged, written, notes)
+        notes = [f"wrote {path}" for path in made if path.is_file()] + notes
+    return Imported(writer.run, new, len(table) - new, log.judged, notes)
 
 
-def _refuse_differing(run: Run, table: pd.DataFrame) -> None:
-    old = read_samples(run)
-    rows = pd.concat([old, table[list(old)]]).drop_duplicates()
-    if twin := _first_twin(rows):
-        raise InputError(
-            f"{run} has another {twin}; nothing was written: import into another --store, or as "
-            "another --model"
-        )
-
-
-def _first_twin(rows: pd.DataFrame) -> str:
-    """Name the first sample that two rows are of; nothing where there is none."""
-    twins = rows.loc[rows.duplicated(KEY), KEY]
-    if twins.empty:
-        return ""
-    question, index = twins.iloc[0]
-    return f"sample {index} of question {sanitize(question, 80)!r}"
+def _refuse_twins(rows: pd.DataFrame, what: str) -> None:
+    """Refuse two rows that are of one sample."""
+    for question, index in rows.loc[rows.duplicated(KEY), KEY].to_numpy():
+        raise InputError(f"sample {index} of question {sanitize(question, 80)!r} {what}")
 
 
 def _write_verdicts(run: Run, table: pd.DataFrame, notes: list[str]) -> None:
@@ -154,9 +149,10 @@ def _write_verdicts(run: Run, table: pd.DataFrame, notes: list[str]) -> None:
     write_verdicts(run, verdicts, GIVEN)
 
 
-def _new_dataset(name: str, items: Iterable[Item], kind: manifests.Kind, made: list[Path]) -> None:
+def _new_dataset(name: str, items: pd.DataFrame, kind: manifests.Kind, made: list[Path]) -> None:
     """Write down the questions of a log as a data set of its own."""
-    lines = [json.dumps(item._asdict()) + "\n" for item in items]
+    rows = items.rename(columns={"gold": "answer"}).rename_axis("id").reset_index()
+    lines = [json.dumps(row) + "\n" for row in rows.to_dict("records")]
     manifests.write_manifest("datasets", f"{name}.jsonl", "".join(lines), made)
     facts = {
         "name": name,
@@ -165,8 +161,7 @@ def _new_dataset(name: str, items: Iterable[Item], kind: manifests.Kind, made: l
         "source": "Questions of an imported log.",
         "splits": {"test": {"file": f"{name}.jsonl", "rows": len(lines)}},
     }
-    text = yaml.safe_dump(facts, sort_keys=False)
-    manifests.write_manifest("datasets", f"{name}.yaml", text, made)
+    manifests.write_manifest("datasets", f"{name}.yaml", yaml.safe_dump(facts), made)
 
 
 def _new_model(name: str, settings: Mapping[str, Any], made: list[Path]) -> None:
@@ -184,38 +179,35 @@ def _new_model(name: str, settings: Mapping[str, Any], made: list[Path]) -> None
         "notes": "Known from an imported log. A limit of 1048576 tokens stands for one that is "
         "not stated.",
     }
-    text = yaml.safe_dump(facts, sort_keys=False)
-    manifests.write_manifest("models", f"{name}.yaml", text, made)
+    manifests.write_manifest("models", f"{name}.yaml", yaml.safe_dump(facts), made)
 
 
 def _find_questions(
-    items: Iterable[Item], questions: Sequence[Question], dataset: str
+    items: pd.DataFrame, questions: Sequence[Question], dataset: str
 ) -> dict[str, str]:
     """Find each question of a file by its id or else by its text, and compare their answers."""
     known = {one.text: one for one in questions} | {one.id: one for one in questions}
     names = {}
-    for item in items:
-        question = known.get(item.id) or known.get(item.question.strip())
+    for name, asked, gold, *_ in items.itertuples():
+        question = known.get(name) or known.get(asked.strip())
+        what = ""
         if question is None:
-            raise _stranger(item, f"is not in {dataset}, whose ids look like {questions[0].id!r}")
-        text, asked = (" ".join(one.split()) for one in (question.text, item.question))
-        if item.question != item.id and asked not in text and text not in asked:
-            raise _stranger(item, f"is {asked!r}, in {dataset} {text!r}")
-        answer = question.answer
-        if (
-            item.answer not in (NOT_STATED, answer.gold, *answer.aliases)
-            and grade(item.answer, answer).verdict == "incorrect"
-        ):
-            raise _stranger(item, f"has the answer {item.answer!r}, in {dataset} {answer.gold!r}")
-        names[item.id] = question.id
+            what = f"is not in {dataset}, whose ids look like {questions[0].id!r}"
+        else:
+            texts = [" ".join(text.split()) for text in (question.text, asked)]
+            answer = question.answer
+            stated = gold not in (NOT_STATED, answer.gold, *answer.aliases)
+            if asked != name and texts[0] not in texts[1] and texts[1] not in texts[0]:
+                what = f"is {texts[1]!r}, in {dataset} {texts[0]!r}"
+            elif stated and grade(gold, answer).verdict == "incorrect":
+                what = f"has the answer {gold!r}, in {dataset} {answer.gold!r}"
+            names[name] = question.id
+        if what:
+            raise InputError(
+                f"question {sanitize(name, 80)!r} of the file {sanitize(what)}; give all files of "
+                "a group at once, or the log's own questions another --dataset"
+            )
     return names
-
-
-def _stranger(item: Item, what: str) -> InputError:
-    return InputError(
-        f"question {sanitize(item.id, 80)!r} of the file {sanitize(what)}; give all files of a "
-        "group at once, or the log's own questions another --dataset"
-    )
 
 
 def _lay_out(samples: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
@@ -234,8 +226,7 @@ def _lay_out(samples: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
     tokens = ["prompt_tokens", "completion_tokens"]
     table[tokens] = samples[tokens].fillna(0).astype(int)
     table["extracted"] = samples["extracted"].map(str, na_action="ignore")
-    if twin := _first_twin(table):
-        raise InputError(f"{twin} is there twice; number them apart")
+    _refuse_twins(table, "is there twice; number them apart")
     gaps = counts["sample_index"].max() + 1 > counts.size()
     if gaps.any():
         raise InputError(

@@ -8,9 +8,8 @@ import ast
 import json
 import re
 import sys
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from contextlib import suppress
 from os.path import isdir
 from pathlib import Path
 from types import MappingProxyType
@@ -43,15 +42,25 @@ COLUMNS = {  # what may be mapped, and the places where it is looked for, in ord
     "completion_tokens": "completion_tokens response.body.usage.completion_tokens "
     "output.usage.output_tokens",
 }
-SEVERAL = "resps.0 output.choices response.body.choices model_response.text"
-REQUEST = "arguments.gen_args_0.arg_1.{0} arguments.0.1.{0}"  # of lm-evaluation-harness
 SETTINGS = {"temperature": "temperature", "max_tokens": "max_gen_toks", "top_p": "top_p"}
-PLACES = {name: REQUEST.format(key) for name, key in SETTINGS.items()}
-PLACES |= COLUMNS | {"greedy": REQUEST.format("do_sample"), "several": SEVERAL}
+OPTIONS = SETTINGS | {"sampled": "do_sample"}  # of a request of lm-evaluation-harness
+PLACES = {
+    name: f"{name} arguments.gen_args_0.arg_1.{option} arguments.0.1.{option}"
+    for name, option in OPTIONS.items()
+}
+PLACES |= COLUMNS | {
+    "several": "resps.0 output.choices response.body.choices model_response.text",
+    "status": "response.status_code",
+    "right": "doc.gold_index",  # of lighteval
+}
+PATHS = {name: [place.split(".") for place in places.split()] for name, places in PLACES.items()}
+HEADS = {plain_head(path[0]): path[0] for paths in PATHS.values() for path in paths}
+ITEM = ["question_id", "question", "gold", "aliases", "choices"]
+FIELDS = [*COLUMNS, *SETTINGS, "task", "filter", "twin", "scores"]
 NUMBERS = ("sample", "prompt_tokens", "completion_tokens")
 # Of a row of lm-evaluation-harness; what is beside them are metrics, where a version names none.
 HARNESS = {"doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter"}
-HARNESS |= {"doc_hash", "prompt_hash", "target_hash"}
+HARNESS |= {"doc_hash", "prompt_hash", "target_hash", "task"}
 RULE = (
     "read as yes or no: C/I, CORRECT/INCORRECT (NOT_ATTEMPTED is incorrect), yes/no, true/false, "
     "1/0, 100/0 percent"
@@ -72,24 +81,14 @@ OTHERS = {  # files that hold no samples as they are read here: a key of theirs,
 }
 
 
-class Item(NamedTuple):
-    """A question as a log has it, with its right answer."""
-
-    id: str
-    question: str
-    answer: str
-    aliases: tuple[str, ...]
-    choices: tuple[str, ...]
-
-
 class Log(NamedTuple):
-    """The samples of files, a row each under the names of ``COLUMNS``, and their questions by id.
+    """The samples of files, a row each under the names of ``COLUMNS`` and ``SETTINGS``, and their
+    questions.
 
     Where the log's verdicts were taken (``judged``) each sample has a ``verdict``."""
 
     samples: pd.DataFrame
-    items: dict[str, Item]
-    settings: Row  # of the sampling, as far as the files say them
+    items: pd.DataFrame  # by question_id: question, gold, and tuples of aliases and choices
     judged: bool
     notes: list[str]  # what was taken, and what was left out
 
@@ -130,79 +129,105 @@ def read_log(
     if wrong := columns.keys() - COLUMNS.keys():
         raise InputError(f"{min(wrong)!r} is no column; known: {', '.join(COLUMNS)}")
     notes: list[str] = []
-    rows = [row for file in list_files(files) for row in _read_file(file, columns, notes)]
-    answered = [row for row in rows if row["response"] is not None]
-    if not answered:
+    parts = [_read_file(file, columns, notes) for file in list_files(files)]
+    samples, scores = (pd.concat(tables, ignore_index=True) for tables in zip(*parts, strict=True))
+    failed = samples["response"].isna()
+    if failed.all():
         raise InputError(f"{', '.join(map(str, files))}: no samples with a response in it")
-    if failed := len(rows) - len(answered):
-        notes.append(f"{counted(failed, 'request')} without a response left out")
-    settings: Row = {}
-    for name in SETTINGS:
-        values = {row[name] for row in answered} - {None}
-        if len(values) > 1:
-            several = " and ".join(map(str, sorted(values)[:2]))
-            raise InputError(f"the samples have more than one {name}, {several}; import them apart")
-        settings |= dict.fromkeys([name] * len(values), *values)
-    items = _name_questions(answered)
-    samples = pd.DataFrame(answered, columns=list(COLUMNS), dtype=object)
-    samples["question_id"] = [row["item"].id for row in answered]
+    if failed.any():
+        notes.append(f"{counted(failed.sum(), 'request')} without a response left out")
+        samples, scores = samples[~failed].copy(), scores[~failed]
+    items = samples[ITEM].drop_duplicates()
+    if items["question_id"].duplicated().any() and samples["task"].nunique() > 1:
+        samples["question_id"] = samples["task"] + "/" + samples["question_id"]
+        items = samples[ITEM].drop_duplicates()
+    items = items.set_index("question_id")
+    if (twins := items.index[items.index.duplicated()]).size:
+        raise InputError(
+            f"question {sanitize(twins[0], 80)!r} has two answers or texts; import the files apart"
+        )
     if regrade:
         notes.append("the log's verdicts are left out, as asked: the rules grade it")
-    scores = pd.DataFrame([row["scores"] for row in answered], dtype=object)
     judged = not regrade and _take_verdicts(samples, scores, scorer, notes)
-    return Log(samples, items, settings, judged, notes)
+    return Log(samples, items, judged, notes)
 
 
-def kind_of(items: Iterable[Item]) -> manifests.Kind:
+def kind_of(items: pd.DataFrame) -> manifests.Kind:
     """Tell of which kind the answers of a log are: choices where all have them, numbers, formulas
     where one is written in LaTeX, else short answers.
     """
-    items = list(items)
-    if all(item.choices for item in items):
+    if items["choices"].map(len).all():
         return "choice"
-    if all(re.fullmatch(r"[-+]?[\d,]*\.?\d+", item.answer) for item in items):
+    if items["gold"].str.fullmatch(r"[-+]?[\d,]*\.?\d+").all():
         return "number"
-    return "math" if any(re.search(r"\\[a-zA-Z]|\^", item.answer) for item in items) else "short"
+    return "math" if items["gold"].str.contains(r"\\[a-zA-Z]|\^").any() else "short"
 
 
-def _read_file(path: Path, columns: Mapping[str, str], notes: list[str]) -> list[Row]:
-    """Read the samples of a file; a response of None is that of a request that failed."""
-    drawn: list[Row] = []
+def _read_file(
+    path: Path, columns: Mapping[str, str], notes: list[str]
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Read the samples of a file, each once, and their scores, a column a scorer.
+
+    A response of None is that of a request that failed. A sample that several rows are of has the
+    scores of all: those of filters, which are numbered where the rows do not name them and every
+    sample has equally many. Other rows that come again are those of a padded run."""
+    drawn: dict[str, list[Any]] = {name: [] for name in FIELDS}
     try:
-        for row, known in _rows(path):
-            drawn += _read_row(row, known, columns)
-        samples, repeated = _merge(drawn)
-        texts = [row["harness"] and _texts(row["gold"]) for row in samples]
-        for row, listed in zip(samples, texts, strict=True):
-            row["item"] = _item(row, listed if all(texts) else row["gold"])
+        for row in _rows(path):
+            for sample in _read_row(row, columns):
+                for name, values in drawn.items():
+                    values.append(sample[name])
+        golds = [
+            None if name is None else _texts(gold)
+            for name, gold in zip(drawn["filter"], drawn["gold"], strict=True)
+        ]
+        if not all(golds):
+            golds = drawn["gold"]
+        given = zip(golds, drawn["aliases"], drawn["choices"], strict=True)
+        answers = pd.DataFrame((_answer(*one) for one in given), columns=ITEM[2:], dtype=object)
     except InputError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError) as error:
         what = f"no {error}; {TABLE}" if isinstance(error, KeyError) else str(error)
-        raise InputError(f"{path}, sample {len(drawn)}: {sanitize(what)}") from None
-    if repeated:
-        notes.append(f"{counted(repeated, 'repeated row')} left out: the same sample again")
-    return samples
+        raise InputError(f"{path}, sample {len(drawn['scores'])}: {sanitize(what)}") from None
+    scores: Any = pd.DataFrame(drawn.pop("scores"), dtype=object)
+    twins = pd.Series(drawn.pop("twin"), dtype=object)
+    twins = pd.Series(pd.factorize(twins.fillna(twins.index.to_series()))[0])
+    filters = pd.Series(drawn.pop("filter"), dtype=object)
+    table = pd.DataFrame(drawn, dtype=object, copy=False).assign(**answers)
+    turns = twins.groupby(twins).cumcount()
+    if not turns.any():
+        return table, scores
+    if {*filters} == {""} and twins.value_counts().nunique() == 1:
+        scores = scores.set_index([twins, turns]).unstack()
+        scores.columns = [f"{name} ({turn + 1})" if turn else name for name, turn in scores]
+    else:
+        scores = scores.groupby(twins).first()
+        if repeated := pd.DataFrame({"twin": twins, "filter": filters}).duplicated().sum():
+            notes.append(
+                f"{counted(int(repeated), 'repeated row')} left out: the same sample again"
+            )
+    return table[turns == 0], scores
 
 
-def _rows(path: Path) -> Iterator[tuple[Row, Row]]:
-    """Yield the rows of a file, each with its task and settings."""
+def _rows(path: Path) -> Iterator[Row]:
+    """Yield the rows of a file, each with its task, and with the settings of a log's header."""
     known: Row = {"task": re.sub(r"^samples_|_\d{4}-\d\d-\d\dT.*$", "", path.name.split(".")[0])}
     for row in _archive(path) if path.suffix == ".eval" else stream_rows(path):
         if other := OTHERS.keys() & row.keys():
             raise InputError(f"{path}: {OTHERS[min(other)]}")
         if "eval" not in row or not {"plan", "status"} & row.keys():
-            yield row, known
+            yield known | row
             continue
-        config = row["eval"].get("model_generate_config") or {}
-        known |= {"task": row["eval"].get("task")} | config
+        known |= row["eval"].get("model_generate_config") or {}
         known |= (row.get("plan") or {}).get("config") or {}
+        known["task"] = row["eval"].get("task")
         if path.suffix != ".eval" and not row.get("samples"):
             raise InputError(
                 f"{path}: a log of inspect_ai, status {row.get('status')}, with no samples in "
                 "it; give the log that has them"
             )
-        yield from ((sample, known) for sample in row.get("samples") or ())
+        yield from (known | sample for sample in row.get("samples") or ())
 
 
 def _archive(path: Path) -> Iterator[Row]:
@@ -226,78 +251,63 @@ def _archive(path: Path) -> Iterator[Row]:
         raise InputError(f"{path}: not a log of inspect_ai: {sanitize(error)}") from None
 
 
-@lru_cache(1 << 10)
-def _places(heads: tuple[str, ...]) -> dict[str, list[list[str]]]:
-    """Return the places where each column may stand in a row with these heads."""
-    usual = {plain_head(head): head for head in reversed(heads)}
-    parted = {name: [place.split(".") for place in text.split()] for name, text in PLACES.items()}
-    return {
-        name: [
-            [usual[plain_head(first)], *rest]
-            for first, *rest in places
-            if plain_head(first) in usual
-        ]
-        for name, places in parted.items()
-    }
-
-
-def _first(row: Row, places: Iterable[Sequence[str]]) -> Any:
-    """Return the first value that is there, at places inside a row."""
-    for place in places:
+def _first(row: Row, name: str) -> Any:
+    """Return the first value that is there, at the places of a column inside a row."""
+    for path in PATHS[name]:
         value: Any = row
-        for part in place:
-            if isinstance(value, list):
-                value = {str(number): one for number, one in enumerate(value)}
-            value = value.get(part) if isinstance(value, dict) else None
-        if value is not None:
-            return value
+        with suppress(LookupError, TypeError, ValueError):
+            for part in path:
+                value = value[int(part) if isinstance(value, list) else part]
+            if value is not None:
+                return value
     return None
 
 
-def _read_row(row: Row, known: Row, columns: Mapping[str, str]) -> Iterator[Row]:
+def _read_row(row: Row, columns: Mapping[str, str]) -> Iterator[Row]:
     """Yield the samples of a row, whichever form it has."""
-    several = _first(row, _places(tuple(row))["several"])
+    view = {HEADS.get(plain_head(head), head): row[head] for head in reversed(row)} | row
+    several = _first(view, "several")
     texts = [several] if isinstance(several, str) else several or [None]
     scores = row.get("scores") or row.get("metric")
     if not isinstance(scores, dict):
-        suffix = "" if row.get("filter", "none") in (None, "none") else f",{row['filter']}"
+        suffix = "" if row.get("filter") in (None, "none") else f",{row['filter']}"
         beside = [name for name in row if name not in HARNESS] if "resps" in row else []
         scores = {f"{metric}{suffix}": row.get(metric) for metric in row.get("metrics") or beside}
         scores |= {"score": row["score"]} if isinstance(row.get("score"), dict) else {}
-    status = _first(row, [["response", "status_code"]])
-    failed = (row.get("error") and not scores) or status not in (None, 200)
+    failed = (row.get("error") and not scores) or _first(row, "status") not in (None, 200)
     if len(texts) > 1:  # what is known of several is not known of any of them
         scores = dict.fromkeys(scores)
+    right = _first(row, "right")
     for place, text in enumerate(texts):
-        view = row if several is None else row | {"choice": text}
-        places = _places(tuple(view))
-        full = {name: _first(view, places[name]) for name in (*COLUMNS, *SETTINGS)}
-        full |= {name: known[name] for name in SETTINGS if known.get(name) is not None}
+        view |= {} if several is None else {"choice": text}
+        full = {name: _first(view, name) for name in (*COLUMNS, *SETTINGS)}
         full |= {name: field_of(row, column) for name, column in columns.items()}
-        if full["question_id"] is None or not (places["response"] or "response" in columns):
-            raise KeyError("question_id" if full["question_id"] is None else "response")
+        if full["question_id"] is None:
+            raise KeyError("question_id")
+        if "response" not in columns and {"choice", "response"}.isdisjoint(view):
+            raise KeyError("response")
         for name in NUMBERS:
             full[name] = int(full[name]) if full[name] not in (None, "") else None
             if not 0 <= (full[name] or 0) < 1 << 31:
                 raise ValueError(f"{name} {full[name]}")
-        if _first(row, places["greedy"]) is False:
+        if _first(row, "sampled") is False:
             full["temperature"] = 0.0
         if len(texts) > 1:
             full["completion_tokens"] = None
-        right = _first(row, [["doc", "gold_index"]])  # of lighteval
         if right is not None:
             full["gold"] = [row["doc"]["choices"][index] for index in _list(right)]
         full["reasoning"] = _text(full["reasoning"], "reasoning")
         full["response"] = None if failed else _text(full["response"], "text")
         asked = full["question"]
         asked = _text(asked, "text") if isinstance(asked, list | dict) else asked
-        full["question"] = str(asked or full["question_id"])
+        full["question_id"] = sys.intern(str(full["question_id"]))
+        full["question"] = sys.intern(str(asked or full["question_id"]))
         full["scores"] = scores if full["verdict"] is None else {"verdict": full["verdict"]}
-        full["task"] = known["task"]
-        full["harness"] = "doc_id" in row and ("named" if "filter" in row else "nameless")
+        full["task"] = str(row["task"])
+        full["filter"] = row.get("filter", "") if "doc_id" in row else None
         full["twin"] = None
         if {"doc_id", "epoch"} & row.keys():
-            full["twin"] = place, str(full["question_id"]), row.get("epoch"), hash(str(texts))
+            full["twin"] = hash((place, full["question_id"], row.get("epoch"), str(texts)))
         yield full
 
 
@@ -319,40 +329,12 @@ def _text(value: Any, kind: str) -> str:
     return "".join(str(part[kind]) for part in value if part["type"] == kind)
 
 
-def _merge(drawn: list[Row]) -> tuple[list[Row], int]:
-    """Take each sample once, with the scores of all filters; count rows that are there again.
-
-    Filters without a name have a row each for every sample, other rows are those of a padded
-    run."""
-    nameless = Counter(row["twin"] for row in drawn if row["harness"] == "nameless")
-    numbered = len({*nameless.values()}) == 1
-    rows = Counter[Any]()
-    merged: dict[Any, Row] = {}
-    repeated = 0
-    for place, row in enumerate(drawn):
-        sample = merged.setdefault(row["twin"] or place, row)
-        rows[row["twin"]] += 1
-        if sample is row:
-            continue
-        scores = row["scores"]
-        if numbered and row["harness"] == "nameless":
-            scores = {f"{name} ({rows[row['twin']]})": scores[name] for name in scores}
-        if scores.keys() <= sample["scores"].keys():
-            repeated += 1
-        else:
-            sample["scores"] = sample["scores"] | scores
-    return list(merged.values()), repeated
-
-
-def _item(row: Row, gold: Any) -> Item:
+def _answer(gold: Any, aliases: Any, choices: Any) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+    """Return the right answer, others that are right, and the choices where an answer is stated."""
     texts = [str(text).rpartition("####")[2].strip() for text in _list(gold)]
-    return Item(
-        id=str(row["question_id"]),
-        question=row["question"],
-        answer=texts[0] if texts else NOT_STATED,
-        aliases=(*texts[1:], *map(str, _list(row["aliases"]))),
-        choices=tuple(map(str, _list(row["choices"]))) if texts else (),
-    )
+    if not texts:
+        return NOT_STATED, tuple(map(str, _list(aliases))), ()
+    return texts[0], (*texts[1:], *map(str, _list(aliases))), tuple(map(str, _list(choices)))
 
 
 def _list(value: Any) -> list[Any]:
@@ -370,38 +352,24 @@ def _texts(value: Any) -> list[str] | None:
     return value if isinstance(value, list) and {*map(type, value)} == {str} else None
 
 
-def _name_questions(samples: list[Row]) -> dict[str, Item]:
-    """Return the questions of samples, with the task before the id where tasks share ids."""
-    distinct = dict.fromkeys(row["item"] for row in samples)
-    items = {item.id: item for item in distinct}
-    if len(items) == len(distinct):
-        return items
-    if len({row["task"] for row in samples}) == 1:
-        name = next(item.id for item in distinct if item != items[item.id])
-        raise InputError(
-            f"question {sanitize(name, 80)!r} has two answers or texts; import the files apart"
-        )
-    for row in samples:
-        row["item"] = row["item"]._replace(id=f"{row['task']}/{row['item'].id}")
-        row["task"] = ""
-    return _name_questions(samples)
-
-
 def _take_verdicts(
-    samples: pd.DataFrame, scores: pd.DataFrame, scorer: str | None, notes: list[str]
+    samples: pd.DataFrame, scores: Any, scorer: str | None, notes: list[str]
 ) -> bool:
     """Give samples the verdicts of a scorer of the log; say whether it has them."""
-    known = list(map(str, scores))
-    names = [name for name in known if scorer in (None, name, *name.split(","))]
+    names = [name for name in scores if scorer in (None, name, *name.split(","))]
     if scorer and not names:
-        raise unknown("scorer", scorer, known)
-    values = scores.map(lambda one: one.get("value") if isinstance(one, dict) else one)
-    read = {name: _read_verdicts(values[name]) for name in names}
-    worded = values.astype(str).apply(lambda one: one.str.lower().isin(WORDS)).any()
-    taken = max(names, key=lambda name: (read[name].count(), worded[name]), default="")
+        raise unknown("scorer", scorer, scores)
+    values = scores[names].map(lambda one: one.get("value") if isinstance(one, dict) else one)
+    texts = values.map(lambda one: str(one).strip().lower())
+    read = {name: _read_verdicts(texts[name]) for name in names}
+    taken = max(
+        names,
+        key=lambda name: (read[name].count(), texts[name].isin(WORDS).any()),
+        default="",
+    )
     # Where most values are between yes and no, those that are not are no fair sample.
     if not taken or 2 * read[taken].count() < max(values[taken].count(), 1):
-        if names and not any(COMPARING.intersection(re.split(r"[, ]", name)) for name in names):
+        if names and COMPARING.isdisjoint(re.split(r"[, ]", ",".join(names))):
             raise InputError(
                 f"the log's scores ({', '.join(names)}) are no yes or no on each sample, and the "
                 "rules cannot tell whether they measure the same; name another --scorer, or say "
@@ -414,9 +382,8 @@ def _take_verdicts(
     samples["verdict"] = verdicts.fillna("not_scored")
     answers = scores[taken].map(lambda one: one.get("answer") if isinstance(one, dict) else None)
     samples["extracted"] = samples["extracted"].fillna(answers)
-    others = ", ".join(name for name in known if name != taken)
-    choice = f" (--scorer takes: {others})" if others else ""
-    notes.append(f"verdicts of the log: {taken}{choice}")
+    others = ", ".join(name for name in scores if name != taken)
+    notes.append(f"verdicts of the log: {taken}{f' (--scorer takes: {others})' if others else ''}")
     odd = values[taken][verdicts.isna()].map(lambda one: sanitize(one, 20)).value_counts()
     if len(odd):
         left_out = counted(odd.sum(), "sample")
@@ -424,9 +391,8 @@ def _take_verdicts(
     return True
 
 
-def _read_verdicts(values: "pd.Series[Any]") -> "pd.Series[str]":
+def _read_verdicts(texts: "pd.Series[str]") -> "pd.Series[str]":
     """Return the verdict of each value that says yes or no, else NaN."""
-    texts = values.astype(str).str.strip().str.lower()
-    numbers = pd.to_numeric(texts.str.rstrip("%"), errors="coerce")
+    numbers = pd.to_numeric(texts.str.rstrip("% "), errors="coerce")
     most = 100 if numbers.max() > 1 else 1  # percentages, or shares
     return texts.map(WORDS).fillna(numbers.map({most: "correct", 0: "incorrect"}))

@@ -21,17 +21,17 @@ import pandas as pd
 
 from capcal_lib.confidence.consistency import mean_tokens, paper_consistency, run_votes
 from capcal_lib.confidence.of_run import TITLES, method_title, methods_of, read_confidence
-from capcal_lib.grading.counts import accuracy_bounds, count_run
+from capcal_lib.grading.counts import count_run
 from capcal_lib.manifests import load_dataset, load_model
 from capcal_lib.probes import Recipe, order_probes, predictions_of
 from capcal_lib.questions import subjects_of
+from capcal_lib.results.score_file import COUNTS, accuracy_bounds
 from capcal_lib.runs import find_run
 from capcal_lib.runs.artifacts import JUDGEMENTS, VERDICTS
 from capcal_lib.runs.run import Run, list_fitting, open_runs
 from capcal_lib.runs.store import problems_of
 
 INDEX = ["dataset", "question_id"]
-COUNTS = ["correct", "total"]
 DESCRIBED = ["dataset", "title", "domain", "prompts", "questions", "fewest", "most", "samples"]
 DESCRIBED += ["no answer", "not scored", "all wrong", "all right", "tokens", "evidence", "run"]
 UNIFORM = "Uniform random"

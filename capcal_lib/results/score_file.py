@@ -4,7 +4,8 @@ they are.
 A log of lm-evaluation-harness (``samples_*.jsonl``) or inspect_ai (``.eval``, ``.json``) has counts
 and no confidences: it is scored by its accuracy, and says what a confidence would have to beat."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from os.path import isdir
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,12 +15,13 @@ import pandas as pd
 
 from capcal_lib import metrics
 from capcal_lib.applications import others_mean, pass_at_k
-from capcal_lib.errors import InputError, counted, sanitize
+from capcal_lib.errors import InputError, counted, sanitize, unknown
 from capcal_lib.grading.core import UNSCORED, grade_many
 from capcal_lib.questions import NOT_STATED, TEXTS, Answer, plain_head, stream_rows
 from capcal_lib.results.logs import kind_of, read_log
 
-NUMBERS = ["confidence", "correct", "total"]
+COUNTS = ["correct", "total"]
+NUMBERS = ["confidence", *COUNTS]
 POWERS = (2, 4, 8, 16, 32, 64)  # the k of pass@k, as far as every question has samples
 MOST = 1_000_000  # questions; where it takes more, no number is said
 EQUAL = 1e-9  # confidences of two files are the same, but for rounding
@@ -57,26 +59,64 @@ class Counted(NamedTuple):
     notes: list[str]
 
 
+class Scored(NamedTuple):
+    """What is shown of scores: a table, with what is said above and below it."""
+
+    above: list[str]
+    table: pd.DataFrame
+    below: list[str]
+    rows: list[pd.DataFrame]  # the same for programs
+    parts: dict[str, tuple[pd.DataFrame, pd.DataFrame]]  # of a report: scores, and their questions
+    problems: Sequence[str] = ()  # what is damaged
+
+
+def score_files(files: Sequence[Path], against: Path | None = None, **options: Any) -> Scored:
+    """Score files, and compare them with one of them, the first unless another is named.
+
+    ``options`` are those of :func:`read_file`. `InputError` for a file that is named twice, or is
+    not there, and whatever reading and comparing refuse."""
+    read = {str(file): read_file(file, **options) for file in files}
+    rival = str(against or files[0])
+    if rival not in read:
+        raise unknown("file", rival, read)
+    if len(read) < len(files):
+        raise InputError("a file is named twice; name each once")
+    tables = {name: one.table for name, one in read.items()}
+    scores = {name: score_table(table) for name, table in tables.items()}
+    parts = {name: (scores[name], table) for name, table in tables.items()}
+    rows = [known.reset_index().assign(file=name) for name, known in scores.items()]
+    notes = [f"{name}: {note}" for name, one in read.items() for note in one.notes]
+    if len(tables) == 1:
+        above = [f"{rival}: 95 % intervals for questions like these"]
+        below = [*notes, in_words(rival, tables[rival], scores[rival])]
+        return Scored(above, scores[rival], below, rows, parts)
+    found = compare_files(tables, rival)
+    shown = overview(tables, scores)
+    best = "may be best: no other is significantly better on questions that both have"
+    if all("confidence" in table for table in tables.values()):
+        counts = pd.concat(table[COUNTS] for table in tables.values())
+        columns = {name: table["confidence"] for name, table in tables.items()}
+        questions = counts[~counts.index.duplicated()].assign(**columns)
+        parts = {" and ".join(tables): (shown, questions)}
+    rows.append(found.rename_axis("file").reset_index().assign(against=rival))
+    return Scored([], shown, [*notes, best, *found["sentence"]], rows, parts)
+
+
 def read_file(
-    path: Path, *, key: Path | None = None, drop_missing: bool = False, **log: Any
+    path: Path,
+    *,
+    key: Path | None = None,
+    drop_missing: bool = False,
+    scorer: str | None = None,
+    regrade: bool = False,
 ) -> Counted:
     """Read what is to be scored: :func:`read_confidences`, or :func:`read_counts` of a log."""
     if key is None and str(path) != "-":
         is_log = path.suffix == ".eval" or isdir(path)
         heads = [] if is_log else next(iter(stream_rows(path)), NUMBERS)
         if {*map(plain_head, heads)}.isdisjoint(NUMBERS):
-            return read_counts(path, **log)
-    table, notes = read_confidences(path, key=key, drop_missing=drop_missing)
-    if single := int((table["total"] == 1).sum()):
-        questions = counted(len(table), "question")
-        notes.append(f"no corrected score of {single} of {questions}: one scored sample")
-    wrong = table["correct"] / table["total"] != table["confidence"]
-    if sure := int((wrong & table["confidence"].isin([0, 1])).sum()):
-        notes.append(
-            f"log loss is infinite: {counted(sure, 'question')} with a confidence of 0 or 1 and "
-            "samples to the contrary"
-        )
-    return Counted(table, notes)
+            return read_counts(path, scorer=scorer, regrade=regrade)
+    return read_confidences(path, key=key, drop_missing=drop_missing)
 
 
 def read_counts(path: Path, *, scorer: str | None = None, regrade: bool = False) -> Counted:
@@ -84,35 +124,42 @@ def read_counts(path: Path, *, scorer: str | None = None, regrade: bool = False)
     rules where it has none.
 
     `InputError` where no sample of it has a verdict."""
-    log = read_log([path], scorer=scorer, regrade=regrade)
-    items = pd.DataFrame(log.items.values(), list(log.items))
-    samples = log.samples[["question_id", "verdict"]]
-    if not log.judged:
-        if (items["answer"] == NOT_STATED).any():
+    samples, items, judged, notes = read_log([path], scorer=scorer, regrade=regrade)
+    if not judged:
+        if (items["gold"] == NOT_STATED).any():
             raise InputError(f"{path}: the samples have neither answers nor a verdict each")
-        kind = kind_of(log.items.values())
-        answers = {name: Answer(kind, one.answer, one.aliases) for name, one in log.items.items()}
-        cases = zip(log.samples["response"], samples["question_id"].map(answers), strict=True)
-        samples = samples.assign(verdict=[one.verdict for one in grade_many(list(cases))])
-    right = samples["verdict"] == "correct"
+        kind = kind_of(items)
+        golds = zip(items.index, items["gold"], items["aliases"], strict=True)
+        answers = {name: Answer(kind, gold, aliases) for name, gold, aliases in golds}
+        cases = zip(samples["response"], samples["question_id"].map(answers), strict=True)
+        samples["verdict"] = [one.verdict for one in grade_many(list(cases))]
     lost = samples["verdict"] == "not_scored"
-    if lost.all():
+    outcomes = {"correct": samples["verdict"] == "correct", "total": ~lost, "not_scored": lost}
+    counts = pd.DataFrame(outcomes).groupby(samples["question_id"]).sum()
+    table = counts.loc[counts["total"] > 0, COUNTS].join(items[["gold", "question"]])
+    if table.empty:
         raise InputError(f"{path}: no sample has a verdict, nor an answer that could be graded")
-    groups = right[~lost].groupby(samples["question_id"])
-    table = pd.DataFrame({"correct": groups.sum(), "total": groups.size()})
-    table[["gold", "question"]] = items.loc[table.index, ["answer", "question"]]
-    notes = list(log.notes)
-    if lost.any() and not log.judged:
+    if lost.any() and not judged:
         notes.append(f"{counted(lost.sum(), 'sample')} that could not be graded left out")
-    if len(table) < len(items):
-        unknown = counted(len(items) - len(table), "question")
-        notes.append(f"{unknown} without a scored sample left out")
+    if unscored := len(counts) - len(table):
+        notes.append(f"{counted(unscored, 'question')} without a scored sample left out")
     if lost.mean() > UNSCORED:
-        low, high = (
-            one.groupby(samples["question_id"]).mean().mean() for one in (right, right | lost)
-        )
+        low, high = accuracy_bounds(counts)
         notes.append(f"accuracy {low:.3f} if all not scored were wrong, {high:.3f} if right")
     return Counted(table, notes)
+
+
+def accuracy_bounds(counts: pd.DataFrame) -> tuple[float, float]:
+    """Bound mean expected accuracy by counts: with all samples that are not scored wrong, and with
+    all of them right.
+
+    >>> counts = pd.DataFrame({"correct": [1, 2], "total": [2, 4], "not_scored": [2, 0]})
+    >>> accuracy_bounds(counts)
+    (0.375, 0.625)
+    """
+    samples = counts["total"] + counts["not_scored"]
+    most = (counts["correct"] + counts["not_scored"]) / samples
+    return float((counts["correct"] / samples).mean()), float(most.mean())
 
 
 def read_confidences(path: Path, *, key: Path | None = None, drop_missing: bool = False) -> Counted:
@@ -128,37 +175,34 @@ def read_confidences(path: Path, *, key: Path | None = None, drop_missing: bool 
     or a value that is not allowed; the row is named by its place and id.
     """
     notes: list[str] = []
-    table = _read_texts(path, ["question_id"] if key else [])
+    table = _read_texts(path)
     if key is not None:
-        counts = _read_texts(key, ["question_id", *NUMBERS[1:]])
-        counts = counts.drop_duplicates("question_id").set_index("question_id")[NUMBERS[1:]]
-        strangers = ~table["question_id"].isin(counts.index)
-        if strangers.any():
-            name = sanitize(table["question_id"][strangers].iloc[0], 80)
-            raise InputError(f"{path}: question {name!r} is not in the key {key}")
+        counts = _read_texts(key)
+        _check_heads(path, table, ["question_id"])
+        _check_heads(key, counts, ["question_id", *COUNTS])
+        counts = counts.drop_duplicates("question_id").set_index("question_id")[COUNTS]
+        table = table.drop(columns=COUNTS, errors="ignore").join(counts, on="question_id")
+        for name in table.loc[table["total"].isna(), "question_id"]:
+            raise InputError(f"{path}: question {sanitize(name, 80)!r} is not in the key {key}")
         notes.append(f"counts of {key}: {len(table)} of its {counted(len(counts), 'question')}")
-        table = table.drop(columns=NUMBERS[1:], errors="ignore").join(counts, on="question_id")
-    elif {"question_id", "confidence", "correct"} <= set(table) and not any(
-        "total" in plain_head(head) for head in table
-    ):
+    elif "correct" in table and not any("total" in plain_head(head) for head in table):
         truth = table["correct"].str.lower().map(TRUTH)
         if truth.notna().all():
-            rows = table.assign(correct=truth, total=1, place=table.index)
-            groups = rows.groupby(["question_id", "confidence"], sort=False, as_index=False)
-            table = groups.agg({"correct": "sum", "total": "sum", "place": "first"})
-            table = table.set_index("place").astype(str)
-            samples = f"samples of {counted(len(table), 'question')}"
-            notes.append(f"no total: {counted(len(rows), 'row')} counted as {samples}")
+            rows = counted(len(table), "row")
+            one = ["question_id", "confidence"]
+            _check_heads(path, table, one)
+            groups = truth.groupby([table[name] for name in one])
+            table["correct"] = groups.transform("sum").astype(int).astype(str)
+            table["total"] = groups.transform("size").astype(str)
+            table = table.drop_duplicates(one)
+            questions = counted(len(table), "question")
+            notes.append(f"no total: {rows} counted as samples of {questions}")
     _check_heads(path, table, ["question_id", *NUMBERS])
     missing = table["confidence"].str.lower().isin(MISSING)
-    rules = {}
     if drop_missing:
-        left_out = counted(len(table), "question")
-        notes.append(f"{missing.sum()} of {left_out} without a confidence left out")
-        table = table[~missing]
-    else:
-        few = f"has no confidence, as {missing.sum()} of {counted(len(table), 'row')}"
-        rules[f"{few}; --drop-missing leaves them out"] = missing
+        everything = counted(len(table), "question")
+        notes.append(f"{missing.sum()} of {everything} without a confidence left out")
+        table, missing = table[~missing], missing[~missing]
     if table.empty:
         raise InputError(f"{path}: no question has a confidence")
     numbers = table[NUMBERS].apply(pd.to_numeric, errors="coerce")
@@ -171,32 +215,40 @@ def read_confidences(path: Path, *, key: Path | None = None, drop_missing: bool 
     if percent.any():
         notes.append(f"{counted(percent.sum(), 'confidence')} read as percentages, divided by 100")
     numbers["confidence"] = confidence.where(~percent, confidence / 100)
-    counts = numbers[NUMBERS[1:]]
-    rules |= {
+    correct, total = (numbers[name] for name in COUNTS)
+    few = f"{missing.sum()} of {counted(len(table), 'row')}"
+    rules = {
+        f"has no confidence, as {few}; --drop-missing leaves them out": missing,
         "has no question_id": table["question_id"] == "",
         "stands in two rows; keep one": table["question_id"].duplicated(),
         "has something else than numbers": numbers.isna().any(axis="columns"),
         "has a confidence outside [0, 1]; divide percentages by 100": (
             ~numbers["confidence"].between(0, 1)
         ),
-        "has counts that are not whole numbers": (counts % 1 != 0).any(axis="columns"),
-        "needs a scored sample (total of 1 or more)": counts["total"] < 1,
-        "has more correct samples than scored ones, or fewer than 0": (
-            ~counts["correct"].between(0, counts["total"])
-        ),
+        "has counts that are not whole numbers": (correct % 1 + total % 1) != 0,
+        "needs a scored sample (total of 1 or more)": total < 1,
+        "has more correct samples than scored ones, or fewer than 0": ~correct.between(0, total),
     }
     for rule, wrong in rules.items():
-        if wrong.any():
-            row = table[wrong].iloc[0]
+        for line, row in table[wrong].iterrows():
             values = ", ".join(f"{name} {sanitize(row[name], 40)!r}" for name in NUMBERS)
-            place = f"{'line' if path.name.endswith((*TEXTS, '-')) else 'row'} {row.name}"
+            place = f"{'line' if path.name.endswith((*TEXTS, '-')) else 'row'} {line}"
             name = sanitize(row["question_id"], 80)
             raise InputError(f"{path}, {place}: question {name!r} {rule}: {values}")
-    whole = numbers.astype({"correct": np.int64, "total": np.int64})
-    return Counted(whole.set_index(table["question_id"]), notes)
+    whole = numbers.astype(dict.fromkeys(COUNTS, np.int64)).set_index(table["question_id"])
+    if single := int((total == 1).sum()):
+        questions = counted(len(table), "question")
+        notes.append(f"no corrected score of {single} of {questions}: one scored sample")
+    wrong = whole["correct"] / whole["total"] != whole["confidence"]
+    if sure := int((wrong & whole["confidence"].isin([0, 1])).sum()):
+        notes.append(
+            f"log loss is infinite: {counted(sure, 'question')} with a confidence of 0 or 1 and "
+            "samples to the contrary"
+        )
+    return Counted(whole, notes)
 
 
-def _read_texts(path: Path, needed: list[str]) -> pd.DataFrame:
+def _read_texts(path: Path) -> pd.DataFrame:
     """Read a table as it is written, every cell a text; the index is the line or row."""
     table = pd.DataFrame(stream_rows(path), dtype=object).fillna("").astype(str)
     if table.empty:
@@ -209,7 +261,6 @@ def _read_texts(path: Path, needed: list[str]) -> pd.DataFrame:
         if wanted in table:
             table[wanted] = table[wanted].str.strip()
     table.index += 2 if path.name.endswith((*TEXTS, "-")) else 0
-    _check_heads(path, table, needed)
     return table
 
 
@@ -229,77 +280,96 @@ def score_table(table: pd.DataFrame) -> pd.DataFrame:
     constant`` is the corrected score of always saying the mean of the other questions, which a
     confidence has to beat. The corrected scores are those of the questions with two scored samples
     or more."""
-    counts = [table[name].to_numpy() for name in NUMBERS[1:]]
-    twice = table[table["total"] > 1]
-    counts_twice = [twice[name].to_numpy() for name in NUMBERS[1:]]
+    one = partial(metrics.mean_interval, bounds=(0, 1))
+    counts = [table[name].to_numpy() for name in COUNTS]
+    mu_hat = table["correct"] / table["total"]
+    twice = table["total"] > 1
+    corrected = bool(twice.any())
+    constant = _constant(table)
+    floor = -_brier(table.assign(confidence=mu_hat)).mean()
+    spread = mu_hat[twice].var()
     scores: dict[str, Any] = {
         "questions": len(table),
         "scored samples": int(table["total"].sum()),
-        "accuracy": metrics.mean_interval(table["correct"] / table["total"], bounds=(0, 1)),
+        "accuracy": one(mu_hat),
     }
     for k in POWERS:
         if k <= table["total"].min():
-            passed = pass_at_k(counts[0], counts[1], k)[:, 0]
-            scores[f"pass@{k}"] = metrics.mean_interval(passed, bounds=(0, 1))
-    if len(twice) > 1:
-        spread = float((twice["correct"] / twice["total"]).var())
-        floor = metrics.noise_floor(*counts_twice)
-        constant = _constant(twice)
-        uniform = metrics.uniform_baseline_brier_terms(*counts_twice, corrected=True)
-        scores["noise"] = floor / spread if floor < spread else 1.0
-        scores["best constant"] = metrics.mean_interval(constant, bounds=(0, 1))
+            scores[f"pass@{k}"] = one(pass_at_k(counts[0], counts[1], k)[:, 0])
+    scores["noise"] = 1.0 if spread <= floor else floor / spread
+    scores["best constant"] = one(constant)
+    if corrected:
+        pair = table.loc[twice, COUNTS].to_numpy().T
+        uniform = metrics.uniform_baseline_brier_terms(*pair, corrected=True)
         scores["uniform random"] = metrics.mean_interval(uniform, bounds=(1 / 12, 1 / 3))
     if "confidence" in table:
+        brier = _brier(table)
         triple = [table["confidence"].to_numpy(), *counts]
-        known = twice if len(twice) else table
-        plug_in = metrics.capability_brier_terms(*triple)
-        scores[PLUG_IN] = metrics.mean_interval(plug_in, bounds=(0, 1))
-        if len(twice):
-            scores[CORRECTED] = metrics.mean_interval(_brier(twice), bounds=(0, 1))
-        if len(twice) > 1:
-            gain = constant - _brier(twice)
-            scores["gain over the best constant"] = metrics.mean_interval(gain, bounds=(-1, 1))
-        if len(twice):
-            scores["noise floor of the plug-in"] = metrics.noise_floor(*counts_twice)
-        parts = metrics.isotonic_split(*(known[name] for name in NUMBERS), corrected=len(twice) > 0)
+        known = table[twice] if corrected else table
+        parts = metrics.isotonic_split(*(known[name] for name in NUMBERS), corrected=corrected)
         loss = metrics.expected_response_loss(*triple, score="log")
-        scores["miscalibration"] = parts.miscalibration
-        scores["discrimination"] = parts.discrimination
-        scores["expected response Brier"] = metrics.expected_response_brier(*triple)
-        if len(twice):
-            scores["correctness variance"] = metrics.correctness_variance(*counts)
-        scores["log loss"] = loss.mean()
-        if np.isfinite(loss).all():
-            scores["log loss"] = metrics.mean_interval(loss, bounds=(0, max(1, loss.max())))
-        scores["ECE, ten bins, plug-in"] = metrics.binned_ece(*triple, corrected=False)
-        scores[ECE] = metrics.binned_ece(*triple)
-        scores["smooth ECE, plug-in"] = metrics.smooth_ece(*triple)
-        scores["AUROC"] = metrics.soft_auroc(*triple)
-        scores["Spearman with mu_hat"] = metrics.spearman(*triple)
-    rows = [one if isinstance(one, tuple) else (one, np.nan, np.nan) for one in scores.values()]
-    names = pd.Index(scores, name="metric")
-    limits = pd.DataFrame(rows, names, columns=["value", "low", "high"])
-    return limits.assign(value=pd.Series([row[0] for row in rows], names, dtype=object))
+        most = max(1, loss.max())
+        scores |= {
+            PLUG_IN: one(_brier(table, corrected=False)),
+            CORRECTED: one(brier),
+            "gain over the best constant": metrics.mean_interval(constant - brier, bounds=(-1, 1)),
+            "noise floor of the plug-in": floor,
+            "miscalibration": parts.miscalibration,
+            "discrimination": parts.discrimination,
+            "expected response Brier": metrics.expected_response_brier(*triple),
+            "correctness variance": (
+                metrics.correctness_variance(*counts) if corrected else np.nan
+            ),
+            "log loss": (
+                metrics.mean_interval(loss, bounds=(0, most)) if np.isfinite(most) else most
+            ),
+            "ECE, ten bins, plug-in": metrics.binned_ece(*triple, corrected=False),
+            ECE: metrics.binned_ece(*triple),
+            "smooth ECE, plug-in": metrics.smooth_ece(*triple),
+            "AUROC": metrics.soft_auroc(*triple),
+            "Spearman with mu_hat": metrics.spearman(*triple),
+        }
+    rows = [cell if isinstance(cell, tuple) else (cell, np.nan, np.nan) for cell in scores.values()]
+    table = pd.DataFrame(rows, [*scores], ["value", "low", "high"], dtype=object)
+    return table.rename_axis("metric").dropna(subset="value")
 
 
-def _constant(table: pd.DataFrame) -> Any:
-    """Return corrected terms of the best constant: the mean of mu_hat of the other questions."""
-    return _brier(table.assign(confidence=others_mean(table["correct"] / table["total"])))
+def _brier(table: pd.DataFrame, corrected: bool = True) -> "pd.Series[float]":
+    """Return the Brier term of each question; NaN without a confidence, or with too few samples."""
+    known = table.loc[table["total"] > corrected, NUMBERS].dropna()
+    if known.empty:
+        return pd.Series(np.nan, table.index)
+    terms = metrics.capability_brier_terms(*known.to_numpy().T, corrected=corrected)
+    return pd.Series(terms, known.index).reindex(table.index)
 
 
-def _brier(table: pd.DataFrame, corrected: bool = True) -> Any:
-    triple = (table[name].to_numpy() for name in NUMBERS)
-    return metrics.capability_brier_terms(*triple, corrected=corrected)
+def _constant(table: pd.DataFrame) -> "pd.Series[float]":
+    """Return the corrected terms of the best constant: mean mu_hat of the other questions."""
+    mu_hat = (table["correct"] / table["total"]).where(table["total"] > 1)
+    return _brier(table.assign(confidence=others_mean(mu_hat)))
+
+
+def _terms(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Return a term of each question by each file, lower being better: of the plug-in Brier score,
+    or the share of wrong samples; the questions of logs are those of one id and text.
+    """
+    terms = {}
+    for name, table in tables.items():
+        if "confidence" in table:
+            terms[name] = _brier(table, corrected=False)
+        else:
+            table = table.set_index("question", append=True)
+            terms[name] = 1 - table["correct"] / table["total"]
+    return pd.DataFrame(terms)
 
 
 def compare_files(tables: Mapping[str, pd.DataFrame], against: str) -> pd.DataFrame:
     """Compare every file with one of them, on the questions that both have.
 
-    Tables of confidences are compared by capability Brier score, logs by accuracy; logs without a
-    question in common are left out. Returns a row a file, ``against`` aside: ``estimate`` with the
-    interval ``low`` to ``high``, positive where the file is better, ``p`` and ``verdict`` as from
-    :func:`~capcal_lib.metrics.gains`, the number of ``questions`` that both have, and a
-    ``sentence``.
+    Tables of confidences are compared by capability Brier score, logs by accuracy. Returns a row a
+    file, ``against`` aside: ``estimate`` with the interval ``low`` to ``high``, positive where the
+    file is better, ``p`` and ``verdict`` as from :func:`~capcal_lib.metrics.gains`, the number of
+    ``questions`` that both have, and a ``sentence``. Logs may ask other questions.
 
     `InputError` where confidences stand beside logs, and where two files have no question in
     common, count one differently, or give it another answer."""
@@ -309,55 +379,22 @@ def compare_files(tables: Mapping[str, pd.DataFrame], against: str) -> pd.DataFr
             f"{sanitize(logs[0])} is a log without confidences, which cannot be compared with "
             "those of the other files; score it by itself"
         )
+    terms = _terms(tables)
+    same, what, compared = COUNTS, "other counts", "confidences"
+    if logs:
+        same, what, compared = ["gold"], "another right answer", "accuracy of every question"
+        tables = {name: one.set_index("question", append=True) for name, one in tables.items()}
     rival = tables[against]
-    same, what = (["gold"], "another right answer") if logs else (NUMBERS[1:], "other counts")
-    terms = {}
     for name, table in tables.items():
         first, second = sanitize(name), sanitize(against)
         common = table.index.intersection(rival.index)
-        if len(common):
-            terms[name] = _terms(table)
-        elif not logs:
+        if not logs and common.empty:
             raise InputError(f"{first} and {second} have no question_id in common")
         unlike = (table.loc[common, same] != rival.loc[common, same]).any(axis="columns")
-        if unlike.any():
-            question = sanitize(common[unlike][0], 80)
-            raise InputError(f"question {question!r} has {what} in {first} than in {second}")
-    what = "accuracy of every question" if logs else "confidences"
-    return _compare(pd.DataFrame(terms), against, what)
-
-
-def tell_apart(tables: Mapping[str, pd.DataFrame], against: str) -> dict[str, pd.DataFrame]:
-    """Put the file before the ids of logs that ask other questions under the ids of a rival."""
-    apart = dict(tables)
-    asked = tables[against].get("question")
-    for name, table in tables.items():
-        if asked is not None and "question" in table:
-            common = table.index.intersection(asked.index)
-            if len(common) and not (table["question"][common] == asked[common]).any():
-                apart[name] = table.set_index(f"{name}: " + table.index.astype(str))
-    return apart
-
-
-def in_words(name: str, table: pd.DataFrame, scores: pd.DataFrame) -> str:
-    """Say in a sentence what a file's score says."""
-    if len(table) < 2:
-        return "one question says nothing of others: scores and intervals take two or more"
-    if "best constant" not in scores.index:
-        return (
-            "with one scored sample a question, questions that differ and the noise of sampling "
-            "cannot be told apart: draw two or more of each"
-        )
-    if "confidence" not in table:
-        value = scores["value"]
-        return (
-            f"{value['noise']:.0%} of the spread over questions is noise of sampling; a confidence "
-            f"has to beat {value['best constant']:z.3f}, the score of always saying "
-            f"{value['accuracy']:.2f}"
-        )
-    twice = table[table["total"] > 1]
-    terms = pd.DataFrame({name: _brier(twice), CONSTANT: _constant(twice)})
-    return str(_compare(terms, CONSTANT)["sentence"].iloc[0])
+        for question in common[unlike].get_level_values(0):
+            name = sanitize(question, 80)
+            raise InputError(f"question {name!r} has {what} in {first} than in {second}")
+    return _compare(terms, against, compared)
 
 
 def _compare(terms: pd.DataFrame, against: str, what: str = "confidences") -> pd.DataFrame:
@@ -370,13 +407,15 @@ def _compare(terms: pd.DataFrame, against: str, what: str = "confidences") -> pd
     sentences = []
     for name, row in table.iterrows():
         on = f"on {counted(row['questions'], 'question')}{both}"
-        gain = _spell(*row[["estimate", "low", "high"]])
-        if (gaps[name].dropna().abs() < EQUAL).all():
+        gain = spell(*row[["estimate", "low", "high"]])
+        if not row["questions"]:
+            sentence = f"{name} and {against} ask different questions: not compared"
+        elif (gaps[name].dropna().abs() < EQUAL).all():
             sentence = f"{name} and {against} have the same {what} {on}"
         elif row["verdict"] == "better":
             sentence = f"{name} is better than {against} by {gain}, {on}"
         elif row["verdict"] == "worse":
-            loss = _spell(*-row[["estimate", "high", "low"]])
+            loss = spell(*-row[["estimate", "high", "low"]])
             sentence = f"{against} is better than {name} by {loss}, {on}"
         else:
             enough = "over a million"
@@ -389,6 +428,25 @@ def _compare(terms: pd.DataFrame, against: str, what: str = "confidences") -> pd
     return table.assign(sentence=sentences)
 
 
+def in_words(name: str, table: pd.DataFrame, scores: pd.DataFrame) -> str:
+    """Say in a sentence what a file's score says."""
+    if len(table) < 2:
+        return "one question says nothing of others: scores and intervals take two or more"
+    value = scores["value"]
+    if "best constant" not in value:
+        return (
+            "with one scored sample a question, questions that differ and the noise of sampling "
+            "cannot be told apart: draw two or more of each"
+        )
+    if "confidence" in table:
+        terms = pd.DataFrame({name: _brier(table), CONSTANT: _constant(table)})
+        return str(_compare(terms, CONSTANT)["sentence"].iloc[0])
+    return (
+        f"{value['noise']:.0%} of the spread over questions is noise of sampling; a confidence has "
+        f"to beat {value['best constant']:z.3f}, the score of always saying {value['accuracy']:.2f}"
+    )
+
+
 def overview(
     tables: Mapping[str, pd.DataFrame], scores: Mapping[str, pd.DataFrame]
 ) -> pd.DataFrame:
@@ -397,32 +455,23 @@ def overview(
 
     The Brier score is the corrected one where all files have it."""
     values = pd.DataFrame({name: known["value"] for name, known in scores.items()}).T
-    brier = CORRECTED if CORRECTED in values and values[CORRECTED].notna().all() else PLUG_IN
-    shown = brier if brier in values else "accuracy"  # a log has no Brier score
-    heads = ["questions", "accuracy", brier, "low", "high", "log loss", ECE, "AUROC"]
-    limits = pd.DataFrame({name: known.loc[shown] for name, known in scores.items()}).T
-    table = values.join(limits[["low", "high"]]).reindex(columns=heads)
-    best = metrics.may_be_best(pd.DataFrame({name: _terms(one) for name, one in tables.items()}))
-    table = table.dropna(axis="columns", how="all")
-    table = table.rename(columns=lambda head: head.replace("capability ", ""))
-    return table.assign(**{"may be best": [name in best for name in tables]})
+    known = values.columns[values.notna().all()]
+    shown = next(head for head in (CORRECTED, PLUG_IN, "accuracy") if head in known)
+    heads = ["questions", "accuracy", shown, "low", "high", "log loss", ECE, "AUROC"]
+    limits = {name: known.loc[shown, ["low", "high"]] for name, known in scores.items()}
+    table = values.join(pd.DataFrame(limits).T).reindex(columns=[*dict.fromkeys(heads)])
+    table = table.dropna(axis="columns", how="all").rename_axis("file")
+    best = metrics.may_be_best(_terms(tables))
+    table["may be best"] = [name in best for name in tables]
+    return table.rename(columns=lambda head: head.replace("capability ", ""))
 
 
-def in_short(table: pd.DataFrame) -> list[str]:
-    """Say what counts say: accuracy and pass@k with their intervals, and how many they are."""
-    scored = table.loc[table["total"] > 0, NUMBERS[1:]]
-    known = score_table(scored)
-    rows = ["accuracy", *known.filter(regex="^pass@", axis="index").index[-1:]]
-    samples = " to ".join(map(str, sorted({scored["total"].min(), scored["total"].max()})))
-    single = int((scored["total"] == 1).sum())
-    return [
-        ", ".join(f"{name} {_spell(*known.loc[name])}" for name in rows),
-        f"{counted(len(scored), 'question')}; scored samples of each: {samples}",
-        *[f"{single} of them with one scored sample, left out of the scores"] * (single > 0),
-    ]
+def spell(estimate: float, low: float, high: float) -> str:
+    """Spell an estimate with its interval.
 
-
-def _spell(estimate: float, low: float, high: float) -> str:
+    >>> spell(0.25, -0.0001, 0.5)
+    '0.250 [0.000, 0.500]'
+    """
     return f"{estimate:z.3f} [{low:z.3f}, {high:z.3f}]"
 
 
@@ -440,12 +489,3 @@ def spell_cell(cell: Any) -> str:
         return "yes" if cell else "no"
     whole = not isinstance(cell, float) or (cell > 1 and cell.is_integer())
     return f"{cell:,.0f}" if whole else f"{cell:z,.4f}"
-
-
-def _terms(table: pd.DataFrame) -> "pd.Series[float]":
-    """Return a term a question, lower being better: of the Brier score, or the share of wrong
-    samples.
-    """
-    if "confidence" in table:
-        return pd.Series(_brier(table, corrected=False), table.index)
-    return 1 - table["correct"] / table["total"]

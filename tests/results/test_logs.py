@@ -203,21 +203,19 @@ def test_an_answer_in_brackets_stays_a_text(
     )
     assert load_questions("d")[0].answer.gold == gold
     row = {"doc": {}, "target": gold}
-    assert read_log([write(path, harness(0, "x") | row)]).items["0"].answer == gold
+    assert read_log([write(path, harness(0, "x") | row)]).items.loc["0", "gold"] == gold
 
 
 def test_targets_are_lists_where_all_of_a_log_are(tmp_path: Path) -> None:
     listed = "['Sunset Blvd', 'Sunset Boulevard']"
     rows = [harness(0, "Sunset Boulevard", "x", target=listed), harness(1, "a", target='["b"]')]
     path = write(tmp_path / "samples_triviaqa.jsonl", *rows)
-    items = read_log([path]).items.values()
-    assert [(item.answer, item.aliases) for item in items] == [
-        ("Sunset Blvd", ("Sunset Boulevard",)),
-        ("b", ()),
-    ]
+    items = read_log([path]).items
+    assert items["gold"].tolist() == ["Sunset Blvd", "b"]
+    assert items["aliases"].tolist() == [("Sunset Boulevard",), ()]
     assert accuracy(path) == (1, 3)
-    one = read_log([write(path, rows[0], harness(1, "a", target="[sic]"))]).items["0"]
-    assert one.answer == listed, "a text among texts"
+    one = read_log([write(path, rows[0], harness(1, "a", target="[sic]"))]).items.loc["0", "gold"]
+    assert one == listed, "a text among texts"
 
 
 def test_tasks_of_a_group_keep_their_questions_apart(

@@ -1,0 +1,84 @@
+"""Score the graded runs of models, side by side."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from capcal_lib.confidence.of_run import method_title, methods_of
+from capcal_lib.errors import InputError, counted
+from capcal_lib.grading.core import UNSCORED
+from capcal_lib.results.results import describe_runs, load_results
+from capcal_lib.results.score_file import COUNTS, Scored, score_table, spell
+from capcal_lib.results.scores import score
+from capcal_lib.runs import Run
+from capcal_lib.runs.samples import IMPORTED
+from capcal_lib.runs.status import survey
+
+
+def score_models(store: Path, models: Sequence[str], **asked: Any) -> Scored:
+    """Score the runs of models in a store, and say what the scores do not show.
+
+    ``asked`` is which verdicts of which runs count, as in ``load_results``. `InputError` for a
+    model without a graded run, with what is next for it."""
+    above, problems, rows = [], [], []
+    parts, columns = {}, {}
+    for model in models:
+        results = load_results(store, model, **asked)
+        problems += results.attrs["problems"]
+        if results.empty:
+            steps = [
+                *filter(None, survey(store, model)["command"]),
+                f"capcal sample --model {model}",
+            ]
+            raise InputError(f"{store} has no graded run of {model}; go on with: {steps[0]}")
+        scores = score(results)
+        rows.append(scores.reset_index().assign(model=model))
+        limits = [spell(*row) for row in scores[["brier", "low", "high"]].to_numpy()]
+        marks = scores["may_be_best"].map({True: "*"}).fillna("")
+        columns[model] = pd.Series(limits, scores.index) + marks
+        for run in describe_runs(store, model, **asked).reset_index().to_dict("records"):
+            name = run["dataset"]
+            title = f"{model} on {name}, {run['evidence']}"
+            questions = results.loc[name]
+            parts[title] = scores[scores.index.isin([name], 0)].droplevel(0), questions
+            above.append(f"{title}: 95 % intervals for questions like these")
+            above += [f"  {line}" for line in _describe(run, questions)]
+    names = pd.concat(columns.values()).index.unique()
+    table = pd.DataFrame(columns, names).fillna("")
+    best = "* may be best: no other is significantly better on questions that both have"
+    below = ["capability Brier, corrected", best] if len(table) else []
+    return Scored(above, table, below, rows, parts, problems)
+
+
+def _describe(run: Mapping[Any, Any], questions: pd.DataFrame) -> list[str]:
+    """Say what the scores of a run do not show."""
+    scored = questions.loc[questions["total"] > 0, COUNTS]
+    known = score_table(scored)
+    shown = ["accuracy", *known.filter(regex="^pass@", axis="index").index[-1:]]
+    samples = " to ".join(map(str, dict.fromkeys([run["fewest"], run["most"]])))
+    lines = [
+        ", ".join(f"{name} {spell(*known.loc[name])}" for name in shown),
+        f"{counted(len(scored), 'question')}; scored samples of each: {samples}",
+    ]
+    if single := int((scored["total"] == 1).sum()):
+        lines.append(f"{single} of them with one scored sample, left out of the scores")
+    if run["most"] < 2:
+        more = more_samples(run["run"], 2)
+        lines.append(f"a score takes two samples of a question; add them with: {more}")
+    for method in map(method_title, methods_of(run["run"])):
+        if missing := questions[method].isna().sum():
+            lines.append(f"{method}: {missing} questions without a confidence")
+    if run["not scored"] > UNSCORED:
+        bounds = "accuracy {0[all wrong]:.3f} with them wrong, {0[all right]:.3f} right"
+        lines.append(f"{run['not scored']:.1%} are not scored: {bounds.format(run)}")
+    return lines
+
+
+def more_samples(run: Run, k: int) -> str:
+    """Return the command that gives a run more samples."""
+    identity = run.identity
+    if identity.engine == IMPORTED:
+        return f"capcal import FILE... --model {identity.model} --dataset {identity.dataset}"
+    return f"capcal sample {run.options} --k {k}"
