@@ -231,9 +231,11 @@ def reproduce(
     recipe: Annotated[
         str, Option(help="lean (20 samples, corrected scores) or paper (100, as the paper).")
     ] = "lean",
-    limit: Annotated[int | None, Option(help="At most so many questions of a split.")] = None,
+    limit: Annotated[
+        int | None, Option(help="At most so many questions of a split.", min=1)
+    ] = None,
     training_questions: Annotated[
-        int | None, Option(help="So many of a training split; default: the recipe's.")
+        int | None, Option(help="So many of a training split; default: the recipe's.", min=1)
     ] = None,
     plan: Annotated[bool, Option("--plan", help="Only say what it takes.")] = False,
     rate: Annotated[
@@ -253,7 +255,11 @@ def reproduce(
     in_flight: InFlight = None,
     precision: Annotated[
         float | None,
-        Option(help="Top up samples until 95 % intervals reach about so far to either side."),
+        Option(
+            help="Top up samples until 95 % intervals reach about so far to either side.",
+            min=0,
+            max=0.5,
+        ),
     ] = None,
     part: Annotated[
         str, Option(help="3/8: the third of eight parts of all questions, in a store of its own.")
@@ -298,7 +304,7 @@ def reproduce(
     again = shlex.join(["capcal", *sys.argv[1:]])
     if (done.left["reason"] == recipes.NO_STATES).any():
         _say(f"with the weights at hand, the rest is done by: {again} --features-engine vllm")
-    if done.left["failed"].any():
+    if (done.left["reason"] != recipes.NO_STATES).any():
         _warn(f"capcal: what failed is tried again by: {again}")
         raise typer.Exit(1)
 

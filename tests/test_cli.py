@@ -142,6 +142,11 @@ BAD = {
         ["sample", "--model", "simulated", "--dataset", "mini-exam", "--k", 1, "--limit", 0],
         "limit",
     ),
+    "no questions": (["reproduce", "--model", "simulated", "--limit", 0], "--limit"),
+    "a precision of everything": (
+        ["reproduce", "--model", "simulated", "--precision", 0.7],
+        "--precision",
+    ),
     "no run": (
         ["grade", "--model", "simulated", "--dataset", "gsm8k"],
         "make them with: capcal sample --model simulated",
