@@ -9,11 +9,11 @@ import json
 import os
 import re
 import socket
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
@@ -28,7 +28,7 @@ from pydantic import (
     model_validator,
 )
 
-from capcal_lib.errors import InputError, unknown
+from capcal_lib.errors import InputError, sanitize, unknown
 
 ROOT = Path(__file__).resolve().parents[1]
 IN_CHECKOUT = (
@@ -45,6 +45,10 @@ BUILD = (ROOT if IN_CHECKOUT else Path()) / "build"
 OWN_MANIFESTS = "CAPCAL_MANIFESTS"  # the environment variable that names the user's folder
 
 Name = Annotated[str, Field(pattern=r"^[\w-][\w.-]*$", max_length=100)]  # becomes a part of a path
+NAME_HINT = (
+    ": it is a part of paths, of letters, digits, _, . and - only; what a server calls the model "
+    "goes into served_as"
+)
 Kind = Literal["math", "number", "choice", "short"]
 PromptStyle = Annotated[
     str, Field(pattern=r"^[\w-][\w.-]*(@\d+)?$", max_length=100)
@@ -57,7 +61,6 @@ Pinned = Annotated[
 Count = Annotated[int, Field(ge=1)]
 Text = Annotated[str, Field(min_length=1)]
 
-KINDS: tuple[Kind, ...] = get_args(Kind)
 DOMAINS = (
     "factual knowledge",
     "mathematical reasoning",
@@ -141,7 +144,6 @@ class Model(Manifest):
     weights: tuple[Weights, ...] = ()  # tried in order
     parameters: int | None = None
     active_parameters: int | None = None  # of a mixture of experts: those that read a token
-    layers: int | None = None  # transformer blocks, one less than there are hidden states
     hidden_size: int | None = None
     prompt_style: PromptStyle
     chat_template: dict[str, Any] = {}  # switches handed to the chat template
@@ -176,9 +178,7 @@ class Model(Manifest):
         try:
             sampling = Sampling.model_validate(self.sampling.model_dump() | settings)
         except ValidationError as error:
-            raise InputError(
-                "; ".join(f"{each['loc'][0]}: {each['msg']}" for each in error.errors())
-            ) from None
+            raise InputError(_problems(error)) from None
         return self.model_copy(
             update={"prompt_style": load_prompts(style) and style, "sampling": sampling}
         )
@@ -220,8 +220,8 @@ class Split(Manifest):
 
     @model_validator(mode="after")
     def _one_source(self) -> "Split":
-        if self.file and (self.hub or self.local):
-            raise ValueError("name either a file or a hub repository and its local copy, not both")
+        if bool(self.file) == bool(self.hub or self.local):
+            raise ValueError("name either a file or a hub repository and its local copy")
         return self
 
 
@@ -273,19 +273,11 @@ class Dataset(Manifest):
     validation_split: str | None = None  # what the paper chooses that probe by
     notes: str = ""
 
-    @field_validator("evaluation_split", "training_split", "validation_split")
-    @classmethod
-    def _exists(cls, split: str | None, fields: ValidationInfo) -> str | None:
-        splits = fields.data.get("splits", {split: None})
-        if split is not None and split not in splits:
-            raise ValueError(f"no split {split!r}; known: {', '.join(splits)}")
-        return split
-
     @model_validator(mode="after")
-    def _has_sources(self) -> "Dataset":
-        for name, split in self.splits.items():
-            if not (split.hub or split.local or split.file):
-                raise ValueError(f"split {name!r} names neither a file nor a hub repository")
+    def _has_splits(self) -> "Dataset":
+        named = filter(None, (self.evaluation_split, self.training_split, self.validation_split))
+        if lacking := [split for split in named if split not in self.splits]:
+            raise ValueError(f"no split {lacking[0]!r}; known: {', '.join(self.splits)}")
         return self
 
     @property
@@ -362,9 +354,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_manifest(kind: str, file: str, text: str, made: list[Path]) -> None:
-    """Write a new file of the user's folder, ``capcal.d`` where there is none yet; note it and its
-    folders as made.
-    """
+    """Write and note a new file of the user's folder, ``capcal.d`` where there is none yet."""
     path = (own_manifests() or Path("capcal.d").absolute()) / kind / file
     if not re.fullmatch(r"\w[\w.-]{0,99}\.\w+", file):
         name = file.rpartition(".")[0]
@@ -408,43 +398,32 @@ def new_manifests() -> Iterator[list[Path]]:
 
 
 def read_yaml(path: Path) -> Any:
-    """Read a YAML file; what is no YAML is refused, and a key that stands twice, or an alias."""
+    """Read a YAML file; what is no YAML is refused, and a key that stands twice."""
     try:
         return yaml.load(path.read_text(encoding="utf-8"), _Loader)
     except (yaml.YAMLError, OSError, TypeError, ValueError, RecursionError) as error:
-        reason = " ".join(str(error).split())[:300]
-        raise InputError(f"{path}: not a valid YAML manifest: {reason}") from None
+        raise InputError(f"{path}: not a valid YAML manifest: {sanitize(error)}") from None
 
 
 class _Loader(yaml.SafeLoader):
-    """Refuse a key that stands twice in one mapping, and aliases, which can grow without end."""
-
-    def compose_node(self, parent: Any, index: Any) -> Any:
-        if self.check_event(yaml.AliasEvent):
-            raise yaml.YAMLError("an alias; write it out plainly")
-        return super().compose_node(parent, index)
+    """Refuse a key that stands twice in one mapping."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
-        if repeated := [key for key in keys if keys.count(key) > 1]:
-            raise yaml.YAMLError(f"the key {repeated[0]!r} stands twice")
-        return super().construct_mapping(node, deep)
+        mapping = super().construct_mapping(node, deep)
+        if len(mapping) < len(node.value):
+            raise yaml.YAMLError(f"a key stands twice in the mapping{node.start_mark}")
+        return mapping
 
 
 @lru_cache(maxsize=256)
 def _read(kind: type[_Kind], path: Path, written: int) -> _Kind:  # noqa: ARG001
     """Read a file once while it stays as it was ``written``."""
+    # Through JSON, because strict mode then takes a list for a tuple and nothing else for anything.
+    content = json.dumps(read_yaml(path), default=str)
     try:
-        # Through JSON, because strict mode then takes a list for a tuple and nothing else for
-        # anything.
-        manifest = kind.model_validate_json(
-            json.dumps(read_yaml(path)), context={"folder": path.parent}
-        )
-    except TypeError as error:
-        raise InputError(f"{path}: not a valid YAML manifest: {error}") from None
+        manifest = kind.model_validate_json(content, context={"folder": path.parent})
     except ValidationError as error:
-        problems = "; ".join(map(_problem, error.errors()))
-        raise InputError(f"{path}: malformed manifest: {problems}") from None
+        raise InputError(f"{path}: malformed manifest: {_problems(error)}") from None
     if manifest.name != path.stem:
         raise InputError(
             f"{path}: the name inside is {manifest.name!r}, but must be the file's, {path.stem!r}"
@@ -452,15 +431,13 @@ def _read(kind: type[_Kind], path: Path, written: int) -> _Kind:  # noqa: ARG001
     return manifest
 
 
-def _problem(error: Mapping[str, Any]) -> str:
-    """Say what is wrong with a field, and of a name what it may be."""
-    place = ".".join(map(str, error["loc"])) or "top level"
-    if place == "name" and error["type"] == "string_pattern_mismatch":
-        return (
-            f"name: {error['input']!r} is a part of paths, so it may have letters, digits, _, . "
-            "and - only; what a server calls the model goes into served_as"
-        )
-    return f"{place}: {error['msg']}"
+def _problems(error: ValidationError) -> str:
+    """Say what is wrong with each field, and of a name what it may be."""
+    problems = []
+    for each in error.errors():
+        place = ".".join(map(str, each["loc"])) or "top level"
+        problems.append(f"{place}: {each['msg']}" + (NAME_HINT if place == "name" else ""))
+    return "; ".join(problems)
 
 
 def _paths(kind: type[Manifest], name: str) -> list[Path]:
@@ -529,8 +506,8 @@ def load_model(name: str) -> Model:
     """Load the manifest of a model; an unknown name is refused, a malformed manifest, and a name
     that two have.
 
-    >>> load_model("smollm2-135m").layers
-    30
+    >>> load_model("smollm2-135m").hidden_size
+    576
     """
     return _load(Model, name)
 

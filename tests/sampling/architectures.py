@@ -182,7 +182,6 @@ def manifest(**switches: bool) -> Model:
     changes = {
         "name": "tiny",
         "weights": (),
-        "layers": None,
         "hidden_size": None,
         "chat_template": switches,
     }

@@ -45,7 +45,7 @@ SIZES: dict[str, Any] = {
     "pad_token_id": 0,
     "tie_word_embeddings": False,
 }
-TINY = {"name": "tiny", "weights": (), "layers": None, "hidden_size": None}
+TINY = {"name": "tiny", "weights": (), "hidden_size": None}
 LAYERS = ["sliding_attention", "full_attention", "sliding_attention"]
 ARCHITECTURES: dict[str, dict[str, Any]] = {
     "llama": {},

@@ -26,7 +26,7 @@ def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def manifest(*ways: Weights, **changes: object) -> Model:
-    update = {"name": "tiny", "weights": ways, "layers": None, "hidden_size": None, **changes}
+    update = {"name": "tiny", "weights": ways, "hidden_size": None, **changes}
     return load_model("smollm2-135m").model_copy(update=update)
 
 
