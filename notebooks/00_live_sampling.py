@@ -30,7 +30,7 @@ from capcal_lib.manifests import load_dataset, load_model
 from capcal_lib.metrics import adjusted, binomial_interval
 from capcal_lib.metrics.validation import check_int
 from capcal_lib.questions import at_hand, load_questions
-from capcal_lib.results import describe_runs, load_results
+from capcal_lib.results import load_results
 from capcal_lib.sampling import (
     Failure,
     answer_requests,
@@ -40,31 +40,25 @@ from capcal_lib.sampling import (
 from scipy.stats import fisher_exact
 
 # %% tags=["hide-input"]
-notebook.check_parameters(globals())
-style.set_style()
+runs, data = notebook.open_page(globals())
 check_int("n_questions", n_questions, least=1)
-runs = notebook.open_store(store)
-known, manifest = load_model(model), load_dataset(dataset)
-data = describe_runs(runs, model, k_eval=k_eval)
-here = known.engine == "simulated" or weights_folder(known) is not None
-here &= at_hand(manifest.name, manifest.evaluation_split)
-here &= manifest.name in data.index
+sampler, manifest = load_model(model), load_dataset(dataset)
+possible = sampler.engine == "simulated" or weights_folder(sampler) is not None
+possible &= at_hand(manifest.name, manifest.evaluation_split)
+possible &= manifest.name in data.index
 reason = (
-    f"{known.title} cannot be sampled on {manifest.title} here: that takes a "
+    f"{sampler.title} cannot be sampled on {manifest.title} here: that takes a "
     "recorded run, the questions and the weights on this machine."
 )
-notebook.about(
-    model,
-    data.loc[[manifest.name]] if here else data,
-    lacking={} if here else {"sampling": reason},
-)
+data = data.loc[[manifest.name]] if possible else data
+notebook.about(data, {} if possible else {"sampling": reason})
 
 # %% [markdown] needs="sampling"
 # ## Ask
 #
 # This is the framework of the paper's section 4.1: a model answers the same questions many times, each answer is graded, and
-# the correct ones are counted. The questions are taken from the whole range of recorded difficulty. Each is put to the model
-# exactly as in the recorded run, and every answer is drawn token by token at the model's temperature.
+# the correct ones are counted. The questions run from the hardest to the easiest of the recorded run. Each is put to the model
+# exactly as there, and every answer is drawn token by token at the model's temperature.
 
 # %%
 # needs sampling
@@ -74,19 +68,21 @@ recorded = recorded.query("total > 0")
 difficulty = recorded["correct"] / recorded["total"]
 easiest_last = difficulty.sort_values(kind="stable").index
 number = min(n_questions, len(easiest_last))
-places = (np.arange(number) + 0.5) / number * len(easiest_last)
-questions = {each.id: each for each in load_questions(manifest.name)}
-asked = [questions[name] for name in easiest_last[places.astype(int)]]
+ranks = (np.arange(number) + 0.5) / number * len(easiest_last)
+questions = {
+    question.id: question for question in load_questions(manifest.name)
+}
+chosen = [questions[name] for name in easiest_last[ranks.astype(int)]]
 
 
 # %%
 # needs sampling
-def sample(asked, k, seed):
+def sample(chosen, k, seed):
     """Draw and grade k fresh samples of each question: a row a sample."""
-    indices = {each.id: tuple(range(k)) for each in asked}
-    requests = answer_requests(known, asked, indices)
+    indices = {question.id: tuple(range(k)) for question in chosen}
+    requests = answer_requests(sampler, chosen, indices)
     drawn = []
-    for group in engine.sample(requests, known.sampling, seed):
+    for group in engine.sample(requests, sampler.sampling, seed):
         if isinstance(group, Failure):
             raise InputError(f"a sample failed: {group.reason}; execute again")
         drawn += group
@@ -99,13 +95,13 @@ def sample(asked, k, seed):
 # %%
 # needs sampling
 started = time.monotonic()
-engine = open_engine(known)
-samples = sample(asked, k_eval, seed)
+engine = open_engine(sampler)
+samples = sample(chosen, k_eval, seed)
 seconds = time.monotonic() - started  # of sampling and grading
 
 # %%
 # needs sampling
-question = asked[len(asked) // 2]
+question = chosen[len(chosen) // 2]
 responses = samples[samples["question_id"] == question.id]
 scored = responses[responses["verdict"] != "not_scored"]
 correct = (scored["verdict"] == "correct").sum()
@@ -118,10 +114,10 @@ notebook.glue(seconds=seconds)
 # %% tags=["finding"]
 # needs sampling
 notebook.finding(
-    "Asked the same question {asked} times, {title} gives {distinct} different answers, and {right:.0f} % of the times the right one: "
-    "“{text}”",
+    "Asked the same question {asked} times, {title} gives {distinct} different answers, the right one in {right:.0f} % of the "
+    "times: “{text}”",
     asked=len(responses),
-    title=known.title,
+    title=sampler.title,
     distinct=int(responses["extracted"].nunique()),
     right=100 * float(mu_hat),
     text=question.text.splitlines()[0],
@@ -129,7 +125,7 @@ notebook.finding(
 
 # %%
 # needs sampling
-(request,) = answer_requests(known, [question], {question.id: (0, 1, 2)})
+(request,) = answer_requests(sampler, [question], {question.id: (0, 1, 2)})
 print(request.messages[-1]["content"])
 
 # %% [markdown] needs="sampling"

@@ -28,22 +28,12 @@ from capcal_lib.reported import load_reported
 from capcal_lib.results import describe_runs, load_results, subjects
 
 # %% tags=["hide-input"]
-notebook.check_parameters(globals())
-style.set_style()
+runs, data = notebook.open_page(globals())
 rng = np.random.default_rng(seed)
-runs = notebook.open_store(store)
-counted = {"k_eval": k_eval, "verdicts": verdicts}
-data = describe_runs(runs, model, **counted)
 varied = data[data["most"] > 1]
 ONE = "Every question has one scored sample, and a share of correct ones takes two. "
 ONE += "Draw more with: capcal sample --k 2"
-notebook.about(
-    model,
-    data,
-    lacking={} if len(varied) else {"samples": ONE},
-    protocol=protocol,
-    verdicts=verdicts,
-)
+notebook.about(data, {} if len(varied) else {"samples": ONE})
 
 # %% tags=["hide-input"]
 lost = 1 if protocol == "corrected" else 0  # the plug-in divides by n * n
@@ -60,7 +50,9 @@ means = printed.query("model == @model").set_index("dataset")["distance"]
 
 # %%
 # needs samples
-results = load_results(runs, model, recipe=None, **counted).query("total > 1")
+results = load_results(
+    runs, model, k_eval=k_eval, recipe=None, verdicts=verdicts
+).query("total > 1")
 c, n = results["correct"], results["total"]
 mu = c / n
 distance = 2 * c * (n - c) / (n * (n - lost))
@@ -119,8 +111,8 @@ _ = axes.set(xlim=(0, 0.5), xlabel="mean distance", ylabel="")
 # needs samples
 between = mu.between(0.1, 0.9, inclusive="neither")
 rows = {
-    name: mean_interval(own, clusters=subjects(own), bounds=(0, 0.5))
-    for name, own in by_set
+    name: mean_interval(subset, clusters=subjects(subset), bounds=(0, 0.5))
+    for name, subset in by_set
 }
 table = pd.DataFrame(rows, index=["mean distance", "low", "high"]).T
 table["share between"] = between.groupby(level="dataset").mean()
@@ -219,7 +211,7 @@ grid = np.linspace(0, 1, 101)
 # put right? *Hint:* compare `correctness_variance` with and without `corrected=True` on five samples a question.
 
 # %% tags=["hide-cell", "solution"]
-few = rng.binomial(5, 0.3, 100_000), np.full(100_000, 5)
-plain = correctness_variance(*few) / (0.3 * 0.7)  # (k - 1) / k = 0.8
-corrected = correctness_variance(*few, corrected=True) / (0.3 * 0.7)
+counts = rng.binomial(5, 0.3, 100_000), np.full(100_000, 5)
+plain = correctness_variance(*counts) / (0.3 * 0.7)  # (k - 1) / k = 0.8
+corrected = correctness_variance(*counts, corrected=True) / (0.3 * 0.7)
 round(plain, 2), round(corrected, 2)

@@ -42,12 +42,9 @@ from capcal_lib.results import (
 from scipy.stats import norm, t
 
 # %% tags=["hide-input"]
-notebook.check_parameters(globals())
-style.set_style()
+runs, data = notebook.open_page(globals())
 rng = np.random.default_rng(seed)
-runs = notebook.open_store(store)
-data = describe_runs(runs, model, k_eval=k_eval, verdicts=verdicts)
-notebook.about(model, data, protocol=protocol, verdicts=verdicts)
+notebook.about(data)
 
 
 # %%
@@ -58,16 +55,18 @@ for name in model_names():
     if mark != notebook.evidence_of(data):  # the kinds never share a figure
         continue
     by = verdicts if name == model else "rules"
-    asked = {"k_eval": k_eval, "recipe": recipe, "verdicts": by}
-    results = load_results(runs, name, **asked).query("total > 10")
-    for dataset, own in results.groupby("dataset", sort=False):
-        own = own[own["total"] == own["total"].max()]
-        for method in methods(own) if own["correct"].nunique() > 1 else []:
-            known = judged_by(own, method)
-            if len(known) > 1 and method != "Response consistency":
-                groups = subjects(known).to_numpy()
-                parts = score_components(*known.to_numpy().T, clusters=groups)
-                rows.append((name, dataset, method, own["total"].max(), parts))
+    options = {"k_eval": k_eval, "recipe": recipe, "verdicts": by}
+    results = load_results(runs, name, **options).query("total > 10")
+    for dataset, subset in results.groupby("dataset", sort=False):
+        most = subset["total"].max()
+        subset = subset[subset["total"] == most]
+        varied = subset["correct"].nunique() > 1
+        for method in methods(subset) if varied else []:
+            scored = judged_by(subset, method)
+            if len(scored) > 1 and method != "Response consistency":
+                groups = subjects(scored).to_numpy()
+                parts = score_components(*scored.to_numpy().T, clusters=groups)
+                rows.append((name, dataset, method, most, parts))
 
 # %% [markdown]
 # `score_components` says how the variance of a corrected score depends on the number $k$ of samples, and so how much wider
@@ -140,7 +139,7 @@ _ = axes.set(xlabel="samples a question, k", ylabel="wider by, %")
 # needs runs
 notebook.say(r"""
 Of the {scores} scores, {narrow:.0%} have an interval that ten samples widen by at most a tenth. Response consistency is left
-out: its votes are samples too. All this is about questions *like these*.
+out: its votes are samples too. All of it holds for questions *like these*.
 """)
 
 # %% [markdown]
@@ -224,19 +223,19 @@ int(np.ceil(norm.ppf(0.975) ** 2 / 4 / 0.1**2)), int(ks[width <= 0.2][0])
 # paper's models give it, which are $1/3$ less the mean of $\hat\mu(1-\hat\mu)$:
 
 # %%
-own = pd.DataFrame()
+subset = pd.DataFrame()
 if "aime25" in data.index:
-    asked = {"datasets": ["aime25"], **counted}
-    own = load_results(runs, model, **asked).query("total > 1")
-if own.empty or own["correct"].nunique() == 1:
+    options = {"datasets": ["aime25"], **counted}
+    subset = load_results(runs, model, **options).query("total > 1")
+if subset.empty or subset["correct"].nunique() == 1:
     on_aime = "method == 'Uniform random' and dataset == 'aime25'"
     printed = load_reported("main").query(on_aime).set_index("model")
     questions, variance = 30, (1 / 3 - printed["value"]) * 100 / 99
     mark = "reported"
 else:
-    counts = own["correct"], own["total"]
+    counts = subset["correct"], subset["total"]
     mean = correctness_variance(*counts, corrected=True)
-    questions, variance = len(own), pd.Series({model: mean})
+    questions, variance = len(subset), pd.Series({model: mean})
     mark = notebook.evidence_of(data.loc[["aime25"]])
 ks = np.array([10, 25, 50, 100, 200])
 errors = {name: np.sqrt(v / (ks * questions)) for name, v in variance.items()}

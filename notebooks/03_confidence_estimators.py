@@ -37,37 +37,22 @@ from capcal_lib.probes import (
 from capcal_lib.questions import Answer, Question
 from capcal_lib.questions.prompts import p_true_messages, verbalized_messages
 from capcal_lib.reported import load_reported
-from capcal_lib.results import (
-    costs,
-    describe_runs,
-    judged_by,
-    load_results,
-    methods,
-)
+from capcal_lib.results import costs, judged_by, load_results, methods
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 # %% tags=["hide-input"]
-notebook.check_parameters(globals())
-style.set_style()
-runs = notebook.open_store(store)
-data = describe_runs(runs, model, k_eval=k_eval, verdicts=verdicts)
-asked = {"k_eval": k_eval, "verdicts": verdicts}
-results = load_results(runs, model, held_out=protocol != "paper", **asked)
+runs, data = notebook.open_page(globals())
+options = {"k_eval": k_eval, "verdicts": verdicts}
+results = load_results(runs, model, held_out=protocol != "paper", **options)
 recipe = "paper" if protocol == "paper" else "tuned"
 predicted = read_predictions(runs, model, recipe=recipe, verdicts=verdicts)
 results = results.assign(**predicted).query("total > 0")
 evidence = notebook.evidence_of(data)
 enough = {"Verbalized confidence", "P(True)"} <= {*results}
 enough = enough and predicted.notna().any(axis=None)
-few = {"samples": "Its runs lack confidences in words, P(True) or a probe."}
-notebook.about(
-    model,
-    data,
-    protocol=protocol,
-    verdicts=verdicts,
-    lacking={} if enough else few,
-)
+reason = {"samples": "Its runs lack confidences in words, P(True) or a probe."}
+notebook.about(data, {} if enough else reason)
 
 # %% [markdown]
 # | method | what is asked | cost | needs |
@@ -89,19 +74,21 @@ notebook.about(
 # needs samples
 mu = results["correct"] / results["total"]
 probed = predicted.dropna(how="all").index.unique("dataset")
-spread = mu.loc[[*probed]].groupby("dataset").std().idxmax()
-here = results.loc[spread].dropna(axis="columns", how="all")
-own = nearest_probe(here, spread)
-others = [name for name in here if name.startswith("Probe") and name != own]
-here = here.drop(columns=others)
-judged = pd.concat({name: judged_by(here, name) for name in methods(here)})
+widest = mu.loc[[*probed]].groupby("dataset").std().idxmax()
+shown = results.loc[widest].dropna(axis="columns", how="all")
+nearest = nearest_probe(shown, widest)
+others = [
+    name for name in shown if name.startswith("Probe") and name != nearest
+]
+shown = shown.drop(columns=others)
+judged = pd.concat({name: judged_by(shown, name) for name in methods(shown)})
 judged = judged.rename_axis(["method", "question_id"])
 judged["mu"] = judged["correct"] / judged["total"]
 
 
-def rank(own):
+def rank(subset):
     """Return Spearman's correlation of a confidence with mu_hat."""
-    return own["confidence"].corr(own["mu"], method="spearman")
+    return subset["confidence"].corr(subset["mu"], method="spearman")
 
 
 ranks = judged.groupby("method", sort=False).apply(rank)
@@ -111,7 +98,7 @@ ranks = judged.groupby("method", sort=False).apply(rank)
 notebook.finding(
     r"On {dataset} *{best}* orders the questions best (rank correlation with $\hat\mu$ {high:.2f}), and *{worst}* worst "
     "({low:.2f}).",
-    dataset=load_dataset(spread).title,
+    dataset=load_dataset(widest).title,
     best=ranks.idxmax(),
     high=ranks.max(),
     worst=ranks.idxmin(),
@@ -127,7 +114,7 @@ grid = sns.relplot(
     hue="method",
     col="method",
     col_wrap=2,
-    palette=style.palette(methods(here), spread),
+    palette=style.palette(methods(shown), widest),
     alpha=0.6,
     height=2.0,
     aspect=1.75,
@@ -159,11 +146,11 @@ tables.show(
 # These are the paper's two questions, about a product. Small models are asked in fewer words, with examples.
 
 # %% label="estimator-prompts" paper=["figure-7", "figure-8", "appendix-c.2"] evidence=["reported"]
-asked = Question("sum", "What is 6 × 7?", Answer("number", "42"))
-print(verbalized_messages(asked, "paper")[-1]["content"])
+question = Question("sum", "What is 6 × 7?", Answer("number", "42"))
+print(verbalized_messages(question, "paper")[-1]["content"])
 
 # %%
-print(p_true_messages(asked, "paper")[-1]["content"])
+print(p_true_messages(question, "paper")[-1]["content"])
 
 # %% [markdown] needs="samples"
 # A model may fail to state a probability. Such a question has no confidence: it is counted as *missing* and left out of
@@ -195,9 +182,9 @@ votes.most_common(1)[0][1] / votes.total()
 training = {
     dataset.name: run
     for dataset, run in runs_for_probes(runs, model, "training")
-    if run.identity.prompt_style == data.loc[spread, "prompts"]
+    if run.identity.prompt_style == data.loc[widest, "prompts"]
 }
-source = training.get(spread, next(iter(training.values())))
+source = training.get(widest, next(iter(training.values())))
 questions, features = training_data(source)
 share = questions["correct"] / questions["total"]
 questions.shape, features.shape
@@ -217,7 +204,7 @@ weight = np.concatenate([share, 1 - share]) / len(share)
 decay = train(source).weight_decay_  # chosen by cross-validation
 by_hand = LogisticRegression(C=1 / decay, max_iter=5000, tol=1e-8)
 by_hand.fit(twice, label, sample_weight=weight)
-ids, states = read_features(data.loc[spread, "run"])
+ids, states = read_features(data.loc[widest, "run"])
 mine = by_hand.predict_proba(scaler.transform(states))[:, 1]
 
 # %% [markdown] needs="samples"
@@ -246,9 +233,9 @@ by_set = {}
 for name, rows in results.groupby(level="dataset", sort=False):
     if mu.loc[name].nunique() > 1:
         by_set[load_dataset(name).title] = {
-            method: rank(own.assign(mu=own["correct"] / own["total"]))
+            method: rank(subset.assign(mu=subset["correct"] / subset["total"]))
             for method in methods(results)
-            if (own := judged_by(rows, method))["confidence"].nunique() > 1
+            if (subset := judged_by(rows, method))["confidence"].nunique() > 1
         }
 order = pd.DataFrame(by_set).reindex(methods(results)).rename_axis("method")
 tables.show(

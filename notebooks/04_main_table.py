@@ -21,14 +21,14 @@ import pandas as pd
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.grading.core import UNSCORED
 from capcal_lib.manifests import load_dataset, load_model
-from capcal_lib.metrics import adjusted, capability_brier, gains, mean_interval
+from capcal_lib.metrics import capability_brier, holm, mean_interval
 from capcal_lib.plots import ScoreDisplay
 from capcal_lib.reported import constant_score, load_reported, printed_scores
 from capcal_lib.results import (
     best_constant,
     brier_terms,
     costs,
-    describe_runs,
+    gains_by_dataset,
     load_results,
     methods,
     score,
@@ -37,29 +37,19 @@ from capcal_lib.results import (
 from IPython.display import display
 
 # %% tags=["hide-input"]
-notebook.check_parameters(globals())
-style.set_style()
-runs = notebook.open_store(store)
+runs, data = notebook.open_page(globals())
 counted = {"k_eval": k_eval, "verdicts": verdicts}
-data = describe_runs(runs, model, **counted)
 evidence = notebook.evidence_of(data)
 varied, judged = data[data["most"] > 1], pd.DataFrame()
 ONE = (
     "Every question has one scored sample: its accuracy is known, and a score "
     "takes two. Draw more with: capcal sample --k 2"
 )
-notebook.about(
-    model,
-    data,
-    lacking={} if len(varied) else {"scores": ONE},
-    protocol=protocol,
-    verdicts=verdicts,
-)
+notebook.about(data, {} if len(varied) else {"scores": ONE})
 
 # %% [markdown] needs="scores"
-# A row of the results is a question: its counts of correct and of scored samples, and a column a confidence. Where the page
-# follows the paper, votes judge themselves, and a probe is each of the five that the paper trains on four fifths of its
-# questions.
+# A row of the results is a question: its counts of correct and of scored samples, and a column for each confidence. Where
+# the page follows the paper, votes judge themselves, and a probe stands for five, each trained on four fifths of its questions.
 
 # %%
 # needs scores
@@ -82,30 +72,20 @@ scores = score(parts, protocol=protocol)
 # %%
 # needs scores
 constant = {"Best constant": best_constant(results)}
-rows = []
-for name in varied.index:
-    terms = [
-        brier_terms(part.loc[[name]].assign(**constant), protocol=protocol)
-        for part in parts
-    ]
-    terms = sum(terms) / len(parts)
-    terms = terms.drop(columns=["Uniform random", "Oracle RC", "Oracle CC"])
-    if results.loc[name, "correct"].nunique() > 1 and len(terms) > 1:
-        own = gains(terms, "Best constant", clusters=subjects(terms))
-        own = own.dropna().rename_axis("method").reset_index()
-        rows.append(own.assign(dataset=name))
-judged = pd.concat([judged, *rows], ignore_index=True)
+terms = sum(
+    brier_terms(part.assign(**constant), protocol=protocol) for part in parts
+) / len(parts)
+terms = terms.drop(columns=["Uniform random", "Oracle RC", "Oracle CC"])
+differ = results["correct"].groupby("dataset").transform("nunique") > 1
+if differ.any():
+    judged = gains_by_dataset(terms[differ], "Best constant")
+    judged = holm(judged).reset_index()
 
 # %% tags=["hide-input"]
 notebook.lack(
     judged.empty,
     gains="No confidence of questions that differ is recorded. Ask for one with: capcal confidence",
 )
-
-# %% tags=["hide-input"]
-# needs gains
-holm = adjusted(judged["p"].to_numpy(), "holm") < 0.05
-judged["verdict"] = judged["verdict"].where(holm, "inconclusive")
 
 # %% tags=["hide-input"]
 # needs gains
@@ -142,7 +122,7 @@ notebook.finding("""
 A probe beats a constant on {home} of {home_all} data sets that it was trained for, and on {far} of {far_all} others.
 """)
 
-# %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "What is left of the best constant's tick in its row knows something of the questions. Only where a bar does not reach the tick is that more than chance, and the best method of a row is often not significantly better than the next.", "name": "fig-scores"}, "image": {"alt": "Dot plot of capability Brier scores with intervals: a row a data set and a mark a method. Oracle CC stands at zero and in-distribution probes near the left end of their rows; most other marks lie right of the best constant, some beyond Uniform random."}} paper=["table-2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "A mark to the left of the tick of the best constant, in its row, knows something of the questions. Only where its bar does not reach the tick is that more than chance, and the best method of a row is often not significantly better than the next.", "name": "fig-scores"}, "image": {"alt": "Dot plot of capability Brier scores with intervals: a row a data set and a mark a method. Oracle CC stands at zero and in-distribution probes near the left end of their rows; most other marks lie right of the best constant, some beyond Uniform random."}} paper=["table-2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs gains
 rivals = score(results[["correct", "total"]].assign(**constant))
 rivals = rivals.xs("Best constant", level="method", drop_level=False)
@@ -281,8 +261,8 @@ trained with prompts of another style.
 # needs scores
 mu = results["correct"] / results["total"]
 noise = (mu * (1 - mu) / (results["total"] - 1)).where(results["total"] > 1)
-asked = [name for name in methods(results) if name != "Response consistency"]
-plug_in = results[asked].sub(mu, axis="index") ** 2
+columns = [name for name in methods(results) if name != "Response consistency"]
+plug_in = results[columns].sub(mu, axis="index") ** 2
 corrected = plug_in.sub(noise, axis="index")
 corrected.groupby(level="dataset", sort=False).mean().T.round(3)
 
@@ -316,8 +296,8 @@ counts = load_results(
 )
 share = (counts["correct"] / counts["total"]).dropna()
 means = {
-    name: mean_interval(own, clusters=subjects(own), bounds=(0, 1))
-    for name, own in share.groupby(level="dataset", sort=False)
+    name: mean_interval(subset, clusters=subjects(subset), bounds=(0, 1))
+    for name, subset in share.groupby(level="dataset", sort=False)
 }
 accuracy = pd.DataFrame(means, index=["mean μ", "low", "high"]).T
 

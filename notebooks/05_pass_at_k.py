@@ -33,21 +33,18 @@ from capcal_lib.applications import (
 )
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.manifests import load_dataset, load_model
-from capcal_lib.metrics import adjusted, compare, gains
+from capcal_lib.metrics import compare, holm
 from capcal_lib.probes import describe_probes, nearest_probe
 from capcal_lib.reported import beta_from_moments, beta_moments, load_reported
 from capcal_lib.results import (
     best_constant,
-    describe_runs,
+    gains_by_dataset,
     load_results,
     subjects,
 )
 
 # %% tags=["hide-input"]
-notebook.check_parameters(globals())
-style.set_style()
-runs = notebook.open_store(store)
-data = describe_runs(runs, model, k_eval=k_eval, verdicts=verdicts)
+runs, data = notebook.open_page(globals())
 recipe = "paper" if protocol == "paper" else "tuned"
 results = load_results(
     runs,
@@ -60,8 +57,8 @@ results = load_results(
 
 # %% tags=["hide-input"]
 probes = {
-    name: nearest_probe(own.dropna(axis="columns", how="all"), name)
-    for name, own in results.groupby(level="dataset", sort=False)
+    name: nearest_probe(subset.dropna(axis="columns", how="all"), name)
+    for name, subset in results.groupby(level="dataset", sort=False)
 }
 own_probes = {
     name: probe
@@ -73,9 +70,7 @@ if not own_probes:
     lacking["probes"] = "No probe is trained for these data sets."
 if results.empty:
     lacking["counts"] = "pass@k takes two scored samples of a question."
-notebook.about(
-    model, data, lacking=lacking, protocol=protocol, verdicts=verdicts
-)
+notebook.about(data, lacking)
 
 # %% tags=["hide-input"]
 # needs counts
@@ -90,8 +85,8 @@ title, probe = data.loc[shown, "title"], probes[shown]
 # %% [markdown] needs="probes"
 # If each attempt succeeds with probability $s$, one of $k$ does with probability $1-(1-s)^k$: the paper's *plug-in*
 # prediction. A *posterior* takes $s$ for the mean of a Beta distribution of $\mu$, whose *concentration* $\nu$ says how sure
-# the confidence is. That of a probe is learned from its training questions; that of the constant from the questions shown,
-# which favours it.
+# the confidence is. That of a probe is learned from its training questions. The constant has an unfair advantage: it learns its
+# own from the very questions shown.
 
 # %%
 # needs counts
@@ -102,22 +97,22 @@ concentration = describe_probes(runs, model, recipe=recipe, verdicts=verdicts)[
 
 # %%
 # needs counts
-def predict(own, ks, probe):
+def predict(subset, ks, probe):
     """Predict pass@k by each method: a (questions, ks) array each."""
-    constant = own["Best constant"]
-    nu = fit_concentration(constant, own["correct"], own["total"])
+    constant = subset["Best constant"]
+    nu = fit_concentration(constant, subset["correct"], subset["total"])
     predicted = {
         "Best constant": simulate_pass_at_k(constant, ks, concentration=nu)
     }
     if probe:
-        s, nu = own[probe], concentration[probe]
+        s, nu = subset[probe], concentration[probe]
         predicted["Probe, plug-in"] = simulate_pass_at_k(s, ks)
         predicted["Probe, posterior"] = simulate_pass_at_k(
             s, ks, concentration=nu
         )
     for name in ("Verbalized confidence", "P(True)"):
-        if name in own and own[name].notna().any():
-            predicted[name] = simulate_pass_at_k(own[name].fillna(0.5), ks)
+        if name in subset and subset[name].notna().any():
+            predicted[name] = simulate_pass_at_k(subset[name].fillna(0.5), ks)
     return predicted
 
 
@@ -129,28 +124,27 @@ def predict(own, ks, probe):
 
 # %%
 # needs probes
-def errors(own, k, probe):
+def errors(subset, k, probe):
     """Return a question's corrected squared error of each method's pass@k."""
-    counts = own["correct"], own["total"]
+    counts = subset["correct"], subset["total"]
     terms = {
         name: pass_at_k_error_terms(predicted, *counts, [k])[:, 0]
-        for name, predicted in predict(own, [k], probe).items()
+        for name, predicted in predict(subset, [k], probe).items()
     }
-    return pd.DataFrame(terms, own.index).dropna()
+    return pd.DataFrame(terms, subset.index).dropna()
 
 
 # %%
 # needs probes
-judged = {}
-for name, own_probe in own_probes.items():
-    terms = errors(results.loc[[name]].dropna(subset=own_probe), 4, own_probe)
-    if len(terms) > 1:
-        for rival in ("Best constant", "Probe, plug-in"):
-            judged[rival, name] = gains(terms, rival, clusters=subjects(terms))
-judged = pd.concat(judged, names=["rival", "dataset", "method"]).dropna()
-judged = judged[judged.index.get_level_values("method").str.startswith("Probe")]
-holm = adjusted(judged["p"].to_numpy(), "holm") < 0.05
-judged["verdict"] = judged["verdict"].where(holm, "inconclusive")
+terms = pd.concat(
+    errors(results.loc[[name]].dropna(subset=own_probe), 4, own_probe)
+    for name, own_probe in own_probes.items()
+)
+rivals = ("Best constant", "Probe, plug-in")
+judged = {rival: gains_by_dataset(terms, rival) for rival in rivals}
+judged = pd.concat(judged, names=["rival"])
+of_probe = judged.index.get_level_values("method").str.startswith("Probe")
+judged = holm(judged[of_probe])
 
 # %% tags=["hide-input"]
 # needs probes
@@ -176,28 +170,30 @@ on {plug}.
 
 # %%
 # needs counts
-own = results.loc[shown].dropna(subset=[probe] if probe else [])
-counts = own["correct"], own["total"]
-groups = subjects(pd.concat({shown: own}, names=["dataset"])).to_numpy()
-largest = int(own["total"].min())
+subset = results.loc[shown].dropna(subset=[probe] if probe else [])
+counts = subset["correct"], subset["total"]
+groups = subjects(pd.concat({shown: subset}, names=["dataset"])).to_numpy()
+largest = int(subset["total"].min())
 ks = np.unique(np.geomspace(1, largest, 40).round().astype(int))
-curves = {"Actual": pass_at_k(*counts, ks)} | predict(own, ks, probe)
-lines = pd.DataFrame({name: each.mean(axis=0) for name, each in curves.items()})
+curves = {"Actual": pass_at_k(*counts, ks)} | predict(subset, ks, probe)
+lines = pd.DataFrame(
+    {name: values.mean(axis=0) for name, values in curves.items()}
+)
 lines = lines.set_index(pd.Index(ks, name="k"))
 
 # %% tags=["hide-input"]
 # needs counts
-few = [k for k in (1, 4, 16, 64) if 2 * k <= largest]
+main_ks = [k for k in (1, 4, 16, 64) if 2 * k <= largest]
 error = {}
-for column, k in enumerate(few):
+for column, k in enumerate(main_ks):
     terms = {
-        name: pass_at_k_error_terms(each, *counts, few)[:, column]
-        for name, each in predict(own, few, probe).items()
+        name: pass_at_k_error_terms(values, *counts, main_ks)[:, column]
+        for name, values in predict(subset, main_ks, probe).items()
     }
     error[k] = compare(pd.DataFrame(terms), clusters=groups)
 error = pd.concat(error, names=["k", "method"]).reset_index()
 
-# %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "Left: the mean over questions, on which a constant is right by construction. Right: what decides is the error question by question, with its interval; lower is better. A confidence taken at its word promises too much as k grows, since a question of which it is unsure is solved by trying in its eyes.", "name": "fig-pass-at-k"}, "image": {"alt": "Two panels against k. Left, pass@k: the plug-in prediction of the probe and what the model says of itself rise well above the actual curve, the posterior and the best constant stay close. Right, squared errors with intervals: the posterior lies lowest, the plug-in above it, asking highest."}} paper=["figure-9", "appendix-d.1", "appendix-d.1.1", "appendix-d.1.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "Left: the mean over questions, on which a constant is right by construction. Right: what decides is the error question by question, with its interval; lower is better. A confidence taken at its word promises too much as k grows, since it expects every question of which it is unsure to be solved by trying again.", "name": "fig-pass-at-k"}, "image": {"alt": "Two panels against k. Left, pass@k: the plug-in prediction of the probe and what the model says of itself rise well above the actual curve, the posterior and the best constant stay close. Right, squared errors with intervals: the posterior lies lowest, the plug-in above it, asking highest."}} paper=["figure-9", "appendix-d.1", "appendix-d.1.1", "appendix-d.1.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs counts
 colors = {"Actual": style.INK, "Best constant": "#8a8a8a"}
 colors |= {"Probe, posterior": "#46a281", "Probe, plug-in": "#2b6450"}
@@ -212,7 +208,7 @@ for place, (method, of) in enumerate(error.groupby("method", sort=False)):
     right.errorbar(
         x, of["estimate"], np.abs(arms), color=colors[method], fmt=marker, ms=5
     )
-right.set_xticks(range(len(few)), few)
+right.set_xticks(range(len(main_ks)), main_ks)
 right.set(xlabel="k", title="squared error of a question", ylim=(0, None))
 left.set_xticks(ticks := [k for k in (1, 4, 16, 64) if k <= largest], ticks)
 left.minorticks_off()
@@ -264,10 +260,10 @@ pd.DataFrame(believed, attempts).rename_axis("k").rename_axis(
 attempts = [1, 4, 16, 64]
 terms = {
     name: pass_at_k_error_terms(predicted, *counts, attempts)
-    for name, predicted in predict(own, attempts, probe).items()
+    for name, predicted in predict(subset, attempts, probe).items()
 }
-known, held_out = split_counts(*counts, rng=np.random.default_rng(seed))
-half = known[0] / known[1]
+known_half, held_out = split_counts(*counts, rng=np.random.default_rng(seed))
+half = known_half[0] / known_half[1]
 oracle = simulate_pass_at_k(half, attempts)
 terms["Oracle CC"] = pass_at_k_error_terms(oracle, *held_out, attempts)
 right = pass_at_k_error_terms(np.ones_like(oracle), *held_out, attempts)
@@ -278,7 +274,9 @@ terms["Oracle RC"] = half[:, None] * right + (1 - half)[:, None] * wrong
 # needs counts
 scored = {}
 for column, k in enumerate(k for k in attempts if 2 * k <= largest):
-    of_k = pd.DataFrame({name: each[:, column] for name, each in terms.items()})
+    of_k = pd.DataFrame(
+        {name: values[:, column] for name, values in terms.items()}
+    )
     table = compare(of_k, clusters=groups)
     competing = of_k.drop(columns=["Oracle CC", "Oracle RC"])
     competing = compare(competing, clusters=groups)
@@ -305,10 +303,10 @@ tables.show_scores(
 measured = pass_at_k(*counts, attempts)
 mu = (counts[0] / counts[1]).to_numpy()[:, None]
 predicted = {"Oracle CC (in sample)": simulate_pass_at_k(mu[:, 0], attempts)}
-predicted |= predict(own, attempts, probe)
+predicted |= predict(subset, attempts, probe)
 squared = {
-    name: (each - measured) ** 2
-    for name, each in predicted.items()
+    name: (values - measured) ** 2
+    for name, values in predicted.items()
     if name not in ("Probe, posterior", "Best constant")
 }
 squared["Oracle RC (in sample)"] = (
@@ -318,7 +316,7 @@ squared["Oracle RC (in sample)"] = (
 # %% tags=["hide-input"] label="passk-errors-paper" paper=["table-3", "table-8"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs counts
 table = pd.DataFrame(
-    {name: each.mean(axis=0) for name, each in squared.items()}
+    {name: values.mean(axis=0) for name, values in squared.items()}
 )
 table.index = [f"pass@{k}" for k in attempts]
 tables.show(
@@ -390,13 +388,13 @@ tables.show(
 # the score of *Uniform random* fix a Beta distribution of $\mu$ over questions, and that has its own pass@k.
 
 # %%
-few, rows = [1, 2, 4, 8, 16, 32, 64], []
+powers, rows = [1, 2, 4, 8, 16, 32, 64], []
 printed = load_reported()
 pairs = printed[printed["table"].isin(["passk_math500", "passk_aime25"])]
 for name, of in pairs[["model", "dataset"]].drop_duplicates().to_numpy():
     a, b = beta_from_moments(*beta_moments(name, of))
-    solved = simulate_pass_at_k([a / (a + b)], few, concentration=a + b)
-    curve = pd.DataFrame({"k": few, "pass@k": solved[0]})
+    solved = simulate_pass_at_k([a / (a + b)], powers, concentration=a + b)
+    curve = pd.DataFrame({"k": powers, "pass@k": solved[0]})
     curve["model"] = load_model(name).paper_name
     rows.append(curve.assign(dataset=load_dataset(of).title))
 expected = pd.concat(rows, ignore_index=True)

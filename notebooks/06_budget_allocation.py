@@ -33,20 +33,17 @@ from capcal_lib.applications import (
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.confidence import TITLES
 from capcal_lib.manifests import load_dataset, load_model
-from capcal_lib.metrics import adjusted, gains, mean_interval
+from capcal_lib.metrics import gains, holm, mean_interval
 from capcal_lib.probes import describe_probes, nearest_probe
 from capcal_lib.reported import load_reported
-from capcal_lib.results import describe_runs, load_results, subjects
+from capcal_lib.results import load_results, subjects
 
 # %% tags=["hide-input"]
-notebook.check_parameters(globals())
-style.set_style()
-runs = notebook.open_store(store)
-data = describe_runs(runs, model, k_eval=k_eval, verdicts=verdicts)
-asked = {"verdicts": verdicts}
-asked["recipe"] = "paper" if protocol == "paper" else "tuned"
+runs, data = notebook.open_page(globals())
+options = {"verdicts": verdicts}
+options["recipe"] = "paper" if protocol == "paper" else "tuned"
 results = load_results(
-    runs, model, k_eval=k_eval, held_out=protocol != "paper", **asked
+    runs, model, k_eval=k_eval, held_out=protocol != "paper", **options
 ).query("total > 1")
 
 # %% tags=["hide-input"]
@@ -56,19 +53,15 @@ probed = [
     for name, probe in own_probe.items()
     if probe in results and results.loc[name, probe].notna().any()
 ]
-known = [*TITLES.values(), *own_probe.values()]
-known = [name for name in known if name in results and results[name].any()]
+available = [*TITLES.values(), *own_probe.values()]
+available = [
+    name for name in available if name in results and results[name].any()
+]
 lacking = {"probes": "No probe is trained for these data sets."}
 lacking = {} if probed else lacking
-if not known:
+if not available:
     lacking["rules"] = "No confidence is known for these data sets."
-notebook.about(
-    model,
-    data,
-    lacking=lacking,
-    protocol=protocol,
-    verdicts=verdicts,
-)
+notebook.about(data, lacking)
 
 # %% tags=["hide-input"]
 # needs samples
@@ -84,63 +77,61 @@ title = load_dataset(shown).title
 # A budget of samples is to be divided over questions so that as many as possible are solved at least once (section 5.2 and
 # appendix D.2 of the paper).
 #
-# A rule is a confidence for each question. The budget goes where a confidence expects most, no question getting more
+# A rule goes by a confidence for each question: a sample goes where it is expected to gain most, and no question gets more
 # samples than were recorded. A probe is used directly (*plug-in*) or as the mean of a posterior, whose concentration
 # was fitted on its training questions.
 
 
 # %%
 # needs samples
-concentrations = describe_probes(runs, model, **asked)["concentration"]
+concentrations = describe_probes(runs, model, **options)["concentration"]
 EVEN, PLUG_IN, POSTERIOR = "Even spending", "Probe, plug-in", "Probe, posterior"
 
 
-def confidences(own, dataset):
+def confidences(subset, dataset):
     """Return what each rule goes by: a confidence, and a concentration."""
-    found = {
-        name: (own[name].fillna(0.5), None)
+    rules_of = {
+        name: (subset[name].fillna(0.5), None)
         for name in TITLES.values()
-        if name in own and own[name].notna().any()
+        if name in subset and subset[name].notna().any()
     }
-    if probe := nearest_probe(own.dropna(axis="columns"), dataset):
-        found[PLUG_IN] = own[probe], None
-        found[POSTERIOR] = own[probe], concentrations[probe]
-    return found
+    if probe := nearest_probe(subset.dropna(axis="columns"), dataset):
+        rules_of[PLUG_IN] = subset[probe], None
+        rules_of[POSTERIOR] = subset[probe], concentrations[probe]
+    return rules_of
 
 
 # %%
 # needs rules
 judged = {}
 for name in sets:
-    own = results.loc[[name]]
-    counts = own["correct"], own["total"]
-    for each in (1, 2, 4, 8):
-        if each < own["total"].min():
+    subset = results.loc[[name]]
+    counts = subset["correct"], subset["total"]
+    for b in (1, 2, 4, 8):
+        if b < subset["total"].min():
             gain = {
-                rule: budget_gains(s, *counts, each, concentration=nu)
-                for rule, (s, nu) in confidences(own, name).items()
+                rule: budget_gains(s, *counts, b, concentration=nu)
+                for rule, (s, nu) in confidences(subset, name).items()
             }
             # Gains over even spending, which gains nothing over itself.
             terms = -pd.DataFrame(gain).assign(**{EVEN: 0.0})
-            judged[name, each] = gains(terms, EVEN, clusters=subjects(own))
+            judged[name, b] = gains(terms, EVEN, clusters=subjects(subset))
 judged = pd.concat(judged, names=["dataset", "B", "rule"])
 
 # %% tags=["hide-input"]
 # needs rules
-rules = judged.groupby("rule")["p"]
-surely = rules.transform(lambda p: adjusted(p.to_numpy(), "holm")) < 0.05
-alone, judged["verdict"] = (
-    judged["verdict"],
-    judged["verdict"].where(surely, "inconclusive"),
-)
+alone = judged["verdict"]
+judged = judged.groupby("rule", group_keys=False).apply(holm)
 rule = POSTERIOR if POSTERIOR in judged.index.levels[2] else judged.index[0][2]
-own = judged.xs(rule, level="rule")
-better, worse = (own[own["verdict"] == each] for each in ("better", "worse"))
+subset = judged.xs(rule, level="rule")
+better, worse = (
+    subset[subset["verdict"] == verdict] for verdict in ("better", "worse")
+)
 notebook.glue(
-    pairs=len(own),
+    pairs=len(subset),
     better=len(better),
     worse=len(worse),
-    mean=100 * own["estimate"].mean(),
+    mean=100 * subset["estimate"].mean(),
     alone=int((alone.xs(rule, level="rule") == "better").sum()),
     fewest=int(data.loc[sets, "fewest"].min()),
 )
@@ -152,7 +143,7 @@ A confidence divides a budget better than spending evenly in {better} of {pairs}
 {mean:.1f} points.
 """)
 
-# %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "Questions solved beyond those of even spending, in points, with 95 % intervals: what reaches across the line is no gain. By the probe as a posterior where there is one, for budgets of one to eight samples a question.", "name": "fig-budget-gains"}, "image": {"alt": "A panel for each data set, with a point and an interval for each budget from 1 to 8 samples a question. Most intervals hold zero; some lie wholly above it by one to four points."}} paper=["section-5.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "Questions solved beyond those of even spending, in points, with 95 % intervals: an interval that crosses the line shows no gain. The rule is the probe as a posterior, where there is one, and budgets are one to eight samples a question.", "name": "fig-budget-gains"}, "image": {"alt": "A panel for each data set, with a point and an interval for each budget from 1 to 8 samples a question. Most intervals hold zero; some lie wholly above it by one to four points."}} paper=["section-5.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs rules
 cases = 100 * judged.xs(rule, level="rule")[["estimate", "low", "high"]]
 cases = cases.reset_index().astype({"B": str})
@@ -179,9 +170,9 @@ A case is a budget, and a data set with at least {fewest} samples of each questi
 
 # %%
 # needs samples
-own = results.loc[shown]
-counts = own["correct"], own["total"]
-budgets = [b for b in (1, 2, 4, 8, 16, 32, 64) if b < own["total"].min()]
+subset = results.loc[shown]
+counts = subset["correct"], subset["total"]
+budgets = [b for b in (1, 2, 4, 8, 16, 32, 64) if b < subset["total"].min()]
 
 
 def solved(s, nu, correct, total):
@@ -194,29 +185,29 @@ def solved(s, nu, correct, total):
 
 # %%
 # needs samples
-half = pd.Series(0.5, own.index)  # one confidence for all is even spending
-rules = {EVEN: (half, None)} | confidences(own, shown)
+half = pd.Series(0.5, subset.index)  # one confidence for all is even spending
+rules = {EVEN: (half, None)} | confidences(subset, shown)
 terms = {rule: solved(*by, *counts) for rule, by in rules.items()}
-shares = {rule: own.mean().to_numpy() for rule, own in terms.items()}
+shares = {rule: question.mean().to_numpy() for rule, question in terms.items()}
 
 # %% [markdown] needs="samples"
 # Two oracles bound what a confidence can do. The *honest oracle* knows a random half of each question's samples, and is
-# scored on the other half. An oracle that knows the very samples it is scored on, as in the paper, promises too much.
+# scored on the other half. An oracle that knows the very samples it is scored on, as in the paper, promises more than any confidence can keep.
 
 # %%
 # needs samples
 rng = np.random.default_rng(seed)
 drawn = []
 for _ in range(10):
-    known, nu, *rest = honest_oracle(*counts, rng=rng)
-    drawn.append(solved(known, nu, *rest).mean())
+    half, nu, *rest = honest_oracle(*counts, rng=rng)
+    drawn.append(solved(half, nu, *rest).mean())
 left = rest[1].min()  # of a question's samples
 oracle = np.where(np.array(budgets) < left, np.mean(drawn, axis=0), np.nan)
 shares["Honest oracle"] = oracle
 if protocol == "paper":
     mu = counts[0] / counts[1]
     shares["Oracle CC, in sample"] = solved(mu, None, *counts).mean()
-    first = (rng.random(len(own)) < mu).astype(float)
+    first = (rng.random(len(subset)) < mu).astype(float)
     shares["Oracle RC, in sample"] = solved(first, None, *counts).mean()
 rates = pd.DataFrame(shares, index=pd.Index(budgets, name="B"))
 
@@ -400,8 +391,8 @@ plans = {
     "posterior": allocate([0.9, 0.5, 0.1, 0.0], 12, concentration=2),
 }
 {
-    name: round(success_rate(own, correct, total), 3)
-    for name, own in plans.items()
+    name: round(success_rate(plan, correct, total), 3)
+    for name, plan in plans.items()
 }
 
 # %% [markdown]

@@ -27,32 +27,25 @@ from capcal_lib.book import notebook, style, tables
 from capcal_lib.confidence import majority, read_answers
 from capcal_lib.confidence.consistency import consistency
 from capcal_lib.manifests import load_dataset, load_model
-from capcal_lib.metrics import adjusted, gains
+from capcal_lib.metrics import holm
 from capcal_lib.reported import load_reported
 from capcal_lib.results import (
     best_constant,
     brier_terms,
-    describe_runs,
+    gains_by_dataset,
     load_results,
-    subjects,
 )
 
 # %% tags=["hide-input"]
-notebook.check_parameters(globals())
-style.set_style()
+runs, data = notebook.open_page(globals())
 rng = np.random.default_rng(seed)
 purples = sns.light_palette(style.method_color("Response consistency"), 5)[2:]
 SHADES = dict(zip((5, 10, 20), purples, strict=True))
-store = notebook.open_store(store)
-asked = {"k_eval": k_eval, "verdicts": verdicts}
-runs = describe_runs(store, model, **asked)
-few = "Five votes and two held-out samples make seven a question: "
-few += "no run has as many, so nothing here is measured."
-enough = len(runs) and runs["most"].max() >= 7
-lacking = {} if enough else {"samples": few}
-notebook.about(
-    model, runs, lacking=lacking, protocol=protocol, verdicts=verdicts
-)
+options = {"k_eval": k_eval, "verdicts": verdicts}
+reason = "Five votes and two held-out samples make seven a question: "
+reason += "no run has as many, so nothing here is measured."
+enough = len(data) and data["most"].max() >= 7
+notebook.about(data, {} if enough else {"samples": reason})
 
 # %% [markdown] needs="samples"
 # With a hundred samples at hand it is tempting to let some of them vote, and to compare the vote with $\hat\mu$ of
@@ -63,7 +56,7 @@ notebook.about(
 # %%
 # needs samples
 answers = {}
-for dataset, run in runs["run"].items():
+for dataset, run in data["run"].items():
     answers[dataset] = read_answers(run, k=k_eval, verdicts=verdicts)
 
 
@@ -78,29 +71,29 @@ def squared_error(confidence, correct):
 
 
 # %%
-def score_blocks(said, k_c):
+def score_blocks(table, k_c):
     """Let each block of k_c samples vote, and score it in both ways."""
     blocks = []
-    for start in range(0, said.drawn.shape[1] - k_c + 1, k_c):
+    for start in range(0, table.drawn.shape[1] - k_c + 1, k_c):
         block = np.arange(start, start + k_c)
-        confidence = consistency(said.canonical[:, block].tolist())
-        others = np.delete(said.correct, block, axis=1)
+        confidence = consistency(table.canonical[:, block].tolist())
+        others = np.delete(table.correct, block, axis=1)
         scores = {
             "held-out": squared_error(confidence, others),
-            "same pool": squared_error(confidence, said.correct),
+            "same pool": squared_error(confidence, table.correct),
         }
-        complete = said.drawn[:, block].all(axis=1)
-        blocks.append(pd.DataFrame(scores, said.question_ids)[complete])
+        complete = table.drawn[:, block].all(axis=1)
+        blocks.append(pd.DataFrame(scores, table.question_ids)[complete])
     return pd.concat(blocks).dropna().groupby(level=0).mean()
 
 
 # %%
 # needs samples
 terms = {
-    (dataset, k_c): score_blocks(said, k_c)
-    for dataset, said in answers.items()
+    (dataset, k_c): score_blocks(table, k_c)
+    for dataset, table in answers.items()
     for k_c in (5, 10, 20)
-    if said.drawn.shape[1] > k_c + 1
+    if table.drawn.shape[1] > k_c + 1
 }
 terms = pd.concat(terms, names=["dataset", "votes", "question_id"])
 scores = terms.groupby(["dataset", "votes"], sort=False).mean()
@@ -108,34 +101,25 @@ counted = "held-out" if protocol == "corrected" else "same pool"
 by_votes = scores[counted].unstack()
 
 # %% [markdown] needs="samples"
-# The rival is the best constant, the mean accuracy of the other questions, which costs nothing. *Optimism* is the held-out
-# score less the same-pool one: above zero, sharing samples flatters.
+# The rival is the best constant, the mean accuracy of the other questions, which costs nothing. *Optimism* is how much
+# better votes look when they are scored on their own samples.
 
 # %%
 # needs samples
-results = load_results(store, model, recipe=None, **asked)
+results = load_results(runs, model, recipe=None, **options)
 results["constant"] = best_constant(results)
 rival = brier_terms(results, protocol=protocol)["constant"]
-known, optimism = {}, {}
-for case, own in terms.join(rival).groupby(["dataset", "votes"], sort=False):
-    own = own.droplevel("votes")
-    how = {"clusters": subjects(own)}
-    known[case] = gains(own[["constant", counted]], "constant", **how)
-    own = own[["held-out", "same pool"]]
-    optimism[case] = gains(own, "held-out", **how)
-names = ["dataset", "votes", None]
-known = pd.concat(known, names=names).droplevel(2)
-optimism = pd.concat(optimism, names=names).droplevel(2)
-surely = adjusted(optimism["p"].to_numpy(), "holm") < 0.05
+both = terms.join(rival)
+against_constant = gains_by_dataset(both[["constant", counted]], "constant")
+optimism = gains_by_dataset(both[["held-out", "same pool"]], "held-out")
+optimism = holm(optimism.droplevel("method"))
 
 # %% tags=["hide-input"]
 # needs samples
 complete = by_votes.dropna()  # with samples enough for each number of votes
 usual = 10 if 10 in by_votes else 5
-verdict = known.xs(usual, level="votes")
-holm = adjusted(verdict["p"].to_numpy(), "holm") < 0.05
-verdict = verdict["verdict"].where(holm, "inconclusive")
-flattered = optimism["verdict"] == "better"
+verdict = holm(against_constant.xs(usual, level="votes"))["verdict"]
+flattered = (optimism["estimate"] > 0) & (optimism["p"] < 0.05)
 notebook.glue(
     usual=usual,
     all_sets=len(verdict),
@@ -148,7 +132,7 @@ notebook.glue(
     largest=optimism["estimate"].max(),
     cells=len(optimism),
     flattered=int(flattered.sum()),
-    surely=int((flattered & surely).sum()),
+    surely=int((optimism["verdict"] == "better").sum()),
 )
 
 # %% tags=["finding"]
@@ -160,10 +144,17 @@ data sets, and further from it on {worse}, judged together by Holm's method.
 
 # %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "Capability Brier score of response consistency (lower is better) with 5, 10 and 20 votes, as far as the samples go. Votes have no part in the expected accuracy unless the page follows the paper. Ticks: the best constant.", "name": "fig-consistency"}, "image": {"alt": "Dot plot with one row for each data set and up to three dots in it. The dots move left, to lower scores, from 5 to 10 and to 20 votes, by less at each step; on some rows they stay right of the tick of the best constant."}} paper=["table-6", "appendix-c.3"] evidence=["measured"] reads=["verdicts", "samples"]
 # needs samples
-dots = scores.rename(runs["title"]).reset_index()
+dots = scores.rename(data["title"]).reset_index()
 constant = rival.groupby(level="dataset").mean()[by_votes.index]
-look = {"size": 8, "jitter": False, "palette": SHADES}
-axes = sns.stripplot(dots, x=counted, y="dataset", hue="votes", **look)
+axes = sns.stripplot(
+    dots,
+    x=counted,
+    y="dataset",
+    hue="votes",
+    palette=SHADES,
+    size=8,
+    jitter=False,
+)
 axes.plot(constant, range(len(constant)), "k|", ms=14, mew=2)
 axes.grid(visible=True, axis="y")
 axes.set(xlabel="capability Brier score", ylabel="")
@@ -238,19 +229,19 @@ _ = grid.set_titles("{col_name}").set_axis_labels("score", "")
 
 # %%
 # needs samples
-said = answers[runs.index[0]]
-Counter(said.canonical[0, :10])
+table = answers[data.index[0]]
+Counter(table.canonical[0, :10])
 
 # %% [markdown] needs="samples"
 # The winner and its share, and the same for all questions; a sample without an answer counts as a vote for nobody.
 
 # %%
 # needs samples
-majority(said.canonical[0, :10].tolist())
+majority(table.canonical[0, :10].tolist())
 
 # %%
 # needs samples
-confidence = consistency(said.canonical[:, :10].tolist())
+confidence = consistency(table.canonical[:, :10].tolist())
 confidence[:5]
 
 # %% [markdown] needs="samples"
@@ -258,15 +249,15 @@ confidence[:5]
 
 # %%
 # needs samples
-same_pool = squared_error(confidence, said.correct)
-held_out = squared_error(confidence, said.correct[:, 10:])
+same_pool = squared_error(confidence, table.correct)
+held_out = squared_error(confidence, table.correct[:, 10:])
 float(np.nanmean(same_pool)), float(np.nanmean(held_out))
 
 # %% [markdown] needs="samples"
 # One block of votes is one draw; the scores below are means over all blocks.
 
 
-# %%
+# %% tags=["hide-input"]
 def wrong(votes, correct):
     winner, _ = majority(votes.tolist())
     return np.mean(correct[votes == winner] == 1) < 0.5
@@ -282,8 +273,8 @@ by_rule = by_votes
 if protocol == "paper":
     first = {}
     for votes in by_votes:
-        how = {"k_c": votes, "held_out": False, "recipe": None}
-        loaded = load_results(store, model, **how, **asked)
+        pool = {"k_c": votes, "held_out": False, "recipe": None}
+        loaded = load_results(runs, model, **pool, **options)
         terms_of = brier_terms(loaded, protocol=protocol)[
             "Response consistency"
         ]
@@ -294,16 +285,16 @@ if protocol == "paper":
 # needs samples
 wide = by_rule.add_suffix(" votes")
 wide["best constant"] = rival.groupby(level="dataset").mean()
-wide["tokens of 10 votes"] = 10 * runs["tokens"]
+wide["tokens of 10 votes"] = 10 * data["tokens"]
 wide["wrong majority"] = [
     np.mean([*map(wrong, answers[name].canonical, answers[name].correct)])
     for name in wide.index
 ]
 tables.show(
-    wide.rename(runs["title"]).rename_axis("data set"),
+    wide.rename(data["title"]).rename_axis("data set"),
     f"Score of {counted} votes ({protocol} protocol; lower is better), and the share of "
     "questions whose most frequent answer of all samples is wrong.",
-    evidence=runs["evidence"].iloc[0],
+    evidence=data["evidence"].iloc[0],
     **{"tokens of 10 votes": "{:,.0f}", "wrong majority": "{:.0%}"},
 )
 
@@ -321,9 +312,9 @@ tables.show(
 spelt = tables.intervals(optimism, "estimate", digits=4)
 wide = spelt.unstack().reindex(by_votes.index).add_suffix(" votes")
 tables.show(
-    wide.rename(runs["title"]).rename_axis("data set"),
+    wide.rename(data["title"]).rename_axis("data set"),
     "Optimism with its 95 % interval: held-out less same pool.",
-    evidence=runs["evidence"].iloc[0],
+    evidence=data["evidence"].iloc[0],
 )
 
 # %% [markdown] needs="samples"

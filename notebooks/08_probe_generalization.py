@@ -23,13 +23,12 @@ import pandas as pd
 import seaborn as sns
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.manifests import load_dataset, load_model
-from capcal_lib.metrics import Calibrator, adjusted, capability_brier, gains
+from capcal_lib.metrics import Calibrator, capability_brier, gains, holm
 from capcal_lib.probes import draw_training, nearest_probe
 from capcal_lib.reported import constant_score, load_reported
 from capcal_lib.results import (
     best_constant,
     brier_terms,
-    describe_runs,
     load_results,
     score,
     subjects,
@@ -38,28 +37,27 @@ from IPython.display import display
 from scipy.stats import t
 
 # %% tags=["hide-input"]
-notebook.check_parameters(globals())
-style.set_style()
-store = notebook.open_store(store)
-asked = {"k_eval": k_eval, "verdicts": verdicts}
-data = describe_runs(store, model, **asked)
+runs, data = notebook.open_page(globals())
+options = {"k_eval": k_eval, "verdicts": verdicts}
 evidence = notebook.evidence_of(data)
 paper = protocol == "paper"
-asked["recipe"] = "paper" if paper else "tuned"
-results = load_results(store, model, **asked)
+options["recipe"] = "paper" if paper else "tuned"
+results = load_results(runs, model, **options)
 probes = [name for name in results if name.startswith("Probe (")]
 results = results[["correct", "total", *probes]].query("total > 1")
 varied = (results["correct"] / results["total"]).groupby("dataset").var() > 0.01
-known = results[probes].groupby("dataset").count().loc[varied].stack()
+predicted = results[probes].groupby("dataset").count().loc[varied].stack()
 mixtures = [name for name in probes if " + " in name]
-pairs = [pair for pair in known[known > 1].index if pair[1] not in mixtures]
+pairs = [
+    pair for pair in predicted[predicted > 1].index if pair[1] not in mixtures
+]
 
 # %% tags=["hide-input"]
 near_pairs = [
     (name, probe)
     for name, probe in pairs
     if style.shift(probe, name) == style.OUT_OF_DISTRIBUTION
-    and known[name, probe] > 60
+    and predicted[name, probe] > 60
 ]
 lacking = {} if near_pairs else {"near": ""}
 if pairs:
@@ -74,9 +72,7 @@ else:
         "No probe predicts questions whose accuracy varies: capcal sample, "
         "grade, features and probe make them."
     )
-notebook.about(
-    model, data, lacking=lacking, protocol=protocol, verdicts=verdicts
-)
+notebook.about(data, lacking)
 
 # %% [markdown] needs="probes"
 # A probe taken at its word has to be closer to the accuracy than the best constant, the mean of the other questions, which has
@@ -87,10 +83,10 @@ notebook.about(
 # needs probes
 gained = {}
 for name, probe in pairs:
-    own = results.loc[[name], ["correct", "total", probe]].dropna()
-    own["constant"] = best_constant(own)
-    terms = brier_terms(own, protocol=protocol)[["constant", probe]]
-    gain = gains(terms, "constant", clusters=subjects(own))
+    subset = results.loc[[name], ["correct", "total", probe]].dropna()
+    subset["constant"] = best_constant(subset)
+    terms = brier_terms(subset, protocol=protocol)[["constant", probe]]
+    gain = gains(terms, "constant", clusters=subjects(subset))
     gained[name, probe] = gain.loc[probe]
 
 
@@ -100,8 +96,7 @@ def judge(rows):
     """Judge what is estimated of all pairs together, by Holm's method."""
     table = pd.DataFrame(rows).T.infer_objects().dropna()
     table = table.rename_axis(["dataset", "probe"]).reset_index()
-    holm = adjusted(table["p"].to_numpy(float), "holm") < 0.05
-    table["verdict"] = table["verdict"].where(holm, "inconclusive")
+    table = holm(table)
     pairs = table[["probe", "dataset"]].values
     return table.assign(shift=[style.shift(*pair) for pair in pairs])
 
@@ -204,9 +199,11 @@ def correlate(confidence, mu, groups):
 # needs probes
 order = {}
 for name, probe in pairs:
-    own = results.loc[[name], ["correct", "total", probe]].dropna()
-    mu = own["correct"] / own["total"]
-    order[name, probe] = pd.Series(correlate(own[probe], mu, subjects(own)))
+    subset = results.loc[[name], ["correct", "total", probe]].dropna()
+    mu = subset["correct"] / subset["total"]
+    order[name, probe] = pd.Series(
+        correlate(subset[probe], mu, subjects(subset))
+    )
 order = judge(order)
 
 # %% tags=["hide-input"] mystnb={"figure": {"caption": "Correlation of what a probe says with the expected accuracy, with 95 % intervals. Right of the line it gives easy questions more than hard ones. Out of the domain that is left to chance.", "name": "fig-transfer-order"}, "image": {"alt": "Dots with intervals, a row for each probe and data set, in three groups by shift. Those of the probe's own data sets and of its domain lie far right of zero, those out of domain near zero."}} paper=["table-7", "section-4.3.2"] evidence=["measured"] reads=["verdicts", "features"]
@@ -248,7 +245,7 @@ mixture = mixtures[0]
 sources = mixture.removeprefix("Probe (").removesuffix(")").split(" + ")
 sources = [f"Probe ({name})" for name in sources]
 parts = [
-    load_results(store, model, split=split, **asked)
+    load_results(runs, model, split=split, **options)
     for split in range(5 if paper else 1)
 ]
 columns = ["correct", "total", *sources, mixture]
@@ -271,17 +268,14 @@ tables.show_scores(
 # needs mixture
 changes = {}
 for name in varied[varied].index:
-    own = results.loc[[name]].dropna(axis="columns", how="all")
-    single = nearest_probe([one for one in sources if one in own], name)
-    if single and mixture in own:
-        terms = brier_terms(own, protocol=protocol)[[single, mixture]]
-        found = gains(terms, single, clusters=subjects(own))
-        changes[name, single] = found.loc[mixture]
+    subset = results.loc[[name]].dropna(axis="columns", how="all")
+    single = nearest_probe([one for one in sources if one in subset], name)
+    if single and mixture in subset:
+        terms = brier_terms(subset, protocol=protocol)[[single, mixture]]
+        tested = gains(terms, single, clusters=subjects(subset))
+        changes[name, single] = tested.loc[mixture]
 changes = pd.DataFrame(changes).T.rename_axis(["dataset", "rival"])
-p = changes["p"].to_numpy(float)
-changes["verdict"] = changes["verdict"].where(
-    adjusted(p, "holm") < 0.05, "inconclusive"
-)
+changes = holm(changes)
 changes[["estimate", "low", "high", "verdict"]]
 
 # %% tags=["hide-input"]
@@ -303,10 +297,10 @@ notebook.say(
 
 # %%
 # needs near
-def use_labels(own, probe):
+def use_labels(subset, probe):
     """Score three uses of twenty labelled questions on the others."""
-    labelled = draw_training(own, 20, 4, rng=rng)
-    others = own.drop(labelled.index)
+    labelled = draw_training(subset, 20, 4, rng=rng)
+    others = subset.drop(labelled.index)
     counts = labelled["correct"], labelled["total"]
     platt = Calibrator("platt").fit(labelled[probe], *counts)
     ways = {
@@ -314,9 +308,9 @@ def use_labels(own, probe):
         "recalibrated": platt.predict(others[probe]),
         "constant": np.full(len(others), counts[0].sum() / counts[1].sum()),
     }
-    known = others["correct"], others["total"]
+    predicted = others["correct"], others["total"]
     return {
-        way: capability_brier(s, *known, corrected=True)
+        way: capability_brier(s, *predicted, corrected=True)
         for way, s in ways.items()
     }
 
@@ -324,13 +318,13 @@ def use_labels(own, probe):
 # %%
 # needs near
 rng = np.random.default_rng(seed)
-few = {}
+by_use = {}
 for dataset, probe in near_pairs:
-    own = results.loc[dataset, ["correct", "total", probe]].dropna()
-    draws = [use_labels(own, probe) for _ in range(50)]
-    few[dataset, probe] = pd.DataFrame(draws).mean()
-few = pd.DataFrame(few).T.rename_axis(["data set", "probe"])
-few.round(3)  # corrected scores on the others, a mean over fifty draws
+    subset = results.loc[dataset, ["correct", "total", probe]].dropna()
+    draws = [use_labels(subset, probe) for _ in range(50)]
+    by_use[dataset, probe] = pd.DataFrame(draws).mean()
+by_use = pd.DataFrame(by_use).T.rename_axis(["data set", "probe"])
+by_use.round(3)  # corrected scores on the others, a mean over fifty draws
 
 # %% [markdown]
 # ## What the paper prints
@@ -383,8 +377,8 @@ As printed, probes are worse than Uniform random in {printed_far_uniform} cells 
 # %% mystnb={"figure": {"caption": "The score of Uniform random, and that of the best constant, less the paper's scores of probes. Right of the line a probe is better: against Uniform random it is within its domain, against a constant mostly at home.", "name": "fig-transfer-reported"}, "image": {"alt": "Two panels of dots with three rows. Against Uniform random nearly all dots within the domain lie right of zero; against the best constant those of other data sets of the domain lie around zero or left of it, and those out of domain spread far to the left."}} paper=["table-7", "appendix-c.4", "section-4.3.2"] evidence=["reported"] reads=["mixing", "main", "mean_accuracy"] tags=["hide-input"]
 grid = sns.FacetGrid(lead, col="rival", height=3, aspect=1.2)
 marks = dict(zip(style.SHIFTS, "oPv", strict=True))
-for (_, column, _), own in grid.facet_data():
-    for shift, dots in own.groupby("shift"):
+for (_, column, _), subset in grid.facet_data():
+    for shift, dots in subset.groupby("shift"):
         sns.stripplot(
             dots,
             x="gain",

@@ -32,7 +32,6 @@ from capcal_lib.results import (
     best_constant,
     brier_terms,
     costs,
-    describe_runs,
     load_results,
     methods,
     score,
@@ -40,13 +39,10 @@ from capcal_lib.results import (
 )
 
 # %% tags=["hide-input"]
-notebook.check_parameters(globals())
-style.set_style()
-runs = notebook.open_store(store)
-counted = {"k_eval": k_eval, "verdicts": verdicts}
-data = describe_runs(runs, model, **counted)
+runs, data = notebook.open_page(globals())
 evidence = notebook.evidence_of(data)
 paper = protocol == "paper"
+counted = {"k_eval": k_eval, "verdicts": verdicts}
 counted |= {"held_out": not paper, "recipe": "paper" if paper else "tuned"}
 parts = [
     load_results(runs, model, split=split, **counted).query("total > 1")
@@ -55,19 +51,15 @@ parts = [
 results = parts[0]
 
 # %% tags=["hide-input"]
-asked = results[methods(results)].groupby("dataset", sort=False).count()
+answered = results[methods(results)].groupby("dataset", sort=False).count()
 solved = results["correct"].groupby("dataset", sort=False).sum()
-sets = [name for name in asked.index if solved[name] and asked.loc[name].any()]
+sets = [
+    name for name in answered.index if solved[name] and answered.loc[name].any()
+]
 none = {
     "scores": "No data set has a solved question and a confidence: capcal confidence."
 }
-notebook.about(
-    model,
-    data,
-    lacking={"printed": ""} if sets else none,
-    protocol=protocol,
-    verdicts=verdicts,
-)
+notebook.about(data, {"printed": ""} if sets else none)
 
 # %% tags=["hide-input"]
 CONSTANT, VOTES = "Best constant", "Response consistency"
@@ -83,13 +75,15 @@ TICKS["xticklabels"] = ["0", "1", "100", "10,000"]
 
 # %%
 # needs scores
-def compared(own):
+def compared(subset):
     """Keep three ways to ask, the nearest probe and the constant."""
-    own = own.dropna(axis="columns", how="all")
-    nearest = nearest_probe(own, own.index[0][0])
-    own = own.rename(columns={nearest: "Probe"})
-    others = [name for name in methods(own) if name not in MARKS]
-    return own.drop(columns=others).assign(**{CONSTANT: best_constant(own)})
+    subset = subset.dropna(axis="columns", how="all")
+    nearest = nearest_probe(subset, subset.index[0][0])
+    subset = subset.rename(columns={nearest: "Probe"})
+    others = [name for name in methods(subset) if name not in MARKS]
+    return subset.drop(columns=others).assign(
+        **{CONSTANT: best_constant(subset)}
+    )
 
 
 # %%
@@ -119,14 +113,14 @@ def pareto_front(table):
 # %%
 # needs scores
 by_set = scores.groupby(level="dataset", sort=False)
-fronts = pd.concat([pareto_front(own) for _, own in by_set])
+fronts = pd.concat([pareto_front(subset) for _, subset in by_set])
 made = scores.index.get_level_values("method").value_counts()
 stand = fronts.index.get_level_values("method").value_counts()
 
 # %% tags=["hide-input"]
 # needs scores
 named = {"Probe": "a probe", VOTES: "ten votes", CONSTANT: "a constant"}
-told = [
+phrases = [
     f"{name} on {stand.get(method, 0)} of {made[method]}"
     for method, name in named.items()
     if method in made
@@ -135,8 +129,8 @@ told = [
 # %% tags=["finding"]
 # needs scores
 notebook.finding(
-    "Nothing as cheap scores lower than {told} data sets.",
-    told=" and ".join(told[:2]),
+    "The best score for its price comes from {told} data sets.",
+    told=" and ".join(phrases[:2]),
 )
 
 # %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "Score against mean completion tokens a question, with 95 % intervals; lower left is better. The steps are the front: what stands above them is dearer and no better than something else. Dashed is the best constant, which costs nothing; above it, tokens are spent for less than nothing.", "name": "fig-cost"}, "image": {"alt": "A panel a data set with score against tokens on a logarithmic axis that begins at 0. The probe stands at no tokens and mostly below the dashed line; verbalized confidence and P(True) in the middle and above it; response consistency far to the right, in some panels lowest."}} paper=["figure-3", "figure-4", "section-4.3.2"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
@@ -144,26 +138,26 @@ notebook.finding(
 drawn = scores.rename(index=data["title"]).reset_index()
 points = drawn[drawn["method"] != CONSTANT]
 colors = style.palette(points["method"])
-look = {"x": "tokens", "y": "brier", "hue": "method", "palette": colors}
-look |= {"style": "method", "markers": MARKS, "s": 60, "zorder": 3}
-look |= {"height": 2.5, "aspect": 0.95, "facet_kws": {"legend_out": False}}
-grid = sns.relplot(points, col="dataset", col_wrap=min(3, len(sets)), **look)
+options = {"x": "tokens", "y": "brier", "hue": "method", "palette": colors}
+options |= {"style": "method", "markers": MARKS, "s": 60, "zorder": 3}
+options |= {"height": 2.5, "aspect": 0.95, "facet_kws": {"legend_out": False}}
+grid = sns.relplot(points, col="dataset", col_wrap=min(3, len(sets)), **options)
 for title, axes in grid.axes_dict.items():
-    own = drawn[drawn["dataset"] == title].set_index("method")
-    front = pareto_front(own)
+    subset = drawn[drawn["dataset"] == title].set_index("method")
+    front = pareto_front(subset)
     reach = [*front["tokens"], 3e4], [*front["brier"], front["brier"].min()]
     axes.set_yscale("symlog", linthresh=0.1)
     axes.step(*reach, where="post", color=style.MUTED, lw=1)
-    axes.axhline(own.loc[CONSTANT, "brier"], color=style.INK, ls="--", lw=1)
-    own = own.drop(index=CONSTANT)
-    axes.vlines(own["tokens"], own["low"], own["high"], own.index.map(colors))
+    axes.axhline(subset.loc[CONSTANT, "brier"], color=style.INK, ls="--", lw=1)
+    subset = subset.drop(index=CONSTANT)
+    ends = subset["tokens"], subset["low"], subset["high"]
+    axes.vlines(*ends, subset.index.map(colors))
 grid.set(xlim=(-0.4, 3e4), **TICKS).set_titles("{col_name}")
 levels = [0, 0.05, 0.1, 0.2, 0.5]
 grid.set(ylim=(-0.01, 0.8), yticks=levels, yticklabels=levels)
 grid.set_axis_labels("tokens a question", "score")
-sns.move_legend(
-    grid, "upper center", bbox_to_anchor=(0.5, 1), ncols=4, title=""
-)
+place = {"bbox_to_anchor": (0.5, 1), "ncols": 4, "title": ""}
+sns.move_legend(grid, "upper center", **place)
 _ = grid.tight_layout(rect=(0, 0, 1, 0.93))
 
 # %% [markdown] needs="scores"
@@ -213,11 +207,11 @@ printed["tokens"] = printed["tokens"].fillna(yes.astype(float))
 numbers = ["tokens", "brier", "constant"]
 means = printed.groupby(["model", "method"])[numbers].mean()
 front_of = {}
-for name, own in means.groupby(level="model"):
-    own = own.droplevel("model")
-    constant = {"tokens": 0, "brier": own["constant"].iloc[0]}
-    own.loc[CONSTANT] = pd.Series(constant)
-    front_of[name] = pareto_front(own[["tokens", "brier"]])
+for name, subset in means.groupby(level="model"):
+    subset = subset.droplevel("model")
+    constant = {"tokens": 0, "brier": subset["constant"].iloc[0]}
+    subset.loc[CONSTANT] = pd.Series(constant)
+    front_of[name] = pareto_front(subset[["tokens", "brier"]])
 front_of = pd.concat(front_of, names=["model"])
 
 # %% tags=["hide-input"]
@@ -244,10 +238,10 @@ one = printed.assign(shown="one data set")
 mean = means.reset_index().assign(shown="mean of seven")
 points = pd.concat([one, mean], ignore_index=True)
 points["model"] = [load_model(name).paper_name for name in points["model"]]
-look = {"x": "tokens", "y": "brier", "hue": "method", "style": "method"}
-look |= {"size": "shown", "sizes": [25, 110], "markers": MARKS}
-look |= {"palette": style.palette(points["method"])}
-grid = sns.relplot(points, col="model", height=2.7, aspect=0.7, **look)
+options = {"x": "tokens", "y": "brier", "hue": "method", "style": "method"}
+options |= {"size": "shown", "sizes": [25, 110], "markers": MARKS}
+options |= {"palette": style.palette(points["method"])}
+grid = sns.relplot(points, col="model", height=2.7, aspect=0.7, **options)
 for name, axes in grid.axes_dict.items():
     constant = points[points["model"] == name]["constant"].mean()
     axes.axhline(constant, color=style.INK, linestyle="--")
@@ -295,8 +289,8 @@ asking = read_off.xs("Verbalized confidence", level="method")
 
 # %% tags=["hide-cell", "solution"]
 # needs scores
-own = results.loc[fronts.index[0][0]]
-count, n = own["correct"], own["total"]
+subset = results.loc[fronts.index[0][0]]
+count, n = subset["correct"], subset["total"]
 noise = (count / n * (1 - count / n) / (n - 1)).mean()
 float((count / n).var(ddof=0) - noise)
 
@@ -306,9 +300,9 @@ float((count / n).var(ddof=0) - noise)
 
 # %% tags=["hide-cell", "solution"]
 # needs scores
-for name, own in fronts.groupby(level="dataset", sort=False):
+for name, subset in fronts.groupby(level="dataset", sort=False):
     terms = brier_terms(compared(results.loc[[name]]), protocol=protocol)
-    for cheap, dear in pairwise(own.index.get_level_values("method")):
+    for cheap, dear in pairwise(subset.index.get_level_values("method")):
         both = terms[[cheap, dear]].dropna()
         found = gains(both, cheap, clusters=subjects(both))
         print(name, dear, found.loc[dear, "verdict"])

@@ -10,7 +10,7 @@
 # # The paper, audited
 
 # %% tags=["parameters", "hide-input"]
-model: str = "smollm2-135m"  # one of `capcal models`; it changes nothing here
+model: str = "smollm2-135m"  # one of `capcal models`; it narrows tables if it is the paper's
 store: str = "runs/recorded"  # run store, from here or from the root
 seed: int = 42  # the first of the ten seeds of the reference code
 
@@ -25,15 +25,14 @@ from capcal_lib.book import notebook, style, tables
 from capcal_lib.book.claims import compare_printed, load_claims, verdict_of
 from capcal_lib.manifests import load_dataset, load_model
 from capcal_lib.reported import expected_from_reported, load_reported
+from capcal_lib.results import load_results
 
 # %% tags=["hide-input"]
-notebook.check_parameters(globals())
-notebook.open_store(store)
-load_model(model)
-style.set_style()
+runs, data = notebook.open_page(globals())
 PROVENANCE = """<details class='capcal-about'><summary>
 <strong>The paper's printed numbers</strong></summary>
-Nothing on this page is measured here. {reported} is printed in the paper, {read}
+Nothing on this page is measured, but for samples of the paper's models in the
+run store. {reported} is printed in the paper, {read}
 from its curves or from its authors' later publications.</details>"""
 
 
@@ -102,8 +101,8 @@ comparisons["result"] = comparisons["result"].mask(unbound, "need not hold")
 wording = claims["wording"].map(" ({})".format).replace(" (every)", "")
 comparisons["claim"] = comparisons["says"] + comparisons["says"].map(wording)
 held = {
-    says: f"{(own == 'holds').sum()} of {len(own)}"
-    for says, own in results.items()
+    says: f"{(subset == 'holds').sum()} of {len(subset)}"
+    for says, subset in results.items()
 }
 
 # %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "What the paper says, and how many comparisons of two printed numbers bear it out: their share, and their number at the right. By the paper's wording all have to hold; where it says so, most or some.", "name": "fig-claims"}, "image": {"alt": "Stacked bars, one for each statement of the paper. In about half of them every comparison holds; the share that fails is largest for the mixed probe on each in-domain set and for Probe (MATH) against Oracle RC on AIME25."}} paper=["section-4.3.2", "table-2", "appendix-c.3", "appendix-c.4", "table-6", "table-7", "section-5", "section-5.1", "section-5.2", "appendix-d", "table-3", "table-8", "figure-5", "figure-10"] evidence=["reported", "read off"] reads=["main", "consistency", "mixing", "passk_math500", "passk_aime25", "budget"]
@@ -174,8 +173,9 @@ z = (oracle["reported"] - oracle["expected"]) / deviation
 z.abs().groupby(oracle["dataset"]).max().round(2)  # the farthest, in deviations
 
 # %% mystnb={"figure": {"caption": "The pass@k error of Oracle RC: as printed (dots), and as two other printed numbers let one expect it, with the 95 % band over studies of as many questions.", "name": "fig-oracle-expected"}, "image": {"alt": "Six panels of error against k. Every printed dot lies close to the line of the expectation and well inside its band; bands are wide on the 30 questions of AIME25."}} paper=["table-3", "table-8", "equation-11"] evidence=["reported", "simulated"] reads=["main", "mean_accuracy", "passk_math500", "passk_aime25"] tags=["hide-input"]
+here = oracle["model"] == model
 grid = sns.FacetGrid(
-    titled(oracle).astype({"k": str}),
+    titled(oracle[here] if here.any() else oracle).astype({"k": str}),
     col="model",
     row="dataset",
     height=2,
@@ -183,9 +183,9 @@ grid = sns.FacetGrid(
     margin_titles=True,
 )
 grid.map(sns.lineplot, "k", "expected")
-for (row, column, _), own in grid.facet_data():
+for (row, column, _), subset in grid.facet_data():
     axes = grid.axes[row, column]
-    axes.fill_between(own["k"], own["low"], own["high"], alpha=0.2)
+    axes.fill_between(subset["k"], subset["low"], subset["high"], alpha=0.2)
 grid.map(sns.scatterplot, "k", "reported", color=style.INK, zorder=3)
 grid.set_titles(col_template="{col_name}", row_template="{row_name}")
 _ = grid.set_axis_labels("k", "squared error")
@@ -216,6 +216,7 @@ notebook.glue(
     differ=int(differ.sum()), twice=len(apart), most=apart.abs().max()
 )
 means = load_reported("mean_accuracy")
+printed = means[means["model"] == model].set_index("dataset")["value"]
 aime = means[means["dataset"] == "aime25"]["value"]
 whole = ((aime * 3000).round() / 3000 - aime).abs() <= 0.00005
 notebook.glue(whole=int(whole.sum()), aimes=len(whole))
@@ -290,10 +291,26 @@ that the paper prints, {farthest} by {points:.1f}. Numbers of two generations do
 with the paper's alone.
 """)
 
+# %% tags=["hide-input"]
+notebook.lack(not {*printed.index} & {*data.index}, own="")
+
+# %% [markdown] needs="own"
+# The run store has samples of this model too:
+
+# %% tags=["hide-input"]
+# needs own
+counts = load_results(runs, model, recipe=None).eval("correct / total")
+both = {"printed": printed, "here": counts.groupby("dataset").mean()}
+tables.show(
+    pd.DataFrame(both).dropna().rename(index=data["title"]),
+    "Mean expected accuracy, as printed and as measured here.",
+    evidence=["reported", notebook.evidence_of(data)],
+)
+
 # %% label="audit-later" paper=["section-4.2", "section-4.3", "table-4", "figure-3", "figure-4", "figure-6", "figure-9", "appendix-b.2"] evidence=["read off"] reads=["later_brier", "later_ece", "later_mean_accuracy", "oracle_rc", "passk_actual", "tokens", "spearman", "recalibrated", "few_shot", "k_eval_curve", "temperature", "temperature_accuracy"] tags=["hide-input"]
 overview = later.groupby("table", sort=False).agg(
-    generation=("generation", lambda own: ", ".join(own.unique())),
-    source=("source", lambda own: ", ".join(own.unique())),
+    generation=("generation", lambda subset: ", ".join(subset.unique())),
+    source=("source", lambda subset: ", ".join(subset.unique())),
     numbers=("value", "size"),
 )
 every_number = tables.csv_link(later, "published_later", "All of them as CSV")

@@ -26,7 +26,7 @@ from capcal_lib.manifests import (
     load_model,
     model_names,
 )
-from capcal_lib.metrics import adjusted, gains
+from capcal_lib.metrics import gains, holm
 from capcal_lib.probes import (
     LinearProbe,
     PaperProbe,
@@ -38,7 +38,7 @@ from capcal_lib.probes import (
 from capcal_lib.reported import load_reported
 from capcal_lib.results import (
     brier_terms,
-    describe_runs,
+    gains_by_dataset,
     load_results,
     subjects,
 )
@@ -48,16 +48,15 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 # %% tags=["hide-input"]
-notebook.check_parameters(globals())
-style.set_style()
+runs, data = notebook.open_page(globals())
 rng = np.random.default_rng(seed)
-runs = notebook.open_store(store)
-data = describe_runs(runs, model, k_eval=k_eval)
 evidence = notebook.evidence_of(data)
 
 
 def runs_on(name, role):
-    return {each.name: run for each, run in runs_for_probes(runs, name, role)}
+    return {
+        dataset.name: run for dataset, run in runs_for_probes(runs, name, role)
+    }
 
 
 real = [
@@ -71,11 +70,7 @@ shown = [
 ]
 training, evaluation = runs_on(model, "training"), runs_on(model, "evaluation")
 none = {"probes": "No scored question that varies has all the probes."}
-notebook.about(
-    model,
-    data,
-    lacking={"printed": ""} if shown else none | {"own": ""},
-)
+notebook.about(data, {"printed": ""} if shown else none | {"own": ""})
 
 # %% [markdown] needs="probes"
 # Every probe learns from the training split of its data set alone, whatever it chooses it chooses by cross-validation
@@ -91,11 +86,11 @@ OWN = {name: load_dataset(name).probe for name in dataset_names()}
 
 def predict(name, recipe, split=0):
     """Read what each data set's own probe predicts of its questions."""
-    kept = read_predictions(runs, name, recipe=recipe, split=split)
+    predictions = read_predictions(runs, name, recipe=recipe, split=split)
     predicted = [
-        kept.loc[[each], OWN[each]]
-        for each in kept.index.unique("dataset")
-        if OWN[each] in kept
+        predictions.loc[[dataset], OWN[dataset]]
+        for dataset in predictions.index.unique("dataset")
+        if OWN[dataset] in predictions
     ]
     return pd.concat(predicted) if predicted else np.nan
 
@@ -107,8 +102,8 @@ def bench(name):
     results = load_results(runs, name, k_eval=k_eval, recipe=None).sort_index()
     results = results[["correct", "total"]].query("total > 1")
     taught = {
-        each: training_data(run)[0].eval("correct / total").mean()
-        for each, run in runs_on(name, "training").items()
+        dataset: training_data(run)[0].eval("correct / total").mean()
+        for dataset, run in runs_on(name, "training").items()
     }
     results[CONSTANT] = results.index.get_level_values("dataset").map(taught)
     results[TUNED] = predict(name, "tuned")
@@ -135,13 +130,8 @@ notebook.lack(bool(shown) and terms.empty, **none, own="")
 
 # %%
 # needs probes
-judged = {}
-for pair, own in terms.groupby(["model", "dataset"], sort=False):
-    groups = subjects(own.droplevel("model"))
-    judged[pair] = gains(own, CONSTANT, clusters=groups.to_numpy())
-judged = pd.concat(judged, names=["model", "dataset", "probe"]).reset_index()
-holm = adjusted(judged["p"].to_numpy(), "holm") < 0.05
-judged["verdict"] = judged["verdict"].where(holm, "inconclusive")
+judged = holm(gains_by_dataset(terms, CONSTANT)).reset_index()
+judged = judged.rename(columns={"method": "probe"})
 
 # %%
 # needs probes
@@ -265,14 +255,14 @@ notebook.lack(not sets, own="")
 
 # %%
 # needs own
-known = {name: training_data(training[name]) for name in sets}
+training_sets = {name: training_data(training[name]) for name in sets}
 kernel = make_pipeline(
     StandardScaler(),
     GridSearchCV(KernelRidge(kernel="rbf"), {"alpha": [0.1, 1, 10]}),
 )
 tried = {}
 for name in sets:
-    questions, features = known[name]
+    questions, features = training_sets[name]
     scored, unseen = training_data(evaluation[name])
     mu = questions["correct"] / questions["total"]
     drawn = rng.permutation(len(mu))[:1000]
@@ -301,9 +291,12 @@ tables.show(
 
 # %%
 # needs own
-mu = {name: each.eval("correct / total") for name, (each, _) in known.items()}
+mu = {
+    name: questions.eval("correct / total")
+    for name, (questions, _) in training_sets.items()
+}
 widest = max(sets, key=lambda name: mu[name].var())
-questions, features = known[widest]
+questions, features = training_sets[widest]
 counts = questions[["correct", "total"]].head(300).to_numpy().T
 searched = PaperProbe().fit(features[:300], *counts)
 by_rate = searched.search_.groupby(["rate", "standardize"])["brier"].mean()
@@ -365,8 +358,8 @@ The best learning rate of the paper's probes lies between {slowest:g} and {faste
 # %% tags=["hide-cell", "solution"]
 first, second = np.array([0.1, 0.5, 0.9]), np.array([0.0, 0.4, 0.8])
 [
-    float(each.std(ddof=1) / np.sqrt(3))
-    for each in (first, second, first - second)
+    float(terms.std(ddof=1) / np.sqrt(3))
+    for terms in (first, second, first - second)
 ]
 
 # %% [markdown]

@@ -23,25 +23,20 @@ import seaborn as sns
 from capcal_lib.book import notebook, style
 from capcal_lib.manifests import load_dataset, load_model
 from capcal_lib.questions import at_hand, load_questions
-from capcal_lib.results import describe_runs, load_results
+from capcal_lib.results import load_results
 from capcal_lib.sampling import answer_requests, open_engine, weights_folder
 
 # %% tags=["hide-input"]
-notebook.check_parameters(globals())
-style.set_style()
-runs = notebook.open_store(store)
-known, manifest = load_model(model), load_dataset(dataset)
-data = describe_runs(runs, model, k_eval=k_eval)
-here = (
-    weights_folder(known) is not None if known.engine != "simulated" else False
-)
-here &= manifest.kind == "choice" and manifest.name in data.index
-here &= at_hand(manifest.name, manifest.evaluation_split)
+runs, data = notebook.open_page(globals())
+reader, manifest = load_model(model), load_dataset(dataset)
+possible = reader.engine != "simulated" and weights_folder(reader) is not None
+possible &= manifest.kind == "choice" and manifest.name in data.index
+possible &= at_hand(manifest.name, manifest.evaluation_split)
 none = {
-    "reading": f"{known.title} cannot be read on {manifest.title} here: that takes a "
+    "reading": f"{reader.title} cannot be read on {manifest.title} here: that takes a "
     "recorded run, questions of choice, and the weights on this machine."
 }
-notebook.about(model, data, lacking={} if here else none)
+notebook.about(data, {} if possible else none)
 
 # %% [markdown] needs="reading"
 # Where an answer is one letter, a model's expected accuracy need not be sampled: it is the probability of the right letter,
@@ -56,10 +51,10 @@ notebook.about(model, data, lacking={} if here else none)
 # needs reading
 questions = load_questions(manifest.name, limit=n_questions)
 letters = list("ABCD")
-engine = open_engine(known)
-requests = answer_requests(known, questions)
-logprobs, _ = engine.next_token_logprobs(requests, letters, known.sampling, 0)
-weights = np.exp(logprobs / known.sampling.temperature)
+engine = open_engine(reader)
+requests = answer_requests(reader, questions)
+logprobs, _ = engine.next_token_logprobs(requests, letters, reader.sampling, 0)
+weights = np.exp(logprobs / reader.sampling.temperature)
 names = pd.Index([question.id for question in questions], name="question_id")
 shares = pd.DataFrame(weights, names, letters)
 shares = shares.div(shares.sum(axis="columns"), axis="index")
@@ -114,3 +109,31 @@ The samples' own noise, the root of $\\mu(1-\\mu)/n$, is {noise:.3f} on average 
 #
 # - For questions of choice one reading gives $\mu$, up to answers that are more than a letter.
 # - For long answers the sum over all that a model may write never ends, and sampling is the only way.
+#
+# ## Exercises
+#
+# **1 (easy).** A reading gives the right letter the probability 0.3. How many samples would estimate that to within 0.05, with
+# 95 % confidence? *Hint:* twice the standard error $\sqrt{\mu(1-\mu)/n}$ is at most 0.05.
+
+# %% tags=["hide-cell", "solution"]
+int(np.ceil(0.3 * 0.7 / (0.05 / 1.96) ** 2))
+
+# %% [markdown]
+# **2 (medium).** At temperature 1 a model answers A, B, C and D with probabilities 0.5, 0.3, 0.15 and 0.05, and B is right.
+# What is $\mu$ at temperature 0.5, and where does it go as the temperature falls to 0? *Hint:* raise the probabilities to the
+# inverse power, and divide by their sum.
+
+# %% tags=["hide-cell", "solution"]
+probabilities = np.array([0.5, 0.3, 0.15, 0.05])
+for temperature in (1, 0.5, 0.1):
+    raised = probabilities ** (1 / temperature)
+    print(temperature, (raised / raised.sum()).round(3)[1])
+
+# %% [markdown]
+# **3 (hard).** A question has four options, and a model answers with the right letter in 60 % of its samples, with another
+# letter in 20 %, and with words in 20 %, half of which are right. By how much does one reading miss $\mu$, if it divides the
+# letters' probabilities by their sum? *Hint:* $\mu$ counts the words, and the reading does not.
+
+# %% tags=["hide-cell", "solution"]
+mu_of_samples, read = 0.6 + 0.2 / 2, 0.6 / (0.6 + 0.2)
+round(read - mu_of_samples, 3)

@@ -27,35 +27,28 @@ from capcal_lib.book.claims import (
     verdict_of,
 )
 from capcal_lib.book.widgets import verdict_grid
-from capcal_lib.manifests import load_dataset, load_model, model_names
+from capcal_lib.manifests import load_dataset, load_model
 from capcal_lib.metrics import adjusted, gains
 from capcal_lib.probes import describe_probes, nearest_probe, read_predictions
 from capcal_lib.results import (
     best_constant,
     brier_terms,
     costs,
-    describe_runs,
     load_results,
     methods,
     subjects,
 )
 
 # %% tags=["hide-input"]
-notebook.check_parameters(globals())
-style.set_style()
-runs = notebook.open_store(store)
-described = {
-    name: describe_runs(runs, name, k_eval=k_eval) for name in model_names()
-}
+runs, data = notebook.open_page(globals())
+described = notebook.measured_models(runs, data, k_eval)
 real = [
     name
-    for name, data in described.items()
-    if "measured" in set(data["evidence"])
-    and read_predictions(runs, name, recipe=recipe).notna().any(axis=None)
+    for name in described
+    if read_predictions(runs, name, recipe=recipe).notna().any(axis=None)
 ]
-real.sort(key=lambda name: load_model(name).parameters)
 none = {"runs": "No model has measured samples and a probe here."}
-notebook.about(model, described[model], lacking={} if real else none)
+notebook.about(data, {} if real else none)
 
 # %% [markdown] needs="runs"
 # A statement about methods is many comparisons, each of two methods on the questions of one data set and the answers of one
@@ -72,12 +65,12 @@ NEAR = dict(zip(style.SHIFTS, ("own", "near", "far"), strict=True))
 # %% tags=["hide-input"]
 
 
-def compare_methods(own, dataset, probe, nu):
+def compare_methods(subset, dataset, probe, nu):
     """Yield what the paper compares on a data set, and a gain a question."""
-    terms = brier_terms(own)
+    terms = brier_terms(subset)
     over_uniform = terms.rsub(terms[UNIFORM], axis="index")
-    counts = own["correct"], own["total"]
-    for method in methods(own):
+    counts = subset["correct"], subset["total"]
+    for method in methods(subset):
         if method in ASKED:
             yield "asked < uniform", method, over_uniform[method]
         elif shift := style.shift(method, dataset):
@@ -87,13 +80,13 @@ def compare_methods(own, dataset, probe, nu):
                 gain = terms[method] - terms[probe]
                 yield "own probe < other probes", method, gain
     if probe:
-        given = own[probe], *counts
+        given = subset[probe], *counts
         gain = pass_at_k_gains_over_answer(*given, 16, concentration=nu)
         yield "pass@16 by probe < Oracle RC", probe, gain
         gain = budget_gains(*given, 2, concentration=nu)
         yield "budget by probe > even", probe, gain
-    if ASKED[0] in own:
-        gain = budget_gains(own[ASKED[0]].fillna(0.5), *counts, 2)
+    if ASKED[0] in subset:
+        gain = budget_gains(subset[ASKED[0]].fillna(0.5), *counts, 2)
         yield "budget by voice > even", ASKED[0], gain
 
 
@@ -111,9 +104,9 @@ def kind_of(method, dataset):
     return f"Probe, {whose} training set" if shift else method
 
 
-def compare_further(own, probe):
+def compare_further(subset, probe):
     """Yield what this book asks beyond the paper, and a gain a question."""
-    terms = brier_terms(own.assign(average=best_constant(own)))
+    terms = brier_terms(subset.assign(average=best_constant(subset)))
     for method in [*ASKED, VOTES, probe]:
         if method in terms:
             gain = terms["average"] - terms[method]
@@ -128,31 +121,31 @@ def judge(gain, groups):
     terms = pd.DataFrame({"rival": gain, "method": 0.0}).dropna()
     if len(terms) < 2:
         return {}
-    found = gains(terms, "rival", clusters=groups[terms.index])
-    return found.loc["method", ["estimate", "low", "high", "p"]].to_dict()
+    gained = gains(terms, "rival", clusters=groups[terms.index])
+    return gained.loc["method", ["estimate", "low", "high", "p"]].to_dict()
 
 
 # %%
 # needs runs
 rows = []
 for name in real:
-    sure = describe_probes(runs, name, recipe=recipe)["concentration"]
+    concentrations = describe_probes(runs, name, recipe=recipe)["concentration"]
     loaded = load_results(runs, name, k_eval=k_eval, recipe=recipe)
-    for dataset, own in loaded.query("total > 1").groupby("dataset"):
-        if own["correct"].nunique() < 2:
+    for dataset, subset in loaded.query("total > 1").groupby("dataset"):
+        if subset["correct"].nunique() < 2:
             continue  # nothing to tell apart
-        own = own.dropna(axis="columns", how="all")
-        probe, groups = nearest_probe(own, dataset), subjects(own)
-        asked = [*compare_methods(own, dataset, probe, sure.get(probe))]
-        further = [*compare_further(own, probe)]
-        for place, (what, method, gain) in enumerate([*asked, *further]):
+        subset = subset.dropna(axis="columns", how="all")
+        probe, groups = nearest_probe(subset, dataset), subjects(subset)
+        nu = concentrations.get(probe)
+        claimed = [*compare_methods(subset, dataset, probe, nu)]
+        further = [*compare_further(subset, probe)]
+        for place, (what, method, gain) in enumerate([*claimed, *further]):
             about = {"what": what, "method": method, "model": name}
             about |= {"dataset": dataset, "nearest": method == probe}
-            about["family"] = "the paper"
-            if place >= len(asked):
-                about["family"] = f"{what}: {kind_of(method, dataset)}"
+            family = f"{what}: {kind_of(method, dataset)}"
+            about["family"] = "the paper" if place < len(claimed) else family
             rows.append(about | judge(gain, groups))
-found = pd.DataFrame(rows).dropna(subset="p").reset_index(drop=True)
+comparisons = pd.DataFrame(rows).dropna(subset="p").reset_index(drop=True)
 
 # %% [markdown] needs="runs"
 # All comparisons that the paper asks for are judged together by Holm's method, so that the chance of a single false verdict
@@ -166,9 +159,11 @@ def judged_together(p):
     return adjusted(p.to_numpy(), "holm")
 
 
-found["p (Holm)"] = found.groupby("family")["p"].transform(judged_together)
-sign = found["estimate"].gt(0).map({True: "holds", False: "fails"})
-found["result"] = sign.where(found["p (Holm)"] < 0.05, "neither")
+comparisons["p (Holm)"] = comparisons.groupby("family")["p"].transform(
+    judged_together
+)
+sign = comparisons["estimate"].gt(0).map({True: "holds", False: "fails"})
+comparisons["result"] = sign.where(comparisons["p (Holm)"] < 0.05, "neither")
 
 
 # %% tags=["hide-input"]
@@ -181,12 +176,12 @@ def select(name):
             for one in real
         ]
         return pd.concat(more).map({True: "holds", False: "fails"})
-    own = found[found["what"] == plain]
+    subset = comparisons[comparisons["what"] == plain]
     if plain == "nearest probe < uniform":
-        of = found["what"].str.endswith("probe < uniform")
-        own = found[of & found["nearest"]]
+        of = comparisons["what"].str.endswith("probe < uniform")
+        subset = comparisons[of & comparisons["nearest"]]
     turned = {"holds": "fails", "fails": "holds"}
-    result = own["result"]
+    result = subset["result"]
     return result.map(turned).fillna("neither") if name != plain else result
 
 
@@ -194,8 +189,8 @@ def measured(claim):
     """Return what becomes of the comparisons of a claim on small models."""
     result = pd.concat([select(name) for name in claim["measured"]])
     if claim["opposite"] is True:
-        own = found.loc[result.index]
-        group = own["dataset"] + own["method"]
+        subset = comparisons.loc[result.index]
+        group = subset["dataset"] + subset["method"]
         several = group.groupby(group).transform("size") > 1
         return opposite(result[several], group[several])
     return result
@@ -243,11 +238,11 @@ Of {tested} statements of the paper that small models can test, {supported} are 
 RESULTS = {"fails": "#be123c", "neither": "#adadad"}
 RESULTS |= {"need not hold": style.GRID, "holds": "#0f766e"}
 drawn = pd.concat(results, names=["claim", None]).rename("result")
-said = claims["wording"].map(" ({})".format).replace(" (every)", "")
+wordings = claims["wording"].map(" ({})".format).replace(" (every)", "")
 drawn = drawn.reset_index("claim")
 some = drawn["claim"].map(claims["wording"]) == "some"
 drawn.loc[some & (drawn["result"] == "fails"), "result"] = "need not hold"
-drawn["claim"] += drawn["claim"].map(said)
+drawn["claim"] += drawn["claim"].map(wordings)
 axes = sns.histplot(
     drawn,
     y="claim",
@@ -315,7 +310,7 @@ tables.show(
 
 # %% tags=["hide-input"]
 # needs runs
-further = found[found["family"] != "the paper"].copy()
+further = comparisons[comparisons["family"] != "the paper"].copy()
 pairs = zip(further["method"], further["dataset"], strict=True)
 further["kind"] = [kind_of(*pair) for pair in pairs]
 words = {"holds": "better", "neither": "no better", "fails": "worse"}
@@ -325,15 +320,15 @@ votes = further[further["what"] == "probe < ten votes"]["verdict"]
 order = [f"Probe, {whose} training set" for whose in ("own", "other")]
 order += [VOTES, *ASKED]
 verdicts = against["verdict"].groupby(against["kind"])
-won = verdicts.agg(lambda own: (own == "better").sum())
-lost = verdicts.agg(lambda own: (own == "worse").sum())
+won = verdicts.agg(lambda marks: (marks == "better").sum())
+lost = verdicts.agg(lambda marks: (marks == "worse").sum())
 cases = pd.DataFrame({"won": won, "lost": lost, "all": verdicts.size()})
 cases = cases.reindex(order, fill_value=0)
 home, away, voted = (cases.loc[kind] for kind in order[:3])
 
 # %% tags=["hide-input"]
 # needs runs
-said = cases.loc[ASKED].sum()
+asked = cases.loc[ASKED].sum()
 notebook.glue(
     home=f"{home['won']} of {home['all']} cases",
     home_worse=str(home["lost"]),
@@ -341,8 +336,8 @@ notebook.glue(
     away_worse=str(away["lost"]),
     voted=f"{voted['won']} of {voted['all']} cases",
     voted_worse=str(voted["lost"]),
-    asked=f"{said['won']} of {said['all']} cases",
-    asked_worse=str(said["lost"]),
+    asked=f"{asked['won']} of {asked['all']} cases",
+    asked_worse=str(asked["lost"]),
 )
 notebook.glue(
     closer=int((votes == "better").sum()),
@@ -364,9 +359,9 @@ grid = verdict_grid(
 hero = (
     f"<p class='capcal-answer'><strong>Its hidden states know more than the "
     f"average of the data set in {home['won']} of {home['all']} cases; what it "
-    f"says of itself in {said['won']} of {said['all']}.</strong> A probe trained "
+    f"says of itself in {asked['won']} of {asked['all']}.</strong> A probe trained "
     f"on such questions loses in {home['lost']}, what the model says of itself "
-    f"in {said['lost']}; ten votes win in {voted['won']} of {voted['all']} and "
+    f"in {asked['lost']}; ten votes win in {voted['won']} of {voted['all']} and "
     f"lose in {voted['lost']}. {tables.badge(evidence)}</p>"
 )
 notebook.glue(known=grid, answer=tables.Html(hero))
@@ -384,7 +379,7 @@ and farther in {farther}.
 # %% tags=["hide-input", "hide-output"] label="findings-all" paper=["section-4.3.2", "section-5.1", "section-5.2"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
 # needs runs
 columns = {"what": "comparison", "dataset": "data set", "estimate": "gain"}
-listed = found.replace({"model": titles, "dataset": names})
+listed = comparisons.replace({"model": titles, "dataset": names})
 listed = listed.rename(columns=columns)
 about = ["comparison", "method", "model", "data set"]
 tables.show(
@@ -408,7 +403,7 @@ tables.show(
 # %% tags=["hide-cell", "solution"]
 # needs runs
 (
-    len(found) / 20,
-    int((found["p"] < 0.05).sum()),
-    int((found["p (Holm)"] < 0.05).sum()),
+    len(comparisons) / 20,
+    int((comparisons["p"] < 0.05).sum()),
+    int((comparisons["p (Holm)"] < 0.05).sum()),
 )

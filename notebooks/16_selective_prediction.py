@@ -25,11 +25,11 @@ from capcal_lib.applications import risk_area_terms, risk_coverage, split_counts
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.confidence import TITLES
 from capcal_lib.manifests import load_dataset
-from capcal_lib.metrics import adjusted, compare, gains
+from capcal_lib.metrics import compare, holm
 from capcal_lib.probes import nearest_probe
 from capcal_lib.results import (
     costs,
-    describe_runs,
+    gains_by_dataset,
     judged_by,
     load_results,
     methods,
@@ -37,18 +37,15 @@ from capcal_lib.results import (
 )
 
 # %% tags=["hide-input"]
-notebook.check_parameters(globals())
-style.set_style()
-runs = notebook.open_store(store)
-data = describe_runs(runs, model, k_eval=k_eval)
+runs, data = notebook.open_page(globals())
 results = load_results(runs, model, k_eval=k_eval).query("total > 1")
 solved = results[results.groupby(level="dataset")["correct"].transform("any")]
-there = [solved[name].any() for name in methods(solved)]
+present = [solved[name].any() for name in methods(solved)]
 none = {"confidences": "No confidence of a question that is ever solved."}
 evidence = "simulated" if "simulated" in set(data["evidence"]) else "measured"
 if results.empty:
     none["samples"] = "A risk takes two scored samples of a question."
-notebook.about(model, data, lacking={} if any(there) else none)
+notebook.about(data, {} if any(present) else none)
 
 # %% [markdown] needs="samples"
 # A model that may abstain answers fewer questions and is wrong less often. The paper names selective prediction in section 5.3
@@ -65,40 +62,35 @@ notebook.about(model, data, lacking={} if any(there) else none)
 RANDOM, PROBE, VOTES = "At random", "Probe", "Response consistency"
 
 
-def risk_areas(own):
+def risk_areas(subset):
     """Return the terms of each confidence's area, a row a question."""
-    areas = {RANDOM: 1 - own["correct"] / own["total"]}
-    for name in methods(own):
-        known = judged_by(own, name)
-        terms = risk_area_terms(*known.to_numpy().T)
-        areas[name] = pd.Series(terms, known.index)
-    return pd.DataFrame(areas, own.index)
+    areas = {RANDOM: 1 - subset["correct"] / subset["total"]}
+    for name in methods(subset):
+        scored = judged_by(subset, name)
+        terms = risk_area_terms(*scored.to_numpy().T)
+        areas[name] = pd.Series(terms, scored.index)
+    return pd.DataFrame(areas, subset.index)
 
 
 # %%
 # needs samples
-own = {}
-for name, each in results.groupby(level="dataset", sort=False):
-    each = each.dropna(axis="columns", how="all")
-    nearest = nearest_probe(each.dropna(axis=1), name)
-    others = [m for m in each if m.startswith("Probe") and m != nearest]
-    each = each.fillna({m: 0.5 for m in TITLES.values() if m in each})
-    own[name] = each.drop(columns=others).rename(columns={nearest: PROBE})
-areas = {name: risk_areas(each) for name, each in own.items()}
+by_set = {}
+for name, subset in results.groupby(level="dataset", sort=False):
+    subset = subset.dropna(axis="columns", how="all")
+    nearest = nearest_probe(subset.dropna(axis=1), name)
+    others = [m for m in subset if m.startswith("Probe") and m != nearest]
+    subset = subset.fillna({m: 0.5 for m in TITLES.values() if m in subset})
+    by_set[name] = subset.drop(columns=others).rename(columns={nearest: PROBE})
+areas = {name: risk_areas(subset) for name, subset in by_set.items()}
 
 # %%
 # needs confidences
-judged = {
-    name: gains(terms, RANDOM, clusters=subjects(terms))
-    for name, terms in areas.items()
-    if own[name]["correct"].any() and len(terms.columns) > 1
-}
-judged = pd.concat(judged, names=["dataset", "method"]).dropna()
+solved = [name for name in areas if by_set[name]["correct"].any()]
+terms = pd.concat(areas[name] for name in solved)
+judged = holm(gains_by_dataset(terms, RANDOM))
 
 # %% tags=["hide-input"]
 # needs confidences
-holm = adjusted(judged["p"].to_numpy(), "holm") < 0.05
-judged["verdict"] = judged["verdict"].where(holm, "inconclusive")
 verdicts = judged["verdict"].groupby("method").value_counts()
 verdicts = verdicts.unstack(fill_value=0)
 verdicts = verdicts.reindex(columns=["better", "inconclusive", "worse"])
@@ -128,14 +120,14 @@ Answering where a {first} is confident risks less than answering at random on {f
 
 # %%
 # needs confidences
-known = PROBE if PROBE in judged.index.levels[1] else judged.index[0][1]
-gained = judged.xs(known, level="method")["estimate"]
+best_known = PROBE if PROBE in judged.index.levels[1] else judged.index[0][1]
+gained = judged.xs(best_known, level="method")["estimate"]
 shown = notebook.choose_dataset(dataset, data, gained.idxmax())
-each = own[shown]
-c, n = each["correct"], each["total"]
+subset = by_set[shown]
+c, n = subset["correct"], subset["total"]
 curves = {
-    name: risk_coverage(*judged_by(each, name).to_numpy().T)
-    for name in methods(each)
+    name: risk_coverage(*judged_by(subset, name).to_numpy().T)
+    for name in methods(subset)
 }
 (first, drawn), rest = split_counts(c, n, rng=np.random.default_rng(seed))
 curves["Honest oracle"] = risk_coverage(first / drawn, *rest)
@@ -197,11 +189,11 @@ terms.mean().round(3), (1 - np.divide(correct, total)).mean()
 spent = costs(runs, model, k_eval=k_eval).mean().round()
 rows = []
 for name, terms in areas.items():
-    there = terms.dropna(axis="columns", how="all").dropna()
-    if len(there):
-        table = compare(there, clusters=subjects(there))
+    present = terms.dropna(axis="columns", how="all").dropna()
+    if len(present):
+        table = compare(present, clusters=subjects(present))
         table = table.rename_axis("method").reset_index()
-        rows.append(table.assign(dataset=name, questions=len(there)))
+        rows.append(table.assign(dataset=name, questions=len(present)))
 scores = pd.concat(rows).rename(columns={"estimate": "brier"})
 scores["cost"] = scores["method"].map(spent).fillna(0).map("{:.0f}".format)
 scores["varies"] = scores["dataset"].isin(judged.index.unique("dataset"))
@@ -259,17 +251,17 @@ def keep_promise(s, mu, rng, n=50, k=20):
 rng = np.random.default_rng(seed)
 mu, noise = rng.beta(0.5, 0.5, 2000), rng.normal(size=2000)
 blur = {"good": 0.1, "poor": 0.5, "useless": 50}
-said = pd.DataFrame({name: mu + sd * noise for name, sd in blur.items()})
-said = said.rank(pct=True)
-kept = {
+confidences = pd.DataFrame({name: mu + sd * noise for name, sd in blur.items()})
+confidences = confidences.rank(pct=True)
+outcomes = {
     name: np.mean(
         [keep_promise(s.to_numpy(), mu, rng) for _ in range(500)], axis=0
     )
-    for name, s in said.items()
+    for name, s in confidences.items()
 }
 
 # %% tags=["hide-input"] label="selective-simulated" paper=["section-5.3"] evidence=["simulated"]
-simulated = pd.DataFrame(kept, index=["answered", "answered wrongly"]).T
+simulated = pd.DataFrame(outcomes, index=["answered", "answered wrongly"]).T
 tables.show(
     simulated.rename_axis("confidence"),
     f"Shares of all questions, for a promise of {100 * risk:.0f} %.",
@@ -293,17 +285,19 @@ def halves(s, c, n, rng, times=100):
     return np.mean(shares, axis=0)
 
 
-kept, rng = {}, np.random.default_rng(seed)
-for name, each in own.items():
-    each = each.assign(**{RANDOM: rng.random(len(each))})
-    for method in methods(each):
-        columns = judged_by(each, method).to_numpy().T
-        kept[load_dataset(name).title, method] = halves(*columns, rng)
-kept = pd.DataFrame(kept, index=["answered", "wrong"]).T
+outcomes, rng = {}, np.random.default_rng(seed)
+for name, subset in by_set.items():
+    subset = subset.assign(**{RANDOM: rng.random(len(subset))})
+    for method in methods(subset):
+        columns = judged_by(subset, method).to_numpy().T
+        outcomes[load_dataset(name).title, method] = halves(*columns, rng)
+outcomes = pd.DataFrame(outcomes, index=["answered", "wrong"]).T
 
 # %% label="selective-promise" tags=["hide-input"] paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs samples
-wide = kept["answered"].unstack(0)[[load_dataset(name).title for name in own]]
+wide = outcomes["answered"].unstack(0)[
+    [load_dataset(name).title for name in by_set]
+]
 rows = [
     name
     for name in (RANDOM, *TITLES.values(), VOTES, PROBE)
@@ -319,7 +313,7 @@ tables.show(
 
 # %% tags=["hide-input"]
 # needs samples
-notebook.glue(promised=100 * risk, highest=100 * kept["wrong"].max())
+notebook.glue(promised=100 * risk, highest=100 * outcomes["wrong"].max())
 
 # %%
 # needs samples
@@ -362,7 +356,7 @@ promise_risk(*ten, 1 / 11 - 0.001), promise_risk(*ten, 1 / 11 + 0.001)
 rng, broken = np.random.default_rng(seed), []
 for _ in range(300):
     seen = rng.permutation(2000) < 50
-    s, drawn = said["poor"].to_numpy(), rng.binomial(20, mu)
+    s, drawn = confidences["poor"].to_numpy(), rng.binomial(20, mu)
     curve = risk_coverage(s[seen], drawn[seen], [20] * seen.sum())
     safe = curve.loc[curve["risk"] <= 0.3, "coverage"]
     if len(safe):

@@ -23,23 +23,17 @@ import pandas as pd
 import seaborn as sns
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.grading.counts import count_run
-from capcal_lib.manifests import load_dataset, load_model, model_names
+from capcal_lib.manifests import load_dataset, load_model
 from capcal_lib.metrics import adjusted, gains, mean_interval
 from capcal_lib.probes import describe_probes, nearest_probe
-from capcal_lib.results import describe_runs, judged_by, load_results, subjects
+from capcal_lib.results import judged_by, load_results, subjects
 from capcal_lib.runs import open_runs
 
 # %% tags=["hide-input"]
-notebook.check_parameters(globals())
-style.set_style()
-runs = notebook.open_store(store)
-known = {
-    each: describe_runs(runs, each, k_eval=k_eval) for each in model_names()
-}
-real = [each for each in known if "measured" in set(known[each]["evidence"])]
-real = real if len(known[model]) else []
+runs, data = notebook.open_page(globals())
+described = notebook.measured_models(runs, data, k_eval)
 none = {"runs": "No model of this store has measured samples.", "ranks": ""}
-notebook.about(model, known[model], lacking={} if real else none)
+notebook.about(data, {} if described else none)
 
 # %% [markdown] needs="runs"
 # The mean confidence estimates a model's accuracy without a single graded answer. The paper names label-free benchmarking in
@@ -50,20 +44,20 @@ notebook.about(model, known[model], lacking={} if real else none)
 
 # %%
 # needs runs
-evidence = notebook.evidence_of(*(known[name] for name in real))
+evidence = notebook.evidence_of(*described.values())
 METHODS = ["Verbalized confidence", "P(True)", "Response consistency", "Probe"]
 cells, taught = {}, {}
-for name in real:
+for name in described:
     probes = describe_probes(runs, name)
     training = {run.folder.name: run for run in open_runs(runs, model=name)}
     results = load_results(runs, name, k_eval=k_eval).query("total > 1")
-    for dataset, own in results.groupby("dataset", sort=False):
-        own = own.dropna(axis="columns", how="all")
-        nearest = nearest_probe(own, dataset)
-        own = own.rename(columns={nearest: "Probe"}).assign(
-            mu=own["correct"] / own["total"]
+    for dataset, subset in results.groupby("dataset", sort=False):
+        subset = subset.dropna(axis="columns", how="all")
+        nearest = nearest_probe(subset, dataset)
+        subset = subset.rename(columns={nearest: "Probe"}).assign(
+            mu=subset["correct"] / subset["total"]
         )
-        cells[name, dataset] = own
+        cells[name, dataset] = subset
         if nearest:
             counts = count_run(training[probes.loc[nearest, "run"]])
             taught[name, dataset] = (counts["correct"] / counts["total"]).mean()
@@ -71,16 +65,16 @@ for name in real:
 # %%
 # needs runs
 rows = []
-for place, own in cells.items():
-    accuracy = 100 * own["mu"].mean()
+for place, subset in cells.items():
+    accuracy = 100 * subset["mu"].mean()
     if place in taught:
         apart = 100 * taught[place] - accuracy
         rows.append(
             (*place, "Training questions", accuracy, *[apart] * 3, np.nan)
         )
-    for method in own.columns.intersection(METHODS):
-        known = judged_by(own, method)
-        error = known["confidence"] - known["correct"] / known["total"]
+    for method in subset.columns.intersection(METHODS):
+        scored = judged_by(subset, method)
+        error = scored["confidence"] - scored["correct"] / scored["total"]
         terms = pd.DataFrame({"miss": -error, "none": 0.0})
         miss = gains(terms, "none", clusters=subjects(error)).loc["miss"]
         points = 100 * miss[["estimate", "low", "high"]]
@@ -98,7 +92,7 @@ holm = misses.groupby("method")["p"].transform(
 )
 misses["wrong"] = holm < 0.05
 typical = misses["miss"].abs().groupby(misses["method"]).median()
-asked = misses[misses["method"].isin(METHODS[:2])]
+spoken = misses[misses["method"].isin(METHODS[:2])]
 probe = misses[misses["method"] == "Probe"]
 notebook.glue(
     places=len(cells),
@@ -107,9 +101,9 @@ notebook.glue(
     probe_wrong=int(probe["wrong"].sum()),
     probes=len(probe),
     votes=typical.get("Response consistency", np.nan),
-    asked=asked["miss"].abs().median(),
-    above=int((asked["wrong"] & (asked["miss"] > 0)).sum()),
-    asked_all=len(asked),
+    asked=spoken["miss"].abs().median(),
+    above=int((spoken["wrong"] & (spoken["miss"] > 0)).sum()),
+    asked_all=len(spoken),
 )
 
 # %% tags=["finding"]
@@ -189,10 +183,10 @@ for dataset in sorted({dataset for _, dataset in cells}):
     both = [name for name, other in cells if other == dataset]
     for a, b in combinations(both, 2):
         gap = (cells[a, dataset]["mu"] - cells[b, dataset]["mu"]).dropna()
-        found = mean_interval(gap, clusters=subjects(gap))
-        if found.low > 0 or found.high < 0:
+        interval = mean_interval(gap, clusters=subjects(gap))
+        if interval.low > 0 or interval.high < 0:
             apart = (means[dataset, a] - means[dataset, b]).dropna()
-            right = apart * found.estimate > 0
+            right = apart * interval.estimate > 0
             ranked.append(right.rename(dataset))
 
 # %% tags=["hide-input"]

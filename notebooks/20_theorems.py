@@ -27,19 +27,16 @@ from capcal_lib.metrics import (
     expected_response_brier,
     expected_response_loss,
 )
-from capcal_lib.results import describe_runs, judged_by, load_results, methods
+from capcal_lib.results import judged_by, load_results, methods
 
 # %% tags=["hide-input"]
-notebook.check_parameters(globals())
-style.set_style()
+runs, data = notebook.open_page(globals())
 rng = np.random.default_rng(seed)
-runs = notebook.open_store(store)
-data = describe_runs(runs, model, k_eval=k_eval)
 results = load_results(runs, model, k_eval=k_eval, recipe=None).query(
     "total > 0"
 )
 evidence = data["evidence"].iloc[0] if len(data) else "simulated"
-notebook.about(model, data)
+notebook.about(data)
 
 # %% [markdown] needs="samples"
 # Theorem 2 says that the capability Brier score is the expected response Brier score less the correctness variance. With
@@ -49,12 +46,12 @@ notebook.about(model, data)
 # %%
 # needs samples
 rows = []
-for dataset, asked in results.groupby(level="dataset", sort=False):
-    for method in methods(asked):
-        known = judged_by(asked, method)
-        if known.empty:
+for dataset, subset in results.groupby(level="dataset", sort=False):
+    for method in methods(subset):
+        scored = judged_by(subset, method)
+        if scored.empty:
             continue
-        s, counts = known["confidence"], (known["correct"], known["total"])
+        s, counts = scored["confidence"], (scored["correct"], scored["total"])
         rows.append(
             {
                 "data set": data.loc[dataset, "title"],
@@ -168,10 +165,10 @@ tables.show(
 # needs samples
 sides = {}
 for method in methods(largest):
-    known = judged_by(largest, method)
-    s, c, n = known.to_numpy().T
+    scored = judged_by(largest, method)
+    s, c, n = scored.to_numpy().T
     s = s.clip(0.001, 0.999)
-    for score in ("brier", "log", "spherical") if len(known) else ():
+    for score in ("brier", "log", "spherical") if len(scored) else ():
         response = expected_response_loss(s, c, n, score=score).mean()
         least = expected_response_loss(c / n, c, n, score=score).mean()
         capability = divergence(c / n, s, score=score).mean()

@@ -26,29 +26,19 @@ from capcal_lib.applications import (
 )
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.confidence import TITLES
-from capcal_lib.manifests import load_dataset, load_model, model_names
-from capcal_lib.metrics import adjusted, correctness_variance_terms, gains
+from capcal_lib.manifests import load_dataset, load_model
+from capcal_lib.metrics import correctness_variance_terms, gains, holm
 from capcal_lib.probes import describe_probes, nearest_probe
-from capcal_lib.results import describe_runs, judged_by, load_results, subjects
+from capcal_lib.results import judged_by, load_results, subjects
 from capcal_lib.runs import read_samples
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import cross_val_predict
 
 # %% tags=["hide-input"]
-notebook.check_parameters(globals())
-style.set_style()
-runs = notebook.open_store(store)
-described = {
-    name: describe_runs(runs, name, k_eval=k_eval) for name in model_names()
-}
-real = [
-    name
-    for name, data in described.items()
-    if "measured" in set(data["evidence"]) and len(described[model])
-]
-real.sort(key=lambda name: load_model(name).parameters or 0)
+runs, data = notebook.open_page(globals())
+described = notebook.measured_models(runs, data, k_eval)
 none = {"runs": "No model of this store has a solved question."}
-notebook.about(model, described[model], lacking={} if real else none)
+notebook.about(data, {} if described else none)
 
 # %% tags=["hide-input"]
 ASKED, VOTES, PROBE = [*TITLES.values()], "Response consistency", "Probe"
@@ -89,31 +79,31 @@ def gains_of(s, correct, total, tokens, nu):
 def load_sets(name):
     """Yield each data set of a model: its results, tokens, and its probe."""
     results = load_results(runs, name, k_eval=k_eval).query("total > 1")
-    for dataset, own in results.groupby(level="dataset", sort=False):
-        if not own["correct"].any():
+    for dataset, subset in results.groupby(level="dataset", sort=False):
+        if not subset["correct"].any():
             continue  # no question is ever solved, so there is nothing to gain
-        own = own.droplevel("dataset").dropna(axis="columns", how="all")
-        own = own.fillna({m: 0.5 for m in ASKED if m in own})
+        subset = subset.droplevel("dataset").dropna(axis="columns", how="all")
+        subset = subset.fillna({m: 0.5 for m in ASKED if m in subset})
         samples = read_samples(described[name]["run"][dataset])
         tokens = samples.groupby("question_id")["completion_tokens"].mean()
-        probe = nearest_probe(own, dataset)
-        yield dataset, own.assign(tokens=tokens), probe
+        probe = nearest_probe(subset, dataset)
+        yield dataset, subset.assign(tokens=tokens), probe
 
 
 # %%
 # needs runs
-evidence = notebook.evidence_of(*(described[name] for name in real))
+evidence = notebook.evidence_of(*described.values())
 gained = {}
-for name in real:
-    sure = describe_probes(runs, name)["concentration"]
-    for dataset, own, probe in load_sets(name):
+for name in described:
+    concentrations = describe_probes(runs, name)["concentration"]
+    for dataset, subset, probe in load_sets(name):
         for method in [*ASKED, VOTES, probe]:
-            if method in own:
-                known = judged_by(own, method).join(own["tokens"])
+            if method in subset:
+                scored = judged_by(subset, method).join(subset["tokens"])
                 kind = PROBE if method == probe else method
-                columns = (known[name] for name in known)
-                found = gains_of(*columns, sure.get(method))
-                for use, gain in found.items():
+                columns = (scored[name] for name in scored)
+                by_use = gains_of(*columns, concentrations.get(method))
+                for use, gain in by_use.items():
                     if kind != VOTES or use not in SPENT:
                         gained[use, kind, name, dataset] = gain
 
@@ -137,36 +127,30 @@ def judge(gain, dataset):
 # %%
 # needs runs
 keys = ["use", "method", "model", "dataset"]
-found = {
+comparisons = {
     key: judge(gain, key[-1])
     for key, gain in gained.items()
     if gain.notna().sum() > 1
 }
-found = pd.DataFrame(found).T.rename_axis(keys).reset_index()
+comparisons = pd.DataFrame(comparisons).T.infer_objects().rename_axis(keys)
+comparisons = holm(comparisons.reset_index())
 
 # %%
 # needs runs
-numbers = ["estimate", "low", "high", "p"]
-found[numbers] = found[numbers].astype(float)
-
-# %%
-# needs runs
-found["p (Holm)"] = adjusted(found["p"].to_numpy(), "holm")
-found["verdict"] = found["verdict"].where(
-    found["p (Holm)"] < 0.05, "inconclusive"
-)
-counts = found.groupby("method")["verdict"].value_counts()
+counts = comparisons.groupby("method")["verdict"].value_counts()
 counts = counts.unstack(fill_value=0).reindex(columns=VERDICTS, fill_value=0)
 counts = counts.reindex(METHODS, fill_value=0)
 
 # %% tags=["hide-input"]
 # needs runs
 probed, asked = counts.loc[PROBE], counts.loc[ASKED].sum()
-uses = found[found["method"] == PROBE].groupby("use", sort=False)["verdict"]
+uses = comparisons[comparisons["method"] == PROBE].groupby("use", sort=False)[
+    "verdict"
+]
 won = uses.agg(lambda verdicts: (verdicts == "better").sum())
 spoken = won.index.str.lower().str.replace("budget", "spending a budget")
 notebook.glue(
-    made=len(found),
+    made=len(comparisons),
     probes=int(probed.sum()),
     probe_better=int(probed["better"]),
     probe_worse=int(probed["worse"]),
@@ -186,7 +170,9 @@ the model loses in {asked_worse}.
 
 # %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "A use that needs only the order of questions, such as abstaining, is served by more confidences than one that needs the number, such as pass@k. Share of the comparisons, over models and data sets, in which a confidence is better than the best rule without one, inconclusive, or worse; an empty row is not compared.", "name": "fig-applications"}, "image": {"alt": "Four panels of horizontal stacked bars, one for each method, with a row for each application. Asked confidences are inconclusive or worse, but for abstaining; probes are better in a part of them and inconclusive in all others; response consistency is better for abstaining and worse for pass@k."}} paper=["section-5.3", "appendix-d.3"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
 # needs runs
-drawn = found.assign(use=pd.Categorical(found["use"], USES, ordered=True))
+drawn = comparisons.assign(
+    use=pd.Categorical(comparisons["use"], USES, ordered=True)
+)
 grid = sns.displot(
     drawn,
     y="use",
@@ -194,7 +180,7 @@ grid = sns.displot(
     hue_order=VERDICTS[::-1],
     palette=[*style.VERDICT_COLORS.values()][::-1],
     col="method",
-    col_order=[m for m in METHODS if m in set(found["method"])],
+    col_order=[m for m in METHODS if m in set(comparisons["method"])],
     multiple="fill",
     shrink=0.8,
     alpha=1,
@@ -222,7 +208,7 @@ def spell(verdicts):
 
 # %% tags=["hide-input"] label="applications-summary" paper=["section-5.1", "section-5.2", "section-5.3"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
 # needs runs
-wide = found.pivot_table(
+wide = comparisons.pivot_table(
     index="use", columns="method", values="verdict", aggfunc=spell
 )
 wide = wide.reindex(index=USES, columns=METHODS).fillna("–")
@@ -249,15 +235,17 @@ tables.show(
 #
 # A probe is the one whose training set is nearest, never chosen by a score, and is taken as the mean of a posterior whose
 # concentration is fitted on its training questions. Confidences that the model was asked for, and votes, have no training
-# questions and are used directly; a missing one counts as one half. Ten votes cost more than a budget spends, so response
+# questions and are used directly; a question without one counts as one half. Ten votes cost more than a budget spends, so response
 # consistency is left out there; elsewhere its cost is not counted.
 
 # %% tags=["hide-input", "hide-output"] label="applications-all" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
 # needs runs
-listed = found.rename(columns={"use": "application", "estimate": "gain"})
-titles_of = {each: load_model(each).short_title for each in real}
+listed = comparisons.rename(columns={"use": "application", "estimate": "gain"})
+titles_of = {each: load_model(each).short_title for each in described}
 listed["model"] = listed["model"].replace(titles_of)
-listed["data set"] = [load_dataset(name).title for name in found["dataset"]]
+listed["data set"] = [
+    load_dataset(name).title for name in comparisons["dataset"]
+]
 about = ["application", "method", "model", "data set"]
 tables.show(
     listed[[*about, "gain", "low", "high", "p (Holm)", "verdict"]],
@@ -282,7 +270,9 @@ tables.show(
 
 # %% tags=["hide-cell", "solution"]
 # needs runs
-won = found[(found["method"] == PROBE) & (found["verdict"] == "better")]
+won = comparisons[
+    (comparisons["method"] == PROBE) & (comparisons["verdict"] == "better")
+]
 won.groupby("dataset")["use"].unique()
 
 # %% [markdown] needs="runs"
@@ -291,10 +281,10 @@ won.groupby("dataset")["use"].unique()
 
 # %% tags=["hide-cell", "solution"]
 # needs runs
-dataset, own, probe = next(load_sets(real[-1]))
-known = own.dropna(subset=[probe]) if probe else own[:0]
-counted = known["correct"], known["total"], known["tokens"]
-plain = gains_of(known[probe], *counted, None) if probe else {}
+dataset, subset, probe = next(load_sets([*described][-1]))
+scored = subset.dropna(subset=[probe]) if probe else subset[:0]
+counted = scored["correct"], scored["total"], scored["tokens"]
+plain = gains_of(scored[probe], *counted, None) if probe else {}
 pd.Series({use: judge(gain, dataset)["verdict"] for use, gain in plain.items()})
 
 # %% [markdown] needs="runs"
@@ -303,4 +293,4 @@ pd.Series({use: judge(gain, dataset)["verdict"] for use, gain in plain.items()})
 
 # %% tags=["hide-cell", "solution"]
 # needs runs
-round(len(found) / 20), int((found["p"] < 0.05).sum())
+round(len(comparisons) / 20), int((comparisons["p"] < 0.05).sum())

@@ -41,27 +41,25 @@ from capcal_lib.probes import (
     runs_for_probes,
     training_data,
 )
-from capcal_lib.results import brier_terms, describe_runs, load_results, score
+from capcal_lib.results import brier_terms, load_results, score
 
 # %% tags=["hide-input"]
-notebook.check_parameters(globals())
-style.set_style()
-runs = notebook.open_store(store)
-data = describe_runs(runs, model, k_eval=k_eval)
+runs, data = notebook.open_page(globals())
 evidence = notebook.evidence_of(data)
 
 
 # %% tags=["hide-input"]
 unseen = {
-    each.name: run for each, run in runs_for_probes(runs, model, "evaluation")
+    dataset.name: run
+    for dataset, run in runs_for_probes(runs, model, "evaluation")
 }
 taught = {
-    each.name: run
-    for each, run in runs_for_probes(runs, model, "training")
-    if each.name in unseen and len(training_data(run)[0]) >= 100
+    dataset.name: run
+    for dataset, run in runs_for_probes(runs, model, "training")
+    if dataset.name in unseen and len(training_data(run)[0]) >= 100
 }  # fewer questions teach a probe nothing
 none = "No training run of this model with 100 questions or more is recorded."
-notebook.about(model, data, lacking={} if taught else {"trained": none})
+notebook.about(data, {} if taught else {"trained": none})
 
 # %% [markdown] needs="samples"
 # This book scores confidences differently from the paper in five ways. Here each is switched back alone, on the same
@@ -84,8 +82,8 @@ base = mean_terms(terms)
 # %%
 # needs samples
 plug_in = brier_terms(ours, protocol="paper").where(terms.notna())
-asked = ours.groupby(level="dataset").transform("count") > 0
-filled = brier_terms(ours.fillna(0.5).where(asked))
+answered = ours.groupby(level="dataset").transform("count") > 0
+filled = brier_terms(ours.fillna(0.5).where(answered))
 switched = {
     "plug-in scores": mean_terms(plug_in),
     "missing as 0.5": mean_terms(filled),
@@ -108,7 +106,7 @@ splits = [
     read_predictions(runs, model, recipe="paper", split=split)
     for split in range(5)
 ]
-splits = [mean_terms(brier_terms(counts.assign(**each))) for each in splits]
+splits = [mean_terms(brier_terms(counts.assign(**values))) for values in splits]
 switched["paper's probes"] = pd.concat(splits, axis=1).mean(axis=1)
 
 
@@ -117,19 +115,19 @@ def by_judge(dataset, judge):
     """Score by a judge's verdicts; None where it has not judged them all."""
     chosen = {"datasets": [dataset], "verdicts": f"judge:{judge}"}
     try:
-        found = load_results(runs, model, k_eval=k_eval, k_c=k_c, **chosen)
+        scored = load_results(runs, model, k_eval=k_eval, k_c=k_c, **chosen)
     except InputError:
         return None
-    return mean_terms(brier_terms(found))
+    return mean_terms(brier_terms(scored))
 
 
 # %% tags=["hide-input"]
 # needs samples
 pairs = [
-    (name, each) for name in data.index for each in judges(data["run"][name])
+    (name, judge) for name in data.index for judge in judges(data["run"][name])
 ]
-found = {pair: by_judge(*pair) for pair in pairs}
-judged = {pair: each for pair, each in found.items() if each is not None}
+judged = {pair: by_judge(*pair) for pair in pairs}
+judged = {pair: terms for pair, terms in judged.items() if terms is not None}
 agreed = []
 for name, judge in judged:
     both = judge_agreement(data["run"][name], judge)["samples"]
@@ -176,14 +174,13 @@ notebook.glue(
 # %% tags=["finding"]
 # needs samples
 notebook.finding("""
-Of all corrections, that of *{most}* matters most: scores change by {most_points:.3f} on average, up or down, where it is taken
-back.
+Of all that this book does differently, going back to *{most}* matters most: scores change by {most_points:.3f} on average.
 """)
 
 # %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "How far every score shifts (a dot a data set and method) when one correction is taken back, and when all are; right of zero it becomes worse. What is the same for all methods hardly shows; what touches one method can move it across all others.", "name": "fig-protocol"}, "image": {"alt": "Strip plot with a row for each switch. Plug-in scores shift methods right and Oracle CC not at all; votes in the pool and missing confidences move few dots; the paper's probes spread widest."}} paper=["section-4.1", "table-5", "table-6"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs samples
-look = {"color": style.INK, "alpha": 0.4, "order": list(switched)}
-axes = sns.stripplot(long, x="shift", y="switch", jitter=False, **look)
+options = {"color": style.INK, "alpha": 0.4, "order": list(switched)}
+axes = sns.stripplot(long, x="shift", y="switch", jitter=False, **options)
 axes.axvline(0, color=style.MUTED, zorder=0)
 _ = axes.set(xlabel="shift of the capability Brier score", ylabel="")
 
@@ -223,16 +220,16 @@ verdicts judge:MODEL`; in Python, `score(results, protocol="paper")`.
 # %%
 # needs samples
 spread = (ours["correct"] / ours["total"]).groupby(level="dataset").var()
-own = ours.loc[spread.idxmax()].query("total > 3")
-c, n = own["correct"], own["total"]
+subset = ours.loc[spread.idxmax()].query("total > 3")
+c, n = subset["correct"], subset["total"]
 ks = [k for k in (1, 4, 16, 64) if k <= n.min()]
 
 # %%
 # needs samples
 in_sample = simulate_pass_at_k(c / n, ks)
 paper_error = ((in_sample - pass_at_k(c, n, ks)) ** 2).mean(axis=0)
-known, held_out = split_counts(c, n, rng=np.random.default_rng(seed))
-honest = simulate_pass_at_k(known[0] / known[1], ks)
+known_half, held_out = split_counts(c, n, rng=np.random.default_rng(seed))
+honest = simulate_pass_at_k(known_half[0] / known_half[1], ks)
 honest_error = pass_at_k_error_terms(honest, *held_out, ks).mean(axis=0)
 
 # %% label="protocol-pass-at-k" paper=["table-3", "table-8"] evidence=["measured"] reads=["verdicts"] tags=["hide-input"]
@@ -268,15 +265,15 @@ def fit_probe(run, n, k, rng):
 def score_sizes(name, k_eval, n, k):
     """Score the confidences of a data set, its own probe too, by such sizes."""
     sizes = {"k_eval": k_eval, "k_c": k_c, "recipe": None}
-    found = load_results(runs, model, datasets=[name], **sizes)
+    scored = load_results(runs, model, datasets=[name], **sizes)
     questions, states = training_data(unseen[name])
-    asked = found.index.get_level_values("question_id")
+    ids = scored.index.get_level_values("question_id")
     parts = []
     for draw in range(3):  # the training draw is chance, too
         rng = np.random.default_rng([seed, draw])
         predicted = fit_probe(taught[name], n, k, rng).predict(states)
-        predicted = pd.Series(predicted, questions.index).reindex(asked).array
-        parts.append(found.assign(**{"Own probe": predicted}))
+        predicted = pd.Series(predicted, questions.index).reindex(ids).array
+        parts.append(scored.assign(**{"Own probe": predicted}))
     return score(parts, seed=seed).loc[name]
 
 
@@ -291,10 +288,10 @@ for name in spread.reindex([*taught]).nlargest(4).index:
     scores[name, LEAN] = score_sizes(name, 20, len(total), 1)
     scores[name, PAPER] = score_sizes(name, 100, whole, most)
     drawn = {LEAN: len(total) + 3 * min(500, whole), PAPER: whole * most}
-    each = mean_tokens(taught[name]), mean_tokens(unseen[name])
+    tokens = mean_tokens(taught[name]), mean_tokens(unseen[name])
     for sizes, k in ((LEAN, 20), (PAPER, 100)):
-        asked = len(ours.loc[name]) * k
-        costs[name, sizes] = drawn[sizes] * each[0] + asked * each[1]
+        answers = len(ours.loc[name]) * k
+        costs[name, sizes] = drawn[sizes] * tokens[0] + answers * tokens[1]
 
 # %% tags=["hide-input"]
 # needs trained

@@ -27,32 +27,25 @@ from capcal_lib.manifests import RECORDED_RUNS, load_dataset, load_model
 from capcal_lib.metrics import binomial_interval, capability_brier
 from capcal_lib.probes import nearest_probe, nearest_probes
 from capcal_lib.questions import at_hand, load_questions
-from capcal_lib.results import (
-    describe_runs,
-    judged_by,
-    load_results,
-    methods,
-    score,
-)
+from capcal_lib.results import judged_by, load_results, methods, score
 
 # %% tags=["hide-input"]
-notebook.check_parameters(globals())
-style.set_style()
-runs = notebook.open_store(store)
-data = describe_runs(runs, model, k_eval=k_eval)
+runs, data = notebook.open_page(globals())
 results = load_results(runs, model, k_eval=k_eval).query("total > 1")
 if "votes total" in results:  # samples that vote judge nobody on this page
     voted = results["votes total"] > 1
     others = results.loc[voted, ["votes correct", "votes total"]].astype(int)
     results.loc[voted, ["correct", "total"]] = others.to_numpy()
 mu = results["correct"] / results["total"]
-few = "Every question has one scored sample, and these experiments take two. "
-few += "Draw more with: capcal sample --k 2"
+reason = (
+    "Every question has one scored sample, and these experiments take two. "
+)
+reason += "Draw more with: capcal sample --k 2"
 varied = data["most"] > 1
-lacking = {} if varied.any() else {"samples": few}
+lacking = {} if varied.any() else {"samples": reason}
 if not methods(results.dropna(axis="columns", how="all")):
     lacking["confidences"] = "No confidences: capcal confidence asks for them."
-notebook.about(model, data, lacking=lacking)
+notebook.about(data, lacking)
 
 # %% tags=["remove-cell"]
 # needs samples
@@ -63,10 +56,10 @@ public = [name for name in data.index if load_dataset(name).builtin]
 sets = public or list(data.index)
 easiest = max(sets, key=variance.get)  # whose questions differ most
 texts = {
-    (name, each.id): each.text
+    (name, question.id): question.text
     for name in sets
     if at_hand(name, load_dataset(name).evaluation_split)
-    for each in load_questions(name)
+    for question in load_questions(name)
 }
 
 
@@ -107,7 +100,10 @@ open_question = questions[unsure.argmin()]
 asked = open_question["text"]
 notebook.glue(asked=asked)
 right = {
-    n: {each["text"]: each["verdicts"][:n].count("1") for each in questions}
+    n: {
+        question["text"]: question["verdicts"][:n].count("1")
+        for question in questions
+    }
     for n in (1, 10, k_eval)
 }
 after = pd.DataFrame(right).add_prefix("correct of ")
@@ -187,13 +183,13 @@ if (
     fresh = to_guess(fresh)
 ten = evenly(fresh if len(fresh) > 9 else full, 10)
 ten = ten.sample(frac=1, random_state=seed)
-said = ten.drop(columns=["correct", "total"])
+confidences = ten.drop(columns=["correct", "total"])
 guess_data = {
     "questions": [
         {"id": key[1], "text": spoken(key), "correct": int(c), "total": int(n)}
         for key, c, n in ten[["correct", "total"]].itertuples()
     ],
-    "methods": said.round(3).to_dict("list"),
+    "methods": confidences.round(3).to_dict("list"),
     "colors": colors,
 }
 
@@ -221,7 +217,7 @@ widget(
 # %%
 # needs confidences
 counts = ten["correct"], ten["total"]
-guesses = said.assign(half=0.5)
+guesses = confidences.assign(half=0.5)
 guesses.apply(capability_brier, args=counts, corrected=True).round(3)
 
 # %% [markdown] needs="confidences"
@@ -235,16 +231,16 @@ guesses.apply(capability_brier, args=counts, corrected=True).round(3)
 # %% tags=["remove-cell"]
 def columns(name):
     """Return the counts and confidences of a data set, ready for JSON."""
-    here = results.loc[name].dropna(axis="columns", how="all")
-    kept = [each for each in plain if each in here]
-    kept += nearest_probes(here, name)
-    found = here[kept].round(3).astype(object)
+    subset = results.loc[name].dropna(axis="columns", how="all")
+    names = [question for question in plain if question in subset]
+    names += nearest_probes(subset, name)
+    values = subset[names].round(3).astype(object)
     return {
         "title": load_dataset(name).title,
-        "colors": style.palette(found.columns, name),
-        "correct": here["correct"].tolist(),
-        "total": here["total"].tolist(),
-        "methods": found.where(found.notna(), None).to_dict("list"),
+        "colors": style.palette(values.columns, name),
+        "correct": subset["correct"].tolist(),
+        "total": subset["total"].tolist(),
+        "methods": values.where(values.notna(), None).to_dict("list"),
     }
 
 
@@ -279,13 +275,15 @@ widget(
 # needs confidences
 fair = [name for name in data.index if results.loc[[name], "correct"].any()]
 first = max(fair or sets, key=variance.get)
-here = results.loc[first].dropna(axis="columns", how="all")
-kept = {}
-for method in methods(here):
-    curve = risk_coverage(*judged_by(here, method).to_numpy().T)
+subset = results.loc[first].dropna(axis="columns", how="all")
+accuracies = {}
+for method in methods(subset):
+    curve = risk_coverage(*judged_by(subset, method).to_numpy().T)
     risk = np.interp([0.25, 0.5, 1], curve["coverage"], curve["risk"])
-    kept[method] = dict(zip(["25 %", "50 %", "100 %"], 1 - risk, strict=True))
-kept = pd.DataFrame(kept).T.rename_axis("method")
+    accuracies[method] = dict(
+        zip(["25 %", "50 %", "100 %"], 1 - risk, strict=True)
+    )
+accuracies = pd.DataFrame(accuracies).T.rename_axis("method")
 first = load_dataset(first).title
 
 # %% tags=["hide-input"] label="try-abstain" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
@@ -296,7 +294,7 @@ widget(
     "Choose a data set and a method, and move the share of questions that are "
     "answered.",
     fallback=tables.show(
-        kept,
+        accuracies,
         f"Accuracy on {first} where only a share of the questions is answered, "
         "the most confident first (higher is better).",
         evidence=evidence,

@@ -101,6 +101,8 @@ def notebook_cells(folder: Path = NOTEBOOKS) -> list[Cell]:
 
 def map_page() -> str:
     """Write the reproduction map in MyST, whose links without a text take their target's title."""
+    from myst_parser.mdit_to_docutils.base import default_slugify
+
     cells = notebook_cells()
     lines = [HEAD]
     for item in load_items():
@@ -111,7 +113,7 @@ def map_page() -> str:
         places = []
         for cell in made:
             page = f"../notebooks/{cell.notebook}.ipynb"
-            section = f" – []({page}#{slug(cell.section)})" if cell.section else ""
+            section = f" – []({page}#{default_slugify(cell.section)})" if cell.section else ""
             places.append(f"[]({page}){section}")
         for page in item.pages:
             name, mark, section = page.partition("#")
@@ -129,12 +131,3 @@ def map_page() -> str:
             f"  - {', '.join(files)}",
         ]
     return "\n".join([*lines, ":::", ""])
-
-
-def slug(heading: str) -> str:
-    """Return the anchor of a heading, as the book's builder makes it.
-
-    >>> slug("Theorem 1: two targets, two optima")
-    'theorem-1-two-targets-two-optima'
-    """
-    return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")

@@ -1,5 +1,6 @@
 """What a page needs: checked parameters, its run store, its finding, and one line of provenance."""
 
+import hashlib
 import json
 import re
 import sys
@@ -11,13 +12,16 @@ from typing import Any, get_args
 
 import pandas as pd
 
+from capcal_lib.book.style import NARROW, set_style
 from capcal_lib.book.tables import Html, badge, show
 from capcal_lib.errors import InputError, counted, unknown
-from capcal_lib.manifests import ROOT, dataset_names, load_model
+from capcal_lib.manifests import ROOT, dataset_names, load_model, model_names
 from capcal_lib.reported import load_reported
+from capcal_lib.results import describe_runs
 from capcal_lib.results.scores import Protocol
 
 TOP = ("finding", "provenance", "picture")  # tags of what stands below the title, in this order
+USUAL = {"model": "", "protocol": "corrected", "verdicts": "rules"}  # of parameters
 INJECTED = "# Parameters"  # the first line of the cell in which papermill puts what it was given
 ABSENT = (
     "The run store has no samples of this model: nothing here is measured. Recorded runs come with "
@@ -78,6 +82,34 @@ def open_store(path: str | Path) -> Path:
     )
 
 
+def open_page(namespace: Mapping[str, Any]) -> tuple[Path, pd.DataFrame]:
+    """Check the parameters of a page, which are among its names, give it the book's look, and find
+    its run store.
+
+    Returns the store, and what it holds of the model, as ``results.describe_runs`` tells it, with
+    the parameters that :func:`about` speaks of among its ``attrs``."""
+    check_parameters(namespace)
+    set_style()
+    store = open_store(namespace["store"])
+    asked = {name: namespace[name] for name in ("k_eval", "verdicts") if name in namespace}
+    data = describe_runs(store, namespace["model"], **asked)
+    data.attrs |= {name: namespace.get(name, usual) for name, usual in USUAL.items()}
+    return store, data
+
+
+def measured_models(store: Path, data: pd.DataFrame, k_eval: int) -> dict[str, pd.DataFrame]:
+    """Describe the runs of each model of the store that has measured samples, from the smallest to
+    the largest; none for a page whose own model, of which ``data`` tells, has no samples.
+    """
+    models = sorted(map(load_model, model_names()), key=lambda model: model.parameters or 0)
+    described = {model.name: describe_runs(store, model.name, k_eval=k_eval) for model in models}
+    return {
+        name: runs
+        for name, runs in described.items()
+        if len(data) and "measured" in set(runs["evidence"])
+    }
+
+
 def choose_dataset(asked: str, runs: pd.DataFrame, default: str) -> str:
     """Return the data set that a page shows: the one asked for, where the model has samples of it.
 
@@ -94,36 +126,30 @@ def choose_dataset(asked: str, runs: pd.DataFrame, default: str) -> str:
     return asked or default
 
 
-def about(
-    model: str,
-    runs: pd.DataFrame,
-    *,
-    lacking: Mapping[str, str] = MappingProxyType({}),
-    protocol: str = "corrected",
-    verdicts: str = "rules",
-) -> Html:
+def about(data: pd.DataFrame, lacking: Mapping[str, str] = MappingProxyType({})) -> Html:
     """Say in one line that unfolds what is behind a page; and what is missing, and how to measure
     it.
 
-    ``runs`` are as ``results.describe_runs`` tells of them, none for a model without samples;
-    ``lacking`` is what else the page has cells for and is not there, such as ``probes``, each with
-    a sentence that says so; ``protocol`` and ``verdicts`` are said where they are not ours, with
-    the page that shows what they change. Cells that need what is missing are passed over."""
-    lacking, notes = dict(lacking), list(runs.attrs.get("problems", ()))
+    ``data`` are those of :func:`open_page`, empty for a model without samples; ``lacking`` is what
+    else the page has cells for and is not there, such as ``probes``, each with a sentence that says
+    so. Protocol and verdicts are said where they are not ours, with the page that shows what they
+    change. Cells that need what is missing are passed over."""
+    model, protocol, verdicts = (data.attrs[name] for name in USUAL)
+    lacking, notes = dict(lacking), list(data.attrs["problems"])
     if (protocol, verdicts) != ("corrected", "rules"):
         notes.append(f"Protocol: {protocol}; verdicts: {verdicts}. {EFFECT}")
     printed = (load_reported()["model"] == model).sum()
     if not printed:
         lacking["paper"] = ""
     title = f"<strong>{escape(load_model(model).title)}</strong>"
-    if runs.empty:
+    if data.empty:
         lacking = {"samples": ABSENT} | dict.fromkeys(lacking, "")
         how = HOW.replace("MODEL", escape(model))
         return _missing(lacking, f"{title} {badge('reported') * bool(printed)}", notes, how)
-    marks = "".join(map(badge, runs["evidence"].unique()))
-    sizes = counted(len(runs), "data set"), counted(int(runs["questions"].sum()), "question")
+    marks = "".join(map(badge, data["evidence"].unique()))
+    sizes = counted(len(data), "data set"), counted(int(data["questions"].sum()), "question")
     title += f" · {' · '.join(sizes)} {marks}"
-    behind = runs[["title", "questions", "most", "evidence"]]
+    behind = data[["title", "questions", "most", "evidence"]]
     behind = behind.rename(columns={"title": "data set", "most": "samples a question"})
     table = show(behind.rename_axis(None), f"The paper prints {printed} numbers of this model.")
     return _missing(lacking, f"<details><summary>{title}</summary>{table.html}</details>", notes)
@@ -201,15 +227,15 @@ def glue(**results: float | str | Html) -> None:
 
     The output is that of ``myst_nb.glue``, whose import takes every page four seconds.
     """
-    from IPython.core.formatters import format_display_data
     from IPython.display import display
 
     for key, value in results.items():
         _glued[key] = value if isinstance(value, int | str | Html) else float(value)
-        shown, metadata = format_display_data(_glued[key])  # type: ignore[no-untyped-call]
-        metadata["scrapbook"] = {"name": key, "mime_prefix": RECORD}
-        record = {RECORD + kind: data for kind, data in shown.items()}
-        display(record, raw=True, metadata=metadata)  # type: ignore[no-untyped-call]
+        record = {f"{RECORD}text/plain": repr(_glued[key])}
+        if isinstance(value, Html):
+            record[f"{RECORD}text/html"] = value.html
+        about = {"scrapbook": {"name": key, "mime_prefix": RECORD}}
+        display(record, raw=True, metadata=about)  # type: ignore[no-untyped-call]
 
 
 def plain(text: str) -> str:
@@ -271,6 +297,7 @@ def lay_out(notebook: dict[str, Any], name: str, versions: Mapping[str, str]) ->
     title, *cells = notebook["cells"]
     for cell in cells:
         cell["source"] = re.sub(r"^# needs \w+\n", "", "".join(cell["source"]))
+        cell["source"] = cell["source"].replace("“Grading”", "[Grading](/reference/grading.md)")
         tags = cell["metadata"].setdefault("tags", [])
         if "injected-parameters" in tags:
             tags.append("hide-input")
@@ -288,6 +315,22 @@ def lay_out(notebook: dict[str, Any], name: str, versions: Mapping[str, str]) ->
         return min((TOP.index(tag) for tag in tags if tag in TOP), default=len(TOP))
 
     notebook["cells"] = [title, *sorted(cells, key=place)]
+
+
+def narrow_drawings(notebook: dict[str, Any]) -> dict[str, str]:
+    """Take the forms of figures for a telephone out of an executed page, by the names that the
+    book's builder gives the figures themselves, digests.
+
+    >>> data = {"image/svg+xml": ["<svg>wide</svg>"], NARROW: ["<svg>narrow</svg>"]}
+    >>> [*narrow_drawings({"cells": [{"outputs": [{"data": data}]}]}).values()], list(data)
+    (['<svg>narrow</svg>'], ['image/svg+xml'])
+    """
+    outputs = [output for cell in notebook["cells"] for output in cell.get("outputs", ())]
+    found = {}
+    for data in [output["data"] for output in outputs if NARROW in output.get("data", ())]:
+        wide = "\n".join("".join(data["image/svg+xml"]).splitlines())
+        found[hashlib.sha256(wide.encode()).hexdigest()] = "".join(data.pop(NARROW))
+    return found
 
 
 def unwanted_output(executed: Path) -> str | None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from capcal_lib.book.map import map_page
-from capcal_lib.book.notebook import lay_out, unwanted_output
+from capcal_lib.book.notebook import lay_out, narrow_drawings, unwanted_output
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import (
     BOOK,
@@ -226,6 +226,7 @@ def build_book(
     for folder in (source, out / "book"):  # Sphinx would keep what it remembers of moved pages
         shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(BOOK, source, ignore=shutil.ignore_patterns("tools"))
+    (narrow := source / "static" / "narrow").mkdir()
     (source / f"{MAP}.md").write_text(map_page(), encoding="utf-8")
     if models:
         title = load_model(models[0]).title
@@ -234,6 +235,8 @@ def build_book(
         notebook = json.loads(page.executed(executed).read_text(encoding="utf-8"))
         versions = {one.name: one.model for one in pages if one.notebook == page.notebook}
         lay_out(notebook, page.name, versions)
+        for name, drawing in narrow_drawings(notebook).items():
+            (narrow / f"{name}.svg").write_text(drawing, encoding="utf-8")
         path = page.executed(source / "notebooks")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(notebook), encoding="utf-8")

@@ -11,6 +11,8 @@ import sys
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
+from textwrap import fill
+from typing import Any
 
 from capcal_lib.manifests import BOOK
 from capcal_lib.plots import (  # noqa: F401, for pages, whose figures use the same colours
@@ -28,7 +30,9 @@ from capcal_lib.plots import (  # noqa: F401, for pages, whose figures use the s
     shift,
 )
 
-WIDTH = 7.2  # inches; the browser shows 96 px an inch
+WIDTH, NARROW_WIDTH = 7.2, 3.6  # inches; the browser shows 96 px an inch
+LABEL = 18  # letters in a line of a label there
+NARROW = "image/x-narrow+svg"  # the form of a figure for a telephone
 GRID = "#d9d9d9"
 ACCENT = "#17616b"  # of links, of what a reader does, and of a correct answer
 VERDICT_COLORS = {"supported": "#0f766e", "inconclusive": "#adadad", "reversed": "#be123c"}
@@ -72,9 +76,58 @@ def set_style() -> None:
         fontManager.addfont(file)
         plt.rcParams["font.family"] = [FACE, "DejaVu Sans"]  # the second for what the first lacks
     if "IPython" in sys.modules and (shell := sys.modules["IPython"].get_ipython()) is not None:
-        from matplotlib_inline.backend_inline import set_matplotlib_formats
+        from matplotlib.figure import Figure
 
         shell.run_line_magic("precision", "%.4g")
         np.set_printoptions(precision=4)
         pd.set_option("display.precision", 4)
-        set_matplotlib_formats("svg", "png", bbox_inches=None, metadata={"Date": None})  # type: ignore[no-untyped-call]
+        shell.display_formatter.mimebundle_formatter.for_type(Figure, forms)
+
+
+def forms(figure: Any) -> dict[str, str]:
+    """Draw a figure for the book, for JupyterLab, and, laid out anew, for a telephone."""
+    from IPython.core.pylabtools import print_figure
+
+    asked: dict[str, Any] = {"bbox_inches": None}
+    dateless = asked | {"metadata": {"Date": None}}
+    drawn = {
+        "image/svg+xml": print_figure(figure, "svg", **dateless),  # type: ignore[no-untyped-call]
+        "image/png": print_figure(figure, "png", base64=True, **asked),  # type: ignore[no-untyped-call]
+    }
+    make_narrow(figure)
+    return drawn | {NARROW: print_figure(figure, "svg", **dateless)}  # type: ignore[no-untyped-call]
+
+
+def make_narrow(figure: Any) -> None:
+    """Lay a figure out anew on half the width: panels with titles of their own below one another,
+    legends below, long labels on several lines.
+    """
+    figure.set_layout_engine("constrained")
+    axes, height = figure.axes, figure.get_figheight()
+    rows, columns, *_ = axes[0].get_subplotspec().get_geometry()
+    if columns > 1 and (rows == 1 or all(ax.get_title() for ax in axes)):
+        columns = 1 if len(axes) < 4 else 2
+        grid = figure.add_gridspec(-(-len(axes) // columns), columns)
+        height *= grid.nrows / rows
+        for place, ax in enumerate(axes):
+            ax.set_subplotspec(grid[place])
+            ax.tick_params(labelleft=place % columns == 0, labelbottom=True)
+    for ax in axes:
+        names = [name.get_text() for name in ax.get_yticklabels()]
+        if max(map(len, names), default=0) > LABEL:
+            wrapped = [fill(name, LABEL) for name in names]
+            ax.set_yticks(ax.get_yticks(), wrapped)
+            height = max(height, 1.6 + 0.18 * sum(name.count("\n") + 1.5 for name in wrapped))
+        ax.set_xlabel(fill(ax.get_xlabel(), 2 * LABEL // columns))
+        ax.set_title(fill(ax.get_title(), 2 * LABEL // columns))
+    handles, names = axes[0].get_legend_handles_labels()
+    marks = dict(zip(names, handles, strict=True))  # those of bars whole
+    for legend in [*figure.legends, *filter(None, (ax.get_legend() for ax in axes))]:
+        names = [name.get_text() for name in legend.get_texts()]
+        handles = [*map(marks.get, names, legend.legend_handles)]
+        aside = 2 if max(map(len, names)) <= LABEL else 1
+        title = legend.get_title().get_text()
+        legend.remove()
+        figure.legend(handles, names, title=title, loc="outside lower center", ncols=aside)
+        height += 0.22 * len(names) / aside
+    figure.set_size_inches(NARROW_WIDTH, height)

@@ -59,6 +59,10 @@ REWRITES = {
     # a fold of what a cell shows
     r'(<details class="admonition hide below-input">\s*<summary[^>]*>\s*<p[^>]*>Show the) code'
     r"(</p>\s*<p[^>]*>Hide the) code": r"\1 output\2 output",
+    # A figure has a form for a telephone.
+    r'<img [^>]*src="([./]*)_images/(\w{64}\.svg)"[^>]*>': (
+        r'<picture><source media="(max-width: 576px)" srcset="\1_static/narrow/\2">\g<0></picture>'
+    ),
     # A formula keeps its comma.
     r'(?<!together">)(<span class="math notranslate nohighlight">[^<]*</span>[,.;:?!)]+)': (
         r'<span class="capcal-together">\1</span>'

@@ -12,7 +12,7 @@ from capcal_lib.metrics.brier import (
     uniform_baseline_brier,
     uniform_baseline_brier_terms,
 )
-from capcal_lib.metrics.comparisons import adjusted, compare, gains, may_be_best
+from capcal_lib.metrics.comparisons import adjusted, compare, gains, holm, may_be_best
 from capcal_lib.metrics.intervals import (
     Interval,
     binomial_interval,
@@ -40,6 +40,7 @@ __all__ = [
     "expected_response_brier",
     "expected_response_loss",
     "gains",
+    "holm",
     "isotonic_split",
     "may_be_best",
     "mean_interval",

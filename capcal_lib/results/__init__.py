@@ -5,7 +5,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from capcal_lib.results.results import costs, describe_runs, judged_by, load_results, subjects
-    from capcal_lib.results.scores import MISSING_AS, best_constant, brier_terms, methods, score
+    from capcal_lib.results.scores import (
+        MISSING_AS,
+        best_constant,
+        brier_terms,
+        gains_by_dataset,
+        methods,
+        score,
+    )
 
 __all__ = [
     "MISSING_AS",
@@ -13,6 +20,7 @@ __all__ = [
     "brier_terms",
     "costs",
     "describe_runs",
+    "gains_by_dataset",
     "judged_by",
     "load_results",
     "methods",

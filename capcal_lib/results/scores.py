@@ -90,6 +90,28 @@ def best_constant(results: pd.DataFrame) -> "pd.Series[float]":
     return mu_hat.groupby(level="dataset").transform(others_mean)
 
 
+def gains_by_dataset(terms: pd.DataFrame, rival: str) -> pd.DataFrame:
+    """Test on each data set how much better than a rival each method is, with subjects drawn whole.
+
+    ``terms`` are those of ``brier_terms``, whose index may have levels beside the data set, such as
+    a model; lower is better. Returns the table of ``metrics.gains`` with a row a method under each
+    case, without those that have fewer than two questions in common.
+
+    >>> index = pd.MultiIndex.from_product(
+    ...     [["gsm8k"], map(str, range(100))], names=["dataset", "question_id"]
+    ... )
+    >>> terms = pd.DataFrame({"rival": 0.5, "mine": 0.1}, index)
+    >>> gains_by_dataset(terms, "rival").loc[("gsm8k", "mine"), "verdict"]
+    'better'
+    """
+    cases = [name for name in terms.index.names if name != "question_id"]
+    found = {
+        case: metrics.gains(own, rival, clusters=subjects(own))
+        for case, own in terms.groupby(level=cases, sort=False)
+    }
+    return pd.concat(found, names=[*cases, "method"]).dropna(subset="p")
+
+
 def _filled(confidence: "pd.Series[float]") -> "pd.Series[float]":
     """Fill missing confidences as the paper's code does, on the data sets where the method was
     asked at all.

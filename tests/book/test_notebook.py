@@ -6,6 +6,7 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 from markdown_it.renderer import RendererHTML
@@ -17,6 +18,8 @@ from capcal_lib.book.notebook import (
     finding,
     glue,
     lay_out,
+    measured_models,
+    open_page,
     open_store,
     say,
     unwanted_output,
@@ -24,7 +27,6 @@ from capcal_lib.book.notebook import (
 from capcal_lib.book.tables import Html, badge
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import RECORDED_RUNS, ROOT
-from capcal_lib.results import describe_runs
 
 DECLARED = {"model": str, "k_eval": int, "level": float, "fast": bool}
 VALUES: dict[str, Any] = {"model": "simulated", "k_eval": 10, "level": 0.5, "fast": True}
@@ -91,28 +93,30 @@ def test_a_store_is_looked_for_where_one_stands_and_then_at_the_root(
     assert open_store(str(RECORDED_RUNS)) == RECORDED_RUNS
 
 
+def page_of(model: str, **given: str) -> pd.DataFrame:
+    """Describe what is behind a page, as it does it itself."""
+    asked = {"model": model, "store": str(RECORDED_RUNS), **given}
+    return open_page(asked)[1]
+
+
 def test_what_is_behind_a_page_is_counted_and_marked() -> None:
-    html = about("smollm2-135m", describe_runs(RECORDED_RUNS, "smollm2-135m")).html
+    html = about(page_of("smollm2-135m")).html
     row = BeautifulSoup(html, "html.parser").find("th", string="MMLU").parent
     assert [cell.text for cell in row.select("td")] == ["300", "100", "measured"]
     assert "capcal reproduce" not in html
-    assert badge("simulated") in about("simulated", describe_runs(RECORDED_RUNS, "simulated")).html
-    single = describe_runs(RECORDED_RUNS, "simulated").head(1).assign(questions=1)
-    assert " · 1 data set · 1 question <" in about("simulated", single).html
+    simulated = page_of("simulated")
+    assert badge("simulated") in about(simulated).html
+    assert " · 1 data set · 1 question <" in about(simulated.head(1).assign(questions=1)).html
 
 
 def test_what_else_is_lacking_is_said_and_marked() -> None:
-    html = about(
-        "simulated",
-        describe_runs(RECORDED_RUNS, "simulated"),
-        lacking={"probes": "No <hidden> states."},
-    ).html
+    html = about(page_of("simulated"), {"probes": "No <hidden> states."}).html
     assert "data-lacking='probes paper'" in html
     assert "No &lt;hidden&gt; states." in html
 
 
 def test_a_model_without_samples_is_told_how_to_get_them() -> None:
-    html = about("gpt-oss-20b", describe_runs(RECORDED_RUNS, "gpt-oss-20b")).html
+    html = about(page_of("gpt-oss-20b")).html
     assert badge("reported") in html
     assert badge("measured") not in html
     for line in html.split("<pre>")[1].split("</pre>")[0].splitlines():
@@ -120,13 +124,21 @@ def test_a_model_without_samples_is_told_how_to_get_them() -> None:
 
 
 def test_a_page_says_whose_protocol_and_verdicts_it_follows() -> None:
-    runs = describe_runs(RECORDED_RUNS, "simulated")
-    assert "What each correction changes" not in about("simulated", runs).html
-    said = about("simulated", runs, protocol="paper", verdicts="judge:<b>").html
+    runs = page_of("simulated")
+    assert "What each correction changes" not in about(runs).html
+    runs.attrs |= {"protocol": "paper", "verdicts": "judge:<b>"}
+    said = about(runs).html
     assert "Protocol: paper; verdicts: judge:&lt;b&gt;. The page “What each correction" in said
+    assert page_of("simulated", protocol="paper").attrs["protocol"] == "paper"
     asked = {"__annotations__": {"protocol": str}, "protocol": "papers", "In": []}
     with pytest.raises(InputError, match="unknown protocol 'papers'"):
         check_parameters(asked)
+
+
+def test_the_measured_models_of_a_store_come_from_the_smallest_to_the_largest() -> None:
+    models = measured_models(RECORDED_RUNS, page_of("simulated"), 100)
+    assert list(models) == ["smollm2-135m", "qwen2.5-coder-0.5b", "qwen2.5-coder-1.5b"]
+    assert measured_models(RECORDED_RUNS, page_of("gpt-oss-20b"), 100) == {}
 
 
 def test_a_page_begins_with_its_finding_its_provenance_and_its_picture() -> None:
