@@ -25,7 +25,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 from capcal_lib.grading.counts import count_run
@@ -33,6 +33,7 @@ from capcal_lib.grading.verdicts import grade_run
 from capcal_lib.manifests import load_model
 from capcal_lib.questions import load_questions
 from capcal_lib.runs import Run, open_runs
+from capcal_lib.runs.files import gather
 from capcal_lib.runs.merge import merge
 from capcal_lib.runs.samples import Sample
 from capcal_lib.runs.status import run_status
@@ -76,8 +77,8 @@ def batches(rows: int) -> Iterator[list[Sample]]:
 def write(store: Path, batches: Iterable[list[Sample]]) -> None:
     """Write a run as sampling does."""
     with open_writer(store, RECORD) as writer:
-        for batch in batches:
-            writer.append(batch)
+        for samples in gather(chain.from_iterable(batches)):
+            writer.append(samples)
 
 
 def write_lines(path: Path, batches: Iterable[list[Sample]]) -> None:

@@ -25,8 +25,8 @@ from capcal_lib.runs.store import read_samples
 
 # The command itself, with smaller parts than it makes, so that a short run has many.
 COMMAND = (
-    "from capcal_lib import cli; from capcal_lib.runs import store; "
-    "store.ROWS, store.SECONDS = {rows}, 0.05; cli.main()"
+    "from capcal_lib import cli; from capcal_lib.runs import files, store; "
+    "store.ROWS, files.WRITE_SECONDS = {rows}, 0.05; cli.main()"
 )
 SEALED = "samples-"
 

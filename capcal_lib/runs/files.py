@@ -70,12 +70,6 @@ def open_parquet(path: Path) -> Iterator[pq.ParquetFile]:
         yield opened
 
 
-def read_table(path: Path) -> pa.Table:
-    """Read a parquet file of a run; a missing or corrupt one is an InputError."""
-    with open_parquet(path) as file:
-        return file.read(use_threads=False)
-
-
 def iterate(file: pq.ParquetFile, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
     """Read columns of a parquet file, so many rows at a time."""
     for batch in file.iter_batches(BATCH, columns=[*columns], use_threads=False):

@@ -79,7 +79,7 @@ def _take_part(writer: store.Writer, part: Path) -> list[bool]:
     keys = store.part_rows(part, store.KEY)
     new = [one for rows in keys for one in store.add_keys(writer.present, rows)]
     if all(new):
-        _copy(part, writer.run.folder / store.part_name(part))
+        _copy(part, writer.run.folder / part.name)
     elif any(new):
         writer.add_part(pd.concat(store.part_rows(part)).loc[new])
     return new

@@ -79,12 +79,10 @@ def open_session(run: Run, ask: Ask, made_with: dict[str, str]) -> Iterator[Sess
 
 
 def asks_of(run: Run, present: Mapping[str, int]) -> list[Ask]:
-    """Return what the sessions of a run asked for; where none is on record, as many samples of each
-    question that is there as the largest index tells.
+    """Return what the sessions of a run asked for; where none is on record, a sample of each
+    question that is there.
     """
-    longest = max((bits.bit_length() for bits in present.values()), default=1)
-    asked = [session.ask for session in read_sessions(run)]
-    return asked or [Ask(questions=len(present), k=longest)]
+    return [session.ask for session in read_sessions(run)] or [Ask(questions=len(present), k=1)]
 
 
 def lacking(present: Mapping[str, int], asks: Iterable[Ask]) -> int:

@@ -1,4 +1,4 @@
-"""The state of a store: what each run has, what it lacks, and what it took."""
+"""The state of a store: what each run has, and what it lacks."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -11,12 +11,12 @@ from capcal_lib.runs import store
 from capcal_lib.runs.artifacts import ARTIFACTS, GIVEN, JUDGEMENTS, VERDICTS
 from capcal_lib.runs.run import Run, open_runs
 from capcal_lib.runs.samples import IMPORTED
-from capcal_lib.runs.sessions import Ask, asks_of, lacking, read_sessions
+from capcal_lib.runs.sessions import Ask, asks_of, lacking
 
 Judged = dict[str, tuple[int, int]]  # of each judge: distinct answers judged, and to judge
 # what fits a line; the other columns are for who reads all of them
 SHOWN = ["model", "dataset", "split", "run", "questions", "samples", "lacking", "verdicts", "next"]
-COLUMNS = [*SHOWN[:-1], "tokens", "seconds", "beside", "judged", "problems", "next", "command"]
+COLUMNS = [*SHOWN[:-1], "beside", "judged", "problems", "next", "command"]
 
 
 def survey(
@@ -49,22 +49,17 @@ def run_status(
     Verdicts by another version of the grader are called stale. Of a damaged run there are
     ``problems``, and of what cannot be read no numbers."""
     row = dict.fromkeys(COLUMNS) | run.place | {"run": run.folder.name, "beside": {}, "judged": {}}
-    problems = store.set_aside(run)
-    row |= {"problems": problems, "next": "verify", "command": "capcal verify"}
+    row |= {"problems": [], "next": "verify", "command": "capcal verify"}
     try:
         present = store.Present()
-        tokens = 0
-        for rows in store.stream_samples(run, ["completion_tokens"]):
+        for rows in store.stream_samples(run, store.KEY):
             store.add_keys(present, rows)
-            tokens += int(rows["completion_tokens"].sum())
         asks = asks_of(run, present)
         samples = store.count_present(present)
         row |= {
             "questions": len(present),
             "samples": samples,
             "lacking": 0 if run.identity.engine == IMPORTED else lacking(present, asks),
-            "tokens": tokens,
-            "seconds": sum(session.seconds for session in read_sessions(run)),
             "verdicts": _graded(run, samples, grader),
             "beside": {
                 run.path(artifact, name).stem: run.count(artifact, name)
@@ -75,12 +70,10 @@ def run_status(
             "judged": judged(run),
         }
         ask = max(asks, key=lambda ask: (lacking(present, [ask]), ask.k * ask.questions))
-        is_drawn = store.is_being_written(run)
-        command = "" if is_drawn else _next_step(run, row, ask)
-        word = "(drawing)" if is_drawn else "".join(command.split()[1:2])
-        row |= {"command": command, "next": word}
+        command = _next_step(run, row, ask)
+        row |= {"command": command, "next": "".join(command.split()[1:2])}
     except InputError as error:
-        problems.append(str(error))
+        row["problems"] = [str(error)]
     return row
 
 

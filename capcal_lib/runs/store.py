@@ -14,12 +14,10 @@ last part, a few seconds; the same seeds draw them again. Small parts are joined
 leaves rows in two parts, which readers take once. All functions raise ``InputError`` for a run that
 is corrupt."""
 
-import re
 import shutil
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 import numpy as np
@@ -34,7 +32,6 @@ from capcal_lib.runs.run import PARTS, Record, Run, run_of
 from capcal_lib.runs.samples import Sample
 
 ROWS = 50_000  # of a part, at most
-SECONDS = 5.0  # until rows are written, whatever their number
 LOCK = "lock"
 MOST_SAMPLES = 1 << 20  # of a question; a larger index is damage, or somebody's mischief
 KEY = ["question_id", "sample_index"]
@@ -120,24 +117,15 @@ def hash_rows(rows: pd.DataFrame) -> "pd.Series[int]":
     return pd.util.hash_pandas_object(rows, index=False, categorize=False)
 
 
-def set_aside(run: Run) -> list[str]:
-    """Name the parts that a writer found damaged."""
-    return [
-        f"{path.name} was set aside as damaged; delete it once its rows are drawn again"
-        for path in run.folder.glob("*.damaged")
-    ]
-
-
 def problems_of(run: Run) -> list[str]:
     """Name what of a run is damaged, as far as its record and the bytes of its parts tell."""
-    problems = set_aside(run)
     try:
         _ = run.record
         for part in parts_of(run):
             check_part(part)
     except InputError as error:
-        problems.append(f"{error}; see: capcal verify")
-    return problems
+        return [f"{error}; see: capcal verify"]
+    return []
 
 
 def remove_run(run: Run) -> None:
@@ -157,30 +145,13 @@ def parts_of(run: Run) -> list[Path]:
     return sorted(run.folder.glob(PARTS))
 
 
-def is_being_written(run: Run) -> bool:
-    """Tell whether another process holds a run, as far as its lock may be touched."""
-    if not files.exists(run.folder / LOCK):
-        return False
-    try:
-        with hold(run.folder, LOCK):
-            return False
-    except InputError as error:
-        return "is being written" in str(error)
-
-
+@dataclass
 class Writer:
-    """Append samples to one run. Made by ``open_writer``, which holds the lock.
+    """Append samples to one run. Made by ``open_writer``, which holds the lock."""
 
-    ``notes`` says in one line each what damage was found, and what was done about it."""
-
-    def __init__(self, run: Run, notes: list[str]) -> None:
-        self.run = run
-        self.notes = notes
-        self.present = Present()
-        self._pending: list[dict[str, object]] = []
-        self._written = time.monotonic()
-        for rows in stream_samples(run, KEY):
-            add_keys(self.present, rows)
+    run: Run
+    notes: list[str]  # a line each, what damage was found, and what was done about it
+    present: Present
 
     @property
     def rows(self) -> int:
@@ -197,28 +168,19 @@ class Writer:
         }
         return {name: indices for name, indices in wanted.items() if indices}
 
-    def append(self, samples: Iterable[Sample]) -> None:
-        """Add rows, which are written within seconds."""
-        for sample in samples:
-            row = asdict(sample)
+    def append(self, samples: Iterable[Sample]) -> int:
+        """Write those samples that the run lacks; return how many."""
+        rows = [asdict(sample) for sample in samples]
+        for row in rows:
             for name in ("response", "reasoning"):  # half a surrogate pair is not text
                 row[name] = row[name] and row[name].encode("utf-8", "replace").decode()
-            self._pending.append(row)
-        if len(self._pending) >= ROWS or time.monotonic() - self._written >= SECONDS:
-            self.flush()
-
-    def flush(self) -> None:
-        """Write the rows that are pending."""
-        if self._pending:
-            self.adopt(pd.DataFrame(self._pending))
-            self._pending = []
-        self._written = time.monotonic()
+        return self.adopt(pd.DataFrame(rows, columns=SCHEMA.names))
 
     def adopt(self, rows: pd.DataFrame) -> int:
-        """Write those rows that the run lacks, all or none; return how many."""
+        """Write those rows that the run lacks; return how many."""
         new = rows.loc[add_keys(self.present, rows)]
-        if len(new):
-            self.add_part(new)
+        for start in range(0, len(new), ROWS):
+            self.add_part(new[start : start + ROWS])
         return len(new)
 
     def add_part(self, rows: pd.DataFrame) -> Path:
@@ -226,9 +188,8 @@ class Writer:
         table = pa.Table.from_pandas(rows, schema=SCHEMA, preserve_index=False)
         return files.write_table(self.run.folder / PARTS, table.sort_by(ORDER))
 
-    def close(self) -> None:
-        """Write what is pending, and join small parts to such of some ``ROWS`` rows."""
-        self.flush()
+    def join_parts(self) -> None:
+        """Join small parts to such of some ``ROWS`` rows."""
         rows = pd.Series({path: files.count_rows(path) for path in parts_of(self.run)}, dtype=int)
         small = rows[rows < ROWS // 2]
         for _, group in small.groupby(small.cumsum() // ROWS):
@@ -272,11 +233,14 @@ def open_writer(store: Path, record: Record) -> Iterator[Writer]:
                     f"{part.name} was damaged: set aside as {aside.name}; its rows are drawn "
                     "again, then grade again"
                 )
-        writer = Writer(run, notes)
+        present = Present()
+        for rows in stream_samples(run, KEY):
+            add_keys(present, rows)
+        writer = Writer(run, notes, present)
         try:
             yield writer
         finally:
-            writer.close()
+            writer.join_parts()
 
 
 def part_rows(path: Path, names: Sequence[str] = SCHEMA.names) -> Iterator[pd.DataFrame]:
@@ -300,17 +264,10 @@ def part_rows(path: Path, names: Sequence[str] = SCHEMA.names) -> Iterator[pd.Da
 
 def check_part(path: Path) -> None:
     """Refuse a part whose bytes are not those that its name says, or cannot be read."""
-    if re.fullmatch(r"samples-\d{5}\.parquet", path.name):  # of a run of an earlier version
-        files.read_table(path)
-    elif path.name != part_name(path):
-        raise InputError(
-            f"{path}: corrupt, since its bytes are not those that its name says; its rows are "
-            "drawn again by: capcal sample"
-        )
-
-
-def part_name(path: Path) -> str:
-    """Return what a part is called by the digest of its bytes."""
     files.exists(path)
     with files.readable(path):
-        return f"samples-{files.file_digest(path)}.parquet"
+        if path.name != PARTS.replace("*", files.file_digest(path)):
+            raise InputError(
+                f"{path}: corrupt, since its bytes are not those that its name says; its rows are "
+                "drawn again by: capcal sample"
+            )

@@ -56,18 +56,18 @@ def verify_run(run: Run, *, grader: str | None = None, checks: Sequence[Check] =
     was asked for; every file beside the samples as its ``Artifact`` says. ``grader`` is the version
     that verdicts must be by, ``checks`` are those of other rooms."""
     sampled = Sampled(run)
-    problems = store.set_aside(run)
     try:
         source = run.record.made_with.get("imported_from")
         for rows in store.stream_samples(run):
             store.add_keys(sampled.present, rows)
             sampled.digest += int(store.hash_rows(rows[[*store.KEY, "response"]]).sum())
     except InputError as error:
-        return Checked(run, (*problems, str(error)), ())
+        return Checked(run, (str(error),), ())
     number = store.count_present(sampled.present)
     sampled.facts.append(f"{number:,} samples of {len(sampled.present):,} questions")
     if source:
         sampled.facts.append(f"imported from {source}, so its weights and prompts are not known")
+    problems: list[str] = []
     for wrong in [
         _differences(sampled),
         *(_file(path, sampled, grader) for path in sorted(run.folder.glob("[!.]*"))),

@@ -4,7 +4,7 @@ import os
 import platform
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,8 +17,10 @@ from capcal_lib.errors import InputError, sanitize
 from capcal_lib.manifests import Model, load_dataset, load_model
 from capcal_lib.questions import Question, check_questions, load_split, questions_digest, subset
 from capcal_lib.questions.prompts import answer_messages, template_digest
+from capcal_lib.runs import files
 from capcal_lib.runs.run import Identity, Record, Run, differences, open_runs
-from capcal_lib.runs.sessions import Ask, open_session
+from capcal_lib.runs.samples import Sample
+from capcal_lib.runs.sessions import Ask, Session, open_session
 from capcal_lib.runs.store import open_writer
 from capcal_lib.sampling.engines import (
     Failure,
@@ -105,16 +107,20 @@ def sample(
             ask = Ask(questions=len(ks), k=min(ks.values()))
             requests = answer_requests(manifest, [asked[name] for name in lacking], lacking)
             progress(0, wanted)
-            with open_session(run, ask, _circumstances()) as session:
+
+            def draw(session: Session) -> Iterator[Sample]:
                 for group in opened.sample(requests, manifest.sampling, seed):
                     if isinstance(group, Failure):
                         failed[group.reason] += len(group.sample_indices)
                         continue
-                    writer.append(group)
+                    yield from group
                     session.rows += len(group)
                     session.tokens += sum(sample.completion_tokens for sample in group)
                     progress(session.rows, wanted)
-            new = session.rows
+
+            with open_session(run, ask, _circumstances()) as session:
+                for samples in files.gather(draw(session), files.WRITE_SECONDS):
+                    new += writer.append(samples)
     return Drawn(run, new, sum(ks.values()) - wanted, dict(failed))
 
 

@@ -10,7 +10,6 @@ import yaml
 
 from capcal_lib.runs import KEY, Run, open_runs, read_samples
 from capcal_lib.runs.sessions import read_sessions
-from capcal_lib.runs.status import run_status
 
 ROOT = Path(__file__).parents[2]
 RECORDED = ROOT / "runs" / "recorded"
@@ -26,23 +25,23 @@ def table() -> str:
     """Return the table of runs in Markdown, from the runs themselves."""
     rows = []
     for run in open_runs(RECORDED):
-        status = run_status(run)
         identity = run.identity
         verdicts = pd.read_parquet(run.folder / "verdicts.parquet")
         scored = verdicts[verdicts["verdict"] != "not_scored"]
         mu = (scored["verdict"] == "correct").groupby(scored["question_id"]).mean()
-        sizes = read_samples(run, KEY).groupby("question_id").size()
+        samples = read_samples(run, [*KEY, "completion_tokens"])
+        sizes = samples.groupby("question_id").size()
         least, most = sizes.min(), sizes.max()
         rows.append(
             {
                 "model": identity.model,
                 "data set": f"{identity.dataset} ({identity.split})",
-                "questions": f"{status['questions']:,}",
+                "questions": f"{len(sizes):,}",
                 "samples each": f"{least}" if least == most else f"{least} to {most}",
                 "mean share correct": f"{mu.mean():.3f}",
                 "between": f"{mu.between(0.1, 0.9, inclusive='neither').mean():.0%}",
-                "tokens": f"{status['tokens']:,}",
-                "hours": hours(run, status["samples"]),
+                "tokens": f"{samples['completion_tokens'].sum():,}",
+                "hours": hours(run, len(samples)),
             }
         )
     lines = [list(rows[0]), ["---"] * len(rows[0]), *[list(row.values()) for row in rows]]

@@ -22,17 +22,13 @@ def state(run: Run) -> SimpleNamespace:
     return SimpleNamespace(**run_status(run))
 
 
-def test_a_finished_run_lacks_nothing_and_says_what_it_took(tmp_path: Path) -> None:
+def test_a_finished_run_lacks_nothing(tmp_path: Path) -> None:
     folder = sample("simulated", SET, k=3, limit=4, store=tmp_path).run.folder
     status = state(Run(folder))
     assert (status.samples, status.questions) == (12, 4)
     assert status.lacking == 0
     assert (status.verdicts, status.beside) == ("no", {})
     assert status.command == "capcal grade --model simulated --dataset mini-exam --split test"
-    assert status.seconds > 0
-    assert (
-        status.tokens == read_samples(Run(folder), ["completion_tokens"])["completion_tokens"].sum()
-    )
 
 
 def test_a_stopped_run_lacks_the_rest_of_the_largest_ask(tmp_path: Path) -> None:

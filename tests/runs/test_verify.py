@@ -121,10 +121,6 @@ WRONG: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda run: rewrite(shard(run), lambda rows: put(rows, "response", None)),
         "not a part with samples",
     ),
-    "a damaged shard": (
-        lambda run: (run / "samples-00009.parquet.damaged").touch(),
-        "samples-00009.parquet.damaged was set aside as damaged",
-    ),
     "a sample not graded": (
         lambda run: rewrite(run / FILE, lambda rows: rows.slice(1)),
         "verdicts.parquet: not of what was sampled, or not of all of it",
