@@ -22,23 +22,19 @@ class Number(NamedTuple):
     unit: str = ""
 
 
-_SMALL = re.findall(
-    r"\w+",
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
-    "fifteen sixteen seventeen eighteen nineteen",
+_ONES = (
+    "zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|"
+    "fifteen|sixteen|seventeen|eighteen|nineteen"
 )
-_TENS = re.findall(r"\w+", "twenty thirty forty fifty sixty seventy eighty ninety")
-_VALUES = {name: value for value, name in enumerate(_SMALL)} | {
-    name: 10 * value for value, name in enumerate(_TENS, 2)
-}
+_TENS = "twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety"
+_VALUES = dict(zip(f"{_ONES}|{_TENS}".split("|"), [*range(20), *range(20, 100, 10)], strict=True))
 _SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
-_ONES = "|".join(_SMALL[:0:-1])
-_HUNDRED = rf"(?:(?:{'|'.join(_TENS)})(?:[\s-](?:{'|'.join(_SMALL[1:10])}))?|{_ONES}|zero)"
+_SCALE = "|".join(_SCALES)
+_HUNDRED = rf"(?:(?:{_TENS})(?:[\s-](?!zero)(?:{_ONES}))?|{_ONES})"
 _THOUSAND = rf"(?:(?:{_HUNDRED}|a)\shundred(?:\s(?:and\s)?{_HUNDRED})?|{_HUNDRED})"
 _IN_WORDS = re.compile(
-    rf"\b(?:(?:(?:{_THOUSAND}|a)\s(?:{'|'.join(_SCALES)})\b[,\s]*(?:and\s)?)+(?:{_THOUSAND}\b)?|"
-    rf"{_THOUSAND}\b)",
-    re.IGNORECASE,
+    rf"(?i)\b(?:(?:{_THOUSAND}|a)\s(?:{_SCALE})(?:,?\s(?:and\s)?{_THOUSAND}(?:\s(?:{_SCALE}))?)*"
+    rf"|{_THOUSAND})\b"
 )
 
 
@@ -61,7 +57,7 @@ def _spelt(match: re.Match[str]) -> str:
             part = 100 * (part or 1)
         else:
             part += _VALUES.get(word, 0)
-    return str(total + part) + match[0][len(match[0].rstrip()) :]
+    return str(total + part)
 
 
 # The name that stands for a unit, and its other names; an s at the end may be left out.
@@ -77,7 +73,16 @@ _UNITS = {
     """.replace("\n", "|").split("|")
     for name in line.split()
 }
-_WORDS = re.compile(r"(?:[^\W\d_]|[$%€£¥₹¢])(?:[^\W\d_]|[$%€£¥₹¢.'’()/-]|\^-?[234]|\s)*")
+# Words that make another number of the one before them, or a sentence.
+_CHANGING = (
+    "squared|cubed|(?:.*[\\s/])?(?:and|but|or|to|plus|minus|times|over|between|through|versus|than|modulo|"
+    "mod|divided|factorial|dozens?|hundreds?|half|halves|thirds?|quarters?|tenths?|hundredths?|"
+    "thousandths?|millionths?|that|into|we|is|are|was|have|with|if|then)(?!\\w)"
+)
+_WORDS = re.compile(
+    rf"(?!{_CHANGING})(?:[^\W\d_]|[$%€£¥₹¢])(?:[^\W\d_]|[$%€£¥₹¢.'’()/-]|\^-?[234]|\s)*|"
+)
+MOST_WORDS = 4  # after a number; more of them are a sentence
 
 
 def unit(text: str) -> str | None:
@@ -90,42 +95,31 @@ def unit(text: str) -> str | None:
     text = re.sub(r"\s?\^\s?\{?\s?(-?[234])\s?\}?", r"^\1", text.lower())
     text = text.strip(" .,").removeprefix("(").removesuffix(" old")
     words = re.findall(r"\^\S+|/|[^\s/^]+", text)
-    if text and not _WORDS.fullmatch(text):
-        return None
-    if len(words) > MOST_WORDS or _CHANGING & {*words} or words[:1] in (["squared"], ["cubed"]):
+    if len(words) > MOST_WORDS or not _WORDS.fullmatch(text):
         return None
     names = [_UNITS.get(word, _UNITS.get(word.rstrip(".s"), "")) for word in words]
     return " ".join(sorted(names)) if all(names) else ""
 
 
-MOST_WORDS = 4  # after a number; more of them are a sentence
-_CHANGING = frozenset(
-    re.findall(
-        r"\w+",
-        "and but or to plus minus times over between through versus than modulo mod divided "
-        "factorial dozen dozens hundred hundreds half halves third thirds quarter quarters tenth "
-        "tenths hundredth hundredths thousandth thousandths millionth millionths that into we is "
-        "are was have with if then",
-    )
-)
 _DECIMAL = r"(?:(?:\d{1,3}(?:,\d{3})+|\d{1,3}(?:\x20\d{3})+|\d+)(?:\.\d*)?|\.\d+)"
 _CURRENCY = r"(?:(?:US)?\\?\$|[€£¥₹]|USD\b|Rs\.?)"
 _TEN = r"\{?10\}?\s?\^\s?\{?\s?([+-]?)\s?(\d{1,3})\s?\}?"
 _PLAIN = (
+    (re.compile(r"^\\text\{([^{}]*)\}$"), r"\1"),
+    (re.compile(r"(?i)^\s*(?:negative|minus)\s(?=\S)"), "-"),
     (re.compile(r"\s?\\frac\s?\{\s?([^{}]*?)\s?\}\s?\{\s?([^{}]*?)\s?\}"), r" \1/\2"),
     (re.compile(rf"(?<=[\d.}}])\s?(?:\\cdot|x)\s?{_TEN}"), r"e\1\2"),
     (re.compile(rf"(?<![\d.}}]){_TEN}"), r"1e\1\2"),
 )
 _NUMBER = re.compile(
-    rf"""(?P<sign>[+-]?)\s?(?P<currency>{_CURRENCY})?\s?(?P<inner>[+-]?)\s?
+    rf"""(?x)(?P<sign>[+-]?)\s?(?P<currency>{_CURRENCY})?\s?(?P<inner>[+-]?)\s?
     (?: (?:(?P<whole>\d+)\s)?(?P<top>-?{_DECIMAL})\s?/\s?(?P<bottom>-?{_DECIMAL})
       | (?P<decimal>{_DECIMAL})(?:\\overline\s?\{{(?P<repeating>\d+)\}})?
         (?:[eE](?P<exponent>[+-]?\d{{1,3}}))?
     )
     (?:st|nd|rd|th)?(?![A-Za-z]?\d)
     (?:\s?\\?(?:text\{{\s?)?(?P<words>thousand|million|billion|trillion)\}}?(?![a-z]))?
-    (?P<rest>.*)""",
-    re.VERBOSE,
+    (?P<rest>.*)"""
 )
 _LETTERS = re.compile(r"(?<![A-Za-z])[A-Za-z](?![A-Za-z])")
 
@@ -137,9 +131,7 @@ def literal(text: str, *, variables: bool = False) -> Number | None:
     >>> literal(r"1\frac{4}{5}").value, literal("2m").unit, literal("2m", variables=True)
     (Fraction(9, 5), 'm', None)
     """
-    if inside := re.fullmatch(r"\\text\{([^{}]*)\}", text):
-        text = inside[1].strip()
-    text = re.sub(r"^(?:negative|minus)\s(?=\S)", "-", digits(text), flags=re.IGNORECASE)
+    text = digits(text)
     for pattern, replacement in _PLAIN:
         text = pattern.sub(replacement, text)
     match = _NUMBER.fullmatch(text.strip())
@@ -150,7 +142,7 @@ def literal(text: str, *, variables: bool = False) -> Number | None:
     bare = re.sub(r"\\text\s?\{[^{}]*\}", "", rest).strip()
     if _LETTERS.search(bare) and (variables or not (unit(bare) or bare.isupper())):
         return None
-    if variables and 0 < len(bare) < 4 and not inside and unit(bare) == "":
+    if variables and 0 < len(bare) < 4 and unit(bare) == "":
         return None
     if currency := match["currency"]:
         rest = re.sub(r".*\$", "$", currency) + " " + re.sub("^ ?(?:dollars|USD)", "", rest)
@@ -160,7 +152,7 @@ def literal(text: str, *, variables: bool = False) -> Number | None:
 
 def _value(match: re.Match[str]) -> Fraction | None:
     def exact(name: str) -> Fraction:
-        return Fraction(re.sub(r"[, ]", "", match[name] or "0").removesuffix("."))
+        return Fraction(re.sub(r"[, ]", "", match[name] or "0"))
 
     sign = match["sign"] + match["inner"]
     if match["top"]:
