@@ -11,7 +11,7 @@ changed since."""
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 from zlib import crc32
 
 import numpy as np
@@ -59,8 +59,7 @@ def consistency(answers: Sequence[Votes]) -> Floats:
     return np.array([majority(votes)[1] for votes in answers], dtype=np.float64)
 
 
-@dataclass(frozen=True, eq=False)
-class Answers:
+class Answers(NamedTuple):
     """What the samples of a run answered; arrays are (n_questions, n_samples), questions sorted by
     id.
     """

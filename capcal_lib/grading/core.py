@@ -8,9 +8,8 @@ The two steps are apart, have one file for each kind of answer, and no settings:
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from capcal_lib.errors import InputError
 from capcal_lib.grading import choice, math, number, pool, short
@@ -26,8 +25,7 @@ IDS = ("question_id", "sample_index", "sample")  # of a row of a file, kept as t
 Outcome = Literal["correct", "incorrect", "no_answer", "not_scored"]
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(NamedTuple):
     """What became of one response: where the answer was found and what was the matter with it is
     the ``reason``.
     """
@@ -176,6 +174,6 @@ def grade_file(in_path: str | Path, out_path: str | Path) -> int:
         except InputError as error:
             raise InputError(f"{source}, row {place}: {error}") from None
         rows.append({name: row[name] for name in IDS if name in row})
-    graded = [row | asdict(verdict) for row, verdict in zip(rows, grade_many(pairs), strict=True)]
+    graded = [row | verdict._asdict() for row, verdict in zip(rows, grade_many(pairs), strict=True)]
     write_text(target, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in graded))
     return len(graded)

@@ -123,8 +123,10 @@ _NO_VALUE = re.compile(
 _DENIED_AFTER = re.compile(
     r"\W*(?:which|that|but|this|it)\b[^.]{0,20}\b(?:is|was) (?:wrong|not|false|incorrect)\b"
 )
-_STATED_IN_TEXT = re.compile(r"(?i)^\\(?:text\w*|mathrm|mbox)\s?\{([^{}]*answer[^{}]*)\}")
-_STATED = re.compile(r"(?i)^(?:the )?(?:final |correct )?answer(?: is|:)[\s:]*")
+_STATED = re.compile(
+    r"(?i)^(?:\\(?:text\w*|mathrm|mbox)\s?\{\s*)?(?:the )?(?:final |correct )?answer(?: is|:)[\s:]*"
+    r"(?:([^{}]*)\})?"
+)
 _DISPLAY = re.compile(r"(?s)\s*(?:\$\$(.{1,500}?)\$\$|\\\[(.{1,500}?)\\\])")
 _INLINE = re.compile(r"(?:\$([^$]+)\$|\\\((.+?)\\\))(?![^.]*(?:[\d$\\]|\b(?:or|and)\b)).*")
 _SENTENCE_END = re.compile(  # no full stop of an abbreviation
@@ -242,7 +244,7 @@ def _candidates(
     text: str, kind: Kind, aliases: tuple[str, ...]
 ) -> Iterator[tuple[str | None, str]]:
     """Yield what may be the answer, the surest first, and where it stands."""
-    content = _STATED.sub("", _STATED_IN_TEXT.sub(r"\1", boxed(text) or ""))
+    content = _STATED.sub(r"\1", boxed(text) or "")
     yield content if kind != "short" or short.normal(content[:LONGEST]) else None, "boxed"
     yield _labelled(text, kind, aliases), "phrase"
     if kind == "choice" and len(text) > 1:

@@ -17,7 +17,7 @@ from capcal_lib.grading.latex import LONGEST, clean
 class Form(NamedTuple):
     """An answer taken apart, one level deep.
 
-    ``shape`` is ``scalar``, ``word``, ``base``, ``list``, a pair of brackets such as ``(]``, or
+    ``shape`` is ``scalar``, ``word``, ``list``, a pair of brackets such as ``(]``, or
     ``=`` and ``<`` for relations that are no labels and no intervals."""
 
     shape: str
@@ -27,7 +27,6 @@ class Form(NamedTuple):
 
 _ALL_TEXT = re.compile(r"\\text\{([^{}]*)\}")
 _WORD = re.compile(r"[A-Za-z]{5,}|[A-Za-z]{2,}(?:[ -][A-Za-z]{2,})+")
-_BASE = re.compile(r"\(?([0-9A-F]+)\)?\s?_\s?\{?\s?(\d{1,2})\s?\}?")
 _COLUMN = re.compile(r"\\begin\s?\{[a-z]*matrix\}([^&]*?)(?:\\\\)?\s?\\end\s?\{[a-z]*matrix\}")
 _THOUSANDS = re.compile(r"(?<![\d.,])[1-9]\d{0,2}(?:,\d{3})+(?![\d,])")
 _AND = re.compile(r",?\s?(?:\\text\{\s?,?\s?(?:and|or)\s?\}|(?<![A-Za-z])(?:and|or)(?![A-Za-z]))")
@@ -53,8 +52,6 @@ def read(text: str) -> Form:
     wordy = (inside and not re.search(r"[\d,]", text)) or _WORD.fullmatch(text)
     if wordy and not number.digits(text).isdigit():
         return Form("word", [text])
-    if base := _BASE.fullmatch(text):
-        return Form("base", [f"{base[1]}_{base[2]}"])
     if number.literal(text, variables=not inside):
         return Form("scalar", [text])
     if column := _COLUMN.fullmatch(text):
@@ -93,28 +90,23 @@ def _relation(text: str) -> Form | None:
     """Read an equation by what stands last and the name that stands first, an inequality as an
     interval.
     """
-    sides = _split(text, _SIGN)
-    sides, signs = sides[::2], sides[1::2]
-    if not signs:
+    sides = _split(text, _SIGN)  # and the signs between them
+    if len(sides) == 1:
         return None
-    if set(signs) <= {"=", r"\in", r"\approx"}:
-        if _LABEL.fullmatch(sides[1]) and not re.search("[a-z]", sides[0]):
-            sides = sides[::-1]  # 2 = x
-        label = sides[0].replace(" ", "") if _LABEL.fullmatch(sides[0]) else ""
-        if not all(sides[1:]) or (not label and re.search("[a-z]", sides[0])):
+    if sides[1] in _FLIPPED:
+        sides = [_FLIPPED.get(side, side) for side in sides[::-1]]
+    first, value = sides[0], sides[-1]
+    if {*sides[1::2]} <= {"=", r"\in", r"\approx"}:
+        label = first.replace(" ", "") if _LABEL.fullmatch(first) else ""
+        if not value or (not label and re.search("[a-z]", first)):
             return Form("=", [text])
-        return read(sides[-1])._replace(label=label)
-    if signs[0] in _FLIPPED:
-        sides, signs = sides[::-1], [_FLIPPED.get(sign, sign) for sign in signs[::-1]]
-    if len(sides) == 2 and all(sides):
-        if _LABEL.fullmatch(sides[0]):
-            sides, signs = [r"-\infty", *sides], ["<", *signs]
-        else:
-            sides, signs = [*sides, r"\infty"], [*signs, "<"]
-    if len(sides) == 3 and set(signs) <= {"<", r"\le"} and _LABEL.fullmatch(sides[1]):
-        low, label, high = sides
-        if not re.search(r"(?<!\\)\b[a-z]\b", low + high):
-            return Form("[("[signs[0] == "<"] + "])"[signs[1] == "<"], [low, high], label)
+        return read(value)._replace(label=label)
+    if len(sides) == 3:
+        sides = [r"-\infty", "<", *sides] if _LABEL.fullmatch(first) else [*sides, "<", r"\infty"]
+    if len(sides) == 5 and {*sides[1::2]} <= {"<", r"\le"} and _LABEL.fullmatch(sides[2]):
+        low, sign, label, other, high = sides
+        if low and high and not re.search(r"(?<!\\)\b[a-z]\b", low + high):
+            return Form("[("[sign == "<"] + "])"[other == "<"], [low, high], label)
     return Form("<", [text])
 
 
@@ -145,15 +137,13 @@ def equal(text: str, *golds: str) -> bool:
 
 def _same(gold: str, other: str) -> bool:
     one, two = read(gold), read(other)
-    if one.label and two.label and one.label != two.label and "=" not in (one.shape, two.shape):
+    if one.label and two.label and one.label != two.label:
         return False
     shapes = {one.shape, two.shape}
     if shapes <= {"scalar", "word"}:
         return _same_scalar(one.parts[0], two.parts[0], words="word" in shapes)
     if "=" in shapes or "<" in shapes:
         return all(re.search(_SIGN, text) for text in (gold, other)) and _verified(gold, other)
-    if "base" in shapes:
-        return one.shape == two.shape and one.parts == two.parts
     if len(one.parts) != len(two.parts) or not (
         len(shapes) == 1 or shapes in ({"list", "{}"}, {"list", "()"})
     ):
@@ -172,11 +162,12 @@ def _same(gold: str, other: str) -> bool:
 _JOINED = re.compile(r"(?<!\d) | (?!\d)")
 _COMMAND = re.compile(r"\\(?:begin|end)\s?\{[a-z]+\*?\}|\\[A-Za-z]+")
 _UNIT = re.compile(r"(.*\S)\s?(\\text\{[^{}]*\}(?:\s?\^\s?\{?\s?\d\s?\}?)?)")
-_BY_TEXT = re.compile(r"[:']|\\dots|(?<![_\d])\d+ \d")  # ratios, primes, numbers side by side
+# ratios, primes, numbers side by side or in a base
+_BY_TEXT = re.compile(r"[:']|\\dots|(?<![_\d])\d+ \d|\b[A-F]*\d[0-9A-F]*_\d")
 
 
 def _same_scalar(gold: str, other: str, *, words: bool) -> bool:
-    if _JOINED.sub("", gold) == _JOINED.sub("", other):
+    if gold == other:
         return True
     if words:
         one, two = (re.sub(r"\\text|\W", "", text) for text in (gold, other))
@@ -184,7 +175,7 @@ def _same_scalar(gold: str, other: str, *, words: bool) -> bool:
     value, another = (number.literal(text, variables=True) for text in (gold, other))
     if value and another:
         return number.equal(value, another)
-    if _BY_TEXT.search(f"{gold}, {other}") or ("matrix" in gold) != ("matrix" in other):
+    if _BY_TEXT.search(f"{gold}, {other}"):
         return False
     (gold, unit), (other, second) = map(_without_unit, (gold, other))
     letters, others = map(_letters, (gold, other))
@@ -259,7 +250,7 @@ def _normal(text: str) -> str:
     value = number.literal(form.parts[0], variables=True) if form.shape == "scalar" else None
     if value:
         return str(value.value)
-    if form.shape not in ("scalar", "word", "base", "=", "<"):
+    if form.shape not in ("scalar", "word", "=", "<"):
         parts = list(map(_normal, form.parts))
         if len(parts) == 1 or form.shape not in ("list", "{}"):
             return f"{form.shape[0]}{','.join(parts)}{form.shape[1]}"

@@ -6,7 +6,7 @@ Its metadata name the version of the grader and the digest of the samples that w
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import pandas as pd
 import pyarrow as pa
@@ -24,8 +24,7 @@ SCHEMA = VERDICTS.schema
 REGRADED = 1_000  # samples of a run, to see whether its verdicts follow
 
 
-@dataclass(frozen=True, slots=True)
-class Graded:
+class Graded(NamedTuple):
     """What a call to ``grade_run`` did."""
 
     new: int  # samples graded for the first time
