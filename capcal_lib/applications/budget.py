@@ -82,10 +82,10 @@ class _Gains:
     """The gain per cost of each question's sample after k failures, in logarithms."""
 
     def __init__(self, p: Floats, nu: Floats, cost: Floats) -> None:
-        inside = (p > 0) & (p < 1)
-        self.first = np.log(np.where(p > 0, p, 1.0)) - np.log(cost)
-        self.step = np.where(inside, np.log1p(-np.where(inside, p, 0.0)), -1.0)
-        self.posterior = inside & (nu < PLUG_IN)
+        p = np.clip(p, 1e-300, 1 - 2**-53)  # what is worth no second sample has gains all the same
+        self.first = np.log(p) - np.log(cost)
+        self.step = np.log1p(-p)
+        self.posterior = nu < PLUG_IN
         weight = np.where(self.posterior, nu, 1.0)
         self.a = np.maximum(p * weight, 1e-300)  # an a of 0 has no posterior
         self.b = np.maximum((1 - p) * weight, 1e-300)

@@ -74,23 +74,18 @@ def binomial_interval(
     z = -ndtri(tail)
     c = hits.astype(np.float64)
     n = np.where(samples > 0, samples, np.nan)
-    mu = c / n
-    variance = mu * (1 - mu) / n
-    if method == "wald":
-        half_width = z * np.sqrt(variance)
-        return np.column_stack([mu - half_width, mu + half_width])
-    if method == "wilson":
-        shrinkage = 1 + z**2 / n
-        centre = (mu + z**2 / (2 * n)) / shrinkage
-        half_width = z * np.sqrt(variance + (z / (2 * n)) ** 2) / shrinkage
-        low = centre - half_width
-        high = centre + half_width
+    if method in ("wald", "wilson"):
+        added = z**2 if method == "wilson" else 0.0  # samples, half of them correct
+        centre = (c + added / 2) / (n + added)
+        half_width = z * np.sqrt(c * (n - c) / n + added / 4) / (n + added)
+        low, high = centre - half_width, centre + half_width
     else:  # beta quantiles: both of one posterior, or of two that are a success apart
         apart = 0.5 if method == "jeffreys" else 1.0
         low = beta.ppf(tail, c + 1 - apart, n - c + apart)
         high = beta.ppf(1 - tail, c + apart, n - c + 1 - apart)
-    low = np.where(c == 0, 0 * n, low)
-    high = np.where(c == n, 1.0, high)
+    if method != "wald":
+        low = np.where(c == 0, 0 * n, low)
+        high = np.where(c == n, 1.0, high)
     return np.column_stack([low, high])
 
 
