@@ -364,10 +364,8 @@ def write_manifest(kind: str, file: str, text: str, made: list[Path]) -> None:
     if path.with_suffix(".yaml").exists():  # which is written last
         raise InputError(f"{path} is there already; choose another name, or delete it")
     made += [place for place in (path.parents[1], path.parent, path) if not place.exists()]
-    try:
+    with suppress(OSError):  # of which writing says why
         path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}") from None
     write_text(path, text)
 
 
