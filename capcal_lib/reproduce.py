@@ -160,15 +160,6 @@ class Order:
         number, parts = map(int, self.part.split("/"))
         return ranked[number - 1 :: parts]
 
-    def ids(self, dataset: str, split: str) -> list[str]:
-        """List the questions of a split that are asked, those of every smaller number first."""
-        ranked = rank_questions(load_questions(dataset, split))
-        return [question.id for question in self.part_of(ranked)]
-
-    def server(self, step: str) -> dict[str, Any]:
-        """Return how the server of a step is asked."""
-        return {"url": self.judge_url if step == "judge" else None, "in_flight": self.in_flight}
-
     def run(self, dataset: str, split: str) -> Run | None:
         """Return the run on a split, if it has been begun."""
         place = self.store, self.model, dataset, split, self.choice
@@ -332,7 +323,7 @@ def reproduce(
     with a line a probe that is trained, see ``keep_predictions``."""
     plan = make_plan(order)
     for row in plan.query("requests > 0 and engine != ''").to_dict("records"):
-        url = order.server(row["step"])["url"]
+        url = order.judge_url if row["step"] == "judge" else None
         check_engine(load_model(row["model"]), row["engine"], url=url)
         load_questions(row["dataset"], row["split"])
     done = 0
@@ -429,7 +420,7 @@ def _do(order: Order, row: Mapping[Any, Any]) -> tuple[int, dict[str, int]]:
     and by reason how many were not.
     """
     step = row["step"]
-    how = {"engine": row["engine"], **order.server(step)}
+    how: dict[str, Any] = {"engine": row["engine"], "in_flight": order.in_flight}
     if step in ("samples", TOP_UP):
         return _draw(order, row)
     run = find_run(order.store, order.model, row["dataset"], row["split"], order.choice)
@@ -439,7 +430,7 @@ def _do(order: Order, row: Mapping[Any, Any]) -> tuple[int, dict[str, int]]:
     if step != "judge":
         tokens = estimate(run, step, **how).tokens
         return int((tokens > 0).sum()), {"": int((tokens == 0).sum())}
-    judged = judge_run(run, row["model"], **how)
+    judged = judge_run(run, row["model"], url=order.judge_url, **how)
     words = read_judgements(run, row["model"]) if not judged.failed else pd.DataFrame()
     if len(words) and (words["verdict"] == "not_scored").all():
         raise InputError(
@@ -451,7 +442,8 @@ def _do(order: Order, row: Mapping[Any, Any]) -> tuple[int, dict[str, int]]:
 
 def _draw(order: Order, row: Mapping[Any, Any]) -> tuple[int, dict[str, int]]:
     """Draw what a split lacks of the samples that each question needs, and grade it."""
-    ids = order.ids(row["dataset"], row["split"])[: row["questions"]]
+    ranked = rank_questions(load_questions(row["dataset"], row["split"]))
+    ids = [question.id for question in order.part_of(ranked)[: row["questions"]]]
     needed: dict[Any, int] = dict.fromkeys(ids, row["first"] + row["each"])
     if row["step"] == TOP_UP:
         asked: dict[str, Any] = {"datasets": [row["dataset"]], "choice": order.choice}

@@ -110,7 +110,7 @@ def verdicts_follow(sampled: Sampled) -> Iterator[str]:
     wrong = rows[rows["verdict"] != _grade(rows, questions)["verdict"]]
     sampled.facts.append(f"{len(rows):,} verdicts compared")
     if len(wrong):
-        keys = some(wrong[runs.KEY].itertuples(index=False, name=None))
+        keys = some(wrong["question_id"] + " " + wrong["sample_index"].astype(str))
         yield f"{len(wrong)} of {len(rows)} verdicts do not follow from the responses: {keys}"
 
 

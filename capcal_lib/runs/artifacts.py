@@ -74,14 +74,13 @@ class Artifact:
             yield file
 
     def _check(self, path: Path, schema: pa.Schema) -> None:
-        types = {
+        known = dict(zip(self.schema.names, self.schema.types, strict=True))
+        columns = {
             field.name: STATES if pa.types.is_fixed_size_list(field.type) else field.type
             for field in schema
         }
-        required = {name for name in self.schema.names if name not in self.optional}
-        known = dict(zip(self.schema.names, self.schema.types, strict=True))
-        made = {name.decode() for name in schema.metadata or ()}
-        if required - {*types} or not types.items() <= known.items() or {*self.made} - made:
+        made = {*columns, *self.optional, *(name.decode() for name in schema.metadata or ())}
+        if not columns.items() <= known.items() or not {*known, *self.made} <= made:
             raise InputError(
                 f"{path}: not a file of `capcal {self.command}`; delete it and make it again with: "
                 f"capcal {self.command}"
@@ -117,13 +116,13 @@ def vectors(states: npt.NDArray[Any]) -> pa.Array:
     return pa.FixedSizeListArray.from_arrays(values, states.shape[1])
 
 
-def some(names: Iterable[object]) -> str:
+def some(names: Iterable[str]) -> str:
     """Name the first few.
 
-    >>> some([("a", 0), "b", "c", "d"])
+    >>> some(["a 0", "b", "c", "d"])
     'a 0, b, c, ...'
     """
-    words = [" ".join(map(str, name)) if isinstance(name, tuple) else str(name) for name in names]
+    words = list(names)
     return ", ".join(words[:NAMED] + ["..."] * (len(words) > NAMED))
 
 

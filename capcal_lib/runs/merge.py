@@ -8,7 +8,6 @@ verdicts, confidences and hidden states, what the target has stands, and what it
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from os.path import isdir
 from pathlib import Path
 
 import pandas as pd
@@ -18,7 +17,7 @@ from capcal_lib.errors import InputError
 from capcal_lib.runs import files, store
 from capcal_lib.runs.artifacts import VERDICTS, Artifact, artifact_of
 from capcal_lib.runs.run import Run, open_runs, run_of
-from capcal_lib.runs.sessions import add_lines, read_lines
+from capcal_lib.runs.sessions import add_session, read_sessions
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +41,7 @@ def merge(into: Path, sources: Sequence[Path]) -> list[Merged]:
     and a sample that two of them have with different content; then nothing was taken over."""
     copies: dict[Run, list[Run]] = {}
     for source in sources:
-        runs = [Run(source)] if (source / "run.json").exists() else []
-        if isdir(source) and not runs:
-            runs = open_runs(source)
+        runs = [Run(source)] if (source / "run.json").exists() else open_runs(source)
         if not runs:
             raise InputError(f"{source} is neither a run nor a store with runs in it")
         for run in runs:
@@ -60,8 +57,10 @@ def _merge_one(into: Path, copies: Sequence[Run]) -> Iterator[Merged]:
         store.refuse_differing([run, *copies])  # another merge may have come first
         for copy in copies:
             new = [one for part in store.parts_of(copy) for one in _take_part(writer, part)]
-            lines = {*read_lines(run)}
-            add_lines(run, [line for line in read_lines(copy) if line not in lines])
+            known = read_sessions(run)
+            for session in read_sessions(copy):
+                if session not in known:
+                    add_session(run, session)
             notes = []
             for path in sorted(copy.folder.iterdir()):
                 if artifact := artifact_of(path.name):

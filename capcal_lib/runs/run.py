@@ -80,12 +80,8 @@ class Run:
         try:
             record = Record.model_validate_json(files.read_bytes(path))
         except ValidationError as error:
-            [first, *_] = error.errors()
-            where = ".".join(map(str, first["loc"]))
-            raise InputError(
-                f"{path}: missing or corrupt ({first['msg']} at {where or 'the top'}); restore the "
-                "file"
-            ) from None
+            problem = error.errors()[0]["msg"]
+            raise InputError(f"{path}: missing or corrupt ({problem}); restore the file") from None
         if record.identity.key != self.folder.resolve().name:
             raise InputError(
                 f"{path}: its settings are those of run {record.identity.key}, not of its folder, "

@@ -40,27 +40,22 @@ class Session(BaseModel):
 
 def read_sessions(run: Run) -> list[Session]:
     """Read the sessions of a run, in the order of their start; a torn line is left out."""
+    path = run.folder / FILE
+    text = files.read_bytes(path) if files.exists(path) else b""
     last = {}
-    for line in read_lines(run):
+    for line in text.splitlines():
         with suppress(ValidationError):
             session = Session.model_validate_json(line)
             last[session.started] = session
     return [last[started] for started in sorted(last)]
 
 
-def read_lines(run: Run) -> list[str]:
-    """Read the lines of a run's sessions."""
-    path = run.folder / FILE
-    text = files.read_bytes(path).decode(errors="replace") if files.exists(path) else ""
-    return [line for line in text.splitlines() if line]
-
-
-def add_lines(run: Run, lines: Iterable[str]) -> None:
-    """Add lines to a run's sessions; after one that was torn begins a new one."""
+def add_session(run: Run, session: Session) -> None:
+    """Add what is known of a session to a run; after a line that was torn begins a new one."""
     path = run.folder / FILE
     files.exists(path)
     with files.plain_errors(run.folder), path.open("a", encoding="utf-8") as file:
-        file.write("".join(f"\n{line}\n" for line in lines))
+        file.write(f"\n{session.model_dump_json()}\n")
 
 
 @contextmanager
@@ -70,12 +65,12 @@ def open_session(run: Run, ask: Ask, made_with: dict[str, str]) -> Iterator[Sess
     """
     clock = time.monotonic()
     session = Session(started=datetime.now(UTC).isoformat(), ask=ask, made_with=made_with)
-    add_lines(run, [session.model_dump_json()])
+    add_session(run, session)
     try:
         yield session
     finally:
         session.seconds = round(time.monotonic() - clock, 3)
-        add_lines(run, [session.model_dump_json()])
+        add_session(run, session)
 
 
 def asks_of(run: Run, present: Mapping[str, int]) -> list[Ask]:

@@ -25,7 +25,7 @@ from capcal_lib.runs.artifacts import VERDICTS
 from capcal_lib.runs.files import write_table
 from capcal_lib.runs.run import Identity, Record, differences, list_fitting, run_of
 from capcal_lib.runs.samples import Sample
-from capcal_lib.runs.sessions import add_lines
+from capcal_lib.runs.sessions import Ask, Session, add_session
 from capcal_lib.runs.status import run_status, survey
 from capcal_lib.runs.store import (
     SCHEMA,
@@ -539,7 +539,7 @@ def test_what_is_no_regular_file_is_refused_in_a_line_and_what_it_points_to_stay
 
     def write() -> None:
         with open_writer(tmp_path / "store", RECORD) as writer:
-            add_lines(writer.run, ["one"])
+            add_session(writer.run, Session(started="now", ask=Ask(questions=1, k=1)))
 
     with pytest.raises(InputError, match="not a regular file, as all files of a run are"):
         write()
