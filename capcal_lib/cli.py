@@ -2,7 +2,6 @@
 is called.
 """
 
-import json
 import os
 import re
 import shlex
@@ -15,9 +14,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from io import TextIOWrapper
-from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import typer
 from rich.console import Console
@@ -55,6 +53,7 @@ PANELS = [SCORE, DRAW, GRADE, STORE, NAMES, BOOK]
 app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Capability calibration: sample, grade, estimate confidence, score.",
 )
@@ -67,14 +66,7 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 def command(panel: str, example: str, name: str | None = None) -> Callable[[_Command], _Command]:
     """Register a command with an example, which its help ends with."""
-
-    def register(function: _Command) -> _Command:
-        paragraphs = str(function.__doc__).split("\n\n")
-        text = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
-        epilog = f"Example: capcal {example}"
-        return app.command(name, help=text, epilog=epilog, rich_help_panel=panel)(function)
-
-    return register
+    return app.command(name, epilog=f"Example: capcal {example}", rich_help_panel=panel)
 
 
 ModelName = Annotated[
@@ -113,7 +105,14 @@ Models = Annotated[
 ]
 Verdicts = Annotated[str, Option(help="rules, or judge:MODEL for short and mathematical answers.")]
 ShownStore = Annotated[
-    Path | None, Option(help="Default: the recorded runs.", envvar="CAPCAL_STORE")
+    Path | None,
+    Option(
+        help="Default: the recorded runs.",
+        envvar="CAPCAL_STORE",
+        exists=True,
+        file_okay=False,
+        resolve_path=True,
+    ),
 ]
 
 
@@ -206,10 +205,9 @@ def sample(
             say=_say,
         )
     _say(f"{done.new} samples drawn, {done.present} were there; {done.run}")
-    if done.failed:
-        number = sum(done.failed.values())
-        _warn(f"capcal: {number} samples failed; the same command tries them again")
-        for reason, number in Counter(done.failed).most_common(9):
+    if failed := Counter(done.failed):
+        _warn(f"capcal: {failed.total()} samples failed; the same command tries them again")
+        for reason, number in failed.most_common(9):
             _warn(f"{number} failed: {reason}")
         raise typer.Exit(1)
 
@@ -239,7 +237,7 @@ def reproduce(
     ] = None,
     plan: Annotated[bool, Option("--plan", help="Only say what it takes.")] = False,
     rate: Annotated[
-        float | None, Option(help="Tokens a second of all GPUs, for the plan's hours.")
+        float | None, Option(help="Tokens a second of all GPUs, for the plan's hours.", min=1)
     ] = None,
     gpus: Annotated[int, Option(help="GPUs that read prompts, for the plan.", min=1)] = 1,
     engine: Engine = None,
@@ -272,8 +270,6 @@ def reproduce(
     """
     from capcal_lib import reproduce as recipes
 
-    if rate is not None and not rate > 0:
-        raise InputError(f"--rate is a number of tokens a second above 0; got {rate}")
     order = recipes.Order(
         model=model,
         store=store,
@@ -301,11 +297,10 @@ def reproduce(
         _say(f"part {part} lies in {store}; capcal merge all parts, and reproduce without --part")
     else:
         _show_scores(done, order)
-    again = shlex.join(["capcal", *sys.argv[1:]])
     if (done.left["reason"] == recipes.NO_STATES).any():
-        _say(f"with the weights at hand, the rest is done by: {again} --features-engine vllm")
+        _say(f"with the weights at hand, the rest is done by: {_again()} --features-engine vllm")
     if (done.left["reason"] != recipes.NO_STATES).any():
-        _warn(f"capcal: what failed is tried again by: {again}")
+        _warn(f"capcal: what failed is tried again by: {_again()}")
         raise typer.Exit(1)
 
 
@@ -315,13 +310,10 @@ def _show_scores(done: Any, order: Any) -> None:
 
     _print_table(done.scores.drop(columns="evidence").reset_index())
     _say(f"from {' and '.join(dict.fromkeys(done.scores['evidence']))} samples")
-    page = ["papermill", str(NOTEBOOKS / "04_main_table.ipynb"), "page.ipynb"]
-    page += ["-p", "model", order.model, "-p", "store", str(order.store)]
-    if (protocol := RECIPES[order.recipe].protocol) != "corrected":
-        page += ["-p", "protocol", protocol]
-    if order.whose != "rules":
-        page += ["-p", "verdicts", order.whose]
-    _say(f"the page with these numbers: {shlex.join(page)}")
+    page = ["papermill", NOTEBOOKS / "04_main_table.ipynb", "page.ipynb", "-p", "model"]
+    page += [order.model, "-p", "store", order.store, "-p", "verdicts", order.whose]
+    page += ["-p", "protocol", RECIPES[order.recipe].protocol]
+    _say(f"the page with these numbers: {shlex.join(map(str, page))}")
     widths = (done.scores["high"] - done.scores["low"]) / 2
     if order.precision and (wide := widths[widths > order.precision]).any():
         _warn(
@@ -336,10 +328,9 @@ def _show_plan(order: Any, rate: float | None, gpus: int) -> None:
 
     steps = recipes.make_plan(order, fetch=False)
     steps = recipes.time_plan(order, steps, rate=rate, gpus=gpus)
-    shown = steps.drop(columns=["first", "seconds"]).assign(
-        time=steps["seconds"].dropna().map(_spell_time)
-    )
-    _print_table(shown.convert_dtypes().astype(object).where(shown.notna(), "not known"))
+    times = steps["seconds"].map(_spell_time, na_action="ignore")
+    shown = steps.drop(columns=["first", "seconds"]).assign(time=times)
+    _print_table(shown.astype(object).fillna("not known"))
     total = steps[["requests", "tokens", "seconds"]].sum()
     unknown = " and what is not known" if steps["seconds"].isna().any() else ""
     _say(
@@ -400,12 +391,14 @@ def judge(
 
     from capcal_lib.grading.agreement import judge_agreement
     from capcal_lib.grading.judgements import judge_run
+    from capcal_lib.results.score_file import spell
 
     run = _run(model, dataset, split, store, choice)
     engine = judge_engine or ("openai" if judge_url else None)
-    server: dict[str, Any] = {"url": judge_url, "in_flight": in_flight}
     with _progress(f"{judge} judges {model} on {dataset}", "answers") as progress:
-        judged = judge_run(run, judge, engine=engine, progress=progress, **server)
+        judged = judge_run(
+            run, judge, engine=engine, progress=progress, url=judge_url, in_flight=in_flight
+        )
     _say(f"{judged.new} distinct answers judged, {judged.present} were there")
     if judged.failed:
         _warn(f"capcal: {judged.failed} answers got no reply ({judged.reason}); ask again")
@@ -413,10 +406,9 @@ def judge(
     for what, found in judge_agreement(run, judge).items():
         table = found.table.add_prefix("judge: ").rename_axis(f"{what}: by the rules")
         _print_table(table.reset_index())
-        rate = found.rate
         _say(
-            f"agreement on what is correct {rate.estimate:.3f}, 95 % interval {rate.low:.3f} to "
-            f"{rate.high:.3f}; Cohen's kappa {found.kappa:.3f}; not scored {found.left_out:,}"
+            f"agreement on what is correct {spell(*found.rate)}; Cohen's kappa {found.kappa:.3f}; "
+            f"not scored {found.left_out:,}"
         )
 
 
@@ -474,17 +466,17 @@ def confidence(
             raise InputError(f"no question has 12 samples, of which 10 vote; add more with: {more}")
     else:
         found = estimate(run, str(method), engine=engine)
-    missing = found["confidence"].isna()
-    counts = f"{(~missing).sum()} ok, {missing.sum()} missing"
+    missing = found[found["confidence"].isna()]
+    counts = f"{len(found) - len(missing)} ok, {len(missing)} missing"
     _say(f"{method or name}: {counts}; {found['tokens'].sum():.0f} tokens")
-    if method not in METHODS or not missing.any():
+    if method not in METHODS or missing.empty:
         return
-    unasked = found["tokens"] == 0
-    if (missing & ~unasked).any():
-        _warn(f"capcal: {(missing & ~unasked).sum()} are missing: {why_missing(method, found)}")
-    if unasked.any() or method == "p-true":
-        _warn(f"{unasked.sum()} questions were not answered; the same command asks them again")
-    if unasked.any() or missing.all():
+    unasked = int((missing["tokens"] == 0).sum())
+    if silent := len(missing) - unasked:
+        _warn(f"capcal: {silent} are missing: {why_missing(method, found)}")
+    if unasked or method == "p-true":
+        _warn(f"{unasked} questions were not answered; the same command asks them again")
+    if unasked or len(missing) == len(found):
         raise typer.Exit(1)
 
 
@@ -632,7 +624,8 @@ def score(
         raise InputError(
             "name either files, such as mine.csv (- is standard input), or a --model that has runs"
         )
-    for read in (*(files or ()), *filter(None, [key])):
+    inputs = [*(files or ()), *([key] if key else [])]
+    for read in inputs:
         if html and html.exists() and read.exists() and html.samefile(read):
             raise InputError(f"--html {html} would overwrite {read}, which is read; name another")
     if files:
@@ -660,7 +653,7 @@ def score(
     if html:
         from capcal_lib.book.report import write_report
 
-        write_report(html, found.parts, found.below, [*(files or ()), *filter(None, [key])])
+        write_report(html, found.parts, found.below, inputs)
         _warn(f"wrote {html}")
 
 
@@ -733,10 +726,8 @@ def show(
     _say(asked.text)
     _say(f"right answer: {asked.answer.gold}")
     for row in samples.to_dict("records"):
-        graded = "not graded"
-        if isinstance(row.get("verdict"), str):
-            graded = f"{row['verdict']}, extracted {row['extracted']!r} ({row['reason']})"
-        _say(f"sample {row['sample_index']}: {graded}")
+        said = "sample {sample_index}: {verdict}, extracted {extracted!r} ({reason})"
+        _say(said.format_map(row))
         _say(f"    {row['response'][:SHOWN]}")
 
 
@@ -832,8 +823,14 @@ def datasets(as_json: AsJson = False) -> None:
     """List the data sets."""
     from capcal_lib.manifests import load_dataset
 
-    heads = {"name": "name", "domain": "domain", "answers": "kind", "questions": "splits"}
-    _list(map(load_dataset, dataset_names()), heads, as_json)
+    listed = [load_dataset(name) for name in dataset_names()]
+    splits = (
+        ", ".join(f"{name} {split.rows or ''}".strip() for name, split in one.splits.items())
+        for one in listed
+    )
+    cells = zip(listed, splits, strict=True)
+    rows = [[one.name, one.domain, one.kind, questions] for one, questions in cells]
+    _list(listed, ["name", "domain", "answers", "questions"], rows, as_json)
 
 
 @command(NAMES, "models --json")
@@ -841,32 +838,32 @@ def models(as_json: AsJson = False) -> None:
     """List the models."""
     from capcal_lib.manifests import load_model
 
-    heads = {"name": "name", "engine": "engine", "prompts": "prompt_style"}
-    heads |= {"T": "sampling.temperature", "top-p": "sampling.top_p", "in the paper": "paper_name"}
-    _list(map(load_model, model_names()), heads, as_json)
+    listed = [load_model(name) for name in model_names()]
+    rows = [
+        [
+            one.name,
+            one.engine,
+            one.prompt_style,
+            f"{one.sampling.temperature:g}",
+            f"{one.sampling.top_p:g}",
+            one.paper_name or "–",
+        ]
+        for one in listed
+    ]
+    _list(listed, ["name", "engine", "prompts", "T", "top-p", "in the paper"], rows, as_json)
 
 
-def _list(manifests: Iterable[Any], heads: dict[str, str], as_json: bool) -> None:
-    """Print manifests as a table of 80 columns, or whole, one JSON object a line; and what is wrong
-    with others.
-    """
+def _list(listed: Iterable[Any], heads: list[str], rows: list[list[str]], as_json: bool) -> None:
+    """Print manifests as a table, or whole as JSON; and what is wrong with others."""
     from pandas import DataFrame
 
     from capcal_lib.manifests import manifest_problems
 
-    def spell(cell: Any) -> str:
-        if isinstance(cell, dict):
-            splits = (f"{name} {split.rows or ''}".strip() for name, split in cell.items())
-            return ", ".join(splits)
-        return f"{cell:g}" if isinstance(cell, float) else cell or "–"
-
-    found = list(manifests)
     if as_json:
-        for one in found:
-            _say(json.dumps(one.model_dump(mode="json")))
+        for one in listed:
+            _say(one.model_dump_json())
     else:
-        cells = {head: map(spell, map(attrgetter(path), found)) for head, path in heads.items()}
-        _print_table(DataFrame(cells))
+        _print_table(DataFrame(rows, columns=heads))
     for problem in manifest_problems():
         _warn(f"capcal: left out: {problem}")
 
@@ -886,7 +883,7 @@ def notebooks(
 
     pages = model_pages(model) if model else book_pages()
     where = folder or BUILD / "notebooks"
-    failed = execute(pages, where, store=_folder(store), verdicts=verdicts, say=out.print)
+    failed = execute(pages, where, store=store, verdicts=verdicts, say=out.print)
     _say(f"{len(pages) - len(failed)} of {len(pages)} pages: {where}")
     _list_failed(failed)
 
@@ -896,17 +893,16 @@ def book(
     model: Models = None,
     store: ShownStore = None,
     verdicts: Verdicts = "rules",
-    folder: Annotated[Path | None, Option("--out", metavar="DIR", help="Default: build.")] = None,
+    folder: Annotated[
+        Path | None, Option("--out", metavar="DIR", help="Default: build.", resolve_path=True)
+    ] = None,
 ) -> None:
     """Execute the notebooks and build the book."""
     from capcal_lib.book.pipeline import build_book
 
-    asked: dict[str, Any] = {
-        "store": _folder(store),
-        "verdicts": verdicts,
-        "out": folder and folder.resolve(),
-    }
-    index, failed = build_book(model or (), **asked, say=out.print)
+    index, failed = build_book(
+        model or (), store=store, verdicts=verdicts, out=folder, say=out.print
+    )
     _say(f"the book: {index}")
     _list_failed(failed)
 
@@ -917,15 +913,6 @@ def _list_failed(failed: "Mapping[Page, str]") -> None:
         _warn(f"capcal: {page.name}: {why}")
     if failed:
         raise typer.Exit(1)
-
-
-def _folder(store: Path | None) -> Path | None:
-    """Return the whole path of a run store that exists; none stays none."""
-    if store is not None and not store.is_dir():
-        raise InputError(
-            f"{store} is not a folder; name a run store, such as one that `capcal sample` made"
-        )
-    return store and store.resolve()
 
 
 app.registered_commands.sort(
@@ -959,34 +946,31 @@ def main() -> None:
     except OSError as error:  # a disk that is full, a place that may not be written
         line = sanitize(error)
     except (KeyboardInterrupt, SystemExit) as ended:
-        if getattr(ended, "code", STOPPED) == STOPPED:
-            _stopped()
-        raise
+        if getattr(ended, "code", STOPPED) != STOPPED:
+            raise
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # who presses again finds it done already
+        _warn(f"capcal: stopped; what was done is kept. Go on with: {_again()}")
+        sys.exit(STOPPED)
     _warn(f"capcal: {line}")
     sys.exit(2)
 
 
-def _stopped() -> NoReturn:
-    """Say how to go on after a Ctrl-C; whoever presses again finds everything done already."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    command = shlex.join(["capcal", *sys.argv[1:]])
-    _warn(f"capcal: stopped; what was done is kept. Go on with: {command}")
-    sys.exit(STOPPED)
+def _again() -> str:
+    return shlex.join(["capcal", *sys.argv[1:]])
 
 
 def _complete(message: str) -> str:
     """Give the commands that a message proposes the store and the manifests that were typed."""
     typed = ArgumentParser(add_help=False, allow_abbrev=False)
-    typed.add_argument("--store")
     typed.add_argument("--manifests")
+    typed.add_argument("--store")
     given, _ = typed.parse_known_args(sys.argv[1:])
-    first = ["--manifests", given.manifests] if given.manifests else []
-    last = ["--store", given.store] if given.store else []
+    first, last = (
+        f" --{name} {shlex.quote(value)}" if value else "" for name, value in vars(given).items()
+    )
     return re.sub(
-        rf"capcal ({WITH_STORE})( [^;,:`)]*|$)",
-        lambda found: " ".join(
-            ["capcal", *map(shlex.quote, first), found[1] + found[2], *map(shlex.quote, last)]
-        ),
+        rf"capcal( ({WITH_STORE})( [^;,:`)]*|$))",
+        lambda command: f"capcal{first}{command[1]}{last}",
         message,
     )
 

@@ -40,8 +40,8 @@ def questions_of(run: Run) -> pd.DataFrame:
 
 
 def look_up(run: Run, question_id: str) -> tuple[Question, pd.DataFrame]:
-    """Return a question, from the user's data, and a row a sample: sample_index, response; where
-    graded verdict, extracted, reason.
+    """Return a question, from the user's data, and a row a sample: sample_index, response, verdict
+    ("not graded" where there is none), extracted, reason.
 
     `InputError` for a question that was not sampled."""
     samples = read_samples(run, [*KEY, "response"])
@@ -51,6 +51,7 @@ def look_up(run: Run, question_id: str) -> tuple[Question, pd.DataFrame]:
         raise InputError(
             f"{run} has no samples of {sanitize(question_id, 80)!r}; its ids look like {known!r}"
         )
-    if run.has(VERDICTS):
-        own = own.merge(read_verdicts(run), on=KEY, how="left")
-    return run_questions(run)[question_id], own
+    graded = read_verdicts(run) if run.has(VERDICTS) else own[KEY]
+    columns = [*own, "verdict", "extracted", "reason"]
+    own = own.merge(graded, on=KEY, how="left").reindex(columns=columns)
+    return run_questions(run)[question_id], own.fillna({"verdict": "not graded"})
