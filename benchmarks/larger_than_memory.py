@@ -1,4 +1,4 @@
-"""Count, show and check a run of many rows, 200 samples a question, each in a process of its own:
+"""Count, show, check and merge a run of many rows, 200 samples a question, each in its own process:
 time, and the peak of memory, the imported library included.
 
     python benchmarks/larger_than_memory.py [--rows 2000000 20000000]
@@ -22,6 +22,7 @@ from capcal_lib.manifests import load_model
 from capcal_lib.questions import load_questions
 from capcal_lib.runs import open_runs
 from capcal_lib.runs.artifacts import VERDICTS
+from capcal_lib.runs.merge import merge
 from capcal_lib.runs.status import run_status
 from capcal_lib.runs.store import ROWS, SCHEMA, open_writer
 from capcal_lib.runs.verify import verify_run
@@ -58,6 +59,7 @@ TASKS: dict[str, Callable[[Path, int], object]] = {
     "count": lambda store, _: count_run(open_runs(store)[0]),
     "status": lambda store, _: run_status(open_runs(store)[0]),
     "verify": lambda store, _: verify_run(open_runs(store)[0]),
+    "merge": lambda store, _: merge(store / "merged", [open_runs(store)[0].folder]),
 }
 
 
