@@ -248,9 +248,7 @@ def _cost(order: Order, run: Run | None, step: Mapping[str, Any]) -> dict[str, A
             there = samples.groupby("question_id").size().reindex(needed.index, fill_value=0)
             wanted, done = needed.sum(), there.clip(upper=needed).sum()
     elif name == "samples" and len(samples):
-        done = (
-            samples["sample_index"].between(step["first"], step["first"] + step["each"] - 1).sum()
-        )
+        done = (samples["sample_index"] - step["first"]).between(0, step["each"] - 1).sum()
     elif run and name == "judge":
         judged, answers = judge_progress(run).get(str(order.judge), (0, wanted))
         done = min(wanted, run.count(VERDICTS)) - answers + judged

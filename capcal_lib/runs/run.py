@@ -215,14 +215,12 @@ def find_run(
         )
     if len(runs) > 1:
         usual = load_model(model).for_dataset(dataset).sampling
-
-        def rank(run: Run) -> tuple[bool, bool, bool]:
-            identity = run.identity
-            sampled = any(run.folder.glob(PARTS))
-            return sampled, identity.sampling == usual, identity.seed == 0
-
-        best = max(map(rank, runs))
-        runs = [run for run in runs if rank(run) == best]
+        for prefers in (
+            lambda run: any(run.folder.glob(PARTS)),
+            lambda run: run.identity.sampling == usual,
+            lambda run: run.identity.seed == 0,
+        ):
+            runs = [run for run in runs if prefers(run)] or runs
     if len(runs) > 1:
         first, *others = (run.identity for run in runs)
         settings = sorted({line for other in others for line in differences(first, other)})

@@ -5,7 +5,7 @@ row.
 that one that was killed has drawn nothing on record, and what it asked for is known."""
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from itertools import zip_longest
@@ -73,28 +73,28 @@ def open_session(run: Run, ask: Ask, made_with: dict[str, str]) -> Iterator[Sess
         add_session(run, session)
 
 
-def asks_of(run: Run, present: Mapping[str, int]) -> list[Ask]:
-    """Return what the sessions of a run asked for; where none is on record, a sample of each
-    question that is there.
+def open_ask(run: Run, present: Mapping[str, int]) -> Ask:
+    """Return what a session asked for that is lacking most, or else was most; where none is on
+    record, a sample of each question that is there.
     """
-    return [session.ask for session in read_sessions(run)] or [Ask(questions=len(present), k=1)]
+    asks = [session.ask for session in read_sessions(run)]
+    return max(
+        asks or [Ask(questions=len(present), k=1)],
+        key=lambda ask: (lacking(present, ask), ask.k * ask.questions),
+    )
 
 
-def lacking(present: Mapping[str, int], asks: Iterable[Ask]) -> int:
+def lacking(present: Mapping[str, int], ask: Ask) -> int:
     """Count the samples that were asked for and are not there, gaps among them.
 
-    ``present`` has a number for each question, whose bit i tells whether sample i is there. The
-    questions of a smaller ask are a part of those of a larger one, so that the asks make a
-    staircase, under which the questions stand, that with most samples first.
+    ``present`` has a number for each question, whose bit i tells whether sample i is there. What
+    was asked is looked for at the questions with most samples.
 
-    >>> lacking({"a": 0b111, "b": 0b101}, [Ask(questions=3, k=1), Ask(questions=1, k=4)])
-    3
+    >>> lacking({"a": 0b111, "b": 0b101}, Ask(questions=3, k=1))
+    2
     """
-    asked = {*asks}
-    ranks = range(max(ask.questions for ask in asked))
-    stairs = [max(ask.k for ask in asked if ask.questions > rank) for rank in ranks]
     most_first = sorted(present.values(), key=int.bit_count, reverse=True)
     return sum(
         max(k, bits.bit_length()) - bits.bit_count()
-        for k, bits in zip_longest(stairs, most_first, fillvalue=0)
+        for k, bits in zip_longest([ask.k] * ask.questions, most_first, fillvalue=0)
     )

@@ -11,7 +11,7 @@ from capcal_lib.runs import store
 from capcal_lib.runs.artifacts import ARTIFACTS, GIVEN, JUDGEMENTS, VERDICTS
 from capcal_lib.runs.run import Run, open_runs
 from capcal_lib.runs.samples import IMPORTED
-from capcal_lib.runs.sessions import Ask, asks_of, lacking
+from capcal_lib.runs.sessions import Ask, lacking, open_ask
 
 Judged = dict[str, tuple[int, int]]  # of each judge: distinct answers judged, and to judge
 # what fits a line; the other columns are for who reads all of them
@@ -54,12 +54,12 @@ def run_status(
         present = store.Present()
         for rows in store.stream_samples(run, store.KEY):
             store.add_keys(present, rows)
-        asks = asks_of(run, present)
+        ask = open_ask(run, present)
         samples = store.count_present(present)
         row |= {
             "questions": len(present),
             "samples": samples,
-            "lacking": 0 if run.identity.engine == IMPORTED else lacking(present, asks),
+            "lacking": 0 if run.identity.engine == IMPORTED else lacking(present, ask),
             "verdicts": _graded(run, samples, grader),
             "beside": {
                 run.path(artifact, name).stem: run.count(artifact, name)
@@ -69,7 +69,6 @@ def run_status(
             },
             "judged": judged(run),
         }
-        ask = max(asks, key=lambda ask: (lacking(present, [ask]), ask.k * ask.questions))
         command = _next_step(run, row, ask)
         row |= {"command": command, "next": "".join(command.split()[1:2])}
     except InputError as error:

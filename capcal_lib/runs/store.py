@@ -153,11 +153,6 @@ class Writer:
     notes: list[str]  # a line each, what damage was found, and what was done about it
     present: Present
 
-    @property
-    def rows(self) -> int:
-        """Return how many rows the run has."""
-        return count_present(self.present)
-
     def missing(self, ks: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
         """Return, for each question that lacks any of its first k samples, the indices that it
         lacks.

@@ -11,7 +11,7 @@ from capcal_lib.runs import files, store
 from capcal_lib.runs.artifacts import GIVEN, VERDICTS, Sampled, artifact_of, some
 from capcal_lib.runs.run import Run, open_runs
 from capcal_lib.runs.samples import IMPORTED
-from capcal_lib.runs.sessions import asks_of, lacking
+from capcal_lib.runs.sessions import lacking, open_ask
 
 Check = Callable[[Sampled], Iterator[str]]  # yields what is wrong with a run
 
@@ -89,7 +89,7 @@ def _differences(sampled: Sampled) -> Iterator[str]:
     pinned = split.digest if split else f"no split {identity.split!r}"
     if pinned not in (None, identity.questions):
         yield f"made with the questions {identity.questions[:16]}, the manifest has {pinned[:16]}"
-    missing = lacking(present, asks_of(run, present))
+    missing = lacking(present, open_ask(run, present))
     if missing and identity.engine != IMPORTED:
         yield f"{missing} samples missing, which `capcal sample` draws"
     if not at_hand(identity.dataset, identity.split):

@@ -98,7 +98,7 @@ def sample(
         run = writer.run
         lacking = writer.missing(ks)
         wanted = sum(map(len, lacking.values()))
-        for line in [*([] if writer.rows else _difference(run)), *writer.notes]:
+        for line in [*([] if writer.present else _difference(run)), *writer.notes]:
             say(line)
         failed = Counter[str]()
         new = 0

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capcal_lib.runs import Run
-from capcal_lib.runs.sessions import FILE, Ask, lacking, open_session, read_sessions
+from capcal_lib.runs.sessions import FILE, Ask, lacking, open_ask, open_session, read_sessions
 
 ASK = Ask(questions=3, k=5)
 
@@ -50,24 +50,29 @@ def test_no_file_is_no_sessions(tmp_path: Path) -> None:
     assert read_sessions(Run(tmp_path)) == []
 
 
-asks = st.lists(st.tuples(st.integers(1, 6), st.integers(1, 9)), min_size=1, max_size=4)
-
-
-@given(asks, st.data())
-def test_what_lacks_is_what_all_asks_asked_for_without_what_is_there(
-    asks: list[tuple[int, int]], data: st.DataObject
+@given(st.integers(1, 6), st.integers(1, 9), st.data())
+def test_what_lacks_is_what_was_asked_for_without_what_is_there(
+    questions: int, k: int, data: st.DataObject
 ) -> None:
-    wanted = {
-        (question, index)
-        for questions, k in asks
-        for question in range(questions)
-        for index in range(k)
-    }
-    there = wanted - data.draw(st.sets(st.sampled_from(sorted(wanted)), max_size=3))
+    wanted = {(question, index) for question in range(questions) for index in range(k)}
+    there = wanted - data.draw(st.sets(st.sampled_from(sorted(wanted))))
     present: dict[str, int] = {}
     for question, index in there:
         present[str(question)] = present.get(str(question), 0) | 1 << index
-    asked = [Ask(questions=questions, k=k) for questions, k in asks]
-    assert lacking(present, asked) >= len(wanted - there)
+    ask = Ask(questions=questions, k=k)
+    assert lacking(present, ask) == len(wanted - there)
+    less = Ask(questions=max(1, questions - 1), k=max(1, k - 1))
+    assert lacking(present, less) <= lacking(present, ask)
     if there == wanted:
-        assert lacking(present, asked) == 0
+        assert lacking(present, less) == 0
+
+
+def test_of_two_asks_the_one_that_lacks_most_is_open(tmp_path: Path) -> None:
+    for questions, k in ((2, 4), (9, 1)):
+        with open_session(Run(tmp_path), Ask(questions=questions, k=k), {}):
+            pass
+    first = {"a": 0b1111, "b": 0b1111}
+    assert open_ask(Run(tmp_path), first) == Ask(questions=9, k=1)
+    rest = dict.fromkeys("cdefghi", 1)
+    assert open_ask(Run(tmp_path), {**first, **rest, "b": 0b101}) == Ask(questions=2, k=4)
+    assert open_ask(Run(tmp_path / "none"), first) == Ask(questions=2, k=1)
