@@ -24,6 +24,7 @@ import numpy as np
 import pandas as pd
 import seaborn as sns
 from capcal_lib.book import notebook, style, tables
+from capcal_lib.book.workshop import evenly
 from capcal_lib.errors import InputError
 from capcal_lib.grading import grade, grade_many
 from capcal_lib.manifests import load_dataset, load_model
@@ -65,14 +66,11 @@ notebook.about(data, {} if possible else {"sampling": reason})
 asked_of = {"datasets": [manifest.name], "k_eval": k_eval, "recipe": None}
 recorded = load_results(runs, model, **asked_of).loc[manifest.name]
 recorded = recorded.query("total > 0")
-difficulty = recorded["correct"] / recorded["total"]
-easiest_last = difficulty.sort_values(kind="stable").index
-number = min(n_questions, len(easiest_last))
-ranks = (np.arange(number) + 0.5) / number * len(easiest_last)
 questions = {
     question.id: question for question in load_questions(manifest.name)
 }
-chosen = [questions[name] for name in easiest_last[ranks.astype(int)]]
+spread = evenly(recorded, n_questions)  # from the hardest to the easiest
+chosen = [questions[name] for name in spread.index]
 
 
 # %%

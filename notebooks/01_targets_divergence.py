@@ -161,8 +161,8 @@ notebook.glue(nearest=float(wide.min().min()), farthest=float(wide.max().max()))
 # %% tags=["hide-input"] mystnb={"figure": {"caption": "Mean distance of one response from the expected accuracy. Above the line it comes from samples, below it from the printed baseline. A cell is empty where the model has no samples here, or the paper prints none.", "name": "fig-divergence-grid"}, "image": {"alt": "Heat map of models against data sets, with a line between measured and reported models. Distances run from nearly 0, where almost every question is always right or always wrong, to about a third on multiple-choice exams."}} paper=["figure-11", "appendix-e"] evidence=["measured", "reported"] reads=["verdicts", "main"] label="targets-everywhere"
 axes = sns.heatmap(
     wide,
-    annot=True,
-    fmt=".2f",
+    annot=wide.map("{:.2f}".format).map(lambda share: share[1:]),
+    fmt="",
     cmap=sns.light_palette(style.ACCENT, as_cmap=True),
     cbar=False,
     vmin=0,

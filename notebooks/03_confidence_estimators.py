@@ -24,7 +24,7 @@ import numpy as np
 import pandas as pd
 import seaborn as sns
 from capcal_lib.book import notebook, style, tables
-from capcal_lib.manifests import load_dataset, load_model
+from capcal_lib.manifests import load_dataset
 from capcal_lib.probes import (
     LinearProbe,
     nearest_probe,
@@ -248,43 +248,20 @@ tables.show(
 # %% [markdown]
 # ## How the paper did it
 #
-# The paper gives no confidences of single questions. It prints how it sampled from its three models, and the settings of
-# their probes:
+# The paper gives no confidences of single questions. It prints how it sampled from its three models:
 
-# %% tags=["hide-input"] label="estimator-settings" paper=["appendix-b.2", "table-5", "appendix-c.2"] evidence=["reported"] reads=["sampling", "hyperparameters"]
-printed = pd.concat(
-    [load_reported("sampling"), load_reported("hyperparameters")]
-)
-names = printed["dataset"].map(
-    lambda name: f" ({load_dataset(name).title})" if name else ""
-)
-printed = printed.assign(setting=printed["method"] + names)
-printed["title"] = [load_model(name).paper_name for name in printed["model"]]
-settings = printed.pivot(index="setting", columns="title", values="value")
-numbers = dict.fromkeys(settings.columns, "{:g}")
+# %% tags=["hide-input"] label="estimator-settings" paper=["appendix-b.2"] evidence=["reported"] reads=["sampling"]
+printed = tables.titled(load_reported("sampling"))
+settings = printed.pivot(index="method", columns="model", values="value")
 tables.show(
-    settings,
-    "Settings, as printed in the paper (feature standardization: 1 is yes).",
+    settings.map("{:g}".format).rename_axis("setting"),
+    "Settings of sampling, as printed in the paper.",
     evidence="reported",
-    **numbers,
 )
 
 # %% [markdown]
-# What a response takes in tokens was read off the paper's figures of costs, to about 6 %:
-
-# %% tags=["hide-input"] label="estimator-tokens" paper=["figure-3", "figure-4"] evidence=["read off"] reads=["tokens"]
-read = load_reported("tokens", source="reference code")
-read = read.assign(row=[load_dataset(name).title for name in read["dataset"]])
-read["title"] = [load_model(name).paper_name for name in read["model"]]
-tokens = read.query("method == 'Response'").pivot(
-    index="row", columns="title", values="value"
-)
-tables.show(
-    tokens.rename_axis("data set"),
-    "Mean tokens of a response.",
-    digits=0,
-    evidence="read off",
-)
+# What its answers took in tokens is on the page [on costs](09_cost_performance.ipynb), and how its probes were set on that [on
+# probes](11_probe_lab.ipynb).
 
 # %% [markdown]
 # ## Summary

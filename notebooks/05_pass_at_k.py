@@ -32,7 +32,7 @@ from capcal_lib.applications import (
     split_counts,
 )
 from capcal_lib.book import notebook, style, tables
-from capcal_lib.manifests import load_dataset, load_model
+from capcal_lib.manifests import load_dataset
 from capcal_lib.metrics import compare, holm
 from capcal_lib.probes import describe_probes, nearest_probe
 from capcal_lib.reported import beta_from_moments, beta_moments, load_reported
@@ -337,7 +337,7 @@ tables.show(
 def as_printed(table):
     """Turn a printed table into a row a method and a column a k."""
     rows = load_reported(table)
-    rows["model"] = [load_model(name).paper_name for name in rows["model"]]
+    rows = tables.titled(rows)
     rows["attempts"] = [f"pass@{k}" for k in rows["k"]]
     wide = rows.set_index(["model", "method", "attempts"])["value"].unstack()
     order = wide.index.unique("method").sort_values(ascending=False)
@@ -395,9 +395,8 @@ for name, of in pairs[["model", "dataset"]].drop_duplicates().to_numpy():
     a, b = beta_from_moments(*beta_moments(name, of))
     solved = simulate_pass_at_k([a / (a + b)], powers, concentration=a + b)
     curve = pd.DataFrame({"k": powers, "pass@k": solved[0]})
-    curve["model"] = load_model(name).paper_name
-    rows.append(curve.assign(dataset=load_dataset(of).title))
-expected = pd.concat(rows, ignore_index=True)
+    rows.append(curve.assign(model=name, dataset=of))
+expected = tables.titled(pd.concat(rows, ignore_index=True))
 
 # %% tags=["hide-input"] mystnb={"figure": {"caption": "pass@k of the paper's models, expected from two printed numbers (lines; simulated), and what the authors' code repository says of one of them (crosses; read off).", "name": "fig-pass-at-k-paper"}, "image": {"alt": "Two panels, MATH-500 and AIME25, each with a rising line for each of three models. On MATH-500 all lie above 0.9 from k = 4 on; the crosses of gpt-oss-20b lie on its line. On AIME25 the lines rise further and lie further apart."}} paper=["figure-9", "appendix-d.1.2"] evidence=["simulated", "read off"] reads=["main", "mean_accuracy", "passk_actual"]
 look = {"x": "k", "y": "pass@k"}

@@ -26,7 +26,6 @@ import seaborn as sns
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.confidence import majority, read_answers
 from capcal_lib.confidence.consistency import consistency
-from capcal_lib.manifests import load_dataset, load_model
 from capcal_lib.metrics import holm
 from capcal_lib.reported import load_reported
 from capcal_lib.results import (
@@ -179,10 +178,9 @@ $\\hat\\mu$ would flatter the method significantly in {flattered} of {cells} cas
 printed = load_reported("consistency")
 if model in set(printed["model"]):
     printed = printed.query("model == @model")
-printed = printed.assign(
-    model=[load_model(name).paper_name for name in printed["model"]],
-    dataset=[load_dataset(name).title for name in printed["dataset"]],
-).rename(columns={"k": "votes", "dataset": "data set"})
+printed = tables.titled(printed).rename(
+    columns={"k": "votes", "dataset": "data set"}
+)
 wide = printed.pivot_table(
     index=["model", "votes"], columns="data set", values="value", sort=False
 )

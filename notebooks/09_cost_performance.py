@@ -237,7 +237,7 @@ ten votes on that of {votes}.
 one = printed.assign(shown="one data set")
 mean = means.reset_index().assign(shown="mean of seven")
 points = pd.concat([one, mean], ignore_index=True)
-points["model"] = [load_model(name).paper_name for name in points["model"]]
+points = tables.titled(points)
 options = {"x": "tokens", "y": "brier", "hue": "method", "style": "method"}
 options |= {"size": "shown", "sizes": [25, 110], "markers": MARKS}
 options |= {"palette": style.palette(points["method"])}

@@ -23,7 +23,6 @@ import seaborn as sns
 from capcal_lib.applications import success_rate
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.book.claims import compare_printed, load_claims, verdict_of
-from capcal_lib.manifests import load_dataset, load_model
 from capcal_lib.reported import expected_from_reported, load_reported
 from capcal_lib.results import load_results
 
@@ -34,15 +33,6 @@ PROVENANCE = """<details class='capcal-about'><summary>
 Nothing on this page is measured, but for samples of the paper's models in the
 run store. {reported} is printed in the paper, {read}
 from its curves or from its authors' later publications.</details>"""
-
-
-def titled(table):
-    """Name models and data sets as readers know them."""
-    return table.assign(
-        model=[load_model(name).title for name in table["model"]],
-        dataset=[load_dataset(name).title for name in table["dataset"]],
-    )
-
 
 # %% tags=["provenance", "hide-input"]
 marks = {
@@ -175,7 +165,7 @@ z.abs().groupby(oracle["dataset"]).max().round(2)  # the farthest, in deviations
 # %% mystnb={"figure": {"caption": "The pass@k error of Oracle RC: as printed (dots), and as two other printed numbers let one expect it, with the 95 % band over studies of as many questions.", "name": "fig-oracle-expected"}, "image": {"alt": "Six panels of error against k. Every printed dot lies close to the line of the expectation and well inside its band; bands are wide on the 30 questions of AIME25."}} paper=["table-3", "table-8", "equation-11"] evidence=["reported", "simulated"] reads=["main", "mean_accuracy", "passk_math500", "passk_aime25"] tags=["hide-input"]
 here = oracle["model"] == model
 grid = sns.FacetGrid(
-    titled(oracle[here] if here.any() else oracle).astype({"k": str}),
+    tables.titled(oracle[here] if here.any() else oracle).astype({"k": str}),
     col="model",
     row="dataset",
     height=2,
@@ -204,7 +194,9 @@ apart = (twice["value"] - twice["value in table 2"]).round(4)
 names = {"value": "pass@1 error", "value in table 2": "Brier score"}
 names["dataset"] = "data set"
 tables.show(
-    titled(twice.assign(difference=apart).reset_index()).rename(columns=names),
+    tables.titled(twice.assign(difference=apart).reset_index()).rename(
+        columns=names
+    ),
     "Brier score and pass@1 error of Probe (MATH).",
     digits=4,
     evidence="reported",
@@ -255,7 +247,7 @@ names = {"value at B = 1": "solved at B = 1", "value mean": "mean accuracy"}
 names["dataset"] = "data set"
 columns = ["model", "data set", *list(names.values())[:2], "points"]
 tables.show(
-    titled(solved).rename(columns=names)[columns],
+    tables.titled(solved).rename(columns=names)[columns],
     "Published success of even spending at one sample a question.",
     evidence=["read off", "reported"],
     points="{:+.1f}",
@@ -276,7 +268,7 @@ both = means.merge(again, on=KEYS, suffixes=(" printed", " again"))
 points = 100 * (both["value again"] - both["value printed"])
 
 # %% tags=["hide-input"]
-most = titled(both).loc[points.abs().idxmax()]
+most = tables.titled(both).loc[points.abs().idxmax()]
 notebook.glue(
     moved=int((points.abs() > 1).sum()),
     again=len(both),

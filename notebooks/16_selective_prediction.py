@@ -42,7 +42,7 @@ results = load_results(runs, model, k_eval=k_eval).query("total > 1")
 solved = results[results.groupby(level="dataset")["correct"].transform("any")]
 present = [solved[name].any() for name in methods(solved)]
 none = {"confidences": "No confidence of a question that is ever solved."}
-evidence = "simulated" if "simulated" in set(data["evidence"]) else "measured"
+evidence = notebook.evidence_of(data)
 if results.empty:
     none["samples"] = "A risk takes two scored samples of a question."
 notebook.about(data, {} if any(present) else none)

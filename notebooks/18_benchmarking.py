@@ -23,7 +23,6 @@ import pandas as pd
 import seaborn as sns
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.grading.counts import count_run
-from capcal_lib.manifests import load_dataset, load_model
 from capcal_lib.metrics import adjusted, gains, mean_interval
 from capcal_lib.probes import describe_probes, nearest_probe
 from capcal_lib.results import judged_by, load_results, subjects
@@ -146,8 +145,7 @@ Over {places} pairs of a model and a data set the probe misses significantly in 
 # needs runs
 star = misses["wrong"].map({True: "*", False: ""})
 text = misses.assign(spelt=misses["miss"].map("{:+z.0f}".format) + star)
-text["model"] = [load_model(name).short_title for name in text["model"]]
-text["data set"] = [load_dataset(name).title for name in text["dataset"]]
+text = tables.titled(text).rename(columns={"dataset": "data set"})
 keys = ["model", "data set", "accuracy"]
 wide = text.pivot(index=keys, columns="method", values="spelt")
 

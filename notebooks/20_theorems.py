@@ -35,7 +35,7 @@ rng = np.random.default_rng(seed)
 results = load_results(runs, model, k_eval=k_eval, recipe=None).query(
     "total > 0"
 )
-evidence = data["evidence"].iloc[0] if len(data) else "simulated"
+evidence = notebook.evidence_of(data)
 notebook.about(data)
 
 # %% [markdown] needs="samples"

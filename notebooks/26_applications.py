@@ -26,7 +26,6 @@ from capcal_lib.applications import (
 )
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.confidence import TITLES
-from capcal_lib.manifests import load_dataset, load_model
 from capcal_lib.metrics import correctness_variance_terms, gains, holm
 from capcal_lib.probes import describe_probes, nearest_probe
 from capcal_lib.results import judged_by, load_results, subjects
@@ -240,12 +239,8 @@ tables.show(
 
 # %% tags=["hide-input", "hide-output"] label="applications-all" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
 # needs runs
-listed = comparisons.rename(columns={"use": "application", "estimate": "gain"})
-titles_of = {each: load_model(each).short_title for each in described}
-listed["model"] = listed["model"].replace(titles_of)
-listed["data set"] = [
-    load_dataset(name).title for name in comparisons["dataset"]
-]
+names = {"use": "application", "estimate": "gain", "dataset": "data set"}
+listed = tables.titled(comparisons).rename(columns=names)
 about = ["application", "method", "model", "data set"]
 tables.show(
     listed[[*about, "gain", "low", "high", "p (Holm)", "verdict"]],

@@ -20,12 +20,6 @@ seed: int = 0  # of what is drawn
 import numpy as np
 import pandas as pd
 import seaborn as sns
-from capcal_lib.applications import (
-    pass_at_k,
-    pass_at_k_error_terms,
-    simulate_pass_at_k,
-    split_counts,
-)
 
 # %% tags=["hide-input"]
 from capcal_lib.book import notebook, style, tables
@@ -210,39 +204,6 @@ Pages that score confidences take the paper's protocol at once with `-p protocol
 verdicts judge:MODEL`; in Python, `score(results, protocol="paper")`.
 """)
 
-# %% [markdown] needs="samples"
-# ## An oracle that has seen its target
-#
-# Oracle CC predicts [pass@k](05_pass_at_k.ipynb) from $\hat\mu$. In the paper it knows the very samples that it is scored
-# on, and $k$ goes up to their number, where the measured pass@k is itself noisy. An honest oracle knows one half of the
-# samples and is scored on the other:
-
-# %%
-# needs samples
-spread = (ours["correct"] / ours["total"]).groupby(level="dataset").var()
-subset = ours.loc[spread.idxmax()].query("total > 3")
-c, n = subset["correct"], subset["total"]
-ks = [k for k in (1, 4, 16, 64) if k <= n.min()]
-
-# %%
-# needs samples
-in_sample = simulate_pass_at_k(c / n, ks)
-paper_error = ((in_sample - pass_at_k(c, n, ks)) ** 2).mean(axis=0)
-known_half, held_out = split_counts(c, n, rng=np.random.default_rng(seed))
-honest = simulate_pass_at_k(known_half[0] / known_half[1], ks)
-honest_error = pass_at_k_error_terms(honest, *held_out, ks).mean(axis=0)
-
-# %% label="protocol-pass-at-k" paper=["table-3", "table-8"] evidence=["measured"] reads=["verdicts"] tags=["hide-input"]
-# needs samples
-oracles = {"in sample": paper_error, "known half, other half": honest_error}
-tables.show(
-    pd.DataFrame(oracles, [f"pass@{k}" for k in ks]).T.rename_axis("oracle"),
-    "Squared error of Oracle CC on "
-    f"{load_dataset(spread.idxmax()).title} (lower is better).",
-    digits=4,
-    evidence=evidence,
-)
-
 # %% [markdown] needs="trained"
 # ## The same row for fewer tokens
 #
@@ -280,6 +241,7 @@ def score_sizes(name, k_eval, n, k):
 # %%
 # needs trained
 LEAN, PAPER = "lean", "the paper's"
+spread = (ours["correct"] / ours["total"]).groupby(level="dataset").var()
 scores, costs = {}, {}
 for name in spread.reindex([*taught]).nlargest(4).index:
     total = training_data(taught[name])[0]["total"]
@@ -371,7 +333,7 @@ tables.show(
 # | Labels of a training question | 100 (rebuttal) | 10, by the lean recipe 1 | score of the probe ↑ |
 # | Training share of MATH | all of it, MATH valid chooses | four fifths in each of five splits | score of the probe ↑ |
 # | Validation of a probe | evaluation questions (TriviaQA, GSM8K) | a fifth of the training questions | score of the probe ↑ |
-# | Oracle CC | scored on its own samples | on the other half | ↑ above |
+# | Oracle CC | scored on its own samples | on the other half | ↑ in [pass@k](05_pass_at_k.ipynb) |
 # | Success of a budget | ten draws that all questions share | its expectation, exact | ↓ by up to some points at one sample |
 # | Answer prompt | the paper's | the same content in our words; the paper's text by its own style | – |
 # | SimpleQA | Verified, 1,000 questions | the same as `simpleqa-verified`; the recorded runs use the whole set | – |
@@ -383,7 +345,6 @@ tables.show(
 #
 # - Corrections are switches: each can be taken back, and its effect is a number.
 # - A correction that adds the same to every method changes no comparison; one that touches a method alone can.
-# - An oracle that has seen its own target is no bound for what a confidence can reach.
 # - A score of a method without training hardly needs a hundred samples of each question; a probe depends on its draw too.
 #
 # ## Exercises

@@ -15,7 +15,7 @@ from pandas.api.types import is_float_dtype, is_numeric_dtype
 
 from capcal_lib.book.style import SHIFTS, shift
 from capcal_lib.errors import InputError, unknown
-from capcal_lib.manifests import DOMAINS, dataset_names, load_dataset
+from capcal_lib.manifests import DOMAINS, dataset_names, load_dataset, load_model
 
 Evidence = Literal["measured", "reported", "read off", "simulated"]
 ROWS = 20  # that a table shows unfolded
@@ -168,6 +168,19 @@ def intervals(table: pd.DataFrame, estimate: str, digits: int) -> "pd.Series[str
     """
     spelt = table[[estimate, "low", "high"]].map(f"{{:z.{digits}f}}".format)
     return spelt[estimate] + " [" + spelt["low"] + ", " + spelt["high"] + "]"
+
+
+def titled(table: pd.DataFrame) -> pd.DataFrame:
+    """Name models as the paper does, or in short, and data sets by their titles, in the columns
+    ``model`` and ``dataset`` of a table, as far as it has them.
+
+    >>> titled(pd.DataFrame({"model": ["qwen3-8b"], "dataset": ["gsm8k"]})).loc[0].tolist()
+    ['Qwen3-8B', 'GSM8K']
+    """
+    models = {name: load_model(name) for name in table.get("model", ())}
+    names = {name: model.paper_name or model.short_title for name, model in models.items()}
+    sets = {name: load_dataset(name).title for name in table.get("dataset", ())}
+    return table.replace({"model": names, "dataset": sets})
 
 
 def p_value(p: float) -> str:
