@@ -130,6 +130,21 @@ def test_nothing_is_wider_than_the_window(page: Any) -> None:
         ] == []  # those are wide and say so
 
 
+def test_a_figure_on_a_telephone_is_drawn_for_it_and_not_scrolled(page: Any) -> None:
+    figures = page.locator(".cell_output figure img[src$='.svg']")
+    aside = """image => {
+        const figure = image.closest("figure");
+        return figure.scrollWidth - figure.clientWidth;
+    }"""
+    for width, narrow in ((TELEPHONE, True), (DESKTOP, False)):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.reload(wait_until="networkidle")
+        for figure in figures.all():
+            assert ("/narrow/" in figure.evaluate("image => image.currentSrc")) == narrow
+            assert figure.evaluate("image => image.naturalWidth") <= width
+            assert figure.evaluate(aside) <= 1
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("width", [DESKTOP, TELEPHONE])
 def test_everybody_can_read_it(page: Any, theme: str, width: int) -> None:

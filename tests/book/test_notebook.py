@@ -150,6 +150,9 @@ def test_a_page_begins_with_its_finding_its_provenance_and_its_picture() -> None
     page = {"cells": [title, *cells, code("5", "finding"), code("6", "injected-parameters")]}
     lay_out(page, "01_page", {"01_page": "simulated"})
     assert [cell["source"] for cell in page["cells"]] == ["# Title", *"524136"]
+    quoted = {"cell_type": "markdown", "source": "See “Grading”.", "metadata": {}}
+    lay_out(other := {"cells": [title, quoted]}, "01_page", {"01_page": "simulated"})
+    assert other["cells"][-1]["source"] == "See [Grading](/reference/grading.md)."
     assert page["cells"][-1]["metadata"]["tags"] == ["injected-parameters", "hide-input"]
 
 
