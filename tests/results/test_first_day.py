@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from capcal_lib.questions import load_questions
+
 
 def capcal(*words: str | Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "capcal_lib.cli", *map(str, words)]
@@ -51,3 +53,64 @@ def test_a_file_with_one_question_is_scored(
     assert said in ended.stdout
     assert lacking not in ended.stdout
     assert "accuracy" in ended.stdout
+
+
+def test_an_imported_log_of_single_samples_is_scored_as_far_as_it_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """None of its samples has a second one, and of one question there is no verdict at all."""
+    monkeypatch.chdir(tmp_path)
+    rows = [
+        {
+            "question_id": name,
+            "question": f"{name}?",
+            "response": "4",
+            "gold": gold,
+            "verdict": said,
+        }
+        for name, gold, said in (("a", "4", "correct"), ("b", "5", "incorrect"), ("c", "6", "P"))
+    ]
+    file = tmp_path / "rows.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    named = ["--model", "mine", "--store", tmp_path / "store"]
+    made = capcal("import", file, *named, "--dataset", "sums", "--temperature", "1")
+    assert made.returncode == 0, made.stderr
+    assert "1 sample without yes or no left out (P)" in made.stdout
+    page = tmp_path / "report.html"
+    for more in ([], ["--json"], ["--html", page]):
+        ended = capcal("score", *named, *more)
+        assert ended.returncode == 0, ended.stderr
+        assert "Traceback" not in ended.stderr
+    assert "accuracy 0.500" in ended.stdout
+    assert "a score takes two samples of a question" in ended.stdout
+    assert "capcal import FILE... --model mine --dataset sums --store" in ended.stdout
+    assert "No question has two scored samples" in page.read_text()
+
+
+@pytest.mark.parametrize(
+    ("labels", "answer", "gold"),
+    [
+        (["1", "2", "3", "4"], "3", "C"),
+        (["0", "1", "2", "3"], "3", "D"),
+        (["P", "Q", "R", "S"], "Q", "B"),
+        (["D", "C", "B", "A"], "D", "A"),
+        (["4", "3", "2", "1"], "1", "D"),
+    ],
+)
+def test_the_labels_of_options_are_read_and_not_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, labels: list[str], answer: str, gold: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    texts = ["red", "green", "blue", "grey"]
+    pairs = [{"text": text, "label": label} for text, label in zip(texts, labels, strict=True)]
+    folder = tmp_path / "capcal.d" / "datasets"
+    folder.mkdir(parents=True)
+    for name, choices in (("lists", {"text": texts, "label": labels}), ("pairs", pairs)):
+        row = {"id": "a", "question": "Sky?", "choices": choices, "answer": answer}
+        (folder / f"{name}.jsonl").write_text(json.dumps(row) + "\n")
+        facts = {"name": name, "domain": "mine", "kind": "choice"}
+        facts |= {"splits": {"test": {"file": f"{name}.jsonl"}}}
+        (folder / f"{name}.yaml").write_text(json.dumps(facts))
+        (question,) = load_questions(name)
+        assert question.answer.gold == gold
+        assert question.answer.aliases == (texts["ABCD".index(gold)],)
