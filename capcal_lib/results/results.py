@@ -15,6 +15,7 @@ means over the splits are ``votes term`` and ``votes plug-in``."""
 from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -89,36 +90,33 @@ def load_results(
     probes: set[str] = set()
     runs = _runs(store, model, datasets, choice)
     for name, run in runs.items():
-        said = _confidences(run)
-        columns = {method: kept["confidence"] for method, kept in said.items()}
+        kept = _confidences(run)
+        confidences = pd.DataFrame({method: kept[method]["confidence"] for method in kept})
         if held_out:
-            voted = _votes(run, k_eval, k_c, verdicts)
-            if len(voted):
-                columns |= dict(
-                    zip([CONSISTENCY, *VOTES], (voted[name] for name in voted), strict=True)
-                )
+            votes = _votes(run, k_eval, k_c, verdicts)
         else:
-            paper = paper_consistency(run, k_c)
-            if len(paper):
-                columns[CONSISTENCY] = paper
-        counts = count_run(run, k_eval, verdicts)[COUNTS]
-        tables[name] = counts.join(pd.DataFrame(columns))
+            votes = paper_consistency(run, k_c).to_frame()
+        if votes.empty:
+            votes = votes[[]]
+        votes = votes.set_axis([CONSISTENCY, *VOTES][: votes.shape[1]], axis="columns")
+        parts: list[Any] = [confidences, votes]
         if recipe is not None:
             predicted, old = predictions_of(run, recipe=recipe, split=split, verdicts=verdicts)
-            tables[name] = tables[name].join(predicted)
-            probes |= set(map(str, predicted))
+            probes |= {*map(str, predicted)}
             stale += old
+            parts.append(predicted)
+        tables[name] = count_run(run, k_eval, verdicts)[COUNTS].join(parts)
     none = pd.MultiIndex.from_tuples([], names=INDEX)
     results = pd.DataFrame(columns=COUNTS, index=none, dtype=np.int64)
     if tables:
         results = pd.concat(tables, names=INDEX)
-    first = [name for name in (*COUNTS, *TITLES.values(), CONSISTENCY) if name in results]
-    votes = [name for name in VOTES if name in results]
-    own = sorted(set(map(str, results)) - set(first) - probes - set(votes))
-    last = order_probes(probes)
-    largest_first = sorted(tables, key=lambda name: -len(tables[name]))
-    rows = largest_first if datasets is None else list(tables)
-    results = results.loc[rows, [*first, *own, *last, *votes]]
+    first = [*COUNTS, *TITLES.values(), CONSISTENCY]
+    last = [*order_probes(probes), *VOTES]
+    own = sorted({*map(str, results)} - {*first, *last})
+    rows = list(tables)
+    if datasets is None:
+        rows.sort(key=lambda name: -len(tables[name]))
+    results = results.loc[rows, [name for name in (*first, *own, *last) if name in results]]
     results.attrs["problems"] = _problems(store, model, runs, datasets is None) + stale
     return results
 

@@ -286,7 +286,7 @@ def score_table(table: pd.DataFrame) -> pd.DataFrame:
     twice = table["total"] > 1
     corrected = bool(twice.any())
     constant = _constant(table)
-    floor = -_brier(table.assign(confidence=mu_hat)).mean()
+    floor = -question_terms(mu_hat, table).mean()
     spread = mu_hat[twice].var()
     scores: dict[str, Any] = {
         "questions": len(table),
@@ -303,14 +303,14 @@ def score_table(table: pd.DataFrame) -> pd.DataFrame:
         uniform = metrics.uniform_baseline_brier_terms(*pair, corrected=True)
         scores["uniform random"] = metrics.mean_interval(uniform, bounds=(1 / 12, 1 / 3))
     if "confidence" in table:
-        brier = _brier(table)
+        brier = question_terms(table["confidence"], table)
         triple = [table["confidence"].to_numpy(), *counts]
         known = table[twice] if corrected else table
         parts = metrics.isotonic_split(*(known[name] for name in NUMBERS), corrected=corrected)
         loss = metrics.expected_response_loss(*triple, score="log")
         most = max(1, loss.max())
         scores |= {
-            PLUG_IN: one(_brier(table, corrected=False)),
+            PLUG_IN: one(question_terms(table["confidence"], table, corrected=False)),
             CORRECTED: one(brier),
             "gain over the best constant": metrics.mean_interval(constant - brier, bounds=(-1, 1)),
             "noise floor of the plug-in": floor,
@@ -334,19 +334,22 @@ def score_table(table: pd.DataFrame) -> pd.DataFrame:
     return table.rename_axis("metric").dropna(subset="value")
 
 
-def _brier(table: pd.DataFrame, corrected: bool = True) -> "pd.Series[float]":
+def question_terms(
+    confidence: "pd.Series[float]", counts: pd.DataFrame, *, corrected: bool = True
+) -> "pd.Series[float]":
     """Return the Brier term of each question; NaN without a confidence, or with too few samples."""
-    known = table.loc[table["total"] > corrected, NUMBERS].dropna()
+    known = counts[COUNTS].assign(confidence=confidence)[NUMBERS].dropna()
+    known = known[known["total"] > corrected]
     if known.empty:
-        return pd.Series(np.nan, table.index)
+        return pd.Series(np.nan, counts.index)
     terms = metrics.capability_brier_terms(*known.to_numpy().T, corrected=corrected)
-    return pd.Series(terms, known.index).reindex(table.index)
+    return pd.Series(terms, known.index).reindex(counts.index)
 
 
 def _constant(table: pd.DataFrame) -> "pd.Series[float]":
     """Return the corrected terms of the best constant: mean mu_hat of the other questions."""
     mu_hat = (table["correct"] / table["total"]).where(table["total"] > 1)
-    return _brier(table.assign(confidence=others_mean(mu_hat)))
+    return question_terms(others_mean(mu_hat), table)
 
 
 def _terms(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
@@ -356,7 +359,7 @@ def _terms(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     terms = {}
     for name, table in tables.items():
         if "confidence" in table:
-            terms[name] = _brier(table, corrected=False)
+            terms[name] = question_terms(table["confidence"], table, corrected=False)
         else:
             table = table.set_index("question", append=True)
             terms[name] = 1 - table["correct"] / table["total"]
@@ -439,7 +442,9 @@ def in_words(name: str, table: pd.DataFrame, scores: pd.DataFrame) -> str:
             "cannot be told apart: draw two or more of each"
         )
     if "confidence" in table:
-        terms = pd.DataFrame({name: _brier(table), CONSTANT: _constant(table)})
+        terms = pd.DataFrame(
+            {name: question_terms(table["confidence"], table), CONSTANT: _constant(table)}
+        )
         return str(_compare(terms, CONSTANT)["sentence"].iloc[0])
     return (
         f"{value['noise']:.0%} of the spread over questions is noise of sampling; a confidence has "

@@ -3,9 +3,8 @@ best.
 """
 
 from collections.abc import Sequence
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
-import numpy as np
 import pandas as pd
 
 from capcal_lib import metrics
@@ -21,6 +20,7 @@ from capcal_lib.results.results import (
     VOTES,
     subjects,
 )
+from capcal_lib.results.score_file import question_terms
 
 Protocol = Literal["corrected", "paper"]
 ROUNDING = 1e-12  # methods that are the same in all parts differ by this at most
@@ -45,31 +45,21 @@ def brier_terms(results: pd.DataFrame, *, protocol: Protocol = "corrected") -> p
     if protocol not in get_args(Protocol):
         raise unknown("protocol", protocol, get_args(Protocol))
     corrected = protocol == "corrected"
-    terms = pd.DataFrame(
-        np.nan, index=results.index, columns=[UNIFORM, *methods(results), ORACLE_RC, ORACLE_CC]
-    )
     scored = results[results["total"] > 1]
-    if scored.empty:
-        return terms
-    counts = scored["correct"].to_numpy(), scored["total"].to_numpy()
-    terms.loc[scored.index, UNIFORM] = metrics.uniform_baseline_brier_terms(
-        *counts, corrected=corrected
-    )
-    terms.loc[scored.index, ORACLE_RC] = metrics.correctness_variance_terms(
-        *counts, corrected=corrected
-    )
-    terms.loc[scored.index, ORACLE_CC] = 0.0
+    terms: dict[str, Any] = {}
+    if len(scored):
+        counts = scored["correct"], scored["total"]
+        terms[UNIFORM] = metrics.uniform_baseline_brier_terms(*counts, corrected=corrected)
+        terms[ORACLE_RC] = metrics.correctness_variance_terms(*counts, corrected=corrected)
+        terms[ORACLE_CC] = 0.0
     for method in methods(results):
         confidence = scored[method] if corrected else _filled(scored[method])
-        there = scored[confidence.notna()]
-        if len(there):
-            triple = confidence[confidence.notna()], there["correct"], there["total"]
-            terms.loc[there.index, method] = metrics.capability_brier_terms(
-                *triple, corrected=corrected
-            )
+        terms[method] = question_terms(confidence, scored, corrected=corrected)
+    names = [UNIFORM, *methods(results), ORACLE_RC, ORACLE_CC]
+    table = pd.DataFrame(terms, scored.index, names, dtype=float).reindex(results.index)
     if CONSISTENCY in results and VOTES[-1] in results:
-        terms[CONSISTENCY] = results["votes term" if corrected else "votes plug-in"]
-    return terms
+        table[CONSISTENCY] = results["votes term" if corrected else "votes plug-in"]
+    return table
 
 
 def best_constant(results: pd.DataFrame) -> "pd.Series[float]":
