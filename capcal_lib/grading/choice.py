@@ -6,19 +6,17 @@ import re
 
 from capcal_lib.grading import short
 
-_LETTER = re.compile(r"(?:(?:option|choice)\s)?[(\[]?\s?([A-Za-z])\s?[)\]]?\s?[.:]?", re.IGNORECASE)
+_LETTER = re.compile(r"(?i)(?:(?:option|choice)\s)?[(\[]?\s?([A-Z])\s?[)\]]?\s?[.:]?")
 _LETTER_AND_TEXT = re.compile(
-    r"""
+    r"""(?xs)
     (?: [(\[]([A-Ja-j])[)\]] | ([A-Ja-j])\s?(?:[).]{1,2}(?=\s)|:(?=[ ])) | ([A-J])\s[-–—](?=\s)
       | ([A-J]),(?!\W*[A-J]\b)(?=\s) | ([A-J])(?=\s\() | ([A-J])-(?=[A-Z][a-z]) | ([A-J])\s?(?=\n)
     )\s{0,3}(?P<rest>.+)
-    """,
-    re.VERBOSE | re.DOTALL,
+    """
 )
 _ANOTHER = re.compile(
-    r"^\W{0,4}([A-J])(?:[.):\]]|\s*$|\s-)|(?<=\s)(?:\(([A-J])\)|([A-J])\.)(?=[ \t]+\S)"
-    r"|\b(?:or|and)\s\(?([A-J])[.)]",
-    re.MULTILINE,
+    r"(?m)^\W{0,4}([A-J])(?:[.):\]]|\s*$|\s-)|(?<=\s)(?:\(([A-J])\)|([A-J])\.)(?=[ \t]+\S)"
+    r"|\b(?:or|and)\s\(?([A-J])[.)]"
 )
 _LETTER_THEN_TEXT = re.compile(r"([A-J])(?:[,:]?\s|\s?[-–—]\s?)(.+)")
 

@@ -130,10 +130,7 @@ def _compare(answer: Answer, extracted: str) -> bool | None:
     plain = answer.kind == "number" or not any(map(_BEYOND_NUMBERS.search, (extracted, *golds)))
     if extracted in golds or (plain and any(number.equal(value, one) for one in values)):
         return True
-    if answer.kind == "number" or (plain and value and all(values)):
-        return False
-    same = not value and "=" not in extracted and math.normal(extracted) in map(math.normal, golds)
-    return same or None
+    return False if answer.kind == "number" or (plain and value and all(values)) else None
 
 
 def grade_file(in_path: str | Path, out_path: str | Path) -> int:

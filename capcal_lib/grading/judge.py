@@ -75,29 +75,25 @@ def judge_messages(question: Question, extracted: str) -> Messages:
     <BLANKLINE>
     Reply CORRECT, INCORRECT or NOT ATTEMPTED.
     """
-    turns = []
     kind = question.answer.kind
     words = _words()
-    for text, golds, proposed, grade in words["shown"][kind]:
-        turns += [("user", _case(text, golds, proposed)), ("assistant", grade)]
-    turns.append(
-        ("user", _case(question.text, (question.answer.gold, *question.answer.aliases), extracted))
-    )
-    first, *others = ({"role": role, "content": content} for role, content in turns)
-    return (
-        {
-            **first,
-            "content": words["instructions"].format(correct=words["correct"][kind])
-            + first["content"],
-        },
-        *others,
-    )
-
-
-def _case(question: str, golds: Sequence[str], proposed: str) -> str:
-    names = " or ".join(map(quoted, golds[:MOST_NAMES]))
-    asked = json.dumps(question, ensure_ascii=False)  # ours, thus trusted and whole
-    return str(_words()["case"]).format(question=asked, golds=names, proposed=quoted(proposed))
+    turns: list[dict[str, str]] = []
+    golds = (question.answer.gold, *question.answer.aliases)
+    for text, right, proposed, grade in (
+        *words["shown"][kind],
+        (question.text, golds, extracted, ""),
+    ):
+        case = words[
+            "case"
+        ].format(
+            question=json.dumps(text, ensure_ascii=False),  # ours, thus trusted and whole
+            golds=" or ".join(map(quoted, right[:MOST_NAMES])),
+            proposed=quoted(proposed),
+        )
+        turns += [{"role": "user", "content": case}, {"role": "assistant", "content": grade}]
+    instructions = words["instructions"].format(correct=words["correct"][kind])
+    turns[0]["content"] = instructions + turns[0]["content"]
+    return tuple(turns[:-1])
 
 
 def judge_prompt_digest(kind: Kind = "short") -> str:

@@ -52,8 +52,6 @@ def read(text: str) -> Form:
     wordy = (inside and not re.search(r"[\d,]", text)) or _WORD.fullmatch(text)
     if wordy and not number.digits(text).isdigit():
         return Form("word", [text])
-    if number.literal(text, variables=not inside):
-        return Form("scalar", [text])
     if column := _COLUMN.fullmatch(text):
         text = f"({column[1].replace(chr(92) * 2, ',')})"
     if not re.search(r"[(\[]|\\\{", text):
@@ -105,7 +103,7 @@ def _relation(text: str) -> Form | None:
         sides = [r"-\infty", "<", *sides] if _LABEL.fullmatch(first) else [*sides, "<", r"\infty"]
     if len(sides) == 5 and {*sides[1::2]} <= {"<", r"\le"} and _LABEL.fullmatch(sides[2]):
         low, sign, label, other, high = sides
-        if low and high and not re.search(r"(?<!\\)\b[a-z]\b", low + high):
+        if low and high:
             return Form("[("[sign == "<"] + "])"[other == "<"], [low, high], label)
     return Form("<", [text])
 
@@ -121,7 +119,7 @@ def _bracketed(text: str) -> Form | None:
     shape = found["shape"][-1] + found["end"][-1]
     if len(pieces) == 1 and pieces[0] != r"\emptyset":
         inner = read(pieces[0])
-        return inner if shape == "{}" or inner.shape == "word" else None
+        return inner if shape == "{}" else None
     return Form(shape, pieces)
 
 
@@ -167,7 +165,7 @@ _BY_TEXT = re.compile(r"[:']|\\dots|(?<![_\d])\d+ \d|\b[A-F]*\d[0-9A-F]*_\d")
 
 
 def _same_scalar(gold: str, other: str, *, words: bool) -> bool:
-    if gold == other:
+    if _JOINED.sub("", gold) == _JOINED.sub("", other):
         return True
     if words:
         one, two = (re.sub(r"\\text|\W", "", text) for text in (gold, other))

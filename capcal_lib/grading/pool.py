@@ -23,8 +23,9 @@ MEMORY_LIMIT = 128 * 2**20  # bytes that a worker may take beyond its libraries
 
 def cores() -> int:
     """Return how many cores this process may use."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity else os.cpu_count() or 1
+    from loky import cpu_count
+
+    return int(cpu_count())
 
 
 def settle(
@@ -42,15 +43,7 @@ def settle(
         pool.schedule(_limited, (compare, case, time_limit), timeout=CLOCK_LIMIT + time_limit)
         for case in cases
     ]
-    results: list[bool | None] = []
-    try:
-        for reply in replies:
-            out_of_limits = reply.exception() is not None  # or beyond the libraries
-            results.append(None if out_of_limits else reply.result())
-    finally:
-        for reply in replies[len(results) :]:
-            reply.cancel()
-    return results
+    return [None if reply.exception() else reply.result() for reply in replies]
 
 
 _pools: dict[tuple[int, int], Any] = {}  # by process, and number of workers
@@ -104,10 +97,10 @@ def _prepare() -> None:
 def _limited(compare: Callable[..., bool], case: tuple[Any, ...], time_limit: float) -> bool:
     """Compare in a worker, which the system kills after so much processor time."""
     _prepare()
-    if sys.platform != "win32":
-        signal.setitimer(signal.ITIMER_PROF, time_limit)
+    if sys.platform == "win32":
+        return compare(*case)
+    signal.setitimer(signal.ITIMER_PROF, time_limit)
     try:
         return compare(*case)
     finally:
-        if sys.platform != "win32":
-            signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.setitimer(signal.ITIMER_PROF, 0)

@@ -72,9 +72,9 @@ def normal(text: str) -> str:
 @lru_cache(maxsize=8192)
 def _number(text: str) -> number.Number | None:
     """Read a number, bare or with a unit: ``12 Monkeys``, ``1960s`` and ``12th`` are none."""
-    bare = re.sub(r"^(?:a|an|the)\s+", "", text.strip(), flags=re.IGNORECASE)
+    bare = re.sub(r"(?i)^(?:a|an|the)\s+", "", text.strip())
     value = number.read(bare) if re.search(r"\d", number.digits(bare)) else None
-    if value is None or re.search(r"\d'?(?:s|st|nd|rd|th)s?\b", bare, re.IGNORECASE):
+    if value is None or re.search(r"(?i)\d'?(?:s|st|nd|rd|th)s?\b", bare):
         return None
     return value if value.unit or not re.search(r"\d\W*[^\W\d_]", number.digits(bare)) else None
 
@@ -83,15 +83,13 @@ def _number(text: str) -> number.Number | None:
 def _words(text: str) -> str:
     for pattern, replacement in _MEANINGFUL:
         text = pattern.sub(replacement, text)
-    marks = unicodedata.normalize("NFD", plain(text))
-    text = unicodedata.normalize(
-        "NFC", "".join(mark for mark in marks if unicodedata.category(mark) != "Mn")
-    ).lower()
-    text = "".join(
-        " " if (mark not in "+#" and unicodedata.category(mark)[0] == "P") or mark == "`" else mark
-        for mark in text
+    marks = "".join(
+        " " if mark == "`" or (mark not in "+#" and unicodedata.category(mark)[0] == "P") else mark
+        for mark in unicodedata.normalize("NFD", plain(text))
+        if unicodedata.category(mark) != "Mn"
     )
-    text = " ".join(number.digits(" ".join(text.split())).split())
+    text = unicodedata.normalize("NFC", marks).lower()
+    text = number.digits(" ".join(text.split()))
     text = _ORDINAL.sub(lambda match: f"{_ORDINALS.index(match[1]) if match[1] else ''}th", text)
     for pattern, replacement in _DATES:
         text = pattern.sub(replacement, text)
