@@ -18,7 +18,6 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from capcal_lib.errors import InputError
 from capcal_lib.grading import normalize
 from capcal_lib.grading.judgements import verdicts_by
 from capcal_lib.grading.verdicts import kinds_of
@@ -86,7 +85,7 @@ def run_votes(run: Run, k_eval: int, k_c: int, verdicts: str = "rules") -> pd.Da
     return split_votes(read_answers(run, k=k_eval, verdicts=verdicts), k_c)
 
 
-def split_votes(answers: Answers, k_c: int, *, splits: int = SPLITS, seed: int = 0) -> pd.DataFrame:
+def split_votes(answers: Answers, k_c: int, *, splits: int = SPLITS) -> pd.DataFrame:
     """Let k_c of a question's samples vote, and score votes against the samples that did not.
 
     Returns a row a question with k_c + 2 samples or more, indexed by ``question_id``:
@@ -106,7 +105,7 @@ def split_votes(answers: Answers, k_c: int, *, splits: int = SPLITS, seed: int =
     for row in np.flatnonzero(answers.drawn.sum(axis=1) >= k_c + 2):
         drawn = answers.drawn[row]
         name = str(answers.question_ids[row])
-        rng = np.random.default_rng([seed, crc32(name.encode())])
+        rng = np.random.default_rng([0, crc32(name.encode())])
         places = np.arange(drawn.sum())
         order = rng.permuted(np.tile(places, (splits, 1)), axis=1)
         order = np.vstack([places, order])  # the first vote is that of the first samples
@@ -126,15 +125,9 @@ def split_votes(answers: Answers, k_c: int, *, splits: int = SPLITS, seed: int =
 
 
 def read_answers(run: Run, *, k: int, verdicts: str = "rules") -> Answers:
-    """Read what the samples 0 to k - 1 of each question answered, by these verdicts; a run without
-    any is refused.
-    """
+    """Read what the samples 0 to k - 1 of each question answered, by these verdicts."""
     rows = verdicts_by(run, verdicts)
     rows = rows[rows["sample_index"] < check_int("k_eval", k, least=1)]
-    if rows.empty:
-        raise InputError(
-            f"{run}: no samples with index 0 to {k - 1}; draw them with: capcal sample"
-        )
     correct = rows["verdict"].eq("correct").where(rows["verdict"] != "not_scored")
     kinds = kinds_of(run, rows["question_id"].tolist())
     pairs = pd.Series([*zip(rows["extracted"], kinds, strict=True)], rows.index)

@@ -100,8 +100,7 @@ def why_missing(method: str, confidences: pd.DataFrame) -> str:
             "answer's first token; a server must return log-probabilities of the likeliest tokens"
         )
     texts = confidences.loc[confidences["confidence"].isna(), "text"].dropna()
-    example = f", such as {sanitize(texts.iloc[0], 80)!r}" if len(texts) else ""
-    return f"the reply states no probability{example}"
+    return f"the reply states no probability, such as {sanitize(texts.iloc[0], 80)!r}"
 
 
 def read_confidence(run: Run, method: str) -> pd.DataFrame:

@@ -78,7 +78,10 @@ def grade_many(responses: Sequence[tuple[str, Answer]]) -> list[Verdict]:
     """
     for answer in {answer for _, answer in responses}:
         check_answer(answer)
-    found = [(answer, *extract(text, answer.kind, _names(answer))) for text, answer in responses]
+    found = [
+        (answer, *extract(text, answer.kind, (*answer.aliases, answer.gold)))
+        for text, answer in responses
+    ]
     distinct = {(answer, extracted) for answer, extracted, _ in found if extracted is not None}
     equal = {case: _compare(*case) for case in distinct}
     hard = [case for case, known in equal.items() if known is None]
@@ -109,11 +112,6 @@ def check_answer(answer: Answer) -> None:
 
 _BEYOND_NUMBERS = re.compile(r"=|(?<![\\A-Za-z])[A-Za-z]")  # labels, units, variables
 _DEEP = re.compile(r"(?:[({\[][^(){}\[\]]*){10}")  # brackets that take longer to read than to write
-
-
-def _names(answer: Answer) -> tuple[str, ...]:
-    """Return what else an answer may be read as: the text of the right option, and its letter."""
-    return (*answer.aliases, answer.gold) if answer.kind == "choice" else answer.aliases
 
 
 def _compare(answer: Answer, extracted: str) -> bool | None:

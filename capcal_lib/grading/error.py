@@ -131,12 +131,10 @@ def _corrected(mean: ArrayLike, size: ArrayLike, error: GraderError) -> Floats:
     limits, (..., 3); they may lie outside [0, 1].
     """
     mean, size = np.asarray(mean, float), np.asarray(size, float) + Z**2
-    right = error.right + 2
-    wrong = error.wrong + 2
-    sensitivity = (error.sensitivity * error.right + 1) / right
-    specificity = (error.specificity * error.wrong + 1) / wrong
-    skill = sensitivity + specificity - 1
-    raw_skill = error.sensitivity + error.specificity - 1
+    rates, labels = np.array(error).reshape(2, 2)  # of right and of wrong answers
+    smooth = (rates * labels + 1) / (labels + 2)
+    from_right, from_wrong = smooth * (1 - smooth) / (labels + 2)
+    skill, raw_skill = smooth.sum() - 1, rates.sum() - 1
     if min(skill, raw_skill) <= 0:
         raise InputError(
             f"sensitivity {error.sensitivity:.3f} and specificity {error.specificity:.3f} do not "
@@ -144,9 +142,7 @@ def _corrected(mean: ArrayLike, size: ArrayLike, error: GraderError) -> Floats:
             "use another one, or label more answers"
         )
     adjusted = (mean * (size - Z**2) + Z**2 / 2) / size
-    middle = (adjusted + specificity - 1) / skill
-    from_right = sensitivity * (1 - sensitivity) / right
-    from_wrong = specificity * (1 - specificity) / wrong
+    middle = (adjusted + smooth[1] - 1) / skill
     variance = adjusted * (1 - adjusted) / size
     variance = variance + middle**2 * from_right + (1 - middle) ** 2 * from_wrong
     half_width = Z * np.sqrt(variance) / skill

@@ -15,8 +15,9 @@ from capcal_lib.manifests import Kind
 from capcal_lib.questions.reasoning import answer_text
 
 SEARCHED = 20_000  # characters at the end of a response
-BARE_WORDS = 8
-BARE_CHARACTERS = 60
+SHORT = 120  # characters of a response that states one thing
+# One line of at most 60 characters and eight words.
+_BARE = re.compile(r"(?=.{1,60}$)(?:[\W\d_]*+[^\W\d_]++){0,8}+[\W\d_]*")
 
 # Control, format and surrogate characters can hide text and break files.
 _INVISIBLE = re.compile(
@@ -69,8 +70,6 @@ def boxed(text: str) -> str | None:
     >>> boxed(r"\boxed{1}, not \boxed{2}."), boxed(r"\boxed{1} or \boxed{2}")
     ('1', '1 \\text{ or } 2')
     """
-    if "boxed" not in text and "fbox" not in text:
-        return None
     text = _BARE_BOX.sub(r"\\boxed{\1}", text)
     text = _TWO_BOXES.sub(r"\1 \\text{ \2 } ", text)
     last = (-1, "")
@@ -81,7 +80,7 @@ def boxed(text: str) -> str | None:
         elif match[2] and opened:
             start, end = opened.pop().span()
             content = text[end : match.start()].strip()
-            denied = _DENIED_BOX.search(text[max(0, start - 80) : start])
+            denied = _DENIED_BOX.search(text, max(0, start - 80), start)
             if end - start > 1 and content and "\\boxed" not in content and not denied:
                 last = max(last, (start, content))
     return last[1] or None
@@ -127,8 +126,8 @@ _STATED = re.compile(
     r"(?i)^(?:\\(?:text\w*|mathrm|mbox)\s?\{\s*)?(?:the )?(?:final |correct )?answer(?: is|:)[\s:]*"
     r"(?:([^{}]*)\})?"
 )
-_DISPLAY = re.compile(r"(?s)\s*(?:\$\$(.{1,500}?)\$\$|\\\[(.{1,500}?)\\\])")
-_INLINE = re.compile(r"(?:\$([^$]+)\$|\\\((.+?)\\\))(?![^.]*(?:[\d$\\]|\b(?:or|and)\b)).*")
+_DISPLAY = re.compile(r"(?s)\s*(?:\$\$|\\\[)(.{1,500}?)(?:\$\$|\\\])")
+_INLINE = re.compile(r"(?:\$|\\\()([^$]+?)(?:\$|\\\))(?![^.]*(?:[\d$\\]|\b(?:or|and)\b)).*")
 _SENTENCE_END = re.compile(  # no full stop of an abbreviation
     r"(?i)(?<!\b[^\W\d_])(?<!\b(?:st|dr|mr|ms|jr|sr|mt|ft|vs|no|lt))(?<!\b(?:mrs|gen|col|gov|rev))"
     r"(?<!\b(?:prof|capt))\.\s+(?=\S)|[!?]\s+(?=\S)|,?\s+because\b"
@@ -155,7 +154,7 @@ def _value(rest: str, kind: Kind) -> str | None:
     """Return what follows a label, to its sentence's end; None where that denies it or asks."""
     rest = rest[: 2 * LONGEST]
     if display := _DISPLAY.match(rest):
-        return display[1] or display[2]
+        return display[1]
     line = rest.strip(" \t\n*_:").partition("\n")[0]
     value = _SENTENCE_END.split(line, 1)[0]
     remark = line[len(value) : len(value) + 60]
@@ -164,7 +163,7 @@ def _value(rest: str, kind: Kind) -> str | None:
     if asks or _NO_VALUE.match(value) or _DENIED_AFTER.match(remark):
         return None
     if kind in ("math", "number") and (formula := _INLINE.fullmatch(value)):
-        return formula[1] or formula[2]
+        return formula[1]
     return re.sub(r"(?:!|\s\([^()\d]{1,60}\))\s?[.!]?$", "", value) if kind == "number" else value
 
 
@@ -208,13 +207,11 @@ def _stated(text: str, kind: Kind) -> str | None:
     begun, ended = (len(re.findall(pattern, text)) for pattern in (r"\\[(\[]", r"\\[)\]]"))
     if begun != ended or text.count("```") % 2 or _UNSURE.search(sentence):
         return None
-    values = [states.split(sentence)[-1] for states in _STATES if states.search(sentence)]
-    if bold := re.fullmatch(r"\D*\*\*([^*]+)\*\*\W*", last):
-        values.append(bold[1])
-    whole = "=" in sentence or len(text) <= 2 * BARE_CHARACTERS or re.search(r"[.!$)\]*]$", last)
-    for value in values if whole else ():
+    whole = "=" in sentence or len(text) <= SHORT or re.search(r"[.!$)\]*]$", last)
+    for states in _STATES if whole else ():
+        *before, value = states.split(sentence)
         bare = re.sub(r"(?<!\\)\$(?!\d)|\\[()]", "", value.strip())
-        if number.literal(clean(bare), variables=kind == "math"):
+        if before and number.literal(clean(bare), variables=kind == "math"):
             return bare
     return None
 
@@ -250,10 +247,9 @@ def _candidates(
     if kind == "choice" and len(text) > 1:
         yield choice.letter(text), "opening option"
     line = _undecorated(text)
-    words = len(re.findall(r"[^\W\d_]+", line))
-    bare = "\n" not in line and len(line) <= BARE_CHARACTERS and words <= BARE_WORDS
+    bare = _BARE.fullmatch(line)
     if kind == "number":
-        bare = bare and not _UNSURE.search(line)
+        bare = None if _UNSURE.search(line) else bare
         line = line.rpartition("=")[2].strip()
     formula = kind != "math" or _FORMULA.fullmatch(line) or number.read(line)
     yield line if bare and formula and _reads(line, kind, aliases) else None, "bare line"

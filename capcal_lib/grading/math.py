@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from capcal_lib.grading import number
 from capcal_lib.grading.bounds import bounds
-from capcal_lib.grading.latex import LONGEST, clean
+from capcal_lib.grading.latex import clean
 
 
 class Form(NamedTuple):
@@ -240,18 +240,18 @@ def normal(text: str) -> str:
     >>> normal(r"\dfrac{1}{2}"), normal("x + 1"), normal("2, 1")
     ('1/2', 'x+1', '1,2')
     """
-    return text if len(text) > LONGEST else _normal(clean(text))
+    return _normal(clean(text))
 
 
 def _normal(text: str) -> str:
     form = read(text)
-    value = number.literal(form.parts[0], variables=True) if form.shape == "scalar" else None
-    if value:
-        return str(value.value)
     if form.shape not in ("scalar", "word", "=", "<"):
-        parts = list(map(_normal, form.parts))
-        if len(parts) == 1 or form.shape not in ("list", "{}"):
-            return f"{form.shape[0]}{','.join(parts)}{form.shape[1]}"
-        return ",".join(sorted(parts))
-    text = re.sub(r"\\text\s?\{([^{}]*)\}", r"\1", form.parts[0])
+        parts = map(_normal, form.parts)
+        if len(form.parts) > 1 and form.shape in ("list", "{}"):
+            return ",".join(sorted(parts))
+        return f"{form.shape[0]}{','.join(parts)}{form.shape[1]}"
+    [text] = form.parts
+    if form.shape == "scalar" and (value := number.literal(text, variables=True)):
+        return str(value.value)
+    text = re.sub(r"\\text\s?\{([^{}]*)\}", r"\1", text)
     return text.lower() if len(text) > 1 and form.shape == "word" else _JOINED.sub("", text)

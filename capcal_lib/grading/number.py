@@ -93,7 +93,7 @@ def unit(text: str) -> str | None:
     """
     text = re.sub(r"\\text\s?\{([^{}]*)\}", r" \1 ", text).replace("\\%", "%").replace("\\$", "$")
     text = re.sub(r"\s?\^\s?\{?\s?(-?[234])\s?\}?", r"^\1", text.lower())
-    text = text.strip(" .,").removeprefix("(").removesuffix(" old")
+    text = text.strip(" .,").removeprefix("(")
     words = re.findall(r"\^\S+|/|[^\s/^]+", text)
     if len(words) > MOST_WORDS or not _WORDS.fullmatch(text):
         return None
@@ -112,7 +112,7 @@ _PLAIN = (
     (re.compile(rf"(?<![\d.}}]){_TEN}"), r"1e\1\2"),
 )
 _NUMBER = re.compile(
-    rf"""(?x)(?P<sign>[+-]?)\s?(?P<currency>{_CURRENCY})?\s?(?P<inner>[+-]?)\s?
+    rf"""(?x)(?P<sign>[+-])?\s?(?P<currency>{_CURRENCY})?\s?(?(sign)|(?P<inner>[+-])?)\s?
     (?: (?:(?P<whole>\d+)\s)?(?P<top>-?{_DECIMAL})\s?/\s?(?P<bottom>-?{_DECIMAL})
       | (?P<decimal>{_DECIMAL})(?:\\overline\s?\{{(?P<repeating>\d+)\}})?
         (?:[eE](?P<exponent>[+-]?\d{{1,3}}))?
@@ -135,8 +135,7 @@ def literal(text: str, *, variables: bool = False) -> Number | None:
     for pattern, replacement in _PLAIN:
         text = pattern.sub(replacement, text)
     match = _NUMBER.fullmatch(text.strip())
-    value = _value(match) if match else None
-    if match is None or value is None:
+    if not match or (value := _value(match)) is None:
         return None
     rest = match["rest"]
     bare = re.sub(r"\\text\s?\{[^{}]*\}", "", rest).strip()
@@ -154,7 +153,6 @@ def _value(match: re.Match[str]) -> Fraction | None:
     def exact(name: str) -> Fraction:
         return Fraction(re.sub(r"[, ]", "", match[name] or "0"))
 
-    sign = match["sign"] + match["inner"]
     if match["top"]:
         if not exact("bottom") or (match["whole"] and "-" in match["top"]):
             return None
@@ -166,7 +164,7 @@ def _value(match: re.Match[str]) -> Fraction | None:
             value += Fraction(int(repeating), (10 ** len(repeating) - 1) * 10**places)
         value *= Fraction(10) ** int(exact("exponent"))
     value *= _SCALES.get(match["words"], 1)
-    return None if len(sign) > 1 else -value if sign == "-" else value
+    return -value if "-" in (match["sign"], match["inner"]) else value
 
 
 _RELATION = re.compile(r"(?<![<>!:])=|\\approx(?![A-Za-z])")
