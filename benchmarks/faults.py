@@ -54,7 +54,7 @@ from capcal_lib.runs.merge import merge
 from capcal_lib.runs.store import read_samples
 from capcal_lib.runs.verify import verify_run
 from capcal_lib.sampling.draw import sample
-from capcal_lib.sampling.engines import openai
+from capcal_lib.sampling.engines import client, openai
 from tests.grading import classes
 from tests.sampling import chat_server
 from tests.sampling.chat_server import ChatServer
@@ -521,10 +521,14 @@ def servers(bench: Bench) -> Outcome:
             )
         return sum(drawn.failed.values()), missing
 
-    hasty = partial(openai.OpenAIEngine, patience=0.2, in_flight=4)
+    hasty = partial(openai.OpenAIEngine, in_flight=4)
     settings = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": ""}
     try:
-        with patch.object(openai, "OpenAIEngine", hasty), patch.dict(os.environ, settings):
+        with (
+            patch.object(client, "PATIENCE", 0.2),
+            patch.object(openai, "OpenAIEngine", hasty),
+            patch.dict(os.environ, settings),
+        ):
             with ChatServer(models=("simulated",), fault=fault, most_choices=most) as server:
                 failed, missing = ask(server)
             with ChatServer(models=("simulated",)) as server:

@@ -7,7 +7,6 @@ import random
 from base64 import b64encode
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from functools import partial
 from itertools import cycle
 from time import monotonic
 from typing import Any, TypeVar
@@ -19,8 +18,9 @@ from capcal_lib.errors import InputError, sanitize
 ATTEMPTS = 4  # for a request whose answer cannot be used, or takes longer than the time limit
 ANSWER_SECONDS = 3600.0  # generous, because to give up on slow answers would favour short ones
 CONNECT_SECONDS = 30.0
-LONGEST_WAIT = 30.0  # seconds between two attempts, unless the server asks for more,
-LONGEST_RETRY_AFTER = 300.0  # which it may up to here
+PATIENCE = 600.0  # seconds to wait for a server that is away
+SHORTEST_WAIT, LONGEST_WAIT = 0.5, 30.0  # seconds between two attempts, at most, unless the server
+LONGEST_RETRY_AFTER = 300.0  # asks for more, which it may up to here
 KEY_LENGTH = 8  # a shorter key, such as "-" or "EMPTY", is no secret, and may be a word
 CONNECTIONS_A_POOL = 32  # a pool looks at all of its connections for every request
 AWAY = (429, 502, 503, 504)  # too busy, or restarting behind a gateway
@@ -51,14 +51,14 @@ class Client:
     """Ask a server, waiting while it is away and asking anew after bad answers.
 
     While it is away, restarting or too busy (no connection, 429, 502, 503, 504) it is asked again
-    after waits that grow and vary, as long as ``Retry-After`` says (five minutes at most), for
-    ``patience`` seconds in all; where none was answered for so long, every later request fails at
-    once. After other server errors, and answers that are malformed or too slow, it is asked four
-    times at most. What it refuses (4xx) is not asked again; one that lets nobody in (401, 403) ends
+    after waits that grow and vary, as long as ``Retry-After`` says (five minutes at most), until it
+    has answered nobody for ``patience`` seconds; every later request is then tried once. After
+    other server errors, and answers that are malformed or too slow, it is asked four times at most.
+    What it refuses (4xx) is not asked again; one that lets nobody in (401, 403) ends
     everything with an `InputError`, and so does an address or a key in the wrong form, which is not
     shown."""
 
-    def __init__(self, address: str, key: str, *, patience: float) -> None:
+    def __init__(self, address: str, key: str, in_flight: int) -> None:
         key = key.strip() or "EMPTY"  # as servers without keys take; Windows' line ends leave a \r
         if not (key.isascii() and key.isprintable() and " " not in key):
             raise InputError(
@@ -66,9 +66,11 @@ class Client:
             )
         try:
             url = httpx2.URL(address.strip())
-            if url.scheme not in ("http", "https") or not url.host or url.query or url.fragment:
+            if not (
+                url.scheme in ("http", "https") and url.host and 0 < (url.port or 80) < 1 << 16
+            ):
                 raise ValueError
-            if not 0 < (url.port or 80) < 1 << 16:
+            if url.query or url.fragment:
                 raise ValueError
         except (httpx2.InvalidURL, ValueError):
             raise InputError(
@@ -77,37 +79,39 @@ class Client:
         self.url = str(url.copy_with(username=None, password=None)).rstrip("/")
         basic = b64encode(f"{url.username}:{url.password}".encode()).decode()
         self.authorization = f"Basic {basic}" if url.userinfo else f"Bearer {key}"
-        secrets = {key, basic, url.username, url.password}
-        self.secrets = [secret for secret in secrets if len(secret) >= KEY_LENGTH]
-        self.patience = patience
+        self.secrets = {key, basic, url.username, url.password}
+        self.in_flight = in_flight
+        self.patience = PATIENCE
 
     def show(self, foreign: object) -> str:
         """Make text from the server fit for a message: one bounded line, without what is secret."""
         text = str(foreign)
         for secret in self.secrets:
-            text = text.replace(secret, "[redacted]")
+            if len(secret) >= KEY_LENGTH:
+                text = text.replace(secret, "[redacted]")
         return sanitize(text)
 
     @asynccontextmanager
-    async def connected(self, in_flight: int) -> AsyncIterator[None]:
-        """Hold connections for so many requests; within, the server may be asked."""
+    async def connected(self) -> AsyncIterator[None]:
+        """Hold connections; within, the server may be asked."""
         with suppress(ImportError, ValueError, OSError):  # no such module on Windows
             import resource
 
             soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-            resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, in_flight + FILES), hard))
-        self._gone = ""
-        self._heard = -math.inf  # when the server last answered, however
-        new = partial(
-            httpx2.AsyncClient,
-            headers={"Authorization": self.authorization},
-            verify=httpx2.create_ssl_context(),
-            timeout=httpx2.Timeout(None, connect=CONNECT_SECONDS),
-            limits=httpx2.Limits(),
-        )
+            resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, self.in_flight + FILES), hard))
+        self._away_since = math.inf  # until the server answers, however
+        settings: dict[str, Any] = {
+            "headers": {"Authorization": self.authorization},
+            "verify": httpx2.create_ssl_context(),
+            "timeout": httpx2.Timeout(None, connect=CONNECT_SECONDS),
+            "limits": httpx2.Limits(),
+        }
         async with AsyncExitStack() as stack:
-            pools = range(in_flight // CONNECTIONS_A_POOL + 1)
-            self._pools = cycle([await stack.enter_async_context(new()) for _ in pools])
+            pools = [
+                await stack.enter_async_context(httpx2.AsyncClient(**settings))
+                for _ in range(0, self.in_flight, CONNECTIONS_A_POOL)
+            ]
+            self._pools = cycle(pools)
             yield
 
     async def post(self, path: str, body: dict[str, Any], read: Callable[[bytes], T]) -> T:
@@ -116,12 +120,12 @@ class Client:
 
         `Unanswered` where the server refuses, or the patience or the attempts have run out.
         """
-        attempts = bad = 0
-        away_since = math.inf
-        while not self._gone:
+        bad = 0
+        wait = SHORTEST_WAIT
+        while True:
             after = 0.0
             try:
-                return await self.ask("POST", path, read, ANSWER_SECONDS, json=body)
+                return await self.ask(path, read, body)
             except Bad as error:
                 bad += 1
                 if bad == ATTEMPTS:
@@ -129,39 +133,44 @@ class Client:
             except Away as error:
                 after = error.after
                 now = monotonic()
-                away_since = min(away_since, now)
-                if now + after >= away_since + self.patience:
-                    reason = f"the server was away for longer than {self.patience:g} s: {error}"
-                    if now >= self._heard + self.patience:
-                        self._gone = reason
-                    raise Unanswered(reason) from None
-            growing = min(LONGEST_WAIT, 0.5 * 2 ** min(attempts, 10))
-            await asyncio.sleep(max(after, random.uniform(0, growing)))
-            attempts += 1
-        raise Unanswered(self._gone)
+                self._away_since = min(self._away_since, now)
+                if now + after >= self._away_since + self.patience:
+                    raise Unanswered(
+                        f"the server was away for longer than {self.patience:g} s: {error}"
+                    ) from None
+            await asyncio.sleep(max(after, random.uniform(0, min(wait, LONGEST_WAIT))))
+            wait *= 2
 
     async def ask(
-        self, method: str, path: str, read: Callable[[bytes], T], seconds: float, **content: Any
+        self,
+        path: str,
+        read: Callable[[bytes], T],
+        body: dict[str, Any] | None = None,
+        seconds: float | None = None,
     ) -> T:
         """Ask once, and return what ``read`` makes of the answer, within so many seconds in all.
 
         `Away`, `Bad` or `Refused` where there is no such answer; a ValueError of ``read`` makes a
         bad one."""
+        seconds = seconds or ANSWER_SECONDS
+        method = "POST" if body else "GET"
+        text = ""
         try:
             async with asyncio.timeout(seconds):
-                answer = await next(self._pools).request(method, self.url + path, **content)
-            status = answer.status_code
+                answer = await next(self._pools).request(method, self.url + path, json=body)
+            status, text = answer.status_code, answer.text
             if status not in AWAY:
-                self._heard = monotonic()
+                self._away_since = math.inf
             if status == 200:
                 return read(answer.content)
         except TimeoutError:
             raise Bad(f"no answer within {seconds:g} s") from None
         except (ValueError, httpx2.DecodingError) as error:
-            raise Bad(f"an answer that cannot be read: {self.show(error)}") from None
+            reason = self.show(words(text) or str(error).partition(" [")[0])
+            raise Bad(f"an answer that cannot be read: {reason}") from None
         except httpx2.TransportError as error:
             raise Away(self.show(error) or type(error).__name__) from None
-        refusal = f"status {status}: {self.show(words(answer.text))}".removesuffix(": ")
+        refusal = f"status {status}: {self.show(words(text) or text)}".removesuffix(": ")
         if status in (401, 403):
             raise InputError(f"{self.url} refuses access: {refusal}; check OPENAI_API_KEY")
         if status in AWAY:
@@ -173,12 +182,12 @@ class Client:
 
 
 def words(answer: str) -> str:
-    """Return what an answer says of an error in the protocol's way, or else all of it.
+    """Return what an answer says of an error in the protocol's way, if it does.
 
-    >>> words('{"error": {"message": "too long"}}'), words('{"detail": "no"}'), words("<html>")
-    ('too long', '{"detail": "no"}', '<html>')
+    >>> words('{"error": {"message": "too long"}}'), words('{"error": "no"}'), words("<html>")
+    ('too long', 'no', '')
     """
     with suppress(ValueError, KeyError, TypeError, RecursionError):
         error = json.loads(answer)["error"]
         return str(error["message"] if isinstance(error, dict) else error)
-    return answer
+    return ""

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import Model, Sampling
@@ -19,11 +19,10 @@ from capcal_lib.runs.samples import FinishReason, Sample
 from capcal_lib.sampling import engines
 from capcal_lib.sampling.engines import SAMPLES_A_REQUEST, Failure, Request
 from capcal_lib.sampling.engines.chat import answer_start
-from capcal_lib.sampling.engines.client import Client, Refused, Unanswered, words
+from capcal_lib.sampling.engines.client import Client, Refused, Unanswered
 from capcal_lib.sampling.engines.streams import each
 
 SAMPLES_IN_FLIGHT = 1024  # more than one GPU runs at once, and as many as a server of eight wants
-PATIENCE = 600.0  # seconds to wait for a server that is away
 MOST_LOGPROBS = 20  # most that the protocol gives
 TEMPLATE_TOKENS = 1024  # more than a chat template adds to its messages
 LISTING_SECONDS = 30.0
@@ -49,10 +48,10 @@ class OpenAIEngine:
     1,024 where that is not said.
 
     The server must list the model as its manifest's ``served_as`` says, else under its name or that
-    of its hub repository. Its address, up to ``/v1``, and its key are given, or stand in
-    ``OPENAI_BASE_URL`` and ``OPENAI_API_KEY``; neither the key nor a password in the address is
-    ever shown. ``patience`` and what is asked again are those of `Client`; what cannot be drawn is
-    a `Failure`. A setting that the manifest names under ``omit`` is not sent.
+    of its hub repository. Its address, up to ``/v1``, is given or stands in
+    ``OPENAI_BASE_URL``, its key in ``OPENAI_API_KEY``; neither the key nor a password in the
+    address is ever shown. What is asked again is that of `Client`; what cannot be drawn is a
+    `Failure`. A setting that the manifest names under ``omit`` is not sent.
 
     One request asks for up to 16 samples of one question (``n``), or for one where the server does
     not do ``n``. vLLM gives choice i of a request the request's seed + i, which is what is sent, so
@@ -63,34 +62,27 @@ class OpenAIEngine:
     family = "openai"
 
     def __init__(
-        self,
-        model: Model,
-        *,
-        base_url: str | None = None,
-        api_key: str | None = None,
-        patience: float = PATIENCE,
-        in_flight: int | None = None,
+        self, model: Model, *, base_url: str | None = None, in_flight: int | None = None
     ) -> None:
         self.model = model
-        self.in_flight = SAMPLES_IN_FLIGHT if in_flight is None else in_flight
-        if self.in_flight < 1:
+        in_flight = SAMPLES_IN_FLIGHT if in_flight is None else in_flight
+        if in_flight < 1:
             raise InputError(f"at least 1 sample must be in flight; got {in_flight}")
-        key = api_key or os.environ.get("OPENAI_API_KEY", "")
         address = base_url or os.environ.get("OPENAI_BASE_URL", "")
-        self.client = Client(address, key, patience=patience)
+        self.client = Client(address, os.environ.get("OPENAI_API_KEY", ""), in_flight)
         hubs = [way.hub for way in model.weights if way.hub]
         names = [model.served_as] if model.served_as else [model.name, *hubs]
         self.name, self.software = self._listed(names)
         self.known = {self.name, *names}  # by which the model has been called
-        self.does_n: bool | None = None  # None until a server has shown it
+        self.does_n = True  # until it has refused to
 
     def sample(self, requests: Sequence[Request], sampling: Sampling, seed: int) -> Iterator[Group]:
-        """Draw every wanted sample, yielding those of a request as it is answered, in no particular
+        """Draw every wanted sample, yielding each when its request is answered, in no particular
         order.
 
         A prompt that leaves no room for an answer in ``context_tokens`` makes a `Failure`, too.
         """
-        most = min(SAMPLES_A_REQUEST, self.in_flight)
+        most = min(SAMPLES_A_REQUEST, self.client.in_flight)
         jobs = (
             (request, part)
             for request in requests
@@ -99,9 +91,9 @@ class OpenAIEngine:
         drawn = each(
             jobs,
             _Call(self, sampling, seed).draw,
-            in_flight=self.in_flight,
+            in_flight=self.client.in_flight,
             weight=lambda job: len(job[1]),
-            around=self.client.connected(self.in_flight),
+            around=self.client.connected(),
         )
         return (group for groups in drawn for group in groups)
 
@@ -130,21 +122,21 @@ class OpenAIEngine:
             places = choice.logprobs.content if choice.logprobs else ()
             if not any(place.top_logprobs for place in places):
                 return "the server gives no log-probabilities"
-            start = answer_start([place.token for place in places])
             tokens[row] = len(places)
-            said = "".join(place.token for place in places[start or 0 :]).strip()
+            pieces = [place.token for place in places]
+            start = answer_start(pieces)
             response = choice.message.parts[1].strip()
-            rest = said.removeprefix(response).strip()  # a mark may end it
-            if start is None or not response or rest == said or rest[:1] not in ("", "<"):
-                return ""
-            tokens[row] = start + 1
-            logprobs = {top.token: min(top.logprob, 0.0) for top in places[start].top_logprobs}
-            result[row] = [logprobs.get(word, np.nan) for word in words]
+            answer = rf"\s*{re.escape(response)}\s*(<|$)"  # a mark may end it
+            if start is not None and response and re.match(answer, "".join(pieces[start:])):
+                tokens[row] = start + 1
+                logprobs = {top.token: min(top.logprob, 0.0) for top in places[start].top_logprobs}
+                result[row] = [logprobs.get(word, np.nan) for word in words]
             return ""
 
-        around = self.client.connected(self.in_flight)
-        unanswered = each(range(len(requests)), ask, in_flight=self.in_flight, around=around)
-        engines.warn_unanswered(filter(None, unanswered), len(requests))
+        client = self.client
+        rows = range(len(requests))
+        failed = each(rows, ask, in_flight=client.in_flight, around=client.connected())
+        engines.warn_unanswered(filter(None, failed), len(requests))
         return result, tokens
 
     def hidden_states(self, _: Sequence[Request]) -> np.ndarray:
@@ -161,10 +153,10 @@ class OpenAIEngine:
         client = self.client
 
         async def ask(path: str) -> _Listing:
-            return await client.ask("GET", path, _Listing.model_validate_json, LISTING_SECONDS)
+            return await client.ask(path, _Listing.model_validate_json, seconds=LISTING_SECONDS)
 
         try:
-            [listing] = each(["/models"], ask, in_flight=1, around=client.connected(1))
+            [listing] = each(["/models"], ask, in_flight=1, around=client.connected())
         except Unanswered as error:
             raise InputError(
                 f"no server answers at {client.url}: {error}; does OPENAI_BASE_URL end in /v1?"
@@ -211,7 +203,7 @@ class _Call:
         self.engine = engine
         self.sampling = sampling
         self.seed = seed
-        self.prompts: dict[str, asyncio.Future[_Answer]] = {}  # which count tokens, by question id
+        self.prompts: dict[int, asyncio.Future[_Answer]] = {}  # count tokens, by id of the request
 
     async def post(
         self, request: Request, first: int = 0, choices: int = 1, **options: Any
@@ -227,19 +219,11 @@ class _Call:
             options["max_tokens"] = await self._limit(request)
 
         def read(content: bytes) -> _Answer:
-            try:
-                answer = _Answer.model_validate_json(content)
-            except ValidationError as error:
-                text = content.decode(errors="replace")
-                said = words(text)  # of an error, though the status is 200
-                raise ValueError(str(error).partition(" [")[0] if said == text else said) from None
+            answer = _Answer.model_validate_json(content)
             answer.choices.sort(key=lambda choice: choice.index)
-            if [choice.index for choice in answer.choices] != list(range(choices)):
+            if len(answer.choices) != choices:
                 wrong = f"{len(answer.choices)} choices where {choices} were asked for"
-                if choices == 1 or not answer.choices:
-                    raise ValueError(wrong)
-                engine.does_n = False
-                raise Refused(wrong)
+                raise Refused(wrong) if answer.choices else ValueError(wrong)
             known = engine.known
             if answer.model and answer.model not in known:
                 shown = engine.client.show(answer.model)
@@ -264,10 +248,9 @@ class _Call:
         longest = sum(len(message["content"].encode()) for message in request.messages)
         if longest + TEMPLATE_TOKENS + most <= context:  # a token is a byte at least
             return most
-        name = request.question.id
-        if name not in self.prompts:  # one token tells how many the prompt has, where it does
-            self.prompts[name] = asyncio.ensure_future(self.post(request, max_tokens=1))
-        prompt = _count((await self.prompts[name]).usage, "prompt_tokens", 1 << 31)
+        if id(request) not in self.prompts:  # one token tells how many the prompt has
+            self.prompts[id(request)] = asyncio.ensure_future(self.post(request, max_tokens=1))
+        prompt = _count((await self.prompts[id(request)]).usage, "prompt_tokens", 1 << 31)
         if prompt >= context:
             raise Unanswered(
                 f"the prompt has {prompt} tokens, which leaves no room for an answer in "
@@ -278,43 +261,42 @@ class _Call:
     async def draw(self, job: Job) -> list[Group]:
         """Draw consecutive samples of a question, with one request where the server does ``n``.
 
-        Several that are refused are asked for one at a time; if that is answered, ``n`` was the
+        Of several that are refused the first is asked for alone; if that is answered, ``n`` was the
         matter, and it is not asked for again."""
-        engine = self.engine
         request, indices = job
-        many = len(indices) > 1
+        engine = self.engine
+        if len(indices) > 1 and not engine.does_n:
+            alone = await asyncio.gather(*(self.draw((request, (index,))) for index in indices))
+            return [group for groups in alone for group in groups]
         try:
-            if many and engine.does_n is False:
-                raise Refused
             answer = await self.post(request, indices[0], len(indices))
         except Unanswered as error:
-            if not many or engine.does_n or not isinstance(error, Refused):
-                return [Failure(request.question.id, indices, str(error))]
-            alone = await asyncio.gather(*(self.draw((request, (index,))) for index in indices))
-            groups = [group for one in alone for group in one]
-            if not all(isinstance(group, Failure) for group in groups):
-                engine.does_n = False
-            return groups
-        engine.does_n = many or engine.does_n
+            if isinstance(error, Refused) and len(indices) > 1:
+                first = await self.draw((request, indices[:1]))
+                if not isinstance(first[0], Failure):
+                    engine.does_n = False
+                    return first + await self.draw((request, indices[1:]))
+            return [Failure(request.question.id, indices, str(error))]
         return self._groups(request, indices, answer)
 
     def _groups(self, request: Request, indices: tuple[int, ...], answer: "_Answer") -> list[Group]:
         name = request.question.id
+        most = self.sampling.max_tokens
         prompt = _count(answer.usage, "prompt_tokens", self.sampling.context_tokens)
-        counts = _tokens(answer, self.sampling.max_tokens)
-        samples = []
+        total = _count(answer.usage, "completion_tokens", most * len(indices))
         groups: list[Group] = []
-        for index, choice, tokens in zip(indices, answer.choices, counts, strict=True):
+        for index, choice in zip(indices, answer.choices, strict=True):
             end = choice.finish_reason or ""
             if INTERFERENCE.search(end):
                 how = self.engine.client.show(end)
                 groups.append(Failure(name, (index,), f"the server ended an answer with {how!r}"))
                 continue
+            tokens = len(choice.token_ids or ())
+            if not 1 <= tokens <= most:
+                tokens = total // len(indices)
             reasoning, response = choice.message.parts
             finish: FinishReason = "length" if LIMIT.search(end) else "stop"
-            samples.append(Sample(name, index, response, reasoning, finish, prompt, tokens))
-        if samples:
-            groups.append(samples)
+            groups.append([Sample(name, index, response, reasoning, finish, prompt, tokens)])
         return groups
 
 
@@ -385,12 +367,3 @@ def _count(usage: Any, name: str, most: int) -> int:
     """Return a number of tokens, 1 to ``most``; 0 where the server says none, or what cannot be."""
     value = usage.get(name) if isinstance(usage, dict) else None
     return int(value) if isinstance(value, int | float) and 1 <= value <= most else 0
-
-
-def _tokens(answer: _Answer, most: int) -> list[int]:
-    """Return the number of tokens of each choice: its own, or its even share of them all."""
-    counts = [len(choice.token_ids or ()) for choice in answer.choices]
-    if all(1 <= count <= most for count in counts):
-        return counts
-    total = _count(answer.usage, "completion_tokens", most * len(counts))
-    return [total // len(counts)] * len(counts)

@@ -3,11 +3,10 @@
 import asyncio
 import queue
 from collections.abc import Awaitable, Callable, Iterable, Iterator
-from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import TypeVar
 
-from anyio.from_thread import start_blocking_portal
+from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -20,7 +19,7 @@ def each(
     in_flight: int,
     weight: Callable[[T], int] = lambda _: 1,
     around: AbstractAsyncContextManager[object] | None = None,
-    loop: asyncio.AbstractEventLoop | None = None,
+    loop: BlockingPortal | None = None,
 ) -> Iterator[R]:
     """Yield what ``do(item)`` returns for every item, as it comes.
 
@@ -44,13 +43,8 @@ def each(
                     await free.acquire()
                 group.create_task(work(item))
 
-    with nullcontext() if loop else start_blocking_portal(name="requests") as portal:
-        running: Future[None]
-        if portal is not None:
-            running = portal.start_task_soon(run)
-        else:
-            assert loop is not None
-            running = asyncio.run_coroutine_threadsafe(run(), loop)
+    with nullcontext(loop) if loop else start_blocking_portal(name="requests") as portal:
+        running = portal.start_task_soon(run)
         running.add_done_callback(lambda _: results.put(None))
         try:
             while (result := results.get()) is not None:

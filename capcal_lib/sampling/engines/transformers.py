@@ -96,8 +96,7 @@ class TransformersEngine(LocalEngine):
     def _draw(
         self, requests: Sequence[Request], sampling: Sampling, seed: int
     ) -> Iterator[tuple[str, Sequence[int], list[int], Sequence[int], bool]]:
-        wanted = [request for request in requests if request.sample_indices]
-        read = [(*self._prompt(request, sampling), request) for request in wanted]
+        read = [(*self._prompt(request, sampling), request) for request in requests]
         longest = max((limit for _, limit, _ in read), default=1)
         cap = max(1, min(SAMPLES_IN_FLIGHT, CACHE_BYTES // self.token_bytes // longest))
         waiting = []

@@ -4,14 +4,15 @@ its CPU.
 
 import asyncio
 import os
-from collections.abc import Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from inspect import signature
 from itertools import count
 from pathlib import Path
-from threading import Thread
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from anyio.from_thread import start_blocking_portal
 
 from capcal_lib.errors import InputError, sanitize
 from capcal_lib.manifests import Model, Sampling
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from vllm import SamplingParams
     from vllm.outputs import CompletionOutput
     from vllm.v1.engine.async_llm import AsyncLLM
-
-T = TypeVar("T")
 
 SAMPLES_IN_FLIGHT = 1 << 14  # more than vLLM runs at once on eight GPUs, so that it never waits
 SHARE_OF_WEIGHTS = 0.6  # of a GPU's memory; the rest is for keys and values
@@ -71,14 +70,11 @@ class VllmEngine(LocalEngine):
         folder = folder or ensure_weights(model)
         self.tokenizer: Any = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
         self._numbers = count()  # of requests
-        self._loop = asyncio.new_event_loop()
-        # a daemon, so that a command that ends does not wait for it
-        Thread(target=self._live, name="vllm", daemon=True).start()
+        self._stack = ExitStack()  # of a loop in another thread, that vLLM lives in
+        self._loop = self._stack.enter_context(start_blocking_portal(name="vllm"))
         self._llm: AsyncLLM | None = None
         try:
-            self._llm = self._run(_open(settings_of(model, folder)))
-            config = self._llm.model_config
-            self.hidden_size = config.get_hidden_size()
+            self._llm = self._loop.call(_open, settings_of(model, folder))
         except Exception as error:
             self.close()
             if isinstance(error, RuntimeError | ValueError | ImportError):
@@ -90,37 +86,30 @@ class VllmEngine(LocalEngine):
     def close(self) -> None:
         """End vLLM's processes."""
         if self._llm is not None:
-            self._run(_shut(self._llm))
+            self._loop.call(_shut, self._llm)
         self._llm = None
-        self._loop.call_soon_threadsafe(self._loop.stop)
-
-    def _live(self) -> None:
-        self._loop.run_forever()
-        self._loop.close()
-
-    def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Do something in the loop that vLLM lives in."""
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+        self._stack.close()
 
     def _draw(
         self, requests: Sequence[Request], sampling: Sampling, seed: int
     ) -> Iterator[tuple[str, Sequence[int], list[int], Sequence[int], bool]]:
         from vllm import SamplingParams
 
-        wanted = [request for request in requests if request.sample_indices]
-        read = [self._prompt(request, sampling) for request in wanted]
         asked = [
-            (request.question.id, index, *prompt)
-            for request, prompt in zip(wanted, read, strict=True)
+            (request.question.id, index, *read)
+            for request in requests
+            for read in [self._prompt(request, sampling)]
             for index in request.sample_indices
         ]
-        settings = {"temperature": sampling.temperature, "top_p": sampling.top_p}
-        settings |= {"top_k": sampling.top_k or -1}
         jobs = (
             (
                 prompt,
                 SamplingParams(
-                    **settings, max_tokens=limit, seed=question_seed(seed, name) + index
+                    temperature=sampling.temperature,
+                    top_p=sampling.top_p,
+                    top_k=sampling.top_k or -1,
+                    max_tokens=limit,
+                    seed=question_seed(seed, name) + index,
                 ),
             )
             for name, index, prompt, limit in asked
@@ -148,27 +137,28 @@ class VllmEngine(LocalEngine):
         run in its place meanwhile."""
         from vllm import SamplingParams
 
-        result = np.empty((len(requests), self.hidden_size), dtype=np.float32)
+        llm: Any = self._llm
+        core = llm.engine_core
         once = {"max_tokens": 1, "temperature": 0, "skip_reading_prefix_cache": True}
         prompts = [encode(self.tokenizer, self.model, request) for request in requests]
-        core: Any = self._llm and self._llm.engine_core
+        result = np.empty((len(prompts), llm.model_config.get_hidden_size()), dtype=np.float32)
+
+        def tell(copy: Any, method: str, *given: int) -> Any:
+            """Call a method of `PositionWatcher` on every GPU of a copy of the model."""
+            call = core._call_utility_async
+            return self._loop.call(
+                lambda: call("collective_rpc", method, None, given, None, engine=copy)
+            )
+
         for start in range(0, len(prompts), len(core.core_engines)):
             copies = list(zip(core.core_engines, prompts[start:], strict=False))
-
-            def tell(method: str, *given: int, copy: Any) -> Any:
-                """Call a method of `PositionWatcher` on every GPU of a copy of the model."""
-                call = core._call_utility_async(
-                    "collective_rpc", method, None, given, None, engine=copy
-                )
-                return self._run(call)
-
             for copy, prompt in copies:
-                tell("watch_position", len(prompt) - 1, copy=copy)
+                tell(copy, "watch_position", len(prompt) - 1)
             try:
                 jobs = [(prompt, SamplingParams(**once)) for _, prompt in copies]
                 list(self._finished(jobs, on_copies=True))
             finally:
-                states = [tell("end_watch", copy=copy)[0] for copy, _ in copies]
+                states = [tell(copy, "end_watch")[0] for copy, _ in copies]
             if not all(states):
                 raise InputError(
                     f"the vllm engine cannot tell the layers of {self.model.name!r} apart; "
