@@ -32,7 +32,6 @@ from capcal_lib.sampling.engines import (
     Request,
     check_engine,
     client,
-    consecutive,
     open_engine,
     question_seed,
 )
@@ -804,14 +803,19 @@ def test_a_server_may_call_the_model_otherwise() -> None:
         open_at(server, model)
 
 
-@settings(deadline=None)
-@given(indices=st.sets(st.integers(0, 90)).map(sorted), most=st.integers(1, 20))
-def test_indices_are_cut_into_consecutive_runs(indices: list[int], most: int) -> None:
-    parts = list(consecutive(tuple(indices), most))
-    assert [index for part in parts for index in part] == indices
-    assert all(
-        part == tuple(range(part[0], part[0] + len(part))) and len(part) <= most for part in parts
-    )
+def test_samples_that_do_not_follow_each_other_are_asked_for_alone(
+    calm: tuple[list[Sample], list[dict[str, Any]]],
+) -> None:
+    """A choice's seed is counted from that of the first."""
+    [asked] = requests(1, 0)
+    indices = (0, 1, 2, 5, 7, 8)
+    with ChatServer() as server:
+        engine = open_at(server)
+        rows, _ = draw(engine, [Request(asked.question, asked.messages, indices)])
+        draw(engine, [Request(asked.question, asked.messages, indices[:3])])
+    name = asked.question.id
+    assert rows == [r for r in calm[0] if r.question_id == name and r.sample_index in indices]
+    assert [body.get("n", 1) for body in server.asked] == 6 * [1] + [3]
 
 
 def test_seeds_differ_between_questions_and_runs() -> None:

@@ -13,13 +13,12 @@ from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import entry_points
 from importlib.util import find_spec
-from itertools import groupby
 from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 
 from capcal_lib.errors import InputError, unknown
-from capcal_lib.manifests import IN_CHECKOUT, Model, Sampling, cache_dir, load_prompts
+from capcal_lib.manifests import IN_CHECKOUT, Model, Sampling, load_prompts
 from capcal_lib.questions import Question
 from capcal_lib.questions.prompts import Messages
 from capcal_lib.runs.samples import Sample
@@ -132,18 +131,6 @@ class Engine(Protocol):
         ...
 
 
-def consecutive(indices: Sequence[int], most: int = SAMPLES_A_REQUEST) -> Iterator[tuple[int, ...]]:
-    """Cut sample indices into runs of consecutive ones, ``most`` at most: what one request to a
-    server asks for.
-
-    >>> list(consecutive((0, 1, 2, 5, 6), most=2))
-    [(0, 1), (2,), (5, 6)]
-    """
-    for _, numbered in groupby(enumerate(indices), key=lambda one: one[1] - one[0]):
-        run = [index for _, index in numbered]
-        yield from (tuple(run[start : start + most]) for start in range(0, len(run), most))
-
-
 def warn_unanswered(reasons: Iterable[str], requests: int) -> None:
     """Log how many requests got no answer, if any, and the commonest reasons."""
     if counted := Counter(reasons):
@@ -167,8 +154,7 @@ def engine_name(model: Model, name: str | None = None) -> str:
     `InputError` if unknown.
     """
     name = name or model.engine
-    known = engine_sources()
-    if name not in known:
+    if name not in (known := engine_sources()):
         raise InputError(f"{unknown('engine', name, known)}; choose one with --engine")
     return name
 
@@ -222,17 +208,17 @@ def open_engine(
     name = engine_name(model, name)
     how_asked = {"sampling", "by_dataset", "prompt_style", "notes"}
     completes = load_prompts(model.prompt_style).completion
-    key = name, model.model_dump_json(exclude=how_asked), completes, cache_dir()
+    key = name, model.model_dump_json(exclude=how_asked), completes
     if key in _open:
         return _open[key]
     module, _, kind = engine_sources()[name].place.partition(":")
     server = {"base_url": url, "in_flight": in_flight} if name == "openai" else {}
     if name not in LIGHT:
         close_engine()
+        atexit.register(close_engine)  # before what the engine itself does at the end
     engine: Engine = getattr(import_module(module), kind)(model, **server)
     if name not in LIGHT:
         _open[key] = engine
-        atexit.register(close_engine)  # before what the engine itself does at the end
     return engine
 
 

@@ -117,26 +117,22 @@ class LocalEngine(ABC):
         tokens = np.ones(len(requests), dtype=np.int64)
         known = f"{tokenizer.chat_template} {tokenizer.get_added_vocab()}"
         marked = _has_mark(known) and not load_prompts(self.model.prompt_style).completion
-        opened = {
-            place: _opened(tokenizer, prompt) if marked else False
-            for place, prompt in prompts.items()
-        }
-        places = {
-            requests[place].question.id: place for place in prompts if opened[place] is not False
-        }
+        opened = {place: marked and _opened(tokenizer, ids) for place, ids in prompts.items()}
+        places = {one.question.id: at for at, one in enumerate(requests) if opened[at] is not False}
         asked = [replace(requests[place], sample_indices=(0,)) for place in places.values()]
         for name, _, _, reply, _ in self._draw(asked, sampling, seed):
             place = places[name]
             pieces = [tokenizer.decode([token]) for token in reply]
-            start = answer_start(["<think>" * bool(opened[place]) + pieces[0], *pieces[1:]])
+            pieces[0] = "<think>" * bool(opened[place]) + pieces[0]
+            start = answer_start(pieces)
             tokens[place] = len(reply) if start is None else start + 1
             prompts[place] += reply[:start]
             if start is None:
                 del prompts[place]
         result = np.full((len(requests), len(words)), np.nan)
         single = single_tokens(tokenizer, words)
-        read = self._logprobs(list(prompts.values()), list(single.values()))
-        result[np.ix_(list(prompts), list(single))] = read
+        read = self._logprobs([*prompts.values()], [*single.values()])
+        result[np.ix_([*prompts], [*single])] = read
         return result, tokens
 
 

@@ -40,7 +40,7 @@ INTERFERENCE = re.compile(
 SUFFIX = r"(\.gguf)?([-@:](\d{4}|\d{4}-?\d{2}-?\d{2}|latest))?"  # of a name of the same model
 
 Group = list[Sample] | Failure
-Job = tuple[Request, tuple[int, ...]]  # samples of one question with consecutive indices
+Job = tuple[Request, tuple[int, ...]]  # some of its samples
 
 
 class OpenAIEngine:
@@ -84,9 +84,9 @@ class OpenAIEngine:
         """
         most = min(SAMPLES_A_REQUEST, self.client.in_flight)
         jobs = (
-            (request, part)
+            (request, request.sample_indices[start : start + most])
             for request in requests
-            for part in engines.consecutive(request.sample_indices, most)
+            for start in range(0, len(request.sample_indices), most)
         )
         drawn = each(
             jobs,
@@ -162,10 +162,9 @@ class OpenAIEngine:
                 f"no server answers at {client.url}: {error}; does OPENAI_BASE_URL end in /v1?"
             ) from None
         listed = {card.id: card.owned_by or "" for card in listing.data}
-        alike = [one for one in listed if any(same_model(one, name) for name in names)]
-        if alike:
-            name = min(alike, key=lambda one: one not in names)
-            return name, listed[name]
+        for name in (*names, *listed):
+            if name in listed and any(same_model(name, one) for one in names):
+                return name, listed[name]
         raise InputError(
             f"the server at {client.url} lists {client.show(', '.join(listed)) or 'no model'}, not "
             f"{' or '.join(names)}; serve the model under that name, with vLLM: "
@@ -227,7 +226,7 @@ class _Call:
             known = engine.known
             if answer.model and answer.model not in known:
                 shown = engine.client.show(answer.model)
-                if not any(same_model(answer.model, name) for name in known):
+                if not any(same_model(answer.model, one) for one in known):
                     raise Unanswered(
                         f"the server answered as another model, {shown!r}, not as {engine.name!r}; "
                         "where it is the same, say so in the manifest with served_as"
@@ -259,13 +258,14 @@ class _Call:
         return min(most, context - prompt)
 
     async def draw(self, job: Job) -> list[Group]:
-        """Draw consecutive samples of a question, with one request where the server does ``n``.
+        """Draw samples of a question, those in a row with one request where the server does ``n``.
 
         Of several that are refused the first is asked for alone; if that is answered, ``n`` was the
         matter, and it is not asked for again."""
         request, indices = job
         engine = self.engine
-        if len(indices) > 1 and not engine.does_n:
+        has_gaps = indices[-1] - indices[0] >= len(indices)
+        if has_gaps or (len(indices) > 1 and not engine.does_n):
             alone = await asyncio.gather(*(self.draw((request, (index,))) for index in indices))
             return [group for groups in alone for group in groups]
         try:
