@@ -34,37 +34,7 @@ class Branch:
     group: Group
     tokens: tuple[int, ...]
     streams: list[Stream]
-    row: int = 0  # of the batch before, where the keys and values of its tokens are
-
-
-class Tails:
-    """Keys and values of what the branches have said: a row a branch, in their order."""
-
-    def __init__(self, rows: int, length: int) -> None:
-        self.shape = (rows, length)
-        self.layers: dict[int, KeysValues] = {}  # each (rows, kv_heads, length, head_dim)
-
-    def layer(self, index: int, *new: Tensor) -> KeysValues:
-        """Return the keys and values of a layer, zeros at first: what lies behind a branch's end
-        must not be NaN.
-        """
-        if index not in self.layers:
-            rows, length = self.shape
-            self.layers[index] = tuple(
-                one.new_zeros(rows, one.shape[1], length, one.shape[-1]) for one in new
-            )
-        return self.layers[index]
-
-    @torch.inference_mode()
-    def place(self, branches: list[Branch]) -> None:
-        """Give every branch the row of its place, copying what it has from its parent's row."""
-        parents = [branch.row for branch in branches]
-        for place, branch in enumerate(branches):
-            branch.row = place
-        if parents != list(range(len(parents))):
-            length = max(len(branch.tokens) for branch in branches) - 1
-            for rows in (rows for pair in self.layers.values() for rows in pair):
-                rows[: len(parents), :, :length] = rows[parents, :, :length]
+    row: int  # of the batch before, where the keys and values of its tokens are, if it has some
 
 
 class SharedPrefixAttention:
@@ -72,16 +42,20 @@ class SharedPrefixAttention:
     tail.
 
     The branches of a group lie side by side, so their queries meet the prompt's keys in one matrix
-    product. One softmax then covers prompt and tail. In the names of dimensions, h is a head of
-    keys, b a branch, q one of the queries that share its head, t a token, w the width of a head."""
+    product. One softmax then covers prompt and tail. ``tails`` has the keys and values of what was
+    said, by layer, each (n_branches, kv_heads, tokens, head_dim), with its end on the right. In
+    the names of dimensions, h is a head of keys, b a branch, q one of the queries that share its
+    head, t a token, w the width of a head."""
 
-    def __init__(self, branches: list[Branch], tails: Tails, device: Any) -> None:
+    def __init__(
+        self, branches: list[Branch], tails: dict[int, tuple[Tensor, Tensor]], device: Any
+    ) -> None:
         self.tails = tails
-        self.rows = torch.arange(len(branches), device=device)
-        self.ends = torch.tensor([len(branch.tokens) - 1 for branch in branches], device=device)
-        self.tail = max(len(branch.tokens) for branch in branches)
-        behind = torch.arange(self.tail, device=device) > self.ends[:, None]
-        self.mask = torch.zeros(behind.shape, device=device).masked_fill_(behind, -torch.inf)
+        self.rows = torch.tensor([branch.row for branch in branches], device=device)
+        lengths = torch.tensor([len(branch.tokens) for branch in branches], device=device)
+        self.tail = int(lengths.max())
+        before = torch.arange(self.tail, 0, -1, device=device) > lengths[:, None]
+        self.mask = torch.zeros(before.shape, device=device).masked_fill_(before, -torch.inf)
         self.segments: list[tuple[Group, slice]] = []  # of the branches
         stop = 0
         for group, run in groupby(branches, key=lambda branch: branch.group):
@@ -93,15 +67,16 @@ class SharedPrefixAttention:
     def __call__(
         self, layer: int, scaling: float | None, query: Tensor, key: Tensor, value: Tensor
     ) -> Tensor:
-        tails = self.tails.layer(layer, key, value)
-        for rows, new in zip(tails, (key, value), strict=True):
-            rows[self.rows, :, self.ends] = new[:, :, 0]
-        count, width = len(query), query.shape[-1]
-        keys, values = (rows[:count, :, : self.tail] for rows in tails)
+        if layer in self.tails:
+            last = slice(self.tails[layer][0].shape[2] + 1 - self.tail, None)
+            seen = (old[self.rows, :, last] for old in self.tails[layer])
+            key, value = map(torch.cat, zip(seen, (key, value), strict=True), (2, 2))
+        self.tails[layer] = key, value
+        count, _, _, width = query.shape
         scaling = width**-0.5 if scaling is None else scaling
         queries = query[:, :, 0].mul(scaling).view(count, key.shape[1], -1, width)  # b h q w
 
-        own = torch.einsum("bhqw,bhtw->hbqt", queries, keys)
+        own = (queries @ key.mT).transpose(0, 1)  # h b q t
         if self.scores is None:
             # Prompt and tail. Columns behind a short prompt's end keep their -inf.
             shape = *own.shape[:-1], self.prompt + self.tail
@@ -113,11 +88,11 @@ class SharedPrefixAttention:
                 "bhqw,htw->hbqt", queries[branches], prefix
             )
         weights = self.scores.softmax(-1, dtype=torch.float32).to(query.dtype)
-        result = torch.einsum("hbqt,bhtw->bhqw", weights[..., self.prompt :], values)
+        result = torch.einsum("hbqt,bhtw->bhqw", weights[..., self.prompt :], value)
         for group, branches in self.segments:
             prefix = group.prefix[layer][1]
-            seen = weights[:, branches, :, : len(group.prompt)]
-            result[branches] += torch.einsum("hbqt,htw->bhqw", seen, prefix)
+            shares = weights[:, branches, :, : len(group.prompt)]
+            result[branches] += torch.einsum("hbqt,htw->bhqw", shares, prefix)
         return result.flatten(1, 2)[:, None]
 
 

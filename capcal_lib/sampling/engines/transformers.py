@@ -20,7 +20,7 @@ from capcal_lib.errors import InputError
 from capcal_lib.manifests import Model, Sampling
 from capcal_lib.sampling.engines import Request
 from capcal_lib.sampling.engines.chat import LocalEngine, encode
-from capcal_lib.sampling.engines.shared_prefix import Branch, Group, Stream, Tails
+from capcal_lib.sampling.engines.shared_prefix import Branch, Group, Stream
 from capcal_lib.sampling.engines.token_sampling import draw_tokens
 from capcal_lib.sampling.weights import ensure_weights
 
@@ -105,8 +105,8 @@ class TransformersEngine(LocalEngine):
             streams = [_stream(seed, name, index) for index in request.sample_indices]
             for start in range(0, len(streams), cap):
                 group = Group(name, prompt, limit)
-                waiting.append(Branch(group, (), streams[start : start + cap]))
-        tails = Tails(min(cap, sum(len(root.streams) for root in waiting)), longest)
+                waiting.append(Branch(group, (), streams[start : start + cap], 0))
+        tails: dict[int, tuple[Tensor, Tensor]] = {}
         branches: list[Branch] = []
         while waiting or branches:
             logits = [self._step(branches, tails)] if branches else []
@@ -125,7 +125,6 @@ class TransformersEngine(LocalEngine):
                     yield group.question_id, indices, group.prompt, child.tokens, ended
                 else:
                     branches.append(child)
-            tails.place(branches)
 
     def _logprobs(self, prompts: list[list[int]], tokens: list[int]) -> np.ndarray:
         result = np.empty((len(prompts), len(tokens)))
@@ -181,7 +180,8 @@ class TransformersEngine(LocalEngine):
             parent = parents[row]
             if (row, token) not in children:
                 said = *parent.tokens, token
-                children[row, token] = Branch(parent.group, said, [], parent.row)
+                tail = row if parent.tokens else 0
+                children[row, token] = Branch(parent.group, said, [], tail)
             children[row, token].streams.append(stream)
         return [*children.values()]
 
@@ -194,7 +194,7 @@ class TransformersEngine(LocalEngine):
         return logits
 
     @torch.inference_mode()
-    def _step(self, branches: list[Branch], tails: Tails) -> Tensor:
+    def _step(self, branches: list[Branch], tails: dict[int, tuple[Tensor, Tensor]]) -> Tensor:
         """Return the next-token logits of every branch, (n_branches, vocabulary)."""
         ids = torch.tensor([[branch.tokens[-1]] for branch in branches], device=self.device)
         positions = [[len(branch.group.prompt) + len(branch.tokens) - 1] for branch in branches]
