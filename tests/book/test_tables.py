@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 
-from capcal_lib.book.tables import Html, badge, show, show_scores
+from capcal_lib.book.tables import Html, badge, show, show_scores, titled
 from capcal_lib.errors import InputError
 
 TABLE = pd.DataFrame(
@@ -215,3 +215,13 @@ def test_columns_that_are_no_data_sets_have_no_domain() -> None:
         assert [
             head.text for head in BeautifulSoup(page, "html.parser").select("thead th")
         ] == heads
+
+
+def test_models_and_data_sets_have_the_names_that_readers_know() -> None:
+    table = pd.DataFrame({"model": ["qwen3-8b", "smollm2-135m"], "dataset": ["gsm8k", None]})
+    assert titled(table)["model"].tolist() == ["Qwen3-8B", "SmolLM2-135M"]
+    assert titled(table)["dataset"][0] == "GSM8K"
+    assert titled(table)["dataset"].isna()[1]  # a mean over data sets has no name
+    assert titled(pd.DataFrame({"k": [1]})).equals(pd.DataFrame({"k": [1]}))
+    with pytest.raises(InputError, match="unknown model 'gpt-9'"):
+        titled(table.assign(model="gpt-9"))
