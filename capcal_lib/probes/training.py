@@ -18,7 +18,6 @@ import pandas as pd
 from capcal_lib.errors import InputError, unknown
 from capcal_lib.grading.counts import count_run
 from capcal_lib.manifests import Dataset, dataset_names, load_dataset, load_model
-from capcal_lib.metrics.validation import check_int
 from capcal_lib.probes.estimator import Probe
 from capcal_lib.probes.features import read_features
 from capcal_lib.probes.sgd import PaperProbe
@@ -76,8 +75,6 @@ def draw_training(
     >>> draw_training(questions, 2, 3, rng=np.random.default_rng(0))["total"].to_dict()
     {'a': 3, 'b': 3}
     """
-    check_int("n", n, least=1)
-    check_int("samples", samples, least=1)
     enough = questions[questions["total"] >= samples]
     if len(enough) < n:
         raise InputError(f"{len(enough)} questions have {samples} scored samples; asked for {n}")
@@ -162,12 +159,11 @@ def runs_for_probes(
     ['gsm8k', 'mmlu', 'triviaqa']
     """
     load_model(model)  # refuses an unknown one
-    found = []
-    for dataset in map(load_dataset, dataset_names()):
-        split = dataset.training_split if role == "training" else dataset.evaluation_split
-        if run := _ready(store, model, dataset.name, split, choice):
-            found.append((dataset, run))
-    return found
+    return [
+        (dataset, run)
+        for dataset in map(load_dataset, dataset_names())
+        if (run := _ready(store, model, dataset.name, getattr(dataset, f"{role}_split"), choice))
+    ]
 
 
 def is_scored(run: Run, verdicts: str) -> bool:

@@ -394,7 +394,7 @@ def rank_questions(questions: Iterable[Question]) -> list[Question]:
 def at_hand(dataset: str, split: str) -> bool:
     """Say whether a split can be read with no download, from a file on this machine."""
     path = _path(_entry(load_dataset(dataset), split))
-    return path is not None and path.is_file()
+    return bool(path and path.is_file())
 
 
 def planned_rows(dataset: str, split: str, *, fetch: bool = True) -> int | None:
