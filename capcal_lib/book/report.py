@@ -48,7 +48,7 @@ img {{ max-width: 100% }}
 </style></head><body><h1>Capability calibration</h1>
 <p>Confidences are compared with expected accuracy μ, the chance that a fresh sample is right.
 Intervals are 95 % intervals for questions like these.</p>
-{}{}<p>{}</p></body></html>
+{}{}<p><small>{}</small></p><p>{}</p></body></html>
 """
 MARKS = "sD^v<>P*X"
 
@@ -77,22 +77,16 @@ def write_report(
         for file in files
         if file.is_file()
     ]
+    meanings = escape("; ".join(f"{name}: {meaning}" for name, meaning in MEANINGS.items()))
     made = f"capcal {version('capcal')}, {datetime.now(UTC):%Y-%m-%d}"
-    write_text(path, _PAGE.format(stated, chapters, ", ".join([made, *digests])))
+    write_text(path, _PAGE.format(stated, chapters, meanings, ", ".join([made, *digests])))
 
 
 def _chapter(title: str, scores: pd.DataFrame, questions: pd.DataFrame) -> str:
-    shown = " ".join(map(str, [*scores.index, *scores]))
-    meanings = "; ".join(
-        f"{name}: {meaning}"
-        for name, meaning in MEANINGS.items()
-        if name.removeprefix("capability ").rstrip("k") in shown
-    )
     plain = scores.rename_axis(index=None).rename(columns=lambda name: name.replace("_", " "))
     body = [
         f"<h2>{escape(sanitize(title))}</h2>",
         f"<div>{plain.map(spell_cell).to_html(border=0)}</div>",
-        f"<p><small>{escape(meanings)}</small></p>",
     ]
     known = questions[questions["total"] > 1].select_dtypes("number").reset_index(drop=True)
     if known.empty:

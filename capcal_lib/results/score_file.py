@@ -225,9 +225,9 @@ def read_confidences(path: Path, *, key: Path | None = None, drop_missing: bool 
         "has a confidence outside [0, 1]; divide percentages by 100": (
             ~numbers["confidence"].between(0, 1)
         ),
-        "has counts that are not whole numbers": (correct % 1 + total % 1) != 0,
-        "needs a scored sample (total of 1 or more)": total < 1,
-        "has more correct samples than scored ones, or fewer than 0": ~correct.between(0, total),
+        "needs whole counts, of 1 scored sample or more and no more correct ones": (
+            (correct % 1 + total % 1 != 0) | (total < 1) | ~correct.between(0, total)
+        ),
     }
     for rule, wrong in rules.items():
         for line, row in table[wrong].iterrows():

@@ -33,13 +33,13 @@ BAD = {
     "one percentage": (CSV.replace("0.5", "50"), "line 2: .* outside .*; divide percentages by"),
     "more correct than total": (
         CSV.replace("2,2", "3,2"),
-        "line 3: question 'b' has more correct samples",
+        "line 3: question 'b' needs whole counts, of 1 scored sample or more and no more correct",
     ),
     "half a sample": (
         CSV.replace("1,2", "0.5,2"),
-        "line 2: question 'a' has counts that are not whole",
+        "line 2: question 'a' needs whole counts",
     ),
-    "none scored": (CSV.replace("1,2", "0,0"), "line 2: question 'a' needs a scored sample"),
+    "none scored": (CSV.replace("1,2", "0,0"), "line 2: question 'a' needs whole counts"),
     "no rows": ("question_id,confidence,correct,total\n", "there are no rows"),
     "no column": (
         CSV.replace("total", "n"),
