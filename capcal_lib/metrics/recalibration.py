@@ -44,6 +44,18 @@ class Calibrator:
         self.fitted_: Any = None
         self.weight_ = 0.0
 
+    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002
+        """Return the parameters, for scikit-learn."""
+        return {"method": self.method}
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, for scikit-learn."""
+        self.__init__(**(self.get_params() | params))  # type: ignore[misc]
+        return self
+
+    def __repr__(self) -> str:
+        return f"Calibrator(method={self.method!r})"
+
     def fit(self, confidence: ArrayLike, correct: ArrayLike, total: ArrayLike) -> Self:
         """Learn from confidences and counts of questions, each of shape (n_questions,)."""
         from sklearn.isotonic import IsotonicRegression  # slow to import

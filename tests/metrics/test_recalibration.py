@@ -2,6 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import expit, logit
+from sklearn.base import clone
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
@@ -125,3 +126,12 @@ def test_confidences_of_exactly_0_and_1_are_made_no_worse(method):
     calibrator = Calibrator(method).fit(s[:1000], r.binomial(10, mu[:1000]), 10)
     after = calibrator.predict(s[1000:])
     assert np.mean((after - mu[1000:]) ** 2) < np.mean((s[1000:] - mu[1000:]) ** 2)
+
+
+def test_a_calibrator_is_an_estimator_of_scikit_learn():
+    copy = clone(Calibrator("beta").fit([0.1, 0.9], [1, 3], 4))
+    assert repr(copy) == "Calibrator(method='beta')"
+    assert copy.get_params() == {"method": "beta"}
+    assert copy.set_params(method="platt").method == "platt"
+    with pytest.raises(InputError, match="call fit first"):
+        copy.predict([0.5])
