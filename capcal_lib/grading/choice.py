@@ -35,9 +35,8 @@ def letter(text: str) -> str | None:
     if not (match := _LETTER_AND_TEXT.fullmatch(text)):
         return None
     first = next(filter(None, match.groups())).upper()
-    found = _ANOTHER.finditer(text, match.start("rest"))
-    others = {other for another in found for other in another.groups() if other}
-    return first if others <= {first} else None
+    others = {name for groups in _ANOTHER.findall(text, match.start("rest")) for name in groups}
+    return first if others <= {first, ""} else None
 
 
 def equal(gold: str, aliases: tuple[str, ...], extracted: str) -> bool:
@@ -47,11 +46,11 @@ def equal(gold: str, aliases: tuple[str, ...], extracted: str) -> bool:
     ...     equal("C", ("Paris",), "B) Paris"))
     (True, True, False)
     """
-    chosen = letter(extracted)
-    if chosen and (chosen <= "J" or chosen == letter(gold)):
-        return chosen == letter(gold)
+    chosen, right = letter(extracted), letter(gold)
+    if chosen and (chosen <= "J" or chosen == right):
+        return chosen == right
     if (match := _LETTER_THEN_TEXT.fullmatch(extracted)) and extracted not in aliases:
-        return match[1] == letter(gold) and short.equal(aliases, match[2])
+        return match[1] == right and short.equal(aliases, match[2])
     return short.equal(aliases, extracted)
 
 

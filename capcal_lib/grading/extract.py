@@ -170,7 +170,7 @@ def _value(rest: str, kind: Kind) -> str | None:
 _BOLD = re.compile(r"(?<![\w)\]}])\*\*(?=\S)(.+?)(?<=\S)\*\*")
 _FORMULA = re.compile(r"\$[^$]+\$\.?|\$\$[^$]+\$\$|\\\(.+\\\)\.?|\\\[.+\\\]")
 _STATES = tuple(
-    re.compile(pattern, re.IGNORECASE)
+    re.compile(f"(?i){pattern}")
     for pattern in (
         "=",
         r":\s|\b(?:is|are|was|were|be|equals?|makes|gives|get|has|have|costs?|totals?)\s(?:(?:also|just|"

@@ -64,7 +64,7 @@ def read(text: str) -> Form:
     ]
     if len(pieces) > 1:
         labels = [read(piece).label for piece in pieces]
-        if len({*labels}) == len(labels) and all(re.fullmatch("[^_]+", name) for name in labels):
+        if len({*labels}) == len(labels) and all(labels):
             named = sorted(zip(labels, pieces, strict=True))  # x = 1, y = 2
             return Form("()", [piece for _, piece in named])
         return Form("list", pieces)

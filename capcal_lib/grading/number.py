@@ -93,7 +93,7 @@ def unit(text: str) -> str | None:
     """
     text = re.sub(r"\\text\s?\{([^{}]*)\}", r" \1 ", text).replace("\\%", "%").replace("\\$", "$")
     text = re.sub(r"\s?\^\s?\{?\s?(-?[234])\s?\}?", r"^\1", text.lower())
-    text = text.strip(" .,").removeprefix("(")
+    text = text.strip(" .,").removeprefix("(").removesuffix(" old")
     words = re.findall(r"\^\S+|/|[^\s/^]+", text)
     if len(words) > MOST_WORDS or not _WORDS.fullmatch(text):
         return None

@@ -48,7 +48,7 @@ def grade_run(run: Run) -> Graded:
     made = {name.decode(): value.decode() for name, value in (table.schema.metadata or {}).items()}
     if made.get("grader") == GIVEN:
         return Graded(0, 0, {})
-    stands = made == _made(run, old, GRADER_VERSION)
+    stands = len(old) > 0 and made == _made(run, old, GRADER_VERSION)
     current = old[(old["verdict"] != "not_scored") & stands]
     known = pd.MultiIndex.from_frame(current[runs.KEY])
     questions = run_questions(run)
