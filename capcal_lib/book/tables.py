@@ -177,7 +177,7 @@ def titled(table: pd.DataFrame) -> pd.DataFrame:
     >>> titled(pd.DataFrame({"model": ["qwen3-8b"], "dataset": ["gsm8k"]})).loc[0].tolist()
     ['Qwen3-8B', 'GSM8K']
     """
-    given = table.reindex(columns=["model", "dataset"])
+    given = table.reindex(columns=["model", "dataset"]).replace("", None)  # of no data set
     models = {name: load_model(name) for name in given["model"].dropna().unique()}
     names = {name: model.paper_name or model.short_title for name, model in models.items()}
     sets = {name: load_dataset(name).title for name in given["dataset"].dropna().unique()}

@@ -222,6 +222,7 @@ def test_models_and_data_sets_have_the_names_that_readers_know() -> None:
     assert titled(table)["model"].tolist() == ["Qwen3-8B", "SmolLM2-135M"]
     assert titled(table)["dataset"][0] == "GSM8K"
     assert titled(table)["dataset"].isna()[1]  # a mean over data sets has no name
+    assert titled(table.assign(dataset=""))["dataset"].tolist() == ["", ""]
     assert titled(pd.DataFrame({"k": [1]})).equals(pd.DataFrame({"k": [1]}))
     with pytest.raises(InputError, match="unknown model 'gpt-9'"):
         titled(table.assign(model="gpt-9"))
