@@ -607,7 +607,7 @@ def hostile_files(bench: Bench) -> Outcome:
     try:
         {
             "yaml": read_yaml,
-            "csv": lambda path: score_table(read_confidences(path)),
+            "csv": lambda path: score_table(read_confidences(path).table),
             "jsonl": lambda path: list(stream_rows(path)),
         }[kind](path)
         how, words = f"{kind}: read", ""

@@ -56,7 +56,9 @@ def _merge_one(into: Path, copies: Sequence[Run]) -> Iterator[Merged]:
         run = writer.run
         store.refuse_differing([run, *copies])  # another merge may have come first
         for copy in copies:
-            new = [one for part in store.parts_of(copy) for one in _take_part(writer, part)]
+            before = store.count_present(writer.present)
+            rows = sum(_take_part(writer, part) for part in store.parts_of(copy))
+            new = store.count_present(writer.present) - before
             known = read_sessions(run)
             for session in read_sessions(copy):
                 if session not in known:
@@ -68,20 +70,18 @@ def _merge_one(into: Path, copies: Sequence[Run]) -> Iterator[Merged]:
                         _take_file(path, artifact, run)
                     except InputError as error:
                         notes.append(f"left out: {error}")
-            yield Merged(copy, run, sum(new), len(new) - sum(new), tuple(notes))
+            yield Merged(copy, run, new, rows - new, tuple(notes))
 
 
-def _take_part(writer: store.Writer, part: Path) -> list[bool]:
-    """Copy a part, or take those of its rows that are lacking; return of each row whether it is
-    new.
-    """
+def _take_part(writer: store.Writer, part: Path) -> int:
+    """Copy a part, or take those of its rows that are lacking; return how many it has."""
     keys = store.part_rows(part, store.KEY)
     new = [one for rows in keys for one in store.add_keys(writer.present, rows)]
     if all(new):
-        _copy(part, writer.run.folder / part.name)
+        _copy(part, writer.run.folder / store.part_name(part))
     elif any(new):
         writer.add_part(pd.concat(store.part_rows(part)).loc[new])
-    return new
+    return len(new)
 
 
 def _copy(source: Path, target: Path) -> None:

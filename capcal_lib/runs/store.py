@@ -14,6 +14,7 @@ last part, a few seconds; the same seeds draw them again. Small parts are joined
 leaves rows in two parts, which readers take once. All functions raise ``InputError`` for a run that
 is corrupt."""
 
+import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -258,11 +259,18 @@ def part_rows(path: Path, names: Sequence[str] = SCHEMA.names) -> Iterator[pd.Da
 
 
 def check_part(path: Path) -> None:
-    """Refuse a part whose bytes are not those that its name says, or cannot be read."""
+    """Refuse a part whose bytes are not those that its name says; one of a run of an earlier
+    version has a number.
+    """
+    if path.name != part_name(path) and not re.fullmatch(r"samples-\d{5}\.parquet", path.name):
+        raise InputError(
+            f"{path}: corrupt, since its bytes are not those that its name says; its rows are "
+            "drawn again by: capcal sample"
+        )
+
+
+def part_name(path: Path) -> str:
+    """Return what a part is called by the digest of its bytes."""
     files.exists(path)
     with files.readable(path):
-        if path.name != PARTS.replace("*", files.file_digest(path)):
-            raise InputError(
-                f"{path}: corrupt, since its bytes are not those that its name says; its rows are "
-                "drawn again by: capcal sample"
-            )
+        return PARTS.replace("*", files.file_digest(path))

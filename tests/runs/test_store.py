@@ -23,6 +23,7 @@ from capcal_lib.runs import files as files_module
 from capcal_lib.runs import store as store_module
 from capcal_lib.runs.artifacts import VERDICTS
 from capcal_lib.runs.files import write_table
+from capcal_lib.runs.merge import merge
 from capcal_lib.runs.run import Identity, Record, differences, list_fitting, run_of
 from capcal_lib.runs.samples import Sample
 from capcal_lib.runs.sessions import Ask, Session, add_session
@@ -571,3 +572,23 @@ def test_parts_are_plain_parquet_whose_counts_are_those_of_the_store(
     counts = table.group_by("question_id").aggregate([([], "count_all")])
     assert counts.to_pylist() == [{"question_id": "a", "count_all": 6}]
     assert counts["count_all"][0].as_py() == len(read_samples(Run(folder)))
+
+
+def test_a_run_of_an_earlier_version_is_read_as_it_is_and_merged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its parts are numbered; the numbers of two runs say nothing of each other."""
+    for place, start in ((tmp_path / "one", 0), (tmp_path / "other", 4)):
+        with open_writer(place, RECORD) as writer:
+            writer.append([row("a", index) for index in range(start, start + 4)])
+        (part,) = parts_of(writer.run)
+        part.rename(part.with_name("samples-00000.parquet"))
+    with open_writer(tmp_path / "one", RECORD) as writer:
+        assert (writer.present, writer.notes) == ({"a": 0b1111}, [])
+    assert [taken.rows for taken in merge(tmp_path / "one", [tmp_path / "other"])] == [4]
+    run = run_of(tmp_path / "one", IDENTITY)
+    assert keys(run.folder) == [("a", index) for index in range(8)]
+    other = run_of(tmp_path / "other", IDENTITY)
+    flip(other.folder / "samples-00000.parquet", 20)
+    with pytest.raises(InputError, match="corrupt"):
+        read_samples(other)
