@@ -33,11 +33,6 @@ from capcal_lib.sampling.engines import (
 from capcal_lib.sampling.weights import weights_digest
 
 Progress = Callable[[int, int], None]  # samples drawn, samples to draw
-Say = Callable[[str], None]  # takes one line
-
-
-def _ignore(*_: object) -> None:
-    """Take what nobody wants to hear."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +57,8 @@ def sample(
     seed: int = 0,
     settings: Mapping[str, Any] = MappingProxyType({}),
     in_flight: int | None = None,
-    progress: Progress = _ignore,
-    say: Say = _ignore,
+    progress: Progress | None = None,
+    say: Callable[[str], object] = len,
 ) -> Drawn:
     """Draw the samples 0 to k - 1 of each question that the store does not have yet.
 
@@ -83,9 +78,9 @@ def sample(
     chosen = questions if limit is None else subset(questions, limit)
     asked = {question.id: question for question in chosen}
     ks = k if isinstance(k, Mapping) else dict.fromkeys(asked, k)
-    if wrong := [number for number in ks.values() if number < 1]:
+    if (least := min(ks.values(), default=1)) < 1:
         raise InputError(
-            f"k is the number of samples a question and must be at least 1; got {wrong[0]}"
+            f"k is the number of samples a question and must be at least 1; got {least}"
         )
     if strangers := [name for name in ks if name not in asked]:
         raise InputError(
@@ -104,9 +99,8 @@ def sample(
         new = 0
         if wanted:
             opened = open_engine(manifest, engine, in_flight=in_flight)
-            ask = Ask(questions=len(ks), k=min(ks.values()))
+            ask = Ask(questions=len(ks), k=least)
             requests = answer_requests(manifest, [asked[name] for name in lacking], lacking)
-            progress(0, wanted)
 
             def draw(session: Session) -> Iterator[Sample]:
                 for group in opened.sample(requests, manifest.sampling, seed):
@@ -116,7 +110,8 @@ def sample(
                     yield from group
                     session.rows += len(group)
                     session.tokens += sum(sample.completion_tokens for sample in group)
-                    progress(session.rows, wanted)
+                    if progress:
+                        progress(session.rows, wanted)
 
             with open_session(run, ask, _circumstances()) as session:
                 for samples in files.gather(draw(session), files.WRITE_SECONDS):
@@ -128,12 +123,11 @@ def _difference(run: Run) -> list[str]:
     """Say in which settings a new run differs from the one beside it that is most like it."""
     new = run.identity
     beside = open_runs(run.folder.parents[2], model=new.model, dataset=new.dataset, split=new.split)
-    others = [one.identity for one in beside if one != run]
-    lines = [(differences(other, new), other.key) for other in others]
-    return [
-        f"a new run, {new.key}: it differs from run {key} in {'; '.join(settings)}"
-        for settings, key in sorted(lines, key=lambda line: len(line[0]))[:1]
-    ]
+    others = [(differences(one.identity, new), one.identity.key) for one in beside if one != run]
+    if not others:
+        return []
+    settings, key = min(others, key=lambda other: len(other[0]))
+    return [f"a new run, {new.key}: it differs from run {key} in {'; '.join(settings)}"]
 
 
 def describe(
