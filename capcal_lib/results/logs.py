@@ -1,8 +1,8 @@
 """Read samples that others drew: logs of lm-evaluation-harness, inspect_ai and lighteval, batch
 output, any table of rows.
 
-Nothing in a file is evaluated, and what is read of it is bounded. What a log does not say is not
-made up: token counts that are not there are 0, which stands for not known."""
+Nothing in a file is evaluated, and the members of an archive are bounded. What a log does not say
+is not made up: token counts that are not there are 0, which stands for not known."""
 
 import ast
 import json
