@@ -2,13 +2,14 @@
 
 import re
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from capcal_lib.confidence.verbalized import parse_probability
 from capcal_lib.errors import InputError
 from capcal_lib.grading import grade
-from capcal_lib.manifests import KINDS, MANIFESTS, Kind, PromptStyle, load_prompts
+from capcal_lib.manifests import MANIFESTS, Kind, PromptStyle, load_prompts
 from capcal_lib.questions import Answer, Question
 from capcal_lib.questions.prompts import (
     Messages,
@@ -22,12 +23,14 @@ from capcal_lib.questions.prompts import (
 )
 from tests.questions import builtin as mini
 
-QUESTIONS = {kind: Question("q", "Is {this} 100% \\boxed{x}?", Answer(kind, "A")) for kind in KINDS}
+QUESTIONS = {
+    kind: Question("q", "Is {this} 100% \\boxed{x}?", Answer(kind, "A")) for kind in get_args(Kind)
+}
 STYLES = sorted(path.stem for path in MANIFESTS.glob("prompts/*.yaml"))
 ASKING = (answer_messages, verbalized_messages, p_true_messages)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", QUESTIONS)
 @pytest.mark.parametrize("style", STYLES)
 @pytest.mark.parametrize("ask", ASKING)
 def test_a_chat_that_ends_with_the_question(ask: object, style: PromptStyle, kind: Kind) -> None:
@@ -53,7 +56,7 @@ def test_a_number_of_examples() -> None:
             answer_messages(QUESTIONS["short"], style)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", QUESTIONS)
 def test_the_papers_answer_prompt(kind: Kind) -> None:
     (message,) = answer_messages(QUESTIONS[kind], "paper")
     question, instruction = message["content"].split("\n\n")
@@ -86,7 +89,7 @@ def test_p_true_is_the_papers_in_every_style() -> None:
     )
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", QUESTIONS)
 @pytest.mark.parametrize("style", ["short", "steps", "completion"])
 def test_shown_answers_are_right_and_the_grader_reads_them(style: PromptStyle, kind: Kind) -> None:
     bare = {
