@@ -263,6 +263,7 @@ class _Call:
         Of several that are refused the first is asked for alone; if that is answered, ``n`` was the
         matter, and it is not asked for again."""
         request, indices = job
+        name = request.question.id
         engine = self.engine
         has_gaps = indices[-1] - indices[0] >= len(indices)
         if has_gaps or (len(indices) > 1 and not engine.does_n):
@@ -276,11 +277,7 @@ class _Call:
                 if not isinstance(first[0], Failure):
                     engine.does_n = False
                     return first + await self.draw((request, indices[1:]))
-            return [Failure(request.question.id, indices, str(error))]
-        return self._groups(request, indices, answer)
-
-    def _groups(self, request: Request, indices: tuple[int, ...], answer: "_Answer") -> list[Group]:
-        name = request.question.id
+            return [Failure(name, indices, str(error))]
         most = self.sampling.max_tokens
         prompt = _count(answer.usage, "prompt_tokens", self.sampling.context_tokens)
         total = _count(answer.usage, "completion_tokens", most * len(indices))
@@ -288,7 +285,7 @@ class _Call:
         for index, choice in zip(indices, answer.choices, strict=True):
             end = choice.finish_reason or ""
             if INTERFERENCE.search(end):
-                how = self.engine.client.show(end)
+                how = engine.client.show(end)
                 groups.append(Failure(name, (index,), f"the server ended an answer with {how!r}"))
                 continue
             tokens = len(choice.token_ids or ())

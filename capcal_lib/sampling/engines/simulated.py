@@ -74,8 +74,7 @@ class SimulatedEngine:
     ) -> Iterator[list[Sample]]:
         """Draw every wanted sample, yielding those of a question together."""
         for request in requests:
-            if request.sample_indices:
-                yield [_draw(request, index, sampling, seed) for index in request.sample_indices]
+            yield [_draw(request, index, sampling, seed) for index in request.sample_indices]
 
     def next_token_logprobs(
         self,
@@ -87,11 +86,10 @@ class SimulatedEngine:
         """Return log-probabilities (n_requests, n_words) of the words Yes and No, -inf for all
         others; 1 token each.
         """
-        logits = [
-            0.7 * _logit(name) + 0.5 + _rng("p_true", name).normal()
-            for name in (request.question.id for request in requests)
-        ]
-        yes = np.array([_sigmoid(logit) for logit in logits])
+        names = [request.question.id for request in requests]
+        yes = np.array(
+            [_sigmoid(0.7 * _logit(name) + 0.5 + _rng("p_true", name).normal()) for name in names]
+        )
         said = {"Yes": yes, "No": 1 - yes}
         with np.errstate(divide="ignore"):
             columns = [np.log((1 - OTHER_WORDS) * said.get(word, 0 * yes)) for word in words]
@@ -101,9 +99,10 @@ class SimulatedEngine:
         """Return features, (n_requests, 64), float32."""
         direction = _rng("direction").normal(size=FEATURES)
         direction /= np.linalg.norm(direction)
+        names = [request.question.id for request in requests]
         states = [
             _logit(name) * direction + _rng("features", name).normal(size=FEATURES)
-            for name in (request.question.id for request in requests)
+            for name in names
         ]
         return np.array(states, dtype=np.float32).reshape(-1, FEATURES)
 
@@ -156,11 +155,8 @@ def _wrong_answers(question_id: str, answer: Answer) -> list[str]:
         return list(rng.permutation([letter for letter in "ABCDE" if letter != answer.gold][:3]))
     if answer.kind == "short":
         right = {text.casefold() for text in (answer.gold, *answer.aliases)}
-        return list(
-            rng.choice(
-                [name for name in NAMES if name.casefold() not in right], size=3, replace=False
-            )
-        )
+        others = [name for name in NAMES if name.casefold() not in right]
+        return list(rng.choice(others, size=3, replace=False))
     try:
         gold = int(answer.gold.replace(",", ""))
     except (
