@@ -77,10 +77,12 @@ def set_style() -> None:
         plt.rcParams["font.family"] = [FACE, "DejaVu Sans"]  # the second for what the first lacks
     if "IPython" in sys.modules and (shell := sys.modules["IPython"].get_ipython()) is not None:
         from matplotlib.figure import Figure
+        from matplotlib_inline.backend_inline import set_matplotlib_formats
 
         shell.run_line_magic("precision", "%.4g")
         np.set_printoptions(precision=4)
         pd.set_option("display.precision", 4)
+        set_matplotlib_formats()  # type: ignore[no-untyped-call]  # none of IPython's own, after ours
         shell.display_formatter.mimebundle_formatter.for_type(Figure, forms)
 
 

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import time
+from base64 import b64decode
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,8 @@ def faults(notebook: dict[str, Any]) -> list[str]:
             data = output.get("data", {})
             if "image/svg+xml" in data and "image/png" not in data:
                 found.append(f"no PNG: {source[:60]}")
+            elif "image/png" in data and int.from_bytes(b64decode(data["image/png"])[16:20]) < 640:
+                found.append(f"a narrow PNG: {source[:60]}")
         if re.match(r"# needs \w+", source) and not cell.get("outputs"):
             continue
         if cell["cell_type"] == "markdown":
