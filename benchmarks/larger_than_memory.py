@@ -1,10 +1,12 @@
-"""Count, show, check and merge a run of many rows, 200 samples a question, each in its own process:
-time, and the peak of memory, the imported library included.
+"""Grade, count, show, check and merge a run of many rows, 200 samples a question, each in a process
+of its own: time, and the peak of memory, the imported library included.
 
     python benchmarks/larger_than_memory.py [--rows 2000000 20000000]
 """
 
 import argparse
+import json
+import os
 import resource
 import subprocess
 import sys
@@ -18,7 +20,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from capcal_lib.grading.counts import count_run
-from capcal_lib.manifests import load_model
+from capcal_lib.grading.verdicts import grade_run
+from capcal_lib.manifests import OWN_MANIFESTS, load_model
 from capcal_lib.questions import load_questions
 from capcal_lib.runs import open_runs
 from capcal_lib.runs.artifacts import VERDICTS
@@ -29,33 +32,51 @@ from capcal_lib.runs.verify import verify_run
 from capcal_lib.sampling.draw import describe
 
 K = 200
-QUESTIONS = load_questions("mini-exam", "test")
-RECORD = describe(
-    load_model("simulated"), "mini-exam", "test", QUESTIONS, engine="simulated", seed=0
-)
+MANIFEST = """name: many
+domain: sums
+kind: number
+splits: {test: {file: many.jsonl}}
+"""
 
 
 def write(store: Path, rows: int) -> None:
-    """Write samples and their verdicts, a part at a time."""
+    """Write a data set, and samples of its questions with verdicts, a part at a time."""
+    folder = Path(os.environ[OWN_MANIFESTS]) / "datasets"
+    folder.mkdir(parents=True)
+    (folder / "many.yaml").write_text(MANIFEST)
+    with (folder / "many.jsonl").open("w") as file:
+        for number in range(rows // K):
+            row = {"id": f"many/{number}", "question": f"{number} times 7,919?"}
+            file.write(json.dumps(row | {"answer": str(number * 7_919)}) + "\n")
+    questions = load_questions("many")
+    record = describe(
+        load_model("simulated"), "many", "test", questions, engine="simulated", seed=0
+    )
     index = np.tile(np.arange(K, dtype=np.int32), ROWS // K)
-    with open_writer(store, RECORD) as writer:
+    with open_writer(store, record) as writer:
         path = writer.run.path(VERDICTS)
         with pq.ParquetWriter(path, VERDICTS.schema.with_metadata({"grader": "0"})) as verdicts:
             for start in range(0, rows, ROWS):
                 question = np.repeat(np.arange(start // K, (start + ROWS) // K), K)
-                names = pa.array(np.char.add("mini-exam/test/", question.astype(str)))
-                answer = pa.array(((question * 7_919 + index * 104_729) % 1_000_003).astype(str))
+                names = pa.array(np.char.add("many/", question.astype(str)))
+                answer = pa.array((question * 7_919 + index % 3).astype(str))
                 stop, none = pa.array(["stop"] * ROWS), pa.nulls(ROWS, pa.string())
                 tokens = pa.array(np.full(ROWS, 20, np.int32))
                 columns = [names, pa.array(index), answer, none, stop, tokens, tokens]
                 writer.add_part(pa.table(columns, schema=SCHEMA).to_pandas())
-                said = pa.array(np.where(index % 3, "correct", "incorrect"))
+                said = pa.array(np.where(index % 3, "incorrect", "correct"))
                 columns = [names, pa.array(index), said, answer, stop]
                 verdicts.write_table(pa.table(columns, schema=VERDICTS.schema))
 
 
+def grade(store: Path, _: int) -> None:
+    """Grade the samples in place of the verdicts that were written with them."""
+    grade_run(open_runs(store)[0])
+
+
 TASKS: dict[str, Callable[[Path, int], object]] = {
     "write": write,
+    "grade": grade,
     "count": lambda store, _: count_run(open_runs(store)[0]),
     "status": lambda store, _: run_status(open_runs(store)[0]),
     "verify": lambda store, _: verify_run(open_runs(store)[0]),
@@ -81,7 +102,9 @@ def main() -> None:
             print(f"{rows:,} rows", flush=True)
             for task in TASKS:
                 given_again = ["--rows", str(rows), "--task", task, "--store", store]
-                subprocess.run([sys.executable, __file__, *given_again], check=True)
+                own = {OWN_MANIFESTS: str(Path(store) / ".manifests")}
+                command = [sys.executable, __file__, *given_again]
+                subprocess.run(command, check=True, env=os.environ | own)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 
@@ -17,6 +18,7 @@ from capcal_lib.manifests import Kind, load_dataset
 from capcal_lib.questions import Question, load_questions, questions_digest
 from capcal_lib.runs import store as runs
 from capcal_lib.runs.artifacts import GIVEN, VERDICTS, Sampled, some
+from capcal_lib.runs.files import write_tables
 from capcal_lib.runs.run import Run
 
 FILE = VERDICTS.name
@@ -39,39 +41,63 @@ def grade_run(run: Run) -> Graded:
 
     Verdicts by another version, or of other samples, are all replaced; those that came with the
     samples stand. What was not scored is tried again, since a worker may have been stopped from
-    outside.
+    outside. Memory grows with the questions, and not with the samples.
 
     `InputError` when the run is corrupt, or its questions cannot be loaded or have changed.
     """
-    table = run.read(VERDICTS) if run.has(VERDICTS) else SCHEMA.empty_table()
-    old = table.to_pandas()
-    made = {name.decode(): value.decode() for name, value in (table.schema.metadata or {}).items()}
+    old: dict[str, runs.Present] = {}
+    made: dict[str, str] = {}
+    if run.has(VERDICTS):
+        with VERDICTS.open(run.path(VERDICTS)) as file:
+            known = file.schema_arrow.metadata.items()
+        made = {name.decode(): value.decode() for name, value in known}
+        for rows in run.batches(VERDICTS, [*runs.KEY, "verdict"]):
+            for verdict, own in rows.groupby("verdict"):
+                runs.add_keys(old.setdefault(str(verdict), {}), own)
     if made.get("grader") == GIVEN:
         return Graded(0, 0, {})
-    stands = len(old) > 0 and made == _made(run, old, GRADER_VERSION)
-    current = old[(old["verdict"] != "not_scored") & stands]
-    known = pd.MultiIndex.from_frame(current[runs.KEY])
     questions = run_questions(run)
-    fresh = pd.concat(
-        _grade(part[~pd.MultiIndex.from_frame(part[runs.KEY]).isin(known)], questions)
-        for part in runs.stream_samples(run, ["response"])
+    present = runs.present_of(runs.stream_samples(run, runs.KEY))
+    graded = runs.present_of(run.batches(VERDICTS, runs.KEY)) if made else {}
+    stands = made == _made(run, graded, GRADER_VERSION)
+    kept = [one for verdict, one in old.items() if stands and verdict != "not_scored"]
+    if sum(map(runs.count_present, kept)) == runs.count_present(present):
+        return Graded(0, 0, {})
+    moves: Counter[tuple[str, str]] = Counter()
+
+    def graded_rows() -> Iterator[pd.DataFrame]:
+        for rows in run.batches(VERDICTS, SCHEMA.names) if stands else ():
+            yield rows[rows["verdict"] != "not_scored"]
+        for part in runs.stream_samples(run, ["response"]):
+            todo = np.array(runs.find_keys(present, part), bool)
+            for one in kept:
+                todo &= ~np.array(runs.find_keys(one, part), bool)
+            fresh = _grade(part[todo], questions)
+            before = pd.Series("", fresh.index)
+            for verdict, one in old.items():
+                before[runs.find_keys(one, fresh)] = verdict
+            moves.update(zip(before, fresh["verdict"], strict=True))
+            yield fresh
+
+    schema = SCHEMA.with_metadata(_made(run, present, GRADER_VERSION))
+    tables = (
+        pa.Table.from_pandas(rows, schema=schema, preserve_index=False) for rows in graded_rows()
     )
-    both = old.merge(fresh, on=runs.KEY, suffixes=("_old", "_new"))
-    changed = both[both["verdict_old"] != both["verdict_new"]]
-    if len(fresh) > len(both) or len(changed) or (len(both) and not len(current)):
-        write_verdicts(run, pd.concat([current, fresh]), GRADER_VERSION)
-    flipped = Counter(zip(changed["verdict_old"], changed["verdict_new"], strict=True))
-    return Graded(new=len(fresh) - len(both), again=len(both), flipped=dict(flipped))
+    write_tables(run.path(VERDICTS), schema, tables)
+    new = sum(count for (before, _), count in moves.items() if not before)
+    flipped = {move: count for move, count in moves.items() if move[0] and move[0] != move[1]}
+    return Graded(new=new, again=moves.total() - new, flipped=flipped)
 
 
-def _made(run: Run, verdicts: pd.DataFrame, grader: str) -> dict[str, str]:
-    return {"grader": grader, "rows": runs.digest_of_graded(run, [verdicts])}
+def _made(run: Run, graded: runs.Present, grader: str) -> dict[str, str]:
+    return {"grader": grader, "rows": runs.digest_of_graded(run, graded)}
 
 
 def write_verdicts(run: Run, verdicts: pd.DataFrame, grader: str) -> None:
     """Write the verdicts of samples."""
-    table = pa.Table.from_pandas(verdicts, schema=SCHEMA, preserve_index=False).sort_by(runs.ORDER)
-    run.write(VERDICTS, table.replace_schema_metadata(_made(run, verdicts, grader)))
+    table = pa.Table.from_pandas(verdicts, schema=SCHEMA, preserve_index=False)
+    made = _made(run, runs.present_of([verdicts]), grader)
+    run.write(VERDICTS, table.replace_schema_metadata(made))
 
 
 def _grade(samples: pd.DataFrame, questions: Mapping[str, Question]) -> pd.DataFrame:
@@ -92,7 +118,7 @@ def read_verdicts(run: Run) -> pd.DataFrame:
 
     `InputError` where the run is not graded, with the command that grades it; for a corrupt file.
     """
-    return run.read(VERDICTS).to_pandas()
+    return run.read(VERDICTS).sort_by(runs.ORDER).to_pandas()
 
 
 def verdicts_follow(sampled: Sampled) -> Iterator[str]:

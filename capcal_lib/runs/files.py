@@ -11,7 +11,6 @@ import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
 from pathlib import Path
 from typing import IO, TypeVar
 
@@ -83,20 +82,29 @@ def count_rows(path: Path) -> int:
 
 
 def write_table(path: Path, table: pa.Table) -> Path:
-    """Write a parquet file of a run; a ``*`` in its name becomes the SHA-256 of its bytes.
+    """Write a parquet file of a run; a ``*`` in its name becomes the SHA-256 of its bytes."""
+    return write_tables(path, table.schema, [table])
+
+
+def write_tables(path: Path, schema: pa.Schema, tables: Iterable[pa.Table]) -> Path:
+    """Write tables below one another as a parquet file of a run, as ``write_table`` does.
 
     The bytes of vectors are split by their significance: the exponents of hidden states are alike
     and their fractions are not, and apart the former compress.
     """
-    scalars = [field.name for field in table.schema if not pa.types.is_nested(field.type)]
-    write = partial(
-        pq.write_table,
-        table,
-        compression="zstd",
-        use_dictionary=scalars,
-        use_byte_stream_split=True,
-        write_page_checksum=True,
-    )
+
+    def write(file: IO[bytes]) -> None:
+        with pq.ParquetWriter(
+            file,
+            schema,
+            compression="zstd",
+            use_dictionary=[one.name for one in schema if not pa.types.is_nested(one.type)],
+            use_byte_stream_split=True,
+            write_page_checksum=True,
+        ) as writer:
+            for table in tables:
+                writer.write_table(table)
+
     return write_file(path, write)
 
 

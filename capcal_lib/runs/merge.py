@@ -95,7 +95,7 @@ def _take_file(source: Path, artifact: Artifact, run: Run) -> None:
     with artifact.open(source) as file:
         made = file.schema_arrow.metadata or {}
         if artifact is VERDICTS and b"rows" in made:
-            digest = store.digest_of_graded(run, files.iterate(file, key))
+            digest = store.digest_of_graded(run, store.present_of(files.iterate(file, key)))
             if made[b"rows"].decode() != digest:
                 raise InputError(f"{source}, which was made from other samples; grade again")
     target = run.folder / source.name
@@ -112,7 +112,8 @@ def _take_file(source: Path, artifact: Artifact, run: Run) -> None:
         if twice.sum() < len(theirs):
             both = both.filter(pa.array(~twice)).sort_by([(name, "ascending") for name in key])
             if artifact is VERDICTS:
-                made |= {b"rows": store.digest_of_graded(run, [both.to_pandas()]).encode()}
+                graded = store.present_of([both.to_pandas()])
+                made |= {b"rows": store.digest_of_graded(run, graded).encode()}
             files.write_table(target, both.replace_schema_metadata(made))
 
 

@@ -83,17 +83,27 @@ def count_present(present: Present) -> int:
     return sum(bits.bit_count() for bits in present.values())
 
 
-def digest_of_graded(run: Run, verdicts: Iterable[pd.DataFrame]) -> str:
-    """Return the digest of those samples of a run that have these verdicts, by their keys and
-    responses, in whatever order they were written.
+def present_of(tables: Iterable[pd.DataFrame]) -> Present:
+    """Note the samples of tables."""
+    present = Present()
+    for rows in tables:
+        add_keys(present, rows)
+    return present
+
+
+def find_keys(present: Present, rows: pd.DataFrame) -> list[bool]:
+    """Tell of each row of a table whether its sample is among those that are there."""
+    keys = rows[KEY].itertuples(index=False, name=None)
+    return [bool(present.get(name, 0) >> index & 1) for name, index in keys]
+
+
+def digest_of_graded(run: Run, graded: Present) -> str:
+    """Return the digest of those samples of a run that are graded, by their keys and responses, in
+    whatever order they were written.
     """
-    graded = Present()
-    for rows in verdicts:
-        add_keys(graded, rows)
     total = 0
     for rows in stream_samples(run, ["response"]):
-        scored = [not new for new in add_keys(graded, rows)]
-        total += int(hash_rows(rows.loc[scored]).sum())
+        total += int(hash_rows(rows.loc[find_keys(graded, rows)]).sum())
     return f"{total % 2**64:016x}"
 
 
@@ -229,10 +239,7 @@ def open_writer(store: Path, record: Record) -> Iterator[Writer]:
                     f"{part.name} was damaged: set aside as {aside.name}; its rows are drawn "
                     "again, then grade again"
                 )
-        present = Present()
-        for rows in stream_samples(run, KEY):
-            add_keys(present, rows)
-        writer = Writer(run, notes, present)
+        writer = Writer(run, notes, present_of(stream_samples(run, KEY)))
         try:
             yield writer
         finally:
