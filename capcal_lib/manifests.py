@@ -144,6 +144,7 @@ class Model(Manifest):
     weights: tuple[Weights, ...] = ()  # tried in order
     parameters: int | None = None
     active_parameters: int | None = None  # of a mixture of experts: those that read a token
+    layers: int | None = None  # for readers, as its model card says
     hidden_size: int | None = None
     prompt_style: PromptStyle
     chat_template: dict[str, Any] = {}  # switches handed to the chat template
