@@ -32,6 +32,20 @@ CONSTANT = "the best constant"
 Z = 1.96 + 0.84  # a difference is found by a 95 % interval in four of five studies
 MISSING = {"", "nan", "none", "null", "na", "n/a"}
 TRUTH = {"0": 0, "1": 1, "0.0": 0, "1.0": 1, "false": 0, "true": 1}
+BEST = "may be best: no other is significantly better on questions that both have"
+SENTENCES = {
+    "better": "{file} is better than {rival} by {gain}, on {both}",
+    "worse": "{rival} is better than {file} by {loss}, on {both}",
+    "inconclusive": "these data cannot separate {file} and {rival} ({gain}, on {both}): "
+    "{needed} questions would",
+    "same": "{file} and {rival} have the same {what} on {both}",
+    "apart": "{file} and {rival} ask different questions: not compared",
+    "one question": "one question says nothing of others: scores and intervals take two or more",
+    "one sample": "with one scored sample a question, questions that differ and the noise of "
+    "sampling cannot be told apart: draw two or more of each",
+    "no confidence": "{0[noise]:.0%} of the spread over questions is noise of sampling; a "
+    "confidence has to beat {0[best constant]:z.3f}, the score of always saying {0[accuracy]:.2f}",
+}
 MEANINGS = {
     "accuracy": "the mean of mu_hat, the share of a question's scored samples that are correct",
     "pass@k": "the chance that one of k samples is correct, without bias",
@@ -53,7 +67,7 @@ class Counted(NamedTuple):
     """What a file holds: a row a question, indexed by question_id, and how it was read.
 
     The table has ``correct``, ``total`` and ``confidence``; that of a log has the right answer,
-    ``gold``, and the ``question`` in place of a confidence."""
+    ``gold``, in place of a confidence, and its questions are those of one id and ``question``."""
 
     table: pd.DataFrame
     notes: list[str]
@@ -92,14 +106,13 @@ def score_files(files: Sequence[Path], against: Path | None = None, **options: A
         return Scored(above, scores[rival], below, rows, parts)
     found = compare_files(tables, rival)
     shown = overview(tables, scores)
-    best = "may be best: no other is significantly better on questions that both have"
-    if all("confidence" in table for table in tables.values()):
+    if "confidence" in tables[rival]:
         counts = pd.concat(table[COUNTS] for table in tables.values())
         columns = {name: table["confidence"] for name, table in tables.items()}
         questions = counts[~counts.index.duplicated()].assign(**columns)
         parts = {" and ".join(tables): (shown, questions)}
     rows.append(found.rename_axis("file").reset_index().assign(against=rival))
-    return Scored([], shown, [*notes, best, *found["sentence"]], rows, parts)
+    return Scored([], shown, [*notes, BEST, *found["sentence"]], rows, parts)
 
 
 def read_file(
@@ -137,6 +150,7 @@ def read_counts(path: Path, *, scorer: str | None = None, regrade: bool = False)
     outcomes = {"correct": samples["verdict"] == "correct", "total": ~lost, "not_scored": lost}
     counts = pd.DataFrame(outcomes).groupby(samples["question_id"]).sum()
     table = counts.loc[counts["total"] > 0, COUNTS].join(items[["gold", "question"]])
+    table = table.set_index("question", append=True)
     if table.empty:
         raise InputError(f"{path}: no sample has a verdict, nor an answer that could be graded")
     if lost.any() and not judged:
@@ -175,76 +189,70 @@ def read_confidences(path: Path, *, key: Path | None = None, drop_missing: bool 
     or a value that is not allowed; the row is named by its place and id.
     """
     notes: list[str] = []
+    one = ["question_id", "confidence"]
     table = _read_texts(path)
     if key is not None:
+        _check_heads(path, table, one)
         counts = _read_texts(key)
-        _check_heads(path, table, ["question_id"])
         _check_heads(key, counts, ["question_id", *COUNTS])
         counts = counts.drop_duplicates("question_id").set_index("question_id")[COUNTS]
         table = table.drop(columns=COUNTS, errors="ignore").join(counts, on="question_id")
         for name in table.loc[table["total"].isna(), "question_id"]:
             raise InputError(f"{path}: question {sanitize(name, 80)!r} is not in the key {key}")
         notes.append(f"counts of {key}: {len(table)} of its {counted(len(counts), 'question')}")
-    elif "correct" in table and not any("total" in plain_head(head) for head in table):
-        truth = table["correct"].str.lower().map(TRUTH)
-        if truth.notna().all():
-            rows = counted(len(table), "row")
-            one = ["question_id", "confidence"]
-            _check_heads(path, table, one)
-            groups = truth.groupby([table[name] for name in one])
-            table["correct"] = groups.transform("sum").astype(int).astype(str)
-            table["total"] = groups.transform("size").astype(str)
-            table = table.drop_duplicates(one)
-            questions = counted(len(table), "question")
-            notes.append(f"no total: {rows} counted as samples of {questions}")
-    _check_heads(path, table, ["question_id", *NUMBERS])
+    elif {*one, "correct"} <= {*table} and "total" not in " ".join(map(plain_head, table)):
+        rows = table.assign(correct=table["correct"].str.lower().map(TRUTH), total=1)
+        if rows["correct"].notna().all():
+            rows[COUNTS] = rows.groupby(one)[COUNTS].transform("sum").astype(int)
+            table = rows.drop_duplicates(one)
+            samples, questions = counted(len(rows), "row"), counted(len(table), "question")
+            notes.append(f"no total: {samples} counted as samples of {questions}")
+    _check_heads(path, table, [*one, *COUNTS])
     missing = table["confidence"].str.lower().isin(MISSING)
     if drop_missing:
-        everything = counted(len(table), "question")
-        notes.append(f"{missing.sum()} of {everything} without a confidence left out")
+        questions = counted(len(table), "question")
+        notes.append(f"{missing.sum()} of {questions} without a confidence left out")
         table, missing = table[~missing], missing[~missing]
     if table.empty:
         raise InputError(f"{path}: no question has a confidence")
-    numbers = table[NUMBERS].apply(pd.to_numeric, errors="coerce")
-    cells = table["confidence"].str.replace(",", ".")  # decimal commas
-    percent = cells.str.endswith("%")
-    confidence = pd.to_numeric(cells.str.rstrip("% "), errors="coerce")
+    numbers = table[NUMBERS].replace({"confidence": {",": ".", "[% ]+$": ""}}, regex=True)
+    numbers = numbers.apply(pd.to_numeric, errors="coerce")
+    confidence, correct, total = (numbers[name] for name in NUMBERS)
+    percent = table["confidence"].str.endswith("%")
     # A few above 1 are mistakes; where most are, there is one reading.
     if not percent.any() and confidence.between(0, 100).all() and (confidence > 1).mean() > 0.5:
         percent = ~percent
     if percent.any():
         notes.append(f"{counted(percent.sum(), 'confidence')} read as percentages, divided by 100")
-    numbers["confidence"] = confidence.where(~percent, confidence / 100)
-    correct, total = (numbers[name] for name in COUNTS)
+    numbers["confidence"] = confidence = confidence.where(~percent, confidence / 100)
     few = f"{missing.sum()} of {counted(len(table), 'row')}"
     rules = {
         f"has no confidence, as {few}; --drop-missing leaves them out": missing,
         "has no question_id": table["question_id"] == "",
         "stands in two rows; keep one": table["question_id"].duplicated(),
         "has something else than numbers": numbers.isna().any(axis="columns"),
-        "has a confidence outside [0, 1]; divide percentages by 100": (
-            ~numbers["confidence"].between(0, 1)
-        ),
-        "needs whole counts, of 1 scored sample or more and no more correct ones": (
-            (correct % 1 + total % 1 != 0) | (total < 1) | ~correct.between(0, total)
+        "has a confidence outside [0, 1]; divide percentages by 100": ~confidence.between(0, 1),
+        "needs whole counts, of 1 scored sample or more and no more correct ones": ~(
+            total.between(1, np.inf)
+            & correct.between(0, total)
+            & (numbers[COUNTS] % 1 == 0).all(axis=1)
         ),
     }
     for rule, wrong in rules.items():
         for line, row in table[wrong].iterrows():
             values = ", ".join(f"{name} {sanitize(row[name], 40)!r}" for name in NUMBERS)
-            place = f"{'line' if path.name.endswith((*TEXTS, '-')) else 'row'} {line}"
             name = sanitize(row["question_id"], 80)
-            raise InputError(f"{path}, {place}: question {name!r} {rule}: {values}")
-    whole = numbers.astype(dict.fromkeys(COUNTS, np.int64)).set_index(table["question_id"])
+            place = f"{path}, {table.index.name} {line}"
+            raise InputError(f"{place}: question {name!r} {rule}: {values}")
     if single := int((total == 1).sum()):
         questions = counted(len(table), "question")
         notes.append(f"no corrected score of {single} of {questions}: one scored sample")
-    wrong = whole["correct"] / whole["total"] != whole["confidence"]
-    if sure := int((wrong & whole["confidence"].isin([0, 1])).sum()):
+    if sure := int((confidence.isin([0, 1]) & (correct / total != confidence)).sum()):
         notes.append(
             f"log loss is infinite: {counted(sure, 'question')} with a confidence of 0 or 1 and "
             "samples to the contrary"
         )
+    whole = numbers.astype(dict.fromkeys(COUNTS, np.int64)).set_index(table["question_id"])
     return Counted(whole, notes)
 
 
@@ -258,10 +266,10 @@ def _read_texts(path: Path) -> pd.DataFrame:
         alike = table.columns[plain == plain_head(wanted)]
         if wanted not in table and len(alike) == 1:  # else there is no one reading
             table = table.rename(columns={alike[0]: wanted})
-        if wanted in table:
-            table[wanted] = table[wanted].str.strip()
-    table.index += 2 if path.name.endswith((*TEXTS, "-")) else 0
-    return table
+    table = table.apply(lambda cells: cells.str.strip())
+    if path.name.endswith((*TEXTS, "-")):
+        return table.set_axis(table.index + 2).rename_axis("line")
+    return table.rename_axis("row")
 
 
 def _check_heads(path: Path, table: pd.DataFrame, needed: list[str]) -> None:
@@ -354,15 +362,14 @@ def _constant(table: pd.DataFrame) -> "pd.Series[float]":
 
 def _terms(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Return a term of each question by each file, lower being better: of the plug-in Brier score,
-    or the share of wrong samples; the questions of logs are those of one id and text.
+    or the share of wrong samples.
     """
-    terms = {}
-    for name, table in tables.items():
-        if "confidence" in table:
-            terms[name] = question_terms(table["confidence"], table, corrected=False)
-        else:
-            table = table.set_index("question", append=True)
-            terms[name] = 1 - table["correct"] / table["total"]
+    terms = {
+        name: question_terms(table["confidence"], table, corrected=False)
+        if "confidence" in table
+        else 1 - table["correct"] / table["total"]
+        for name, table in tables.items()
+    }
     return pd.DataFrame(terms)
 
 
@@ -382,22 +389,20 @@ def compare_files(tables: Mapping[str, pd.DataFrame], against: str) -> pd.DataFr
             f"{sanitize(logs[0])} is a log without confidences, which cannot be compared with "
             "those of the other files; score it by itself"
         )
-    terms = _terms(tables)
     same, what, compared = COUNTS, "other counts", "confidences"
     if logs:
         same, what, compared = ["gold"], "another right answer", "accuracy of every question"
-        tables = {name: one.set_index("question", append=True) for name, one in tables.items()}
-    rival = tables[against]
+    rival = tables[against][same]
     for name, table in tables.items():
-        first, second = sanitize(name), sanitize(against)
+        files = f"{sanitize(name)} {{}} {sanitize(against)}"
         common = table.index.intersection(rival.index)
         if not logs and common.empty:
-            raise InputError(f"{first} and {second} have no question_id in common")
-        unlike = (table.loc[common, same] != rival.loc[common, same]).any(axis="columns")
+            raise InputError(f"{files.format('and')} have no question_id in common")
+        unlike = (table.loc[common, same] != rival.loc[common]).any(axis="columns")
         for question in common[unlike].get_level_values(0):
-            name = sanitize(question, 80)
-            raise InputError(f"question {name!r} has {what} in {first} than in {second}")
-    return _compare(terms, against, compared)
+            where = files.format("than in")
+            raise InputError(f"question {sanitize(question, 80)!r} has {what} in {where}")
+    return _compare(_terms(tables), against, compared)
 
 
 def _compare(terms: pd.DataFrame, against: str, what: str = "confidences") -> pd.DataFrame:
@@ -406,50 +411,36 @@ def _compare(terms: pd.DataFrame, against: str, what: str = "confidences") -> pd
     gaps = terms[table.index].rsub(terms[against], axis="index")
     table["questions"] = gaps.count()
     table["needed"] = np.ceil((Z * gaps.std() / gaps.mean()) ** 2)
-    both = "" if against == CONSTANT else " that both have"
+    case = table["verdict"].mask(gaps.abs().max() < EQUAL, "same")
+    case = case.mask(table["questions"] == 0, "apart")
     sentences = []
     for name, row in table.iterrows():
-        on = f"on {counted(row['questions'], 'question')}{both}"
-        gain = spell(*row[["estimate", "low", "high"]])
-        if not row["questions"]:
-            sentence = f"{name} and {against} ask different questions: not compared"
-        elif (gaps[name].dropna().abs() < EQUAL).all():
-            sentence = f"{name} and {against} have the same {what} {on}"
-        elif row["verdict"] == "better":
-            sentence = f"{name} is better than {against} by {gain}, {on}"
-        elif row["verdict"] == "worse":
-            loss = spell(*-row[["estimate", "high", "low"]])
-            sentence = f"{against} is better than {name} by {loss}, {on}"
-        else:
-            enough = "over a million"
-            if row["needed"] < MOST:
-                needed = max(row["needed"], row["questions"] + 1)
-                enough = f"about {float(f'{needed:.2g}'):,.0f}"
-            sentence = f"these data cannot separate {name} and {against} ({gain}, {on}): "
-            sentence += f"{enough} questions would"
+        needed = max(row["needed"], row["questions"] + 1)
+        few = row["needed"] < MOST
+        sentence = SENTENCES[case[name]].format(
+            file=name,
+            rival=against,
+            what=what,
+            both=counted(row["questions"], "question") + " that both have" * (against != CONSTANT),
+            gain=spell(*row[["estimate", "low", "high"]]),
+            loss=spell(*-row[["estimate", "high", "low"]]),
+            needed=f"about {float(f'{needed:.2g}'):,.0f}" if few else "over a million",
+        )
         sentences.append(sentence)
     return table.assign(sentence=sentences)
 
 
 def in_words(name: str, table: pd.DataFrame, scores: pd.DataFrame) -> str:
     """Say in a sentence what a file's score says."""
-    if len(table) < 2:
-        return "one question says nothing of others: scores and intervals take two or more"
     value = scores["value"]
+    if len(table) < 2:
+        return SENTENCES["one question"]
     if "best constant" not in value:
-        return (
-            "with one scored sample a question, questions that differ and the noise of sampling "
-            "cannot be told apart: draw two or more of each"
-        )
-    if "confidence" in table:
-        terms = pd.DataFrame(
-            {name: question_terms(table["confidence"], table), CONSTANT: _constant(table)}
-        )
-        return str(_compare(terms, CONSTANT)["sentence"].iloc[0])
-    return (
-        f"{value['noise']:.0%} of the spread over questions is noise of sampling; a confidence has "
-        f"to beat {value['best constant']:z.3f}, the score of always saying {value['accuracy']:.2f}"
-    )
+        return SENTENCES["one sample"]
+    if "confidence" not in table:
+        return SENTENCES["no confidence"].format(value)
+    columns = {name: question_terms(table["confidence"], table), CONSTANT: _constant(table)}
+    return str(_compare(pd.DataFrame(columns), CONSTANT)["sentence"].iloc[0])
 
 
 def overview(
@@ -460,14 +451,13 @@ def overview(
 
     The Brier score is the corrected one where all files have it."""
     values = pd.DataFrame({name: known["value"] for name, known in scores.items()}).T
-    known = values.columns[values.notna().all()]
+    known = values.dropna(axis="columns")
     shown = next(head for head in (CORRECTED, PLUG_IN, "accuracy") if head in known)
-    heads = ["questions", "accuracy", shown, "low", "high", "log loss", ECE, "AUROC"]
-    limits = {name: known.loc[shown, ["low", "high"]] for name, known in scores.items()}
-    table = values.join(pd.DataFrame(limits).T).reindex(columns=[*dict.fromkeys(heads)])
+    limits = pd.DataFrame({name: known.loc[shown] for name, known in scores.items()}).T
+    heads = dict.fromkeys(["questions", "accuracy", shown, "low", "high", "log loss", ECE, "AUROC"])
+    table = values.join(limits[["low", "high"]]).reindex(columns=[*heads])
     table = table.dropna(axis="columns", how="all").rename_axis("file")
-    best = metrics.may_be_best(_terms(tables))
-    table["may be best"] = [name in best for name in tables]
+    table["may be best"] = table.index.isin([*metrics.may_be_best(_terms(tables))])
     return table.rename(columns=lambda head: head.replace("capability ", ""))
 
 

@@ -10,7 +10,7 @@ from capcal_lib.confidence.of_run import method_title, methods_of
 from capcal_lib.errors import InputError, counted
 from capcal_lib.grading.core import UNSCORED
 from capcal_lib.results.results import describe_runs, load_results
-from capcal_lib.results.score_file import COUNTS, Scored, score_table, spell
+from capcal_lib.results.score_file import BEST, CORRECTED, COUNTS, Scored, score_table, spell
 from capcal_lib.results.scores import score
 from capcal_lib.runs import Run
 from capcal_lib.runs.samples import IMPORTED
@@ -47,8 +47,7 @@ def score_models(store: Path, models: Sequence[str], **asked: Any) -> Scored:
             above += [f"  {line}" for line in _describe(run, questions)]
     names = pd.concat(columns.values()).index.unique()
     table = pd.DataFrame(columns, names).fillna("")
-    best = "* may be best: no other is significantly better on questions that both have"
-    below = ["capability Brier, corrected", best] if len(table) else []
+    below = [CORRECTED, f"* {BEST}"] if len(table) else []
     return Scored(above, table, below, rows, parts, problems)
 
 
