@@ -140,12 +140,9 @@ def score(
     """
     parts = [results] if isinstance(results, pd.DataFrame) else list(results)
     results = parts[0]
-    each = [brier_terms(part, protocol=protocol) for part in parts]
-    terms = sum(each[1:], each[0]) / len(parts)
-    plug_in = terms
-    if protocol != "paper":
-        filled = [brier_terms(part, protocol="paper") for part in parts]
-        plug_in = sum(filled[1:], filled[0]) / len(parts)
+    protocols: list[Protocol] = [protocol, "paper"]
+    each: Any = [[brier_terms(part, protocol=name) for part in parts] for name in protocols]
+    terms, plug_in = (sum(tables) / len(parts) for tables in each)
     groups = subjects(results)
     rows = {}
     for dataset in map(str, dict.fromkeys(results.index.get_level_values("dataset"))):
@@ -176,7 +173,7 @@ def score(
     table = pd.DataFrame(list(rows.values()), index, columns=COLUMNS)
     table["may_be_best"] = table["may_be_best"].astype("boolean")
     if len(parts) > 1:
-        means = [one.groupby(level="dataset").mean().stack() for one in each]
+        means = [one.groupby(level="dataset").mean().stack() for one in each[0]]
         spread = pd.concat(means, axis="columns").std(axis="columns")
         table["spread"] = spread.where(spread > ROUNDING).reindex(table.index)
     return table
