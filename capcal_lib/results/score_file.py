@@ -417,7 +417,7 @@ def _compare(terms: pd.DataFrame, against: str, what: str = "confidences") -> pd
     for name, row in table.iterrows():
         needed = max(row["needed"], row["questions"] + 1)
         few = row["needed"] < MOST
-        sentence = SENTENCES[case[name]].format(
+        sentence = SENTENCES[case[str(name)]].format(
             file=name,
             rival=against,
             what=what,
