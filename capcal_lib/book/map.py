@@ -72,6 +72,14 @@ class Cell(NamedTuple):
     evidence: list[str]
     reads: list[str]
 
+    @property
+    def place(self) -> str:
+        from myst_parser.mdit_to_docutils.base import default_slugify
+
+        page = f"../notebooks/{self.notebook}.ipynb"
+        section = f" – []({page}#{default_slugify(self.section)})" if self.section else ""
+        return f"[]({page}){section}"
+
 
 def load_items(path: Path = MANIFESTS / "paper.yaml") -> list[Item]:
     """List everything in the paper.
@@ -101,8 +109,6 @@ def notebook_cells(folder: Path = NOTEBOOKS) -> list[Cell]:
 
 def map_page() -> str:
     """Write the reproduction map in MyST, whose links without a text take their target's title."""
-    from myst_parser.mdit_to_docutils.base import default_slugify
-
     cells = notebook_cells()
     lines = [HEAD]
     for item in load_items():
@@ -110,17 +116,10 @@ def map_page() -> str:
             lines += [":::"] * (len(lines) > 1)
             lines.append(PART.format(number=item.number, title=item.title))
         made = [cell for cell in cells if item.key in cell.paper]
-        places = []
-        for cell in made:
-            page = f"../notebooks/{cell.notebook}.ipynb"
-            section = f" – []({page}#{default_slugify(cell.section)})" if cell.section else ""
-            places.append(f"[]({page}){section}")
-        for page in item.pages:
-            name, mark, section = page.partition("#")
-            places.append(f"[](../{name}.md{mark}{section})")
-        places += [item.why] if item.why else []
-        lacking = [UNSAMPLED] * item.measurable + [item.lacking] * bool(item.lacking)
-        places += [f"*partly*: {'; '.join(map(str, lacking))}"] if lacking else []
+        places = [cell.place for cell in made]
+        places += [re.sub(r"^[^#]*", r"[](../\g<0>.md", page) + ")" for page in item.pages]
+        lacking = "; ".join(filter(None, [UNSAMPLED * item.measurable, item.lacking]))
+        places += filter(None, [item.why, lacking and f"*partly*: {lacking}"])
         marks = dict.fromkeys(mark for cell in made for mark in cell.evidence)
         badges = [f"[{mark}]{{.evidence .{mark.replace(' ', '-')}}}" for mark in marks]
         files = dict.fromkeys(file for cell in made for file in cell.reads)

@@ -333,15 +333,14 @@ def narrow_drawings(notebook: dict[str, Any]) -> dict[str, str]:
     return found
 
 
-def unwanted_output(executed: Path) -> str | None:
+def unwanted_output(notebook: Mapping[str, Any]) -> str | None:
     """Say which cell of an executed page first wrote to stderr, such as a warning, or shows a path
     of this machine, and what.
     """
     places = [path for path in (ROOT, Path.home(), Path(sys.prefix)) if path.name]
     paths = "|".join(re.escape(str(path)) for path in places)
     unwanted = re.compile(rf'(?<![\w.-])(?:{paths})(?![\w.-])|"name": "stderr".*')
-    cells = json.loads(executed.read_text(encoding="utf-8"))["cells"]
-    for number, cell in enumerate(cells):
+    for number, cell in enumerate(notebook["cells"]):
         if found := unwanted.search(json.dumps(cell.get("outputs", ()), ensure_ascii=False)):
             return f"cell {number} shows {found[0][:300]}"
     return None

@@ -80,10 +80,10 @@ def book_pages(models: Sequence[str] = ()) -> list[Page]:
     one; and the main table for each model of the paper.
     """
     model = load_model(models[0]).name if models else None
-    pages = [Page(name, model or default_model(name), name) for name in notebook_names()]
-    if (NOTEBOOKS / f"{MAIN_TABLE}.ipynb").exists():
-        pages += [Page(MAIN_TABLE, each, f"{MAIN_TABLE}/{each}") for each in PAPER_MODELS]
-    return pages
+    return [
+        *(Page(name, model or default_model(name), name) for name in notebook_names()),
+        *(Page(MAIN_TABLE, name, f"{MAIN_TABLE}/{name}") for name in PAPER_MODELS),
+    ]
 
 
 def model_pages(models: Sequence[str]) -> list[Page]:
@@ -128,33 +128,18 @@ def execute(
     for path in [*files, ROOT / "requirements.lock"]:
         if path.is_file() and path.suffix != ".pyc" and path.name != "lock":
             inputs.update(f"{path.name}\0".encode() + path.read_bytes())
+    given = {"verdicts": verdicts} | ({"store": str(store)} if store else {})
     failed: dict[Page, str] = {}
-    run = partial(
-        _run,
-        folder=folder,
-        inputs=inputs.hexdigest(),
-        parameters={"store": str(store)} if store else {},
-        verdicts=verdicts,
-        failed=failed,
-    )
+    run = partial(_run, folder=folder, inputs=inputs.hexdigest(), given=given, failed=failed)
     where = ROOT if IN_CHECKOUT else Path.cwd()
     with contextlib.chdir(where), ThreadPoolExecutor(WORKERS) as pool:
-        try:
-            for number, done in enumerate(pool.map(run, pages)):
-                say(f"{number + 1:>3} of {len(pages)}   {pages[number].name}, {done}")
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+        for number, (page, done) in enumerate(zip(pages, pool.map(run, pages), strict=True), 1):
+            say(f"{number:>3} of {len(pages)}   {page.name}, {done}")
     return failed
 
 
 def _run(
-    page: Page,
-    folder: Path,
-    inputs: str,
-    parameters: dict[str, str],
-    verdicts: str,
-    failed: dict[Page, str],
+    page: Page, folder: Path, inputs: str, given: dict[str, str], failed: dict[Page, str]
 ) -> str:
     """Execute one page if it is not what its inputs make, and return what was done."""
     import papermill
@@ -164,9 +149,9 @@ def _run(
 
     source = NOTEBOOKS / f"{page.notebook}.ipynb"
     text = source.read_text(encoding="utf-8")
-    parameters = parameters | {"model": page.model}
-    if '"verdicts: str' in text:
-        parameters["verdicts"] = verdicts
+    parameters = given | {"model": page.model}
+    if '"verdicts: str' not in text:
+        del parameters["verdicts"]
     key = hashlib.sha256(f"{inputs}\n{text}\n{parameters}".encode()).hexdigest()
     executed = page.executed(folder)
     mark = executed.with_suffix(".inputs")
@@ -220,9 +205,6 @@ def build_book(
     out = (out or BUILD).resolve()
     pages, executed, source = book_pages(models), out / "notebooks", out / "book_source"
     failed = execute(pages, executed, store=store, verdicts=verdicts, say=say)
-    for page in pages:
-        if unwanted := unwanted_output(page.executed(executed)):
-            failed.setdefault(page, unwanted)
     for folder in (source, out / "book"):  # Sphinx would keep what it remembers of moved pages
         shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(BOOK, source, ignore=shutil.ignore_patterns("tools"))
@@ -233,6 +215,8 @@ def build_book(
         (source / "index.md").write_text(OWN_INDEX.format(title), encoding="utf-8")
     for page in pages:
         notebook = json.loads(page.executed(executed).read_text(encoding="utf-8"))
+        if unwanted := unwanted_output(notebook):
+            failed.setdefault(page, unwanted)
         versions = {one.name: one.model for one in pages if one.notebook == page.notebook}
         lay_out(notebook, page.name, versions)
         for name, drawing in narrow_drawings(notebook).items():
@@ -248,21 +232,14 @@ def build_book(
         source,
         "-n",
         "--keep-going",
-        "--path-output",
-        "book",
+        *["-W"] * (not failed),
     ]
-    command += ["--config", config, "--toc", source / "_toc.yml", *["-W"] * (not failed)]
-    done = subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        cwd=out,
-        env=os.environ | {"NO_COLOR": "1"},
-        check=False,
-    )
+    command += ["--path-output", "book", "--config", config, "--toc", source / "_toc.yml"]
     log = out / "book.log"
-    log.write_text(done.stdout + done.stderr, encoding="utf-8")
+    with log.open("w", encoding="utf-8") as file:
+        done = subprocess.run(command, stdout=file, stderr=file, cwd=out, check=False)
     if done.returncode:
-        wrong = re.findall(r".*(?:WARNING|ERROR).*", done.stderr)[:20] or [done.stderr[-1000:]]
+        text = log.read_text(encoding="utf-8")
+        wrong = re.findall(r".*(?:WARNING|ERROR).*", text)[:20] or [text[-1000:]]
         raise InputError("\n".join([f"the book does not build; see {log}:", *wrong]))
     return out / "book" / "_build" / "html" / "index.html", failed

@@ -6,7 +6,6 @@ import re
 from base64 import b64encode
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from html import escape
 from typing import Any, Literal, get_args
 
@@ -120,26 +119,26 @@ def show_scores(
     rows = pd.DataFrame(UNSAID, table.index).assign(**table)
     rows["oracle"] = rows["method"].str.startswith("Oracle")
     rows = rows.sort_values("oracle", kind="stable")
+    best = rows["may_be_best"].isin([True]) & ~rows["oracle"] & rows["varies"]
     columns = {}
-    for name in rows["dataset"].unique():
-        scored = rows[rows["dataset"] == name].copy()
-        best = scored["may_be_best"].fillna(False).astype(bool)
-        best &= ~scored["oracle"] & scored["varies"]
-        scored["printed"] = scored["printed"].mask(best, "best" if best.sum() == 1 else "level")
-        scored["missing"] /= scored["questions"].max()
-        cells = [_score_cell(row, digits) for row in scored.to_dict("records")]
+    for name, scored in rows.groupby("dataset", sort=False):
+        mark = "best" if best[scored.index].sum() == 1 else "level"
+        marked = scored.assign(
+            printed=scored["printed"].mask(best, mark),
+            missing=scored["missing"] / scored["questions"].max(),
+        )
         known = load_dataset(name) if name in dataset_names() else None
         head = (known.domain, known.title) if known else ("", escape(name))
-        columns[head] = pd.Series(cells, scored["method"].map(escape))
-    wide = pd.DataFrame(columns).reindex(rows["method"].map(escape).unique()).fillna("–")
-    by_domain = partial(pd.CategoricalIndex, categories=["", *DOMAINS])
-    wide = wide.sort_index(axis="columns", level=0, sort_remaining=False, key=by_domain)
+        cells = [_score_cell(row, digits) for row in marked.to_dict("records")]
+        columns[head] = pd.Series(cells, scored["method"])
+    order = sorted(columns, key=lambda head: ["", *DOMAINS].index(head[0]))
+    wide = pd.DataFrame(columns).reindex(index=rows["method"].unique(), columns=order).fillna("–")
     if "cost" in rows:
-        cost = rows.drop_duplicates("method").set_index("method")["cost"]
-        wide.insert(0, ("", "Cost"), cost.rename(escape).astype(str).map(escape))
+        cost = rows.groupby("method")["cost"].first()
+        wide.insert(0, ("", "Cost"), cost.astype(str).map(escape))
     text = wide.to_csv()
     legend = "; ".join(meaning for sign, meaning in LEGEND.items() if sign in text)
-    wide = wide.rename_axis(columns=["", "Method"])
+    wide = wide.rename(index=escape).rename_axis(columns=["", "Method"])
     if len({domain for domain, _ in columns}) == 1:
         wide = wide.droplevel(0, axis="columns")
     return _draw(wide, caption, evidence, table, legend)

@@ -75,30 +75,25 @@ REWRITES = {
 }
 
 
-def _rewrite(app: Any, exception: Exception | None) -> None:
-    """Replace what Sphinx and the theme write and a page is better without; `REWRITES` says why of
-    each.
+def _finish(app: Any, exception: Exception | None) -> None:
+    """Replace what Sphinx and the theme write and a page is better without, as `REWRITES` says; and
+    put the book's faces where the style sheet looks for them, packed for browsers.
     """
-    if exception is None and app.builder.format == "html":
-        for page in Path(app.outdir).rglob("*.html"):
-            text = changed = page.read_text(encoding="utf-8")
-            for old, new in REWRITES.items():
-                changed = re.sub(old, new, changed)
-            if changed != text:
-                page.write_text(changed, encoding="utf-8")
-
-
-def _fonts(app: Any, exception: Exception | None) -> None:
-    """Put the book's faces where the style sheet looks for them, packed for browsers."""
     from fontTools.ttLib import TTFont
 
-    if exception is None and app.builder.format == "html":
-        folder = Path(app.outdir) / "_static" / "fonts"
-        folder.mkdir(parents=True, exist_ok=True)
-        for file in font_files():
-            font = TTFont(file, recalcTimestamp=False)
-            font.flavor = "woff"
-            font.save(folder / file.with_suffix(".woff").name)
+    if exception or app.builder.format != "html":
+        return
+    for page in Path(app.outdir).rglob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        for old, new in REWRITES.items():
+            text = re.sub(old, new, text)
+        page.write_text(text, encoding="utf-8")
+    folder = Path(app.outdir) / "_static" / "fonts"
+    folder.mkdir(parents=True, exist_ok=True)
+    for file in font_files():
+        font = TTFont(file, recalcTimestamp=False)
+        font.flavor = "woff"
+        font.save(folder / file.with_suffix(".woff").name)
 
 
 def setup(app: Any) -> dict[str, bool]:
@@ -112,6 +107,5 @@ def setup(app: Any) -> dict[str, bool]:
         ),
     )
     app.connect("doctree-resolved", _explain)
-    app.connect("build-finished", _rewrite)
-    app.connect("build-finished", _fonts)
+    app.connect("build-finished", _finish)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
