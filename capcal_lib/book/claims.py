@@ -45,33 +45,29 @@ def compare_printed(claims: pd.DataFrame) -> pd.DataFrame:
 
 
 def _results(claim: pd.Series, printed: pd.DataFrame) -> "pd.Series[str]":
-    by = claim.get("by", KEYS)
-    found = []
+    by, pairs = claim.get("by", KEYS), []
     for lower, higher in claim["pairs"]:
-        low = _side(printed, lower, by, claim.get("lower"))
-        high = _side(printed, higher, by, claim.get("higher"))
-        found.append(low.merge(high, on=by, suffixes=(" low", " high")))
-    both = pd.concat(found, ignore_index=True)
-    gap = (both["value high"] - both["value low"]).round(9)
-    rounding = (both["precision high"] + both["precision low"]).round(9)
+        low = _side(printed.query(lower), by, claim.get("lower"))
+        high = _side(printed.query(higher), by, claim.get("higher"))
+        pairs.append(low.merge(high, on=by, suffixes=("", " high")))
+    both = pd.concat(pairs, ignore_index=True)
+    gap = (both["value high"] - both["value"]).round(9)
+    rounding = (both["precision high"] + both["precision"]).round(9)
     result = pd.Series("hidden by rounding", both.index)
-    result[gap >= rounding] = "holds"
+    result[(gap >= rounding) | ((gap == 0) & ("tie" in claim))] = "holds"
     result[-gap >= rounding] = "fails"
-    if claim.get("tie"):
-        result[gap == 0] = "holds"
-    if claim.get("opposite"):
-        return opposite(result, both["dataset"] + both["method low"]).reset_index(drop=True)
+    if "opposite" in claim:
+        return opposite(result, both["dataset"] + both["method"]).reset_index(drop=True)
     return result
 
 
-def _side(printed: pd.DataFrame, query: str, by: list[str], reduce: str | None) -> pd.DataFrame:
-    """Select the numbers of one side of a claim, reduced to one a group."""
-    numbers = printed.query(query)[[*by, "method", "value", "precision"]]
+def _side(numbers: pd.DataFrame, by: list[str], reduce: str | None) -> pd.DataFrame:
+    """Reduce the numbers of one side of a claim to one a group, if it says how."""
     if reduce == "second":
-        return pd.DataFrame(numbers.sort_values("value").groupby(by).nth(1))
-    if reduce:
-        return numbers.groupby(by)[["value", "precision"]].agg(reduce).reset_index()
-    return numbers
+        numbers = pd.DataFrame(numbers.sort_values("value").groupby(by).nth(1))
+    elif reduce:
+        numbers = numbers.groupby(by)[["value", "precision"]].agg(reduce).reset_index()
+    return numbers.reindex(columns=[*by, "method", "value", "precision"])
 
 
 def opposite(results: "pd.Series[str]", group: "pd.Series[str]") -> "pd.Series[str]":

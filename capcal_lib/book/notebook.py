@@ -309,12 +309,8 @@ def lay_out(notebook: dict[str, Any], name: str, versions: Mapping[str, str]) ->
         heading += f": {titles[name]}" if "/" in name else ""
         links = [f"[{text}](/notebooks/{page}.ipynb)" for page, text in titles.items()]
         title["source"] = f"{heading}\n\n{' · '.join(links)}\n{rest}"
-
-    def place(cell: dict[str, Any]) -> int:
-        tags = cell["metadata"]["tags"]
-        return min((TOP.index(tag) for tag in tags if tag in TOP), default=len(TOP))
-
-    notebook["cells"] = [title, *sorted(cells, key=place)]
+    cells.sort(key=lambda cell: [tag not in cell["metadata"]["tags"] for tag in TOP])
+    notebook["cells"] = [title, *cells]
 
 
 def narrow_drawings(notebook: dict[str, Any]) -> dict[str, str]:
@@ -325,12 +321,12 @@ def narrow_drawings(notebook: dict[str, Any]) -> dict[str, str]:
     >>> [*narrow_drawings({"cells": [{"outputs": [{"data": data}]}]}).values()], list(data)
     (['<svg>narrow</svg>'], ['image/svg+xml'])
     """
-    outputs = [output for cell in notebook["cells"] for output in cell.get("outputs", ())]
-    found = {}
-    for data in [output["data"] for output in outputs if NARROW in output.get("data", ())]:
-        wide = "\n".join("".join(data["image/svg+xml"]).splitlines())
-        found[hashlib.sha256(wide.encode()).hexdigest()] = "".join(data.pop(NARROW))
-    return found
+    drawings = {}
+    for output in [output for cell in notebook["cells"] for output in cell.get("outputs", ())]:
+        if narrow := output.get("data", {}).pop(NARROW, None):
+            wide = "\n".join("".join(output["data"]["image/svg+xml"]).splitlines())
+            drawings[hashlib.sha256(wide.encode()).hexdigest()] = "".join(narrow)
+    return drawings
 
 
 def unwanted_output(notebook: Mapping[str, Any]) -> str | None:

@@ -121,7 +121,8 @@ def show_scores(
     rows = rows.sort_values("oracle", kind="stable")
     best = rows["may_be_best"].isin([True]) & ~rows["oracle"] & rows["varies"]
     columns = {}
-    for name, scored in rows.groupby("dataset", sort=False):
+    for key, scored in rows.groupby("dataset", sort=False):
+        name = str(key)
         mark = "best" if best[scored.index].sum() == 1 else "level"
         marked = scored.assign(
             printed=scored["printed"].mask(best, mark),

@@ -54,14 +54,13 @@ def verdict_grid(found: pd.DataFrame, *, rows: Sequence[str], caption: str, evid
     for kind, model, name, verdict in found[["kind", "model", "dataset", "verdict"]].to_numpy():
         title = escape(f"{name}, {model}: {verdict}")
         marks.loc[kind, verdict] += f"<i class='{MARKS[verdict]}' title='{title}'></i>"
-    totals = marks.sum(axis="columns").str.count("<i")
     table = marks.apply(
-        lambda column: [
-            Html(
+        lambda row: row.map(
+            lambda drawn: Html(
                 f"<span class='verdicts' aria-hidden='true'>{drawn}</span>"
-                f"<small>{drawn.count('<i')} of {total}</small>"
+                f"<small>{drawn.count('<i')} of {row.str.count('<i').sum()}</small>"
             )
-            for drawn, total in zip(column, totals, strict=True)
-        ]
+        ),
+        axis="columns",
     )
     return Html(f"<div class='verdict-grid'>{show(table, caption, evidence=evidence).html}</div>")
