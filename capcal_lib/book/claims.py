@@ -2,9 +2,8 @@
 ``data_manifests/claims.yaml``."""
 
 import pandas as pd
-import yaml
 
-from capcal_lib.manifests import MANIFESTS
+from capcal_lib.manifests import MANIFESTS, read_yaml
 from capcal_lib.plots import shift
 from capcal_lib.reported import load_reported
 
@@ -19,8 +18,7 @@ def load_claims() -> pd.DataFrame:
     >>> load_claims().loc["More votes score better in general", "wording"]
     'most'
     """
-    claims = pd.DataFrame(yaml.safe_load((MANIFESTS / "claims.yaml").read_text("utf-8"))["claims"])
-    return claims.set_index("says")
+    return pd.DataFrame(read_yaml(MANIFESTS / "claims.yaml")["claims"]).set_index("says")
 
 
 def compare_printed(claims: pd.DataFrame) -> pd.DataFrame:

@@ -95,7 +95,7 @@ def notebook_cells(folder: Path = NOTEBOOKS) -> list[Cell]:
     cells = []
     for path in sorted(folder.glob("[0-9]*.ipynb")):
         section = ""
-        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+        for cell in json.loads(path.read_bytes())["cells"]:
             metadata, source = cell["metadata"], "".join(cell["source"])
             if cell["cell_type"] == "markdown" or "notebook.say(" in source:
                 headings = re.findall(r"^## (.+)$", source, flags=re.MULTILINE)

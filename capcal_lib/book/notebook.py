@@ -8,9 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, get_args
+from typing import Annotated, Any
 
 import pandas as pd
+from pydantic import Field, TypeAdapter, ValidationError
 
 from capcal_lib.book.style import NARROW, set_style
 from capcal_lib.book.tables import Html, badge, show
@@ -22,6 +23,11 @@ from capcal_lib.results.scores import Protocol
 
 TOP = ("finding", "provenance", "picture")  # tags of what stands below the title, in this order
 USUAL = {"model": "", "protocol": "corrected", "verdicts": "rules"}  # of parameters
+ALLOWED: dict[str | type, Any] = {  # of parameters, by name or type
+    "k_eval": Annotated[int, Field(ge=2)],
+    "protocol": Protocol,
+    int: Annotated[int, Field(ge=0)],
+}
 INJECTED = "# Parameters"  # the first line of the cell in which papermill puts what it was given
 ABSENT = (
     "The run store has no samples of this model: nothing here is measured. Recorded runs come with "
@@ -44,7 +50,7 @@ def check_parameters(namespace: Mapping[str, Any]) -> None:
     ...     "In": ["# Parameters\\nk = 'three'"]})
     Traceback (most recent call last):
     ...
-    capcal_lib.errors.InputError: parameter k must be of type int; got 'three', which is of type str
+    capcal_lib.errors.InputError: parameter k should be a valid integer; got 'three'
     """
     declared: dict[str, type] = namespace.get("__annotations__", {})
     injected = "\n".join(cell for cell in namespace.get("In", ()) if cell.startswith(INJECTED))
@@ -52,17 +58,12 @@ def check_parameters(namespace: Mapping[str, Any]) -> None:
         if given not in declared:
             raise unknown("parameter", given, declared)
     for name, kind in declared.items():
-        value, got = namespace[name], type(namespace[name])
-        if got is not kind and (kind, got) != (float, int):
-            raise InputError(
-                f"parameter {name} must be of type {kind.__name__}; got {value!r}, which is of "
-                f"type {got.__name__}"
-            )
-        least = 2 if name == "k_eval" else 0
-        if kind is int and value < least:
-            raise InputError(f"parameter {name} must be at least {least}; got {value}")
-        if name == "protocol" and value not in get_args(Protocol):
-            raise unknown(name, value, get_args(Protocol))
+        try:
+            allowed = TypeAdapter(ALLOWED.get(name, ALLOWED.get(kind, kind)))
+            allowed.validate_python(namespace[name], strict=True)
+        except ValidationError as error:
+            wrong = error.errors()[0]["msg"].replace("Input", f"parameter {name}")
+            raise InputError(f"{wrong}; got {namespace[name]!r}") from None
 
 
 def open_store(path: str | Path) -> Path:

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -96,8 +96,8 @@ def model_pages(models: Sequence[str]) -> list[Page]:
 
 
 def execute(
-    pages: Iterable[Page],
-    folder: Path = BUILD / "notebooks",
+    pages: Sequence[Page],
+    folder: Path,
     *,
     store: Path | None = None,
     verdicts: str = "rules",
@@ -113,7 +113,7 @@ def execute(
     """
     import papermill  # noqa: F401, or else nothing is written
 
-    pages, folder = list(pages), folder.resolve()
+    folder = folder.resolve()
     if store is None and not RECORDED_RUNS.is_dir():
         store = folder / "no_runs"  # a wheel has none: pages say so
         store.mkdir(parents=True, exist_ok=True)
@@ -174,10 +174,10 @@ def _run(
         failed[page] = f"cell {error.exec_count}: {error.ename}: {error.evalue}"
     except (CellTimeoutError, DeadKernelError) as error:
         failed[page] = str(error).splitlines()[0]
-    if page in failed:
-        return "failed"
-    mark.write_text(key)
-    return f"{time.monotonic() - started:.0f} s"
+    else:
+        mark.write_text(key)
+        return f"{time.monotonic() - started:.0f} s"
+    return "failed"
 
 
 def build_book(
@@ -214,7 +214,7 @@ def build_book(
         title = load_model(models[0]).title
         (source / "index.md").write_text(OWN_INDEX.format(title), encoding="utf-8")
     for page in pages:
-        notebook = json.loads(page.executed(executed).read_text(encoding="utf-8"))
+        notebook = json.loads(page.executed(executed).read_bytes())
         if unwanted := unwanted_output(notebook):
             failed.setdefault(page, unwanted)
         versions = {one.name: one.model for one in pages if one.notebook == page.notebook}
@@ -223,7 +223,7 @@ def build_book(
             (narrow / f"{name}.svg").write_text(drawing, encoding="utf-8")
         path = page.executed(source / "notebooks")
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(notebook), encoding="utf-8")
+        path.write_text(json.dumps(notebook))
     config = (ROOT if IN_CHECKOUT else BOOK) / "_config.yml"
     tool = Path(sys.executable).with_name("jupyter-book")
     command: list[str | Path] = [
@@ -239,7 +239,6 @@ def build_book(
     with log.open("w", encoding="utf-8") as file:
         done = subprocess.run(command, stdout=file, stderr=file, cwd=out, check=False)
     if done.returncode:
-        text = log.read_text(encoding="utf-8")
-        wrong = re.findall(r".*(?:WARNING|ERROR).*", text)[:20] or [text[-1000:]]
+        wrong = re.findall(r".*(?:WARNING|ERROR).*", log.read_text(encoding="utf-8"))[:20]
         raise InputError("\n".join([f"the book does not build; see {log}:", *wrong]))
     return out / "book" / "_build" / "html" / "index.html", failed

@@ -8,6 +8,7 @@ colour of its shift: green in-domain in-distribution, blue in-domain out-of-dist
 out-of-domain."""
 
 import sys
+from functools import partial
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
@@ -90,14 +91,11 @@ def forms(figure: Any) -> dict[str, str]:
     """Draw a figure for the book, for JupyterLab, and, laid out anew, for a telephone."""
     from IPython.core.pylabtools import print_figure
 
-    asked: dict[str, Any] = {"bbox_inches": None}
-    dateless = asked | {"metadata": {"Date": None}}
-    drawn = {
-        "image/svg+xml": print_figure(figure, "svg", **dateless),  # type: ignore[no-untyped-call]
-        "image/png": print_figure(figure, "png", base64=True, **asked),  # type: ignore[no-untyped-call]
-    }
+    draw = partial(print_figure, figure, bbox_inches=None)
+    draw_svg = partial(draw, "svg", metadata={"Date": None})
+    drawn = {"image/svg+xml": draw_svg(), "image/png": draw("png", base64=True)}
     make_narrow(figure)
-    return drawn | {NARROW: print_figure(figure, "svg", **dateless)}  # type: ignore[no-untyped-call]
+    return drawn | {NARROW: draw_svg()}
 
 
 def make_narrow(figure: Any) -> None:
