@@ -5,7 +5,6 @@ A log of lm-evaluation-harness (``samples_*.jsonl``) or inspect_ai (``.eval``, `
 and no confidences: it is scored by its accuracy, and says what a confidence would have to beat."""
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from os.path import isdir
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -288,56 +287,56 @@ def score_table(table: pd.DataFrame) -> pd.DataFrame:
     constant`` is the corrected score of always saying the mean of the other questions, which a
     confidence has to beat. The corrected scores are those of the questions with two scored samples
     or more."""
-    one = partial(metrics.mean_interval, bounds=(0, 1))
     counts = [table[name].to_numpy() for name in COUNTS]
     mu_hat = table["correct"] / table["total"]
     twice = table["total"] > 1
     corrected = bool(twice.any())
+    known = table[twice] if corrected else table
     constant = _constant(table)
     floor = -question_terms(mu_hat, table).mean()
     spread = mu_hat[twice].var()
-    scores: dict[str, Any] = {
+    scores: dict[str, Any] = {  # numbers, and terms whose mean has an interval
         "questions": len(table),
         "scored samples": int(table["total"].sum()),
-        "accuracy": one(mu_hat),
+        "accuracy": mu_hat,
     }
     for k in POWERS:
         if k <= table["total"].min():
-            scores[f"pass@{k}"] = one(pass_at_k(counts[0], counts[1], k)[:, 0])
+            scores[f"pass@{k}"] = pass_at_k(*counts, k)[:, 0]
     scores["noise"] = 1.0 if spread <= floor else floor / spread
-    scores["best constant"] = one(constant)
+    scores["best constant"] = constant
     if corrected:
-        pair = table.loc[twice, COUNTS].to_numpy().T
-        uniform = metrics.uniform_baseline_brier_terms(*pair, corrected=True)
-        scores["uniform random"] = metrics.mean_interval(uniform, bounds=(1 / 12, 1 / 3))
+        uniform = metrics.uniform_baseline_brier_terms(*known[COUNTS].to_numpy().T, corrected=True)
+        scores["uniform random"] = uniform
+    bounds = {"uniform random": (1 / 12, 1 / 3), "gain over the best constant": (-1, 1)}
     if "confidence" in table:
         brier = question_terms(table["confidence"], table)
         triple = [table["confidence"].to_numpy(), *counts]
-        known = table[twice] if corrected else table
         parts = metrics.isotonic_split(*(known[name] for name in NUMBERS), corrected=corrected)
         loss = metrics.expected_response_loss(*triple, score="log")
-        most = max(1, loss.max())
+        bounds["log loss"] = (0, max(1, loss.max()))
         scores |= {
-            PLUG_IN: one(question_terms(table["confidence"], table, corrected=False)),
-            CORRECTED: one(brier),
-            "gain over the best constant": metrics.mean_interval(constant - brier, bounds=(-1, 1)),
+            PLUG_IN: question_terms(table["confidence"], table, corrected=False),
+            CORRECTED: brier,
+            "gain over the best constant": constant - brier,
             "noise floor of the plug-in": floor,
             "miscalibration": parts.miscalibration,
             "discrimination": parts.discrimination,
             "expected response Brier": metrics.expected_response_brier(*triple),
-            "correctness variance": (
-                metrics.correctness_variance(*counts) if corrected else np.nan
-            ),
-            "log loss": (
-                metrics.mean_interval(loss, bounds=(0, most)) if np.isfinite(most) else most
-            ),
+            "correctness variance": metrics.correctness_variance(*counts) if corrected else None,
+            "log loss": loss if np.isfinite(loss).all() else np.inf,
             "ECE, ten bins, plug-in": metrics.binned_ece(*triple, corrected=False),
             ECE: metrics.binned_ece(*triple),
             "smooth ECE, plug-in": metrics.smooth_ece(*triple),
             "AUROC": metrics.soft_auroc(*triple),
             "Spearman with mu_hat": metrics.spearman(*triple),
         }
-    rows = [cell if isinstance(cell, tuple) else (cell, np.nan, np.nan) for cell in scores.values()]
+    rows = [
+        metrics.mean_interval(terms, bounds=bounds.get(name, (0, 1)))
+        if np.ndim(terms)
+        else (terms, np.nan, np.nan)
+        for name, terms in scores.items()
+    ]
     table = pd.DataFrame(rows, [*scores], ["value", "low", "high"], dtype=object)
     return table.rename_axis("metric").dropna(subset="value")
 

@@ -36,8 +36,7 @@ def score_models(store: Path, models: Sequence[str], **asked: Any) -> Scored:
         scores = score(results)
         rows.append(scores.reset_index().assign(model=model))
         limits = [spell(*row) for row in scores[["brier", "low", "high"]].to_numpy()]
-        marks = scores["may_be_best"].map({True: "*"}).fillna("")
-        columns[model] = pd.Series(limits, scores.index) + marks
+        columns[model] = limits + scores["may_be_best"].map({True: "*"}).fillna("")
         for run in describe_runs(store, model, **asked).reset_index().to_dict("records"):
             name = run["dataset"]
             title = f"{model} on {name}, {run['evidence']}"
@@ -45,8 +44,7 @@ def score_models(store: Path, models: Sequence[str], **asked: Any) -> Scored:
             parts[title] = scores[scores.index.isin([name], 0)].droplevel(0), questions
             above.append(f"{title}: 95 % intervals for questions like these")
             above += [f"  {line}" for line in _describe(run, questions)]
-    names = pd.concat(columns.values()).index.unique()
-    table = pd.DataFrame(columns, names).fillna("")
+    table = pd.concat(columns, axis="columns").fillna("")
     below = [CORRECTED, f"* {BEST}"] if len(table) else []
     return Scored(above, table, below, rows, parts, problems)
 
