@@ -5,6 +5,7 @@ from pathlib import Path
 import pandas as pd
 
 from capcal_lib.errors import InputError, sanitize
+from capcal_lib.grading.counts import count_run
 from capcal_lib.grading.verdicts import VERDICTS, read_verdicts, run_questions
 from capcal_lib.questions import Question
 from capcal_lib.runs import Run, open_runs
@@ -33,9 +34,7 @@ def questions_of(run: Run) -> pd.DataFrame:
     """
     table = read_samples(run, KEY).groupby("question_id").size().to_frame("samples")
     if run.has(VERDICTS):
-        verdicts = read_verdicts(run)
-        counts = pd.crosstab(verdicts["question_id"], verdicts["verdict"])
-        table = table.join(counts.reindex(columns=["correct", "not_scored"], fill_value=0))
+        table = table.join(count_run(run)[["correct", "not_scored"]])
     return table.reset_index()
 
 

@@ -33,7 +33,7 @@ from capcal_lib.runs.run import Run, list_fitting, open_runs
 from capcal_lib.runs.store import problems_of
 
 INDEX = ["dataset", "question_id"]
-DESCRIBED = ["dataset", "title", "domain", "prompts", "questions", "fewest", "most", "samples"]
+DESCRIBED = ["title", "domain", "prompts", "questions", "fewest", "most", "samples"]
 DESCRIBED += ["no answer", "not scored", "all wrong", "all right", "tokens", "evidence", "run"]
 UNIFORM = "Uniform random"
 ORACLE_RC = "Oracle RC"
@@ -155,35 +155,28 @@ def describe_runs(
     the shares of them with ``no answer`` and ``not scored``; mean expected accuracy with those not
     scored ``all wrong`` and ``all right``; mean completion ``tokens`` of a sample; ``evidence``,
     measured or simulated; and the ``run``. ``attrs["problems"]`` as there."""
-    rows = []
+    rows = {}
     runs = _runs(store, model, datasets, choice)
     for name, run in runs.items():
-        identity = run.identity
         manifest = load_dataset(name)
         counts = count_run(run, k_eval, verdicts)
-        total = counts["total"]
         samples = int(counts[["total", "not_scored"]].to_numpy().sum())
-        shares = counts[["no_answer", "not_scored"]].sum() / max(1, samples)
-        low, high = accuracy_bounds(counts)
-        row = {
-            "dataset": name,
-            "title": manifest.title,
-            "domain": manifest.domain,
-            "prompts": identity.prompt_style,
-            "questions": len(counts),
-            "fewest": total.min(),
-            "most": total.max(),
-            "samples": samples,
-            "no answer": shares["no_answer"],
-            "not scored": shares["not_scored"],
-            "all wrong": low,
-            "all right": high,
-            "tokens": mean_tokens(run),
-            "evidence": "simulated" if identity.engine == "simulated" else "measured",
-            "run": run,
-        }
-        rows.append(row)
-    table = pd.DataFrame(rows, columns=DESCRIBED).set_index("dataset")
+        rows[name] = [
+            manifest.title,
+            manifest.domain,
+            run.identity.prompt_style,
+            len(counts),
+            counts["total"].min(),
+            counts["total"].max(),
+            samples,
+            counts["no_answer"].sum() / samples,
+            counts["not_scored"].sum() / samples,
+            *accuracy_bounds(counts),
+            mean_tokens(run),
+            "simulated" if run.identity.engine == "simulated" else "measured",
+            run,
+        ]
+    table = pd.DataFrame.from_dict(rows, orient="index", columns=DESCRIBED).rename_axis("dataset")
     if datasets is None:
         table = table.sort_values("questions", ascending=False, kind="stable")
     table.attrs["problems"] = _problems(store, model, runs, datasets is None)
