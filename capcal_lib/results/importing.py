@@ -214,20 +214,24 @@ def _lay_out(samples: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
     """Lay samples out as a run has them, with their verdicts beside them.
 
     `InputError` for samples that are there twice, or not numbered from 0 on."""
-    table = samples[["response", "reasoning", "verdict"]].copy()
-    table["question_id"] = samples["question_id"].map(names)
-    counts = table.groupby("question_id")
-    table["sample_index"] = samples["sample"].fillna(counts.cumcount()).astype(int)
-    table["response"] = table["response"].map(lambda text: text.encode("utf-8", "replace").decode())
-    table["reasoning"] = table["reasoning"].replace("", None)
-    table["finish_reason"] = (
-        samples["finish_reason"].isin(LENGTH).map({True: "length", False: "stop"})
+    ids = samples["question_id"].map(names)
+    cut = samples["finish_reason"].isin(LENGTH)
+    table = pd.DataFrame(
+        {
+            "question_id": ids,
+            "sample_index": samples["sample"].fillna(ids.groupby(ids).cumcount()).astype(int),
+            "response": samples["response"].str.encode("utf-8", "replace").str.decode("utf-8"),
+            "reasoning": samples["reasoning"].replace("", None),
+            "finish_reason": cut.map({True: "length", False: "stop"}),
+            "prompt_tokens": samples["prompt_tokens"].fillna(0).astype(int),
+            "completion_tokens": samples["completion_tokens"].fillna(0).astype(int),
+            "verdict": samples["verdict"],
+            "extracted": samples["extracted"].map(str, na_action="ignore"),
+        }
     )
-    tokens = ["prompt_tokens", "completion_tokens"]
-    table[tokens] = samples[tokens].fillna(0).astype(int)
-    table["extracted"] = samples["extracted"].map(str, na_action="ignore")
     _refuse_twins(table, "is there twice; number them apart")
-    gaps = counts["sample_index"].max() + 1 > counts.size()
+    indices = table.groupby("question_id")["sample_index"]
+    gaps = indices.max() + 1 > indices.size()
     if gaps.any():
         raise InputError(
             f"the samples of question {sanitize(gaps.idxmax(), 80)!r} are not numbered from 0, "

@@ -191,8 +191,7 @@ def _read_file(
         what = f"no {error}; {TABLE}" if isinstance(error, KeyError) else str(error)
         raise InputError(f"{path}, sample {len(drawn['scores'])}: {sanitize(what)}") from None
     scores: Any = pd.DataFrame(drawn.pop("scores"), dtype=object)
-    twins = pd.Series(drawn.pop("twin"), dtype=object)
-    twins = pd.Series(pd.factorize(twins.fillna(twins.index.to_series()))[0])
+    twins = pd.Series(pd.factorize(pd.Series(drawn.pop("twin"), dtype=object))[0])
     filters = pd.Series(drawn.pop("filter"), dtype=object)
     table = pd.DataFrame(drawn, dtype=object, copy=False).assign(**answers)
     turns = twins.groupby(twins).cumcount()
@@ -296,19 +295,20 @@ def _read_row(row: Row, columns: Mapping[str, str]) -> Iterator[Row]:
             full["completion_tokens"] = None
         if right is not None:
             full["gold"] = [row["doc"]["choices"][index] for index in _list(right)]
-        full["reasoning"] = _text(full["reasoning"], "reasoning")
-        full["response"] = None if failed else _text(full["response"], "text")
+        name = sys.intern(str(full["question_id"]))
         asked = full["question"]
         asked = _text(asked, "text") if isinstance(asked, list | dict) else asked
-        full["question_id"] = sys.intern(str(full["question_id"]))
-        full["question"] = sys.intern(str(asked or full["question_id"]))
-        full["scores"] = scores if full["verdict"] is None else {"verdict": full["verdict"]}
-        full["task"] = str(row["task"])
-        full["filter"] = row.get("filter", "") if "doc_id" in row else None
-        full["twin"] = None
-        if {"doc_id", "epoch"} & row.keys():
-            full["twin"] = hash((place, full["question_id"], row.get("epoch"), str(texts)))
-        yield full
+        again = {"doc_id", "epoch"} & row.keys()  # what a row may share with another
+        yield full | {
+            "question_id": name,
+            "question": sys.intern(str(asked or name)),
+            "reasoning": _text(full["reasoning"], "reasoning"),
+            "response": None if failed else _text(full["response"], "text"),
+            "scores": scores if full["verdict"] is None else {"verdict": full["verdict"]},
+            "task": str(row["task"]),
+            "filter": row.get("filter", "") if "doc_id" in row else None,
+            "twin": hash((place, name, row.get("epoch"), str(texts))) if again else object(),
+        }
 
 
 def _text(value: Any, kind: str) -> str:

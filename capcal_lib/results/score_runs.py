@@ -36,7 +36,8 @@ def score_models(store: Path, models: Sequence[str], **asked: Any) -> Scored:
         scores = score(results)
         rows.append(scores.reset_index().assign(model=model))
         limits = [spell(*row) for row in scores[["brier", "low", "high"]].to_numpy()]
-        columns[model] = limits + scores["may_be_best"].map({True: "*"}).fillna("")
+        marks = scores["may_be_best"].map({True: "*"}).fillna("")
+        columns[model] = pd.Series(limits, scores.index) + marks
         for run in describe_runs(store, model, **asked).reset_index().to_dict("records"):
             name = run["dataset"]
             title = f"{model} on {name}, {run['evidence']}"

@@ -160,15 +160,13 @@ def score(
             found = metrics.mean_interval(own[method], clusters=clusters, bounds=bounds)
             if method == ORACLE_CC:
                 found = metrics.Interval(0.0, 0.0, 0.0)  # by definition
-            rows[dataset, method] = {
-                "brier": found.estimate,
-                "low": found.low,
-                "high": found.high,
-                "plug_in": plug_in[method][scored].mean(),
-                "may_be_best": method in best if method in rated else None,
-                "missing": missing,
-                "questions": len(scored),
-            }
+            rows[dataset, method] = [
+                *found,
+                plug_in[method][scored].mean(),
+                method in best if method in rated else None,
+                missing,
+                len(scored),
+            ]
     index = pd.MultiIndex.from_tuples(list(rows), names=["dataset", "method"])
     table = pd.DataFrame(list(rows.values()), index, columns=COLUMNS)
     table["may_be_best"] = table["may_be_best"].astype("boolean")
