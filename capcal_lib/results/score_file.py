@@ -302,7 +302,7 @@ def score_table(table: pd.DataFrame) -> pd.DataFrame:
     }
     for k in POWERS:
         if k <= table["total"].min():
-            scores[f"pass@{k}"] = pass_at_k(*counts, k)[:, 0]
+            scores[f"pass@{k}"] = pass_at_k(counts[0], counts[1], k)[:, 0]
     scores["noise"] = 1.0 if spread <= floor else floor / spread
     scores["best constant"] = constant
     if corrected:
