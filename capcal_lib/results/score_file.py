@@ -16,7 +16,6 @@ from capcal_lib import metrics
 from capcal_lib.applications import others_mean, pass_at_k
 from capcal_lib.errors import InputError, counted, sanitize, unknown
 from capcal_lib.grading.core import UNSCORED, grade_many
-from capcal_lib.grading.counts import count_verdicts
 from capcal_lib.questions import NOT_STATED, TEXTS, Answer, plain_head, stream_rows
 from capcal_lib.results.logs import kind_of, read_log
 
@@ -146,17 +145,18 @@ def read_counts(path: Path, *, scorer: str | None = None, regrade: bool = False)
         answers = {name: Answer(kind, gold, aliases) for name, gold, aliases in golds}
         cases = zip(samples["response"], samples["question_id"].map(answers), strict=True)
         samples["verdict"] = [one.verdict for one in grade_many(list(cases))]
-    counts = count_verdicts(samples.assign(sample_index=0), k=1)
-    lost = int(counts["not_scored"].sum())
+    lost = samples["verdict"] == "not_scored"
+    outcomes = {"correct": samples["verdict"] == "correct", "total": ~lost, "not_scored": lost}
+    counts = pd.DataFrame(outcomes).groupby(samples["question_id"]).sum()
     table = counts.loc[counts["total"] > 0, COUNTS].join(items[["gold", "question"]])
     table = table.set_index("question", append=True)
     if table.empty:
         raise InputError(f"{path}: no sample has a verdict, nor an answer that could be graded")
-    if lost and not judged:
-        notes.append(f"{counted(lost, 'sample')} that could not be graded left out")
+    if lost.any() and not judged:
+        notes.append(f"{counted(lost.sum(), 'sample')} that could not be graded left out")
     if unscored := len(counts) - len(table):
         notes.append(f"{counted(unscored, 'question')} without a scored sample left out")
-    if lost > UNSCORED * len(samples):
+    if lost.mean() > UNSCORED:
         bounds = "accuracy {:.3f} if all not scored were wrong, {:.3f} if right"
         notes.append(bounds.format(*accuracy_bounds(counts)))
     return Counted(table, notes)
