@@ -149,11 +149,13 @@ def with_vllm() -> Iterator[dict[str, Way]]:
     from vllm.sampling_params import RequestOutputKind
 
     from capcal_lib.sampling.engines.chat import encode
+    from capcal_lib.sampling.engines.streams import each
     from capcal_lib.sampling.engines.vllm import VllmEngine
 
-    engine = VllmEngine(MODEL)
+    engine: Any = VllmEngine(MODEL)
 
-    def submit(request: Request, sampling: Sampling) -> None:
+    async def draw(asked: tuple[Request, Sampling]) -> int:
+        request, sampling = asked
         salt = f"salt {next(Salts)}"
         prompt = {"prompt_token_ids": encode(engine.tokenizer, MODEL, request), "cache_salt": salt}
         parameters = SamplingParams(
@@ -162,29 +164,18 @@ def with_vllm() -> Iterator[dict[str, Way]]:
             detokenize=False,
             output_kind=RequestOutputKind.FINAL_ONLY,
         )
-        engine.engine.add_request(salt, prompt, parameters)
-
-    def finish() -> int:
-        tokens = 0
-        while engine.engine.has_unfinished_requests():
-            for output in engine.engine.step():
-                assert not output.num_cached_tokens, "a naive request found something in the cache"
-                tokens += sum(len(choice.token_ids) for choice in output.outputs)
-        return tokens
+        [output] = [one async for one in engine._llm.generate(prompt, parameters, salt)]
+        assert not output.num_cached_tokens, "a naive request found something in the cache"
+        return sum(len(choice.token_ids) for choice in output.outputs)
 
     def one_by_one(requests: Sequence[Request], sampling: Sampling) -> int:
-        tokens = 0
-        for request in requests:
-            for _ in request.sample_indices:
-                submit(request, sampling)
-                tokens += finish()
-        return tokens
+        each_sample = [request for request in requests for _ in request.sample_indices]
+        return sum(engine._loop.call(draw, (request, sampling)) for request in each_sample)
 
     def at_once(requests: Sequence[Request], sampling: Sampling) -> int:
-        for request in requests:
-            for _ in request.sample_indices:
-                submit(request, sampling)
-        return finish()
+        each_sample = [request for request in requests for _ in request.sample_indices]
+        jobs = ((request, sampling) for request in each_sample)
+        return sum(each(jobs, draw, in_flight=len(each_sample), loop=engine._loop))
 
     yield {"one by one": one_by_one, "all at once": at_once, "engine": engine_way(engine)}
 

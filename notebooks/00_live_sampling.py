@@ -112,8 +112,8 @@ notebook.glue(seconds=seconds)
 # %% tags=["finding"]
 # needs sampling
 notebook.finding(
-    "Asked the same question {asked} times, {title} gives {distinct} different answers, the right one in {right:.0f} % of the "
-    "times: “{text}”",
+    "Asked the same question {asked} times, {title} gives {distinct} different answers, and the right one {right:.0f} % of the "
+    "time: “{text}”",
     asked=len(responses),
     title=sampler.title,
     distinct=int(responses["extracted"].nunique()),
