@@ -30,8 +30,7 @@ def compare_printed(claims: pd.DataFrame) -> pd.DataFrame:
     budget = load_reported("budget", source="reference code")
     printed = pd.concat([load_reported(), budget], ignore_index=True)
     printed["precision"] = printed["precision"].fillna(ROUNDING)
-    pairs = zip(printed["method"], printed["dataset"], strict=True)
-    printed["shift"] = [shift(*pair) for pair in pairs]
+    printed["shift"] = list(map(shift, printed["method"], printed["dataset"]))
     brier = load_reported("main").rename(columns={"value": "brier"})[[*KEYS, "method", "brier"]]
     printed = printed.merge(brier, how="left", on=[*KEYS, "method"])
     printed["place"] = printed.groupby(["table", *KEYS, "k"])["brier"].rank()

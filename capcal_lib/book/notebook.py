@@ -102,13 +102,10 @@ def measured_models(store: Path, data: pd.DataFrame, k_eval: int) -> dict[str, p
     """Describe the runs of each model of the store that has measured samples, from the smallest to
     the largest; none for a page whose own model, of which ``data`` tells, has no samples.
     """
-    models = sorted(map(load_model, model_names()), key=lambda model: model.parameters or 0)
-    described = {model.name: describe_runs(store, model.name, k_eval=k_eval) for model in models}
-    return {
-        name: runs
-        for name, runs in described.items()
-        if len(data) and "measured" in set(runs["evidence"])
-    }
+    names = () if data.empty else model_names()
+    names = sorted(names, key=lambda name: load_model(name).parameters or 0)
+    described = {name: describe_runs(store, name, k_eval=k_eval) for name in names}
+    return {name: runs for name, runs in described.items() if "measured" in {*runs["evidence"]}}
 
 
 def choose_dataset(asked: str, runs: pd.DataFrame, default: str) -> str:

@@ -106,7 +106,7 @@ def show_scores(
     """Draw scores as a row a method and a column a data set, each with its interval below it.
 
     The lowest score of a data set is bold where it is significantly lower than all others; where
-    several may be the best they are marked ``≈``. Oracles do not compete. Cells of probes have a
+    several may be the best they are marked ``≈``. Oracles stand last. Cells of probes have a
     tint and a letter by shift. Where no two questions differ, nothing is marked. The data sets
     stand under their domains. What is not said here is as in :func:`show`.
 
@@ -117,15 +117,14 @@ def show_scores(
     print it, bold or underlined."""
     table = scores.reset_index() if any(scores.index.names) else scores
     rows = pd.DataFrame(UNSAID, table.index).assign(**table)
-    rows["oracle"] = rows["method"].str.startswith("Oracle")
-    rows = rows.sort_values("oracle", kind="stable")
-    best = rows["may_be_best"].isin([True]) & ~rows["oracle"] & rows["varies"]
+    oracle = rows["method"].str.startswith("Oracle")
+    rows = rows.iloc[oracle.argsort(kind="stable")]
     columns = {}
     for key, scored in rows.groupby("dataset", sort=False):
         name = str(key)
-        mark = "best" if best[scored.index].sum() == 1 else "level"
+        best = scored["may_be_best"].isin([True]) & scored["varies"]
         marked = scored.assign(
-            printed=scored["printed"].mask(best, mark),
+            printed=scored["printed"].mask(best, "best" if best.sum() == 1 else "level"),
             missing=scored["missing"] / scored["questions"].max(),
         )
         known = load_dataset(name) if name in dataset_names() else None
@@ -177,11 +176,14 @@ def titled(table: pd.DataFrame) -> pd.DataFrame:
     >>> titled(pd.DataFrame({"model": ["qwen3-8b"], "dataset": ["gsm8k"]})).loc[0].tolist()
     ['Qwen3-8B', 'GSM8K']
     """
-    given = table.reindex(columns=["model", "dataset"]).replace("", None)  # of no data set
-    models = {name: load_model(name) for name in given["model"].dropna().unique()}
-    names = {name: model.paper_name or model.short_title for name, model in models.items()}
-    sets = {name: load_dataset(name).title for name in given["dataset"].dropna().unique()}
-    return table.replace({"model": names, "dataset": sets})
+
+    def model_title(name: str) -> str:
+        return load_model(name).paper_name or load_model(name).short_title
+
+    titles = {"model": model_title, "dataset": lambda name: name and load_dataset(name).title}
+    for column in table.columns.intersection([*titles]):
+        table = table.assign(**{column: table[column].map(titles[column], na_action="ignore")})
+    return table
 
 
 def p_value(p: float) -> str:
