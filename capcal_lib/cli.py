@@ -329,7 +329,7 @@ def _show_plan(order: Any, rate: float | None, gpus: int) -> None:
     steps = recipes.make_plan(order, fetch=False)
     steps = recipes.time_plan(order, steps, rate=rate, gpus=gpus)
     times = steps["seconds"].map(_spell_time, na_action="ignore")
-    shown = steps.astype({"tokens": "Int64"}).drop(columns=["first", "seconds"]).assign(time=times)
+    shown = steps.drop(columns=["first", "seconds"]).assign(time=times).convert_dtypes()
     _print_table(shown.astype(object).fillna("not known"))
     total = steps[["requests", "tokens", "seconds"]].sum()
     unknown = " and what is not known" if steps["seconds"].isna().any() else ""

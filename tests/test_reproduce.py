@@ -3,6 +3,7 @@ numbers.
 """
 
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -67,6 +68,7 @@ def test_a_plan_with_a_rate_needs_no_engine_no_address_and_no_weights(
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert "gsm8k" in done.stdout
+    assert not re.search(r"\.\d{4}", done.stdout)  # counts are whole
     assert [path.name for path in tmp_path.iterdir()] == ["lacking"]
 
 
