@@ -194,11 +194,11 @@ def _find_questions(
         if question is None:
             what = f"is not in {dataset}, whose ids look like {questions[0].id!r}"
         else:
-            texts = [" ".join(text.split()) for text in (question.text, asked)]
+            own, text = (" ".join(one.split()) for one in (question.text, asked))
             answer = question.answer
             stated = gold not in (NOT_STATED, answer.gold, *answer.aliases)
-            if asked != name and texts[0] not in texts[1] and texts[1] not in texts[0]:
-                what = f"is {texts[1]!r}, in {dataset} {texts[0]!r}"
+            if asked != name and own not in text and text not in own:
+                what = f"is {text!r}, in {dataset} {own!r}"
             elif stated and grade(gold, answer).verdict == "incorrect":
                 what = f"has the answer {gold!r}, in {dataset} {answer.gold!r}"
             names[name] = question.id

@@ -115,19 +115,14 @@ def score_files(files: Sequence[Path], against: Path | None = None, **options: A
 
 
 def read_file(
-    path: Path,
-    *,
-    key: Path | None = None,
-    drop_missing: bool = False,
-    scorer: str | None = None,
-    regrade: bool = False,
+    path: Path, *, key: Path | None = None, drop_missing: bool = False, **of_log: Any
 ) -> Counted:
     """Read what is to be scored: :func:`read_confidences`, or :func:`read_counts` of a log."""
     if key is None and str(path) != "-":
         is_log = path.suffix == ".eval" or isdir(path)
         heads = [] if is_log else next(iter(stream_rows(path)), NUMBERS)
         if {*map(plain_head, heads)}.isdisjoint(NUMBERS):
-            return read_counts(path, scorer=scorer, regrade=regrade)
+            return read_counts(path, **of_log)
     return read_confidences(path, key=key, drop_missing=drop_missing)
 
 
@@ -211,7 +206,7 @@ def read_confidences(path: Path, *, key: Path | None = None, drop_missing: bool 
     if drop_missing:
         questions = counted(len(table), "question")
         notes.append(f"{missing.sum()} of {questions} without a confidence left out")
-        table, missing = table[~missing], missing[~missing]
+        table = table[~missing]
     if table.empty:
         raise InputError(f"{path}: no question has a confidence")
     numbers = table[NUMBERS].replace({"confidence": {",": ".", "[% ]+$": ""}}, regex=True)
@@ -226,7 +221,7 @@ def read_confidences(path: Path, *, key: Path | None = None, drop_missing: bool 
     numbers["confidence"] = confidence = confidence.where(~percent, confidence / 100)
     few = f"{missing.sum()} of {counted(len(table), 'row')}"
     rules = {
-        f"has no confidence, as {few}; --drop-missing leaves them out": missing,
+        f"has no confidence, as {few}; --drop-missing leaves them out": missing[table.index],
         "has no question_id": table["question_id"] == "",
         "stands in two rows; keep one": table["question_id"].duplicated(),
         "has something else than numbers": numbers.isna().any(axis="columns"),

@@ -145,9 +145,9 @@ def score(
     terms, plug_in = (sum(tables) / len(parts) for tables in each)
     groups = subjects(results)
     rows = {}
-    for dataset in map(str, dict.fromkeys(results.index.get_level_values("dataset"))):
-        own = terms.loc[[dataset]].dropna(axis="columns", how="all")
-        clusters = groups[own.index] if load_dataset(dataset).clustered else None
+    for dataset, own in terms.groupby(level="dataset", sort=False):
+        own = own.dropna(axis="columns", how="all")
+        clusters = groups[own.index] if load_dataset(str(dataset)).clustered else None
         rated = own.drop(columns=[ORACLE_RC, ORACLE_CC], errors="ignore")
         best = metrics.may_be_best(rated, clusters)
         for method in map(str, own):
