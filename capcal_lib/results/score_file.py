@@ -209,8 +209,8 @@ def read_confidences(path: Path, *, key: Path | None = None, drop_missing: bool 
         table = table[~missing]
     if table.empty:
         raise InputError(f"{path}: no question has a confidence")
-    numbers = table[NUMBERS].replace({"confidence": {",": ".", "[% ]+$": ""}}, regex=True)
-    numbers = numbers.apply(pd.to_numeric, errors="coerce")
+    cells = table["confidence"].str.replace(",", ".").str.rstrip("% ")  # decimal commas
+    numbers = table[NUMBERS].assign(confidence=cells).apply(pd.to_numeric, errors="coerce")
     confidence, correct, total = (numbers[name] for name in NUMBERS)
     percent = table["confidence"].str.endswith("%")
     # A few above 1 are mistakes; where most are, there is one reading.
@@ -260,7 +260,8 @@ def _read_texts(path: Path) -> pd.DataFrame:
         alike = table.columns[plain == plain_head(wanted)]
         if wanted not in table and len(alike) == 1:  # else there is no one reading
             table = table.rename(columns={alike[0]: wanted})
-    table = table.apply(lambda cells: cells.str.strip())
+        if wanted in table:
+            table[wanted] = table[wanted].str.strip()
     if path.name.endswith((*TEXTS, "-")):
         return table.set_axis(table.index + 2).rename_axis("line")
     return table.rename_axis("row")
