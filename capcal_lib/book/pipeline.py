@@ -235,9 +235,9 @@ def build_book(
         *["-W"] * (not failed),
     ]
     command += ["--path-output", "book", "--config", config, "--toc", source / "_toc.yml"]
-    log, plain = out / "book.log", os.environ | {"NO_COLOR": "1"}
+    log = out / "book.log"
     with log.open("w", encoding="utf-8") as file:
-        done = subprocess.run(command, stdout=file, stderr=file, cwd=out, env=plain, check=False)
+        done = subprocess.run(command, stdout=file, stderr=file, cwd=out, check=False)
     if done.returncode:
         wrong = re.findall(r".*(?:WARNING|ERROR).*", log.read_text(encoding="utf-8"))[:20]
         raise InputError("\n".join([f"the book does not build; see {log}:", *wrong]))
