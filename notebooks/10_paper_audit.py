@@ -295,7 +295,7 @@ counts = load_results(runs, model, recipe=None).eval("correct / total")
 both = {"printed": printed, "here": counts.groupby("dataset").mean()}
 tables.show(
     pd.DataFrame(both).dropna().rename(index=data["title"]),
-    "Mean expected accuracy, as printed and as measured here.",
+    "Mean expected accuracy, as printed and as counted here.",
     evidence=["reported", notebook.evidence_of(data)],
 )
 
