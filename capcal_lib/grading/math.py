@@ -173,7 +173,7 @@ def _same_scalar(gold: str, other: str, *, words: bool) -> bool:
     value, another = (number.literal(text, variables=True) for text in (gold, other))
     if value and another:
         return number.equal(value, another)
-    if _BY_TEXT.search(f"{gold}, {other}"):
+    if _BY_TEXT.search(f"{gold}, {other}") or ("matrix" in gold) != ("matrix" in other):
         return False
     (gold, unit), (other, second) = map(_without_unit, (gold, other))
     letters, others = map(_letters, (gold, other))
