@@ -217,6 +217,7 @@ grid = sns.catplot(
 )
 for axes in grid.axes.flat:
     axes.grid(visible=True, axis="y")
+grid.figure.set_figwidth(style.WIDTH)
 _ = grid.set_titles("{col_name}").set_axis_labels("score", "")
 
 # %% [markdown] needs="samples"

@@ -177,6 +177,7 @@ for (row, column, _), subset in grid.facet_data():
     axes = grid.axes[row, column]
     axes.fill_between(subset["k"], subset["low"], subset["high"], alpha=0.2)
 grid.map(sns.scatterplot, "k", "reported", color=style.INK, zorder=3)
+grid.figure.set_figwidth(style.WIDTH)
 grid.set_titles(col_template="{col_name}", row_template="{row_name}")
 _ = grid.set_axis_labels("k", "squared error")
 

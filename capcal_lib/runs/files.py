@@ -7,11 +7,13 @@ import errno
 import hashlib
 import os
 import secrets
+import shutil
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import IO, TypeVar
 
 import pandas as pd
@@ -83,29 +85,35 @@ def count_rows(path: Path) -> int:
 
 def write_table(path: Path, table: pa.Table) -> Path:
     """Write a parquet file of a run; a ``*`` in its name becomes the SHA-256 of its bytes."""
-    return write_tables(path, table.schema, [table])
+    return write_file(path, lambda file: _write_parquet(file, table.schema, [table]))
 
 
 def write_tables(path: Path, schema: pa.Schema, tables: Iterable[pa.Table]) -> Path:
-    """Write tables below one another as a parquet file of a run, as ``write_table`` does.
+    """Write tables below one another, as ``write_table`` does, however long they take to come: a
+    kill meanwhile leaves nothing behind.
+    """
+    with plain_errors(path.parent), TemporaryFile(dir=path.parent) as made:
+        _write_parquet(made, schema, tables)
+        made.seek(0)
+        return write_file(path, lambda file: shutil.copyfileobj(made, file))
+
+
+def _write_parquet(file: IO[bytes], schema: pa.Schema, tables: Iterable[pa.Table]) -> None:
+    """Write tables as the parts of a parquet file.
 
     The bytes of vectors are split by their significance: the exponents of hidden states are alike
     and their fractions are not, and apart the former compress.
     """
-
-    def write(file: IO[bytes]) -> None:
-        with pq.ParquetWriter(
-            file,
-            schema,
-            compression="zstd",
-            use_dictionary=[one.name for one in schema if not pa.types.is_nested(one.type)],
-            use_byte_stream_split=True,
-            write_page_checksum=True,
-        ) as writer:
-            for table in tables:
-                writer.write_table(table)
-
-    return write_file(path, write)
+    with pq.ParquetWriter(
+        file,
+        schema,
+        compression="zstd",
+        use_dictionary=[one.name for one in schema if not pa.types.is_nested(one.type)],
+        use_byte_stream_split=True,
+        write_page_checksum=True,
+    ) as writer:
+        for table in tables:
+            writer.write_table(table)
 
 
 def write_file(path: Path, write: Callable[[IO[bytes]], object]) -> Path:

@@ -8,6 +8,7 @@ verdicts, confidences and hidden states, what the target has stands, and what it
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from os.path import isfile
 from pathlib import Path
 
 import pandas as pd
@@ -41,7 +42,7 @@ def merge(into: Path, sources: Sequence[Path]) -> list[Merged]:
     and a sample that two of them have with different content; then nothing was taken over."""
     copies: dict[Run, list[Run]] = {}
     for source in sources:
-        runs = [Run(source)] if (source / "run.json").exists() else open_runs(source)
+        runs = [Run(source)] if isfile(source / "run.json") else open_runs(source)
         if not runs:
             raise InputError(f"{source} is neither a run nor a store with runs in it")
         for run in runs:
