@@ -333,6 +333,7 @@ tables.show(
 # **1 (easy).** Four samples answer 4, 4, 5 and nothing at all. What is the confidence? *Hint:* who counts as a vote?
 
 # %% tags=["hide-cell", "solution"]
+# Nothing at all is a sample, and no vote for an answer.
 consistency([["4", "4", "5", None]])
 
 # %% [markdown]
