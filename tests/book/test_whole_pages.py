@@ -161,6 +161,11 @@ def test_jupyterlab_shows_the_figure_and_folds_the_solutions(
     lab += ["--ServerApp.port=0", "--IdentityProvider.token=", f"--ServerApp.root_dir={tmp_path}"]
     home = {f"JUPYTER_{kind}_DIR": str(tmp_path / kind) for kind in ("CONFIG", "RUNTIME")}
     home["JUPYTERLAB_SETTINGS_DIR"] = str(tmp_path / "settings")
+    settings = tmp_path / "settings" / "@jupyterlab" / "notebook-extension"
+    settings.mkdir(parents=True)  # cells out of sight are drawn too
+    (settings / "tracker.jupyterlab-settings").write_text('{"windowingMode": "none"}')
+    cells = json.loads(page.read_text(encoding="utf-8"))["cells"]
+    code = sum(cell["cell_type"] == "code" for cell in cells)
     with (
         (tmp_path / "log").open("w") as log,
         subprocess.Popen(lab, stderr=log, env=os.environ | home) as server,
@@ -185,6 +190,8 @@ def test_jupyterlab_shows_the_figure_and_folds_the_solutions(
                 > 15
             )
             assert "<Figure" not in tab.locator(".jp-NotebookPanel").inner_text()
+            drawn = "count => document.querySelectorAll('.jp-CodeCell').length === count"
+            tab.wait_for_function(drawn, arg=code, timeout=60_000)
             solution = tab.locator(".jp-CodeCell").last
             assert solution.locator(".jp-InputCollapser, .jp-Placeholder").count() > 0
             assert "consistency(" not in solution.inner_text()
