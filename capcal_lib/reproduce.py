@@ -196,6 +196,9 @@ def make_plan(order: Order, *, fetch: bool = True) -> pd.DataFrame:
             number = min(filter(None, counts), default=None)
             questions = np.nan if number is None else len(order.part_of(range(number)))
             run = order.run(dataset.name, split)
+            samples = pd.DataFrame()
+            if run is not None:
+                samples = read_samples(run, [*KEY, "prompt_tokens"])
             for step in steps if questions else ():
                 drawn = step in ("samples", "judge")
                 row: dict[str, Any] = {"dataset": dataset.name, "split": split, "step": step}
@@ -203,7 +206,7 @@ def make_plan(order: Order, *, fetch: bool = True) -> pd.DataFrame:
                 row |= {"each": each if drawn else 1}
                 row |= {"model": order.judge if step == "judge" else order.model}
                 row |= {"engine": engines.get(step, engine)}
-                rows.append(row | _cost(order, run, row))
+                rows.append(row | _cost(order, run, samples, row))
     # Hidden states last, for vLLM is opened anew for them and slower then, or a server gives none;
     # but another model judges after them, because one model is in memory at a time.
     apart = order.judge != order.model and engines.get("judge") != "openai"
@@ -235,10 +238,11 @@ def _parts(order: Order, dataset: Dataset) -> Iterator[tuple[str, list[str], int
         yield dataset.validation_split, steps, None, 0, recipe.validation
 
 
-def _cost(order: Order, run: Run | None, step: Mapping[str, Any]) -> dict[str, Any]:
+def _cost(
+    order: Order, run: Run | None, samples: pd.DataFrame, step: Mapping[str, Any]
+) -> dict[str, Any]:
     """Return the requests that a step lacks, as far as files tell, and the tokens of them."""
     name = step["step"]
-    samples = pd.DataFrame() if run is None else read_samples(run, [*KEY, "prompt_tokens"])
     wanted = step["questions"] * step["each"]
     done = 0
     if name == TOP_UP:

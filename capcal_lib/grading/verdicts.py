@@ -46,20 +46,21 @@ def grade_run(run: Run) -> Graded:
     `InputError` when the run is corrupt, or its questions cannot be loaded or have changed.
     """
     old: dict[str, runs.Present] = {}
+    graded = runs.Present()
     made: dict[str, str] = {}
     if run.has(VERDICTS):
         with VERDICTS.open(run.path(VERDICTS)) as file:
             known = file.schema_arrow.metadata.items()
         made = {name.decode(): value.decode() for name, value in known}
         for rows in run.batches(VERDICTS, [*runs.KEY, "verdict"]):
+            runs.add_keys(graded, rows)
             for verdict, own in rows.groupby("verdict"):
                 runs.add_keys(old.setdefault(str(verdict), {}), own)
     if made.get("grader") == GIVEN:
         return Graded(0, 0, {})
     questions = run_questions(run)
     present = runs.present_of(runs.stream_samples(run, runs.KEY))
-    graded = runs.present_of(run.batches(VERDICTS, runs.KEY)) if made else {}
-    stands = made == _made(run, graded, GRADER_VERSION)
+    stands = bool(made) and made == _made(run, graded, GRADER_VERSION)
     kept = [one for verdict, one in old.items() if stands and verdict != "not_scored"]
     if sum(map(runs.count_present, kept)) == runs.count_present(present):
         return Graded(0, 0, {})

@@ -51,9 +51,7 @@ def run_status(
     row = dict.fromkeys(COLUMNS) | run.place | {"run": run.folder.name, "beside": {}, "judged": {}}
     row |= {"problems": [], "next": "verify", "command": "capcal verify"}
     try:
-        present = store.Present()
-        for rows in store.stream_samples(run, store.KEY):
-            store.add_keys(present, rows)
+        present = store.present_of(store.stream_samples(run, store.KEY))
         ask = open_ask(run, present)
         samples = store.count_present(present)
         row |= {
