@@ -373,19 +373,25 @@ def test_two_copies_give_the_rows_of_one_until_one_of_them_dies(engine: Engine) 
         two.close()
 
 
-def test_a_compiled_network_gives_its_states_without_a_second_load(engine: Engine) -> None:
+@pytest.mark.parametrize("architecture", architectures.ARCHITECTURES)
+def test_a_compiled_network_gives_its_states_without_a_second_load(
+    architecture: str, tmp_path: Path
+) -> None:
+    """Four layers, which are compiled in a minute or two."""
     from capcal_lib.sampling.engines.vllm import VllmEngine
 
-    asked = requests(3, 2)
-    rows, states = draw(engine, asked), engine.hidden_states(asked)
-    compiled = VllmEngine(with_arguments(enforce_eager=False))
+    folder = architectures.checkpoint(tmp_path, architecture)
+    plain = architectures.Plain(architectures.manifest(), folder)
+    engine = VllmEngine(with_arguments(architectures.manifest(), enforce_eager=False), folder)
+    asked = architectures.asked(2)
+    expected = np.stack([plain.states(request) for request in asked])
     try:
-        assert len(draw(compiled, asked)) == len(rows)
-        found = compiled.hidden_states(asked)
-        assert np.abs(found - states).max() / np.abs(states).max() < 1e-3
-        assert len(draw(compiled, asked)) == len(rows)
+        rows = draw(engine, asked)
+        states = engine.hidden_states(asked)
+        assert np.abs(states - expected).max() / np.abs(expected).max() < 1e-3
+        assert draw(engine, asked) == rows
     finally:
-        compiled.close()
+        engine.close()
 
 
 def test_a_server_with_two_ranks_gives_the_rows_of_the_engine_in_process(
