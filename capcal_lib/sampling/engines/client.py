@@ -4,7 +4,7 @@ import asyncio
 import json
 import math
 import random
-from base64 import b64encode
+import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from itertools import cycle
@@ -21,7 +21,7 @@ CONNECT_SECONDS = 30.0
 PATIENCE = 600.0  # seconds to wait for a server that is away
 SHORTEST_WAIT, LONGEST_WAIT = 0.5, 30.0  # seconds between two attempts, at most, unless the server
 LONGEST_RETRY_AFTER = 300.0  # asks for more, which it may up to here
-KEY_LENGTH = 8  # a shorter key, such as "-" or "EMPTY", is no secret, and may be a word
+ADDRESS = re.compile(r"https?://[^/?#][^?#]*")
 CONNECTIONS_A_POOL = 32  # a pool looks at all of its connections for every request
 AWAY = (429, 502, 503, 504)  # too busy, or restarting behind a gateway
 FILES = 256  # that this process has open beside its connections, at most
@@ -60,36 +60,25 @@ class Client:
 
     def __init__(self, address: str, key: str, in_flight: int) -> None:
         key = key.strip() or "EMPTY"  # as servers without keys take; Windows' line ends leave a \r
-        if not (key.isascii() and key.isprintable() and " " not in key):
+        if not re.fullmatch("[!-~]+", key):
             raise InputError(
                 "OPENAI_API_KEY holds a space or a character that no key can have; set it anew"
             )
         try:
             url = httpx2.URL(address.strip())
-            if not (
-                url.scheme in ("http", "https") and url.host and 0 < (url.port or 80) < 1 << 16
-            ):
-                raise ValueError
-            if url.query or url.fragment:
-                raise ValueError
-        except (httpx2.InvalidURL, ValueError):
-            raise InputError(
-                "OPENAI_BASE_URL must be an address such as http://127.0.0.1:8000/v1"
-            ) from None
+        except httpx2.InvalidURL:
+            url = httpx2.URL()
         self.url = str(url.copy_with(username=None, password=None)).rstrip("/")
-        basic = b64encode(f"{url.username}:{url.password}".encode()).decode()
-        self.authorization = f"Basic {basic}" if url.userinfo else f"Bearer {key}"
-        self.secrets = {key, basic, url.username, url.password}
+        if not (ADDRESS.fullmatch(self.url) and 0 < (url.port or 80) < 1 << 16):
+            raise InputError("OPENAI_BASE_URL must be an address such as http://127.0.0.1:8000/v1")
+        self.settings: dict[str, Any] = {
+            "base_url": url,  # a name and a password in it go before the key
+            "headers": {"Authorization": f"Bearer {key}"},
+            "timeout": httpx2.Timeout(None, connect=CONNECT_SECONDS),
+            "limits": httpx2.Limits(),
+        }
         self.in_flight = in_flight
         self.patience = PATIENCE
-
-    def show(self, foreign: object) -> str:
-        """Make text from the server fit for a message: one bounded line, without what is secret."""
-        text = str(foreign)
-        for secret in self.secrets:
-            if len(secret) >= KEY_LENGTH:
-                text = text.replace(secret, "[redacted]")
-        return sanitize(text)
 
     @asynccontextmanager
     async def connected(self) -> AsyncIterator[None]:
@@ -100,12 +89,7 @@ class Client:
             soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
             resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, self.in_flight + FILES), hard))
         self._away_since = math.inf  # until the server answers, however
-        settings: dict[str, Any] = {
-            "headers": {"Authorization": self.authorization},
-            "verify": httpx2.create_ssl_context(),
-            "timeout": httpx2.Timeout(None, connect=CONNECT_SECONDS),
-            "limits": httpx2.Limits(),
-        }
+        settings = self.settings | {"verify": httpx2.create_ssl_context()}
         async with AsyncExitStack() as stack:
             pools = [
                 await stack.enter_async_context(httpx2.AsyncClient(**settings))
@@ -157,7 +141,7 @@ class Client:
         text = ""
         try:
             async with asyncio.timeout(seconds):
-                answer = await next(self._pools).request(method, self.url + path, json=body)
+                answer = await next(self._pools).request(method, path, json=body)
             status, text = answer.status_code, answer.text
             if status not in AWAY:
                 self._away_since = math.inf
@@ -166,11 +150,11 @@ class Client:
         except TimeoutError:
             raise Bad(f"no answer within {seconds:g} s") from None
         except (ValueError, httpx2.DecodingError) as error:
-            reason = self.show(words(text) or str(error).partition(" [")[0])
+            reason = sanitize(words(text) or str(error).partition(" [")[0])
             raise Bad(f"an answer that cannot be read: {reason}") from None
         except httpx2.TransportError as error:
-            raise Away(self.show(error) or type(error).__name__) from None
-        refusal = f"status {status}: {self.show(words(text) or text)}".removesuffix(": ")
+            raise Away(sanitize(error) or type(error).__name__) from None
+        refusal = f"status {status}: {sanitize(words(text) or text)}".removesuffix(": ")
         if status in (401, 403):
             raise InputError(f"{self.url} refuses access: {refusal}; check OPENAI_API_KEY")
         if status in AWAY:

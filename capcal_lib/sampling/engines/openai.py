@@ -7,12 +7,13 @@ import logging
 import os
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from pydantic import BaseModel
 
-from capcal_lib.errors import InputError
+from capcal_lib.errors import InputError, sanitize
 from capcal_lib.manifests import Model, Sampling
 from capcal_lib.questions.reasoning import split_reasoning
 from capcal_lib.runs.samples import FinishReason, Sample
@@ -49,9 +50,10 @@ class OpenAIEngine:
 
     The server must list the model as its manifest's ``served_as`` says, else under its name or that
     of its hub repository. Its address, up to ``/v1``, is given or stands in
-    ``OPENAI_BASE_URL``, its key in ``OPENAI_API_KEY``; neither the key nor a password in the
-    address is ever shown. What is asked again is that of `Client`; what cannot be drawn is a
-    `Failure`. A setting that the manifest names under ``omit`` is not sent.
+    ``OPENAI_BASE_URL``, its key in ``OPENAI_API_KEY``. No message of ours shows the key or a
+    password in the address, but one that a server repeats in its own words stays there. What is
+    asked again is that of `Client`; what cannot be drawn is a `Failure`. A setting that the
+    manifest names under ``omit`` is not sent.
 
     One request asks for up to 16 samples of one question (``n``), or for one where the server does
     not do ``n``. vLLM gives choice i of a request the request's seed + i, which is what is sent, so
@@ -166,7 +168,7 @@ class OpenAIEngine:
             if name in listed and any(same_model(name, one) for one in names):
                 return name, listed[name]
         raise InputError(
-            f"the server at {client.url} lists {client.show(', '.join(listed)) or 'no model'}, not "
+            f"the server at {client.url} lists {sanitize(', '.join(listed)) or 'no model'}, not "
             f"{' or '.join(names)}; serve the model under that name, with vLLM: "
             f"--served-model-name {names[0]}; or say in its manifest served_as"
         )
@@ -195,14 +197,15 @@ class OpenAIEngine:
         return {name: value for name, value in body.items() if name not in self.model.omit}
 
 
+@dataclass
 class _Call:
     """What is asked of a server with one seed and the same settings."""
 
-    def __init__(self, engine: OpenAIEngine, sampling: Sampling, seed: int) -> None:
-        self.engine = engine
-        self.sampling = sampling
-        self.seed = seed
-        self.prompts: dict[int, asyncio.Future[_Answer]] = {}  # count tokens, by id of the request
+    engine: OpenAIEngine
+    sampling: Sampling
+    seed: int
+    # Answers of one token, by id of the request.
+    prompts: dict[int, "asyncio.Future[_Answer]"] = field(default_factory=dict)
 
     async def post(
         self, request: Request, first: int = 0, choices: int = 1, **options: Any
@@ -223,15 +226,14 @@ class _Call:
             if len(answer.choices) != choices:
                 wrong = f"{len(answer.choices)} choices where {choices} were asked for"
                 raise Refused(wrong) if answer.choices else ValueError(wrong)
-            known = engine.known
-            if answer.model and answer.model not in known:
-                shown = engine.client.show(answer.model)
-                if not any(same_model(answer.model, one) for one in known):
+            if answer.model and answer.model not in engine.known:
+                shown = sanitize(answer.model)
+                if not any(same_model(answer.model, one) for one in engine.known):
                     raise Unanswered(
                         f"the server answered as another model, {shown!r}, not as {engine.name!r}; "
                         "where it is the same, say so in the manifest with served_as"
                     )
-                known.add(answer.model)
+                engine.known.add(answer.model)
                 logging.getLogger(__name__).warning(f"the server calls {engine.name!r} {shown!r}")
             return answer
 
@@ -285,7 +287,7 @@ class _Call:
         for index, choice in zip(indices, answer.choices, strict=True):
             end = choice.finish_reason or ""
             if INTERFERENCE.search(end):
-                how = engine.client.show(end)
+                how = sanitize(end)
                 groups.append(Failure(name, (index,), f"the server ended an answer with {how!r}"))
                 continue
             tokens = len(choice.token_ids or ())
