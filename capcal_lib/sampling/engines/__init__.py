@@ -146,7 +146,12 @@ def question_seed(seed: int, question_id: str) -> int:
 
     It has 48 bits, which every reader of JSON keeps whole.
     """
-    return int.from_bytes(hashlib.sha256(repr((seed, question_id)).encode()).digest()[:6], "little")
+    return hashed(seed, question_id) % (1 << 48)
+
+
+def hashed(*key: object) -> int:
+    """Return a number of 128 bits that belongs to a key: to begin random numbers with."""
+    return int.from_bytes(hashlib.sha256(repr(key).encode()).digest()[:16], "little")
 
 
 def engine_name(model: Model, name: str | None = None) -> str:

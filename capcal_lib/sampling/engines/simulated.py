@@ -5,7 +5,6 @@ mu is drawn for each question id from a mixture that is U-shaped, as those of re
 data sets: two fifths hard, Beta(1, 8); two fifths easy, Beta(8, 1); one fifth spread evenly over
 [0, 1]."""
 
-import hashlib
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -13,7 +12,7 @@ import numpy as np
 from capcal_lib.manifests import Model, Sampling
 from capcal_lib.questions import Answer, Question
 from capcal_lib.runs.samples import Sample
-from capcal_lib.sampling.engines import Request
+from capcal_lib.sampling.engines import Request, hashed
 
 SHAPES = ((1.0, 8.0), (8.0, 1.0), (1.0, 1.0))
 SHARES = (0.4, 0.4, 0.2)
@@ -109,8 +108,7 @@ class SimulatedEngine:
 
 def _rng(*key: object) -> np.random.Generator:
     """Return the stream of random numbers that belongs to a key."""
-    digest = hashlib.sha256(repr(key).encode()).digest()
-    return np.random.default_rng(int.from_bytes(digest[:16], "little"))
+    return np.random.default_rng(hashed(*key))
 
 
 def _logit(question_id: str) -> float:

@@ -3,7 +3,6 @@
 What prompts have in common is read once, and so is what samples have; finished samples leave the
 batch at once and the next question's samples join."""
 
-import hashlib
 import warnings
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
@@ -18,9 +17,9 @@ from torch import Tensor
 import capcal_lib.sampling.engines.shared_prefix as shared_prefix
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import Model, Sampling
-from capcal_lib.sampling.engines import Request
+from capcal_lib.sampling.engines import Request, hashed
 from capcal_lib.sampling.engines.chat import LocalEngine, encode
-from capcal_lib.sampling.engines.shared_prefix import Branch, Group, Stream
+from capcal_lib.sampling.engines.shared_prefix import Branch, Group
 from capcal_lib.sampling.engines.token_sampling import draw_tokens
 from capcal_lib.sampling.weights import ensure_weights
 
@@ -102,7 +101,10 @@ class TransformersEngine(LocalEngine):
         waiting = []
         for prompt, limit, request in sorted(read, key=lambda one: one[0]):
             name = request.question.id
-            streams = [_stream(seed, name, index) for index in request.sample_indices]
+            streams = [
+                (index, np.random.Generator(np.random.Philox(key=hashed(seed, name, index))))
+                for index in request.sample_indices  # the same whatever else is drawn
+            ]
             for start in range(0, len(streams), cap):
                 group = Group(name, prompt, limit)
                 waiting.append(Branch(group, (), streams[start : start + cap], 0))
@@ -178,11 +180,9 @@ class TransformersEngine(LocalEngine):
         children: dict[tuple[int, int], Branch] = {}
         for (row, stream), token in zip(streams, drawn.tolist(), strict=True):
             parent = parents[row]
-            if (row, token) not in children:
-                said = *parent.tokens, token
-                tail = row if parent.tokens else 0
-                children[row, token] = Branch(parent.group, said, [], tail)
-            children[row, token].streams.append(stream)
+            tail = row if parent.tokens else 0
+            child = Branch(parent.group, (*parent.tokens, token), [], tail)
+            children.setdefault((row, token), child).streams.append(stream)
         return [*children.values()]
 
     def _begin(self, group: Group) -> Tensor:
@@ -210,11 +210,3 @@ class TransformersEngine(LocalEngine):
 def _in_order(prompts: list[list[int]]) -> list[int]:
     """Return places of prompts, those that begin alike one after the other."""
     return sorted(range(len(prompts)), key=prompts.__getitem__)
-
-
-def _stream(seed: int, question_id: str, sample_index: int) -> Stream:
-    """Return a sample's index with its own random numbers, the same whatever else is drawn."""
-    name = hashlib.sha256(repr((seed, question_id, sample_index)).encode()).digest()
-    return sample_index, np.random.Generator(
-        np.random.Philox(key=int.from_bytes(name[:16], "little"))
-    )
