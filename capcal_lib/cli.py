@@ -572,9 +572,15 @@ def probe(
     """
     from capcal_lib.probes import keep_predictions
 
-    asked: dict[str, Any] = {"datasets": dataset, "verdicts": verdicts, "choice": choice}
     kept = keep_predictions(
-        store, model, recipe=recipe, mix=mix.split(",") if mix else (), say=_warn, **asked
+        store,
+        model,
+        datasets=dataset,
+        mix=mix.split(",") if mix else (),
+        recipe=recipe,
+        verdicts=verdicts,
+        choice=choice,
+        say=_warn,
     )
     if kept.empty:
         raise InputError(
@@ -631,13 +637,16 @@ def score(
     if files:
         from capcal_lib.results.score_file import score_files
 
-        options = {"drop_missing": drop_missing, "scorer": scorer, "regrade": regrade}
-        found = score_files(files, against, key=key, **options)
+        found = score_files(
+            files, against, key=key, drop_missing=drop_missing, scorer=scorer, regrade=regrade
+        )
     else:
         from capcal_lib.results.score_runs import score_models
 
-        asked = {"datasets": [dataset] if dataset else None, "verdicts": verdicts}
-        found = score_models(store, model or [], choice=choice, **asked)
+        datasets = [dataset] if dataset else None
+        found = score_models(
+            store, model or [], datasets=datasets, verdicts=verdicts, choice=choice
+        )
     for problem in found.problems:
         _warn(f"capcal: {problem}")
     if as_json:
@@ -824,12 +833,10 @@ def datasets(as_json: AsJson = False) -> None:
     from capcal_lib.manifests import load_dataset
 
     listed = [load_dataset(name) for name in dataset_names()]
-    splits = (
-        ", ".join(f"{name} {split.rows or ''}".strip() for name, split in one.splits.items())
-        for one in listed
-    )
-    cells = zip(listed, splits, strict=True)
-    rows = [[one.name, one.domain, one.kind, questions] for one, questions in cells]
+    rows = []
+    for one in listed:
+        splits = [f"{name} {split.rows or ''}".strip() for name, split in one.splits.items()]
+        rows.append([one.name, one.domain, one.kind, ", ".join(splits)])
     _list(listed, ["name", "domain", "answers", "questions"], rows, as_json)
 
 

@@ -12,7 +12,7 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import pandas as pd
 import pyarrow as pa
@@ -140,14 +140,14 @@ def keep_predictions(
             else:
                 if probe is None:
                     say(f"training {title}")
-                    how: dict[str, Any] = {
-                        "verdicts": verdicts,
-                        "checkpoint": checkpoint,
-                        "say": say,
-                    }
-                    probe = train(*taught_by, recipe=recipe, **how)
-                    taught = len(probe.out_of_fold_), probe.concentration_
-                about = about.model_copy(update=dict(zip(UNTAUGHT, taught, strict=True)))
+                    probe = train(
+                        *taught_by, recipe=recipe, verdicts=verdicts, checkpoint=checkpoint, say=say
+                    )
+                taught = {
+                    "questions": len(probe.out_of_fold_),
+                    "concentration": probe.concentration_,
+                }
+                about = about.model_copy(update=taught)
                 ids, features = read_features(run)
                 splits = dict(enumerate(probe.predict_splits(features)))
                 _write(run, name, kept | {title: (about, pd.DataFrame(splits, index=ids))})

@@ -139,11 +139,11 @@ def _simpleqa(row: Row, split: str, position: int) -> Row:  # noqa: ARG001
     return row | {"id": f"simpleqa/{position}", "question": row["problem"], "subject": subject}
 
 
-def _gsm8k(row: Row, split: str, position: int) -> Row:
+def _gsm8k(row: Row, split: str, position: int) -> Row:  # noqa: ARG001
     _, mark, gold = row["answer"].rpartition("####")
     if not mark:
         raise ValueError("no #### before the final answer")
-    return row | {"id": row.get("id") or f"gsm8k/{split}/{position}", "answer": gold}
+    return row | {"answer": gold}
 
 
 def _math(row: Row, split: str, position: int) -> Row | None:
@@ -202,12 +202,8 @@ def _question(manifest: Dataset, columns: Columns, row: Row, usual_id: str) -> Q
     """Make a question of a row, from the columns that a manifest names, or else the usual ones."""
     kind = row["kind"] if manifest.builtin else manifest.kind
     name, subject, also = (
-        row.get(usual) if named is None else field_of(row, named)
-        for usual, named in (
-            ("id", columns.id),
-            ("subject", columns.subject),
-            ("aliases", columns.aliases),
-        )
+        row.get(usual) if (named := getattr(columns, usual)) is None else field_of(row, named)
+        for usual in ("id", "subject", "aliases")
     )
     text = _text(field_of(row, columns.question))
     if not text:
@@ -287,9 +283,10 @@ def _place(answer: Any, options: Sequence[str], labels: Sequence[str]) -> int:
     name = _text(answer)
     if any(labels):
         return labels.index(name)
-    places = {place for place, text in enumerate(options) if text == name and text == answer}
-    letters = LETTERS[: len(options)]
-    places |= {place for place, letter in enumerate(letters) if letter == name.upper()}
+    lettered = enumerate(zip(LETTERS, options, strict=False))
+    places = {
+        place for place, (letter, text) in lettered if answer == text or name.upper() == letter
+    }
     if not places and name.isdecimal():
         places = {int(name)} & {*range(len(options))}
     if len(places) != 1:
@@ -327,11 +324,10 @@ def load_split(dataset: str, split: str | None = None) -> tuple[tuple[Question, 
     columns = entry.columns or manifest.columns or Columns()
     if entry.number:
         rows = ({entry.number: number} | row for number, row in enumerate(rows))
-    left_out: set[str] = set()
+    without = entry.select.without if entry.select else ()
+    left_out = {one.id for other in without for one in load_questions(dataset, other)}
     if entry.select:
         rows = _selected(rows, entry.select)
-        for other in entry.select.without:
-            left_out |= {one.id for one in load_questions(dataset, other)}
     questions: dict[str, Question] = {}
     positions = Counter[str]()
     for number, row in enumerate(rows):
