@@ -8,7 +8,7 @@ import hashlib
 import logging
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -61,7 +61,6 @@ ENGINES = {
     ),
 }
 
-LIGHT = ("simulated", "openai")  # hold no model, so that any number may be open
 SAMPLES_A_REQUEST = 16
 
 Purpose = Literal["answer", "verbalized"]
@@ -183,15 +182,17 @@ def check_engine(model: Model, name: str | None = None, *, url: str | None = Non
             f"installed; say: pip install {package}; or name a server of the model with --engine "
             "openai and OPENAI_BASE_URL"
         )
-    if name == "openai" and load_prompts(model.prompt_style).completion:
+    if name != "openai":
+        return
+    if load_prompts(model.prompt_style).completion:
         raise InputError(
             f"{model.name!r} is asked by completion, which the openai engine cannot; take another"
         )
-    if name == "openai" and not (url or os.environ.get("OPENAI_BASE_URL")):
+    if not (url or os.environ.get("OPENAI_BASE_URL")):
         raise InputError(
             "the openai engine needs the address of a server; say for instance: export "
-            "OPENAI_BASE_URL="
-            "http://127.0.0.1:8000/v1 (and OPENAI_API_KEY, where the server wants a key)"
+            "OPENAI_BASE_URL=http://127.0.0.1:8000/v1 (and OPENAI_API_KEY, where the server "
+            "wants a key)"
         )
 
 
@@ -201,9 +202,9 @@ def open_engine(
     """Open the engine ``name``, or the one in the model's manifest; `InputError` as `check_engine`.
 
     One model is in memory at a time: an engine that holds one is given again where it is asked for
-    again, and closed before another is opened. ``url`` is the address of a server, else the one of
-    ``OPENAI_BASE_URL``, and ``in_flight`` the most samples that it is asked for at a time; other
-    engines need neither.
+    again, and closed before another is opened; ``simulated`` and ``openai`` hold none.
+    ``url`` is the address of a server, else the one of ``OPENAI_BASE_URL``, and ``in_flight`` the
+    most samples that it is asked for at a time; other engines need neither.
 
     >>> from capcal_lib.manifests import load_model
     >>> open_engine(load_model("simulated")).family
@@ -211,20 +212,20 @@ def open_engine(
     """
     check_engine(model, name, url=url)
     name = engine_name(model, name)
+    module, _, kind = engine_sources()[name].place.partition(":")
+    opened: Callable[..., Engine] = getattr(import_module(module), kind)
+    if name == "openai":
+        return opened(model, base_url=url, in_flight=in_flight)
+    if name == "simulated":
+        return opened(model)
     how_asked = {"sampling", "by_dataset", "prompt_style", "notes"}
     completes = load_prompts(model.prompt_style).completion
     key = name, model.model_dump_json(exclude=how_asked), completes
-    if key in _open:
-        return _open[key]
-    module, _, kind = engine_sources()[name].place.partition(":")
-    server = {"base_url": url, "in_flight": in_flight} if name == "openai" else {}
-    if name not in LIGHT:
+    if key not in _open:
         close_engine()
         atexit.register(close_engine)  # before what the engine itself does at the end
-    engine: Engine = getattr(import_module(module), kind)(model, **server)
-    if name not in LIGHT:
-        _open[key] = engine
-    return engine
+        _open[key] = opened(model)
+    return _open[key]
 
 
 def close_engine() -> None:

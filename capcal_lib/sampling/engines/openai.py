@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -153,10 +154,7 @@ class OpenAIEngine:
         is.
         """
         client = self.client
-
-        async def ask(path: str) -> _Listing:
-            return await client.ask(path, _Listing.model_validate_json, seconds=LISTING_SECONDS)
-
+        ask = partial(client.ask, read=_Listing.model_validate_json, seconds=LISTING_SECONDS)
         try:
             [listing] = each(["/models"], ask, in_flight=1, around=client.connected())
         except Unanswered as error:
