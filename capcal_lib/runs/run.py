@@ -74,6 +74,12 @@ class Run:
         return str(self.folder)
 
     @property
+    def exists(self) -> bool:
+        """Tell whether the folder has a record or samples."""
+        names = ("run.json", PARTS)
+        return isdir(self.folder) and any(path for name in names for path in self.folder.glob(name))
+
+    @property
     def record(self) -> Record:
         """Return what ``run.json`` holds; `InputError` unless it is that of the folder."""
         path = self.folder / "run.json"
@@ -105,8 +111,8 @@ class Run:
     def options(self) -> str:
         """Return the options that name the run to a command."""
         run = self.identity
-        beside = open_runs(self.folder.parents[2], **self.place)
-        key = f" --run {run.key}" if len(beside) > 1 else ""
+        beside = sum(other.exists for other in map(Run, self.folder.parent.glob("[!.]*")))
+        key = f" --run {run.key}" if beside > 1 else ""
         return f"--model {run.model} --dataset {run.dataset} --split {run.split}{key}"
 
     def path(self, artifact: Artifact, name: str = "") -> Path:
@@ -186,9 +192,7 @@ def open_runs(
     runs = [
         run
         for run in map(Run, sorted(Path(store).glob("[!.]*/[!.]*-*/[!.]*")))
-        if all(asked[name] in (None, part) for name, part in run.place.items())
-        and isdir(run.folder)
-        and any(path for name in ("run.json", PARTS) for path in run.folder.glob(name))
+        if all(asked[name] in (None, part) for name, part in run.place.items()) and run.exists
     ]
     return [run for run in runs if seed is None or _fits(run, f"seed={seed}")]
 
