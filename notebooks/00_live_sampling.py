@@ -243,6 +243,7 @@ tables.show(
 # **1 (easy).** How wide is the interval of a question with 5 correct of 10 samples? *Hint:* `binomial_interval`.
 
 # %% tags=["hide-cell", "solution"]
+# Both ends of the interval, whose width is asked
 low, high = binomial_interval([5], [10])[0]
 float(high - low)
 
@@ -251,6 +252,7 @@ float(high - low)
 # correction? *Hint:* the chance that none does is $0.95^{16}$.
 
 # %% tags=["hide-cell", "solution"]
+# The chance that all 16 tests keep silent
 round(1 - 0.95**16, 2)
 
 # %% [markdown]
@@ -259,6 +261,7 @@ round(1 - 0.95**16, 2)
 # conservative, so it is less than 5 %.
 
 # %% tags=["hide-cell", "solution"]
+# Pages without any difference, and how many of them reject
 rng, rejected = np.random.default_rng(0), 0
 for _ in range(50):
     pairs = rng.binomial(100, rng.random(16)[:, None], (16, 2))

@@ -23,9 +23,22 @@ import pandas as pd
 import seaborn as sns
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.manifests import load_dataset, load_model, model_names
-from capcal_lib.metrics import correctness_variance, mean_interval
+from capcal_lib.metrics import (
+    capability_brier,
+    correctness_variance,
+    divergence,
+    expected_response_brier,
+    expected_response_loss,
+    mean_interval,
+)
 from capcal_lib.reported import load_reported
-from capcal_lib.results import describe_runs, load_results, subjects
+from capcal_lib.results import (
+    describe_runs,
+    judged_by,
+    load_results,
+    methods,
+    subjects,
+)
 
 # %% tags=["hide-input"]
 runs, data = notebook.open_page(globals())
@@ -105,7 +118,7 @@ _ = axes.set(xlim=(0, 0.5), xlabel="mean distance", ylabel="")
 # %% [markdown] needs="samples"
 # The paper finds that outputs are rarely binary (section 4.1). The share of questions with $0.1 < \hat\mu < 0.9$ says how
 # often one sample cannot tell what the model can do. Half of the distance is the *correctness variance*, by which the scores
-# of the two targets differ: [the theorems, on data](20_theorems.ipynb).
+# of the two targets differ.
 
 # %%
 # needs samples
@@ -179,12 +192,167 @@ It runs from {nearest:.2f} to {farthest:.2f}, and is small only where nearly eve
 nearly never.
 """)
 
+# %% [markdown] needs="samples"
+# ## Theorem 2: the scores differ by the correctness variance
+#
+# The capability Brier score is the expected response Brier score less the correctness variance. With $\hat\mu = c/n$ for
+# $\mu$, and the mean over $n$ samples for the expectation, it holds for counts as well. Both sides, of every method on every
+# data set:
+
+# %%
+# needs samples
+sides = []
+for dataset, subset in results.groupby(level="dataset", sort=False):
+    for method in methods(subset):
+        scored = judged_by(subset, method)
+        if scored.empty:
+            continue
+        s, counts = scored["confidence"], (scored["correct"], scored["total"])
+        sides.append(
+            {
+                "data set": data.loc[dataset, "title"],
+                "method": method,
+                "response": expected_response_brier(s, *counts),
+                "variance": correctness_variance(*counts),
+                "capability": capability_brier(s, *counts),
+            }
+        )
+scores = pd.DataFrame(sides)
+gap = scores["capability"] - (scores["response"] - scores["variance"])
+
+# %%
+# needs samples
+notebook.say(
+    "What is left of the difference, over {pairs} pairs of a data set and a method, is rounding ({rest:.0e}).",
+    pairs=len(scores),
+    rest=10 ** np.ceil(np.log10(gap.abs().max() + 1e-17)),
+)
+
+# %% tags=["hide-input"] mystnb={"figure": {"caption": "One mark a method. The methods of a data set lie on one line of slope 1, as far below the dotted diagonal as its correctness variance says: a method that is better by one score is better by the other, and by as much.", "name": "fig-theorem-2"}, "image": {"alt": "Scatter plot of the capability against the expected response Brier score: all points lie below the diagonal, and the points of each data set at one distance from it, which differs between data sets."}} label="theorem-2-gaps" paper=["theorem-2", "equation-9", "equation-10", "equation-3", "equation-7"] evidence=["measured"] reads=["verdicts", "confidences"]
+# needs samples
+widely = scores.groupby("data set")["variance"].max().nlargest(4)
+drawn = scores[scores["data set"].isin(widely.index)]
+axes = sns.scatterplot(
+    drawn,
+    x="response",
+    y="capability",
+    hue="data set",
+    style="data set",
+    s=60,
+)
+for variance in widely:
+    axes.axline((0, -variance), slope=1, color=style.GRID, zorder=0)
+axes.axline((0, 0), slope=1, color=style.MUTED, linestyle=":", zorder=0)
+axes.set(xlim=(0, None), ylim=(0, None))
+axes.set(
+    xlabel="expected response Brier score", ylabel="capability Brier score"
+)
+_ = axes.legend(title="")
+
+# %% [markdown] needs="samples"
+# ## Theorem 1: two targets, two optima
+#
+# The best confidence for a target is the one of least loss. By the response target, the correctness of one sample, it is 0
+# or 1; by the capability target, which that correctness has as its mean, it is $\hat\mu$. A search over a grid finds both,
+# and so it does by other proper scores:
+
+
+# %%
+# needs samples
+def optimum(target, total, score):
+    """Search the confidence of least loss among 0, 1/total, ..., 1."""
+    grid = np.arange(total + 1) / total
+    losses = divergence(np.full(len(grid), target), grid, score=score)
+    return grid[losses.argmin()]
+
+
+# %%
+# needs samples
+largest = results.loc[widest]
+share, total = largest["correct"] / largest["total"], largest["total"]
+once = (np.random.default_rng(seed).random(len(share)) < share).astype(float)
+optima = {}
+for score in ("brier", "log", "spherical"):
+    response = [optimum(*pair, score) for pair in zip(once, total, strict=True)]
+    capability = [
+        optimum(*pair, score) for pair in zip(share, total, strict=True)
+    ]
+    optima[score.replace("brier", "Brier")] = {
+        "|best by response − C|": np.abs(response - once).max(),
+        "|best by capability − μ̂|": np.abs(capability - share).max(),
+        "optima differ": np.mean(np.array(response) != capability),
+    }
+
+# %% tags=["hide-input"] label="theorem-1-optima" paper=["theorem-1", "equation-4", "equation-5", "equation-6", "equation-8", "section-3.1"] evidence=["measured"] reads=["verdicts"]
+# needs samples
+tables.show(
+    pd.DataFrame(optima).T.rename_axis("score"),
+    f"Largest distances from the targets on {title}, and how "
+    "often the optima differ. The theorem lets them agree only where μ is 0 or 1.",
+    evidence=notebook.evidence_of(data),
+    **{"optima differ": "{:.0%}"},
+)
+
+# %% [markdown] needs="samples"
+# ## Beyond the Brier score
+#
+# Appendix A.3 of the paper says that for strictly convex losses the difference is the Bregman information of the
+# correctness (Banerjee et al., 2005). For that the loss has to be written as a divergence, zero where confidence and target
+# agree:
+#
+# $$
+# \begin{aligned}
+# \mathcal D_g(t, s) &= g(t) - g(s) - g'(s)\,(t - s), \\
+# \mathbb E\bigl[\mathcal D_g(\mathcal C, s)\bigr] - \mathcal D_g(\mu, s) &= \mathbb E\bigl[g(\mathcal C)\bigr] - g(\mu).
+# \end{aligned}
+# $$
+#
+# The right side does not know $s$. With $g(t) = t^2$ it is the variance; with $g(t) = t\log t + (1-t)\log(1-t)$, of which
+# Kullback and Leibler's divergence comes, it is the entropy of $\mathcal C$; $g(t) = \sqrt{t^2 + (1-t)^2}$ is the spherical
+# score. Cross-entropy, $-t\log s - (1-t)\log(1-s)$, is a straight line in $t$ and has no gap: what it adds to the
+# divergence is the entropy of its target, which is zero for a verdict and is not for $\mu$.
+
+# %% [markdown] needs="samples"
+# Both sides on the data set of the first figure, with confidences moved into $[0.001, 0.999]$, since the log score of a
+# wrong 0 or 1 is infinite:
+
+# %%
+# needs samples
+scored_by = {}
+for method in methods(largest):
+    scored = judged_by(largest, method)
+    s, c, n = scored.to_numpy().T
+    s = s.clip(0.001, 0.999)
+    for score in ("brier", "log", "spherical") if len(scored) else ():
+        response = expected_response_loss(s, c, n, score=score).mean()
+        least = expected_response_loss(c / n, c, n, score=score).mean()
+        capability = divergence(c / n, s, score=score).mean()
+        scored_by[score.replace("brier", "Brier"), method] = {
+            "expected response loss": response,
+            "Bregman information": least,
+            "capability loss": capability,
+            "gap": capability - (response - least),
+        }
+
+# %% tags=["hide-input"] label="proper-scores" paper=["appendix-a.3", "equation-15"] evidence=["measured"] reads=["verdicts", "confidences"]
+# needs samples
+tables.show(
+    pd.DataFrame(scored_by)
+    .T.rename_axis(["score", "method"])
+    .sort_index(level=0, sort_remaining=False),
+    f"Three proper scores on {title}.",
+    evidence=notebook.evidence_of(data),
+    gap="{:.1g}",
+)
+
 # %% [markdown]
 # ## Summary
 #
 # - One response's correctness is a noisy stand-in for what a model can do, and the noise is the correctness variance.
 # - A method that is perfect by the capability target still scores that variance by the response target.
 # - The variance is a property of the model and the question; no estimator can remove it.
+# - Both theorems hold on counts to the last digit: no assumption on the model is left to check. Other proper scores have a
+#   variance of their own, which does not depend on the confidence either.
 #
 # ## Exercises
 #
@@ -192,25 +360,24 @@ nearly never.
 # question with $\mu = 0.3$. *Hint:* $C$ is 1 with probability $\mu$.
 
 # %% tags=["hide-cell", "solution"]
+# Many responses to one question, and their mean distance from mu
 drawn = rng.random(100_000) < 0.3
 float(np.abs(drawn - 0.3).mean()), 2 * 0.3 * 0.7
 
 # %% [markdown]
-# **2 (medium).** At which $\mu$ does one response tell least about the capability, and how far off is it there?
-# *Hint:* where is $2\mu(1-\mu)$ largest?
+# **2 (medium).** What does a confidence of 0 lose by the log score on a question with $\mu = 0.01$, moved to 0.001 and not
+# moved so far? *Hint:* `divergence(target, confidence, score="log")`.
 
 # %% tags=["hide-cell", "solution"]
-grid = np.linspace(0, 1, 101)
-(
-    float(grid[np.argmax(2 * grid * (1 - grid))]),
-    float((2 * grid * (1 - grid)).max()),
-)
+# The log score of the question, by how far the zero is moved
+[float(divergence([0.01], [s], score="log")[0]) for s in (0.001, 1e-9, 1e-99)]
 
 # %% [markdown]
 # **3 (hard).** The mean of $2\hat\mu(1-\hat\mu)$ falls when fewer samples define $\hat\mu$. By which factor, and how is it
 # put right? *Hint:* compare `correctness_variance` with and without `corrected=True` on five samples a question.
 
 # %% tags=["hide-cell", "solution"]
+# Five samples a question, without and with the correction
 counts = rng.binomial(5, 0.3, 100_000), np.full(100_000, 5)
 plain = correctness_variance(*counts) / (0.3 * 0.7)  # (k - 1) / k = 0.8
 corrected = correctness_variance(*counts, corrected=True) / (0.3 * 0.7)

@@ -329,6 +329,7 @@ four see none of the rare misses, for which the interval must allow; it pays by 
 # the standard deviation of corrected scores over repeated studies.
 
 # %% tags=["hide-cell", "solution"]
+# The noise of a score, by questions and by samples
 for n, k in ((100, 10), (10, 100)):
     mu = rng.binomial(k, rng.random((300, n))) / k
     terms = (0.5 - mu) ** 2 - mu * (1 - mu) / (k - 1)

@@ -218,7 +218,7 @@ assert np.allclose(mine, probe.predict(states), atol=1e-3)
 
 # %% [markdown] needs="samples"
 # The weight decay was chosen by cross-validation on the training questions. This *tuned* probe is ours;
-# [the page on how good a probe is](11_probe_lab.ipynb) sets the paper's recipe beside it.
+# [the page on how good a probe is](08_probe_generalization.ipynb) sets the paper's recipe beside it.
 
 # %% [markdown] needs="samples"
 # ## Which method ranks the questions best?
@@ -261,7 +261,7 @@ tables.show(
 
 # %% [markdown]
 # What its answers took in tokens is on the page [on costs](09_cost_performance.ipynb), and how its probes were set on that [on
-# probes](11_probe_lab.ipynb).
+# probes](08_probe_generalization.ipynb).
 
 # %% [markdown]
 # ## Summary
@@ -276,6 +276,7 @@ tables.show(
 # answer, and what is $\mu$ there? *Hint:* count the votes.
 
 # %% tags=["hide-cell", "solution"]
+# The share of the votes, beside the accuracy
 votes = Counter(["Lyon"] * 10)
 {"consistency": votes.most_common(1)[0][1] / votes.total(), "mu": 0.0}
 
@@ -284,6 +285,7 @@ votes = Counter(["Lyon"] * 10)
 # *Hint:* take $\mu = 0.5$ and $s = 0.5$.
 
 # %% tags=["hide-cell", "solution"]
+# The Brier score before and after squaring
 {"before": (0.5 - 0.5) ** 2, "after": (0.5**2 - 0.5) ** 2}
 
 # %% [markdown] needs="samples"
@@ -292,6 +294,7 @@ votes = Counter(["Lyon"] * 10)
 
 # %% tags=["hide-cell", "solution"]
 # needs samples
+# The spread of a probe with hardly any decay, beside the tuned one
 loose = LinearProbe(weight_decay=1e-6, standardize=True)
 loose.fit(features, questions["correct"], questions["total"])
 pd.Series(

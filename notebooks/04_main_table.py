@@ -327,6 +327,7 @@ tables.show(
 # missing confidences? *Hint:* which symbol does not stand in what is subtracted?
 
 # %% tags=["hide-cell", "solution"]
+# Both scores of two confidences, and how far they are apart
 counts = [3, 8], [10, 10]
 for s in ([0.2, 0.9], [0.5, 0.5]):  # the noise of mu_hat has no s in it
     plain = capability_brier(s, *counts)
@@ -337,11 +338,13 @@ for s in ([0.2, 0.9], [0.5, 0.5]):  # the noise of mu_hat has no s in it
 # *Hint:* it scores $1/3 - \mu(1-\mu)$ on average.
 
 # %% tags=["hide-cell", "solution"]
+# The formula at both ends and in the middle
 {mu: round(1 / 3 - mu * (1 - mu), 3) for mu in (0, 0.5, 1)}
 
 # %% [markdown]
 # **3 (hard).** What does the best constant score, in terms of $\mu$ alone? *Hint:* the mean squared distance from the mean.
 
 # %% tags=["hide-cell", "solution"]
+# The score of a constant on three questions, and a statistic of mu
 three = pd.Series([0.1, 0.5, 0.9])  # the variance of mu over questions
 round(((three - three.mean()) ** 2).mean(), 4), round(three.var(ddof=0), 4)

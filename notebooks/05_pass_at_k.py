@@ -455,6 +455,7 @@ extrapolate_pass_at_k(c, [20] * 120, [100, 10_000]).round(3)
 # *Hint:* $f = 1 - s$, $Q_1 = 1 - c/n$, and `capability_brier_terms` is in `capcal_lib.metrics`.
 
 # %% tags=["hide-cell", "solution"]
+# Both errors, term by term
 from capcal_lib.metrics import capability_brier_terms
 
 s, c, n = [0.2, 0.9], [3, 5], [10, 10]
@@ -466,6 +467,7 @@ assert np.allclose(terms, capability_brier_terms(s, c, n, corrected=True))
 # roles of correct and incorrect.
 
 # %% tags=["hide-cell", "solution"]
+# The roles of correct and incorrect, exchanged
 c, n = np.array([5, 19]), np.array([20, 20])
 1 - pass_at_k(n - c, n, [1, 4, 16])
 
@@ -475,5 +477,6 @@ c, n = np.array([5, 19]), np.array([20, 20])
 # $s\nu/(\nu + k)$.
 
 # %% tags=["hide-cell", "solution"]
+# The chance of the next attempt, after each number of failures
 chance = 0.75 / (2.5 + np.arange(50))
 int(np.argmax(25 * chance < 1))  # worth less than it costs

@@ -400,6 +400,7 @@ plans = {
 # budget, and why is it not zero at $B = 1$? *Hint:* a budget of one sample a question need not be spent one each.
 
 # %% tags=["hide-cell", "solution"]
+# The distance of two published curves, by budget
 published.pivot_table(index="k", columns="method", values="value").eval(
     "`Oracle CC` - `Uniform allocation`"
 )  # hopeless questions get none and others two; many samples solve all anyway
@@ -409,6 +410,7 @@ published.pivot_table(index="k", columns="method", values="value").eval(
 # it is? *Hint:* all gains of the first sample are equal.
 
 # %% tags=["hide-cell", "solution"]
+# Two constant confidences, and what is allocated by them
 assert (allocate([0.5] * 5, 12) == allocate([0.1] * 5, 12)).all()
 allocate([0.5] * 5, 12)  # even spending
 
@@ -417,6 +419,7 @@ allocate([0.5] * 5, 12)  # even spending
 # `cost`.
 
 # %% tags=["hide-cell", "solution"]
+# Two questions whose samples cost 100 and 300 tokens
 tokens = np.array([100, 300])
 spent = allocate([0.3, 0.3], 2000, cost=tokens)  # by gain per token
 spent, int(spent @ tokens)

@@ -333,7 +333,7 @@ tables.show(
 # **1 (easy).** Four samples answer 4, 4, 5 and nothing at all. What is the confidence? *Hint:* who counts as a vote?
 
 # %% tags=["hide-cell", "solution"]
-# Nothing at all is a sample, and no vote for an answer.
+# Four samples, one of which says nothing
 consistency([["4", "4", "5", None]])
 
 # %% [markdown]
@@ -341,6 +341,7 @@ consistency([["4", "4", "5", None]])
 # confidence go with more votes, and where its squared error? *Hint:* which answer wins, and what is $\mu$?
 
 # %% tags=["hide-cell", "solution"]
+# Votes drawn from three answers, by their number
 votes = rng.choice(["A", "B", "C"], p=[0.3, 0.5, 0.2], size=(2_000, 100))
 for k_c in (5, 20, 100):
     vote = consistency(votes[:, :k_c].tolist())
@@ -352,6 +353,7 @@ for k_c in (5, 20, 100):
 # $0.9 \cdot 0.1 / 10$; check your formula with `squared_error`.
 
 # %% tags=["hide-cell", "solution"]
+# Ten votes scored on all samples, and on the others only
 right = (rng.random((20_000, 100)) < 0.9).astype(float)
 vote = consistency(right[:, :10].tolist())
 gap = squared_error(vote, right) - squared_error(vote, right[:, 10:])

@@ -280,6 +280,7 @@ tables.show(
 # vote costs one answer.
 
 # %% tags=["hide-cell", "solution"]
+# The cost of asking, counted in answers
 asking = read_off.xs("Verbalized confidence", level="method")
 (asking / read_off.xs("Response", level="method")).unstack("model").round(1)
 
@@ -289,6 +290,7 @@ asking = read_off.xs("Verbalized confidence", level="method")
 
 # %% tags=["hide-cell", "solution"]
 # needs scores
+# The variance of mu-hat over questions, less its noise
 subset = results.loc[fronts.index[0][0]]
 count, n = subset["correct"], subset["total"]
 noise = (count / n * (1 - count / n) / (n - 1)).mean()
@@ -300,6 +302,7 @@ float((count / n).var(ddof=0) - noise)
 
 # %% tags=["hide-cell", "solution"]
 # needs scores
+# Each method of a front against the cheaper one before it
 for name, subset in fronts.groupby(level="dataset", sort=False):
     terms = brier_terms(compared(results.loc[[name]]), protocol=protocol)
     for cheap, dear in pairwise(subset.index.get_level_values("method")):

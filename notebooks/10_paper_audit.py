@@ -331,6 +331,7 @@ tables.Html(f"{shown.html}<p>{every_number}</p>")
 # rounding? *Hint:* each may be off by 0.00005.
 
 # %% tags=["hide-cell", "solution"]
+# Two numbers, each of them rounded
 2 * 0.00005
 
 # %% [markdown]
@@ -338,6 +339,7 @@ tables.Html(f"{shown.html}<p>{every_number}</p>")
 # wording, `results` the comparisons.
 
 # %% tags=["hide-cell", "solution"]
+# The share of comparisons that holds, by statement
 share = comparisons["result"].eq("holds").groupby(comparisons["says"]).mean()
 share[claims["wording"].reindex(share.index).eq("most") & (share < 0.75)].round(
     2
@@ -348,5 +350,6 @@ share[claims["wording"].reindex(share.index).eq("most") & (share < 0.75)].round(
 # $[0, 1]$? Does it fall with the number of questions? *Hint:* it is the mean of ten uniform positions.
 
 # %% tags=["hide-cell", "solution"]
+# Means of ten uniform positions, by simulation and by formula
 positions = np.random.default_rng(0).random((10_000, 10))
 float(positions.mean(axis=1).std()), float(np.sqrt(1 / 12 / 10))

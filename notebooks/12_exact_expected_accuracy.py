@@ -116,6 +116,7 @@ The samples' own noise, the root of $\\mu(1-\\mu)/n$, is {noise:.3f} on average 
 # 95 % confidence? *Hint:* twice the standard error $\sqrt{\mu(1-\mu)/n}$ is at most 0.05.
 
 # %% tags=["hide-cell", "solution"]
+# The standard error, solved for the number of samples
 int(np.ceil(0.3 * 0.7 / (0.05 / 1.96) ** 2))
 
 # %% [markdown]
@@ -124,6 +125,7 @@ int(np.ceil(0.3 * 0.7 / (0.05 / 1.96) ** 2))
 # inverse power, and divide by their sum.
 
 # %% tags=["hide-cell", "solution"]
+# Probabilities raised to the inverse temperature
 probabilities = np.array([0.5, 0.3, 0.15, 0.05])
 for temperature in (1, 0.5, 0.1):
     raised = probabilities ** (1 / temperature)
@@ -135,5 +137,6 @@ for temperature in (1, 0.5, 0.1):
 # letters' probabilities by their sum? *Hint:* $\mu$ counts the words, and the reading does not.
 
 # %% tags=["hide-cell", "solution"]
+# Right answers among all samples, and among letters only
 mu_of_samples, read = 0.6 + 0.2 / 2, 0.6 / (0.6 + 0.2)
 round(read - mu_of_samples, 3)

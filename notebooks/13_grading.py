@@ -317,6 +317,7 @@ that assumes an error-free grader.
 # accuracy? *Hint:* the grader calls a share $0.9\mu + 0.05(1-\mu)$ correct.
 
 # %% tags=["hide-cell", "solution"]
+# The mean verdict, solved for the accuracy
 round((0.4 + 0.95 - 1) / (0.9 + 0.95 - 1), 3)
 
 # %% [markdown] needs="samples"
@@ -325,5 +326,6 @@ round((0.4 + 0.95 - 1) / (0.9 + 0.95 - 1), 3)
 
 # %% tags=["hide-cell", "solution"]
 # needs samples
+# The sensitivity at which the move equals the width
 m, low, high = plain
 float(np.round(m / (m + high - low), 3))

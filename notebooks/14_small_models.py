@@ -402,6 +402,7 @@ tables.show(
 
 # %% tags=["hide-cell", "solution"]
 # needs runs
+# Clear comparisons: by chance, as found, and judged together
 (
     len(comparisons) / 20,
     int((comparisons["p"] < 0.05).sum()),

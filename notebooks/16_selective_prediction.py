@@ -336,6 +336,7 @@ questions like them; a confidence decides only how many answers it leaves.
 # **1 (easy).** Square a confidence. What happens to the curve, and why? *Hint:* only the order counts.
 
 # %% tags=["hide-cell", "solution"]
+# The curve of a confidence, and of its square
 s = np.array([0.9, 0.2, 0.5, 0.5])
 assert risk_coverage(s**2, correct, total).equals(
     risk_coverage(s, correct, total)
@@ -345,6 +346,7 @@ assert risk_coverage(s**2, correct, total).equals(
 # **2 (medium).** With ten questions, what is the least risk that can be promised? *Hint:* the added question is wrong.
 
 # %% tags=["hide-cell", "solution"]
+# Ten right questions, and two risks close to each other
 ten = [0.5] * 10, [1] * 10, [1] * 10
 promise_risk(*ten, 1 / 11 - 0.001), promise_risk(*ten, 1 / 11 + 0.001)
 
@@ -353,6 +355,7 @@ promise_risk(*ten, 1 / 11 - 0.001), promise_risk(*ten, 1 / 11 + 0.001)
 # broken on new ones? *Hint:* the curve of some questions is lowest where they were lucky.
 
 # %% tags=["hide-cell", "solution"]
+# Curves of fifty questions, tried on the others
 rng, broken = np.random.default_rng(seed), []
 for _ in range(300):
     seen = rng.permutation(2000) < 50

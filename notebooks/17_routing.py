@@ -163,7 +163,7 @@ tables.show(
 # sent on costs the reading and the large model, all else the small model.
 
 # %% tags=["hide-cell", "solution"]
-# 5 = share * (0.1 + 5) + (1 - share) * 1
+# The two costs, set equal, and solved for the share
 round((5 - 1) / (5 + 0.1 - 1), 3)
 
 # %% [markdown]
@@ -172,6 +172,7 @@ round((5 - 1) / (5 + 0.1 - 1), 3)
 # what does a question more cost, in solved ones?
 
 # %% tags=["hide-cell", "solution"]
+# What the router spends, and what random mixing solves for that
 spent = 1 + 0.5 * (3 + 0.2 - 1)  # what is sent is read twice, and answered once
 round(0.4 + (0.6 - 0.4) / (3 - 1) * (spent - 1), 3)
 
@@ -181,6 +182,7 @@ round(0.4 + (0.6 - 0.4) / (3 - 1) * (spent - 1), 3)
 
 # %% tags=["hide-cell", "solution"]
 # needs runs
+# The last case, routed by the probe and by the expected accuracy
 small, large = [*cases.values()][-1]
 oracle = route(small.assign(probe=small["rate"]), large).mean()
 {"probe": round(route(small, large).mean(), 1), "oracle": round(oracle, 1)}

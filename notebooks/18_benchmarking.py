@@ -215,6 +215,7 @@ tables.show(
 # is $\overline\mu(1-\overline\mu)$, and $\mu$ explains its own variance.
 
 # %% tags=["hide-cell", "solution"]
+# The variance of mu, as a share of that of one answer
 mu = np.random.default_rng(seed).random(100_000)
 round(mu.var() / (mu.mean() * (1 - mu.mean())), 2)
 
@@ -223,6 +224,7 @@ round(mu.var() / (mu.mean() * (1 - mu.mean())), 2)
 # variance falls, the questions' does not.
 
 # %% tags=["hide-cell", "solution"]
+# What a confidence explains of the labels, with one answer and with ten
 s = np.clip(mu + np.random.default_rng(seed).normal(0, 0.1, mu.size), 0, 1)
 explained = np.corrcoef(s, mu)[0, 1] ** 2 * mu.var()
 [round(explained / (mu.var() + (mu * (1 - mu)).mean() / k), 2) for k in (1, 10)]

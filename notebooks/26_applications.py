@@ -265,6 +265,7 @@ tables.show(
 
 # %% tags=["hide-cell", "solution"]
 # needs runs
+# The uses in which a probe's verdict is better, by data set
 won = comparisons[
     (comparisons["method"] == PROBE) & (comparisons["verdict"] == "better")
 ]
@@ -276,6 +277,7 @@ won.groupby("dataset")["use"].unique()
 
 # %% tags=["hide-cell", "solution"]
 # needs runs
+# The probe's confidence without a posterior, on one data set
 dataset, subset, probe = next(load_sets([*described][-1]))
 scored = subset.dropna(subset=[probe]) if probe else subset[:0]
 counted = scored["correct"], scored["total"], scored["tokens"]
@@ -287,5 +289,6 @@ pd.Series({use: judge(gain, dataset)["verdict"] for use, gain in plain.items()})
 # by its own 95 % interval? *Hint:* such an interval leaves out zero once in twenty.
 
 # %% tags=["hide-cell", "solution"]
+# Verdicts by chance, and as found
 # needs runs
 round(len(comparisons) / 20), int((comparisons["p"] < 0.05).sum())

@@ -353,6 +353,7 @@ tables.show(
 # confidence? *Hint:* $\hat\mu(1-\hat\mu)/(n-1)$.
 
 # %% tags=["hide-cell", "solution"]
+# The formula, at one half and a hundred samples
 round(0.5 * 0.5 / 99, 5)
 
 # %% [markdown]
@@ -360,5 +361,6 @@ round(0.5 * 0.5 / 99, 5)
 # score of the other questions.
 
 # %% tags=["hide-cell", "solution"]
+# An imputed one half, against the mean score of the others
 mu, others = 0.6, 0.05
 print((0.5 - mu) ** 2 < others)  # where its error is below the mean error

@@ -323,6 +323,7 @@ risk_coverage([0.9, 0.8, 0.4, 0.1], [9, 5, 4, 0], [10, 10, 10, 10])
 # width shrinks as one over the square root of the number.
 
 # %% tags=["hide-cell", "solution"]
+# The width of the interval, by number of samples
 counts = np.arange(10, 1000, 10)
 ends = binomial_interval(counts // 2, counts)
 int(counts[(np.diff(ends)[:, 0] < 0.1).argmax()])
@@ -332,6 +333,7 @@ int(counts[(np.diff(ends)[:, 0] < 0.1).argmax()])
 # standard deviation 0.2? *Hint:* the score is a mean of squared distances.
 
 # %% tags=["hide-cell", "solution"]
+# Guesses with a random error, and their score
 draws = np.random.default_rng(0)
 known = draws.uniform(0.3, 0.7, 10_000)
 noisy = (known + draws.normal(0, 0.2, len(known))).clip(0, 1)

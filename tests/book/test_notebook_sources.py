@@ -168,6 +168,15 @@ def test_pages_open_and_close_alike() -> None:
         assert not last or solutions, name
 
 
+def test_a_folded_solution_says_what_it_is_about() -> None:
+    """JupyterLab shows the first line of a folded cell."""
+    for name in SOURCES:
+        for cell in cells(name, "code"):
+            if "solution" in cell.metadata.get("tags", []):
+                first = re.sub(r"^# needs \w+\n", "", cell.source)
+                assert first.startswith("# "), (name, cell.source)
+
+
 def test_what_is_lacking_is_shown_by_its_cell() -> None:
     """The book drops cells by what the output of this one says."""
     for name in SOURCES:
@@ -177,3 +186,9 @@ def test_what_is_lacking_is_shown_by_its_cell() -> None:
                 shown = ast.get_source_segment(cell.source, last) or ""
                 assert isinstance(last, ast.Expr | ast.If), name
                 assert "notebook.about(" in shown or "notebook.lack(" in shown, name
+
+
+def test_a_notebook_links_to_notebooks_that_are_there() -> None:
+    for name in SOURCES:
+        linked = re.findall(r"\]\((\d\d_\w+)\.ipynb", words(name))
+        assert set(linked) <= set(SOURCES), name
