@@ -45,7 +45,7 @@ from capcal_lib.runs.artifacts import CONFIDENCES, FEATURES, VERDICTS
 from capcal_lib.runs.run import Run, find_run, list_fitting
 from capcal_lib.runs.store import KEY, read_samples
 from capcal_lib.sampling.draw import Progress, sample
-from capcal_lib.sampling.engines import check_engine, close_engine, engine_name
+from capcal_lib.sampling.engines import NotOpened, check_engine, close_engine, engine_name
 
 STATES = "hidden states"
 TOP_UP = "top up"
@@ -320,9 +320,9 @@ def reproduce(
 
     Refused before anything is drawn: an engine that cannot be opened here, and questions that
     cannot be had, such as those of a gated set. A step that fails is left for the next call, and so
-    are those whose engine has answered nothing; the others are done. A data set that the judge has
-    not judged is not scored. ``progress`` is called with the requests done and to do, and ``say``
-    with a line a probe that is trained, see ``keep_predictions``."""
+    are those whose engine could not load its model or has answered nothing; the others are done. A
+    data set that the judge has not judged is not scored. ``progress`` is called with the requests
+    done and to do, and ``say`` with a line a probe that is trained, see ``keep_predictions``."""
     plan = make_plan(order)
     for row in plan.query("requests > 0 and engine != ''").to_dict("records"):
         url = order.judge_url if row["step"] == "judge" else None
@@ -330,13 +330,15 @@ def reproduce(
         load_questions(row["dataset"], row["split"])
     done = 0
     left = []
-    silent = {("", order.model): NO_STATES}  # engines that answer nothing, of models, and why
+    silent = {("", order.model): NO_STATES}  # engines of models that answer nothing, and why
     for row in plan.to_dict("records"):
         engine = row["engine"], row["model"]
         reason = silent.get(engine, "") if row["requests"] else ""
         if not reason:
             try:
                 new, failed = _do(order, row)
+            except NotOpened as error:
+                silent[engine] = reason = str(error)
             except InputError as error:
                 reason = str(error)
             else:

@@ -22,7 +22,7 @@ import pytest
 import yaml
 
 from capcal_lib.book.map import load_items
-from capcal_lib.manifests import MANIFESTS, NOTEBOOKS, ROOT
+from capcal_lib.manifests import MANIFESTS, NOTEBOOKS, ROOT, load_dataset
 from capcal_lib.reported import load_reported
 from capcal_lib.sampling.engines.simulated import true_mu
 from tests.sampling.chat_server import ChatServer, Fault, cut, status
@@ -341,11 +341,21 @@ def check_tables(store: Path, pages: dict[str, Path]) -> None:
     assert len(splits) == 5
     assert table["gsm8k", mixed] == pytest.approx(sum(splits) / 5, rel=1e-5)
 
+    nearest = dict.fromkeys(["triviaqa-1000", "simpleqa-verified"], "TriviaQA")
+    nearest |= {"gsm8k": "GSM8K", "math500": "MATH", "aime25": "MATH"}
     table = shown_table(pages["09_cost_performance"], "cost-front")  # figures 3 and 4
     assert {*table["data set"]} == {
         *shown_table(pages["04_main_table"], "main-overview")["data set"]
     }
     assert "Probe" in {*table["method"]}
+    for name, training in nearest.items():
+        front = table[table["data set"] == load_dataset(name).title].set_index("method")
+        assert front["tokens"].is_monotonic_increasing
+        assert front["score"].is_monotonic_decreasing
+        scores = main[name].rename({f"Probe ({training})": "Probe"})
+        both = front.index.intersection(scores.index)
+        assert front.loc[both, "score"].to_list() == pytest.approx(scores[both].to_list())
+        assert {*front.index} <= {*both, "Best constant"}
     table = shown_table(pages["06_budget_allocation aime25"], "budget-success")  # figures 5 and 10
     table = table.set_index("rule")
     assert table.loc["Even spending", "B = 1"] == pytest.approx(accuracy("aime25").mean())

@@ -191,6 +191,26 @@ def test_a_step_that_fails_leaves_the_others_done(
     assert reproduce(small(tmp_path)).left.empty
 
 
+def test_a_model_that_cannot_be_loaded_is_tried_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from capcal_lib.sampling import engines
+
+    tried = []
+
+    def load(model: object) -> None:
+        tried.append(model)
+        raise InputError("not enough memory")
+
+    monkeypatch.setitem(engines.ENGINES, "large", engines.Source(f"{__name__}:loader"))
+    monkeypatch.setattr(sys.modules[__name__], "loader", load, raising=False)
+    done = reproduce(small(tmp_path, features_engine="large"))
+    assert len(tried) == 1
+    assert done.left["step"].tolist() == ["hidden states"] * 2
+    assert (done.left["reason"] == "not enough memory").all()
+    assert ("mini-exam", "P(True)") in done.scores.index
+
+
 def test_a_precision_tops_up_once_and_a_second_call_finds_nothing_to_do(tmp_path: Path) -> None:
     order = small(tmp_path, limit=100, precision=0.04)
     expected = make_plan(order).query("step == 'top up'")

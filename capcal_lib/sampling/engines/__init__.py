@@ -26,6 +26,10 @@ from capcal_lib.runs.samples import Sample
 GROUP = "capcal.engines"  # of the entry points by which other packages offer engines: module:class
 
 
+class NotOpened(InputError):
+    """An engine could not be opened: nothing that is asked of it can be done."""
+
+
 class Source(NamedTuple):
     """Where an engine comes from, and what is known of it before it is opened."""
 
@@ -199,7 +203,8 @@ def check_engine(model: Model, name: str | None = None, *, url: str | None = Non
 def open_engine(
     model: Model, name: str | None = None, *, url: str | None = None, in_flight: int | None = None
 ) -> Engine:
-    """Open the engine ``name``, or the one in the model's manifest; `InputError` as `check_engine`.
+    """Open the engine ``name``, or the one in the model's manifest; `InputError` as `check_engine`,
+    and `NotOpened` where its model cannot be loaded.
 
     One model is in memory at a time: an engine that holds one is given again where it is asked for
     again, and closed before another is opened; ``simulated`` and ``openai`` hold none.
@@ -224,7 +229,10 @@ def open_engine(
     if key not in _open:
         close_engine()
         atexit.register(close_engine)  # before what the engine itself does at the end
-        _open[key] = opened(model)
+        try:
+            _open[key] = opened(model)
+        except InputError as error:
+            raise NotOpened(*error.args) from error
     return _open[key]
 
 
