@@ -297,9 +297,10 @@ def reproduce(
         _say(f"part {part} lies in {store}; capcal merge all parts, and reproduce without --part")
     else:
         _show_scores(done, order)
-    if (done.left["reason"] == recipes.NO_STATES).any():
+    stateless = done.left["reason"] == recipes.NO_STATES
+    if stateless.any():
         _say(f"with the weights at hand, the rest is done by: {_again()} --features-engine vllm")
-    if (done.left["reason"] != recipes.NO_STATES).any():
+    if not stateless.all():
         _warn(f"capcal: what failed is tried again by: {_again()}")
         raise typer.Exit(1)
 

@@ -358,15 +358,15 @@ def palette(methods: Iterable[str], dataset: str | None = None) -> dict[str, str
 
 def known_color(name: str | None) -> str | None:
     """Return the colour of a method of the paper; None, the next of the cycle, for another."""
-    known = name is not None and (name in COLORS or name.startswith("Probe"))
-    return method_color(str(name)) if known else None
+    if name and (name in COLORS or name.startswith("Probe")):
+        return method_color(name)
+    return None
 
 
 def _shares(samples: Iterable[ArrayLike]) -> pd.DataFrame:
     """Return the mean of each sample of shares, with an interval within [0, 1]."""
     means = [mean_interval(terms, bounds=(0, 1)) for terms in samples]
-    rows = [(mean.estimate, mean.low, mean.high) for mean in means]
-    return pd.DataFrame(rows, columns=["estimate", "low", "high"])
+    return pd.DataFrame(means, columns=["estimate", "low", "high"])
 
 
 def _arms(table: pd.DataFrame) -> Floats:

@@ -289,6 +289,6 @@ pd.Series({use: judge(gain, dataset)["verdict"] for use, gain in plain.items()})
 # by its own 95 % interval? *Hint:* such an interval leaves out zero once in twenty.
 
 # %% tags=["hide-cell", "solution"]
-# Verdicts by chance, and as found
 # needs runs
+# Verdicts by chance, and as found
 round(len(comparisons) / 20), int((comparisons["p"] < 0.05).sum())
