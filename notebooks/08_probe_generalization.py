@@ -584,14 +584,14 @@ grid = sns.FacetGrid(lead, col="rival", height=3, aspect=1.2)
 marks = dict(zip(style.SHIFTS, "oPv", strict=True))
 for (_, column, _), subset in grid.facet_data():
     for shift, dots in subset.groupby("shift"):
-        sns.stripplot(
+        sns.swarmplot(
             dots,
             x="gain",
             y="shift",
             order=style.SHIFTS,
             color=style.SHIFT_COLORS[shift],
             marker=marks[shift],
-            jitter=0.2,
+            size=3.5,
             ax=grid.axes[0, column],
         )
 grid.refline(x=0, linestyle="-", color=style.INK)

@@ -123,7 +123,8 @@ axes = sns.stripplot(
     order=order,
     palette=style.palette(order),
     size=7,
-    alpha=0.7,
+    jitter=False,
+    alpha=0.5,
 )
 axes.axvline(0, color=style.INK, linestyle=":")
 _ = axes.set(xlabel="mean confidence less accuracy, points", ylabel="")
