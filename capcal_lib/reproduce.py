@@ -320,8 +320,8 @@ def reproduce(
 
     Refused before anything is drawn: an engine that cannot be opened here, and questions that
     cannot be had, such as those of a gated set. A step that fails is left for the next call, and so
-    are those whose engine could not load its model or has answered nothing; the others are done. A
-    data set that the judge has not judged is not scored. ``progress`` is called with the requests
+    are those whose engine could not be opened or has answered nothing; the others are done. A data
+    set that the judge has not judged is not scored. ``progress`` is called with the requests
     done and to do, and ``say`` with a line a probe that is trained, see ``keep_predictions``."""
     plan = make_plan(order)
     for row in plan.query("requests > 0 and engine != ''").to_dict("records"):

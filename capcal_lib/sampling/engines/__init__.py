@@ -204,7 +204,7 @@ def open_engine(
     model: Model, name: str | None = None, *, url: str | None = None, in_flight: int | None = None
 ) -> Engine:
     """Open the engine ``name``, or the one in the model's manifest; `InputError` as `check_engine`,
-    and `NotOpened` where its model cannot be loaded.
+    and `NotOpened` where the model cannot be loaded or the server not be asked.
 
     One model is in memory at a time: an engine that holds one is given again where it is asked for
     again, and closed before another is opened; ``simulated`` and ``openai`` hold none.
@@ -219,20 +219,20 @@ def open_engine(
     name = engine_name(model, name)
     module, _, kind = engine_sources()[name].place.partition(":")
     opened: Callable[..., Engine] = getattr(import_module(module), kind)
-    if name == "openai":
-        return opened(model, base_url=url, in_flight=in_flight)
-    if name == "simulated":
-        return opened(model)
     how_asked = {"sampling", "by_dataset", "prompt_style", "notes"}
     completes = load_prompts(model.prompt_style).completion
     key = name, model.model_dump_json(exclude=how_asked), completes
-    if key not in _open:
-        close_engine()
-        atexit.register(close_engine)  # before what the engine itself does at the end
-        try:
+    try:
+        if name == "openai":
+            return opened(model, base_url=url, in_flight=in_flight)
+        if name == "simulated":
+            return opened(model)
+        if key not in _open:
+            close_engine()
+            atexit.register(close_engine)  # before what the engine itself does at the end
             _open[key] = opened(model)
-        except InputError as error:
-            raise NotOpened(*error.args) from error
+    except InputError as error:
+        raise NotOpened(*error.args) from error
     return _open[key]
 
 
