@@ -283,10 +283,9 @@ def _place(answer: Any, options: Sequence[str], labels: Sequence[str]) -> int:
     name = _text(answer)
     if any(labels):
         return labels.index(name)
-    lettered = enumerate(zip(LETTERS, options, strict=False))
-    places = {
-        place for place, (letter, text) in lettered if answer == text or name.upper() == letter
-    }
+    places = {place for place, text in enumerate(options) if text == name and text == answer}
+    letters = LETTERS[: len(options)]
+    places |= {place for place, letter in enumerate(letters) if letter == name.upper()}
     if not places and name.isdecimal():
         places = {int(name)} & {*range(len(options))}
     if len(places) != 1:

@@ -180,9 +180,11 @@ class TransformersEngine(LocalEngine):
         children: dict[tuple[int, int], Branch] = {}
         for (row, stream), token in zip(streams, drawn.tolist(), strict=True):
             parent = parents[row]
-            tail = row if parent.tokens else 0
-            child = Branch(parent.group, (*parent.tokens, token), [], tail)
-            children.setdefault((row, token), child).streams.append(stream)
+            if (row, token) not in children:
+                said = *parent.tokens, token
+                tail = row if parent.tokens else 0
+                children[row, token] = Branch(parent.group, said, [], tail)
+            children[row, token].streams.append(stream)
         return [*children.values()]
 
     def _begin(self, group: Group) -> Tensor:
