@@ -11,13 +11,13 @@ import sys
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 from string import ascii_uppercase
-from typing import IO, Any, Final, get_args
+from typing import Any, Final, get_args
 
 from capcal_lib.errors import InputError, not_installed, sanitize, unknown
 from capcal_lib.manifests import (
@@ -57,8 +57,6 @@ LETTERS: Final = ascii_uppercase  # of options
 NOT_STATED = "(not stated)"  # the answer to an imported question, where verdicts came instead
 GPQA_SEED = 42
 SUBSET_SEED = 42
-LINE = 1 << 26
-FILE = 1 << 32  # characters of a file of rows
 TEXTS = (".csv", ".csv.gz", ".tsv", ".txt")
 FORMATS = (".jsonl", ".jsonl.gz", ".json", *TEXTS, ".parquet")
 
@@ -206,18 +204,18 @@ def _question(manifest: Dataset, columns: Columns, row: Row, usual_id: str) -> Q
         for usual in ("id", "subject", "aliases")
     )
     text = _text(field_of(row, columns.question))
-    if not text:
-        raise ValueError("the question is empty")
     answer = field_of(row, columns.answer)
-    golds = [_text(one) for one in [*_listed(answer), *_listed(also)]]
-    options = _options(row, columns)
+    options, labels = _options(row, columns.choices)
+    if not all([text, *options]):
+        raise ValueError("the question or an option is empty")
+    if options and kind != "choice":
+        raise ValueError(f"it has choices, but the manifest says kind: {kind}")
     if options:
-        if kind != "choice":
-            raise ValueError(f"it has choices, but the manifest says kind: {kind}")
-        labels, texts = zip(*options, strict=True)
-        place = _place(answer, texts, labels)
-        text = with_options(text, texts)
-        golds = [LETTERS[place], texts[place]]
+        place = _place(answer, options, labels)
+        text = with_options(text, options)
+        golds = [LETTERS[place], options[place]]
+    else:
+        golds = [_text(one) for one in [*_listed(answer), *_listed(also)]]
     gold, *aliases = dict.fromkeys(filter(None, golds)) or [""]
     return Question(
         id=usual_id if name is None else _text(name),
@@ -260,37 +258,35 @@ def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _options(row: Row, columns: Columns) -> list[tuple[str, str]]:
-    """Return the label of each option of a row, such as 1 to 4 in ARC, or none, and its text."""
-    named = columns.choices
+def _options(row: Row, named: str | tuple[str, ...] | None) -> tuple[list[str], list[str]]:
+    """Return the texts of a row's options, and what they are called there, such as 1 to 4 in
+    ARC.
+    """
     if isinstance(named, tuple):  # a column each; the last ones may be empty
         choices: Any = [field_of(row, name) for name in named]
         while choices and choices[-1] in (None, ""):
             choices.pop()
     else:
         choices = field_of(row, named.removesuffix(".text")) if named else row.get("choices")
-    if isinstance(choices, dict):  # texts and labels
-        pairs = zip(*choices.values(), strict=True)
-        choices = [dict(zip(choices, pair, strict=True)) for pair in pairs]
-    options = [one if isinstance(one, dict) else {"text": one} for one in _listed(choices)]
-    if not all(one["text"] not in (None, "") for one in options):
-        raise ValueError("an option is empty")
-    return [(str(one.get("label", "")).strip(), _text(one["text"])) for one in options]
+    if isinstance(choices, dict):
+        return [*map(_text, choices["text"])], [*map(_text, choices["label"])]
+    return [*map(_text, _listed(choices))], []
 
 
-def _place(answer: Any, options: Sequence[str], labels: Sequence[str]) -> int:
+def _place(answer: Any, options: list[str], labels: list[str]) -> int:
     """Return the place of the right option: by its label, its text, its letter, or its number."""
     name = _text(answer)
-    if any(labels):
+    if labels:
         return labels.index(name)
-    places = {place for place, text in enumerate(options) if text == name and text == answer}
-    letters = LETTERS[: len(options)]
-    places |= {place for place, letter in enumerate(letters) if letter == name.upper()}
+    places = []
+    if isinstance(answer, str):
+        named = enumerate(zip(LETTERS, options, strict=False))
+        places = [place for place, names in named if name in names or name.upper() == names[0]]
     if not places and name.isdecimal():
-        places = {int(name)} & {*range(len(options))}
-    if len(places) != 1:
+        places = [int(name)]
+    if len(places) != 1 or places[0] >= len(options):
         raise ValueError(f"the answer {name!r} is not the text, letter or number of one option")
-    return places.pop()
+    return places[0]
 
 
 def load_questions(
@@ -317,19 +313,17 @@ def load_split(dataset: str, split: str | None = None) -> tuple[tuple[Question, 
     its revision.
     """
     manifest = load_dataset(dataset)
-    split = manifest.evaluation_split if split is None else split
+    split = split or manifest.evaluation_split
     entry = _entry(manifest, split)
-    source, provenance, rows = _rows(manifest, split)
     columns = entry.columns or manifest.columns or Columns()
+    select = entry.select or Selection()
+    left_out = {one.id for other in select.without for one in load_questions(dataset, other)}
+    source, rows = _rows(manifest, entry)
     if entry.number:
         rows = ({entry.number: number} | row for number, row in enumerate(rows))
-    without = entry.select.without if entry.select else ()
-    left_out = {one.id for other in without for one in load_questions(dataset, other)}
-    if entry.select:
-        rows = _selected(rows, entry.select)
     questions: dict[str, Question] = {}
     positions = Counter[str]()
-    for number, row in enumerate(rows):
+    for number, row in enumerate(_selected(rows, select)):
         try:
             # Rows of MMLU are numbered within their subject.
             subject = row.get("subject", "") if dataset == "mmlu" else ""
@@ -351,13 +345,13 @@ def load_split(dataset: str, split: str | None = None) -> tuple[tuple[Question, 
         if question.id not in left_out:
             questions[question.id] = question
     found = tuple(questions.values())
-    difference = _difference(entry, found) if found else "there are no questions"
-    if difference:
+    fits, known = _compare(entry, found)
+    if not fits:
         raise InputError(
             f"{source}: not the questions of {manifest.title} ({split}) that its manifest pins: "
-            f"{difference}; take the pinned copy, or give yours a manifest of its own"
+            f"{known}; take the pinned copy, or give yours a manifest of its own"
         )
-    return found, provenance
+    return found, source
 
 
 def subset(questions: Sequence[Question], limit: int) -> tuple[Question, ...]:
@@ -445,23 +439,22 @@ def check_questions(dataset: str, split: str, questions: Sequence[Question]) -> 
     >>> check_questions("mini-capitals", "test", load_questions("mini-capitals", "test"))
     'matches'
     """
-    entry = _entry(load_dataset(dataset), split)
-    number = len(questions)
-    pinned = entry.digest is not None and number == entry.rows
-    whole = "matches" if pinned else f"{number} rows, pinned by no digest"
-    return _difference(entry, questions) or whole
+    return _compare(_entry(load_dataset(dataset), split), questions)[1]
 
 
-def _difference(entry: Split, questions: Sequence[Question]) -> str:
-    """Say how questions differ from what a manifest pins; nothing where they do not."""
+def _compare(entry: Split, questions: Sequence[Question]) -> tuple[bool, str]:
+    """Tell whether questions may be those that a manifest pins, and in words."""
     number = len(questions)
-    if number == entry.hub_rows:
-        return ""
-    if entry.rows not in (None, number):
-        return f"{number} rows, the manifest has {entry.rows}"
-    if entry.digest is None or (digest := questions_digest(questions)) == entry.digest:
-        return ""
-    return f"digest {digest[:16]}, the manifest has {entry.digest[:16]}"
+    if not number:
+        return False, "there are no questions"
+    if number not in (entry.rows or number, entry.hub_rows):
+        return False, f"{number} rows, the manifest has {entry.rows}"
+    if entry.digest is None or number == entry.hub_rows:
+        return True, f"{number} rows, pinned by no digest"
+    digest = questions_digest(questions)
+    if digest == entry.digest:
+        return True, "matches"
+    return False, f"digest {digest[:16]}, the manifest has {entry.digest[:16]}"
 
 
 def _entry(manifest: Dataset, split: str) -> Split:
@@ -470,21 +463,20 @@ def _entry(manifest: Dataset, split: str) -> Split:
     return manifest.splits[split]
 
 
-def _selected(rows: Iterable[Row], select: Selection) -> list[Row]:
+def _selected(rows: Iterable[Row], select: Selection) -> Iterable[Row]:
     """Take the rows that a manifest selects, in their order."""
-    dropped = select.drop.items()
-    rows = [row for row in rows if not any(row[name] == value for name, value in dropped)]
+    rows = (row for row in rows if select.drop.items().isdisjoint(row.items()))
     if select.unique:
         first: dict[Any, Row] = {}
         for row in rows:
             first.setdefault(row[select.unique], row)
-        rows = list(first.values())
+        rows = first.values()
     if select.sample is None:
         return rows
-    if select.sample > len(rows):
-        raise InputError(f"{len(rows)} rows are too few to select {select.sample} of them")
-    places = random.Random(select.seed).sample(range(len(rows)), select.sample)
-    return [rows[place] for place in sorted(places)]
+    rows = list(rows)
+    places = range(len(rows))
+    chosen = random.Random(select.seed).sample(places, min(select.sample, len(rows)))
+    return [rows[place] for place in sorted(chosen)]
 
 
 def _path(entry: Split) -> Path | None:
@@ -497,49 +489,41 @@ def _path(entry: Split) -> Path | None:
     return folder / entry.local if folder and entry.local else None
 
 
-def _rows(manifest: Dataset, split: str) -> tuple[str, str, Iterable[Row]]:
-    """Return where the rows come from, for messages and in words that hold on any machine, and the
+def _rows(manifest: Dataset, entry: Split) -> tuple[str, Iterable[Row]]:
+    """Return where the rows of a split come from, in words that hold on any machine, and the
     rows.
     """
-    entry = manifest.splits[split]
     path = _path(entry)
     if path and path.is_file():
         place = path.name if entry.file else f"CAPCAL_DATA_DIR/{entry.local}"
         rows = list(stream_rows(path))  # a corrupt file is told before a bad row
-        return str(path), "built in" if manifest.builtin else place, rows
-    if path or entry.hub is None:
-        lacking = f"{path} does not exist; " if path else ""
-        raise InputError(f"{manifest.name} {split}: {lacking}{_ways(manifest, entry)}")
+        return "built in" if manifest.builtin else place, rows
+    if entry.file:
+        raise InputError(f"{path} does not exist; put it there, or name another in the manifest")
+    online = "be online with the `datasets` library"
+    if manifest.gated:
+        online += f", accept the terms of {entry.hub} on the hub and log in"
+    if entry.local:
+        copy = f"set CAPCAL_DATA_DIR to a folder with {entry.local}"
+        online = f"{copy}, or leave it unset and {online}"
+    if path:
+        raise InputError(f"{path} does not exist; {online}")
     use_cache_without_hub()
     try:
         from datasets import load_dataset as load_from_hub
 
         logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # no line for every retry
-        source = entry.hub, entry.config
-        loaded = load_from_hub(*source, split=entry.hub_split, revision=entry.revision)
+        how = {"split": entry.hub_split, "revision": entry.revision}
+        loaded = load_from_hub(entry.hub, entry.config, **how)
     except ModuleNotFoundError as error:
         raise not_installed(error) from None
     except Exception as error:  # of the library and of its HTTP client there are dozens of kinds
-        raise InputError(
-            f"{manifest.name}: {entry.hub} could not be loaded ({sanitize(error, 200)}); "
-            f"{_ways(manifest, entry)}"
-        ) from None
+        why = sanitize(error, 200)
+        raise InputError(f"{entry.hub} could not be loaded ({why}); {online}") from None
     # The library names the folder of its cache after the commit that was loaded, or by a hash
     # for a local folder.
     files = [Path(one["filename"]).parent.name for one in loaded.cache_files] or ["unknown"]
-    revision = entry.revision or files[0]
-    return f"{entry.hub}, {entry.hub_split}", f"{entry.hub}, revision {revision}", loaded
-
-
-def _ways(manifest: Dataset, entry: Split) -> str:
-    """Say how to get at the rows of a split."""
-    if entry.file:
-        return "put it there, or name another in the manifest"
-    online = "be online with the `datasets` library"
-    if manifest.gated:
-        return f"the set is gated: {online}, accept its terms at {entry.hub} on the hub and log in"
-    ways = [f"set CAPCAL_DATA_DIR to a folder with {entry.local}"] if entry.local else []
-    return ", or ".join([*ways, f"leave it unset and {online}"] if entry.hub else ways)
+    return f"{entry.hub}, revision {entry.revision or files[0]}", loaded
 
 
 def stream_rows(path: Path) -> Iterator[Row]:
@@ -547,26 +531,18 @@ def stream_rows(path: Path) -> Iterator[Row]:
     parquet, else CSV, separated by commas, semicolons or tabs; ``-`` is CSV on standard input. An
     error names the row.
     """
-    name = path.name.lower()
     number = 0
-    if not name.endswith(FORMATS) and name != "-":
-        raise InputError(f"{path}: not a file of rows; the formats are {', '.join(FORMATS)}")
     try:
-        for row in _parquet(path) if name.endswith(".parquet") else _texts(path, name):
+        for row in _parquet(path) if path.suffix == ".parquet" else _texts(path):
             if not isinstance(row, dict):
                 raise ValueError("not a JSON object")
             yield row
             number += 1
     except FileNotFoundError:
         raise InputError(f"{path}: there is no such file") from None
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise InputError(f"{path}, row {number}: not JSON: {error}") from None
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
-        raise InputError(
-            f"{path}: corrupt after row {number}: {error}; copy the file again"
-        ) from None
-    except (ValueError, csv.Error) as error:  # pyarrow's errors are ValueErrors too
-        raise InputError(f"{path}, row {number}: {error}") from None
+    except (OSError, EOFError, zlib.error, csv.Error, ValueError, RecursionError) as error:
+        # pyarrow's errors are ValueErrors too.
+        raise InputError(f"{path}, row {number}: cannot be read: {error}") from None
 
 
 def _parquet(path: Path) -> Iterator[Row]:
@@ -577,57 +553,36 @@ def _parquet(path: Path) -> Iterator[Row]:
             yield from batch.to_pylist()
 
 
-def _texts(path: Path, name: str) -> Iterator[Any]:
-    opened = gzip.open if name.endswith(".gz") else open
-    given: Any = nullcontext(sys.stdin)
-    if name != "-":
-        given = opened(path, "rt", encoding="utf-8-sig", newline="")
-    with given as file:
-        lines = _bounded(file)
-        first = next(filter(str.strip, lines), "")
-        rows = chain([first], lines)
-        if name.endswith((*TEXTS, "-")):
-            how: dict[str, Any] = {"delimiter": max(",;\t", key=first.count)}
-            for row in csv.DictReader(rows, skipinitialspace=True, strict=True, **how):
+def _texts(path: Path) -> Iterator[Any]:
+    name = path.name.lower().removesuffix(".gz")
+    if not name.endswith(FORMATS) and name != "-":
+        raise ValueError(f"not a file of rows; the formats are {', '.join(FORMATS)}")
+    opened = gzip.open if path.suffix == ".gz" else open
+    with sys.stdin if name == "-" else opened(path, "rt", encoding="utf-8-sig", newline="") as file:
+        head = file.readline()
+        lines = chain([head], file)
+        if name.endswith(".json") or head.startswith("["):  # or as the harness once wrote its logs
+            yield from _records(json.loads("".join(lines)))
+        elif name.endswith(".jsonl"):
+            yield from map(json.loads, filter(str.strip, lines))
+        else:
+            how: Any = {"delimiter": max(",;\t", key=head.count), "skipinitialspace": True}
+            for row in csv.DictReader(lines, strict=True, **how):
                 if None in row or None in row.values():
                     raise ValueError(
                         "it has more or fewer fields than the header; quote those that hold a comma"
                     )
                 yield row
-        elif name.endswith(".json") or first.lstrip().startswith("["):
-            yield from _records(json.loads("".join(rows)))
-        else:
-            yield from map(json.loads, filter(str.strip, rows))
 
 
 def _records(whole: Any) -> list[Any]:
-    """Return the rows of a JSON text: those of an array, of a table that pandas wrote by its
-    columns or its rows, or the text as one row.
+    """Return the rows of a JSON text: those of an array, or of a table that pandas wrote, or the
+    text as one row.
     """
     if isinstance(whole, list):
         return whole
-    parts = [*whole.values()] if isinstance(whole, dict) else []
-    sizes = {len(one) if isinstance(one, dict | list) else 0 for one in parts}
-    if len(parts) < 2 or len(sizes) > 1 or sizes == {0}:
+    if not isinstance(whole, dict) or {*map(type, whole.values())} not in ({dict}, {list}):
         return [whole]
-    if "questionid" in map(plain_head, parts[0]):  # a row under each number
-        return parts
     import pandas as pd  # slow to import
 
-    table = pd.DataFrame(whole, dtype=object)
-    named = {"id", "questionid"} & {*map(plain_head, whole)}
-    if not named and not table.index.map(str).isin(map(str, range(len(table)))).all():
-        table.insert(0, "question_id", table.index)  # else rows have their numbers alone
-    return table.to_dict("records")
-
-
-def _bounded(lines: IO[str]) -> Iterator[str]:
-    """Yield lines as long as neither one of them nor all together are larger than a file of rows
-    may be.
-    """
-    total = 0
-    while line := lines.readline(LINE + 1):
-        total += len(line)
-        if len(line) > LINE or total > FILE:
-            raise ValueError(f"more than {LINE >> 20} MiB in a line, or {FILE >> 30} GiB in all")
-        yield line
+    return pd.DataFrame(whole, dtype=object).to_dict("records") or [whole]

@@ -478,9 +478,9 @@ GOOD = {"kind": "number", "gold": "4", "response": "4"}
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ("{", "row 1: not JSON"),
-        ("[" * 100_000, "row 1: not JSON"),
-        ("[1]", "row 1: not a JSON object"),
+        ("{", "row 1: cannot be read"),
+        ("[" * 100_000, "row 1: cannot be read"),
+        ("[1]", "row 1: cannot be read: not a JSON object"),
         (
             {**GOOD, "kind": "maths"},
             "row 1: unknown answer kind 'maths'; known: choice, math, number, short",
@@ -524,7 +524,7 @@ def test_a_bad_row_is_refused_and_nothing_written(
 
 def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
     (tmp_path / "in.jsonl").write_bytes(b'{"kind": "\xff"}\n')
-    with pytest.raises(InputError, match="corrupt after row 0"):
+    with pytest.raises(InputError, match="row 0: cannot be read"):
         grade_file(tmp_path / "in.jsonl", tmp_path / "out.jsonl")
 
 

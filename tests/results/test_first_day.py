@@ -102,15 +102,14 @@ def test_the_labels_of_options_are_read_and_not_counted(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     texts = ["red", "green", "blue", "grey"]
-    pairs = [{"text": text, "label": label} for text, label in zip(texts, labels, strict=True)]
     folder = tmp_path / "capcal.d" / "datasets"
     folder.mkdir(parents=True)
-    for name, choices in (("lists", {"text": texts, "label": labels}), ("pairs", pairs)):
-        row = {"id": "a", "question": "Sky?", "choices": choices, "answer": answer}
-        (folder / f"{name}.jsonl").write_text(json.dumps(row) + "\n")
-        facts = {"name": name, "domain": "mine", "kind": "choice"}
-        facts |= {"splits": {"test": {"file": f"{name}.jsonl"}}}
-        (folder / f"{name}.yaml").write_text(json.dumps(facts))
-        (question,) = load_questions(name)
-        assert question.answer.gold == gold
-        assert question.answer.aliases == (texts["ABCD".index(gold)],)
+    choices = {"text": texts, "label": labels}
+    row = {"id": "a", "question": "Sky?", "choices": choices, "answer": answer}
+    (folder / "sky.jsonl").write_text(json.dumps(row) + "\n")
+    facts = {"name": "sky", "domain": "mine", "kind": "choice"}
+    facts |= {"splits": {"test": {"file": "sky.jsonl"}}}
+    (folder / "sky.yaml").write_text(json.dumps(facts))
+    (question,) = load_questions("sky")
+    assert question.answer.gold == gold
+    assert question.answer.aliases == (texts["ABCD".index(gold)],)

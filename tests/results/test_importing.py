@@ -257,8 +257,8 @@ def good(**change: Any) -> dict[str, Any]:
 
 BAD: dict[str, tuple[Any, str]] = {
     "empty": ("", "no samples with a response in it"),
-    "no json": ("{", "not JSON"),
-    "deep": ("[" * 100_000, "not JSON"),
+    "no json": ("{", "row 0: cannot be read: Expecting"),
+    "deep": ("[" * 100_000, "row 0: cannot be read: maximum recursion"),
     "a number": ("7\n", "not a JSON object"),
     "no columns": ([{"a": 1}], "no 'question_id'"),
     "no response": ([{"question_id": "q"}], "no 'response'"),

@@ -180,23 +180,6 @@ SPELLED = {
         '{"question_id":["a","b"],"confidence":[0.5,1.0],"correct":[1,2],"total":[2,2]}',
         "",
     ),
-    "an index": (
-        "mine.json",
-        '{"0":{"question_id":"a","confidence":0.5,"correct":1,"total":2},'
-        '"1":{"question_id":"b","confidence":1.0,"correct":2,"total":2}}',
-        "",
-    ),
-    "an index of ids": (
-        "mine.json",
-        '{"Confidence":{"a":0.5,"b":1.0},"Correct":{"a":1,"b":2},"Total":{"a":2,"b":2}}',
-        "",
-    ),
-    "rows under numbers": (
-        "mine.json",
-        '{"0":{"Question ID":"a","Confidence":0.5,"correct":1,"total":2},'
-        '"1":{"Question ID":"b","Confidence":1.0,"correct":2,"total":2}}',
-        "",
-    ),
     "capitals": ("mine.csv", CSV.replace("correct,total", "Correct,TOTAL"), ""),
     "heads with spaces": (
         "mine.txt",
