@@ -1,8 +1,8 @@
 """Displays of one's own arrays: reliability, risk and coverage, pass@k, scores.
 
 They follow scikit-learn's habit: ``from_counts`` computes and draws, on the axes that are given or
-on new ones, and returns a display, whose ``plot`` draws once more. A display has ``ax`` and
-``figure``, to go on with matplotlib. Several of them on one ``ax`` compare methods.
+on new ones, and returns a display, which has ``ax`` and ``figure``, to go on with matplotlib.
+Several of them on one ``ax`` compare methods.
 
 Arguments are those of :mod:`capcal_lib.metrics.brier`: a confidence in [0, 1] a question, and how
 many of its ``total`` scored samples are ``correct``; lists, arrays, or Series, which are put in one
@@ -10,12 +10,13 @@ order by their index. `InputError` for values out of range, NaN among them, and 
 Bands and bars are 95 % intervals for questions like these.
 
 A method of the paper has the colour that it has throughout the book; another one takes the next
-colour of matplotlib's cycle, and ``color`` of ``plot`` says otherwise. Names are drawn as they are,
+colour of matplotlib's cycle, and ``color`` says otherwise. Names are drawn as they are,
 never as formulas."""
 
 from __future__ import annotations  # keeps ArrayLike short in help()
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Self
 
@@ -66,30 +67,25 @@ BAR = 0.2  # height of the highest bar of a histogram
 
 
 class _Display:
-    """What a display was drawn on last."""
+    """What was drawn on."""
 
-    ax: Axes
-
-    @property
-    def figure(self) -> Figure:
-        """Return the figure that was drawn on last."""
-        figure: Any = self.ax.get_figure(root=True)
-        return figure
-
-    def _start(self, ax: Axes | None) -> Axes:
+    def __init__(self, ax: Axes | None) -> None:
         """Take the axes that are given, or new ones."""
         if ax is None:
             import matplotlib.pyplot as plt
 
             ax = plt.subplots(layout="constrained")[1]
         self.ax = ax
-        return ax
+
+    @property
+    def figure(self) -> Figure:
+        """Return the figure of the axes."""
+        figure: Any = self.ax.get_figure(root=True)
+        return figure
 
 
 class _CountsDisplay(_Display, ABC):
-    """What displays of counts have in common: they measure once, and draw as often as asked."""
-
-    name: str | None = None
+    """What displays of counts have in common."""
 
     @classmethod
     def from_counts(
@@ -102,26 +98,20 @@ class _CountsDisplay(_Display, ABC):
         ax: Axes | None = None,
         color: str | None = None,
     ) -> Self:
-        """Measure what confidences and counts say, and draw it."""
-        display = cls()
-        display.name = name
+        """Measure what confidences and counts say, and draw it on the axes, or on new ones."""
+        display = cls(ax)
         display._measure(confidence, correct, total)
-        return display.plot(ax=ax, color=color)
-
-    def plot(self, *, ax: Axes | None = None, color: str | None = None) -> Self:
-        """Draw on the axes, or on new ones."""
-        ax = self._start(ax)
-        self._draw(ax, color or known_color(self.name))
-        if ax.get_legend_handles_labels()[1]:
-            _as_they_are(ax.legend().get_texts())
-        return self
+        display._draw(display.ax, name, color or known_color(name))
+        if display.ax.get_legend_handles_labels()[1]:
+            _as_they_are(display.ax.legend().get_texts())
+        return display
 
     @abstractmethod
     def _measure(self, confidence: Any, correct: ArrayLike, total: ArrayLike) -> None:
         """Compute what is drawn."""
 
     @abstractmethod
-    def _draw(self, ax: Axes, color: str | None) -> None:
+    def _draw(self, ax: Axes, name: str | None, color: str | None) -> None:
         """Draw it."""
 
 
@@ -150,10 +140,10 @@ class ReliabilityDisplay(_CountsDisplay):
         self.bins["questions"] = groups.size().to_numpy()
         self.counts = np.histogram(s, BINS, (0, 1))[0]
 
-    def _draw(self, ax: Axes, color: str | None) -> None:
+    def _draw(self, ax: Axes, name: str | None, color: str | None) -> None:
         ax.axline((0, 0), slope=1, color=MUTED, lw=1, ls=":")
         points = self.bins["confidence"], self.bins["estimate"], _arms(self.bins)
-        drawn = ax.errorbar(*points, color=color, marker="o", ms=4, lw=1.2, label=self.name)
+        drawn = ax.errorbar(*points, color=color, marker="o", ms=4, lw=1.2, label=name)
         heights = BAR * self.counts / self.counts.max()
         edges = np.linspace(0, 1, BINS + 1)
         ax.stairs(heights, edges, fill=True, alpha=0.2, color=drawn.lines[0].get_color())
@@ -186,8 +176,8 @@ class RiskCoverageDisplay(_CountsDisplay):
         self.band.insert(0, "coverage", shown / len(s))
         self.curve = risk_coverage(confidence, correct, total)
 
-    def _draw(self, ax: Axes, color: str | None) -> None:
-        (line,) = ax.plot(self.curve["coverage"], self.curve["risk"], color=color, label=self.name)
+    def _draw(self, ax: Axes, name: str | None, color: str | None) -> None:
+        (line,) = ax.plot(self.curve["coverage"], self.curve["risk"], color=color, label=name)
         known = self.band.dropna()  # the risk of a single question has no interval
         limits = known["coverage"], known["low"], known["high"]
         ax.fill_between(*limits, color=line.get_color(), alpha=0.15, lw=0)
@@ -220,13 +210,13 @@ class PassAtKDisplay(_CountsDisplay):
             table["promised"] = simulate_pass_at_k(confidence, ks).mean(axis=0)
         self.curve = table
 
-    def _draw(self, ax: Axes, color: str | None) -> None:
+    def _draw(self, ax: Axes, name: str | None, color: str | None) -> None:
         ks = self.curve["k"]
         if "measured" not in [line.get_label() for line in ax.get_lines()]:
             ax.plot(ks, self.curve["measured"], color=INK, marker="o", ms=4, label="measured")
             ax.fill_between(ks, self.curve["low"], self.curve["high"], color=INK, alpha=0.12, lw=0)
         if "promised" in self.curve:
-            label = self.name or "as the confidence says"
+            label = name or "as the confidence says"
             ax.plot(ks, self.curve["promised"], color=color, ls="--", label=label)
         ax.set_xscale("log", base=2)
         ax.set_xticks(ks, ks)
@@ -245,61 +235,50 @@ class ScoreDisplay(_Display):
     'capability Brier score (lower is better)'
     """
 
-    scores: pd.DataFrame  # a row a dot: dataset, method, brier and, where known, low and high
-
     @classmethod
-    def from_scores(cls, scores: pd.DataFrame, *, ax: Axes | None = None) -> ScoreDisplay:
+    def from_scores(cls, scores: pd.DataFrame, *, ax: Axes | None = None) -> Self:
         """Draw scores, with data set and method in the index or as columns."""
-        named = [name for name in ("dataset", "method") if name in scores.index.names]
-        display = cls()
-        display.scores = scores.reset_index(named)
-        return display.plot(ax=ax)
+        display = cls(ax)
+        table = scores.reset_index()
+        table["dataset"] = table.get("dataset", "")
+        far = pd.Series(map(shift, table["method"], table["dataset"]), dtype=object)
+        table["label"] = ("Probe, " + far).fillna(table["method"])
+        labels, datasets = table["label"].nunique(), table["dataset"].nunique()
+        table["row"], rows = pd.factorize(table["dataset" if datasets > 1 else "method"])
+        spread = 0.7 / labels if datasets > 1 else 0
+        if ax is None:
+            height = max(0.4, 0.11 * labels) if spread else 0.4
+            display.figure.set_figheight(1.8 + height * len(rows))
+        display._draw(table, spread)
+        titles = [load_dataset(row).title if row in dataset_names() else row for row in rows]
+        display.ax.set_yticks(range(len(rows)), titles)
+        display.ax.set_ylim(len(rows) - 0.5, -0.5)
+        display.ax.set_xlabel("capability Brier score (lower is better)")
+        _as_they_are(display.ax.get_yticklabels())
+        return display
 
-    def plot(self, *, ax: Axes | None = None) -> Self:
-        """Draw on the axes, or on new ones; new ones are as high as the rows need."""
-        table = self.scores.assign(dataset=self.scores.get("dataset", ""))
-        table["label"] = [
-            f"Probe, {distance}" if (distance := shift(*pair)) else pair[0]
-            for pair in zip(table["method"], table["dataset"], strict=True)
-        ]
-        by = "dataset" if table["dataset"].nunique() > 1 else "method"
-        rows = list(table[by].unique())
-        labels = list(table["label"].unique())
-        spread = 0.7 / len(labels) if by == "dataset" else 0
-        given, ax = ax, self._start(ax)
-        for number, label in enumerate(labels):
-            group = table[table["label"] == label]
-            first = group.iloc[0]
-            aside = spread * (number + 0.5 - len(labels) / 2)
-            ax.errorbar(
+    def _draw(self, table: pd.DataFrame, spread: float) -> None:
+        """Draw a mark a row of the table; labels stand apart by the spread, and have a legend."""
+        groups = table.groupby("label", sort=False)
+        for number, (label, group) in enumerate(groups):
+            self.ax.errorbar(
                 group["brier"],
-                [rows.index(row) + aside for row in group[by]],
-                xerr=_arms(group.rename(columns={"brier": "estimate"})) if "low" in group else None,
-                fmt=MARKERS.get(label.removeprefix("Probe, "), "o"),
-                color=method_color(first["method"], first["dataset"] or None),
+                group["row"] + spread * (number + 0.5 - len(groups) / 2),
+                xerr=_arms(group, "brier") if "low" in group else None,
+                fmt=MARKERS.get(str(label).removeprefix("Probe, "), "o"),
+                color=method_color(*group.iloc[0][["method", "dataset"]]),
                 ms=6,
                 mew=1.5,
                 lw=1,
                 label=label,
             )
-        ax.set_yticks(
-            range(len(rows)),
-            [load_dataset(row).title if row in dataset_names() else row for row in rows],
-        )
-        ax.set_ylim(len(rows) - 0.5, -0.5)
-        ax.set_xlabel("capability Brier score (lower is better)")
-        if given is None:
-            height = max(0.4, 0.11 * len(labels)) if spread else 0.4
-            self.figure.set_figheight(1.8 + height * len(rows))
         if spread:
-            entries = ax.get_legend_handles_labels()
+            entries = self.ax.get_legend_handles_labels()
             legend = self.figure.legend(*entries, loc="outside lower center", ncols=3)
             _as_they_are(legend.get_texts())
-        _as_they_are(ax.get_yticklabels())
-        return self
 
 
-def shift(method: str, dataset: str) -> str | None:
+def shift(method: str, dataset: str | None) -> str | None:
     """Say how far the nearest training questions of a probe are from a data set; None for another
     method, and for a data set that is not known.
 
@@ -312,9 +291,8 @@ def shift(method: str, dataset: str) -> str | None:
     if not method.startswith("Probe (") or dataset not in dataset_names():
         return None
     asked = load_dataset(dataset)
-    probes = [
-        f"Probe ({title})" for title in method.removeprefix("Probe (").split(")")[0].split(" + ")
-    ]
+    titles = method.removeprefix("Probe (").split(")")[0].split(" + ")
+    probes = [f"Probe ({title})" for title in titles]
     trained = [one for one in map(load_dataset, dataset_names()) if one.probe in probes]
     if asked in trained:
         return IN_DISTRIBUTION
@@ -341,18 +319,18 @@ def palette(methods: Iterable[str], dataset: str | None = None) -> dict[str, str
     >>> palette(["Probe (GSM8K)", "Probe (MATH)"], "gsm8k")
     {'Probe (GSM8K)': '#46a281', 'Probe (MATH)': '#3866bd'}
     """
+    from matplotlib.colors import to_hex, to_rgb
+
     chosen: dict[str, str] = {}
-    seen: list[str] = []
+    uses: Counter[str] = Counter()
     for method in dict.fromkeys(methods):
         base = COLORS.get(method, OWN)
         if method.startswith("Probe"):
-            far = shift(method, dataset) if dataset else None
-            base = SHIFT_COLORS[far or IN_DISTRIBUTION]
-        share = 0.62 ** seen.count(base)  # darker each time
-        chosen[method] = "#" + "".join(
-            f"{round(int(base[at : at + 2], 16) * share):02x}" for at in (1, 3, 5)
-        )
-        seen.append(base)
+            base = SHIFT_COLORS[shift(method, dataset) or IN_DISTRIBUTION]
+        share = 0.62 ** uses[base]  # darker each time
+        red, green, blue = to_rgb(base)
+        chosen[method] = to_hex((share * red, share * green, share * blue))
+        uses[base] += 1
     return chosen
 
 
@@ -369,9 +347,9 @@ def _shares(samples: Iterable[ArrayLike]) -> pd.DataFrame:
     return pd.DataFrame(means, columns=["estimate", "low", "high"])
 
 
-def _arms(table: pd.DataFrame) -> Floats:
+def _arms(table: pd.DataFrame, estimate: str = "estimate") -> Floats:
     """Return how far intervals reach to either side, for matplotlib's error bars."""
-    arms = [table["estimate"] - table["low"], table["high"] - table["estimate"]]
+    arms = [table[estimate] - table["low"], table["high"] - table[estimate]]
     return np.clip(np.array(arms, float), 0, None)
 
 

@@ -105,19 +105,18 @@ def make_narrow(figure: Any) -> None:
     figure.set_layout_engine("constrained")
     axes, height = figure.axes, figure.get_figheight()
     rows, columns, *_ = axes[0].get_subplotspec().get_geometry()
-    if columns > 1 and (rows == 1 or all(ax.get_title() for ax in axes)):
-        columns = 1 if len(axes) < 4 else 2
-        grid = figure.add_gridspec(-(-len(axes) // columns), columns)
-        height *= grid.nrows / rows
-        for place, ax in enumerate(axes):
-            ax.set_subplotspec(grid[place])
-            ax.tick_params(labelleft=place % columns == 0, labelbottom=True)
+    if rows == 1 or all(ax.get_title() for ax in axes):
+        height *= len(axes) / rows
+        columns = 1
+        for ax, place in zip(axes, figure.add_gridspec(len(axes)), strict=True):
+            ax.set_subplotspec(place)
+            ax.tick_params(labelleft=True, labelbottom=True)
     for ax in axes:
-        names = [name.get_text() for name in ax.get_yticklabels()]
-        if max(map(len, names), default=0) > LABEL:
-            wrapped = [fill(name, LABEL) for name in names]
-            ax.set_yticks(ax.get_yticks(), wrapped)
-            height = max(height, 1.6 + 0.18 * sum(name.count("\n") + 1.5 for name in wrapped))
+        labels = [fill(name.get_text(), LABEL) for name in ax.get_yticklabels()]
+        lines = "\n".join(labels).count("\n") + 1
+        if lines > len(labels) > 0:
+            ax.set_yticks(ax.get_yticks(), labels)
+            height = max(height, 1.6 + 0.18 * (lines + len(labels) / 2))
         ax.set_xlabel(fill(ax.get_xlabel(), 2 * LABEL // columns))
         ax.set_title(fill(ax.get_title(), 2 * LABEL // columns))
     handles, names = axes[0].get_legend_handles_labels()
@@ -125,9 +124,8 @@ def make_narrow(figure: Any) -> None:
     for legend in [*figure.legends, *filter(None, (ax.get_legend() for ax in axes))]:
         names = [name.get_text() for name in legend.get_texts()]
         handles = [*map(marks.get, names, legend.legend_handles)]
-        aside = 2 if max(map(len, names)) <= LABEL else 1
         title = legend.get_title().get_text()
         legend.remove()
-        figure.legend(handles, names, title=title, loc="outside lower center", ncols=aside)
-        height += 0.22 * len(names) / aside
+        figure.legend(handles, names, title=title, loc="outside lower center")
+        height += 0.22 * len(names)
     figure.set_size_inches(NARROW_WIDTH, height)
