@@ -12,7 +12,7 @@ from html import escape
 from importlib.metadata import version
 from itertools import cycle
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -20,13 +20,11 @@ from capcal_lib.book.style import set_style
 from capcal_lib.errors import sanitize
 from capcal_lib.manifests import write_text
 from capcal_lib.plots import PassAtKDisplay, ReliabilityDisplay, known_color
-from capcal_lib.results.score_file import MEANINGS, NUMBERS, spell_cell
+from capcal_lib.results.score_file import MEANINGS, spell_cell
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-    from numpy.typing import NDArray
 
-SHOWN = 20_000  # questions at most behind the figures
 COLUMNS, SIDE = 3, 2.6  # figures of reliability in a row, and their size in inches
 _PAGE = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8">
@@ -51,6 +49,17 @@ Intervals are 95 % intervals for questions like these.</p>
 {}{}<p><small>{}</small></p><p>{}</p></body></html>
 """
 MARKS = "sD^v<>P*X"
+FIGURES = {
+    "Reliability": (
+        "The mean expected accuracy of questions in ten bins of their confidence, with its "
+        "interval, above how the confidences are spread. On the dotted line a confidence is right "
+        "on average."
+    ),
+    "pass@k": (
+        "pass@k as measured, without bias, with its interval, and as each confidence s promises "
+        "it: the mean of 1 − (1 − s)^k."
+    ),
+}
 
 
 def write_report(
@@ -65,10 +74,10 @@ def write_report(
     ``total``, then a column a method with its confidences. ``lines`` stand first, what was scored
     last, with the digests of ``files``. Names may come from anywhere; all are escaped. A path that
     is there and no regular file is refused."""
-    import matplotlib.pyplot as plt
+    from matplotlib import rc_context
 
     stated = "".join(f"<p>{escape(sanitize(line, 1_000))}</p>" for line in lines)
-    with plt.rc_context(), warnings.catch_warnings():
+    with rc_context(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph")  # a name in letters that the font lacks
         set_style()
         chapters = "".join(_chapter(title, *part) for title, part in parts.items())
@@ -84,74 +93,39 @@ def write_report(
 
 def _chapter(title: str, scores: pd.DataFrame, questions: pd.DataFrame) -> str:
     plain = scores.rename_axis(index=None).rename(columns=lambda name: name.replace("_", " "))
-    body = [
-        f"<h2>{escape(sanitize(title))}</h2>",
-        f"<div>{plain.map(spell_cell).to_html(border=0)}</div>",
-    ]
+    table = plain.map(spell_cell).to_html(border=0)
     known = questions[questions["total"] > 1].select_dtypes("number").reset_index(drop=True)
-    if known.empty:
-        return "".join([*body, "<p>No question has two scored samples.</p>"])
-    if len(known) > SHOWN:
-        known = known.sample(SHOWN, random_state=0)
-        body.append(f"<p>What follows is drawn from {SHOWN:,} questions at random.</p>")
-    own = iter(cycle(f"C{place}" for place in range(10)))
-    methods = {  # the colours of the book, and of others one apart from the other
-        sanitize(name, 100): (
-            known[[name, *NUMBERS[1:]]].dropna().to_numpy().T,
-            known_color(str(name)) or next(own),
-        )
-        for name in known
-        if name not in NUMBERS[1:] and known[name].notna().any()
-    }
-    if methods:
-        body.append(_reliability(methods))
-    return "".join([*body, _pass_at_k(known, methods)])
+    drawn = "<p>No question has two scored samples.</p>" if known.empty else _figures(known)
+    return f"<h2>{escape(sanitize(title))}</h2><div>{table}</div>{drawn}"
 
 
-Methods = Mapping[str, tuple["NDArray[Any]", str]]  # confidence, correct, total; and a colour
+def _figures(known: pd.DataFrame) -> str:
+    """Draw the reliability of each method, and pass@k of all."""
+    from matplotlib.figure import Figure
 
-
-def _reliability(methods: Methods) -> str:
-    import matplotlib.pyplot as plt
-
-    rows = -(-len(methods) // COLUMNS)
-    figure = plt.figure(figsize=(SIDE * COLUMNS, SIDE * rows))
-    for place, (name, (triple, color)) in enumerate(methods.items(), start=1):
-        ax = figure.add_subplot(rows, COLUMNS, place, title=name)
-        ReliabilityDisplay.from_counts(*triple, ax=ax, color=color)
-    text = (
-        "The mean expected accuracy of questions in ten bins of their confidence, with its "
-        "interval, above how the confidences are spread. On the dotted line a confidence is right "
-        "on average."
-    )
-    return _figure("Reliability", text, figure)
-
-
-def _pass_at_k(known: pd.DataFrame, methods: Methods) -> str:
-    import matplotlib.pyplot as plt
-
-    figure, ax = plt.subplots()
+    counts = ["correct", "total"]
+    methods = known.drop(columns=counts).dropna(axis="columns", how="all").columns
+    rows = -(-len(methods) // COLUMNS) or 1
+    reliability, passed = Figure(figsize=(SIDE * COLUMNS, SIDE * rows)), Figure()
+    ax = passed.add_subplot()
     PassAtKDisplay.from_counts(None, known["correct"], known["total"], ax=ax)
-    for (name, (triple, color)), mark in zip(methods.items(), cycle(MARKS), strict=False):
+    for place, (method, mark) in enumerate(zip(methods, cycle(MARKS), strict=False), start=1):
+        triple = known[[method, *counts]].dropna().to_numpy().T
+        name, color = sanitize(method, 100), known_color(method) or f"C{place}"
+        panel = reliability.add_subplot(rows, COLUMNS, place, title=name)
+        ReliabilityDisplay.from_counts(*triple, ax=panel, color=color)
         PassAtKDisplay.from_counts(*triple, name=name, ax=ax, color=color)
         ax.get_lines()[-1].set_marker(mark)
         ax.legend()
-    text = (
-        "pass@k as measured, without bias, with its interval, and as each confidence s promises "
-        "it: the mean of 1 − (1 − s)^k."
-    )
-    return _figure("pass@k", text, figure)
+    return "".join(map(_image, FIGURES, (reliability, passed)))
 
 
-def _figure(title: str, text: str, figure: "Figure") -> str:
-    """Show a figure as SVG inside an image, where nothing in it can run."""
-    import matplotlib.pyplot as plt
-
+def _image(title: str, figure: "Figure") -> str:
+    """Show a figure as SVG inside an image, where nothing in it can run; nothing for none."""
+    if not figure.axes:
+        return ""
     file = io.BytesIO()
     figure.savefig(file, format="svg", bbox_inches="tight", metadata={"Date": None})
-    plt.close(figure)
     data = base64.b64encode(file.getvalue()).decode()
-    return (
-        f"<h3>{escape(title)}</h3><p>{escape(text)}</p>"
-        f'<img alt="{escape(text)}" src="data:image/svg+xml;base64,{data}">'
-    )
+    text = FIGURES[title]
+    return f'<h3>{title}</h3><p>{text}</p><img alt="{text}" src="data:image/svg+xml;base64,{data}">'
