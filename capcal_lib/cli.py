@@ -791,20 +791,16 @@ def verify(
     store: Store = LOCAL_RUNS,
     model: OnlyModel = None,
     dataset: OnlyDataset = None,
-    deep: Annotated[
-        bool, Option("--deep", help="Grade some responses again, and compare.")
-    ] = False,
 ) -> None:
     """Check every run of a store: one line a run, ok or all that is wrong with it; exit status 1
     where anything is.
     """
     from capcal_lib.grading import GRADER_VERSION
-    from capcal_lib.grading.verdicts import verdicts_follow
     from capcal_lib.probes.predictions import check_predictions
     from capcal_lib.runs.verify import verify_store
     from capcal_lib.sampling.weights import check_weights
 
-    checks = [check_weights, check_predictions, *[verdicts_follow] * deep]
+    checks = [check_weights, check_predictions]
     problems: list[str] = []
     for checked in verify_store(store, model, dataset, grader=GRADER_VERSION, checks=checks):
         problems += checked.problems

@@ -1,7 +1,6 @@
 from pathlib import Path
 
 from capcal_lib.grading import GRADER_VERSION
-from capcal_lib.grading.verdicts import verdicts_follow
 from capcal_lib.probes.predictions import check_predictions
 from capcal_lib.runs import Run, open_runs
 from capcal_lib.runs import verify as verify_module
@@ -20,7 +19,7 @@ def run_folder(store: Path, identity: Identity) -> Path:
     return run_of(store, identity).folder
 
 
-def verify_run(run: Run, *, deep: bool = False) -> Checked:
+def verify_run(run: Run) -> Checked:
     """Check a run as ``capcal verify`` does."""
-    checks = [check_weights, check_predictions, *[verdicts_follow] * deep]
+    checks = [check_weights, check_predictions]
     return verify_module.verify_run(run, grader=GRADER_VERSION, checks=checks)

@@ -129,7 +129,7 @@ def read_answers(run: Run, *, k: int, verdicts: str = "rules") -> Answers:
     rows = verdicts_by(run, verdicts)
     rows = rows[rows["sample_index"] < check_int("k_eval", k, least=1)]
     correct = rows["verdict"].eq("correct").where(rows["verdict"] != "not_scored")
-    kinds = kinds_of(run, rows["question_id"].tolist())
+    kinds = kinds_of(run, rows["question_id"])
     pairs = pd.Series([*zip(rows["extracted"], kinds, strict=True)], rows.index)
     known = {pair: normalize(*pair) for pair in {*pairs} if isinstance(pair[0], str)}
     wide = rows.assign(canonical=pairs.map(known), correct=correct.astype(float)).pivot(

@@ -32,7 +32,7 @@ GRADES: dict[str, Outcome] = {
     "NOT ATTEMPTED": "no_answer",
 }
 
-JUDGED = ("short", "math")  # kinds of answers
+JUDGED: tuple[Kind, ...] = ("short", "math")
 
 
 @cache

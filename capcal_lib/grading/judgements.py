@@ -61,31 +61,28 @@ def judge_run(
             f"{run}: its verdicts came with the samples, without answers: there is nothing to "
             "compare with"
         )
-    rows = _judged(run, read_verdicts(run))
-    if rows.empty:
+    if not any(question.answer.kind in JUDGED for question in questions.values()):
         dataset = run.identity.dataset
         raise InputError(f"a judge is for short and mathematical answers, and {dataset} has none")
-    made_with = {
-        "judge": model.name,
-        "weights": weights_digest(model, engine),
-        "engine": engine_name(model, engine),
-        "prompt": judge_prompt_digest(questions[rows["question_id"].iloc[0]].answer.kind),
-    }
-    pairs = rows.groupby(PAIR).size().sort_values(ascending=False, kind="stable").index
-    present = _current(run, made_with).query("judge == @model.name")
-    lacking = pairs[~pairs.isin(pd.MultiIndex.from_frame(present[PAIR]))]
-    if lacking.empty:
-        return Judged(0, len(pairs), 0)
-    cases = [(questions[name], extracted) for name, extracted in lacking]
+    answers = _answers(run)
+    answers["judge"] = model.name
+    answers["weights"] = weights_digest(model, engine)
+    answers["engine"] = engine_name(model, engine)
+    answers["prompt"] = answers["kind"].map({kind: judge_prompt_digest(kind) for kind in JUDGED})
+    alike = answers[["judge", "weights", "engine", "prompt"]].drop_duplicates()
+    rows = answers.merge(_read(run), how="left")
+    lacking = rows[rows["verdict"].isna()].to_dict("records")
+    if not lacking:
+        return Judged(0, len(answers), 0)
+    cases = [(questions[row["question_id"]], row["extracted"]) for row in lacking]
     failed: list[str] = []
     new = 0
     for told in gather(judge(open_engine(model, engine, **server), model, cases, failed)):
-        fresh = [
-            made_with | dict(zip(PAIR, lacking[place], strict=True)) | judgement._asdict()
-            for place, judgement in told
-        ]
+        fresh = [lacking[place] | judgement._asdict() for place, judgement in told]
         with hold(run.folder):  # another judge may have written meanwhile, and the first stays
-            both = pd.concat([_current(run, made_with), pd.DataFrame(fresh)])
+            rows = _read(run)
+            others = rows[rows["judge"] != model.name]
+            both = pd.concat([others, rows.merge(alike), pd.DataFrame(fresh)])
             both = both.drop_duplicates([*JUDGEMENTS.key]).sort_values([*JUDGEMENTS.key])
             table = pa.Table.from_pandas(both, JUDGEMENTS.schema, preserve_index=False)
             run.write(JUDGEMENTS, table)
@@ -93,7 +90,7 @@ def judge_run(
         if progress:
             progress(new, len(cases))
     reason = Counter(failed).most_common(1)[0][0] if failed else ""
-    return Judged(new, len(pairs) - len(lacking), len(failed), reason)
+    return Judged(new, len(answers) - len(lacking), len(failed), reason)
 
 
 def judges(run: Run) -> list[str]:
@@ -106,9 +103,9 @@ def judge_progress(run: Run) -> dict[str, tuple[int, int]]:
     known = _read(run)
     if known.empty or not run.has(VERDICTS):
         return {}
-    wanted = _judged(run, read_verdicts(run))[PAIR].dropna().drop_duplicates()
-    judged = known.merge(wanted)["judge"].value_counts()
-    return {name: (int(judged.get(name, 0)), len(wanted)) for name in judges(run)}
+    answers = _answers(run)[PAIR]
+    judged = known.merge(answers)["judge"].value_counts()
+    return {name: (int(judged.get(name, 0)), len(answers)) for name in judges(run)}
 
 
 def read_judgements(run: Run, judge_name: str) -> pd.DataFrame:
@@ -118,9 +115,9 @@ def read_judgements(run: Run, judge_name: str) -> pd.DataFrame:
     `InputError` where the judge has judged nothing of the run (those that have are named), or the
     file is corrupt."""
     table = _read(run)
-    if judge_name not in set(table["judge"]):
-        raise InputError(f"{unknown('judge', judge_name, judges(run))}; {_how(run, judge_name)}")
     rows = table.loc[table["judge"] == judge_name, [*PAIR, "verdict", "words"]]
+    if rows.empty:
+        raise InputError(f"{unknown('judge', judge_name, judges(run))}; {_how(run, judge_name)}")
     return rows.reset_index(drop=True)
 
 
@@ -135,39 +132,39 @@ def verdicts_by(run: Run, by: str = "rules") -> pd.DataFrame:
     rows = read_verdicts(run)
     if by == "rules":
         return rows
-    if not (judge_name := by.removeprefix("judge:")) or judge_name == by:
+    judge_name = by.removeprefix("judge:")
+    if judge_name in ("", by):
         raise InputError(
             f"verdicts are by 'rules' or by 'judge:MODEL', such as judge:gpt-oss-20b; got {by!r}"
         )
-    judged = _judged(run, rows).dropna(subset="extracted")
-    if judged.empty:
+    answers = _answers(run)[PAIR]
+    if answers.empty:
         return rows
-    told = judged[PAIR].merge(read_judgements(run, judge_name), how="left").set_index(judged.index)
-    if lacking := len(told[told["verdict"].isna()].drop_duplicates(PAIR)):
+    judgements = read_judgements(run, judge_name)
+    if lacking := len(answers) - len(answers.merge(judgements)):
         raise InputError(
             f"{run}: {judge_name} has not judged {lacking} answers; {_how(run, judge_name)}"
         )
-    rows.loc[told.index, "verdict"] = told["verdict"]
-    rows.loc[told.index, "reason"] = "judge: " + told["words"]
+    judged = rows[PAIR].merge(judgements, how="left")
+    rows["verdict"] = judged["verdict"].fillna(rows["verdict"])
+    rows["reason"] = ("judge: " + judged["words"]).fillna(rows["reason"])
     return rows
 
 
-def _judged(run: Run, rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of which a judge judges the answer, if there is one."""
-    kinds = pd.Series(kinds_of(run, rows["question_id"].tolist()), rows.index, dtype=str)
-    return rows[kinds.isin(JUDGED)]
+def _answers(run: Run) -> pd.DataFrame:
+    """List the distinct answers that a judge judges, with question_id, extracted and kind; those
+    that most samples gave come first.
+    """
+    sizes = pd.concat([rows.groupby(PAIR).size() for rows in run.batches(VERDICTS, PAIR)])
+    sizes = sizes.groupby(PAIR).sum().sort_values(ascending=False, kind="stable")
+    answers = sizes.index.to_frame(index=False)
+    answers["kind"] = kinds_of(run, answers["question_id"])
+    return answers[answers["kind"].isin(JUDGED)]
 
 
 def _read(run: Run) -> pd.DataFrame:
     table = run.read(JUDGEMENTS) if run.has(JUDGEMENTS) else JUDGEMENTS.schema.empty_table()
     return table.to_pandas()
-
-
-def _current(run: Run, made_with: dict[str, str]) -> pd.DataFrame:
-    """Read the judgements but for those that this judge has made in another way."""
-    rows = _read(run)
-    same = (rows[[*made_with]] == pd.Series(made_with)).all(axis=1)
-    return rows[same | (rows["judge"] != made_with["judge"])]
 
 
 def _how(run: Run, judge_name: str) -> str:

@@ -27,7 +27,7 @@ from capcal_lib.runs.artifacts import GIVEN, VERDICTS
 from capcal_lib.runs.files import file_digest
 from capcal_lib.runs.run import Identity, Record, Run
 from capcal_lib.runs.samples import IMPORTED
-from capcal_lib.runs.store import KEY, open_writer, read_samples
+from capcal_lib.runs.store import KEY, open_writer, present_of, read_samples
 
 NO_LIMIT = 1 << 20  # of tokens, where a log has none
 LENGTH = ("length", "max_tokens", "model_length")  # what reaching the limit is called
@@ -146,7 +146,7 @@ def _write_verdicts(run: Run, table: pd.DataFrame, notes: list[str]) -> None:
             notes.append(f"left out: the log's verdicts, since {run} was graded by the rules")
             return
         verdicts = pd.concat([old.to_pandas(), verdicts]).drop_duplicates(KEY)
-    write_verdicts(run, verdicts, GIVEN)
+    write_verdicts(run, [verdicts], present_of([verdicts]), GIVEN)
 
 
 def _new_dataset(name: str, items: pd.DataFrame, kind: manifests.Kind, made: list[Path]) -> None:

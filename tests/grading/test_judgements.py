@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from capcal_lib.errors import InputError
-from capcal_lib.grading import judgements
+from capcal_lib.grading import GRADER_VERSION, judgements
 from capcal_lib.grading.counts import count_verdicts
 from capcal_lib.grading.judge import read_grade
 from capcal_lib.grading.judgements import (
@@ -24,7 +24,7 @@ from capcal_lib.grading.judgements import (
     read_judgements,
     verdicts_by,
 )
-from capcal_lib.grading.verdicts import grade_run, read_verdicts, run_questions
+from capcal_lib.grading.verdicts import grade_run, read_verdicts, run_questions, write_verdicts
 from capcal_lib.manifests import RECORDED_RUNS, Sampling, load_model
 from capcal_lib.probes import training_data
 from capcal_lib.probes.features import extract
@@ -33,6 +33,7 @@ from capcal_lib.runs import Run
 from capcal_lib.runs.files import write_table
 from capcal_lib.runs.samples import Sample
 from capcal_lib.runs.status import run_status
+from capcal_lib.runs.store import present_of
 from capcal_lib.sampling.draw import sample
 from capcal_lib.sampling.engines import Failure, Request
 from capcal_lib.sampling.engines.simulated import SimulatedEngine
@@ -250,6 +251,14 @@ def test_answers_of_other_kinds_keep_the_verdicts_of_the_rules(tmp_path: Path) -
     short = rows["question_id"].map(kinds) == "short"
     pd.testing.assert_frame_equal(rows[~short], read_verdicts(Run(mixed))[~short])
     assert rows.loc[short & rows["extracted"].notna(), "reason"].str.startswith("judge: ").all()
+
+
+def test_a_run_without_an_answer_needs_no_judge(run: Path, stern: type[Stern]) -> None:
+    rows = read_verdicts(Run(run)).assign(verdict="no_answer", extracted=None)
+    write_verdicts(Run(run), [rows], present_of([rows]), GRADER_VERSION)
+    assert judge_run(Run(run), JUDGE) == (0, 0, 0, "")
+    assert stern.asked == 0
+    pd.testing.assert_frame_equal(verdicts_by(Run(run), BY), read_verdicts(Run(run)))
 
 
 @pytest.mark.parametrize("by", ["judge", "judge:", "simulated", ""])

@@ -24,7 +24,7 @@ from capcal_lib.runs import store as store_module
 from capcal_lib.runs.files import write_table
 from capcal_lib.runs.run import Record
 from capcal_lib.runs.samples import Sample
-from capcal_lib.runs.store import KEY, hash_rows, open_writer, read_samples
+from capcal_lib.runs.store import KEY, hash_rows, open_writer, present_of, read_samples
 from capcal_lib.sampling.draw import describe, sample
 
 SET = "mini-exam"
@@ -37,7 +37,7 @@ def run(tmp_path: Path) -> Path:
 
 def write(folder: Path, rows: pd.DataFrame, version: str) -> None:
     """Put a verdict file there by hand."""
-    write_verdicts(Run(folder), rows, version)
+    write_verdicts(Run(folder), [rows], present_of([rows]), version)
 
 
 def test_every_sample_is_graded_as_alone(run: Path) -> None:

@@ -190,18 +190,6 @@ def test_what_is_wrong_is_named_in_one_line(
     assert checked.problems
 
 
-def test_verdicts_that_do_not_follow_are_found_by_grading_again(run: Path) -> None:
-    assert "24 verdicts compared" not in str(verify_run(Run(run)))
-    assert f"{len(pq.read_table(run / FILE))} verdicts compared" in str(
-        verify_run(Run(run), deep=True)
-    )
-    rewrite(run / FILE, lambda rows: put(rows, "verdict", "no_answer", 2))
-    assert verify_run(Run(run)).problems == ()
-    assert "verdicts do not follow from the responses: mini-exam/" in str(
-        verify_run(Run(run), deep=True)
-    )
-
-
 def test_a_run_that_was_stopped_lacks_what_was_asked(tmp_path: Path) -> None:
     def stop(done: int, total: int) -> None:
         if done:
