@@ -497,7 +497,6 @@ def servers(bench: Bench) -> Outcome:
     rng, store = bench.rng, bench.folder / "served"
     shutil.rmtree(store, ignore_errors=True)
     mode, share, seed = rng.choice(list(MODES)), rng.choice([0.1, 0.5, 1]), rng.randrange(2**32)
-    most = rng.choice([None, None, 1, 3])
 
     def fault(number: int, body: dict[str, Any]) -> Any:  # noqa: ARG001
         return MODES[mode] if random.Random(seed + number).random() < share else None
@@ -529,7 +528,7 @@ def servers(bench: Bench) -> Outcome:
             patch.object(openai, "OpenAIEngine", hasty),
             patch.dict(os.environ, settings),
         ):
-            with ChatServer(models=("simulated",), fault=fault, most_choices=most) as server:
+            with ChatServer(models=("simulated",), fault=fault) as server:
                 failed, missing = ask(server)
             with ChatServer(models=("simulated",)) as server:
                 if ask(server) != (0, 0):

@@ -40,11 +40,11 @@ from capcal_lib.runs.status import run_status
 from capcal_lib.runs.store import count_present, open_writer
 from capcal_lib.runs.verify import verify_run
 from capcal_lib.sampling.draw import describe
-from capcal_lib.sampling.engines import SAMPLES_A_REQUEST
 
 DATASET, SPLIT = "mini-arithmetic", "train"
 ALL = load_questions(DATASET, SPLIT)
 QUESTIONS = ALL[:200]
+SAMPLES_A_BATCH = 16
 RECORD = describe(load_model("simulated"), DATASET, SPLIT, ALL, engine=None, seed=0)
 TIMED, REWRITTEN = (
     100_000,
@@ -70,7 +70,7 @@ def samples(rows: int) -> Iterator[Sample]:
 def batches(rows: int) -> Iterator[list[Sample]]:
     """Group rows as an engine yields them."""
     made = samples(rows)
-    while batch := list(islice(made, SAMPLES_A_REQUEST)):
+    while batch := list(islice(made, SAMPLES_A_BATCH)):
         yield batch
 
 
@@ -153,7 +153,7 @@ def compare(folder: Path) -> None:
     drawn = list(batches(TIMED))
     store, lines, anew = folder / "store", folder / "lines.jsonl", folder / "anew.json"
     ours, plain = seconds(lambda: write(store, drawn)), seconds(lambda: write_lines(lines, drawn))
-    few = drawn[: REWRITTEN // SAMPLES_A_REQUEST]
+    few = drawn[: REWRITTEN // SAMPLES_A_BATCH]
     small = seconds(lambda: write(folder / "few", few)) / REWRITTEN
     slow = seconds(lambda: write_anew(anew, few)) / REWRITTEN
     (run,) = [run.folder for run in open_runs(store)]
@@ -162,7 +162,7 @@ def compare(folder: Path) -> None:
         lines.stat().st_size,
     )
     again, plain_again = seconds(lambda: resume(store)), seconds(lambda: resume_lines(lines))
-    print(f"\n{TIMED:,} rows, {SAMPLES_A_REQUEST} at a time; processor time")
+    print(f"\n{TIMED:,} rows, {SAMPLES_A_BATCH} at a time; processor time")
     print(
         f"append: {ours / TIMED * 1e6:.1f} µs a row; lines of JSON {plain / TIMED * 1e6:.1f}, "
         f"ratio {ours / plain:.1f}"

@@ -117,14 +117,13 @@ class Model(ChatServer):
         faults = {7: status(500, "overloaded"), 19: status(503, "busy"), 31: cut}
         return faults.get(number % 200)
 
-    def _choice(self, body: dict[str, Any], index: int) -> dict[str, Any]:
+    def reply(self, body: dict[str, Any]) -> dict[str, Any]:
         asked = body["messages"][-1]["content"]
-        seed = body["seed"] + index
-        rng = random.Random(hashlib.sha256(repr((asked, seed)).encode()).digest())
+        rng = random.Random(hashlib.sha256(repr((asked, body["seed"])).encode()).digest())
         if "Proposed answer:" in asked:
             golds, proposed = re.findall(r"answers?: (.+)", asked)
             said = "CORRECT" if proposed in golds.split(" or ") else "INCORRECT"
-            return self._message(index, said)
+            return self._message(said)
         [found] = [each for each in self.questions if each["text"] in asked]
         mu = true_mu(found["id"])
         if body.get("logprobs"):
@@ -134,18 +133,18 @@ class Model(ChatServer):
                 tops = [top | {"logprob": -2.5 - top["logprob"]} for top in tops]
             places = [{"token": piece, "top_logprobs": []} for piece in HEAD]
             places.append({"token": said, "top_logprobs": tops})
-            return self._message(index, said) | {"logprobs": {"content": places}}
+            return self._message(said) | {"logprobs": {"content": places}}
         if "How likely are you" in asked:
-            return self._message(index, f"\\boxed{{{min(0.95, mu + 0.1):.2f}}}")
+            return self._message(f"\\boxed{{{min(0.95, mu + 0.1):.2f}}}")
         wrong = rng.choice(["7", "9"]) if found["kind"] != "choice" else "Z"
         if found["kind"] == "choice":
             wrong = rng.choice([letter for letter in LETTERS if letter != found["gold"]])
         given = found["gold"] if rng.random() < mu else wrong
-        return self._message(index, f"It must be \\boxed{{{given}}}.")
+        return self._message(f"It must be \\boxed{{{given}}}.")
 
-    def _message(self, index: int, said: str) -> dict[str, Any]:
+    def _message(self, said: str) -> dict[str, Any]:
         message = {"role": "assistant", "content": said, "reasoning": "Let me think."}
-        return {"index": index, "message": message, "finish_reason": "stop"}
+        return {"message": message, "finish_reason": "stop"}
 
 
 def command(*words: str) -> list[str]:

@@ -174,8 +174,8 @@ def test_what_a_server_refuses_is_summed_up_and_asked_again(
         )  # the third of four parts was refused as a whole, so the last was not asked
         assert read_confidence(Run(run), method).tokens.tolist()[:3] != [0, 0, 0]
         assert caplog.messages == [
-            "1 of 2 questions were not answered: 1 times: status 400: no",
-            "2 of 2 questions were not answered: 2 times: status 400: no",
+            '1 of 2 questions were not answered: 1 times: status 400: {"error": {"message": "no"}}',
+            '2 of 2 questions were not answered: 2 times: status 400: {"error": {"message": "no"}}',
         ]
         assert "3 questions were not answered; the same command asks them again" in told.stderr
         asked = len(server.asked)

@@ -18,8 +18,7 @@ Fault = Callable[["Exchange", dict[str, Any]], bool]  # whether it has answered
 
 
 class ChatServer:
-    """Serve in a thread. A choice follows from the messages and the request's seed + the choice's
-    index, as in vLLM.
+    """Serve in a thread. An answer follows from the messages and the request's seed.
 
     ``fault(number, body)`` may name a fault for the request with this number, counted from 0. What
     was asked is in ``asked``."""
@@ -30,8 +29,7 @@ class ChatServer:
         fault: Callable[[int, dict[str, Any]], Fault | None] = lambda number, body: None,
         software: str = "vllm",
         models: tuple[str, ...] = ("smollm2-135m",),
-        most_choices: int | None = None,  # where a server gives fewer than were asked for
-        choice: Callable[[int], dict[str, Any]] | None = None,
+        choice: Callable[[int], dict[str, Any]] | None = None,  # what differs in answer number i
         prompt_tokens: int = 40,
         key: str | None = None,
         listing: Fault | None = None,  # what becomes of the list of models
@@ -39,7 +37,6 @@ class ChatServer:
         self.fault = fault
         self.software = software
         self.models = models
-        self.most_choices = most_choices
         self.choice = choice
         self.prompt_tokens = prompt_tokens
         self.key = key
@@ -79,26 +76,23 @@ class ChatServer:
         self.stop()
 
     def completion(self, body: dict[str, Any]) -> dict[str, Any]:
-        number = min(body.get("n", 1), self.most_choices or 10**9)
-        choices = [self._choice(body, index) for index in range(number)]
-        said = [len(choice["message"]["content"] or "") for choice in choices]
-        tokens = [min(max(length, 1), body["max_tokens"]) for length in said]
-        if self.software == "vllm":
-            for choice, count in zip(choices, tokens, strict=True):
-                choice["token_ids"] = list(range(count))
-        usage = {"prompt_tokens": self.prompt_tokens, "completion_tokens": sum(tokens)}
+        """Return the answer to the request that was asked last."""
+        choice = self.reply(body)
+        said = len(choice["message"]["content"] or "")
+        tokens = min(max(said, 1), body["max_tokens"])
+        usage = {"prompt_tokens": self.prompt_tokens, "completion_tokens": tokens}
         head = {"object": "chat.completion", "model": body["model"]}
-        return head | {"choices": choices[::-1], "usage": usage}  # in no promised order
+        return head | {"choices": [{"index": 0} | choice], "usage": usage}
 
-    def _choice(self, body: dict[str, Any], index: int) -> dict[str, Any]:
-        seed = body.get("seed", 0) + index
+    def reply(self, body: dict[str, Any]) -> dict[str, Any]:
+        seed = body.get("seed", 0)
         key = repr((body["messages"], seed)).encode()
         city = CITIES[hashlib.sha256(key).digest()[0] % len(CITIES)]
-        choice = {
+        choice: dict[str, Any] = {
             "message": {"role": "assistant", "content": f"It is {city} ({seed})."},
             "finish_reason": "stop",
         }
-        return {"index": index} | choice | (self.choice(index) if self.choice else {})
+        return choice | (self.choice(len(self.asked) - 1) if self.choice else {})
 
 
 class _Server(ThreadingHTTPServer):

@@ -400,7 +400,6 @@ def test_a_server_with_two_ranks_gives_the_rows_of_the_engine_in_process(
     remote = OpenAIEngine(MODEL, base_url=server)
     asked = requests(4, 20)
     rows = draw(remote, asked)
-    assert remote.does_n is True
     here = draw(engine, asked)
     assert [(row.question_id, row.sample_index) for row in rows] == [
         (r.question_id, r.sample_index) for r in here

@@ -65,8 +65,6 @@ ENGINES = {
     ),
 }
 
-SAMPLES_A_REQUEST = 16
-
 Purpose = Literal["answer", "verbalized"]
 
 
@@ -144,8 +142,7 @@ def warn_unanswered(reasons: Iterable[str], requests: int) -> None:
 
 
 def question_seed(seed: int, question_id: str) -> int:
-    """Return the seed of a question's sample 0; that of sample i is i more, as vLLM numbers the
-    choices of a request.
+    """Return the seed of a question's sample 0; that of sample i is i more.
 
     It has 48 bits, which every reader of JSON keeps whole.
     """

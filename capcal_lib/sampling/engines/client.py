@@ -1,11 +1,10 @@
 """Ask a server for many things at a time, over the failures that pass."""
 
 import asyncio
-import json
 import math
 import random
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from itertools import cycle
 from time import monotonic
@@ -14,6 +13,7 @@ from typing import Any, TypeVar
 import httpx2
 
 from capcal_lib.errors import InputError, sanitize
+from capcal_lib.sampling.engines.streams import each
 
 ATTEMPTS = 4  # for a request whose answer cannot be used, or takes longer than the time limit
 ANSWER_SECONDS = 3600.0  # generous, because to give up on slow answers would favour short ones
@@ -27,14 +27,11 @@ AWAY = (429, 502, 503, 504)  # too busy, or restarting behind a gateway
 FILES = 256  # that this process has open beside its connections, at most
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 
 class Unanswered(Exception):
     """The server gave no answer that can be used; the message says why."""
-
-
-class Refused(Unanswered):
-    """The server answered that it will not (a status of 4xx)."""
 
 
 class Bad(Unanswered):
@@ -80,9 +77,12 @@ class Client:
         self.in_flight = in_flight
         self.patience = PATIENCE
 
+    def each(self, items: Iterable[T], do: Callable[[T], Awaitable[R]]) -> Iterator[R]:
+        """Yield what ``do(item)``, which may ask the server, returns for every item as it comes."""
+        return each(items, do, in_flight=self.in_flight, around=self._connected())
+
     @asynccontextmanager
-    async def connected(self) -> AsyncIterator[None]:
-        """Hold connections; within, the server may be asked."""
+    async def _connected(self) -> AsyncIterator[None]:
         with suppress(ImportError, ValueError, OSError):  # no such module on Windows
             import resource
 
@@ -134,44 +134,31 @@ class Client:
     ) -> T:
         """Ask once, and return what ``read`` makes of the answer, within so many seconds in all.
 
-        `Away`, `Bad` or `Refused` where there is no such answer; a ValueError of ``read`` makes a
-        bad one."""
+        `Away`, `Bad` or another `Unanswered` where there is no such answer; a ValueError of
+        ``read`` makes a bad one."""
         seconds = seconds or ANSWER_SECONDS
-        method = "POST" if body else "GET"
-        text = ""
         try:
             async with asyncio.timeout(seconds):
-                answer = await next(self._pools).request(method, path, json=body)
-            status, text = answer.status_code, answer.text
-            if status not in AWAY:
-                self._away_since = math.inf
-            if status == 200:
-                return read(answer.content)
+                answer = await next(self._pools).request("POST" if body else "GET", path, json=body)
         except TimeoutError:
             raise Bad(f"no answer within {seconds:g} s") from None
-        except (ValueError, httpx2.DecodingError) as error:
-            reason = sanitize(words(text) or str(error).partition(" [")[0])
-            raise Bad(f"an answer that cannot be read: {reason}") from None
-        except httpx2.TransportError as error:
+        except httpx2.RequestError as error:
             raise Away(sanitize(error) or type(error).__name__) from None
-        refusal = f"status {status}: {sanitize(words(text) or text)}".removesuffix(": ")
-        if status in (401, 403):
-            raise InputError(f"{self.url} refuses access: {refusal}; check OPENAI_API_KEY")
+        status = answer.status_code
+        words = f"status {status}: {sanitize(answer.text)}"
         if status in AWAY:
-            away = Away(refusal)
+            away = Away(words)
             with suppress(KeyError, ValueError):  # none, or a date
                 away.after = min(LONGEST_RETRY_AFTER, float(answer.headers["Retry-After"]))
             raise away
-        raise Bad(refusal) if status >= 500 else Refused(refusal)
-
-
-def words(answer: str) -> str:
-    """Return what an answer says of an error in the protocol's way, if it does.
-
-    >>> words('{"error": {"message": "too long"}}'), words('{"error": "no"}'), words("<html>")
-    ('too long', 'no', '')
-    """
-    with suppress(ValueError, KeyError, TypeError, RecursionError):
-        error = json.loads(answer)["error"]
-        return str(error["message"] if isinstance(error, dict) else error)
-    return ""
+        self._away_since = math.inf
+        if status in (401, 403):
+            raise InputError(f"{self.url} refuses access: {words}; check OPENAI_API_KEY")
+        if status >= 500:
+            raise Bad(words)
+        if status != 200:
+            raise Unanswered(words)
+        try:
+            return read(answer.content)
+        except ValueError:
+            raise Bad(f"an answer that cannot be read: {words}") from None

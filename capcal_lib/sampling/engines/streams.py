@@ -17,16 +17,15 @@ def each(
     do: Callable[[T], Awaitable[R]],
     *,
     in_flight: int,
-    weight: Callable[[T], int] = lambda _: 1,
     around: AbstractAsyncContextManager[object] | None = None,
     loop: BlockingPortal | None = None,
 ) -> Iterator[R]:
     """Yield what ``do(item)`` returns for every item, as it comes.
 
-    The weights of those under way add up to at most ``in_flight``. They run in ``loop``, which runs
-    in another thread, or in one of their own, since this thread may have one (a notebook has), and
-    within ``around``. What one of them raises, and closing the iterator, as an interrupt does,
-    stops the work at once."""
+    At most ``in_flight`` are under way at a time. They run in ``loop``, which runs in another
+    thread, or in one of their own, since this thread may have one (a notebook has), and within
+    ``around``. What one of them raises, and closing the iterator, as an interrupt does, stops the
+    work at once."""
     results: queue.SimpleQueue[tuple[R] | None] = queue.SimpleQueue()
 
     async def run() -> None:
@@ -34,13 +33,11 @@ def each(
 
         async def work(item: T) -> None:
             results.put((await do(item),))
-            for _ in range(weight(item)):
-                free.release()
+            free.release()
 
         async with around or nullcontext(), asyncio.TaskGroup() as group:
             for item in items:
-                for _ in range(weight(item)):
-                    await free.acquire()
+                await free.acquire()
                 group.create_task(work(item))
 
     with nullcontext(loop) if loop else start_blocking_portal(name="requests") as portal:
