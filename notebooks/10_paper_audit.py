@@ -323,7 +323,7 @@ tables.Html(f"{shown.html}<p>{every_number}</p>")
 # - Most of what the text says is borne out; "always" should often read "mostly".
 # - Draws that all questions share move a success rate by several points, and do not average out.
 #
-# [What each correction changes](28_protocol.ipynb) has the effect of every difference between this book and the paper.
+# [What each correction changes](18_protocol.ipynb) has the effect of every difference between this book and the paper.
 #
 # ## Exercises
 #

@@ -3,9 +3,9 @@
 var asked = (new URLSearchParams(location.search).get("q") ?? "").toLowerCase();
 var answers = [
   [/how many samples/, "notebooks/02_k_eval_choice"],
-  [/which (method|confidence)/, "notebooks/14_small_models"],
-  [/what holds|claims/, "notebooks/14_small_models"],
-  [/\bhelps?\b/, "notebooks/26_applications"],
+  [/which (method|confidence)/, "notebooks/11_small_models"],
+  [/what holds|claims/, "notebooks/11_small_models"],
+  [/\bhelps?\b/, "notebooks/12_applications"],
 ];
 var Scorer = {
   score: ([page, , anchor, , score]) => {

@@ -70,18 +70,28 @@ def test_the_contents_are_the_written_pages_and_the_executed_notebooks():
     assert sorted(listed()) == sorted(written | executed | {MAP})
 
 
+def test_a_chapter_has_the_number_of_its_notebook():
+    toc = yaml.safe_load((BOOK / "_toc.yml").read_text(encoding="utf-8"))
+    parts = [part["chapters"] for part in toc["parts"] if "numbered" in part]
+    chapters = [Path(page["file"]).name for part in parts for page in part]
+    assert chapters == [path.stem for path in sorted(NOTEBOOKS.glob("[0-9]*.py"))]
+    assert [int(chapter[:2]) for chapter in chapters] == [*range(1, len(chapters) + 1)]
+
+
 def test_every_address_that_a_page_had_leads_to_one():
     moved = CONFIG["sphinx"]["config"]["redirects"]
     targets = {normpath(join(dirname(old), new)) for old, new in moved.items()}
     assert targets <= {f"{page}.html" for page in listed()}
     assert not set(moved) & set(listed())
     gone = {
+        "00_live_sampling",
         "11_probe_lab",
         "15_first_success",
         "20_theorems",
         "21_interval_coverage",
         "22_audit_in_detail",
         "24_claims_in_detail",
+        "26_applications",
         "27_later_numbers",
     }
     assert {f"notebooks/{name}" for name in gone} <= set(moved)

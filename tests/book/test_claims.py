@@ -41,7 +41,7 @@ def test_one_statement_by_hand() -> None:
 
 
 def test_what_is_measured_is_compared_on_the_page() -> None:
-    page = (NOTEBOOKS / "14_small_models.py").read_text(encoding="utf-8")
+    page = (NOTEBOOKS / "11_small_models.py").read_text(encoding="utf-8")
     for claim in CLAIMS:
         for name in claim.get("measured", ()):
             plain = name.removeprefix("not ")

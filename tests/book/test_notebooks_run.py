@@ -24,7 +24,7 @@ from capcal_lib.reproduce import RECIPES, Order, reproduce
 # `make book` executes every page with the model that it opens with; here each is run with another
 # one.
 # for any model
-SAME = "14_small_models 17_routing 18_benchmarking 26_applications"
+SAME = "11_small_models 14_routing 15_benchmarking 12_applications"
 PAIRS = [(name, "gpt-oss-20b") for name in notebook_names() if name not in SAME.split()]
 PAIRS += [
     ("04_main_table", "simulated"),
@@ -81,7 +81,7 @@ def test_it_runs_on_a_store_with_one_built_in_set(name: str, tmp_path: Path) -> 
     run_cells(name, model="simulated", store=str(tmp_path))
 
 
-@pytest.mark.parametrize("name", ["28_protocol", "29_try_it"])
+@pytest.mark.parametrize("name", ["18_protocol", "17_try_it"])
 def test_it_runs_on_fifteen_questions(name: str, tmp_path: Path) -> None:
     reproduce(Order(model="simulated", store=tmp_path, datasets=["mini-elements"], limit=15))
     run_cells(name, model="simulated", store=str(tmp_path))

@@ -88,7 +88,7 @@ if "CAPCAL_EVERY_PAGE" in os.environ:
         (name, case) for name, _ in CASES for case in ("gpt-oss-20b", "smollm2-135m", "one set")
     ]
 else:
-    CASES += [(name, "one set") for name in ("04_main_table", "05_pass_at_k", "26_applications")]
+    CASES += [(name, "one set") for name in ("04_main_table", "05_pass_at_k", "12_applications")]
     CASES += [("03_confidence_estimators", "smollm2-135m")]
 
 

@@ -11,7 +11,7 @@ from capcal_lib.manifests import BOOK, NOTEBOOKS, ROOT
 from capcal_lib.questions import Answer, load_questions
 
 TEXT = (BOOK / "reference" / "grading.md").read_text(encoding="utf-8")
-LABELLED = (NOTEBOOKS / "13_grading.py").read_text(encoding="utf-8")
+LABELLED = (NOTEBOOKS / "20_grading.py").read_text(encoding="utf-8")
 ROWS = re.findall(
     r"^\| (math|number|choice|short) \| `(.+?)` \| `(.+?)` \| (\w+) \|$", TEXT, flags=re.MULTILINE
 )

@@ -228,8 +228,8 @@ tables.show(
 # |---|---|---|
 # | [pass@k](05_pass_at_k.ipynb) | squared error of the predicted pass@16 | the other questions' mean |
 # | [Budget](06_budget_allocation.ipynb) | questions solved by two samples each in the mean | even spending |
-# | [Abstaining](16_selective_prediction.ipynb) | area under the risk-coverage curve | at random |
-# | [Labels saved](18_benchmarking.ipynb) | variance of a label explained | the labels' mean |
+# | [Abstaining](13_selective_prediction.ipynb) | area under the risk-coverage curve | at random |
+# | [Labels saved](15_benchmarking.ipynb) | variance of a label explained | the labels' mean |
 # | Evaluation | sampling variance of the accuracy at equal tokens | even spending |
 #
 # A probe is the one whose training set is nearest, never chosen by a score, and is taken as the mean of a posterior whose
