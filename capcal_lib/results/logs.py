@@ -1,5 +1,5 @@
-"""Read samples that others drew: logs of lm-evaluation-harness, inspect_ai and lighteval, batch
-output, any table of rows.
+"""Read samples that others drew: logs of lm-evaluation-harness and inspect_ai, batch output, any
+table of rows.
 
 Nothing in a file is evaluated, and the members of an archive are bounded. What a log does not say
 is not made up: token counts that are not there are 0, which stands for not known."""
@@ -19,13 +19,13 @@ import pandas as pd
 
 from capcal_lib import manifests
 from capcal_lib.errors import InputError, counted, sanitize, unknown
-from capcal_lib.questions import NOT_STATED, field_of, plain_head, stream_rows
+from capcal_lib.questions import NOT_STATED, field_of, stream_rows
 
 Row = dict[str, Any]
 MEMBER_BYTES = 1 << 26  # of one sample of a log
 MEMBERS = re.compile(r"header\.json|samples/.*\.json")  # of a log of inspect_ai
 COLUMNS = {  # what may be mapped, and the places where it is looked for, in order
-    "question_id": "question_id id doc_id custom_id doc.id",
+    "question_id": "question_id id doc_id custom_id",
     "sample": "sample sample_index",
     "response": "choice.message.content choice.text choice response",
     "gold": "gold answer target",
@@ -49,14 +49,11 @@ PLACES = {
     for name, option in OPTIONS.items()
 }
 PLACES |= COLUMNS | {
-    "several": "resps.0 output.choices response.body.choices model_response.text",
+    "several": "resps.0 output.choices response.body.choices",
     "status": "response.status_code",
-    "right": "doc.gold_index",  # of lighteval
 }
 PATHS = {name: [place.split(".") for place in places.split()] for name, places in PLACES.items()}
-HEADS = {plain_head(path[0]): path[0] for paths in PATHS.values() for path in paths}
 ITEM = ["question_id", "question", "gold", "aliases", "choices"]
-FIELDS = [*COLUMNS, *SETTINGS, "task", "filter", "twin", "scores"]
 NUMBERS = ("sample", "prompt_tokens", "completion_tokens")
 # Of a row of lm-evaluation-harness; what is beside them are metrics, where a version names none.
 HARNESS = {"doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter"}
@@ -75,7 +72,8 @@ TABLE = "write a row a sample as JSONL or CSV, with question_id, response and go
 OTHERS = {  # files that hold no samples as they are read here: a key of theirs, and what to do
     "configs": "the scores of lm-evaluation-harness, no samples; give samples_*.jsonl, which "
     "--log_samples writes",
-    "config_general": "the scores of lighteval, no samples; give details/**/*.parquet",
+    "config_general": f"the scores of lighteval, no samples; {TABLE}",
+    "model_response": f"details of lighteval, which are not read; {TABLE}",
     "request_states": f"a scenario state of HELM, which is not read; {TABLE}",
     "convos": f"results of simple-evals, which are not read; {TABLE}",
 }
@@ -99,12 +97,9 @@ def list_files(files: Iterable[Path]) -> list[Path]:
     for file in files:
         logs = [file]
         if isdir(file):
-            patterns = ("samples_*.jsonl", "*.eval", "details_*.parquet")
-            logs = sorted(path for pattern in patterns for path in file.rglob(pattern))
+            logs = sorted([*file.rglob("samples_*.jsonl"), *file.rglob("*.eval")])
         if not logs:
-            raise InputError(
-                f"{file}: a folder without samples_*.jsonl, .eval or details_*.parquet"
-            )
+            raise InputError(f"{file}: a folder without samples_*.jsonl or .eval")
         listed += logs
     return listed
 
@@ -126,25 +121,19 @@ def read_log(
     `InputError` for a file that cannot be read, or has no samples; a question with two answers or
     texts; a scorer that the log does not have; and scores that are no verdicts, of a task that the
     rules cannot grade."""
-    if wrong := columns.keys() - COLUMNS.keys():
-        raise InputError(f"{min(wrong)!r} is no column; known: {', '.join(COLUMNS)}")
+    for name in columns.keys() - COLUMNS.keys():
+        raise unknown("column", name, COLUMNS)
     notes: list[str] = []
-    parts = [_read_file(file, columns, notes) for file in list_files(files)]
-    samples, scores = (pd.concat(tables, ignore_index=True) for tables in zip(*parts, strict=True))
-    failed = samples["response"].isna()
-    if failed.all():
-        raise InputError(f"{', '.join(map(str, files))}: no samples with a response in it")
-    if failed.any():
-        notes.append(f"{counted(failed.sum(), 'request')} without a response left out")
-        samples, scores = samples[~failed].copy(), scores[~failed]
+    samples = _read_samples(files, columns, notes)
+    scores: Any = pd.DataFrame([*samples.pop("scores")], dtype=object)
     items = samples[ITEM].drop_duplicates()
     if items["question_id"].duplicated().any() and samples["task"].nunique() > 1:
         samples["question_id"] = samples["task"] + "/" + samples["question_id"]
         items = samples[ITEM].drop_duplicates()
     items = items.set_index("question_id")
-    if (twins := items.index[items.index.duplicated()]).size:
+    for name in items.index[items.index.duplicated()]:
         raise InputError(
-            f"question {sanitize(twins[0], 80)!r} has two answers or texts; import the files apart"
+            f"question {sanitize(name, 80)!r} has two answers or texts; import the files apart"
         )
     if regrade:
         notes.append("the log's verdicts are left out, as asked: the rules grade it")
@@ -163,70 +152,68 @@ def kind_of(items: pd.DataFrame) -> manifests.Kind:
     return "math" if items["gold"].str.contains(r"\\[a-zA-Z]|\^").any() else "short"
 
 
-def _read_file(
-    path: Path, columns: Mapping[str, str], notes: list[str]
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Read the samples of a file, each once, and their scores, a column a scorer.
-
-    A response of None is that of a request that failed. A sample that several rows are of has the
-    scores of all: those of filters, which are numbered where the rows do not name them and every
-    sample has equally many. Other rows that come again are those of a padded run."""
-    drawn: dict[str, list[Any]] = {name: [] for name in FIELDS}
-    try:
-        for row in _rows(path):
-            for sample in _read_row(row, columns):
-                for name, values in drawn.items():
-                    values.append(sample[name])
-        golds = [
-            None if name is None else _texts(gold)
-            for name, gold in zip(drawn["filter"], drawn["gold"], strict=True)
-        ]
-        if not all(golds):
-            golds = drawn["gold"]
-        given = zip(golds, drawn["aliases"], drawn["choices"], strict=True)
-        answers = pd.DataFrame((_answer(*one) for one in given), columns=ITEM[2:], dtype=object)
-    except InputError:
-        raise
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError) as error:
-        what = f"no {error}; {TABLE}" if isinstance(error, KeyError) else str(error)
-        raise InputError(f"{path}, sample {len(drawn['scores'])}: {sanitize(what)}") from None
-    scores: Any = pd.DataFrame(drawn.pop("scores"), dtype=object)
-    twins = pd.Series(pd.factorize(pd.Series(drawn.pop("twin"), dtype=object))[0])
-    filters = pd.Series(drawn.pop("filter"), dtype=object)
-    table = pd.DataFrame(drawn, dtype=object, copy=False).assign(**answers)
-    turns = twins.groupby(twins).cumcount()
-    if not turns.any():
-        return table, scores
-    if {*filters} == {""} and twins.value_counts().nunique() == 1:
-        scores = scores.set_index([twins, turns]).unstack()
-        scores.columns = [f"{name} ({turn + 1})" if turn else name for name, turn in scores]
-    else:
-        scores = scores.groupby(twins).first()
-        if repeated := pd.DataFrame({"twin": twins, "filter": filters}).duplicated().sum():
-            notes.append(
-                f"{counted(int(repeated), 'repeated row')} left out: the same sample again"
-            )
-    return table[turns == 0], scores
+def _read_samples(
+    files: Sequence[Path], columns: Mapping[str, str], notes: list[str]
+) -> pd.DataFrame:
+    """Read each sample once, with its ``scores``: those of all rows that are of it, such as a row a
+    filter. Targets that Python wrote as lists of texts are lists where all are."""
+    found: dict[Any, Row] = {}
+    failed = repeated = 0
+    for path in list_files(files):
+        number = 0
+        try:
+            for row in _rows(path):
+                samples = _read_row(row, columns)
+                failed += not samples
+                for sample in samples:
+                    first = found.setdefault((path, sample.pop("twin")), sample)
+                    if first is sample:
+                        continue
+                    if sample["scores"].keys() <= first["scores"].keys():
+                        repeated += 1
+                    else:
+                        first["scores"] = first["scores"] | sample["scores"]
+                number += 1
+        except InputError:
+            raise
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError) as bad:
+            what = f"no {bad}; {TABLE}" if isinstance(bad, KeyError) else str(bad)
+            raise InputError(f"{path}, row {number}: {sanitize(what)}") from None
+    if not found:
+        raise InputError(f"{', '.join(map(str, files))}: no samples with a response in it")
+    if failed:
+        notes.append(f"{counted(failed, 'request')} without a response left out")
+    if repeated:
+        notes.append(f"{counted(repeated, 'repeated row')} left out: the same sample again")
+    table = pd.DataFrame([*found.values()], dtype=object)
+    lists = [_texts(gold) for gold in table["gold"]]
+    golds = lists if all(lists) else map(_list, table["gold"])
+    answers = map(_answer, golds, table["aliases"], table["choices"])
+    table[ITEM[2:]] = pd.DataFrame(answers, dtype=object)
+    return table
 
 
 def _rows(path: Path) -> Iterator[Row]:
     """Yield the rows of a file, each with its task, and with the settings of a log's header."""
     known: Row = {"task": re.sub(r"^samples_|_\d{4}-\d\d-\d\dT.*$", "", path.name.split(".")[0])}
-    for row in _archive(path) if path.suffix == ".eval" else stream_rows(path):
-        if other := OTHERS.keys() & row.keys():
-            raise InputError(f"{path}: {OTHERS[min(other)]}")
-        if "eval" not in row or not {"plan", "status"} & row.keys():
+    archive = path.suffix == ".eval"
+    for row in _archive(path) if archive else stream_rows(path):
+        for other in OTHERS.keys() & row.keys():
+            raise InputError(f"{path}: {OTHERS[other]}")
+        header = row.get("eval")
+        if not isinstance(header, dict):
             yield known | row
             continue
-        known |= row["eval"].get("model_generate_config") or {}
-        known |= (row.get("plan") or {}).get("config") or {}
-        known["task"] = row["eval"].get("task")
-        if path.suffix != ".eval" and not row.get("samples"):
+        plan = row.get("plan") or {}
+        known |= (header.get("model_generate_config") or {}) | (plan.get("config") or {})
+        known["task"] = header.get("task")
+        samples = row.get("samples") or []
+        if not samples and not archive:
             raise InputError(
                 f"{path}: a log of inspect_ai, status {row.get('status')}, with no samples in "
                 "it; give the log that has them"
             )
-        yield from (known | sample for sample in row.get("samples") or ())
+        yield from (known | sample for sample in samples)
 
 
 def _archive(path: Path) -> Iterator[Row]:
@@ -237,15 +224,13 @@ def _archive(path: Path) -> Iterator[Row]:
         from backports.zstd import zipfile  # with the compression of later logs
     try:
         with zipfile.ZipFile(path) as archive:
-            names = [name for name in archive.namelist() if MEMBERS.fullmatch(name)]
+            names = filter(MEMBERS.fullmatch, archive.namelist())
             for name in sorted(names, key="header.json".__ne__):
                 with archive.open(name) as member:
                     text = member.read(MEMBER_BYTES + 1)
                 if len(text) > MEMBER_BYTES:
-                    raise InputError(f"{path}: {name} is larger than {MEMBER_BYTES >> 20} MiB")
+                    raise ValueError(f"{name} is larger than {MEMBER_BYTES >> 20} MiB")
                 yield json.loads(text)
-    except (InputError, RecursionError):
-        raise
     except Exception as error:  # zip files and their compressions have a dozen kinds
         raise InputError(f"{path}: not a log of inspect_ai: {sanitize(error)}") from None
 
@@ -262,85 +247,90 @@ def _first(row: Row, name: str) -> Any:
     return None
 
 
-def _read_row(row: Row, columns: Mapping[str, str]) -> Iterator[Row]:
-    """Yield the samples of a row, whichever form it has."""
-    view = {HEADS.get(plain_head(head), head): row[head] for head in reversed(row)} | row
-    several = _first(view, "several")
-    texts = [several] if isinstance(several, str) else several or [None]
-    scores = row.get("scores") or row.get("metric")
-    if not isinstance(scores, dict):
-        suffix = "" if row.get("filter") in (None, "none") else f",{row['filter']}"
-        beside = [name for name in row if name not in HARNESS] if "resps" in row else []
-        scores = {f"{metric}{suffix}": row.get(metric) for metric in row.get("metrics") or beside}
-        scores |= {"score": row["score"]} if isinstance(row.get("score"), dict) else {}
-    failed = (row.get("error") and not scores) or _first(row, "status") not in (None, 200)
+def _read_row(row: Row, columns: Mapping[str, str]) -> list[Row]:
+    """Return the samples of a row, whichever form it has; none of a request that failed."""
+    scores = _scores(row)
+    if (row.get("error") and not scores) or _first(row, "status") not in (None, 200):
+        return []
+    several = _first(row, "several")
+    texts = _list(several) or [None]
     if len(texts) > 1:  # what is known of several is not known of any of them
         scores = dict.fromkeys(scores)
-    right = _first(row, "right")
+    again = {"doc_id", "epoch"} & row.keys()  # what a row may share with another
+    samples = []
     for place, text in enumerate(texts):
-        view |= {} if several is None else {"choice": text}
-        full = {name: _first(view, name) for name in (*COLUMNS, *SETTINGS)}
-        full |= {name: field_of(row, column) for name, column in columns.items()}
-        if full["question_id"] is None:
+        view = row if several is None else row | {"choice": text}
+        sample = {name: _first(view, name) for name in (*COLUMNS, *SETTINGS)}
+        sample |= {name: field_of(row, column) for name, column in columns.items()}
+        if sample["question_id"] is None:
             raise KeyError("question_id")
-        if "response" not in columns and {"choice", "response"}.isdisjoint(view):
+        if several is None and "response" not in row.keys() | columns.keys():
             raise KeyError("response")
         for name in NUMBERS:
-            full[name] = int(full[name]) if full[name] not in (None, "") else None
-            if not 0 <= (full[name] or 0) < 1 << 31:
-                raise ValueError(f"{name} {full[name]}")
+            sample[name] = int(sample[name]) if sample[name] not in (None, "") else None
+            if not 0 <= (sample[name] or 0) < 1 << 31:
+                raise ValueError(f"{name} {sample[name]}")
         if _first(row, "sampled") is False:
-            full["temperature"] = 0.0
+            sample["temperature"] = 0.0
         if len(texts) > 1:
-            full["completion_tokens"] = None
-        if right is not None:
-            full["gold"] = [row["doc"]["choices"][index] for index in _list(right)]
-        name = sys.intern(str(full["question_id"]))
-        asked = full["question"]
-        asked = _text(asked, "text") if isinstance(asked, list | dict) else asked
-        again = {"doc_id", "epoch"} & row.keys()  # what a row may share with another
-        yield full | {
-            "question_id": name,
-            "question": sys.intern(str(asked or name)),
-            "reasoning": _text(full["reasoning"], "reasoning"),
-            "response": None if failed else _text(full["response"], "text"),
-            "scores": scores if full["verdict"] is None else {"verdict": full["verdict"]},
+            sample["completion_tokens"] = None
+        given = scores if sample["verdict"] is None else {"verdict": sample["verdict"]}
+        question = sys.intern(str(sample["question_id"]))
+        sample |= {
+            "question_id": question,
+            "question": sys.intern(_text(sample["question"], "text") or question),
+            "reasoning": _text(sample["reasoning"], "reasoning"),
+            "response": _text(sample["response"], "text"),
+            "scores": {
+                name: score if isinstance(score, dict) else {"value": score}
+                for name, score in given.items()
+            },
             "task": str(row["task"]),
-            "filter": row.get("filter", "") if "doc_id" in row else None,
-            "twin": hash((place, name, row.get("epoch"), str(texts))) if again else object(),
+            "twin": (place, question, row.get("epoch"), hash(str(texts))) if again else object(),
         }
+        samples.append(sample)
+    return samples
+
+
+def _scores(row: Row) -> Row:
+    """Return the scores of a row by scorer, or by metric and filter."""
+    if isinstance(row.get("scores"), dict):
+        return row["scores"]
+    if isinstance(row.get("score"), dict):  # of inspect_ai, before its format 2
+        return {"score": row["score"]}
+    if "resps" not in row:
+        return {}
+    suffix = "" if row.get("filter") in (None, "none") else f",{row['filter']}"
+    metrics = row.get("metrics") or [name for name in row if name not in HARNESS]
+    return {f"{metric}{suffix}": row.get(metric) for metric in metrics}
 
 
 def _text(value: Any, kind: str) -> str:
-    """Return the text of a message or of the last turn of a user; or the reasoning in it."""
-    if isinstance(value, str):
-        return value if kind == "text" else ""
-    if isinstance(value, dict | None):
-        return ""
-    if not isinstance(value, list) or not all(isinstance(part, dict) for part in value):
+    """Return the text of a message, or of the last turn of a talk; or the reasoning in it."""
+    if isinstance(value, str | dict | None):
+        return value if isinstance(value, str) and kind == "text" else ""
+    parts = _list(value)
+    if not all(isinstance(part, dict) for part in parts):
         raise InputError(
             "the responses are no texts, but perhaps log-likelihoods of given answers; take a task "
             "that generates"
         )
-    turns = [part["content"] for part in value if part.get("role") == "user"]
-    turns = turns or [part["content"] for part in value if "role" in part]
-    if turns:
-        return _text(turns[-1], kind)
-    return "".join(str(part[kind]) for part in value if part["type"] == kind)
-
-
-def _answer(gold: Any, aliases: Any, choices: Any) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-    """Return the right answer, others that are right, and the choices where an answer is stated."""
-    texts = [str(text).rpartition("####")[2].strip() for text in _list(gold)]
-    if not texts:
-        return NOT_STATED, tuple(map(str, _list(aliases))), ()
-    return texts[0], (*texts[1:], *map(str, _list(aliases))), tuple(map(str, _list(choices)))
+    if parts and "role" in parts[-1]:
+        return _text(parts[-1]["content"], kind)
+    return "".join(str(part[kind]) for part in parts if part["type"] == kind)
 
 
 def _list(value: Any) -> list[Any]:
     if value in (None, ""):
         return []
     return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def _answer(gold: Any, aliases: Any, choices: Any) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+    """Return the right answer, others that are right, and the choices where an answer is stated."""
+    texts = [str(text).rpartition("####")[2].strip() for text in gold]
+    right, *more = texts or [NOT_STATED]
+    return right, (*more, *map(str, _list(aliases))), (*map(str, _list(choices) * bool(texts)),)
 
 
 def _texts(value: Any) -> list[str] | None:
@@ -359,16 +349,13 @@ def _take_verdicts(
     names = [name for name in scores if scorer in (None, name, *name.split(","))]
     if scorer and not names:
         raise unknown("scorer", scorer, scores)
-    values = scores[names].map(lambda one: one.get("value") if isinstance(one, dict) else one)
-    texts = values.map(lambda one: str(one).strip().lower())
-    read = {name: _read_verdicts(texts[name]) for name in names}
-    taken = max(
-        names,
-        key=lambda name: (read[name].count(), texts[name].isin(WORDS).any()),
-        default="",
-    )
+    values = scores[names].apply(lambda column: column.str.get("value"))
+    texts = values.map(lambda value: str(value).strip().lower())
+    verdicts = texts.apply(_read_verdicts)
+    ranks = {name: (verdicts[name].count(), texts[name].isin(WORDS).any()) for name in names}
+    taken = max(names, key=ranks.__getitem__, default="")
     # Where most values are between yes and no, those that are not are no fair sample.
-    if not taken or 2 * read[taken].count() < max(values[taken].count(), 1):
+    if not names or 2 * verdicts[taken].count() < max(values[taken].count(), 1):
         if names and COMPARING.isdisjoint(re.split(r"[, ]", ",".join(names))):
             raise InputError(
                 f"the log's scores ({', '.join(names)}) are no yes or no on each sample, and the "
@@ -377,17 +364,15 @@ def _take_verdicts(
             )
         notes.append("the log has no verdict on each sample: the rules grade it")
         return False
-    silent = (samples["response"].str.strip() == "") & (read[taken] != "correct")
-    verdicts = read[taken].mask(silent, "no_answer")
-    samples["verdict"] = verdicts.fillna("not_scored")
-    answers = scores[taken].map(lambda one: one.get("answer") if isinstance(one, dict) else None)
-    samples["extracted"] = samples["extracted"].fillna(answers)
+    silent = (samples["response"].str.strip() == "") & (verdicts[taken] != "correct")
+    samples["verdict"] = verdicts[taken].mask(silent, "no_answer").fillna("not_scored")
+    samples["extracted"] = samples["extracted"].fillna(scores[taken].str.get("answer"))
     others = ", ".join(name for name in scores if name != taken)
     notes.append(f"verdicts of the log: {taken}{f' (--scorer takes: {others})' if others else ''}")
-    odd = values[taken][verdicts.isna()].map(lambda one: sanitize(one, 20)).value_counts()
+    odd = values.loc[samples["verdict"] == "not_scored", taken]
     if len(odd):
-        left_out = counted(odd.sum(), "sample")
-        notes.append(f"{left_out} without yes or no left out ({', '.join(odd.index[:3])}); {RULE}")
+        few = ", ".join(odd.map(sanitize).unique()[:3])
+        notes.append(f"{counted(len(odd), 'sample')} without yes or no left out ({few}); {RULE}")
     return True
 
 
