@@ -232,9 +232,6 @@ def reproduce(
     limit: Annotated[
         int | None, Option(help="At most so many questions of a split.", min=1)
     ] = None,
-    training_questions: Annotated[
-        int | None, Option(help="So many of a training split; default: the recipe's.", min=1)
-    ] = None,
     plan: Annotated[bool, Option("--plan", help="Only say what it takes.")] = False,
     rate: Annotated[
         float | None, Option(help="Tokens a second of all GPUs, for the plan's hours.", min=1)
@@ -276,7 +273,6 @@ def reproduce(
         datasets=dataset,
         recipe=recipe,
         limit=limit,
-        training_questions=training_questions,
         engine=engine,
         features_engine=features_engine,
         verdicts=verdicts,
