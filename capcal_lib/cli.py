@@ -444,7 +444,7 @@ def confidence(
 
     Or keep your own: capcal confidence --model M --dataset D --from FILE.csv --name length
     """
-    from capcal_lib.confidence.consistency import mean_tokens, run_votes
+    from capcal_lib.confidence.consistency import mean_tokens, read_answers, split_votes
     from capcal_lib.confidence.of_run import METHODS, estimate, place_confidence, why_missing
     from capcal_lib.questions import stream_rows
     from capcal_lib.results.score_runs import more_samples
@@ -457,7 +457,7 @@ def confidence(
     if file and name:
         found = place_confidence(run, name, list(stream_rows(file)))
     elif method == "consistency":
-        found = run_votes(run, k_eval=100, k_c=10).assign(tokens=10 * mean_tokens(run))
+        found = split_votes(read_answers(run, k=100), 10).assign(tokens=10 * mean_tokens(run))
         if found.empty:
             more = more_samples(run, 12)
             raise InputError(f"no question has 12 samples, of which 10 vote; add more with: {more}")

@@ -80,11 +80,6 @@ def paper_consistency(run: Run, k_c: int = 10) -> "pd.Series[float]":
     return pd.Series(shares, answers.question_ids[whole], dtype=float)
 
 
-def run_votes(run: Run, k_eval: int, k_c: int, verdicts: str = "rules") -> pd.DataFrame:
-    """Return :func:`split_votes` of the samples of a run that count, indexed by question_id."""
-    return split_votes(read_answers(run, k=k_eval, verdicts=verdicts), k_c)
-
-
 def split_votes(answers: Answers, k_c: int, *, splits: int = SPLITS) -> pd.DataFrame:
     """Let k_c of a question's samples vote, and score votes against the samples that did not.
 
@@ -102,19 +97,18 @@ def split_votes(answers: Answers, k_c: int, *, splits: int = SPLITS) -> pd.DataF
     """
     check_int("k_c", k_c, least=1)
     rows = {}
-    for row in np.flatnonzero(answers.drawn.sum(axis=1) >= k_c + 2):
-        drawn = answers.drawn[row]
-        name = str(answers.question_ids[row])
+    for name, canonical, outcomes, drawn in zip(*answers, strict=True):
+        if drawn.sum() < k_c + 2:
+            continue
         rng = np.random.default_rng([0, crc32(name.encode())])
-        places = np.arange(drawn.sum())
-        order = rng.permuted(np.tile(places, (splits, 1)), axis=1)
-        order = np.vstack([places, order])  # the first vote is that of the first samples
-        codes, names = pd.factorize(answers.canonical[row][drawn])  # -1 for no answer
-        groups = codes[:, None] == np.arange(len(names))
+        order = np.tile(np.arange(drawn.sum()), (splits + 1, 1))
+        order[1:] = rng.permuted(order[1:], axis=1)  # the first vote is that of the first samples
+        codes, texts = pd.factorize(canonical[drawn])  # -1 for no answer
+        groups = codes[:, None] == np.arange(len(texts))
         most = groups[order[:, :k_c]].sum(axis=1).max(axis=1, initial=0)
         share = np.where(most, most / k_c, np.nan)
-        outcomes = answers.correct[row][drawn][order[:, k_c:]]
-        correct, total = np.nansum(outcomes, axis=1), (~np.isnan(outcomes)).sum(axis=1)
+        others = outcomes[drawn][order[:, k_c:]]
+        correct, total = np.nansum(others, axis=1), (~np.isnan(others)).sum(axis=1)
         scored = np.where(total > 1, total, np.nan)
         mu = correct / scored
         plug_in = pd.Series((share - mu) ** 2)
@@ -126,19 +120,18 @@ def split_votes(answers: Answers, k_c: int, *, splits: int = SPLITS) -> pd.DataF
 
 def read_answers(run: Run, *, k: int, verdicts: str = "rules") -> Answers:
     """Read what the samples 0 to k - 1 of each question answered, by these verdicts."""
-    rows = verdicts_by(run, verdicts)
-    rows = rows[rows["sample_index"] < check_int("k_eval", k, least=1)]
-    correct = rows["verdict"].eq("correct").where(rows["verdict"] != "not_scored")
-    kinds = kinds_of(run, rows["question_id"])
-    pairs = pd.Series([*zip(rows["extracted"], kinds, strict=True)], rows.index)
-    known = {pair: normalize(*pair) for pair in {*pairs} if isinstance(pair[0], str)}
-    wide = rows.assign(canonical=pairs.map(known), correct=correct.astype(float)).pivot(
+    check_int("k_eval", k, least=1)
+    rows = verdicts_by(run, verdicts).query("sample_index < @k")
+    rows["kind"] = kinds_of(run, rows["question_id"])
+    texts = rows[["extracted", "kind"]].dropna().drop_duplicates()
+    texts["canonical"] = [*map(normalize, texts["extracted"], texts["kind"])]
+    rows["correct"] = rows["verdict"].map({"correct": 1, "incorrect": 0, "no_answer": 0})
+    wide = rows.merge(texts, how="left").pivot(
         index="question_id", columns="sample_index", values=["canonical", "correct", "verdict"]
     )
-    texts = wide["canonical"].astype(object)
     return Answers(
         wide.index.to_numpy(str),
-        texts.where(texts.notna(), None).to_numpy(),
+        wide["canonical"].replace({np.nan: None}).to_numpy(),
         wide["correct"].to_numpy(float),
         wide["verdict"].notna().to_numpy(),
     )

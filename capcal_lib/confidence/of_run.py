@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 
@@ -27,14 +28,11 @@ from capcal_lib.sampling.engines import Engine, open_engine
 METHODS = {"p-true": p_true, "verbalized": verbalized}  # that ask the model
 CHUNK = 1_000  # questions of which one must be answered, before more are asked
 TITLES = {"verbalized": "Verbalized confidence", "p-true": "P(True)"}
-RESERVED = {
-    *METHODS,
-    "consistency",
-    "dataset",
-    "question_id",
-    "correct",
-    "total",
-}  # names that are something else
+# names that are something else
+RESERVED = {*METHODS, "consistency", "dataset", "question_id", "correct", "total"}
+# of the entry points by which other packages offer methods: functions that take a run and give the
+# rows of `place_confidence`
+PLUGINS = "capcal.methods"
 
 
 def estimate(run: Run, method: str, *, engine: str | None = None, **server: Any) -> pd.DataFrame:
@@ -47,7 +45,10 @@ def estimate(run: Run, method: str, *, engine: str | None = None, **server: Any)
     server's fault. What is answered is kept every few seconds; where none of 1,000 questions is, no
     more are asked. Returns what ``read_confidence`` does. Unknown methods, corrupt files, and runs
     whose questions or way of asking have changed are refused."""
-    if method in (installed := plugins()):
+    installed = entry_points(group=PLUGINS)
+    if method not in METHODS:
+        if method not in installed.names:
+            raise unknown("method", method, {*METHODS, *installed.names})
         try:
             rows = list(installed[method].load()(run))
         except Exception as error:  # whatever it is that somebody installed
@@ -55,22 +56,18 @@ def estimate(run: Run, method: str, *, engine: str | None = None, **server: Any)
                 f"the method {method!r} of {installed[method].value} failed: {sanitize(error)}"
             ) from None
         return place_confidence(run, method, rows)
-    if method not in METHODS:
-        raise unknown("method", method, (*METHODS, *installed))
-    kept: list[Estimate] = []
+    kept: dict[str, Estimate] = {}
     if run.has(CONFIDENCES, method):
-        asked = read_confidence(run, method)
-        asked = asked[asked["tokens"] > 0]  # where the engine failed, nothing was said
+        asked = read_confidence(run, method).query("tokens > 0")  # else nothing was said
         asked = asked.dropna(subset="confidence") if method == "p-true" else asked
-        kept = list(map(Estimate._make, asked.itertuples()))
-    known = {row.question_id for row in kept}
-    lacking = [one for name, one in sampled_questions(run).items() if name not in known]
+        kept = {row[0]: Estimate(*row) for row in asked.itertuples()}
+    lacking = [one for name, one in sampled_questions(run).items() if name not in kept]
     if lacking:
         model = asked_model(run)
         source = open_engine(model, engine, **server)
         for fresh in gather(_ask(source, model, method, lacking, run.identity.seed)):
-            kept += fresh
-            _write(run, method, tabulate(kept))
+            kept |= {one.question_id: one for one in fresh}
+            _write(run, method, kept.values())
     return read_confidence(run, method)
 
 
@@ -87,9 +84,9 @@ def _ask(
             return
 
 
-def _write(run: Run, method: str, table: pd.DataFrame) -> None:
-    rows = pa.Table.from_pandas(table.sort_index().reset_index(), schema=CONFIDENCES.schema)
-    run.write(CONFIDENCES, rows, method)
+def _write(run: Run, method: str, estimates: Iterable[Estimate]) -> None:
+    rows = tabulate(estimates).sort_index().reset_index()
+    run.write(CONFIDENCES, pa.Table.from_pandas(rows, CONFIDENCES.schema), method)
 
 
 def why_missing(method: str, confidences: pd.DataFrame) -> str:
@@ -108,7 +105,7 @@ def read_confidence(run: Run, method: str) -> pd.DataFrame:
     NaN where missing, tokens and text; the error where there are none names what makes them.
     """
     confidence_file(run, method)  # refuses a name that is none
-    asked = method in {*METHODS, *plugins()}
+    asked = method in {*METHODS, *entry_points(group=PLUGINS).names}
     option = f" --method {method}" if asked else f" --from FILE --name {method}"
     return run.read(CONFIDENCES, method, option=option).to_pandas().set_index("question_id")
 
@@ -126,39 +123,30 @@ def place_confidence(run: Run, name: str, rows: Iterable[Mapping[str, Any]]) -> 
     confidence_file(run, name)
     if name in RESERVED:
         raise InputError(f"{name!r} is something else already; give your method another name")
-    table = pd.DataFrame(list(rows))
-    if lacking := {"question_id", "confidence"} - {*table}:
-        raise InputError(f"the rows have no column {min(lacking)!r}, but {list(table)}")
-    names = table["question_id"].astype(str)
-    sampled = sorted(read_samples(run, KEY)["question_id"].unique())
-    given = table.reindex(columns=["confidence", "tokens"])
-    given = given.mask(given == "")
-    numbers = given.astype(str).apply(pd.to_numeric, errors="coerce")
-    sound = (numbers.ge(0) & numbers.le([1, float("inf")])) | given.isna()
-    faults = {
-        "has more than one confidence; keep one": names.duplicated(),
-        f"was not sampled in {run}; its ids look like {sampled[:1]}": ~names.isin(sampled),
-        "needs a confidence in [0, 1] or none, and no negative tokens": ~sound.all(axis=1),
-    }
-    for fault, at in faults.items():
-        if at.any():
-            row = table[at].iloc[0].to_json()
-            raise InputError(f"question {names[at].iloc[0]!r} {fault}; got {row[:200]}")
-    placed = numbers.set_index(names).reindex(sampled).fillna({"tokens": 0})
-    _write(run, name, placed.astype({"tokens": int}).assign(text=None))
+    lacking = {*read_samples(run, KEY)["question_id"]}
+    like = min(lacking, default="")
+    estimates = []
+    for row in rows:
+        try:
+            question, confidence = str(row["question_id"]), _number(row["confidence"], np.nan)
+            tokens = int(_number(row.get("tokens"), 0))
+            if confidence < 0 or confidence > 1 or tokens < 0:
+                raise ValueError
+            lacking.remove(question)
+        except (KeyError, TypeError, ValueError, OverflowError):
+            raise InputError(
+                f"each row needs the question_id of a sampled question, such as {like!r}, and each "
+                "its own, a confidence in [0, 1] or none, and no negative tokens; got "
+                f"{sanitize(row)}"
+            ) from None
+        estimates.append(Estimate(question, confidence, tokens))
+    estimates += [Estimate(question, np.nan, 0) for question in lacking]
+    _write(run, name, estimates)
     return read_confidence(run, name)
 
 
-def plugins() -> dict[str, EntryPoint]:
-    """Find the installed methods by name: entry points of the group ``capcal.methods``.
-
-    Each is a function that takes a :class:`~capcal_lib.runs.Run` and gives the rows of
-    :func:`place_confidence`."""
-    return {
-        point.name: point
-        for point in entry_points(group="capcal.methods")
-        if point.name not in RESERVED
-    }
+def _number(value: Any, missing: float) -> float:
+    return missing if pd.isna(value) or value == "" else float(value)
 
 
 def methods_of(run: Run) -> list[str]:

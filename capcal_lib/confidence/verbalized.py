@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -58,22 +59,22 @@ def verbalized(
     A question whose words hold no probability is asked again, three times at most; after that its
     confidence is missing. The tokens of all attempts are counted (the paper's code counts those of
     the last only); where the engine answered at none, they are 0, and why is logged."""
-    asked = {question.id: question for question in questions}
-    tokens = dict.fromkeys(asked, 0)
+    lacking = {question.id: question for question in questions}
+    tokens = Counter[str]()
     texts: dict[str, str] = {}
     failed: dict[str, str] = {}
     for attempt in range(ATTEMPTS):
+        if not lacking or (attempt and not texts):  # none was answered, and none would be
+            break
         requests = [
             Request(
-                question=question,
-                messages=verbalized_messages(question, model.prompt_style),
-                sample_indices=(attempt,),
-                purpose="verbalized",
+                question,
+                verbalized_messages(question, model.prompt_style),
+                (attempt,),
+                "verbalized",
             )
-            for question in asked.values()
+            for question in lacking.values()
         ]
-        if not requests or (attempt and not texts):  # none was answered, and none would be
-            break
         for group in engine.sample(requests, model.sampling, seed):
             if isinstance(group, Failure):  # asked again like one whose words hold no probability
                 failed[group.question_id] = group.reason
@@ -84,10 +85,11 @@ def verbalized(
                 texts[name] = sample.response[-KEPT_CHARACTERS:]
                 probability = parse_probability(sample.response)
                 if probability is not None:
-                    del asked[name]
+                    del lacking[name]
                     yield Estimate(name, probability, tokens[name], texts[name])
-    warn_unanswered((reason for name, reason in failed.items() if not tokens[name]), len(tokens))
-    for name in asked:
+    unanswered = [reason for name, reason in failed.items() if not tokens[name]]
+    warn_unanswered(unanswered, len(questions))
+    for name in lacking:
         yield Estimate(name, np.nan, tokens[name], texts.get(name))
 
 
@@ -130,14 +132,15 @@ def _plain(text: str) -> str:
 def _probability(match: re.Match[str] | None) -> float | None:
     if match is None:
         return None
-    value, high, whole = (
-        float((match[name] or "nan").replace(",", ".")) for name in ("first", "high", "whole")
-    )
-    scaled = match["label"] and value > 1 and value == int(value)  # confidence: 85
-    if match["whole"]:  # 50/50 and 30/70 are odds
-        whole = 100 if value + whole == 100 else whole
-        value = value / whole if whole else np.inf
-    value = float(np.nanmean([value, high]))
-    if match["percent"] or match["high_percent"] or scaled:
-        value /= 100
-    return value if 0 <= value <= 1 else None
+    numbers = {
+        name: float(match[name].replace(",", "."))
+        for name in ("first", "high", "whole")
+        if match[name]
+    }
+    first, whole = numbers["first"], numbers.get("whole", 1.0)
+    odds = first + whole == 100  # 50/50 and 30/70
+    labelled = match["label"] and first > 1 and first.is_integer()  # confidence: 85
+    if match["percent"] or match["high_percent"] or (odds if match["whole"] else labelled):
+        whole = 100.0
+    value = (first + numbers.get("high", first)) / 2
+    return value / whole if whole and value <= whole else None

@@ -20,7 +20,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from capcal_lib.confidence.consistency import mean_tokens, paper_consistency, run_votes
+from capcal_lib.confidence.consistency import (
+    mean_tokens,
+    paper_consistency,
+    read_answers,
+    split_votes,
+)
 from capcal_lib.confidence.of_run import TITLES, method_title, methods_of, read_confidence
 from capcal_lib.grading.counts import count_run
 from capcal_lib.manifests import load_dataset, load_model
@@ -259,7 +264,7 @@ def _votes(run: Run, k_eval: int, k_c: int, verdicts: str) -> pd.DataFrame:
 
 @lru_cache(256)
 def _counted_votes(run: Run, k_eval: int, k_c: int, verdicts: str, *_: int) -> pd.DataFrame:
-    return run_votes(run, k_eval, k_c, verdicts)
+    return split_votes(read_answers(run, k=k_eval, verdicts=verdicts), k_c)
 
 
 def _confidences(run: Run) -> dict[str, pd.DataFrame]:

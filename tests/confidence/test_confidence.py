@@ -151,6 +151,7 @@ class ScriptedEngine:
         ("It is a coin flip: 50/50.", 0.5),
         ("Chances are 30/70.", 0.3),
         ("3 in 4", 0.75),
+        ("Probability: 7/10", 0.7),
         ("85 per cent", 0.85),
         ("\uff18\uff15\uff05", 0.85),
         ('{"confidence": 85}', 0.85),

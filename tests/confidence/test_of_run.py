@@ -1,5 +1,6 @@
 """The confidences of a run, each asked once."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -282,27 +283,25 @@ def test_the_name_of_something_else_is_refused(run: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    "change",
     [
-        ({"confidence": 1.5}, r'a confidence in \[0, 1\] .*; got .*"confidence":1\.5,"tokens":0'),
-        ({"confidence": "high"}, 'a confidence in .*"high"'),
-        ({"confidence": [1]}, r"a confidence in .*\[1\]"),
-        ({"tokens": -1, "confidence": 1}, 'no negative tokens; got .*"tokens":-1'),
-        ({"tokens": "few"}, 'no negative tokens; got .*"tokens":"few"'),
-        ({"question_id": "other"}, r"'other' was not sampled in .*; its ids look like \['mini-cap"),
+        {"confidence": 1.5},
+        {"confidence": "high"},
+        {"confidence": [1]},
+        {"tokens": -1, "confidence": 1},
+        {"tokens": "few"},
+        {"tokens": float("inf")},
+        {"question_id": "other"},
     ],
 )
-def test_rows_that_are_no_confidences_are_refused(
-    run: Path, change: dict[str, Any], message: str
-) -> None:
+def test_rows_that_are_no_confidences_are_refused(run: Path, change: dict[str, Any]) -> None:
     rows = rows_for(run)
+    name = rows[0]["question_id"]
     before = sorted(run.iterdir())
-    with pytest.raises(InputError, match=message):
-        place_confidence(Run(run), "length", [rows[0] | change, *rows[1:]])
-    with pytest.raises(InputError, match="has more than one confidence; keep one"):
-        place_confidence(Run(run), "length", [*rows, rows[3]])
-    with pytest.raises(InputError, match=r"have no column 'confidence', but \['question_id', 's'"):
-        place_confidence(Run(run), "length", [{"question_id": rows[0]["question_id"], "s": 0.5}])
+    rule = f"of a sampled question, such as '{name}', and each its own, a confidence in .*; got "
+    for wrong in (rows[0] | change, rows[3], {"question_id": name, "s": 0.5}):
+        with pytest.raises(InputError, match=rule + re.escape(str(wrong))):
+            place_confidence(Run(run), "length", [*rows[1:], wrong])
     assert sorted(run.iterdir()) == before
 
 
