@@ -36,6 +36,9 @@ class Verdict(NamedTuple):
     reason: str
 
 
+_OUTCOMES: dict[bool | None, Outcome] = {True: "correct", False: "incorrect", None: "not_scored"}
+
+
 def normalize(extracted: str, kind: Kind) -> str:
     """Return a form that is the same for extracted answers that are cheaply seen to be equal, to
     group votes by.
@@ -46,8 +49,9 @@ def normalize(extracted: str, kind: Kind) -> str:
     ...     normalize("c", "choice"))
     ('1/2', '1/2', 'moon', 'C')
     """
-    forms = {"math": math, "number": number, "choice": choice, "short": short}
-    return forms[kind].normal(extracted)
+    return {"math": math, "number": number, "choice": choice, "short": short}[kind].normal(
+        extracted
+    )
 
 
 def grade(response: str, answer: Answer) -> Verdict:
@@ -89,13 +93,11 @@ def grade_many(responses: Sequence[tuple[str, Answer]]) -> list[Verdict]:
     equal |= zip(hard, pool.settle(math.equal, cases) if cases else (), strict=True)
     verdicts = []
     for answer, extracted, how in found:
-        right = equal.get((answer, str(extracted)))
-        if extracted is None:
-            verdicts.append(Verdict("no_answer", None, how))
-        elif right is None:
-            verdicts.append(Verdict("not_scored", extracted, "too hard to compare"))
-        else:
-            verdicts.append(Verdict("correct" if right else "incorrect", extracted, how))
+        right = extracted is not None and equal[answer, extracted]
+        outcome = _OUTCOMES[right] if extracted else "no_answer"
+        verdicts.append(
+            Verdict(outcome, extracted, "too hard to compare" if right is None else how)
+        )
     return verdicts
 
 
@@ -110,7 +112,6 @@ def check_answer(answer: Answer) -> None:
         raise InputError(f"{shown} is longer than {LONGEST} characters")
 
 
-_BEYOND_NUMBERS = re.compile(r"=|(?<![\\A-Za-z])[A-Za-z]")  # labels, units, variables
 _DEEP = re.compile(r"(?:[({\[][^(){}\[\]]*){10}")  # brackets that take longer to read than to write
 
 
@@ -123,12 +124,13 @@ def _compare(answer: Answer, extracted: str) -> bool | None:
         return choice.equal(answer.gold, answer.aliases, extracted)
     if answer.kind == "short":
         return short.equal(golds, extracted)
-    value = number.read(extracted)
-    values = [number.read(gold) for gold in golds]
-    plain = answer.kind == "number" or not any(map(_BEYOND_NUMBERS.search, (extracted, *golds)))
-    if extracted in golds or (plain and any(number.equal(value, one) for one in values)):
+    if extracted in golds:
         return True
-    return False if answer.kind == "number" or (plain and value and all(values)) else None
+    is_math = answer.kind == "math"
+    value, *values = (number.read(text, variables=is_math) for text in (extracted, *golds))
+    if any(number.equal(value, one) for one in values):
+        return True
+    return None if is_math and not (value and all(values)) else False
 
 
 def grade_file(in_path: str | Path, out_path: str | Path) -> int:
@@ -168,7 +170,7 @@ def grade_file(in_path: str | Path, out_path: str | Path) -> int:
             check_answer(pairs[-1][1])
         except InputError as error:
             raise InputError(f"{source}, row {place}: {error}") from None
-        rows.append({name: row[name] for name in IDS if name in row})
+        rows.append({name: value for name, value in row.items() if name in IDS})
     graded = [row | verdict._asdict() for row, verdict in zip(rows, grade_many(pairs), strict=True)]
     write_text(target, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in graded))
     return len(graded)

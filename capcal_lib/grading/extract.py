@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from capcal_lib.grading import choice, number, short
-from capcal_lib.grading.latex import LONGEST, clean
+from capcal_lib.grading.latex import LONGEST
 from capcal_lib.manifests import Kind
 from capcal_lib.questions.reasoning import answer_text
 
@@ -211,7 +211,7 @@ def _stated(text: str, kind: Kind) -> str | None:
     for states in _STATES if whole else ():
         *before, value = states.split(sentence)
         bare = re.sub(r"(?<!\\)\$(?!\d)|\\[()]", "", value.strip())
-        if before and number.literal(clean(bare), variables=kind == "math"):
+        if before and number.read(bare, variables=kind == "math"):
             return bare
     return None
 

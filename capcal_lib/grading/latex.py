@@ -1,6 +1,7 @@
 r"""One spelling for what LaTeX and Unicode spell in many ways."""
 
 import re
+from collections.abc import Sequence
 
 LONGEST = 500  # characters of an extracted answer; the longest answer of MATH has 159
 MOST_DIGITS = 100  # of one number
@@ -24,66 +25,63 @@ _CHARACTERS = str.maketrans(
         "ℝ": r"\mathbb{R}",
     }
 )
-_SPELLINGS = tuple(
-    (re.compile(pattern), replacement)
-    for pattern, replacement in (
-        (r"(?<=\d)(?:\{,\}\s?|,\s?\\!\s?)(?=\d{3})", ""),  # 10{,}080 and 10,\!080
-        (r"(\\\\)\s?\[-?[\d.]+\s?[a-z]{2}\]", r"\1"),
-        (r"\\!", ""),
-        (r"\bUS\s?\$(?=\s?\d)|^\s*\$(?=\s?[\d.][^$]*$)", r"\\$"),  # a dollar, not a delimiter
-        (r"\\(?:left|right)\s*\.|\\(?:left|right|[bB]igg?[lrm]?|displaystyle)(?![A-Za-z])", ""),
-        (r"(?<!\\)((?:\\\\)*)(?:\\[()\[\]]|\$)", r"\1"),  # delimiters of mathematics; \$ stays
-        (r"(?<!\\)\\[,;:> ]|\\(?:q?quad|thinspace)(?![A-Za-z])", " "),
-        (r"\\[dtc]frac(?![A-Za-z])", r"\\frac"),
-        (r"\\[dt]binom", r"\\binom"),
-        (r"\\binom\s*(\d)\s*(\d)", r"\\binom{\1}{\2}"),
-        (r"\{([^{}\\]+)\\choose([^{}\\]+)\}", r"\\binom{\1}{\2}"),
-        (r"\{([^{}\\]+)\\over(?![A-Za-z])([^{}\\]+)\}", r"\\frac{\1}{\2}"),
-        (r"^([^{}\\]+)\\over(?![A-Za-z])([^{}\\]+)$", r"\\frac{\1}{\2}"),
-        (r"\{:\}", ":"),
-        (r"\\langle(?![A-Za-z])", "("),
-        (r"\\rangle(?![A-Za-z])", ")"),
-        (r"\\(?:lor|vee)(?![A-Za-z])", r"\\text{ or }"),
-        (r"\\begin\s*\{array\}\s*\{[clr|\s]*\}", r"\\begin{matrix}"),
-        (r"\\end\s*\{array\}", r"\\end{matrix}"),
-        (r"\\mathbb\s*\{?\s*R\s*\}?", r"(-\\infty,\\infty)"),
-        (
-            r"\\(?:text\w*|mbox|hbox|mathrm|mathbf|mathit|mathsf|operatorname|boldsymbol)\*?\s*(?=\{)",
-            r"\\text",
-        ),
-        (r"\\text\{\s*(\\[$%])?\s*\}", r"\1 "),
-        (r"\{\\text\{\s*(\d+)\s*\}\s*\}|(?<=_)\\text\{\s*(\d+)\s*\}", r"{\1\2}"),
-        (
-            r"(\\(?:sin|cos|tan|cot|sec|csc)\s*[({]?\s*)([\d.]+)\s*\^\s*\{?\s*\\circ(?![A-Za-z])\s*\}?",
-            r"\1\\frac{\2\\pi}{180}",
-        ),
-        (r"(\.\d*)\((\d+)\)", r"\1\\overline{\2}"),
-        (r"(?<![A-Za-z\\])C\s?\(\s*(\d+)\s*,\s*(\d+)\s*\)", r"\\binom{\1}{\2}"),
-        (r"\^\s*(?:\\circ|\{\s*\\circ\s*\})|\\(?:degree|circ)(?![A-Za-z])", r"\\text{ degrees}"),
-        (r"(?<=\d)\s*\^?\s*(?:\{|\\text\{)+\s*(st|nd|rd|th)\s*\}+", r"\1"),  # 12^{\text{th}}
-        (r"(\.\d*)\\(?:dot|bar)\s*\{?(\d+)\}?", r"\1\\overline{\2}"),
-        (r"\\(?:l|c|dotsc|dotsb)?dots\w?(?![A-Za-z])|\.{3}", r"\\dots "),
-        (r"(?<!\\)%", r"\\%"),
-        (r"\\leq(?:slant)?(?![A-Za-z])|<=", r"\\le "),
-        (r"\\geq(?:slant)?(?![A-Za-z])|>=", r"\\ge "),
-        (r"\\ne(?![A-Za-z])", r"\\neq"),
-        (r"\\lt(?![A-Za-z])", "<"),
-        (r"\\gt(?![A-Za-z])", ">"),
-        (r"\\times(?![A-Za-z])", r"\\cdot"),
-        (r"(?<=\})\*+|\*+(?=\\text)|^\*+|\*+$", ""),
-        (r"\*", r"\\cdot "),
-        (r"\\(?:varnothing)(?![A-Za-z])|\\\{\s*\\\}", r"\\emptyset"),
-        (r"(?<![A-Za-z\\])(sqrt|pi|infinity|sin|cos|tan|log|ln|theta)(?![A-Za-z])", r"\\\1"),
-        (r"\\infinity|\\text\{infinity\}", r"\\infty"),
-        (r"\+\s*\\infty", r"\\infty"),
-        (r"\\sqrt\s*\(([^()]*)\)", r"\\sqrt{\1}"),
-        (r"\\sqrt\s*(\d+|[A-Za-z])", r"\\sqrt{\1}"),
-        (r"\\frac\s*(\d)\s*(\d)", r"\\frac{\1}{\2}"),
-        (r"\\frac\s*(\d)\s*(?=\{)", r"\\frac{\1}"),
-        (r"(\\frac\s*\{[^{}]*\})\s*(\d|[A-Za-z])", r"\1{\2}"),
-        (r"\(?\b([A-F]*\d[0-9A-F]*)\)?\s*_\s*\{?\s*(\d{1,2})\s*(?:\}|(?=\W|$))", r"\1_\2 "),
-        (r"\s+", " "),
-    )
+_SPELLINGS = (
+    (r"(?<=\d)(?:\{,\}\s?|,\s?\\!\s?)(?=\d{3})", ""),  # 10{,}080 and 10,\!080
+    (r"(\\\\)\s?\[-?[\d.]+\s?[a-z]{2}\]", r"\1"),
+    (r"\\!", ""),
+    (r"\bUS\s?\$(?=\s?\d)|^\s*\$(?=\s?[\d.][^$]*$)", r"\\$"),  # a dollar, not a delimiter
+    (r"\\(?:left|right)\s*\.|\\(?:left|right|[bB]igg?[lrm]?|displaystyle)(?![A-Za-z])", ""),
+    (r"(?<!\\)((?:\\\\)*)(?:\\[()\[\]]|\$)", r"\1"),  # delimiters of mathematics; \$ stays
+    (r"(?<!\\)\\[,;:> ]|\\(?:q?quad|thinspace)(?![A-Za-z])", " "),
+    (r"\\[dtc]frac(?![A-Za-z])", r"\\frac"),
+    (r"\\[dt]binom", r"\\binom"),
+    (r"\\binom\s*(\d)\s*(\d)", r"\\binom{\1}{\2}"),
+    (r"\{([^{}\\]+)\\choose([^{}\\]+)\}", r"\\binom{\1}{\2}"),
+    (r"\{([^{}\\]+)\\over(?![A-Za-z])([^{}\\]+)\}", r"\\frac{\1}{\2}"),
+    (r"^([^{}\\]+)\\over(?![A-Za-z])([^{}\\]+)$", r"\\frac{\1}{\2}"),
+    (r"\{:\}", ":"),
+    (r"\\langle(?![A-Za-z])", "("),
+    (r"\\rangle(?![A-Za-z])", ")"),
+    (r"\\(?:lor|vee)(?![A-Za-z])", r"\\text{ or }"),
+    (r"\\begin\s*\{array\}\s*\{[clr|\s]*\}", r"\\begin{matrix}"),
+    (r"\\end\s*\{array\}", r"\\end{matrix}"),
+    (r"\\mathbb\s*\{?\s*R\s*\}?", r"(-\\infty,\\infty)"),
+    (
+        r"\\(?:text\w*|mbox|hbox|mathrm|mathbf|mathit|mathsf|operatorname|boldsymbol)\*?\s*(?=\{)",
+        r"\\text",
+    ),
+    (r"\\text\{\s*(\\[$%])?\s*\}", r"\1 "),
+    (r"\{\\text\{\s*(\d+)\s*\}\s*\}|(?<=_)\\text\{\s*(\d+)\s*\}", r"{\1\2}"),
+    (
+        r"(\\(?:sin|cos|tan|cot|sec|csc)\s*[({]?\s*)([\d.]+)\s*\^\s*\{?\s*\\circ(?![A-Za-z])\s*\}?",
+        r"\1\\frac{\2\\pi}{180}",
+    ),
+    (r"(\.\d*)\((\d+)\)", r"\1\\overline{\2}"),
+    (r"(?<![A-Za-z\\])C\s?\(\s*(\d+)\s*,\s*(\d+)\s*\)", r"\\binom{\1}{\2}"),
+    (r"\^\s*(?:\\circ|\{\s*\\circ\s*\})|\\(?:degree|circ)(?![A-Za-z])", r"\\text{ degrees}"),
+    (r"(?<=\d)\s*\^?\s*(?:\{|\\text\{)+\s*(st|nd|rd|th)\s*\}+", r"\1"),  # 12^{\text{th}}
+    (r"(\.\d*)\\(?:dot|bar)\s*\{?(\d+)\}?", r"\1\\overline{\2}"),
+    (r"\\(?:l|c|dotsc|dotsb)?dots\w?(?![A-Za-z])|\.{3}", r"\\dots "),
+    (r"(?<!\\)%", r"\\%"),
+    (r"\\leq(?:slant)?(?![A-Za-z])|<=", r"\\le "),
+    (r"\\geq(?:slant)?(?![A-Za-z])|>=", r"\\ge "),
+    (r"\\ne(?![A-Za-z])", r"\\neq"),
+    (r"\\lt(?![A-Za-z])", "<"),
+    (r"\\gt(?![A-Za-z])", ">"),
+    (r"\\times(?![A-Za-z])", r"\\cdot"),
+    (r"(?<=\})\*+|\*+(?=\\text)|^\*+|\*+$", ""),
+    (r"\*", r"\\cdot "),
+    (r"\\(?:varnothing)(?![A-Za-z])|\\\{\s*\\\}", r"\\emptyset"),
+    (r"(?<![A-Za-z\\])(sqrt|pi|infinity|sin|cos|tan|log|ln|theta)(?![A-Za-z])", r"\\\1"),
+    (r"\\infinity|\\text\{infinity\}", r"\\infty"),
+    (r"\+\s*\\infty", r"\\infty"),
+    (r"\\sqrt\s*\(([^()]*)\)", r"\\sqrt{\1}"),
+    (r"\\sqrt\s*(\d+|[A-Za-z])", r"\\sqrt{\1}"),
+    (r"\\frac\s*(\d)\s*(\d)", r"\\frac{\1}{\2}"),
+    (r"\\frac\s*(\d)\s*(?=\{)", r"\\frac{\1}"),
+    (r"(\\frac\s*\{[^{}]*\})\s*(\d|[A-Za-z])", r"\1{\2}"),
+    (r"\(?\b([A-F]*\d[0-9A-F]*)\)?\s*_\s*\{?\s*(\d{1,2})\s*(?:\}|(?=\W|$))", r"\1_\2 "),
+    (r"\s+", " "),
 )
 _MARKS = re.compile(
     r"[\\$~%<>*^{(.]|(?<![A-Za-z])(?:sqrt|pi|infinity|sin|cos|tan|log|ln|theta)(?![A-Za-z])"
@@ -97,6 +95,12 @@ def clean(text: str) -> str:
     ('\\frac{4}{3} \\text{cm}', '11111', '-\\frac{1}{2}')
     """
     text = text.translate(_CHARACTERS)
-    for pattern, replacement in _SPELLINGS if _MARKS.search(text) else _SPELLINGS[-1:]:
-        text = pattern.sub(replacement, text)
+    text = respelt(text, _SPELLINGS if _MARKS.search(text) else _SPELLINGS[-1:])
     return text.strip().rstrip(".,;").strip()
+
+
+def respelt(text: str, spellings: Sequence[tuple[str, str]]) -> str:
+    """Replace pattern after pattern."""
+    for pattern, replacement in spellings:
+        text = re.sub(pattern, replacement, text)
+    return text

@@ -49,8 +49,7 @@ def read(text: str) -> Form:
     text = text.strip()
     inside = _ALL_TEXT.fullmatch(text)
     text = inside[1].strip() if inside else text
-    wordy = (inside and not re.search(r"[\d,]", text)) or _WORD.fullmatch(text)
-    if wordy and not number.digits(text).isdigit():
+    if (inside and not re.search(r"[\d,]", text)) or _WORD.fullmatch(text):
         return Form("word", [text])
     if column := _COLUMN.fullmatch(text):
         text = f"({column[1].replace(chr(92) * 2, ',')})"

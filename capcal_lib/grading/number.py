@@ -12,7 +12,7 @@ import re
 from fractions import Fraction
 from typing import NamedTuple
 
-from capcal_lib.grading.latex import LONGEST, MOST_DIGITS, clean
+from capcal_lib.grading.latex import LONGEST, MOST_DIGITS, clean, respelt
 
 
 class Number(NamedTuple):
@@ -27,9 +27,14 @@ _ONES = (
     "fifteen|sixteen|seventeen|eighteen|nineteen"
 )
 _TENS = "twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety"
-_VALUES = dict(zip(f"{_ONES}|{_TENS}".split("|"), [*range(20), *range(20, 100, 10)], strict=True))
-_SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
-_SCALE = "|".join(_SCALES)
+_SCALE = "thousand|million|billion|trillion"
+_VALUES = dict(
+    zip(
+        f"{_ONES}|{_TENS}|hundred|{_SCALE}".split("|"),
+        [*range(20), *range(20, 101, 10), 10**3, 10**6, 10**9, 10**12],
+        strict=True,
+    )
+)
 _HUNDRED = rf"(?:(?:{_TENS})(?:[\s-](?!zero)(?:{_ONES}))?|{_ONES})"
 _THOUSAND = rf"(?:(?:{_HUNDRED}|a)\shundred(?:\s(?:and\s)?{_HUNDRED})?|{_HUNDRED})"
 _IN_WORDS = re.compile(
@@ -50,13 +55,12 @@ def digits(text: str) -> str:
 def _spelt(match: re.Match[str]) -> str:
     total = part = 0
     for word in re.findall(r"[a-z]+", match[0].lower()):
-        if word in _SCALES:
-            total += (part or 1) * _SCALES[word]
+        value = _VALUES.get(word, 0)
+        if value > 100:
+            total += max(part, 1) * value
             part = 0
-        elif word == "hundred":
-            part = 100 * (part or 1)
         else:
-            part += _VALUES.get(word, 0)
+            part = max(part, 1) * 100 if value == 100 else part + value
     return str(total + part)
 
 
@@ -98,28 +102,27 @@ def unit(text: str) -> str | None:
     if len(words) > MOST_WORDS or not _WORDS.fullmatch(text):
         return None
     names = [_UNITS.get(word, _UNITS.get(word.rstrip(".s"), "")) for word in words]
-    return " ".join(sorted(names)) if all(names) else ""
+    return " ".join(sorted({*names})) if all(names) else ""
 
 
 _DECIMAL = r"(?:(?:\d{1,3}(?:,\d{3})+|\d{1,3}(?:\x20\d{3})+|\d+)(?:\.\d*)?|\.\d+)"
 _CURRENCY = r"(?:(?:US)?\\?\$|[€£¥₹]|USD\b|Rs\.?)"
 _TEN = r"\{?10\}?\s?\^\s?\{?\s?([+-]?)\s?(\d{1,3})\s?\}?"
 _PLAIN = (
-    (re.compile(r"^\\text\{([^{}]*)\}$"), r"\1"),
-    (re.compile(r"(?i)^\s*(?:negative|minus)\s(?=\S)"), "-"),
-    (re.compile(r"\s?\\frac\s?\{\s?([^{}]*?)\s?\}\s?\{\s?([^{}]*?)\s?\}"), r" \1/\2"),
-    (re.compile(rf"(?<=[\d.}}])\s?(?:\\cdot|x)\s?{_TEN}"), r"e\1\2"),
-    (re.compile(rf"(?<![\d.}}]){_TEN}"), r"1e\1\2"),
+    (r"^\\text\{([^{}]*)\}$", r"\1"),
+    (r"(?i)^\s*(?:negative|minus)\s(?=\S)", "-"),
+    (r"\s?\\frac\s?\{\s?([^{}]*?)\s?\}\s?\{\s?([^{}]*?)\s?\}", r" \1/\2"),
+    (rf"(?<=[\d.}}])\s?(?:\\cdot|x)\s?{_TEN}", r"e\1\2"),
+    (rf"(?<![\d.}}]){_TEN}", r"1e\1\2"),
+    (rf"^({_CURRENCY})\s?-", r"-\1"),
 )
 _NUMBER = re.compile(
-    rf"""(?x)(?P<sign>[+-])?\s?(?P<currency>{_CURRENCY})?\s?(?(sign)|(?P<inner>[+-])?)\s?
-    (?: (?:(?P<whole>\d+)\s)?(?P<top>-?{_DECIMAL})\s?/\s?(?P<bottom>-?{_DECIMAL})
-      | (?P<decimal>{_DECIMAL})(?:\\overline\s?\{{(?P<repeating>\d+)\}})?
-        (?:[eE](?P<exponent>[+-]?\d{{1,3}}))?
-    )
+    rf"""(?x)\s*(?P<sign>[+-])?\s?(?P<currency>{_CURRENCY})?\s?
+    (?:(?P<whole>\d+)\s(?={_DECIMAL}\s?/\s?-?{_DECIMAL}))?(?P<top>{_DECIMAL}(?:[eE][+-]?\d{{1,3}})?)
+    (?:\\overline\s?\{{(?P<repeating>\d+)\}}|\s?/\s?(?P<bottom>-?{_DECIMAL}))?
     (?:st|nd|rd|th)?(?![A-Za-z]?\d)
-    (?:\s?\\?(?:text\{{\s?)?(?P<words>thousand|million|billion|trillion)\}}?(?![a-z]))?
-    (?P<rest>.*)"""
+    (?:\s?\\?(?:text\{{\s?)?(?P<scale>{_SCALE})\}}?(?![a-z]))?
+    (?P<rest>.*?)\s*"""
 )
 _LETTERS = re.compile(r"(?<![A-Za-z])[A-Za-z](?![A-Za-z])")
 
@@ -131,11 +134,8 @@ def literal(text: str, *, variables: bool = False) -> Number | None:
     >>> literal(r"1\frac{4}{5}").value, literal("2m").unit, literal("2m", variables=True)
     (Fraction(9, 5), 'm', None)
     """
-    text = digits(text)
-    for pattern, replacement in _PLAIN:
-        text = pattern.sub(replacement, text)
-    match = _NUMBER.fullmatch(text.strip())
-    if not match or (value := _value(match)) is None:
+    match = _NUMBER.fullmatch(respelt(text, _PLAIN))
+    if not match:
         return None
     rest = match["rest"]
     bare = re.sub(r"\\text\s?\{[^{}]*\}", "", rest).strip()
@@ -143,43 +143,38 @@ def literal(text: str, *, variables: bool = False) -> Number | None:
         return None
     if variables and 0 < len(bare) < 4 and unit(bare) == "":
         return None
-    if currency := match["currency"]:
-        rest = re.sub(r".*\$", "$", currency) + " " + re.sub("^ ?(?:dollars|USD)", "", rest)
-    name = unit(rest)
-    return None if name is None else Number(value, name)
+    name, value = unit(f"{match['currency'] or ''} {rest}"), _value(match)
+    return None if name is None or value is None else Number(value, name)
 
 
 def _value(match: re.Match[str]) -> Fraction | None:
-    def exact(name: str) -> Fraction:
-        return Fraction(re.sub(r"[, ]", "", match[name] or "0"))
-
-    if match["top"]:
-        if not exact("bottom") or (match["whole"] and "-" in match["top"]):
-            return None
-        value = exact("top") / exact("bottom") + exact("whole")
-    else:
-        value = exact("decimal")
-        if repeating := match["repeating"]:
-            places = len(match["decimal"].partition(".")[2])
-            value += Fraction(int(repeating), (10 ** len(repeating) - 1) * 10**places)
-        value *= Fraction(10) ** int(exact("exponent"))
-    value *= _SCALES.get(match["words"], 1)
-    return -value if "-" in (match["sign"], match["inner"]) else value
+    top, bottom = (
+        Fraction(re.sub("[, ]", "", part or "1")) for part in match.group("top", "bottom")
+    )
+    if not bottom:
+        return None
+    value = int(match["whole"] or 0) + top / bottom
+    if repeating := match["repeating"]:
+        places = len(match["top"].partition(".")[2])
+        value += Fraction(int(repeating), (10 ** len(repeating) - 1) * 10**places)
+    value *= _VALUES.get(match["scale"], 1)
+    return -value if match["sign"] == "-" else value
 
 
 _RELATION = re.compile(r"(?<![<>!:])=|\\approx(?![A-Za-z])")
 
 
-def read(text: str) -> Number | None:
+def read(text: str, *, variables: bool = False) -> Number | None:
     r"""Read an answer that is a number from end to end, else None; what stands before the last
-    ``=`` is a label.
+    ``=`` is a label, where letters are no ``variables``.
 
     >>> read("x = $1,234.50").value, read("18 or 19"), read("3 million people").value
     (Fraction(2469, 2), None, Fraction(3000000, 1))
     """
     if len(text) > LONGEST or sum(map(str.isnumeric, text)) > MOST_DIGITS:
         return None
-    return literal(_RELATION.split(clean(text))[-1].strip())
+    text = clean(text)
+    return literal(text if variables else digits(_RELATION.split(text)[-1]), variables=variables)
 
 
 def equal(gold: Number | None, other: Number | None) -> bool:
@@ -190,11 +185,14 @@ def equal(gold: Number | None, other: Number | None) -> bool:
     """
     if not (gold and other) or (gold.unit and other.unit):
         return gold is not None and gold == other
-    percent, bare = (gold, other) if gold.unit == "%" else (other, gold)
-    alike = gold.value == other.value
-    if percent.unit != "%":
-        return alike
-    return percent.value / 100 == bare.value or (alike and abs(bare.value) > 1)
+    return bool(_readings(gold) & _readings(other))
+
+
+def _readings(number: Number) -> set[Fraction]:
+    value, unit = number
+    if unit != "%":
+        return {value}
+    return {value, value / 100} if abs(value) > 1 else {value / 100}
 
 
 def normal(text: str) -> str:

@@ -13,34 +13,29 @@ import unicodedata
 from functools import lru_cache
 
 from capcal_lib.grading import number
+from capcal_lib.grading.latex import respelt
 
 _ARTICLES = re.compile(r"(?<!\S)(?:a|an|the)(?!\S)")
 _WRAPPED = re.compile(r"\\(?:text\w*|mbox|hbox|mathrm|mathbf|mathit|emph)\s?\{([^{}]*)\}")
 _MARKS = re.compile(r"\*\*|\\[()\[\]]|\\(?=[&%$#_])|(?<!\\)\$(?!\s?\d[^$]*$)")
 _MONTH = r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
-_MEANINGFUL = tuple(
-    (re.compile(pattern), replacement)
-    for pattern, replacement in (
-        (r"(?<=\d),(?=\d{3}(?!\d))", ""),
-        (r"\\?\$(?=\s?\d[^$]*$)", " dollar "),
-        (r"\\?%", " percent "),
-        (r"\\?&", " and "),
-        (r"(?<!\w)([^\W\d_])\.\s?(?=[^\W\d_](?!\w))", r"\1"),  # initials
-        (r"(?<!\w)([A-Z])\s(?=[A-Z](?!\w))", r"\1"),
-    )
+_MEANINGFUL = (
+    (r"(?<=\d),(?=\d{3}(?!\d))", ""),
+    (r"\\?\$(?=\s?\d[^$]*$)", " dollar "),
+    (r"\\?%", " percent "),
+    (r"\\?&", " and "),
+    (r"(?<!\w)([^\W\d_])\.\s?(?=[^\W\d_](?!\w))", r"\1"),  # initials
+    (r"(?<!\w)([A-Z])\s(?=[A-Z](?!\w))", r"\1"),
 )
 _ORDINALS = re.findall(
     r"\w+", "zeroth first second third fourth fifth sixth seventh eighth ninth tenth"
 )
 _ORDINAL = re.compile(rf"\b({'|'.join(_ORDINALS)})\b|(?<=\d)(?:st|nd|rd|th)\b")
-_DATES = tuple(
-    (re.compile(pattern), replacement)
-    for pattern, replacement in (
-        (r"\b1([0-9]|20) (\d\d)\b", r"\1\2"),
-        (rf"\b(?:the )?0?(\d{{1,2}})(?:st|nd|rd|th)? (?:of )?{_MONTH}\b", r"\1 \2"),
-        (rf"\b{_MONTH} (?:the )?0?(\d{{1,2}})(?:st|nd|rd|th)?\b", r"\2 \1"),
-        (rf"\b{_MONTH}(?: of)? (?=\d{{4}})", r"\1 "),
-    )
+_DATES = (
+    (r"\b1([0-9]|20) (\d\d)\b", r"\1\2"),
+    (rf"\b(?:the )?0?(\d{{1,2}})(?:st|nd|rd|th)? (?:of )?{_MONTH}\b", r"\1 \2"),
+    (rf"\b{_MONTH} (?:the )?0?(\d{{1,2}})(?:st|nd|rd|th)?\b", r"\2 \1"),
+    (rf"\b{_MONTH}(?: of)? (?=\d{{4}})", r"\1 "),
 )
 
 
@@ -81,8 +76,7 @@ def _number(text: str) -> number.Number | None:
 
 @lru_cache(maxsize=8192)
 def _words(text: str) -> str:
-    for pattern, replacement in _MEANINGFUL:
-        text = pattern.sub(replacement, text)
+    text = respelt(text, _MEANINGFUL)
     marks = "".join(
         " " if mark == "`" or (mark not in "+#" and unicodedata.category(mark)[0] == "P") else mark
         for mark in unicodedata.normalize("NFD", plain(text))
@@ -91,8 +85,7 @@ def _words(text: str) -> str:
     text = unicodedata.normalize("NFC", marks).lower()
     text = number.digits(" ".join(text.split()))
     text = _ORDINAL.sub(lambda match: f"{_ORDINALS.index(match[1]) if match[1] else ''}th", text)
-    for pattern, replacement in _DATES:
-        text = pattern.sub(replacement, text)
+    text = respelt(text, _DATES)
     return " ".join(_ARTICLES.sub(" ", text).split()) or text
 
 

@@ -169,9 +169,7 @@ SPELT = re.findall(
 @settings(deadline=None, max_examples=500)
 @given(st.lists(st.sampled_from([*SPELT, "real except", " ", "\n"]), max_size=4).map("".join))
 def test_plain_text_is_cleaned_as_every_text(text: str) -> None:
-    slowly = text.translate(latex._CHARACTERS)
-    for pattern, replacement in latex._SPELLINGS:
-        slowly = pattern.sub(replacement, slowly)
+    slowly = latex.respelt(text.translate(latex._CHARACTERS), latex._SPELLINGS)
     assert latex.clean(text) == slowly.strip().rstrip(".,;").strip()
 
 
