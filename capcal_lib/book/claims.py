@@ -33,19 +33,19 @@ def compare_printed(claims: pd.DataFrame) -> pd.DataFrame:
     printed["shift"] = list(map(shift, printed["method"], printed["dataset"]))
     brier = load_reported("main").rename(columns={"value": "brier"})[[*KEYS, "method", "brier"]]
     printed = printed.merge(brier, how="left", on=[*KEYS, "method"])
-    printed["place"] = printed.groupby(["table", *KEYS, "k"])["brier"].rank()
-    results = {
-        says: _results(claim.dropna(), printed[printed["table"].isin(claim["tables"])])
-        for says, claim in claims[claims["pairs"].notna()].iterrows()
-    }
+    tables = printed.groupby(["table", *KEYS, "k"], dropna=False)
+    printed["place"] = tables["brier"].rank()
+    compared = claims.dropna(subset="pairs")
+    results = {says: _results(claim.dropna(), printed) for says, claim in compared.iterrows()}
     return pd.concat(results, names=["says", None]).rename("result").reset_index("says")
 
 
 def _results(claim: pd.Series, printed: pd.DataFrame) -> "pd.Series[str]":
     by, pairs = claim.get("by", KEYS), []
+    numbers = printed[printed["table"].isin(claim["tables"])]
     for lower, higher in claim["pairs"]:
-        low = _side(printed.query(lower), by, claim.get("lower"))
-        high = _side(printed.query(higher), by, claim.get("higher"))
+        low = _reduced(numbers.query(lower), by, claim.get("lower"))
+        high = _reduced(numbers.query(higher), by, claim.get("higher"))
         pairs.append(low.merge(high, on=by, suffixes=("", " high")))
     both = pd.concat(pairs, ignore_index=True)
     gap = (both["value high"] - both["value"]).round(9)
@@ -58,13 +58,11 @@ def _results(claim: pd.Series, printed: pd.DataFrame) -> "pd.Series[str]":
     return result
 
 
-def _side(numbers: pd.DataFrame, by: list[str], reduce: str | None) -> pd.DataFrame:
+def _reduced(numbers: pd.DataFrame, by: list[str], reduce: str | None) -> pd.DataFrame:
     """Reduce the numbers of one side of a claim to one a group, if it says how."""
-    if reduce == "second":
-        numbers = pd.DataFrame(numbers.sort_values("value").groupby(by).nth(1))
-    elif reduce:
-        numbers = numbers.groupby(by)[["value", "precision"]].agg(reduce).reset_index()
-    return numbers.reindex(columns=[*by, "method", "value", "precision"])
+    if reduce is None:
+        return numbers
+    return numbers.groupby(by, as_index=False)[["value", "precision"]].agg(reduce)
 
 
 def opposite(results: "pd.Series[str]", group: "pd.Series[str]") -> "pd.Series[str]":

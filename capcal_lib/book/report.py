@@ -109,10 +109,10 @@ def _figures(known: pd.DataFrame) -> str:
     reliability, passed = Figure(figsize=(SIDE * COLUMNS, SIDE * rows)), Figure()
     ax = passed.add_subplot()
     PassAtKDisplay.from_counts(None, known["correct"], known["total"], ax=ax)
-    for place, (method, mark) in enumerate(zip(methods, cycle(MARKS), strict=False), start=1):
+    for place, (method, mark) in enumerate(zip(methods, cycle(MARKS), strict=False)):
         triple = known[[method, *counts]].dropna().to_numpy().T
         name, color = sanitize(method, 100), known_color(method) or f"C{place}"
-        panel = reliability.add_subplot(rows, COLUMNS, place, title=name)
+        panel = reliability.add_subplot(rows, COLUMNS, place + 1, title=name)
         ReliabilityDisplay.from_counts(*triple, ax=panel, color=color)
         PassAtKDisplay.from_counts(*triple, name=name, ax=ax, color=color)
         ax.get_lines()[-1].set_marker(mark)
