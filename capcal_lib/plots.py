@@ -15,9 +15,8 @@ never as formulas."""
 
 from __future__ import annotations  # keeps ArrayLike short in help()
 
-from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -84,8 +83,11 @@ class _Display:
         return figure
 
 
-class _CountsDisplay(_Display, ABC):
-    """What displays of counts have in common."""
+class _CountsDisplay(_Display):
+    """What displays of counts have in common: they measure, and then draw."""
+
+    _measure: Callable[..., None]  # confidence, correct, total
+    _draw: Callable[..., None]  # on axes, under a name, in a colour
 
     @classmethod
     def from_counts(
@@ -105,14 +107,6 @@ class _CountsDisplay(_Display, ABC):
         if display.ax.get_legend_handles_labels()[1]:
             _as_they_are(display.ax.legend().get_texts())
         return display
-
-    @abstractmethod
-    def _measure(self, confidence: Any, correct: ArrayLike, total: ArrayLike) -> None:
-        """Compute what is drawn."""
-
-    @abstractmethod
-    def _draw(self, ax: Axes, name: str | None, color: str | None) -> None:
-        """Draw it."""
 
 
 class ReliabilityDisplay(_CountsDisplay):

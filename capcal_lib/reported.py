@@ -15,37 +15,7 @@ from capcal_lib.manifests import MANIFESTS, load_dataset
 
 FOLDER = MANIFESTS / "reported"
 Source = Literal["paper", "reference code"]
-TABLES = {
-    "main": "capability Brier score in [0, 1], lower is better (table 2)",
-    "mean_accuracy": "mean expected accuracy in [0, 1], higher is better (appendix B.3)",
-    "consistency": "capability Brier score of a vote over k = k_c samples (appendix C.3)",
-    "mixing": "capability Brier score of probes trained on one set and on two (appendix C.4)",
-    "passk_math500": "mean squared error of a simulated pass@k, lower is better (section 5.1)",
-    "passk_aime25": "the same on AIME25 (appendix D.1)",
-    "hyperparameters": (
-        "settings of the probes and sizes of the models (appendix C.2); method is the setting"
-    ),
-    "sampling": "temperature and top_p (appendix B.2); method is the setting",
-}
-LATER_TABLES = {  # and the generations of samples that they come from
-    "later_mean_accuracy": "mean expected accuracy (G2, G3)",
-    "later_brier": "capability Brier score, some after isotonic recalibration (G3)",
-    "later_ece": "expected calibration error, ten bins (G3)",
-    "k_eval_curve": "capability Brier score by k = k_eval, median of subsamples (G1)",
-    "oracle_rc": "Oracle RC by the metric in setting (G2)",
-    "passk_actual": "pass@k of the data set (G1)",
-    "budget": "success rate at k = B samples a question (G1)",
-    "tokens": "mean completion tokens of a response, or of a confidence (G1)",
-    "spearman": "rank correlation of confidence and expected accuracy (G1)",
-    "recalibrated": "capability Brier score after isotonic regression on a training set (G1)",
-    "few_shot": "capability Brier score of verbalized confidence with examples (G1, G2)",
-    "temperature": "capability Brier score at a lower sampling temperature (G3)",
-    "temperature_accuracy": "mean expected accuracy by sampling temperature (G3)",
-}
-FOLDERS = {
-    "paper": (FOLDER, TABLES),
-    "reference code": (FOLDER / "reference_code", LATER_TABLES),
-}
+FOLDERS = {"paper": FOLDER, "reference code": FOLDER / "reference_code"}
 COSTS = {"Uniform random": "N/A", "Verbalized confidence": "L", "P(True)": "1"}
 K_EVAL = 100
 
@@ -54,8 +24,12 @@ def load_reported(table: str | None = None, *, source: Source = "paper") -> pd.D
     """Load what the paper prints, or what the authors' code repository adds to it, one number a
     row.
 
-    ``TABLES`` and ``LATER_TABLES`` say what each table of the two sources holds; one call never
-    returns both, and a table of None returns all of a source. A learning rate names the data set
+    Tables of the paper: ``main`` (capability Brier score, table 2), ``mean_accuracy`` (mean
+    expected accuracy, appendix B.3), ``consistency`` (the score of a vote over k = k_c samples,
+    C.3), ``mixing`` (of probes trained on one set and on two, C.4), ``passk_math500`` and
+    ``passk_aime25`` (mean squared error of a simulated pass@k, section 5.1 and D.1),
+    ``hyperparameters`` (of the probes, and sizes of the models, C.2) and ``sampling`` (temperature
+    and top_p, B.2), in both of which method is the setting. A learning rate names the data set
     whose training split the probe saw (``math500`` for MATH); feature standardization is 0 or 1;
     settings that are words, the same for every model, are left out. The paper's column "Qwen-3B" is
     filed under ``qwen3-8b``, whose layers and hidden size it shows.
@@ -63,13 +37,20 @@ def load_reported(table: str | None = None, *, source: Source = "paper") -> pd.D
     The repository is that of the authors' code (commit 9088a5a and its public branches). Numbers of
     one generation of samples do not belong beside those of another: ``G1`` is the paper's; ``G2``
     was collected again with the released scripts; ``G3`` has other AIME and MMLU questions, under
-    names of their own, and one in-domain probe a data set.
+    names of their own, and one in-domain probe a data set. Its tables: ``later_mean_accuracy`` (G2,
+    G3), ``later_brier`` (some after isotonic recalibration) and ``later_ece`` (ten bins; G3),
+    ``k_eval_curve`` (the score by k = k_eval, median of subsamples; G1), ``oracle_rc`` (by the
+    metric in setting; G2), ``passk_actual`` (pass@k of the data set; G1), ``budget`` (success rate
+    at k = B samples a question; G1), ``tokens`` (mean completion tokens of a response, or of a
+    confidence; G1), ``spearman`` (of confidence and expected accuracy; G1), ``recalibrated`` (the
+    score after isotonic regression on a training set; G1), ``few_shot`` (of verbalized confidence
+    with examples; G1, G2), ``temperature`` (at a lower one) and ``temperature_accuracy`` (G3).
 
-    Returns columns ``table``, ``model``, ``method``, ``dataset`` (texts, empty where they do not
-    apply), ``k`` (nullable Int64) and ``value`` (float64). The later numbers have also ``setting``,
-    ``generation``, ``source`` (where in the repository, and whether read off a figure) and
-    ``precision``: the value is known to plus or minus this. Unknown names are refused, and files
-    that are missing or not in this form.
+    One call never returns numbers of both. Returns columns ``table``, ``model``, ``method``,
+    ``dataset`` (texts, empty where they do not apply), ``k`` (nullable Int64) and ``value``
+    (float64). The later numbers have also ``setting``, ``generation``, ``source`` (where in the
+    repository, and whether read off a figure) and ``precision``: the value is known to plus or
+    minus this. Unknown names are refused, and files that are missing or not in this form.
 
     >>> main = load_reported("main").set_index(["model", "method", "dataset"])["value"]
     >>> float(main["gpt-oss-20b", "Probe (MATH)", "math500"])
@@ -77,11 +58,11 @@ def load_reported(table: str | None = None, *, source: Source = "paper") -> pd.D
     """
     if source not in FOLDERS:
         raise unknown("source of reported numbers", source, FOLDERS)
-    folder, known = FOLDERS[source]
+    known = sorted(path.stem for path in FOLDERS[source].glob("*.csv"))
     if table is not None and table not in known:
         raise unknown(f"table of the {source}", table, known)
     names = known if table is None else [table]
-    return pd.concat([_read(folder / f"{name}.csv") for name in names], ignore_index=True)
+    return pd.concat([_read(FOLDERS[source] / f"{name}.csv") for name in names], ignore_index=True)
 
 
 def printed_scores() -> pd.DataFrame:

@@ -277,30 +277,38 @@ def finding(text: str, /, **results: float | str) -> Any:
     return say(f"<div {style}>\n\n{text.strip()}\n\n</div>", **results)
 
 
-def lay_out(notebook: dict[str, Any], name: str, versions: Mapping[str, str]) -> None:
+def lay_out(notebook: dict[str, Any], name: str, versions: Mapping[str, str]) -> dict[str, str]:
     """Lay an executed page out for the book: below the title its finding, the line of provenance
     and the picture, by their tags; then all others.
 
     A page of which there are several ``versions``, the model of each by its name, has links to all
-    below its title.
+    below its title. Returns the forms of figures for a telephone, taken out of the page, by the
+    names that the book's builder gives the figures themselves, digests.
 
-    >>> cell = {"cell_type": "code", "source": "# needs samples\\nnotebook.say(...)",
-    ...     "metadata": {"tags": ["finding"]}}
     >>> title = {"cell_type": "markdown", "source": "# Title", "metadata": {}}
+    >>> data = {"image/svg+xml": ["<svg>wide</svg>"], NARROW: ["<svg>narrow</svg>"]}
+    >>> cell = {"source": "# needs samples\\n1", "metadata": {"tags": ["picture"]},
+    ...     "outputs": [{"data": data}]}
     >>> page = {"cells": [title, {**title, "source": "Text."}, cell]}
-    >>> lay_out(page, "01_page", {"01_page": "simulated"})
+    >>> [*lay_out(page, "01_page", {"01_page": "simulated"}).values()], list(data)
+    (['<svg>narrow</svg>'], ['image/svg+xml'])
     >>> [cell["source"] for cell in page["cells"]]
-    ['# Title', 'notebook.say(...)', 'Text.']
+    ['# Title', '1', 'Text.']
     """
     title, *cells = notebook["cells"]
+    drawings = {}
     for cell in cells:
-        cell["source"] = re.sub(r"^# needs \w+\n", "", "".join(cell["source"]))
-        cell["source"] = cell["source"].replace("“Grading”", "[Grading](/reference/grading.md)")
+        source = re.sub(r"^# needs \w+\n", "", "".join(cell["source"]))
+        cell["source"] = source.replace("“Grading”", "[Grading](/reference/grading.md)")
         tags = cell["metadata"].setdefault("tags", [])
         if "injected-parameters" in tags:
             tags.append("hide-input")
         if "/" in name:  # labels are those of the first version
             cell["metadata"].get("mystnb", {}).get("figure", {}).pop("name", None)
+        for output in cell.get("outputs", ()):
+            if narrow := output.get("data", {}).pop(NARROW, None):
+                wide = "\n".join("".join(output["data"]["image/svg+xml"]).splitlines())
+                drawings[hashlib.sha256(wide.encode()).hexdigest()] = "".join(narrow)
     if len(versions) > 1:
         titles = {page: load_model(model).title for page, model in versions.items()}
         heading, _, rest = "".join(title["source"]).partition("\n")
@@ -309,32 +317,15 @@ def lay_out(notebook: dict[str, Any], name: str, versions: Mapping[str, str]) ->
         title["source"] = f"{heading}\n\n{' · '.join(links)}\n{rest}"
     cells.sort(key=lambda cell: [tag not in cell["metadata"]["tags"] for tag in TOP])
     notebook["cells"] = [title, *cells]
-
-
-def narrow_drawings(notebook: dict[str, Any]) -> dict[str, str]:
-    """Take the forms of figures for a telephone out of an executed page, by the names that the
-    book's builder gives the figures themselves, digests.
-
-    >>> data = {"image/svg+xml": ["<svg>wide</svg>"], NARROW: ["<svg>narrow</svg>"]}
-    >>> [*narrow_drawings({"cells": [{"outputs": [{"data": data}]}]}).values()], list(data)
-    (['<svg>narrow</svg>'], ['image/svg+xml'])
-    """
-    drawings = {}
-    for output in [output for cell in notebook["cells"] for output in cell.get("outputs", ())]:
-        if narrow := output.get("data", {}).pop(NARROW, None):
-            wide = "\n".join("".join(output["data"]["image/svg+xml"]).splitlines())
-            drawings[hashlib.sha256(wide.encode()).hexdigest()] = "".join(narrow)
     return drawings
 
 
 def unwanted_output(notebook: Mapping[str, Any]) -> str | None:
-    """Say which cell of an executed page first wrote to stderr, such as a warning, or shows a path
-    of this machine, and what.
+    """Say what a cell of an executed page wrote to stderr, such as a warning, or shows of the paths
+    of this machine.
     """
     places = [path for path in (ROOT, Path.home(), Path(sys.prefix)) if path.name]
     paths = "|".join(re.escape(str(path)) for path in places)
-    unwanted = re.compile(rf'(?<![\w.-])(?:{paths})(?![\w.-])|"name": "stderr".*')
-    for number, cell in enumerate(notebook["cells"]):
-        if found := unwanted.search(json.dumps(cell.get("outputs", ()), ensure_ascii=False)):
-            return f"cell {number} shows {found[0][:300]}"
-    return None
+    outputs = json.dumps([cell.get("outputs") for cell in notebook["cells"]], ensure_ascii=False)
+    found = re.search(rf'(?<![\w.-])(?:{paths})(?![\w.-])|"name": "stderr".*', outputs)
+    return f"a cell shows {found[0][:300]}" if found else None

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from capcal_lib.book.map import map_page
-from capcal_lib.book.notebook import lay_out, narrow_drawings, unwanted_output
+from capcal_lib.book.notebook import lay_out, unwanted_output
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import (
     BOOK,
@@ -24,7 +24,6 @@ from capcal_lib.manifests import (
     IN_CHECKOUT,
     MANIFESTS,
     NOTEBOOKS,
-    OWN_MANIFESTS,
     RECORDED_RUNS,
     ROOT,
     load_model,
@@ -120,28 +119,28 @@ def execute(
     places = [ROOT / "capcal_lib", MANIFESTS, store or RECORDED_RUNS]
     if own := own_manifests():
         places.append(own)
-        os.environ[OWN_MANIFESTS] = str(own)  # for kernels, which run elsewhere
-    # More threads than cores wait for each other.
-    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // WORKERS)))
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # or pages wait for each other
     inputs = hashlib.sha256()
     files = [path for place in places for path in sorted(place.rglob("*"))]
     for path in [*files, ROOT / "requirements.lock"]:
         if path.is_file() and path.suffix != ".pyc" and path.name != "lock":
             inputs.update(f"{path.name}\0".encode() + path.read_bytes())
     given = {"verdicts": verdicts} | ({"store": str(store)} if store else {})
-    failed: dict[Page, str] = {}
-    run = partial(_run, folder=folder, inputs=inputs.hexdigest(), given=given, failed=failed)
-    where = ROOT if IN_CHECKOUT else Path.cwd()
-    with contextlib.chdir(where), ThreadPoolExecutor(WORKERS) as pool:
-        for number, (page, done) in enumerate(zip(pages, pool.map(run, pages), strict=True), 1):
-            say(f"{number:>3} of {len(pages)}   {page.name}, {done}")
+    run = partial(_run, folder=folder, inputs=inputs.hexdigest(), given=given)
+    failed = {}
+    with ThreadPoolExecutor(WORKERS) as pool:
+        done = zip(pages, pool.map(run, pages), strict=True)
+        for number, (page, (state, reason)) in enumerate(done, 1):
+            say(f"{number:>3} of {len(pages)}   {page.name}, {state}")
+            if reason:
+                failed[page] = reason
     return failed
 
 
-def _run(
-    page: Page, folder: Path, inputs: str, given: dict[str, str], failed: dict[Page, str]
-) -> str:
-    """Execute one page if it is not what its inputs make, and return what was done."""
+def _run(page: Page, folder: Path, inputs: str, given: dict[str, str]) -> tuple[str, str]:
+    """Execute one page if it is not what its inputs make, and return what was done, and the reason
+    where it failed.
+    """
     import papermill
     from jupyter_core.utils import ensure_event_loop
     from nbclient.exceptions import CellTimeoutError, DeadKernelError
@@ -156,7 +155,7 @@ def _run(
     executed = page.executed(folder)
     mark = executed.with_suffix(".inputs")
     if executed.exists() and mark.exists() and mark.read_text() == key:
-        return "unchanged"
+        return "unchanged", ""
     mark.unlink(missing_ok=True)
     executed.parent.mkdir(parents=True, exist_ok=True)
     started = time.monotonic()
@@ -171,13 +170,11 @@ def _run(
                 extra_arguments=["--IPKernelApp.log_level=CRITICAL"],
             )
     except PapermillExecutionError as error:
-        failed[page] = f"cell {error.exec_count}: {error.ename}: {error.evalue}"
+        return "failed", f"cell {error.exec_count}: {error.ename}: {error.evalue}"
     except (CellTimeoutError, DeadKernelError) as error:
-        failed[page] = str(error).splitlines()[0]
-    else:
-        mark.write_text(key)
-        return f"{time.monotonic() - started:.0f} s"
-    return "failed"
+        return "failed", str(error).splitlines()[0]
+    mark.write_text(key)
+    return f"{time.monotonic() - started:.0f} s", ""
 
 
 def build_book(
@@ -218,23 +215,15 @@ def build_book(
         if unwanted := unwanted_output(notebook):
             failed.setdefault(page, unwanted)
         versions = {one.name: one.model for one in pages if one.notebook == page.notebook}
-        lay_out(notebook, page.name, versions)
-        for name, drawing in narrow_drawings(notebook).items():
+        for name, drawing in lay_out(notebook, page.name, versions).items():
             (narrow / f"{name}.svg").write_text(drawing, encoding="utf-8")
         path = page.executed(source / "notebooks")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(notebook))
     config = (ROOT if IN_CHECKOUT else BOOK) / "_config.yml"
     tool = Path(sys.executable).with_name("jupyter-book")
-    command: list[str | Path] = [
-        tool,
-        "build",
-        source,
-        "-n",
-        "--keep-going",
-        *["-W"] * (not failed),
-    ]
-    command += ["--path-output", "book", "--config", config, "--toc", source / "_toc.yml"]
+    command: list[str | Path] = [tool, "build", source, "-n", "--keep-going", "--path-output=book"]
+    command += ["--config", config, "--toc", source / "_toc.yml", *["-W"] * (not failed)]
     log = out / "book.log"
     with log.open("w", encoding="utf-8") as file:
         done = subprocess.run(command, stdout=file, stderr=file, cwd=out, check=False)

@@ -18,14 +18,14 @@ def _explain(app: Any, doctree: Any, name: str) -> None:
     """Explain each term of the glossary, on hover, where a page first uses it."""
     from docutils import nodes
 
-    if name.startswith("reference/") or GLOSSARY not in app.env.found_docs:
+    if name.startswith("reference/"):
         return
     meanings: dict[str, str] = {}
     for item in app.env.get_doctree(GLOSSARY).findall(nodes.definition_list_item):
-        text = next(item.findall(nodes.paragraph)).astext()
-        text = " ".join(text.replace(r"\hat\mu", "μ̂").replace(r"\mu", "μ").split())
-        for word in {term.astext().lower() for term in item.findall(nodes.term)} - PLAIN_WORDS:
-            meanings |= {word: text, f"{word}s": text}
+        *terms, definition = item
+        text = definition[0].astext().replace(r"\hat\mu", "μ̂").replace(r"\mu", "μ")
+        for word in {term.astext().lower() for term in terms} - PLAIN_WORDS:
+            meanings[word] = meanings[f"{word}s"] = " ".join(text.split())
     words = map(re.escape, sorted(meanings, key=len, reverse=True))
     pattern = re.compile(rf"\b({'|'.join(words)})\b", re.IGNORECASE)
     explained = {""}

@@ -11,12 +11,10 @@ from myst_parser.mdit_to_docutils.base import default_slugify
 from capcal_lib.book.map import RUN_FILES, load_items, map_page, notebook_cells
 from capcal_lib.book.pipeline import DEFAULT_MODEL, notebook_names
 from capcal_lib.book.tables import Evidence
-from capcal_lib.manifests import BOOK, MANIFESTS, RECORDED_RUNS, ROOT
-from capcal_lib.reported import LATER_TABLES, TABLES
+from capcal_lib.manifests import BOOK, RECORDED_RUNS, ROOT
+from capcal_lib.reported import FOLDERS
 
-REPORTED_FILES = {name: f"{name}.csv" for name in TABLES} | {
-    name: f"reference_code/{name}.csv" for name in LATER_TABLES
-}
+REPORTED = {path.stem for folder in FOLDERS.values() for path in folder.glob("*.csv")}
 KEPT = {  # within <store>/<model>/
     "samples": ("*-test/*/samples-*.parquet",),
     "verdicts": ("*-test/*/verdicts.parquet",),
@@ -132,8 +130,6 @@ def test_every_file_read_exists() -> None:
         for patterns in KEPT.values():
             for pattern in patterns:
                 assert list(RECORDED_RUNS.joinpath(model).glob(pattern)), pattern
-    folder = MANIFESTS / "reported"
-    assert all(folder.joinpath(path).exists() for path in REPORTED_FILES.values())
 
 
 def test_measured_cells_read_runs_and_reported_ones_read_what_is_reported() -> None:
@@ -142,7 +138,7 @@ def test_measured_cells_read_runs_and_reported_ones_read_what_is_reported() -> N
             assert set(cell.reads) & set(RUN_FILES), cell.label
         if set(cell.reads) & set(RUN_FILES):
             assert "measured" in cell.evidence, cell.label
-        if set(cell.reads) & set(REPORTED_FILES):
+        if set(cell.reads) & REPORTED:
             assert {"reported", "read off", "simulated"} & set(cell.evidence), cell.label
 
 
@@ -169,7 +165,7 @@ def test_a_cell_has_a_label_of_its_own_known_evidence_and_known_files() -> None:
     for cell in CELLS:
         assert cell.evidence, cell.label
         assert set(cell.evidence) <= set(get_args(Evidence)), cell.label
-        assert set(cell.reads) <= {*RUN_FILES, *REPORTED_FILES}, cell.label
+        assert set(cell.reads) <= {*RUN_FILES, *REPORTED}, cell.label
 
 
 def test_a_cell_is_read_with_its_title_and_section(tmp_path: Path) -> None:

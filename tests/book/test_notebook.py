@@ -237,10 +237,10 @@ def test_text_that_is_glued_reaches_another_page_as_text(hostile: str) -> None:
     [
         (
             {"name": "stderr", "text": ["a.py:1: UserWarning: ", "few"]},
-            r'cell 1 shows "name": "stderr", .*UserWarning: ",? ?"few"',
+            r'a cell shows "name": "stderr", .*UserWarning: ",? ?"few"',
         ),
-        ({"data": {"text/html": [f"<p>{ROOT}/runs</p>"]}}, f"cell 1 shows {ROOT}"),
-        ({"name": "stdout", "text": f"{Path(sys.prefix) / 'bin'}"}, f"cell 1 shows {ROOT}"),
+        ({"data": {"text/html": [f"<p>{ROOT}/runs</p>"]}}, f"a cell shows {ROOT}"),
+        ({"name": "stdout", "text": f"{Path(sys.prefix) / 'bin'}"}, f"a cell shows {ROOT}"),
     ],
 )
 def test_warnings_and_paths_of_this_machine_do_not_reach_the_book(output, said):
