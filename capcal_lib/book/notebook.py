@@ -3,7 +3,6 @@
 import hashlib
 import json
 import re
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
@@ -318,14 +317,3 @@ def lay_out(notebook: dict[str, Any], name: str, versions: Mapping[str, str]) ->
     cells.sort(key=lambda cell: [tag not in cell["metadata"]["tags"] for tag in TOP])
     notebook["cells"] = [title, *cells]
     return drawings
-
-
-def unwanted_output(notebook: Mapping[str, Any]) -> str | None:
-    """Say what a cell of an executed page wrote to stderr, such as a warning, or shows of the paths
-    of this machine.
-    """
-    places = [path for path in (ROOT, Path.home(), Path(sys.prefix)) if path.name]
-    paths = "|".join(re.escape(str(path)) for path in places)
-    outputs = json.dumps([cell.get("outputs") for cell in notebook["cells"]], ensure_ascii=False)
-    found = re.search(rf'(?<![\w.-])(?:{paths})(?![\w.-])|"name": "stderr".*', outputs)
-    return f"a cell shows {found[0][:300]}" if found else None

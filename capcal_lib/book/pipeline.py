@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from capcal_lib.book.map import map_page
-from capcal_lib.book.notebook import lay_out, unwanted_output
+from capcal_lib.book.notebook import lay_out
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import (
     BOOK,
@@ -185,13 +185,12 @@ def build_book(
     out: Path | None = None,
     say: Say,
 ) -> tuple[Path, dict[Page, str]]:
-    """Execute the pages of a book and build it, warnings being errors unless a page failed; return
-    its front page, and the pages that failed, each with the reason.
+    """Execute the pages of a book and build it, warnings being errors in the book as published
+    unless a page failed; return its front page, and the pages that failed, each with the reason.
 
     ``models`` are those of :func:`book_pages`; ``store`` and ``verdicts`` those of :func:`execute`;
     ``out``, by default ``build`` at the root, is for all that is made. A page that failed is shown
-    as far as it came, and so is one on which a cell writes to stderr or shows a path of this
-    machine. `InputError` where the build fails."""
+    as far as it came. `InputError` where the build fails."""
     import jupyter_book  # noqa: F401, or else nothing is written
 
     if not models and not RECORDED_RUNS.is_dir():
@@ -212,8 +211,6 @@ def build_book(
         (source / "index.md").write_text(OWN_INDEX.format(title), encoding="utf-8")
     for page in pages:
         notebook = json.loads(page.executed(executed).read_bytes())
-        if unwanted := unwanted_output(notebook):
-            failed.setdefault(page, unwanted)
         versions = {one.name: one.model for one in pages if one.notebook == page.notebook}
         for name, drawing in lay_out(notebook, page.name, versions).items():
             (narrow / f"{name}.svg").write_text(drawing, encoding="utf-8")
@@ -223,7 +220,13 @@ def build_book(
     config = (ROOT if IN_CHECKOUT else BOOK) / "_config.yml"
     tool = Path(sys.executable).with_name("jupyter-book")
     command: list[str | Path] = [tool, "build", source, "-n", "--keep-going", "--path-output=book"]
-    command += ["--config", config, "--toc", source / "_toc.yml", *["-W"] * (not failed)]
+    command += [
+        "--config",
+        config,
+        "--toc",
+        source / "_toc.yml",
+        *["-W"] * (not models and not failed),
+    ]
     log = out / "book.log"
     with log.open("w", encoding="utf-8") as file:
         done = subprocess.run(command, stdout=file, stderr=file, cwd=out, check=False)

@@ -1,4 +1,3 @@
-import re
 import subprocess
 import sys
 from copy import deepcopy
@@ -21,11 +20,10 @@ from capcal_lib.book.notebook import (
     open_page,
     open_store,
     say,
-    unwanted_output,
 )
 from capcal_lib.book.tables import Html, badge
 from capcal_lib.errors import InputError
-from capcal_lib.manifests import RECORDED_RUNS, ROOT
+from capcal_lib.manifests import RECORDED_RUNS
 
 DECLARED = {"model": str, "k_eval": int, "level": float, "fast": bool}
 VALUES: dict[str, Any] = {"model": "simulated", "k_eval": 10, "level": 0.5, "fast": True}
@@ -230,26 +228,6 @@ def test_text_that_is_glued_reaches_another_page_as_text(hostile: str) -> None:
     (node,) = generate_text_nodes({"fmt_spec": "s"}, {"data": data})
     assert node.astext() == hostile
     assert {each.tagname for each in node.findall()} == {"inline", "#text"}
-
-
-@pytest.mark.parametrize(
-    ("output", "said"),
-    [
-        (
-            {"name": "stderr", "text": ["a.py:1: UserWarning: ", "few"]},
-            r'a cell shows "name": "stderr", .*UserWarning: ",? ?"few"',
-        ),
-        ({"data": {"text/html": [f"<p>{ROOT}/runs</p>"]}}, f"a cell shows {ROOT}"),
-        ({"name": "stdout", "text": f"{Path(sys.prefix) / 'bin'}"}, f"a cell shows {ROOT}"),
-    ],
-)
-def test_warnings_and_paths_of_this_machine_do_not_reach_the_book(output, said):
-    assert re.match(said, unwanted_output({"cells": [{"source": "a"}, {"outputs": [output]}]}))
-
-
-def test_what_a_cell_prints_and_relative_paths_are_shown():
-    shown = {"name": "stdout", "text": f"runs/recorded, {ROOT}ed, x{ROOT}"}
-    assert unwanted_output({"cells": [{"outputs": [shown]}]}) is None
 
 
 @pytest.mark.parametrize("value", [0.25, 3, "three of ten", Html("<p>three</p>")])

@@ -43,7 +43,9 @@ def texts(cell: dict[str, Any]) -> Iterator[str]:
 
 
 def faults(notebook: dict[str, Any]) -> list[str]:
-    """List placeholders, roles, dead links and headings, and figures that only the book shows."""
+    """List placeholders, roles, dead links and headings, figures that only the book shows,
+    warnings, and paths of this machine.
+    """
     found = []
     heading = ""
     for cell in notebook["cells"]:
@@ -53,7 +55,10 @@ def faults(notebook: dict[str, Any]) -> list[str]:
             # A placeholder or a role, and not the argument of a command of LaTeX.
             found += re.findall(r"(?<![\w^_{}\\])\{\w*(?::[^}]*)?\}", plain)
             found += re.findall(r"\]\(\.\./[^)]*\)|\bnan\b|<bound method|<Figure", plain)
+            found += [str(path) for path in (ROOT, Path(sys.prefix)) if str(path) in text]
         for output in cell.get("outputs", ()):
+            if output.get("name") == "stderr":
+                found.append(output["text"])
             data = output.get("data", {})
             if "image/svg+xml" in data and "image/png" not in data:
                 found.append(f"no PNG: {source[:60]}")
@@ -132,6 +137,15 @@ def as_text(notebook: dict[str, Any]) -> dict[str, Any]:
             },
             "no PNG: f",
         ),
+        (
+            {
+                "cell_type": "code",
+                "source": "f",
+                "outputs": [{"name": "stderr", "text": "a.py:1: UserWarning: few"}],
+            },
+            "a.py:1: UserWarning: few",
+        ),
+        ({"cell_type": "markdown", "source": f"It lies in {ROOT}/runs."}, str(ROOT)),
     ],
 )
 def test_what_is_wrong_with_a_page_is_seen(cell: dict[str, Any], fault: str) -> None:
