@@ -400,13 +400,9 @@ def judge(
     if judged.failed:
         _warn(f"capcal: {judged.failed} answers got no reply ({judged.reason}); ask again")
         raise typer.Exit(1)
-    for what, found in judge_agreement(run, judge).items():
-        table = found.table.add_prefix("judge: ").rename_axis(f"{what}: by the rules")
-        _print_table(table.reset_index())
-        _say(
-            f"agreement on what is correct {spell(*found.rate)}; Cohen's kappa {found.kappa:.3f}; "
-            f"not scored {found.left_out:,}"
-        )
+    found = judge_agreement(run, judge)
+    _print_table(found.table.add_prefix("judge: ").rename_axis("by the rules").reset_index())
+    _say(f"agreement on what is correct {spell(*found.rate)}; Cohen's kappa {found.kappa:.3f}")
 
 
 @command(SCORE, "grade-file responses.jsonl --out verdicts.jsonl", "grade-file")
@@ -445,7 +441,7 @@ def confidence(
     Or keep your own: capcal confidence --model M --dataset D --from FILE.csv --name length
     """
     from capcal_lib.confidence.consistency import mean_tokens, read_answers, split_votes
-    from capcal_lib.confidence.of_run import METHODS, estimate, place_confidence, why_missing
+    from capcal_lib.confidence.of_run import METHODS, WHY_MISSING, estimate, place_confidence
     from capcal_lib.questions import stream_rows
     from capcal_lib.results.score_runs import more_samples
 
@@ -470,7 +466,7 @@ def confidence(
         return
     unasked = int((missing["tokens"] == 0).sum())
     if silent := len(missing) - unasked:
-        _warn(f"capcal: {silent} are missing: {why_missing(method, found)}")
+        _warn(f"capcal: {silent} are missing: {WHY_MISSING[str(method)]}")
     if unasked or method == "p-true":
         _warn(f"{unasked} questions were not answered; the same command asks them again")
     if unasked or len(missing) == len(found):

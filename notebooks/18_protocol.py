@@ -124,7 +124,7 @@ judged = {pair: by_judge(*pair) for pair in pairs}
 judged = {pair: terms for pair, terms in judged.items() if terms is not None}
 agreed = []
 for name, judge in judged:
-    both = judge_agreement(data["run"][name], judge)["samples"]
+    both = judge_agreement(data["run"][name], judge)
     agreed.append(
         f"{100 * both.rate.estimate:.0f} % of the samples of "
         f"{data['title'][name]} "

@@ -224,9 +224,9 @@ tables.show(
 
 # %%
 # needs judge
-agreement = {pair: both["samples"].kappa for pair, both in judged.items()}
+agreement = {pair: both.kappa for pair, both in judged.items()}
 agreement = pd.Series(agreement, name="κ").rename_axis(["dataset", "judge"])
-best = judged[agreement.idxmax()]["samples"]
+best = judged[agreement.idxmax()]
 agreement.round(2)
 
 # %% tags=["hide-input"]

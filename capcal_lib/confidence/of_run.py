@@ -1,16 +1,14 @@
 """The confidences of a run's sampled questions, kept beside its samples."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from importlib.metadata import entry_points
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 
-from capcal_lib.confidence.estimates import Estimate, tabulate
+from capcal_lib.confidence.estimates import Estimate
 from capcal_lib.confidence.p_true import p_true
 from capcal_lib.confidence.verbalized import verbalized
 from capcal_lib.errors import InputError, sanitize, unknown
@@ -23,11 +21,15 @@ from capcal_lib.runs.files import gather
 from capcal_lib.runs.run import Run
 from capcal_lib.runs.samples import IMPORTED
 from capcal_lib.runs.store import KEY, read_samples
-from capcal_lib.sampling.engines import Engine, open_engine
+from capcal_lib.sampling.engines import open_engine
 
 METHODS = {"p-true": p_true, "verbalized": verbalized}  # that ask the model
-CHUNK = 1_000  # questions of which one must be answered, before more are asked
 TITLES = {"verbalized": "Verbalized confidence", "p-true": "P(True)"}
+WHY_MISSING = {
+    "verbalized": "the reply states no probability",
+    "p-true": "the engine told the probability of no spelling of Yes, or of none of No, at the "
+    "answer's first token; a server must return log-probabilities of the likeliest tokens",
+}
 # names that are something else
 RESERVED = {*METHODS, "consistency", "dataset", "question_id", "correct", "total"}
 # of the entry points by which other packages offer methods: functions that take a run and give the
@@ -42,9 +44,9 @@ def estimate(run: Run, method: str, *, engine: str | None = None, **server: Any)
     It is asked with the run's sampling settings and seed, a ``server`` as `open_engine` says. A
     question that has an answer is not asked again, whatever the engine; one that the engine failed
     to ask, which took no tokens, is, and by P(True) also one without a confidence, which may be the
-    server's fault. What is answered is kept every few seconds; where none of 1,000 questions is, no
-    more are asked. Returns what ``read_confidence`` does. Unknown methods, corrupt files, and runs
-    whose questions or way of asking have changed are refused."""
+    server's fault. What is answered is kept every few seconds. Returns what ``read_confidence``
+    does. Unknown methods, corrupt files, and runs whose questions or way of asking have changed are
+    refused."""
     installed = entry_points(group=PLUGINS)
     if method not in METHODS:
         if method not in installed.names:
@@ -56,55 +58,23 @@ def estimate(run: Run, method: str, *, engine: str | None = None, **server: Any)
                 f"the method {method!r} of {installed[method].value} failed: {sanitize(error)}"
             ) from None
         return place_confidence(run, method, rows)
-    kept: dict[str, Estimate] = {}
+    known: set[str] = set()
     if run.has(CONFIDENCES, method):
         asked = read_confidence(run, method).query("tokens > 0")  # else nothing was said
-        asked = asked.dropna(subset="confidence") if method == "p-true" else asked
-        kept = {row[0]: Estimate(*row) for row in asked.itertuples()}
-    lacking = [one for name, one in sampled_questions(run).items() if name not in kept]
+        known = {*(asked.dropna(subset="confidence") if method == "p-true" else asked).index}
+    lacking = [one for name, one in sampled_questions(run).items() if name not in known]
     if lacking:
         model = asked_model(run)
         source = open_engine(model, engine, **server)
-        for fresh in gather(_ask(source, model, method, lacking, run.identity.seed)):
-            kept |= {one.question_id: one for one in fresh}
-            _write(run, method, kept.values())
+        for fresh in gather(METHODS[method](source, model, lacking, seed=run.identity.seed)):
+            run.add(CONFIDENCES, pd.DataFrame(fresh), method)
     return read_confidence(run, method)
-
-
-def _ask(
-    engine: Engine, model: Model, method: str, lacking: Sequence[Question], seed: int
-) -> Iterator[Estimate]:
-    """Ask about some questions at a time, until none of them is answered."""
-    for start in range(0, len(lacking), CHUNK):
-        tokens = 0
-        for answer in METHODS[method](engine, model, lacking[start : start + CHUNK], seed=seed):
-            tokens += answer.tokens
-            yield answer
-        if not tokens:
-            return
-
-
-def _write(run: Run, method: str, estimates: Iterable[Estimate]) -> None:
-    rows = tabulate(estimates).sort_index().reset_index()
-    run.write(CONFIDENCES, pa.Table.from_pandas(rows, CONFIDENCES.schema), method)
-
-
-def why_missing(method: str, confidences: pd.DataFrame) -> str:
-    """Say why confidences are missing, of those that the model was asked for."""
-    if method == "p-true":
-        return (
-            "the engine told the probability of no spelling of Yes, or of none of No, at the "
-            "answer's first token; a server must return log-probabilities of the likeliest tokens"
-        )
-    texts = confidences.loc[confidences["confidence"].isna(), "text"].dropna()
-    return f"the reply states no probability, such as {sanitize(texts.iloc[0], 80)!r}"
 
 
 def read_confidence(run: Run, method: str) -> pd.DataFrame:
     """Read the confidences that are kept with a run, indexed by question_id: confidence in [0, 1],
     NaN where missing, tokens and text; the error where there are none names what makes them.
     """
-    confidence_file(run, method)  # refuses a name that is none
     asked = method in {*METHODS, *entry_points(group=PLUGINS).names}
     option = f" --method {method}" if asked else f" --from FILE --name {method}"
     return run.read(CONFIDENCES, method, option=option).to_pandas().set_index("question_id")
@@ -120,7 +90,8 @@ def place_confidence(run: Run, name: str, rows: Iterable[Mapping[str, Any]]) -> 
     if known ``tokens``, the completion tokens that it took. A sampled question without a row has no
     confidence; a question twice is refused, and one that the run has not sampled. Returns what
     ``read_confidence`` does."""
-    confidence_file(run, name)
+    if not re.fullmatch(r"[\w-][\w.-]{0,99}", name):
+        raise InputError(f"a method cannot be called {name!r}; use letters, digits, _, . and -")
     if name in RESERVED:
         raise InputError(f"{name!r} is something else already; give your method another name")
     lacking = {*read_samples(run, KEY)["question_id"]}
@@ -141,7 +112,7 @@ def place_confidence(run: Run, name: str, rows: Iterable[Mapping[str, Any]]) -> 
             ) from None
         estimates.append(Estimate(question, confidence, tokens))
     estimates += [Estimate(question, np.nan, 0) for question in lacking]
-    _write(run, name, estimates)
+    run.add(CONFIDENCES, pd.DataFrame(estimates, columns=Estimate._fields), name)
     return read_confidence(run, name)
 
 
@@ -153,7 +124,7 @@ def methods_of(run: Run) -> list[str]:
     """List the methods whose confidences are kept with a run: verbalized, P(True), then one's own
     by name.
     """
-    kept = list(filter(None, run.names(CONFIDENCES)))
+    kept = run.names(CONFIDENCES)
     return sorted(kept, key=[*TITLES, *kept].index)
 
 
@@ -164,15 +135,6 @@ def method_title(method: str) -> str:
     ('P(True)', 'length')
     """
     return TITLES.get(method, method)
-
-
-def confidence_file(run: Run, method: str) -> Path:
-    """Return where a run keeps the confidences of a method; a name that is no part of a path is
-    refused.
-    """
-    if not re.fullmatch(r"[\w-][\w.-]{0,99}", method):
-        raise InputError(f"a method cannot be called {method!r}; use letters, digits, _, . and -")
-    return run.path(CONFIDENCES, method)
 
 
 def sampled_questions(run: Run) -> dict[str, Question]:

@@ -14,6 +14,7 @@ from capcal_lib.questions.prompts import p_true_messages
 from capcal_lib.sampling.engines import Engine, Request
 
 YES = ("Yes", " Yes", "yes", " yes", "YES", " YES")
+CHUNK = 1_000  # questions that are asked together, and kept then
 NO = ("No", " No", "no", " no", "NO", " NO")
 
 
@@ -32,13 +33,13 @@ def p_true(
     The paper's code reads the spellings Yes and No alone, gives a word that the engine does not
     report a probability of zero, and reads a reasoning that was cut off as if it were the answer.
     """
-    requests = [
-        Request(question, p_true_messages(question, model.prompt_style)) for question in questions
-    ]
-    logprobs, tokens = engine.next_token_logprobs(requests, [*YES, *NO], model.sampling, seed)
-    shares = yes_share(logprobs[:, : len(YES)], logprobs[:, len(YES) :])
-    for question, share, spent in zip(questions, shares, tokens, strict=True):
-        yield Estimate(question.id, float(share), int(spent))
+    for start in range(0, len(questions), CHUNK):
+        batch = questions[start : start + CHUNK]
+        requests = [Request(one, p_true_messages(one, model.prompt_style)) for one in batch]
+        logprobs, tokens = engine.next_token_logprobs(requests, [*YES, *NO], model.sampling, seed)
+        shares = yes_share(logprobs[:, : len(YES)], logprobs[:, len(YES) :])
+        for question, share, spent in zip(batch, shares, tokens, strict=True):
+            yield Estimate(question.id, float(share), int(spent))
 
 
 def yes_share(yes: Floats, no: Floats) -> Floats:

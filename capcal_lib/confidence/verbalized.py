@@ -62,10 +62,11 @@ def verbalized(
     lacking = {question.id: question for question in questions}
     tokens = Counter[str]()
     texts: dict[str, str] = {}
-    failed: dict[str, str] = {}
+    failed: list[str] = []
     for attempt in range(ATTEMPTS):
         if not lacking or (attempt and not texts):  # none was answered, and none would be
             break
+        failed = []
         requests = [
             Request(
                 question,
@@ -77,7 +78,7 @@ def verbalized(
         ]
         for group in engine.sample(requests, model.sampling, seed):
             if isinstance(group, Failure):  # asked again like one whose words hold no probability
-                failed[group.question_id] = group.reason
+                failed.append(group.reason)
                 continue
             for sample in group:
                 name = sample.question_id
@@ -87,8 +88,7 @@ def verbalized(
                 if probability is not None:
                     del lacking[name]
                     yield Estimate(name, probability, tokens[name], texts[name])
-    unanswered = [reason for name, reason in failed.items() if not tokens[name]]
-    warn_unanswered(unanswered, len(questions))
+    warn_unanswered(failed, len(questions))
     for name in lacking:
         yield Estimate(name, np.nan, tokens[name], texts.get(name))
 
@@ -118,8 +118,8 @@ def parse_probability(text: str) -> float | None:
     if boxes or value is not None:
         return value
     estimates = [match for match in _ESTIMATE.finditer(_plain(said)) if _MARKED.search(match[0])]
-    labelled = [match for match in estimates if match["label"]]
-    return _probability((labelled or estimates)[-1]) if estimates else None
+    estimates.sort(key=lambda match: bool(match["label"]))  # stable: the last labelled one, if any
+    return _probability(estimates[-1]) if estimates else None
 
 
 def _plain(text: str) -> str:

@@ -18,7 +18,6 @@ class Agreement(NamedTuple):
     table: pd.DataFrame  # (verdict of the first, verdict of the second): how many answers
     rate: Interval  # share of the compared answers that both or neither count as right
     kappa: float  # Cohen's: 1 is perfect, 0 is chance; NaN where chance alone agrees always
-    left_out: int  # answers that one of the two did not score
 
 
 def agreement(
@@ -48,17 +47,13 @@ def agreement(
     right, also = (verdicts[scored] == "correct" for verdicts in (first, second))
     rate = mean_interval((right == also).to_numpy(), clusters=clusters[scored].to_numpy())
     kappa = float(cohen_kappa_score(right, also)) if len({*right, *also}) > 1 else np.nan
-    return Agreement(pd.crosstab(first, second), rate, kappa, int((~scored).sum()))
+    return Agreement(pd.crosstab(first, second), rate, kappa)
 
 
-def judge_agreement(run: Run, judge: str) -> dict[str, Agreement]:
-    """Compare a judge with the rules on the answers of a graded run that it has judged.
+def judge_agreement(run: Run, judge: str) -> Agreement:
+    """Compare a judge with the rules on the samples of a graded run whose answers it has judged, as
+    mu sees them.
 
-    ``distinct answers`` takes each pair of question and answer once, as the graders were asked, and
-    ``samples`` each as often as it was sampled, as mu sees it. `InputError` where the judge has
-    judged nothing, or the run is not graded."""
+    `InputError` where the judge has judged nothing, or the run is not graded."""
     both = read_verdicts(run).merge(read_judgements(run, judge), on=PAIR, suffixes=("", "_judge"))
-    return {
-        name: agreement(rows["verdict"], rows["verdict_judge"], rows["question_id"])
-        for name, rows in {"distinct answers": both.drop_duplicates(PAIR), "samples": both}.items()
-    }
+    return agreement(both["verdict"], both["verdict_judge"], both["question_id"])

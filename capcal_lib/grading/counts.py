@@ -13,10 +13,11 @@ from capcal_lib.runs.run import Run
 from capcal_lib.runs.store import KEY, MOST_SAMPLES
 
 
-def count_verdicts(verdicts: pd.DataFrame, *, k: int) -> pd.DataFrame:
+def count_verdicts(parts: Iterable[pd.DataFrame], *, k: int) -> pd.DataFrame:
     """Count the verdicts of the first k samples of each question.
 
-    ``verdicts`` has a row a sample: question_id, sample_index, verdict. Returns a row a question,
+    The parts, read one after the other, have a row a sample: question_id, sample_index, verdict.
+    Returns a row a question,
     sorted by its id: ``correct``, ``total`` (scored samples: correct, incorrect and no_answer; a
     question with fewer than k keeps those that it has), ``incorrect``, ``no_answer`` and
     ``not_scored``. `InputError` where there is no such sample.
@@ -24,13 +25,9 @@ def count_verdicts(verdicts: pd.DataFrame, *, k: int) -> pd.DataFrame:
     >>> rows = [("q", 0, "correct"), ("q", 1, "no_answer"), ("q", 2, "not_scored"),
     ...     ("q", 3, "correct")]
     >>> verdicts = pd.DataFrame(rows, columns=["question_id", "sample_index", "verdict"])
-    >>> count_verdicts(verdicts, k=3).to_dict("records")
+    >>> count_verdicts([verdicts], k=3).to_dict("records")
     [{'correct': 1, 'total': 2, 'incorrect': 0, 'no_answer': 1, 'not_scored': 1}]
     """
-    return _count([verdicts], k)
-
-
-def _count(parts: Iterable[pd.DataFrame], k: int) -> pd.DataFrame:
     names = ["question_id", "verdict"]
     sizes = pd.concat([rows[rows["sample_index"] < k].groupby(names).size() for rows in parts])
     if sizes.empty:
@@ -49,4 +46,4 @@ def count_run(run: Run, k_eval: int | None = None, verdicts: str = "rules") -> p
     """
     rules = verdicts == "rules"
     parts = run.batches(VERDICTS, [*KEY, "verdict"]) if rules else [verdicts_by(run, verdicts)]
-    return _count(parts, MOST_SAMPLES if k_eval is None else k_eval)
+    return count_verdicts(parts, k=MOST_SAMPLES if k_eval is None else k_eval)

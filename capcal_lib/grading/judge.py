@@ -119,13 +119,12 @@ def judge(
     engine: Engine,
     model: Model,
     cases: Sequence[tuple[Question, str]],
-    failed: list[str] | None = None,
+    failed: list[str],
 ) -> Iterator[tuple[int, Judgement]]:
     """Judge extracted answers, each case by itself; the engine and the manifest are the judge's.
 
     Yields the place of a case and its judgement, in the order in which they finish; where the
     engine gave no reply, why is logged, and added to ``failed``."""
-    failed = [] if failed is None else failed
     sampling = model.sampling.model_copy(update={"temperature": 0.0, "top_p": 1.0, "top_k": None})
     requests = [
         Request(question, judge_messages(question, extracted), (place,))

@@ -9,7 +9,6 @@ from collections import Counter
 from typing import Any, NamedTuple
 
 import pandas as pd
-import pyarrow as pa
 
 from capcal_lib.errors import InputError, unknown
 from capcal_lib.grading.judge import JUDGED, judge, judge_prompt_digest
@@ -17,7 +16,7 @@ from capcal_lib.grading.verdicts import kinds_of, read_verdicts, run_questions
 from capcal_lib.manifests import load_model
 from capcal_lib.questions import NOT_STATED
 from capcal_lib.runs.artifacts import JUDGEMENTS, VERDICTS
-from capcal_lib.runs.files import gather, hold
+from capcal_lib.runs.files import gather
 from capcal_lib.runs.run import Run
 from capcal_lib.sampling.draw import Progress
 from capcal_lib.sampling.engines import engine_name, open_engine
@@ -56,20 +55,17 @@ def judge_run(
     without such answers or without answers to compare with, or a corrupt file."""
     model = load_model(judge_name)
     questions = run_questions(run)
-    if any(question.answer.gold == NOT_STATED for question in questions.values()):
+    golds = {one.answer.gold for one in questions.values() if one.answer.kind in JUDGED}
+    if not golds or NOT_STATED in golds:
         raise InputError(
-            f"{run}: its verdicts came with the samples, without answers: there is nothing to "
-            "compare with"
+            "a judge compares short and mathematical answers with the right ones, and "
+            f"{run.identity.dataset} has none"
         )
-    if not any(question.answer.kind in JUDGED for question in questions.values()):
-        dataset = run.identity.dataset
-        raise InputError(f"a judge is for short and mathematical answers, and {dataset} has none")
     answers = _answers(run)
     answers["judge"] = model.name
     answers["weights"] = weights_digest(model, engine)
     answers["engine"] = engine_name(model, engine)
     answers["prompt"] = answers["kind"].map({kind: judge_prompt_digest(kind) for kind in JUDGED})
-    alike = answers[["judge", "weights", "engine", "prompt"]].drop_duplicates()
     rows = answers.merge(_read(run), how="left")
     lacking = rows[rows["verdict"].isna()].to_dict("records")
     if not lacking:
@@ -79,13 +75,7 @@ def judge_run(
     new = 0
     for told in gather(judge(open_engine(model, engine, **server), model, cases, failed)):
         fresh = [lacking[place] | judgement._asdict() for place, judgement in told]
-        with hold(run.folder):  # another judge may have written meanwhile, and the first stays
-            rows = _read(run)
-            others = rows[rows["judge"] != model.name]
-            both = pd.concat([others, rows.merge(alike), pd.DataFrame(fresh)])
-            both = both.drop_duplicates([*JUDGEMENTS.key]).sort_values([*JUDGEMENTS.key])
-            table = pa.Table.from_pandas(both, JUDGEMENTS.schema, preserve_index=False)
-            run.write(JUDGEMENTS, table)
+        run.add(JUDGEMENTS, pd.DataFrame(fresh))
         new += len(told)
         if progress:
             progress(new, len(cases))
@@ -100,11 +90,10 @@ def judges(run: Run) -> list[str]:
 
 def judge_progress(run: Run) -> dict[str, tuple[int, int]]:
     """Count of each judge of a run the distinct answers that it has judged, and those to judge."""
-    known = _read(run)
-    if known.empty or not run.has(VERDICTS):
+    if not (run.has(JUDGEMENTS) and run.has(VERDICTS)):
         return {}
     answers = _answers(run)[PAIR]
-    judged = known.merge(answers)["judge"].value_counts()
+    judged = _read(run).merge(answers)["judge"].value_counts()
     return {name: (int(judged.get(name, 0)), len(answers)) for name in judges(run)}
 
 

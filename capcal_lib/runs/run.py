@@ -156,6 +156,17 @@ class Run:
         """Count the rows of a file that may be there, as far as its footer tells."""
         return files.count_rows(self.path(artifact, name)) if self.has(artifact, name) else 0
 
+    def add(self, artifact: Artifact, rows: pd.DataFrame, name: str = "") -> None:
+        """Add rows to a file that is kept beside the samples, in the place of those with their
+        keys; whoever else adds some at the same time waits.
+        """
+        key = [*artifact.key]
+        with files.hold(self.folder):
+            kept = self.read(artifact, name).to_pandas() if self.has(artifact, name) else None
+            both = pd.concat([kept, rows]).drop_duplicates(key, keep="last").sort_values(key)
+            table = pa.Table.from_pandas(both, artifact.schema, preserve_index=False)
+            self.write(artifact, table, name)
+
     def write(self, artifact: Artifact, table: pa.Table, name: str = "") -> None:
         """Write a file that is kept beside the samples."""
         files.write_table(self.path(artifact, name), table)

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from capcal_lib.confidence.consistency import consistency
-from capcal_lib.confidence.estimates import tabulate
 from capcal_lib.confidence.p_true import NO, YES, p_true, yes_share
 from capcal_lib.confidence.verbalized import KEPT_CHARACTERS, parse_probability, verbalized
 from capcal_lib.manifests import load_model
@@ -17,6 +16,7 @@ from capcal_lib.questions.prompts import p_true_messages, verbalized_messages
 from capcal_lib.runs.samples import Sample
 from capcal_lib.sampling.engines import Request
 from capcal_lib.sampling.engines.simulated import SimulatedEngine, true_mu
+from tests.confidence.tables import tabulate
 
 MODEL = load_model("simulated")
 QUESTIONS = [

@@ -12,10 +12,8 @@ from typer.testing import CliRunner
 
 from capcal_lib.cli import app
 from capcal_lib.confidence import of_run
-from capcal_lib.confidence.estimates import tabulate
 from capcal_lib.confidence.of_run import (
     METHODS,
-    confidence_file,
     estimate,
     methods_of,
     place_confidence,
@@ -26,14 +24,16 @@ from capcal_lib.confidence.verbalized import verbalized
 from capcal_lib.errors import InputError
 from capcal_lib.grading.verdicts import grade_run, run_questions
 from capcal_lib.manifests import RECORDED_RUNS, load_model
-from capcal_lib.questions import subset
+from capcal_lib.questions import load_questions, subset
 from capcal_lib.results import load_results
 from capcal_lib.runs import Run, find_run
+from capcal_lib.runs.artifacts import CONFIDENCES
 from capcal_lib.runs.files import write_table
 from capcal_lib.runs.status import run_status
 from capcal_lib.sampling.draw import sample
 from capcal_lib.sampling.engines import open_engine
 from capcal_lib.sampling.engines.simulated import SimulatedEngine
+from tests.confidence.tables import tabulate
 from tests.folders import verify_run
 from tests.sampling.chat_server import ChatServer, Exchange, Fault, status
 
@@ -100,11 +100,11 @@ def test_a_question_is_asked_once_whatever_the_engine(
     run: Path, method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = estimate(Run(run), method)
-    written = confidence_file(Run(run), method).stat().st_mtime_ns
+    written = Run(run).path(CONFIDENCES, method).stat().st_mtime_ns
     use(monkeypatch, Failing)
     again = estimate(Run(run), method, engine="simulated")
     pd.testing.assert_frame_equal(again, first)
-    assert confidence_file(Run(run), method).stat().st_mtime_ns == written
+    assert Run(run).path(CONFIDENCES, method).stat().st_mtime_ns == written
 
 
 def test_another_seed_gives_other_words(run: Path, tmp_path: Path) -> None:
@@ -153,7 +153,6 @@ def confident(exchange: Exchange, body: dict[str, Any]) -> bool:
 def test_what_a_server_refuses_is_summed_up_and_asked_again(
     run: Path, method: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(of_run, "CHUNK", 2)
     refused: list[str] = [
         question.text for question in sampled(run)[3:]
     ]  # the second half is refused
@@ -170,15 +169,12 @@ def test_what_a_server_refuses_is_summed_up_and_asked_again(
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         told = CliRunner().invoke(app, command.split())
         assert told.exit_code == 1
-        assert (
-            "3 ok" in told.output
-        )  # the third of four parts was refused as a whole, so the last was not asked
+        assert "3 ok" in told.output
         assert read_confidence(Run(run), method).tokens.tolist()[:3] != [0, 0, 0]
         assert caplog.messages == [
-            '1 of 2 questions were not answered: 1 times: status 400: {"error": {"message": "no"}}',
-            '2 of 2 questions were not answered: 2 times: status 400: {"error": {"message": "no"}}',
+            '5 of 8 questions were not answered: 5 times: status 400: {"error": {"message": "no"}}'
         ]
-        assert "3 questions were not answered; the same command asks them again" in told.stderr
+        assert "5 questions were not answered; the same command asks them again" in told.stderr
         asked = len(server.asked)
         refused.clear()
         told = CliRunner().invoke(app, command.split())
@@ -196,8 +192,8 @@ def test_a_failing_engine_leaves_what_it_answered(
         use(patch, Failing)
         with pytest.raises(RuntimeError, match="out of memory"):
             estimate(Run(run), method)
-    answered = [] if method == "p-true" else [confidence_file(Run(run), method)]
-    assert {*run.iterdir()} - before == {*answered}
+    answered = [] if method == "p-true" else [Run(run).path(CONFIDENCES, method)]
+    assert {*run.glob("*.parquet")} - before == {*answered}
     if answered:
         assert len(read_confidence(Run(run), method)) == 1
     assert len(estimate(Run(run), method)) == 8
@@ -208,13 +204,16 @@ def test_an_unknown_method_is_refused(run: Path) -> None:
         estimate(Run(run), "guess")
     with pytest.raises(InputError, match=r"no confidence-guess in .* --from FILE --name guess"):
         read_confidence(Run(run), "guess")
-    for call in (
-        read_confidence,
-        confidence_file,
-        lambda run, name: place_confidence(Run(run), name, []),
-    ):
-        with pytest.raises(InputError, match=r"a method cannot be called '\.\./x'; use letters"):
-            call(run, "../x")
+    with pytest.raises(InputError, match=r"a method cannot be called '\.\./x'; use letters"):
+        place_confidence(Run(run), "../x", [])
+
+
+def test_p_true_asks_some_questions_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    questions = list(load_questions(SET))[:5]
+    whole = list(p_true(SimulatedEngine(MODEL), MODEL, questions, seed=0))
+    monkeypatch.setattr("capcal_lib.confidence.p_true.CHUNK", 2)
+    asked = p_true(SimulatedEngine(MODEL), MODEL, questions, seed=0)
+    assert [next(asked), *asked] == whole
 
 
 def test_a_missing_file_names_the_command(run: Path) -> None:
@@ -227,7 +226,7 @@ def test_a_missing_file_names_the_command(run: Path) -> None:
 
 def test_a_corrupt_file_is_one_clear_line(run: Path) -> None:
     estimate(Run(run), "p-true")
-    path = confidence_file(Run(run), "p-true")
+    path = Run(run).path(CONFIDENCES, "p-true")
     path.write_bytes(path.read_bytes()[:-9])
     with pytest.raises(InputError, match="missing or corrupt"):
         estimate(Run(run), "p-true")

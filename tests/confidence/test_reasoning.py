@@ -11,12 +11,12 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from capcal_lib.confidence.estimates import tabulate  # noqa: E402 -- the rest needs torch
 from capcal_lib.confidence.p_true import p_true  # noqa: E402
 from capcal_lib.confidence.verbalized import verbalized  # noqa: E402
 from capcal_lib.questions import load_questions  # noqa: E402
 from capcal_lib.sampling.engines import Request  # noqa: E402
 from capcal_lib.sampling.engines.transformers import TransformersEngine  # noqa: E402
+from tests.confidence.tables import tabulate  # noqa: E402
 from tests.sampling.test_engine_transformers import make_weights, manifest, settings  # noqa: E402
 
 QUESTIONS = load_questions("mini-capitals")[:40]

@@ -91,7 +91,7 @@ class Literal(SimulatedEngine):
 
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
 def test_an_answer_stays_inside_its_quotation(text: str) -> None:
-    [(_, judgement)] = judge(Literal(), MODEL, [(QUESTION, text)])
+    [(_, judgement)] = judge(Literal(), MODEL, [(QUESTION, text)], [])
     assert judgement == Judgement("incorrect", "INCORRECT")
     shown = quoted(text)
     assert json.loads(shown) == text[:500].encode("utf-8", "replace").decode()
@@ -183,7 +183,7 @@ def test_each_case_is_asked_alone_at_temperature_zero_and_finds_its_place() -> N
         (other, "Ndjamena"),
         (QUESTION, "N'Djamena"),
     ]
-    found = dict(judge(engine, MODEL, cases))
+    found = dict(judge(engine, MODEL, cases, []))
     assert [found[place].verdict for place in range(4)] == [
         "correct",
         "incorrect",
@@ -199,7 +199,7 @@ def test_each_case_is_asked_alone_at_temperature_zero_and_finds_its_place() -> N
 
 
 def test_a_judge_that_does_not_keep_to_the_words_scores_nothing() -> None:
-    for _, judgement in judge(open_engine(MODEL), MODEL, [(QUESTION, "Ndjamena")]):
+    for _, judgement in judge(open_engine(MODEL), MODEL, [(QUESTION, "Ndjamena")], []):
         assert judgement.verdict == "not_scored"
         assert judgement.words
 
@@ -212,7 +212,7 @@ def test_a_case_on_which_the_engine_fails_has_no_judgement() -> None:
             yield Failure(QUESTION.id, (0,), "the server is gone")
             yield from super().sample(requests[1:], sampling, seed)
 
-    found = list(judge(Failing(), MODEL, [(QUESTION, "Ndjamena"), (QUESTION, "Suva")]))
+    found = list(judge(Failing(), MODEL, [(QUESTION, "Ndjamena"), (QUESTION, "Suva")], []))
     assert found == [(1, Judgement("incorrect", "INCORRECT"))]
 
 
@@ -221,7 +221,7 @@ def test_long_replies_are_cut_and_torn_characters_replaced() -> None:
         def reply(self, turns: list[tuple[str, str]], request: Request) -> str:
             return "CORRECT" + " \ud800" * 1000
 
-    [(_, judgement)] = judge(Rambling(), MODEL, [(QUESTION, "Ndjamena")])
+    [(_, judgement)] = judge(Rambling(), MODEL, [(QUESTION, "Ndjamena")], [])
     assert judgement.verdict == "not_scored"
     assert judgement.words == ("CORRECT" + " ?" * 1000)[:500]
 
@@ -250,6 +250,6 @@ def test_a_real_model_judges() -> None:
     if weights_folder(model) is None:
         pytest.skip("the weights of smollm2-135m are not here: run `make book` once")
     cases = [(QUESTION, answer) for answer in ("Ndjamena", "Paris", HOSTILE[2])]
-    found = dict(judge(open_engine(model), model, cases))
+    found = dict(judge(open_engine(model), model, cases, []))
     assert sorted(found) == [0, 1, 2]
     assert all(judgement.words for judgement in found.values())

@@ -227,7 +227,7 @@ def test_judged_verdicts_have_the_form_of_the_rules_verdicts(run: Path) -> None:
     by_hand = rules[~missing].merge(
         read_judgements(Run(run), JUDGE), on=PAIR, suffixes=("_rules", "")
     )
-    counts = count_verdicts(judged, k=12)
+    counts = count_verdicts([judged], k=12)
     expected = by_hand[by_hand["verdict"] == "correct"].groupby("question_id").size()
     assert counts.correct.tolist() == expected.reindex(counts.index, fill_value=0).tolist()
     assert counts.not_scored.sum() == (by_hand["verdict"] == "not_scored").sum()
@@ -237,7 +237,7 @@ def test_answers_of_other_kinds_keep_the_verdicts_of_the_rules(tmp_path: Path) -
     folder = sample("simulated", "mini-exam", k=2, limit=3, store=tmp_path).run.folder
     grade_run(Run(folder))
     with pytest.raises(
-        InputError, match="a judge is for short and mathematical answers, and mini-exam has none"
+        InputError, match="mathematical answers with the right ones, and mini-exam has none"
     ):
         judge_run(Run(folder), JUDGE)
     pd.testing.assert_frame_equal(verdicts_by(Run(folder), BY), read_verdicts(Run(folder)))
@@ -271,7 +271,7 @@ def test_results_and_probes_take_the_verdicts_that_are_asked_for(run: Path) -> N
     judge_run(Run(run), JUDGE)
     store = run.parents[2]
     results = load_results(store, "simulated", verdicts=BY).loc[SET]
-    counts = count_verdicts(verdicts_by(Run(run), BY), k=12)
+    counts = count_verdicts([verdicts_by(Run(run), BY)], k=12)
     assert results["correct"].tolist() == counts.correct.tolist()
     assert results["total"].tolist() == counts.total.tolist()
     assert results["total"].sum() < load_results(store, "simulated").loc[SET, "total"].sum()

@@ -223,7 +223,9 @@ def test_any_table_with_mapped_columns(take: Take, tmp_path: Path, suffix: str, 
     assert verify_run(done.run).problems == ()
     assert (load_model("toy").sampling.temperature, load_model("toy").sampling.top_p) == (0.5, 0.9)
     if what == "verdict":
-        with pytest.raises(InputError, match="without answers: there is nothing to compare with"):
+        with pytest.raises(
+            InputError, match="compares short and mathematical answers with the right ones"
+        ):
             judge_run(done.run, "simulated")
 
 

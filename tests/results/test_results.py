@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from capcal_lib.cli import app
-from capcal_lib.confidence.of_run import confidence_file, estimate, read_confidence
+from capcal_lib.confidence.of_run import estimate, read_confidence
 from capcal_lib.errors import InputError
 from capcal_lib.grading import GRADER_VERSION
 from capcal_lib.grading.verdicts import FILE, SCHEMA, grade_run, read_verdicts
@@ -18,6 +18,7 @@ from capcal_lib.questions import load_questions
 from capcal_lib.results import brier_terms, costs, describe_runs, judged_by, load_results, subjects
 from capcal_lib.results.results import CONSISTENCY, VOTES
 from capcal_lib.runs import Run
+from capcal_lib.runs.artifacts import CONFIDENCES
 from capcal_lib.runs.files import write_table
 from capcal_lib.runs.store import read_samples
 from capcal_lib.sampling.draw import sample
@@ -117,7 +118,7 @@ def test_confidences_join_by_question_and_not_by_position(tmp_path: Path) -> Non
     folder = make(tmp_path, k=3, limit=6)
     for method in ("p-true", "verbalized"):
         estimate(Run(folder), method)
-        path = confidence_file(Run(folder), method)
+        path = Run(folder).path(CONFIDENCES, method)
         write_table(
             path, pq.read_table(path).take([4, 2, 0, 5])
         )  # another order, and two questions without

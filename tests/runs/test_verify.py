@@ -11,12 +11,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from capcal_lib.confidence.of_run import confidence_file, estimate
+from capcal_lib.confidence.of_run import estimate
 from capcal_lib.errors import InputError
 from capcal_lib.grading.verdicts import FILE, grade_run
 from capcal_lib.manifests import RECORDED_RUNS
 from capcal_lib.probes.features import extract
 from capcal_lib.runs import Run
+from capcal_lib.runs.artifacts import CONFIDENCES
 from capcal_lib.runs.files import write_table
 from capcal_lib.runs.run import Record
 from capcal_lib.runs.verify import verify_store
@@ -141,17 +142,17 @@ WRONG: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "a confidence out of range": (
         lambda run: rewrite(
-            confidence_file(Run(run), "p-true"), lambda rows: put(rows, "confidence", 1.5)
+            Run(run).path(CONFIDENCES, "p-true"), lambda rows: put(rows, "confidence", 1.5)
         ),
         "confidence-p-true.parquet: 1 values that no confidence can have",
     ),
     "a confidence too few": (
-        lambda run: rewrite(confidence_file(Run(run), "p-true"), lambda rows: rows.slice(1)),
+        lambda run: rewrite(Run(run).path(CONFIDENCES, "p-true"), lambda rows: rows.slice(1)),
         "confidence-p-true.parquet: not of what was sampled, or not of all of it: mini-exam/",
     ),
     "a file of other columns": (
         lambda run: rewrite(
-            confidence_file(Run(run), "p-true"), lambda rows: rows.drop_columns("text")
+            Run(run).path(CONFIDENCES, "p-true"), lambda rows: rows.drop_columns("text")
         ),
         "not a file of `capcal confidence`",
     ),

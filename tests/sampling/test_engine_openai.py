@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from capcal_lib.confidence.of_run import estimate, why_missing
+from capcal_lib.confidence.of_run import estimate
 from capcal_lib.confidence.verbalized import verbalized
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import Model, Sampling, load_model
@@ -866,7 +866,6 @@ def test_an_answer_without_yes_and_no_is_asked_again(tmp_path: Path, served: Cha
     }
     found = estimate(Run(folder), "p-true", engine="openai")
     assert found["confidence"].isna().all()
-    assert "a server must return log-probabilities" in why_missing("p-true", found)
     served.fault = always(tops)
     assert estimate(Run(folder), "p-true", engine="openai")["confidence"].notna().all()
     asked = len(served.asked)
