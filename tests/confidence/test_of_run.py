@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from capcal_lib.cli import app
 from capcal_lib.confidence import of_run
+from capcal_lib.confidence.estimates import Estimate
 from capcal_lib.confidence.of_run import (
     METHODS,
     estimate,
@@ -197,6 +198,29 @@ def test_a_failing_engine_leaves_what_it_answered(
     if answered:
         assert len(read_confidence(Run(run), method)) == 1
     assert len(estimate(Run(run), method)) == 8
+
+
+def test_two_that_ask_at_once_keep_what_both_were_answered(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Late(SimulatedEngine):
+        def sample(self, requests, sampling, seed):  # type: ignore[no-untyped-def]
+            if not asked:
+                asked.append(1)
+                place_rows()
+            yield from list(super().sample(requests, sampling, seed))[:3]
+
+    def place_rows() -> None:  # by another process, while this one asks
+        rows = [Estimate(one.id, 0.5, 7) for one in sampled(run)]
+        Run(run).add(CONFIDENCES, pd.DataFrame(rows), "verbalized")
+
+    asked: list[int] = []
+    use(monkeypatch, Late)
+    kept = estimate(Run(run), "verbalized")
+    assert kept.index.tolist() == [one.id for one in sampled(run)]
+    assert not kept.index.duplicated().any()
+    expected = estimate(Run(run), "verbalized")
+    pd.testing.assert_frame_equal(kept, expected)
 
 
 def test_an_unknown_method_is_refused(run: Path) -> None:
