@@ -675,10 +675,9 @@ def status(
 ) -> None:
     """Show what each run of a store has, what it lacks, and what is next for it."""
     from capcal_lib.grading import GRADER_VERSION
-    from capcal_lib.grading.judgements import judge_progress
     from capcal_lib.runs.status import SHOWN, survey
 
-    table = survey(store, model, dataset, grader=GRADER_VERSION, judged=judge_progress)
+    table = survey(store, model, dataset, grader=GRADER_VERSION)
     if as_json:
         _say_rows(table)
         return

@@ -5,7 +5,8 @@ from __future__ import annotations  # keeps ArrayLike short in help()
 import json
 import time
 from collections.abc import Callable, Iterator
-from operator import itemgetter, methodcaller
+from io import BytesIO
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Self
 
@@ -110,7 +111,7 @@ class PaperProbe(Probe):
                     ways = _train(matrix[train], mu[train], chosen_by, observed, standardize, rng)
                     searched += [{"split": split, "standardize": standardize} | way for way in ways]
                 if checkpoint:
-                    write_file(checkpoint, methodcaller("write", json.dumps(searched).encode()))
+                    write_file(checkpoint, BytesIO(json.dumps(searched).encode()))
                 say(f"split {split + 1} of {SPLITS} in {time.monotonic() - start:.0f} s")
             ways = (way for way in searched if way["split"] == split)
             best = min(ways, key=itemgetter("brier"))

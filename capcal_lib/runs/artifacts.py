@@ -40,8 +40,7 @@ class Sampled:
     """A run that is being checked, and what is known of it."""
 
     run: "Run"
-    present: dict[str, int] = field(default_factory=dict)  # as `runs.store.Present`
-    digest: int = 0  # sum of what its samples are hashed to
+    present: dict[str, int]  # as `runs.store.Present`
     questions: dict[str, Question] = field(default_factory=dict)  # those on this machine
     facts: list[str] = field(default_factory=list)  # what was looked at, and what could not be
 
@@ -74,13 +73,14 @@ class Artifact:
             yield file
 
     def _check(self, path: Path, schema: pa.Schema) -> None:
-        known = dict(zip(self.schema.names, self.schema.types, strict=True))
         columns = {
             field.name: STATES if pa.types.is_fixed_size_list(field.type) else field.type
             for field in schema
         }
-        made = {*columns, *self.optional, *(name.decode() for name in schema.metadata or ())}
-        if not columns.items() <= known.items() or not {*known, *self.made} <= made:
+        known = dict(zip(self.schema.names, self.schema.types, strict=True))
+        older = {name: type_ for name, type_ in known.items() if name not in self.optional}
+        made = {name.decode() for name in schema.metadata or ()}
+        if columns not in (known, older) or not made.issuperset(self.made):
             raise InputError(
                 f"{path}: not a file of `capcal {self.command}`; delete it and make it again with: "
                 f"capcal {self.command}"
@@ -132,12 +132,11 @@ def content_digest(path: Path) -> str:
     """
     if not exists(path):
         return "0" * 64
-    state = path.stat()
-    return _content_digest(path, state.st_size, state.st_mtime_ns)
+    return _content_digest(path, path.stat().st_mtime_ns)
 
 
 @lru_cache(1 << 10)
-def _content_digest(path: Path, *state: int) -> str:  # noqa: ARG001
+def _content_digest(path: Path, modified: int) -> str:  # noqa: ARG001
     artifact = artifact_of(path.name)
     if artifact is None:
         raise InputError(f"{path}: not a file that is kept beside samples")

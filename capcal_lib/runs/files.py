@@ -8,10 +8,10 @@ import hashlib
 import os
 import secrets
 import shutil
-import stat
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from os.path import isfile, islink, lexists  # of a name that cannot be, no
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, TypeVar
@@ -32,21 +32,32 @@ BATCH = 1 << 16  # rows
 
 def exists(path: Path) -> bool:
     """Tell whether a file of a run is there; refuse what is no regular file."""
-    with readable(path), suppress(FileNotFoundError):
-        if not stat.S_ISREG(path.lstat().st_mode):
-            raise InputError(f"{path}: not a regular file, as all files of a run are; remove it")
-        return True
-    return False
+    if islink(path) or (lexists(path) and not isfile(path)):
+        raise InputError(f"{path}: not a regular file, as all files of a run are; remove it")
+    return lexists(path)
+
+
+@contextmanager
+def open_file(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file of a run, and say in one line why it cannot be read."""
+    exists(path)
+    try:
+        with path.open("rb") as file:
+            yield file
+    except InputError:
+        raise
+    except (OSError, ValueError, MemoryError, pa.ArrowException) as error:
+        reason = getattr(error, "strerror", None) or str(error).partition("\n")[0]
+        raise InputError(
+            f"{path}: missing or corrupt ({sanitize(reason or type(error).__name__)}); restore the "
+            "file, or delete it and make it again"
+        ) from None
 
 
 def read_bytes(path: Path) -> bytes:
     """Read a small file of a run."""
-    exists(path)
-    with readable(path), path.open("rb") as file:
-        content = file.read(FOOTER + 1)
-        if len(content) > FOOTER:
-            raise ValueError("too large")
-        return content
+    with open_file(path) as file:
+        return file.read(FOOTER)
 
 
 def file_digest(path: Path) -> str:
@@ -58,8 +69,7 @@ def file_digest(path: Path) -> str:
 @contextmanager
 def open_parquet(path: Path) -> Iterator[pq.ParquetFile]:
     """Open a parquet file of a run; a missing or corrupt one is an InputError."""
-    exists(path)
-    with readable(path), path.open("rb") as file:  # pyarrow takes no path that is not UTF-8
+    with open_file(path) as file:  # pyarrow takes no path that is not UTF-8
         opened = pq.ParquetFile(
             file,
             page_checksum_verification=True,
@@ -85,38 +95,31 @@ def count_rows(path: Path) -> int:
 
 def write_table(path: Path, table: pa.Table) -> Path:
     """Write a parquet file of a run; a ``*`` in its name becomes the SHA-256 of its bytes."""
-    return write_file(path, lambda file: _write_parquet(file, table.schema, [table]))
+    return write_tables(path, table.schema, [table])
 
 
 def write_tables(path: Path, schema: pa.Schema, tables: Iterable[pa.Table]) -> Path:
     """Write tables below one another, as ``write_table`` does, however long they take to come: a
     kill meanwhile leaves nothing behind.
-    """
-    with plain_errors(path.parent), TemporaryFile(dir=path.parent) as made:
-        _write_parquet(made, schema, tables)
-        made.seek(0)
-        return write_file(path, lambda file: shutil.copyfileobj(made, file))
-
-
-def _write_parquet(file: IO[bytes], schema: pa.Schema, tables: Iterable[pa.Table]) -> None:
-    """Write tables as the parts of a parquet file.
 
     The bytes of vectors are split by their significance: the exponents of hidden states are alike
-    and their fractions are not, and apart the former compress.
-    """
-    with pq.ParquetWriter(
-        file,
-        schema,
-        compression="zstd",
-        use_dictionary=[one.name for one in schema if not pa.types.is_nested(one.type)],
-        use_byte_stream_split=True,
-        write_page_checksum=True,
-    ) as writer:
-        for table in tables:
-            writer.write_table(table)
+    and their fractions are not, and apart the former compress."""
+    with plain_errors(path.parent), TemporaryFile(dir=path.parent) as made:
+        with pq.ParquetWriter(
+            made,
+            schema,
+            compression="zstd",
+            use_dictionary=[one.name for one in schema if not pa.types.is_nested(one.type)],
+            use_byte_stream_split=True,
+            write_page_checksum=True,
+        ) as writer:
+            for table in tables:
+                writer.write_table(table)
+        made.seek(0)
+        return write_file(path, made)
 
 
-def write_file(path: Path, write: Callable[[IO[bytes]], object]) -> Path:
+def write_file(path: Path, content: IO[bytes]) -> Path:
     """Write a file of a run; `InputError`, and what was there stays, where the folder cannot be
     written or is full.
     """
@@ -124,11 +127,10 @@ def write_file(path: Path, write: Callable[[IO[bytes]], object]) -> Path:
     with plain_errors(path.parent):
         try:
             with temporary.open("xb") as file:
-                write(file)
+                shutil.copyfileobj(content, file)
                 file.flush()
                 os.fsync(file.fileno())
-            if "*" in path.name:
-                path = path.with_name(path.name.replace("*", file_digest(temporary)))
+            path = path.with_name(path.name.replace("*", file_digest(temporary)))
             temporary.replace(path)
         finally:
             temporary.unlink(missing_ok=True)
@@ -143,19 +145,16 @@ def gather(items: Iterable[Item], seconds: float = WRITE_SECONDS) -> Iterator[li
     """
     together: list[Item] = []
     since = time.monotonic()
-    failure: BaseException | None = None
     try:
         for item in items:
             together.append(item)
             if time.monotonic() - since > seconds:
-                yield together
-                together, since = [], time.monotonic()
-    except (Exception, KeyboardInterrupt) as error:
-        failure = error
-    if together:
-        yield together
-    if failure:
-        raise failure
+                due, together = together, []
+                yield due
+                since = time.monotonic()
+    finally:
+        if together:
+            yield together
 
 
 @contextmanager
@@ -188,18 +187,3 @@ def plain_errors(folder: Path) -> Iterator[None]:
                 "command again"
             )
         raise InputError(f"{folder}: {problem}") from None
-
-
-@contextmanager
-def readable(path: Path) -> Iterator[None]:
-    """Say in one line why a file of a run cannot be read."""
-    try:
-        yield
-    except InputError:
-        raise
-    except (OSError, ValueError, MemoryError, pa.ArrowException) as error:
-        reason = getattr(error, "strerror", None) or str(error).partition("\n")[0]
-        raise InputError(
-            f"{path}: missing or corrupt ({sanitize(reason or type(error).__name__)}); restore the "
-            "file, or delete it and make it again"
-        ) from None

@@ -4,19 +4,21 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from os.path import isdir  # of a name that is too long, no: where that of a path raises
+from glob import glob  # of a name that is too long, nothing: where that of a path raises
+from os.path import isdir
 from pathlib import Path
 from typing import Annotated, Any
 
 import pandas as pd
 import pyarrow as pa
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from capcal_lib.errors import InputError, unknown
 from capcal_lib.manifests import DType, Manifest, PromptStyle, Sampling, load_model
 from capcal_lib.runs import files
 from capcal_lib.runs.artifacts import Artifact
 
+RECORD = "run.json"
 PARTS = "samples-*.parquet"
 Name = Annotated[str, Field(pattern=r"^\w[\w.-]*$")]  # becomes a part of a path
 
@@ -74,20 +76,11 @@ class Run:
         return str(self.folder)
 
     @property
-    def exists(self) -> bool:
-        """Tell whether the folder has a record or samples."""
-        names = ("run.json", PARTS)
-        return isdir(self.folder) and any(path for name in names for path in self.folder.glob(name))
-
-    @property
     def record(self) -> Record:
         """Return what ``run.json`` holds; `InputError` unless it is that of the folder."""
-        path = self.folder / "run.json"
-        try:
-            record = Record.model_validate_json(files.read_bytes(path))
-        except ValidationError as error:
-            problem = error.errors()[0]["msg"]
-            raise InputError(f"{path}: missing or corrupt ({problem}); restore the file") from None
+        path = self.folder / RECORD
+        with files.open_file(path) as file:
+            record = Record.model_validate_json(file.read(files.FOOTER))
         if record.identity.key != self.folder.resolve().name:
             raise InputError(
                 f"{path}: its settings are those of run {record.identity.key}, not of its folder, "
@@ -111,8 +104,8 @@ class Run:
     def options(self) -> str:
         """Return the options that name the run to a command."""
         run = self.identity
-        beside = sum(other.exists for other in map(Run, self.folder.parent.glob("[!.]*")))
-        key = f" --run {run.key}" if beside > 1 else ""
+        beside = [*self.folder.parent.glob(f"[!.]*/{RECORD}")]
+        key = f" --run {run.key}" if len(beside) > 1 else ""
         return f"--model {run.model} --dataset {run.dataset} --split {run.split}{key}"
 
     def path(self, artifact: Artifact, name: str = "") -> Path:
@@ -189,8 +182,8 @@ def open_runs(
     seed, where they are given.
 
     What is asked for is compared with the names of the folders, so that a run whose record is
-    damaged is listed by them, and only where a seed is asked for left out. `InputError` for a store
-    that is no folder.
+    damaged is listed by them, and only where a seed is asked for left out. A folder without a
+    record is no run. `InputError` for a store that is no folder.
 
     >>> from capcal_lib.manifests import RECORDED_RUNS
     >>> runs = open_runs(RECORDED_RUNS, model="smollm2-135m", dataset="gsm8k")
@@ -199,13 +192,8 @@ def open_runs(
     """
     if not isdir(Path(store)):
         raise InputError(f"{store} is not a folder; name a run store with --store")
-    asked = {"model": model, "dataset": dataset, "split": split}
-    runs = [
-        run
-        for run in map(Run, sorted(Path(store).glob("[!.]*/[!.]*-*/[!.]*")))
-        if all(asked[name] in (None, part) for name, part in run.place.items()) and run.exists
-    ]
-    return [run for run in runs if seed is None or _fits(run, f"seed={seed}")]
+    choice = None if seed is None else f"seed={seed}"
+    return list_fitting(store, model, dataset, split, choice)
 
 
 def find_run(
@@ -248,33 +236,42 @@ def find_run(
 
 
 def list_fitting(
-    store: Path | str, model: str, dataset: str, split: str, choice: str | None = None
+    store: Path | str,
+    model: str | None,
+    dataset: str | None,
+    split: str | None,
+    choice: str | None = None,
 ) -> list[Run]:
-    """List a model's runs on a split that fit a choice of ``find_run``, sorted; none in a store
-    that is not there.
+    """List the runs of a model on a split that fit a choice of ``find_run``, sorted; those of all
+    for None, and none in a store that is not there.
     """
-    place: dict[str, Any] = {"model": model, "dataset": dataset, "split": split}
-    runs = open_runs(store, **place) if isdir(Path(store)) else []
-    return [run for run in runs if not choice or _fits(run, choice)]
+    asked = {"model": model, "dataset": dataset, "split": split}
+    paths = glob(f"*/*-*/*/{RECORD}", root_dir=store)
+    return [
+        run
+        for run in sorted(Run(Path(store, path).parent) for path in paths)
+        if all(asked[name] in (None, part) for name, part in run.place.items())
+        and (choice is None or _fits(run, choice))
+    ]
 
 
 def _fits(run: Run, choice: str) -> bool:
-    """Tell whether a run is meant by a choice of ``find_run``; one whose record is damaged is
-    not.
+    """Tell whether a run is meant by a choice of ``find_run``; by settings, one whose record is
+    damaged is not.
     """
+    if "=" not in choice:
+        return run.folder.name.startswith(choice)
     try:
         settings = run.identity.settings
     except InputError:
         return False
-    for part in choice.split(","):
-        name, equals, value = part.partition("=")
-        if equals and name not in settings:
+    asked = choice.split(",")
+    for part in asked:
+        name, _, _ = part.partition("=")
+        if name not in settings:
             raise unknown("setting", name, settings)
-        setting = str(settings.get(name))
-        known = value in (setting, setting.removesuffix(".0"))
-        if not (known if equals else run.folder.name.startswith(part)):
-            return False
-    return True
+    known = {f"{name}={value}" for name, value in settings.items()}
+    return {*asked} <= known | {part.removesuffix(".0") for part in known}
 
 
 def differences(one: Identity, other: Identity) -> list[str]:

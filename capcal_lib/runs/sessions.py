@@ -5,10 +5,9 @@ row.
 that one that was killed has drawn nothing on record, and what it asked for is known."""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from itertools import zip_longest
 from typing import Annotated
 
 from pydantic import BaseModel, Field, ValidationError
@@ -39,15 +38,14 @@ class Session(BaseModel):
 
 
 def read_sessions(run: Run) -> list[Session]:
-    """Read the sessions of a run, in the order of their start; a torn line is left out."""
+    """Read the sessions of a run; a torn line is left out."""
     path = run.folder / FILE
-    text = files.read_bytes(path) if files.exists(path) else b""
-    last = {}
-    for line in text.splitlines():
+    sessions = {}
+    for line in files.read_bytes(path).splitlines() if files.exists(path) else ():
         with suppress(ValidationError):
             session = Session.model_validate_json(line)
-            last[session.started] = session
-    return [last[started] for started in sorted(last)]
+            sessions[session.started] = session
+    return [*sessions.values()]
 
 
 def add_session(run: Run, session: Session) -> None:
@@ -73,28 +71,25 @@ def open_session(run: Run, ask: Ask, made_with: dict[str, str]) -> Iterator[Sess
         add_session(run, session)
 
 
-def open_ask(run: Run, present: Mapping[str, int]) -> Ask:
+def open_ask(run: Run, sizes: Sequence[int]) -> Ask:
     """Return what a session asked for that is lacking most, or else was most; where none is on
     record, a sample of each question that is there.
-    """
+
+    ``sizes`` are the numbers of samples of the questions."""
     asks = [session.ask for session in read_sessions(run)]
     return max(
-        asks or [Ask(questions=len(present), k=1)],
-        key=lambda ask: (lacking(present, ask), ask.k * ask.questions),
+        asks or [Ask(questions=len(sizes), k=1)],
+        key=lambda ask: (lacking(sizes, ask), ask.k * ask.questions),
     )
 
 
-def lacking(present: Mapping[str, int], ask: Ask) -> int:
-    """Count the samples that were asked for and are not there, gaps among them.
+def lacking(sizes: Sequence[int], ask: Ask) -> int:
+    """Count the samples that were asked for and are not there, where the questions have so many.
 
-    ``present`` has a number for each question, whose bit i tells whether sample i is there. What
-    was asked is looked for at the questions with most samples.
+    What was asked is looked for at the questions with most samples.
 
-    >>> lacking({"a": 0b111, "b": 0b101}, Ask(questions=3, k=1))
-    2
+    >>> lacking([3, 2], Ask(questions=3, k=3))
+    4
     """
-    most_first = sorted(present.values(), key=int.bit_count, reverse=True)
-    return sum(
-        max(k, bits.bit_length()) - bits.bit_count()
-        for k, bits in zip_longest([ask.k] * ask.questions, most_first, fillvalue=0)
-    )
+    most = sorted(sizes, reverse=True)[: ask.questions]
+    return ask.questions * ask.k - sum(min(size, ask.k) for size in most)

@@ -18,7 +18,8 @@ import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +30,7 @@ from capcal_lib.errors import InputError
 from capcal_lib.runs import files
 from capcal_lib.runs.artifacts import VERDICTS
 from capcal_lib.runs.files import hold
-from capcal_lib.runs.run import PARTS, Record, Run, run_of
+from capcal_lib.runs.run import PARTS, RECORD, Record, Run, run_of
 from capcal_lib.runs.samples import Sample
 
 ROWS = 50_000  # of a part, at most
@@ -91,6 +92,11 @@ def present_of(tables: Iterable[pd.DataFrame]) -> Present:
     return present
 
 
+def count_samples(run: Run) -> list[int]:
+    """Count the samples of each question of a run."""
+    return [bits.bit_count() for bits in present_of(stream_samples(run, KEY)).values()]
+
+
 def find_keys(present: Present, rows: pd.DataFrame) -> list[bool]:
     """Tell of each row of a table whether its sample is among those that are there."""
     keys = rows[KEY].itertuples(index=False, name=None)
@@ -112,11 +118,10 @@ def refuse_differing(copies: Sequence[Run]) -> None:
     each are compared, where there are two.
     """
     parts = [part for run in copies for part in parts_of(run)]
-    present = Present()
-    new = [all(add_keys(present, rows)) for part in parts for rows in part_rows(part, KEY)]
-    if not all(new):
+    samples = count_present(present_of(rows for part in parts for rows in part_rows(part, KEY)))
+    if samples < sum(map(files.count_rows, parts)):
         digests = [hash_rows(rows) for part in parts for rows in part_rows(part)]
-        if differing := len(np.unique(np.concatenate(digests))) - count_present(present):
+        if differing := len(np.unique(np.concatenate(digests))) - samples:
             raise InputError(
                 f"{differing} samples are two different rows in {', '.join(map(str, copies))}; "
                 "nothing was written: keep one of them"
@@ -128,15 +133,18 @@ def hash_rows(rows: pd.DataFrame) -> "pd.Series[int]":
     return pd.util.hash_pandas_object(rows, index=False, categorize=False)
 
 
-def problems_of(run: Run) -> list[str]:
-    """Name what of a run is damaged, as far as its record and the bytes of its parts tell."""
-    try:
-        _ = run.record
-        for part in parts_of(run):
-            check_part(part)
-    except InputError as error:
-        return [f"{error}; see: capcal verify"]
-    return []
+def problems_of(run: Run) -> Iterator[tuple[Path, str]]:
+    """Yield which files of a run are damaged, and how, as far as its record and the bytes of its
+    parts tell.
+    """
+    for path in (run.folder / RECORD, *parts_of(run)):
+        try:
+            if path.name == RECORD:
+                _ = run.record
+            else:
+                check_part(path)
+        except InputError as error:
+            yield path, str(error)
 
 
 def remove_run(run: Run) -> None:
@@ -174,13 +182,12 @@ class Writer:
         }
         return {name: indices for name, indices in wanted.items() if indices}
 
-    def append(self, samples: Iterable[Sample]) -> int:
+    def append(self, samples: Sequence[Sample]) -> int:
         """Write those samples that the run lacks; return how many."""
-        rows = [asdict(sample) for sample in samples]
-        for row in rows:
-            for name in ("response", "reasoning"):  # half a surrogate pair is not text
-                row[name] = row[name] and row[name].encode("utf-8", "replace").decode()
-        return self.adopt(pd.DataFrame(rows, columns=SCHEMA.names))
+        rows = pd.DataFrame(samples, columns=SCHEMA.names, dtype=object)
+        for name in ("response", "reasoning"):  # half a surrogate pair is not text
+            rows[name] = rows[name].str.encode("utf-8", "replace").str.decode("utf-8")
+        return self.adopt(rows)
 
     def adopt(self, rows: pd.DataFrame) -> int:
         """Write those rows that the run lacks; return how many."""
@@ -191,8 +198,8 @@ class Writer:
 
     def add_part(self, rows: pd.DataFrame) -> Path:
         """Write rows as a part."""
-        table = pa.Table.from_pandas(rows, schema=SCHEMA, preserve_index=False)
-        return files.write_table(self.run.folder / PARTS, table.sort_by(ORDER))
+        table = pa.Table.from_pandas(rows, schema=SCHEMA, preserve_index=False).sort_by(ORDER)
+        return files.write_table(self.run.folder / PARTS, table.replace_schema_metadata())
 
     def join_parts(self) -> None:
         """Join small parts to such of some ``ROWS`` rows."""
@@ -211,34 +218,27 @@ def open_writer(store: Path, record: Record) -> Iterator[Writer]:
     """Open a run for appending, making it if it is new; one that another process writes is
     refused.
 
-    What a killed writer left is cleared, a damaged record is written anew, for the folder's name
-    says what must stand in it, and damaged parts are set aside; the verdicts go with them, since
-    what is drawn in place of their rows may differ."""
+    What a killed writer left is cleared, and what is damaged is set aside. The record is written
+    anew, for the folder's name says what must stand in it; the verdicts are removed, since what is
+    drawn in place of lost rows may differ."""
     run = run_of(store, record.identity)
     with hold(run.folder, LOCK):
-        notes = []
-        for path in sorted(run.folder.iterdir()):
+        for path in run.folder.iterdir():
             files.exists(path)
             if path.name.startswith((".samples-", ".run.json.")):
                 path.unlink()
-        path = run.folder / "run.json"
-        try:
-            _ = run.record
-        except InputError:
+        notes = []
+        for path, _ in problems_of(run):
             if path.exists():
-                notes.append("run.json was damaged: written anew")
-            text = record.model_dump_json(indent=2).encode() + b"\n"
-            files.write_file(path, lambda file: file.write(text))
-        for part in parts_of(run):
-            try:
-                check_part(part)
-            except InputError:
-                aside = part.rename(part.with_name(f"{part.name}.damaged"))
+                aside = path.rename(path.with_name(f"{path.name}.damaged"))
                 run.path(VERDICTS).unlink(missing_ok=True)
                 notes.append(
-                    f"{part.name} was damaged: set aside as {aside.name}; its rows are drawn "
+                    f"{path.name} was damaged: set aside as {aside.name}; what it held is made "
                     "again, then grade again"
                 )
+        if not (run.folder / RECORD).exists():
+            text = record.model_dump_json(indent=2)
+            files.write_file(run.folder / RECORD, BytesIO(f"{text}\n".encode()))
         writer = Writer(run, notes, present_of(stream_samples(run, KEY)))
         try:
             yield writer
@@ -269,15 +269,10 @@ def check_part(path: Path) -> None:
     """Refuse a part whose bytes are not those that its name says; one of a run of an earlier
     version has a number.
     """
-    if path.name != part_name(path) and not re.fullmatch(r"samples-\d{5}\.parquet", path.name):
+    with files.open_file(path):
+        digest = files.file_digest(path)
+    if not re.fullmatch(rf"samples-({digest}|\d{{5}})\.parquet", path.name):
         raise InputError(
             f"{path}: corrupt, since its bytes are not those that its name says; its rows are "
             "drawn again by: capcal sample"
         )
-
-
-def part_name(path: Path) -> str:
-    """Return what a part is called by the digest of its bytes."""
-    files.exists(path)
-    with files.readable(path):
-        return PARTS.replace("*", files.file_digest(path))

@@ -55,16 +55,13 @@ def verify_run(run: Run, *, grader: str | None = None, checks: Sequence[Check] =
     of the questions the one that the manifest pins; each row must be there once, none missing that
     was asked for; every file beside the samples as its ``Artifact`` says. ``grader`` is the version
     that verdicts must be by, ``checks`` are those of other rooms."""
-    sampled = Sampled(run)
     try:
         source = run.record.made_with.get("imported_from")
-        for rows in store.stream_samples(run):
-            store.add_keys(sampled.present, rows)
-            sampled.digest += int(store.hash_rows(rows[[*store.KEY, "response"]]).sum())
+        sampled = Sampled(run, store.present_of(store.stream_samples(run)))
     except InputError as error:
         return Checked(run, (str(error),), ())
-    number = store.count_present(sampled.present)
-    sampled.facts.append(f"{number:,} samples of {len(sampled.present):,} questions")
+    samples = store.count_present(sampled.present)
+    sampled.facts.append(f"{samples:,} samples of {len(sampled.present):,} questions")
     if source:
         sampled.facts.append(f"imported from {source}, so its weights and prompts are not known")
     problems: list[str] = []
@@ -89,7 +86,8 @@ def _differences(sampled: Sampled) -> Iterator[str]:
     pinned = split.digest if split else f"no split {identity.split!r}"
     if pinned not in (None, identity.questions):
         yield f"made with the questions {identity.questions[:16]}, the manifest has {pinned[:16]}"
-    missing = lacking(present, open_ask(run, present))
+    sizes = [*map(int.bit_count, present.values())]
+    missing = lacking(sizes, open_ask(run, sizes))
     if missing and identity.engine != IMPORTED:
         yield f"{missing} samples missing, which `capcal sample` draws"
     if not at_hand(identity.dataset, identity.split):
@@ -115,27 +113,27 @@ def _file(path: Path, sampled: Sampled, grader: str | None) -> Iterator[str]:
     graded = store.Present()
     wrong = twice = 0
     with artifact.open(path) as file:
-        made = {name: text.decode() for name, text in (file.schema_arrow.metadata or {}).items()}
+        made = file.schema_arrow.metadata or {}
         for rows in files.iterate(file, [*key, artifact.value]):
             questions |= {*rows["question_id"]}
             wrong += int((~artifact.is_sound(rows[artifact.value])).sum())
             twice += int(rows.duplicated(key).sum())
             if artifact is VERDICTS:
                 store.add_keys(graded, rows)
-    strange = questions - sampled.present.keys()
-    if artifact.whole:
-        strange |= sampled.present.keys() - questions
-    same = artifact is not VERDICTS or graded == sampled.present
     if wrong:
         yield f"{path.name}: {wrong} values that no {artifact.value} can have"
     if twice:
         yield f"{path.name}: {twice} rows are there twice"
-    if strange or not same:
+    strange = questions - sampled.present.keys()
+    if artifact.whole:
+        strange |= sampled.present.keys() - questions
+    if strange or (artifact is VERDICTS and graded != sampled.present):
         named = some(sorted(map(str, strange)))
         yield f"{path.name}: not of what was sampled, or not of all of it: {named}"
     if artifact is VERDICTS:
-        if grader and made[b"grader"] not in (grader, GIVEN):
-            yield f"graded by version {made[b'grader']} of the grader, now {grader}: grade again"
-        digest = f"{sampled.digest % 2**64:016x}"
-        if same and made.get(b"rows", digest) != digest:
+        version = made[b"grader"].decode()
+        if grader and version not in (grader, GIVEN):
+            yield f"graded by version {version} of the grader, now {grader}: grade again"
+        digest = store.digest_of_graded(sampled.run, graded).encode()
+        if made.get(b"rows", digest) != digest:
             yield "the verdicts were made from other samples than these: grade again"

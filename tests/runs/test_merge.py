@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from capcal_lib.confidence.of_run import estimate, read_confidence
+from capcal_lib.confidence.of_run import confidence_file, estimate, read_confidence
 from capcal_lib.errors import InputError
 from capcal_lib.grading.verdicts import FILE, grade_run, read_verdicts
 from capcal_lib.probes.features import extract, read_features
@@ -19,6 +19,7 @@ from capcal_lib.runs import store as store_module
 from capcal_lib.runs.files import write_table
 from capcal_lib.runs.merge import merge
 from capcal_lib.runs.sessions import read_sessions
+from capcal_lib.runs.status import run_status
 from capcal_lib.runs.store import open_writer, read_samples
 from capcal_lib.sampling.draw import sample
 from tests.folders import list_runs, run_folder, verify_run
@@ -60,6 +61,7 @@ def test_one_run_of_two_has_the_rows_and_facts_of_both(
     whole = sample("simulated", SET, k=6, limit=3, store=apart).run.folder
     pd.testing.assert_frame_equal(read_samples(Run(folder)), read_samples(Run(whole)))
     grade_run(Run(whole))
+    assert grade_run(Run(folder)).new == 4
     pd.testing.assert_frame_equal(read_verdicts(Run(folder)), read_verdicts(Run(whole)))
     counts = [load_results(each, "simulated")[["correct", "total"]] for each in (into, apart)]
     pd.testing.assert_frame_equal(*counts)
@@ -142,18 +144,27 @@ def test_a_single_run_can_be_named(tmp_path: Path) -> None:
     assert taken.rows == 2
 
 
-def test_verdicts_of_another_grader_are_left_out_and_said(
+def test_confidences_made_in_another_way_are_left_out_and_said(
     two: tuple[Path, Path], tmp_path: Path
 ) -> None:
     (run,) = list_runs(two[1])
-    table = pq.read_table(run / FILE).replace_schema_metadata({"grader": "0"})
-    write_table(run / FILE, table)
+    path = confidence_file(Run(run), "p-true")
+    write_table(path, pq.read_table(path).replace_schema_metadata({"words": "others"}))
     first, second = merge(tmp_path / "all", two)
     assert first.notes == ()
     assert "which was made in another way than" in second.notes[0]
     (folder,) = list_runs(tmp_path / "all")
+    assert len(read_confidence(Run(folder), "p-true")) == 3
+
+
+def test_verdicts_of_the_target_stand_and_the_rest_is_graded(
+    two: tuple[Path, Path], tmp_path: Path
+) -> None:
+    merge(tmp_path / "all", two)
+    (folder,) = list_runs(tmp_path / "all")
     assert len(read_verdicts(Run(folder))) == 18
-    assert grade_run(Run(folder)).new == 4
+    assert run_status(Run(folder))["verdicts"] == "stale: 18 of 22"
+    assert grade_run(Run(folder)) == (4, 0, {})
 
 
 def test_a_folder_without_runs_is_refused(tmp_path: Path) -> None:
@@ -169,11 +180,13 @@ def test_a_run_that_is_being_written_is_not_merged_into(tmp_path: Path) -> None:
         merge(one, [other])
 
 
-def test_verdicts_of_other_samples_are_left_out(two: tuple[Path, Path], tmp_path: Path) -> None:
+def test_verdicts_of_other_samples_are_found(two: tuple[Path, Path], tmp_path: Path) -> None:
     (run,), (other,) = map(list_runs, two)
     write_table(run / FILE, pq.read_table(other / FILE))
-    first, _ = merge(tmp_path / "all", two)
-    assert "which was made from other samples; grade again" in first.notes[0]
+    merge(tmp_path / "all", two)
+    (folder,) = list_runs(tmp_path / "all")
+    assert grade_run(Run(folder)).new == 12
+    assert verify_run(Run(folder)).problems == ()
 
 
 def test_a_damaged_file_is_left_out_and_the_rest_is_taken(
@@ -185,7 +198,7 @@ def test_a_damaged_file_is_left_out_and_the_rest_is_taken(
     assert first.rows == 18
     assert first.notes[0].startswith("left out: ")
     (folder,) = list_runs(tmp_path / "all")
-    assert (len(read_features(Run(folder))[0]), len(read_verdicts(Run(folder)))) == (5, 22)
+    assert (len(read_features(Run(folder))[0]), len(read_verdicts(Run(folder)))) == (5, 18)
 
 
 def test_a_full_disk_is_one_clear_line_and_loses_nothing(
@@ -218,6 +231,7 @@ def test_a_full_disk_is_one_clear_line_and_loses_nothing(
         merged = merge(two[1], [two[0]])
     assert merged[0].rows == 0
     (folder,) = list_runs(two[1])
+    grade_run(Run(folder))
     assert [
         problem for problem in verify_run(Run(folder)).problems if "missing" not in problem
     ] == []

@@ -229,6 +229,11 @@ def test_a_place_that_cannot_be_written_is_one_clear_line() -> None:
 
 # Damage from outside
 
+DAMAGED = (
+    "run.json was damaged: set aside as run.json.damaged; what it held is made again, then grade "
+    "again"
+)
+
 
 def test_verdicts_of_lost_rows_go_with_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -240,7 +245,7 @@ def test_verdicts_of_lost_rows_go_with_them(
         assert writer.notes == []
     parts_of(Run(folder))[0].write_bytes(b"")
     with open_writer(tmp_path, RECORD) as writer:
-        assert writer.notes[0].endswith("its rows are drawn again, then grade again")
+        assert writer.notes[0].endswith("what it held is made again, then grade again")
     assert not (folder / VERDICTS.name).exists()
 
 
@@ -251,7 +256,7 @@ def test_a_torn_record_is_written_anew(
     folder = shards(tmp_path, monkeypatch)
     (folder / "run.json").write_text(content)
     with open_writer(tmp_path, RECORD) as writer:
-        assert writer.notes == ["run.json was damaged: written anew"]
+        assert writer.notes == [DAMAGED]
         assert writer.missing({"a": 6}) == {}
     assert Run(folder).record == RECORD
 
@@ -268,7 +273,7 @@ def test_an_edited_record_is_refused_by_readers_and_mended_by_writers(
         _ = Run(folder).record
     assert "\n" not in str(caught.value)
     with open_writer(tmp_path, RECORD) as writer:
-        assert writer.notes == ["run.json was damaged: written anew"]
+        assert writer.notes == [DAMAGED]
     assert Run(folder).record == RECORD
 
 
@@ -436,8 +441,8 @@ def test_a_damaged_part_is_set_aside_and_its_rows_are_drawn_again(
     path.write_bytes(path.read_bytes()[:keep])
     with open_writer(tmp_path, RECORD) as writer:
         assert writer.notes == [
-            f"{path.name} was damaged: set aside as {path.name}.damaged; its rows are drawn again, "
-            "then grade again"
+            f"{path.name} was damaged: set aside as {path.name}.damaged; what it held is made "
+            "again, then grade again"
         ]
         assert writer.missing({"a": 6}) == {"a": tuple(lost)}
         writer.append([row("a", index, f"answer {index}") for index in lost])
