@@ -66,7 +66,7 @@ def test_the_recipes_of_the_guide_work_one_after_the_other(
     assert results["correct"].tolist() == [1, 2]
     assert results["length"].tolist() == [0.6, 0.8]
     for folder in list_runs(Path("runs")):
-        assert verify_run(Run(folder)).problems == ()
+        assert verify_run(Run(folder)).problems == []
     store = Path("runs")
     [python] = [
         block
@@ -124,7 +124,7 @@ def test_an_installed_method_is_found_by_its_entry_point(
     monkeypatch.syspath_prepend(str(site))
     assert estimate(Run(folder), "length")["confidence"].tolist() == [0.25] * 3
     assert run_status(Run(folder))["beside"] == {"confidence-length": 3}
-    assert verify_run(Run(folder)).problems == ()
+    assert verify_run(Run(folder)).problems == []
     assert estimate(Run(folder), "p-true")["tokens"].tolist() == [1] * 3, "ours stays ours"
     with pytest.raises(InputError, match="the method 'broken' of lengths:broken failed: no luck"):
         estimate(Run(folder), "broken")

@@ -78,12 +78,10 @@ def extract(run: Run, *, engine: str | None = None) -> npt.NDArray[np.float32]:
         f"{run.path(FEATURES)}: read from another prompt, or by another engine or model; delete it "
         "and make it again"
     )
-    tables = [run.read(FEATURES)] if run.has(FEATURES) else []
-    if tables and "prompt" not in tables[0].column_names:  # so that nobody knows what was read
-        tables = []
-    known = {}
-    for table in tables:
-        known = dict(zip(*(table[name].to_pylist() for name in KEYS), strict=True))
+    table = run.read(FEATURES) if run.has(FEATURES) else FEATURES.schema.empty_table()
+    if "prompt" not in table.column_names:  # so that nobody knows what was read
+        table = FEATURES.schema.empty_table()
+    known = dict(table.select(KEYS).to_pandas().to_numpy())
     if not known.items() <= prompts.items():
         raise again
     lacking = [one for name, one in questions.items() if name not in known]
@@ -99,6 +97,7 @@ def extract(run: Run, *, engine: str | None = None) -> npt.NDArray[np.float32]:
             columns = [ids, [prompts[name] for name in ids], states]
             yield pa.table(columns, names=FEATURES.schema.names)
 
+    tables = [table] if known else []
     for fresh in gather(read(), WRITE_SECONDS):
         tables += fresh
         try:

@@ -1,28 +1,26 @@
 """What probes predict of the questions of a run, kept beside its samples.
 
 A probe is trained by ``capcal probe``, which asks for it by name; whoever reads results reads what
-it predicted. With the predictions stands what they were made from: the training run, the recipe and
-its version, the seed, the concentration, and the digests of the hidden states and verdicts. Where
-one of these is another since, the predictions are stale: no reader takes them, ``capcal probe``
+it predicted. With the predictions stands what they were made from: the training run, the version of
+the recipe, the concentration, and the digests of the hidden states and verdicts. Where the version
+or a digest is another since, the predictions are stale: no reader takes them, ``capcal probe``
 makes them again."""
 
 from __future__ import annotations  # keeps signatures short in help()
 
 import hashlib
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import get_args
 
 import pandas as pd
 import pyarrow as pa
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import BaseModel, TypeAdapter
 
 from capcal_lib.errors import InputError, sanitize, unknown
 from capcal_lib.manifests import dataset_names, load_dataset
 from capcal_lib.probes.features import read_features
 from capcal_lib.probes.training import (
-    SEED,
     Recipe,
     goes_with,
     is_scored,
@@ -34,7 +32,6 @@ from capcal_lib.runs import Run
 from capcal_lib.runs.artifacts import (
     FEATURES,
     JUDGEMENTS,
-    PART,
     PREDICTIONS,
     VERDICTS,
     Artifact,
@@ -46,23 +43,17 @@ from capcal_lib.runs.artifacts import (
 VERSION = 1  # of the recipes: another where they predict other numbers
 
 
-class Source(BaseModel):
+class Source(BaseModel, ser_json_inf_nan="strings"):
     """What the predictions of one probe were made from."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
 
     training: str  # the data set, or several, joined by +
     run: str  # the key of the training run, or of several
-    recipe: str
-    version: int = Field(default_factory=lambda: VERSION)
-    seed: int = SEED
-    verdicts: str
-    questions: int = 0  # that taught it
-    concentration: float = 0.0  # NaN where no question has two samples
+    version: int
+    questions: int  # that taught it
+    concentration: float  # NaN where no question has two samples
     digests: dict[str, str]  # of the files that were read, by their place in the model's folder
 
 
-UNTAUGHT = {"questions": 0, "concentration": 0.0}  # of a probe that is not trained
 Predicted = dict[str, tuple[Source, pd.DataFrame]]  # by probe: (n_questions, n_splits)
 _SOURCES = TypeAdapter(list[Source])
 
@@ -88,9 +79,8 @@ def keep_predictions(
 
     Without ``datasets``, all whose evaluation split has hidden states are predicted. With ``mix``,
     names of data sets, one probe is trained on the training runs of all of them together (paper,
-    appendix C.4), ``Probe (TriviaQA + GSM8K)``; where one is kept, it is made again with the
-    others. ``say`` is called with a line a probe and a split of the paper's recipe; stopped, it
-    goes on after the last.
+    appendix C.4), ``Probe (TriviaQA + GSM8K)``. ``say`` is called with a line a probe and a split
+    of the paper's recipe; stopped, it goes on after the last.
     ``recipe`` is that of ``train``, ``verdicts`` whose the probes learn (a judge's where it has
     judged the training run; else that probe is left out), and ``choice`` that of ``find_run``.
     Hidden states of the same style of prompt, but from other weights or another prompt, are
@@ -110,47 +100,40 @@ def keep_predictions(
         if datasets is None or dataset.name in asked
     ]
     name = _name(recipe, verdicts)
-    known = {about.training for run in evaluation for about, _ in _read(run, name).values()}
-    mixtures = [each for each in sorted(known) if "+" in each and {*each.split("+")} <= {*training}]
     kinds = [FEATURES, VERDICTS, *([] if verdicts == "rules" else [JUDGEMENTS])]
     rows = []
-    for names in ["+".join(mix)] if mix else [*training, *mixtures]:
-        taught_by = [training[each] for each in names.split("+")]
-        read = [*taught_by, *(validation_runs(taught_by) if recipe == "paper" else [])]
-        source = Source(
-            training=names,
-            run="+".join(run.identity.key for run in taught_by),
-            recipe=recipe,
-            verdicts=verdicts,
-            digests=_digests(read, *kinds),
-        )
-        state = hashlib.sha256(source.model_dump_json().encode()).hexdigest()[:16]
-        checkpoint = taught_by[0].folder / f".{PART}probe-{state}.json"
-        title = probe_title(names)
+    for names in [mix] if mix else [[each] for each in training]:
+        sources = [training[each] for each in names]
+        read = [*sources, *(validation_runs(sources) if recipe == "paper" else [])]
+        read_files = _digests(read, *kinds)
+        state = hashlib.sha256(repr((VERSION, name, read_files)).encode()).hexdigest()[:16]
+        checkpoint = sources[0].folder / f".part-probe-{state}.json"
+        title = probe_title("+".join(names))
         probe = None
         for run in evaluation:
-            if not goes_with(taught_by, run):
+            if not goes_with(sources, run):
                 continue
-            kept = _read(run, name)
-            digests = source.digests | _digests([run], FEATURES)
-            about = source.model_copy(update={"digests": digests})
-            made = title not in kept or about != kept[title][0].model_copy(update=UNTAUGHT)
-            if not made:
-                about, _ = kept[title]
-            else:
+            predicted = _read(run, name)
+            digests = read_files | _digests([run], FEATURES)
+            about, _ = predicted.get(title, (None, None))
+            if made := about is None or (about.version, about.digests) != (VERSION, digests):
                 if probe is None:
                     say(f"training {title}")
                     probe = train(
-                        *taught_by, recipe=recipe, verdicts=verdicts, checkpoint=checkpoint, say=say
+                        *sources, recipe=recipe, verdicts=verdicts, checkpoint=checkpoint, say=say
                     )
-                taught = {
-                    "questions": len(probe.out_of_fold_),
-                    "concentration": probe.concentration_,
-                }
-                about = about.model_copy(update=taught)
                 ids, features = read_features(run)
                 splits = dict(enumerate(probe.predict_splits(features)))
-                _write(run, name, kept | {title: (about, pd.DataFrame(splits, index=ids))})
+                about = Source(
+                    training="+".join(names),
+                    run="+".join(source.identity.key for source in sources),
+                    version=VERSION,
+                    questions=len(probe.out_of_fold_),
+                    concentration=probe.concentration_,
+                    digests=digests,
+                )
+                predicted[title] = about, pd.DataFrame(splits, index=ids)
+                _write(run, name, predicted)
             rows.append([run.identity.dataset, title, about.questions, about.concentration, made])
         checkpoint.unlink(missing_ok=True)
     columns = ["dataset", "probe", "questions", "concentration", "made"]
@@ -209,9 +192,10 @@ def predictions_of(
     stale = []
     for title, (about, predicted) in _read(run, _name(recipe, verdicts)).items():
         if changed := _what_changed(about, run):
+            mix = f" --mix {about.training.replace('+', ',')}" if "+" in about.training else ""
             stale.append(
                 f"{title} on {run.identity.dataset}, {recipe}: stale, since {changed}; make it "
-                f"again with: capcal probe --model {run.identity.model} --recipe {recipe}"
+                f"again with: capcal probe --model {run.identity.model} --recipe {recipe}{mix}"
             )
         elif split is not None and split not in predicted:
             raise InputError(
@@ -228,20 +212,20 @@ def describe_probes(
     """Say what is behind a model's probes, as far as predictions of theirs are kept and not stale.
 
     Returns a table indexed by probe, such as ``Probe (TriviaQA)``: the ``dataset`` and the key of
-    the ``run`` that taught it, its ``questions``, ``seed``, and ``concentration``: NaN where no
-    question has two samples, so that confidences can only be taken at their word.
+    the ``run`` that taught it, its ``questions``, and its ``concentration``: NaN where no question
+    has two samples, so that confidences can only be taken at their word.
 
     >>> from capcal_lib.manifests import RECORDED_RUNS
     >>> describe_probes(RECORDED_RUNS, "smollm2-135m").loc["Probe (GSM8K)", "questions"]
     np.int64(300)
     """
     rows = {
-        title: [about.training, about.run, about.questions, about.seed, about.concentration]
+        title: [about.training, about.run, about.questions, about.concentration]
         for _, run in runs_for_probes(store, model, "evaluation")
         for title, (about, _) in _read(run, _name(recipe, verdicts)).items()
         if not _what_changed(about, run)
     }
-    columns = ["dataset", "run", "questions", "seed", "concentration"]
+    columns = ["dataset", "run", "questions", "concentration"]
     return pd.DataFrame.from_dict(rows, "index", columns=columns).rename_axis("probe")
 
 
@@ -292,8 +276,7 @@ def _name(recipe: Recipe, verdicts: str) -> str:
     """Return what tells files of predictions apart."""
     if recipe not in get_args(Recipe):
         raise unknown("recipe", recipe, get_args(Recipe))
-    judged = "" if verdicts == "rules" else "-" + re.sub(r"[^\w.-]", "-", verdicts)
-    return recipe + judged
+    return recipe if verdicts == "rules" else f"{recipe}-{verdicts}"
 
 
 def _write(run: Run, name: str, predicted: Predicted) -> None:
@@ -313,18 +296,17 @@ def _read(run: Run, name: str) -> Predicted:
     if not run.has(PREDICTIONS, name):
         return {}
     table = run.read(PREDICTIONS, name)
-    rows = table.to_pandas()
-    predicted: Predicted = {}
     try:
-        for about in _SOURCES.validate_json(table.schema.metadata[b"sources"]):
-            own = rows[rows["training"] == about.training].astype({"confidence": float})
-            if not own["confidence"].between(0, 1).all():
-                raise InputError("no confidence in [0, 1]")
-            wide = own.pivot(index="question_id", columns="split", values="confidence")
-            predicted[probe_title(about.training)] = about, wide
-    except ValueError as error:
+        rows = table.to_pandas().astype({"confidence": float})
+        if not rows["confidence"].between(0, 1).all():
+            raise InputError("no confidence in [0, 1]")
+        wide = rows.pivot(index=["training", "question_id"], columns="split", values="confidence")
+        return {
+            probe_title(about.training): (about, wide.loc[about.training])
+            for about in _SOURCES.validate_json(table.schema.metadata[b"sources"])
+        }
+    except (KeyError, ValueError) as error:
         raise InputError(
             f"{run.path(PREDICTIONS, name)}: not a record of probes ({sanitize(error)}); delete it "
             "and make it again with: capcal probe"
         ) from None
-    return predicted

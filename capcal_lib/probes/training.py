@@ -27,7 +27,6 @@ from capcal_lib.runs.run import Run, differences, find_run, list_fitting
 
 Recipe = Literal["tuned", "paper"]
 Role = Literal["training", "evaluation"]
-SEED = 0  # of every probe that is kept
 _WEIGHTS = ("weights", "dtype")
 _SAME = (*_WEIGHTS, "prompt_template", "chat_template")  # in runs of one style of prompt
 
@@ -189,15 +188,18 @@ def nearest_probes(methods: Iterable[str], dataset: str) -> list[str]:
     (['Probe (TriviaQA)', 'Probe (Mini capitals)'], ['Probe (MATH)', 'Probe (GSM8K)'])
     """
     asked = load_dataset(dataset)
-    places: dict[str, tuple[Any, ...]] = {}
-    for method, source in product(methods, map(load_dataset, dataset_names())):
-        if source.training_split and method.startswith(source.probe):
+    places = []
+    for source in map(load_dataset, dataset_names()):
+        if source.training_split:
             distance = 0 if source == asked else 1 if source.domain == asked.domain else 2
             rows = source.splits[source.training_split].rows or 0
-            place = distance, source.builtin, source.name != asked.nearest, -rows
-            places[method] = min(place, places.get(method, place))
-    least = min(places.values(), default=(0,))[0]
-    return sorted((one for one in places if places[one][0] == least), key=places.__getitem__)
+            by_name = source.name != asked.nearest
+            places.append((distance, source.builtin, by_name, -rows, source.probe))
+    nearest: dict[str, int] = {}
+    for (distance, *_, probe), method in product(sorted(places), methods):
+        if method.startswith(probe):
+            nearest.setdefault(method, distance)
+    return [name for name, distance in nearest.items() if distance == min(nearest.values())]
 
 
 def nearest_probe(methods: Iterable[str], dataset: str) -> str | None:

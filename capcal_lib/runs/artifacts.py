@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from capcal_lib.runs.run import Run
 
 NAMED = 3  # how many of what is wrong are named
-PART = ".part-"  # in the name of a file that is not finished
 # instead of a grader's version: the verdicts came with the samples, and nothing grades them again
 GIVEN = "given"
 OUTCOMES = {"correct", "incorrect", "no_answer", "not_scored"}
@@ -43,6 +42,11 @@ class Sampled:
     present: dict[str, int]  # as `runs.store.Present`
     questions: dict[str, Question] = field(default_factory=dict)  # those on this machine
     facts: list[str] = field(default_factory=list)  # what was looked at, and what could not be
+    problems: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        """Say in one line what came of checking the run."""
+        return f"{self.run}: {'; '.join(self.problems) or 'ok, ' + '; '.join(self.facts)}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,16 +134,14 @@ def content_digest(path: Path) -> str:
     """Return the digest of what a file says, whatever bytes say it: of its key and its values, by
     key; zeros where there is none.
     """
-    if not exists(path):
+    artifact = artifact_of(path.name)
+    if artifact is None or not exists(path):
         return "0" * 64
-    return _content_digest(path, path.stat().st_mtime_ns)
+    return _content_digest(artifact, path, path.stat().st_mtime_ns)
 
 
 @lru_cache(1 << 10)
-def _content_digest(path: Path, modified: int) -> str:  # noqa: ARG001
-    artifact = artifact_of(path.name)
-    if artifact is None:
-        raise InputError(f"{path}: not a file that is kept beside samples")
+def _content_digest(artifact: Artifact, path: Path, modified: int) -> str:  # noqa: ARG001
     table = artifact.read(path).sort_by([(name, "ascending") for name in artifact.key])
     digest = hashlib.sha256()
     for name in (*artifact.key, artifact.value):

@@ -8,22 +8,20 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from typing import Annotated
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from capcal_lib.runs import files
 from capcal_lib.runs.run import Run
 
 FILE = "sessions.jsonl"
-Number = Annotated[int, Field(ge=0, le=1 << 20)]
 
 
 class Ask(BaseModel, frozen=True):
     """What a session was asked to draw."""
 
-    questions: Number  # how many of the split; ``questions.subset`` says which
-    k: Number  # samples of each of them, at least
+    questions: int  # how many of the split; ``questions.subset`` says which
+    k: int  # samples of each of them, at least
 
 
 class Session(BaseModel):

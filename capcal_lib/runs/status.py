@@ -6,8 +6,8 @@ from typing import Any
 import pandas as pd
 
 from capcal_lib.errors import InputError
-from capcal_lib.runs import store
-from capcal_lib.runs.artifacts import ARTIFACTS, GIVEN, JUDGEMENTS, VERDICTS
+from capcal_lib.runs import files, store
+from capcal_lib.runs.artifacts import GIVEN, JUDGEMENTS, VERDICTS, artifact_of
 from capcal_lib.runs.run import Run, open_runs
 from capcal_lib.runs.samples import IMPORTED
 from capcal_lib.runs.sessions import Ask, lacking, open_ask
@@ -55,10 +55,9 @@ def run_status(run: Run, grader: str | None = None) -> dict[str, Any]:
             "lacking": 0 if run.identity.engine == IMPORTED else lacking(sizes, ask),
             "verdicts": _graded(run, sum(sizes), grader),
             "beside": {
-                run.path(kind, name).stem: run.count(kind, name)
-                for kind in ARTIFACTS
-                if kind not in (VERDICTS, JUDGEMENTS)
-                for name in run.names(kind)
+                path.stem: files.count_rows(path)
+                for path in sorted(run.folder.glob("*.parquet"))
+                if artifact_of(path.name) not in (None, VERDICTS, JUDGEMENTS)
             },
         }
         command = _next_step(run, row, ask)

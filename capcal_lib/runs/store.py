@@ -150,13 +150,10 @@ def problems_of(run: Run) -> Iterator[tuple[Path, str]]:
 def remove_run(run: Run) -> None:
     """Remove a run with all that was made from it; one that is being written is refused.
 
-    It is out of the store at once, or not at all: a stop leaves a folder that is no run."""
+    Its record goes first: a stop leaves a folder that is no run."""
     with hold(run.folder, LOCK):
-        aside = run.folder.with_name(f".{run.folder.name}.tmp")
-        if aside.exists():
-            shutil.rmtree(aside)
-        run.folder.rename(aside)
-        shutil.rmtree(aside)
+        (run.folder / RECORD).unlink(missing_ok=True)
+        shutil.rmtree(run.folder)
 
 
 def parts_of(run: Run) -> list[Path]:

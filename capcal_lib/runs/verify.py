@@ -1,7 +1,6 @@
 """Check that a run is what it says it is, and whole."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from capcal_lib.errors import InputError
@@ -16,20 +15,6 @@ from capcal_lib.runs.sessions import lacking, open_ask
 Check = Callable[[Sampled], Iterator[str]]  # yields what is wrong with a run
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """What came of checking one run."""
-
-    run: Run
-    problems: tuple[str, ...]
-    facts: tuple[str, ...]  # what was looked at, and what could not be
-
-    def __str__(self) -> str:
-        """Say it in one line."""
-        words = "; ".join(self.problems) if self.problems else f"ok, {'; '.join(self.facts)}"
-        return f"{self.run}: {words}"
-
-
 def verify_store(
     folder: Path,
     model: str | None = None,
@@ -37,7 +22,7 @@ def verify_store(
     *,
     grader: str | None = None,
     checks: Sequence[Check] = (),
-) -> Iterator[Checked]:
+) -> Iterator[Sampled]:
     """Check each run of a store, or those of a model or data set, as ``verify_run`` does; without
     any it is refused.
     """
@@ -48,33 +33,34 @@ def verify_store(
         yield verify_run(run, grader=grader, checks=checks)
 
 
-def verify_run(run: Run, *, grader: str | None = None, checks: Sequence[Check] = ()) -> Checked:
+def verify_run(run: Run, *, grader: str | None = None, checks: Sequence[Check] = ()) -> Sampled:
     """Check one run: its record, its rows, and every file beside them.
 
     The bytes of every part must be as its name says; the record must match the folder; the digest
     of the questions the one that the manifest pins; each row must be there once, none missing that
     was asked for; every file beside the samples as its ``Artifact`` says. ``grader`` is the version
     that verdicts must be by, ``checks`` are those of other rooms."""
+    sampled = Sampled(run, {})
     try:
         source = run.record.made_with.get("imported_from")
-        sampled = Sampled(run, store.present_of(store.stream_samples(run)))
+        sampled.present = store.present_of(store.stream_samples(run))
     except InputError as error:
-        return Checked(run, (str(error),), ())
+        sampled.problems.append(str(error))
+        return sampled
     samples = store.count_present(sampled.present)
     sampled.facts.append(f"{samples:,} samples of {len(sampled.present):,} questions")
     if source:
         sampled.facts.append(f"imported from {source}, so its weights and prompts are not known")
-    problems: list[str] = []
     for wrong in [
         _differences(sampled),
         *(_file(path, sampled, grader) for path in sorted(run.folder.glob("[!.]*"))),
         *(check(sampled) for check in checks),
     ]:
         try:
-            problems += wrong
+            sampled.problems += wrong
         except InputError as error:
-            problems.append(str(error))
-    return Checked(run, tuple(problems), tuple(sampled.facts))
+            sampled.problems.append(str(error))
+    return sampled
 
 
 def _differences(sampled: Sampled) -> Iterator[str]:

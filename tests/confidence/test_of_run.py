@@ -341,7 +341,7 @@ def test_ones_own_method_by_command_is_a_column_and_known_to_status_and_verify(r
     assert list(results) == ["correct", "total", "length"]
     assert results["length"].isna().sum() == 1
     assert run_status(Run(run))["beside"] == {"confidence-length": 8}
-    assert verify_run(Run(run)).problems == ()
+    assert verify_run(Run(run)).problems == []
     sample("simulated", SET, k=1, limit=9, store=store)
     assert run_status(Run(run))["beside"] == {"confidence-length": 8}
     assert "confidence-length.parquet: not of what was sampled, or not of all of it" in " ".join(

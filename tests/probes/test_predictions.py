@@ -51,7 +51,7 @@ def test_what_is_kept_is_what_the_probe_predicts(tmp_path: Path) -> None:
     assert about["concentration"] == trained.concentration_
     assert about["questions"] == len(trained.out_of_fold_)
     assert about["run"] == source.identity.key
-    assert verify_run(run).problems == ()
+    assert verify_run(run).problems == []
 
 
 def test_results_have_a_column_a_probe_behind_all_others(tmp_path: Path) -> None:
@@ -238,7 +238,7 @@ def test_one_probe_learns_from_several_training_sets(tmp_path: Path, recipe: Rec
 
 
 @pytest.mark.parametrize("changed", [SET, OTHER])
-def test_a_mixture_is_stale_by_either_source_and_made_again_with_the_others(
+def test_a_mixture_is_stale_by_either_source_and_made_again_by_the_command_that_is_said(
     tmp_path: Path, changed: str
 ) -> None:
     mixed_store(tmp_path)
@@ -249,9 +249,8 @@ def test_a_mixture_is_stale_by_either_source_and_made_again_with_the_others(
     assert predicted.empty
     assert MIXED in stale[0]
     assert f"{changed}-train" in stale[0]
-    made = keep_predictions(tmp_path, MODEL)["made"]
-    assert made.all()
-    assert ("mini-arithmetic", MIXED) in made
+    assert stale[0].endswith(f"--recipe tuned --mix {SET},{OTHER}")
+    assert keep_predictions(tmp_path, MODEL, mix=[SET, OTHER])["made"].all()
     assert predictions_of(run)[1] == []
 
 
@@ -285,7 +284,7 @@ def test_a_kill_loses_at_most_one_split(tmp_path: Path) -> None:
             if "split 2 of 5" in line:
                 process.kill()
     assert predictions_of(run, recipe="paper")[0].empty
-    assert verify_run(source).problems == ()
+    assert verify_run(source).problems == []
     said: list[str] = []
     keep_predictions(tmp_path / "stopped", MODEL, recipe="paper", say=said.append)
     trained = [line.split(" in ")[0] for line in said]

@@ -75,7 +75,7 @@ def test_a_log_of_lm_evaluation_harness(take: Take, tmp_path: Path) -> None:
     assert load_questions("counts")[0].text == "How many legs does a spider have?"
     assert load_model("toy").sampling.temperature == 0.7
     checked = verify_run(done.run)
-    assert checked.problems == ()
+    assert checked.problems == []
     assert "imported from samples_counts.jsonl (sha256 " in str(checked)
     status = run_status(done.run)
     assert status["lacking"] == 0
@@ -126,7 +126,7 @@ def test_a_log_of_inspect_with_epochs(take: Take, file: str) -> None:
     for row, verdict in zip(samples.itertuples(), read_verdicts_of(done.run.folder), strict=True):
         gold = {"3": "7", "w1": "8", "w2": "6"}[row.question_id]
         assert (verdict == "correct") == (gold in row.response), "as inspect's match says it"
-    assert verify_run(done.run).problems == ()
+    assert verify_run(done.run).problems == []
 
 
 def read_verdicts_of(folder: Path) -> list[str]:
@@ -147,7 +147,7 @@ def test_choices_and_given_verdicts(take: Take, tmp_path: Path) -> None:
     before = (theirs.run.folder / "verdicts.parquet").read_bytes()
     assert grade_run(theirs.run).new == 0
     assert (theirs.run.folder / "verdicts.parquet").read_bytes() == before
-    assert verify_run(theirs.run).problems == ()
+    assert verify_run(theirs.run).problems == []
     assert run_status(theirs.run)["verdicts"] == "yes"
     [merged] = merge(tmp_path / "both", [theirs.run.folder])
     assert merged.notes == ()
@@ -188,7 +188,7 @@ def test_batch_output_on_questions_that_are_known(take: Take, tmp_path: Path) ->
     assert samples.loc[two.id, "completion_tokens"] == 4
     assert set(samples["finish_reason"]) == {"length"}
     assert outcomes(done.run.folder) == {one.id: ["correct", "incorrect"], two.id: ["correct"]}
-    assert verify_run(done.run).problems == (), "of which there are not equally many"
+    assert verify_run(done.run).problems == [], "of which there are not equally many"
     assert run_status(done.run)["lacking"] == 0
     assert costs(tmp_path / "store", "simulated").empty or True
     rows[2] = {"custom_id": one.id, "response": batch("", "a third")["response"]}
@@ -220,7 +220,7 @@ def test_any_table_with_mapped_columns(take: Take, tmp_path: Path, suffix: str, 
         path.write_bytes(gzip.compress(text) if suffix.endswith("gz") else text)
     done = take(path, columns=columns, settings={"temperature": 0.5, "top_p": 0.9})
     assert outcomes(done.run.folder) == {"a": ["correct", "incorrect"], "b": ["no_answer"]}
-    assert verify_run(done.run).problems == ()
+    assert verify_run(done.run).problems == []
     assert (load_model("toy").sampling.temperature, load_model("toy").sampling.top_p) == (0.5, 0.9)
     if what == "verdict":
         with pytest.raises(
@@ -401,7 +401,7 @@ def test_odd_names_and_texts_survive(take: Take, tmp_path: Path) -> None:
     row = good(question_id=odd, response="\ud800 1", question=f"{odd}?")
     done = take(lines(folder / "x.jsonl", row), settings={"temperature": 0.0})
     assert read_samples(done.run)[["question_id", "response"]].to_numpy().tolist() == [[odd, "? 1"]]
-    assert verify_run(done.run).problems == ()
+    assert verify_run(done.run).problems == []
     assert "\x1b" not in str(verify_run(done.run))
     shutil.rmtree(folder)
     assert done.run.record.identity.sampling.temperature == 0
@@ -420,7 +420,7 @@ def test_samples_are_numbered_as_they_come(take: Take, tmp_path: Path) -> None:
     verdicts = read_verdicts(done.run)
     of_five = [*["incorrect", "correct"] * 2, "incorrect"]
     assert verdicts["verdict"].tolist() == of_five * 2
-    assert verify_run(done.run).problems == ()
+    assert verify_run(done.run).problems == []
     twice = [*rows[:4], rows[1] | {"sample": 0}]
     with pytest.raises(InputError, match="sample 0 of question 'a' is there twice"):
         take(lines(tmp_path / "b.jsonl", *twice), model="other", settings={"temperature": 1.0})

@@ -67,7 +67,7 @@ def test_one_run_of_two_has_the_rows_and_facts_of_both(
     pd.testing.assert_frame_equal(*counts)
     assert len(read_confidence(Run(folder), "p-true")) == len(read_features(Run(folder))[0]) == 5
     assert len(read_sessions(Run(folder))) == 2
-    assert verify_run(Run(folder)).problems == ()
+    assert verify_run(Run(folder)).problems == []
 
 
 def test_runs_of_many_shards_merge_as_those_of_few(
@@ -186,7 +186,7 @@ def test_verdicts_of_other_samples_are_found(two: tuple[Path, Path], tmp_path: P
     merge(tmp_path / "all", two)
     (folder,) = list_runs(tmp_path / "all")
     assert grade_run(Run(folder)).new == 12
-    assert verify_run(Run(folder)).problems == ()
+    assert verify_run(Run(folder)).problems == []
 
 
 def test_a_damaged_file_is_left_out_and_the_rest_is_taken(

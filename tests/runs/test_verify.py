@@ -34,7 +34,7 @@ SET = "mini-exam"
 )
 def test_the_recorded_runs_are_whole(folder: Path) -> None:
     checked = verify_run(Run(folder))
-    assert checked.problems == ()
+    assert checked.problems == []
     assert "ok, " in str(checked)
 
 
@@ -177,7 +177,7 @@ WRONG: dict[str, tuple[Callable[[Path], object], str]] = {
 
 
 def test_a_run_of_two_asks_is_whole(run: Path) -> None:
-    assert verify_run(Run(run)).problems == ()
+    assert verify_run(Run(run)).problems == []
 
 
 @pytest.mark.parametrize(("spoil", "message"), WRONG.values(), ids=WRONG)
@@ -210,7 +210,7 @@ def test_two_asks_are_told_apart_where_the_questions_are_not_at_hand(
     monkeypatch.setattr("capcal_lib.runs.verify.at_hand", lambda *_: False)
     checked = verify_run(Run(folder))
     assert "questions not looked at, for they are not on this machine" in checked.facts
-    assert checked.problems == ()
+    assert checked.problems == []
     rewrite(shard(folder), lambda rows: rows.slice(0, len(rows) - 1))
     assert "1 samples missing" in str(verify_run(Run(folder)))
 

@@ -68,7 +68,7 @@ def test_other_settings_are_another_run_and_its_confidences_are_asked_with_them(
     assert sample("simulated", SET, k=2, limit=3, store=tmp_path, settings=others).new == 0
     model = asked_model(drawn.run)
     assert (model.sampling, model.prompt_style) == (run.sampling, "short@2")
-    assert verify_run(drawn.run).problems == ()
+    assert verify_run(drawn.run).problems == []
     refused = {
         "temperature": (-1.0, "temperature: Input should be greater than or equal to 0"),
         "max_tokens": (0, "max_tokens: Input should be greater"),
