@@ -49,7 +49,7 @@ from capcal_lib.reproduce import Order, reproduce
 from capcal_lib.results.importing import import_samples
 from capcal_lib.results.score_file import read_confidences, score_table
 from capcal_lib.runs import Run, find_run, open_runs
-from capcal_lib.runs.files import open_parquet, read_bytes
+from capcal_lib.runs.files import open_parquet
 from capcal_lib.runs.merge import merge
 from capcal_lib.runs.store import read_samples
 from capcal_lib.runs.verify import verify_run
@@ -114,7 +114,7 @@ def contents(folder: Path) -> dict[str, str]:
 
 def _seen(path: Path) -> str:
     if path.suffix != ".parquet":
-        return hashlib.sha256(read_bytes(path)).hexdigest()
+        return hashlib.sha256(path.read_bytes()).hexdigest()
     with open_parquet(path) as file:
         sink, table = io.BytesIO(), _without_digests(file.read())
     with pa.ipc.new_stream(sink, table.schema) as stream:

@@ -35,7 +35,6 @@ from capcal_lib.runs.artifacts import (
     PREDICTIONS,
     VERDICTS,
     Artifact,
-    Sampled,
     changed_files,
     content_digest,
 )
@@ -229,9 +228,8 @@ def describe_probes(
     return pd.DataFrame.from_dict(rows, "index", columns=columns).rename_axis("probe")
 
 
-def check_predictions(sampled: Sampled) -> Iterator[str]:
+def check_predictions(run: Run) -> Iterator[str]:
     """Yield which predictions that are kept with a run are stale or no record of probes."""
-    run = sampled.run
     for name in run.names(PREDICTIONS):
         for title, (about, _) in _read(run, name).items():
             if changed := _what_changed(about, run):

@@ -5,9 +5,9 @@ file is one more of them."""
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fnmatch import fnmatch
 from functools import lru_cache
 from pathlib import Path
@@ -20,33 +20,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from capcal_lib.errors import InputError
-from capcal_lib.questions import Question
 from capcal_lib.runs.files import exists, open_parquet
 
 if TYPE_CHECKING:
-    from capcal_lib.runs.run import Run
+    pass
 
-NAMED = 3  # how many of what is wrong are named
 # instead of a grader's version: the verdicts came with the samples, and nothing grades them again
 GIVEN = "given"
 OUTCOMES = {"correct", "incorrect", "no_answer", "not_scored"}
 TEXT = pa.string()
 STATES = pa.list_(pa.float16())  # in a file of one size for all rows, and maybe nested
-
-
-@dataclass
-class Sampled:
-    """A run that is being checked, and what is known of it."""
-
-    run: "Run"
-    present: dict[str, int]  # as `runs.store.Present`
-    questions: dict[str, Question] = field(default_factory=dict)  # those on this machine
-    facts: list[str] = field(default_factory=list)  # what was looked at, and what could not be
-    problems: list[str] = field(default_factory=list)
-
-    def __str__(self) -> str:
-        """Say in one line what came of checking the run."""
-        return f"{self.run}: {'; '.join(self.problems) or 'ok, ' + '; '.join(self.facts)}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +42,7 @@ class Artifact:
     schema: pa.Schema
     value: str  # the column that others are made from
     whole: bool = True  # there is a row of all that was sampled
-    made: tuple[str, ...] = ()  # what its metadata must say of how it was made
+    made: frozenset[str] = frozenset()  # what its metadata must say of how it was made
     optional: tuple[str, ...] = ()  # columns that older files lack
 
     def read(self, path: Path) -> pa.Table:
@@ -77,14 +60,10 @@ class Artifact:
             yield file
 
     def _check(self, path: Path, schema: pa.Schema) -> None:
-        columns = {
-            field.name: STATES if pa.types.is_fixed_size_list(field.type) else field.type
-            for field in schema
-        }
-        known = dict(zip(self.schema.names, self.schema.types, strict=True))
-        older = {name: type_ for name, type_ in known.items() if name not in self.optional}
+        plain = {field for field in schema if not pa.types.is_fixed_size_list(field.type)}
+        columns = {*schema.names, *self.optional}
         made = {name.decode() for name in schema.metadata or ()}
-        if columns not in (known, older) or not made.issuperset(self.made):
+        if not (plain <= {*self.schema} and columns == {*self.schema.names} and made >= self.made):
             raise InputError(
                 f"{path}: not a file of `capcal {self.command}`; delete it and make it again with: "
                 f"capcal {self.command}"
@@ -118,16 +97,6 @@ def vectors(states: npt.NDArray[Any]) -> pa.Array:
     """
     values = pa.array(states.astype(np.float16).ravel())
     return pa.FixedSizeListArray.from_arrays(values, states.shape[1])
-
-
-def some(names: Iterable[str]) -> str:
-    """Name the first few.
-
-    >>> some(["a 0", "b", "c", "d"])
-    'a 0, b, c, ...'
-    """
-    words = list(names)
-    return ", ".join(words[:NAMED] + ["..."] * (len(words) > NAMED))
 
 
 def content_digest(path: Path) -> str:
@@ -178,7 +147,7 @@ VERDICTS = Artifact(
             "reason": TEXT,
         }
     ),
-    made=("grader",),
+    made=frozenset({"grader"}),
 )
 JUDGEMENTS = Artifact(
     name="judgements.parquet",
@@ -186,16 +155,19 @@ JUDGEMENTS = Artifact(
     key=("judge", "question_id", "extracted"),
     value="verdict",
     schema=pa.schema(
-        {
-            "judge": TEXT,
-            "weights": TEXT,
-            "engine": TEXT,
-            "prompt": TEXT,
-            "question_id": TEXT,
-            "extracted": TEXT,
-            "verdict": TEXT,
-            "words": TEXT,
-        }
+        dict.fromkeys(
+            (
+                "judge",
+                "weights",
+                "engine",
+                "prompt",
+                "question_id",
+                "extracted",
+                "verdict",
+                "words",
+            ),
+            TEXT,
+        )
     ),
     whole=False,
 )
@@ -230,6 +202,6 @@ PREDICTIONS = Artifact(
         }
     ),
     whole=False,
-    made=("sources",),
+    made=frozenset({"sources"}),
 )
 ARTIFACTS = (VERDICTS, JUDGEMENTS, CONFIDENCES, FEATURES, PREDICTIONS)

@@ -54,12 +54,6 @@ def open_file(path: Path) -> Iterator[IO[bytes]]:
         ) from None
 
 
-def read_bytes(path: Path) -> bytes:
-    """Read a small file of a run."""
-    with open_file(path) as file:
-        return file.read(FOOTER)
-
-
 def file_digest(path: Path) -> str:
     """Return the SHA-256 of a file."""
     with path.open("rb") as file:

@@ -79,20 +79,19 @@ def _take_file(source: Path, run: Run) -> None:
     if artifact is None:
         return
     target = run.folder / source.name
-    with files.hold(run.folder):
-        if not files.exists(target):
-            with artifact.open(source), files.open_file(source) as content:
-                files.write_file(target, content)
-        elif artifact is not VERDICTS:
-            ours, theirs = artifact.read(target), artifact.read(source)
-            if _how(ours) != _how(theirs):
-                raise InputError(f"{source}, which was made in another way than {target}")
-            key = [*artifact.key]
-            both = pa.concat_tables([ours, theirs])
-            twice = both.select(key).to_pandas().duplicated()
-            if twice.sum() < len(theirs):
-                rows = both.filter(pa.array(~twice))
-                files.write_table(target, rows.sort_by([(name, "ascending") for name in key]))
+    if not files.exists(target):
+        with artifact.open(source), files.open_file(source) as content:
+            files.write_file(target, content)
+    elif artifact is not VERDICTS:
+        ours, theirs = artifact.read(target), artifact.read(source)
+        if _how(ours) != _how(theirs):
+            raise InputError(f"{source}, which was made in another way than {target}")
+        key = [*artifact.key]
+        both = pa.concat_tables([ours, theirs])
+        twice = both.select(key).to_pandas().duplicated()
+        if twice.sum() < len(theirs):
+            rows = both.filter(pa.array(~twice))
+            files.write_table(target, rows.sort_by([(name, "ascending") for name in key]))
 
 
 def _how(table: pa.Table) -> tuple[pa.Schema, dict[bytes, bytes]]:

@@ -118,9 +118,8 @@ class Run:
 
     def names(self, artifact: Artifact) -> list[str]:
         """List what tells the files of a kind apart, sorted."""
-        before, _, after = artifact.name.partition("*")
         paths = sorted(self.folder.glob(artifact.name))
-        return [path.name.removeprefix(before).removesuffix(after) for path in paths]
+        return [path.stem.partition("-")[2] for path in paths]
 
     def read(self, artifact: Artifact, name: str = "", *, option: str = "") -> pa.Table:
         """Read a file that is kept beside the samples.

@@ -5,7 +5,7 @@ row.
 that one that was killed has drawn nothing on record, and what it asked for is known."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 
@@ -38,11 +38,14 @@ class Session(BaseModel):
 def read_sessions(run: Run) -> list[Session]:
     """Read the sessions of a run; a torn line is left out."""
     path = run.folder / FILE
+    if not files.exists(path):
+        return []
     sessions = {}
-    for line in files.read_bytes(path).splitlines() if files.exists(path) else ():
-        with suppress(ValidationError):
-            session = Session.model_validate_json(line)
-            sessions[session.started] = session
+    with files.open_file(path) as file:
+        for line in file.read(files.FOOTER).splitlines():
+            with suppress(ValidationError):
+                session = Session.model_validate_json(line)
+                sessions[session.started] = session
     return [*sessions.values()]
 
 
@@ -69,25 +72,18 @@ def open_session(run: Run, ask: Ask, made_with: dict[str, str]) -> Iterator[Sess
         add_session(run, session)
 
 
-def open_ask(run: Run, sizes: Sequence[int]) -> Ask:
-    """Return what a session asked for that is lacking most, or else was most; where none is on
-    record, a sample of each question that is there.
+def open_ask(run: Run, present: Mapping[str, int]) -> tuple[Ask, int]:
+    """Return what a session asked for that is lacking most, or else was most, and how many samples
+    it lacks.
 
-    ``sizes`` are the numbers of samples of the questions."""
-    asks = [session.ask for session in read_sessions(run)]
-    return max(
-        asks or [Ask(questions=len(sizes), k=1)],
-        key=lambda ask: (lacking(sizes, ask), ask.k * ask.questions),
-    )
+    ``present`` has a number for each question, whose set bits are its samples. What was asked is
+    looked for at the questions with most samples. Where no session is on record, as in a run that
+    was imported, nothing lacks."""
+    sizes = sorted(map(int.bit_count, present.values()), reverse=True)
 
+    def lacking(ask: Ask) -> int:
+        return ask.questions * ask.k - sum(min(size, ask.k) for size in sizes[: ask.questions])
 
-def lacking(sizes: Sequence[int], ask: Ask) -> int:
-    """Count the samples that were asked for and are not there, where the questions have so many.
-
-    What was asked is looked for at the questions with most samples.
-
-    >>> lacking([3, 2], Ask(questions=3, k=3))
-    4
-    """
-    most = sorted(sizes, reverse=True)[: ask.questions]
-    return ask.questions * ask.k - sum(min(size, ask.k) for size in most)
+    asks = [session.ask for session in read_sessions(run)] or [Ask(questions=len(sizes), k=1)]
+    ask = max(asks, key=lambda ask: (lacking(ask), ask.k * ask.questions))
+    return ask, lacking(ask)

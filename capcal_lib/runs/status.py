@@ -10,7 +10,7 @@ from capcal_lib.runs import files, store
 from capcal_lib.runs.artifacts import GIVEN, JUDGEMENTS, VERDICTS, artifact_of
 from capcal_lib.runs.run import Run, open_runs
 from capcal_lib.runs.samples import IMPORTED
-from capcal_lib.runs.sessions import Ask, lacking, open_ask
+from capcal_lib.runs.sessions import Ask, open_ask
 
 # what fits a line; the other columns are for who reads all of them
 SHOWN = ["model", "dataset", "split", "run", "questions", "samples", "lacking", "verdicts", "next"]
@@ -47,13 +47,14 @@ def run_status(run: Run, grader: str | None = None) -> dict[str, Any]:
     row |= {"beside": {}, "problems": []}
     command = "capcal verify"
     try:
-        sizes = store.count_samples(run)
-        ask = open_ask(run, sizes)
+        present = store.present_of(store.stream_samples(run, store.KEY))
+        samples = store.count_present(present)
+        ask, lacking = open_ask(run, present)
         row |= {
-            "questions": len(sizes),
-            "samples": sum(sizes),
-            "lacking": 0 if run.identity.engine == IMPORTED else lacking(sizes, ask),
-            "verdicts": _graded(run, sum(sizes), grader),
+            "questions": len(present),
+            "samples": samples,
+            "lacking": lacking,
+            "verdicts": _graded(run, samples, grader),
             "beside": {
                 path.stem: files.count_rows(path)
                 for path in sorted(run.folder.glob("*.parquet"))

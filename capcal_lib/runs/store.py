@@ -92,11 +92,6 @@ def present_of(tables: Iterable[pd.DataFrame]) -> Present:
     return present
 
 
-def count_samples(run: Run) -> list[int]:
-    """Count the samples of each question of a run."""
-    return [bits.bit_count() for bits in present_of(stream_samples(run, KEY)).values()]
-
-
 def find_keys(present: Present, rows: pd.DataFrame) -> list[bool]:
     """Tell of each row of a table whether its sample is among those that are there."""
     keys = rows[KEY].itertuples(index=False, name=None)

@@ -17,8 +17,8 @@ from typing import Any
 
 from capcal_lib.errors import InputError, sanitize
 from capcal_lib.manifests import Model, Weights, cache_dir, load_model, use_cache_without_hub
-from capcal_lib.runs.artifacts import Sampled
 from capcal_lib.runs.files import file_digest
+from capcal_lib.runs.run import Run
 from capcal_lib.runs.samples import IMPORTED
 
 SERVED = "served:"  # begins what stands for the weights of a model that a server has
@@ -117,9 +117,9 @@ def pinned_digest(model: Model) -> str | None:
     return pins.pop() if len(pins) == 1 else None
 
 
-def check_weights(sampled: Sampled) -> Iterator[str]:
+def check_weights(run: Run) -> Iterator[str]:
     """Yield what is wrong with the weights that a run was made with."""
-    identity = sampled.run.identity
+    identity = run.identity
     pin = pinned_digest(load_model(identity.model))
     is_ours = identity.engine != IMPORTED and not identity.weights.startswith(SERVED)
     if is_ours and pin and pin != identity.weights.partition(" ")[0]:

@@ -1,13 +1,15 @@
 import json
-from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capcal_lib.runs import Run
-from capcal_lib.runs.sessions import FILE, Ask, lacking, open_ask, open_session, read_sessions
+from capcal_lib.runs import KEY, Run
+from capcal_lib.runs.sessions import FILE, Ask, open_ask, open_session, read_sessions
+from capcal_lib.runs.store import present_of
 
 ASK = Ask(questions=3, k=5)
 
@@ -53,23 +55,30 @@ def test_no_file_is_no_sessions(tmp_path: Path) -> None:
 
 @given(st.integers(1, 6), st.integers(1, 9), st.data())
 def test_what_lacks_is_what_was_asked_for_without_what_is_there(
-    questions: int, k: int, data: st.DataObject
+    tmp_path_factory: pytest.TempPathFactory, questions: int, k: int, data: st.DataObject
 ) -> None:
     wanted = {(question, index) for question in range(questions) for index in range(k)}
     there = wanted - data.draw(st.sets(st.sampled_from(sorted(wanted))))
-    sizes = [*Counter(question for question, _ in there).values()]
-    ask = Ask(questions=questions, k=k)
-    assert lacking(sizes, ask) == len(wanted - there)
+    run = Run(tmp_path_factory.mktemp("run"))
     less = Ask(questions=max(1, questions - 1), k=max(1, k - 1))
-    assert lacking(sizes, less) <= lacking(sizes, ask)
-    if there == wanted:
-        assert lacking(sizes, less) == 0
+    for ask in (less, Ask(questions=questions, k=k)):
+        with open_session(run, ask, {}):
+            pass
+    assert open_ask(run, present_of([keys(there)]))[1] == len(wanted - there)
+
+
+def keys(samples: Iterable[tuple[int, int]]) -> pd.DataFrame:
+    """Return the keys of samples as a table."""
+    table = pd.DataFrame(sorted(samples), columns=KEY)
+    return table.assign(question_id=table["question_id"].map(str))
 
 
 def test_of_two_asks_the_one_that_lacks_most_is_open(tmp_path: Path) -> None:
     for questions, k in ((2, 4), (9, 1)):
         with open_session(Run(tmp_path), Ask(questions=questions, k=k), {}):
             pass
-    assert open_ask(Run(tmp_path), [4, 4]) == Ask(questions=9, k=1)
-    assert open_ask(Run(tmp_path), [4, 2, *[1] * 7]) == Ask(questions=2, k=4)
-    assert open_ask(Run(tmp_path / "none"), [4, 4]) == Ask(questions=2, k=1)
+    first = {"a": 0b1111, "b": 0b1111}
+    assert open_ask(Run(tmp_path), first) == (Ask(questions=9, k=1), 7)
+    rest = dict.fromkeys("cdefghi", 1)
+    assert open_ask(Run(tmp_path), {**first, **rest, "b": 0b101}) == (Ask(questions=2, k=4), 2)
+    assert open_ask(Run(tmp_path / "none"), first) == (Ask(questions=2, k=1), 0)
