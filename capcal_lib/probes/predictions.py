@@ -11,11 +11,11 @@ from __future__ import annotations  # keeps signatures short in help()
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import get_args
+from typing import Annotated, get_args
 
 import pandas as pd
 import pyarrow as pa
-from pydantic import BaseModel, TypeAdapter
+from pydantic import BaseModel, Field, TypeAdapter
 
 from capcal_lib.errors import InputError, sanitize, unknown
 from capcal_lib.manifests import dataset_names, load_dataset
@@ -35,10 +35,11 @@ from capcal_lib.runs.artifacts import (
     PREDICTIONS,
     VERDICTS,
     Artifact,
-    changed_files,
     content_digest,
 )
 
+# of a file of a run in the model's folder; nobody's record leads elsewhere
+Place = Annotated[str, Field(pattern=r"^[\w-][\w.-]*(/[\w-][\w.-]*){2}$")]
 VERSION = 1  # of the recipes: another where they predict other numbers
 
 
@@ -50,7 +51,7 @@ class Source(BaseModel, ser_json_inf_nan="strings"):
     version: int
     questions: int  # that taught it
     concentration: float  # NaN where no question has two samples
-    digests: dict[str, str]  # of the files that were read, by their place in the model's folder
+    digests: dict[Place, str]  # of the files that were read
 
 
 Predicted = dict[str, tuple[Source, pd.DataFrame]]  # by probe: (n_questions, n_splits)
@@ -233,10 +234,7 @@ def check_predictions(run: Run) -> Iterator[str]:
     for name in run.names(PREDICTIONS):
         for title, (about, _) in _read(run, name).items():
             if changed := _what_changed(about, run):
-                yield (
-                    f"predictions of {title} ({name}) are stale, since {changed}: capcal probe "
-                    "makes them again"
-                )
+                yield f"{title} ({name}) is stale, since {changed}: give capcal probe again"
 
 
 def probe_title(training: str) -> str:
@@ -261,7 +259,12 @@ def _what_changed(about: Source, run: Run) -> str:
     """
     if about.version != VERSION:
         return "the recipe is another"
-    changed = changed_files(run.folder.parents[1], about.digests)
+    home = run.folder.parents[1]
+    changed = [
+        place
+        for place, digest in about.digests.items()
+        if (home / place).parent.is_dir() and content_digest(home / place) != digest
+    ]
     return f"{' and '.join(changed)} changed" if changed else ""
 
 

@@ -4,8 +4,7 @@ Whatever reads, checks, merges or counts such files walks over these description
 file is one more of them."""
 
 import hashlib
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatch
@@ -119,18 +118,6 @@ def _content_digest(artifact: Artifact, path: Path, modified: int) -> str:  # no
         else:
             digest.update(pd.util.hash_array(table[name].to_pandas().to_numpy()).tobytes())
     return digest.hexdigest()
-
-
-def changed_files(home: Path, digests: Mapping[str, str]) -> list[str]:
-    """Name the files in runs under a folder whose content is another than their digests say; what
-    is in a run that is not there is not compared.
-    """
-    return [
-        name
-        for name, digest in digests.items()
-        if not re.fullmatch(r"[\w-][\w.-]*/[\w-][\w.-]*/[\w-][\w.-]*", name)
-        or ((home / name).parent.is_dir() and content_digest(home / name) != digest)
-    ]
 
 
 VERDICTS = Artifact(

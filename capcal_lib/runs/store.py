@@ -251,8 +251,8 @@ def part_rows(path: Path, names: Sequence[str] = SCHEMA.names) -> Iterator[pd.Da
             raise refusal
         for rows in files.iterate(file, names):
             complete = rows.drop(columns="reasoning", errors="ignore").notna().all(axis=None)
-            sound = complete and (rows.select_dtypes("number") >= 0).all(axis=None)
-            if not sound or (rows["sample_index"] >= MOST_SAMPLES).any():
+            negative = (rows.select_dtypes("number") < 0).any(axis=None)
+            if not complete or negative or rows["sample_index"].max() >= MOST_SAMPLES:
                 raise refusal
             yield rows
 

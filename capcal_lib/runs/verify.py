@@ -55,19 +55,17 @@ def verify_run(run: Run, *, grader: str | None = None, checks: Sequence[Check] =
     that verdicts must be by, ``checks`` are those of other rooms."""
     checked = Checked(run)
     try:
-        identity, made_with = run.identity, run.record.made_with
+        source = run.record.made_with.get("imported_from")
         present = store.present_of(store.stream_samples(run))
     except InputError as error:
         checked.problems.append(str(error))
         return checked
     samples = store.count_present(present)
     checked.facts.append(f"{samples:,} samples of {len(present):,} questions")
-    if source := made_with.get("imported_from"):
+    if source:
         checked.facts.append(f"imported from {source}, so its weights and prompts are not known")
-    if not at_hand(identity.dataset, identity.split):
-        checked.facts.append("questions not looked at, for they are not on this machine")
     for wrong in [
-        _differences(run, present),
+        _differences(checked, present),
         *(_file(path, run, present, grader) for path in sorted(run.folder.glob("[!.]*"))),
         *(check(run) for check in checks),
     ]:
@@ -78,22 +76,24 @@ def verify_run(run: Run, *, grader: str | None = None, checks: Sequence[Check] =
     return checked
 
 
-def _differences(run: Run, present: store.Present) -> Iterator[str]:
+def _differences(checked: Checked, present: store.Present) -> Iterator[str]:
     """Compare a run with the manifest, the questions, and what was asked for."""
-    identity = run.identity
+    identity = checked.run.identity
     split = load_dataset(identity.dataset).splits.get(identity.split)
     pinned = split.digest if split else f"no split {identity.split!r}"
     if pinned not in (None, identity.questions):
         yield f"made with the questions {identity.questions[:16]}, the manifest has {pinned[:16]}"
-    _, missing = open_ask(run, present)
+    _, missing = open_ask(checked.run, present)
     if missing:
         yield f"{missing} samples missing, which `capcal sample` draws"
-    if at_hand(identity.dataset, identity.split):
-        questions = load_questions(identity.dataset, identity.split)
-        if questions_digest(questions) != identity.questions:
-            yield "the questions at hand are not those that were sampled"
-        if strangers := present.keys() - {question.id for question in questions}:
-            yield f"the data set does not have {len(strangers)} questions, as {min(strangers)}"
+    if not at_hand(identity.dataset, identity.split):
+        checked.facts.append("questions not looked at, for they are not on this machine")
+        return
+    questions = load_questions(identity.dataset, identity.split)
+    if questions_digest(questions) != identity.questions:
+        yield "the questions at hand are not those that were sampled"
+    if strangers := present.keys() - {question.id for question in questions}:
+        yield f"{len(strangers)} questions that the data set does not have, as {min(strangers)}"
 
 
 def _file(path: Path, run: Run, present: store.Present, grader: str | None) -> Iterator[str]:

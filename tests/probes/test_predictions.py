@@ -117,7 +117,7 @@ def test_what_is_stale_is_named_not_read_and_made_again(
     assert re.search(why, stale[0])
     assert "capcal probe --model simulated" in stale[0]
     said = " ".join(verify_run(run).problems)
-    assert "are stale, since" in said
+    assert "is stale, since" in said
     results = load_results(tmp_path, MODEL)
     assert PROBE not in results
     assert results.attrs["problems"] == stale
