@@ -264,13 +264,11 @@ def _fits(run: Run, choice: str) -> bool:
         settings = run.identity.settings
     except InputError:
         return False
-    asked = choice.split(",")
-    for part in asked:
-        name, _, _ = part.partition("=")
-        if name not in settings:
-            raise unknown("setting", name, settings)
+    asked = {*choice.split(",")}
+    for name in {part.partition("=")[0] for part in asked} - settings.keys():
+        raise unknown("setting", name, settings)
     known = {f"{name}={value}" for name, value in settings.items()}
-    return {*asked} <= known | {part.removesuffix(".0") for part in known}
+    return asked <= known | {part.removesuffix(".0") for part in known}
 
 
 def differences(one: Identity, other: Identity) -> list[str]:
