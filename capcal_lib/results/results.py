@@ -251,7 +251,7 @@ def _problems(store: Path | str, model: str, runs: dict[str, Run], every: bool) 
         f"{run.identity.dataset} ({run.identity.split}): {problem}"
         for run in open_runs(store, model=load_model(model).name)
         if every or run.identity.dataset in runs
-        for _, problem in problems_of(run)
+        for problem in problems_of(run)
     ]
 
 

@@ -128,7 +128,12 @@ def hash_rows(rows: pd.DataFrame) -> "pd.Series[int]":
     return pd.util.hash_pandas_object(rows, index=False, categorize=False)
 
 
-def problems_of(run: Run) -> Iterator[tuple[Path, str]]:
+def problems_of(run: Run) -> list[str]:
+    """Name what of a run is damaged, as ``damaged_files``."""
+    return [problem for _, problem in damaged_files(run)]
+
+
+def damaged_files(run: Run) -> Iterator[tuple[Path, str]]:
     """Yield which files of a run are damaged, and how, as far as its record and the bytes of its
     parts tell.
     """
@@ -220,7 +225,7 @@ def open_writer(store: Path, record: Record) -> Iterator[Writer]:
             if path.name.startswith((".samples-", ".run.json.")):
                 path.unlink()
         notes = []
-        for path, _ in problems_of(run):
+        for path, _ in damaged_files(run):
             if path.exists():
                 aside = path.rename(path.with_name(f"{path.name}.damaged"))
                 run.path(VERDICTS).unlink(missing_ok=True)
