@@ -17,18 +17,21 @@ from capcal_lib.grading.latex import clean
 class Form(NamedTuple):
     """An answer taken apart, one level deep.
 
-    ``shape`` is ``scalar``, ``word``, ``list``, a pair of brackets such as ``(]``, or
-    ``=`` and ``<`` for relations that are no labels and no intervals."""
+    ``shape`` is ``scalar``, ``word``, ``list``, a pair of brackets such as ``(]``, or ``=`` for
+    relations that are no labels and no intervals; the ``label`` is a name before a relation."""
 
     shape: str
     parts: list[str]
     label: str = ""
+    unit: str = ""
 
 
-_ALL_TEXT = re.compile(r"\\text\{([^{}]*)\}")
-_WORD = re.compile(r"[A-Za-z]{5,}|[A-Za-z]{2,}(?:[ -][A-Za-z]{2,})+")
-_COLUMN = re.compile(r"\\begin\s?\{[a-z]*matrix\}([^&]*?)(?:\\\\)?\s?\\end\s?\{[a-z]*matrix\}")
-_THOUSANDS = re.compile(r"(?<![\d.,])[1-9]\d{0,2}(?:,\d{3})+(?![\d,])")
+_WORDS = re.compile(
+    r"\\text\{([^{}\d,]*)\}|[A-Za-z]{5,}|[A-Za-z]{2,}(?:[ -][A-Za-z]{2,})+"  # in \text, or bare
+)
+_THOUSANDS = re.compile(  # outside brackets
+    r"(?<![\d.,])[1-9]\d{0,2}(?:,\d{3})+(?![\d,])(?![^(\[]*[)\]])(?!.*\\\})"
+)
 _AND = re.compile(r",?\s?(?:\\text\{\s?,?\s?(?:and|or)\s?\}|(?<![A-Za-z])(?:and|or)(?![A-Za-z]))")
 _SIGN = r"=|<|>|\\(?:le|ge|neq|in|approx)(?![A-Za-z])"
 _FLIPPED = {">": "<", r"\ge": r"\le"}
@@ -36,8 +39,8 @@ _LABEL = re.compile(
     r"(?:\\?[A-Za-z]+|\\text\{[^{}]*\})(?:_\s?(?:\w|\{\w+\}))?'*(?:\s?\([\w,\s]*\))?|\\angle\s?[A-Z]+"
     r"|\(\s?[A-Za-z](?:\s?,\s?[A-Za-z])+\s?\)"
 )
-_SUCH_THAT = re.compile(r"\\\{\s?[a-z]\s?(?:\\mid|\||:|\\vert)(.*)\\\}")
 _BRACKETED = re.compile(r"(?P<shape>[(\[]|(\\\{))(?P<inside>.*?)(?P<end>(?(2)\\\}|[)\]]))")
+_UNIT = re.compile(r"(.*\S)\s?(\\text\{[^{}]*\}(?:\s?\^\s?\{?\s?\d\s?\}?)?)")
 
 
 def read(text: str) -> Form:
@@ -46,15 +49,9 @@ def read(text: str) -> Form:
     >>> read("(1, 2]").shape, read("x = 5").label, read(r"3 \pm \sqrt{2}").parts, read("x>5").shape
     ('(]', 'x', ['3 + \\sqrt{2}', '3 - \\sqrt{2}'], '()')
     """
-    text = text.strip()
-    inside = _ALL_TEXT.fullmatch(text)
-    text = inside[1].strip() if inside else text
-    if (inside and not re.search(r"[\d,]", text)) or _WORD.fullmatch(text):
-        return Form("word", [text])
-    if column := _COLUMN.fullmatch(text):
-        text = f"({column[1].replace(chr(92) * 2, ',')})"
-    if not re.search(r"[(\[]|\\\{", text):
-        text = _THOUSANDS.sub(lambda match: match[0].replace(",", ""), text)
+    if words := _WORDS.fullmatch(text):
+        return Form("word", [words[1] or text])
+    text = _THOUSANDS.sub(lambda match: match[0].replace(",", ""), text)
     pieces = [
         piece.replace(r"\pm", sign)
         for piece in _split(_AND.sub(", ", text), r"[,;]|\\cup")[::2]
@@ -62,12 +59,18 @@ def read(text: str) -> Form:
         if piece
     ]
     if len(pieces) > 1:
-        labels = [read(piece).label for piece in pieces]
-        if len({*labels}) == len(labels) and all(labels):
-            named = sorted(zip(labels, pieces, strict=True))  # x = 1, y = 2
-            return Form("()", [piece for _, piece in named])
-        return Form("list", pieces)
-    return _relation(text) or _bracketed(text) or Form("scalar", [text])
+        names = {piece.partition("=")[0] for piece in pieces if "=" in piece}
+        return Form("()", sorted(pieces)) if len(names) == len(pieces) else Form("list", pieces)
+    sides = _split(text, _SIGN)  # and the signs between them
+    if len(sides) > 1:
+        return _relation(sides) or Form("=", [text])
+    if found := _BRACKETED.fullmatch(text):
+        pieces = _split(found["inside"], ",")[::2]
+        if len(pieces) > 1:
+            return Form(found["shape"][-1] + found["end"][-1], pieces)
+    if (found := _UNIT.fullmatch(text)) and (unit := number.unit(found[2])) is not None:
+        return Form("scalar", [found[1]], unit=unit)
+    return Form("scalar", [text])
 
 
 def _split(text: str, separator: str) -> list[str]:
@@ -83,43 +86,24 @@ def _split(text: str, separator: str) -> list[str]:
     return [piece.strip() for piece in pieces]
 
 
-def _relation(text: str) -> Form | None:
+def _relation(sides: list[str]) -> Form | None:
     """Read an equation by what stands last and the name that stands first, an inequality as an
     interval.
     """
-    sides = _split(text, _SIGN)  # and the signs between them
-    if len(sides) == 1:
-        return None
     if sides[1] in _FLIPPED:
-        sides = [_FLIPPED.get(side, side) for side in sides[::-1]]
-    first, value = sides[0], sides[-1]
-    if {*sides[1::2]} <= {"=", r"\in", r"\approx"}:
-        label = first.replace(" ", "") if _LABEL.fullmatch(first) else ""
-        if not value or (not label and re.search("[a-z]", first)):
-            return Form("=", [text])
-        return read(value)._replace(label=label)
-    if len(sides) == 3:
-        sides = [r"-\infty", "<", *sides] if _LABEL.fullmatch(first) else [*sides, "<", r"\infty"]
-    if len(sides) == 5 and {*sides[1::2]} <= {"<", r"\le"} and _LABEL.fullmatch(sides[2]):
-        low, sign, label, other, high = sides
-        if low and high:
+        sides = [_FLIPPED.get(side, side) for side in reversed(sides)]
+    first, signs = sides[0], {*sides[1::2]}
+    label = first if _LABEL.fullmatch(first) else ""
+    if signs <= {"<", r"\le"}:
+        if label:
+            sides = [r"-\infty", "<", *sides]
+        low, sign, label, other, high = [*sides, "<", r"\infty"][:5]
+        if _LABEL.fullmatch(label):
             return Form("[("[sign == "<"] + "])"[other == "<"], [low, high], label)
-    return Form("<", [text])
-
-
-def _bracketed(text: str) -> Form | None:
-    """Read a tuple, interval or set, whose first bracket is closed by its last."""
-    if such := _SUCH_THAT.fullmatch(text):
-        return read(such[1])
-    found = _BRACKETED.fullmatch(text)
-    if not found or _split(f"{found['inside']},", ",")[-1]:  # (1)(2)
-        return None
-    pieces = _split(found["inside"], ",")[::2]
-    shape = found["shape"][-1] + found["end"][-1]
-    if len(pieces) == 1 and pieces[0] != r"\emptyset":
-        inner = read(pieces[0])
-        return inner if shape == "{}" else None
-    return Form(shape, pieces)
+    is_equal = sides[-1] and signs <= {"=", r"\in", r"\approx"}
+    if is_equal and (label or not re.search("[a-z]", first)):
+        return read(sides[-1])._replace(label=label)
+    return None
 
 
 def equal(text: str, *golds: str) -> bool:
@@ -134,56 +118,46 @@ def equal(text: str, *golds: str) -> bool:
 
 def _same(gold: str, other: str) -> bool:
     one, two = read(gold), read(other)
-    if one.label and two.label and one.label != two.label:
-        return False
     shapes = {one.shape, two.shape}
-    if shapes <= {"scalar", "word"}:
-        return _same_scalar(one.parts[0], two.parts[0], words="word" in shapes)
-    if "=" in shapes or "<" in shapes:
+    named = zip(one[2:], two[2:], strict=True)  # labels, and units
+    if any(name and another and name != another for name, another in named):
+        return False
+    if "word" in shapes:
+        word, another = (re.sub(r"\\text|\W", "", text) for text in (gold, other))
+        return word.casefold() == another.casefold()
+    if "=" in shapes:
         return all(re.search(_SIGN, text) for text in (gold, other)) and _verified(gold, other)
-    if len(one.parts) != len(two.parts) or not (
-        len(shapes) == 1 or shapes in ({"list", "{}"}, {"list", "()"})
+    if len(one.parts) != len(two.parts) or (
+        len(shapes) > 1 and shapes not in ({"list", "{}"}, {"list", "()"})
     ):
         return False
+    if shapes == {"scalar"}:
+        return _same_scalar(one.parts[0], two.parts[0])
     if not shapes <= {"list", "{}"}:
         return all(map(_same, one.parts, two.parts))
-    left = list(two.parts)
-    for part in one.parts:
-        match = next((text for text in left if _same(part, text)), None)
-        if match is None:
-            return False
-        left.remove(match)
-    return True
+    return all(
+        any(_same(part, another) for another in others)
+        for parts, others in ((one.parts, two.parts), (two.parts, one.parts))
+        for part in parts
+    )
 
 
 _JOINED = re.compile(r"(?<!\d) | (?!\d)")
 _COMMAND = re.compile(r"\\(?:begin|end)\s?\{[a-z]+\*?\}|\\[A-Za-z]+")
-_UNIT = re.compile(r"(.*\S)\s?(\\text\{[^{}]*\}(?:\s?\^\s?\{?\s?\d\s?\}?)?)")
 # ratios, primes, numbers side by side or in a base
 _BY_TEXT = re.compile(r"[:']|\\dots|(?<![_\d])\d+ \d|\b[A-F]*\d[0-9A-F]*_\d")
 
 
-def _same_scalar(gold: str, other: str, *, words: bool) -> bool:
+def _same_scalar(gold: str, other: str) -> bool:
     if _JOINED.sub("", gold) == _JOINED.sub("", other):
         return True
-    if words:
-        one, two = (re.sub(r"\\text|\W", "", text) for text in (gold, other))
-        return one == two if len(one) == 1 else one.casefold() == two.casefold()
     value, another = (number.literal(text, variables=True) for text in (gold, other))
     if value and another:
         return number.equal(value, another)
     if _BY_TEXT.search(f"{gold}, {other}") or ("matrix" in gold) != ("matrix" in other):
         return False
-    (gold, unit), (other, second) = map(_without_unit, (gold, other))
     letters, others = map(_letters, (gold, other))
-    capitals = letters != others and {*map(str.lower, letters)} == {*map(str.lower, others)}
-    return not (capitals or (unit != second and unit and second)) and _verified(gold, other)
-
-
-def _without_unit(text: str) -> tuple[str, str | None]:
-    found = _UNIT.fullmatch(text)
-    unit = number.unit(found[2]) if found else ""
-    return (found[1], unit) if found and unit is not None else (text, unit)
+    return (letters == others or letters != {*map(str.swapcase, others)}) and _verified(gold, other)
 
 
 def _letters(text: str) -> set[str]:
@@ -243,14 +217,14 @@ def normal(text: str) -> str:
 
 
 def _normal(text: str) -> str:
-    form = read(text)
-    if form.shape not in ("scalar", "word", "=", "<"):
-        parts = map(_normal, form.parts)
-        if len(form.parts) > 1 and form.shape in ("list", "{}"):
-            return ",".join(sorted(parts))
-        return f"{form.shape[0]}{','.join(parts)}{form.shape[1]}"
-    [text] = form.parts
-    if form.shape == "scalar" and (value := number.literal(text, variables=True)):
-        return str(value.value)
-    text = re.sub(r"\\text\s?\{([^{}]*)\}", r"\1", text)
-    return text.lower() if len(text) > 1 and form.shape == "word" else _JOINED.sub("", text)
+    shape, parts, *_ = read(text)
+    if len(parts) > 1:
+        spelt = map(_normal, parts)
+        if shape in ("list", "{}"):
+            return ",".join(sorted(spelt))
+        return f"{shape[0]}{','.join(spelt)}{shape[1]}"
+    if shape == "word":
+        return parts[0].strip().lower() if len(parts[0]) > 1 else parts[0]
+    value = number.literal(parts[0], variables=True)
+    bare = re.sub(r"\\text\s?\{([^{}]*)\}", r"\1", parts[0])
+    return str(value.value) if value else _JOINED.sub("", bare)

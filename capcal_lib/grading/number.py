@@ -81,7 +81,7 @@ _UNITS = {
 _CHANGING = (
     "squared|cubed|(?:.*[\\s/])?(?:and|but|or|to|plus|minus|times|over|between|through|versus|than|modulo|"
     "mod|divided|factorial|dozens?|hundreds?|half|halves|thirds?|quarters?|tenths?|hundredths?|"
-    "thousandths?|millionths?|that|into|we|is|are|was|have|with|if|then)(?!\\w)"
+    "thousand\\w*|[mbtr]+illion\\w*|that|into|we|is|are|was|have|with|if|then)(?!\\w)"
 )
 _WORDS = re.compile(
     rf"(?!{_CHANGING})(?:[^\W\d_]|[$%€£¥₹¢])(?:[^\W\d_]|[$%€£¥₹¢.'’()/-]|\^-?[234]|\s)*|"
