@@ -120,21 +120,15 @@ class Order:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        number, _, parts = self.part.partition("/")
-        if not (number.isdecimal() and parts.isdecimal() and 0 < int(number) <= int(parts)):
-            raise InputError(f"a part is its number of how many, such as 3/8; got {self.part}")
         if self.recipe not in RECIPES:
             raise unknown("recipe", self.recipe, RECIPES)
         if not self.judge and self.whose != "rules":
             raise unknown("verdicts", self.whose, ["rules", "judge:MODEL"])
-        if self.precision and (self.recipe, self.judge, parts) != ("lean", "", "1"):
+        if self.precision and (self.recipe, self.judge, self.part) != ("lean", "", "1/1"):
             raise InputError(
                 "precision is reached by the lean recipe, with the verdicts of the rules, and by "
                 "all questions: after a merge"
             )
-        for engine in (self.engine, self.features_engine):
-            engine_name(load_model(self.model), engine)
-        load_model(self.judge or self.model)
 
     @property
     def whose(self) -> str:
@@ -159,8 +153,10 @@ class Order:
 
     def part_of(self, ranked: Sequence[Any]) -> Sequence[Any]:
         """Return which of the questions of a split are asked, sorted by rank."""
-        number, parts = map(int, self.part.split("/"))
-        return ranked[number - 1 :: parts]
+        number, _, parts = self.part.partition("/")
+        if not (number.isdecimal() and parts.isdecimal() and 0 < int(number) <= int(parts)):
+            raise InputError(f"a part is its number of how many, such as 3/8; got {self.part}")
+        return ranked[int(number) - 1 :: int(parts)]
 
     def run(self, dataset: str, split: str) -> Run:
         """Return the run on a split; one without any files where none has been begun."""
@@ -208,8 +204,10 @@ def make_plan(order: Order, *, fetch: bool = True) -> pd.DataFrame:
     they are done, with its fields and: the ``requests`` that are lacking; the ``tokens`` that they
     write, and the ``basis`` of that number (measured in this store, read off the paper's figures,
     or at most); and the tokens of the prompts that hidden states are read of, ``reads``."""
-    engine = engine_name(load_model(order.model), order.engine)
-    engines = {STATES: order.features_engine or ("" if engine == "openai" else engine)}
+    model = load_model(order.model)
+    engine = engine_name(model, order.engine)
+    states = engine_name(model, order.features_engine or engine)
+    engines = {STATES: "" if states == "openai" else states}
     if order.judge:
         asked = "openai" if order.judge_url else order.engine
         engines["judge"] = engine_name(load_model(order.judge), asked)

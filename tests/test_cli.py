@@ -710,8 +710,10 @@ def test_what_is_next_after_an_import_is_to_grade(
     status, _, err = run(monkeypatch, capsys, "score", *named[:2], *named[4:])
     assert status == 2
     proposed = err.strip().partition("go on with: capcal ")[2]
-    assert shlex.split(proposed)[0] == "grade"
-    assert run(monkeypatch, capsys, *shlex.split(proposed))[0] == 0
+    assert shlex.split(proposed)[0] == "status"
+    status, out, _ = run(monkeypatch, capsys, *shlex.split(proposed))
+    assert (status, "capcal grade --model mine --dataset sums" in out) == (0, True)
+    assert run(monkeypatch, capsys, *hint)[0] == 0
     assert run(monkeypatch, capsys, "score", *named[:2], *named[4:])[0] == 0
 
 

@@ -76,8 +76,7 @@ def import_samples(
     if len(known) > 1:
         several = " and ".join(str(one) for one in known.to_dict("records")[:2])
         raise InputError(f"the samples were drawn with {sanitize(several)}; import them apart")
-    said = log.samples[[*SETTINGS]].iloc[0].dropna()
-    sampling: dict[str, Any] = {**said, **settings}
+    sampling: dict[str, Any] = {**log.samples[[*SETTINGS]].iloc[0].dropna(), **settings}
     with manifests.new_manifests() as made:
         if dataset not in manifests.dataset_names():
             kind = kind or kind_of(log.items)
@@ -118,17 +117,18 @@ def import_samples(
         }
         table = _lay_out(log.samples, names)
         with open_writer(store, Record(identity=identity, made_with=made_with)) as writer:
-            present = read_samples(writer.run)
+            run = writer.run
+            present = read_samples(run)
             _refuse_twins(
                 pd.concat([present, table[list(present)]]).drop_duplicates(),
-                f"is another in {writer.run}; nothing was written: import into another --store, "
-                "or as another --model",
+                f"is another in {run}; nothing was written: import into another --store, or as "
+                "another --model",
             )
             new = writer.adopt(table)
         if log.judged:
-            _write_verdicts(writer.run, table, notes)
+            notes += _keep_verdicts(run, table)
         notes = [f"wrote {path}" for path in made if path.is_file()] + notes
-    return Imported(writer.run, new, len(table) - new, log.judged, notes)
+    return Imported(run, new, len(table) - new, log.judged, notes)
 
 
 def _refuse_twins(rows: pd.DataFrame, what: str) -> None:
@@ -137,16 +137,16 @@ def _refuse_twins(rows: pd.DataFrame, what: str) -> None:
         raise InputError(f"sample {index} of question {sanitize(question, 80)!r} {what}")
 
 
-def _write_verdicts(run: Run, table: pd.DataFrame, notes: list[str]) -> None:
-    """Keep the verdicts of a log, where the run has none by the rules."""
+def _keep_verdicts(run: Run, table: pd.DataFrame) -> list[str]:
+    """Keep the verdicts of a log, but where the run has some by the rules; say so then."""
     verdicts = table[[*KEY, "verdict", "extracted"]].assign(reason="given with the samples")
     if run.has(VERDICTS):
         old = run.read(VERDICTS)
         if old.schema.metadata[b"grader"] != GIVEN.encode():
-            notes.append(f"left out: the log's verdicts, since {run} was graded by the rules")
-            return
+            return [f"left out: the log's verdicts, since {run} was graded by the rules"]
         verdicts = pd.concat([old.to_pandas(), verdicts]).drop_duplicates(KEY)
     write_verdicts(run, [verdicts], present_of([verdicts]), GIVEN)
+    return []
 
 
 def _new_dataset(name: str, items: pd.DataFrame, kind: manifests.Kind, made: list[Path]) -> None:
@@ -190,23 +190,20 @@ def _find_questions(
     names = {}
     for name, asked, gold, *_ in items.itertuples():
         question = known.get(name) or known.get(asked.strip())
-        what = ""
         if question is None:
             what = f"is not in {dataset}, whose ids look like {questions[0].id!r}"
         else:
-            own, text = (" ".join(one.split()) for one in (question.text, asked))
-            answer = question.answer
-            stated = gold not in (NOT_STATED, answer.gold, *answer.aliases)
-            if asked != name and own not in text and text not in own:
-                what = f"is {text!r}, in {dataset} {own!r}"
-            elif stated and grade(gold, answer).verdict == "incorrect":
-                what = f"has the answer {gold!r}, in {dataset} {answer.gold!r}"
             names[name] = question.id
-        if what:
-            raise InputError(
-                f"question {sanitize(name, 80)!r} of the file {sanitize(what)}; give all files of "
-                "a group at once, or the log's own questions another --dataset"
-            )
+            own, text = (" ".join(one.split()) for one in (question.text, asked))
+            same = asked == name or own in text or text in own
+            if same and (gold == NOT_STATED or grade(gold, question.answer).verdict != "incorrect"):
+                continue
+            theirs = f"{own!r} with the answer {question.answer.gold!r}"
+            what = f"is {text!r} with the answer {gold!r}, in {dataset} {theirs}"
+        raise InputError(
+            f"question {sanitize(name, 80)!r} of the file {sanitize(what)}; give all files of a "
+            "group at once, or the log's own questions another --dataset"
+        )
     return names
 
 

@@ -33,13 +33,13 @@ from capcal_lib.probes import Recipe, order_probes, predictions_of
 from capcal_lib.questions import subjects_of
 from capcal_lib.results.score_file import COUNTS, accuracy_bounds
 from capcal_lib.runs import find_run
-from capcal_lib.runs.artifacts import JUDGEMENTS, VERDICTS
+from capcal_lib.runs.artifacts import JUDGEMENTS, VERDICTS, content_digest
 from capcal_lib.runs.run import Run, list_fitting, open_runs
 from capcal_lib.runs.store import problems_of
 
 INDEX = ["dataset", "question_id"]
-DESCRIBED = ["title", "domain", "prompts", "questions", "fewest", "most", "samples"]
-DESCRIBED += ["no answer", "not scored", "all wrong", "all right", "tokens", "evidence", "run"]
+DESCRIBED = ["title", "prompts", "questions", "fewest", "most", "samples", "not scored"]
+DESCRIBED += ["all wrong", "all right", "tokens", "evidence", "run"]
 UNIFORM = "Uniform random"
 ORACLE_RC = "Oracle RC"
 ORACLE_CC = "Oracle CC"
@@ -76,9 +76,8 @@ def load_results(
 
     ``recipe`` is that of the probes, see ``probes.keep_predictions``; None leaves them out.
     Of the five probes of the paper's recipe it is the mean, or by ``split``, 0 to 4, one of them.
-    ``results.attrs["problems"]`` names what of these runs is missing or damaged, such as a file of
-    confidences that is on record and gone, or predictions of a probe that were made from other
-    files than are there now; empty where all is there.
+    ``results.attrs["stale"]`` names predictions of a probe that were made from other files than are
+    there now, which are left out.
 
     `InputError` for a store that is not there, an unknown model, a named data set without a graded
     run, answers that the judge has not judged, or a corrupt file; with what to do.
@@ -92,37 +91,30 @@ def load_results(
     """
     tables = {}
     stale: list[str] = []
-    probes: set[str] = set()
-    runs = _runs(store, model, datasets, choice)
-    for name, run in runs.items():
-        kept = _confidences(run)
-        confidences = pd.DataFrame({method: kept[method]["confidence"] for method in kept})
+    probes: list[str] = []
+    for name, run in _runs(store, model, datasets, choice).items():
+        votes = paper_consistency(run, k_c).to_frame(CONSISTENCY)
         if held_out:
             votes = _votes(run, k_eval, k_c, verdicts)
-        else:
-            votes = paper_consistency(run, k_c).to_frame()
-        if votes.empty:
-            votes = votes[[]]
-        votes = votes.set_axis([CONSISTENCY, *VOTES][: votes.shape[1]], axis="columns")
-        parts: list[Any] = [confidences, votes]
+        kept = _confidences(run)
+        parts: list[Any] = [kept[method]["confidence"].rename(method) for method in kept]
+        parts += [votes[name] for name in votes if len(votes)]
+        table = count_run(run, k_eval, verdicts)[COUNTS].join(parts)
         if recipe is not None:
             predicted, old = predictions_of(run, recipe=recipe, split=split, verdicts=verdicts)
-            probes |= {*map(str, predicted)}
+            probes += map(str, predicted)
             stale += old
-            parts.append(predicted)
-        tables[name] = count_run(run, k_eval, verdicts)[COUNTS].join(parts)
-    none = pd.MultiIndex.from_tuples([], names=INDEX)
-    results = pd.DataFrame(columns=COUNTS, index=none, dtype=np.int64)
-    if tables:
-        results = pd.concat(tables, names=INDEX)
-    first = [*COUNTS, *TITLES.values(), CONSISTENCY]
-    last = [*order_probes(probes), *VOTES]
-    own = sorted({*map(str, results)} - {*first, *last})
-    rows = list(tables)
+            table = table.join(predicted)
+        tables[name] = table
     if datasets is None:
-        rows.sort(key=lambda name: -len(tables[name]))
-    results = results.loc[rows, [name for name in (*first, *own, *last) if name in results]]
-    results.attrs["problems"] = _problems(store, model, runs, datasets is None) + stale
+        tables = dict(sorted(tables.items(), key=lambda item: -len(item[1])))
+    none = pd.DataFrame(columns=COUNTS, index=pd.Index([]), dtype=np.int64)
+    results = pd.concat(tables or {"": none}, names=INDEX)
+    first = [*COUNTS, *TITLES.values(), CONSISTENCY]
+    last = [*order_probes({*probes}), *VOTES]
+    own = sorted({*map(str, results)} - {*first, *last})
+    results = results.filter([*first, *own, *last])
+    results.attrs["stale"] = stale
     return results
 
 
@@ -155,27 +147,24 @@ def describe_runs(
     """Say what is behind a model's results: a row a data set, in the order of ``load_results``;
     ``choice`` as there.
 
-    Returns a table indexed by dataset: its ``title`` and ``domain``; the ``prompts`` style;
-    ``questions``; scored samples a question, ``fewest`` to ``most``; all ``samples`` counted, and
-    the shares of them with ``no answer`` and ``not scored``; mean expected accuracy with those not
-    scored ``all wrong`` and ``all right``; mean completion ``tokens`` of a sample; ``evidence``,
-    measured or simulated; and the ``run``. ``attrs["problems"]`` as there."""
+    Returns a table indexed by dataset: its ``title``; the ``prompts`` style; ``questions``; scored
+    samples a question, ``fewest`` to ``most``; all ``samples`` counted, and the share of them
+    ``not scored``; mean expected accuracy with those ``all wrong`` and ``all right``; mean
+    completion ``tokens`` of a sample; ``evidence``, measured or simulated; and the ``run``.
+    ``attrs["problems"]`` names what of these runs is damaged."""
     rows = {}
     runs = _runs(store, model, datasets, choice)
     for name, run in runs.items():
-        manifest = load_dataset(name)
         counts = count_run(run, k_eval, verdicts)
-        samples = int(counts[["total", "not_scored"]].to_numpy().sum())
+        total, lost = counts["total"], counts["not_scored"].sum()
         rows[name] = [
-            manifest.title,
-            manifest.domain,
+            load_dataset(name).title,
             run.identity.prompt_style,
             len(counts),
-            counts["total"].min(),
-            counts["total"].max(),
-            samples,
-            counts["no_answer"].sum() / samples,
-            counts["not_scored"].sum() / samples,
+            total.min(),
+            total.max(),
+            total.sum() + lost,
+            lost / (total.sum() + lost),
             *accuracy_bounds(counts),
             mean_tokens(run),
             "simulated" if run.identity.engine == "simulated" else "measured",
@@ -184,7 +173,7 @@ def describe_runs(
     table = pd.DataFrame.from_dict(rows, orient="index", columns=DESCRIBED).rename_axis("dataset")
     if datasets is None:
         table = table.sort_values("questions", ascending=False, kind="stable")
-    table.attrs["problems"] = _problems(store, model, runs, datasets is None)
+    table.attrs["problems"] = [problem for run in runs.values() for problem in problems_of(run)]
     return table
 
 
@@ -218,12 +207,12 @@ def subjects(results: pd.DataFrame) -> "pd.Series[str]":
     The subject where the data set comes in subjects; elsewhere each question is a group of its own.
     """
     names = pd.Series(results.index.get_level_values("question_id"), index=results.index, dtype=str)
-    for dataset in results.index.unique("dataset"):
-        rows = names.index.get_level_values("dataset") == dataset
-        found = subjects_of(dataset, load_dataset(dataset).evaluation_split, names[rows].tolist())
-        if found is not None:
-            names[rows] = found
-    return names
+
+    def label(own: "pd.Series[str]") -> Any:
+        dataset = str(own.name)
+        return subjects_of(dataset, load_dataset(dataset).evaluation_split, own.tolist()) or own
+
+    return names.groupby(level="dataset", sort=False).transform(label)
 
 
 def _runs(
@@ -231,40 +220,25 @@ def _runs(
 ) -> dict[str, Run]:
     """Find the graded runs on evaluation splits; of each data set the one that is chosen."""
     name = load_model(model).name
-    runs = open_runs(store, model=name)
-
-    def split(dataset: str) -> str:
-        return load_dataset(dataset).evaluation_split
-
-    if datasets is None:
-        graded = [run.identity for run in runs if run.has(VERDICTS)]
-        sets = dict.fromkeys(one.dataset for one in graded if one.split == split(one.dataset))
-        datasets = [each for each in sets if list_fitting(store, name, each, split(each), choice)]
-    return {each: find_run(store, name, each, split(each), choice) for each in datasets}
-
-
-def _problems(store: Path | str, model: str, runs: dict[str, Run], every: bool) -> list[str]:
-    """Name what is missing or damaged of a model's runs on these data sets, or on ``every`` one:
-    of those that probes learn from too, and of those that are left out for it.
-    """
-    return [
-        f"{run.identity.dataset} ({run.identity.split}): {problem}"
-        for run in open_runs(store, model=load_model(model).name)
-        if every or run.identity.dataset in runs
-        for problem in problems_of(run)
-    ]
+    graded = [run.place["dataset"] for run in open_runs(store, model=name) if run.has(VERDICTS)]
+    runs = {}
+    for each in dict.fromkeys(graded) if datasets is None else datasets:
+        place = store, name, each, load_dataset(each).evaluation_split, choice
+        if datasets is not None or any(run.has(VERDICTS) for run in list_fitting(*place)):
+            runs[each] = find_run(*place)
+    return runs
 
 
 def _votes(run: Run, k_eval: int, k_c: int, verdicts: str) -> pd.DataFrame:
     """Return the votes of a run, counted once while its verdicts stay; not to be changed."""
-    kinds = filter(run.has, (VERDICTS, JUDGEMENTS))
-    state = [run.path(kind).stat().st_mtime_ns for kind in kinds]
-    return _counted_votes(run, k_eval, k_c, verdicts, *state)
+    digests = [content_digest(run.path(kind)) for kind in (VERDICTS, JUDGEMENTS)]
+    return _counted_votes(run, k_eval, k_c, verdicts, *digests)
 
 
 @lru_cache(256)
-def _counted_votes(run: Run, k_eval: int, k_c: int, verdicts: str, *_: int) -> pd.DataFrame:
-    return split_votes(read_answers(run, k=k_eval, verdicts=verdicts), k_c)
+def _counted_votes(run: Run, k_eval: int, k_c: int, verdicts: str, *_: str) -> pd.DataFrame:
+    votes = split_votes(read_answers(run, k=k_eval, verdicts=verdicts), k_c)
+    return votes.set_axis([CONSISTENCY, *VOTES], axis="columns")
 
 
 def _confidences(run: Run) -> dict[str, pd.DataFrame]:

@@ -6,7 +6,6 @@ from typing import Any
 
 import pandas as pd
 
-from capcal_lib.confidence.of_run import method_title, methods_of
 from capcal_lib.errors import InputError, counted
 from capcal_lib.grading.core import UNSCORED
 from capcal_lib.results.results import describe_runs, load_results
@@ -14,7 +13,6 @@ from capcal_lib.results.score_file import BEST, CORRECTED, COUNTS, Scored, score
 from capcal_lib.results.scores import score
 from capcal_lib.runs import Run
 from capcal_lib.runs.samples import IMPORTED
-from capcal_lib.runs.status import survey
 
 
 def score_models(store: Path, models: Sequence[str], **asked: Any) -> Scored:
@@ -26,31 +24,30 @@ def score_models(store: Path, models: Sequence[str], **asked: Any) -> Scored:
     parts, columns = {}, {}
     for model in models:
         results = load_results(store, model, **asked)
-        problems += results.attrs["problems"]
         if results.empty:
-            steps = [
-                *filter(None, survey(store, model)["command"]),
-                f"capcal sample --model {model}",
-            ]
-            raise InputError(f"{store} has no graded run of {model}; go on with: {steps[0]}")
+            raise InputError(
+                f"{store} has no graded run of {model}; go on with: capcal status --model {model}"
+            )
+        runs = describe_runs(store, model, **asked)
+        problems += runs.attrs["problems"] + results.attrs["stale"]
         scores = score(results)
         rows.append(scores.reset_index().assign(model=model))
         limits = [spell(*row) for row in scores[["brier", "low", "high"]].to_numpy()]
         marks = scores["may_be_best"].map({True: "*"}).fillna("")
         columns[model] = pd.Series(limits, scores.index) + marks
-        for run in describe_runs(store, model, **asked).reset_index().to_dict("records"):
+        for run in runs.reset_index().to_dict("records"):
             name = run["dataset"]
             title = f"{model} on {name}, {run['evidence']}"
-            questions = results.loc[name]
-            parts[title] = scores[scores.index.isin([name], 0)].droplevel(0), questions
+            own = scores[scores.index.isin([name], 0)].droplevel(0)
+            parts[title] = own, results.loc[name]
             above.append(f"{title}: 95 % intervals for questions like these")
-            above += [f"  {line}" for line in _describe(run, questions)]
+            above += [f"  {line}" for line in _describe(run, *parts[title])]
     table = pd.concat(columns, axis="columns").fillna("")
     below = [CORRECTED, f"* {BEST}"] if len(table) else []
     return Scored(above, table, below, rows, parts, problems)
 
 
-def _describe(run: Mapping[Any, Any], questions: pd.DataFrame) -> list[str]:
+def _describe(run: Mapping[Any, Any], scores: pd.DataFrame, questions: pd.DataFrame) -> list[str]:
     """Say what the scores of a run do not show."""
     scored = questions.loc[questions["total"] > 0, COUNTS]
     known = score_table(scored)
@@ -61,13 +58,15 @@ def _describe(run: Mapping[Any, Any], questions: pd.DataFrame) -> list[str]:
         f"{counted(len(scored), 'question')}; scored samples of each: {samples}",
     ]
     if single := int((scored["total"] == 1).sum()):
-        lines.append(f"{single} of them with one scored sample, left out of the scores")
-    if run["most"] < 2:
-        more = more_samples(run["run"], 2)
-        lines.append(f"a score takes two samples of a question; add them with: {more}")
-    for method in map(method_title, methods_of(run["run"])):
-        if missing := questions[method].isna().sum():
-            lines.append(f"{method}: {missing} questions without a confidence")
+        lines.append(
+            f"{single} of them with one scored sample, and a score takes two samples of a "
+            f"question; add them with: {more_samples(run['run'], 2)}"
+        )
+    missing = scores["missing"]
+    lines += [
+        f"{method}: {number} questions without a confidence"
+        for method, number in missing[missing > 0].items()
+    ]
     if run["not scored"] > UNSCORED:
         bounds = "accuracy {0[all wrong]:.3f} with them wrong, {0[all right]:.3f} right"
         lines.append(f"{run['not scored']:.1%} are not scored: {bounds.format(run)}")

@@ -24,6 +24,7 @@ from capcal_lib.results.score_file import question_terms
 
 Protocol = Literal["corrected", "paper"]
 ROUNDING = 1e-12  # methods that are the same in all parts differ by this at most
+ORACLES = [ORACLE_RC, ORACLE_CC]
 MISSING_AS = 0.5  # the confidence that the paper's code gives a question without one
 BOUNDS = {UNIFORM: (1 / 12, 1 / 3), ORACLE_RC: (0, 1 / 4)}  # of a score; all others lie in [0, 1]
 COLUMNS = ["brier", "low", "high", "plug_in", "may_be_best", "missing", "questions"]
@@ -46,17 +47,17 @@ def brier_terms(results: pd.DataFrame, *, protocol: Protocol = "corrected") -> p
         raise unknown("protocol", protocol, get_args(Protocol))
     corrected = protocol == "corrected"
     scored = results[results["total"] > 1]
-    terms: dict[str, Any] = {}
+    confidences = scored[methods(results)]
+    if not corrected:
+        was_asked = confidences.groupby(level="dataset").transform("count") > 0
+        confidences = confidences.fillna(MISSING_AS).where(was_asked)
+    table = confidences.apply(question_terms, counts=scored, corrected=corrected)
     if len(scored):
         counts = scored["correct"], scored["total"]
-        terms[UNIFORM] = metrics.uniform_baseline_brier_terms(*counts, corrected=corrected)
-        terms[ORACLE_RC] = metrics.correctness_variance_terms(*counts, corrected=corrected)
-        terms[ORACLE_CC] = 0.0
-    for method in methods(results):
-        confidence = scored[method] if corrected else _filled(scored[method])
-        terms[method] = question_terms(confidence, scored, corrected=corrected)
-    names = [UNIFORM, *methods(results), ORACLE_RC, ORACLE_CC]
-    table = pd.DataFrame(terms, scored.index, names, dtype=float).reindex(results.index)
+        table[UNIFORM] = metrics.uniform_baseline_brier_terms(*counts, corrected=corrected)
+        table[ORACLE_RC] = metrics.correctness_variance_terms(*counts, corrected=corrected)
+        table[ORACLE_CC] = 0.0
+    table = table.reindex(results.index, columns=[UNIFORM, *confidences, *ORACLES])
     if CONSISTENCY in results and VOTES[-1] in results:
         table[CONSISTENCY] = results["votes term" if corrected else "votes plug-in"]
     return table
@@ -102,14 +103,6 @@ def gains_by_dataset(terms: pd.DataFrame, rival: str) -> pd.DataFrame:
     return pd.concat(found, names=[*cases, "method"]).dropna(subset="p")
 
 
-def _filled(confidence: "pd.Series[float]") -> "pd.Series[float]":
-    """Fill missing confidences as the paper's code does, on the data sets where the method was
-    asked at all.
-    """
-    was_asked = confidence.groupby(level="dataset").transform("count") > 0
-    return confidence.mask(confidence.isna() & was_asked, MISSING_AS)
-
-
 def score(
     results: pd.DataFrame | Sequence[pd.DataFrame],
     *,
@@ -140,38 +133,34 @@ def score(
     """
     parts = [results] if isinstance(results, pd.DataFrame) else list(results)
     results = parts[0]
-    protocols: list[Protocol] = [protocol, "paper"]
-    each: Any = [[brier_terms(part, protocol=name) for part in parts] for name in protocols]
-    terms, plug_in = (sum(tables) / len(parts) for tables in each)
+    each = [brier_terms(part, protocol=protocol) for part in parts]
+    terms: Any = sum(each) / len(parts)
+    plug_in: Any = sum(brier_terms(part, protocol="paper") for part in parts) / len(parts)
+    plug_in = plug_in.where(terms.notna())
+    missing = results[methods(results)].isna().reindex(columns=terms.columns, fill_value=False)
+    if VOTES[-1] in results:  # of votes, a split's of any
+        missing[CONSISTENCY] = terms[CONSISTENCY].isna()
     groups = subjects(results)
     rows = {}
     for dataset, own in terms.groupby(level="dataset", sort=False):
         own = own.dropna(axis="columns", how="all")
-        clusters = groups[own.index] if load_dataset(str(dataset)).clustered else None
-        rated = own.drop(columns=[ORACLE_RC, ORACLE_CC], errors="ignore")
-        best = metrics.may_be_best(rated, clusters)
-        for method in map(str, own):
-            scored = own[method].dropna().index
-            missing = 0
-            if method in results:  # of votes, a split's of any
-                asked = own if method == CONSISTENCY and VOTES[-1] in results else results
-                missing = int(asked[method][own.index].isna().sum())
+        clusters = groups[own.index] if load_dataset(dataset).clustered else None
+        best = metrics.may_be_best(own.drop(columns=ORACLES, errors="ignore"), clusters)
+        for method, values in own.items():
             bounds = BOUNDS.get(method, (0, 1))
-            found = metrics.mean_interval(own[method], clusters=clusters, bounds=bounds)
-            if method == ORACLE_CC:
-                found = metrics.Interval(0.0, 0.0, 0.0)  # by definition
+            limits = metrics.mean_interval(values, clusters=clusters, bounds=bounds)
             rows[dataset, method] = [
-                *found,
-                plug_in[method][scored].mean(),
-                method in best if method in rated else None,
-                missing,
-                len(scored),
+                *(limits if method != ORACLE_CC else (0.0, 0.0, 0.0)),  # by definition
+                plug_in[method][own.index].mean(),
+                None if method in ORACLES else method in best,
+                missing[method][own.index].sum(),
+                values.count(),
             ]
     index = pd.MultiIndex.from_tuples(list(rows), names=["dataset", "method"])
-    table = pd.DataFrame(list(rows.values()), index, columns=COLUMNS)
+    table = pd.DataFrame(list(rows.values()), index, COLUMNS)
     table["may_be_best"] = table["may_be_best"].astype("boolean")
     if len(parts) > 1:
-        means = [one.groupby(level="dataset").mean().stack() for one in each[0]]
+        means = [one.groupby(level="dataset").mean().stack() for one in each]
         spread = pd.concat(means, axis="columns").std(axis="columns")
         table["spread"] = spread.where(spread > ROUNDING).reindex(table.index)
     return table

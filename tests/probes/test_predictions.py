@@ -120,7 +120,7 @@ def test_what_is_stale_is_named_not_read_and_made_again(
     assert "is stale, since" in said
     results = load_results(tmp_path, MODEL)
     assert PROBE not in results
-    assert results.attrs["problems"] == stale
+    assert results.attrs["stale"] == stale
     assert describe_probes(tmp_path, MODEL).empty
     assert keep_predictions(tmp_path, MODEL)["made"].all()
     assert predictions_of(run)[1] == []

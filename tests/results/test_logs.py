@@ -232,7 +232,10 @@ def test_tasks_of_a_group_keep_their_questions_apart(
     names = [question.id for question in load_questions("mmlu-both")]
     assert names == ["mmlu_law/0", "mmlu_law/1", "mmlu_art/0", "mmlu_art/1"]
     import_samples(files[:1], dataset="one", **asked)
-    with pytest.raises(InputError, match=r"question '0' of the file is 'art 0\?', in one 'law 0"):
+    with pytest.raises(
+        InputError,
+        match=r"question '0' of the file is 'art 0\?' with the answer 'B', in one 'law 0",
+    ):
         import_samples(files[1:], dataset="one", **asked)
     assert list_files([tmp_path]) == sorted(files)
     with pytest.raises(InputError, match="a folder without"):

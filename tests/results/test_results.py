@@ -149,7 +149,7 @@ def test_what_is_behind_results(tmp_path: Path) -> None:
     )
     row = describe_runs(tmp_path, "simulated", k_eval=4).loc[SET]
     assert (row["questions"], row["fewest"], row["most"], row["samples"]) == (2, 3, 4, 8)
-    assert (row["no answer"], row["not scored"]) == (1 / 8, 1 / 8)
+    assert row["not scored"] == 1 / 8
     assert (row["evidence"], row["run"]) == ("simulated", Run(folder))
     assert load_results(tmp_path, "simulated", k_eval=4).loc[(SET, a)].tolist()[:2] == [1, 3]
 
