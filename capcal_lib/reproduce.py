@@ -172,7 +172,8 @@ class Order:
             for name in datasets or self.names
             if is_scored(self.run(name, load_dataset(name).evaluation_split), self.whose)
         ]
-        return {"datasets": scored, "verdicts": self.whose, "choice": self.choice}
+        which = {"store": self.store, "model": self.model, "choice": self.choice}
+        return which | {"datasets": scored, "verdicts": self.whose}
 
 
 class Step(NamedTuple):
@@ -232,8 +233,8 @@ def make_plan(order: Order, *, fetch: bool = True) -> pd.DataFrame:
                 rows.append(step._asdict() | _cost(order, step, run, samples))
     # Hidden states last, for vLLM is opened anew for them and slower then, or a server gives none;
     # but another model judges after them, because one model is in memory at a time.
-    late = {STATES: 2, "judge": 1 if order.judge == order.model else 3}
-    late[TOP_UP] = 4  # by all scores there are
+    # Last comes what is topped up, by all scores there are.
+    late = {STATES: 2, "judge": 1 if order.judge == order.model else 3, TOP_UP: 4}
     rows.sort(key=lambda row: late.get(row["step"], 0))
     return pd.DataFrame(rows)
 
@@ -367,9 +368,9 @@ def reproduce(
         return Reproduced(pd.DataFrame(), left)
     asked = order.asked()
     how: dict[str, Any] = asked | {"recipe": RECIPES[order.recipe].probe, "say": say}
-    probes = keep_predictions(order.store, order.model, **how).index.unique("probe")
+    probes = keep_predictions(**how).index.unique("probe")
     if order.recipe == "paper" and {*map(probe_title, MIX)} <= {*probes}:
-        keep_predictions(order.store, order.model, mix=MIX, **how)
+        keep_predictions(mix=MIX, **how)
     return Reproduced(beside_printed(order), left)
 
 
@@ -385,7 +386,7 @@ def beside_printed(order: Order) -> pd.DataFrame:
     recipe = RECIPES[order.recipe]
     corrected = recipe.protocol == "corrected"
     asked = order.asked()
-    load = partial(load_results, order.store, order.model, held_out=corrected, **asked)
+    load = partial(load_results, held_out=corrected, **asked)
     splits = range(SPLITS if recipe.probe == "paper" else 1)
     parts = [load(recipe=recipe.probe, split=split) for split in splits]
     for number in () if corrected else VOTES:  # table 6
@@ -408,7 +409,7 @@ def beside_printed(order: Order) -> pd.DataFrame:
     table["printed"] = printed
     within = table["printed"].between(table["low"], table["high"])
     table["within"] = within.astype("boolean").mask(table["printed"].isna())
-    return table.join(describe_runs(order.store, order.model, **asked)["evidence"])
+    return table.join(describe_runs(**asked)["evidence"])
 
 
 def _do(order: Order, step: Step) -> str:
@@ -454,8 +455,7 @@ def _do(order: Order, step: Step) -> str:
 def _wanted(order: Order, step: Step) -> dict[Any, int]:
     """Say how many samples of each question there must be after a step."""
     if step.step == TOP_UP:
-        asked = order.asked(step.dataset)
-        keep_predictions(order.store, order.model, **asked)
+        keep_predictions(**order.asked(step.dataset))
         needed = _needed(order, step, order.run(step.dataset, step.split))
         if needed is None:
             raise InputError("not all of the first samples are there")
@@ -473,8 +473,7 @@ def _needed(order: Order, step: Step, run: Run) -> "pd.Series[int] | None":
     there = read_verdicts(run).query("sample_index < @step.first").groupby("question_id").size()
     if len(there) < step.questions or there.min() < step.first:
         return None
-    asked = order.asked(step.dataset)
-    results = load_results(order.store, order.model, k_eval=step.first, **asked)
+    results = load_results(k_eval=step.first, **order.asked(step.dataset))
     results = results[[*COUNTS, *methods(results)]]
     return samples_needed(
         results.droplevel("dataset"),

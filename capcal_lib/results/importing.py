@@ -119,8 +119,9 @@ def import_samples(
         with open_writer(store, Record(identity=identity, made_with=made_with)) as writer:
             run = writer.run
             present = read_samples(run)
-            _refuse_twins(
-                pd.concat([present, table[list(present)]]).drop_duplicates(),
+            both = pd.concat([present, table[list(present)]]).drop_duplicates()
+            _refuse(
+                both[both.duplicated(KEY)],
                 f"is another in {run}; nothing was written: import into another --store, or as "
                 "another --model",
             )
@@ -131,9 +132,9 @@ def import_samples(
     return Imported(run, new, len(table) - new, log.judged, notes)
 
 
-def _refuse_twins(rows: pd.DataFrame, what: str) -> None:
-    """Refuse two rows that are of one sample."""
-    for question, index in rows.loc[rows.duplicated(KEY), KEY].to_numpy():
+def _refuse(rows: pd.DataFrame, what: str) -> None:
+    """Refuse samples, naming the first."""
+    for question, index in rows[KEY].to_numpy():
         raise InputError(f"sample {index} of question {sanitize(question, 80)!r} {what}")
 
 
@@ -194,11 +195,13 @@ def _find_questions(
             what = f"is not in {dataset}, whose ids look like {questions[0].id!r}"
         else:
             names[name] = question.id
+            answer = question.answer
             own, text = (" ".join(one.split()) for one in (question.text, asked))
-            same = asked == name or own in text or text in own
-            if same and (gold == NOT_STATED or grade(gold, question.answer).verdict != "incorrect"):
+            same = gold in (NOT_STATED, answer.gold, *answer.aliases)
+            same = same or grade(gold, answer).verdict != "incorrect"
+            if same and (asked == name or own in text or text in own):
                 continue
-            theirs = f"{own!r} with the answer {question.answer.gold!r}"
+            theirs = f"{own!r} with the answer {answer.gold!r}"
             what = f"is {text!r} with the answer {gold!r}, in {dataset} {theirs}"
         raise InputError(
             f"question {sanitize(name, 80)!r} of the file {sanitize(what)}; give all files of a "
@@ -226,12 +229,10 @@ def _lay_out(samples: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
             "extracted": samples["extracted"].map(str, na_action="ignore"),
         }
     )
-    _refuse_twins(table, "is there twice; number them apart")
-    indices = table.groupby("question_id")["sample_index"]
-    gaps = indices.max() + 1 > indices.size()
-    if gaps.any():
-        raise InputError(
-            f"the samples of question {sanitize(gaps.idxmax(), 80)!r} are not numbered from 0, "
-            "without gaps"
-        )
+    table = table.sort_values(KEY)
+    numbers = table.groupby("question_id").cumcount()
+    _refuse(
+        table[table["sample_index"] != numbers],
+        "is there twice, or not numbered from 0 without gaps; number them apart",
+    )
     return table
