@@ -440,9 +440,9 @@ def _do(order: Order, step: Step) -> str:
             if judged.new + judged.present and not judged.failed:
                 words = read_judgements(run, step.model)
                 if (words["verdict"] == "not_scored").all():
+                    such = sanitize(words["words"].iloc[0], 80)
                     raise InputError(
-                        f"{step.model} judged {len(words)} answers and said none of its three "
-                        f"words, but such as {sanitize(words['words'].iloc[0], 80)!r}"
+                        f"{step.model} said none of its three words, but such as {such!r}"
                     )
         else:
             failed = {"": (estimate(run, step.step, **how)["tokens"] == 0).sum()}

@@ -74,8 +74,10 @@ def import_samples(
     notes = log.notes
     known = log.samples[[*SETTINGS]].astype(str).drop_duplicates()
     if len(known) > 1:
-        several = " and ".join(str(one) for one in known.to_dict("records")[:2])
-        raise InputError(f"the samples were drawn with {sanitize(several)}; import them apart")
+        several = sanitize(known.to_dict("records"))
+        raise InputError(
+            f"the samples were drawn with several settings, {several}; import them apart"
+        )
     sampling: dict[str, Any] = {**log.samples[[*SETTINGS]].iloc[0].dropna(), **settings}
     with manifests.new_manifests() as made:
         if dataset not in manifests.dataset_names():

@@ -93,9 +93,10 @@ def load_results(
     stale: list[str] = []
     probes: list[str] = []
     for name, run in _runs(store, model, datasets, choice).items():
-        votes = paper_consistency(run, k_c).to_frame(CONSISTENCY)
         if held_out:
             votes = _votes(run, k_eval, k_c, verdicts)
+        else:
+            votes = paper_consistency(run, k_c).to_frame(CONSISTENCY)
         kept = _confidences(run)
         parts: list[Any] = [kept[method]["confidence"].rename(method) for method in kept]
         parts += [votes[name] for name in votes if len(votes)]
@@ -192,12 +193,12 @@ def costs(
     """
     tables = {}
     for name, run in _runs(store, model, datasets).items():
-        said = _confidences(run)
-        found = {method: kept["tokens"].mean() for method, kept in said.items()}
+        confidences = _confidences(run)
+        tokens = {method: kept["tokens"].mean() for method, kept in confidences.items()}
         if len(_votes(run, k_eval, k_c, "rules")):
-            found[CONSISTENCY] = np.round(k_c * mean_tokens(run))  # NaN where none is known
-        tables[name] = pd.Series(found, dtype=np.float64)
-    return pd.DataFrame(tables).T.rename_axis("dataset")
+            tokens[CONSISTENCY] = np.round(k_c * mean_tokens(run))  # NaN where none is known
+        tables[name] = tokens
+    return pd.DataFrame(tables, dtype=np.float64).T.rename_axis("dataset")
 
 
 def subjects(results: pd.DataFrame) -> "pd.Series[str]":
