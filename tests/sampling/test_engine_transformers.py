@@ -250,7 +250,7 @@ def test_every_step_has_the_logits_of_plain_transformers(
         logits = step(branches, tails)
         seen.update(
             {
-                (*b.group.prompt, *b.tokens): row.clone()
+                (*b.group.prompt.tokens, *b.tokens): row.clone()
                 for b, row in zip(branches, logits, strict=True)
             }
         )
@@ -258,7 +258,7 @@ def test_every_step_has_the_logits_of_plain_transformers(
 
     def recording_begin(group: Any) -> Any:
         logits = begin(group)
-        seen[tuple(group.prompt)] = logits[0].clone()
+        seen[tuple(group.prompt.tokens)] = logits[0].clone()
         return logits
 
     monkeypatch.setattr(engine, "_step", recording_step)

@@ -2,10 +2,9 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from datetime import date
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -63,6 +62,24 @@ def _opened(tokenizer: Any, prompt: Sequence[int]) -> bool | None:
     return reasoning.opened(tokenizer.decode(prompt[-16:]))
 
 
+class Prompt(NamedTuple):
+    """What is asked about one question, as tokens."""
+
+    question_id: str
+    tokens: list[int]
+    limit: int  # tokens of an answer: ``max_tokens``, or what the prompt leaves of the context
+    sample_indices: tuple[int, ...]  # the samples wanted
+
+
+class Reply(NamedTuple):
+    """What samples have said to a prompt."""
+
+    prompt: Prompt
+    sample_indices: Sequence[int]
+    tokens: Sequence[int]
+    ended: bool  # by the model, with its last token, and not by the limit
+
+
 class LocalEngine(ABC):
     """What the engines that hold a model share; each draws and reads in its own way."""
 
@@ -70,41 +87,40 @@ class LocalEngine(ABC):
     tokenizer: Any
 
     @abstractmethod
-    def _draw(
-        self, requests: Sequence[Request], sampling: Sampling, seed: int
-    ) -> Iterator[tuple[str, Sequence[int], list[int], Sequence[int], bool]]:
-        """Yield what was drawn as it is done: the question's id, sample indices, the prompt's
-        tokens, those of the reply, and whether the model ended it.
-        """
+    def _draw(self, prompts: list[Prompt], sampling: Sampling, seed: int) -> Iterator[Reply]:
+        """Draw every wanted sample, yielding each as it is done."""
 
     @abstractmethod
     def _logprobs(self, prompts: list[list[int]], tokens: list[int]) -> np.ndarray:
         """Return the log-probability that each token follows each prompt."""
 
-    def _prompt(self, request: Request, sampling: Sampling) -> tuple[list[int], int]:
-        """Return a prompt's tokens, and how many an answer may have: ``max_tokens``, or what the
-        prompt leaves of ``context_tokens``.
-        """
-        prompt = encode(self.tokenizer, self.model, request)
-        room = sampling.context_tokens - len(prompt)
-        if room < 1:
-            raise InputError(
-                f"question {request.question.id!r}: the prompt has {len(prompt)} tokens, which "
-                f"leaves no room for an answer in context_tokens = {sampling.context_tokens}; "
-                "raise it or leave the question out"
-            )
-        return prompt, min(sampling.max_tokens, room)
+    def _prompts(self, requests: Sequence[Request], sampling: Sampling) -> list[Prompt]:
+        prompts = []
+        for request in requests:
+            name = request.question.id
+            tokens = encode(self.tokenizer, self.model, request)
+            room = sampling.context_tokens - len(tokens)
+            if room < 1:
+                raise InputError(
+                    f"question {name!r}: the prompt has {len(tokens)} tokens, which leaves no room "
+                    f"for an answer in context_tokens = {sampling.context_tokens}; raise it or "
+                    "leave the question out"
+                )
+            limit = min(sampling.max_tokens, room)
+            prompts.append(Prompt(name, tokens, limit, request.sample_indices))
+        return prompts
 
     def sample(
         self, requests: Sequence[Request], sampling: Sampling, seed: int
     ) -> Iterator[list[Sample]]:
         """Draw every wanted sample, yielding each when it is done, with those that say the same."""
-        for name, indices, prompt, reply, ended in self._draw(requests, sampling, seed):
-            said = reply[:-1] if ended else reply
-            reasoning, response = decode(self.tokenizer, self.model, prompt, said)
-            finish: FinishReason = "stop" if ended else "length"
-            rest = response, reasoning, finish, len(prompt), len(reply)
-            yield [Sample(name, index, *rest) for index in indices]
+        for reply in self._draw(self._prompts(requests, sampling), sampling, seed):
+            prompt = reply.prompt
+            said = reply.tokens[:-1] if reply.ended else reply.tokens
+            reasoning, response = decode(self.tokenizer, self.model, prompt.tokens, said)
+            finish: FinishReason = "stop" if reply.ended else "length"
+            rest = response, reasoning, finish, len(prompt.tokens), len(reply.tokens)
+            yield [Sample(prompt.question_id, index, *rest) for index in reply.sample_indices]
 
     def next_token_logprobs(
         self, requests: Sequence[Request], words: Sequence[str], sampling: Sampling, seed: int
@@ -113,27 +129,30 @@ class LocalEngine(ABC):
 
         A model with marks of reasoning that the prompt has not closed already reasons first."""
         tokenizer = self.tokenizer
-        prompts = {place: self._prompt(one, sampling)[0] for place, one in enumerate(requests)}
-        tokens = np.ones(len(requests), dtype=np.int64)
+        prompts = self._prompts(requests, sampling)
+        texts = [prompt.tokens for prompt in prompts]
+        spent = np.ones(len(texts), dtype=np.int64)
+        rows = {prompt.question_id: row for row, prompt in enumerate(prompts)}
         known = f"{tokenizer.chat_template} {tokenizer.get_added_vocab()}"
         marked = _has_mark(known) and not load_prompts(self.model.prompt_style).completion
-        opened = {place: marked and _opened(tokenizer, ids) for place, ids in prompts.items()}
-        places = {one.question.id: at for at, one in enumerate(requests) if opened[at] is not False}
-        asked = [replace(requests[place], sample_indices=(0,)) for place in places.values()]
-        for name, _, _, reply, _ in self._draw(asked, sampling, seed):
-            place = places[name]
-            pieces = [tokenizer.decode([token]) for token in reply]
-            pieces[0] = "<think>" * bool(opened[place]) + pieces[0]
+        reasoning = [
+            prompt._replace(sample_indices=(0,))
+            for prompt in prompts
+            if marked and _opened(tokenizer, prompt.tokens) is not False
+        ]
+        for prompt, _, reply, _ in self._draw(reasoning, sampling, seed):
+            opening = "<think>" if _opened(tokenizer, prompt.tokens) else ""
+            pieces = [opening, *(tokenizer.decode([token]) for token in reply)]
             start = answer_start(pieces)
-            tokens[place] = len(reply) if start is None else start + 1
-            prompts[place] += reply[:start]
-            if start is None:
-                del prompts[place]
-        result = np.full((len(requests), len(words)), np.nan)
+            row = rows[prompt.question_id]
+            spent[row] = start or len(reply)
+            texts[row] = [*prompt.tokens, *reply[: start - 1]] if start else []
+        answered = [row for row, text in enumerate(texts) if text]
         single = single_tokens(tokenizer, words)
-        read = self._logprobs([*prompts.values()], [*single.values()])
-        result[np.ix_([*prompts], [*single])] = read
-        return result, tokens
+        logprobs = self._logprobs([*filter(None, texts)], [*single.values()])
+        result = np.full((len(texts), len(words)), np.nan)
+        result[np.ix_(answered, [*single])] = logprobs
+        return result, spent
 
 
 def answer_start(pieces: Sequence[str]) -> int | None:

@@ -13,6 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from capcal_lib.sampling.engines.chat import Prompt
+
 KeysValues = tuple[Tensor, ...]  # of one layer, two, each (kv_heads, tokens, head_dim)
 Stream = tuple[int, np.random.Generator]  # a sample's index, and its own uniform numbers
 
@@ -21,9 +23,7 @@ Stream = tuple[int, np.random.Generator]  # a sample's index, and its own unifor
 class Group:
     """Samples of one question that share the keys and values of its prompt."""
 
-    question_id: str
-    prompt: list[int]
-    limit: int  # new tokens of a sample
+    prompt: Prompt
     prefix: list[KeysValues] = field(default_factory=list)  # of the prompt, a pair a layer
 
 
@@ -61,7 +61,7 @@ class SharedPrefixAttention:
         for group, run in groupby(branches, key=lambda branch: branch.group):
             start, stop = stop, stop + len(list(run))
             self.segments.append((group, slice(start, stop)))
-        self.prompt = max(len(group.prompt) for group, _ in self.segments)
+        self.prompt = max(len(group.prompt.tokens) for group, _ in self.segments)
         self.scores: Tensor | None = None
 
     def __call__(
@@ -84,14 +84,14 @@ class SharedPrefixAttention:
         self.scores[..., self.prompt :] = own + self.mask[:, None]
         for group, branches in self.segments:
             prefix = group.prefix[layer][0]
-            self.scores[:, branches, :, : len(group.prompt)] = torch.einsum(
+            self.scores[:, branches, :, : len(group.prompt.tokens)] = torch.einsum(
                 "bhqw,htw->hbqt", queries[branches], prefix
             )
         weights = self.scores.softmax(-1, dtype=torch.float32).to(query.dtype)
         result = torch.einsum("hbqt,bhtw->bhqw", weights[..., self.prompt :], value)
         for group, branches in self.segments:
             prefix = group.prefix[layer][1]
-            shares = weights[:, branches, :, : len(group.prompt)]
+            shares = weights[:, branches, :, : len(group.prompt.tokens)]
             result[branches] += torch.einsum("hbqt,htw->bhqw", shares, prefix)
         return result.flatten(1, 2)[:, None]
 

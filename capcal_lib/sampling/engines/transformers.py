@@ -18,7 +18,7 @@ import capcal_lib.sampling.engines.shared_prefix as shared_prefix
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import Model, Sampling
 from capcal_lib.sampling.engines import Request, hashed
-from capcal_lib.sampling.engines.chat import LocalEngine, encode
+from capcal_lib.sampling.engines.chat import LocalEngine, Prompt, Reply, encode
 from capcal_lib.sampling.engines.shared_prefix import Branch, Group
 from capcal_lib.sampling.engines.token_sampling import draw_tokens
 from capcal_lib.sampling.weights import ensure_weights
@@ -92,22 +92,18 @@ class TransformersEngine(LocalEngine):
         if self.device.type == "cuda":
             torch.cuda.empty_cache()
 
-    def _draw(
-        self, requests: Sequence[Request], sampling: Sampling, seed: int
-    ) -> Iterator[tuple[str, Sequence[int], list[int], Sequence[int], bool]]:
-        read = [(*self._prompt(request, sampling), request) for request in requests]
-        longest = max((limit for _, limit, _ in read), default=1)
+    def _draw(self, prompts: list[Prompt], sampling: Sampling, seed: int) -> Iterator[Reply]:
+        longest = max((prompt.limit for prompt in prompts), default=1)
         cap = max(1, min(SAMPLES_IN_FLIGHT, CACHE_BYTES // self.token_bytes // longest))
         waiting = []
-        for prompt, limit, request in sorted(read, key=lambda one: one[0]):
-            name = request.question.id
+        for prompt in sorted(prompts, key=lambda one: one.tokens):
+            name = prompt.question_id
             streams = [
                 (index, np.random.Generator(np.random.Philox(key=hashed(seed, name, index))))
-                for index in request.sample_indices  # the same whatever else is drawn
+                for index in prompt.sample_indices  # the same whatever else is drawn
             ]
             for start in range(0, len(streams), cap):
-                group = Group(name, prompt, limit)
-                waiting.append(Branch(group, (), streams[start : start + cap], 0))
+                waiting.append(Branch(Group(prompt), (), streams[start : start + cap], 0))
         tails: dict[int, tuple[Tensor, Tensor]] = {}
         branches: list[Branch] = []
         while waiting or branches:
@@ -120,29 +116,29 @@ class TransformersEngine(LocalEngine):
             children = self._children(branches, torch.cat(logits), sampling)
             branches = []
             for child in children:
-                group = child.group
+                prompt = child.group.prompt
                 ended = child.tokens[-1] in self.ends
-                if ended or len(child.tokens) == group.limit:
+                if ended or len(child.tokens) == prompt.limit:
                     indices = [index for index, _ in child.streams]
-                    yield group.question_id, indices, group.prompt, child.tokens, ended
+                    yield Reply(prompt, indices, child.tokens, ended)
                 else:
                     branches.append(child)
 
     def _logprobs(self, prompts: list[list[int]], tokens: list[int]) -> np.ndarray:
         result = np.empty((len(prompts), len(tokens)))
-        for place in _in_order(prompts):
-            logits = self._read(self.network, prompts[place], logits_to_keep=1).logits[0, -1]
-            result[place] = logits.double().log_softmax(-1)[tokens].cpu().numpy()
+        for row in _in_order(prompts):
+            logits = self._read(self.network, prompts[row], logits_to_keep=1).logits[0, -1]
+            result[row] = logits.double().log_softmax(-1)[tokens].cpu().numpy()
         return result
 
     def hidden_states(self, requests: Sequence[Request]) -> np.ndarray:
         """Return hidden states as `Engine` says; the head over the vocabulary is left out."""
         result = np.empty((len(requests), self.network.config.hidden_size), dtype=np.float32)
         prompts = [encode(self.tokenizer, self.model, request) for request in requests]
-        for place in _in_order(prompts):
-            read = self._read(self.network.get_decoder(), prompts[place], output_hidden_states=True)
+        for row in _in_order(prompts):
+            read = self._read(self.network.get_decoder(), prompts[row], output_hidden_states=True)
             states = torch.stack([state[0, -1].float() for state in read.hidden_states])
-            result[place] = states.mean(0).cpu().numpy()
+            result[row] = states.mean(0).cpu().numpy()
         return result
 
     @torch.inference_mode()
@@ -191,7 +187,7 @@ class TransformersEngine(LocalEngine):
         """Read a prompt, keep its keys and values, and return the logits of the first token,
         (1, vocabulary).
         """
-        logits: Tensor = self._read(self.network, group.prompt, logits_to_keep=1).logits[0]
+        logits: Tensor = self._read(self.network, group.prompt.tokens, logits_to_keep=1).logits[0]
         group.prefix = [(keys.clone(), values.clone()) for keys, values in self._keys_values()]
         return logits
 
@@ -199,7 +195,9 @@ class TransformersEngine(LocalEngine):
     def _step(self, branches: list[Branch], tails: dict[int, tuple[Tensor, Tensor]]) -> Tensor:
         """Return the next-token logits of every branch, (n_branches, vocabulary)."""
         ids = torch.tensor([[branch.tokens[-1]] for branch in branches], device=self.device)
-        positions = [[len(branch.group.prompt) + len(branch.tokens) - 1] for branch in branches]
+        positions = [
+            [len(branch.group.prompt.tokens) + len(branch.tokens) - 1] for branch in branches
+        ]
         logits: Tensor = self.network(
             ids,
             position_ids=torch.tensor(positions, device=self.device),

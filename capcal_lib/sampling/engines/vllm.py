@@ -17,7 +17,7 @@ from anyio.from_thread import start_blocking_portal
 from capcal_lib.errors import InputError, sanitize
 from capcal_lib.manifests import Model, Sampling
 from capcal_lib.sampling.engines import Request, question_seed
-from capcal_lib.sampling.engines.chat import LocalEngine, encode
+from capcal_lib.sampling.engines.chat import LocalEngine, Prompt, Reply, encode
 from capcal_lib.sampling.engines.streams import each
 from capcal_lib.sampling.weights import ensure_weights
 
@@ -90,33 +90,26 @@ class VllmEngine(LocalEngine):
         self._llm = None
         self._stack.close()
 
-    def _draw(
-        self, requests: Sequence[Request], sampling: Sampling, seed: int
-    ) -> Iterator[tuple[str, Sequence[int], list[int], Sequence[int], bool]]:
+    def _draw(self, prompts: list[Prompt], sampling: Sampling, seed: int) -> Iterator[Reply]:
         from vllm import SamplingParams
 
-        asked = [
-            (request.question.id, index, *read)
-            for request in requests
-            for read in [self._prompt(request, sampling)]
-            for index in request.sample_indices
-        ]
+        asked = [(prompt, index) for prompt in prompts for index in prompt.sample_indices]
         jobs = (
             (
-                prompt,
+                prompt.tokens,
                 SamplingParams(
                     temperature=sampling.temperature,
                     top_p=sampling.top_p,
                     top_k=sampling.top_k or -1,
-                    max_tokens=limit,
-                    seed=question_seed(seed, name) + index,
+                    max_tokens=prompt.limit,
+                    seed=question_seed(seed, prompt.question_id) + index,
                 ),
             )
-            for name, index, prompt, limit in asked
+            for prompt, index in asked
         )
         for number, choice in self._finished(jobs):
-            name, index, prompt, _ = asked[number]
-            yield name, (index,), prompt, list(choice.token_ids), choice.finish_reason == "stop"
+            prompt, index = asked[number]
+            yield Reply(prompt, (index,), list(choice.token_ids), choice.finish_reason == "stop")
 
     def _logprobs(self, prompts: list[list[int]], tokens: list[int]) -> np.ndarray:
         from vllm import SamplingParams
