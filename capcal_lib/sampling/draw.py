@@ -18,7 +18,7 @@ from capcal_lib.manifests import Model, load_dataset, load_model
 from capcal_lib.questions import Question, check_questions, load_split, questions_digest, subset
 from capcal_lib.questions.prompts import answer_messages, template_digest
 from capcal_lib.runs import files
-from capcal_lib.runs.run import Identity, Record, Run, differences, open_runs
+from capcal_lib.runs.run import Identity, Record, Run
 from capcal_lib.runs.samples import Sample
 from capcal_lib.runs.sessions import Ask, Session, open_session
 from capcal_lib.runs.store import open_writer
@@ -68,9 +68,9 @@ def sample(
     and other ``settings``, such as ``temperature`` or ``prompt_style``, do.
 
     ``in_flight`` is how many samples a server is asked for at a time, ``progress`` is called with
-    the numbers of samples drawn and to draw, and ``say`` with what deserves a line: how a new run
-    differs from others, what damage was found. `InputError` for unknown names, k < 1, or a store
-    that cannot be written or is being written."""
+    the numbers of samples drawn and to draw, and ``say`` with a line for each damage that was
+    found. `InputError` for unknown names, k < 1, or a store that cannot be written or is being
+    written."""
     manifest = load_model(model).for_dataset(dataset).with_settings(**settings)
     check_engine(manifest, engine)
     split = split or load_dataset(dataset).evaluation_split
@@ -89,14 +89,13 @@ def sample(
         )
     record = describe(manifest, dataset, split, questions, engine=engine, seed=seed)
     record.made_with["questions_from"] = source
+    failed = Counter[str]()
+    new = 0
     with open_writer(store, record) as writer:
-        run = writer.run
+        for note in writer.notes:
+            say(note)
         lacking = writer.missing(ks)
         wanted = sum(map(len, lacking.values()))
-        for line in [*([] if writer.present else _difference(run)), *writer.notes]:
-            say(line)
-        failed = Counter[str]()
-        new = 0
         if wanted:
             opened = open_engine(manifest, engine, in_flight=in_flight)
             ask = Ask(questions=len(ks), k=least)
@@ -113,21 +112,10 @@ def sample(
                     if progress:
                         progress(session.rows, wanted)
 
-            with open_session(run, ask, _circumstances()) as session:
+            with open_session(writer.run, ask, _circumstances()) as session:
                 for samples in files.gather(draw(session), files.WRITE_SECONDS):
                     new += writer.append(samples)
-    return Drawn(run, new, sum(ks.values()) - wanted, dict(failed))
-
-
-def _difference(run: Run) -> list[str]:
-    """Say in which settings a new run differs from the one beside it that is most like it."""
-    new = run.identity
-    beside = open_runs(run.folder.parents[2], model=new.model, dataset=new.dataset, split=new.split)
-    others = [(differences(one.identity, new), one.identity.key) for one in beside if one != run]
-    if not others:
-        return []
-    settings, key = min(others, key=lambda other: len(other[0]))
-    return [f"a new run, {new.key}: it differs from run {key} in {'; '.join(settings)}"]
+    return Drawn(writer.run, new, sum(ks.values()) - wanted, dict(failed))
 
 
 def describe(

@@ -115,22 +115,6 @@ def test_a_run_that_was_stopped_goes_on(tmp_path: Path, undisturbed: pd.DataFram
     pd.testing.assert_frame_equal(read_samples(resumed.run), undisturbed)
 
 
-def test_a_new_run_beside_others_names_what_differs_from_the_nearest(tmp_path: Path) -> None:
-    said: list[str] = []
-    first = sample("simulated", SET, k=1, limit=1, store=tmp_path, say=said.append)
-    sample("simulated", SET, k=2, limit=1, store=tmp_path, say=said.append)
-    assert said == []
-    second = sample(
-        "simulated", SET, k=1, limit=1, store=tmp_path, seed=1, say=said.append
-    ).run.folder.name
-    assert said == [
-        f"a new run, {second}: it differs from run {first.run.folder.name} in seed: 0 / 1"
-    ]
-    sample("simulated", SET, k=2, limit=1, store=tmp_path, seed=1, say=said.append)
-    sample("simulated", "mini-capitals", k=1, limit=1, store=tmp_path, say=said.append)
-    assert len(said) == 1
-
-
 def test_what_was_put_right_is_said(tmp_path: Path) -> None:
     folder = sample("simulated", SET, k=2, limit=2, store=tmp_path).run.folder
     before = rows(folder)
