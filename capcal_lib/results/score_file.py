@@ -15,14 +15,14 @@ import pandas as pd
 from capcal_lib import metrics
 from capcal_lib.applications import others_mean, pass_at_k
 from capcal_lib.errors import InputError, counted, sanitize, unknown
-from capcal_lib.grading.core import UNSCORED, grade_many
+from capcal_lib.grading.core import grade_many
 from capcal_lib.questions import NOT_STATED, TEXTS, Answer, plain_head, stream_rows
 from capcal_lib.results.logs import kind_of, read_log
 
 COUNTS = ["correct", "total"]
 NUMBERS = ["confidence", *COUNTS]
 POWERS = (2, 4, 8, 16, 32, 64)  # the k of pass@k, as far as every question has samples
-MOST = 1_000_000  # questions; where it takes more, no number is said
+MOST = 1_000_000  # questions, more of which are not counted
 EQUAL = 1e-9  # confidences of two files are the same, but for rounding
 CORRECTED = "capability Brier, corrected"
 PLUG_IN = "capability Brier, plug-in"
@@ -30,14 +30,13 @@ ECE = "ECE, ten bins, corrected"
 CONSTANT = "the best constant"
 Z = 1.96 + 0.84  # a difference is found by a 95 % interval in four of five studies
 MISSING = {"", "nan", "none", "null", "na", "n/a"}
-TRUTH = {"0": 0, "1": 1, "0.0": 0, "1.0": 1, "false": 0, "true": 1}
 BEST = "may be best: no other is significantly better on questions that both have"
 SENTENCES = {
     "better": "{file} is better than {rival} by {gain}, on {both}",
     "worse": "{rival} is better than {file} by {loss}, on {both}",
     "inconclusive": "these data cannot separate {file} and {rival} ({gain}, on {both}): "
-    "{needed} questions would",
-    "same": "{file} and {rival} have the same {what} on {both}",
+    "{needed:,.0f} questions or more would",
+    "same": "{file} and {rival} have the same confidences, or accuracies, on {both}",
     "apart": "{file} and {rival} ask different questions: not compared",
     "one question": "one question says nothing of others: scores and intervals take two or more",
     "one sample": "with one scored sample a question, questions that differ and the noise of "
@@ -86,31 +85,27 @@ class Scored(NamedTuple):
 def score_files(files: Sequence[Path], against: Path | None = None, **options: Any) -> Scored:
     """Score files, and compare them with one of them, the first unless another is named.
 
-    ``options`` are those of :func:`read_file`. `InputError` for a file that is named twice, or is
-    not there, and whatever reading and comparing refuse."""
+    ``options`` are those of :func:`read_file`. `InputError` for a rival that is not among the
+    files, and whatever reading and comparing refuse."""
     read = {str(file): read_file(file, **options) for file in files}
     rival = str(against or files[0])
     if rival not in read:
         raise unknown("file", rival, read)
-    if len(read) < len(files):
-        raise InputError("a file is named twice; name each once")
     tables = {name: one.table for name, one in read.items()}
+    notes = [f"{name}: {note}" for name, one in read.items() for note in one.notes]
     scores = {name: score_table(table) for name, table in tables.items()}
     parts = {name: (scores[name], table) for name, table in tables.items()}
-    rows = [known.reset_index().assign(file=name) for name, known in scores.items()]
-    notes = [f"{name}: {note}" for name, one in read.items() for note in one.notes]
+    rows = [pd.concat(scores, names=["file"]).reset_index()]
     if len(tables) == 1:
         above = [f"{rival}: 95 % intervals for questions like these"]
         below = [*notes, in_words(rival, tables[rival], scores[rival])]
         return Scored(above, scores[rival], below, rows, parts)
     found = compare_files(tables, rival)
+    rows.append(found.rename_axis("file").reset_index().assign(against=rival))
     shown = overview(tables, scores)
     if "confidence" in tables[rival]:
-        counts = pd.concat(table[COUNTS] for table in tables.values())
         columns = {name: table["confidence"] for name, table in tables.items()}
-        questions = counts[~counts.index.duplicated()].assign(**columns)
-        parts = {" and ".join(tables): (shown, questions)}
-    rows.append(found.rename_axis("file").reset_index().assign(against=rival))
+        parts = {" and ".join(tables): (shown, _questions(tables).assign(**columns))}
     return Scored([], shown, [*notes, BEST, *found["sentence"]], rows, parts)
 
 
@@ -144,17 +139,15 @@ def read_counts(path: Path, *, scorer: str | None = None, regrade: bool = False)
     outcomes = {"correct": samples["verdict"] == "correct", "total": ~lost, "not_scored": lost}
     counts = pd.DataFrame(outcomes).groupby(samples["question_id"]).sum()
     table = counts.loc[counts["total"] > 0, COUNTS].join(items[["gold", "question"]])
-    table = table.set_index("question", append=True)
     if table.empty:
         raise InputError(f"{path}: no sample has a verdict, nor an answer that could be graded")
-    if lost.any() and not judged:
-        notes.append(f"{counted(lost.sum(), 'sample')} that could not be graded left out")
+    if lost.any():
+        few = f"{counted(lost.sum(), 'sample')} not scored"
+        bounds = "{}: accuracy {:.3f} with them wrong, {:.3f} right"
+        notes.append(bounds.format(few, *accuracy_bounds(counts)))
     if unscored := len(counts) - len(table):
         notes.append(f"{counted(unscored, 'question')} without a scored sample left out")
-    if lost.mean() > UNSCORED:
-        bounds = "accuracy {:.3f} if all not scored were wrong, {:.3f} if right"
-        notes.append(bounds.format(*accuracy_bounds(counts)))
-    return Counted(table, notes)
+    return Counted(table.set_index("question", append=True), notes)
 
 
 def accuracy_bounds(counts: pd.DataFrame) -> tuple[float, float]:
@@ -175,69 +168,53 @@ def read_confidences(path: Path, *, key: Path | None = None, drop_missing: bool 
     written.
 
     The file is one of :func:`~capcal_lib.questions.stream_rows`; heads may be in capitals and with
-    spaces. Percentages are divided by 100, and rows of a ``correct`` of 0 or 1 without a ``total``
-    are counted. The counts are those of a ``key`` where one is given. Rows without a confidence are
-    left out with ``drop_missing``. Notes say so.
+    spaces, confidences percentages with their sign; without a ``total`` each row is one sample. The
+    counts are those of a ``key`` where one is given. Rows without a confidence are left out with
+    ``drop_missing``. Notes say so.
 
     `InputError` for a file that cannot be read, columns that are missing (those found are listed),
     or a value that is not allowed; the row is named by its place and id.
     """
     notes: list[str] = []
-    one = ["question_id", "confidence"]
-    table = _read_texts(path)
-    if key is not None:
-        _check_heads(path, table, one)
-        counts = _read_texts(key)
-        _check_heads(key, counts, ["question_id", *COUNTS])
-        counts = counts.drop_duplicates("question_id").set_index("question_id")[COUNTS]
-        table = table.drop(columns=COUNTS, errors="ignore").join(counts, on="question_id")
-        for name in table.loc[table["total"].isna(), "question_id"]:
-            raise InputError(f"{path}: question {sanitize(name, 80)!r} is not in the key {key}")
+    columns = ["question_id", "confidence"]
+    if key is None:
+        table = _read_texts(path, [*columns, "correct"])
+    else:
+        counts = _read_texts(key, ["question_id", *COUNTS]).drop_duplicates("question_id")
+        counts = counts.set_index("question_id")[COUNTS]
+        table = _read_texts(path, columns)[columns].join(counts, on="question_id")
         notes.append(f"counts of {key}: {len(table)} of its {counted(len(counts), 'question')}")
-    elif {*one, "correct"} <= {*table} and "total" not in " ".join(map(plain_head, table)):
-        rows = table.assign(correct=table["correct"].str.lower().map(TRUTH), total=1)
-        if rows["correct"].notna().all():
-            rows[COUNTS] = rows.groupby(one)[COUNTS].transform("sum").astype(int)
-            table = rows.drop_duplicates(one)
-            samples, questions = counted(len(rows), "row"), counted(len(table), "question")
-            notes.append(f"no total: {samples} counted as samples of {questions}")
-    _check_heads(path, table, [*one, *COUNTS])
-    missing = table["confidence"].str.lower().isin(MISSING)
+    if "total" not in table:
+        table["total"] = "1"
+        notes.append("no total: each row is one sample")
+    cells = table["confidence"]
+    missing = cells.str.lower().isin(MISSING)
+    few = f"{missing.sum()} of {counted(len(table), 'question')}"
     if drop_missing:
-        questions = counted(len(table), "question")
-        notes.append(f"{missing.sum()} of {questions} without a confidence left out")
-        table = table[~missing]
+        notes.append(f"{few} without a confidence left out")
+        table, cells, missing = table[~missing], cells[~missing], missing[~missing]
     if table.empty:
         raise InputError(f"{path}: no question has a confidence")
-    cells = table["confidence"].str.replace(",", ".").str.rstrip("% ")  # decimal commas
-    numbers = table[NUMBERS].assign(confidence=cells).apply(pd.to_numeric, errors="coerce")
+    plain = table[NUMBERS].replace({"False": "0", "True": "1"})
+    plain["confidence"] = cells.str.replace(",", ".").str.rstrip("% ")  # decimal commas
+    numbers = plain.apply(pd.to_numeric, errors="coerce")
+    numbers["confidence"] /= cells.str.endswith("%").map({True: 100, False: 1})
     confidence, correct, total = (numbers[name] for name in NUMBERS)
-    percent = table["confidence"].str.endswith("%")
-    # A few above 1 are mistakes; where most are, there is one reading.
-    if not percent.any() and confidence.between(0, 100).all() and (confidence > 1).mean() > 0.5:
-        percent = ~percent
-    if percent.any():
-        notes.append(f"{counted(percent.sum(), 'confidence')} read as percentages, divided by 100")
-    numbers["confidence"] = confidence = confidence.where(~percent, confidence / 100)
-    few = f"{missing.sum()} of {counted(len(table), 'row')}"
+    whole = (numbers[COUNTS] % 1 == 0).all(axis="columns")
     rules = {
-        f"has no confidence, as {few}; --drop-missing leaves them out": missing[table.index],
-        "has no question_id": table["question_id"] == "",
+        f"has no confidence, as {few}; --drop-missing leaves them out": missing,
         "stands in two rows; keep one": table["question_id"].duplicated(),
-        "has something else than numbers": numbers.isna().any(axis="columns"),
+        f"is not in the key {key}": table["total"].isna(),
         "has a confidence outside [0, 1]; divide percentages by 100": ~confidence.between(0, 1),
         "needs whole counts, of 1 scored sample or more and no more correct ones": ~(
-            total.between(1, np.inf)
-            & correct.between(0, total)
-            & (numbers[COUNTS] % 1 == 0).all(axis=1)
+            whole & (total >= 1) & correct.between(0, total)
         ),
     }
     for rule, wrong in rules.items():
-        for line, row in table[wrong].iterrows():
+        for place, row in table[wrong].iterrows():
             values = ", ".join(f"{name} {sanitize(row[name], 40)!r}" for name in NUMBERS)
-            name = sanitize(row["question_id"], 80)
-            place = f"{path}, {table.index.name} {line}"
-            raise InputError(f"{place}: question {name!r} {rule}: {values}")
+            question = f"question {sanitize(row['question_id'], 80)!r}"
+            raise InputError(f"{path}, {table.index.name} {place}: {question} {rule}: {values}")
     if single := int((total == 1).sum()):
         questions = counted(len(table), "question")
         notes.append(f"no corrected score of {single} of {questions}: one scored sample")
@@ -246,32 +223,24 @@ def read_confidences(path: Path, *, key: Path | None = None, drop_missing: bool 
             f"log loss is infinite: {counted(sure, 'question')} with a confidence of 0 or 1 and "
             "samples to the contrary"
         )
-    whole = numbers.astype(dict.fromkeys(COUNTS, np.int64)).set_index(table["question_id"])
-    return Counted(whole, notes)
+    found = numbers.astype(dict.fromkeys(COUNTS, np.int64)).set_index(table["question_id"])
+    return Counted(found, notes)
 
 
-def _read_texts(path: Path) -> pd.DataFrame:
+def _read_texts(path: Path, columns: list[str]) -> pd.DataFrame:
     """Read a table as it is written, every cell a text; the index is the line or row."""
-    table = pd.DataFrame(stream_rows(path), dtype=object).fillna("").astype(str)
+    table = pd.DataFrame(stream_rows(path), dtype=object).fillna("")
     if table.empty:
         raise InputError(f"{path}: there are no rows")
-    plain = table.columns.map(plain_head)
-    for wanted in ("question_id", *NUMBERS):
-        alike = table.columns[plain == plain_head(wanted)]
-        if wanted not in table and len(alike) == 1:  # else there is no one reading
-            table = table.rename(columns={alike[0]: wanted})
-        if wanted in table:
-            table[wanted] = table[wanted].str.strip()
+    heads = {plain_head(name): name for name in ("question_id", *NUMBERS)}
+    table.columns = pd.Index([heads.get(plain_head(head), head) for head in table])
+    if any([*table].count(name) != 1 for name in columns):
+        needed, found = ", ".join(columns), sanitize(", ".join(map(str, table)))
+        raise InputError(f"{path}: one column each is needed of {needed}; found: {found}")
+    table = table.map(lambda cell: str(cell).strip())
     if path.name.endswith((*TEXTS, "-")):
         return table.set_axis(table.index + 2).rename_axis("line")
     return table.rename_axis("row")
-
-
-def _check_heads(path: Path, table: pd.DataFrame, needed: list[str]) -> None:
-    if lacking := ", ".join(name for name in needed if name not in table):
-        found = sanitize(", ".join(map(str, table)))
-        wanted = ", ".join(needed)
-        raise InputError(f"{path}: no column {lacking}; needed: {wanted}; found: {found}")
 
 
 def score_table(table: pd.DataFrame) -> pd.DataFrame:
@@ -368,60 +337,59 @@ def _terms(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     return pd.DataFrame(terms)
 
 
-def compare_files(tables: Mapping[str, pd.DataFrame], against: str) -> pd.DataFrame:
-    """Compare every file with one of them, on the questions that both have.
+def _questions(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Return the questions of all files with their counts, or with the right answers of logs.
 
-    Tables of confidences are compared by capability Brier score, logs by accuracy. Returns a row a
-    file, ``against`` aside: ``estimate`` with the interval ``low`` to ``high``, positive where the
-    file is better, ``p`` and ``verdict`` as from :func:`~capcal_lib.metrics.gains`, the number of
-    ``questions`` that both have, and a ``sentence``. Logs may ask other questions.
-
-    `InputError` where confidences stand beside logs, and where two files have no question in
-    common, count one differently, or give it another answer."""
+    `InputError` where files do not agree on them."""
     logs = [name for name, table in tables.items() if "confidence" not in table]
     if logs and len(logs) < len(tables):
         raise InputError(
             f"{sanitize(logs[0])} is a log without confidences, which cannot be compared with "
             "those of the other files; score it by itself"
         )
-    same, what, compared = COUNTS, "other counts", "confidences"
-    if logs:
-        same, what, compared = ["gold"], "another right answer", "accuracy of every question"
-    rival = tables[against][same]
-    for name, table in tables.items():
-        files = f"{sanitize(name)} {{}} {sanitize(against)}"
-        common = table.index.intersection(rival.index)
-        if not logs and common.empty:
-            raise InputError(f"{files.format('and')} have no question_id in common")
-        unlike = (table.loc[common, same] != rival.loc[common]).any(axis="columns")
-        for question in common[unlike].get_level_values(0):
-            where = files.format("than in")
-            raise InputError(f"question {sanitize(question, 80)!r} has {what} in {where}")
-    return _compare(_terms(tables), against, compared)
+    same, what = (["gold"], "right answers") if logs else (COUNTS, "counts")
+    rows = pd.concat(table[same] for table in tables.values())
+    questions = rows[~rows.reset_index().duplicated().to_numpy()]
+    for question in questions.index[questions.index.duplicated()].get_level_values(0):
+        name = sanitize(question, 80)
+        raise InputError(f"question {name!r} has other {what} in one file than in another")
+    return questions
 
 
-def _compare(terms: pd.DataFrame, against: str, what: str = "confidences") -> pd.DataFrame:
+def compare_files(tables: Mapping[str, pd.DataFrame], against: str) -> pd.DataFrame:
+    """Compare every file with one of them, on the questions that both have.
+
+    Tables of confidences are compared by capability Brier score, logs by accuracy. Returns a row a
+    file, ``against`` aside: ``estimate`` with the interval ``low`` to ``high``, positive where the
+    file is better, ``p`` and ``verdict`` as from :func:`~capcal_lib.metrics.gains`, or ``same`` or
+    ``apart``; the number of ``questions`` that both have and of those ``needed``; a ``sentence``.
+
+    `InputError` where confidences stand beside logs, and where two files count a question
+    differently, or give it another answer."""
+    _questions(tables)
+    return _compare(_terms(tables), against)
+
+
+def _compare(terms: pd.DataFrame, against: str) -> pd.DataFrame:
     """Test and say by how much each column is better than another."""
     table = metrics.gains(terms, against)
     gaps = terms[table.index].rsub(terms[against], axis="index")
+    alike = table["verdict"].mask(gaps.abs().max() < EQUAL, "same")
     table["questions"] = gaps.count()
-    table["needed"] = np.ceil((Z * gaps.std() / gaps.mean()) ** 2)
-    case = table["verdict"].mask(gaps.abs().max() < EQUAL, "same")
-    case = case.mask(table["questions"] == 0, "apart")
-    sentences = []
-    for name, row in table.iterrows():
-        needed = max(row["needed"], row["questions"] + 1)
-        few = row["needed"] < MOST
-        sentence = SENTENCES[case[str(name)]].format(
+    table["verdict"] = alike.mask(table["questions"] == 0, "apart")
+    needed = np.ceil((Z * gaps.std() / gaps.mean()) ** 2)
+    table["needed"] = np.clip(needed, table["questions"] + 1, MOST)
+    sentences = [
+        SENTENCES[row["verdict"]].format(
             file=name,
             rival=against,
-            what=what,
             both=counted(row["questions"], "question") + " that both have" * (against != CONSTANT),
             gain=spell(*row[["estimate", "low", "high"]]),
             loss=spell(*-row[["estimate", "high", "low"]]),
-            needed=f"about {float(f'{needed:.2g}'):,.0f}" if few else "over a million",
+            needed=row["needed"],
         )
-        sentences.append(sentence)
+        for name, row in table.iterrows()
+    ]
     return table.assign(sentence=sentences)
 
 
@@ -441,19 +409,14 @@ def in_words(name: str, table: pd.DataFrame, scores: pd.DataFrame) -> str:
 def overview(
     tables: Mapping[str, pd.DataFrame], scores: Mapping[str, pd.DataFrame]
 ) -> pd.DataFrame:
-    """Put the scores of files side by side, a row a file, with the interval of the Brier score, or
-    of the accuracy of logs.
-
-    The Brier score is the corrected one where all files have it."""
-    values = pd.DataFrame({name: known["value"] for name, known in scores.items()}).T
-    known = values.dropna(axis="columns")
-    shown = next(head for head in (CORRECTED, PLUG_IN, "accuracy") if head in known)
-    limits = pd.DataFrame({name: known.loc[shown] for name, known in scores.items()}).T
-    heads = dict.fromkeys(["questions", "accuracy", shown, "low", "high", "log loss", ECE, "AUROC"])
-    table = values.join(limits[["low", "high"]]).reindex(columns=[*heads])
-    table = table.dropna(axis="columns", how="all").rename_axis("file")
-    table["may be best"] = table.index.isin([*metrics.may_be_best(_terms(tables))])
-    return table.rename(columns=lambda head: head.replace("capability ", ""))
+    """Put the scores of files side by side, a row a metric and a column a file, in words."""
+    best = metrics.may_be_best(_terms(tables))
+    columns = {}
+    for name, known in scores.items():
+        limits = pd.Series([spell(*row) for row in known.to_numpy()], known.index)
+        columns[name] = known["value"].map(spell_cell).where(known["low"].isna(), limits)
+        columns[name]["may be best"] = spell_cell(name in best)
+    return pd.concat(columns, axis="columns").fillna("").rename_axis("metric")
 
 
 def spell(estimate: float, low: float, high: float) -> str:
