@@ -447,7 +447,7 @@ def test_a_bad_csv_is_one_line(
     path.write_text(CSV.replace("0.5", "1.5"))
     status, _, err = run(monkeypatch, capsys, "score", path)
     assert status == 2
-    assert "line 2: question 'a' has a confidence outside [0, 1]" in err
+    assert "row 0: question 'a' has a confidence outside [0, 1]" in err
     assert len(err.strip().splitlines()) == 1
 
 
@@ -478,7 +478,7 @@ def test_scores_as_json_with_a_comparison(
     status, out, _ = run(monkeypatch, capsys, "score", path, other, "--html", page)
     assert status == 0
     assert out.splitlines()[-1].startswith("these data cannot separate ")
-    assert page.read_text().count(f"<th>{other}</th>") == 1
+    assert page.read_text().count(f"<h2>{other}</h2>") == 1
     assert run(monkeypatch, capsys, "score", path, other, "--against", tmp_path)[0] == 2
 
 
@@ -506,7 +506,7 @@ def test_a_report_says_what_was_scored_and_what_came_of_it(
     assert f"capcal {metadata.version('capcal')}, 20" in page
     assert "<td>100</td>" in page
     assert "100.0000" not in page
-    assert "may be best: no other is significantly better" in page
+    assert "one.csv may be best: no other is significantly better" in page
 
 
 def test_the_first_minute_of_the_readme_is_what_one_sees(

@@ -43,10 +43,9 @@ COLUMNS = {  # what may be mapped, and the places where it is looked for, in ord
     "output.usage.output_tokens",
 }
 SETTINGS = {"temperature": "temperature", "max_tokens": "max_gen_toks", "top_p": "top_p"}
-OPTIONS = SETTINGS | {"sampled": "do_sample"}  # of a request of lm-evaluation-harness
 PLACES = {
     name: f"{name} arguments.gen_args_0.arg_1.{option} arguments.0.1.{option}"
-    for name, option in OPTIONS.items()
+    for name, option in SETTINGS.items()
 }
 PLACES |= COLUMNS | {
     "several": "resps.0 output.choices response.body.choices",
@@ -95,12 +94,8 @@ def list_files(files: Iterable[Path]) -> list[Path]:
     """Return files, and in place of a folder the logs in it."""
     listed = []
     for file in files:
-        logs = [file]
-        if isdir(file):
-            logs = sorted([*file.rglob("samples_*.jsonl"), *file.rglob("*.eval")])
-        if not logs:
-            raise InputError(f"{file}: a folder without samples_*.jsonl or .eval")
-        listed += logs
+        logs = [*file.rglob("samples_*.jsonl"), *file.rglob("*.eval")] if isdir(file) else [file]
+        listed += sorted(logs)
     return listed
 
 
@@ -126,17 +121,14 @@ def read_log(
     notes: list[str] = []
     samples = _read_samples(files, columns, notes)
     scores: Any = pd.DataFrame([*samples.pop("scores")], dtype=object)
-    items = samples[ITEM].drop_duplicates()
-    if items["question_id"].duplicated().any() and samples["task"].nunique() > 1:
+    ids = samples.drop_duplicates(ITEM)["question_id"]
+    if ids.duplicated().any() and samples["task"].nunique() > 1:
         samples["question_id"] = samples["task"] + "/" + samples["question_id"]
-        items = samples[ITEM].drop_duplicates()
-    items = items.set_index("question_id")
+    items = samples[ITEM].drop_duplicates().set_index("question_id")
     for name in items.index[items.index.duplicated()]:
         raise InputError(
             f"question {sanitize(name, 80)!r} has two answers or texts; import the files apart"
         )
-    if regrade:
-        notes.append("the log's verdicts are left out, as asked: the rules grade it")
     judged = not regrade and _take_verdicts(samples, scores, scorer, notes)
     return Log(samples, items, judged, notes)
 
@@ -270,12 +262,10 @@ def _read_row(row: Row, columns: Mapping[str, str]) -> list[Row]:
             sample[name] = int(sample[name]) if sample[name] not in (None, "") else None
             if not 0 <= (sample[name] or 0) < 1 << 31:
                 raise ValueError(f"{name} {sample[name]}")
-        if _first(row, "sampled") is False:
-            sample["temperature"] = 0.0
         if len(texts) > 1:
             sample["completion_tokens"] = None
         given = scores if sample["verdict"] is None else {"verdict": sample["verdict"]}
-        question = sys.intern(str(sample["question_id"]))
+        question = str(sample["question_id"])
         sample |= {
             "question_id": question,
             "question": sys.intern(_text(sample["question"], "text") or question),
@@ -323,7 +313,7 @@ def _text(value: Any, kind: str) -> str:
 def _list(value: Any) -> list[Any]:
     if value in (None, ""):
         return []
-    return list(value) if isinstance(value, list | tuple) else [value]
+    return value if isinstance(value, list) else [value]
 
 
 def _answer(gold: Any, aliases: Any, choices: Any) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
@@ -367,12 +357,9 @@ def _take_verdicts(
     silent = (samples["response"].str.strip() == "") & (verdicts[taken] != "correct")
     samples["verdict"] = verdicts[taken].mask(silent, "no_answer").fillna("not_scored")
     samples["extracted"] = samples["extracted"].fillna(scores[taken].str.get("answer"))
-    others = ", ".join(name for name in scores if name != taken)
-    notes.append(f"verdicts of the log: {taken}{f' (--scorer takes: {others})' if others else ''}")
-    odd = values.loc[samples["verdict"] == "not_scored", taken]
-    if len(odd):
-        few = ", ".join(odd.map(sanitize).unique()[:3])
-        notes.append(f"{counted(len(odd), 'sample')} without yes or no left out ({few}); {RULE}")
+    notes.append(f"verdicts of the log: {taken}; its scorers: {', '.join(scores)}")
+    if odd := int((samples["verdict"] == "not_scored").sum()):
+        notes.append(f"{counted(odd, 'sample')} without yes or no left out; {RULE}")
     return True
 
 

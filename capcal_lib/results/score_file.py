@@ -16,7 +16,7 @@ from capcal_lib import metrics
 from capcal_lib.applications import others_mean, pass_at_k
 from capcal_lib.errors import InputError, counted, sanitize, unknown
 from capcal_lib.grading.core import grade_many
-from capcal_lib.questions import NOT_STATED, TEXTS, Answer, plain_head, stream_rows
+from capcal_lib.questions import NOT_STATED, Answer, plain_head, stream_rows
 from capcal_lib.results.logs import kind_of, read_log
 
 COUNTS = ["correct", "total"]
@@ -102,11 +102,9 @@ def score_files(files: Sequence[Path], against: Path | None = None, **options: A
         return Scored(above, scores[rival], below, rows, parts)
     found = compare_files(tables, rival)
     rows.append(found.rename_axis("file").reset_index().assign(against=rival))
-    shown = overview(tables, scores)
-    if "confidence" in tables[rival]:
-        columns = {name: table["confidence"] for name, table in tables.items()}
-        parts = {" and ".join(tables): (shown, _questions(tables).assign(**columns))}
-    return Scored([], shown, [*notes, BEST, *found["sentence"]], rows, parts)
+    best = metrics.may_be_best(_terms(tables))
+    notes.append(f"{' and '.join(filter(best.__contains__, tables))} {BEST}")
+    return Scored([], overview(scores), [*notes, *found["sentence"]], rows, parts)
 
 
 def read_file(
@@ -115,7 +113,7 @@ def read_file(
     """Read what is to be scored: :func:`read_confidences`, or :func:`read_counts` of a log."""
     if key is None and str(path) != "-":
         is_log = path.suffix == ".eval" or isdir(path)
-        heads = [] if is_log else next(iter(stream_rows(path)), NUMBERS)
+        heads = [] if is_log else next(stream_rows(path), NUMBERS)
         if {*map(plain_head, heads)}.isdisjoint(NUMBERS):
             return read_counts(path, **of_log)
     return read_confidences(path, key=key, drop_missing=drop_missing)
@@ -128,11 +126,12 @@ def read_counts(path: Path, *, scorer: str | None = None, regrade: bool = False)
     `InputError` where no sample of it has a verdict."""
     samples, items, judged, notes = read_log([path], scorer=scorer, regrade=regrade)
     if not judged:
-        if (items["gold"] == NOT_STATED).any():
+        if NOT_STATED in {*items["gold"]}:
             raise InputError(f"{path}: the samples have neither answers nor a verdict each")
         kind = kind_of(items)
-        golds = zip(items.index, items["gold"], items["aliases"], strict=True)
-        answers = {name: Answer(kind, gold, aliases) for name, gold, aliases in golds}
+        answers = {
+            name: Answer(kind, gold, aliases) for name, _, gold, aliases, _ in items.itertuples()
+        }
         cases = zip(samples["response"], samples["question_id"].map(answers), strict=True)
         samples["verdict"] = [one.verdict for one in grade_many(list(cases))]
     lost = samples["verdict"] == "not_scored"
@@ -143,10 +142,8 @@ def read_counts(path: Path, *, scorer: str | None = None, regrade: bool = False)
         raise InputError(f"{path}: no sample has a verdict, nor an answer that could be graded")
     if lost.any():
         few = f"{counted(lost.sum(), 'sample')} not scored"
-        bounds = "{}: accuracy {:.3f} with them wrong, {:.3f} right"
-        notes.append(bounds.format(few, *accuracy_bounds(counts)))
-    if unscored := len(counts) - len(table):
-        notes.append(f"{counted(unscored, 'question')} without a scored sample left out")
+        low, high = accuracy_bounds(counts)
+        notes.append(f"{few}: accuracy {low:.3f} with them wrong, {high:.3f} right")
     return Counted(table.set_index("question", append=True), notes)
 
 
@@ -187,14 +184,14 @@ def read_confidences(path: Path, *, key: Path | None = None, drop_missing: bool 
     if "total" not in table:
         table["total"] = "1"
         notes.append("no total: each row is one sample")
-    cells = table["confidence"]
-    missing = cells.str.lower().isin(MISSING)
+    missing = table["confidence"].str.lower().isin(MISSING)
     few = f"{missing.sum()} of {counted(len(table), 'question')}"
     if drop_missing:
         notes.append(f"{few} without a confidence left out")
-        table, cells, missing = table[~missing], cells[~missing], missing[~missing]
+        table = table[~missing]
     if table.empty:
         raise InputError(f"{path}: no question has a confidence")
+    cells = table["confidence"]
     plain = table[NUMBERS].replace({"False": "0", "True": "1"})
     plain["confidence"] = cells.str.replace(",", ".").str.rstrip("% ")  # decimal commas
     numbers = plain.apply(pd.to_numeric, errors="coerce")
@@ -202,7 +199,7 @@ def read_confidences(path: Path, *, key: Path | None = None, drop_missing: bool 
     confidence, correct, total = (numbers[name] for name in NUMBERS)
     whole = (numbers[COUNTS] % 1 == 0).all(axis="columns")
     rules = {
-        f"has no confidence, as {few}; --drop-missing leaves them out": missing,
+        f"has no confidence, as {few}; --drop-missing leaves them out": missing[table.index],
         "stands in two rows; keep one": table["question_id"].duplicated(),
         f"is not in the key {key}": table["total"].isna(),
         "has a confidence outside [0, 1]; divide percentages by 100": ~confidence.between(0, 1),
@@ -212,9 +209,8 @@ def read_confidences(path: Path, *, key: Path | None = None, drop_missing: bool 
     }
     for rule, wrong in rules.items():
         for place, row in table[wrong].iterrows():
-            values = ", ".join(f"{name} {sanitize(row[name], 40)!r}" for name in NUMBERS)
-            question = f"question {sanitize(row['question_id'], 80)!r}"
-            raise InputError(f"{path}, {table.index.name} {place}: {question} {rule}: {values}")
+            name, values = sanitize(row["question_id"], 80), sanitize(row[NUMBERS].to_dict())
+            raise InputError(f"{path}, row {place}: question {name!r} {rule}: {values}")
     if single := int((total == 1).sum()):
         questions = counted(len(table), "question")
         notes.append(f"no corrected score of {single} of {questions}: one scored sample")
@@ -228,7 +224,7 @@ def read_confidences(path: Path, *, key: Path | None = None, drop_missing: bool 
 
 
 def _read_texts(path: Path, columns: list[str]) -> pd.DataFrame:
-    """Read a table as it is written, every cell a text; the index is the line or row."""
+    """Read a table as it is written, every cell a text; the index is the row."""
     table = pd.DataFrame(stream_rows(path), dtype=object).fillna("")
     if table.empty:
         raise InputError(f"{path}: there are no rows")
@@ -237,10 +233,7 @@ def _read_texts(path: Path, columns: list[str]) -> pd.DataFrame:
     if any([*table].count(name) != 1 for name in columns):
         needed, found = ", ".join(columns), sanitize(", ".join(map(str, table)))
         raise InputError(f"{path}: one column each is needed of {needed}; found: {found}")
-    table = table.map(lambda cell: str(cell).strip())
-    if path.name.endswith((*TEXTS, "-")):
-        return table.set_axis(table.index + 2).rename_axis("line")
-    return table.rename_axis("row")
+    return table.map(lambda cell: str(cell).strip())
 
 
 def score_table(table: pd.DataFrame) -> pd.DataFrame:
@@ -271,8 +264,9 @@ def score_table(table: pd.DataFrame) -> pd.DataFrame:
     scores["noise"] = 1.0 if spread <= floor else floor / spread
     scores["best constant"] = constant
     if corrected:
-        uniform = metrics.uniform_baseline_brier_terms(*known[COUNTS].to_numpy().T, corrected=True)
-        scores["uniform random"] = uniform
+        scores["uniform random"] = metrics.uniform_baseline_brier_terms(
+            *known[COUNTS].to_numpy().T, corrected=True
+        )
     bounds = {"uniform random": (1 / 12, 1 / 3), "gain over the best constant": (-1, 1)}
     if "confidence" in table:
         brier = question_terms(table["confidence"], table)
@@ -337,25 +331,6 @@ def _terms(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     return pd.DataFrame(terms)
 
 
-def _questions(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Return the questions of all files with their counts, or with the right answers of logs.
-
-    `InputError` where files do not agree on them."""
-    logs = [name for name, table in tables.items() if "confidence" not in table]
-    if logs and len(logs) < len(tables):
-        raise InputError(
-            f"{sanitize(logs[0])} is a log without confidences, which cannot be compared with "
-            "those of the other files; score it by itself"
-        )
-    same, what = (["gold"], "right answers") if logs else (COUNTS, "counts")
-    rows = pd.concat(table[same] for table in tables.values())
-    questions = rows[~rows.reset_index().duplicated().to_numpy()]
-    for question in questions.index[questions.index.duplicated()].get_level_values(0):
-        name = sanitize(question, 80)
-        raise InputError(f"question {name!r} has other {what} in one file than in another")
-    return questions
-
-
 def compare_files(tables: Mapping[str, pd.DataFrame], against: str) -> pd.DataFrame:
     """Compare every file with one of them, on the questions that both have.
 
@@ -366,7 +341,15 @@ def compare_files(tables: Mapping[str, pd.DataFrame], against: str) -> pd.DataFr
 
     `InputError` where confidences stand beside logs, and where two files count a question
     differently, or give it another answer."""
-    _questions(tables)
+    kinds = {"confidence" in table for table in tables.values()}
+    if len(kinds) > 1:
+        raise InputError("logs without confidences are not compared with files that have them")
+    same = COUNTS if True in kinds else ["gold"]
+    facts = pd.concat(table[same] for table in tables.values())
+    unlike = facts[~facts.reset_index().duplicated().to_numpy()].index
+    for question in unlike[unlike.duplicated()].get_level_values(0):
+        what = f"other {' and '.join(same)} in one file than in another"
+        raise InputError(f"question {sanitize(question, 80)!r} has {what}")
     return _compare(_terms(tables), against)
 
 
@@ -383,7 +366,7 @@ def _compare(terms: pd.DataFrame, against: str) -> pd.DataFrame:
         SENTENCES[row["verdict"]].format(
             file=name,
             rival=against,
-            both=counted(row["questions"], "question") + " that both have" * (against != CONSTANT),
+            both=f"{counted(row['questions'], 'question')} that have both",
             gain=spell(*row[["estimate", "low", "high"]]),
             loss=spell(*-row[["estimate", "high", "low"]]),
             needed=row["needed"],
@@ -406,17 +389,13 @@ def in_words(name: str, table: pd.DataFrame, scores: pd.DataFrame) -> str:
     return str(_compare(pd.DataFrame(columns), CONSTANT)["sentence"].iloc[0])
 
 
-def overview(
-    tables: Mapping[str, pd.DataFrame], scores: Mapping[str, pd.DataFrame]
-) -> pd.DataFrame:
+def overview(scores: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Put the scores of files side by side, a row a metric and a column a file, in words."""
-    best = metrics.may_be_best(_terms(tables))
     columns = {}
     for name, known in scores.items():
         limits = pd.Series([spell(*row) for row in known.to_numpy()], known.index)
         columns[name] = known["value"].map(spell_cell).where(known["low"].isna(), limits)
-        columns[name]["may be best"] = spell_cell(name in best)
-    return pd.concat(columns, axis="columns").fillna("").rename_axis("metric")
+    return pd.concat(columns, axis="columns").fillna("")
 
 
 def spell(estimate: float, low: float, high: float) -> str:

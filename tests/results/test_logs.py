@@ -77,8 +77,8 @@ def test_a_verdict_that_is_no_yes_or_no_concerns_its_own_sample(
     path = inspect(tmp_path / "log.json", *values)
     assert accuracy(path) == (right, scored)
     [taken, left_out, *_] = read_file(path).notes
-    assert taken == "verdicts of the log: judge"
-    assert left_out.startswith("1 sample without yes or no left out (")
+    assert taken == "verdicts of the log: judge; its scorers: judge"
+    assert left_out.startswith("1 sample without yes or no left out; read as")
     assert "read as yes or no: C/I, CORRECT/INCORRECT" in left_out
 
 
@@ -99,7 +99,7 @@ def test_metrics_that_an_older_harness_does_not_name_are_its_verdicts(tmp_path: 
         del row["metrics"]
     path = write(tmp_path / "samples_older.jsonl", *rows)
     assert accuracy(path) == named == (3, 6)
-    assert read_file(path).notes[0] == "verdicts of the log: exact_match"
+    assert read_file(path).notes[0] == "verdicts of the log: exact_match; its scorers: exact_match"
     bare = [{name: row[name] for name in row if name != "exact_match"} for row in rows]
     assert accuracy(write(tmp_path / "samples_bare.jsonl", *bare)) == (9, 9)  # by the rules
 
@@ -123,7 +123,7 @@ def test_the_scorer_is_said_and_can_be_chosen(tmp_path: Path) -> None:
     both = [{"refused": {"value": 0.0}, "match": {"value": "CI"[n == 4]}} for n in range(5)]
     path = inspect(tmp_path / "log.json", *both)
     assert accuracy(path) == (4, 5), "words of what is correct go before numbers of anything"
-    assert read_file(path).notes[0] == "verdicts of the log: match (--scorer takes: refused)"
+    assert read_file(path).notes[0] == "verdicts of the log: match; its scorers: refused, match"
     assert accuracy(path, scorer="refused") == (0, 5)
     with pytest.raises(InputError, match="unknown scorer 'other'; known: match, refused"):
         read_file(path, scorer="other")
@@ -238,8 +238,8 @@ def test_tasks_of_a_group_keep_their_questions_apart(
     ):
         import_samples(files[1:], dataset="one", **asked)
     assert list_files([tmp_path]) == sorted(files)
-    with pytest.raises(InputError, match="a folder without"):
-        list_files([tmp_path / "store"])
+    with pytest.raises(InputError, match="store: no samples with a response in it"):
+        read_log([tmp_path / "store"])
 
 
 def test_other_formats_are_read_or_named(tmp_path: Path) -> None:

@@ -8,12 +8,13 @@ import pytest
 from capcal_lib.errors import InputError
 from capcal_lib.metrics import binned_ece, capability_brier, may_be_best
 from capcal_lib.results.score_file import (
+    BEST,
     compare_files,
     in_words,
-    overview,
     read_confidences,
     read_counts,
     read_file,
+    score_files,
     score_table,
 )
 
@@ -23,23 +24,23 @@ CSV = "question_id,confidence,correct,total\na,0.5,1,2\nb,1.0,2,2\n"
 BAD = {
     "no confidence": (
         CSV.replace("0.5", ""),
-        "line 2: question 'a' has no confidence, as 1 of 2 questions; --drop-missing",
+        "row 0: question 'a' has no confidence, as 1 of 2 questions; --drop-missing",
     ),
-    "not there": (CSV.replace("1.0", "NaN"), "line 3: question 'b' has no confidence"),
+    "not there": (CSV.replace("1.0", "NaN"), "row 1: question 'b' has no confidence"),
     "not a number": (
         CSV.replace("0.5", "high"),
-        "line 2: question 'a' has a confidence outside",
+        "row 0: question 'a' has a confidence outside",
     ),
-    "one percentage": (CSV.replace("0.5", "50"), "line 2: .* outside .*; divide percentages by"),
+    "one percentage": (CSV.replace("0.5", "50"), "row 0: .* outside .*; divide percentages by"),
     "more correct than total": (
         CSV.replace("2,2", "3,2"),
-        "line 3: question 'b' needs whole counts, of 1 scored sample or more and no more correct",
+        "row 1: question 'b' needs whole counts, of 1 scored sample or more and no more correct",
     ),
     "half a sample": (
         CSV.replace("1,2", "0.5,2"),
-        "line 2: question 'a' needs whole counts",
+        "row 0: question 'a' needs whole counts",
     ),
-    "none scored": (CSV.replace("1,2", "0,0"), "line 2: question 'a' needs whole counts"),
+    "none scored": (CSV.replace("1,2", "0,0"), "row 0: question 'a' needs whole counts"),
     "no rows": ("question_id,confidence,correct,total\n", "there are no rows"),
     "no column": (
         CSV.replace("correct", "right"),
@@ -49,9 +50,9 @@ BAD = {
         '{"confidence":{"0":0.5,"1":1.0},"correct":{"0":1,"1":2},"total":{"0":2,"1":2}}',
         "one column each is needed of question_id",
     ),
-    "a total of another name": (CSV.replace("total", "n"), "line 3: .* needs whole counts"),
+    "a total of another name": (CSV.replace("total", "n"), "row 1: .* needs whole counts"),
     "two columns of one name": (CSV.replace("total", "Correct"), "found: .*, correct, correct"),
-    "a question twice": (CSV.replace("b,", "a,"), "line 3: question 'a' stands in two rows"),
+    "a question twice": (CSV.replace("b,", "a,"), "row 1: question 'a' stands in two rows"),
     "too many fields": (
         CSV.replace("a,0.5", "a,x,0.5"),
         "more or fewer fields than the header; quote",
@@ -104,12 +105,12 @@ def test_files_that_count_differently_are_not_compared(tmp_path: Path) -> None:
     apart.write_text(CSV.replace("a,", "c,").replace("b,", "d,"))
     first = read_confidences(one).table
     with pytest.raises(
-        InputError, match="question 'b' has other counts in one file than in another"
+        InputError, match="question 'b' has other correct and total in one file than in another"
     ):
         compare_files({"one": first, "other": read_confidences(other).table}, "one")
     found = compare_files({"one": first, "apart": read_confidences(apart).table}, "one")
     assert found["sentence"].tolist() == ["apart and one ask different questions: not compared"]
-    with pytest.raises(InputError, match="log is a log without confidences"):
+    with pytest.raises(InputError, match="logs without confidences are not compared"):
         compare_files({"one": first, "log": read_counts(LOG).table}, "one")
 
 
@@ -215,7 +216,7 @@ def test_counts_come_from_a_key_and_missing_confidences_go_if_asked(tmp_path: Pa
     key, mine = tmp_path / "key.csv", tmp_path / "mine.csv"
     key.write_text("question_id,question,correct,total\na,Why?,1,2\nb,How?,2,2\nc,Who?,0,2\n")
     mine.write_text("question_id,question,confidence\nb,How?,1.0\na,Why?,\n")
-    with pytest.raises(InputError, match="line 3: question 'a' has no confidence"):
+    with pytest.raises(InputError, match="row 1: question 'a' has no confidence"):
         read_file(mine, key=key)
     found = read_file(mine, key=key, drop_missing=True)
     assert found.table.to_dict("index") == {"b": {"confidence": 1.0, "correct": 2, "total": 2}}
@@ -249,8 +250,8 @@ def test_logs_of_other_tasks_are_not_compared(tmp_path: Path) -> None:
         tables[name] = read_file(path).table
     (sentence,) = compare_files(tables, "a")["sentence"]
     assert sentence == "b and a ask different questions: not compared"
-    scores = {name: score_table(table) for name, table in tables.items()}
-    assert overview(tables, scores).loc["may be best"].tolist() == ["yes", "yes"]
+    shown = score_files([tmp_path / "a.jsonl", tmp_path / "b.jsonl"])
+    assert shown.below[-2].endswith(f"b.jsonl {BEST}"), "both of them"
     (sentence,) = compare_files({"a": tables["a"], "c": tables["a"]}, "a")["sentence"]
     assert sentence.startswith("c and a have the same confidences, or accuracies, on 2 questions")
 
@@ -268,7 +269,7 @@ def test_what_two_files_say_is_said_with_its_direction() -> None:
     for rival, other in (("sharp", "blunt"), ("blunt", "sharp")):
         said = compare_files(tables, rival)["sentence"][other]
         assert said.startswith("sharp is better than blunt by 0."), "whichever comes first"
-        assert said.endswith("on 300 questions that both have")
+        assert said.endswith("on 300 questions that have both")
     tables["copy"] = tables["sharp"] + {"confidence": 1e-11, "correct": 0, "total": 0}
     said = compare_files(tables, "sharp")["sentence"]["copy"]
     assert said.startswith("copy and sharp have the same confidences, or accuracies, on 300")
@@ -287,7 +288,7 @@ def test_one_file_is_compared_with_the_best_constant() -> None:
     sharp = table_of(rng.random(300), 0.1, rng)
     said = in_words("sharp", sharp, score_table(sharp))
     assert said.startswith("sharp is better than the best constant by 0.")
-    assert said.endswith("on 300 questions")
+    assert said.endswith("on 300 questions that have both")
     single = sharp.assign(correct=1, total=1)
     said = in_words("single", single, score_table(single))
     assert "draw two or more of each" in said
@@ -305,10 +306,12 @@ def test_a_log_is_counted_as_it_is() -> None:
     assert "a confidence has to beat" in in_words("log", table, scores)
     assert read_file(LOG).notes == [BY_RULES]
     epochs = read_file(LOG.with_name("counts.eval"))
-    assert epochs.notes == ["verdicts of the log: match"], "each epoch has its verdict"
+    assert epochs.notes == ["verdicts of the log: match; its scorers: match"], (
+        "each epoch has its verdict"
+    )
     assert epochs.table["total"].tolist() == [3, 3, 3]
     other = table.assign(gold=["8", "6", "9"])
-    with pytest.raises(InputError, match="question '2' has other right answers in one file"):
+    with pytest.raises(InputError, match="question '2' has other gold in one file"):
         compare_files({"a": table, "b": other}, "a")
     better = table.assign(correct=[3, 3, 3])
     found = compare_files({"a": table, "b": better}, "a").loc["b"]
@@ -339,15 +342,20 @@ def test_one_sample_does_not_take_the_corrected_score_from_the_others(tmp_path: 
     assert scores.loc["capability Brier, corrected", "value"] == pytest.approx(-0.125)
 
 
-def test_a_method_with_few_confidences_takes_no_question_from_the_others() -> None:
+def test_a_method_with_few_confidences_takes_no_question_from_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     mu = rng.random(400)
-    tables = {"sharp": table_of(mu, 0.1, rng), "blunt": table_of(mu, 0.4, rng)}
-    tables["few"] = table_of(mu, 0.2, rng).iloc[:6]
-    found = overview(tables, {name: score_table(table) for name, table in tables.items()})
-    assert found.loc["questions"].tolist() == ["400", "400", "6"]
-    best = found.loc["may be best"].tolist()
-    assert best == ["yes", "no", "yes"], "six questions do not show that it is not"
+    tables = {"sharp.csv": table_of(mu, 0.1, rng), "blunt.csv": table_of(mu, 0.4, rng)}
+    tables["few.csv"] = table_of(mu, 0.2, rng).iloc[:6]
+    for name, table in tables.items():
+        table.astype({"correct": int}).rename_axis("question_id").to_csv(name)
+    found = score_files([*map(Path, tables)])
+    assert found.table.loc["questions"].tolist() == ["400", "400", "6"]
+    best = f"sharp.csv and few.csv {BEST}"
+    assert best in found.below, "six questions do not show that it is not"
 
 
 def test_a_partial_method_excludes_others_and_is_excluded() -> None:
