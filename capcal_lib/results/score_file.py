@@ -141,9 +141,9 @@ def read_counts(path: Path, *, scorer: str | None = None, regrade: bool = False)
     if table.empty:
         raise InputError(f"{path}: no sample has a verdict, nor an answer that could be graded")
     if lost.any():
-        few = f"{counted(lost.sum(), 'sample')} not scored"
         low, high = accuracy_bounds(counts)
-        notes.append(f"{few}: accuracy {low:.3f} with them wrong, {high:.3f} right")
+        bounds = f"accuracy {low:.3f} with them wrong, {high:.3f} right"
+        notes.append(f"{counted(lost.sum(), 'sample')} not scored: {bounds}")
     return Counted(table.set_index("question", append=True), notes)
 
 
@@ -200,7 +200,7 @@ def read_confidences(path: Path, *, key: Path | None = None, drop_missing: bool 
     whole = (numbers[COUNTS] % 1 == 0).all(axis="columns")
     rules = {
         f"has no confidence, as {few}; --drop-missing leaves them out": missing[table.index],
-        "stands in two rows; keep one": table["question_id"].duplicated(),
+        "stands in two rows; give its counts in one": table["question_id"].duplicated(),
         f"is not in the key {key}": table["total"].isna(),
         "has a confidence outside [0, 1]; divide percentages by 100": ~confidence.between(0, 1),
         "needs whole counts, of 1 scored sample or more and no more correct ones": ~(
@@ -212,8 +212,8 @@ def read_confidences(path: Path, *, key: Path | None = None, drop_missing: bool 
             name, values = sanitize(row["question_id"], 80), sanitize(row[NUMBERS].to_dict())
             raise InputError(f"{path}, row {place}: question {name!r} {rule}: {values}")
     if single := int((total == 1).sum()):
-        questions = counted(len(table), "question")
-        notes.append(f"no corrected score of {single} of {questions}: one scored sample")
+        few = f"{single} of {counted(len(table), 'question')}"
+        notes.append(f"no corrected score of {few}: one scored sample")
     if sure := int((confidence.isin([0, 1]) & (correct / total != confidence)).sum()):
         notes.append(
             f"log loss is infinite: {counted(sure, 'question')} with a confidence of 0 or 1 and "
@@ -229,11 +229,13 @@ def _read_texts(path: Path, columns: list[str]) -> pd.DataFrame:
     if table.empty:
         raise InputError(f"{path}: there are no rows")
     heads = {plain_head(name): name for name in ("question_id", *NUMBERS)}
-    table.columns = pd.Index([heads.get(plain_head(head), head) for head in table])
-    if any([*table].count(name) != 1 for name in columns):
-        needed, found = ", ".join(columns), sanitize(", ".join(map(str, table)))
-        raise InputError(f"{path}: one column each is needed of {needed}; found: {found}")
-    return table.map(lambda cell: str(cell).strip())
+    names = [heads.get(plain_head(head), head) for head in map(str, table)]
+    if not {*columns} <= {*names} or len({*names}) < len(names):
+        found = sanitize(", ".join(names))
+        raise InputError(
+            f"{path}: one column each is needed of {', '.join(columns)}; found: {found}"
+        )
+    return table.set_axis(names, axis="columns").map(lambda cell: str(cell).strip())
 
 
 def score_table(table: pd.DataFrame) -> pd.DataFrame:

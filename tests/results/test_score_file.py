@@ -52,6 +52,10 @@ BAD = {
     ),
     "a total of another name": (CSV.replace("total", "n"), "row 1: .* needs whole counts"),
     "two columns of one name": (CSV.replace("total", "Correct"), "found: .*, correct, correct"),
+    "two totals": (
+        "question_id,confidence,correct,total,Total\na,0.5,1,2,2\n",
+        "found: .*, total, total",
+    ),
     "a question twice": (CSV.replace("b,", "a,"), "row 1: question 'a' stands in two rows"),
     "too many fields": (
         CSV.replace("a,0.5", "a,x,0.5"),
