@@ -322,8 +322,7 @@ def palette(methods: Iterable[str], dataset: str | None = None) -> dict[str, str
         if method.startswith("Probe"):
             base = SHIFT_COLORS[shift(method, dataset) or IN_DISTRIBUTION]
         share = 0.62 ** uses[base]  # darker each time
-        red, green, blue = to_rgb(base)
-        chosen[method] = to_hex((share * red, share * green, share * blue))
+        chosen[method] = to_hex(tuple(share * np.array(to_rgb(base))))
         uses[base] += 1
     return chosen
 
