@@ -637,18 +637,21 @@ def test_the_words_for_an_end_are_those_of_many_servers() -> None:
         ("/models/smollm2-135m.gguf", True),
         ("", True),
         ("smollm2-1350m", False),
+        ("smollm2-135m-mini", False),
         ("smollm2", False),
         ("other\x1b[2J", False),
     ],
 )
 def test_a_dated_or_prefixed_name_is_the_models_another_is_not(
-    answered: str, is_same: bool
+    answered: str, is_same: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     with ChatServer(fault=always(changed(model=answered))) as server:
         rows, failures = draw(open_at(server), requests(3, 2))
         assert len(server.asked) == 6  # nothing was asked again
     if is_same:
         assert len(rows) == 6
+        noted = [f"the server calls 'smollm2-135m' {answered!r}"]
+        assert caplog.messages == (noted if answered not in ("", "smollm2-135m") else [])
     else:
         assert len(failures) == 6
         assert failures[0].reason.startswith("the server answered as another model, ")

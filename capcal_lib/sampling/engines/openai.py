@@ -2,6 +2,7 @@
 or many.
 """
 
+import logging
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -27,6 +28,9 @@ LISTING_SECONDS = 30.0
 # them take it where it is said.
 OPEN_SERVERS = ("vllm", "sglang", "llamacpp")
 LEFT_OFF = {"top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0}
+
+# What may stand after the name of a model in that of the same model.
+SUFFIX = r"(\.gguf)?([-@:](\d{4}|\d{4}-?\d{2}-?\d{2}|latest))?"
 
 # Of the words that servers have for how an answer ended: those of its limit, and of their own
 # interference. All others, such as stop, eos_token or end_turn, are natural.
@@ -62,6 +66,7 @@ class OpenAIEngine:
         address = base_url or os.environ.get("OPENAI_BASE_URL", "")
         self.client = Client(address, os.environ.get("OPENAI_API_KEY", ""), in_flight)
         self.name, self.software = self._listed()
+        self.known = {self.name}  # names by which the server has answered
 
     def sample(
         self, requests: Sequence[Request], sampling: Sampling, seed: int
@@ -187,12 +192,17 @@ class OpenAIEngine:
         options["seed"] = question_seed(seed, request.question.id) + index
         body = self.body(request, sampling, **options)
         answer = await self.client.post("/chat/completions", body, _Answer.model_validate_json)
-        name = self.name.rpartition("/")[2].casefold()  # which a folder or a date may stand beside
-        if answer.model and name not in answer.model.casefold():
-            raise Unanswered(
-                f"the server answered as another model, {sanitize(answer.model)!r}, not as "
-                f"{self.name!r}; where it is the same, say so in the manifest with served_as"
-            )
+        name = answer.model or self.name
+        if name not in self.known:
+            shown = sanitize(name)
+            same = rf"(.*/)?{re.escape(self.name.rpartition('/')[2])}{SUFFIX}"
+            if not re.fullmatch(same, name, re.IGNORECASE):
+                raise Unanswered(
+                    f"the server answered as another model, {shown!r}, not as {self.name!r}; where "
+                    "it is the same, say so in the manifest with served_as"
+                )
+            self.known.add(name)
+            logging.getLogger(__name__).warning(f"the server calls {self.name!r} {shown!r}")
         return answer
 
 
