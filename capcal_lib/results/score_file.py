@@ -32,11 +32,11 @@ Z = 1.96 + 0.84  # a difference is found by a 95 % interval in four of five stud
 MISSING = {"", "nan", "none", "null", "na", "n/a"}
 BEST = "may be best: no other is significantly better on questions that both have"
 SENTENCES = {
-    "better": "{file} is better than {rival} by {gain}, on {both}",
-    "worse": "{rival} is better than {file} by {loss}, on {both}",
-    "inconclusive": "these data cannot separate {file} and {rival} ({gain}, on {both}): "
-    "{needed:,.0f} questions or more would",
-    "same": "{file} and {rival} have the same confidences, or accuracies, on {both}",
+    "better": "{file} is better than {rival} by {gain}, on {both} that both have",
+    "worse": "{rival} is better than {file} by {loss}, on {both} that both have",
+    "inconclusive": "these data cannot separate {file} and {rival} ({gain}, on {both} "
+    "that both have): {needed:,.0f} questions or more would",
+    "same": "{file} and {rival} have the same confidences, or accuracies, on {both} that both have",
     "apart": "{file} and {rival} ask different questions: not compared",
     "one question": "one question says nothing of others: scores and intervals take two or more",
     "one sample": "with one scored sample a question, questions that differ and the noise of "
@@ -212,8 +212,7 @@ def read_confidences(path: Path, *, key: Path | None = None, drop_missing: bool 
             name, values = sanitize(row["question_id"], 80), sanitize(row[NUMBERS].to_dict())
             raise InputError(f"{path}, row {place}: question {name!r} {rule}: {values}")
     if single := int((total == 1).sum()):
-        few = f"{single} of {counted(len(table), 'question')}"
-        notes.append(f"no corrected score of {few}: one scored sample")
+        notes.append(f"no corrected score of {counted(single, 'question')}: one scored sample")
     if sure := int((confidence.isin([0, 1]) & (correct / total != confidence)).sum()):
         notes.append(
             f"log loss is infinite: {counted(sure, 'question')} with a confidence of 0 or 1 and "
@@ -368,7 +367,7 @@ def _compare(terms: pd.DataFrame, against: str) -> pd.DataFrame:
         SENTENCES[row["verdict"]].format(
             file=name,
             rival=against,
-            both=f"{counted(row['questions'], 'question')} that have both",
+            both=counted(row["questions"], "question"),
             gain=spell(*row[["estimate", "low", "high"]]),
             loss=spell(*-row[["estimate", "high", "low"]]),
             needed=row["needed"],

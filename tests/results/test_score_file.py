@@ -273,7 +273,7 @@ def test_what_two_files_say_is_said_with_its_direction() -> None:
     for rival, other in (("sharp", "blunt"), ("blunt", "sharp")):
         said = compare_files(tables, rival)["sentence"][other]
         assert said.startswith("sharp is better than blunt by 0."), "whichever comes first"
-        assert said.endswith("on 300 questions that have both")
+        assert said.endswith("on 300 questions that both have")
     tables["copy"] = tables["sharp"] + {"confidence": 1e-11, "correct": 0, "total": 0}
     said = compare_files(tables, "sharp")["sentence"]["copy"]
     assert said.startswith("copy and sharp have the same confidences, or accuracies, on 300")
@@ -292,7 +292,7 @@ def test_one_file_is_compared_with_the_best_constant() -> None:
     sharp = table_of(rng.random(300), 0.1, rng)
     said = in_words("sharp", sharp, score_table(sharp))
     assert said.startswith("sharp is better than the best constant by 0.")
-    assert said.endswith("on 300 questions that have both")
+    assert said.endswith("on 300 questions that both have")
     single = sharp.assign(correct=1, total=1)
     said = in_words("single", single, score_table(single))
     assert "draw two or more of each" in said
@@ -340,7 +340,7 @@ def test_one_sample_does_not_take_the_corrected_score_from_the_others(tmp_path: 
     path = tmp_path / "mine.csv"
     path.write_text(CSV + "c,0.5,1,1\n")
     found = read_file(path)
-    assert found.notes == ["no corrected score of 1 of 3 questions: one scored sample"]
+    assert found.notes == ["no corrected score of 1 question: one scored sample"]
     scores = score_table(found.table)
     assert scores.loc["questions", "value"] == 3
     assert scores.loc["capability Brier, corrected", "value"] == pytest.approx(-0.125)
