@@ -19,6 +19,8 @@ from capcal_lib.manifests import DOMAINS, dataset_names, load_dataset, load_mode
 Evidence = Literal["measured", "reported", "read off", "simulated"]
 ROWS = 20  # that a table shows unfolded
 SHIFT_LETTERS = dict(zip(SHIFTS, "abc", strict=True))  # beside the tints
+# What a spreadsheet would compute: all that begins as a formula and is no number with its interval.
+FORMULA = re.compile(r"[\s\x00-\x1f]*(?:[=@＝＠＋－]|[-+](?![\d.,]+(?: [%\[]|$)))")
 INTERVAL = {r"(?<=\d) (\[.*\])$": r" <br><small>\1</small>"}  # on a line of its own
 UNSAID = {"may_be_best": False, "missing": 0, "questions": 1, "varies": True, "printed": None}
 MARKED = {"best": "<strong>{}</strong>", "second": "<u>{}</u>", "level": "≈ {}"}
@@ -194,13 +196,19 @@ def p_value(p: float) -> str:
 
 
 def csv_link(table: pd.DataFrame, name: str, text: str = "CSV") -> str:
-    """Write a link under which a browser saves a table, without its index.
+    """Write a link under which a browser saves a table, without its index, and without cells that a
+    spreadsheet would take for formulas.
 
     >>> csv_link(pd.DataFrame({"k": [1]}), "All of them.").split(" href")[0]
     "<a class='capcal-csv' download='all-of-them.csv'"
     """
+
+    def guard(value: object) -> object:
+        return f"'{value}" if isinstance(value, str) and FORMULA.match(value) else value
+
+    guarded = table.map(guard).rename(columns=guard).to_csv(index=False)
     file = re.sub(r"\W+", "-", name.lower()).strip("-")[:48] or "table"
-    href = f"data:text/csv;base64,{b64encode(table.to_csv(index=False).encode()).decode()}"
+    href = f"data:text/csv;base64,{b64encode(guarded.encode()).decode()}"
     return f"<a class='capcal-csv' download='{file}.csv' href='{href}'>{escape(text)}</a>"
 
 

@@ -17,7 +17,7 @@ from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 from string import ascii_uppercase
-from typing import Any, Final, get_args
+from typing import IO, Any, Final, get_args
 
 from capcal_lib.errors import InputError, not_installed, sanitize, unknown
 from capcal_lib.manifests import (
@@ -58,6 +58,7 @@ NOT_STATED = "(not stated)"  # the answer to an imported question, where verdict
 GPQA_SEED = 42
 SUBSET_SEED = 42
 TEXTS = (".csv", ".csv.gz", ".tsv", ".txt")
+LINE, FILE = 1 << 26, 1 << 32  # characters of a line and of a file of rows, at most
 FORMATS = (".jsonl", ".jsonl.gz", ".json", *TEXTS, ".parquet")
 
 
@@ -474,9 +475,10 @@ def _selected(rows: Iterable[Row], select: Selection) -> Iterable[Row]:
     if select.sample is None:
         return rows
     rows = list(rows)
-    places = range(len(rows))
-    chosen = random.Random(select.seed).sample(places, min(select.sample, len(rows)))
-    return [rows[place] for place in sorted(chosen)]
+    if select.sample > len(rows):
+        raise InputError(f"{len(rows)} rows are too few to select {select.sample} of them")
+    places = random.Random(select.seed).sample(range(len(rows)), select.sample)
+    return [rows[place] for place in sorted(places)]
 
 
 def _path(entry: Split) -> Path | None:
@@ -559,8 +561,9 @@ def _texts(path: Path) -> Iterator[Any]:
         raise ValueError(f"not a file of rows; the formats are {', '.join(FORMATS)}")
     opened = gzip.open if path.suffix == ".gz" else open
     with sys.stdin if name == "-" else opened(path, "rt", encoding="utf-8-sig", newline="") as file:
-        head = file.readline()
-        lines = chain([head], file)
+        bounded = _bounded(file)
+        head = next(filter(str.strip, bounded), "")
+        lines = chain([head], bounded)
         if name.endswith(".json") or head.startswith("["):  # or as the harness once wrote its logs
             yield from _records(json.loads("".join(lines)))
         elif name.endswith(".jsonl"):
@@ -573,6 +576,18 @@ def _texts(path: Path) -> Iterator[Any]:
                         "it has more or fewer fields than the header; quote those that hold a comma"
                     )
                 yield row
+
+
+def _bounded(file: IO[str]) -> Iterator[str]:
+    """Yield lines as long as neither one of them nor all together are too large: a small file may
+    hold much when it is unpacked.
+    """
+    total = 0
+    while line := file.readline(LINE + 1):
+        total += len(line)
+        if len(line) > LINE or total > FILE:
+            raise ValueError(f"more than {LINE >> 20} MiB in a line, or {FILE >> 30} GiB in all")
+        yield line
 
 
 def _records(whole: Any) -> list[Any]:

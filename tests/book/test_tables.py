@@ -107,6 +107,22 @@ def test_a_table_that_should_not_be_drawn_is_refused() -> None:
             show(table, "T.", **given)  # type: ignore[arg-type]
 
 
+def test_no_cell_of_a_csv_is_a_formula() -> None:
+    hostile = [
+        "=cmd|' /C calc'!A0",
+        "\n=1",
+        " =1",
+        "＝1",
+        "@SUM(1)",
+        "+1+1",
+        "-0.5 [-1.0, 0.0]",
+        "a",
+    ]
+    table = csv_of(show(pd.DataFrame({"=head": hostile}), "T."))
+    assert list(table) == ["'=head"]
+    assert table["'=head"].tolist() == [*(f"'{cell}" for cell in hostile[:6]), *hostile[6:]]
+
+
 SCORES = pd.DataFrame(
     [
         ("Uniform random", "mmlu", 0.2, 0.18, 0.22, False, 0, 10),
