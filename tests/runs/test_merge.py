@@ -9,13 +9,14 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from capcal_lib.confidence.of_run import confidence_file, estimate, read_confidence
+from capcal_lib.confidence.of_run import estimate, read_confidence
 from capcal_lib.errors import InputError
 from capcal_lib.grading.verdicts import FILE, grade_run, read_verdicts
 from capcal_lib.probes.features import extract, read_features
 from capcal_lib.results import load_results
 from capcal_lib.runs import Run
 from capcal_lib.runs import store as store_module
+from capcal_lib.runs.artifacts import CONFIDENCES
 from capcal_lib.runs.files import write_table
 from capcal_lib.runs.merge import merge
 from capcal_lib.runs.sessions import read_sessions
@@ -148,7 +149,7 @@ def test_confidences_made_in_another_way_are_left_out_and_said(
     two: tuple[Path, Path], tmp_path: Path
 ) -> None:
     (run,) = list_runs(two[1])
-    path = confidence_file(Run(run), "p-true")
+    path = Run(run).path(CONFIDENCES, "p-true")
     write_table(path, pq.read_table(path).replace_schema_metadata({"words": "others"}))
     first, second = merge(tmp_path / "all", two)
     assert first.notes == ()
