@@ -3,6 +3,7 @@ its CPU.
 """
 
 import asyncio
+import math
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from vllm.v1.engine.async_llm import AsyncLLM
 
 SAMPLES_IN_FLIGHT = 1 << 14  # more than vLLM runs at once on eight GPUs, so that it never waits
-SHARE_OF_WEIGHTS = 0.6  # of a GPU's memory; the rest is for keys and values
 # How vLLM is opened on a CPU, where one only tries out.
 CPU = {
     "dtype": "float32",  # bfloat16 is mostly slower there
@@ -51,10 +51,10 @@ class VllmEngine(LocalEngine):
     """Sample with vLLM: the checkpoint's type on GPUs, float32 on the CPU.
 
     It is opened with the defaults of vLLM's own ``LLM``, and what the manifest says under ``vllm``.
-    As few GPUs as hold the model make a copy of it, and there are as many copies as fit, by vLLM's
-    data parallelism. Samples of a question share its prompt in vLLM's prefix cache, and are given
-    back one by one when done. Rounding: sums depend on the batch, the more so in bfloat16, and a
-    draw that falls inside such a difference changes.
+    A copy of the model takes one GPU, or as many as that says, and there are as many copies as fit,
+    by vLLM's data parallelism. Samples of a question share its prompt in vLLM's prefix cache, and
+    are given back one by one when done. Rounding: sums depend on the batch, the more so in
+    bfloat16, and a draw that falls inside such a difference changes.
 
     ``folder`` holds the weights; None gets them through `ensure_weights`.
     """
@@ -292,26 +292,9 @@ def settings_of(model: Model, folder: Path) -> dict[str, Any]:
         # a prompt is read at once
         settings["max_num_batched_tokens"] = max(model.sampling.context_tokens, 2048)
     else:
-        weights = sum(path.stat().st_size for path in folder.glob("*.safetensors"))
-        gpus = current_platform.device_count()
-        ranks = gpus_for(weights, gpus, current_platform.get_device_total_memory())
-        settings["tensor_parallel_size"] = ranks = model.vllm.get("tensor_parallel_size", ranks)
-        ranks *= model.vllm.get("pipeline_parallel_size", 1)
-        settings["data_parallel_size"] = max(1, gpus // ranks)
+        sizes = ("tensor_parallel_size", "pipeline_parallel_size")
+        ranks = math.prod(model.vllm.get(size, 1) for size in sizes)  # of a copy
+        settings["data_parallel_size"] = max(1, current_platform.device_count() // ranks)
     if model.dtype:
         settings["dtype"] = model.dtype
     return settings | model.vllm
-
-
-def gpus_for(weights: int, gpus: int, memory: int) -> int:
-    """Return how many GPUs of so many bytes hold a model, as few as leave room for keys and values.
-
-    A power of two, as the heads of attention; at most the largest among ``gpus``.
-
-    >>> [gpus_for(weights << 30, 6, 80 << 30) for weights in (16, 40, 60, 600)]
-    [1, 1, 2, 4]
-    """
-    ranks = 1
-    while 2 * ranks <= gpus and weights > SHARE_OF_WEIGHTS * memory * ranks:
-        ranks *= 2
-    return ranks
