@@ -1,5 +1,5 @@
-"""The ``capcal`` command. One function a command; what it does is in the library, imported when it
-is called.
+"""The ``capcal`` command. One function a command, in the order of the help; what it does is in the
+library, imported when it is called.
 """
 
 import os
@@ -10,7 +10,7 @@ import sys
 import time
 from argparse import ArgumentParser
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from io import TextIOWrapper
@@ -19,25 +19,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import Progress
 from rich.table import Table
 from typer import Argument, Option
 from typer.exceptions import TyperException
 
 from capcal_lib.errors import InputError, counted, not_installed, printable, sanitize
-from capcal_lib.manifests import (
-    LOCAL_RUNS,
-    NOTEBOOKS,
-    OWN_MANIFESTS,
-    Kind,
-    dataset_names,
-    model_names,
-)
+from capcal_lib.manifests import LOCAL_RUNS, NOTEBOOKS, Kind, dataset_names, model_names
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
     from capcal_lib.book.pipeline import Page
+    from capcal_lib.reproduce import Order
     from capcal_lib.runs import Run
 
 SECONDS_BETWEEN_LINES = 10.0
@@ -48,7 +42,6 @@ WITH_STORE = "sample|grade|judge|confidence|features|probe|reproduce|status|veri
 ANOTHER = "Another run"
 SCORE, DRAW, GRADE = "Score what you have", "Draw samples", "From samples"
 STORE, NAMES, BOOK = "The store", "Models and data sets", "The book"
-PANELS = [SCORE, DRAW, GRADE, STORE, NAMES, BOOK]
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -57,8 +50,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Capability calibration: sample, grade, estimate confidence, score.",
 )
-IN_TERMINAL = sys.stdout is not None and sys.stdout.isatty()
-out = Console(width=None if IN_TERMINAL else COLUMNS_IN_A_FILE, markup=False)
+out = Console(width=None if sys.stdout.isatty() else COLUMNS_IN_A_FILE, markup=False)
 err = Console(stderr=True, markup=False)
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -75,10 +67,26 @@ ModelName = Annotated[
 DatasetName = Annotated[
     str, Option("--dataset", help="One of `capcal datasets`.", autocompletion=dataset_names)
 ]
+OnlyModel = Annotated[
+    str | None, Option(help="Only this model's runs.", autocompletion=model_names)
+]
+OnlyDataset = Annotated[
+    str | None, Option(help="Only the runs on this data set.", autocompletion=dataset_names)
+]
+Models = Annotated[
+    list[str] | None,
+    Option("--model", help="One of `capcal models`; again for more.", autocompletion=model_names),
+]
+Datasets = Annotated[
+    list[str] | None,
+    Option("--dataset", help="Only this data set; again for more.", autocompletion=dataset_names),
+]
 SplitName = Annotated[str | None, Option(help="Default: the data set's evaluation split.")]
+Limit = Annotated[int | None, Option(help="Only a random subset of a split.", min=1)]
 Store = Annotated[Path, Option(help="Folder of the run store.", envvar="CAPCAL_STORE")]
 Engine = Annotated[str | None, Option(help="Default: the engine of the model's manifest.")]
 InFlight = Annotated[int | None, Option(help="Samples that a server is asked for at a time.")]
+JudgeUrl = Annotated[str | None, Option(help="Address of the judge's server, if it has its own.")]
 Seed = Annotated[int, Option(help="Decides the rows; another seed is another run.")]
 Choice = Annotated[
     str | None,
@@ -91,19 +99,12 @@ PromptStyle = Annotated[
     str | None,
     Option(help="A file of prompts/; short@3 has 3 of its examples.", rich_help_panel=ANOTHER),
 ]
-OnlyModel = Annotated[
-    str | None, Option(help="Only this model's runs.", autocompletion=model_names)
-]
-OnlyDataset = Annotated[
-    str | None, Option(help="Only the runs on this data set.", autocompletion=dataset_names)
-]
 Scorer = Annotated[str | None, Option(help="Of a log with several scorers or filters, this one.")]
 Regrade = Annotated[bool, Option("--regrade", help="Grade logs by the rules, not as they say.")]
-AsJson = Annotated[bool, Option("--json", help="One JSON object a line.")]
-Models = Annotated[
-    list[str] | None, Option("--model", help="Default: the book's.", autocompletion=model_names)
-]
 Verdicts = Annotated[str, Option(help="rules, or judge:MODEL for short and mathematical answers.")]
+RunName = Annotated[
+    str, Argument(metavar="[RUN]", help="The beginning of its key, where several fit.")
+]
 ShownStore = Annotated[
     Path | None,
     Option(
@@ -114,11 +115,12 @@ ShownStore = Annotated[
         resolve_path=True,
     ),
 ]
+Folder = Annotated[
+    Path | None, Option("--out", metavar="DIR", help="Default: build.", resolve_path=True)
+]
 
 
-def _run(
-    model: str, dataset: str, split: str | None, store: Path, choice: str | None = None
-) -> "Run":
+def _run(model: str, dataset: str, split: str | None, store: Path, choice: str | None) -> "Run":
     from capcal_lib.manifests import load_dataset, load_model
     from capcal_lib.runs import find_run
 
@@ -126,10 +128,27 @@ def _run(
     return find_run(store, model, dataset, split or load_dataset(dataset).evaluation_split, choice)
 
 
-def _typed(*values: Any) -> dict[str, Any]:
+def _typed(**settings: Any) -> dict[str, Any]:
     """Return the settings of a run that were typed."""
-    names = ("temperature", "top_p", "max_tokens", "prompt_style")
-    return {name: value for name, value in zip(names, values, strict=True) if value is not None}
+    return {name: value for name, value in settings.items() if value is not None}
+
+
+def _say(line: object) -> None:
+    """Print one line as it is, however long."""
+    out.print(printable(line), highlight=False, soft_wrap=True)
+
+
+def _warn(line: object) -> None:
+    err.print(printable(line), highlight=False, soft_wrap=True)
+
+
+def _print_table(table: "DataFrame") -> None:
+    from capcal_lib.results.score_file import spell_cell
+
+    shown = Table(*map(str, table), box=None)
+    for row in table.itertuples(index=False):
+        shown.add_row(*map(spell_cell, row))
+    out.print(shown)
 
 
 def _version(wanted: bool) -> None:
@@ -140,31 +159,146 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-def _spell_time(seconds: float) -> str:
-    return str(timedelta(seconds=round(seconds)))
-
-
-def _say(line: object, on: Console | None = None) -> None:
-    """Print one line as it is, however long."""
-    (on or out).print(printable(line), highlight=False, soft_wrap=True)
-
-
-def _warn(line: object) -> None:
-    _say(line, err)
-
-
 @app.callback()
 def options(
-    manifests: Annotated[
-        Path | None, Option(metavar="DIR", help="Your own models/, datasets/ and prompts/.")
-    ] = None,
-    version: Annotated[  # noqa: ARG001
+    version: Annotated[
         bool,
         Option("--version", callback=_version, is_eager=True, help="Say which version this is."),
     ] = False,
 ) -> None:
-    if manifests:
-        os.environ[OWN_MANIFESTS] = str(manifests.absolute())
+    pass
+
+
+@command(SCORE, "score mine.csv --html report.html")
+def score(
+    files: Annotated[
+        list[Path] | None,
+        Argument(
+            metavar="FILE...",
+            help="question_id, confidence, correct, total, or logs; - is CSV on standard input.",
+        ),
+    ] = None,
+    model: Models = None,
+    dataset: Datasets = None,
+    verdicts: Verdicts = "rules",
+    store: Store = LOCAL_RUNS,
+    choice: Choice = None,
+    key: Annotated[
+        Path | None,
+        Option(metavar="FILE", help="Take correct and total from here, by question_id."),
+    ] = None,
+    drop_missing: Annotated[
+        bool, Option("--drop-missing", help="Leave out questions without a confidence.")
+    ] = False,
+    scorer: Scorer = None,
+    regrade: Regrade = False,
+    as_json: Annotated[bool, Option("--json", help="One JSON object a line.")] = False,
+    html: Annotated[Path | None, Option(metavar="OUT", help="Write a report as one page.")] = None,
+) -> None:
+    """Score confidences against counts, and compare them: those of files, or of models' runs.
+
+    Logs of lm-evaluation-harness (samples_*.jsonl) and inspect_ai (.eval, .json) are taken as they
+    are: accuracy, pass@k, and what a confidence would have to beat. Of several files the others
+    are compared with the first."""
+    if bool(files) == bool(model):
+        raise InputError(
+            "name either files, such as mine.csv (- is standard input), or a --model that has runs"
+        )
+    inputs = [*(files or ()), *filter(None, [key])]
+    if html and html.resolve() in map(Path.resolve, inputs):
+        raise InputError(f"--html {html} would overwrite what is scored; name another")
+    if files:
+        from capcal_lib.results.score_file import score_files
+
+        found = score_files(
+            files, key=key, drop_missing=drop_missing, scorer=scorer, regrade=regrade
+        )
+    else:
+        from capcal_lib.results.score_runs import score_models
+
+        found = score_models(store, model or (), datasets=dataset, verdicts=verdicts, choice=choice)
+    for problem in found.problems:
+        _warn(f"capcal: {problem}")
+    if as_json:
+        for rows in found.rows:
+            text = rows.to_json(orient="records", lines=True, double_precision=15)
+            for row in filter(None, text.replace("\\/", "/").splitlines()):
+                _say(row)
+    else:
+        for line in found.above:
+            _say(_complete(line))
+        if len(found.table):
+            _print_table(found.table.reset_index())
+        for line in found.below:
+            _say(line)
+    if html:
+        from capcal_lib.book.report import write_report
+
+        write_report(html, found.parts, found.below, inputs)
+        _warn(f"wrote {html}")
+
+
+@command(SCORE, "import samples_law.jsonl --model my-model --dataset law", "import")
+def import_files(
+    files: Annotated[list[Path], Argument(metavar="FILE...", help="All files of a run.")],
+    model: Annotated[str, Option(help="A known one, or what a new one is called.")],
+    dataset: Annotated[str, Option(help="A known one, or what the log's questions are called.")],
+    split: SplitName = None,
+    kind: Annotated[Kind | None, Option(help="Of new answers.")] = None,
+    column: Annotated[
+        list[str] | None, Option(help="Where it is, such as gold=doc.answer.")
+    ] = None,
+    scorer: Scorer = None,
+    regrade: Regrade = False,
+    store: Store = LOCAL_RUNS,
+    temperature: Temperature = None,
+    top_p: TopP = None,
+    max_tokens: MaxTokens = None,
+    prompt_style: PromptStyle = None,
+) -> None:
+    """Make a run of samples that exist: lm-evaluation-harness, inspect_ai, batch output, JSONL, CSV
+    or parquet.
+
+    Columns of a table: question_id, response, gold or verdict; if there: sample, question, aliases,
+    choices, tokens."""
+    from capcal_lib.results.importing import import_samples
+
+    done = import_samples(
+        files,
+        model=model,
+        dataset=dataset,
+        store=store,
+        split=split,
+        kind=kind,
+        columns=dict(part.partition("=")[::2] for part in column or ()),
+        scorer=scorer,
+        regrade=regrade,
+        settings=_typed(
+            temperature=temperature,
+            top_p=top_p,
+            max_tokens=max_tokens,
+            prompt_style=prompt_style,
+        ),
+    )
+    for note in done.notes:
+        _say(note)
+    _say(f"{counted(done.new, 'sample')} imported, {done.present} were there; {done.run}")
+    if not done.judged:
+        _say(_complete(f"next: capcal grade {done.run.options}"))
+
+
+@command(SCORE, "grade-file responses.jsonl --out verdicts.jsonl", "grade-file")
+def grade_file(
+    rows: Annotated[
+        Path, Argument(metavar="IN.jsonl", help="Rows {kind, gold, aliases?, response}.")
+    ],
+    verdicts: Annotated[Path, Option("--out", metavar="OUT.jsonl", help="Where the verdicts go.")],
+) -> None:
+    """Grade responses from anywhere: one JSON object a line in, one verdict a line out."""
+    from capcal_lib.grading import grade_file
+
+    grade_file(rows, verdicts)
+    _say(f"wrote {verdicts}")
 
 
 @command(DRAW, "sample --model smollm2-135m --dataset mini-capitals --k 20 --limit 40")
@@ -173,7 +307,7 @@ def sample(
     dataset: DatasetName,
     k: Annotated[int, Option(help="Samples a question.")],
     split: SplitName = None,
-    limit: Annotated[int | None, Option(help="Only a random subset, the same each time.")] = None,
+    limit: Limit = None,
     ids: Annotated[
         Path | None, Option(metavar="FILE", help="Only these questions: an id a line.")
     ] = None,
@@ -200,7 +334,12 @@ def sample(
             engine=engine,
             in_flight=in_flight,
             seed=seed,
-            settings=_typed(temperature, top_p, max_tokens, prompt_style),
+            settings=_typed(
+                temperature=temperature,
+                top_p=top_p,
+                max_tokens=max_tokens,
+                prompt_style=prompt_style,
+            ),
             progress=progress,
             say=_say,
         )
@@ -223,30 +362,21 @@ def _read_ids(path: Path) -> list[str]:
 @command(DRAW, "reproduce --model smollm2-135m --dataset mini-capitals --limit 20")
 def reproduce(
     model: ModelName,
-    dataset: Annotated[
-        list[str] | None, Option(help="Default: the paper's seven.", autocompletion=dataset_names)
-    ] = None,
+    dataset: Datasets = None,
     recipe: Annotated[
         str, Option(help="lean (20 samples, corrected scores) or paper (100, as the paper).")
     ] = "lean",
-    limit: Annotated[
-        int | None, Option(help="At most so many questions of a split.", min=1)
-    ] = None,
+    limit: Limit = None,
     plan: Annotated[bool, Option("--plan", help="Only say what it takes.")] = False,
     rate: Annotated[
         float | None, Option(help="Tokens a second of all GPUs, for the plan's hours.", min=1)
     ] = None,
-    gpus: Annotated[int, Option(help="GPUs that read prompts, for the plan.", min=1)] = 1,
     engine: Engine = None,
     features_engine: Annotated[
         str | None, Option(help="For hidden states, which a server does not give.")
     ] = None,
-    verdicts: Annotated[
-        str | None, Option(help="rules, or judge:MODEL; default: the recipe's.")
-    ] = None,
-    judge_url: Annotated[
-        str | None, Option(help="Address of the judge's server, if it has its own.")
-    ] = None,
+    verdicts: Verdicts = "",
+    judge_url: JudgeUrl = None,
     in_flight: InFlight = None,
     precision: Annotated[
         float | None,
@@ -262,8 +392,9 @@ def reproduce(
     store: Store = LOCAL_RUNS,
     seed: Seed = 0,
 ) -> None:
-    """Do everything that a model's row of the main table needs. Stop it at any time; the same
-    command goes on.
+    """Do everything that a model's row of the main table needs, on the paper's seven data sets or
+    others, with the verdicts of the recipe or others. Stop it at any time; the same command goes
+    on.
     """
     from capcal_lib import reproduce as recipes
 
@@ -283,7 +414,7 @@ def reproduce(
         seed=seed,
     )
     if plan:
-        _show_plan(order, rate, gpus)
+        _show_plan(order, rate)
         return
     with _progress(f"reproducing {model}", "requests") as progress:
         done = recipes.reproduce(order, progress, _warn)
@@ -292,7 +423,11 @@ def reproduce(
     if done.scores.empty:
         _say(f"part {part} lies in {store}; capcal merge all parts, and reproduce without --part")
     else:
-        _show_scores(done, order)
+        _print_table(done.scores.reset_index())
+        page = ["papermill", NOTEBOOKS / "04_main_table.ipynb", "page.ipynb", "-p", "model", model]
+        page += ["-p", "store", store, "-p", "verdicts", order.whose]
+        page += ["-p", "protocol", recipes.RECIPES[recipe].protocol]
+        _say(f"the page with these numbers: {shlex.join(map(str, page))}")
     stateless = done.left["reason"] == recipes.NO_STATES
     if stateless.any():
         _say(f"with the weights at hand, the rest is done by: {_again()} --features-engine vllm")
@@ -301,54 +436,26 @@ def reproduce(
         raise typer.Exit(1)
 
 
-def _show_scores(done: Any, order: Any) -> None:
-    """Print the table that a reproduction ends with, and the command of its page."""
-    from capcal_lib.reproduce import RECIPES
-
-    _print_table(done.scores.drop(columns="evidence").reset_index())
-    _say(f"from {' and '.join(dict.fromkeys(done.scores['evidence']))} samples")
-    page = ["papermill", NOTEBOOKS / "04_main_table.ipynb", "page.ipynb", "-p", "model"]
-    page += [order.model, "-p", "store", order.store, "-p", "verdicts", order.whose]
-    page += ["-p", "protocol", RECIPES[order.recipe].protocol]
-    _say(f"the page with these numbers: {shlex.join(map(str, page))}")
-    widths = (done.scores["high"] - done.scores["low"]) / 2
-    if order.precision and (wide := widths[widths > order.precision]).any():
-        _warn(
-            f"capcal: {len(wide)} intervals are wider than asked for, up to ±{wide.max():.4f}: "
-            "there are too few questions, or give a smaller --precision"
-        )
-
-
-def _show_plan(order: Any, rate: float | None, gpus: int) -> None:
+def _show_plan(order: "Order", rate: float | None) -> None:
     """Print what a reproduction takes."""
     from capcal_lib import reproduce as recipes
 
-    steps = recipes.make_plan(order, fetch=False)
-    steps = recipes.time_plan(order, steps, rate=rate, gpus=gpus)
-    times = steps["seconds"].map(_spell_time, na_action="ignore")
-    shown = steps.drop(columns=["first", "seconds"]).assign(time=times).convert_dtypes()
-    _print_table(shown.astype(object).fillna("not known"))
-    total = steps[["requests", "tokens", "seconds"]].sum()
+    steps = recipes.time_plan(order, recipes.make_plan(order, fetch=False), rate=rate)
+    requests, tokens, seconds = steps[["requests", "tokens", "seconds"]].sum()
     unknown = " and what is not known" if steps["seconds"].isna().any() else ""
-    _say(
-        f"{total['requests']:,.0f} requests, {total['tokens']:,.0f} tokens, "
-        f"{_spell_time(total['seconds'])}{unknown}, GPUs: {gpus}"
-    )
+    lacking = steps.loc[steps["engine"] == "", "requests"].sum()
+    steps["time"] = steps.pop("seconds").map(_spell_time, na_action="ignore")
+    shown = steps.drop(columns="first").convert_dtypes().astype(object)
+    _print_table(shown.fillna("not known"))
+    _say(f"{requests:,.0f} requests, {tokens:,.0f} tokens, {_spell_time(seconds)}{unknown}")
     if rate is None:
         _say("how long tokens take is not known: give --rate, tokens a second of all GPUs")
-    if lacking := int(steps.loc[steps["engine"] == "", "requests"].sum()):
-        _say(
-            f"{recipes.NO_STATES}: {lacking:,} prompts are left; name a --features-engine for them"
-        )
+    if lacking:
+        _say(f"{recipes.NO_STATES}: name a --features-engine for {lacking:,.0f} prompts")
 
 
-def _print_table(table: "DataFrame") -> None:
-    from capcal_lib.results.score_file import spell_cell
-
-    shown = Table(*map(str, table), box=None)
-    for row in table.itertuples(index=False):
-        shown.add_row(*map(spell_cell, row))
-    out.print(shown)
+def _spell_time(seconds: float) -> str:
+    return str(timedelta(seconds=round(seconds)))
 
 
 @command(GRADE, "grade --model smollm2-135m --dataset mini-capitals")
@@ -376,7 +483,7 @@ def judge(
     judge_engine: Annotated[
         str | None, Option(help="Default: the engine of the judge's manifest.")
     ] = None,
-    judge_url: Annotated[str | None, Option(help="Address of the judge's server.")] = None,
+    judge_url: JudgeUrl = None,
     in_flight: InFlight = None,
     split: SplitName = None,
     store: Store = LOCAL_RUNS,
@@ -385,7 +492,6 @@ def judge(
     """Let a model judge short and mathematical answers of a graded run, and compare it with the
     rules.
     """
-
     from capcal_lib.grading.agreement import judge_agreement
     from capcal_lib.grading.judgements import judge_run
     from capcal_lib.results.score_file import spell
@@ -403,20 +509,6 @@ def judge(
     found = judge_agreement(run, judge)
     _print_table(found.table.add_prefix("judge: ").rename_axis("by the rules").reset_index())
     _say(f"agreement on what is correct {spell(*found.rate)}; Cohen's kappa {found.kappa:.3f}")
-
-
-@command(SCORE, "grade-file responses.jsonl --out verdicts.jsonl", "grade-file")
-def grade_file(
-    rows: Annotated[
-        Path, Argument(metavar="IN.jsonl", help="Rows {kind, gold, aliases?, response}.")
-    ],
-    verdicts: Annotated[Path, Option("--out", metavar="OUT.jsonl", help="Where the verdicts go.")],
-) -> None:
-    """Grade responses from anywhere: one JSON object a line in, one verdict a line out."""
-    from capcal_lib.grading import grade_file
-
-    grade_file(rows, verdicts)
-    _say(f"wrote {verdicts}")
 
 
 @command(GRADE, "confidence --model smollm2-135m --dataset mini-capitals --method p-true")
@@ -445,78 +537,32 @@ def confidence(
     from capcal_lib.questions import stream_rows
     from capcal_lib.results.score_runs import more_samples
 
-    if (method is None) == (file is None) or (file is None) != (name is None):
+    run = _run(model, dataset, split, store, choice)
+    if file and name and not method:
+        found = place_confidence(run, name, stream_rows(file))
+    elif not method or file or name:
         raise InputError(
             "say either --method, or --from FILE and --name NAME for a method of your own"
         )
-    run = _run(model, dataset, split, store, choice)
-    if file and name:
-        found = place_confidence(run, name, list(stream_rows(file)))
     elif method == "consistency":
         found = split_votes(read_answers(run, k=100), 10).assign(tokens=10 * mean_tokens(run))
         if found.empty:
             more = more_samples(run, 12)
             raise InputError(f"no question has 12 samples, of which 10 vote; add more with: {more}")
     else:
-        found = estimate(run, str(method), engine=engine)
+        found = estimate(run, method, engine=engine)
     missing = found[found["confidence"].isna()]
     counts = f"{len(found) - len(missing)} ok, {len(missing)} missing"
     _say(f"{method or name}: {counts}; {found['tokens'].sum():.0f} tokens")
     if method not in METHODS or missing.empty:
         return
-    unasked = int((missing["tokens"] == 0).sum())
+    unasked = (missing["tokens"] == 0).sum()
     if silent := len(missing) - unasked:
-        _warn(f"capcal: {silent} are missing: {WHY_MISSING[str(method)]}")
-    if unasked or method == "p-true":
+        _warn(f"capcal: {silent} are missing: {WHY_MISSING[method]}")
+    if unasked:
         _warn(f"{unasked} questions were not answered; the same command asks them again")
     if unasked or len(missing) == len(found):
         raise typer.Exit(1)
-
-
-@command(SCORE, "import samples_law.jsonl --model my-model --dataset law", "import")
-def import_files(
-    files: Annotated[list[Path], Argument(metavar="FILE...", help="All files of a run.")],
-    model: Annotated[str, Option(help="A known one, or what a new one is called.")],
-    dataset: Annotated[str, Option(help="A known one, or what the log's questions are called.")],
-    split: SplitName = None,
-    kind: Annotated[Kind | None, Option(help="Of new answers.")] = None,
-    column: Annotated[
-        list[str] | None, Option(help="Where it is, such as gold=doc.answer.")
-    ] = None,
-    scorer: Scorer = None,
-    verdicts: Annotated[
-        bool, Option("--verdicts/--regrade", help="Take the log's, or grade by the rules.")
-    ] = True,
-    store: Store = LOCAL_RUNS,
-    temperature: Temperature = None,
-    top_p: TopP = None,
-    max_tokens: MaxTokens = None,
-    prompt_style: PromptStyle = None,
-) -> None:
-    """Make a run of samples that exist: lm-evaluation-harness, inspect_ai, batch output, JSONL, CSV
-    or parquet.
-
-    Columns of a table: question_id, response, gold or verdict; if there: sample, question, aliases,
-    choices, tokens."""
-    from capcal_lib.results.importing import import_samples
-
-    done = import_samples(
-        files,
-        model=model,
-        dataset=dataset,
-        store=store,
-        split=split,
-        kind=kind,
-        columns=dict(part.partition("=")[::2] for part in column or ()),
-        scorer=scorer,
-        regrade=not verdicts,
-        settings=_typed(temperature, top_p, max_tokens, prompt_style),
-    )
-    for note in done.notes:
-        _say(note)
-    _say(f"{counted(done.new, 'sample')} imported, {done.present} were there; {done.run}")
-    if not done.judged:
-        _say(_complete(f"next: capcal grade {done.run.options}"))
 
 
 @command(GRADE, "features --model smollm2-135m --dataset mini-capitals")
@@ -541,12 +587,7 @@ def features(
 @command(GRADE, "probe --model smollm2-135m")
 def probe(
     model: ModelName,
-    dataset: Annotated[
-        list[str] | None,
-        Option(
-            help="Predict only its evaluation split; again for more.", autocompletion=dataset_names
-        ),
-    ] = None,
+    dataset: Datasets = None,
     mix: Annotated[
         str, Option(help="One probe on several training sets, such as triviaqa-1000,gsm8k.")
     ] = "",
@@ -558,7 +599,7 @@ def probe(
     choice: Choice = None,
 ) -> None:
     """Train a probe on each training run of a model, or with --mix on several together, and keep
-    what it predicts of the evaluation splits.
+    what it predicts of the evaluation splits, of all data sets or of those that are named.
 
     Needs verdicts and hidden states: capcal grade, capcal features. What is there stays, unless
     what it was made from has changed.
@@ -583,104 +624,13 @@ def probe(
     _print_table(kept.reset_index())
 
 
-@command(SCORE, "score mine.csv --html report.html")
-def score(
-    files: Annotated[
-        list[Path] | None,
-        Argument(
-            metavar="FILE...",
-            help="question_id, confidence, correct, total, or logs; - is CSV on standard input.",
-        ),
-    ] = None,
-    against: Annotated[
-        Path | None, Option(help="The file with which the others are compared; else the first.")
-    ] = None,
-    model: Annotated[
-        list[str] | None,
-        Option(help="Score its graded runs, not files.", autocompletion=model_names),
-    ] = None,
-    dataset: OnlyDataset = None,
-    verdicts: Verdicts = "rules",
-    store: Store = LOCAL_RUNS,
-    choice: Choice = None,
-    key: Annotated[
-        Path | None,
-        Option(metavar="FILE", help="Take correct and total from here, by question_id."),
-    ] = None,
-    drop_missing: Annotated[
-        bool, Option("--drop-missing", help="Leave out questions without a confidence.")
-    ] = False,
-    scorer: Scorer = None,
-    regrade: Regrade = False,
-    as_json: AsJson = False,
-    html: Annotated[Path | None, Option(metavar="OUT", help="Write a report as one page.")] = None,
-) -> None:
-    """Score confidences against counts, and compare them: those of files, or of models' runs.
-
-    Logs of lm-evaluation-harness (samples_*.jsonl) and inspect_ai (.eval, .json) are taken as they
-    are: accuracy, pass@k, and what a confidence would have to beat."""
-    if bool(files) == bool(model):
-        raise InputError(
-            "name either files, such as mine.csv (- is standard input), or a --model that has runs"
-        )
-    inputs = [*(files or ()), *([key] if key else [])]
-    for read in inputs:
-        if html and html.exists() and read.exists() and html.samefile(read):
-            raise InputError(f"--html {html} would overwrite {read}, which is read; name another")
-    if files:
-        from capcal_lib.results.score_file import score_files
-
-        found = score_files(
-            files, against, key=key, drop_missing=drop_missing, scorer=scorer, regrade=regrade
-        )
-    else:
-        from capcal_lib.results.score_runs import score_models
-
-        datasets = [dataset] if dataset else None
-        found = score_models(
-            store, model or [], datasets=datasets, verdicts=verdicts, choice=choice
-        )
-    for problem in found.problems:
-        _warn(f"capcal: {problem}")
-    if as_json:
-        for rows in found.rows:
-            _say_rows(rows)
-    else:
-        for line in found.above:
-            _say(_complete(line))
-        if len(found.table):
-            _print_table(found.table.reset_index())
-        for line in found.below:
-            _say(line)
-    if html:
-        from capcal_lib.book.report import write_report
-
-        write_report(html, found.parts, found.below, inputs)
-        _warn(f"wrote {html}")
-
-
-def _say_rows(table: "DataFrame") -> None:
-    """Print a table as JSON, an object a row."""
-    text = table.to_json(orient="records", lines=True, double_precision=15)
-    for row in filter(None, text.replace("\\/", "/").splitlines()):
-        _say(row)
-
-
 @command(STORE, "status --store runs/recorded --model smollm2-135m")
-def status(
-    store: Store = LOCAL_RUNS,
-    model: OnlyModel = None,
-    dataset: OnlyDataset = None,
-    as_json: AsJson = False,
-) -> None:
+def status(store: Store = LOCAL_RUNS, model: OnlyModel = None, dataset: OnlyDataset = None) -> None:
     """Show what each run of a store has, what it lacks, and what is next for it."""
     from capcal_lib.grading import GRADER_VERSION
     from capcal_lib.runs.status import SHOWN, survey
 
     table = survey(store, model, dataset, grader=GRADER_VERSION)
-    if as_json:
-        _say_rows(table)
-        return
     if len(table):
         _print_table(table[SHOWN])
     for run in table.to_dict("records"):
@@ -690,26 +640,19 @@ def status(
             _say(_complete(f"next: {run['command']}"))
 
 
-RunName = Annotated[
-    str | None, Argument(metavar="[RUN]", help="Its key, or its folder; or --model and --dataset.")
-]
-
-
 def _named(
-    run: str | None, model: str | None, dataset: str | None, split: str | None, store: Path
+    key: str, model: str | None, dataset: str | None, split: str | None, store: Path
 ) -> "Run":
     from capcal_lib.results.look import named_run
 
-    if run is not None:
-        return named_run(store, run)
-    if model is None or dataset is None:
-        raise InputError("name a run by its key, or by --model and --dataset")
-    return _run(model, dataset, split, store)
+    if model and dataset:
+        return _run(model, dataset, split, store, key)
+    return named_run(store, key)
 
 
 @command(STORE, "show 1f0c2 --question mini-capitals/test/3")
 def show(
-    run: RunName = None,
+    run: RunName = "",
     question: Annotated[str | None, Option(help="Show its samples and their verdicts.")] = None,
     model: OnlyModel = None,
     dataset: OnlyDataset = None,
@@ -734,7 +677,7 @@ def show(
 
 @command(STORE, "rm 1f0c2 --store runs/local --yes")
 def rm(
-    run: RunName = None,
+    run: RunName = "",
     yes: Annotated[bool, Option("--yes", help="Remove it; else it is only shown.")] = False,
     model: OnlyModel = None,
     dataset: OnlyDataset = None,
@@ -810,94 +753,71 @@ def new(
 
     for path in write_new(what, name):
         _say(f"wrote {path}")
-    ours = {"model": "smollm2-135m", "dataset": "mini-capitals"} | {what: name}
-    pair = f"--model {ours['model']} --dataset {ours['dataset']}"
-    _say(_complete(f"try it: capcal sample {pair} --k 4 --limit 3"))
+    pair = {"model": "smollm2-135m", "dataset": "mini-capitals"} | {what: name}
+    _say(
+        "try it: capcal sample --model {model} --dataset {dataset} --k 4 --limit 3".format_map(pair)
+    )
 
 
-@command(NAMES, "datasets --json")
-def datasets(as_json: AsJson = False) -> None:
+@command(NAMES, "datasets")
+def datasets() -> None:
     """List the data sets."""
     from capcal_lib.manifests import load_dataset
 
-    listed = [load_dataset(name) for name in dataset_names()]
     rows = []
-    for one in listed:
+    for one in map(load_dataset, dataset_names()):
         splits = [f"{name} {split.rows or ''}".strip() for name, split in one.splits.items()]
         rows.append([one.name, one.domain, one.kind, ", ".join(splits)])
-    _list(listed, ["name", "domain", "answers", "questions"], rows, as_json)
+    _list(["name", "domain", "answers", "questions"], rows)
 
 
-@command(NAMES, "models --json")
-def models(as_json: AsJson = False) -> None:
+@command(NAMES, "models")
+def models() -> None:
     """List the models."""
     from capcal_lib.manifests import load_model
 
-    listed = [load_model(name) for name in model_names()]
-    rows = [
-        [
-            one.name,
-            one.engine,
-            one.prompt_style,
-            f"{one.sampling.temperature:g}",
-            f"{one.sampling.top_p:g}",
-            one.paper_name or "–",
-        ]
-        for one in listed
-    ]
-    _list(listed, ["name", "engine", "prompts", "T", "top-p", "in the paper"], rows, as_json)
+    rows = []
+    for one in map(load_model, model_names()):
+        sampling = f"{one.sampling.temperature:g}", f"{one.sampling.top_p:g}"
+        rows.append([one.name, one.engine, one.prompt_style, *sampling, one.paper_name or "–"])
+    _list(["name", "engine", "prompts", "T", "top-p", "in the paper"], rows)
 
 
-def _list(listed: Iterable[Any], heads: list[str], rows: list[list[str]], as_json: bool) -> None:
-    """Print manifests as a table, or whole as JSON; and what is wrong with others."""
+def _list(heads: list[str], rows: list[list[str]]) -> None:
+    """Print a table of manifests, and what is wrong with others."""
     from pandas import DataFrame
 
     from capcal_lib.manifests import manifest_problems
 
-    if as_json:
-        for one in listed:
-            _say(one.model_dump_json())
-    else:
-        _print_table(DataFrame(rows, columns=heads))
+    _print_table(DataFrame(rows, columns=heads))
     for problem in manifest_problems():
         _warn(f"capcal: left out: {problem}")
 
 
 @command(BOOK, "notebooks --model smollm2-135m --out pages")
 def notebooks(
-    model: Models = None,
-    store: ShownStore = None,
-    verdicts: Verdicts = "rules",
-    folder: Annotated[
-        Path | None, Option("--out", metavar="DIR", help="Default: build/notebooks.")
-    ] = None,
+    model: Models = None, store: ShownStore = None, verdicts: Verdicts = "rules", out: Folder = None
 ) -> None:
-    """Execute the notebooks in order, those whose inputs have changed."""
+    """Execute the notebooks in order, those whose inputs have changed: the book's, or those of
+    models."""
     from capcal_lib.book.pipeline import book_pages, execute, model_pages
     from capcal_lib.manifests import BUILD
 
     pages = model_pages(model) if model else book_pages()
-    where = folder or BUILD / "notebooks"
-    failed = execute(pages, where, store=store, verdicts=verdicts, say=out.print)
-    _say(f"{len(pages) - len(failed)} of {len(pages)} pages: {where}")
+    folder = out or BUILD / "notebooks"
+    failed = execute(pages, folder, store=store, verdicts=verdicts, say=_say)
+    _say(f"{len(pages) - len(failed)} of {len(pages)} pages: {folder}")
     _list_failed(failed)
 
 
 @command(BOOK, "book --model smollm2-135m --store runs/local --out my-book")
 def book(
-    model: Models = None,
-    store: ShownStore = None,
-    verdicts: Verdicts = "rules",
-    folder: Annotated[
-        Path | None, Option("--out", metavar="DIR", help="Default: build.", resolve_path=True)
-    ] = None,
+    model: Models = None, store: ShownStore = None, verdicts: Verdicts = "rules", out: Folder = None
 ) -> None:
-    """Execute the notebooks and build the book."""
+    """Execute the notebooks and build the book, or one of models."""
     from capcal_lib.book.pipeline import build_book
 
-    index, failed = build_book(
-        model or (), store=store, verdicts=verdicts, out=folder, say=out.print
-    )
+    index, failed = build_book(model or (), store=store, verdicts=verdicts, out=out, say=_say)
     _say(f"the book: {index}")
     _list_failed(failed)
 
@@ -910,19 +830,12 @@ def _list_failed(failed: "Mapping[Page, str]") -> None:
         raise typer.Exit(1)
 
 
-app.registered_commands.sort(
-    key=lambda one: (PANELS.index(str(one.rich_help_panel)), one.callback is not score)
-)
-
-
 def main() -> None:
     """Run the command; bad input ends it with one line and exit status 2."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # where the encoding lacks a letter
     try:
-        if sys.stdout is None:
-            raise InputError("standard output is closed; send it somewhere, such as > out.txt")
         status = app(standalone_mode=False)
         sys.stdout.flush()
         sys.exit(status)
@@ -955,28 +868,22 @@ def _again() -> str:
 
 
 def _complete(message: str) -> str:
-    """Give the commands that a message proposes the store and the manifests that were typed."""
-    typed = ArgumentParser(add_help=False, allow_abbrev=False)
-    typed.add_argument("--manifests")
-    typed.add_argument("--store")
-    given, _ = typed.parse_known_args(sys.argv[1:])
-    first, last = (
-        f" --{name} {shlex.quote(value)}" if value else "" for name, value in vars(given).items()
-    )
-    return re.sub(
-        rf"capcal( ({WITH_STORE})( [^;,:`)]*|$))",
-        lambda command: f"capcal{first}{command[1]}{last}",
-        message,
-    )
+    """Give the commands that a message proposes the store that was typed."""
+    options = ArgumentParser(add_help=False, allow_abbrev=False)
+    options.add_argument("--store")
+    typed, _ = options.parse_known_args(sys.argv[1:])
+    if typed.store is None:
+        return message
+    store = f" --store {shlex.quote(typed.store)}"
+    commands = rf"capcal ({WITH_STORE})( [^;,:`)]*|$)"
+    return re.sub(commands, lambda command: command[0] + store, message)
 
 
 @contextmanager
 def _progress(what: str, units: str = "samples") -> Iterator[Callable[[int, int], None]]:
     """Show one bar on a terminal, and a plain line now and then elsewhere."""
     said = time.monotonic()
-    columns = TextColumn("{task.description}"), BarColumn(None), MofNCompleteColumn()
-    times = TimeRemainingColumn()
-    with Progress(*columns, times, console=err, expand=True, disable=not err.is_terminal) as bar:
+    with Progress(console=err, disable=not err.is_terminal) as bar:
         task = bar.add_task(what, total=None)
 
         def move(done: int, total: int) -> None:

@@ -364,8 +364,6 @@ def test_merge_status_and_verify(
     (line,) = [line for line in out.splitlines() if line.strip().startswith("simulated")]
     assert line.split()[4:8] == ["3", "6", "0", "no"]
     assert line.split()[-1] == "grade"
-    (row,) = run(monkeypatch, capsys, "status", "--json", "--store", both)[1].splitlines()
-    assert json.loads(row)["samples"] == 6
     assert run(monkeypatch, capsys, "status", "--model", "gpt-9", "--store", both)[1] == ""
     (folder,) = list_runs(both)
     next(folder.glob("samples-*")).unlink()
@@ -471,7 +469,7 @@ def test_scores_as_json_with_a_comparison(
     }
     assert (last["file"], last["against"]) == (str(other), str(path))
     assert last["estimate"] == pytest.approx(-0.16 / 2), "the other file is worse"
-    asked = ("score", path, other, "--against", other, "--json")
+    asked = ("score", other, path, "--json")
     last = json.loads(run(monkeypatch, capsys, *asked)[1].splitlines()[-1])
     assert (last["file"], last["estimate"]) == (str(path), pytest.approx(0.16 / 2))
     page = Path("report.html")
@@ -479,7 +477,6 @@ def test_scores_as_json_with_a_comparison(
     assert status == 0
     assert out.splitlines()[-1].startswith("these data cannot separate ")
     assert page.read_text().count(f"<h2>{other}</h2>") == 1
-    assert run(monkeypatch, capsys, "score", path, other, "--against", tmp_path)[0] == 2
 
 
 def test_a_report_says_what_was_scored_and_what_came_of_it(
@@ -661,9 +658,8 @@ def test_every_command_explains_itself_with_an_example_that_it_accepts(flag: str
 @pytest.mark.parametrize(
     ("command", "status", "shown", "error"),
     [
-        ("{} datasets >&-", 2, "", "capcal: standard output is closed"),
         ("PYTHONIOENCODING=ascii {} models", 0, "\\\\u2013", ""),
-        ("{} datasets --json | head -c 8", 0, '{{"name":', ""),
+        ("{} datasets | head -c 8", 0, " name", ""),
         ("PYTHONIOENCODING=ascii {} score n\u00f6.csv", 2, "", "capcal: n\\\\xf6.csv: there"),
         ("{} new model mine", 0, "try it: capcal sample --model mine", ""),
     ],
@@ -690,7 +686,8 @@ def test_whatever_becomes_of_its_output_there_is_no_traceback(
 
 def test_commands_stand_in_groups_in_the_order_of_use() -> None:
     shown = CliRunner().invoke(cli.app, ["--help"], env={"COLUMNS": "100"}).output
-    heads = [shown.index(f"─ {panel} ─") for panel in cli.PANELS]
+    panels = (cli.SCORE, cli.DRAW, cli.GRADE, cli.STORE, cli.NAMES, cli.BOOK)
+    heads = [shown.index(f"─ {panel} ─") for panel in panels]
     assert heads == sorted(heads)
     assert heads[0] < shown.index("│ score ") < shown.index("│ import ") < heads[1]
 
@@ -720,7 +717,7 @@ def test_version(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[
     assert (status, out) == (0, f"capcal {version('capcal')}\n")
 
 
-def test_lists_are_json_or_fit_eighty_columns(
+def test_lists_fit_eighty_columns(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for what, names in (("models", model_names()), ("datasets", dataset_names())):
@@ -728,10 +725,6 @@ def test_lists_are_json_or_fit_eighty_columns(
         shown = run(monkeypatch, capsys, what)[1]
         assert max(map(len, shown.splitlines())) <= 80
         assert all(name in shown for name in names), "a name is cut"
-        rows = [
-            json.loads(line) for line in run(monkeypatch, capsys, what, "--json")[1].splitlines()
-        ]
-        assert [row["name"] for row in rows] == names
 
 
 def test_the_store_may_come_from_the_environment(

@@ -12,18 +12,16 @@ from capcal_lib.runs import Run, open_runs
 from capcal_lib.runs.store import KEY, read_samples
 
 
-def named_run(store: Path, name: str) -> Run:
-    """Find a run by its folder, or in a store by its key or the beginning of it.
+def named_run(store: Path, key: str) -> Run:
+    """Find the run of a store whose key begins so.
 
     `InputError` where none or several fit."""
-    if (Path(name) / "run.json").is_file():
-        return Run(Path(name))
-    fitting = [run for run in open_runs(store) if run.folder.name.startswith(name)]
+    fitting = [run for run in open_runs(store) if run.folder.name.startswith(key)]
     if len(fitting) != 1:
         found = ", ".join(run.folder.name for run in fitting) or "none"
         raise InputError(
-            f"{sanitize(name)!r} must be the key of one run in {store}, or its folder; found: "
-            f"{found}. The keys are those that `capcal status` shows"
+            f"name one run of {store}, by --model and --dataset or by the beginning of its key, "
+            f"which `capcal status` shows; with {sanitize(key)!r} begin {found}"
         )
     return fitting[0]
 

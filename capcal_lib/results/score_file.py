@@ -14,7 +14,7 @@ import pandas as pd
 
 from capcal_lib import metrics
 from capcal_lib.applications import others_mean, pass_at_k
-from capcal_lib.errors import InputError, counted, sanitize, unknown
+from capcal_lib.errors import InputError, counted, sanitize
 from capcal_lib.grading.core import grade_many
 from capcal_lib.questions import NOT_STATED, Answer, plain_head, stream_rows
 from capcal_lib.results.logs import kind_of, read_log
@@ -82,15 +82,13 @@ class Scored(NamedTuple):
     problems: Sequence[str] = ()  # what is damaged
 
 
-def score_files(files: Sequence[Path], against: Path | None = None, **options: Any) -> Scored:
-    """Score files, and compare them with one of them, the first unless another is named.
+def score_files(files: Sequence[Path], **options: Any) -> Scored:
+    """Score files, and compare the others with the first.
 
-    ``options`` are those of :func:`read_file`. `InputError` for a rival that is not among the
-    files, and whatever reading and comparing refuse."""
+    ``options`` are those of :func:`read_file`. `InputError` for whatever reading and comparing
+    refuse."""
     read = {str(file): read_file(file, **options) for file in files}
-    rival = str(against or files[0])
-    if rival not in read:
-        raise unknown("file", rival, read)
+    rival = str(files[0])
     tables = {name: one.table for name, one in read.items()}
     notes = [f"{name}: {note}" for name, one in read.items() for note in one.notes]
     scores = {name: score_table(table) for name, table in tables.items()}

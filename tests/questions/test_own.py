@@ -338,16 +338,12 @@ def test_subjects_come_from_the_column(describe: Describe) -> None:
     assert subjects_of("gsm8k", "test", ["gsm8k/test/0"]) is None
 
 
-def test_ones_own_are_listed_and_sampled(
-    describe: Describe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv(OWN_MANIFESTS)
+def test_ones_own_are_listed_and_sampled(describe: Describe, tmp_path: Path) -> None:
     describe().write_bytes(jsonl(ROWS))
     (tmp_path / "models").mkdir()
     (tmp_path / "models" / "bad.yaml").write_text("name: bad\n")
-    monkeypatch.setenv(OWN_MANIFESTS, "")  # so that what the command sets is undone
     run = CliRunner().invoke
-    listed = run(app, ["--manifests", str(tmp_path), "datasets"])
+    listed = run(app, ["datasets"])
     assert listed.exit_code == 0
     assert "law" in listed.stdout
     assert "left out" in listed.stderr
@@ -355,4 +351,4 @@ def test_ones_own_are_listed_and_sampled(
     store = ["--store", str(tmp_path / "store")]
     asked = ["--model", "simulated", "--dataset", "law"]
     for command in (["sample", *asked, "--k", "3"], ["grade", *asked]):
-        assert run(app, ["--manifests", str(tmp_path), *command, *store]).exit_code == 0
+        assert run(app, [*command, *store]).exit_code == 0
