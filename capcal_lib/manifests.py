@@ -9,7 +9,7 @@ import json
 import os
 import re
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
@@ -354,20 +354,33 @@ def write_text(path: Path, text: str) -> None:
         partial.unlink(missing_ok=True)
 
 
-def write_manifest(kind: str, file: str, text: str, made: list[Path]) -> None:
-    """Write and note a new file of the user's folder, ``capcal.d`` where there is none yet."""
-    path = (own_manifests() or Path("capcal.d").absolute()) / kind / file
-    if not re.fullmatch(r"\w[\w.-]{0,99}\.\w+", file):
-        name = file.rpartition(".")[0]
-        raise InputError(
-            f"nothing can be called {name!r}; use at most 100 letters, digits, _, . and -"
-        )
-    if path.with_suffix(".yaml").exists():  # which is written last
-        raise InputError(f"{path} is there already; choose another name, or delete it")
-    made += [place for place in (path.parents[1], path.parent, path) if not place.exists()]
-    with suppress(OSError):  # of which writing says why
-        path.parent.mkdir(parents=True, exist_ok=True)
-    write_text(path, text)
+@contextmanager
+def new_manifests(files: Mapping[str, str]) -> Iterator[list[Path]]:
+    """Write new files of the user's folder, such as ``models/mine.yaml``, or of ``capcal.d`` where
+    there is none yet; delete them where what they are made for fails.
+    """
+    folder = own_manifests() or Path("capcal.d").absolute()
+    paths = [folder / file for file in files]
+    for file, path in zip(files, paths, strict=True):
+        if not re.fullmatch(r"\w+/\w[\w.-]{0,99}\.\w+", file):
+            name = file.partition("/")[2].rpartition(".")[0]
+            raise InputError(
+                f"nothing can be called {name!r}; use at most 100 letters, digits, _, . and -"
+            )
+        if path.with_suffix(".yaml").exists():  # which is written last
+            raise InputError(f"{path} is there already; choose another name, or delete it")
+    try:
+        for path, text in zip(paths, files.values(), strict=True):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_text(path, text)
+        yield paths
+    except BaseException:
+        for path in paths:
+            path.unlink(missing_ok=True)
+            with suppress(OSError):  # others are in it
+                path.parent.rmdir()
+                folder.rmdir()
+        raise
 
 
 def write_new(what: str, name: str) -> list[Path]:
@@ -375,43 +388,22 @@ def write_new(what: str, name: str) -> list[Path]:
     loaders: dict[str, Callable[[str], Manifest]] = {"model": load_model, "dataset": load_dataset}
     if what not in loaders:
         raise unknown("kind of manifest", what, loaders)
-    with new_manifests() as made:
-        for template in sorted(MANIFESTS.glob(f"new/{what}.*")):
-            text = template.read_text(encoding="utf-8").replace("NAME", name)
-            write_manifest(f"{what}s", f"{name}{template.suffix}", text, made)
+    templates = sorted(MANIFESTS.glob(f"new/{what}.*"))
+    files = {
+        f"{what}s/{name}{template.suffix}": template.read_text("utf-8").replace("NAME", name)
+        for template in templates
+    }
+    with new_manifests(files) as made:
         loaders[what](name)  # refuses the name of one of ours
-    return [path for path in made if path.is_file()]
-
-
-@contextmanager
-def new_manifests() -> Iterator[list[Path]]:
-    """Note which files and folders are made, and delete them where what they are made for fails."""
-    made: list[Path] = []
-    try:
-        yield made
-    except BaseException:
-        for path in reversed(made):
-            with suppress(OSError):  # it could not be made, or others are in it
-                path.rmdir() if path.is_dir() else path.unlink()
-        raise
+    return made
 
 
 def read_yaml(path: Path) -> Any:
-    """Read a YAML file; what is no YAML is refused, and a key that stands twice."""
+    """Read a YAML file; what is no YAML is refused."""
     try:
-        return yaml.load(path.read_text(encoding="utf-8"), _Loader)
-    except (yaml.YAMLError, OSError, TypeError, ValueError, RecursionError) as error:
+        return yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, OSError, ValueError, RecursionError) as error:
         raise InputError(f"{path}: not a valid YAML manifest: {sanitize(error)}") from None
-
-
-class _Loader(yaml.SafeLoader):
-    """Refuse a key that stands twice in one mapping."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        mapping = super().construct_mapping(node, deep)
-        if len(mapping) < len(node.value):
-            raise yaml.YAMLError(f"a key stands twice in the mapping{node.start_mark}")
-        return mapping
 
 
 @lru_cache(maxsize=256)
@@ -439,21 +431,21 @@ def _problems(error: ValidationError) -> str:
     return "; ".join(problems)
 
 
-def _paths(kind: type[Manifest], name: str) -> list[Path]:
-    """Find the files of one name, or with ``*`` all of a kind: ours first, then the user's."""
+def _paths(kind: type[Manifest]) -> list[Path]:
+    """List the files of a kind, ours first, then the user's."""
     places = filter(None, (MANIFESTS, own_manifests()))
-    return [path for place in places for path in sorted((place / kind.folder).glob(f"{name}.yaml"))]
+    return [path for place in places for path in sorted((place / kind.folder).glob("*.yaml"))]
 
 
 def _load(kind: type[_Kind], name: str) -> _Kind:
-    what = kind.word
-    found = _paths(kind, name) if re.fullmatch(r"[\w.-]+", name) else []
+    paths = _paths(kind)
+    found = [path for path in paths if path.stem == name]
     if not found:
-        raise unknown(what, name, {path.stem for path in _paths(kind, "*")})
+        raise unknown(kind.word, name, {path.stem for path in paths})
     path, *others = found
     if others:
         raise InputError(
-            f"{others[0]}: there is a {what} {name!r} already; give yours another name"
+            f"{others[0]}: there is a {kind.word} {name!r} already; give yours another name"
         )
     return _read(kind, path, path.stat().st_mtime_ns)
 
@@ -464,7 +456,7 @@ def _names(kind: type[_Kind]) -> tuple[list[str], list[str]]:
     """
     sound = []
     problems = []
-    for name in sorted({path.stem for path in _paths(kind, "*")}):
+    for name in sorted({path.stem for path in _paths(kind)}):
         try:
             sound.append(_load(kind, name).name)
         except InputError as error:

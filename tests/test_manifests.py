@@ -154,11 +154,6 @@ def test_mini_rows_are_what_the_manifests_say() -> None:
             "domain: ''",
             "domain: String should have at least 1 character",
         ),
-        (
-            "kind: number",
-            "kind: number\nkind: short",
-            "not a valid YAML manifest: a key stands twice in the mapping",
-        ),
         ("  test:", "  ../test:", "splits.../test.[key]: String should match pattern"),
         ("licence: MIT", f"licence: {'[' * 9000}", "not a valid YAML manifest: "),
         (

@@ -79,13 +79,14 @@ def import_samples(
             f"the samples were drawn with several settings, {several}; import them apart"
         )
     sampling: dict[str, Any] = {**log.samples[[*SETTINGS]].iloc[0].dropna(), **settings}
-    with manifests.new_manifests() as made:
-        if dataset not in manifests.dataset_names():
-            kind = kind or kind_of(log.items)
-            notes.append(f"answers of {dataset}: {kind} (--kind names another)")
-            _new_dataset(dataset, log.items, kind, made)
-        if model not in manifests.model_names():
-            _new_model(model, sampling, made)
+    facts: dict[str, str] = {}
+    if dataset not in manifests.dataset_names():
+        kind = kind or kind_of(log.items)
+        notes.append(f"answers of {dataset}: {kind} (--kind names another)")
+        facts |= _new_dataset(dataset, log.items, kind)
+    if model not in manifests.model_names():
+        facts |= _new_model(model, sampling)
+    with manifests.new_manifests(facts) as made:
         split = split or manifests.load_dataset(dataset).evaluation_split
         questions = load_questions(dataset, split)
         if not log.judged and any(one.answer.gold == NOT_STATED for one in questions):
@@ -130,7 +131,7 @@ def import_samples(
             new = writer.adopt(table)
         if log.judged:
             notes += _keep_verdicts(run, table)
-        notes = [f"wrote {path}" for path in made if path.is_file()] + notes
+        notes = [f"wrote {path}" for path in made] + notes
     return Imported(run, new, len(table) - new, log.judged, notes)
 
 
@@ -152,11 +153,10 @@ def _keep_verdicts(run: Run, table: pd.DataFrame) -> list[str]:
     return []
 
 
-def _new_dataset(name: str, items: pd.DataFrame, kind: manifests.Kind, made: list[Path]) -> None:
-    """Write down the questions of a log as a data set of its own."""
+def _new_dataset(name: str, items: pd.DataFrame, kind: manifests.Kind) -> dict[str, str]:
+    """Return the files that make the questions of a log a data set of its own."""
     rows = items.rename(columns={"gold": "answer"}).rename_axis("id").reset_index()
     lines = [json.dumps(row) + "\n" for row in rows.to_dict("records")]
-    manifests.write_manifest("datasets", f"{name}.jsonl", "".join(lines), made)
     facts = {
         "name": name,
         "domain": "imported",
@@ -164,10 +164,11 @@ def _new_dataset(name: str, items: pd.DataFrame, kind: manifests.Kind, made: lis
         "source": "Questions of an imported log.",
         "splits": {"test": {"file": f"{name}.jsonl", "rows": len(lines)}},
     }
-    manifests.write_manifest("datasets", f"{name}.yaml", yaml.safe_dump(facts), made)
+    manifest = yaml.safe_dump(facts)
+    return {f"datasets/{name}.jsonl": "".join(lines), f"datasets/{name}.yaml": manifest}
 
 
-def _new_model(name: str, settings: Mapping[str, Any], made: list[Path]) -> None:
+def _new_model(name: str, settings: Mapping[str, Any]) -> dict[str, str]:
     if "temperature" not in settings:
         raise InputError(
             f"the files do not say at which temperature {name!r} was sampled; say it: "
@@ -182,7 +183,7 @@ def _new_model(name: str, settings: Mapping[str, Any], made: list[Path]) -> None
         "notes": "Known from an imported log. A limit of 1048576 tokens stands for one that is "
         "not stated.",
     }
-    manifests.write_manifest("models", f"{name}.yaml", yaml.safe_dump(facts), made)
+    return {f"models/{name}.yaml": yaml.safe_dump(facts)}
 
 
 def _find_questions(
