@@ -110,10 +110,10 @@ def with_options(text: str, options: Sequence[str]) -> str:
     return "\n".join([text.strip(), *lines])
 
 
-# What a row, local or from the hub, is in the usual columns, by its split and its position there
-# (None: left out). One function each for the sets whose rows need more than naming their columns.
+# What a row, local or from the hub, is in the usual columns, by its split and its position there.
+# One function each for the sets whose rows need more than naming their columns.
 Row = dict[str, Any]
-Reader = Callable[[Row, str, int], Row | None]
+Reader = Callable[[Row, str, int], Row]
 
 
 def _triviaqa(row: Row, split: str, position: int) -> Row:
@@ -145,9 +145,7 @@ def _gsm8k(row: Row, split: str, position: int) -> Row:  # noqa: ARG001
     return row | {"answer": gold}
 
 
-def _math(row: Row, split: str, position: int) -> Row | None:
-    if not row["answer"].strip():  # two of the training problems; the paper's sets lack them too
-        return None
+def _math(row: Row, split: str, position: int) -> Row:
     name = row.get("unique_id") or f"{split}/row-{position}"  # of training questions on the hub
     return row | {"id": f"math/{name}", "question": row["problem"]}
 
@@ -331,8 +329,6 @@ def load_split(dataset: str, split: str | None = None) -> tuple[tuple[Question, 
             position = positions[subject]
             positions[subject] += 1
             usual = _READERS[dataset](row, split, position) if dataset in _READERS else row
-            if usual is None:
-                continue
             question = _question(manifest, columns, usual, f"{dataset}/{split}/{position}")
             if question.id in questions:
                 raise ValueError(f"the id {question.id!r} appears twice")

@@ -12,11 +12,10 @@ HARMONY = "<|channel|>"  # every message names its channel
 # <think> (Qwen, DeepSeek), [THINK] (Mistral), <seed:think>, <|begin_of_thought|>, ◁think▷ (Kimi)
 MARK = re.compile(
     r"""
-    (?:<\|?|◁)(?=\s?[/a-z])\s?
+    (?:<\|?|◁|\[(?=/?(?-i:THINK)\]))(?=\s?[/a-z])\s?
     (?P<end>/|end_of_|end_)?(?:seed:|begin_of_|start_)?
     (?:think|thinking|thought|reasoning|scratchpad)
-    \s?(?:\|?>|▷)
-    | (?-i:\[(?P<bracketed_end>/)?THINK\])
+    \s?(?:\|?>|▷|(?<=THINK)\])
     """,
     re.VERBOSE | re.IGNORECASE,
 )
@@ -50,7 +49,7 @@ def answer_start(text: str) -> int | None:
         start = text.rindex(_BARE_FINAL) + len(_BARE_FINAL)
     inside = False
     for mark in MARK.finditer(text, start):
-        inside = not (mark["end"] or mark["bracketed_end"])
+        inside = not mark["end"]
         start = mark.end()
     return None if inside else start
 
@@ -92,7 +91,7 @@ def opened(prompt: str) -> bool | None:
     (True, False, None)
     """
     prompt = prompt.rstrip()
-    marks = list(MARK.finditer(prompt))
-    if not marks or marks[-1].end() != len(prompt):
-        return None
-    return not (marks[-1]["end"] or marks[-1]["bracketed_end"])
+    for mark in MARK.finditer(prompt):
+        if mark.end() == len(prompt):
+            return not mark["end"]
+    return None

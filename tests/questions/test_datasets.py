@@ -177,7 +177,7 @@ def test_mathematics_without_an_answer_is_left_out(data_dir: Path) -> None:
     write(
         data_dir,
         "math/train12k.jsonl.gz",
-        [row | {"answer": " ", "unique_id": "train/algebra/0.json"}, row],
+        [row | {"answer": "", "unique_id": "train/algebra/0.json"}, row],
     )
     assert load_questions("math500", "train") == (
         Question("math/train/algebra/1.json", "Find $x$.", Answer("math", "\\frac12"), "Algebra"),
