@@ -72,7 +72,7 @@ def boxed(text: str) -> str | None:
     """
     text = _BARE_BOX.sub(r"\\boxed{\1}", text)
     text = _TWO_BOXES.sub(r"\1 \\text{ \2 } ", text)
-    last = (-1, "")
+    last = None
     opened: list[re.Match[str]] = []
     for match in _BOX.finditer(text):
         if match[1]:
@@ -82,8 +82,8 @@ def boxed(text: str) -> str | None:
             content = text[end : match.start()].strip()
             denied = _DENIED_BOX.search(text, max(0, start - 80), start)
             if end - start > 1 and content and "\\boxed" not in content and not denied:
-                last = max(last, (start, content))
-    return last[1] or None
+                last = content
+    return last
 
 
 _LABEL = re.compile(
@@ -119,9 +119,6 @@ _NO_VALUE = re.compile(
     r"(?i)(?:not|correct|incorrect|wrong|right|helpful|clear|as follows|below|above|"
     r"given|written|expressed|rounded|found|obtained)\b"
 )
-_DENIED_AFTER = re.compile(
-    r"\W*(?:which|that|but|this|it)\b[^.]{0,20}\b(?:is|was) (?:wrong|not|false|incorrect)\b"
-)
 _STATED = re.compile(
     r"(?i)^(?:\\(?:text\w*|mathrm|mbox)\s?\{\s*)?(?:the )?(?:final |correct )?answer(?: is|:)[\s:]*"
     r"(?:([^{}]*)\})?"
@@ -132,9 +129,6 @@ _SENTENCE_END = re.compile(  # no full stop of an abbreviation
     r"(?i)(?<!\b[^\W\d_])(?<!\b(?:st|dr|mr|ms|jr|sr|mt|ft|vs|no|lt))(?<!\b(?:mrs|gen|col|gov|rev))"
     r"(?<!\b(?:prof|capt))\.\s+(?=\S)|[!?]\s+(?=\S)|,?\s+because\b"
     r"|,\s+(?:which|since|as|not|rather|instead)\b"
-)
-_QUESTION = re.compile(  # the name of a song may be one
-    r"(?i)\W{0,3}(?:who|what|why|where|when|which|how|do|does|did|are|is|don't|can|will|would|shall)\b"
 )
 
 
@@ -151,20 +145,18 @@ def _labelled(text: str, kind: Kind, aliases: tuple[str, ...]) -> str | None:
 
 
 def _value(rest: str, kind: Kind) -> str | None:
-    """Return what follows a label, to its sentence's end; None where that denies it or asks."""
+    """Return what follows a label, to its sentence's end; None where that denies it."""
     rest = rest[: 2 * LONGEST]
     if display := _DISPLAY.match(rest):
         return display[1]
     line = rest.strip(" \t\n*_:").partition("\n")[0]
     value = _SENTENCE_END.split(line, 1)[0]
-    remark = line[len(value) : len(value) + 60]
     value = re.sub(r"[*_]+(?=[.!]?$)", "", value.strip())
-    asks = (value + remark[:1]).endswith("?") and not _QUESTION.match(value)
-    if asks or _NO_VALUE.match(value) or _DENIED_AFTER.match(remark):
+    if _NO_VALUE.match(value):
         return None
     if kind in ("math", "number") and (formula := _INLINE.fullmatch(value)):
         return formula[1]
-    return re.sub(r"(?:!|\s\([^()\d]{1,60}\))\s?[.!]?$", "", value) if kind == "number" else value
+    return value
 
 
 _BOLD = re.compile(r"(?<![\w)\]}])\*\*(?=\S)(.+?)(?<=\S)\*\*")
@@ -241,15 +233,13 @@ def _candidates(
     text: str, kind: Kind, aliases: tuple[str, ...]
 ) -> Iterator[tuple[str | None, str]]:
     """Yield what may be the answer, the surest first, and where it stands."""
-    content = _STATED.sub(r"\1", boxed(text) or "")
-    yield content if kind != "short" or short.normal(content[:LONGEST]) else None, "boxed"
+    yield _STATED.sub(r"\1", boxed(text) or ""), "boxed"
     yield _labelled(text, kind, aliases), "phrase"
     if kind == "choice" and len(text) > 1:
         yield choice.letter(text), "opening option"
     line = _undecorated(text)
     bare = _BARE.fullmatch(line)
     if kind == "number":
-        bare = None if _UNSURE.search(line) else bare
         line = line.rpartition("=")[2].strip()
     formula = kind != "math" or _FORMULA.fullmatch(line) or number.read(line)
     yield line if bare and formula and _reads(line, kind, aliases) else None, "bare line"
@@ -274,8 +264,6 @@ def _tidied(value: str, kind: Kind) -> str:
     elif kind == "short":
         text = short.plain(_STATEMENT.sub("", _undecorated(value), count=1))
     else:
-        text = re.sub(
-            r"(?<![\\.,;])[.,;]{1,9}$", "", " ".join(_BOLD.sub(r"\1", value).strip("*` ").split())
-        )
+        text = re.sub(r"(?<![\\.,;])[.,;]{1,9}$", "", " ".join(value.strip("*` ").split()))
     text = text or value
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"

@@ -154,7 +154,7 @@ def _same_scalar(gold: str, other: str) -> bool:
     value, another = (number.literal(text, variables=True) for text in (gold, other))
     if value and another:
         return number.equal(value, another)
-    if _BY_TEXT.search(f"{gold}, {other}") or ("matrix" in gold) != ("matrix" in other):
+    if _BY_TEXT.search(f"{gold}, {other}"):
         return False
     letters, others = map(_letters, (gold, other))
     return (letters == others or letters != {*map(str.swapcase, others)}) and _verified(gold, other)

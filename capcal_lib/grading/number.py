@@ -109,7 +109,6 @@ _DECIMAL = r"(?:(?:\d{1,3}(?:,\d{3})+|\d{1,3}(?:\x20\d{3})+|\d+)(?:\.\d*)?|\.\d+
 _CURRENCY = r"(?:(?:US)?\\?\$|[€£¥₹]|USD\b|Rs\.?)"
 _TEN = r"\{?10\}?\s?\^\s?\{?\s?([+-]?)\s?(\d{1,3})\s?\}?"
 _PLAIN = (
-    (r"^\\text\{([^{}]*)\}$", r"\1"),
     (r"(?i)^\s*(?:negative|minus)\s(?=\S)", "-"),
     (r"\s?\\frac\s?\{\s?([^{}]*?)\s?\}\s?\{\s?([^{}]*?)\s?\}", r" \1/\2"),
     (rf"(?<=[\d.}}])\s?(?:\\cdot|x)\s?{_TEN}", r"e\1\2"),
@@ -203,4 +202,4 @@ def normal(text: str) -> str:
     ('1/2', '1/2', 'about it', '5')
     """
     number = read(text)
-    return str(number.value) if number else " ".join(text.split()).lower()
+    return str(number.value) if number else text.lower()

@@ -46,9 +46,7 @@ def plain(text: str) -> str:
     >>> plain(r"**\text{Marie~Curie}**."), plain('"Paris"')
     ('Marie Curie', 'Paris')
     """
-    for _ in range(3):  # \textbf{\text{...}}
-        text = _WRAPPED.sub(r"\1", text)
-    text = re.sub(r"~|\\[ ,]", " ", _MARKS.sub("", text))
+    text = re.sub(r"~|\\[ ,]", " ", _MARKS.sub("", _WRAPPED.sub(r"\1", text)))
     return " ".join(text.split()).strip("*_\"'“”` ").rstrip(".!,;").strip("*_\"'“”` ")
 
 
@@ -67,11 +65,11 @@ def normal(text: str) -> str:
 @lru_cache(maxsize=8192)
 def _number(text: str) -> number.Number | None:
     """Read a number, bare or with a unit: ``12 Monkeys``, ``1960s`` and ``12th`` are none."""
-    bare = re.sub(r"(?i)^(?:a|an|the)\s+", "", text.strip())
-    value = number.read(bare) if re.search(r"\d", number.digits(bare)) else None
-    if value is None or re.search(r"(?i)\d'?(?:s|st|nd|rd|th)s?\b", bare):
+    text = re.sub(r"(?i)^(?:a|an|the)\s+", "", text.strip())
+    value = number.read(text)
+    if value is None or re.search(r"(?i)\d'?(?:s|st|nd|rd|th)s?\b", text):
         return None
-    return value if value.unit or not re.search(r"\d\W*[^\W\d_]", number.digits(bare)) else None
+    return value if value.unit or not re.search(r"\d\W*[^\W\d_]", number.digits(text)) else None
 
 
 @lru_cache(maxsize=8192)
