@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from capcal_lib.grading import choice, number, short
-from capcal_lib.grading.latex import LONGEST
+from capcal_lib.grading.latex import LONGEST, clean
 from capcal_lib.manifests import Kind
 from capcal_lib.questions.reasoning import answer_text
 
@@ -156,7 +156,7 @@ def _value(rest: str, kind: Kind) -> str | None:
         return None
     if kind in ("math", "number") and (formula := _INLINE.fullmatch(value)):
         return formula[1]
-    return value
+    return re.sub(r"(?:!|\s\([^()\d]{1,60}\))\s?[.!]?$", "", value) if kind == "number" else value
 
 
 _BOLD = re.compile(r"(?<![\w)\]}])\*\*(?=\S)(.+?)(?<=\S)\*\*")
@@ -203,7 +203,7 @@ def _stated(text: str, kind: Kind) -> str | None:
     for states in _STATES if whole else ():
         *before, value = states.split(sentence)
         bare = re.sub(r"(?<!\\)\$(?!\d)|\\[()]", "", value.strip())
-        if before and number.read(bare, variables=kind == "math"):
+        if before and number.literal(number.digits(clean(bare)), variables=kind == "math"):
             return bare
     return None
 
@@ -240,6 +240,7 @@ def _candidates(
     line = _undecorated(text)
     bare = _BARE.fullmatch(line)
     if kind == "number":
+        bare = None if _UNSURE.search(line) else bare
         line = line.rpartition("=")[2].strip()
     formula = kind != "math" or _FORMULA.fullmatch(line) or number.read(line)
     yield line if bare and formula and _reads(line, kind, aliases) else None, "bare line"
