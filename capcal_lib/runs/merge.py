@@ -3,7 +3,7 @@
 Runs with one identity become one, with the rows of all; others stay runs of their own. Two
 different rows under one key are refused before anything is written. A file beside the samples is
 copied where the target has none; else what the target has stands, and rows that it lacks are added,
-but for verdicts, which ``capcal grade`` makes from the samples."""
+but for verdicts of the rules, which ``capcal grade`` makes from the samples."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from capcal_lib.errors import InputError
 from capcal_lib.runs import files, store
-from capcal_lib.runs.artifacts import VERDICTS, artifact_of
+from capcal_lib.runs.artifacts import GIVEN, VERDICTS, artifact_of
 from capcal_lib.runs.run import RECORD, Run, open_runs, run_of
 from capcal_lib.runs.sessions import add_session, read_sessions
 
@@ -82,18 +82,25 @@ def _take_file(source: Path, run: Run) -> None:
     if not files.exists(target):
         with artifact.open(source), files.open_file(source) as content:
             files.write_file(target, content)
-    elif artifact is not VERDICTS:
-        ours, theirs = artifact.read(target), artifact.read(source)
-        if _how(ours) != _how(theirs):
-            raise InputError(f"{source}, which was made in another way than {target}")
-        key = [*artifact.key]
-        both = pa.concat_tables([ours, theirs])
-        twice = both.select(key).to_pandas().duplicated()
-        if twice.sum() < len(theirs):
-            rows = both.filter(pa.array(~twice))
-            files.write_table(target, rows.sort_by([(name, "ascending") for name in key]))
+        return
+    ours, theirs = artifact.read(target), artifact.read(source)
+    made = ours.schema.metadata or {}
+    if artifact is VERDICTS and made[b"grader"] != GIVEN.encode():
+        return
+    if _how(ours) != _how(theirs):
+        raise InputError(f"{source}, which was made in another way than {target}")
+    key = [*artifact.key]
+    both = pa.concat_tables([ours, theirs])
+    twice = both.select(key).to_pandas().duplicated()
+    if twice.sum() < len(theirs):
+        rows = both.filter(pa.array(~twice)).sort_by([(name, "ascending") for name in key])
+        if artifact is VERDICTS:
+            graded = store.present_of([rows.to_pandas()])
+            made[b"rows"] = store.digest_of_graded(run, graded).encode()
+        files.write_table(target, rows.replace_schema_metadata(made))
 
 
 def _how(table: pa.Table) -> tuple[pa.Schema, dict[bytes, bytes]]:
-    """Return the columns of a file, and how it was made, whatever the run."""
-    return table.schema.remove_metadata(), (table.schema.metadata or {}) | {b"run": b""}
+    """Return the columns of a file, and how it was made, of whatever samples."""
+    made = table.schema.metadata or {}
+    return table.schema.remove_metadata(), made | dict.fromkeys((b"run", b"rows"), b"")

@@ -11,17 +11,17 @@ import pytest
 
 from capcal_lib.confidence.of_run import estimate, read_confidence
 from capcal_lib.errors import InputError
-from capcal_lib.grading.verdicts import FILE, grade_run, read_verdicts
+from capcal_lib.grading.verdicts import FILE, grade_run, read_verdicts, write_verdicts
 from capcal_lib.probes.features import extract, read_features
 from capcal_lib.results import load_results
 from capcal_lib.runs import Run
 from capcal_lib.runs import store as store_module
-from capcal_lib.runs.artifacts import CONFIDENCES
+from capcal_lib.runs.artifacts import CONFIDENCES, GIVEN
 from capcal_lib.runs.files import write_table
 from capcal_lib.runs.merge import merge
 from capcal_lib.runs.sessions import read_sessions
 from capcal_lib.runs.status import run_status
-from capcal_lib.runs.store import open_writer, read_samples
+from capcal_lib.runs.store import open_writer, present_of, read_samples
 from capcal_lib.sampling.draw import sample
 from tests.folders import list_runs, run_folder, verify_run
 from tests.runs.test_store import IDENTITY, RECORD, row
@@ -166,6 +166,20 @@ def test_verdicts_of_the_target_stand_and_the_rest_is_graded(
     assert len(read_verdicts(Run(folder))) == 18
     assert run_status(Run(folder))["verdicts"] == "stale: 18 of 22"
     assert grade_run(Run(folder)) == (4, 0, {})
+
+
+def test_verdicts_that_came_with_samples_are_those_of_both(
+    two: tuple[Path, Path], tmp_path: Path
+) -> None:
+    for store in two:
+        [run] = map(Run, list_runs(store))
+        verdicts = read_verdicts(run).assign(reason="given")
+        write_verdicts(run, [verdicts], present_of([verdicts]), GIVEN)
+    merge(tmp_path / "all", two)
+    [run] = map(Run, list_runs(tmp_path / "all"))
+    assert len(read_verdicts(run)) == 22
+    assert run_status(run)["verdicts"] == "yes"
+    assert verify_run(run).problems == []
 
 
 def test_a_folder_without_runs_is_refused(tmp_path: Path) -> None:
