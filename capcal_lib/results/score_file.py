@@ -163,9 +163,9 @@ def read_confidences(path: Path, *, key: Path | None = None, drop_missing: bool 
     written.
 
     The file is one of :func:`~capcal_lib.questions.stream_rows`; heads may be in capitals and with
-    spaces, confidences percentages with their sign; without a ``total`` each row is one sample. The
-    counts are those of a ``key`` where one is given. Rows without a confidence are left out with
-    ``drop_missing``. Notes say so.
+    spaces, confidences percentages with their sign; without a ``total`` each row is one sample, and
+    those of one question and confidence are counted. The counts are those of a ``key`` where one is
+    given. Rows without a confidence are left out with ``drop_missing``. Notes say so.
 
     `InputError` for a file that cannot be read, columns that are missing (those found are listed),
     or a value that is not allowed; the row is named by its place and id.
@@ -179,9 +179,12 @@ def read_confidences(path: Path, *, key: Path | None = None, drop_missing: bool 
         counts = counts.set_index("question_id")[COUNTS]
         table = _read_texts(path, columns)[columns].join(counts, on="question_id")
         notes.append(f"counts of {key}: {len(table)} of its {counted(len(counts), 'question')}")
+    twice = table.duplicated("question_id")
     if "total" not in table:
         table["total"] = "1"
-        notes.append("no total: each row is one sample")
+        twice &= ~table.duplicated(columns)
+        questions = counted(table["question_id"].nunique(), "question")
+        notes.append(f"no total: {counted(len(table), 'row')} counted as samples of {questions}")
     missing = table["confidence"].str.lower().isin(MISSING)
     few = f"{missing.sum()} of {counted(len(table), 'question')}"
     if drop_missing:
@@ -190,7 +193,8 @@ def read_confidences(path: Path, *, key: Path | None = None, drop_missing: bool 
     if table.empty:
         raise InputError(f"{path}: no question has a confidence")
     cells = table["confidence"]
-    plain = table[NUMBERS].replace({"False": "0", "True": "1"})
+    plain = table[NUMBERS].apply(lambda column: column.str.lower())
+    plain = plain.replace({"false": "0", "true": "1"})
     plain["confidence"] = cells.str.replace(",", ".").str.rstrip("% ")  # decimal commas
     numbers = plain.apply(pd.to_numeric, errors="coerce")
     numbers["confidence"] /= cells.str.endswith("%").map({True: 100, False: 1})
@@ -198,7 +202,8 @@ def read_confidences(path: Path, *, key: Path | None = None, drop_missing: bool 
     whole = (numbers[COUNTS] % 1 == 0).all(axis="columns")
     rules = {
         f"has no confidence, as {few}; --drop-missing leaves them out": missing[table.index],
-        "stands in two rows; give its counts in one": table["question_id"].duplicated(),
+        "has no question_id": table["question_id"] == "",
+        "stands in two rows; give its counts in one": twice[table.index],
         f"is not in the key {key}": table["total"].isna(),
         "has a confidence outside [0, 1]; divide percentages by 100": ~confidence.between(0, 1),
         "needs whole counts, of 1 scored sample or more and no more correct ones": ~(
@@ -209,14 +214,18 @@ def read_confidences(path: Path, *, key: Path | None = None, drop_missing: bool 
         for place, row in table[wrong].iterrows():
             name, values = sanitize(row["question_id"], 80), sanitize(row[NUMBERS].to_dict())
             raise InputError(f"{path}, row {place}: question {name!r} {rule}: {values}")
-    if single := int((total == 1).sum()):
+    sums = {"confidence": "first", "correct": "sum", "total": "sum"}
+    found = numbers.groupby(table["question_id"], sort=False).agg(sums)
+    found = found.astype(dict.fromkeys(COUNTS, np.int64))
+    if single := int((found["total"] == 1).sum()):
         notes.append(f"no corrected score of {counted(single, 'question')}: one scored sample")
-    if sure := int((confidence.isin([0, 1]) & (correct / total != confidence)).sum()):
+    infinite = found["confidence"].isin([0, 1])
+    infinite &= found["correct"] / found["total"] != found["confidence"]
+    if sure := int(infinite.sum()):
         notes.append(
             f"log loss is infinite: {counted(sure, 'question')} with a confidence of 0 or 1 and "
             "samples to the contrary"
         )
-    found = numbers.astype(dict.fromkeys(COUNTS, np.int64)).set_index(table["question_id"])
     return Counted(found, notes)
 
 

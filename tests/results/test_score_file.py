@@ -56,6 +56,7 @@ BAD = {
         "question_id,confidence,correct,total,Total\na,0.5,1,2,2\n",
         "found: .*, total, total",
     ),
+    "no id": (CSV.replace("b,", ","), "row 1: question '' has no question_id"),
     "a question twice": (CSV.replace("b,", "a,"), "row 1: question 'a' stands in two rows"),
     "too many fields": (
         CSV.replace("a,0.5", "a,x,0.5"),
@@ -206,14 +207,18 @@ def test_one_table_is_read_however_it_is_spelled(
     assert bool(found.notes) == bool(note)
 
 
-@pytest.mark.parametrize("said", ["0 1", "False True"])
+@pytest.mark.parametrize("said", ["0 1", "False True", "false TRUE"])
 def test_without_a_total_each_row_is_one_sample(said: str, tmp_path: Path) -> None:
     path = tmp_path / "mine.csv"
     wrong, right = said.split()
-    path.write_text(f"question_id,confidence,correct\na,.5,{wrong}\nb,1,{right}\n")
+    rows = f"a,.5,{wrong}\nb,1,{right}\na,.5,{right}\n"
+    path.write_text(f"question_id,confidence,correct\n{rows}")
     found = read_confidences(path)
-    assert found.table.to_numpy().tolist() == [[0.5, 0, 1], [1, 1, 1]]
-    assert found.notes[0] == "no total: each row is one sample"
+    assert found.table.to_numpy().tolist() == [[0.5, 1, 2], [1, 1, 1]]
+    assert found.notes[0] == "no total: 3 rows counted as samples of 2 questions"
+    path.write_text(f"question_id,confidence,correct\n{rows}a,.6,{right}\n")
+    with pytest.raises(InputError, match="row 3: question 'a' stands in two rows"):
+        read_confidences(path)
 
 
 def test_counts_come_from_a_key_and_missing_confidences_go_if_asked(tmp_path: Path) -> None:
