@@ -18,6 +18,7 @@ _ANOTHER = re.compile(
     r"(?m)^\W{0,4}([A-J])(?:[.):\]]|\s*$|\s-)|(?<=\s)(?:\(([A-J])\)|([A-J])\.)(?=[ \t]+\S)"
     r"|\b(?:or|and)\s\(?([A-J])[.)]"
 )
+_LETTER_THEN_TEXT = re.compile(r"([A-J])(?:[,:]?\s|\s?[-–—]\s?)(.+)")
 
 
 def letter(text: str) -> str | None:
@@ -48,6 +49,8 @@ def equal(gold: str, aliases: tuple[str, ...], extracted: str) -> bool:
     chosen, right = letter(extracted), letter(gold)
     if chosen and (chosen <= "J" or chosen == right):
         return chosen == right
+    if (match := _LETTER_THEN_TEXT.fullmatch(extracted)) and extracted not in aliases:
+        return match[1] == right and short.equal(aliases, match[2])
     return short.equal(aliases, extracted)
 
 

@@ -119,6 +119,9 @@ _NO_VALUE = re.compile(
     r"(?i)(?:not|correct|incorrect|wrong|right|helpful|clear|as follows|below|above|"
     r"given|written|expressed|rounded|found|obtained)\b"
 )
+_DENIED_AFTER = re.compile(
+    r"\W*(?:which|that|but|this|it)\b[^.]{0,20}\b(?:is|was) (?:wrong|not|false|incorrect)\b"
+)
 _STATED = re.compile(
     r"(?i)^(?:\\(?:text\w*|mathrm|mbox)\s?\{\s*)?(?:the )?(?:final |correct )?answer(?: is|:)[\s:]*"
     r"(?:([^{}]*)\})?"
@@ -129,6 +132,9 @@ _SENTENCE_END = re.compile(  # no full stop of an abbreviation
     r"(?i)(?<!\b[^\W\d_])(?<!\b(?:st|dr|mr|ms|jr|sr|mt|ft|vs|no|lt))(?<!\b(?:mrs|gen|col|gov|rev))"
     r"(?<!\b(?:prof|capt))\.\s+(?=\S)|[!?]\s+(?=\S)|,?\s+because\b"
     r"|,\s+(?:which|since|as|not|rather|instead)\b"
+)
+_QUESTION = re.compile(  # the name of a song may be one
+    r"(?i)\W{0,3}(?:who|what|why|where|when|which|how|do|does|did|are|is|don't|can|will|would|shall)\b"
 )
 
 
@@ -145,14 +151,16 @@ def _labelled(text: str, kind: Kind, aliases: tuple[str, ...]) -> str | None:
 
 
 def _value(rest: str, kind: Kind) -> str | None:
-    """Return what follows a label, to its sentence's end; None where that denies it."""
+    """Return what follows a label, to its sentence's end; None where that denies it or asks."""
     rest = rest[: 2 * LONGEST]
     if display := _DISPLAY.match(rest):
         return display[1]
     line = rest.strip(" \t\n*_:").partition("\n")[0]
     value = _SENTENCE_END.split(line, 1)[0]
+    remark = line[len(value) : len(value) + 60]
     value = re.sub(r"[*_]+(?=[.!]?$)", "", value.strip())
-    if _NO_VALUE.match(value):
+    asks = (value + remark[:1]).endswith("?") and not _QUESTION.match(value)
+    if asks or _NO_VALUE.match(value) or _DENIED_AFTER.match(remark):
         return None
     if kind in ("math", "number") and (formula := _INLINE.fullmatch(value)):
         return formula[1]
