@@ -50,7 +50,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Capability calibration: sample, grade, estimate confidence, score.",
 )
-out = Console(width=None if sys.stdout.isatty() else COLUMNS_IN_A_FILE, markup=False)
+IN_TERMINAL = sys.stdout is not None and sys.stdout.isatty()
+out = Console(width=None if IN_TERMINAL else COLUMNS_IN_A_FILE, markup=False)
 err = Console(stderr=True, markup=False)
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -101,6 +102,7 @@ PromptStyle = Annotated[
 ]
 Scorer = Annotated[str | None, Option(help="Of a log with several scorers or filters, this one.")]
 Regrade = Annotated[bool, Option("--regrade", help="Grade logs by the rules, not as they say.")]
+AsJson = Annotated[bool, Option("--json", help="One JSON object a line.")]
 Verdicts = Annotated[str, Option(help="rules, or judge:MODEL for short and mathematical answers.")]
 RunName = Annotated[
     str, Argument(metavar="[RUN]", help="The beginning of its key, where several fit.")
@@ -140,6 +142,12 @@ def _say(line: object) -> None:
 
 def _warn(line: object) -> None:
     err.print(printable(line), highlight=False, soft_wrap=True)
+
+
+def _say_rows(table: "DataFrame") -> None:
+    text = table.to_json(orient="records", lines=True, double_precision=15)
+    for row in filter(None, text.replace("\\/", "/").splitlines()):
+        _say(row)
 
 
 def _print_table(table: "DataFrame") -> None:
@@ -192,7 +200,7 @@ def score(
     ] = False,
     scorer: Scorer = None,
     regrade: Regrade = False,
-    as_json: Annotated[bool, Option("--json", help="One JSON object a line.")] = False,
+    as_json: AsJson = False,
     html: Annotated[Path | None, Option(metavar="OUT", help="Write a report as one page.")] = None,
 ) -> None:
     """Score confidences against counts, and compare them: those of files, or of models' runs.
@@ -221,9 +229,7 @@ def score(
         _warn(f"capcal: {problem}")
     if as_json:
         for rows in found.rows:
-            text = rows.to_json(orient="records", lines=True, double_precision=15)
-            for row in filter(None, text.replace("\\/", "/").splitlines()):
-                _say(row)
+            _say_rows(rows)
     else:
         for line in found.above:
             _say(_complete(line))
@@ -371,6 +377,7 @@ def reproduce(
     rate: Annotated[
         float | None, Option(help="Tokens a second of all GPUs, for the plan's hours.", min=1)
     ] = None,
+    gpus: Annotated[int, Option(help="GPUs that read prompts, for the plan.", min=1)] = 1,
     engine: Engine = None,
     features_engine: Annotated[
         str | None, Option(help="For hidden states, which a server does not give.")
@@ -414,7 +421,7 @@ def reproduce(
         seed=seed,
     )
     if plan:
-        _show_plan(order, rate)
+        _show_plan(order, rate, gpus)
         return
     with _progress(f"reproducing {model}", "requests") as progress:
         done = recipes.reproduce(order, progress, _warn)
@@ -436,17 +443,19 @@ def reproduce(
         raise typer.Exit(1)
 
 
-def _show_plan(order: "Order", rate: float | None) -> None:
+def _show_plan(order: "Order", rate: float | None, gpus: int) -> None:
     """Print what a reproduction takes."""
     from capcal_lib import reproduce as recipes
 
-    steps = recipes.time_plan(order, recipes.make_plan(order, fetch=False), rate=rate)
+    steps = recipes.make_plan(order, fetch=False)
+    steps = recipes.time_plan(order, steps, rate=rate, gpus=gpus)
     requests, tokens, seconds = steps[["requests", "tokens", "seconds"]].sum()
     unknown = " and what is not known" if steps["seconds"].isna().any() else ""
     steps["time"] = steps.pop("seconds").map(_spell_time, na_action="ignore")
     shown = steps.drop(columns="first").convert_dtypes().astype(object)
     _print_table(shown.fillna("not known"))
-    _say(f"{requests:,.0f} requests, {tokens:,.0f} tokens, {_spell_time(seconds)}{unknown}")
+    time = f"{_spell_time(seconds)}{unknown}, GPUs: {gpus}"
+    _say(f"{requests:,.0f} requests, {tokens:,.0f} tokens, {time}")
     if rate is None:
         _say("how long tokens take is not known: give --rate, tokens a second of all GPUs")
 
@@ -622,12 +631,20 @@ def probe(
 
 
 @command(STORE, "status --store runs/recorded --model smollm2-135m")
-def status(store: Store = LOCAL_RUNS, model: OnlyModel = None, dataset: OnlyDataset = None) -> None:
+def status(
+    store: Store = LOCAL_RUNS,
+    model: OnlyModel = None,
+    dataset: OnlyDataset = None,
+    as_json: AsJson = False,
+) -> None:
     """Show what each run of a store has, what it lacks, and what is next for it."""
     from capcal_lib.grading import GRADER_VERSION
     from capcal_lib.runs.status import SHOWN, survey
 
     table = survey(store, model, dataset, grader=GRADER_VERSION)
+    if as_json:
+        _say_rows(table)
+        return
     if len(table):
         _print_table(table[SHOWN])
     for run in table.to_dict("records"):
@@ -756,8 +773,8 @@ def new(
     )
 
 
-@command(NAMES, "datasets")
-def datasets() -> None:
+@command(NAMES, "datasets --json")
+def datasets(as_json: AsJson = False) -> None:
     """List the data sets."""
     from capcal_lib.manifests import load_dataset
 
@@ -765,11 +782,11 @@ def datasets() -> None:
     for one in map(load_dataset, dataset_names()):
         splits = [f"{name} {split.rows or ''}".strip() for name, split in one.splits.items()]
         rows.append([one.name, one.domain, one.kind, ", ".join(splits)])
-    _list(["name", "domain", "answers", "questions"], rows)
+    _list(["name", "domain", "answers", "questions"], rows, as_json)
 
 
-@command(NAMES, "models")
-def models() -> None:
+@command(NAMES, "models --json")
+def models(as_json: AsJson = False) -> None:
     """List the models."""
     from capcal_lib.manifests import load_model
 
@@ -777,16 +794,17 @@ def models() -> None:
     for one in map(load_model, model_names()):
         sampling = f"{one.sampling.temperature:g}", f"{one.sampling.top_p:g}"
         rows.append([one.name, one.engine, one.prompt_style, *sampling, one.paper_name or "–"])
-    _list(["name", "engine", "prompts", "T", "top-p", "in the paper"], rows)
+    _list(["name", "engine", "prompts", "T", "top-p", "in the paper"], rows, as_json)
 
 
-def _list(heads: list[str], rows: list[list[str]]) -> None:
+def _list(heads: list[str], rows: list[list[str]], as_json: bool) -> None:
     """Print a table of manifests, and what is wrong with others."""
     from pandas import DataFrame
 
     from capcal_lib.manifests import manifest_problems
 
-    _print_table(DataFrame(rows, columns=heads))
+    show = _say_rows if as_json else _print_table
+    show(DataFrame(rows, columns=heads))
     for problem in manifest_problems():
         _warn(f"capcal: left out: {problem}")
 
@@ -833,6 +851,8 @@ def main() -> None:
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # where the encoding lacks a letter
     try:
+        if sys.stdout is None:
+            raise InputError("standard output is closed; send it somewhere, such as > out.txt")
         status = app(standalone_mode=False)
         sys.stdout.flush()
         sys.exit(status)

@@ -298,16 +298,18 @@ def _tokens(step: Step) -> tuple[float, str]:
     return load_model(step.model).for_dataset(dataset.name).sampling.max_tokens, "at most"
 
 
-def time_plan(order: Order, plan: pd.DataFrame, *, rate: float | None = None) -> pd.DataFrame:
+def time_plan(
+    order: Order, plan: pd.DataFrame, *, rate: float | None = None, gpus: int = 1
+) -> pd.DataFrame:
     """Estimate the ``seconds`` of a plan, and add the training of the paper's probes to it.
 
     ``rate`` is the tokens a second that all GPUs write. Reading prompts takes two operations a
-    token and active parameter, of which one GPU is taken to do ``READ`` a second; training a probe
+    token and active parameter, of which a GPU is taken to do ``READ`` a second; training a probe
     ``TRAINING`` seconds a question, feature, learning rate and epoch. NaN is not known."""
     model = load_model(order.model)
     active = model.active_parameters or model.parameters or np.nan
     tokens = plan[["reads", "tokens"]]
-    times = (tokens / [READ / (2 * active), rate or np.nan]).where(tokens != 0, 0)
+    times = (tokens / [READ * gpus / (2 * active), rate or np.nan]).where(tokens != 0, 0)
     timed = plan.assign(seconds=times.sum(axis="columns", skipna=False))
     if order.recipe != "paper" or order.part != "1/1":
         return timed

@@ -364,6 +364,8 @@ def test_merge_status_and_verify(
     (line,) = [line for line in out.splitlines() if line.strip().startswith("simulated")]
     assert line.split()[4:8] == ["3", "6", "0", "no"]
     assert line.split()[-1] == "grade"
+    (row,) = run(monkeypatch, capsys, "status", "--json", "--store", both)[1].splitlines()
+    assert json.loads(row)["samples"] == 6
     assert run(monkeypatch, capsys, "status", "--model", "gpt-9", "--store", both)[1] == ""
     (folder,) = list_runs(both)
     next(folder.glob("samples-*")).unlink()
@@ -658,8 +660,9 @@ def test_every_command_explains_itself_with_an_example_that_it_accepts(flag: str
 @pytest.mark.parametrize(
     ("command", "status", "shown", "error"),
     [
+        ("{} datasets >&-", 2, "", "capcal: standard output is closed"),
         ("PYTHONIOENCODING=ascii {} models", 0, "\\\\u2013", ""),
-        ("{} datasets | head -c 8", 0, " name", ""),
+        ("{} datasets --json | head -c 8", 0, '{{"name":', ""),
         ("PYTHONIOENCODING=ascii {} score n\u00f6.csv", 2, "", "capcal: n\\\\xf6.csv: there"),
         ("{} new model mine", 0, "try it: capcal sample --model mine", ""),
     ],
@@ -717,7 +720,7 @@ def test_version(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[
     assert (status, out) == (0, f"capcal {version('capcal')}\n")
 
 
-def test_lists_fit_eighty_columns(
+def test_lists_are_json_or_fit_eighty_columns(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for what, names in (("models", model_names()), ("datasets", dataset_names())):
@@ -725,6 +728,8 @@ def test_lists_fit_eighty_columns(
         shown = run(monkeypatch, capsys, what)[1]
         assert max(map(len, shown.splitlines())) <= 80
         assert all(name in shown for name in names), "a name is cut"
+        rows = run(monkeypatch, capsys, what, "--json")[1].splitlines()
+        assert [json.loads(row)["name"] for row in rows] == names
 
 
 def test_the_store_may_come_from_the_environment(

@@ -123,11 +123,11 @@ def test_the_lean_plan_of_the_papers_model_is_a_seventh_of_the_papers(tmp_path: 
 def test_a_plan_tells_the_night(tmp_path: Path) -> None:
     order = Order(model="gpt-oss-20b", store=tmp_path, recipe="paper")
     plan = make_plan(order, fetch=False)
-    timed = time_plan(order, plan, rate=1000.0).set_index(["dataset", "split", "step"])
+    timed = time_plan(order, plan, rate=1000.0, gpus=8).set_index(["dataset", "split", "step"])
     reading = timed.loc[("gsm8k", "test", "hidden states")]
     assert reading["reads"] == 1_319 * module.PROMPT
     active = 3_610_000_000  # of its experts; a token is read by no others
-    assert reading["seconds"] == pytest.approx(2 * active * reading["reads"] / 1e14)
+    assert reading["seconds"] == pytest.approx(2 * active * reading["reads"] / 1e14 / 8)
     drawing = timed.loc[("gsm8k", "test", "verbalized")]
     assert drawing["seconds"] == drawing["tokens"] / 1000
     probes = timed.xs("probe", level="step").droplevel("split")
