@@ -14,7 +14,7 @@ import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from capcal_lib.manifests import MANIFESTS, NOTEBOOKS, read_yaml
 
@@ -67,10 +67,7 @@ class Cell(NamedTuple):
 
     notebook: str
     section: str  # the heading above the cell, empty below the title
-    label: str
-    paper: list[str]
-    evidence: list[str]
-    reads: list[str]
+    metadata: dict[str, Any]
 
     @property
     def place(self) -> str:
@@ -81,13 +78,13 @@ class Cell(NamedTuple):
         return f"[]({page}){section}"
 
 
-def load_items(path: Path = MANIFESTS / "paper.yaml") -> list[Item]:
+def load_items() -> list[Item]:
     """List everything in the paper.
 
     >>> [item.key for item in load_items() if item.kind == "theorem"]
     ['theorem-1', 'theorem-2']
     """
-    return [Item(**entry) for entry in read_yaml(path)["items"]]
+    return [Item(**entry) for entry in read_yaml(MANIFESTS / "paper.yaml")["items"]]
 
 
 def notebook_cells(folder: Path = NOTEBOOKS) -> list[Cell]:
@@ -101,9 +98,7 @@ def notebook_cells(folder: Path = NOTEBOOKS) -> list[Cell]:
                 headings = re.findall(r"^## (.+)$", source, flags=re.MULTILINE)
                 section = [section, *headings][-1]
             elif "paper" in metadata:
-                label = metadata.get("label") or metadata["mystnb"]["figure"]["name"]
-                facts = (metadata["paper"], metadata["evidence"], metadata.get("reads", []))
-                cells.append(Cell(path.stem, section, label, *facts))
+                cells.append(Cell(path.stem, section, metadata))
     return cells
 
 
@@ -115,14 +110,14 @@ def map_page() -> str:
         if item.kind in ("section", "appendix") and "." not in item.number:
             lines += [":::"] * (len(lines) > 1)
             lines.append(PART.format(number=item.number, title=item.title))
-        made = [cell for cell in cells if item.key in cell.paper]
+        made = [cell for cell in cells if item.key in cell.metadata["paper"]]
         places = [cell.place for cell in made]
         places += [re.sub(r"^[^#]*", r"[](../\g<0>.md", page) + ")" for page in item.pages]
         lacking = "; ".join(filter(None, [UNSAMPLED * item.measurable, item.lacking]))
         places += filter(None, [item.why, lacking and f"*partly*: {lacking}"])
-        marks = dict.fromkeys(mark for cell in made for mark in cell.evidence)
+        marks = dict.fromkeys(mark for cell in made for mark in cell.metadata["evidence"])
         badges = [f"[{mark}]{{.evidence .{mark.replace(' ', '-')}}}" for mark in marks]
-        files = dict.fromkeys(file for cell in made for file in cell.reads)
+        files = dict.fromkeys(file for cell in made for file in cell.metadata.get("reads", ()))
         lines += [
             f"* - **{item.number}** {item.title}",
             f"  - {'; '.join(dict.fromkeys(places))}",

@@ -116,12 +116,10 @@ def execute(
     if store is None and not RECORDED_RUNS.is_dir():
         store = folder / "no_runs"  # a wheel has none: pages say so
         store.mkdir(parents=True, exist_ok=True)
-    places = [ROOT / "capcal_lib", MANIFESTS, store or RECORDED_RUNS]
-    if own := own_manifests():
-        places.append(own)
+    places = [ROOT / "capcal_lib", MANIFESTS, store or RECORDED_RUNS, own_manifests()]
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # or pages wait for each other
     inputs = hashlib.sha256()
-    files = [path for place in places for path in sorted(place.rglob("*"))]
+    files = [path for place in filter(None, places) for path in sorted(place.rglob("*"))]
     for path in [*files, ROOT / "requirements.lock"]:
         if path.is_file() and path.suffix != ".pyc" and path.name != "lock":
             inputs.update(f"{path.name}\0".encode() + path.read_bytes())
@@ -217,19 +215,18 @@ def build_book(
         path = page.executed(source / "notebooks")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(notebook))
-    config = (ROOT if IN_CHECKOUT else BOOK) / "_config.yml"
     tool = Path(sys.executable).with_name("jupyter-book")
-    command: list[str | Path] = [tool, "build", source, "-n", "--keep-going", "--path-output=book"]
-    command += [
-        "--config",
-        config,
-        "--toc",
-        source / "_toc.yml",
-        *["-W"] * (not models and not failed),
-    ]
+    config = (ROOT if IN_CHECKOUT else BOOK) / "_config.yml"
+    options = ["-n", "--keep-going", "--path-output=book", *["-W"] * (not models and not failed)]
     log = out / "book.log"
     with log.open("w", encoding="utf-8") as file:
-        done = subprocess.run(command, stdout=file, stderr=file, cwd=out, check=False)
+        done = subprocess.run(
+            [tool, "build", source, "--config", config, *options],
+            stdout=file,
+            stderr=file,
+            cwd=out,
+            check=False,
+        )
     if done.returncode:
         wrong = re.findall(r".*(?:WARNING|ERROR).*", log.read_text(encoding="utf-8"))[:20]
         raise InputError("\n".join([f"the book does not build; see {log}:", *wrong]))

@@ -69,8 +69,8 @@ def set_style() -> None:
     import seaborn as sns
     from matplotlib.font_manager import fontManager
 
-    tight = "The figure layout has changed to tight"  # seaborn's grids do so
-    warnings.filterwarnings("ignore", tight)
+    # seaborn's grids do so
+    warnings.filterwarnings("ignore", "The figure layout has changed to tight")
     sns.set_theme(style="whitegrid", palette=[*SHIFT_COLORS.values(), *COLORS.values()])
     plt.style.use(BOOK / "static" / "capcal.mplstyle")
     for file in font_files():

@@ -81,7 +81,7 @@ def _finish(app: Any, exception: Exception | None) -> None:
     """
     from fontTools.ttLib import TTFont
 
-    if exception or app.builder.format != "html":
+    if exception:
         return
     for page in Path(app.outdir).rglob("*.html"):
         text = page.read_text(encoding="utf-8")

@@ -51,10 +51,8 @@ def import_samples(
     store: Path,
     split: str | None = None,
     kind: manifests.Kind | None = None,
-    columns: Mapping[str, str] = MappingProxyType({}),
-    scorer: str | None = None,
-    regrade: bool = False,
     settings: Mapping[str, Any] = MappingProxyType({}),
+    **of_log: Any,
 ) -> Imported:
     """Make a run of the samples in files, or add to it; the same files again change nothing.
 
@@ -63,14 +61,14 @@ def import_samples(
     user's folder, with the log's settings and questions; in a data set that is known each question
     is looked up by its id, or else by its text, and must have the same answer. ``kind`` is that of
     the answers of a new data set; None: see :func:`~capcal_lib.results.logs.kind_of`. The log's
-    verdicts are taken, which nothing grades again, unless with ``regrade``; ``columns`` and
-    ``scorer`` as for :func:`~capcal_lib.results.logs.read_log`. ``settings`` are of the sampling,
-    such as ``temperature``, where the file does not say them or says them wrong.
+    verdicts are taken, which nothing grades again, unless with ``regrade``; ``of_log`` are this and
+    the other options of :func:`~capcal_lib.results.logs.read_log`. ``settings`` are of the
+    sampling, such as ``temperature``, where the file does not say them or says them wrong.
 
     `InputError` for a file that cannot be read or has no samples, a question that the data set does
     not have or answers otherwise, an unknown temperature, and a sample that is there with other
     content. Nothing is written then."""
-    log = read_log(files, columns, scorer=scorer, regrade=regrade)
+    log = read_log(files, **of_log)
     notes = log.notes
     known = log.samples[[*SETTINGS]].astype(str).drop_duplicates()
     if len(known) > 1:
@@ -78,7 +76,7 @@ def import_samples(
         raise InputError(
             f"the samples were drawn with several settings, {several}; import them apart"
         )
-    sampling: dict[str, Any] = {**log.samples[[*SETTINGS]].iloc[0].dropna(), **settings}
+    sampling = dict(log.samples[[*SETTINGS]].iloc[0].dropna(), **settings)
     facts: dict[str, str] = {}
     if dataset not in manifests.dataset_names():
         kind = kind or kind_of(log.items)

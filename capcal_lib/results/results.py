@@ -182,7 +182,6 @@ def costs(
     store: Path | str,
     model: str,
     *,
-    datasets: Iterable[str] | None = None,
     k_eval: int = 100,
     k_c: int = 10,
 ) -> pd.DataFrame:
@@ -192,7 +191,7 @@ def costs(
     A probe reads the hidden states of a prompt that is read anyway, and costs none.
     """
     tables = {}
-    for name, run in _runs(store, model, datasets).items():
+    for name, run in _runs(store, model).items():
         confidences = _confidences(run)
         tokens = {method: kept["tokens"].mean() for method, kept in confidences.items()}
         if len(_votes(run, k_eval, k_c, "rules")):
@@ -217,7 +216,10 @@ def subjects(results: pd.DataFrame) -> "pd.Series[str]":
 
 
 def _runs(
-    store: Path | str, model: str, datasets: Iterable[str] | None, choice: str | None = None
+    store: Path | str,
+    model: str,
+    datasets: Iterable[str] | None = None,
+    choice: str | None = None,
 ) -> dict[str, Run]:
     """Find the graded runs on evaluation splits; of each data set the one that is chosen."""
     name = load_model(model).name

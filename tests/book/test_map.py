@@ -8,7 +8,7 @@ from typing import get_args
 import pytest
 from myst_parser.mdit_to_docutils.base import default_slugify
 
-from capcal_lib.book.map import RUN_FILES, load_items, map_page, notebook_cells
+from capcal_lib.book.map import RUN_FILES, Cell, load_items, map_page, notebook_cells
 from capcal_lib.book.pipeline import DEFAULT_MODEL, notebook_names
 from capcal_lib.book.tables import Evidence
 from capcal_lib.manifests import BOOK, RECORDED_RUNS, ROOT
@@ -29,6 +29,14 @@ PAPER = ROOT.parent / "shared" / "paper" / "paper.tex"
 ITEMS = load_items()
 CELLS = notebook_cells()
 LEVELS = {"section": 0, "subsection": 1, "subsubsection": 2}
+
+
+def label_of(cell: Cell) -> str:
+    return cell.metadata.get("label") or cell.metadata["mystnb"]["figure"]["name"]
+
+
+def reads(cell: Cell) -> set[str]:
+    return set(cell.metadata.get("reads", ()))
 
 
 def in_the_paper(tex: str) -> list[tuple[str, str | None]]:
@@ -96,9 +104,11 @@ def test_the_paper_has_as_many_of_each_kind() -> None:
 
 
 def test_every_item_has_a_place_and_every_table_and_figure_of_results_a_cell() -> None:
-    rows = {item.key: [cell for cell in CELLS if item.key in cell.paper] for item in ITEMS}
+    rows = {
+        item.key: [cell for cell in CELLS if item.key in cell.metadata["paper"]] for item in ITEMS
+    }
     assert len(rows) == len(ITEMS)
-    assert {key for cell in CELLS for key in cell.paper} <= set(rows)
+    assert {key for cell in CELLS for key in cell.metadata["paper"]} <= set(rows)
     assert [item.key for item in ITEMS if not (rows[item.key] or item.pages or item.why)] == []
     told = {"table-1", "figure-1"}  # these two explain, and have a written page
     assert {
@@ -134,12 +144,14 @@ def test_every_file_read_exists() -> None:
 
 def test_measured_cells_read_runs_and_reported_ones_read_what_is_reported() -> None:
     for cell in CELLS:
-        if "measured" in cell.evidence:
-            assert set(cell.reads) & set(RUN_FILES), cell.label
-        if set(cell.reads) & set(RUN_FILES):
-            assert "measured" in cell.evidence, cell.label
-        if set(cell.reads) & REPORTED:
-            assert {"reported", "read off", "simulated"} & set(cell.evidence), cell.label
+        if "measured" in cell.metadata["evidence"]:
+            assert reads(cell) & set(RUN_FILES), label_of(cell)
+        if reads(cell) & set(RUN_FILES):
+            assert "measured" in cell.metadata["evidence"], label_of(cell)
+        if reads(cell) & REPORTED:
+            assert {"reported", "read off", "simulated"} & set(cell.metadata["evidence"]), label_of(
+                cell
+            )
 
 
 def test_the_page_has_a_row_an_item_and_only_links_to_pages_of_the_book() -> None:
@@ -156,16 +168,16 @@ def test_the_page_has_a_row_an_item_and_only_links_to_pages_of_the_book() -> Non
 
 
 def test_no_cell_takes_what_it_needs_for_its_section() -> None:
-    assert not [cell.label for cell in CELLS if cell.section.startswith("needs")]
+    assert not [label_of(cell) for cell in CELLS if cell.section.startswith("needs")]
 
 
 def test_a_cell_has_a_label_of_its_own_known_evidence_and_known_files() -> None:
-    labels = [cell.label for cell in CELLS]
+    labels = [label_of(cell) for cell in CELLS]
     assert len(set(labels)) == len(labels)
     for cell in CELLS:
-        assert cell.evidence, cell.label
-        assert set(cell.evidence) <= set(get_args(Evidence)), cell.label
-        assert set(cell.reads) <= {*RUN_FILES, *REPORTED}, cell.label
+        assert cell.metadata["evidence"], label_of(cell)
+        assert set(cell.metadata["evidence"]) <= set(get_args(Evidence)), label_of(cell)
+        assert reads(cell) <= {*RUN_FILES, *REPORTED}, label_of(cell)
 
 
 def test_a_cell_is_read_with_its_title_and_section(tmp_path: Path) -> None:
@@ -177,4 +189,4 @@ def test_a_cell_is_read_with_its_title_and_section(tmp_path: Path) -> None:
     (tmp_path / "01_one.ipynb").write_text(json.dumps({"cells": cells}), encoding="utf-8")
     [cell] = notebook_cells(tmp_path)
     assert (cell.notebook, cell.section) == ("01_one", "A section")
-    assert (cell.label, cell.paper, cell.reads) == ("here", ["table-2"], [])
+    assert cell.metadata == metadata
