@@ -20,7 +20,6 @@ from capcal_lib.sampling.draw import answer_requests
 from capcal_lib.sampling.engines import Engine, open_engine
 from capcal_lib.sampling.weights import weights_digest
 
-KEYS = ("question_id", "prompt")
 LARGEST = 65_504  # of float16
 BATCH = 64  # questions whose hidden states are read together
 WRITE_SECONDS = 60.0  # between two writes of the file
@@ -81,19 +80,16 @@ def extract(run: Run, *, engine: str | None = None) -> npt.NDArray[np.float32]:
     table = run.read(FEATURES) if run.has(FEATURES) else FEATURES.schema.empty_table()
     if "prompt" not in table.column_names:  # so that nobody knows what was read
         table = FEATURES.schema.empty_table()
-    known = dict(table.select(KEYS).to_pandas().to_numpy())
+    known = dict(table.select(["question_id", "prompt"]).to_pandas().to_numpy())
     if not known.items() <= prompts.items():
         raise again
-    lacking = [one for name, one in questions.items() if name not in known]
-    if not lacking:
-        return read_features(run)[1]
-    source = open_engine(model, engine)
+    lacking = sorted(prompts.keys() - known)
 
     def read() -> Iterator[pa.Table]:
         for start in range(0, len(lacking), BATCH):
-            batch = lacking[start : start + BATCH]
-            ids = [one.id for one in batch]
-            states = vectors(extract_features(source, model, batch))
+            ids = lacking[start : start + BATCH]
+            asked = [questions[name] for name in ids]
+            states = vectors(extract_features(open_engine(model, engine), model, asked))
             columns = [ids, [prompts[name] for name in ids], states]
             yield pa.table(columns, names=FEATURES.schema.names)
 

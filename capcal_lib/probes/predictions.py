@@ -93,22 +93,23 @@ def keep_predictions(
             f"a mixture takes two or more of the training sets with verdicts and hidden states, "
             f"{', '.join(training) or 'none'}; got {', '.join(mix)}"
         )
-    asked = [load_dataset(name).name for name in datasets or ()]
+    asked = [*map(load_dataset, dataset_names() if datasets is None else datasets)]
     evaluation = [
         run
         for dataset, run in runs_for_probes(store, model, "evaluation", choice=choice)
-        if datasets is None or dataset.name in asked
+        if dataset in asked
     ]
     name = _name(recipe, verdicts)
-    kinds = [FEATURES, VERDICTS, *([] if verdicts == "rules" else [JUDGEMENTS])]
+    kinds = [FEATURES, VERDICTS] if verdicts == "rules" else [FEATURES, VERDICTS, JUDGEMENTS]
     rows = []
     for names in [mix] if mix else [[each] for each in training]:
+        taught_by = "+".join(names)
         sources = [training[each] for each in names]
-        read = [*sources, *(validation_runs(sources) if recipe == "paper" else [])]
+        read = sources + (validation_runs(sources) if recipe == "paper" else [])
         read_files = _digests(read, *kinds)
         state = hashlib.sha256(repr((VERSION, name, read_files)).encode()).hexdigest()[:16]
         checkpoint = sources[0].folder / f".part-probe-{state}.json"
-        title = probe_title("+".join(names))
+        title = probe_title(taught_by)
         probe = None
         for run in evaluation:
             if not goes_with(sources, run):
@@ -125,7 +126,7 @@ def keep_predictions(
                 ids, features = read_features(run)
                 splits = dict(enumerate(probe.predict_splits(features)))
                 about = Source(
-                    training="+".join(names),
+                    training=taught_by,
                     run="+".join(source.identity.key for source in sources),
                     version=VERSION,
                     questions=len(probe.out_of_fold_),
@@ -137,8 +138,8 @@ def keep_predictions(
             rows.append([run.identity.dataset, title, about.questions, about.concentration, made])
         checkpoint.unlink(missing_ok=True)
     columns = ["dataset", "probe", "questions", "concentration", "made"]
-    table = pd.DataFrame(rows, columns=columns).set_index(["dataset", "probe"])
-    return table.sort_index(level="dataset", sort_remaining=False, kind="stable")
+    table = pd.DataFrame(rows, columns=columns).sort_values("dataset", kind="stable")
+    return table.set_index(["dataset", "probe"])
 
 
 def read_predictions(

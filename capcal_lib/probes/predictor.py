@@ -16,7 +16,7 @@ from capcal_lib.manifests import load_dataset
 from capcal_lib.metrics import Interval
 from capcal_lib.metrics.validation import check_share
 from capcal_lib.probes.features import extract_features
-from capcal_lib.probes.training import train, training_data
+from capcal_lib.probes.training import train
 from capcal_lib.questions import Answer, Question
 from capcal_lib.runs import find_run
 from capcal_lib.sampling.engines import open_engine
@@ -53,9 +53,8 @@ def load_predictor(
     asked = asked_model(run)
     refuse_other(run, "weights", run.identity.weights, weights_digest(asked, run.identity.engine))
     probe = train(run)
-    taught, _ = training_data(run)
-    mu_hat = taught["correct"] / taught["total"]
-    width = conformal_half_width(probe.out_of_fold_, mu_hat, level=level)
+    correct, total = probe.counts_
+    width = conformal_half_width(probe.out_of_fold_, correct / total, level=level)
     opened = open_engine(asked, engine)
 
     def predict(question: Question | str) -> Interval:

@@ -101,19 +101,20 @@ class PaperProbe(Probe):
         self.probes_ = ()
         folds = KFold(SPLITS, shuffle=True, random_state=self.seed).split(matrix)
         for split, (train, held_out) in enumerate(folds):
-            if split not in {way["split"] for way in searched}:
+            ways = [way for way in searched if way["split"] == split]
+            if not ways:
                 start = time.monotonic()
                 rng = np.random.default_rng([self.seed, split])
                 chosen_by, observed = (
                     (rows, right / drawn) if validation else (matrix[held_out], mu[held_out])
                 )
                 for standardize in (False, True):
-                    ways = _train(matrix[train], mu[train], chosen_by, observed, standardize, rng)
-                    searched += [{"split": split, "standardize": standardize} | way for way in ways]
+                    found = _train(matrix[train], mu[train], chosen_by, observed, standardize, rng)
+                    ways += [{"split": split, "standardize": standardize} | way for way in found]
+                searched += ways
                 if checkpoint:
                     write_file(checkpoint, BytesIO(json.dumps(searched).encode()))
                 say(f"split {split + 1} of {SPLITS} in {time.monotonic() - start:.0f} s")
-            ways = (way for way in searched if way["split"] == split)
             best = min(ways, key=itemgetter("brier"))
             probe = LinearProbe(weight_decay=WEIGHT_DECAY, standardize=best["standardize"])
             probe.coef_, probe.intercept_ = np.array(best["coef"]), best["intercept"]
@@ -154,31 +155,27 @@ def _train(
     rates = np.array(LEARNING_RATES, np.float32)
     limit = np.sqrt(6 / inputs.shape[1])  # n_features + 1: the sum of what goes in and out
     start = np.append(rng.uniform(-limit, limit, matrix.shape[1]), 0).astype(np.float32)
-    weights = np.repeat(start[:, None], len(rates), axis=1)
+    weights = best = np.tile(start[:, None], len(rates))
     velocity = np.zeros_like(weights)
-    best = weights.copy()
     lowest = np.full(len(rates), np.inf)
     for _ in range(EPOCHS):
         order = rng.permutation(len(inputs))
         # A rate that is too large ends in numbers that are none.
         with np.errstate(over="ignore", invalid="ignore"):
-            for begin in range(0, len(order), BATCH_SIZE):
-                rows = order[begin : begin + BATCH_SIZE]
+            for rows in np.split(order, range(BATCH_SIZE, len(order), BATCH_SIZE)):
                 batch = inputs[rows]
                 error = expit((batch @ weights).astype(np.float64)) - target[rows, None]
                 gradient = batch.T @ (error / len(rows)).astype(np.float32)
                 velocity *= MOMENTUM
                 velocity += gradient + np.float32(WEIGHT_DECAY) * weights
-                weights -= rates * velocity
+                weights = weights - rates * velocity
             logits = (held_inputs @ weights).astype(np.float64)
             score = np.mean(np.logaddexp(0, logits) - held_target[:, None] * logits, axis=0)
-        better = score < lowest
-        best[:, better] = weights[:, better]
-        lowest[better] = score[better]
-    for place in np.flatnonzero(np.isfinite(lowest)):
-        column = best[:, place].astype(np.float64)
-        coef = column[:-1] / scale
-        intercept = float(column[-1] - np.sum(centre * coef))
-        brier = np.mean((expit(held_out @ coef + intercept) - held_target) ** 2)
-        found = {"rate": LEARNING_RATES[place], "brier": float(brier)}
-        yield found | {"coef": coef.tolist(), "intercept": intercept}
+        best = np.where(score < lowest, weights, best)
+        lowest = np.fmin(score, lowest)
+    for rate, score, column in zip(LEARNING_RATES, lowest, best.T.astype(np.float64), strict=True):
+        if np.isfinite(score):
+            coef = column[:-1] / scale
+            intercept = float(column[-1] - np.sum(centre * coef))
+            brier = float(np.mean((expit(held_out @ coef + intercept) - held_target) ** 2))
+            yield {"rate": rate, "brier": brier, "coef": coef.tolist(), "intercept": intercept}
