@@ -62,10 +62,10 @@ def allocate(
     most = np.floor(spend / price)
     if max_per_question is not None:
         most = np.minimum(most, check.as_whole("max_per_question", max_per_question, least=0))
-    gains = _Gains(p, as_concentration(concentration, p.size), price)
+    nu = as_concentration(concentration, p.size)
     worth = np.where((p > 0) & (p < 1), most, np.minimum(most, p))  # one sample at 1, none at 0
-    taken, many = _about_the_price(gains, worth, price, spend)
-    order = np.argsort(-gains.after(taken), kind="stable")
+    taken, many, next_gains = _about_the_price(p, nu, worth, price, spend)
+    order = np.argsort(-next_gains, kind="stable")
     if cost is None:
         taken[order] += _in_turns((many - taken)[order], spend - taken.sum())
         taken += _in_turns(most - taken, spend - taken.sum())
@@ -78,60 +78,56 @@ def allocate(
     return check.like(confidence, taken.astype(np.int64))
 
 
-class _Gains:
-    """The gain per cost of each question's sample after k failures, in logarithms."""
+def _about_the_price(
+    p: Floats, nu: Floats, most: Floats, cost: Floats, amount: float
+) -> tuple[Floats, Floats, Floats]:
+    """Count the gains above two prices, of which ``amount`` pays for the first only, and between
+    which no row has two gains that differ. Return also each row's next gain after the first count.
 
-    def __init__(self, p: Floats, nu: Floats, cost: Floats) -> None:
-        p = np.clip(p, 1e-300, 1 - 2**-53)  # what is worth no second sample has gains all the same
-        self.first = np.log(p) - np.log(cost)
-        self.step = np.log1p(-p)
-        self.posterior = nu < PLUG_IN
-        weight = np.where(self.posterior, nu, 1.0)
-        self.a = np.maximum(p * weight, 1e-300)  # an a of 0 has no posterior
-        self.b = np.maximum((1 - p) * weight, 1e-300)
-        self.base = betaln(self.a, self.b) + np.log(cost)
+    Gains are per cost, and in logarithms.
+    """
+    p = np.clip(p, 1e-300, 1 - 2**-53)  # what is worth no second sample has gains all the same
+    first = np.log(p) - np.log(cost)
+    step = np.log1p(-p)
+    posterior = nu < PLUG_IN
+    a = np.maximum(p * nu, 1e-300)  # an a of 0 has no posterior
+    b = np.maximum((1 - p) * nu, 1e-300)
+    base = betaln(a, b) + np.log(cost)
 
-    def after(self, k: Floats) -> Floats:
-        plug_in = self.first + k * self.step
-        if not self.posterior.any():
+    def after(k: Floats) -> Floats:
+        plug_in = first + k * step
+        if not posterior.any():
             return plug_in
-        return np.where(self.posterior, betaln(self.a + 1, self.b + k) - self.base, plug_in)
+        return np.where(posterior, betaln(a + 1, b + k) - base, plug_in)
 
-    def above(self, price: float, low: Floats, high: Floats) -> Floats:
+    def above(price: float, low: Floats, high: Floats) -> Floats:
         """Count each row's gains above a price, of which there are from low to high."""
-        if not self.posterior.any():
+        if not posterior.any():
             with np.errstate(over="ignore"):
-                return np.clip(np.ceil((price - self.first) / self.step), low, high)
+                return np.clip(np.ceil((price - first) / step), low, high)
         while (low < high).any():
             middle = np.floor((low + high) / 2)
-            more = (self.after(middle) > price) & (low < high)
+            more = (after(middle) > price) & (low < high)
             low, high = np.where(more, middle + 1, low), np.where(more, high, middle)
         return low
 
-
-def _about_the_price(
-    gains: _Gains, most: Floats, cost: Floats, amount: float
-) -> tuple[Floats, Floats]:
-    """Count the gains above two prices, of which ``amount`` pays for the first only, and between
-    which no row has two gains that differ.
-    """
     if cost @ most <= amount:
-        return most, most
+        return most, most, after(most)
     few = np.zeros(len(most))
-    high = float(gains.first.max())
+    high = first.max()
     drop = 1.0
-    while cost @ (many := gains.above(high - drop, few, most)) <= amount:
+    while cost @ (many := above(high - drop, few, most)) <= amount:
         few = many
         high -= drop
         drop *= 2
     low = high - drop
     while (many - few).max() > 1 and low < (price := (low + high) / 2) < high:
-        between = gains.above(price, few, many)
+        between = above(price, few, many)
         if cost @ between <= amount:
             few, high = between, price
         else:
             many, low = between, price
-    return few, many
+    return few, many, after(few)
 
 
 def _in_turns(most: Floats, amount: float) -> Floats:
@@ -191,15 +187,12 @@ def spending_terms(
     >>> spending_terms([1, 3, 2], [1, 4, 2], [9, 2, 5], [10, 10, 10]).round(3)
     array([-0.133,  0.133,  0.   ])
     """
-    drawn, larger, c, n = check.align(
-        allocation=allocation, more=more, correct=correct, total=total
-    )
-    drawn = check.as_whole("allocation", drawn, least=0)
-    added = check.as_whole("more", larger, least=0).sum() - drawn.sum()
-    if added == 0:
-        return np.zeros(len(drawn))
-    solved = (success_terms(larger, c, n) - success_terms(drawn, c, n)).sum()
-    return np.asarray(solved / added * (drawn - drawn.mean()))
+    before = success_terms(allocation, correct, total)
+    after = success_terms(more, correct, total)
+    drawn = check.as_whole("allocation", allocation, least=0)
+    added = np.sum(more) - drawn.sum()
+    price = (after.sum() - before.sum()) / added if added else 0.0
+    return np.asarray(price * (drawn - drawn.mean()))
 
 
 def split_counts(
@@ -232,7 +225,7 @@ def honest_oracle(
     (known, seen), (left, drawn) = split_counts(correct, total, rng=rng)
     mean = np.full(len(known), known.sum() / seen.sum())
     prior = fit_concentration(mean, known, seen)
-    if not np.isfinite(prior):  # the questions do not differ
-        return mean, np.full(len(known), np.inf), left, drawn
     concentration = prior + seen.astype(np.float64)
-    return (mean * prior + known) / concentration, concentration, left, drawn
+    if np.isfinite(prior):  # else the questions do not differ
+        mean = (mean * prior + known) / concentration
+    return mean, concentration, left, drawn

@@ -64,18 +64,18 @@ def extrapolate_pass_at_k(
             f"on beyond {fewest} samples; draw more samples, or ask for smaller k"
         )
     mean = hits.sum() / samples.sum()
-    nu = fit_concentration(np.full(hits.size, mean), hits, samples)
-    whole = np.minimum(nu, 1e6) + samples
-    s = (np.minimum(nu, 1e6) * mean + hits) / whole
+    nu = min(fit_concentration(mean, hits, samples), 1e6)
+    whole = nu + samples
+    s = (nu * mean + hits) / whole
     estimate = simulate_pass_at_k(s, attempts[beyond], concentration=whole).mean(axis=0)
     limits = _limits(hits, samples, attempts[beyond])
-    table.loc[beyond, "estimate"] = np.clip(estimate, *limits)
-    table.loc[beyond, "low"], table.loc[beyond, "high"] = limits
+    table.loc[beyond, "estimate"] = np.clip(estimate, *limits.T)
+    table.loc[beyond, ["low", "high"]] = limits
     return table
 
 
-def _limits(hits: Ints, samples: Ints, attempts: Ints) -> tuple[Floats, Floats]:
-    """Bound pass@k over all distributions of mu whose counts agree with those seen."""
+def _limits(hits: Ints, samples: Ints, attempts: Ints) -> Floats:
+    """Bound pass@k over all distributions of mu whose counts agree with those seen, a row a k."""
     from scipy.optimize import linprog  # slow to import
     from scipy.special import expit
     from scipy.stats import binom, hypergeom
@@ -94,13 +94,12 @@ def _limits(hits: Ints, samples: Ints, attempts: Ints) -> tuple[Floats, Floats]:
         "A_eq": np.ones((1, mu.size)),
         "b_eq": [1.0],
     }
-    low = np.zeros(attempts.size)
-    high = np.ones(attempts.size)
-    for place, k in enumerate(attempts):
+    limits = []
+    for k in attempts:
         solved = -np.expm1(k * np.log1p(-np.minimum(mu, 1 - 1e-16)))
         least = linprog(solved, **constraints)
         most = linprog(-solved, **constraints)
-        if least.success and most.success:
-            low[place] = max(0.0, least.fun - 1e-6)  # the tolerance of the solver
-            high[place] = min(1.0, 1e-6 - most.fun)
-    return low, high
+        found = least.success and most.success
+        # with the tolerance of the solver
+        limits.append((least.fun - 1e-6, 1e-6 - most.fun) if found else (0.0, 1.0))
+    return np.clip(limits, 0, 1)

@@ -8,8 +8,6 @@ no question expects of each the mean of the *other* questions, so that none help
 
 from __future__ import annotations  # keeps the type aliases short in help()
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 
@@ -43,7 +41,7 @@ def pass_at_k_gains(
     >>> pass_at_k_gains(counts[0] / 10, *counts, 1).round(4).tolist()
     [0.5625, 0.0, 0.5625]
     """
-    actual = _by_question(pass_at_k(correct, total, [k])[:, 0], confidence)
+    actual = pd.Series(pass_at_k(correct, total, [k])[:, 0], confidence.index)
     said = simulate_pass_at_k(confidence, [k], concentration=concentration)[:, 0]
     return (others_mean(actual) - actual) ** 2 - (said - actual) ** 2
 
@@ -67,7 +65,7 @@ def pass_at_k_gains_over_answer(
     if_right = (1 - after_right) ** 2 - (said - after_right) ** 2
     if_wrong = after_wrong**2 - (said - after_wrong) ** 2
     mu = correct / total
-    return _by_question(mu * if_right + (1 - mu) * if_wrong, confidence)
+    return mu * if_right + (1 - mu) * if_wrong
 
 
 def budget_gains(
@@ -85,13 +83,11 @@ def budget_gains(
     (:func:`spending_terms`).
     """
     budget = each * len(total)
-    asked: dict[str, Any] = {"max_per_question": total, "concentration": concentration}
-    spent = allocate(confidence, budget, **asked)
-    more = allocate(confidence, 5 * budget // 4, **asked)
+    spent, more = (
+        allocate(confidence, samples, max_per_question=total, concentration=concentration)
+        for samples in (budget, 5 * budget // 4)
+    )
     even = success_terms(np.minimum(each, total), correct, total)
     gained = success_terms(spent, correct, total) - even
-    return _by_question(gained - spending_terms(spent, more, correct, total), confidence)
-
-
-def _by_question(values: Any, confidence: Column) -> Column:
-    return pd.Series(np.asarray(values, np.float64), confidence.index)
+    paid = spending_terms(spent, more, correct, total)
+    return pd.Series(gained - paid, confidence.index)

@@ -39,7 +39,7 @@ def pass_at_k(correct: ArrayLike, total: ArrayLike, ks: ArrayLike) -> Floats:
     pairs, question = np.unique(hits + 1j * samples, return_inverse=True)
     c = pairs.real[:, None]
     n = pairs.imag[:, None]
-    known = np.minimum(attempts, n.max()).astype(np.int64)
+    known = np.minimum(attempts, samples.max())
     drawn = np.arange(known.max())
     # The chance that draw number `drawn` fails too, after that many failures without replacement.
     fails = np.maximum(n - c - drawn, 0) / np.maximum(n - drawn, 1)
@@ -70,9 +70,8 @@ def simulate_pass_at_k(
         log_unsolved = np.log1p(-s) * attempts
     inside = (nu < PLUG_IN) & (s > 0) & (s < 1)
     if inside.any():
-        weight = np.where(inside, nu, 1.0)
-        a = np.maximum(s * weight, 1e-300)
-        b = np.maximum((1 - s) * weight, 1e-300)
+        a = np.maximum(s * nu, 1e-300)
+        b = np.maximum((1 - s) * nu, 1e-300)
         posterior = np.minimum(betaln(a, b + attempts) - betaln(a, b), 0)
         log_unsolved = np.where(inside, posterior, log_unsolved)
     return -np.expm1(log_unsolved)
@@ -99,25 +98,24 @@ def pass_at_k_error_terms(
     attempts = check.as_whole("k", ks, least=1)
     promised = np.asarray(predicted, dtype=np.float64)
     doubled = np.minimum(2 * attempts, check.LARGEST)
-    failing = 1 - pass_at_k(correct, total, np.concatenate([attempts, doubled]))
-    if promised.shape != (len(failing), attempts.size):
+    once = 1 - pass_at_k(correct, total, attempts)
+    twice = 1 - pass_at_k(correct, total, doubled)
+    if promised.shape != once.shape:
         raise InputError(
             "predicted must have one row a question and one column a k, shape "
-            f"{(len(failing), attempts.size)}; "
-            f"got {promised.shape}"
+            f"{once.shape}; got {promised.shape}"
         )
-    outside = np.any(~((promised >= 0) & (promised <= 1)), axis=1)
-    check.check_rows("predicted", promised.min(axis=1), outside, "or has a value outside [0, 1]")
-    once, twice = np.split(failing, 2, axis=1)
+    inside = np.all((promised >= 0) & (promised <= 1), axis=1)
+    check.check_rows("predicted", promised.min(axis=1), ~inside, "or has a value outside [0, 1]")
     missed = 1 - promised
     return missed**2 - 2 * missed * once + twice
 
 
 def as_concentration(concentration: ArrayLike | None, n_questions: int) -> Floats:
-    """Return a concentration for each question, above 0; infinity, as None, stands for plug-in."""
-    if concentration is None:
-        return np.full(n_questions, np.inf)
-    nu = np.broadcast_to(check.as_numbers("concentration", concentration), n_questions)
+    """Return a concentration for each question, above 0 and at most PLUG_IN, which is that of
+    None.
+    """
+    nu = check.as_numbers("concentration", PLUG_IN if concentration is None else concentration)
     rule = "but must be above 0; None takes confidences at their word"
     check.check_rows("concentration", nu, ~(nu > 0), rule)
-    return nu
+    return np.broadcast_to(np.minimum(nu, PLUG_IN), n_questions)

@@ -13,10 +13,8 @@ from capcal_lib.errors import InputError
 from capcal_lib.metrics.validation import align, as_confidence, as_counts
 
 CERTAIN = 0.005  # how near to 0 or 1 a confidence may come
-SMALLEST, LARGEST = (
-    1e-4,
-    1e6,
-)  # of nu; a spread below that of the largest is indistinguishable from none
+SMALLEST = 1e-4  # of nu
+LARGEST = 1e6  # a spread below that of this nu is indistinguishable from none
 
 
 def fit_concentration(confidence: ArrayLike, correct: ArrayLike, total: ArrayLike) -> float:
@@ -52,7 +50,7 @@ def fit_concentration(confidence: ArrayLike, correct: ArrayLike, total: ArrayLik
 
     grid = np.linspace(np.log(SMALLEST), np.log(LARGEST), 24)
     start = int(np.argmin([loss(log_nu) for log_nu in grid]))
-    bounds = grid[max(start - 1, 0)], grid[min(start + 1, grid.size - 1)]
+    bounds = grid[np.clip([start - 1, start + 1], 0, grid.size - 1)]
     found = minimize_scalar(loss, bounds=bounds, method="bounded")
     spread_helps = -found.fun > times @ binom.logpmf(c, n, s) + 1e-9
     if spread_helps and start < grid.size - 1:

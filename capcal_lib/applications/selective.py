@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from capcal_lib.metrics.validation import Floats, Ints, as_scored
+from capcal_lib.metrics.validation import Floats, as_scored
 
 
 def risk_area_terms(confidence: ArrayLike, correct: ArrayLike, total: ArrayLike) -> Floats:
@@ -27,27 +27,18 @@ def risk_area_terms(confidence: ArrayLike, correct: ArrayLike, total: ArrayLike)
     0.3167
     """
     s, mu, _ = as_scored(confidence, correct, total)
-    block, losses = _by_rank(s, 1 - mu)
+    order = np.argsort(-s, kind="stable")
+    ranked, losses = s[order], (1 - mu)[order]
     ranks = np.arange(1, s.size + 1)
     after = np.cumsum(1 / ranks[::-1])[::-1]
-    losses_after = np.cumsum((losses / ranks)[::-1])[::-1]
-    weight = _mean_within(block, after)
-    place = _mean_within(block, losses_after)
-    return losses.mean() + ((1 - mu) * weight[block] - place[block])
+    losses_after = np.cumsum((_tied(ranked, losses) / ranks)[::-1])[::-1]
+    moves = losses * _tied(ranked, after) - _tied(ranked, losses_after)
+    return (losses.mean() + moves)[np.argsort(order)]
 
 
-def _by_rank(s: Floats, loss: Floats) -> tuple[Ints, Floats]:
-    """Return each question's block of equal s, the highest first, and the losses in order of rank,
-    ties in expectation.
-    """
-    _, block = np.unique(-s, return_inverse=True)
-    mean_loss = _mean_within(block, loss[np.argsort(block)])
-    return block, mean_loss[np.sort(block)]
-
-
-def _mean_within(block: Ints, values: Floats) -> Floats:
-    """Return the mean of values, in order of rank, within each block."""
-    return np.bincount(np.sort(block), values) / np.bincount(block)
+def _tied(ranked: Floats, values: Floats) -> Floats:
+    """Return the mean of values, in order of rank, over all questions of equal confidence."""
+    return pd.Series(values).groupby(ranked).transform("mean").to_numpy()
 
 
 def risk_coverage(confidence: ArrayLike, correct: ArrayLike, total: ArrayLike) -> pd.DataFrame:
@@ -61,7 +52,8 @@ def risk_coverage(confidence: ArrayLike, correct: ArrayLike, total: ArrayLike) -
     [0.1, 0.3, 0.367, 0.5]
     """
     s, mu, _ = as_scored(confidence, correct, total)
-    _, losses = _by_rank(s, 1 - mu)
+    order = np.argsort(-s, kind="stable")
+    losses = _tied(s[order], (1 - mu)[order])
     answered = np.arange(1, s.size + 1)
     coverage = answered / s.size
     risk = losses.cumsum() / answered

@@ -64,12 +64,11 @@ def score_components(
     >>> [round(part, 4) for part in components]
     [0.0119, 0.0004, 0.0071, 0.1005]
     """
-    s, correct, total, clusters = check.align(
+    s, c, n, clusters = check.align(
         confidence=confidence, correct=correct, total=total, clusters=clusters
     )
-    s, c, n = np.broadcast_arrays(
-        check.as_confidence(s), *check.as_counts(correct, total, scored=4)
-    )
+    counts = check.as_counts(c, n, scored=4)
+    s, c, n = np.broadcast_arrays(check.as_confidence(s), *counts)
     if len(c) < 2:
         raise InputError("variance over questions needs two questions at least; got 1")
     # Powers of mu without bias, by falling factorials.
@@ -80,8 +79,8 @@ def score_components(
     terms = s**2 - 2 * s * mu + mu2
     over_samples = within / n + pairs / (n * (n - 1))
     between = len(terms) * variance_of_mean(terms, clusters) - over_samples.mean()
-    parts = [float(part) for part in (between, within.mean(), pairs.mean())]
-    return Components(float(terms.mean()), *(max(0.0, part) for part in parts))
+    parts = between, within.mean(), pairs.mean()
+    return Components(float(terms.mean()), *(max(0.0, float(part)) for part in parts))
 
 
 def samples_needed(
@@ -109,28 +108,32 @@ def samples_needed(
     [20]
     """
     fold = np.array([crc32(str(name).encode()) % FOLDS for name in results.index])
-    needed = pd.Series(int(results["total"].max()), index=results.index)
+    total = results["total"]
+    fewest = int(total.max())
+    needed = pd.Series(fewest, results.index)
     for method in results.columns.drop(["correct", "total"]):
-        scored = (results["total"] >= 4) & results[method].notna()
+        scored = (total >= 4) & results[method].notna()
         labels = (results.index.to_series() if clusters is None else clusters)[scored]
         # As many units, and as large ones, as the interval will have.
-        units = round(len(labels) ** 2 / (labels.value_counts() ** 2).sum()) if len(labels) else 0
+        sizes = labels.value_counts().to_numpy()
+        units = round(len(labels) ** 2 / max(1, (sizes**2).sum()))
         for part in range(FOLDS):
             pilot = results[scored & (fold != part)]
             if units < 2 or len(pilot) < 2:
                 continue
-            parts = score_components(
-                pilot[method], pilot["correct"], pilot["total"], clusters=labels[pilot.index]
-            )
+            counts = pilot["correct"], pilot["total"]
+            parts = score_components(pilot[method], *counts, clusters=labels[pilot.index])
             size = units / len(labels)
             error = half_width / np.sqrt(2 * units)
             if _reach(parts.estimate, size * parts.between, units) > half_width + error:
                 continue
-            ks = range(int(results["total"].max()), most)
-            reaches = ((k, _reach(parts.estimate, size * parts.variance(k), units)) for k in ks)
-            enough = next((k for k, reach in reaches if reach <= half_width - error), most)
+            enough = fewest
+            while enough < most and (
+                _reach(parts.estimate, size * parts.variance(enough), units) > half_width - error
+            ):
+                enough += 1
             rows = fold == part
-            needed[rows] = np.maximum(needed[rows], enough)
+            needed[rows] = needed[rows].clip(enough)
     return needed
 
 
