@@ -172,8 +172,11 @@ def read(text: str, *, variables: bool = False) -> Number | None:
     """
     if len(text) > LONGEST or sum(map(str.isnumeric, text)) > MOST_DIGITS:
         return None
-    text = clean(text)
-    return literal(text if variables else digits(_RELATION.split(text)[-1]), variables=variables)
+    text = re.sub(r"^\\text\s?\{([^{}]*)\}$", r"\1", clean(text))
+    spelt = digits(text if variables else _RELATION.split(text)[-1])
+    if variables and not spelt.isdecimal():  # two lines are not two circles
+        spelt = text
+    return literal(spelt, variables=variables)
 
 
 def equal(gold: Number | None, other: Number | None) -> bool:
