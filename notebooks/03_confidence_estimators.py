@@ -293,8 +293,8 @@ votes = Counter(["Lyon"] * 10)
 # `weight_decay=1e-6` and compare its spread with that of $\hat\mu$.
 
 # %% tags=["hide-cell", "solution"]
-# needs samples
 # The spread of a probe with hardly any decay, beside the tuned one
+# needs samples
 loose = LinearProbe(weight_decay=1e-6, standardize=True)
 loose.fit(features, questions["correct"], questions["total"])
 pd.Series(

@@ -289,8 +289,8 @@ asking = read_off.xs("Verbalized confidence", level="method")
 # variance of $\mu$ over its questions.
 
 # %% tags=["hide-cell", "solution"]
-# needs scores
 # The variance of mu-hat over questions, less its noise
+# needs scores
 subset = results.loc[fronts.index[0][0]]
 count, n = subset["correct"], subset["total"]
 noise = (count / n * (1 - count / n) / (n - 1)).mean()
@@ -301,8 +301,8 @@ float((count / n).var(ddof=0) - noise)
 # *Hint:* `gains` of their `brier_terms`.
 
 # %% tags=["hide-cell", "solution"]
-# needs scores
 # Each method of a front against the cheaper one before it
+# needs scores
 for name, subset in fronts.groupby(level="dataset", sort=False):
     terms = brier_terms(compared(results.loc[[name]]), protocol=protocol)
     for cheap, dear in pairwise(subset.index.get_level_values("method")):

@@ -401,8 +401,8 @@ tables.show(
 # judged by its own 95 % interval? *Hint:* one in twenty.
 
 # %% tags=["hide-cell", "solution"]
-# needs runs
 # Clear comparisons: by chance, as found, and judged together
+# needs runs
 (
     len(comparisons) / 20,
     int((comparisons["p"] < 0.05).sum()),

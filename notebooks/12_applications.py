@@ -264,8 +264,8 @@ tables.show(
 # **1 (easy).** On which data sets does a probe help in any use? *Hint:* the verdict `better`.
 
 # %% tags=["hide-cell", "solution"]
-# needs runs
 # The uses in which a probe's verdict is better, by data set
+# needs runs
 won = comparisons[
     (comparisons["method"] == PROBE) & (comparisons["verdict"] == "better")
 ]
@@ -276,8 +276,8 @@ won.groupby("dataset")["use"].unique()
 # no concentration.
 
 # %% tags=["hide-cell", "solution"]
-# needs runs
 # The probe's confidence without a posterior, on one data set
+# needs runs
 dataset, subset, probe = next(load_sets([*described][-1]))
 scored = subset.dropna(subset=[probe]) if probe else subset[:0]
 counted = scored["correct"], scored["total"], scored["tokens"]
@@ -289,6 +289,6 @@ pd.Series({use: judge(gain, dataset)["verdict"] for use, gain in plain.items()})
 # by its own 95 % interval? *Hint:* such an interval leaves out zero once in twenty.
 
 # %% tags=["hide-cell", "solution"]
-# needs runs
 # Verdicts by chance, and as found
+# needs runs
 round(len(comparisons) / 20), int((comparisons["p"] < 0.05).sum())

@@ -181,8 +181,8 @@ round(0.4 + (0.6 - 0.4) / (3 - 1) * (spent - 1), 3)
 # fails, or the idea? *Hint:* put `rate` in the place of `probe`, on the last case.
 
 # %% tags=["hide-cell", "solution"]
-# needs runs
 # The last case, routed by the probe and by the expected accuracy
+# needs runs
 small, large = [*cases.values()][-1]
 oracle = route(small.assign(probe=small["rate"]), large).mean()
 {"probe": round(route(small, large).mean(), 1), "oracle": round(oracle, 1)}

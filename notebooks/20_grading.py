@@ -325,7 +325,7 @@ round((0.4 + 0.95 - 1) / (0.9 + 0.95 - 1), 3)
 # its interval is wide? *Hint:* with $\mathrm{Sp} = 1$ the mean verdict $m$ is $\mathrm{Se}\,\mu$.
 
 # %% tags=["hide-cell", "solution"]
-# needs samples
 # The sensitivity at which the move equals the width
+# needs samples
 m, low, high = plain
 float(np.round(m / (m + high - low), 3))

@@ -21,7 +21,7 @@ def fold(notebook: nbformat.NotebookNode) -> None:
         if cell.cell_type != "code":
             continue
         cell.outputs, cell.execution_count = [], None
-        needs = re.match(r"# needs (\w+)", cell.source)
+        needs = re.match(r"(?:# .*\n)?# needs (\w+)", cell.source)
         call = re.match(r"(?:# needs \w+\n)?notebook\.(\w+)\(", cell.source)
         tags = set(cell.metadata.get("tags", ()))
         tags |= {"remove-input"} if call and call[1] in ("say", "finding") else set()

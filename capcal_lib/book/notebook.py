@@ -183,22 +183,22 @@ def _missing(
 
 
 def pass_over(lacking: Iterable[str]) -> None:
-    """Let the kernel pass over cells whose first line says that they need what is lacking: ``#
-    needs samples``.
+    """Let the kernel pass over cells whose first line, or the one below a comment, says that they
+    need what is lacking: ``# needs samples``.
     """
     from IPython import get_ipython
 
-    firsts = tuple(f"# needs {word}\n" for word in lacking)
+    needs = {f"# needs {word}\n" for word in lacking}
     if shell := get_ipython():
         shell.input_transformers_cleanup.append(
-            lambda lines: [] if "".join(lines).startswith(firsts) else lines
+            lambda lines: lines if needs.isdisjoint(lines[:2]) else []
         )
 
 
 def drop_what_is_lacking(notebook: dict[str, Any]) -> None:
     """Take the cells that need what an executed page lacks out of it.
 
-    A cell says so in its metadata, ``needs="samples"``, and a code cell in its first line too, for
+    A cell says so in its metadata, ``needs="samples"``, and a code cell in its first lines too, for
     the kernel; what is lacking was found out by ``about``.
 
     >>> cells = [{"source": text, "metadata": {"needs": text}} for text in ("paper", "samples")]
@@ -297,7 +297,7 @@ def lay_out(notebook: dict[str, Any], name: str, versions: Mapping[str, str]) ->
     title, *cells = notebook["cells"]
     drawings = {}
     for cell in cells:
-        source = re.sub(r"^# needs \w+\n", "", "".join(cell["source"]))
+        source = re.sub(r"^(# .*\n)?# needs \w+\n", r"\1", "".join(cell["source"]))
         cell["source"] = source.replace("“Grading”", "[Grading](/reference/grading.md)")
         tags = cell["metadata"].setdefault("tags", [])
         if "injected-parameters" in tags:

@@ -48,7 +48,8 @@ def run_cells(name: str, **parameters: object) -> dict[str, Any]:
     lacking: list[str] = []  # what `about` tells the kernel to pass over
     with patch.object(notebook, "pass_over", lacking.extend):
         for code in (cells[0].source, injected, *(cell.source for cell in cells[1:])):
-            if code.split("\n")[0].removeprefix("# needs ") not in lacking:
+            first = [line.removeprefix("# needs ") for line in code.split("\n")[:2]]
+            if not {*first} & {*lacking}:
                 exec(compile(code, name, "exec"), namespace)
                 plt.close("all")
     return namespace
