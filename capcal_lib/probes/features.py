@@ -56,6 +56,13 @@ def extract_features(
     return features
 
 
+def same_model(run: Run) -> Model:
+    """Return the model of a run, refused where its weights or its prompts are others now."""
+    model = asked_model(run)
+    refuse_other(run, "weights", run.identity.weights, weights_digest(model, run.identity.engine))
+    return model
+
+
 def extract(run: Run, *, engine: str | None = None) -> npt.NDArray[np.float32]:
     """Extract the hidden states of a run's questions, once, and keep them as float16, each with its
     prompt's digest.
@@ -66,9 +73,8 @@ def extract(run: Run, *, engine: str | None = None) -> npt.NDArray[np.float32]:
 
     Refused are a corrupt file, rows that were read from another
     prompt, a run whose questions have changed, and a model that is asked in another way since."""
-    model = asked_model(run)
+    model = same_model(run)
     questions = sampled_questions(run)
-    refuse_other(run, "weights", run.identity.weights, weights_digest(model, run.identity.engine))
     prompts = {
         name: prompt_digest(answer_messages(one, model.prompt_style))
         for name, one in questions.items()

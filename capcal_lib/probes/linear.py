@@ -66,9 +66,12 @@ class LinearProbe(BaseEstimator):  # type: ignore[misc]
         """Fit to features (n_questions, n_features), finite, and counts (n_questions,); return the
         probe.
         """
-        rows = training_rows(features, correct, total)
-        path = fit_path(*rows, [self.weight_decay], loss=self.loss, standardize=self.standardize)
-        [(self.coef_, self.intercept_)] = path
+        [(self.coef_, self.intercept_)] = fit_path(
+            *training_rows(features, correct, total),
+            [self.weight_decay],
+            loss=self.loss,
+            standardize=self.standardize,
+        )
         return self
 
     def predict(self, features: npt.ArrayLike) -> Floats:
@@ -101,18 +104,19 @@ def fit_path(
     steps are enough whatever the features' spectrum: the principal directions of some questions
     are shrunk by the root of the curvature along them, all others by that of what is left of it."""
     single = features.dtype == np.float32 and features.size > SMALL
+    dtype = np.float32 if single else np.float64
     centre = features.mean(axis=0, dtype=np.float64)
-    scale = features.std(axis=0, dtype=np.float64) if standardize else np.ones(len(centre))
+    scale = features.std(axis=0, dtype=np.float64) if standardize else np.ones_like(centre)
     scale[np.ptp(features, axis=0) == 0] = np.inf
-    columns: Matrix = features.astype(np.float32 if single else np.float64)
-    columns -= centre.astype(columns.dtype)  # whose size is many times the deviations'
-    columns /= scale.astype(columns.dtype)
+    columns: Matrix = features.astype(dtype)
+    columns -= centre.astype(dtype)  # whose size is many times the deviations'
+    columns /= scale.astype(dtype)
     target = correct / total
     shares = total / total.sum() if loss == "binomial" else np.full(len(total), 1 / len(total))
 
     rows = columns[np.linspace(0, len(columns) - 1, min(len(columns), SKETCH)).astype(int)]
     products = rows @ rows.T
-    certain = len(rows) * np.finfo(rows.dtype).eps * max(products.diagonal().max(), 1e-60)
+    certain = len(rows) * np.finfo(dtype).eps * max(products.diagonal().max(), 1e-60)
     squares, vectors = eigh(products, subset_by_value=(certain, np.inf))
     directions = (vectors / np.sqrt(squares)).T @ rows
     bound = 1 / 8 if loss == "mse" else 1 / 4  # of a loss's second derivative in the logit
@@ -121,23 +125,24 @@ def fit_path(
 
     def scaled(values: Floats, flat: float, power: float) -> Floats:
         """Multiply by the curvature to a power."""
-        along = directions @ values.astype(columns.dtype)
+        along = directions @ values.astype(dtype)
         along *= (steep + flat) ** power - flat**power
         return flat**power * values + along @ directions
 
     def slope(point: Floats, decay: float, flat: float) -> tuple[float, Floats]:
         weights = scaled(point[:-1], flat, -0.5)
-        logits = columns @ weights.astype(columns.dtype) + point[-1]
+        logits = columns @ weights.astype(dtype) + point[-1]
         error = expit(logits) - target
-        value = error**2 if loss == "mse" else np.logaddexp(0, logits) - target * logits
+        value = np.logaddexp(0, logits) - target * logits
         if loss == "mse":
+            value = error**2
             error *= 2 * expit(logits) * expit(-logits)
         error *= shares
-        gradient = error.astype(columns.dtype) @ columns + decay * weights
+        gradient = error.astype(dtype) @ columns + decay * weights
         value = shares @ value + decay / 2 * weights @ weights
         return value, np.append(scaled(gradient, flat, -0.5), error.sum())
 
-    weights, bias = np.zeros(len(centre)), logit(np.clip(shares @ target, 1e-3, 1 - 1e-3))
+    weights, bias = np.zeros_like(centre), logit(np.clip(shares @ target, 1e-3, 1 - 1e-3))
     for decay in decays:
         flat = max(decay + rest, 1e-9 * steep.max(initial=1e-9))
         start = np.append(scaled(weights, flat, 0.5), bias)

@@ -244,8 +244,8 @@ def probe_title(training: str) -> str:
     >>> probe_title("triviaqa-1000+gsm8k")
     'Probe (TriviaQA + GSM8K)'
     """
-    names = [load_dataset(name).probe for name in training.split("+")]
-    return f"Probe ({' + '.join(name[len('Probe (') : -1] for name in names)})"
+    titles = " + ".join(load_dataset(name).probe for name in training.split("+"))
+    return titles.replace(") + Probe (", " + ")
 
 
 def order_probes(titles: Iterable[str]) -> list[str]:

@@ -10,17 +10,15 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from capcal_lib.confidence.of_run import asked_model, refuse_other
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import load_dataset
 from capcal_lib.metrics import Interval
 from capcal_lib.metrics.validation import check_share
-from capcal_lib.probes.features import extract_features
+from capcal_lib.probes.features import extract_features, same_model
 from capcal_lib.probes.training import train
 from capcal_lib.questions import Answer, Question
 from capcal_lib.runs import find_run
 from capcal_lib.sampling.engines import open_engine
-from capcal_lib.sampling.weights import weights_digest
 
 
 def load_predictor(
@@ -50,8 +48,7 @@ def load_predictor(
     if data.training_split is None:
         raise InputError(f"{dataset} has no training split, so there is nothing to learn from")
     run = find_run(store, model, dataset, data.training_split)
-    asked = asked_model(run)
-    refuse_other(run, "weights", run.identity.weights, weights_digest(asked, run.identity.engine))
+    asked = same_model(run)
     probe = train(run)
     correct, total = probe.counts_
     width = conformal_half_width(probe.out_of_fold_, correct / total, level=level)

@@ -195,11 +195,12 @@ def nearest_probes(methods: Iterable[str], dataset: str) -> list[str]:
             rows = source.splits[source.training_split].rows or 0
             by_name = source.name != asked.nearest
             places.append((distance, source.builtin, by_name, -rows, source.probe))
-    nearest: dict[str, int] = {}
-    for (distance, *_, probe), method in product(sorted(places), methods):
-        if method.startswith(probe):
-            nearest.setdefault(method, distance)
-    return [name for name, distance in nearest.items() if distance == min(nearest.values())]
+    found = [
+        (distance, method)
+        for (distance, *_, probe), method in product(sorted(places), methods)
+        if method.startswith(probe)
+    ]
+    return [*dict.fromkeys(method for distance, method in found if distance == found[0][0])]
 
 
 def nearest_probe(methods: Iterable[str], dataset: str) -> str | None:
@@ -215,10 +216,9 @@ def goes_with(training: Iterable[Run], run: Run) -> bool:
     with something to say, runs of any style with other weights.
     """
     style = run.identity.prompt_style
-    if style not in {source.identity.prompt_style for source in training}:
-        return False
-    for source in training:
-        same = _SAME if source.identity.prompt_style == style else _WEIGHTS
+    alike = [source for source in training if source.identity.prompt_style == style]
+    for source in training if alike else ():
+        same = _SAME if source in alike else _WEIGHTS
         lines = differences(source.identity, run.identity)
         if differing := [line for line in lines if line.split(":")[0] in same]:
             raise InputError(
@@ -226,4 +226,4 @@ def goes_with(training: Iterable[Run], run: Run) -> bool:
                 f"{'; '.join(differing)}; "
                 "sample one of them again, or move it to another --store"
             )
-    return True
+    return bool(alike)

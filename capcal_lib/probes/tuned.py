@@ -46,14 +46,16 @@ class TunedProbe(LinearProbe, Probe):
         left_out = np.empty((len(DECAYS), len(matrix)))
         folds = KFold(min(FOLDS, len(matrix)), shuffle=True, random_state=self.seed)
         for others, fold in folds.split(matrix):
-            rows = matrix[others], hits[others], samples[others]
-            path = fit_path(*rows, DECAYS[::-1], standardize=True)
+            path = fit_path(
+                matrix[others], hits[others], samples[others], DECAYS[::-1], standardize=True
+            )
             for row, (coef, intercept) in zip(left_out[::-1], path, strict=True):
                 row[fold] = expit(matrix[fold] @ coef + intercept)
         best = int(np.mean((left_out - hits / samples) ** 2, axis=1).argmin())
         self.weight_decay_ = DECAYS[best]
-        path = fit_path(matrix, hits, samples, [self.weight_decay_], standardize=True)
-        [(self.coef_, self.intercept_)] = path
+        [(self.coef_, self.intercept_)] = fit_path(
+            matrix, hits, samples, [self.weight_decay_], standardize=True
+        )
         self.out_of_fold_ = left_out[best]
         self.counts_ = hits, samples
         return self
