@@ -217,20 +217,16 @@ def _lay_out(samples: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
     `InputError` for samples that are there twice, or not numbered from 0 on."""
     ids = samples["question_id"].map(names)
     cut = samples["finish_reason"].isin(LENGTH)
-    table = pd.DataFrame(
-        {
-            "question_id": ids,
-            "sample_index": samples["sample"].fillna(ids.groupby(ids).cumcount()).astype(int),
-            "response": samples["response"].str.encode("utf-8", "replace").str.decode("utf-8"),
-            "reasoning": samples["reasoning"].replace("", None),
-            "finish_reason": cut.map({True: "length", False: "stop"}),
-            "prompt_tokens": samples["prompt_tokens"].fillna(0).astype(int),
-            "completion_tokens": samples["completion_tokens"].fillna(0).astype(int),
-            "verdict": samples["verdict"],
-            "extracted": samples["extracted"].map(str, na_action="ignore"),
-        }
-    )
-    table = table.sort_values(KEY)
+    table = samples.assign(
+        question_id=ids,
+        sample_index=samples["sample"].fillna(ids.groupby(ids).cumcount()).astype(int),
+        response=samples["response"].str.encode("utf-8", "replace").str.decode("utf-8"),
+        reasoning=samples["reasoning"].replace("", None),
+        finish_reason=cut.map({True: "length", False: "stop"}),
+        prompt_tokens=samples["prompt_tokens"].fillna(0).astype(int),
+        completion_tokens=samples["completion_tokens"].fillna(0).astype(int),
+        extracted=samples["extracted"].map(str, na_action="ignore"),
+    ).sort_values(KEY)
     numbers = table.groupby("question_id").cumcount()
     _refuse(
         table[table["sample_index"] != numbers],

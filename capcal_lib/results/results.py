@@ -13,7 +13,6 @@ the rest, over many splits, so that no sample judges itself and none is set asid
 means over the splits are ``votes term`` and ``votes plug-in``."""
 
 from collections.abc import Iterable
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +32,7 @@ from capcal_lib.probes import Recipe, order_probes, predictions_of
 from capcal_lib.questions import subjects_of
 from capcal_lib.results.score_file import COUNTS, accuracy_bounds
 from capcal_lib.runs import find_run
-from capcal_lib.runs.artifacts import JUDGEMENTS, VERDICTS, content_digest
+from capcal_lib.runs.artifacts import VERDICTS
 from capcal_lib.runs.run import Run, list_fitting, open_runs
 from capcal_lib.runs.store import problems_of
 
@@ -94,7 +93,8 @@ def load_results(
     probes: list[str] = []
     for name, run in _runs(store, model, datasets, choice).items():
         if held_out:
-            votes = _votes(run, k_eval, k_c, verdicts)
+            votes = split_votes(read_answers(run, k=k_eval, verdicts=verdicts), k_c)
+            votes.columns = pd.Index([CONSISTENCY, *VOTES])
         else:
             votes = paper_consistency(run, k_c).to_frame(CONSISTENCY)
         kept = _confidences(run)
@@ -194,7 +194,8 @@ def costs(
     for name, run in _runs(store, model).items():
         confidences = _confidences(run)
         tokens = {method: kept["tokens"].mean() for method, kept in confidences.items()}
-        if len(_votes(run, k_eval, k_c, "rules")):
+        counts = count_run(run, k_eval)
+        if (counts["total"] + counts["not_scored"]).max() > k_c + 1:
             tokens[CONSISTENCY] = np.round(k_c * mean_tokens(run))  # NaN where none is known
         tables[name] = tokens
     return pd.DataFrame(tables, dtype=np.float64).T.rename_axis("dataset")
@@ -230,18 +231,6 @@ def _runs(
         if datasets is not None or any(run.has(VERDICTS) for run in list_fitting(*place)):
             runs[each] = find_run(*place)
     return runs
-
-
-def _votes(run: Run, k_eval: int, k_c: int, verdicts: str) -> pd.DataFrame:
-    """Return the votes of a run, counted once while its verdicts stay; not to be changed."""
-    digests = [content_digest(run.path(kind)) for kind in (VERDICTS, JUDGEMENTS)]
-    return _counted_votes(run, k_eval, k_c, verdicts, *digests)
-
-
-@lru_cache(256)
-def _counted_votes(run: Run, k_eval: int, k_c: int, verdicts: str, *_: str) -> pd.DataFrame:
-    votes = split_votes(read_answers(run, k=k_eval, verdicts=verdicts), k_c)
-    return votes.set_axis([CONSISTENCY, *VOTES], axis="columns")
 
 
 def _confidences(run: Run) -> dict[str, pd.DataFrame]:
