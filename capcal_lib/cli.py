@@ -240,7 +240,7 @@ def score(
     if html:
         from capcal_lib.book.report import write_report
 
-        write_report(html, found.parts, found.below, inputs)
+        write_report(html, found, inputs)
         _warn(f"wrote {html}")
 
 

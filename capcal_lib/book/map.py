@@ -27,9 +27,10 @@ behind them. The mark is that of the page of the default model, from recorded ru
 of `runs/recorded/MODEL`, and tables those of `data_manifests/reported`. *Partly*: some of the item
 is missing, as stated. *Given samples*: measured in a rehearsal of the whole experiment, in which a
 stand-in takes the place of a model of the paper.
+
 """
 PART = """
-## {number}: {title}
+## {item.number}: {item.title}
 
 :::{{list-table}}
 :class: fits cards
@@ -40,6 +41,11 @@ PART = """
   - Here
   - Evidence
   - Files"""
+ROW = """
+* - **{item.number}** {item.title}
+  - {places}
+  - {badges}
+  - {files}"""
 UNSAMPLED = "of the paper's models there are no samples here; *given samples*, it is measured"
 
 
@@ -105,11 +111,10 @@ def notebook_cells(folder: Path = NOTEBOOKS) -> list[Cell]:
 def map_page() -> str:
     """Write the reproduction map in MyST, whose links without a text take their target's title."""
     cells = notebook_cells()
-    lines = [HEAD]
+    parts = []
     for item in load_items():
         if item.kind in ("section", "appendix") and "." not in item.number:
-            lines += [":::"] * (len(lines) > 1)
-            lines.append(PART.format(number=item.number, title=item.title))
+            parts.append(PART.format(item=item))
         made = [cell for cell in cells if item.key in cell.metadata["paper"]]
         places = [cell.place for cell in made]
         places += [re.sub(r"^[^#]*", r"[](../\g<0>.md", page) + ")" for page in item.pages]
@@ -118,10 +123,10 @@ def map_page() -> str:
         marks = dict.fromkeys(mark for cell in made for mark in cell.metadata["evidence"])
         badges = [f"[{mark}]{{.evidence .{mark.replace(' ', '-')}}}" for mark in marks]
         files = dict.fromkeys(file for cell in made for file in cell.metadata.get("reads", ()))
-        lines += [
-            f"* - **{item.number}** {item.title}",
-            f"  - {'; '.join(dict.fromkeys(places))}",
-            f"  - {' '.join(badges)}",
-            f"  - {', '.join(files)}",
-        ]
-    return "\n".join([*lines, ":::", ""])
+        parts[-1] += ROW.format(
+            item=item,
+            places="; ".join(dict.fromkeys(places)),
+            badges=" ".join(badges),
+            files=", ".join(files),
+        )
+    return HEAD + "\n:::\n".join([*parts, ""])

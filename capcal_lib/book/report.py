@@ -5,7 +5,7 @@ no script.
 import base64
 import io
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from hashlib import sha256
 from html import escape
@@ -20,7 +20,7 @@ from capcal_lib.book.style import set_style
 from capcal_lib.errors import sanitize
 from capcal_lib.manifests import write_text
 from capcal_lib.plots import PassAtKDisplay, ReliabilityDisplay, known_color
-from capcal_lib.results.score_file import MEANINGS, spell_cell
+from capcal_lib.results.score_file import MEANINGS, Scored, spell_cell
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -62,25 +62,20 @@ FIGURES = {
 }
 
 
-def write_report(
-    path: Path,
-    parts: Mapping[str, tuple[pd.DataFrame, pd.DataFrame]],
-    lines: Iterable[str] = (),
-    files: Iterable[Path] = (),
-) -> None:
-    """Write a page with a chapter a part: scores, reliability and pass@k.
+def write_report(path: Path, scored: Scored, files: Iterable[Path] = ()) -> None:
+    """Write a page with a chapter for each of the ``parts``: scores, reliability and pass@k.
 
     A part has a title, a table of scores that is shown as it is, and its questions: ``correct``,
-    ``total``, then a column a method with its confidences. ``lines`` stand first, what was scored
-    last, with the digests of ``files``. Names may come from anywhere; all are escaped. A path that
-    is there and no regular file is refused."""
+    ``total``, then a column a method with its confidences. What is said ``below`` the scores stands
+    first, what was scored last, with the digests of ``files``. Names may come from anywhere; all
+    are escaped. A path that is there and no regular file is refused."""
     from matplotlib import rc_context
 
-    stated = "".join(f"<p>{escape(sanitize(line, 1_000))}</p>" for line in lines)
+    stated = "".join(f"<p>{escape(sanitize(line, 1_000))}</p>" for line in scored.below)
     with rc_context(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph")  # a name in letters that the font lacks
         set_style()
-        chapters = "".join(_chapter(title, *part) for title, part in parts.items())
+        chapters = "".join(_chapter(title, *part) for title, part in scored.parts.items())
     digests = [
         f"{escape(sanitize(file))} (SHA-256 {sha256(file.read_bytes()).hexdigest()})"
         for file in files

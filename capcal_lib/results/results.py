@@ -97,10 +97,11 @@ def load_results(
             votes.columns = pd.Index([CONSISTENCY, *VOTES])
         else:
             votes = paper_consistency(run, k_c).to_frame(CONSISTENCY)
-        kept = _confidences(run)
-        parts: list[Any] = [kept[method]["confidence"].rename(method) for method in kept]
-        parts += [votes[name] for name in votes if len(votes)]
-        table = count_run(run, k_eval, verdicts)[COUNTS].join(parts)
+        table = count_run(run, k_eval, verdicts)[COUNTS]
+        for method, kept in _confidences(run).items():
+            table[method] = kept["confidence"]
+        if len(votes):
+            table = table.join(votes)
         if recipe is not None:
             predicted, old = predictions_of(run, recipe=recipe, split=split, verdicts=verdicts)
             probes += map(str, predicted)

@@ -11,8 +11,13 @@ from bs4 import BeautifulSoup
 
 from capcal_lib.book.report import write_report
 from capcal_lib.errors import InputError
+from capcal_lib.results.score_file import Scored
 
 HOSTILE = "<script>alert(1)</script>$\\frac{"
+
+
+def report(path: Path, **parts: tuple[pd.DataFrame, pd.DataFrame]) -> None:
+    write_report(path, Scored([], pd.DataFrame(), [], [], parts))
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +34,7 @@ def test_a_report_holds_everything_and_runs_nothing(
 ) -> None:
     path = tmp_path / "report.html"
     scores = pd.DataFrame({"brier": [0.1]}, index=["<b>mine</b>"])
-    write_report(path, {f"<i>{HOSTILE}</i>": (scores, questions)})
+    report(path, **{f"<i>{HOSTILE}</i>": (scores, questions)})
     page = BeautifulSoup(path.read_text(), "html.parser")
     assert not page.find_all(["script", "b", "i", "link", "iframe"])
     images = page.find_all("img")
@@ -47,11 +52,11 @@ def test_nothing_to_show_is_said_and_only_regular_files_are_written(
     tmp_path: Path, questions: pd.DataFrame
 ) -> None:
     path = tmp_path / "report.html"
-    write_report(path, {"a log": (pd.DataFrame(), questions[["correct", "total"]])})
+    report(path, log=(pd.DataFrame(), questions[["correct", "total"]]))
     assert path.read_text().count("<img") == 1
-    write_report(path, {"none": (pd.DataFrame(), questions.assign(total=1, correct=1))})
+    report(path, none=(pd.DataFrame(), questions.assign(total=1, correct=1)))
     assert "No question has two scored samples" in path.read_text()
     for other in (Path("/dev/null"), tmp_path, tmp_path / "no-folder" / "report.html"):
         with pytest.raises(InputError, match="cannot write"):
-            write_report(other, {})
+            report(other)
     assert list(tmp_path.iterdir()) == [path]
