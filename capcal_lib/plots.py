@@ -126,13 +126,12 @@ class ReliabilityDisplay(_CountsDisplay):
 
     def _measure(self, confidence: Any, correct: ArrayLike, total: ArrayLike) -> None:
         s, mu, _ = as_scored(confidence, correct, total)
-        groups = pd.DataFrame({"s": s, "mu": mu}).groupby(
-            np.minimum(s * BINS, BINS - 1).astype(int)
-        )
+        places = np.minimum(s * BINS, BINS - 1).astype(int)
+        groups = pd.DataFrame({"s": s, "mu": mu}).groupby(places)
         self.bins = _shares(own["mu"] for _, own in groups)
         self.bins.insert(0, "confidence", groups["s"].mean().to_numpy())
         self.bins["questions"] = groups.size().to_numpy()
-        self.counts = np.histogram(s, BINS, (0, 1))[0]
+        self.counts = np.bincount(places, minlength=BINS)
 
     def _draw(self, ax: Axes, name: str | None, color: str | None) -> None:
         ax.axline((0, 0), slope=1, color=MUTED, lw=1, ls=":")
@@ -246,8 +245,8 @@ class ScoreDisplay(_Display):
         display._draw(table, spread)
         titles = [load_dataset(row).title if row in dataset_names() else row for row in rows]
         display.ax.set_yticks(range(len(rows)), titles)
-        display.ax.set_ylim(len(rows) - 0.5, -0.5)
-        display.ax.set_xlabel("capability Brier score (lower is better)")
+        label = "capability Brier score (lower is better)"
+        display.ax.set(ylim=(len(rows) - 0.5, -0.5), xlabel=label)
         _as_they_are(display.ax.get_yticklabels())
         return display
 
@@ -336,8 +335,7 @@ def known_color(name: str | None) -> str | None:
 
 def _shares(samples: Iterable[ArrayLike]) -> pd.DataFrame:
     """Return the mean of each sample of shares, with an interval within [0, 1]."""
-    means = [mean_interval(terms, bounds=(0, 1)) for terms in samples]
-    return pd.DataFrame(means, columns=["estimate", "low", "high"])
+    return pd.DataFrame([mean_interval(terms, bounds=(0, 1)) for terms in samples])
 
 
 def _arms(table: pd.DataFrame, estimate: str = "estimate") -> Floats:

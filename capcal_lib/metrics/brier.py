@@ -48,7 +48,7 @@ def capability_brier_terms(
     confidence: ArrayLike, correct: ArrayLike, total: ArrayLike, *, corrected: bool = False
 ) -> Floats:
     """Return the terms whose mean is :func:`capability_brier`."""
-    s, mu, samples = as_scored(confidence, correct, total, scored=2 if corrected else 1)
+    s, mu, samples = as_scored(confidence, correct, total, scored=1 + corrected)
     terms = (s - mu) ** 2
     if corrected:
         return terms - mu * (1 - mu) / (samples - 1)
@@ -90,8 +90,8 @@ def correctness_variance_terms(
     correct: ArrayLike, total: ArrayLike, *, corrected: bool = False
 ) -> Floats:
     """Return the terms whose mean is :func:`correctness_variance`."""
-    hits, samples = as_counts(correct, total, scored=2 if corrected else 1)
-    return hits / samples * ((samples - hits) / (samples - (1 if corrected else 0)))
+    hits, samples = as_counts(correct, total, scored=1 + corrected)
+    return hits / samples * ((samples - hits) / (samples - int(corrected)))
 
 
 def uniform_baseline_brier(

@@ -65,8 +65,7 @@ def gains(
         above = limits.above()
         row = [*limits.at(level), 2 * min(above, 1 - above)]
         rows[name] = row if limits.freedom > 0 else [np.nan] * 4
-    columns = ["estimate", "low", "high", "p"]
-    table = pd.DataFrame.from_dict(rows, orient="index", columns=columns, dtype=float)
+    table = pd.DataFrame(rows, ["estimate", "low", "high", "p"], dtype=float).T
     table["p"] = adjusted(table["p"].to_numpy(), adjust)
     sign = np.where(table["estimate"] > 0, "better", "worse")
     table["verdict"] = np.where(table["p"] < 1 - level, sign, "inconclusive")
@@ -81,14 +80,11 @@ def adjusted(p: Floats, adjust: Adjustment) -> Floats:
     """
     if adjust == "none":
         return p
-    tests = np.count_nonzero(~np.isnan(p))
-    if adjust == "bonferroni":
-        return np.minimum(p * tests, 1)
     order = np.argsort(p)  # NaN comes last
-    left = np.maximum(tests - np.arange(len(p)), 1)
-    result = np.empty(len(p))
-    result[order] = np.minimum(np.maximum.accumulate(p[order] * left), 1)
-    return result
+    tests = np.count_nonzero(~np.isnan(p))
+    left = np.maximum(tests - np.arange(len(p)), 1) if adjust == "holm" else tests
+    result = np.minimum(np.maximum.accumulate(p[order] * left), 1)
+    return result[np.argsort(order)]
 
 
 def holm(table: pd.DataFrame) -> pd.DataFrame:
@@ -129,28 +125,24 @@ def compare(
 
     values, clusters = _columns(terms, clusters)
     scored = values.dropna(axis="columns", how="all")
-    # Only questions that all of them have.
-    common = scored.where(scored.notna().all(axis="columns")).dropna(axis="columns", how="all")
-    rows = {
-        name: Limits(column, bounds_of(column), clusters).at(level)
-        for name, column in zip(common, common.to_numpy().T, strict=True)
-    }
-    columns = ["estimate", "low", "high"]
-    table = pd.DataFrame.from_dict(rows, orient="index", columns=columns, dtype=float)
+    common = values.where(scored.notna().all(axis="columns"))  # questions that all of them have
+    rows = {}
+    for name, column in common.items():
+        own = column.to_numpy()
+        rows[name] = Limits(own, bounds_of(own), clusters).at(level)
+    table = pd.DataFrame(rows, ["estimate", "low", "high"], dtype=float).T
     best = may_be_best(common, clusters, level)
-    table = table.reindex(terms.columns)
-    return table.assign(may_be_best=[str(name) in best for name in table.index])
+    return table.assign(may_be_best=[str(name) in best for name in common])
 
 
-def _columns(terms: pd.DataFrame, clusters: ArrayLike | None) -> tuple[pd.DataFrame, Any]:
+def _columns(terms: pd.DataFrame, clusters: ArrayLike | None) -> list[Any]:
     """Return the terms as finite numbers, and the clusters beside them."""
     import pandas as pd  # slow to import
 
     if not isinstance(terms, pd.DataFrame) or not terms.size:
         raise InputError("terms must be a DataFrame with a row a question and a column a method")
-    columns = {name: finite(str(name), column) for name, column in terms.items()}
-    terms, clusters = align(terms=terms, clusters=clusters)
-    return pd.DataFrame(columns, terms.index), clusters
+    values = terms.apply(lambda column: finite(str(column.name), column))
+    return align(terms=values, clusters=clusters)
 
 
 def may_be_best(
@@ -171,14 +163,11 @@ def may_be_best(
     >>> sorted(may_be_best(terms))
     ['few', 'good']
     """
-    terms = terms.dropna(axis="columns", how="all")
-    if terms.empty:
-        return set()
-    values, clusters = _columns(terms, clusters)
-    allowed = (1 - check_share("level", level)) / max(1, values.shape[1] - 1)
+    terms, clusters = align(terms=terms.dropna(axis="columns", how="all"), clusters=clusters)
+    allowed = (1 - check_share("level", level)) / max(1, terms.shape[1] - 1)
 
     def is_worse(own: Floats) -> bool:
-        rivals = (Limits(own - other, APART, clusters) for other in values.to_numpy().T)
+        rivals = (Limits(own - other, APART, clusters) for other in terms.to_numpy().T)
         return any(rival.above() < allowed for rival in rivals)
 
-    return {str(name) for name, own in values.items() if not is_worse(own.to_numpy())}
+    return {str(name) for name, own in terms.items() if not is_worse(own.to_numpy())}

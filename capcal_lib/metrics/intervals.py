@@ -69,10 +69,9 @@ def binomial_interval(
 
     if method not in get_args(BinomialMethod):
         raise unknown("interval method", method, get_args(BinomialMethod))
-    hits, samples = as_counts(correct, total)
+    c, samples = as_counts(correct, total)
     tail = (1 - check_share("level", level)) / 2
     z = -ndtri(tail)
-    c = hits.astype(np.float64)
     n = np.where(samples > 0, samples, np.nan)
     if method in ("wald", "wilson"):
         added = z**2 if method == "wilson" else 0.0  # samples, half of them correct
@@ -151,11 +150,10 @@ def mean_interval(
     """
     terms, clusters = align(terms=terms, clusters=clusters)
     values = finite("term", terms)
-    if bounds is None:
-        bounds = bounds_of(values)
-    if not bounds[0] < bounds[1]:
+    low, high = bounds or bounds_of(values)
+    if not low < high:
         raise InputError(f"bounds must be a lower and a higher number; got {bounds!r:.60}")
-    return Limits(values, bounds, clusters).at(level)
+    return Limits(values, (low, high), clusters).at(level)
 
 
 def bounds_of(terms: Floats) -> tuple[float, float]:
@@ -223,11 +221,13 @@ def units_of(terms: Floats, clusters: ArrayLike | None = None) -> tuple[Floats, 
     if clusters is None:
         return terms[scored], np.ones(scored.sum())
     codes, _ = factorize(np.asarray(clusters, dtype=object))
-    if (codes < 0).any():
-        row = int(np.argmax(codes < 0))
+    missing = codes < 0
+    if missing.any():
+        row = int(np.argmax(missing))
         raise InputError(f"row {row}: the cluster label is missing (the first row is 0)")
-    sums, sizes = np.bincount(codes[scored], terms[scored]), np.bincount(codes[scored])
-    return sums[sizes > 0].astype(np.float64), sizes[sizes > 0].astype(np.float64)
+    units = np.unique(codes[scored], return_inverse=True)[1]
+    sums, sizes = np.bincount(units, terms[scored]), np.bincount(units)
+    return sums.astype(np.float64), sizes.astype(np.float64)
 
 
 def finite(name: str, values: ArrayLike) -> Floats:

@@ -48,7 +48,7 @@ def isotonic_split(
     """
     from scipy.optimize import isotonic_regression  # slow to import
 
-    s, mu, samples = as_scored(confidence, correct, total, scored=2 if corrected else 1)
+    s, mu, samples = as_scored(confidence, correct, total, scored=1 + corrected)
     weights = samples / samples.sum()
     # Equal confidences have one value, and so have those that differ in their last bits.
     tie = np.unique(s.round(12), return_inverse=True)[1]
@@ -123,7 +123,7 @@ def binned_ece(
     >>> round(binned_ece([0.3, 0.3, 0.7, 0.7], [4, 5, 6, 7], 10), 3)
     0.096
     """
-    from scipy.special import erf  # slow to import
+    from scipy.stats import norm  # slow to import
 
     s, mu, _ = as_scored(confidence, correct, total)
     count = check_int("bins", bins, least=1)
@@ -136,12 +136,10 @@ def binned_ece(
         squares = (mu - s - gap[place]) ** 2
         pooled = squares.sum() / max(1, len(s) - len(size))
         spread = np.bincount(place, squares) / np.maximum(size - 1, 1)
-        error = np.sqrt(np.where(size > 1, spread, pooled) / size)
-        error = np.maximum(error, 1e-9)
+        error = np.maximum(np.sqrt(np.where(size > 1, spread, pooled) / size), 1e-9)
         z = distance / error
         # Less what the mean distance of a normal variable around the gap is beyond it.
-        density = np.exp(-(z**2) / 2) * np.sqrt(2 / np.pi)
-        distance = distance * (2 - erf(z / np.sqrt(2))) - error * density
+        distance = distance + 2 * (distance * norm.cdf(-z) - error * norm.pdf(z))
     return max(0.0, float(size @ distance / len(s)))
 
 

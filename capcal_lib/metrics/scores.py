@@ -19,7 +19,7 @@ A.3, and Banerjee et al., "Clustering with Bregman divergences" (2005)."""
 from __future__ import annotations  # keeps ArrayLike short in help()
 
 from collections.abc import Callable
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -51,8 +51,8 @@ def divergence(target: ArrayLike, confidence: ArrayLike, *, score: ProperScore =
     >>> divergence([1.0], [0.5], score="log").round(4)
     array([0.6931])
     """
-    if score not in get_args(ProperScore):
-        raise unknown("proper score", score, get_args(ProperScore))
+    if score not in _DIVERGENCES:
+        raise unknown("proper score", score, _DIVERGENCES)
     target, confidence = align(target=target, confidence=confidence)
     t, s = np.broadcast_arrays(as_confidence(target), as_confidence(confidence))
     return _DIVERGENCES[score](t, s)
