@@ -96,8 +96,8 @@ def extract(run: Run, *, engine: str | None = None) -> npt.NDArray[np.float32]:
             ids = lacking[start : start + BATCH]
             asked = [questions[name] for name in ids]
             states = vectors(extract_features(open_engine(model, engine), model, asked))
-            columns = [ids, [prompts[name] for name in ids], states]
-            yield pa.table(columns, names=FEATURES.schema.names)
+            read_from = [prompts[name] for name in ids]
+            yield pa.table({"question_id": ids, "prompt": read_from, "features": states})
 
     tables = [table] if known else []
     for fresh in gather(read(), WRITE_SECONDS):

@@ -251,7 +251,8 @@ def probe_title(training: str) -> str:
 def order_probes(titles: Iterable[str]) -> list[str]:
     """List probes in the order of the data sets, then those of several."""
     known = [load_dataset(name).probe for name in dataset_names()]
-    return sorted(titles, key=lambda one: (known.index(one) if one in known else len(known), one))
+    by_name = sorted(titles)
+    return sorted(by_name, key=[*known, *by_name].index)
 
 
 def _what_changed(about: Source, run: Run) -> str:

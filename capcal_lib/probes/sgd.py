@@ -167,7 +167,7 @@ def _train(
                 error = expit((batch @ weights).astype(np.float64)) - target[rows, None]
                 gradient = batch.T @ (error / len(rows)).astype(np.float32)
                 velocity *= MOMENTUM
-                velocity += gradient + np.float32(WEIGHT_DECAY) * weights
+                velocity += gradient + WEIGHT_DECAY * weights
                 weights = weights - rates * velocity
             logits = (held_inputs @ weights).astype(np.float64)
             score = np.mean(np.logaddexp(0, logits) - held_target[:, None] * logits, axis=0)

@@ -50,14 +50,14 @@ def training_data(
     ((300, 2), (300, 576))
     """
     names, features = read_features(run)
-    questions = count_run(run, verdicts=verdicts)[["correct", "total"]].reindex(names)
+    questions = count_run(run, verdicts=verdicts)[["correct", "total"]].reindex(names, fill_value=0)
     kept = (questions["total"] > 0).to_numpy()
     if not kept.any():
         raise InputError(
             f"{run}: no question has hidden states and a scored sample; draw more with: capcal "
             "sample, then run: capcal grade and capcal features"
         )
-    return questions[kept].astype(np.int64).rename_axis("question_id"), features[kept]
+    return questions[kept], features[kept]
 
 
 def draw_training(
@@ -168,7 +168,7 @@ def runs_for_probes(
 def is_scored(run: Run, verdicts: str) -> bool:
     """Say whether a run has the verdicts of these: a judge's, where it has judged every answer and
     its words were verdicts."""
-    if verdicts == "rules" or not run.has(VERDICTS):
+    if verdicts == "rules":
         return run.has(VERDICTS)
     try:
         return bool(count_run(run, verdicts=verdicts)["total"].any())
@@ -220,7 +220,7 @@ def goes_with(training: Iterable[Run], run: Run) -> bool:
     for source in training if alike else ():
         same = _SAME if source in alike else _WEIGHTS
         lines = differences(source.identity, run.identity)
-        if differing := [line for line in lines if line.split(":")[0] in same]:
+        if differing := [line for line in lines if line.startswith(same)]:
             raise InputError(
                 f"a probe trained on {source} cannot predict {run}: they differ in "
                 f"{'; '.join(differing)}; "

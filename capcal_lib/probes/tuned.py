@@ -49,8 +49,7 @@ class TunedProbe(LinearProbe, Probe):
             path = fit_path(
                 matrix[others], hits[others], samples[others], DECAYS[::-1], standardize=True
             )
-            for row, (coef, intercept) in zip(left_out[::-1], path, strict=True):
-                row[fold] = expit(matrix[fold] @ coef + intercept)
+            left_out[::-1, fold] = [expit(matrix[fold] @ coef + bias) for coef, bias in path]
         best = int(np.mean((left_out - hits / samples) ** 2, axis=1).argmin())
         self.weight_decay_ = DECAYS[best]
         [(self.coef_, self.intercept_)] = fit_path(
