@@ -87,9 +87,9 @@ def write_report(path: Path, scored: Scored, files: Iterable[Path] = ()) -> None
 
 
 def _chapter(title: str, scores: pd.DataFrame, questions: pd.DataFrame) -> str:
-    plain = scores.rename_axis(index=None).rename(columns=lambda name: name.replace("_", " "))
-    table = plain.map(spell_cell).to_html(border=0)
-    known = questions[questions["total"] > 1].select_dtypes("number").reset_index(drop=True)
+    plain = scores.rename(columns=lambda name: name.replace("_", " "))
+    table = plain.map(spell_cell).to_html(border=0, index_names=False)
+    known = questions[questions["total"] > 1].select_dtypes("number")
     drawn = "<p>No question has two scored samples.</p>" if known.empty else _figures(known)
     return f"<h2>{escape(sanitize(title))}</h2><div>{table}</div>{drawn}"
 

@@ -76,7 +76,8 @@ def set_style() -> None:
     for file in font_files():
         fontManager.addfont(file)
         plt.rcParams["font.family"] = [FACE, "DejaVu Sans"]  # the second for what the first lacks
-    if "IPython" in sys.modules and (shell := sys.modules["IPython"].get_ipython()) is not None:
+    shell = "IPython" in sys.modules and sys.modules["IPython"].get_ipython()
+    if shell:
         from matplotlib.figure import Figure
         from matplotlib_inline.backend_inline import set_matplotlib_formats
 

@@ -7,7 +7,7 @@ from base64 import b64encode
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any, Literal, get_args
+from typing import Any
 
 import pandas as pd
 from pandas.api.types import is_float_dtype, is_numeric_dtype
@@ -16,7 +16,7 @@ from capcal_lib.book.style import SHIFTS, shift
 from capcal_lib.errors import InputError, unknown
 from capcal_lib.manifests import DOMAINS, dataset_names, load_dataset, load_model
 
-Evidence = Literal["measured", "reported", "read off", "simulated"]
+EVIDENCE = ("measured", "reported", "read off", "simulated")
 ROWS = 20  # that a table shows unfolded
 SHIFT_LETTERS = dict(zip(SHIFTS, "abc", strict=True))  # beside the tints
 # What a spreadsheet would compute: all that begins as a formula and is no number with its interval.
@@ -53,8 +53,8 @@ def badge(evidence: str) -> str:
     >>> badge("read off")
     '<span class="evidence read-off">read off</span>'
     """
-    if evidence not in get_args(Evidence):
-        raise unknown("evidence", evidence, get_args(Evidence))
+    if evidence not in EVIDENCE:
+        raise unknown("evidence", evidence, EVIDENCE)
     return f'<span class="evidence {evidence.replace(" ", "-")}">{evidence}</span>'
 
 
@@ -224,7 +224,7 @@ def _draw(
         raise InputError(f"there is nothing to show under {caption!r}; leave the table out")
     marks = [evidence] if isinstance(evidence, str) else evidence
     if not len(marks) and any(map(is_numeric_dtype, table.dtypes)):
-        known = ", ".join(get_args(Evidence))
+        known = ", ".join(EVIDENCE)
         raise InputError(f"the numbers under {caption!r} name no evidence; known: {known}")
     label = escape(caption)
     with pd.option_context("display.max_colwidth", None):

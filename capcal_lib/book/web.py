@@ -9,8 +9,19 @@ from capcal_lib.book.style import font_files
 
 GLOSSARY = "reference/vocabulary"
 PLAIN_WORDS = {  # of the glossary, that every reader knows
-    *("question", "sample", "response", "judge", "verdict", "temperature", "k", "coverage", "risk"),
-    *("uncertainty", "supported", "reversed", "inconclusive"),
+    "question",
+    "sample",
+    "response",
+    "judge",
+    "verdict",
+    "temperature",
+    "k",
+    "coverage",
+    "risk",
+    "uncertainty",
+    "supported",
+    "reversed",
+    "inconclusive",
 }
 
 

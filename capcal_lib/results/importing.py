@@ -107,11 +107,11 @@ def import_samples(
             engine=IMPORTED,
             seed=0,
         )
-        sources = [
-            f"{sanitize(one.name)} (sha256 {file_digest(one)[:16]})" for one in list_files(files)
-        ]
         made_with = {
-            "imported_from": ", ".join(sources),
+            "imported_from": ", ".join(
+                f"{sanitize(file.name)} (sha256 {file_digest(file)[:16]})"
+                for file in list_files(files)
+            ),
             "started": datetime.now(UTC).isoformat(timespec="seconds"),
             "capcal": version("capcal"),
             "questions": check_questions(dataset, split, questions),

@@ -37,8 +37,20 @@ from capcal_lib.runs.run import Run, list_fitting, open_runs
 from capcal_lib.runs.store import problems_of
 
 INDEX = ["dataset", "question_id"]
-DESCRIBED = ["title", "prompts", "questions", "fewest", "most", "samples", "not scored"]
-DESCRIBED += ["all wrong", "all right", "tokens", "evidence", "run"]
+DESCRIBED = [
+    "title",
+    "prompts",
+    "questions",
+    "fewest",
+    "most",
+    "samples",
+    "not scored",
+    "all wrong",
+    "all right",
+    "tokens",
+    "evidence",
+    "run",
+]
 UNIFORM = "Uniform random"
 ORACLE_RC = "Oracle RC"
 ORACLE_CC = "Oracle CC"
@@ -208,7 +220,7 @@ def subjects(results: pd.DataFrame) -> "pd.Series[str]":
 
     The subject where the data set comes in subjects; elsewhere each question is a group of its own.
     """
-    names = pd.Series(results.index.get_level_values("question_id"), index=results.index, dtype=str)
+    names = results.index.to_frame()["question_id"]
 
     def label(own: "pd.Series[str]") -> Any:
         dataset = str(own.name)

@@ -8,7 +8,7 @@ import pandas as pd
 
 from capcal_lib.errors import InputError, counted
 from capcal_lib.grading.core import UNSCORED
-from capcal_lib.results.results import describe_runs, load_results
+from capcal_lib.results.results import VOTES, describe_runs, load_results
 from capcal_lib.results.score_file import BEST, CORRECTED, COUNTS, Scored, score_table, spell
 from capcal_lib.results.scores import score
 from capcal_lib.runs import Run
@@ -39,7 +39,7 @@ def score_models(store: Path, models: Sequence[str], **asked: Any) -> Scored:
             name = run["dataset"]
             title = f"{model} on {name}, {run['evidence']}"
             own = scores[scores.index.isin([name], 0)].droplevel(0)
-            parts[title] = own, results.loc[name]
+            parts[title] = own, results.loc[name].drop(columns=VOTES, errors="ignore")
             above.append(f"{title}: 95 % intervals for questions like these")
             above += [f"  {line}" for line in _describe(run, *parts[title])]
     table = pd.concat(columns, axis="columns").fillna("")

@@ -77,7 +77,7 @@ def best_constant(results: pd.DataFrame) -> "pd.Series[float]":
     >>> best_constant(counts).tolist()
     [0.75, 0.5, 0.25]
     """
-    mu_hat = (results["correct"] / results["total"]).where(results["total"] > 0)
+    mu_hat = results["correct"] / results["total"]
     return mu_hat.groupby(level="dataset").transform(others_mean)
 
 

@@ -3,14 +3,13 @@
 import json
 import re
 from pathlib import Path
-from typing import get_args
 
 import pytest
 from myst_parser.mdit_to_docutils.base import default_slugify
 
 from capcal_lib.book.map import RUN_FILES, Cell, load_items, map_page, notebook_cells
 from capcal_lib.book.pipeline import DEFAULT_MODEL, notebook_names
-from capcal_lib.book.tables import Evidence
+from capcal_lib.book.tables import EVIDENCE
 from capcal_lib.manifests import BOOK, RECORDED_RUNS, ROOT
 from capcal_lib.reported import FOLDERS
 
@@ -176,7 +175,7 @@ def test_a_cell_has_a_label_of_its_own_known_evidence_and_known_files() -> None:
     assert len(set(labels)) == len(labels)
     for cell in CELLS:
         assert cell.metadata["evidence"], label_of(cell)
-        assert set(cell.metadata["evidence"]) <= set(get_args(Evidence)), label_of(cell)
+        assert set(cell.metadata["evidence"]) <= set(EVIDENCE), label_of(cell)
         assert reads(cell) <= {*RUN_FILES, *REPORTED}, label_of(cell)
 
 

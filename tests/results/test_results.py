@@ -192,3 +192,12 @@ def test_what_is_not_scored_bounds_the_accuracy(tmp_path: Path) -> None:
     command = ["score", "--model", "simulated", "--store", str(tmp_path)]
     shown = CliRunner().invoke(app, command).stdout
     assert "25.0% are not scored: accuracy 0.500 with them wrong, 0.750 right" in shown
+
+
+def test_a_run_with_votes_is_reported_without_their_counts(tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    store = ["--store", str(RECORDED_RUNS), "--html", str(page)]
+    command = ["score", "--model", "smollm2-135m", "--dataset", "mini-exam", *store]
+    done = CliRunner().invoke(app, command)
+    assert done.exit_code == 0, done.output
+    assert page.read_text().count("<img") == 2
