@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
@@ -127,8 +128,8 @@ def execute(
     run = partial(_run, folder=folder, inputs=inputs.hexdigest(), given=given)
     failed = {}
     with ThreadPoolExecutor(WORKERS) as pool:
-        done = zip(pages, pool.map(run, pages), strict=True)
-        for number, (page, (state, reason)) in enumerate(done, 1):
+        done = zip(count(1), pages, pool.map(run, pages), strict=False)
+        for number, page, (state, reason) in done:
             say(f"{number:>3} of {len(pages)}   {page.name}, {state}")
             if reason:
                 failed[page] = reason

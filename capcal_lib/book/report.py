@@ -100,7 +100,7 @@ def _figures(known: pd.DataFrame) -> str:
 
     counts = ["correct", "total"]
     methods = known.drop(columns=counts).dropna(axis="columns", how="all").columns
-    rows = -(-len(methods) // COLUMNS) or 1
+    rows = -(-len(methods) // COLUMNS)
     reliability, passed = Figure(figsize=(SIDE * COLUMNS, SIDE * rows)), Figure()
     ax = passed.add_subplot()
     PassAtKDisplay.from_counts(None, known["correct"], known["total"], ax=ax)

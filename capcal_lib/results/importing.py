@@ -198,8 +198,8 @@ def _find_questions(
             names[name] = question.id
             answer = question.answer
             own, text = (" ".join(one.split()) for one in (question.text, asked))
-            same = gold in (NOT_STATED, answer.gold, *answer.aliases)
-            same = same or grade(gold, answer).verdict != "incorrect"
+            stated = gold in (NOT_STATED, answer.gold, *answer.aliases)
+            same = stated or grade(gold, answer).verdict != "incorrect"
             if same and (asked == name or own in text or text in own):
                 continue
             theirs = f"{own!r} with the answer {answer.gold!r}"

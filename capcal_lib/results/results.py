@@ -171,14 +171,15 @@ def describe_runs(
     for name, run in runs.items():
         counts = count_run(run, k_eval, verdicts)
         total, lost = counts["total"], counts["not_scored"].sum()
+        samples = total.sum() + lost
         rows[name] = [
             load_dataset(name).title,
             run.identity.prompt_style,
             len(counts),
             total.min(),
             total.max(),
-            total.sum() + lost,
-            lost / (total.sum() + lost),
+            samples,
+            lost / samples,
             *accuracy_bounds(counts),
             mean_tokens(run),
             "simulated" if run.identity.engine == "simulated" else "measured",
