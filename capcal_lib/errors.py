@@ -1,6 +1,6 @@
 """The one exception for input that a person can put right."""
 
-from collections.abc import Iterable
+from collections.abc import Collection
 
 
 class InputError(ValueError):
@@ -14,13 +14,17 @@ class InputError(ValueError):
         return [f"InputError: {self}"]
 
 
-def unknown(what: str, name: object, allowed: Iterable[str]) -> InputError:
-    """Build the error for a name that is not in a closed list.
+def check_known(what: str, name: object, known: Collection[str], remedy: str = "") -> None:
+    """Refuse a name that is not in a closed list, and say what to do.
 
-    >>> print(unknown("model", "gpt-9", ["simulated", "smollm2-135m"]))
-    unknown model 'gpt-9'; known: simulated, smollm2-135m
+    >>> check_known("model", "gpt-9", ["simulated", "smollm2-135m"])
+    Traceback (most recent call last):
+    ...
+    capcal_lib.errors.InputError: unknown model 'gpt-9'; known: simulated, smollm2-135m
     """
-    return InputError(f"unknown {what} {name!r}; known: {', '.join(sorted(allowed)) or 'none'}")
+    if name not in known:
+        listed = ", ".join(sorted(known)) or "none"
+        raise InputError(f"unknown {what} {name!r}; known: {listed}" + f"; {remedy}" * bool(remedy))
 
 
 def counted(number: int, noun: str) -> str:

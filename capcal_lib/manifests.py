@@ -28,7 +28,7 @@ from pydantic import (
     model_validator,
 )
 
-from capcal_lib.errors import InputError, sanitize, unknown
+from capcal_lib.errors import InputError, check_known, sanitize
 
 ROOT = Path(__file__).resolve().parents[1]
 IN_CHECKOUT = (
@@ -432,10 +432,8 @@ def _paths(kind: type[Manifest]) -> list[Path]:
 
 def _load(kind: type[_Kind], name: str) -> _Kind:
     paths = _paths(kind)
-    found = [path for path in paths if path.stem == name]
-    if not found:
-        raise unknown(kind.word, name, {path.stem for path in paths})
-    path, *others = found
+    check_known(kind.word, name, {path.stem for path in paths})
+    path, *others = (path for path in paths if path.stem == name)
     if others:
         raise InputError(
             f"{others[0]}: there is a {kind.word} {name!r} already; give yours another name"

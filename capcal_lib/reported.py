@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from capcal_lib.applications import pass_at_k
-from capcal_lib.errors import InputError, unknown
+from capcal_lib.errors import InputError, check_known
 from capcal_lib.manifests import MANIFESTS, load_dataset
 
 FOLDER = MANIFESTS / "reported"
@@ -56,12 +56,11 @@ def load_reported(table: str | None = None, *, source: Source = "paper") -> pd.D
     >>> float(main["gpt-oss-20b", "Probe (MATH)", "math500"])
     0.0267
     """
-    if source not in FOLDERS:
-        raise unknown("source of reported numbers", source, FOLDERS)
+    check_known("source of reported numbers", source, FOLDERS)
     known = sorted(path.stem for path in FOLDERS[source].glob("*.csv"))
-    if table is not None and table not in known:
-        raise unknown(f"table of the {source}", table, known)
     names = known if table is None else [table]
+    for name in names:
+        check_known(f"table of the {source}", name, known)
     return pd.concat([_read(FOLDERS[source] / f"{name}.csv") for name in names], ignore_index=True)
 
 
@@ -119,8 +118,7 @@ def beta_moments(model: str, dataset: str) -> tuple[float, float]:
     """
     accuracy = load_reported("mean_accuracy").set_index(["model", "dataset"])["value"]
     for what, level, name in (("model", "model", model), ("data set", "dataset", dataset)):
-        if name not in (known := list(accuracy.index.unique(level))):
-            raise unknown(f"{what} of the paper", name, known)
+        check_known(f"{what} of the paper", name, list(accuracy.index.unique(level)))
     baseline = load_reported("main").set_index(["method", "model", "dataset"])["value"]
     printed = 1 / 3 - float(baseline["Uniform random", model, dataset])
     return float(accuracy[model, dataset]), printed / (1 - 1 / K_EVAL)

@@ -27,7 +27,7 @@ import pandas as pd
 from capcal_lib.applications.topping_up import samples_needed
 from capcal_lib.confidence.consistency import mean_tokens
 from capcal_lib.confidence.of_run import TITLES, estimate
-from capcal_lib.errors import InputError, sanitize, unknown
+from capcal_lib.errors import InputError, check_known, sanitize
 from capcal_lib.grading.judge import JUDGED
 from capcal_lib.grading.judgements import judge_progress, judge_run, read_judgements
 from capcal_lib.grading.verdicts import grade_run, read_verdicts
@@ -120,10 +120,9 @@ class Order:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.recipe not in RECIPES:
-            raise unknown("recipe", self.recipe, RECIPES)
-        if not self.judge and self.whose != "rules":
-            raise unknown("verdicts", self.whose, ["rules", "judge:MODEL"])
+        check_known("recipe", self.recipe, RECIPES)
+        if not self.judge:
+            check_known("verdicts", self.whose, ["rules", "judge:MODEL"])
         if self.precision and (self.recipe, self.judge, self.part) != ("lean", "", "1/1"):
             raise InputError(
                 "precision is reached by the lean recipe, with the verdicts of the rules, and by "

@@ -14,7 +14,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from capcal_lib.book.style import NARROW, set_style
 from capcal_lib.book.tables import Html, badge, show
-from capcal_lib.errors import InputError, counted, unknown
+from capcal_lib.errors import InputError, check_known, counted
 from capcal_lib.manifests import ROOT, dataset_names, load_model, model_names
 from capcal_lib.reported import load_reported
 from capcal_lib.results import describe_runs
@@ -54,8 +54,7 @@ def check_parameters(namespace: Mapping[str, Any]) -> None:
     declared: dict[str, type] = namespace.get("__annotations__", {})
     injected = "\n".join(cell for cell in namespace.get("In", ()) if cell.startswith(INJECTED))
     for given in re.findall(r"^(\w+) = ", injected, flags=re.MULTILINE):
-        if given not in declared:
-            raise unknown("parameter", given, declared)
+        check_known("parameter", given, declared)
     for name, kind in declared.items():
         try:
             allowed = TypeAdapter(ALLOWED.get(name, ALLOWED.get(kind, kind)))
@@ -118,8 +117,8 @@ def choose_dataset(asked: str, runs: pd.DataFrame, default: str) -> str:
     'mmlu'
     """
     known = list(runs.index) or dataset_names()
-    if asked and asked not in known:
-        raise unknown("dataset with samples", asked, known)
+    if asked:
+        check_known("dataset with samples", asked, known)
     return asked or default
 
 
@@ -259,8 +258,7 @@ def say(text: str, /, **results: float | str) -> Any:
     given = _glued | results
 
     def spell(found: re.Match[str]) -> str:
-        if found[1] not in given:
-            raise unknown("result", found[1], given)
+        check_known("result", found[1], given)
         spelt = format(given[found[1]], found[2] or "")
         return plain(spelt) if isinstance(given[found[1]], str) else spelt.replace("%", " %")
 

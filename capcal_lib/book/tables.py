@@ -13,7 +13,7 @@ import pandas as pd
 from pandas.api.types import is_float_dtype, is_numeric_dtype
 
 from capcal_lib.book.style import SHIFTS, shift
-from capcal_lib.errors import InputError, unknown
+from capcal_lib.errors import InputError, check_known
 from capcal_lib.manifests import DOMAINS, dataset_names, load_dataset, load_model
 
 EVIDENCE = ("measured", "reported", "read off", "simulated")
@@ -53,8 +53,7 @@ def badge(evidence: str) -> str:
     >>> badge("read off")
     '<span class="evidence read-off">read off</span>'
     """
-    if evidence not in EVIDENCE:
-        raise unknown("evidence", evidence, EVIDENCE)
+    check_known("evidence", evidence, EVIDENCE)
     return f'<span class="evidence {evidence.replace(" ", "-")}">{evidence}</span>'
 
 

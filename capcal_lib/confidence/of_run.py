@@ -11,7 +11,7 @@ import pandas as pd
 from capcal_lib.confidence.estimates import Estimate
 from capcal_lib.confidence.p_true import p_true
 from capcal_lib.confidence.verbalized import verbalized
-from capcal_lib.errors import InputError, sanitize, unknown
+from capcal_lib.errors import InputError, check_known, sanitize
 from capcal_lib.grading.verdicts import run_questions
 from capcal_lib.manifests import Model, load_model
 from capcal_lib.questions import Question
@@ -48,9 +48,8 @@ def estimate(run: Run, method: str, *, engine: str | None = None, **server: Any)
     does. Unknown methods, corrupt files, and runs whose questions or way of asking have changed are
     refused."""
     installed = entry_points(group=PLUGINS)
+    check_known("method", method, {*METHODS, *installed.names})
     if method not in METHODS:
-        if method not in installed.names:
-            raise unknown("method", method, {*METHODS, *installed.names})
         try:
             rows = list(installed[method].load()(run))
         except Exception as error:  # whatever it is that somebody installed

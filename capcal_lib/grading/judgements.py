@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from capcal_lib.errors import InputError, unknown
+from capcal_lib.errors import InputError, check_known
 from capcal_lib.grading.judge import JUDGED, judge, judge_prompt_digest
 from capcal_lib.grading.verdicts import kinds_of, read_verdicts, run_questions
 from capcal_lib.manifests import load_model
@@ -106,7 +106,7 @@ def read_judgements(run: Run, judge_name: str) -> pd.DataFrame:
     table = _read(run)
     rows = table.loc[table["judge"] == judge_name, [*PAIR, "verdict", "words"]]
     if rows.empty:
-        raise InputError(f"{unknown('judge', judge_name, judges(run))}; {_how(run, judge_name)}")
+        check_known("judge", judge_name, judges(run), _how(run, judge_name))
     return rows.reset_index(drop=True)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from capcal_lib.errors import InputError, unknown
+from capcal_lib.errors import InputError, check_known
 from capcal_lib.metrics.intervals import Limits, bounds_of, finite
 from capcal_lib.metrics.validation import Floats, align, check_share
 
@@ -55,10 +55,8 @@ def gains(
     import pandas as pd  # slow to import
 
     values, clusters = _columns(terms, clusters)
-    if adjust not in get_args(Adjustment):
-        raise unknown("adjustment", adjust, get_args(Adjustment))
-    if rival not in terms:
-        raise unknown("rival", rival, list(map(str, terms)))
+    check_known("adjustment", adjust, get_args(Adjustment))
+    check_known("rival", rival, [*terms])
     rows = {}
     for name in values.columns.drop(rival):
         limits = Limits((values[rival] - values[name]).to_numpy(), APART, clusters)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtri, stdtr, stdtrit
 
-from capcal_lib.errors import InputError, unknown
+from capcal_lib.errors import InputError, check_known
 from capcal_lib.metrics.validation import (
     Floats,
     align,
@@ -67,8 +67,7 @@ def binomial_interval(
     """
     from scipy.stats import beta  # slow to import
 
-    if method not in get_args(BinomialMethod):
-        raise unknown("interval method", method, get_args(BinomialMethod))
+    check_known("interval method", method, get_args(BinomialMethod))
     c, samples = as_counts(correct, total)
     tail = (1 - check_share("level", level)) / 2
     z = -ndtri(tail)

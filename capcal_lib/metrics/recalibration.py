@@ -11,7 +11,7 @@ from typing import Any, Literal, Self, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from capcal_lib.errors import InputError, unknown
+from capcal_lib.errors import InputError, check_known
 from capcal_lib.metrics.validation import Floats, as_confidence, as_scored, like
 
 Recalibration = Literal["isotonic", "beta", "platt"]
@@ -38,8 +38,7 @@ class Calibrator:
     """
 
     def __init__(self, method: Recalibration = "isotonic") -> None:
-        if method not in get_args(Recalibration):
-            raise unknown("recalibration", method, get_args(Recalibration))
+        check_known("recalibration", method, get_args(Recalibration))
         self.method = method
         self.fitted_: Any = None
         self.weight_ = 0.0

@@ -24,7 +24,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from capcal_lib.errors import unknown
+from capcal_lib.errors import check_known
 from capcal_lib.metrics.validation import Floats, align, as_confidence, as_scored
 
 ProperScore = Literal["brier", "log", "spherical"]
@@ -51,8 +51,7 @@ def divergence(target: ArrayLike, confidence: ArrayLike, *, score: ProperScore =
     >>> divergence([1.0], [0.5], score="log").round(4)
     array([0.6931])
     """
-    if score not in _DIVERGENCES:
-        raise unknown("proper score", score, _DIVERGENCES)
+    check_known("proper score", score, _DIVERGENCES)
     target, confidence = align(target=target, confidence=confidence)
     t, s = np.broadcast_arrays(as_confidence(target), as_confidence(confidence))
     return _DIVERGENCES[score](t, s)

@@ -13,7 +13,7 @@ from scipy.special import expit, logit
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
 
-from capcal_lib.errors import InputError, unknown
+from capcal_lib.errors import InputError, check_known
 from capcal_lib.metrics.validation import Floats, Ints, align, as_counts
 
 Matrix = npt.NDArray[np.floating]
@@ -54,8 +54,7 @@ class LinearProbe(BaseEstimator):  # type: ignore[misc]
     def __init__(
         self, *, loss: Loss = "bce", weight_decay: float = 1e-2, standardize: bool = False
     ) -> None:
-        if loss not in get_args(Loss):
-            raise unknown("loss", loss, get_args(Loss))
+        check_known("loss", loss, get_args(Loss))
         if not (isinstance(weight_decay, int | float) and 0 <= weight_decay < np.inf):
             raise InputError(f"weight_decay is a number of at least 0; got {weight_decay!r}")
         self.loss: Loss = loss

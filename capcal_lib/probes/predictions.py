@@ -17,7 +17,7 @@ import pandas as pd
 import pyarrow as pa
 from pydantic import BaseModel, Field, TypeAdapter
 
-from capcal_lib.errors import InputError, sanitize, unknown
+from capcal_lib.errors import InputError, check_known, sanitize
 from capcal_lib.manifests import dataset_names, load_dataset
 from capcal_lib.probes.features import read_features
 from capcal_lib.probes.training import (
@@ -277,8 +277,7 @@ def _digests(runs: Iterable[Run], *kinds: Artifact) -> dict[str, str]:
 
 def _name(recipe: Recipe, verdicts: str) -> str:
     """Return what tells files of predictions apart."""
-    if recipe not in get_args(Recipe):
-        raise unknown("recipe", recipe, get_args(Recipe))
+    check_known("recipe", recipe, get_args(Recipe))
     return recipe if verdicts == "rules" else f"{recipe}-{verdicts}"
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from capcal_lib.errors import InputError, unknown
+from capcal_lib.errors import InputError, check_known
 from capcal_lib.grading.counts import count_run
 from capcal_lib.manifests import Dataset, dataset_names, load_dataset, load_model
 from capcal_lib.probes.estimator import Probe
@@ -101,8 +101,7 @@ def train(
     >>> 0.1 < probe.weight_decay_ < 10
     True
     """
-    if recipe not in get_args(Recipe):
-        raise unknown("recipe", recipe, get_args(Recipe))
+    check_known("recipe", recipe, get_args(Recipe))
 
     def rows(sources: Iterable[Run]) -> tuple[Any, Any, Any]:
         questions, features = zip(*(training_data(run, verdicts) for run in sources), strict=True)

@@ -19,7 +19,7 @@ from pathlib import Path
 from string import ascii_uppercase
 from typing import IO, Any, Final, get_args
 
-from capcal_lib.errors import InputError, not_installed, sanitize, unknown
+from capcal_lib.errors import InputError, check_known, not_installed, sanitize
 from capcal_lib.manifests import (
     Columns,
     Dataset,
@@ -79,8 +79,7 @@ class Answer:
     aliases: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.kind not in get_args(Kind):
-            raise unknown("answer kind", self.kind, get_args(Kind))
+        check_known("answer kind", self.kind, get_args(Kind))
         if not isinstance(self.gold, str) or not self.gold.strip():
             raise InputError(f"the gold answer must be a text that is not empty; got {self.gold!r}")
 
@@ -455,8 +454,7 @@ def _compare(entry: Split, questions: Sequence[Question]) -> tuple[bool, str]:
 
 
 def _entry(manifest: Dataset, split: str) -> Split:
-    if split not in manifest.splits:
-        raise unknown(f"split of {manifest.name}", split, manifest.splits)
+    check_known(f"split of {manifest.name}", split, manifest.splits)
     return manifest.splits[split]
 
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from capcal_lib import manifests
-from capcal_lib.errors import InputError, counted, sanitize, unknown
+from capcal_lib.errors import InputError, check_known, counted, sanitize
 from capcal_lib.questions import NOT_STATED, field_of, stream_rows
 
 Row = dict[str, Any]
@@ -116,8 +116,8 @@ def read_log(
     `InputError` for a file that cannot be read, or has no samples; a question with two answers or
     texts; a scorer that the log does not have; and scores that are no verdicts, of a task that the
     rules cannot grade."""
-    for name in columns.keys() - COLUMNS.keys():
-        raise unknown("column", name, COLUMNS)
+    for name in columns:
+        check_known("column", name, COLUMNS)
     notes: list[str] = []
     samples = _read_samples(files, columns, notes)
     scores: Any = pd.DataFrame([*samples.pop("scores")], dtype=object)
@@ -338,7 +338,7 @@ def _take_verdicts(
     """Give samples the verdicts of a scorer of the log; say whether it has them."""
     names = [name for name in scores if scorer in (None, name, *name.split(","))]
     if scorer and not names:
-        raise unknown("scorer", scorer, scores)
+        check_known("scorer", scorer, [*scores])
     values = scores[names].apply(lambda column: column.str.get("value"))
     texts = values.map(lambda value: str(value).strip().lower())
     verdicts = texts.apply(_read_verdicts)

@@ -9,7 +9,7 @@ import pandas as pd
 
 from capcal_lib import metrics
 from capcal_lib.applications import others_mean
-from capcal_lib.errors import unknown
+from capcal_lib.errors import check_known
 from capcal_lib.manifests import load_dataset
 from capcal_lib.results.results import (
     CONSISTENCY,
@@ -43,8 +43,7 @@ def brier_terms(results: pd.DataFrame, *, protocol: Protocol = "corrected") -> p
     are exact expectations. NaN is not scored: a question without a confidence, or with fewer than
     two scored samples. By the ``paper``'s protocol terms are plug-in, and a missing confidence is
     0.5. Another protocol is refused."""
-    if protocol not in get_args(Protocol):
-        raise unknown("protocol", protocol, get_args(Protocol))
+    check_known("protocol", protocol, get_args(Protocol))
     corrected = protocol == "corrected"
     scored = results[results["total"] > 1]
     confidences = scored[methods(results)]

@@ -13,7 +13,7 @@ import pandas as pd
 import pyarrow as pa
 from pydantic import Field
 
-from capcal_lib.errors import InputError, unknown
+from capcal_lib.errors import InputError, check_known
 from capcal_lib.manifests import DType, Manifest, PromptStyle, Sampling, load_model
 from capcal_lib.runs import files
 from capcal_lib.runs.artifacts import Artifact
@@ -265,8 +265,8 @@ def _fits(run: Run, choice: str) -> bool:
     except InputError:
         return False
     asked = {*choice.split(",")}
-    for name in {part.partition("=")[0] for part in asked} - settings.keys():
-        raise unknown("setting", name, settings)
+    for part in asked:
+        check_known("setting", part.partition("=")[0], settings)
     known = {f"{name}={value}" for name, value in settings.items()}
     return asked <= known | {part.removesuffix(".0") for part in known}
 

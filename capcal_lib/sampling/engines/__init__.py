@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 
-from capcal_lib.errors import InputError, unknown
+from capcal_lib.errors import InputError, check_known
 from capcal_lib.manifests import IN_CHECKOUT, Model, Sampling, load_prompts
 from capcal_lib.questions import Question
 from capcal_lib.questions.prompts import Messages
@@ -159,8 +159,8 @@ def engine_name(model: Model, name: str | None = None) -> str:
     `InputError` if unknown.
     """
     name = name or model.engine
-    if name not in (known := engine_sources()):
-        raise InputError(f"{unknown('engine', name, known)}; choose one with --engine")
+    known = engine_sources()
+    check_known("engine", name, known, "choose one with --engine")
     return name
 
 
