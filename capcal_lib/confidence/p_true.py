@@ -54,13 +54,9 @@ def yes_share(yes: Floats, no: Floats) -> Floats:
     """
     from scipy.special import expit  # slow to import
 
-    log_yes = _log_sum(yes)
-    log_no = _log_sum(no)
+    spellings = np.stack([yes, no])
+    known = ~np.isnan(spellings)
+    sums = np.logaddexp.reduce(spellings, axis=2, where=known, initial=-np.inf)
+    log_yes, log_no = np.where(known.any(axis=2), sums, np.nan)
     with np.errstate(invalid="ignore"):  # two probabilities of zero have no ratio
         return np.asarray(expit(log_yes - log_no))
-
-
-def _log_sum(logprobs: Floats) -> Floats:
-    """Add the known probabilities of each row in log space; NaN where none is known."""
-    total = np.logaddexp.reduce(np.where(np.isnan(logprobs), -np.inf, logprobs), axis=1)
-    return np.where(np.isnan(logprobs).all(axis=1), np.nan, total)

@@ -35,18 +35,15 @@ _ESTIMATE = re.compile(
 )
 # What tells an estimate in running text from a bare integer, a year or a count.
 _MARKED = re.compile(r"(?i)[%/=:≈~]|[.,][0-9]|\b(?:of|in)\b|cent")
-_PLAIN = tuple(
-    (re.compile(pattern), replacement)
-    for pattern, replacement in (
-        (r"\\(?:text|textbf|mathrm|mathbf)\{([^{}]{0,40})\}", r"\1"),
-        (r"\\[dt]?frac\{([0-9.]{1,30})\}\{([0-9.]{1,30})\}", r"\1/\2"),
-        (r"\\%", "%"),
-        (r"\{,\}", ","),
-        (r"\\(?:[,!()]|approx)|[$*`{}]", ""),
-        # The whole scale is no estimate.
-        (r"(?<![\w.,/−–-])0(?:\.0)?\s?(?:-|–|—|to|and)\s?1(?:00)?(?:\.0)?(?![\w%]|[.,][0-9])", ""),
-        (r"^\s+|[\s.]+$", ""),
-    )
+_PLAIN = (
+    (r"\\(?:text|textbf|mathrm|mathbf)\{([^{}]{0,40})\}", r"\1"),
+    (r"\\[dt]?frac\{([0-9.]{1,30})\}\{([0-9.]{1,30})\}", r"\1/\2"),
+    (r"\\%", "%"),
+    (r"\{,\}", ","),
+    (r"\\(?:[,!()]|approx)|[$*`{}]", ""),
+    # The whole scale is no estimate.
+    (r"(?<![\w.,/−–-])0(?:\.0)?\s?(?:-|–|—|to|and)\s?1(?:00)?(?:\.0)?(?![\w%]|[.,][0-9])", ""),
+    (r"^\s+|[\s.]+$", ""),
 )
 
 
@@ -125,22 +122,18 @@ def parse_probability(text: str) -> float | None:
 def _plain(text: str) -> str:
     """Take away the markup that models put around a number."""
     for pattern, replacement in _PLAIN:
-        text = pattern.sub(replacement, text)
+        text = re.sub(pattern, replacement, text)
     return text
 
 
 def _probability(match: re.Match[str] | None) -> float | None:
     if match is None:
         return None
-    numbers = {
-        name: float(match[name].replace(",", "."))
-        for name in ("first", "high", "whole")
-        if match[name]
-    }
-    first, whole = numbers["first"], numbers.get("whole", 1.0)
+    told = match["first"], match["high"] or match["first"], match["whole"] or "1"
+    first, high, whole = (float(number.replace(",", ".")) for number in told)
     odds = first + whole == 100  # 50/50 and 30/70
     labelled = match["label"] and first > 1 and first.is_integer()  # confidence: 85
     if match["percent"] or match["high_percent"] or (odds if match["whole"] else labelled):
         whole = 100.0
-    value = (first + numbers.get("high", first)) / 2
+    value = (first + high) / 2
     return value / whole if whole and value <= whole else None

@@ -3,6 +3,7 @@ another number.
 """
 
 import math
+import operator
 import sys
 from collections.abc import Callable, Mapping
 from functools import partial, reduce
@@ -14,7 +15,7 @@ MOST = sys.float_info.max
 ERROR = 1e-12  # of a float's value, beyond all that rounding does to it
 EVERYWHERE = (1.7, 1.7)  # where variables are taken: what differs there is not equal
 _RULES: Mapping[str, Callable[..., float]] = {
-    "Add": lambda one, two: one + two,
+    "Add": operator.add,
     "Mul": lambda one, two: one * two if one and two else 0.0,
     "Abs": abs,
     "exp": math.exp,
@@ -25,7 +26,7 @@ _RULES: Mapping[str, Callable[..., float]] = {
 }
 
 
-def bounds(expression: Any, values: Mapping[Any, Bounds] | None = None) -> Bounds:
+def bounds(expression: Any, values: Mapping[Any, Bounds] = {}) -> Bounds:
     """Bound the value of an unevaluated SymPy expression where its variables have these values.
 
     Bounds are rigorous, and as wide as they must be. Errors of arithmetic and look-ups are raised
@@ -37,7 +38,6 @@ def bounds(expression: Any, values: Mapping[Any, Bounds] | None = None) -> Bound
     >>> low > 10**300, high
     (True, inf)
     """
-    values = values or {}
     name = type(expression).__name__
     if not expression.args:
         known = values.get(expression, EVERYWHERE)
