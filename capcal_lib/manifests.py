@@ -9,7 +9,7 @@ import json
 import os
 import re
 import socket
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -380,14 +380,12 @@ def new_manifests(files: Mapping[str, str]) -> Iterator[list[Path]]:
 
 def write_new(what: Literal["model", "dataset"], name: str) -> list[Path]:
     """Write a commented manifest of a model or a dataset that works as it is; return its files."""
-    loaders: dict[str, Callable[[str], Manifest]] = {"model": load_model, "dataset": load_dataset}
-    templates = sorted(MANIFESTS.glob(f"new/{what}.*"))
     files = {
         f"{what}s/{name}{template.suffix}": template.read_text("utf-8").replace("NAME", name)
-        for template in templates
+        for template in sorted(MANIFESTS.glob(f"new/{what}.*"))
     }
     with new_manifests(files) as made:
-        loaders[what](name)  # refuses the name of one of ours
+        _load(Model if what == "model" else Dataset, name)  # refuses the name of one of ours
     return made
 
 

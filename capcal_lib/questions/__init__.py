@@ -115,7 +115,7 @@ Row = dict[str, Any]
 Reader = Callable[[Row, str, int], Row]
 
 
-def _triviaqa(row: Row, split: str, position: int) -> Row:
+def _triviaqa(row: Row, split: str, position: int) -> Row:  # noqa: ARG001
     text = row["question"].strip()
     # Some carry the quoting of CSV: quotes around, quotes inside doubled.
     if quoted := re.fullmatch(r'"((?:[^"]|"")+)"', text):
@@ -124,7 +124,8 @@ def _triviaqa(row: Row, split: str, position: int) -> Row:
     # questions are a part of the hub's, so a row's position would not identify one.
     accepted = row.get("aliases") or [row["answer"]["value"], *row["answer"]["aliases"]]
     name = row.get("id")
-    name = name or f"triviaqa/{split}/{row['question_id'] if split == 'train' else position}"
+    if name is None and split == "train":
+        name = f"triviaqa/train/{row['question_id']}"
     return {"id": name, "question": text, "answer": accepted}
 
 
@@ -162,22 +163,20 @@ def _aime25(row: Row, split: str, position: int) -> Row:  # noqa: ARG001
 
 
 def _mmlu(row: Row, split: str, position: int) -> Row:
-    letter = row["answer"] if isinstance(row["answer"], str) else LETTERS[row["answer"]]
+    place = LETTERS.index(row["answer"]) if isinstance(row["answer"], str) else row["answer"]
     name = row.get("id") or f"mmlu/{split}/{row['subject']}/{position}"
-    options = {"text": row["choices"], "label": LETTERS[: len(row["choices"])]}
-    return row | {"id": name, "answer": letter, "choices": options}
+    return row | {"id": name, "answer": place}
 
 
 def _gpqa(row: Row, split: str, position: int) -> Row:  # noqa: ARG001
     # The options have no fixed order. This one is that of the authors' code, by the row's number.
     names = ["Correct Answer", *(f"Incorrect Answer {i}" for i in (1, 2, 3))]
-    order = list(range(4))
-    random.Random(GPQA_SEED + position).shuffle(order)
+    random.Random(GPQA_SEED + position).shuffle(names)
     return {
         "id": f"gpqa/{row['Record ID']}",
         "question": row["Question"],
-        "answer": LETTERS[order.index(0)],
-        "choices": {"text": [row[names[index]] for index in order], "label": LETTERS[:4]},
+        "answer": names.index("Correct Answer"),
+        "choices": [row[name] for name in names],
         "subject": row["Subdomain"],
     }
 

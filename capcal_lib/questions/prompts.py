@@ -13,6 +13,7 @@ from capcal_lib.questions import LETTERS, Question
 Messages = tuple[dict[str, str], ...]  # chat messages, each with a role and a content
 
 _FOUR_LETTERS = "A, B, C or D"  # as the instructions have it
+_ASKED = "{question}"
 _USER = "Q: {}\nA:"
 _ASSISTANT = " {}\n\n"  # the turns of a completion prompt
 
@@ -43,14 +44,15 @@ def verbalized_messages(question: Question, style: PromptStyle) -> Messages:
     """
     prompts = load_prompts(style)
     shown = tuple(
-        (_filled(prompts.verbalized, asked), said) for asked, said in prompts.verbalized_examples
+        (prompts.verbalized.replace(_ASKED, asked), said)
+        for asked, said in prompts.verbalized_examples
     )
-    return _chat(shown, _filled(prompts.verbalized, question.text))
+    return _chat(shown, prompts.verbalized.replace(_ASKED, question.text))
 
 
 def p_true_messages(question: Question, style: PromptStyle) -> Messages:
     """Ask whether the model can answer the question, Yes or No."""
-    return _chat((), _filled(load_prompts(style).p_true, question.text))
+    return _chat((), load_prompts(style).p_true.replace(_ASKED, question.text))
 
 
 def completion_text(messages: Messages) -> str:
@@ -85,10 +87,6 @@ def template_digest(style: PromptStyle) -> str:
     if prompts.completion:
         parts.append((_USER, _ASSISTANT))
     return prompt_digest(parts[0] if len(parts) == 1 else parts)
-
-
-def _filled(template: str, question: str) -> str:
-    return template.replace("{question}", question)
 
 
 def _chat(shown: tuple[tuple[str, str], ...], last: str) -> Messages:

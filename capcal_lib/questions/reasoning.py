@@ -91,7 +91,5 @@ def opened(prompt: str) -> bool | None:
     (True, False, None)
     """
     prompt = prompt.rstrip()
-    for mark in MARK.finditer(prompt):
-        if mark.end() == len(prompt):
-            return not mark["end"]
-    return None
+    opens = {mark.end(): not mark["end"] for mark in MARK.finditer(prompt)}
+    return opens.get(len(prompt))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatch
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,9 +20,6 @@ import pyarrow.parquet as pq
 
 from capcal_lib.errors import InputError
 from capcal_lib.runs.files import exists, open_parquet
-
-if TYPE_CHECKING:
-    pass
 
 # instead of a grader's version: the verdicts came with the samples, and nothing grades them again
 GIVEN = "given"

@@ -55,10 +55,9 @@ def _take(into: Path, source: Run) -> Merged:
     rows = new = 0
     with store.open_writer(into, source.record) as writer:
         run = writer.run
-        for part in store.parts_of(source):
-            for table in store.part_rows(part):
-                rows += len(table)
-                new += writer.adopt(table)
+        for table in store.stream_samples(source):
+            rows += len(table)
+            new += writer.adopt(table)
         known = read_sessions(run)
         for session in read_sessions(source):
             if session not in known:

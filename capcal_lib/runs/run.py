@@ -7,20 +7,18 @@ from dataclasses import dataclass
 from glob import glob  # of a name that is too long, nothing: where that of a path raises
 from os.path import isdir
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
-from pydantic import Field
 
 from capcal_lib.errors import InputError, check_known
-from capcal_lib.manifests import DType, Manifest, PromptStyle, Sampling, load_model
+from capcal_lib.manifests import DType, Manifest, Name, PromptStyle, Sampling, load_model
 from capcal_lib.runs import files
 from capcal_lib.runs.artifacts import Artifact
 
 RECORD = "run.json"
 PARTS = "samples-*.parquet"
-Name = Annotated[str, Field(pattern=r"^\w[\w.-]*$")]  # becomes a part of a path
 
 
 class Identity(Manifest):
