@@ -176,8 +176,7 @@ def read_confidences(path: Path, *, key: Path | None = None, drop_missing: bool 
         table = _read_texts(path, [*columns, "correct"])
     else:
         counts = _read_texts(key, ["question_id", *COUNTS]).drop_duplicates("question_id")
-        counts = counts.set_index("question_id")[COUNTS]
-        table = _read_texts(path, columns)[columns].join(counts, on="question_id")
+        table = _read_texts(path, columns)[columns].merge(counts, "left", "question_id")
         notes.append(f"counts of {key}: {len(table)} of its {counted(len(counts), 'question')}")
     twice = table.duplicated("question_id")
     if "total" not in table:
@@ -217,11 +216,11 @@ def read_confidences(path: Path, *, key: Path | None = None, drop_missing: bool 
     sums = {"confidence": "first", "correct": "sum", "total": "sum"}
     found = numbers.groupby(table["question_id"], sort=False).agg(sums)
     found = found.astype(dict.fromkeys(COUNTS, np.int64))
-    if single := int((found["total"] == 1).sum()):
+    if single := (found["total"] == 1).sum():
         notes.append(f"no corrected score of {counted(single, 'question')}: one scored sample")
     infinite = found["confidence"].isin([0, 1])
     infinite &= found["correct"] / found["total"] != found["confidence"]
-    if sure := int(infinite.sum()):
+    if sure := infinite.sum():
         notes.append(
             f"log loss is infinite: {counted(sure, 'question')} with a confidence of 0 or 1 and "
             "samples to the contrary"
@@ -253,7 +252,7 @@ def score_table(table: pd.DataFrame) -> pd.DataFrame:
     constant`` is the corrected score of always saying the mean of the other questions, which a
     confidence has to beat. The corrected scores are those of the questions with two scored samples
     or more."""
-    counts = [table[name].to_numpy() for name in COUNTS]
+    counts = table[COUNTS].to_numpy().T
     mu_hat = table["correct"] / table["total"]
     twice = table["total"] > 1
     corrected = bool(twice.any())
@@ -278,8 +277,8 @@ def score_table(table: pd.DataFrame) -> pd.DataFrame:
     bounds = {"uniform random": (1 / 12, 1 / 3), "gain over the best constant": (-1, 1)}
     if "confidence" in table:
         brier = question_terms(table["confidence"], table)
-        triple = [table["confidence"].to_numpy(), *counts]
-        parts = metrics.isotonic_split(*(known[name] for name in NUMBERS), corrected=corrected)
+        triple = table[NUMBERS].to_numpy().T
+        parts = metrics.isotonic_split(*known[NUMBERS].to_numpy().T, corrected=corrected)
         loss = metrics.expected_response_loss(*triple, score="log")
         bounds["log loss"] = (0, max(1, loss.max()))
         scores |= {
