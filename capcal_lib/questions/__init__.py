@@ -230,10 +230,12 @@ def plain_head(head: str) -> str:
 
 
 def field_of(row: Row, name: str) -> Any:
-    """Take a column, or where there is none of that name a field inside one: ``answer.value``."""
+    """Take a column, or where there is none of that name a field inside one: ``answer.value``, or
+    ``answers.0`` of a list.
+    """
     value: Any = row
     for part in [name] if name in row else name.split("."):
-        value = value[part]
+        value = value[int(part) if isinstance(value, list) else part]
     return value
 
 

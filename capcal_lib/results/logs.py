@@ -42,16 +42,16 @@ COLUMNS = {  # what may be mapped, and the places where it is looked for, in ord
     "completion_tokens": "completion_tokens response.body.usage.completion_tokens "
     "output.usage.output_tokens",
 }
-SETTINGS = {"temperature": "temperature", "max_tokens": "max_gen_toks", "top_p": "top_p"}
-PLACES = {
-    name: f"{name} arguments.gen_args_0.arg_1.{option} arguments.0.1.{option}"
-    for name, option in SETTINGS.items()
+SETTINGS = {
+    "temperature": "temperature arguments.gen_args_0.arg_1.temperature arguments.0.1.temperature",
+    "max_tokens": "max_tokens arguments.gen_args_0.arg_1.max_gen_toks arguments.0.1.max_gen_toks",
+    "top_p": "top_p arguments.gen_args_0.arg_1.top_p arguments.0.1.top_p",
 }
-PLACES |= COLUMNS | {
+PLACES = COLUMNS | SETTINGS
+PLACES |= {
     "several": "resps.0 output.choices response.body.choices",
     "status": "response.status_code",
 }
-PATHS = {name: [place.split(".") for place in places.split()] for name, places in PLACES.items()}
 ITEM = ["question_id", "question", "gold", "aliases", "choices"]
 NUMBERS = ("sample", "prompt_tokens", "completion_tokens")
 # Of a row of lm-evaluation-harness; what is beside them are metrics, where a version names none.
@@ -229,12 +229,9 @@ def _archive(path: Path) -> Iterator[Row]:
 
 def _first(row: Row, name: str) -> Any:
     """Return the first value that is there, at the places of a column inside a row."""
-    for path in PATHS[name]:
-        value: Any = row
+    for place in PLACES[name].split():
         with suppress(LookupError, TypeError, ValueError):
-            for part in path:
-                value = value[int(part) if isinstance(value, list) else part]
-            if value is not None:
+            if (value := field_of(row, place)) is not None:
                 return value
     return None
 
@@ -323,11 +320,11 @@ def _answer(gold: Any, aliases: Any, choices: Any) -> tuple[str, tuple[str, ...]
     return right, (*more, *map(str, _list(aliases))), (*map(str, _list(choices) * bool(texts)),)
 
 
-def _texts(value: Any) -> list[str] | None:
+def _texts(text: Any) -> list[str] | None:
     """Read a list of texts as Python writes it."""
     try:
-        value = ast.literal_eval(value) if isinstance(value, str) else value
-    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        value = ast.literal_eval(text)
+    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
         return None
     return value if isinstance(value, list) and {*map(type, value)} == {str} else None
 
@@ -358,7 +355,7 @@ def _take_verdicts(
     samples["verdict"] = verdicts[taken].mask(silent, "no_answer").fillna("not_scored")
     samples["extracted"] = samples["extracted"].fillna(scores[taken].str.get("answer"))
     notes.append(f"verdicts of the log: {taken}; its scorers: {', '.join(scores)}")
-    if odd := int((samples["verdict"] == "not_scored").sum()):
+    if odd := (samples["verdict"] == "not_scored").sum():
         notes.append(f"{counted(odd, 'sample')} without yes or no left out; {RULE}")
     return True
 
