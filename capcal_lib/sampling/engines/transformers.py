@@ -4,6 +4,7 @@ What prompts have in common is read once, and so is what samples have; finished 
 batch at once and the next question's samples join."""
 
 import warnings
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from operator import eq
@@ -19,7 +20,7 @@ from capcal_lib.errors import InputError
 from capcal_lib.manifests import Model, Sampling
 from capcal_lib.sampling.engines import Request, hashed
 from capcal_lib.sampling.engines.chat import LocalEngine, Prompt, Reply, encode
-from capcal_lib.sampling.engines.shared_prefix import Branch, Group
+from capcal_lib.sampling.engines.shared_prefix import Branch, Group, Stream
 from capcal_lib.sampling.engines.token_sampling import draw_tokens
 from capcal_lib.sampling.weights import ensure_weights
 
@@ -165,23 +166,24 @@ class TransformersEngine(LocalEngine):
 
     def _children(self, parents: list[Branch], logits: Tensor, sampling: Sampling) -> list[Branch]:
         """Draw the next token of every sample in flight and return the branches that they make."""
-        streams = [(row, one) for row, parent in enumerate(parents) for one in parent.streams]
-        uniforms = [numbers.random() for _, (_, numbers) in streams]
+        rows = [row for row, parent in enumerate(parents) for _ in parent.streams]
+        uniforms = [numbers.random() for parent in parents for _, numbers in parent.streams]
         drawn = draw_tokens(
             logits,
-            torch.tensor([row for row, _ in streams], device=self.device),
+            torch.tensor(rows, device=self.device),
             torch.tensor(uniforms, dtype=torch.float64, device=self.device),
             sampling,
         )
-        children: dict[tuple[int, int], Branch] = {}
-        for (row, stream), token in zip(streams, drawn.tolist(), strict=True):
-            parent = parents[row]
-            if (row, token) not in children:
-                said = *parent.tokens, token
-                tail = row if parent.tokens else 0
-                children[row, token] = Branch(parent.group, said, [], tail)
-            children[row, token].streams.append(stream)
-        return [*children.values()]
+        tokens = iter(drawn.tolist())
+        children = []
+        for row, parent in enumerate(parents):
+            alike = defaultdict[int, list[Stream]](list)
+            for stream in parent.streams:
+                alike[next(tokens)].append(stream)
+            tail = row if parent.tokens else 0
+            for token, streams in alike.items():
+                children.append(Branch(parent.group, (*parent.tokens, token), streams, tail))
+        return children
 
     def _begin(self, group: Group) -> Tensor:
         """Read a prompt, keep its keys and values, and return the logits of the first token,
