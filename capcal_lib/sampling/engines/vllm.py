@@ -2,7 +2,6 @@
 its CPU.
 """
 
-import asyncio
 import math
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -70,24 +69,22 @@ class VllmEngine(LocalEngine):
         folder = folder or ensure_weights(model)
         self.tokenizer: Any = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
         self._numbers = count()  # of requests
-        self._stack = ExitStack()  # of a loop in another thread, that vLLM lives in
-        self._loop = self._stack.enter_context(start_blocking_portal(name="vllm"))
-        self._llm: AsyncLLM | None = None
-        try:
-            self._llm = self._loop.call(_open, settings_of(model, folder))
-        except Exception as error:
-            self.close()
-            if isinstance(error, RuntimeError | ValueError | ImportError):
+        with ExitStack() as stack:
+            # vLLM lives in a loop in another thread
+            self._loop = stack.enter_context(start_blocking_portal(name="vllm"))
+            try:
+                self._llm: Any = self._loop.call(_open, settings_of(model, folder))
+            except (RuntimeError, ValueError, ImportError) as error:
                 raise InputError(
                     f"vLLM could not open {model.name!r}: {sanitize(error)}"
                 ) from error
-            raise
+            stack.callback(self._loop.call, self._llm.shutdown)
+            # first, or it reports that the processes are gone
+            stack.callback(self._loop.call, self._llm.output_handler.cancel)
+            self._stack = stack.pop_all()
 
     def close(self) -> None:
         """End vLLM's processes."""
-        if self._llm is not None:
-            self._loop.call(_shut, self._llm)
-        self._llm = None
         self._stack.close()
 
     def _draw(self, prompts: list[Prompt], sampling: Sampling, seed: int) -> Iterator[Reply]:
@@ -130,11 +127,12 @@ class VllmEngine(LocalEngine):
         run in its place meanwhile."""
         from vllm import SamplingParams
 
-        llm: Any = self._llm
-        core = llm.engine_core
+        core = self._llm.engine_core
         once = {"max_tokens": 1, "temperature": 0, "skip_reading_prefix_cache": True}
         prompts = [encode(self.tokenizer, self.model, request) for request in requests]
-        result = np.empty((len(prompts), llm.model_config.get_hidden_size()), dtype=np.float32)
+        result = np.empty(
+            (len(prompts), self._llm.model_config.get_hidden_size()), dtype=np.float32
+        )
 
         def tell(copy: Any, method: str, *given: int) -> Any:
             """Call a method of `PositionWatcher` on every GPU of a copy of the model."""
@@ -169,13 +167,11 @@ class VllmEngine(LocalEngine):
         from vllm.sampling_params import RequestOutputKind
         from vllm.v1.engine.exceptions import EngineDeadError
 
-        llm: Any = self._llm
-
         async def run(job: Any) -> "tuple[int, CompletionOutput]":
             number, (prompt, parameters) = job
             parameters.output_kind = RequestOutputKind.FINAL_ONLY
             parameters.detokenize = False
-            stream = llm.generate(
+            stream = self._llm.generate(
                 {"prompt_token_ids": prompt},
                 parameters,
                 str(next(self._numbers)),
@@ -252,13 +248,6 @@ class PositionWatcher:
         if len(states) != self.model_config.get_total_num_hidden_layers() + 1:
             return b""
         return bytes(states.mean(0).cpu().numpy().tobytes())
-
-
-async def _shut(llm: "AsyncLLM") -> None:
-    if llm.output_handler is not None:
-        llm.output_handler.cancel()  # or it reports that the processes are gone
-        await asyncio.sleep(0)
-    llm.shutdown()
 
 
 async def _open(settings: dict[str, Any]) -> "AsyncLLM":
