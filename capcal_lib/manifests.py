@@ -385,7 +385,7 @@ def write_new(what: Literal["model", "dataset"], name: str) -> list[Path]:
         for template in sorted(MANIFESTS.glob(f"new/{what}.*"))
     }
     with new_manifests(files) as made:
-        _load(Model if what == "model" else Dataset, name)  # refuses the name of one of ours
+        (load_model if what == "model" else load_dataset)(name)  # refuses the name of one of ours
     return made
 
 

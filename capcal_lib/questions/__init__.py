@@ -40,6 +40,7 @@ __all__ = [
     "Question",
     "at_hand",
     "check_questions",
+    "digest_of",
     "field_of",
     "load_questions",
     "load_split",
@@ -364,9 +365,8 @@ def subset(questions: Sequence[Question], limit: int) -> tuple[Question, ...]:
     >>> [question.id for question in few], set(few) < set(more)
     (['mini-capitals/test/capital-of-belize', 'mini-capitals/test/continent-of-jamaica'], True)
     """
-    few = rank_questions(questions)[: check_int("limit", limit, least=1)]
-    taken = {question.id for question in few}
-    return tuple(question for question in questions if question.id in taken)
+    few = {*rank_questions(questions)[: check_int("limit", limit, least=1)]}
+    return tuple(question for question in questions if question in few)
 
 
 def rank_questions(questions: Iterable[Question]) -> list[Question]:
@@ -425,7 +425,12 @@ def questions_digest(questions: Iterable[Question]) -> str:
     """
     pairs = ((question.text, question.answer) for question in questions)
     content = [[text, answer.kind, answer.gold, sorted(answer.aliases)] for text, answer in pairs]
-    canonical = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+    return digest_of(content)
+
+
+def digest_of(content: object) -> str:
+    """Return the SHA-256 of what JSON can hold, whatever the order of its keys."""
+    canonical = json.dumps(content, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()
 
 

@@ -4,11 +4,8 @@ or the user's own.
 Every function takes a question and the name of a style, and raises ``InputError`` for an unknown
 one."""
 
-import hashlib
-import json
-
 from capcal_lib.manifests import PromptStyle, load_prompts
-from capcal_lib.questions import LETTERS, Question
+from capcal_lib.questions import LETTERS, Question, digest_of
 
 Messages = tuple[dict[str, str], ...]  # chat messages, each with a role and a content
 
@@ -76,8 +73,7 @@ def completion_answer(said: str) -> str:
 
 def prompt_digest(content: object) -> str:
     """Return 16 hexadecimal digits that tell one prompt, the messages, from another."""
-    canonical = json.dumps(content, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return digest_of(content)[:16]
 
 
 def template_digest(style: PromptStyle) -> str:

@@ -34,7 +34,7 @@ from capcal_lib.results.score_file import COUNTS, accuracy_bounds
 from capcal_lib.runs import find_run
 from capcal_lib.runs.artifacts import VERDICTS
 from capcal_lib.runs.run import Run, list_fitting, open_runs
-from capcal_lib.runs.store import problems_of
+from capcal_lib.runs.store import damaged_files
 
 INDEX = ["dataset", "question_id"]
 DESCRIBED = [
@@ -188,7 +188,7 @@ def describe_runs(
     table = pd.DataFrame.from_dict(rows, orient="index", columns=DESCRIBED).rename_axis("dataset")
     if datasets is None:
         table = table.sort_values("questions", ascending=False, kind="stable")
-    table.attrs["problems"] = [problem for run in runs.values() for problem in problems_of(run)]
+    table.attrs["problems"] = [how for run in runs.values() for _, how in damaged_files(run)]
     return table
 
 

@@ -38,7 +38,7 @@ class Artifact:
     schema: pa.Schema
     value: str  # the column that others are made from
     whole: bool = True  # there is a row of all that was sampled
-    made: frozenset[str] = frozenset()  # what its metadata must say of how it was made
+    made: tuple[bytes, ...] = ()  # what its metadata must say of how it was made
     optional: tuple[str, ...] = ()  # columns that older files lack
 
     def read(self, path: Path) -> pa.Table:
@@ -58,8 +58,10 @@ class Artifact:
     def _check(self, path: Path, schema: pa.Schema) -> None:
         plain = {field for field in schema if not pa.types.is_fixed_size_list(field.type)}
         columns = {*schema.names, *self.optional}
-        made = {name.decode() for name in schema.metadata or ()}
-        if not (plain <= {*self.schema} and columns == {*self.schema.names} and made >= self.made):
+        made = {*(schema.metadata or ())}
+        if not (
+            plain <= {*self.schema} and columns == {*self.schema.names} and made >= {*self.made}
+        ):
             raise InputError(
                 f"{path}: not a file of `capcal {self.command}`; delete it and make it again with: "
                 f"capcal {self.command}"
@@ -131,7 +133,7 @@ VERDICTS = Artifact(
             "reason": TEXT,
         }
     ),
-    made=frozenset({"grader"}),
+    made=(b"grader",),
 )
 JUDGEMENTS = Artifact(
     name="judgements.parquet",
@@ -186,6 +188,6 @@ PREDICTIONS = Artifact(
         }
     ),
     whole=False,
-    made=frozenset({"sources"}),
+    made=(b"sources",),
 )
 ARTIFACTS = (VERDICTS, JUDGEMENTS, CONFIDENCES, FEATURES, PREDICTIONS)

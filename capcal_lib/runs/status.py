@@ -10,7 +10,7 @@ from capcal_lib.runs import files, store
 from capcal_lib.runs.artifacts import GIVEN, JUDGEMENTS, VERDICTS, artifact_of
 from capcal_lib.runs.run import Run, open_runs
 from capcal_lib.runs.samples import IMPORTED
-from capcal_lib.runs.sessions import Ask, open_ask
+from capcal_lib.runs.sessions import open_ask
 
 # what fits a line; the other columns are for who reads all of them
 SHOWN = ["model", "dataset", "split", "run", "questions", "samples", "lacking", "verdicts", "next"]
@@ -45,7 +45,7 @@ def run_status(run: Run, grader: str | None = None) -> dict[str, Any]:
     ``problems``, and of what cannot be read no numbers."""
     row = dict.fromkeys(COLUMNS) | run.place | {"run": run.folder.name}
     row |= {"beside": {}, "problems": []}
-    command = "capcal verify"
+    command = ""
     try:
         present = store.present_of(store.stream_samples(run, store.KEY))
         samples = store.count_present(present)
@@ -61,8 +61,15 @@ def run_status(run: Run, grader: str | None = None) -> dict[str, Any]:
                 if artifact_of(path.name) not in (None, VERDICTS, JUDGEMENTS)
             },
         }
-        command = _next_step(run, row, ask)
+        if lacking or not samples:
+            asked = f"--limit {ask.questions} --k {ask.k}" if ask.questions else "--k 100"
+            command = f"capcal sample {run.options} {asked}"
+        elif row["verdicts"] != "yes":
+            command = f"capcal grade {run.options}"
+        elif not row["beside"] and run.identity.engine != IMPORTED:
+            command = f"capcal confidence {run.options} --method p-true"
     except InputError as error:
+        command = "capcal verify"
         row["problems"] = [str(error)]
     return row | {"command": command, "next": "".join(command.split()[1:2])}
 
@@ -76,17 +83,3 @@ def _graded(run: Run, samples: int, grader: str | None) -> str:
     if grader and version not in (grader, GIVEN):
         return f"stale: grader {version}, now {grader}"
     return "yes" if rows == samples else f"stale: {rows:,} of {samples:,}"
-
-
-def _next_step(run: Run, row: dict[str, Any], ask: Ask) -> str:
-    """Return the command that makes what a run lacks; nothing where it has all that a score
-    needs.
-    """
-    if row["lacking"] or not row["samples"]:
-        asked = f"--limit {ask.questions} --k {ask.k}" if ask.questions else "--k 100"
-        return f"capcal sample {run.options} {asked}"
-    if row["verdicts"] != "yes":
-        return f"capcal grade {run.options}"
-    if not row["beside"] and run.identity.engine != IMPORTED:
-        return f"capcal confidence {run.options} --method p-true"
-    return ""

@@ -81,7 +81,7 @@ def add_keys(present: Present, rows: pd.DataFrame) -> list[bool]:
 
 def count_present(present: Present) -> int:
     """Count the samples that are there."""
-    return sum(bits.bit_count() for bits in present.values())
+    return sum(map(int.bit_count, present.values()))
 
 
 def present_of(tables: Iterable[pd.DataFrame]) -> Present:
@@ -102,9 +102,8 @@ def digest_of_graded(run: Run, graded: Present) -> str:
     """Return the digest of those samples of a run that are graded, by their keys and responses, in
     whatever order they were written.
     """
-    total = 0
-    for rows in stream_samples(run, ["response"]):
-        total += int(hash_rows(rows.loc[find_keys(graded, rows)]).sum())
+    samples = (rows.loc[find_keys(graded, rows)] for rows in stream_samples(run, ["response"]))
+    total = sum(int(hash_rows(rows).sum()) for rows in samples)
     return f"{total % 2**64:016x}"
 
 
@@ -126,11 +125,6 @@ def refuse_differing(copies: Sequence[Run]) -> None:
 def hash_rows(rows: pd.DataFrame) -> "pd.Series[int]":
     """Return 64 bits for each row that follow from what it holds."""
     return pd.util.hash_pandas_object(rows, index=False, categorize=False)
-
-
-def problems_of(run: Run) -> list[str]:
-    """Name what of a run is damaged, as ``damaged_files``."""
-    return [problem for _, problem in damaged_files(run)]
 
 
 def damaged_files(run: Run) -> Iterator[tuple[Path, str]]:
