@@ -108,7 +108,7 @@ def split_votes(answers: Answers, k_c: int, *, splits: int = SPLITS) -> pd.DataF
         most = groups[order[:, :k_c]].sum(axis=1).max(axis=1, initial=0)
         share = np.where(most, most / k_c, np.nan)
         others = outcomes[drawn][order[:, k_c:]]
-        correct, total = np.nansum(others, axis=1), (~np.isnan(others)).sum(axis=1)
+        correct, total = np.nansum(others, axis=1), np.isfinite(others).sum(axis=1)
         scored = np.where(total > 1, total, np.nan)
         mu = correct / scored
         plug_in = pd.Series((share - mu) ** 2)
@@ -122,10 +122,12 @@ def read_answers(run: Run, *, k: int, verdicts: str = "rules") -> Answers:
     """Read what the samples 0 to k - 1 of each question answered, by these verdicts."""
     check_int("k_eval", k, least=1)
     rows = verdicts_by(run, verdicts).query("sample_index < @k")
-    rows["kind"] = kinds_of(run, rows["question_id"])
+    rows = rows.assign(
+        kind=kinds_of(run, rows["question_id"]),
+        correct=rows["verdict"].map({"correct": 1, "incorrect": 0, "no_answer": 0}),
+    )
     texts = rows[["extracted", "kind"]].dropna().drop_duplicates()
     texts["canonical"] = [*map(normalize, texts["extracted"], texts["kind"])]
-    rows["correct"] = rows["verdict"].map({"correct": 1, "incorrect": 0, "no_answer": 0})
     wide = rows.merge(texts, how="left").pivot(
         index="question_id", columns="sample_index", values=["canonical", "correct", "verdict"]
     )

@@ -24,6 +24,7 @@ from capcal_lib.runs.store import KEY, read_samples
 from capcal_lib.sampling.engines import open_engine
 
 METHODS = {"p-true": p_true, "verbalized": verbalized}  # that ask the model
+# in tables and figures; a method of one's own is called by its name
 TITLES = {"verbalized": "Verbalized confidence", "p-true": "P(True)"}
 WHY_MISSING = {
     "verbalized": "the reply states no probability",
@@ -125,15 +126,6 @@ def methods_of(run: Run) -> list[str]:
     """
     kept = run.names(CONFIDENCES)
     return sorted(kept, key=[*TITLES, *kept].index)
-
-
-def method_title(method: str) -> str:
-    """Return what a method is called in tables and figures; one's own is called by its name.
-
-    >>> method_title("p-true"), method_title("length")
-    ('P(True)', 'length')
-    """
-    return TITLES.get(method, method)
 
 
 def sampled_questions(run: Run) -> dict[str, Question]:

@@ -169,14 +169,11 @@ def _value(rest: str, kind: Kind) -> str | None:
 
 _BOLD = re.compile(r"(?<![\w)\]}])\*\*(?=\S)(.+?)(?<=\S)\*\*")
 _FORMULA = re.compile(r"\$[^$]+\$\.?|\$\$[^$]+\$\$|\\\(.+\\\)\.?|\\\[.+\\\]")
-_STATES = tuple(
-    re.compile(f"(?i){pattern}")
-    for pattern in (
-        "=",
-        r":\s|\b(?:is|are|was|were|be|equals?|makes|gives|get|has|have|costs?|totals?)\s(?:(?:also|just|"
-        r"only|exactly|now|then|still)\s)?",
-        r"\b(?:number|total|of|to)\s",
-    )
+_STATES = (
+    "=",
+    r"(?i):\s|\b(?:is|are|was|were|be|equals?|makes|gives|get|has|have|costs?|totals?)\s(?:(?:also|just|"
+    r"only|exactly|now|then|still)\s)?",
+    r"(?i)\b(?:number|total|of|to)\s",
 )
 # What makes another number of the one that a sentence states, or none.
 _UNSURE = re.compile(
@@ -209,7 +206,7 @@ def _stated(text: str, kind: Kind) -> str | None:
         return None
     whole = "=" in sentence or len(text) <= SHORT or re.search(r"[.!$)\]*]$", last)
     for states in _STATES if whole else ():
-        *before, value = states.split(sentence)
+        *before, value = re.split(states, sentence)
         bare = re.sub(r"(?<!\\)\$(?!\d)|\\[()]", "", value.strip())
         if before and number.literal(number.digits(clean(bare)), variables=kind == "math"):
             return bare

@@ -78,21 +78,22 @@ def judge_messages(question: Question, extracted: str) -> Messages:
     kind = question.answer.kind
     words = _words()
     turns: list[dict[str, str]] = []
+    before = words["instructions"].format(correct=words["correct"][kind])
     golds = (question.answer.gold, *question.answer.aliases)
     for text, right, proposed, grade in (
         *words["shown"][kind],
         (question.text, golds, extracted, ""),
     ):
-        case = words[
-            "case"
-        ].format(
-            question=json.dumps(text, ensure_ascii=False),  # ours, thus trusted and whole
-            golds=" or ".join(map(quoted, right[:MOST_NAMES])),
-            proposed=quoted(proposed),
+        case = (
+            before
+            + words["case"].format(
+                question=json.dumps(text, ensure_ascii=False),  # ours, thus trusted and whole
+                golds=" or ".join(map(quoted, right[:MOST_NAMES])),
+                proposed=quoted(proposed),
+            )
         )
         turns += [{"role": "user", "content": case}, {"role": "assistant", "content": grade}]
-    instructions = words["instructions"].format(correct=words["correct"][kind])
-    turns[0]["content"] = instructions + turns[0]["content"]
+        before = ""
     return tuple(turns[:-1])
 
 

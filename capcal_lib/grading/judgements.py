@@ -62,11 +62,13 @@ def judge_run(
             f"{run.identity.dataset} has none"
         )
     answers = _answers(run)
-    answers["judge"] = model.name
-    answers["weights"] = weights_digest(model, engine)
-    answers["engine"] = engine_name(model, engine)
-    answers["prompt"] = answers["kind"].map({kind: judge_prompt_digest(kind) for kind in JUDGED})
-    rows = answers.merge(_read(run), how="left")
+    asked = answers.assign(
+        judge=model.name,
+        weights=weights_digest(model, engine),
+        engine=engine_name(model, engine),
+        prompt=answers["kind"].map({kind: judge_prompt_digest(kind) for kind in JUDGED}),
+    )
+    rows = asked.merge(_read(run), how="left")
     lacking = rows[rows["verdict"].isna()].to_dict("records")
     if not lacking:
         return Judged(0, len(answers), 0)
@@ -93,8 +95,8 @@ def judge_progress(run: Run) -> dict[str, tuple[int, int]]:
     if not (run.has(JUDGEMENTS) and run.has(VERDICTS)):
         return {}
     answers = _answers(run)[PAIR]
-    judged = _read(run).merge(answers)["judge"].value_counts()
-    return {name: (int(judged.get(name, 0)), len(answers)) for name in judges(run)}
+    judged = _read(run).merge(answers)["judge"].value_counts().to_dict()
+    return {name: (number, len(answers)) for name, number in judged.items()}
 
 
 def read_judgements(run: Run, judge_name: str) -> pd.DataFrame:
@@ -135,9 +137,10 @@ def verdicts_by(run: Run, by: str = "rules") -> pd.DataFrame:
             f"{run}: {judge_name} has not judged {lacking} answers; {_how(run, judge_name)}"
         )
     judged = rows[PAIR].merge(judgements, how="left")
-    rows["verdict"] = judged["verdict"].fillna(rows["verdict"])
-    rows["reason"] = ("judge: " + judged["words"]).fillna(rows["reason"])
-    return rows
+    return rows.assign(
+        verdict=judged["verdict"].fillna(rows["verdict"]),
+        reason=("judge: " + judged["words"]).fillna(rows["reason"]),
+    )
 
 
 def _answers(run: Run) -> pd.DataFrame:

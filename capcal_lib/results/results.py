@@ -25,7 +25,7 @@ from capcal_lib.confidence.consistency import (
     read_answers,
     split_votes,
 )
-from capcal_lib.confidence.of_run import TITLES, method_title, methods_of, read_confidence
+from capcal_lib.confidence.of_run import TITLES, methods_of, read_confidence
 from capcal_lib.grading.counts import count_run
 from capcal_lib.manifests import load_dataset, load_model
 from capcal_lib.probes import Recipe, order_probes, predictions_of
@@ -249,4 +249,4 @@ def _runs(
 
 def _confidences(run: Run) -> dict[str, pd.DataFrame]:
     """Read the confidences that are kept with a run, by method."""
-    return {method_title(method): read_confidence(run, method) for method in methods_of(run)}
+    return {TITLES.get(method, method): read_confidence(run, method) for method in methods_of(run)}
