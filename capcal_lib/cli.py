@@ -510,7 +510,8 @@ def judge(
         )
     _say(f"{judged.new} distinct answers judged, {judged.present} were there")
     if judged.failed:
-        _warn(f"capcal: {judged.failed} answers got no reply ({judged.reason}); ask again")
+        [(reason, _)] = judged.failed.most_common(1)
+        _warn(f"capcal: {judged.failed.total()} answers got no reply ({reason}); ask again")
         raise typer.Exit(1)
     found = judge_agreement(run, judge)
     _print_table(found.table.add_prefix("judge: ").rename_axis("by the rules").reset_index())

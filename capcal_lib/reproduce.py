@@ -435,7 +435,7 @@ def _do(order: Order, step: Step) -> str:
             extract(run, engine=step.engine)
         elif step.step == "judge":
             judged = judge_run(run, step.model, url=order.judge_url, **how)
-            failed = {judged.reason: judged.failed}
+            failed = judged.failed
             if judged.new + judged.present and not judged.failed:
                 words = read_judgements(run, step.model)
                 if (words["verdict"] == "not_scored").all():

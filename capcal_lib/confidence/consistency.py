@@ -77,7 +77,7 @@ def paper_consistency(run: Run, k_c: int = 10) -> "pd.Series[float]":
     answers = read_answers(run, k=k_c)
     whole = answers.drawn.sum(axis=1) == k_c
     shares = consistency(answers.canonical[whole].tolist())
-    return pd.Series(shares, answers.question_ids[whole], dtype=float)
+    return pd.Series(shares, answers.question_ids[whole])
 
 
 def split_votes(answers: Answers, k_c: int, *, splits: int = SPLITS) -> pd.DataFrame:

@@ -96,7 +96,7 @@ def corrected_mu(correct: ArrayLike, total: ArrayLike, error: GraderError) -> Fl
     """
     hits, samples = as_counts(correct, total)
     size = np.where(samples > 0, samples, np.nan)
-    return np.clip(_corrected(hits / size, size, error), 0, 1)
+    return _corrected(hits / size, size, error)
 
 
 def corrected_mean(correct: ArrayLike, total: ArrayLike, error: GraderError) -> Interval:
@@ -123,12 +123,13 @@ def corrected_mean(correct: ArrayLike, total: ArrayLike, error: GraderError) -> 
         tiny = 1e-200  # where all questions are alike
         ratio = (mean * (1 - mean) or tiny) / (mu.var(ddof=1) or tiny)
         size = min(samples.sum(), ratio * len(mu))
-    return Interval(*np.clip(_corrected(mean, size, error), 0, 1).tolist())
+    return Interval(*_corrected(mean, size, error).tolist())
 
 
 def _corrected(mean: ArrayLike, size: ArrayLike, error: GraderError) -> Floats:
     """Return Rogan and Gladen's estimate of means of ``size`` samples with Lang and Reiczigel's
-    limits, (..., 3); they may lie outside [0, 1].
+    limits, (..., 3), put at 0 or 1 where they lay
+    outside.
     """
     mean, size = np.asarray(mean, float), np.asarray(size, float) + Z**2
     rates, labels = np.array(error).reshape(2, 2)  # of right and of wrong answers
@@ -148,4 +149,5 @@ def _corrected(mean: ArrayLike, size: ArrayLike, error: GraderError) -> Floats:
     half_width = Z * np.sqrt(variance) / skill
     shifted = middle + 2 * Z**2 * (middle * from_right - (1 - middle) * from_wrong)
     estimate = (mean + error.specificity - 1) / raw_skill
-    return np.stack([estimate, shifted - half_width, shifted + half_width], axis=-1)
+    corrected = [estimate, shifted - half_width, shifted + half_width]
+    return np.stack(corrected, axis=-1).clip(0, 1)

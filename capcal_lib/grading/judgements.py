@@ -30,8 +30,7 @@ class Judged(NamedTuple):
 
     new: int  # judged now
     present: int  # judged before
-    failed: int  # to which the engine gave no reply; the next call asks again
-    reason: str = ""  # why, most often
+    failed: Counter[str]  # to which the engine gave no reply, by reason; the next call asks again
 
 
 def judge_run(
@@ -71,7 +70,7 @@ def judge_run(
     rows = asked.merge(_read(run), how="left")
     lacking = rows[rows["verdict"].isna()].to_dict("records")
     if not lacking:
-        return Judged(0, len(answers), 0)
+        return Judged(0, len(answers), Counter())
     cases = [(questions[row["question_id"]], row["extracted"]) for row in lacking]
     failed: list[str] = []
     new = 0
@@ -81,8 +80,7 @@ def judge_run(
         new += len(told)
         if progress:
             progress(new, len(cases))
-    reason = Counter(failed).most_common(1)[0][0] if failed else ""
-    return Judged(new, len(answers) - len(lacking), len(failed), reason)
+    return Judged(new, len(answers) - len(lacking), Counter(failed))
 
 
 def judges(run: Run) -> list[str]:
@@ -95,7 +93,7 @@ def judge_progress(run: Run) -> dict[str, tuple[int, int]]:
     if not (run.has(JUDGEMENTS) and run.has(VERDICTS)):
         return {}
     answers = _answers(run)[PAIR]
-    judged = _read(run).merge(answers)["judge"].value_counts().to_dict()
+    judged = Counter(_read(run).merge(answers)["judge"])
     return {name: (number, len(answers)) for name, number in judged.items()}
 
 

@@ -110,9 +110,9 @@ def distinct(run: Path) -> pd.DataFrame:
 
 def test_each_distinct_answer_is_judged_once(run: Path, stern: type[Stern]) -> None:
     number = len(distinct(run))
-    assert judge_run(Run(run), JUDGE)[:3] == (number, 0, 0)
+    assert judge_run(Run(run), JUDGE) == (number, 0, {})
     assert stern.asked == number < len(read_verdicts(Run(run)))
-    assert judge_run(Run(run), JUDGE)[:3] == (0, number, 0)
+    assert judge_run(Run(run), JUDGE) == (0, number, {})
     assert stern.asked == number
     kept = read_judgements(Run(run), JUDGE)
     assert sorted(map(tuple, kept[PAIR].to_numpy())) == sorted(map(tuple, distinct(run).to_numpy()))
@@ -188,8 +188,8 @@ def test_what_got_no_reply_is_asked_again(
     number = len(distinct(run))
     with monkeypatch.context() as patch:
         patch.setattr(judgements, "open_engine", lambda model, name=None: Moody(model))
-        assert judge_run(Run(run), JUDGE) == (number - 1, 0, 1, "no route")
-    assert judge_run(Run(run), JUDGE)[:3] == (1, number - 1, 0)
+        assert judge_run(Run(run), JUDGE) == (number - 1, 0, {"no route": 1})
+    assert judge_run(Run(run), JUDGE) == (1, number - 1, {})
 
 
 def test_another_prompt_replaces_and_another_judge_stands_beside(
@@ -197,14 +197,14 @@ def test_another_prompt_replaces_and_another_judge_stands_beside(
 ) -> None:
     judge_run(Run(run), JUDGE)
     number = len(distinct(run))
-    assert judge_run(Run(run), "smollm2-135m")[:3] == (number, 0, 0)
+    assert judge_run(Run(run), "smollm2-135m") == (number, 0, {})
     assert judges(Run(run)) == ["simulated", "smollm2-135m"]
     monkeypatch.setattr(
         judgements,
         "judge_prompt_digest",
         lambda kind: "another",
     )
-    assert judge_run(Run(run), JUDGE)[:3] == (number, 0, 0)
+    assert judge_run(Run(run), JUDGE) == (number, 0, {})
     rows = pq.read_table(run / JUDGEMENTS.name).to_pandas()
     assert rows.groupby(["judge", "prompt"]).size().to_dict() == {
         ("simulated", "another"): number,
@@ -251,7 +251,7 @@ def test_answers_of_other_kinds_keep_the_verdicts_of_the_rules(tmp_path: Path) -
 def test_a_run_without_an_answer_needs_no_judge(run: Path, stern: type[Stern]) -> None:
     rows = read_verdicts(Run(run)).assign(verdict="no_answer", extracted=None)
     write_verdicts(Run(run), [rows], present_of([rows]), GRADER_VERSION)
-    assert judge_run(Run(run), JUDGE) == (0, 0, 0, "")
+    assert judge_run(Run(run), JUDGE) == (0, 0, {})
     assert stern.asked == 0
     pd.testing.assert_frame_equal(verdicts_by(Run(run), BY), read_verdicts(Run(run)))
 
