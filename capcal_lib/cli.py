@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
     from capcal_lib.book.pipeline import Page
-    from capcal_lib.reproduce import Order
     from capcal_lib.runs import Run
 
 SECONDS_BETWEEN_LINES = 10.0
@@ -421,7 +420,17 @@ def reproduce(
         seed=seed,
     )
     if plan:
-        _show_plan(order, rate, gpus)
+        steps = recipes.make_plan(order, fetch=False)
+        steps = recipes.time_plan(order, steps, rate=rate, gpus=gpus)
+        requests, tokens, seconds = steps[["requests", "tokens", "seconds"]].sum()
+        unknown = " and what is not known" if steps["seconds"].isna().any() else ""
+        steps["time"] = steps.pop("seconds").map(_spell_time, na_action="ignore")
+        shown = steps.drop(columns="first").convert_dtypes().astype(object)
+        _print_table(shown.fillna("not known"))
+        time = f"{_spell_time(seconds)}{unknown}, GPUs: {gpus}"
+        _say(f"{requests:,.0f} requests, {tokens:,.0f} tokens, {time}")
+        if rate is None:
+            _say("how long tokens take is not known: give --rate, tokens a second of all GPUs")
         return
     with _progress(f"reproducing {model}", "requests") as progress:
         done = recipes.reproduce(order, progress, _warn)
@@ -441,23 +450,6 @@ def reproduce(
     if not stateless.all():
         _warn(f"capcal: what failed is tried again by: {_again()}")
         raise typer.Exit(1)
-
-
-def _show_plan(order: "Order", rate: float | None, gpus: int) -> None:
-    """Print what a reproduction takes."""
-    from capcal_lib import reproduce as recipes
-
-    steps = recipes.make_plan(order, fetch=False)
-    steps = recipes.time_plan(order, steps, rate=rate, gpus=gpus)
-    requests, tokens, seconds = steps[["requests", "tokens", "seconds"]].sum()
-    unknown = " and what is not known" if steps["seconds"].isna().any() else ""
-    steps["time"] = steps.pop("seconds").map(_spell_time, na_action="ignore")
-    shown = steps.drop(columns="first").convert_dtypes().astype(object)
-    _print_table(shown.fillna("not known"))
-    time = f"{_spell_time(seconds)}{unknown}, GPUs: {gpus}"
-    _say(f"{requests:,.0f} requests, {tokens:,.0f} tokens, {time}")
-    if rate is None:
-        _say("how long tokens take is not known: give --rate, tokens a second of all GPUs")
 
 
 def _spell_time(seconds: float) -> str:

@@ -87,16 +87,19 @@ def score_files(files: Sequence[Path], **options: Any) -> Scored:
 
     ``options`` are those of :func:`read_file`. `InputError` for whatever reading and comparing
     refuse."""
-    read = {str(file): read_file(file, **options) for file in files}
+    notes: list[str] = []
+    tables, scores, parts = {}, {}, {}
+    for name in map(str, files):
+        table, of_file = read_file(Path(name), **options)
+        notes += [f"{name}: {note}" for note in of_file]
+        tables[name] = table
+        scores[name] = score_table(table)
+        parts[name] = scores[name], table
     rival = str(files[0])
-    tables = {name: one.table for name, one in read.items()}
-    notes = [f"{name}: {note}" for name, one in read.items() for note in one.notes]
-    scores = {name: score_table(table) for name, table in tables.items()}
-    parts = {name: (scores[name], table) for name, table in tables.items()}
     rows = [pd.concat(scores, names=["file"]).reset_index()]
     if len(tables) == 1:
         above = [f"{rival}: 95 % intervals for questions like these"]
-        below = [*notes, in_words(rival, tables[rival], scores[rival])]
+        below = [*notes, in_words(rival, table, scores[rival])]
         return Scored(above, scores[rival], below, rows, parts)
     found = compare_files(tables, rival)
     rows.append(found.rename_axis("file").reset_index().assign(against=rival))
@@ -197,16 +200,17 @@ def read_confidences(path: Path, *, key: Path | None = None, drop_missing: bool 
     plain["confidence"] = cells.str.replace(",", ".").str.rstrip("% ")  # decimal commas
     numbers = plain.apply(pd.to_numeric, errors="coerce")
     numbers["confidence"] /= cells.str.endswith("%").map({True: 100, False: 1})
-    confidence, correct, total = (numbers[name] for name in NUMBERS)
     whole = (numbers[COUNTS] % 1 == 0).all(axis="columns")
     rules = {
         f"has no confidence, as {few}; --drop-missing leaves them out": missing[table.index],
         "has no question_id": table["question_id"] == "",
         "stands in two rows; give its counts in one": twice[table.index],
         f"is not in the key {key}": table["total"].isna(),
-        "has a confidence outside [0, 1]; divide percentages by 100": ~confidence.between(0, 1),
+        "has a confidence outside [0, 1]; divide percentages by 100": ~numbers[
+            "confidence"
+        ].between(0, 1),
         "needs whole counts, of 1 scored sample or more and no more correct ones": ~(
-            whole & (total >= 1) & correct.between(0, total)
+            whole & (numbers["total"] >= 1) & numbers["correct"].between(0, numbers["total"])
         ),
     }
     for rule, wrong in rules.items():
