@@ -178,8 +178,9 @@ def read_confidences(path: Path, *, key: Path | None = None, drop_missing: bool 
     if key is None:
         table = _read_texts(path, [*columns, "correct"])
     else:
-        counts = _read_texts(key, ["question_id", *COUNTS]).drop_duplicates("question_id")
-        table = _read_texts(path, columns)[columns].merge(counts, "left", "question_id")
+        kept = ["question_id", *COUNTS]
+        counts = _read_texts(key, kept)[kept].drop_duplicates("question_id")
+        table = _read_texts(path, columns)[columns].merge(counts, "left")
         notes.append(f"counts of {key}: {len(table)} of its {counted(len(counts), 'question')}")
     twice = table.duplicated("question_id")
     if "total" not in table:
@@ -200,17 +201,16 @@ def read_confidences(path: Path, *, key: Path | None = None, drop_missing: bool 
     plain["confidence"] = cells.str.replace(",", ".").str.rstrip("% ")  # decimal commas
     numbers = plain.apply(pd.to_numeric, errors="coerce")
     numbers["confidence"] /= cells.str.endswith("%").map({True: 100, False: 1})
+    confidence, correct, total = (numbers[name] for name in NUMBERS)
     whole = (numbers[COUNTS] % 1 == 0).all(axis="columns")
     rules = {
         f"has no confidence, as {few}; --drop-missing leaves them out": missing[table.index],
         "has no question_id": table["question_id"] == "",
         "stands in two rows; give its counts in one": twice[table.index],
         f"is not in the key {key}": table["total"].isna(),
-        "has a confidence outside [0, 1]; divide percentages by 100": ~numbers[
-            "confidence"
-        ].between(0, 1),
+        "has a confidence outside [0, 1]; divide percentages by 100": ~confidence.between(0, 1),
         "needs whole counts, of 1 scored sample or more and no more correct ones": ~(
-            whole & (numbers["total"] >= 1) & numbers["correct"].between(0, numbers["total"])
+            whole & (total >= 1) & correct.between(0, total)
         ),
     }
     for rule, wrong in rules.items():
