@@ -325,14 +325,14 @@ def own_manifests() -> Path | None:
     stands, else None.
     """
     named = os.environ.get(OWN_MANIFESTS)
-    here = Path("capcal.d").absolute()
-    if not named:
-        return here if here.is_dir() else None
-    if not Path(named).is_dir():
+    folder = Path(named or "capcal.d").absolute()
+    if folder.is_dir():
+        return folder
+    if named:
         raise InputError(
             f"{named!r} is no folder of manifests; make it, with models/ and datasets/ in it"
         )
-    return Path(named).absolute()
+    return None
 
 
 def write_text(path: Path, text: str) -> None:

@@ -4,6 +4,8 @@ or the user's own.
 Every function takes a question and the name of a style, and raises ``InputError`` for an unknown
 one."""
 
+from collections.abc import Iterable
+
 from capcal_lib.manifests import PromptStyle, load_prompts
 from capcal_lib.questions import LETTERS, Question, digest_of
 
@@ -40,10 +42,10 @@ def verbalized_messages(question: Question, style: PromptStyle) -> Messages:
     an answer to it).
     """
     prompts = load_prompts(style)
-    shown = tuple(
+    shown = [
         (prompts.verbalized.replace(_ASKED, asked), said)
         for asked, said in prompts.verbalized_examples
-    )
+    ]
     return _chat(shown, prompts.verbalized.replace(_ASKED, question.text))
 
 
@@ -85,6 +87,6 @@ def template_digest(style: PromptStyle) -> str:
     return prompt_digest(parts[0] if len(parts) == 1 else parts)
 
 
-def _chat(shown: tuple[tuple[str, str], ...], last: str) -> Messages:
+def _chat(shown: Iterable[tuple[str, str]], last: str) -> Messages:
     turns = [turn for asked, said in shown for turn in (("user", asked), ("assistant", said))]
     return tuple({"role": role, "content": content} for role, content in [*turns, ("user", last)])

@@ -38,7 +38,7 @@ class Artifact:
     schema: pa.Schema
     value: str  # the column that others are made from
     whole: bool = True  # there is a row of all that was sampled
-    made: tuple[bytes, ...] = ()  # what its metadata must say of how it was made
+    made: frozenset[bytes] = frozenset()  # what its metadata must say of how it was made
     optional: tuple[str, ...] = ()  # columns that older files lack
 
     def read(self, path: Path) -> pa.Table:
@@ -52,20 +52,16 @@ class Artifact:
         is refused.
         """
         with open_parquet(path) as file:
-            self._check(path, file.schema_arrow)
+            schema = file.schema_arrow
+            plain = {field for field in schema if not pa.types.is_fixed_size_list(field.type)}
+            columns = {*schema.names, *self.optional} == {*self.schema.names}
+            made = self.made <= {*(schema.metadata or ())}
+            if not (made and columns and plain <= {*self.schema}):
+                raise InputError(
+                    f"{path}: not a file of `capcal {self.command}`; delete it and make it again "
+                    f"with: capcal {self.command}"
+                )
             yield file
-
-    def _check(self, path: Path, schema: pa.Schema) -> None:
-        plain = {field for field in schema if not pa.types.is_fixed_size_list(field.type)}
-        columns = {*schema.names, *self.optional}
-        made = {*(schema.metadata or ())}
-        if not (
-            plain <= {*self.schema} and columns == {*self.schema.names} and made >= {*self.made}
-        ):
-            raise InputError(
-                f"{path}: not a file of `capcal {self.command}`; delete it and make it again with: "
-                f"capcal {self.command}"
-            )
 
     def is_sound(self, values: pd.Series) -> "pd.Series[bool]":
         """Tell of each value whether it can be one of this kind."""
@@ -133,7 +129,7 @@ VERDICTS = Artifact(
             "reason": TEXT,
         }
     ),
-    made=(b"grader",),
+    made=frozenset({b"grader"}),
 )
 JUDGEMENTS = Artifact(
     name="judgements.parquet",
@@ -188,6 +184,6 @@ PREDICTIONS = Artifact(
         }
     ),
     whole=False,
-    made=(b"sources",),
+    made=frozenset({b"sources"}),
 )
 ARTIFACTS = (VERDICTS, JUDGEMENTS, CONFIDENCES, FEATURES, PREDICTIONS)
