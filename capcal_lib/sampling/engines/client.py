@@ -73,6 +73,7 @@ class Client:
             "headers": {"Authorization": f"Bearer {key}"},
             "timeout": httpx2.Timeout(None, connect=CONNECT_SECONDS),
             "limits": httpx2.Limits(),
+            "verify": httpx2.create_ssl_context(),
         }
         self.in_flight = in_flight
         self.patience = PATIENCE
@@ -89,10 +90,9 @@ class Client:
             soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
             resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, self.in_flight + FILES), hard))
         self._away_since = math.inf  # until the server answers, however
-        settings = self.settings | {"verify": httpx2.create_ssl_context()}
         async with AsyncExitStack() as stack:
             pools = [
-                await stack.enter_async_context(httpx2.AsyncClient(**settings))
+                await stack.enter_async_context(httpx2.AsyncClient(**self.settings))
                 for _ in range(0, self.in_flight, CONNECTIONS_A_POOL)
             ]
             self._pools = cycle(pools)

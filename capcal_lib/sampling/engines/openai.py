@@ -164,8 +164,12 @@ class OpenAIEngine:
             f"--served-model-name {names[0]}; or say in its manifest served_as"
         )
 
-    def body(self, request: Request, sampling: Sampling, **options: Any) -> dict[str, Any]:
-        """Put the messages and the settings in the words of the protocol."""
+    async def _ask(
+        self, request: Request, sampling: Sampling, seed: int, index: int = 0, **options: Any
+    ) -> "_Answer":
+        """Ask for a sample of a question in the words of the protocol; the answer is this
+        model's.
+        """
         switches = self.model.chat_template
         body: dict[str, Any] = {
             "model": self.name,
@@ -173,6 +177,7 @@ class OpenAIEngine:
             "max_tokens": sampling.max_tokens,
             "temperature": sampling.temperature,
             "top_p": sampling.top_p,
+            "seed": question_seed(seed, request.question.id) + index,
         }
         if self.software in OPEN_SERVERS:
             body |= LEFT_OFF
@@ -183,15 +188,8 @@ class OpenAIEngine:
         if "reasoning_effort" in switches:  # gpt-oss has no template in vLLM, but this
             body["reasoning_effort"] = switches["reasoning_effort"]
         body |= options
-        return {name: value for name, value in body.items() if name not in self.model.omit}
-
-    async def _ask(
-        self, request: Request, sampling: Sampling, seed: int, index: int = 0, **options: Any
-    ) -> "_Answer":
-        """Ask for a sample of a question; the answer is this model's."""
-        options["seed"] = question_seed(seed, request.question.id) + index
-        body = self.body(request, sampling, **options)
-        answer = await self.client.post("/chat/completions", body, _Answer.model_validate_json)
+        sent = {name: value for name, value in body.items() if name not in self.model.omit}
+        answer = await self.client.post("/chat/completions", sent, _Answer.model_validate_json)
         name = answer.model or self.name
         if name not in self.known:
             shown = sanitize(name)

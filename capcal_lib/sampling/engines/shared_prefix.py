@@ -55,7 +55,7 @@ class SharedPrefixAttention:
         lengths = torch.tensor([len(branch.tokens) for branch in branches], device=device)
         self.tail = int(lengths.max())
         before = torch.arange(self.tail, 0, -1, device=device) > lengths[:, None]
-        self.mask = torch.zeros(before.shape, device=device).masked_fill_(before, -torch.inf)
+        self.mask = torch.where(before, -torch.inf, 0.0)
         self.segments: list[tuple[Group, slice]] = []  # of the branches
         stop = 0
         for group, run in groupby(branches, key=lambda branch: branch.group):
