@@ -130,8 +130,9 @@ class LocalEngine(ABC):
         A model with marks of reasoning that the prompt has not closed already reasons first."""
         tokenizer = self.tokenizer
         prompts = self._prompts(requests, sampling)
-        texts = {prompt.question_id: prompt.tokens for prompt in prompts}
-        spent = dict.fromkeys(texts, 1)
+        texts = [prompt.tokens for prompt in prompts]
+        spent = np.ones(len(texts), dtype=np.int64)
+        rows = {prompt.question_id: row for row, prompt in enumerate(prompts)}
         known = f"{tokenizer.chat_template} {tokenizer.get_added_vocab()}"
         marked = _has_mark(known) and not load_prompts(self.model.prompt_style).completion
         reasoning = [
@@ -143,15 +144,15 @@ class LocalEngine(ABC):
             opening = "<think>" if _opened(tokenizer, prompt.tokens) else ""
             pieces = [opening, *(tokenizer.decode([token]) for token in reply)]
             start = answer_start(pieces)
-            name = prompt.question_id
-            spent[name] = start or len(reply)
-            texts[name] = [*prompt.tokens, *reply[: start - 1]] if start else []
-        answered = [row for row, text in enumerate(texts.values()) if text]
+            row = rows[prompt.question_id]
+            spent[row] = start or len(reply)
+            texts[row] = [*prompt.tokens, *reply[: start - 1]] if start else []
+        answered = [row for row, text in enumerate(texts) if text]
         single = single_tokens(tokenizer, words)
-        logprobs = self._logprobs([*filter(None, texts.values())], [*single.values()])
+        logprobs = self._logprobs([*filter(None, texts)], [*single.values()])
         result = np.full((len(texts), len(words)), np.nan)
         result[np.ix_(answered, [*single])] = logprobs
-        return result, np.array([*spent.values()], dtype=np.int64)
+        return result, spent
 
 
 def answer_start(pieces: Sequence[str]) -> int | None:
