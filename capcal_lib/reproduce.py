@@ -418,10 +418,20 @@ def _do(order: Order, step: Step) -> str:
     how: dict[str, Any] = {"engine": step.engine, "in_flight": order.in_flight}
     failed: dict[str, int] = {}
     if step.step in DRAWN:
+        if step.step == TOP_UP:
+            keep_predictions(**order.asked(step.dataset))
+            needed = _needed(order, step, order.run(step.dataset, step.split))
+            if needed is None:
+                raise InputError("not all of the first samples are there")
+            wanted: dict[Any, int] = needed.to_dict()
+        else:
+            ranked = rank_questions(load_questions(step.dataset, step.split))
+            questions = order.part_of(ranked)[: step.questions]
+            wanted = {question.id: step.first + step.each for question in questions}
         drawn = sample(
             order.model,
             step.dataset,
-            k=_wanted(order, step),
+            k=wanted,
             split=step.split,
             store=order.store,
             seed=order.seed,
@@ -449,19 +459,6 @@ def _do(order: Order, step: Step) -> str:
         return ""
     most = max(failed, key=failed.__getitem__)
     return f"{number} requests got no answer{most and f': {most}'}"
-
-
-def _wanted(order: Order, step: Step) -> dict[Any, int]:
-    """Say how many samples of each question there must be after a step."""
-    if step.step == TOP_UP:
-        keep_predictions(**order.asked(step.dataset))
-        needed = _needed(order, step, order.run(step.dataset, step.split))
-        if needed is None:
-            raise InputError("not all of the first samples are there")
-        return needed.to_dict()
-    ranked = rank_questions(load_questions(step.dataset, step.split))
-    questions = order.part_of(ranked)[: step.questions]
-    return {question.id: step.first + step.each for question in questions}
 
 
 def _needed(order: Order, step: Step, run: Run) -> "pd.Series[int] | None":

@@ -404,8 +404,10 @@ def overview(scores: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Put the scores of files side by side, a row a metric and a column a file, in words."""
     columns = {}
     for name, known in scores.items():
-        limits = pd.Series([spell(*row) for row in known.to_numpy()], known.index)
-        columns[name] = known["value"].map(spell_cell).where(known["low"].isna(), limits)
+        columns[name] = known.apply(
+            lambda row: spell_cell(row["value"]) if pd.isna(row["low"]) else spell(*row),
+            axis="columns",
+        )
     return pd.concat(columns, axis="columns").fillna("")
 
 
