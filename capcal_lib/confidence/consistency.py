@@ -39,7 +39,7 @@ def majority(votes: Votes) -> tuple[str | None, float]:
     ('4', 0.5)
     """
     groups = Counter(votes)
-    groups.pop(None, None)
+    del groups[None]
     if not groups:
         return None, np.nan
     [(winner, number)] = groups.most_common(1)

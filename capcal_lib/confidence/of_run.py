@@ -60,8 +60,9 @@ def estimate(run: Run, method: str, *, engine: str | None = None, **server: Any)
         return place_confidence(run, method, rows)
     known: set[str] = set()
     if run.has(CONFIDENCES, method):
-        asked = read_confidence(run, method).query("tokens > 0")  # else nothing was said
-        known = {*(asked.dropna(subset="confidence") if method == "p-true" else asked).index}
+        # Without tokens, nothing was said.
+        answered = "confidence >= 0" if method == "p-true" else "tokens > 0"
+        known = {*read_confidence(run, method).query(answered).index}
     lacking = [one for name, one in sampled_questions(run).items() if name not in known]
     if lacking:
         model = asked_model(run)

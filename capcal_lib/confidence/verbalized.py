@@ -59,11 +59,8 @@ def verbalized(
     lacking = {question.id: question for question in questions}
     tokens = Counter[str]()
     texts: dict[str, str] = {}
-    failed: list[str] = []
     for attempt in range(ATTEMPTS):
-        if not lacking or (attempt and not texts):  # none was answered, and none would be
-            break
-        failed = []
+        failed: list[str] = []
         requests = [
             Request(
                 question,
@@ -85,6 +82,8 @@ def verbalized(
                 if probability is not None:
                     del lacking[name]
                     yield Estimate(name, probability, tokens[name], texts[name])
+        if not (lacking and texts):  # where none was answered, none would be
+            break
     warn_unanswered(failed, len(questions))
     for name in lacking:
         yield Estimate(name, np.nan, tokens[name], texts.get(name))
