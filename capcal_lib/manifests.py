@@ -39,8 +39,9 @@ MANIFESTS = HELD / "data_manifests"
 NOTEBOOKS = HELD / "notebooks"
 BOOK = ROOT / "book" if IN_CHECKOUT else HELD / "book_source"
 RECORDED_RUNS = ROOT / "runs" / "recorded"
-LOCAL_RUNS = (ROOT if IN_CHECKOUT else Path()) / "runs" / "local"
-BUILD = (ROOT if IN_CHECKOUT else Path()) / "build"
+MADE = ROOT if IN_CHECKOUT else Path()  # where what is made goes
+LOCAL_RUNS = MADE / "runs" / "local"
+BUILD = MADE / "build"
 
 OWN_MANIFESTS = "CAPCAL_MANIFESTS"  # the environment variable that names the user's folder
 

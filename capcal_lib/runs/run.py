@@ -116,8 +116,8 @@ class Run:
 
     def names(self, artifact: Artifact) -> list[str]:
         """List what tells the files of a kind apart, sorted."""
-        paths = sorted(self.folder.glob(artifact.name))
-        return [path.stem.partition("-")[2] for path in paths]
+        paths = self.folder.glob(artifact.name)
+        return [path.stem.partition("-")[2] for path in sorted(paths)]
 
     def read(self, artifact: Artifact, name: str = "", *, option: str = "") -> pa.Table:
         """Read a file that is kept beside the samples.

@@ -111,8 +111,8 @@ def _file(path: Path, run: Run, present: store.Present, grader: str | None) -> I
         made = file.schema_arrow.metadata or {}
         for rows in files.iterate(file, [*key, artifact.value]):
             questions |= {*rows["question_id"]}
-            wrong += (~artifact.is_sound(rows[artifact.value])).sum()
-            twice += rows.duplicated(key).sum()
+            wrong += int((~artifact.is_sound(rows[artifact.value])).sum())
+            twice += int(rows.duplicated(key).sum())
             if artifact is VERDICTS:
                 store.add_keys(graded, rows)
     if wrong:
