@@ -328,11 +328,18 @@ def sample(
     """Draw the samples that the store lacks. Stop it at any time; the same command goes on."""
     from capcal_lib.sampling.draw import sample as draw
 
+    wanted: int | dict[str, int] = k
+    if ids:
+        lines = ids.read_text("utf-8-sig", "replace").splitlines()
+        names = {line.strip() for line in lines} - {"", "question_id"}  # the head of a column
+        if not names:
+            raise InputError(f"{ids}: there are no ids; name a question in each line")
+        wanted = dict.fromkeys(sorted(names), k)
     with _progress(f"{model} on {dataset}") as progress:
         done = draw(
             model,
             dataset,
-            k=dict.fromkeys(_read_ids(ids), k) if ids else k,
+            k=wanted,
             store=store,
             split=split,
             limit=limit,
@@ -354,14 +361,6 @@ def sample(
         for reason, number in failed.most_common(9):
             _warn(f"{number} failed: {reason}")
         raise typer.Exit(1)
-
-
-def _read_ids(path: Path) -> list[str]:
-    """Read the ids of questions, one a line; the head of a column is none."""
-    lines = path.read_text("utf-8-sig", "replace").splitlines()
-    if not (names := {line.strip() for line in lines} - {"", "question_id"}):
-        raise InputError(f"{path}: there are no ids; name a question in each line")
-    return sorted(names)
 
 
 @command(DRAW, "reproduce --model smollm2-135m --dataset mini-capitals --limit 20")

@@ -88,13 +88,17 @@ def score_files(files: Sequence[Path], **options: Any) -> Scored:
     ``options`` are those of :func:`read_file`. `InputError` for whatever reading and comparing
     refuse."""
     notes: list[str] = []
-    tables, scores, parts = {}, {}, {}
+    tables, scores, parts, shown = {}, {}, {}, {}
     for name in map(str, files):
         table, of_file = read_file(Path(name), **options)
         notes += [f"{name}: {note}" for note in of_file]
         tables[name] = table
         scores[name] = score_table(table)
         parts[name] = scores[name], table
+        shown[name] = scores[name].apply(
+            lambda row: spell_cell(row["value"]) if pd.isna(row["low"]) else spell(*row),
+            axis="columns",
+        )
     rival = str(files[0])
     rows = [pd.concat(scores, names=["file"]).reset_index()]
     if len(tables) == 1:
@@ -105,7 +109,8 @@ def score_files(files: Sequence[Path], **options: Any) -> Scored:
     rows.append(found.rename_axis("file").reset_index().assign(against=rival))
     best = metrics.may_be_best(_terms(tables))
     notes.append(f"{' and '.join(filter(best.__contains__, tables))} {BEST}")
-    return Scored([], overview(scores), [*notes, *found["sentence"]], rows, parts)
+    overview = pd.concat(shown, axis="columns").fillna("")
+    return Scored([], overview, [*notes, *found["sentence"]], rows, parts)
 
 
 def read_file(
@@ -398,17 +403,6 @@ def in_words(name: str, table: pd.DataFrame, scores: pd.DataFrame) -> str:
         return SENTENCES["no confidence"].format(value)
     columns = {name: question_terms(table["confidence"], table), CONSTANT: _constant(table)}
     return str(_compare(pd.DataFrame(columns), CONSTANT)["sentence"].iloc[0])
-
-
-def overview(scores: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Put the scores of files side by side, a row a metric and a column a file, in words."""
-    columns = {}
-    for name, known in scores.items():
-        columns[name] = known.apply(
-            lambda row: spell_cell(row["value"]) if pd.isna(row["low"]) else spell(*row),
-            axis="columns",
-        )
-    return pd.concat(columns, axis="columns").fillna("")
 
 
 def spell(estimate: float, low: float, high: float) -> str:
