@@ -55,6 +55,7 @@ def _take(into: Path, source: Run) -> Merged:
     rows = new = 0
     with store.open_writer(into, source.record) as writer:
         run = writer.run
+        store.refuse_differing([run, source])  # another merge may have come first
         for table in store.stream_samples(source):
             rows += len(table)
             new += writer.adopt(table)

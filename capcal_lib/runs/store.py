@@ -19,6 +19,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
+from glob import glob  # of a name that is too long, nothing
 from io import BytesIO
 from pathlib import Path
 
@@ -152,7 +153,7 @@ def remove_run(run: Run) -> None:
 
 def parts_of(run: Run) -> list[Path]:
     """List the parts of a run."""
-    return sorted(run.folder.glob(PARTS))
+    return sorted(run.folder / name for name in glob(PARTS, root_dir=run.folder))
 
 
 @dataclass

@@ -113,7 +113,7 @@ def sample(
                         progress(session.rows, wanted)
 
             with open_session(writer.run, ask, _circumstances()) as session:
-                for samples in files.gather(draw(session)):
+                for samples in files.gather(draw(session), files.WRITE_SECONDS):
                     new += writer.append(samples)
     return Drawn(writer.run, new, sum(ks.values()) - wanted, failed)
 
