@@ -405,6 +405,7 @@ grid = sns.relplot(
     kind="line",
     hue="model",
     col="dataset",
+    col_order=["MATH-500", "AIME25"],
     height=3,
     aspect=1.2,
     facet_kws={"legend_out": False},
@@ -413,7 +414,11 @@ grid = sns.relplot(
 published = load_reported("passk_actual", source="reference code")
 published = published.rename(columns={"value": "pass@k"})
 sns.scatterplot(
-    published, ax=grid.axes[0, 0], marker="x", color=style.INK, **look
+    published,
+    ax=grid.axes_dict["MATH-500"],
+    marker="x",
+    color=style.INK,
+    **look,
 )
 grid.set(xscale="log", xticks=[1, 4, 16, 64], xticklabels=[1, 4, 16, 64])
 grid.set_titles("{col_name}").set_axis_labels("k", "pass@k")

@@ -6,6 +6,7 @@ var answers = [
   [/which (method|confidence)/, "notebooks/11_small_models"],
   [/what holds|claims/, "notebooks/11_small_models"],
   [/\bhelps?\b/, "notebooks/12_applications"],
+  [/brier|temperature/, "theory/definitions"],
 ];
 var Scorer = {
   score: ([page, , anchor, , score]) => {
