@@ -17,10 +17,9 @@ def count_verdicts(parts: Iterable[pd.DataFrame], *, k: int) -> pd.DataFrame:
     """Count the verdicts of the first k samples of each question.
 
     The parts, read one after the other, have a row a sample: question_id, sample_index, verdict.
-    Returns a row a question,
-    sorted by its id: ``correct``, ``total`` (scored samples: correct, incorrect and no_answer; a
-    question with fewer than k keeps those that it has), ``incorrect``, ``no_answer`` and
-    ``not_scored``. `InputError` where there is no such sample.
+    Returns a row a question, sorted by its id: ``correct``, ``total`` (scored samples: correct,
+    incorrect and no_answer; a question with fewer than k keeps those that it has), ``incorrect``,
+    ``no_answer`` and ``not_scored``. `InputError` where there is no such sample.
 
     >>> rows = [("q", 0, "correct"), ("q", 1, "no_answer"), ("q", 2, "not_scored"),
     ...     ("q", 3, "correct")]

@@ -128,8 +128,7 @@ def corrected_mean(correct: ArrayLike, total: ArrayLike, error: GraderError) -> 
 
 def _corrected(mean: ArrayLike, size: ArrayLike, error: GraderError) -> Floats:
     """Return Rogan and Gladen's estimate of means of ``size`` samples with Lang and Reiczigel's
-    limits, (..., 3), put at 0 or 1 where they lay
-    outside.
+    limits, (..., 3), put at 0 or 1 where they lay outside.
     """
     mean, size = np.asarray(mean, float), np.asarray(size, float) + Z**2
     rates, labels = np.array(error).reshape(2, 2)  # of right and of wrong answers

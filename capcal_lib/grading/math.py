@@ -124,7 +124,7 @@ def _same(gold: str, other: str) -> bool:
         return False
     if "word" in shapes:
         word, another = (re.sub(r"\\text|\W", "", text) for text in (gold, other))
-        return word.casefold() == another.casefold()
+        return word == another if len(word) == 1 else word.casefold() == another.casefold()
     if "=" in shapes:
         return all(re.search(_SIGN, text) for text in (gold, other)) and _verified(gold, other)
     if len(one.parts) != len(two.parts) or (
@@ -135,11 +135,13 @@ def _same(gold: str, other: str) -> bool:
         return _same_scalar(one.parts[0], two.parts[0])
     if not shapes <= {"list", "{}"}:
         return all(map(_same, one.parts, two.parts))
-    return all(
-        any(_same(part, another) for another in others)
-        for parts, others in ((one.parts, two.parts), (two.parts, one.parts))
-        for part in parts
-    )
+    left = list(two.parts)
+    for part in one.parts:
+        match = next((text for text in left if _same(part, text)), None)
+        if match is None:
+            return False
+        left.remove(match)
+    return True
 
 
 _JOINED = re.compile(r"(?<!\d) | (?!\d)")

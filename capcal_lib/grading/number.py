@@ -10,6 +10,7 @@ up to one is no percentage, so ``0.2%`` is not ``0.2``. Other words say what is 
 
 import re
 from fractions import Fraction
+from itertools import groupby
 from typing import NamedTuple
 
 from capcal_lib.grading.latex import LONGEST, MOST_DIGITS, clean, respelt
@@ -102,7 +103,8 @@ def unit(text: str) -> str | None:
     if len(words) > MOST_WORDS or not _WORDS.fullmatch(text):
         return None
     names = [_UNITS.get(word, _UNITS.get(word.rstrip(".s"), "")) for word in words]
-    return " ".join(sorted({*names})) if all(names) else ""
+    names = [name for name, _ in groupby(names)]  # $5 dollars
+    return " ".join(sorted(names)) if all(names) else ""
 
 
 _DECIMAL = r"(?:(?:\d{1,3}(?:,\d{3})+|\d{1,3}(?:\x20\d{3})+|\d+)(?:\.\d*)?|\.\d+)"
