@@ -5,7 +5,7 @@ different rows under one key are refused before anything is written. A file besi
 copied where the target has none; else what the target has stands, and rows that it lacks are added,
 but for verdicts of the rules, which ``capcal grade`` makes from the samples."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from os.path import isfile
 from pathlib import Path
@@ -47,28 +47,30 @@ def merge(into: Path, sources: Sequence[Path]) -> list[Merged]:
             copies.setdefault(run_of(into, run.identity), []).append(run)
     for target, runs in copies.items():
         store.refuse_differing([target, *runs])
-    return [_take(into, run) for runs in copies.values() for run in runs]
+    return [merged for runs in copies.values() for merged in _merge_one(into, runs)]
 
 
-def _take(into: Path, source: Run) -> Merged:
-    notes = []
-    rows = new = 0
-    with store.open_writer(into, source.record) as writer:
+def _merge_one(into: Path, copies: Sequence[Run]) -> Iterator[Merged]:
+    with store.open_writer(into, copies[0].record) as writer:
         run = writer.run
-        store.refuse_differing([run, source])  # another merge may have come first
-        for table in store.stream_samples(source):
-            rows += len(table)
-            new += writer.adopt(table)
-        known = read_sessions(run)
-        for session in read_sessions(source):
-            if session not in known:
-                add_session(run, session)
-        for path in sorted(source.folder.iterdir()):
-            try:
-                _take_file(path, run)
-            except InputError as error:
-                notes.append(f"left out: {error}")
-    return Merged(source, run, new, rows - new, tuple(notes))
+        store.refuse_differing([run, *copies])  # another merge may have come first
+        for source in copies:
+            rows = new = 0
+            for table in store.stream_samples(source):
+                rows += len(table)
+                new += writer.adopt(table)
+            known = read_sessions(run)
+            for session in read_sessions(source):
+                if session not in known:
+                    add_session(run, session)
+            notes = []
+            for path in sorted(source.folder.iterdir()):
+                try:
+                    with files.hold(run.folder):
+                        _take_file(path, run)
+                except InputError as error:
+                    notes.append(f"left out: {error}")
+            yield Merged(source, run, new, rows - new, tuple(notes))
 
 
 def _take_file(source: Path, run: Run) -> None:
