@@ -234,6 +234,7 @@ def test_a_retry_after_longer_than_the_patience_is_not_waited_for() -> None:
     ("fault", "reason"),
     [
         (status(500, "out of memory"), f"{said(500, 'out of memory')} (4 times)"),
+        (raw(b"no gzip", Content_Encoding="gzip"), "decompressing data: incorrect header"),
         (raw(b"<html>\n\x1b[2J"), "an answer that cannot be read: status 200: <html> \\x1b[2J ("),
         (raw(b'{"choices": []}'), 'an answer that cannot be read: status 200: {"choices": []} ('),
         (raw(b'{"usage": {}}'), 'an answer that cannot be read: status 200: {"usage": {}} ('),

@@ -143,7 +143,8 @@ class Client:
         except TimeoutError:
             raise Bad(f"no answer within {seconds:g} s") from None
         except httpx2.RequestError as error:
-            raise Away(sanitize(error) or type(error).__name__) from None
+            kind = Bad if isinstance(error, httpx2.DecodingError) else Away
+            raise kind(sanitize(error) or type(error).__name__) from None
         status = answer.status_code
         words = f"status {status}: {sanitize(answer.text)}"
         if status in AWAY:
