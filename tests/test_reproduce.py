@@ -322,6 +322,8 @@ def test_a_judge_who_says_no_verdict_leaves_the_other_sets_scored(tmp_path: Path
     assert done.left["reason"].str.contains("said none of its three words, but such as").all()
     assert list(done.scores.index.unique("dataset")) == ["mini-exam"]
     assert "Probe (Mini exam)" in done.scores.loc["mini-exam"].index
+    kept = {path.name for path in tmp_path.rglob("predictions-*")}
+    assert kept == {"predictions-paper-judge-simulated.parquet"}, "no colon, for Windows"
     again = reproduce(order)
     assert again.left["reason"].tolist() == done.left["reason"].tolist()
 

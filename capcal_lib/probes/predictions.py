@@ -9,6 +9,7 @@ makes them again."""
 from __future__ import annotations  # keeps signatures short in help()
 
 import hashlib
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, get_args
@@ -278,7 +279,7 @@ def _digests(runs: Iterable[Run], *kinds: Artifact) -> dict[str, str]:
 def _name(recipe: Recipe, verdicts: str) -> str:
     """Return what tells files of predictions apart."""
     check_known("recipe", recipe, get_args(Recipe))
-    return recipe if verdicts == "rules" else f"{recipe}-{verdicts}"
+    return recipe if verdicts == "rules" else recipe + re.sub(r"[^\w.-]", "-", f"-{verdicts}")
 
 
 def _write(run: Run, name: str, predicted: Predicted) -> None:
