@@ -426,8 +426,10 @@ def reproduce(
         steps["time"] = steps.pop("seconds").map(_spell_time, na_action="ignore")
         shown = steps.drop(columns="first").convert_dtypes().astype(object)
         _print_table(shown.fillna("not known"))
-        time = f"{_spell_time(seconds)}{unknown}, GPUs: {gpus}"
-        _say(f"{requests:,.0f} requests, {tokens:,.0f} tokens, {time}")
+        _say(
+            f"{requests:,.0f} requests, {tokens:,.0f} tokens, {_spell_time(seconds)}{unknown}, "
+            f"GPUs: {gpus}"
+        )
         if rate is None:
             _say("how long tokens take is not known: give --rate, tokens a second of all GPUs")
         return

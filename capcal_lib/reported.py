@@ -2,6 +2,7 @@
 published later.
 """
 
+from collections import defaultdict
 from functools import cache
 from pathlib import Path
 from typing import Literal
@@ -177,6 +178,5 @@ def expected_from_reported() -> pd.DataFrame:
 
 @cache
 def _read(path: Path) -> pd.DataFrame:
-    head = pd.read_csv(path, nrows=0).columns
-    types = dict.fromkeys(head, "str") | {"k": "Int64", "value": "float64", "precision": "float64"}
+    types = defaultdict(lambda: "str", k="Int64", value="float64", precision="float64")
     return pd.read_csv(path, dtype=types, keep_default_na=False, na_values={"k": [""]})

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from capcal_lib.confidence.estimates import Estimate
+from capcal_lib.grading.latex import respelt
 from capcal_lib.manifests import Model
 from capcal_lib.questions import Question
 from capcal_lib.questions.prompts import verbalized_messages
@@ -35,6 +36,7 @@ _ESTIMATE = re.compile(
 )
 # What tells an estimate in running text from a bare integer, a year or a count.
 _MARKED = re.compile(r"(?i)[%/=:≈~]|[.,][0-9]|\b(?:of|in)\b|cent")
+# the markup that models put around a number
 _PLAIN = (
     (r"\\(?:text|textbf|mathrm|mathbf)\{([^{}]{0,40})\}", r"\1"),
     (r"\\[dt]?frac\{([0-9.]{1,30})\}\{([0-9.]{1,30})\}", r"\1/\2"),
@@ -109,20 +111,17 @@ def parse_probability(text: str) -> float | None:
         return None
     said = unicodedata.normalize("NFKC", said[-READ_CHARACTERS:])
     boxes = _BOX.findall(said)
-    alone = [_probability(_ESTIMATE.fullmatch(_plain(text))) for text in boxes[::-1] or [said]]
+    alone = [
+        _probability(_ESTIMATE.fullmatch(respelt(text, _PLAIN))) for text in boxes[::-1] or [said]
+    ]
     value = next((value for value in alone if value is not None), None)
     if boxes or value is not None:
         return value
-    estimates = [match for match in _ESTIMATE.finditer(_plain(said)) if _MARKED.search(match[0])]
+    estimates = [
+        match for match in _ESTIMATE.finditer(respelt(said, _PLAIN)) if _MARKED.search(match[0])
+    ]
     estimates.sort(key=lambda match: bool(match["label"]))  # stable: the last labelled one, if any
     return _probability(estimates[-1]) if estimates else None
-
-
-def _plain(text: str) -> str:
-    """Take away the markup that models put around a number."""
-    for pattern, replacement in _PLAIN:
-        text = re.sub(pattern, replacement, text)
-    return text
 
 
 def _probability(match: re.Match[str] | None) -> float | None:
