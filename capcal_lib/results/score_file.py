@@ -32,11 +32,11 @@ Z = 1.96 + 0.84  # a difference is found by a 95 % interval in four of five stud
 MISSING = {"", "nan", "none", "null", "na", "n/a"}
 BEST = "may be best: no other is significantly better on questions that both have"
 SENTENCES = {
-    "better": "{file} is better than {rival} by {gain}, on {both} that both have",
-    "worse": "{rival} is better than {file} by {loss}, on {both} that both have",
-    "inconclusive": "these data cannot separate {file} and {rival} ({gain}, on {both} "
-    "that both have): {needed:,.0f} questions or more would",
-    "same": "{file} and {rival} have the same confidences, or accuracies, on {both} that both have",
+    "better": "{file} is better than {rival} by {gain}, on {both}",
+    "worse": "{rival} is better than {file} by {loss}, on {both}",
+    "inconclusive": "these data cannot separate {file} and {rival} ({gain}, on {both}): "
+    "about {needed:,.0f} questions or more would",
+    "same": "{file} and {rival} have the same confidences, or accuracies, on {both}",
     "apart": "{file} and {rival} ask different questions: not compared",
     "one question": "one question says nothing of others: scores and intervals take two or more",
     "one sample": "with one scored sample a question, questions that differ and the noise of "
@@ -148,8 +148,10 @@ def read_counts(path: Path, *, scorer: str | None = None, regrade: bool = False)
         raise InputError(f"{path}: no sample has a verdict, nor an answer that could be graded")
     if lost.any():
         low, high = accuracy_bounds(counts)
-        bounds = f"accuracy {low:.3f} with them wrong, {high:.3f} right"
-        notes.append(f"{counted(lost.sum(), 'sample')} not scored: {bounds}")
+        notes.append(
+            f"{counted(lost.sum(), 'sample')} not scored: accuracy {low:.3f} with them wrong, "
+            f"{high:.3f} right"
+        )
     return Counted(table.set_index("question", append=True), notes)
 
 
@@ -373,16 +375,19 @@ def _compare(terms: pd.DataFrame, against: str) -> pd.DataFrame:
     """Test and say by how much each column is better than another."""
     table = metrics.gains(terms, against)
     gaps = terms[table.index].rsub(terms[against], axis="index")
-    alike = table["verdict"].mask(gaps.abs().max() < EQUAL, "same")
     table["questions"] = gaps.count()
-    table["verdict"] = alike.mask(table["questions"] == 0, "apart")
+    table["verdict"] = (
+        table["verdict"]
+        .mask(gaps.abs().max() < EQUAL, "same")
+        .mask(table["questions"] == 0, "apart")
+    )
     needed = np.ceil((Z * gaps.std() / gaps.mean()) ** 2)
     table["needed"] = np.clip(needed, table["questions"] + 1, MOST)
     sentences = [
         SENTENCES[row["verdict"]].format(
             file=name,
             rival=against,
-            both=counted(row["questions"], "question"),
+            both=counted(row["questions"], "question") + " that both have" * (against != CONSTANT),
             gain=spell(*row[["estimate", "low", "high"]]),
             loss=spell(*-row[["estimate", "high", "low"]]),
             needed=row["needed"],
