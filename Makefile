@@ -10,7 +10,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_COMPILE := 0
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: book here quick test test-slow coverage test-book test-vllm workshop check recorded recorded-real notebooks lock clean
+.PHONY: book here quick test test-slow coverage test-book test-vllm workshop check size recorded recorded-real notebooks lock clean
 
 book: $(READY)
 	$(BIN)/capcal book
@@ -87,7 +87,10 @@ check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python tests/size.py
+
+# How large each room is, for information.
+size:
+	$(PYTHON) tests/size.py
 
 # Make runs/recorded whole again (about ten minutes from nothing). What is there is kept, the rest is drawn with the
 # same seeds, which gives the same rows up to rounding. To repeat everything,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-ROOT = Path(__file__).resolve().parents[1]
+from tests.outside import DATA
 
 # A job in the background is started with Ctrl-C ignored, and would hand that on to the commands
 # that tests interrupt.
@@ -30,10 +30,17 @@ settings.load_profile("capcal")
 @pytest.fixture(scope="session")
 def real_data() -> Path:
     """The folder of real data set copies; a test that needs it is skipped where there is none."""
-    folder = Path(os.environ.get("CAPCAL_DATA_DIR") or ROOT.parent / "shared" / "data")
-    if not folder.is_dir():
+    if not DATA.is_dir():
         pytest.skip("no copies of the real data sets: set CAPCAL_DATA_DIR")
-    return folder
+    return DATA
+
+
+@pytest.fixture(autouse=True, scope="session")
+def without_data() -> Iterator[None]:
+    """What a test does depends on real data sets only where it asks for them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("CAPCAL_DATA_DIR", raising=False)
+        yield
 
 
 @pytest.fixture(autouse=True, scope="session")

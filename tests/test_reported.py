@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from capcal_lib.applications import pass_at_k
 from capcal_lib.errors import InputError
-from capcal_lib.manifests import ROOT
 from capcal_lib.reported import (
     FOLDERS,
     beta_from_moments,
@@ -18,9 +17,7 @@ from capcal_lib.reported import (
     load_reported,
     printed_scores,
 )
-
-PAPER = ROOT.parent / "shared" / "paper" / "paper.tex"
-FACTS = ROOT.parent / "shared" / "paper" / "reference_code_facts.md"
+from tests.outside import FACTS, PAPER, needs_facts, needs_paper
 
 MODELS = {
     "Olmo-3-7B-Instruct": "olmo-3-7b-instruct",
@@ -170,7 +167,7 @@ def stored_cells() -> dict:
     }
 
 
-@pytest.mark.skipif(not PAPER.exists(), reason="the paper's source is not beside the repository")
+@needs_paper
 def test_every_cell_is_the_papers_and_none_is_missing():
     printed = printed_cells(PAPER.read_text(encoding="utf-8"))
     assert len(printed) == 126 + 21 + 63 + 63 + 36 + 36 + 27 + 6
@@ -348,9 +345,7 @@ def printed_later(head: str) -> list[list[str]]:
     ]
 
 
-@pytest.mark.skipif(
-    not FACTS.exists(), reason="the notes on the authors' code are not beside the repository"
-)
+@needs_facts
 @pytest.mark.parametrize(
     ("head", "table", "per_cell", "first"),
     [

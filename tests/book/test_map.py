@@ -4,14 +4,14 @@ import json
 import re
 from pathlib import Path
 
-import pytest
 from myst_parser.mdit_to_docutils.base import default_slugify
 
 from capcal_lib.book.map import RUN_FILES, Cell, load_items, map_page, notebook_cells
 from capcal_lib.book.pipeline import DEFAULT_MODEL, notebook_names
 from capcal_lib.book.tables import EVIDENCE
-from capcal_lib.manifests import BOOK, RECORDED_RUNS, ROOT
+from capcal_lib.manifests import BOOK, RECORDED_RUNS
 from capcal_lib.reported import FOLDERS
+from tests.outside import PAPER, needs_paper
 
 REPORTED = {path.stem for folder in FOLDERS.values() for path in folder.glob("*.csv")}
 KEPT = {  # within <store>/<model>/
@@ -24,7 +24,6 @@ KEPT = {  # within <store>/<model>/
         "*-train/*/verdicts.parquet",
     ),
 }
-PAPER = ROOT.parent / "shared" / "paper" / "paper.tex"
 ITEMS = load_items()
 CELLS = notebook_cells()
 LEVELS = {"section": 0, "subsection": 1, "subsubsection": 2}
@@ -84,7 +83,7 @@ def after_heading(rest: str) -> str | None:
     return label[1] if label else None
 
 
-@pytest.mark.skipif(not PAPER.exists(), reason="the paper's source is not beside the repository")
+@needs_paper
 def test_everything_in_the_paper_is_listed_with_its_number_and_label() -> None:
     printed = in_the_paper(PAPER.read_text(encoding="utf-8"))
     listed = [(item.number, item.label) for item in ITEMS]

@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import os
 import random
 import re
 import subprocess
@@ -29,12 +28,10 @@ from capcal_lib.grading import (
 from capcal_lib.grading.extract import extract
 from capcal_lib.manifests import ROOT, Kind
 from capcal_lib.questions import Answer
+from tests.outside import DATA, needs_data
 
 CASES = json.loads((ROOT / "tests" / "grading" / "grading_cases.json").read_text(encoding="utf-8"))
-DATA = Path(os.environ.get("CAPCAL_DATA_DIR") or ROOT.parent / "shared" / "data")
 GOLDS: dict[Kind, str] = {"math": "x+1", "number": "7", "choice": "C", "short": "Paris"}
-
-needs_data = pytest.mark.skipif(not (DATA / "math").is_dir(), reason="no copies of the data sets")
 
 
 def rows(path: str) -> list[dict[str, str]]:
