@@ -13,6 +13,8 @@
 model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`; all are shown
 store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
+protocol: str = "corrected"  # or paper: with the probes of its recipe
+verdicts: str = "rules"  # or judge:MODEL, of the model's own samples
 
 # %% tags=["hide-input"]
 import numpy as np
@@ -36,6 +38,9 @@ from sklearn.model_selection import cross_val_predict
 # %% tags=["hide-input"]
 runs, data = notebook.open_page(globals())
 described = notebook.measured_models(runs, data, k_eval)
+paper = protocol == "paper"
+recipe = "paper" if paper else "tuned"
+judges = dict.fromkeys(described, "rules") | {model: verdicts}
 none = {"runs": "No model of this store has a solved question."}
 notebook.about(data, {} if described else none)
 
@@ -77,7 +82,9 @@ def gains_of(s, correct, total, tokens, nu):
 # needs runs
 def load_sets(name):
     """Yield each data set of a model: its results, tokens, and its probe."""
-    results = load_results(runs, name, k_eval=k_eval).query("total > 1")
+    options = {"k_eval": k_eval, "recipe": recipe, "verdicts": judges[name]}
+    results = load_results(runs, name, held_out=not paper, **options)
+    results = results.query("total > 1")
     for dataset, subset in results.groupby(level="dataset", sort=False):
         if not subset["correct"].any():
             continue  # no question is ever solved, so there is nothing to gain
@@ -94,7 +101,8 @@ def load_sets(name):
 evidence = notebook.evidence_of(*described.values())
 gained = {}
 for name in described:
-    concentrations = describe_probes(runs, name)["concentration"]
+    probes = describe_probes(runs, name, recipe=recipe, verdicts=judges[name])
+    concentrations = probes["concentration"]
     for dataset, subset, probe in load_sets(name):
         for method in [*ASKED, VOTES, probe]:
             if method in subset:
@@ -146,7 +154,7 @@ probed, asked = counts.loc[PROBE], counts.loc[ASKED].sum()
 uses = comparisons[comparisons["method"] == PROBE].groupby("use", sort=False)[
     "verdict"
 ]
-won = uses.agg(lambda verdicts: (verdicts == "better").sum())
+won = uses.agg(lambda marks: (marks == "better").sum())
 spoken = won.index.str.lower().str.replace("budget", "spending a budget")
 notebook.glue(
     made=len(comparisons),
@@ -199,9 +207,9 @@ one run are not independent of each other, so read the pattern and not a single 
 
 # %% tags=["hide-input"]
 # needs runs
-def spell(verdicts):
+def spell(marks):
     """Count verdicts: better / inconclusive / worse."""
-    of = " / ".join(str((verdicts == each).sum()) for each in VERDICTS)
+    of = " / ".join(str((marks == each).sum()) for each in VERDICTS)
     return of.replace(" ", "\N{NO-BREAK SPACE}")
 
 

@@ -14,6 +14,8 @@ model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`
 dataset: str = ""  # one with samples; empty: where the gain is largest
 store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
+protocol: str = "corrected"  # or paper: with the probes of its recipe
+verdicts: str = "rules"  # or judge:MODEL, where it has judged
 seed: int = 0  # of all that is drawn here
 risk: float = 0.1  # the share of wrong answers that is promised
 
@@ -38,7 +40,11 @@ from capcal_lib.results import (
 
 # %% tags=["hide-input"]
 runs, data = notebook.open_page(globals())
-results = load_results(runs, model, k_eval=k_eval).query("total > 1")
+paper = protocol == "paper"
+options = {"k_eval": k_eval, "verdicts": verdicts}
+options["recipe"] = "paper" if paper else "tuned"
+results = load_results(runs, model, held_out=not paper, **options)
+results = results.query("total > 1")
 solved = results[results.groupby(level="dataset")["correct"].transform("any")]
 present = [solved[name].any() for name in methods(solved)]
 none = {"confidences": "No confidence of a question that is ever solved."}
@@ -91,17 +97,17 @@ judged = holm(gains_by_dataset(terms, RANDOM))
 
 # %% tags=["hide-input"]
 # needs confidences
-verdicts = judged["verdict"].groupby("method").value_counts()
-verdicts = verdicts.unstack(fill_value=0)
-verdicts = verdicts.reindex(columns=["better", "inconclusive", "worse"])
-verdicts = verdicts.fillna(0).astype(int)
+counts = judged["verdict"].groupby("method").value_counts()
+counts = counts.unstack(fill_value=0)
+counts = counts.reindex(columns=["better", "inconclusive", "worse"])
+counts = counts.fillna(0).astype(int)
 order = [
     name
     for name in (PROBE, VOTES, *reversed(TITLES.values()))
-    if name in verdicts.index
+    if name in counts.index
 ]
-verdicts = verdicts.loc[order]
-best, last = verdicts.iloc[0], verdicts.iloc[-1]
+counts = counts.loc[order]
+best, last = counts.iloc[0], counts.iloc[-1]
 notebook.glue(
     first=order[0].lower(),
     first_better=int(best["better"]),
@@ -162,7 +168,7 @@ sns.move_legend(axes, "lower right", title="")
 # %% tags=["hide-input"] label="selective-verdicts" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs confidences
 tables.show(
-    verdicts.rename_axis("confidence").rename_axis(columns=None),
+    counts.rename_axis("confidence").rename_axis(columns=None),
     "Data sets by the paired comparison with answering at random, all judged together by Holm.",
     evidence=evidence,
 )

@@ -13,6 +13,8 @@
 model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`; all are shown
 store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
+protocol: str = "corrected"  # or paper: with the probes of its recipe
+verdicts: str = "rules"  # or judge:MODEL, of the model's own samples
 
 # %% tags=["hide-input"]
 from itertools import combinations
@@ -29,6 +31,8 @@ from capcal_lib.runs import read_samples
 # %% tags=["hide-input"]
 runs, data = notebook.open_page(globals())
 described = notebook.measured_models(runs, data, k_eval)
+recipe = "paper" if protocol == "paper" else "tuned"
+judges = dict.fromkeys(described, "rules") | {model: verdicts}
 size = {name: (load_model(name).parameters or 0) / 1e9 for name in described}
 shared = [
     (small, large, dataset)
@@ -52,7 +56,8 @@ notebook.about(data, {} if shared else none)
 # needs runs
 def load_set(name, dataset):
     """Return accuracies, costs and the nearest probe of a model on a data set."""
-    subset = load_results(runs, name, datasets=[dataset], k_eval=k_eval)
+    options = {"k_eval": k_eval, "recipe": recipe, "verdicts": judges[name]}
+    subset = load_results(runs, name, datasets=[dataset], **options)
     probe = nearest_probe(map(str, subset), dataset)
     samples = read_samples(described[name]["run"][dataset])
     tokens = ["prompt_tokens", "completion_tokens"]

@@ -13,6 +13,8 @@
 model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`; all are shown
 store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
+protocol: str = "corrected"  # or paper: with the probes of its recipe
+verdicts: str = "rules"  # or judge:MODEL, of the model's own samples
 seed: int = 0  # of all that is drawn here
 
 # %% tags=["hide-input"]
@@ -31,6 +33,9 @@ from capcal_lib.runs import open_runs
 # %% tags=["hide-input"]
 runs, data = notebook.open_page(globals())
 described = notebook.measured_models(runs, data, k_eval)
+paper = protocol == "paper"
+recipe = "paper" if paper else "tuned"
+judges = dict.fromkeys(described, "rules") | {model: verdicts}
 none = {"runs": "No model of this store has measured samples.", "ranks": ""}
 notebook.about(data, {} if described else none)
 
@@ -45,11 +50,16 @@ notebook.about(data, {} if described else none)
 # needs runs
 evidence = notebook.evidence_of(*described.values())
 METHODS = ["Verbalized confidence", "P(True)", "Response consistency", "Probe"]
+
+# %%
+# needs runs
 cells, taught = {}, {}
 for name in described:
-    probes = describe_probes(runs, name)
+    options = {"recipe": recipe, "verdicts": judges[name]}
+    probes = describe_probes(runs, name, **options)
     training = {run.folder.name: run for run in open_runs(runs, model=name)}
-    results = load_results(runs, name, k_eval=k_eval).query("total > 1")
+    options |= {"k_eval": k_eval, "held_out": not paper}
+    results = load_results(runs, name, **options).query("total > 1")
     for dataset, subset in results.groupby("dataset", sort=False):
         subset = subset.dropna(axis="columns", how="all")
         nearest = nearest_probe(subset, dataset)
@@ -58,7 +68,8 @@ for name in described:
         )
         cells[name, dataset] = subset
         if nearest:
-            counts = count_run(training[probes.loc[nearest, "run"]])
+            source = training[probes.loc[nearest, "run"]]
+            counts = count_run(source, verdicts=judges[name])
             taught[name, dataset] = (counts["correct"] / counts["total"]).mean()
 
 # %%
