@@ -20,11 +20,11 @@ import pandas as pd
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.grading import normalize
 from capcal_lib.grading.agreement import judge_agreement
-from capcal_lib.grading.error import corrected_mean, corrected_mu, grader_error
 from capcal_lib.grading.judgements import judges
 from capcal_lib.grading.verdicts import read_verdicts, run_questions
 from capcal_lib.manifests import load_dataset, load_model
 from capcal_lib.metrics import binomial_interval, mean_interval
+from capcal_lib.metrics.grader import corrected_mean, corrected_mu, grader_error
 from capcal_lib.questions import at_hand
 from capcal_lib.results import load_results, subjects
 from capcal_lib.runs import KEY, read_samples

@@ -6,8 +6,8 @@ import pandas as pd
 from scipy.stats import beta
 
 from capcal_lib.grading import grade_many
-from capcal_lib.grading.error import grader_error
 from capcal_lib.manifests import BOOK, NOTEBOOKS, ROOT
+from capcal_lib.metrics.grader import grader_error
 from capcal_lib.questions import Answer, load_questions
 
 TEXT = (BOOK / "reference" / "grading.md").read_text(encoding="utf-8")

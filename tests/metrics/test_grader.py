@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from capcal_lib.errors import InputError
-from capcal_lib.grading.error import GraderError, corrected_mean, corrected_mu, grader_error
+from capcal_lib.metrics.grader import GraderError, corrected_mean, corrected_mu, grader_error
 from capcal_lib.metrics.intervals import binomial_interval
 
 Z = 1.959963984540054

@@ -22,7 +22,7 @@ from capcal_lib.errors import InputError
 from capcal_lib.metrics.intervals import Interval
 from capcal_lib.metrics.validation import Floats, align, as_counts, as_numbers, check_rows
 
-Z = 1.959963984540054  # of a 95 % interval
+NORMAL_95 = 1.959963984540054  # standard deviations to either end of a normal's middle 95 %
 
 
 class GraderError(NamedTuple):
@@ -130,7 +130,7 @@ def _corrected(mean: ArrayLike, size: ArrayLike, error: GraderError) -> Floats:
     """Return Rogan and Gladen's estimate of means of ``size`` samples with Lang and Reiczigel's
     limits, (..., 3), put at 0 or 1 where they lay outside.
     """
-    mean, size = np.asarray(mean, float), np.asarray(size, float) + Z**2
+    mean, size = np.asarray(mean, float), np.asarray(size, float) + NORMAL_95**2
     rates, labels = np.array(error).reshape(2, 2)  # of right and of wrong answers
     smooth = (rates * labels + 1) / (labels + 2)
     from_right, from_wrong = smooth * (1 - smooth) / (labels + 2)
@@ -141,12 +141,12 @@ def _corrected(mean: ArrayLike, size: ArrayLike, error: GraderError) -> Floats:
             "sum to more than 1, so far as the labels tell: this grader is no better than a coin; "
             "use another one, or label more answers"
         )
-    adjusted = (mean * (size - Z**2) + Z**2 / 2) / size
+    adjusted = (mean * (size - NORMAL_95**2) + NORMAL_95**2 / 2) / size
     middle = (adjusted + smooth[1] - 1) / skill
     variance = adjusted * (1 - adjusted) / size
     variance = variance + middle**2 * from_right + (1 - middle) ** 2 * from_wrong
-    half_width = Z * np.sqrt(variance) / skill
-    shifted = middle + 2 * Z**2 * (middle * from_right - (1 - middle) * from_wrong)
+    half_width = NORMAL_95 * np.sqrt(variance) / skill
+    shifted = middle + 2 * NORMAL_95**2 * (middle * from_right - (1 - middle) * from_wrong)
     estimate = (mean + error.specificity - 1) / raw_skill
     corrected = [estimate, shifted - half_width, shifted + half_width]
     return np.stack(corrected, axis=-1).clip(0, 1)
