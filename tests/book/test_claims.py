@@ -1,22 +1,41 @@
 """The paper's statements as data: what each compares is there."""
 
+import re
+
 import pandas as pd
 import pytest
 import yaml
 
 from capcal_lib.book.claims import compare_printed, load_claims, verdict_of
-from capcal_lib.manifests import MANIFESTS, NOTEBOOKS
+from capcal_lib.manifests import MANIFESTS, NOTEBOOKS, ROOT
 from capcal_lib.reported import load_reported
 
+PAPER = ROOT.parent / "shared" / "paper" / "paper.tex"
 CLAIMS = yaml.safe_load((MANIFESTS / "claims.yaml").read_text(encoding="utf-8"))["claims"]
 
 
 def test_every_statement_is_unique_and_complete() -> None:
     assert len({claim["says"] for claim in CLAIMS}) == len(CLAIMS)
     for claim in CLAIMS:
-        assert {"place", "says", "wording"} <= set(claim)
+        assert {"place", "says", "wording", "quote", "line"} <= set(claim)
         assert claim["wording"] in ("every", "most", "some")
         assert ("pairs" in claim) == ("tables" in claim), claim["says"]
+
+
+def test_a_statement_is_one_short_clause_of_the_paper_and_stands_once() -> None:
+    assert len({(claim["line"], claim["quote"]) for claim in CLAIMS}) == len(CLAIMS)
+    for claim in CLAIMS:
+        assert 3 <= len(claim["quote"].split()) <= 20, claim["quote"]
+        assert ". " not in claim["quote"], claim["quote"]
+
+
+@pytest.mark.skipif(not PAPER.exists(), reason="the paper's source is not beside the repository")
+def test_every_quote_stands_at_its_line_of_the_paper() -> None:
+    lines = PAPER.read_text(encoding="utf-8").splitlines()
+    for claim in CLAIMS:
+        line = re.sub(r"\\colorbox\{[^}]*\}\{([^}]*)\}", r"\1", lines[claim["line"] - 1])
+        words = " ".join(line.replace("$", "").split())
+        assert " ".join(claim["quote"].split()) in words, claim
 
 
 def test_every_side_of_a_comparison_finds_numbers() -> None:
