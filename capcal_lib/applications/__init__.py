@@ -30,7 +30,12 @@ from capcal_lib.applications.gains import (
     pass_at_k_gains,
     pass_at_k_gains_over_answer,
 )
-from capcal_lib.applications.passk import pass_at_k, pass_at_k_error_terms, simulate_pass_at_k
+from capcal_lib.applications.passk import (
+    deep_samples,
+    pass_at_k,
+    pass_at_k_error_terms,
+    simulate_pass_at_k,
+)
 from capcal_lib.applications.posterior import fit_concentration
 from capcal_lib.applications.selective import risk_area_terms, risk_coverage
 from capcal_lib.applications.topping_up import Components, score_components
@@ -39,6 +44,7 @@ __all__ = [
     "Components",
     "allocate",
     "budget_gains",
+    "deep_samples",
     "extrapolate_pass_at_k",
     "fit_concentration",
     "honest_oracle",

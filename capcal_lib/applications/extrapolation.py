@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from capcal_lib.applications.passk import pass_at_k, simulate_pass_at_k
+from capcal_lib.applications.passk import deep_samples, pass_at_k, simulate_pass_at_k
 from capcal_lib.applications.posterior import fit_concentration
 from capcal_lib.errors import InputError
 from capcal_lib.metrics.intervals import mean_interval
@@ -25,19 +25,21 @@ def extrapolate_pass_at_k(
 ) -> pd.DataFrame:
     """Estimate a data set's pass@k, also for k beyond the number of samples.
 
-    Up to the fewest samples of any question, it is the mean of :func:`pass_at_k` with its interval.
-    Beyond, how many questions are hopeless or nearly so decides it, which n samples hardly tell. So
-    the limits hold for any prior of mu: they are the least and the largest pass@k of all priors
-    whose counts lie within a 95 % confidence band around those seen (Dvoretzky, Kiefer and
+    Up to n samples it is the mean of :func:`pass_at_k` with its interval, over the questions that
+    have k. Beyond, how many questions are hopeless or nearly so decides it, which n samples hardly
+    tell. So the limits hold for any prior of mu: they are the least and the largest pass@k of all
+    priors whose counts lie within a 95 % confidence band around those seen (Dvoretzky, Kiefer and
     Wolfowitz), found by linear programming: wide, but valid. The estimate is that of a Beta prior
     with the mean and the spread of the counts (Kazdan et al., arXiv 2510.05197), kept within them,
     and rests on its shape. The limits are 0 and 1 where no independent samples give such counts.
 
-    The number of samples must be fixed beforehand. A question with more samples than the fewest is
-    thinned to these: its expected counts stand for it. Nothing is drawn: ``rng`` and ``seed`` are
-    not needed. Returns a row a k: ``k``, ``estimate``, and ``low`` and ``high``, the 95 % limits
-    for questions like these. Beyond the samples, at least one question has some correct and some
-    not, else `InputError`.
+    The number of samples must be fixed beforehand; n is
+    :func:`~capcal_lib.applications.deep_samples` of the totals, where these are unlike. Beyond n,
+    the questions with n samples or more decide; one with more than n is thinned to these: its
+    expected counts stand for it. Nothing is drawn: ``rng`` and ``seed`` are not needed. Returns a
+    row a k: ``k``, ``estimate``, ``low`` and ``high``, the 95 % limits for questions like these,
+    and the number of ``questions``. Beyond the samples, at least one of these has some correct and
+    some not, else `InputError`.
 
     >>> rng = np.random.default_rng(0)
     >>> mu = rng.beta(0.3, 1.0, 500)
@@ -50,37 +52,41 @@ def extrapolate_pass_at_k(
     """
     hits, samples = as_counts(correct, total, scored=1)
     attempts = as_whole("k", ks, least=1)
-    fewest = int(samples.min())
-    measured = pass_at_k(hits, samples, np.minimum(attempts, fewest))
+    n = deep_samples(samples)
+    measured = pass_at_k(hits, samples, np.minimum(attempts, n))
     rows = [mean_interval(column, bounds=(0, 1)) for column in measured.T]
     table = pd.DataFrame(rows).fillna({"low": 0.0, "high": 1.0})  # of a single question
     table.insert(0, "k", attempts)
-    beyond = attempts > fewest
+    table["questions"] = np.isfinite(measured).sum(axis=0)
+    beyond = attempts > n
     if not beyond.any():
         return table
+    deep = samples >= n
+    hits, samples = hits[deep], samples[deep]
     if not ((hits > 0) & (hits < samples)).any():
         raise InputError(
             "no question has both correct and incorrect samples, so nothing says how pass@k goes "
-            f"on beyond {fewest} samples; draw more samples, or ask for smaller k"
+            f"on beyond {n} samples; draw more samples, or ask for smaller k"
         )
     mean = hits.sum() / samples.sum()
     nu = min(fit_concentration(mean, hits, samples), 1e6)
     whole = nu + samples
     s = (nu * mean + hits) / whole
     estimate = simulate_pass_at_k(s, attempts[beyond], concentration=whole).mean(axis=0)
-    limits = _limits(hits, samples, attempts[beyond])
+    limits = _limits(hits, samples, n, attempts[beyond])
     table.loc[beyond, "estimate"] = np.clip(estimate, *limits.T)
     table.loc[beyond, ["low", "high"]] = limits
     return table
 
 
-def _limits(hits: Ints, samples: Ints, attempts: Ints) -> Floats:
-    """Bound pass@k over all distributions of mu whose counts agree with those seen, a row a k."""
+def _limits(hits: Ints, samples: Ints, n: int, attempts: Ints) -> Floats:
+    """Bound pass@k over all distributions of mu whose counts of n samples agree with those seen, a
+    row a k.
+    """
     from scipy.optimize import linprog  # slow to import
     from scipy.special import expit
     from scipy.stats import binom, hypergeom
 
-    n = int(samples.min())
     # Even on the logit scale, finely for many samples, and the ends.
     inner = expit(np.linspace(-16, 12, max(200, int(28 * np.sqrt(n)))))
     mu = np.concatenate([[0.0], inner, [1.0]])

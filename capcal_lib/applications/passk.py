@@ -15,6 +15,7 @@ from capcal_lib.metrics import validation as check
 from capcal_lib.metrics.validation import Floats
 
 PLUG_IN = 1e9  # a concentration from which a posterior is its mean, as far as floats tell
+ENOUGH = 10  # questions, fewer of which say little of others
 
 
 def pass_at_k(correct: ArrayLike, total: ArrayLike, ks: ArrayLike) -> Floats:
@@ -45,6 +46,25 @@ def pass_at_k(correct: ArrayLike, total: ArrayLike, ks: ArrayLike) -> Floats:
     fails = np.maximum(n - c - drawn, 0) / np.maximum(n - drawn, 1)
     all_fail = np.column_stack([np.ones(n.size), np.cumprod(fails, axis=1)])
     return np.where(attempts <= n, 1 - all_fail[:, known], np.nan)[question]
+
+
+def deep_samples(total: ArrayLike) -> int:
+    """Return the number n of samples by which to judge what takes many of a question: on the
+    questions that have n or more.
+
+    Where questions have unlike totals, samples show what is rare in a question, and questions
+    narrow an interval. So n is the total of which n times the root of the number of those questions
+    is largest, among those that ten questions have, or all where there are fewer than ten. Totals
+    must not depend on verdicts.
+
+    >>> deep_samples([100] * 20 + [12] * 40), deep_samples([100] * 45 + [97] * 15)
+    (100, 97)
+    """
+    _, samples = check.as_counts(0, total)
+    depths, questions = np.unique(samples, return_counts=True)
+    having = questions[::-1].cumsum()[::-1]
+    worth = np.where(having >= min(ENOUGH, samples.size), depths * np.sqrt(having), -1.0)
+    return int(depths[np.argmax(worth)])
 
 
 def simulate_pass_at_k(

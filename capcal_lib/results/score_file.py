@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from capcal_lib import metrics
-from capcal_lib.applications import others_mean, pass_at_k
+from capcal_lib.applications import deep_samples, others_mean, pass_at_k
 from capcal_lib.errors import InputError, counted, sanitize
 from capcal_lib.grading.core import grade_many
 from capcal_lib.questions import NOT_STATED, Answer, plain_head, stream_rows
@@ -21,7 +21,7 @@ from capcal_lib.results.logs import kind_of, read_log
 
 COUNTS = ["correct", "total"]
 NUMBERS = ["confidence", *COUNTS]
-POWERS = (2, 4, 8, 16, 32, 64)  # the k of pass@k, as far as every question has samples
+POWERS = (2, 4, 8, 16, 32, 64)  # the k of pass@k, as far as ten questions have samples, or all
 MOST = 1_000_000  # questions, more of which are not counted
 EQUAL = 1e-9  # confidences of two files are the same, but for rounding
 CORRECTED = "capability Brier, corrected"
@@ -46,7 +46,7 @@ SENTENCES = {
 }
 MEANINGS = {
     "accuracy": "the mean of mu_hat, the share of a question's scored samples that are correct",
-    "pass@k": "the chance that one of k samples is correct, without bias",
+    "pass@k": "the chance that one of k samples is correct, without bias, of the questions with k",
     "noise": "the share of the spread of mu_hat over questions that is noise of sampling",
     "best constant": "the corrected Brier score of always saying the mean of the other questions",
     "uniform random": "the corrected Brier score of uniform random numbers",
@@ -276,8 +276,9 @@ def score_table(table: pd.DataFrame) -> pd.DataFrame:
         "scored samples": int(table["total"].sum()),
         "accuracy": mu_hat,
     }
+    deep = deep_samples(table["total"])
     for k in POWERS:
-        if k <= table["total"].min():
+        if k <= deep:
             scores[f"pass@{k}"] = pass_at_k(counts[0], counts[1], k)[:, 0]
     scores["noise"] = 1.0 if spread <= floor else floor / spread
     scores["best constant"] = constant

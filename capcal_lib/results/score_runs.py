@@ -51,10 +51,15 @@ def _describe(run: Mapping[Any, Any], scores: pd.DataFrame, questions: pd.DataFr
     """Say what the scores of a run do not show."""
     scored = questions.loc[questions["total"] > 0, COUNTS]
     known = score_table(scored)
-    shown = ["accuracy", *known.filter(regex="^pass@", axis="index").index[-1:]]
+    facts = [f"accuracy {spell(*known.loc['accuracy'])}"]
+    for name in known.filter(regex="^pass@", axis="index").index[-1:]:
+        having = int((scored["total"] >= int(name.removeprefix("pass@"))).sum())
+        facts.append(f"{name} {spell(*known.loc[name])}")
+        if having < len(scored):
+            facts[-1] += f" of the {having} with so many samples"
     samples = " to ".join(map(str, dict.fromkeys([run["fewest"], run["most"]])))
     lines = [
-        ", ".join(f"{name} {spell(*known.loc[name])}" for name in shown),
+        ", ".join(facts),
         f"{counted(len(scored), 'question')}; scored samples of each: {samples}",
     ]
     if single := int((scored["total"] == 1).sum()):

@@ -137,8 +137,8 @@ def score(
     plug_in: Any = sum(brier_terms(part, protocol="paper") for part in parts) / len(parts)
     plug_in = plug_in.where(terms.notna())
     missing = results[methods(results)].isna().reindex(columns=terms.columns, fill_value=False)
-    if VOTES[-1] in results:  # of votes, a split's of any
-        missing[CONSISTENCY] = terms[CONSISTENCY].isna()
+    if VOTES[-1] in results:  # of votes, a split's of any; too few samples to vote are none
+        missing[CONSISTENCY] = terms[CONSISTENCY].isna() & results["votes total"].notna()
     groups = subjects(results)
     rows = {}
     for dataset, own in terms.groupby(level="dataset", sort=False):

@@ -45,13 +45,25 @@ def test_columns_are_in_order_and_curves_rise():
     correct = r.binomial(20, r.beta(0.3, 1.0, 300))
     ks = [500, 1, 20, 21, 100, 40]
     table = extrapolate_pass_at_k(pd.Series(correct), np.full(300, 20), ks)
-    assert list(table.columns) == ["k", "estimate", "low", "high"]
+    assert list(table.columns) == ["k", "estimate", "low", "high", "questions"]
     assert table["k"].tolist() == ks
     limits = table[["low", "estimate", "high"]].to_numpy()
     assert (np.diff(limits, axis=1) >= 0).all()
     assert ((limits >= 0) & (limits <= 1)).all()
     rise = np.diff(limits[np.argsort(ks)], axis=0)
     assert (rise[:, 1:] >= 0).all()
+
+
+def test_questions_of_fewer_samples_leave_the_others_theirs():
+    r = rng()
+    total = np.repeat([100, 12], [40, 80])
+    correct = r.binomial(total, r.beta(0.4, 0.6, 120))
+    table = extrapolate_pass_at_k(correct, total, [4, 12, 13, 100, 500]).set_index("k")
+    assert table["questions"].tolist() == [120, 120, 40, 40, 40]
+    exact = pass_at_k(correct, total, [4, 12, 100])
+    assert table["estimate"].loc[[4, 12, 100]].tolist() == pytest.approx(np.nanmean(exact, axis=0))
+    alone = extrapolate_pass_at_k(correct[:40], total[:40], [100, 500]).set_index("k")
+    pd.testing.assert_frame_equal(table.loc[[100, 500]], alone)
 
 
 def test_the_bounds_hold_whatever_the_unseen_questions_are():

@@ -12,6 +12,7 @@ from scipy.stats import beta, binom
 
 from capcal_lib.applications import (
     allocate,
+    deep_samples,
     fit_concentration,
     pass_at_k,
     pass_at_k_error_terms,
@@ -249,3 +250,21 @@ def test_series_are_joined_by_their_index():
     assert success_rate(pd.Series([1, 2], ["a", "b"]), c, n) == success_rate(
         [1, 2], [1, 9], [10, 10]
     )
+
+
+@pytest.mark.parametrize(
+    ("total", "n"),
+    [
+        ([32] * 5, 32),
+        ([32], 32),
+        ([100] * 20 + [12] * 40, 100),
+        ([100] * 20 + [12] * 40_000, 12),  # 447 against 2,401
+        ([100] * 9 + [12] * 40, 12),  # nine say little of others
+        ([100, 12, 12], 12),  # fewer than ten: all of them
+        ([100] * 45 + [97] * 15, 97),  # three samples of some are not scored
+        ([0] * 30, 0),
+    ],
+)
+def test_many_samples_of_some_count_where_these_are_ten(total, n):
+    assert deep_samples(total) == n
+    assert deep_samples(total[::-1]) == n
