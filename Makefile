@@ -98,69 +98,14 @@ size:
 # The last command checks every run and takes down the SHA-256 of files that have none yet; give it alone after copying
 # runs of an earlier version there.
 RECORDED ?= runs/recorded
-SMALL := mini-capitals mini-elements mini-arithmetic mini-exam
-
-# What probes predict, models by recipes, with further options.
-comma := ,
-define probes
-	set -e; for model in $(1); do for recipe in $(2); do \
-	  $(BIN)/capcal probe --model $$model --recipe $$recipe $(3) --store $(RECORDED); \
-	done; done
-endef
 
 recorded: $(READY)
-	set -e; for model in simulated smollm2-135m; do for dataset in $(SMALL); do \
-	  $(BIN)/capcal sample --model $$model --dataset $$dataset --split test --k 120 --store $(RECORDED); \
-	  $(BIN)/capcal sample --model $$model --dataset $$dataset --split train --k 10 --store $(RECORDED); \
-	  for split in test train; do \
-	    $(BIN)/capcal grade --model $$model --dataset $$dataset --split $$split --store $(RECORDED); \
-	    $(BIN)/capcal features --model $$model --dataset $$dataset --split $$split --store $(RECORDED); \
-	  done; \
-	  for method in p-true verbalized; do \
-	    $(BIN)/capcal confidence --model $$model --dataset $$dataset --method $$method --store $(RECORDED); \
-	  done; \
-	done; done
-	$(call probes,simulated smollm2-135m,tuned paper)
-	$(BIN)/capcal verify --store $(RECORDED)
+	$(BIN)/python runs/record.py built-in $(RECORDED)
 
-# The same for the real data sets, whose questions come from the hub or from CAPCAL_DATA_DIR: hours without a GPU.
-# model:data set:split:questions:samples a question; a training split after the split that it is for
-REAL := smollm2-135m:mmlu:validation:300:110 qwen2.5-coder-0.5b:mmlu:validation:300:110 \
-	smollm2-135m:triviaqa:validation:200:110 qwen2.5-coder-0.5b:triviaqa:validation:200:110 \
-	smollm2-135m:triviaqa:train:600:10 smollm2-135m:triviaqa:train:3000:1 \
-	qwen2.5-coder-0.5b:triviaqa:train:600:10 qwen2.5-coder-0.5b:triviaqa:train:3000:1 \
-	smollm2-135m:gsm8k:test:60:32 qwen2.5-coder-0.5b:gsm8k:test:100:32 \
-	smollm2-135m:gsm8k:train:300:4 \
-	qwen2.5-coder-0.5b:gsm8k:train:300:4 qwen2.5-coder-0.5b:gsm8k:train:1200:1 \
-	qwen2.5-coder-0.5b:mmlu:test:100:4 qwen2.5-coder-0.5b:mmlu:test:3000:1 \
-	qwen2.5-coder-1.5b:mmlu:validation:300:110 qwen2.5-coder-1.5b:triviaqa:validation:300:110 \
-	qwen2.5-coder-1.5b:triviaqa:train:300:10 qwen2.5-coder-1.5b:triviaqa:train:3000:1 \
-	smollm2-135m:simpleqa:test:100:110 \
-	qwen2.5-coder-1.5b:gsm8k:test:100:32 \
-	qwen2.5-coder-1.5b:gsm8k:train:300:4 qwen2.5-coder-1.5b:gsm8k:train:1200:1 \
-	qwen2.5-coder-0.5b:simpleqa:test:100:110 qwen2.5-coder-1.5b:simpleqa:test:100:110 \
-	qwen2.5-coder-1.5b:math500:test:100:32 qwen2.5-coder-1.5b:math500:train:300:2 \
-	qwen2.5-coder-1.5b:math500:train:1200:1 \
-	qwen2.5-coder-1.5b:mmlu:test:100:4 qwen2.5-coder-1.5b:mmlu:test:3000:1 \
-	qwen2.5-coder-0.5b:math500:test:60:4 qwen2.5-coder-1.5b:aime25:test:30:4 qwen2.5-coder-0.5b:aime25:test:30:4
-
+# The same for the real data sets, whose questions come from the hub or from CAPCAL_DATA_DIR: more than a day without a
+# GPU. Which runs, and how large, stands in data_manifests/recorded_runs.yaml.
 recorded-real: $(READY)
-	set -e; for run in $(REAL); do \
-	  set -- $$(echo $$run | tr : ' '); \
-	  $(BIN)/capcal sample --model $$1 --dataset $$2 --split $$3 --limit $$4 --k $$5 --store $(RECORDED); \
-	  $(BIN)/capcal grade --model $$1 --dataset $$2 --split $$3 --store $(RECORDED); \
-	  $(BIN)/capcal features --model $$1 --dataset $$2 --split $$3 --store $(RECORDED); \
-	  case $$2:$$3 in \
-	    *:train|mmlu:test) ;; \
-	    *) for method in p-true verbalized; do \
-	      $(BIN)/capcal confidence --model $$1 --dataset $$2 --method $$method --store $(RECORDED); \
-	    done;; \
-	  esac; \
-	done
-	$(BIN)/capcal judge --model smollm2-135m --dataset mini-capitals --judge qwen2.5-coder-0.5b --store $(RECORDED)
-	$(call probes,smollm2-135m qwen2.5-coder-0.5b qwen2.5-coder-1.5b,tuned paper)
-	$(call probes,qwen2.5-coder-0.5b qwen2.5-coder-1.5b,tuned paper,--mix triviaqa$(comma)gsm8k)
-	$(BIN)/capcal verify --store $(RECORDED)
+	$(BIN)/python runs/record.py real $(RECORDED)
 
 # Derive the .ipynb files from their py:percent sources; cells that stay keep their ids, so a diff shows what changed.
 notebooks: $(READY)

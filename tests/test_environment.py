@@ -181,3 +181,15 @@ def test_binder_colab_and_the_dev_container_install_what_make_does():
             (ROOT / place).read_text(encoding="utf-8"),
             flags=re.MULTILINE,
         )
+
+
+def test_the_oldest_packages_that_are_tried_are_those_that_are_allowed() -> None:
+    tried = dict(
+        line.split("==") for line in (ROOT / "tests" / "oldest.txt").read_text().splitlines()
+    )
+    wanted = [*PROJECT["dependencies"], *EXTRAS["runs"], *EXTRAS["plots"]]
+    for requirement in map(Requirement, wanted):
+        if requirement.name == "backports.zstd":  # not on every Python
+            continue
+        floor = next(bound.version for bound in requirement.specifier if bound.operator == ">=")
+        assert Version(tried[requirement.name]) == Version(floor), requirement.name

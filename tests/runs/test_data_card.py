@@ -92,3 +92,23 @@ def test_the_lines_that_load_the_runs_load_them(library, monkeypatch, tmp_path):
         }
     else:
         assert {"question_id", "response"} <= set(names["samples"].column_names)
+
+
+def test_the_manifest_of_recorded_runs_names_every_run_and_no_more_than_it_may_hold():
+    manifest = yaml.safe_load((ROOT / "data_manifests" / "recorded_runs.yaml").read_text())
+    listed = {
+        (run["model"], run["dataset"], run["split"]): run["sizes"]
+        for run in [*manifest["built-in"], *manifest["real"]]
+    }
+    recorded = {
+        (run.identity.model, run.identity.dataset, run.identity.split): run
+        for run in open_runs(RECORDED)
+    }
+    assert set(recorded) == set(listed)
+    for name, run in recorded.items():
+        drawn = read_samples(run, list(KEY)).groupby("question_id").size()
+        questions = [size.get("questions", len(drawn)) for size in listed[name]]
+        samples = [size["samples"] for size in listed[name]]
+        assert len(drawn) <= max(questions), name
+        assert drawn.max() <= max(samples), name
+        assert (drawn >= samples[0]).sum() >= questions[0], name  # later sizes may be under way
