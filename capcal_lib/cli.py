@@ -25,7 +25,15 @@ from typer import Argument, Option
 from typer.exceptions import TyperException
 
 from capcal_lib.errors import InputError, counted, not_installed, printable, sanitize
-from capcal_lib.manifests import LOCAL_RUNS, NOTEBOOKS, Kind, dataset_names, model_names
+from capcal_lib.manifests import (
+    LOCAL_RUNS,
+    NOTEBOOKS,
+    OWN_MANIFESTS,
+    Kind,
+    dataset_names,
+    model_names,
+    own_manifests,
+)
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -152,9 +160,9 @@ def _say_rows(table: "DataFrame") -> None:
 def _print_table(table: "DataFrame") -> None:
     from capcal_lib.results.score_file import spell_cell
 
-    shown = Table(*map(str, table), box=None)
+    shown = Table(*map(printable, table), box=None)
     for row in table.itertuples(index=False):
-        shown.add_row(*map(spell_cell, row))
+        shown.add_row(*(printable(spell_cell(cell)) for cell in row))
     out.print(shown)
 
 
@@ -168,12 +176,13 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def options(
-    version: Annotated[
+    version: Annotated[  # noqa: ARG001 -- its callback prints it
         bool,
         Option("--version", callback=_version, is_eager=True, help="Say which version this is."),
     ] = False,
 ) -> None:
-    pass
+    if not os.environ.get(OWN_MANIFESTS) and (folder := own_manifests()):
+        _warn(f"with the manifests in {folder}, because it stands in the current folder")
 
 
 @command(SCORE, "score mine.csv --html report.html")
@@ -506,7 +515,11 @@ def judge(
         [(reason, _)] = judged.failed.most_common(1)
         _warn(f"capcal: {judged.failed.total()} answers got no reply ({reason}); ask again")
         raise typer.Exit(1)
-    found = judge_agreement(run, judge)
+    try:
+        found = judge_agreement(run, judge)
+    except InputError as error:  # nothing to compare; what was asked for is done
+        _warn(f"capcal: {error}")
+        return
     _print_table(found.table.add_prefix("judge: ").rename_axis("by the rules").reset_index())
     _say(f"agreement on what is correct {spell(*found.rate)}; Cohen's kappa {found.kappa:.3f}")
 

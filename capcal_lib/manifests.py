@@ -43,6 +43,9 @@ MADE = ROOT if IN_CHECKOUT else Path()  # where what is made goes
 LOCAL_RUNS = MADE / "runs" / "local"
 BUILD = MADE / "build"
 
+LARGEST = 1 << 18  # bytes of a manifest
+LONGEST_NUMBER = 100  # characters of what YAML makes a number, a date or another value of
+
 OWN_MANIFESTS = "CAPCAL_MANIFESTS"  # the environment variable that names the user's folder
 
 Name = Annotated[str, Field(pattern=r"^[\w-][\w.-]*$", max_length=100)]  # becomes a part of a path
@@ -390,11 +393,37 @@ def write_new(what: Literal["model", "dataset"], name: str) -> list[Path]:
     return made
 
 
+class _Loader(yaml.SafeLoader):
+    """Read YAML without what a few bytes make large or slow: aliases, and long numbers."""
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.YAMLError("it has an alias, which no manifest may; write it out")
+        return super().compose_node(parent, index)
+
+    def compose_scalar_node(self, anchor: str) -> yaml.ScalarNode:
+        node = super().compose_scalar_node(anchor)
+        if node.tag != "tag:yaml.org,2002:str" and len(node.value) > LONGEST_NUMBER:
+            raise yaml.YAMLError(f"no number is as long as {node.value[:20]}..., and no date")
+        return node
+
+
 def read_yaml(path: Path) -> Any:
-    """Read a YAML file; what is no YAML is refused."""
+    """Read a YAML file, as JSON would hold it.
+
+    `InputError` for what is no YAML or no regular file, is larger than 256 KiB, or has aliases.
+    """
+    if not path.is_file():
+        raise InputError(f"{path}: not a regular file, as a manifest must be; remove it")
     try:
-        return yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, OSError, ValueError, RecursionError) as error:
+        with path.open("rb") as file:
+            content = file.read(LARGEST + 1)
+        if len(content) > LARGEST:
+            raise InputError(f"{path}: larger than {LARGEST:,} bytes, which no manifest is")
+        return json.loads(json.dumps(yaml.load(content.decode(), _Loader), default=str))
+    except InputError:
+        raise
+    except Exception as error:  # YAML's own, and whatever its constructors raise
         raise InputError(f"{path}: not a valid YAML manifest: {sanitize(error)}") from None
 
 
@@ -402,7 +431,7 @@ def read_yaml(path: Path) -> Any:
 def _read(kind: type[_Kind], path: Path, written: int) -> _Kind:  # noqa: ARG001
     """Read a file once while it stays as it was ``written``."""
     # Through JSON, because strict mode then takes a list for a tuple and nothing else for anything.
-    content = json.dumps(read_yaml(path), default=str)
+    content = json.dumps(read_yaml(path))
     try:
         manifest = kind.model_validate_json(content, context={"folder": path.parent})
     except ValidationError as error:
@@ -437,7 +466,8 @@ def _load(kind: type[_Kind], name: str) -> _Kind:
         raise InputError(
             f"{others[0]}: there is a {kind.word} {name!r} already; give yours another name"
         )
-    return _read(kind, path, path.stat().st_mtime_ns)
+    written = path.stat().st_mtime_ns if path.is_file() else 0
+    return _read(kind, path, written)
 
 
 def _names(kind: type[_Kind]) -> tuple[list[str], list[str]]:

@@ -231,6 +231,20 @@ def test_a_judge_is_compared_with_the_rules(
     assert (status, "unknown model 'gpt-9'" in err) == (2, True)
 
 
+def test_a_judge_without_anything_to_compare_has_done_its_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = ("--model", "simulated", "--dataset", "mini-capitals", "--store", tmp_path)
+    run(monkeypatch, capsys, "sample", *where, "--k", 3, "--limit", 2)
+    run(monkeypatch, capsys, "grade", *where)
+    status, out, err = run(monkeypatch, capsys, "judge", *where, "--judge", "simulated")
+    assert status == 0, "it says none of the three words"
+    assert "distinct answers judged, 0 were there" in out
+    assert "there is nothing to compare" in err
+    status, out, _ = run(monkeypatch, capsys, "judge", *where, "--judge", "simulated")
+    assert (status, "0 distinct answers judged" in out) == (0, True)
+
+
 def test_a_judge_that_is_refused_says_so(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

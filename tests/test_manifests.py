@@ -337,6 +337,48 @@ def test_ones_own_stand_beside_ours(
         dataset_names()
 
 
+HOSTILE = {
+    "an alias of itself": "name: &a [*a]",
+    "an alias": "name: &a x\ntitle: *a",
+    "a date as a key": "2020-01-01: x",
+    "a long number": f"layers: 0x{'f' * 8_000}",
+    "a number to the base of sixty": f"layers: {'9:' * 100_000}9",
+    "no truth value": '!!bool "z"',
+    "no number": '!!float ""',
+    "no time": '!!timestamp "x"',
+    "code": "!!python/object/apply:os.system ['true']",
+    "a deep nest": "[" * 2_000,
+    "no text": "\x00",
+    "half a pair": '"\\ud800"',
+    "a large file": "name: " + "x" * (1 << 20),
+}
+
+
+@pytest.mark.parametrize("content", HOSTILE.values(), ids=HOSTILE)
+def test_a_hostile_manifest_is_one_line_and_hides_no_other(own: Path, content: str) -> None:
+    (own / "models" / "evil.yaml").write_text(content)
+    (own / "models" / "mine.yaml").write_text(MODEL)
+    assert "mine" in model_names()
+    assert "evil" not in model_names()
+    [problem] = manifest_problems()
+    assert problem.startswith(f"{own / 'models' / 'evil.yaml'}: ")
+    assert "\n" not in problem
+
+
+@pytest.mark.parametrize("kind", ["a pipe", "a device", "a link to nothing", "a folder"])
+def test_what_is_no_regular_file_is_no_manifest(own: Path, kind: str) -> None:
+    path = own / "models" / "evil.yaml"
+    if kind == "a pipe":
+        os.mkfifo(path)
+    elif kind == "a folder":
+        path.mkdir()
+    else:
+        path.symlink_to("/dev/zero" if kind == "a device" else own / "nothing")
+    assert "simulated" in model_names()
+    [problem] = manifest_problems()
+    assert problem == f"{path}: not a regular file, as a manifest must be; remove it"
+
+
 def test_a_change_is_seen_at_once(own: Path) -> None:
     path = own / "datasets" / "law.yaml"
     path.write_text(DATASET.format("law", "law"))

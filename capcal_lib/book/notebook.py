@@ -307,7 +307,7 @@ def lay_out(notebook: dict[str, Any], name: str, versions: Mapping[str, str]) ->
                 wide = "\n".join("".join(output["data"]["image/svg+xml"]).splitlines())
                 drawings[hashlib.sha256(wide.encode()).hexdigest()] = "".join(narrow)
     if len(versions) > 1:
-        titles = {page: load_model(model).title for page, model in versions.items()}
+        titles = {page: plain(load_model(model).title) for page, model in versions.items()}
         heading, _, rest = "".join(title["source"]).partition("\n")
         heading += f": {titles[name]}" if "/" in name else ""
         links = [f"[{text}](/notebooks/{page}.ipynb)" for page, text in titles.items()]

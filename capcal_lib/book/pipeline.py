@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from capcal_lib.book.map import map_page
-from capcal_lib.book.notebook import lay_out
+from capcal_lib.book.notebook import lay_out, plain
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import (
     BOOK,
@@ -38,7 +38,6 @@ MAIN_TABLE, PAPER_MODELS = "04_main_table", ("olmo-3-7b-instruct", "qwen3-8b", "
 MAP = "reference/paper_map"
 WORKERS = 2
 CELL_TIMEOUT_S = 600
-OWN_INDEX = "# Capability calibration of {}\n\n```{{tableofcontents}}\n```\n"
 
 Say = Callable[[str], object]
 
@@ -93,6 +92,16 @@ def model_pages(models: Sequence[str]) -> list[Page]:
         for model in models
         for notebook in notebook_names()
     ]
+
+
+def own_front_page(model: str) -> str:
+    """Write the front page of a book of one's own: its title and the list of its pages.
+
+    >>> own_front_page("qwen3-8b").splitlines()[0]
+    '# Capability calibration of Qwen3-8B (non-thinking)'
+    """
+    title = plain(load_model(model).title)
+    return f"# Capability calibration of {title}\n\n```{{tableofcontents}}\n```\n"
 
 
 def execute(
@@ -206,8 +215,7 @@ def build_book(
     (narrow := source / "static" / "narrow").mkdir()
     (source / f"{MAP}.md").write_text(map_page(), encoding="utf-8")
     if models:
-        title = load_model(models[0]).title
-        (source / "index.md").write_text(OWN_INDEX.format(title), encoding="utf-8")
+        (source / "index.md").write_text(own_front_page(models[0]), encoding="utf-8")
     for page in pages:
         notebook = json.loads(page.executed(executed).read_bytes())
         versions = {one.name: one.model for one in pages if one.notebook == page.notebook}

@@ -127,10 +127,11 @@ def show_scores(
             missing=scored["missing"] / scored["questions"].max(),
         )
         known = load_dataset(name) if name in dataset_names() else None
-        head = (known.domain, known.title) if known else ("", escape(name))
+        domain, title = (known.domain, known.title) if known else ("", name)
+        head = escape(domain), escape(title)
         cells = [_score_cell(row, digits) for row in marked.to_dict("records")]
         columns[head] = pd.Series(cells, scored["method"])
-    order = sorted(columns, key=lambda head: ["", *DOMAINS].index(head[0]))
+    order = sorted(columns, key=lambda head: ["", *DOMAINS, head[0]].index(head[0]))
     wide = pd.DataFrame(columns).reindex(index=rows["method"].unique(), columns=order).fillna("–")
     if "cost" in rows:
         cost = rows.groupby("method")["cost"].first()

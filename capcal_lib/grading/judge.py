@@ -16,6 +16,7 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any, NamedTuple
+from zlib import crc32
 
 from capcal_lib.grading.core import Outcome
 from capcal_lib.grading.latex import LONGEST
@@ -125,19 +126,24 @@ def judge(
     """Judge extracted answers, each case by itself; the engine and the manifest are the judge's.
 
     Yields the place of a case and its judgement, in the order in which they finish; where the
-    engine gave no reply, why is logged, and added to ``failed``."""
+    engine gave no reply, why is logged, and added to ``failed``. The seed of a case follows from
+    its question and its answer, so that what is said of it does not depend on the other cases."""
     sampling = model.sampling.model_copy(update={"temperature": 0.0, "top_p": 1.0, "top_k": None})
-    requests = [
-        Request(question, judge_messages(question, extracted), (place,))
-        for place, (question, extracted) in enumerate(cases)
-    ]
+    requests = []
+    places: dict[tuple[str, int], int] = {}
+    for place, (question, extracted) in enumerate(cases):
+        index = crc32(extracted.encode("utf-8", "replace"))
+        while (question.id, index) in places:
+            index += 1  # two answers to a question share a number about never
+        places[question.id, index] = place
+        requests.append(Request(question, judge_messages(question, extracted), (index,)))
     for group in engine.sample(requests, sampling, 0):
         if isinstance(group, Failure):
             failed.append(group.reason)
             continue
         for reply in group:
             yield (
-                reply.sample_index,
+                places[reply.question_id, reply.sample_index],
                 Judgement(read_grade(reply.response), _readable(reply.response)),
             )
     warn_unanswered(failed, len(requests))

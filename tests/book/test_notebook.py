@@ -21,6 +21,7 @@ from capcal_lib.book.notebook import (
     open_store,
     say,
 )
+from capcal_lib.book.pipeline import own_front_page
 from capcal_lib.book.tables import Html, badge
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import RECORDED_RUNS
@@ -175,6 +176,24 @@ def test_a_page_of_several_models_links_the_others_and_has_labels_of_its_own() -
     names = ("Simulated model", "04_main"), ("Qwen3-8B (non-thinking)", "04_main/qwen3-8b")
     links = " · ".join(f"[{title}](/notebooks/{page}.ipynb)" for title, page in names)
     assert heads == [f"# Title\n\n{links}\n", f"# Title: {names[1][0]}\n\n{links}\n"]
+
+
+def test_the_title_of_a_model_is_text_wherever_a_page_names_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "models").mkdir()
+    lines = "name: evil", "title: <img src=x onerror=alert(1)> [*A*] $x$", "engine: simulated"
+    rest = "prompt_style: paper", "sampling: {temperature: 1, max_tokens: 8, context_tokens: 9}"
+    (tmp_path / "models" / "evil.yaml").write_text("\n".join([*lines, *rest]))
+    monkeypatch.setenv("CAPCAL_MANIFESTS", str(tmp_path))
+    title = {"cell_type": "markdown", "source": "# Title", "metadata": {}}
+    page = {"cells": [title]}
+    lay_out(page, "04_main/evil", {"04_main": "simulated", "04_main/evil": "evil"})
+    shown = r"\<img src=x onerror=alert(1)\> \[\*A\*\] \$x\$"
+    heading, _, links = page["cells"][0]["source"].splitlines()
+    assert heading == f"# Title: {shown}"
+    assert links.endswith(f" · [{shown}](/notebooks/04_main/evil.ipynb)")
+    assert own_front_page("evil").startswith(f"# Capability calibration of {shown}\n")
 
 
 def test_a_text_refuses_a_result_that_it_was_not_given() -> None:

@@ -3,6 +3,7 @@
 import base64
 import io
 import re
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -228,3 +229,22 @@ def test_models_and_data_sets_have_the_names_that_readers_know() -> None:
     assert titled(pd.DataFrame({"k": [1]})).equals(pd.DataFrame({"k": [1]}))
     with pytest.raises(InputError, match="unknown model 'gpt-9'"):
         titled(table.assign(model="gpt-9"))
+
+
+def test_the_names_that_a_manifest_gives_are_no_markup(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hostile = "<script>alert(1)</script></td></table> A & B"
+    (tmp_path / "datasets").mkdir()
+    for name in ("evil", "law"):
+        lines = f"name: {name}", f"title: {hostile}", f"domain: {name} <b>", "kind: short"
+        text = "\n".join([*lines, "splits: {test: {file: a.csv}}"])
+        (tmp_path / "datasets" / f"{name}.yaml").write_text(text)
+    monkeypatch.setenv("CAPCAL_MANIFESTS", str(tmp_path))
+    rows = {"dataset": ["law", "gsm8k", "evil"], "method": "P(True)", "brier": 0.25}
+    shown = show_scores(pd.DataFrame(rows), "Scores.", evidence="measured").html
+    page = BeautifulSoup(shown, "html.parser")
+    domains, titles = page.select("thead tr")
+    assert [*domains.stripped_strings] == ["mathematical reasoning", "law <b>", "evil <b>"]
+    assert [*titles.stripped_strings] == ["Method", "GSM8K", hostile, hostile]
+    assert not page.find_all(["script", "b"])

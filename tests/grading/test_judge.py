@@ -5,6 +5,7 @@ marks.
 import json
 import re
 from collections.abc import Iterator, Sequence
+from zlib import crc32
 
 import pytest
 from hypothesis import given, settings
@@ -190,12 +191,27 @@ def test_each_case_is_asked_alone_at_temperature_zero_and_finds_its_place() -> N
         "correct",
         "correct",
     ]
-    assert [(request.question, request.sample_indices) for request, _ in engine.asked] == [
-        (question, (place,)) for place, (question, _) in reversed(list(enumerate(cases)))
-    ]
+    asked = [(request.question, request.messages) for request, _ in engine.asked]
+    assert asked == [(question, judge_messages(question, text)) for question, text in cases[::-1]]
     assert {
         (sampling.temperature, sampling.top_p, sampling.top_k) for _, sampling in engine.asked
     } == {(0.0, 1.0, None)}
+
+
+def test_what_is_said_of_an_answer_does_not_depend_on_the_other_answers() -> None:
+    cases = [(QUESTION, f"Ndjamena {number}") for number in range(40)]
+    engine = open_engine(MODEL)
+    whole = dict(judge(engine, MODEL, cases, []))
+    left = dict(judge(engine, MODEL, cases[25:], []))
+    assert [left[place] for place in range(15)] == [whole[place] for place in range(25, 40)]
+    assert len({judgement.words for judgement in whole.values()}) > 3, "they are drawn"
+
+
+def test_answers_whose_numbers_are_the_same_are_told_apart() -> None:
+    same = "plumless", "buckeroo"  # the best known pair with one CRC-32
+    assert len({crc32(text.encode()) for text in same}) == 1
+    cases = [(QUESTION, text) for text in same]
+    assert sorted(dict(judge(Literal(), MODEL, cases, []))) == [0, 1]
 
 
 def test_a_judge_that_does_not_keep_to_the_words_scores_nothing() -> None:

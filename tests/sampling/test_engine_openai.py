@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -252,6 +253,68 @@ def test_what_does_not_pass_fails_after_four_attempts(fault: Fault, reason: str)
         assert reason in failure.reason
         assert failure.reason.endswith("(4 times)")
         assert len(server.asked) == 4
+
+
+@pytest.mark.parametrize(
+    "charset", ["hex", "base64", "zlib", "rot13", "idna", "undefined", "latin-1", "utf-16", "none"]
+)
+def test_an_answer_is_utf_8_whatever_the_server_calls_it(charset: str) -> None:
+    named = {"Content_Type": f"application/json; charset={charset}"}
+    text = '{"choices": [{"message": {"content": "Zürich"}, "finish_reason": "stop"}]}'
+    good = raw(text.encode(), **named)
+    with ChatServer(fault=always(good)) as server:
+        rows, failures = draw(open_at(server), requests(1, 1))
+        assert ([row.response for row in rows], failures) == (["Zürich"], [])
+    for code, times in ((400, ""), (500, " (4 times)")):
+        with ChatServer(fault=always(status(code, "nö", **named))) as server:
+            _, [failure] = draw(open_at(server), requests(1, 1))
+            assert failure.reason.startswith(f"status {code}: ")
+            assert failure.reason.endswith(f"}}{times}")
+    with ChatServer(fault=always(raw(b"<html>", **named))) as server:
+        _, [failure] = draw(open_at(server), requests(1, 1))
+        assert failure.reason.startswith("an answer that cannot be read: status 200: <html> (")
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        (rb"a \ud83d", "a \ufffd"),
+        (rb"\uDE00 a", "\ufffd a"),
+        (rb"\ud83d\ud83d\ude00", "\ufffd\N{GRINNING FACE}"),
+        (rb"\ud83d\ude00", "\N{GRINNING FACE}"),
+        (rb"\\ud83d", r"\ud83d"),
+        (rb"\\\ud83d", "\\\ufffd"),
+        (b"caf\xe9", "caf\ufffd"),
+        (b"caf\xc3\xa9", "café"),
+    ],
+)
+def test_what_is_no_text_is_replaced_and_the_answer_is_kept(written: bytes, read: str) -> None:
+    content = b'{"choices": [{"message": {"content": "%b"}, "finish_reason": "stop"}]}' % written
+    with ChatServer(fault=always(raw(content))) as server:
+        rows, failures = draw(open_at(server), requests(1, 1))
+    assert ([row.response for row in rows], failures) == ([read], [])
+
+
+def test_an_answer_without_an_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "ANSWER", 1 << 20)
+    with ChatServer(fault=always(raw(b" " * (1 << 20)))) as server:
+        _, [failure] = draw(open_at(server), requests(1, 1))
+        assert failure.reason.startswith("an answer that cannot be read")
+    for long in (raw(b" " * ((1 << 20) + 1)), flood):
+        with ChatServer(fault=always(long)) as server:
+            _, [failure] = draw(open_at(server), requests(1, 1))
+        assert failure.reason == "an answer of more than 1,048,576 bytes (4 times)"
+
+
+def flood(exchange: Exchange, body: dict[str, Any]) -> bool:
+    """Send letters until the client hangs up."""
+    exchange.send_response(200)
+    exchange.end_headers()
+    exchange.close_connection = True
+    with suppress(OSError):
+        while True:
+            exchange.wfile.write(b" " * (1 << 16))
+    return True
 
 
 def test_an_answer_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -598,6 +661,8 @@ def changed(**changes: Any) -> Fault:
         {"prompt_tokens": "40", "completion_tokens": [5]},
         {"prompt_tokens": 10**7, "completion_tokens": 10**7},
         {"prompt_tokens": -1, "completion_tokens": 1},
+        {"prompt_tokens": True, "completion_tokens": 7.5},
+        {"prompt_tokens": 1e999, "completion_tokens": False},
         5,
     ],
     ids=str,

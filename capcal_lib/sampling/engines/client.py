@@ -24,6 +24,10 @@ LONGEST_RETRY_AFTER = 300.0  # asks for more, which it may up to here
 ADDRESS = re.compile(r"https?://[^/?#][^?#]*")
 CONNECTIONS_A_POOL = 32  # a pool looks at all of its connections for every request
 AWAY = (429, 502, 503, 504)  # too busy, or restarting behind a gateway
+ANSWER = 1 << 26  # bytes of an answer, at most; the likeliest words at each token take many
+SHOWN = 2_000  # bytes of an answer that is told of
+# Half of a pair that only together says a letter, behind what is no such half, in JSON.
+HALF = re.compile(rb"(\\\\|\\u(?i:d[89ab])\w\w\\u(?i:d[c-f])\w\w)|\\u(?i:d[89a-f])\w\w")
 FILES = 256  # that this process has open beside its connections, at most
 
 T = TypeVar("T")
@@ -134,19 +138,34 @@ class Client:
     ) -> T:
         """Ask once, and return what ``read`` makes of the answer, within so many seconds in all.
 
+        An answer is text in UTF-8, whatever the server calls it, with U+FFFD for what is none.
         `Away`, `Bad` or another `Unanswered` where there is no such answer; a ValueError of
         ``read`` makes a bad one."""
         seconds = seconds or ANSWER_SECONDS
+        content = bytearray()
+        method = "POST" if body else "GET"
         try:
-            async with asyncio.timeout(seconds):
-                answer = await next(self._pools).request("POST" if body else "GET", path, json=body)
+            async with (
+                asyncio.timeout(seconds),
+                next(self._pools).stream(method, path, json=body) as answer,
+            ):
+                async for piece in answer.aiter_bytes():
+                    content += piece
+                    if len(content) > ANSWER:
+                        raise Bad(f"an answer of more than {ANSWER:,} bytes")
         except TimeoutError:
             raise Bad(f"no answer within {seconds:g} s") from None
         except httpx2.RequestError as error:
             kind = Bad if isinstance(error, httpx2.DecodingError) else Away
             raise kind(sanitize(error) or type(error).__name__) from None
         status = answer.status_code
-        words = f"status {status}: {sanitize(answer.text)}"
+        if status == 200:
+            self._away_since = math.inf
+            try:
+                return read(readable(bytes(content)))
+            except ValueError:
+                raise Bad(f"an answer that cannot be read: {_words(status, content)}") from None
+        words = _words(status, content)
         if status in AWAY:
             away = Away(words)
             with suppress(KeyError, ValueError):  # none, or a date
@@ -157,9 +176,20 @@ class Client:
             raise InputError(f"{self.url} refuses access: {words}; check OPENAI_API_KEY")
         if status >= 500:
             raise Bad(words)
-        if status != 200:
-            raise Unanswered(words)
-        try:
-            return read(answer.content)
-        except ValueError:
-            raise Bad(f"an answer that cannot be read: {words}") from None
+        raise Unanswered(words)
+
+
+def readable(content: bytes) -> bytes:
+    r"""Put U+FFFD in the place of what no reader of JSON takes: bytes that are no UTF-8, and a half
+    of a pair, as a server writes that cuts a smiley in two.
+
+    >>> readable(rb'"\ud83d\ude00 \ud83d"')
+    b'"\\ud83d\\ude00 \\ufffd"'
+    """
+    whole = HALF.sub(lambda half: half[1] or rb"\ufffd", content)
+    return whole.decode("utf-8", "replace").encode()
+
+
+def _words(status: int, content: bytes | bytearray) -> str:
+    """Say what a server answered."""
+    return f"status {status}: {sanitize(content[:SHOWN].decode('utf-8', 'replace'))}"
