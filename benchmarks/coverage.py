@@ -1,9 +1,10 @@
 """Measure how often intervals over questions hold the score of all questions like theirs.
 
 Run as ``python benchmarks/coverage.py [STUDIES]``. A world draws the terms of n questions, or of
-the questions of n clusters. The table shows how often three 95 % intervals hold the truth:
-Student's t, the percentiles of a plain bootstrap over questions or clusters, and `mean_interval`,
-with its median width. Then how often any of many comparisons of equal methods has a verdict, after
+the questions of n clusters. The table shows how often 95 % intervals hold the truth: Student's t,
+the percentiles of a plain bootstrap over questions or clusters, `mean_interval`, and 1.96 times the
+true standard error to either side, which nobody knows; and the median width of `mean_interval`, in
+multiples of theirs. Then how often any of many comparisons of equal methods has a verdict, after
 Holm."""
 
 import sys
@@ -123,6 +124,29 @@ def clustered(kind: str) -> "World":
     return draw
 
 
+def subjects(kind: str) -> "World":
+    """Questions in n clusters of about five each, as MMLU's subjects in 300 questions."""
+
+    def draw(rng: Rng, n: int) -> tuple[Floats, Floats]:
+        sizes = rng.geometric(0.2, n) if kind == "unequal accuracy" else np.full(n, 5)
+        labels = np.repeat(np.arange(n), sizes)
+        if kind in ("accuracy", "unequal accuracy"):
+            level = rng.beta(2, 3, n)[labels]
+            return rng.binomial(10, level) / 10, labels
+        if kind == "gain":
+            shift = rng.normal(0.02, 0.03, n)[labels]
+            return shift + rng.normal(0, 0.06, len(labels)), labels
+        shift = rng.normal(0, 0.05, n)[labels]
+        terms = (rng.normal(0, 0.1, len(labels)) + shift) ** 2
+        if kind == "misses":
+            terms[rng.random(len(labels)) < 0.01] = 0.6
+        if kind == "missed whole":
+            terms[(rng.random(n) < 0.03)[labels]] = 0.6
+        return terms, labels
+
+    return draw
+
+
 World = Callable[[Rng, int], tuple[Floats, Floats | None]]
 WORLDS: dict[str, tuple[World, Bounds]] = {
     "AIME-like": (scored(aime, 4), SCORE),
@@ -141,6 +165,12 @@ WORLDS: dict[str, tuple[World, Bounds]] = {
     "clusters, accuracy": (clustered("accuracy"), SCORE),
     "clusters, misses": (clustered("misses"), SCORE),
     "clusters missed whole": (clustered("missed"), SCORE),
+    "subjects, accuracy": (subjects("accuracy"), SCORE),
+    "subjects, unequal": (subjects("unequal accuracy"), SCORE),
+    "subjects, Brier": (subjects("Brier"), SCORE),
+    "subjects, gain": (subjects("gain"), APART),
+    "subjects, misses": (subjects("misses"), SCORE),
+    "subjects missed whole": (subjects("missed whole"), SCORE),
 }
 
 
@@ -167,16 +197,22 @@ def bootstrap(terms: Floats, labels: Floats | None, rng: Rng) -> tuple[float, fl
 
 
 def coverage(name: str, n: int, studies: int, seed: int = 0) -> dict[str, tuple[float, float]]:
-    """Return how often each interval holds the truth, and its median width."""
+    """Return how often each interval holds the truth, and its median width; the last is that of
+    who knows the standard error.
+    """
     draw, bounds = WORLDS[name]
     rng = np.random.default_rng([n, seed])
     truth = float(np.mean(draw(np.random.default_rng(0), MANY)[0]))
     limits: dict[str, list[tuple[float, float]]] = {"t": [], "bootstrap": [], "this": []}
+    means = []
     for _ in range(studies):
         terms, labels = draw(rng, n)
+        means.append(terms.mean())
         limits["t"].append(plain_t(terms, labels))
         limits["bootstrap"].append(bootstrap(terms, labels, rng))
         limits["this"].append(mean_interval(terms, clusters=labels, bounds=bounds)[1:])
+    reach = 1.96 * np.std(means)
+    limits["true error"] = [(mean - reach, mean + reach) for mean in means]
     return {
         name: (float(np.mean((low <= truth) & (truth <= high))), float(np.median(high - low)))
         for name, (low, high) in ((name, np.array(each).T) for name, each in limits.items())
@@ -230,11 +266,12 @@ FAMILIES: dict[str, Callable[[Rng], pd.DataFrame]] = {
 
 def main(studies: int) -> None:
     for name in WORLDS:
-        for n in (15, 30, 57) if "clusters" in name else (30, 100, 200):
+        for n in (15, 30, 57) if name.startswith(("clusters", "subjects")) else (30, 100, 200):
             found = coverage(name, n, studies)
             cells = "  ".join(f"{how} {held:.3f}" for how, (held, _) in found.items())
             width = found["this"][1]
-            ratios = f"{width / found['t'][1]:.2f} and {width / found['bootstrap'][1]:.2f}"
+            others = [width / found[how][1] for how in ("t", "bootstrap", "true error")]
+            ratios = ", ".join(f"{ratio:.2f}" for ratio in others)
             print(f"{name:22} N={n:<4} {cells}  width {width:.4f}, {ratios} times", flush=True)
     for name, family in FAMILIES.items():
         print(f"{name}: any verdict in {verdicts(family, studies // 4):.3f}", flush=True)

@@ -12,7 +12,14 @@ from capcal_lib.metrics.brier import (
     uniform_baseline_brier,
     uniform_baseline_brier_terms,
 )
-from capcal_lib.metrics.comparisons import adjusted, compare, gains, holm, may_be_best
+from capcal_lib.metrics.comparisons import (
+    adjusted,
+    bounds_over_constant,
+    compare,
+    gains,
+    holm,
+    may_be_best,
+)
 from capcal_lib.metrics.intervals import (
     Interval,
     binomial_interval,
@@ -30,6 +37,7 @@ __all__ = [
     "adjusted",
     "binned_ece",
     "binomial_interval",
+    "bounds_over_constant",
     "capability_brier",
     "capability_brier_terms",
     "compare",

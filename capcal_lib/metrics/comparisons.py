@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from capcal_lib.errors import InputError, check_known
-from capcal_lib.metrics.intervals import Limits, bounds_of, finite
+from capcal_lib.metrics.intervals import Limits, bounds_of, check_bounds, finite
 from capcal_lib.metrics.validation import Floats, align, check_share
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ def gains(
     clusters: ArrayLike | None = None,
     adjust: Adjustment = "none",
     level: float = 0.95,
+    bounds: tuple[float, float] = APART,
 ) -> pd.DataFrame:
     """Test by how much each method is better than a rival, on the questions that both have.
 
@@ -37,10 +38,13 @@ def gains(
     by itself; ``p``, 1 less the level at which that interval just leaves out 0; ``verdict``:
     ``better`` or ``worse`` where p is below 1 - level, else ``inconclusive``.
 
-    ``adjust`` holds the chance of any false verdict among all rows at 1 - level: p is then
-    multiplied by the number of rows (``bonferroni``), or step by step by that of the rows that are
-    left (``holm``, which is never less sharp). The terms must lie in [-1, 1]. NaN, and
-    inconclusive, where the two have fewer than two questions in common.
+    ``adjust`` holds the chance of any false verdict among all rows at 1 - level, as far as each
+    interval holds its truth with its level (:func:`~capcal_lib.metrics.mean_interval` says where it
+    does not): p is then multiplied by the number of rows (``bonferroni``), or step by step by that
+    of the rows that are left (``holm``, which is never less sharp). ``bounds`` are the least and
+    the largest value that a gain can have at all: (-1, 1) for a difference of two Brier scores,
+    narrower where more is known, as in :func:`bounds_over_constant`. NaN, and inconclusive, where
+    the two have fewer than two questions in common.
 
     References: Holm, "A simple sequentially rejective multiple test procedure", Scandinavian
     Journal of Statistics 6 (1979).
@@ -57,9 +61,10 @@ def gains(
     values, clusters = _columns(terms, clusters)
     check_known("adjustment", adjust, get_args(Adjustment))
     check_known("rival", rival, [*terms])
+    check_bounds(bounds)
     rows = {}
     for name in values.columns.drop(rival):
-        limits = Limits((values[rival] - values[name]).to_numpy(), APART, clusters)
+        limits = Limits((values[rival] - values[name]).to_numpy(), bounds, clusters)
         above = limits.above()
         row = [*limits.at(level), 2 * min(above, 1 - above)]
         rows[name] = row if limits.freedom > 0 else [np.nan] * 4
@@ -68,6 +73,20 @@ def gains(
     sign = np.where(table["estimate"] > 0, "better", "worse")
     table["verdict"] = np.where(table["p"] < 1 - level, sign, "inconclusive")
     return table
+
+
+def bounds_over_constant(constant: float) -> tuple[float, float]:
+    """Return the least and the largest gain of any confidence over one that is the same for all
+    questions, between 0 and 1: in Brier score, where both are judged by the same mu_hat.
+
+    A confidence gains most where it is right and the constant is far off, and loses most where it
+    is certain and wrong, and the constant is near.
+
+    >>> bounds_over_constant(0.5), bounds_over_constant(0.0)
+    ((-0.75, 0.25), (-1.0, 1.0))
+    """
+    near, far = sorted([constant**2, (1 - constant) ** 2])
+    return near - 1, far
 
 
 def adjusted(p: Floats, adjust: Adjustment) -> Floats:
@@ -86,7 +105,8 @@ def adjusted(p: Floats, adjust: Adjustment) -> Floats:
 
 
 def holm(table: pd.DataFrame) -> pd.DataFrame:
-    """Judge all rows of comparisons together, so that the chance of any false verdict is 5 %.
+    """Judge all rows of comparisons together, so that the chance of any false verdict is 5 %, as
+    far as each row's interval holds its truth in 95 % of studies.
 
     Returns the table with ``p (Holm)``, its ``p`` adjusted by Holm's method, and its ``verdict``,
     ``inconclusive`` where that is .05 or more.

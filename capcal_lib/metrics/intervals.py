@@ -133,11 +133,15 @@ def mean_interval(
     The limits are those of Student's t for the terms seen and half a question more at either
     bound: a t interval knows nothing of what was not seen, such as the rare questions on which a
     confidence is grossly wrong. So it assumes that the questions, or the clusters, are independent
-    draws, and that what is too rare to be seen among n of them weighs no more than 1.9 questions at
-    a bound. Where the truth is some more, the 95 % interval holds it less often: in .85 of studies
-    at worst, of terms that are 0 or 1 at a rate of 1.9 in n. Of clusters, half a cluster of the
-    mean size is added; where their sizes differ, the error is the jackknife's, and the degrees of
-    freedom are those of Kish's effective number of clusters. A single question, which says nothing
+    draws, and that what is too rare to be seen among n questions weighs no more than 1.9 of them at
+    a bound. Where it weighs more, up to about six questions, the 95 % interval holds the truth
+    less often: in .85 to .94 of studies, least where terms are 0 or 1 at a rate of 1.9 in n.
+
+    Of clusters, too, half a *question* is added at either bound, as all clusters may have been seen
+    (MMLU has 57 subjects). That does not cover whole clusters that are rare and far from the
+    others: where 3 % of clusters are grossly wrong throughout, the interval holds the truth in
+    about .8 of studies of 57 clusters, and in .6 of 30. Where the sizes of clusters differ, the error is the jackknife's, and the degrees of freedom are
+    those of Kish's effective number of clusters. A single question or cluster, which says nothing
     about its spread, has NaN limits.
 
     References: Agresti and Coull, "Approximate is better than 'exact' for interval estimation of
@@ -149,10 +153,16 @@ def mean_interval(
     """
     terms, clusters = align(terms=terms, clusters=clusters)
     values = finite("term", terms)
-    low, high = bounds or bounds_of(values)
+    bounds = bounds_of(values) if bounds is None else check_bounds(bounds)
+    return Limits(values, bounds, clusters).at(level)
+
+
+def check_bounds(bounds: tuple[float, float]) -> tuple[float, float]:
+    """Return the bounds of a mean; InputError unless they are a lower and a higher number."""
+    low, high = bounds
     if not low < high:
         raise InputError(f"bounds must be a lower and a higher number; got {bounds!r:.60}")
-    return Limits(values, (low, high), clusters).at(level)
+    return bounds
 
 
 def bounds_of(terms: Floats) -> tuple[float, float]:
@@ -164,7 +174,7 @@ def bounds_of(terms: Floats) -> tuple[float, float]:
 
 class Limits:
     """What the limits of a mean are taken from: its units, that is questions or clusters, and half
-    a unit more at either bound.
+    a question more at either bound.
     """
 
     def __init__(
@@ -177,9 +187,8 @@ class Limits:
             sums = sizes = np.array([np.nan])
         self.estimate = sums.sum() / sizes.sum()
         self.freedom = sizes.sum() ** 2 / (sizes**2).sum() - 1  # of Kish's effective number
-        sums = np.append(sums, sizes.mean() * np.array(bounds))
         weights = np.append(np.ones(len(sizes)), [0.5, 0.5])
-        sizes = np.append(sizes, [sizes.mean()] * 2)
+        sums, sizes = np.append(sums, bounds), np.append(sizes, [1.0, 1.0])
         total = weights @ sizes
         self.centre = weights @ sums / total
         # What the centre moves by as each unit is left out: the jackknife, for sizes that differ.

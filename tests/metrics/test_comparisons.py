@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from benchmarks import coverage
 from capcal_lib.errors import InputError
-from capcal_lib.metrics import adjusted, compare, gains, holm, mean_interval
+from capcal_lib.metrics import adjusted, bounds_over_constant, compare, gains, holm, mean_interval
 
 
 def rng(seed=0):
@@ -47,6 +47,26 @@ def test_p_is_the_level_at_which_the_interval_leaves_out_zero(n):
                 gain = terms["rival"] - terms[name]
                 found = mean_interval(gain, level=1 - row["p"] * factor, bounds=(-1, 1))
                 assert (found.low <= 0 <= found.high) == inside, (name, row["p"])
+
+
+def test_a_gain_whose_bounds_are_narrower_has_a_narrower_interval():
+    terms = frame()
+    for name, row in gains(terms, "rival", bounds=(-0.75, 0.25)).iterrows():
+        expected = mean_interval(terms["rival"] - terms[name], bounds=(-0.75, 0.25))
+        assert row[["estimate", "low", "high"]].tolist() == list(expected)
+        wide = gains(terms, "rival").loc[name]
+        assert row["high"] - row["low"] < wide["high"] - wide["low"]
+    alike = pd.DataFrame({"rival": [0.02] * 60, "own": 0.0})
+    assert gains(alike, "rival").loc["own", "verdict"] == "inconclusive"
+    assert gains(alike, "rival", bounds=(-0.05, 0.05)).loc["own", "verdict"] == "better"
+
+
+@pytest.mark.parametrize("constant", [0.0, 0.02, 0.3, 0.5, 0.81, 1.0])
+def test_bounds_over_a_constant_are_those_of_all_confidences_and_accuracies(constant):
+    mu, s = np.meshgrid(np.linspace(0, 1, 101), np.linspace(0, 1, 101))
+    gain = (constant - mu) ** 2 - (s - mu) ** 2
+    low, high = bounds_over_constant(constant)
+    assert (low, high) == pytest.approx((gain.min(), gain.max()))
 
 
 def test_each_gain_has_the_questions_that_both_have():
@@ -138,3 +158,5 @@ def test_bad_gains_are_refused():
         gains(frame(), "rival", adjust="fdr")
     with pytest.raises(InputError, match="level must lie between 0 and 1"):
         gains(frame(), "rival", level=95)
+    with pytest.raises(InputError, match="bounds must be a lower and a higher number"):
+        gains(frame(), "rival", bounds=(1, -1))
