@@ -140,8 +140,9 @@ def mean_interval(
     Of clusters, too, half a *question* is added at either bound, as all clusters may have been seen
     (MMLU has 57 subjects). That does not cover whole clusters that are rare and far from the
     others: where 3 % of clusters are grossly wrong throughout, the interval holds the truth in
-    about .8 of studies of 57 clusters, and in .6 of 30. Where the sizes of clusters differ, the error is the jackknife's, and the degrees of freedom are
-    those of Kish's effective number of clusters. A single question or cluster, which says nothing
+    about .8 of studies of 57 clusters, and in .6 of 30. Where the sizes of clusters differ, the
+    error is the jackknife's, and the degrees of freedom are those of Kish's effective number of
+    clusters. A single question or cluster, which says nothing
     about its spread, has NaN limits.
 
     References: Agresti and Coull, "Approximate is better than 'exact' for interval estimation of
