@@ -44,10 +44,11 @@ from capcal_lib.grading.judgements import judge_run
 from capcal_lib.grading.verdicts import grade_run
 from capcal_lib.manifests import MANIFESTS, RECORDED_RUNS, read_yaml
 from capcal_lib.probes.features import extract
-from capcal_lib.questions import Answer, load_questions, stream_rows
+from capcal_lib.questions import Answer, load_questions
 from capcal_lib.reproduce import Order, reproduce
 from capcal_lib.results.importing import import_samples
 from capcal_lib.results.score_file import read_confidences, score_table
+from capcal_lib.rows import stream_rows
 from capcal_lib.runs import Run, find_run, open_runs
 from capcal_lib.runs.files import open_parquet
 from capcal_lib.runs.merge import merge

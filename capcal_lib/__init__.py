@@ -23,6 +23,7 @@ __all__ = [
     "reported",
     "reproduce",
     "results",
+    "rows",
     "runs",
     "sampling",
 ]

@@ -547,8 +547,8 @@ def confidence(
     """
     from capcal_lib.confidence.consistency import mean_tokens, read_answers, split_votes
     from capcal_lib.confidence.of_run import METHODS, WHY_MISSING, estimate, place_confidence
-    from capcal_lib.questions import stream_rows
     from capcal_lib.results.score_runs import more_samples
+    from capcal_lib.rows import stream_rows
 
     run = _run(model, dataset, split, store, choice)
     if file and name and not method:

@@ -29,6 +29,7 @@ main()
 """
 ROOMS = [  # each may import from those above it
     "errors",
+    "rows",
     "manifests",
     "metrics",
     "applications",

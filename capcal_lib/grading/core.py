@@ -16,7 +16,8 @@ from capcal_lib.grading import choice, math, number, pool, short
 from capcal_lib.grading.extract import extract
 from capcal_lib.grading.latex import LONGEST
 from capcal_lib.manifests import Kind, write_text
-from capcal_lib.questions import Answer, stream_rows
+from capcal_lib.questions import Answer
+from capcal_lib.rows import stream_rows
 
 GRADER_VERSION = "5"  # changes whenever a verdict may
 UNSCORED = 0.02  # share of samples from which tables show the bounds

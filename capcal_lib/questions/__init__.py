@@ -1,23 +1,17 @@
 """Questions and their answers; load a data set."""
 
-import csv
-import gzip
 import hashlib
 import json
 import logging
 import random
 import re
-import sys
-import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
-from itertools import chain
 from pathlib import Path
 from string import ascii_uppercase
-from typing import IO, Any, Final, get_args
+from typing import Any, Final, get_args
 
 from capcal_lib.errors import InputError, check_known, not_installed, sanitize
 from capcal_lib.manifests import (
@@ -31,9 +25,9 @@ from capcal_lib.manifests import (
     use_cache_without_hub,
 )
 from capcal_lib.metrics.validation import check_int
+from capcal_lib.rows import Row, field_of, stream_rows
 
 __all__ = [
-    "FORMATS",
     "LETTERS",
     "NOT_STATED",
     "Answer",
@@ -41,14 +35,11 @@ __all__ = [
     "at_hand",
     "check_questions",
     "digest_of",
-    "field_of",
     "load_questions",
     "load_split",
-    "plain_head",
     "planned_rows",
     "questions_digest",
     "rank_questions",
-    "stream_rows",
     "subjects_of",
     "subset",
     "with_options",
@@ -58,9 +49,6 @@ LETTERS: Final = ascii_uppercase  # of options
 NOT_STATED = "(not stated)"  # the answer to an imported question, where verdicts came instead
 GPQA_SEED = 42
 SUBSET_SEED = 42
-TEXTS = (".csv", ".csv.gz", ".tsv", ".txt")
-LINE, FILE = 1 << 26, 1 << 32  # characters of a line and of a file of rows, at most
-FORMATS = (".jsonl", ".jsonl.gz", ".json", *TEXTS, ".parquet")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +100,6 @@ def with_options(text: str, options: Sequence[str]) -> str:
 
 # What a row, local or from the hub, is in the usual columns, by its split and its position there.
 # One function each for the sets whose rows need more than naming their columns.
-Row = dict[str, Any]
 Reader = Callable[[Row, str, int], Row]
 
 
@@ -222,22 +209,6 @@ def _question(manifest: Dataset, columns: Columns, row: Row, usual_id: str) -> Q
         subject=_text(subject or ""),
         options=len(options),
     )
-
-
-@lru_cache(1 << 12)
-def plain_head(head: str) -> str:
-    """Return the letters and digits of a head, by which ``Question ID`` is ``question_id``."""
-    return re.sub(r"[\W_]", "", head).lower()
-
-
-def field_of(row: Row, name: str) -> Any:
-    """Take a column, or where there is none of that name a field inside one: ``answer.value``, or
-    ``answers.0`` of a list.
-    """
-    value: Any = row
-    for part in [name] if name in row else name.split("."):
-        value = value[int(part) if isinstance(value, list) else part]
-    return value
 
 
 def _text(value: Any) -> str:
@@ -526,78 +497,3 @@ def _rows(manifest: Dataset, entry: Split) -> tuple[str, Iterable[Row]]:
     # for a local folder.
     files = [Path(one["filename"]).parent.name for one in loaded.cache_files] or ["unknown"]
     return f"{entry.hub}, revision {entry.revision or files[0]}", loaded
-
-
-def stream_rows(path: Path) -> Iterator[Row]:
-    """Yield the rows of a file by its name: JSONL, JSON (an array, or as pandas writes a table),
-    parquet, else CSV, separated by commas, semicolons or tabs; ``-`` is CSV on standard input. An
-    error names the row.
-    """
-    number = 0
-    try:
-        for row in _parquet(path) if path.suffix == ".parquet" else _texts(path):
-            if not isinstance(row, dict):
-                raise ValueError("not a JSON object")
-            yield row
-            number += 1
-    except FileNotFoundError:
-        raise InputError(f"{path}: there is no such file") from None
-    except (OSError, EOFError, zlib.error, csv.Error, ValueError, RecursionError) as error:
-        # pyarrow's errors are ValueErrors too.
-        raise InputError(f"{path}, row {number}: cannot be read: {error}") from None
-
-
-def _parquet(path: Path) -> Iterator[Row]:
-    import pyarrow.parquet as pq
-
-    with path.open("rb") as file:  # pyarrow takes no path that is not UTF-8
-        for batch in pq.ParquetFile(file).iter_batches():
-            yield from batch.to_pylist()
-
-
-def _texts(path: Path) -> Iterator[Any]:
-    name = path.name.lower().removesuffix(".gz")
-    if not name.endswith(FORMATS) and name != "-":
-        raise ValueError(f"not a file of rows; the formats are {', '.join(FORMATS)}")
-    opened = gzip.open if path.suffix == ".gz" else open
-    with sys.stdin if name == "-" else opened(path, "rt", encoding="utf-8-sig", newline="") as file:
-        bounded = _bounded(file)
-        head = next(filter(str.strip, bounded), "")
-        lines = chain([head], bounded)
-        if name.endswith(".json") or head.startswith("["):  # or as the harness once wrote its logs
-            yield from _records(json.loads("".join(lines)))
-        elif name.endswith(".jsonl"):
-            yield from map(json.loads, filter(str.strip, lines))
-        else:
-            how: Any = {"delimiter": max(",;\t", key=head.count), "skipinitialspace": True}
-            for row in csv.DictReader(lines, strict=True, **how):
-                if None in row or None in row.values():
-                    raise ValueError(
-                        "it has more or fewer fields than the header; quote those that hold a comma"
-                    )
-                yield row
-
-
-def _bounded(file: IO[str]) -> Iterator[str]:
-    """Yield lines as long as neither one of them nor all together are too large: a small file may
-    hold much when it is unpacked.
-    """
-    total = 0
-    while line := file.readline(LINE + 1):
-        total += len(line)
-        if len(line) > LINE or total > FILE:
-            raise ValueError(f"more than {LINE >> 20} MiB in a line, or {FILE >> 30} GiB in all")
-        yield line
-
-
-def _records(whole: Any) -> list[Any]:
-    """Return the rows of a JSON text: those of an array, or of a table that pandas wrote, or the
-    text as one row.
-    """
-    if isinstance(whole, list):
-        return whole
-    if not isinstance(whole, dict) or {*map(type, whole.values())} not in ({dict}, {list}):
-        return [whole]
-    import pandas as pd  # slow to import
-
-    return pd.DataFrame(whole, dtype=object).to_dict("records") or [whole]

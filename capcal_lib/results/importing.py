@@ -22,7 +22,7 @@ from capcal_lib.questions import (
     load_questions,
     questions_digest,
 )
-from capcal_lib.results.logs import SETTINGS, kind_of, list_files, read_log
+from capcal_lib.results.logs import LENGTH, SETTINGS, kind_of, list_files, read_log
 from capcal_lib.runs.artifacts import GIVEN, VERDICTS
 from capcal_lib.runs.files import file_digest
 from capcal_lib.runs.run import Identity, Record, Run
@@ -30,7 +30,6 @@ from capcal_lib.runs.samples import IMPORTED
 from capcal_lib.runs.store import KEY, open_writer, present_of, read_samples
 
 NO_LIMIT = 1 << 20  # of tokens, where a log has none
-LENGTH = ("length", "max_tokens", "model_length")  # what reaching the limit is called
 
 
 class Imported(NamedTuple):

@@ -19,10 +19,12 @@ import pandas as pd
 
 from capcal_lib import manifests
 from capcal_lib.errors import InputError, check_known, counted, sanitize
-from capcal_lib.questions import NOT_STATED, field_of, stream_rows
+from capcal_lib.questions import NOT_STATED
+from capcal_lib.rows import Row, field_of, most_unpacked, stream_rows
 
-Row = dict[str, Any]
 MEMBER_BYTES = 1 << 26  # of one sample of a log
+LIST = 1 << 16  # characters of a list of texts that Python wrote
+LENGTH = ("length", "max_tokens", "model_length")  # what reaching the limit is called
 MEMBERS = re.compile(r"header\.json|samples/.*\.json")  # of a log of inspect_ai
 COLUMNS = {  # what may be mapped, and the places where it is looked for, in order
     "question_id": "question_id id doc_id custom_id",
@@ -35,8 +37,8 @@ COLUMNS = {  # what may be mapped, and the places where it is looked for, in ord
     "arguments.gen_args_0.arg_0 arguments.0.0",
     "verdict": "verdict",
     "extracted": "extracted",
-    "reasoning": "choice.message.reasoning choice.message.reasoning_content "
-    "choice.message.content reasoning reasoning_content",
+    "reasoning": "choice.message.reasoning choice.message.reasoning_content reasoning "
+    "reasoning_content",
     "finish_reason": "choice.finish_reason choice.stop_reason finish_reason",
     "prompt_tokens": "prompt_tokens response.body.usage.prompt_tokens output.usage.input_tokens",
     "completion_tokens": "completion_tokens response.body.usage.completion_tokens "
@@ -51,6 +53,7 @@ PLACES = COLUMNS | SETTINGS
 PLACES |= {
     "several": "resps.0 output.choices response.body.choices",
     "status": "response.status_code",
+    "refusal": "choice.message.refusal",
 }
 ITEM = ["question_id", "question", "gold", "aliases", "choices"]
 NUMBERS = ("sample", "prompt_tokens", "completion_tokens")
@@ -58,16 +61,33 @@ NUMBERS = ("sample", "prompt_tokens", "completion_tokens")
 HARNESS = {"doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter"}
 HARNESS |= {"doc_hash", "prompt_hash", "target_hash", "task"}
 RULE = (
-    "read as yes or no: C/I, CORRECT/INCORRECT (NOT_ATTEMPTED is incorrect), yes/no, true/false, "
-    "1/0, 100/0 percent"
+    "read as yes or no: correct/incorrect (not_attempted is incorrect), right/wrong, pass/fail, "
+    "yes/no, true/false, C/I, Y/N, T/F, 1/0, 1/-1, 100/0 percent"
 )
-WORDS = {name: name for name in ("correct", "incorrect", "no_answer")} | {"n": "no_answer"}
-WORDS |= dict.fromkeys(("c", "yes", "true"), "correct")
-WORDS |= dict.fromkeys(("i", "no", "false", "not_attempted"), "incorrect")
+WORDS = {name: name for name in ("correct", "incorrect", "no_answer")}
+WORDS |= dict.fromkeys(("right", "pass", "passed", "yes", "true"), "correct")
+WORDS |= dict.fromkeys(("wrong", "fail", "failed", "no", "false", "not_attempted"), "incorrect")
+NEITHER: dict[str, str | None] = dict.fromkeys(("", "none", "nan", "null", "n/a", "partial"))
+NEITHER |= {"not_scored": None}
+# The values of a scale are of one of these, beside words: of A, B and C the C is no "correct".
+SCALES: list[dict[str, str | None]] = [
+    {"c": "correct", "i": "incorrect", "n": "no_answer", "p": None},
+    {"y": "correct", "n": "incorrect"},
+    {"t": "correct", "f": "incorrect"},
+    {"p": "correct", "f": "incorrect"},
+    {"1": "correct", "0": "incorrect", "p": None},
+    {"1": "correct", "-1": "incorrect"},
+    {"100": "correct", "0": "incorrect"},
+    {"100%": "correct", "0%": "incorrect"},
+]
 # Scorers that compare an answer with a gold one, as the rules do; others measure something else.
 COMPARING = {"exact_match", "acc", "em", "f1", "math_verify", "bypass", "quasi_exact_match"}
-COMPARING |= {"match", "includes", "exact", "answer", "pattern", "choice", "verdict"}
+COMPARING |= {"match", "includes", "exact", "answer", "pattern", "choice"}
 TABLE = "write a row a sample as JSONL or CSV, with question_id, response and gold or verdict"
+LIKELIHOODS = (
+    "the responses are no texts, but perhaps log-likelihoods of given answers; take a task that "
+    "generates"
+)
 OTHERS = {  # files that hold no samples as they are read here: a key of theirs, and what to do
     "configs": "the scores of lm-evaluation-harness, no samples; give samples_*.jsonl, which "
     "--log_samples writes",
@@ -94,8 +114,15 @@ def list_files(files: Iterable[Path]) -> list[Path]:
     """Return files, and in place of a folder the logs in it."""
     listed = []
     for file in files:
-        logs = [*file.rglob("samples_*.jsonl"), *file.rglob("*.eval")] if isdir(file) else [file]
-        listed += sorted(logs)
+        if not isdir(file):
+            listed.append(file)
+            continue
+        logs = sorted([*file.rglob("samples_*.jsonl"), *file.rglob("*.eval")])
+        if not logs:
+            raise InputError(
+                f"{file}: a folder without logs, samples_*.jsonl or *.eval; name the files in it"
+            )
+        listed += logs
     return listed
 
 
@@ -149,19 +176,24 @@ def _read_samples(
 ) -> pd.DataFrame:
     """Read each sample once, with its ``scores``: those of all rows that are of it, such as a row a
     filter. Targets that Python wrote as lists of texts are lists where all are."""
-    found: dict[Any, Row] = {}
+    found: list[Row] = []
+    twins: dict[Any, Row] = {}
     failed = repeated = 0
     for path in list_files(files):
         number = 0
         try:
             for row in _rows(path):
-                samples = _read_row(row, columns)
-                failed += not samples
-                for sample in samples:
-                    first = found.setdefault((path, sample.pop("twin")), sample)
-                    if first is sample:
+                for sample in _read_row(row, columns):
+                    if sample is None:
+                        failed += 1
                         continue
-                    if sample["scores"].keys() <= first["scores"].keys():
+                    twin = path, sample.pop("twin")
+                    first = twins.get(twin)
+                    if first is None:
+                        found.append(sample)
+                        if twin[1] is not None:
+                            twins[twin] = sample
+                    elif sample["scores"].keys() <= first["scores"].keys():
                         repeated += 1
                     else:
                         first["scores"] = first["scores"] | sample["scores"]
@@ -177,7 +209,7 @@ def _read_samples(
         notes.append(f"{counted(failed, 'request')} without a response left out")
     if repeated:
         notes.append(f"{counted(repeated, 'repeated row')} left out: the same sample again")
-    table = pd.DataFrame([*found.values()], dtype=object)
+    table = pd.DataFrame(found, dtype=object)
     lists = [_texts(gold) for gold in table["gold"]]
     golds = lists if all(lists) else map(_list, table["gold"])
     answers = map(_answer, golds, table["aliases"], table["choices"])
@@ -216,13 +248,15 @@ def _archive(path: Path) -> Iterator[Row]:
         from backports.zstd import zipfile  # with the compression of later logs
     try:
         with zipfile.ZipFile(path) as archive:
-            names = filter(MEMBERS.fullmatch, archive.namelist())
-            for name in sorted(names, key="header.json".__ne__):
-                with archive.open(name) as member:
-                    text = member.read(MEMBER_BYTES + 1)
-                if len(text) > MEMBER_BYTES:
-                    raise ValueError(f"{name} is larger than {MEMBER_BYTES >> 20} MiB")
-                yield json.loads(text)
+            members = [one for one in archive.infolist() if MEMBERS.fullmatch(one.filename)]
+            members.sort(key=lambda one: one.filename != "header.json")
+            most = most_unpacked(path)
+            if sum(one.file_size for one in members) > most:
+                raise ValueError(f"it unpacks to more than {most >> 20} MiB")
+            for one in members:
+                if one.file_size > MEMBER_BYTES:
+                    raise ValueError(f"{one.filename} is larger than {MEMBER_BYTES >> 20} MiB")
+                yield json.loads(archive.read(one))
     except Exception as error:  # zip files and their compressions have a dozen kinds
         raise InputError(f"{path}: not a log of inspect_ai: {sanitize(error)}") from None
 
@@ -236,17 +270,19 @@ def _first(row: Row, name: str) -> Any:
     return None
 
 
-def _read_row(row: Row, columns: Mapping[str, str]) -> list[Row]:
-    """Return the samples of a row, whichever form it has; none of a request that failed."""
+def _read_row(row: Row, columns: Mapping[str, str]) -> list[Row | None]:
+    """Return the samples of a row, whichever form it has; None for a request without a response,
+    which is no answer of the model.
+    """
     scores = _scores(row)
     if (row.get("error") and not scores) or _first(row, "status") not in (None, 200):
-        return []
+        return [None]
     several = _first(row, "several")
     texts = _list(several) or [None]
     if len(texts) > 1:  # what is known of several is not known of any of them
         scores = dict.fromkeys(scores)
     again = {"doc_id", "epoch"} & row.keys()  # what a row may share with another
-    samples = []
+    samples: list[Row | None] = []
     for place, text in enumerate(texts):
         view = row if several is None else row | {"choice": text}
         sample = {name: _first(view, name) for name in (*COLUMNS, *SETTINGS)}
@@ -255,28 +291,43 @@ def _read_row(row: Row, columns: Mapping[str, str]) -> list[Row]:
             raise KeyError("question_id")
         if several is None and "response" not in row.keys() | columns.keys():
             raise KeyError("response")
+        if several is not None and isinstance(text, int | float):
+            raise ValueError(LIKELIHOODS)
+        reasoning = _text(sample["reasoning"], "text") or _text(sample["response"], "reasoning")
+        if _is_missing(sample["response"]) and not (
+            scores or reasoning or _first(view, "refusal") or sample["finish_reason"] in LENGTH
+        ):
+            samples.append(None)
+            continue
         for name in NUMBERS:
-            sample[name] = int(sample[name]) if sample[name] not in (None, "") else None
+            number = sample[name]
+            sample[name] = None if _is_missing(number) or number == "" else int(number)
             if not 0 <= (sample[name] or 0) < 1 << 31:
                 raise ValueError(f"{name} {sample[name]}")
         if len(texts) > 1:
             sample["completion_tokens"] = None
-        given = scores if sample["verdict"] is None else {"verdict": sample["verdict"]}
+        judged = not _is_missing(sample["verdict"]) and sample["verdict"] != ""
+        given = {"verdict": sample["verdict"]} if judged else scores
         question = str(sample["question_id"])
         sample |= {
             "question_id": question,
             "question": sys.intern(_text(sample["question"], "text") or question),
-            "reasoning": _text(sample["reasoning"], "reasoning"),
+            "reasoning": reasoning,
             "response": _text(sample["response"], "text"),
             "scores": {
                 name: score if isinstance(score, dict) else {"value": score}
                 for name, score in given.items()
             },
             "task": str(row["task"]),
-            "twin": (place, question, row.get("epoch"), hash(str(texts))) if again else object(),
+            "twin": (place, question, row.get("epoch"), hash(str(texts))) if again else None,
         }
         samples.append(sample)
     return samples
+
+
+def _is_missing(value: Any) -> bool:
+    """Say whether nothing is there: null, NaN, or a choice without a text in it."""
+    return value is None or isinstance(value, dict) or value != value
 
 
 def _scores(row: Row) -> Row:
@@ -294,34 +345,40 @@ def _scores(row: Row) -> Row:
 
 def _text(value: Any, kind: str) -> str:
     """Return the text of a message, or of the last turn of a talk; or the reasoning in it."""
-    if isinstance(value, str | dict | None):
-        return value if isinstance(value, str) and kind == "text" else ""
+    if _is_missing(value):
+        return ""
+    if isinstance(value, str | int | float):  # tables make numbers and truths of texts
+        return str(value) if kind == "text" else ""
     parts = _list(value)
+    if parts and all(isinstance(part, str) for part in parts):
+        raise ValueError("a list of texts stands for one; write a row a sample")
     if not all(isinstance(part, dict) for part in parts):
-        raise InputError(
-            "the responses are no texts, but perhaps log-likelihoods of given answers; take a task "
-            "that generates"
-        )
+        raise ValueError(LIKELIHOODS)
     if parts and "role" in parts[-1]:
         return _text(parts[-1]["content"], kind)
     return "".join(str(part[kind]) for part in parts if part["type"] == kind)
 
 
 def _list(value: Any) -> list[Any]:
-    if value in (None, ""):
+    if value is None or value == "" or value != value:
         return []
     return value if isinstance(value, list) else [value]
 
 
 def _answer(gold: Any, aliases: Any, choices: Any) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
     """Return the right answer, others that are right, and the choices where an answer is stated."""
+    others = tuple(str(alias) for alias in _list(aliases))
     texts = [str(text).rpartition("####")[2].strip() for text in gold]
-    right, *more = texts or [NOT_STATED]
-    return right, (*more, *map(str, _list(aliases))), (*map(str, _list(choices) * bool(texts)),)
+    if not texts:
+        return NOT_STATED, others, ()
+    options = tuple(str(choice) for choice in _list(choices))
+    return texts[0], (*texts[1:], *others), options
 
 
 def _texts(text: Any) -> list[str] | None:
     """Read a list of texts as Python writes it."""
+    if not isinstance(text, str) or not text.startswith("[") or len(text) > LIST:
+        return None
     try:
         value = ast.literal_eval(text)
     except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
@@ -336,20 +393,30 @@ def _take_verdicts(
     names = [name for name in scores if scorer in (None, name, *name.split(","))]
     if scorer and not names:
         check_known("scorer", scorer, [*scores])
-    values = scores[names].apply(lambda column: column.str.get("value"))
-    texts = values.map(lambda value: str(value).strip().lower())
-    verdicts = texts.apply(_read_verdicts)
-    ranks = {name: (verdicts[name].count(), texts[name].isin(WORDS).any()) for name in names}
+    verdicts, unread = {}, {}
+    ranks = {}
+    for name in names:
+        values = scores[name].str.get("value").map(_spell_value)
+        verdicts[name], unknown = _read_scale(values)
+        ranks[name] = verdicts[name].count(), not values.str.contains(r"\d").any()
+        if unknown:
+            unread[name] = f"{name} has {sanitize(', '.join(unknown), 80)}"
     taken = max(names, key=ranks.__getitem__, default="")
-    # Where most values are between yes and no, those that are not are no fair sample.
-    if not names or 2 * verdicts[taken].count() < max(values[taken].count(), 1):
-        if names and COMPARING.isdisjoint(re.split(r"[, ]", ",".join(names))):
+    if not names or not verdicts[taken].count():
+        has = f" ({'; '.join(unread.values())})" if unread else ""
+        if list(unread) == ["verdict"]:
             raise InputError(
-                f"the log's scores ({', '.join(names)}) are no yes or no on each sample, and the "
-                "rules cannot tell whether they measure the same; name another --scorer, or say "
-                "--regrade to compare with the log's answers by the rules"
+                f"not every verdict is {RULE}{has}; write correct or incorrect, and nothing where "
+                "it is neither, or say --regrade to compare with the right answers by the rules"
             )
-        notes.append("the log has no verdict on each sample: the rules grade it")
+        comparing = not COMPARING.isdisjoint(re.split(r"[, ]", ",".join(names)))
+        if names and (not comparing or (scorer and unread)):
+            raise InputError(
+                f"the log's scores ({', '.join(names)}) are no yes or no on each sample{has}, and "
+                "the rules cannot tell whether they measure the same; name another --scorer, or "
+                "say --regrade to compare with the log's answers by the rules"
+            )
+        notes.append(f"the log has no verdict on each sample{has}: the rules grade it")
         return False
     silent = (samples["response"].str.strip() == "") & (verdicts[taken] != "correct")
     samples["verdict"] = verdicts[taken].mask(silent, "no_answer").fillna("not_scored")
@@ -360,8 +427,24 @@ def _take_verdicts(
     return True
 
 
-def _read_verdicts(texts: "pd.Series[str]") -> "pd.Series[str]":
-    """Return the verdict of each value that says yes or no, else NaN."""
-    numbers = pd.to_numeric(texts.str.rstrip("% "), errors="coerce")
-    most = 100 if numbers.max() > 1 else 1  # percentages, or shares
-    return texts.map(WORDS).fillna(numbers.map({most: "correct", 0: "incorrect"}))
+def _spell_value(value: Any) -> str:
+    """Spell the value of a score in one way: ``Correct.`` as correct, 1.0 as 1, ``100.0 %`` as
+    100%.
+    """
+    text = str(value).strip().rstrip(".!").lower()
+    number, percent = text.rstrip("% "), "%" if text.endswith("%") else ""
+    try:
+        return f"{float(number) + 0:g}{percent}"  # of -0.0, 0
+    except ValueError:
+        return text
+
+
+def _read_scale(values: "pd.Series[str]") -> tuple["pd.Series[str]", list[str]]:
+    """Return the verdict of each value, None where it is neither yes nor no, and the values that
+    no scale has beside the others: if there are any, nothing is a verdict.
+    """
+    unknown = {*values} - WORDS.keys() - NEITHER.keys()
+    for scale in SCALES:
+        if unknown <= scale.keys():
+            return values.map(WORDS | NEITHER | scale), []
+    return values.map({}), sorted(unknown)

@@ -16,8 +16,9 @@ from capcal_lib import metrics
 from capcal_lib.applications import deep_samples, others_mean, pass_at_k
 from capcal_lib.errors import InputError, counted, sanitize
 from capcal_lib.grading.core import grade_many
-from capcal_lib.questions import NOT_STATED, Answer, plain_head, stream_rows
-from capcal_lib.results.logs import kind_of, read_log
+from capcal_lib.questions import NOT_STATED, Answer
+from capcal_lib.results.logs import WORDS, kind_of, read_log
+from capcal_lib.rows import MISSING, plain_head, read_columns, read_share, stream_rows
 
 COUNTS = ["correct", "total"]
 NUMBERS = ["confidence", *COUNTS]
@@ -29,7 +30,8 @@ PLUG_IN = "capability Brier, plug-in"
 ECE = "ECE, ten bins, corrected"
 CONSTANT = "the best constant"
 Z = 1.96 + 0.84  # a difference is found by a 95 % interval in four of five studies
-MISSING = {"", "nan", "none", "null", "na", "n/a"}
+NO_COUNTS = "; --key FILE takes correct and total from another file, or a log"
+NO_TOTAL = "; without a column total each row is one sample"
 BEST = "may be best: no other is significantly better on questions that both have"
 SENTENCES = {
     "better": "{file} is better than {rival} by {gain}, on {both}",
@@ -116,13 +118,40 @@ def score_files(files: Sequence[Path], **options: Any) -> Scored:
 def read_file(
     path: Path, *, key: Path | None = None, drop_missing: bool = False, **of_log: Any
 ) -> Counted:
-    """Read what is to be scored: :func:`read_confidences`, or :func:`read_counts` of a log."""
-    if key is None and str(path) != "-":
-        is_log = path.suffix == ".eval" or isdir(path)
-        heads = [] if is_log else next(stream_rows(path), NUMBERS)
-        if {*map(plain_head, heads)}.isdisjoint(NUMBERS):
-            return read_counts(path, **of_log)
-    return read_confidences(path, key=key, drop_missing=drop_missing)
+    """Read what is to be scored: :func:`read_confidences`, or :func:`read_counts` of a log.
+
+    `InputError` also for an option that has nothing to do: of logs for a table, or of tables for a
+    log."""
+    if key is None and is_log(path):
+        if drop_missing:
+            raise InputError(f"{path} is a log, which has no confidences to miss")
+        return read_counts(path, **of_log)
+    if any(of_log.values()) and (key is None or not is_log(key)):
+        raise InputError(
+            f"{key or path} is a table of counts, no log: --scorer and --regrade are for logs"
+        )
+    return read_confidences(path, key=key, drop_missing=drop_missing, **of_log)
+
+
+def is_log(path: Path) -> bool:
+    """Tell a log of samples from a table of confidences or counts.
+
+    `InputError` for a table that is neither."""
+    if str(path) == "-":
+        return False
+    if path.suffix == ".eval" or isdir(path):
+        return True
+    heads = [str(head) for head in next(stream_rows(path), NUMBERS)]
+    plain = {*map(plain_head, heads)}
+    if not plain.isdisjoint(NUMBERS):
+        return False
+    if path.suffix not in (".jsonl", ".json", ".gz") and "response" not in plain:
+        raise InputError(
+            f"{path}: confidences are needed in columns {', '.join(['question_id', *NUMBERS])}, or "
+            "samples in columns question_id, response, and gold or verdict; found: "
+            f"{sanitize(', '.join(heads))}"
+        )
+    return True
 
 
 def read_counts(path: Path, *, scorer: str | None = None, regrade: bool = False) -> Counted:
@@ -168,64 +197,64 @@ def accuracy_bounds(counts: pd.DataFrame) -> tuple[float, float]:
     return float((counts["correct"] / samples).mean()), float(most.mean())
 
 
-def read_confidences(path: Path, *, key: Path | None = None, drop_missing: bool = False) -> Counted:
+def read_confidences(
+    path: Path, *, key: Path | None = None, drop_missing: bool = False, **of_log: Any
+) -> Counted:
     """Read and check confidences and counts: a row a question, indexed by question_id as it is
     written.
 
-    The file is one of :func:`~capcal_lib.questions.stream_rows`; heads may be in capitals and with
-    spaces, confidences percentages with their sign; without a ``total`` each row is one sample, and
-    those of one question and confidence are counted. The counts are those of a ``key`` where one is
-    given. Rows without a confidence are left out with ``drop_missing``. Notes say so.
+    The file is one of :func:`~capcal_lib.rows.read_columns`; a confidence is read by
+    :func:`~capcal_lib.rows.read_share`. Without a ``total`` each row is one sample, and those of
+    one question are counted. The counts are those of a ``key`` where one is given, see
+    :func:`read_key`. Rows without a confidence are left out with ``drop_missing``. Notes say so.
 
-    `InputError` for a file that cannot be read, columns that are missing (those found are listed),
-    or a value that is not allowed; the row is named by its place and id.
-    """
-    notes: list[str] = []
-    columns = ["question_id", "confidence"]
+    `InputError` for a file that cannot be read, a column that lacks, a question with two
+    confidences, or a value that is not allowed; the row is named by its place and id, and the rule
+    that it breaks."""
     if key is None:
-        table = _read_texts(path, [*columns, "correct"])
+        table = read_columns(path, ["question_id", "confidence", "correct"], ["total"], NO_COUNTS)
+        notes = _note_samples(table)
     else:
-        kept = ["question_id", *COUNTS]
-        counts = _read_texts(key, kept)[kept].drop_duplicates("question_id")
-        table = _read_texts(path, columns)[columns].merge(counts, "left")
+        table = read_columns(path, ["question_id", "confidence"])
+        counts, notes = read_key(key, **of_log)
+        inside = table["question_id"].isin(counts.index)
+        example = sanitize(counts.index[0], 80)
+        _refuse(path, table, ~inside, f"is not in the key {key}, whose ids look like {example!r}")
         notes.append(f"counts of {key}: {len(table)} of its {counted(len(counts), 'question')}")
-    twice = table.duplicated("question_id")
-    if "total" not in table:
-        table["total"] = "1"
-        twice &= ~table.duplicated(columns)
-        questions = counted(table["question_id"].nunique(), "question")
-        notes.append(f"no total: {counted(len(table), 'row')} counted as samples of {questions}")
+        for name in COUNTS:
+            table[name] = table["question_id"].map(counts[name])
     missing = table["confidence"].str.lower().isin(MISSING)
-    few = f"{missing.sum()} of {counted(len(table), 'question')}"
+    few = f"{missing.sum()} of {counted(len(table), 'row')}"
     if drop_missing:
         notes.append(f"{few} without a confidence left out")
         table = table[~missing]
+    else:
+        rule = f"has no confidence, as {few}; --drop-missing leaves them out"
+        _refuse(path, table, missing, rule)
     if table.empty:
         raise InputError(f"{path}: no question has a confidence")
-    cells = table["confidence"]
-    plain = table[NUMBERS].apply(lambda column: column.str.lower())
-    plain = plain.replace({"false": "0", "true": "1"})
-    plain["confidence"] = cells.str.replace(",", ".").str.rstrip("% ")  # decimal commas
-    numbers = plain.apply(pd.to_numeric, errors="coerce")
-    numbers["confidence"] /= cells.str.endswith("%").map({True: 100, False: 1})
-    confidence, correct, total = (numbers[name] for name in NUMBERS)
-    whole = (numbers[COUNTS] % 1 == 0).all(axis="columns")
-    rules = {
-        f"has no confidence, as {few}; --drop-missing leaves them out": missing[table.index],
-        "has no question_id": table["question_id"] == "",
-        "stands in two rows; give its counts in one": twice[table.index],
-        f"is not in the key {key}": table["total"].isna(),
-        "has a confidence outside [0, 1]; divide percentages by 100": ~confidence.between(0, 1),
-        "needs whole counts, of 1 scored sample or more and no more correct ones": ~(
-            whole & (total >= 1) & correct.between(0, total)
-        ),
-    }
-    for rule, wrong in rules.items():
-        for place, row in table[wrong].iterrows():
-            name, values = sanitize(row["question_id"], 80), sanitize(row[NUMBERS].to_dict())
-            raise InputError(f"{path}, row {place}: question {name!r} {rule}: {values}")
+    numbers = _check_counts(path, table) if key is None else table[COUNTS]
+    numbers = numbers.assign(confidence=_check_shares(path, table))
+    names = table["question_id"]
+    if "total" in table:
+        _refuse(
+            path,
+            table,
+            names.duplicated(),
+            "stands in two rows; give its counts in one, and another model or method a file of its "
+            "own",
+        )
+    else:
+        again = names.duplicated() & ~numbers.assign(name=names).duplicated(["name", "confidence"])
+        _refuse(
+            path,
+            table,
+            again,
+            "has two confidences; one is for all its samples, so give another model or method a "
+            "file of its own",
+        )
     sums = {"confidence": "first", "correct": "sum", "total": "sum"}
-    found = numbers.groupby(table["question_id"], sort=False).agg(sums)
+    found = numbers.groupby(names, sort=False).agg(sums)
     found = found.astype(dict.fromkeys(COUNTS, np.int64))
     if single := (found["total"] == 1).sum():
         notes.append(f"no corrected score of {counted(single, 'question')}: one scored sample")
@@ -239,19 +268,86 @@ def read_confidences(path: Path, *, key: Path | None = None, drop_missing: bool 
     return Counted(found, notes)
 
 
-def _read_texts(path: Path, columns: list[str]) -> pd.DataFrame:
-    """Read a table as it is written, every cell a text; the index is the row."""
-    table = pd.DataFrame(stream_rows(path), dtype=object).fillna("")
-    if table.empty:
-        raise InputError(f"{path}: there are no rows")
-    heads = {plain_head(name): name for name in ("question_id", *NUMBERS)}
-    names = [heads.get(plain_head(head), head) for head in map(str, table)]
-    if not {*columns} <= {*names} or len({*names}) < len(names):
-        found = sanitize(", ".join(names))
-        raise InputError(
-            f"{path}: one column each is needed of {', '.join(columns)}; found: {found}"
-        )
-    return table.set_axis(names, axis="columns").map(lambda cell: str(cell).strip())
+def read_key(path: Path, **of_log: Any) -> Counted:
+    """Read counts alone, indexed by question_id: of a log, or of a table with ``correct`` and, if
+    its rows are no single samples, ``total``.
+
+    A question may come again with equal counts, as in a table of several methods. `InputError` for
+    two unlike rows of a question, one text of a log under two ids, and whatever reading refuses."""
+    if is_log(path):
+        counts, notes = read_counts(path, **of_log)
+        counts = counts[COUNTS].droplevel("question")
+        if counts.index.has_duplicates:
+            name = sanitize(counts.index[counts.index.duplicated()][0], 80)
+            raise InputError(f"{path}: question {name!r} has two texts; give a log of one task")
+        return Counted(counts, notes)
+    table = read_columns(path, ["question_id", "correct"], ["total"])
+    numbers = _check_counts(path, table).assign(question_id=table["question_id"])
+    notes = _note_samples(table)
+    if "total" not in table:
+        return Counted(numbers.groupby("question_id", sort=False).sum(), notes)
+    # Equal rows of one sample each may be two samples as well as one that is said twice.
+    same = numbers.duplicated() & (numbers["total"] > 1)
+    unlike = numbers["question_id"].duplicated() & ~same
+    _refuse(path, table, unlike, "stands in two rows; give its counts in one")
+    return Counted(numbers.drop_duplicates("question_id").set_index("question_id"), notes)
+
+
+def _note_samples(table: pd.DataFrame) -> list[str]:
+    """Say that rows are samples where there is no total."""
+    if "total" in table:
+        return []
+    questions = counted(table["question_id"].nunique(), "question")
+    return [f"no total: {counted(len(table), 'row')} counted as samples of {questions}"]
+
+
+def _check_counts(path: Path, table: pd.DataFrame) -> pd.DataFrame:
+    """Return ``correct`` and ``total`` of texts as whole numbers; without a total each row is one
+    sample, whose ``correct`` may be a word of a verdict.
+    """
+    _refuse(path, table, table["question_id"] == "", "has no question_id")
+    words = table["correct"].str.lower().map(WORDS).map({"correct": 1.0, "incorrect": 0.0})
+    numbers = pd.to_numeric(table["correct"], errors="coerce").astype(float)
+    correct = numbers.where(numbers.notna(), words)
+    whole = (correct % 1 == 0) & (correct >= 0)
+    _refuse(path, table, ~whole, "has a number of correct samples that is not whole, or below 0")
+    if "total" not in table:
+        _refuse(path, table, correct > 1, f"has more than one correct in a row{NO_TOTAL}")
+        return pd.DataFrame({"correct": correct, "total": 1}, dtype=np.int64)
+    total = pd.to_numeric(table["total"], errors="coerce").astype(float)
+    whole = (total % 1 == 0) & (total >= 0)
+    _refuse(path, table, ~whole, "has a total that is no whole number, or below 0")
+    _refuse(path, table, total == 0, "has no scored sample; leave it out")
+    _refuse(path, table, correct > total, "has more correct samples than its total")
+    return pd.DataFrame({"correct": correct, "total": total}, dtype=np.int64)
+
+
+def _check_shares(path: Path, table: pd.DataFrame) -> "pd.Series[float]":
+    """Return the confidences of texts, each in [0, 1]."""
+    texts = table["confidence"]
+    shares = pd.to_numeric(texts, errors="coerce").astype(float)
+    others = []  # than plain numbers: decimal commas, percentages
+    for text in texts[shares.isna()]:
+        try:
+            others.append(read_share(text))
+        except ValueError:
+            others.append(np.nan)
+    shares = shares.mask(shares.isna(), pd.Series(others, texts.index[shares.isna()]))
+    _refuse(path, table, shares.isna(), "has a confidence that is no number")
+    _refuse(path, table, shares < 0, "has a confidence below 0")
+    percent = "; divide percentages by 100, or write them with %" if shares.max() > 2 else ""
+    _refuse(path, table, shares > 1, f"has a confidence above 1{percent}")
+    return shares
+
+
+def _refuse(path: Path, table: pd.DataFrame, wrong: "pd.Series[bool]", rule: str) -> None:
+    """Refuse a table for the first row that breaks a rule, if there is one."""
+    if wrong.any():
+        place = int(wrong.to_numpy().argmax())
+        row = table.iloc[place]
+        name = sanitize(row["question_id"], 80)
+        values = sanitize(row[row.index.intersection(NUMBERS)].to_dict())
+        raise InputError(f"{path}, row {table.index[place]}: question {name!r} {rule}: {values}")
 
 
 def score_table(table: pd.DataFrame) -> pd.DataFrame:

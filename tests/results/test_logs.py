@@ -1,11 +1,15 @@
 """What other harnesses write, as their own reports of faults show it; made up anew."""
 
 import json
+import re
+import zipfile
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
+from capcal_lib import rows as row_files
 from capcal_lib.errors import InputError
 from capcal_lib.questions import load_questions
 from capcal_lib.results.importing import import_samples
@@ -58,17 +62,23 @@ def accuracy(path: Path, **options: Any) -> tuple[int, int]:
     ("values", "right", "scored"),
     [
         (["C"] * 8 + ["I", "P"], 8, 9),
-        ([1.0] * 8 + [0.0, 0.5], 8, 9),
+        ([1.0] * 8 + [0.0, "P"], 8, 9),
         ([1] * 8 + [0, float("nan")], 8, 9),
-        (["CORRECT"] * 7 + ["INCORRECT", "NOT_ATTEMPTED", "?"], 7, 9),
-        (["yes"] * 3 + ["No", "perhaps"], 3, 4),
+        (["CORRECT"] * 7 + ["INCORRECT", "NOT_ATTEMPTED", ""], 7, 9),
+        (["Correct."] * 3 + ["incorrect!", None], 3, 4),
+        (["yes"] * 3 + ["No", "n/a"], 3, 4),
+        (["Y"] * 3 + ["n", None], 3, 4),
+        (["T", "F", "F", None], 1, 3),
+        (["P", "F", "P", None], 2, 3),
+        (["pass", "FAILED", "right", "wrong", None], 2, 4),
         ([True, False, "true", "False", None], 2, 4),
-        ([100.0, 0.0, 100, 37.5], 2, 3),
-        (["100%", "0%", "100%", "1%"], 2, 3),
-        (["100 %", "0 %", "50 %"], 1, 2),
+        ([1.0] * 8 + [-1.0] * 6 + [None], 8, 14),
+        ([0, -0.0, 1, None], 1, 3),
+        ([100.0, 0.0, 100, None], 2, 3),
+        (["100%", "0.0 %", "100 %", ""], 2, 3),
         ([" C ", "i ", "C", "N", "P"], 2, 4),
         (["TRUE", "FALSE", "TRUE", "Partial"], 2, 3),
-        ([[1, 0], "C", "C", "I"], 2, 3),
+        (["incorrect", "no_answer", "correct", "not_scored"], 1, 3),
     ],
 )
 def test_a_verdict_that_is_no_yes_or_no_concerns_its_own_sample(
@@ -79,17 +89,53 @@ def test_a_verdict_that_is_no_yes_or_no_concerns_its_own_sample(
     [taken, left_out, *_] = read_file(path).notes
     assert taken == "verdicts of the log: judge; its scorers: judge"
     assert left_out.startswith("1 sample without yes or no left out; read as")
-    assert "read as yes or no: C/I, CORRECT/INCORRECT" in left_out
+    assert "read as yes or no: correct/incorrect" in left_out
 
 
-@pytest.mark.parametrize("values", [[0.65], [0.2, 0.4, 1.0, 0.7], ["A", "B", "C-"]])
-def test_scores_between_yes_and_no_are_refused_and_graded_if_asked(
-    tmp_path: Path, values: list[Any]
+UNKNOWN = [
+    ([0.65], "0.65"),
+    ([0.2, 0.4, 1.0, 0.7], "0.2, 0.4, 0.7, 1"),
+    ([1.0] * 8 + [0.0, 0.5], "0, 0.5, 1"),
+    (["A", "B", "C-"], "a, b, c-"),
+    (["A"] * 10 + ["B"] * 5 + ["C"] * 25, "a, b, c"),
+    (["C", "D", "F"], "c, d, f"),
+    (["yes"] * 9 + ["perhaps"], "perhaps"),
+    ([1, 0, -1], "-1, 0, 1"),
+    ([1, 0, 100], "0, 1, 100"),
+    ([1, 2, 3, 4, 5], "1, 2, 3, 4, 5"),
+    (["C", "I", 1], "1, c, i"),
+    (["T", "Y"], "t, y"),
+    (["100%", "50%"], "100%, 50%"),
+]
+
+
+@pytest.mark.parametrize(("values", "said"), UNKNOWN)
+def test_a_scale_of_which_a_value_is_unknown_is_refused_and_graded_if_asked(
+    tmp_path: Path, values: list[Any], said: str
 ) -> None:
     path = inspect(tmp_path / "log.json", *values)
-    with pytest.raises(InputError, match=r"scores \(judge\) are no yes or no .* --regrade"):
+    named = re.escape(f"scores (judge) are no yes or no on each sample (judge has {said}), and")
+    with pytest.raises(InputError, match=named + ".* --regrade"):
         read_file(path)
     assert accuracy(path, regrade=True) == (0, len(values))
+    rows = [
+        {"question_id": n, "gold": "x", "response": "x", "verdict": v} for n, v in enumerate(values)
+    ]
+    table = write(tmp_path / "rows.jsonl", *rows)
+    named = re.escape(f"(verdict has {said}); write correct or incorrect")
+    with pytest.raises(InputError, match="^not every verdict is read as.*" + named):
+        read_file(table)
+    assert accuracy(table, regrade=True) == (len(values), len(values))
+
+
+def test_scorers_that_compare_leave_what_they_do_not_say_to_the_rules(tmp_path: Path) -> None:
+    rows = [harness(n, "4", metrics=["f1"], f1=[0.4, 1.0][n]) for n in range(2)]
+    path = write(tmp_path / "samples_f1.jsonl", *rows)
+    assert accuracy(path) == (2, 2)
+    [note] = read_file(path).notes
+    assert note == "the log has no verdict on each sample (f1 has 0.4, 1): the rules grade it"
+    with pytest.raises(InputError, match=r"\(f1 has 0.4, 1\)"):
+        read_file(path, scorer="f1")
 
 
 def test_metrics_that_an_older_harness_does_not_name_are_its_verdicts(tmp_path: Path) -> None:
@@ -167,16 +213,58 @@ def test_repeated_rows_are_no_repeated_samples(tmp_path: Path) -> None:
     assert found.notes[0] == "1 repeated row left out: the same sample again"
 
 
-@pytest.mark.parametrize("message", [{"content": None}, {"content": None, "refusal": "No."}, None])
-def test_no_text_is_an_answer_without_text(tmp_path: Path, message: Any) -> None:
-    choices = [{"message": message, "finish_reason": "length"}] if message else []
-    row = {"custom_id": "a", "response": {"status_code": 200, "body": {"choices": choices}}}
-    log = read_log([write(tmp_path / "batch.jsonl", row)])
+def batch(*choices: Any) -> dict[str, Any]:
+    return {"custom_id": "a", "response": {"status_code": 200, "body": {"choices": choices}}}
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        {"message": {"content": None}, "finish_reason": "length"},
+        {"message": {"content": None, "refusal": "No."}, "finish_reason": "stop"},
+        {"message": {"content": None, "reasoning": "Wait."}, "finish_reason": "stop"},
+        {"message": {"content": ""}, "finish_reason": "stop"},
+        {"message": {"content": []}, "finish_reason": "stop"},
+    ],
+)
+def test_a_model_that_stopped_without_text_has_answered(tmp_path: Path, choice: Any) -> None:
+    log = read_log([write(tmp_path / "batch.jsonl", batch(choice))])
     assert log.samples["response"].tolist() == [""]
-    failed = {"custom_id": "b", "response": None, "error": {"message": "expired"}}
-    log = read_log([write(tmp_path / "batch.jsonl", row, failed)])
-    assert len(log.samples) == 1
-    assert log.notes[0] == "1 request without a response left out"
+
+
+def test_a_request_without_a_response_is_no_answer(tmp_path: Path) -> None:
+    answer = {"message": {"content": "Oslo"}, "finish_reason": "stop"}
+    withheld = {"message": {"content": None}, "finish_reason": "content_filter"}
+    failed = {"custom_id": "a", "response": None, "error": {"message": "expired"}}
+    rows = [batch(answer), batch(withheld, answer), batch(), failed]
+    log = read_log([write(tmp_path / "batch.jsonl", *rows)])
+    assert log.samples["response"].tolist() == ["Oslo", "Oslo"]
+    assert log.notes[0] == "3 requests without a response left out"
+    row = {"question_id": "a", "gold": "4"}
+    texts: list[Any] = ["4", None, float("nan"), "", 5]
+    path = write(tmp_path / "rows.jsonl", *(row | {"response": text} for text in texts))
+    assert read_log([path]).samples["response"].tolist() == ["4", "", "5"]
+    assert accuracy(path) == (1, 3)
+    frame = pd.DataFrame({"question_id": "a", "gold": "4", "response": ["4", None, ""]})
+    frame.to_parquet(tmp_path / "rows.parquet")
+    assert accuracy(tmp_path / "rows.parquet") == (1, 2)
+    judged = [row | {"response": None, "verdict": v} for v in ("correct", "incorrect")]
+    with pytest.raises(InputError, match="no samples with a response in it"):
+        read_log([write(path, *judged)])
+
+
+def test_numbers_and_truths_are_texts_that_a_table_changed(tmp_path: Path) -> None:
+    rows = [{"question_id": "a", "gold": 42, "response": 42}]
+    rows += [{"question_id": "b", "gold": True, "response": True}]
+    path = write(tmp_path / "rows.jsonl", *rows)
+    assert read_log([path]).samples["response"].tolist() == ["42", "True"]
+    assert accuracy(path) == (2, 2)
+    listed = write(path, {"question_id": "a", "gold": "b", "response": ["a", "b"]})
+    with pytest.raises(InputError, match=r"rows.jsonl, row 0: a list of texts .*a row a sample"):
+        read_log([listed])
+
+
+def test_an_inspected_sample_without_choices_is_as_its_score_says(tmp_path: Path) -> None:
     path = inspect(tmp_path / "log.json", *"CCCCII", output={"choices": []})
     assert {*read_log([path]).samples["verdict"]} == {"correct", "no_answer"}
     assert accuracy(path) == (4, 6)
@@ -238,8 +326,25 @@ def test_tasks_of_a_group_keep_their_questions_apart(
     ):
         import_samples(files[1:], dataset="one", **asked)
     assert list_files([tmp_path]) == sorted(files)
-    with pytest.raises(InputError, match="store: no samples with a response in it"):
+    with pytest.raises(InputError, match="store: a folder without logs, samples_"):
         read_log([tmp_path / "store"])
+
+
+def test_a_list_of_right_answers_is_bounded_before_it_is_read(tmp_path: Path) -> None:
+    rows = [harness(0, "a", target="['a', 'b']"), harness(1, "a", target=f"[{'1,' * 40_000}]")]
+    items = read_log([write(tmp_path / "samples_long.jsonl", *rows)]).items
+    assert items.loc["0", "gold"] == "['a', 'b']", "a text, since the other is taken for one"
+    assert len(items.loc["1", "gold"]) == 80_002
+
+
+def test_an_archive_is_bounded_in_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(row_files, "SMALL", 1000)
+    with zipfile.ZipFile(tmp_path / "log.eval", "w", zipfile.ZIP_DEFLATED) as archive:
+        for number in range(4):
+            text = json.dumps({"id": number, "epoch": 1, "output": " " * 400_000})
+            archive.writestr(f"samples/{number}_epoch_1.json", text)
+    with pytest.raises(InputError, match=r"log.eval: not a log of inspect_ai: it unpacks to more"):
+        read_log([tmp_path / "log.eval"])
 
 
 def test_other_formats_are_read_or_named(tmp_path: Path) -> None:

@@ -24,43 +24,65 @@ CSV = "question_id,confidence,correct,total\na,0.5,1,2\nb,1.0,2,2\n"
 BAD = {
     "no confidence": (
         CSV.replace("0.5", ""),
-        "row 0: question 'a' has no confidence, as 1 of 2 questions; --drop-missing",
+        "row 0: question 'a' has no confidence, as 1 of 2 rows; --drop-missing",
     ),
     "not there": (CSV.replace("1.0", "NaN"), "row 1: question 'b' has no confidence"),
     "not a number": (
         CSV.replace("0.5", "high"),
-        "row 0: question 'a' has a confidence outside",
+        "row 0: question 'a' has a confidence that is no number: {'confidence': 'high'",
     ),
-    "one percentage": (CSV.replace("0.5", "50"), "row 0: .* outside .*; divide percentages by"),
+    "words": (CSV.replace("0.5", "I am 74% sure"), "row 0: .* a confidence that is no number"),
+    "one percentage": (CSV.replace("0.5", "50"), "row 0: .* above 1; divide percentages by 100"),
+    "above 1": (CSV.replace("0.5", "1.2"), "row 0: .* has a confidence above 1: "),
+    "below 0": (CSV.replace("0.5", "-0.1"), "row 0: .* has a confidence below 0: "),
+    "infinite": (CSV.replace("0.5", "inf"), "row 0: .* has a confidence above 1"),
     "more correct than total": (
         CSV.replace("2,2", "3,2"),
-        "row 1: question 'b' needs whole counts, of 1 scored sample or more and no more correct",
+        "row 1: question 'b' has more correct samples than its total: .*'3', 'total': '2'",
     ),
     "half a sample": (
         CSV.replace("1,2", "0.5,2"),
-        "row 0: question 'a' needs whole counts",
+        "row 0: question 'a' has a number of correct samples that is not whole, or below 0: ",
     ),
-    "none scored": (CSV.replace("1,2", "0,0"), "row 0: question 'a' needs whole counts"),
+    "correct in words": (CSV.replace("1,2", "x,2"), "row 0: .* correct samples that is not whole"),
+    "below none": (CSV.replace("1,2", "-1,2"), "row 0: .* correct samples that is .* below 0"),
+    "a total in words": (
+        CSV.replace("1,2", "1,x"),
+        "row 0: .* has a total that is no whole number",
+    ),
+    "half a total": (CSV.replace("1,2", "1,2.5"), "row 0: .* has a total that is no whole number"),
+    "none scored": (CSV.replace("1,2", "0,0"), "row 0: .* has no scored sample; leave it out: "),
     "no rows": ("question_id,confidence,correct,total\n", "there are no rows"),
     "no column": (
         CSV.replace("correct", "right"),
-        "one column each is needed of .*; found: question_id, confidence, right, total",
+        "no column correct; needed: question_id, confidence, correct; found: question_id, "
+        "confidence, right, total; --key FILE takes correct and total from another file",
     ),
     "rows by their place": (
         '{"confidence":{"0":0.5,"1":1.0},"correct":{"0":1,"1":2},"total":{"0":2,"1":2}}',
-        "one column each is needed of question_id",
+        "no column question_id; needed: question_id, confidence",
     ),
-    "a total of another name": (CSV.replace("total", "n"), "row 1: .* needs whole counts"),
-    "two columns of one name": (CSV.replace("total", "Correct"), "found: .*, correct, correct"),
+    "a total of another name": (
+        CSV.replace("total", "n"),
+        "row 1: .* more than one correct in a row; without",
+    ),
+    "two columns of one name": (
+        CSV.replace("total", "Correct"),
+        "several columns are called correct: correct, Correct; name them apart",
+    ),
+    "twice the same name": (
+        CSV.replace("total", "confidence"),
+        "row 0: cannot be read: two columns are called 'confidence'; name them apart",
+    ),
     "two totals": (
         "question_id,confidence,correct,total,Total\na,0.5,1,2,2\n",
-        "found: .*, total, total",
+        "several columns are called total: total, Total",
     ),
     "no id": (CSV.replace("b,", ","), "row 1: question '' has no question_id"),
     "a question twice": (CSV.replace("b,", "a,"), "row 1: question 'a' stands in two rows"),
     "too many fields": (
         CSV.replace("a,0.5", "a,x,0.5"),
-        "more or fewer fields than the header; quote",
+        "row 0: cannot be read: it has 5 fields, and the header 4 .question_id, confidence, ",
     ),
     "an empty file": ("", "there are no rows"),
 }
@@ -132,9 +154,7 @@ def test_other_formats_are_read_alike(name: str, tmp_path: Path) -> None:
     bad.to_parquet(path) if name.endswith("parquet") else bad.to_json(
         path, orient="records", lines=True
     )
-    with pytest.raises(
-        InputError, match="row 1: question 'b' has no confidence, as 1 of 2 questions"
-    ):
+    with pytest.raises(InputError, match="row 1: question 'b' has no confidence, as 1 of 2 rows"):
         read_confidences(path)
 
 
@@ -217,7 +237,7 @@ def test_without_a_total_each_row_is_one_sample(said: str, tmp_path: Path) -> No
     assert found.table.to_numpy().tolist() == [[0.5, 1, 2], [1, 1, 1]]
     assert found.notes[0] == "no total: 3 rows counted as samples of 2 questions"
     path.write_text(f"question_id,confidence,correct\n{rows}a,.6,{right}\n")
-    with pytest.raises(InputError, match="row 3: question 'a' stands in two rows"):
+    with pytest.raises(InputError, match="row 3: question 'a' has two confidences; one is for all"):
         read_confidences(path)
 
 
@@ -231,15 +251,74 @@ def test_counts_come_from_a_key_and_missing_confidences_go_if_asked(tmp_path: Pa
     assert found.table.to_dict("index") == {"b": {"confidence": 1.0, "correct": 2, "total": 2}}
     assert found.notes == [
         f"counts of {key}: 2 of its 3 questions",
-        "1 of 2 questions without a confidence left out",
+        "1 of 2 rows without a confidence left out",
     ]
     mine.write_text("question_id,confidence\nz,1.0\n")
-    with pytest.raises(InputError, match=r"question 'z' is not in the key .*key\.csv"):
-        read_file(mine, key=key)
     with pytest.raises(
-        InputError, match=r"mine\.csv: one column each is needed of question_id, correct, total"
+        InputError, match=r"question 'z' is not in the key .*key\.csv, whose ids look like 'a'"
     ):
+        read_file(mine, key=key)
+    with pytest.raises(InputError, match=r"mine\.csv: no column correct; needed: question_id, cor"):
         read_file(mine, key=mine)
+
+
+def test_a_key_counts_rows_and_says_which_rows_are_unlike(tmp_path: Path) -> None:
+    key, mine = tmp_path / "key.csv", tmp_path / "mine.csv"
+    mine.write_text("ID,Confidence\na,0.5\nb,1.0\n")
+    key.write_text("question_id,correct\na,yes\na,no\nb,pass\n")
+    found = read_file(mine, key=key)
+    assert found.table[["correct", "total"]].to_numpy().tolist() == [[1, 2], [1, 1]]
+    assert found.notes[0] == "no total: 3 rows counted as samples of 2 questions"
+    equal = "question_id,method,correct,total\na,x,1,2\na,y,1,2\nb,x,2,2\nb,y,2,2\n"
+    key.write_text(equal)
+    assert read_file(mine, key=key).table["correct"].tolist() == [1, 2]
+    for unlike, row in (
+        (equal.replace("a,y,1", "a,y,0"), 1),
+        (equal.replace("b,y,2,2", "b,y,2,3"), 3),
+    ):
+        key.write_text(unlike)
+        with pytest.raises(InputError, match=rf"key.csv, row {row}: .* stands in two rows; give"):
+            read_file(mine, key=key)
+    key.write_text("question_id,correct,total\na,1,1\na,1,1\nb,0,1\n")
+    with pytest.raises(InputError, match="row 1: question 'a' stands in two rows"):
+        read_file(mine, key=key)
+
+
+def test_a_key_may_be_a_log(tmp_path: Path) -> None:
+    mine = tmp_path / "mine.csv"
+    mine.write_text('doc_id,confidence\n0,0.5\n1,30%\n2,"0,6"\n')
+    found = read_file(mine, key=LOG)
+    counts = read_counts(LOG).table.droplevel("question")
+    assert found.table["correct"].to_dict() == counts["correct"].to_dict()
+    assert found.table["confidence"].tolist() == [0.5, 0.3, 0.6]
+    assert found.notes[:2] == [BY_RULES, f"counts of {LOG}: 3 of its 3 questions"]
+    rows = [{"question_id": "0", "question": q, "response": "B", "gold": "B"} for q in "ab"]
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(InputError, match=r"question '0' .* two"):
+        read_file(mine, key=path)
+
+
+def test_options_of_logs_and_of_tables_are_not_exchanged(tmp_path: Path) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_text(CSV)
+    for options in ({"regrade": True}, {"scorer": "match"}):
+        with pytest.raises(InputError, match=r"mine.csv is a table of counts, no log: --scorer"):
+            read_file(path, **options)
+        with pytest.raises(InputError, match=r"mine.csv is a table of counts, no log: --scorer"):
+            read_file(path, key=path, **options)
+    with pytest.raises(InputError, match="is a log, which has no confidences to miss"):
+        read_file(LOG, drop_missing=True)
+    assert read_file(path, scorer=None, regrade=False).table["total"].tolist() == [2, 2]
+
+
+def test_a_table_that_is_neither_says_what_either_needs(tmp_path: Path) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_text("id,prob,n_correct,n\na,0.5,1,2\n")
+    with pytest.raises(
+        InputError, match=r"confidences are needed in columns question_id, .* or sam"
+    ):
+        read_file(path)
 
 
 def test_an_infinite_log_loss_says_of_how_many(tmp_path: Path) -> None:
@@ -331,14 +410,15 @@ def test_what_a_log_leaves_out_is_said(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     rows: list[dict[str, object]] = [
         {"question_id": "a", "gold": "4", "response": "4"},
+        {"question_id": "a", "gold": "4", "response": ""},
         {"question_id": "a", "gold": "4", "response": None},
         {"question_id": "a", "gold": "4", "response": None, "error": "status 500"},
         {"question_id": "b", "gold": "5", "response": "6"},
     ]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     found = read_file(path)
-    assert found.notes == ["1 request without a response left out", BY_RULES]
-    assert found.table["total"].tolist() == [2, 1], "no text is an answer without one"
+    assert found.notes == ["2 requests without a response left out", BY_RULES]
+    assert found.table["total"].tolist() == [2, 1], "an empty text is an answer without one"
 
 
 def test_one_sample_does_not_take_the_corrected_score_from_the_others(tmp_path: Path) -> None:

@@ -1,0 +1,144 @@
+"""Files of rows as people have them: odd first lines, long fields, two columns of one name."""
+
+import gzip
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from capcal_lib import rows
+from capcal_lib.errors import InputError
+from capcal_lib.rows import read_columns, read_share, stream_rows
+
+
+def read(path: Path, content: str | bytes) -> list[dict[str, Any]]:
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return list(stream_rows(path))
+
+
+def test_a_field_may_be_as_long_as_a_line(tmp_path: Path) -> None:
+    text = "wait " * 60_000
+    assert read(tmp_path / "a.csv", f"id,text\n1,{text}x\n") == [{"id": "1", "text": text + "x"}]
+
+
+def test_excel_names_its_separator(tmp_path: Path) -> None:
+    for content in ("sep=;\na;b\n1;2,5\n", "\ufeffsep=;\r\na;b\r\n1;2,5\r\n"):
+        assert read(tmp_path / "a.csv", content) == [{"a": "1", "b": "2,5"}]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.csv", "# made today\na,b\n1,2\n", "first line is a comment, '# made today'; delete"),
+        ("a.csv", "Results\na,b\n1,2\n", "2 fields, and the header 1 .Results.; .*first line"),
+        ("a.csv", "a,b,a\n1,2,3\n", "two columns are called 'a'; name them apart"),
+        ("a.jsonl", '{"a": 1, "a": 2}\n', "row 0: .* two columns are called 'a'"),
+        ("a.json", '[{"a": 1}, {"b": 1, "a": 1, "b": 2}]', "two columns are called 'b'"),
+        ("a.csv", "a,b\n1,2\n".encode("utf-16"), "no text in UTF-8; save it as CSV UTF-8"),
+        ("a.csv", b"PK\x03\x04\xff\xfe", "no text in UTF-8"),
+    ],
+)
+def test_what_is_odd_is_named(tmp_path: Path, name: str, content: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        read(tmp_path / name, content)
+
+
+def test_two_columns_of_a_parquet_file_may_not_be_called_alike(tmp_path: Path) -> None:
+    table = pa.table([pa.array([1]), pa.array([2])], names=["a", "a"])
+    pq.write_table(table, tmp_path / "a.parquet")
+    with pytest.raises(InputError, match="two columns are called 'a'"):
+        list(stream_rows(tmp_path / "a.parquet"))
+
+
+def test_columns_without_a_name_may_be_several(tmp_path: Path) -> None:
+    assert read(tmp_path / "a.csv", ",a,\n0,1,\n") == [{"": "", "a": "1"}]
+
+
+def test_what_is_not_there_or_no_file_is_said_whatever_its_name(tmp_path: Path) -> None:
+    for name in ("none", "none.csv", "none.xlsx", "none.parquet", "none.jsonl.gz"):
+        with pytest.raises(InputError, match=f"{name}: there is no such file$"):
+            list(stream_rows(tmp_path / name))
+    for name in ("folder", "folder.csv"):
+        (tmp_path / name).mkdir()
+        with pytest.raises(InputError, match=f"{name} is a folder; name the files in it"):
+            list(stream_rows(tmp_path / name))
+    with pytest.raises(InputError, match=r"a.xlsx: not a file of rows; the formats are .jsonl, "):
+        read(tmp_path / "a.xlsx", b"")
+
+
+def test_a_line_and_a_file_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    line = json.dumps({"text": "x" * 100}) + "\n"
+    packed = gzip.compress(line.encode() * 30_000)
+    assert len(read(tmp_path / "a.jsonl.gz", packed)) == 30_000
+    for bound, size in (("FILE", 1 << 20), ("SMALL", 1 << 20)):
+        with monkeypatch.context() as patch:
+            patch.setattr(rows, bound, size)
+            with pytest.raises(InputError, match=r"more than .* in a line, or . MiB in all"):
+                list(stream_rows(tmp_path / "a.jsonl.gz"))
+    monkeypatch.setattr(rows, "LINE", 1 << 20)
+    assert len(list(stream_rows(tmp_path / "a.jsonl.gz"))) == 30_000, "many short lines"
+    for name, end in (("a.jsonl", "\n"), ("a.jsonl", "")):
+        with pytest.raises(InputError, match="more than 1 MiB in a line"):
+            read(tmp_path / name, line + json.dumps("x" * (3 << 20)) + end)
+
+
+def test_rows_are_those_of_the_csv_of_pandas(tmp_path: Path) -> None:
+    table = pd.DataFrame({"a": ['x, "y"', "two\nlines", ""], "b": [1.5, math.nan, -2]})
+    table.to_csv(tmp_path / "a.csv", index=False)
+    found = list(stream_rows(tmp_path / "a.csv"))
+    assert found == [
+        {"a": 'x, "y"', "b": "1.5"},
+        {"a": "two\nlines", "b": ""},
+        {"a": "", "b": "-2.0"},
+    ]
+
+
+@pytest.mark.parametrize("head", ["question_id", "Question ID", "id", "doc_id", "custom_id"])
+def test_a_question_is_known_by_any_of_its_names(tmp_path: Path, head: str) -> None:
+    read(tmp_path / "a.csv", f"{head},n\n01,5\n")
+    table = read_columns(tmp_path / "a.csv", ["question_id"], ["n", "other"])
+    assert table.to_dict("records") == [{"question_id": "01", "n": "5"}]
+
+
+def test_columns_that_lack_or_are_alike_are_named(tmp_path: Path) -> None:
+    read(tmp_path / "a.csv", "id,question_id,Q,q\n1,2,3,4\n")
+    assert read_columns(tmp_path / "a.csv", ["question_id"])["question_id"].tolist() == ["2"]
+    with pytest.raises(InputError, match="several columns are called q: Q, q; name them apart"):
+        read_columns(tmp_path / "a.csv", ["q"])
+    with pytest.raises(InputError, match=r"no column r; needed: question_id, r; found: id, .*!$"):
+        read_columns(tmp_path / "a.csv", ["question_id", "r"], remedy="; go!")
+
+
+def test_columns_of_rows_that_differ_are_those_of_all_rows(tmp_path: Path) -> None:
+    read(tmp_path / "a.jsonl", '{"id": 1}\n{"id": 2, "n": null}\n{"id": 3, "n": 4}\n')
+    assert read_columns(tmp_path / "a.jsonl", ["question_id"], ["n"])["n"].tolist() == ["", "", "4"]
+
+
+@pytest.mark.parametrize(
+    ("cell", "share"),
+    [
+        ("0.6", 0.6),
+        ("0,6", 0.6),
+        ("60 %", 0.6),
+        ("60,5%", 0.605),
+        (" .6 ", 0.6),
+        (1, 1),
+        (True, None),
+        ("high", None),
+        ("6/10", None),
+        ("%", None),
+    ],
+)
+def test_a_share_is_read_as_people_write_it(cell: object, share: float | None) -> None:
+    if share is None:
+        with pytest.raises(ValueError, match="could not convert"):
+            read_share(cell)
+    else:
+        assert read_share(cell) == pytest.approx(share)
+    for nothing in (None, math.nan, "", " ", "NaN", "null", "N/A"):
+        assert math.isnan(read_share(nothing))
