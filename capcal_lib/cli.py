@@ -548,11 +548,12 @@ def confidence(
     from capcal_lib.confidence.consistency import mean_tokens, read_answers, split_votes
     from capcal_lib.confidence.of_run import METHODS, WHY_MISSING, estimate, place_confidence
     from capcal_lib.results.score_runs import more_samples
-    from capcal_lib.rows import stream_rows
+    from capcal_lib.rows import read_columns
 
     run = _run(model, dataset, split, store, choice)
     if file and name and not method:
-        found = place_confidence(run, name, stream_rows(file))
+        table = read_columns(file, ["question_id", "confidence"], ["tokens"])
+        found = place_confidence(run, name, table.to_dict("records"))
     elif not method or file or name:
         raise InputError(
             "say either --method, or --from FILE and --name NAME for a method of your own"

@@ -16,6 +16,7 @@ from capcal_lib.grading.verdicts import run_questions
 from capcal_lib.manifests import Model, load_model
 from capcal_lib.questions import Question
 from capcal_lib.questions.prompts import template_digest
+from capcal_lib.rows import read_share
 from capcal_lib.runs.artifacts import CONFIDENCES
 from capcal_lib.runs.files import gather
 from capcal_lib.runs.run import Run
@@ -81,44 +82,58 @@ def read_confidence(run: Run, method: str) -> pd.DataFrame:
     return run.read(CONFIDENCES, method, option=option).to_pandas().set_index("question_id")
 
 
-def place_confidence(run: Run, name: str, rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
+def place_confidence(run: Run, name: str, rows: Iterable[Mapping[Any, Any]]) -> pd.DataFrame:
     """Keep the confidences of a method of one's own with a run, in the place of those that it had
     under this name.
 
     They are a column of its results from then on, and a row of the main table. The name is made of
     letters, digits, ``_``, ``.`` and ``-``. Each of the rows, such as ``table.to_dict("records")``,
-    has ``question_id`` and ``confidence`` in [0, 1] (empty, None or NaN where there is none), and
-    if known ``tokens``, the completion tokens that it took. A sampled question without a row has no
-    confidence; a question twice is refused, and one that the run has not sampled. Returns what
-    ``read_confidence`` does."""
+    has ``question_id`` and ``confidence`` in [0, 1], or as a text ``0,6`` or ``60 %`` (empty, None
+    or NaN where there is none), and if known ``tokens``, the completion tokens that it took. A
+    sampled question without a row has no confidence; a question twice is refused, and one that the
+    run has not sampled. Returns what ``read_confidence`` does."""
     if not re.fullmatch(r"[\w-][\w.-]{0,99}", name):
         raise InputError(f"a method cannot be called {name!r}; use letters, digits, _, . and -")
     if name in RESERVED:
         raise InputError(f"{name!r} is something else already; give your method another name")
-    lacking = {*read_samples(run, KEY)["question_id"]}
-    like = min(lacking, default="")
-    estimates = []
-    for row in rows:
+    sampled = {*read_samples(run, KEY)["question_id"]}
+    example = min(sampled, default="")
+    estimates: dict[str, Estimate] = {}
+    for place, row in enumerate(rows):
         try:
-            question, confidence = str(row["question_id"]), _number(row["confidence"], np.nan)
-            tokens = int(_number(row.get("tokens"), 0))
-            if confidence < 0 or confidence > 1 or tokens < 0:
-                raise ValueError
-            lacking.remove(question)
-        except (KeyError, TypeError, ValueError, OverflowError):
-            raise InputError(
-                f"each row needs the question_id of a sampled question, such as {like!r}, and each "
-                "its own, a confidence in [0, 1] or none, and no negative tokens; got "
-                f"{sanitize(row)}"
-            ) from None
-        estimates.append(Estimate(question, confidence, tokens))
-    estimates += [Estimate(question, np.nan, 0) for question in lacking]
-    run.add(CONFIDENCES, pd.DataFrame(estimates, columns=Estimate._fields), name)
+            one = _read_estimate(row)
+            if one.question_id in estimates:
+                raise ValueError("its question stands in a row before")
+            if one.question_id not in sampled:
+                raise ValueError(f"its question was not sampled; the ids look like {example!r}")
+        except ValueError as error:
+            raise InputError(f"row {place}: {error}; got {sanitize(row)}") from None
+        estimates[one.question_id] = one
+    for question in sampled - estimates.keys():
+        estimates[question] = Estimate(question, np.nan, 0)
+    run.add(CONFIDENCES, pd.DataFrame(estimates.values(), columns=Estimate._fields), name)
     return read_confidence(run, name)
 
 
-def _number(value: Any, missing: float) -> float:
-    return missing if pd.isna(value) or value == "" else float(value)
+def _read_estimate(row: Mapping[Any, Any]) -> Estimate:
+    """Read a row of one's own; ``ValueError`` says what is wrong with it."""
+    for column in ("question_id", "confidence"):
+        if column not in row:
+            raise ValueError(f"no {column}")
+    try:
+        value = row["confidence"]
+        confidence = np.nan if value is pd.NA else read_share(value)
+    except ValueError:
+        raise ValueError("its confidence is no number") from None
+    if confidence < 0 or confidence > 1:
+        raise ValueError("its confidence is not in [0, 1]; percentages have their sign, as 85%")
+    try:
+        tokens = 0 if pd.isna(row.get("tokens")) else int(float(row["tokens"] or 0))
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError("its tokens are no number") from None
+    if tokens < 0:
+        raise ValueError("its tokens are below 0")
+    return Estimate(str(row["question_id"]), confidence, tokens)
 
 
 def methods_of(run: Run) -> list[str]:

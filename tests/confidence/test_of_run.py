@@ -306,26 +306,44 @@ def test_the_name_of_something_else_is_refused(run: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "change",
+    ("change", "rule"),
     [
-        {"confidence": 1.5},
-        {"confidence": "high"},
-        {"confidence": [1]},
-        {"tokens": -1, "confidence": 1},
-        {"tokens": "few"},
-        {"tokens": float("inf")},
-        {"question_id": "other"},
+        ({"confidence": 1.5}, "its confidence is not in [0, 1]; percentages have their sign"),
+        ({"confidence": -0.1}, "its confidence is not in [0, 1]"),
+        ({"confidence": "high"}, "its confidence is no number"),
+        ({"confidence": [1]}, "its confidence is no number"),
+        ({"tokens": -1, "confidence": 1}, "its tokens are below 0"),
+        ({"tokens": "few"}, "its tokens are no number"),
+        ({"tokens": float("inf")}, "its tokens are no number"),
+        ({"question_id": "other"}, "its question was not sampled; the ids look like '"),
+        ({"question_id": 1}, "its question was not sampled; the ids look like '"),
     ],
 )
-def test_rows_that_are_no_confidences_are_refused(run: Path, change: dict[str, Any]) -> None:
+def test_rows_that_are_no_confidences_are_refused(
+    run: Path, change: dict[str, Any], rule: str
+) -> None:
     rows = rows_for(run)
-    name = rows[0]["question_id"]
     before = sorted(run.iterdir())
-    rule = f"of a sampled question, such as '{name}', and each its own, a confidence in .*; got "
-    for wrong in (rows[0] | change, rows[3], {"question_id": name, "s": 0.5}):
-        with pytest.raises(InputError, match=rule + re.escape(str(wrong))):
+    for wrong, what in (
+        (rows[0] | change, rule),
+        (rows[3], "its question stands in a row before"),
+        ({"question_id": rows[0]["question_id"], "s": 0.5}, "no confidence"),
+        ({"confidence": 0.5}, "no question_id"),
+    ):
+        line = re.escape(f"row 7: {what}") + ".*got " + re.escape(str(wrong))
+        with pytest.raises(InputError, match=line):
             place_confidence(Run(run), "length", [*rows[1:], wrong])
     assert sorted(run.iterdir()) == before
+
+
+def test_ones_own_confidences_are_read_as_people_write_them(run: Path) -> None:
+    cells = ["0,5", "50 %", "0.5", 0.5, None, "NaN", pd.NA, ""]
+    rows = [
+        {"question_id": one.id, "confidence": cell, "tokens": None}
+        for one, cell in zip(sampled(run), cells, strict=True)
+    ]
+    placed = place_confidence(Run(run), "mine", rows)["confidence"]
+    assert placed.fillna(-1).tolist() == [0.5] * 4 + [-1] * 4
 
 
 def test_ones_own_method_by_command_is_a_column_and_known_to_status_and_verify(run: Path) -> None:
