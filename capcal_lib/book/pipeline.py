@@ -126,15 +126,10 @@ def execute(
     if store is None and not RECORDED_RUNS.is_dir():
         store = folder / "no_runs"  # a wheel has none: pages say so
         store.mkdir(parents=True, exist_ok=True)
-    places = [ROOT / "capcal_lib", MANIFESTS, store or RECORDED_RUNS, own_manifests()]
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # or pages wait for each other
-    inputs = hashlib.sha256()
-    files = [path for place in filter(None, places) for path in sorted(place.rglob("*"))]
-    for path in [*files, ROOT / "requirements.lock"]:
-        if path.is_file() and path.suffix != ".pyc" and path.name != "lock":
-            inputs.update(f"{path.name}\0".encode() + path.read_bytes())
+    inputs = _digest([*_common_inputs(), store or RECORDED_RUNS])
     given = {"verdicts": verdicts} | ({"store": str(store)} if store else {})
-    run = partial(_run, folder=folder, inputs=inputs.hexdigest(), given=given)
+    run = partial(_run, folder=folder, inputs=inputs, given=given)
     failed = {}
     with ThreadPoolExecutor(WORKERS) as pool:
         done = zip(count(1), pages, pool.map(run, pages), strict=False)
@@ -143,6 +138,29 @@ def execute(
             if reason:
                 failed[page] = reason
     return failed
+
+
+def _common_inputs() -> list[Path]:
+    """List what every page is made from: the library, the manifests, ours and the user's, and the
+    pinned requirements.
+    """
+    inputs = [ROOT / "capcal_lib", MANIFESTS, ROOT / "requirements.lock"]
+    own = own_manifests()
+    if own is not None:
+        inputs.append(own)
+    return inputs
+
+
+def _digest(places: Sequence[Path]) -> str:
+    """Return the SHA-256 of files and of all files in folders: of their contents, and of where in
+    its folder each lies.
+    """
+    digest = hashlib.sha256()
+    for place in places:
+        for path in [place, *sorted(place.rglob("*"))]:
+            if path.is_file() and path.suffix != ".pyc" and path.name != "lock":
+                digest.update(f"{path.relative_to(place)}\0".encode() + path.read_bytes())
+    return digest.hexdigest()
 
 
 def _run(page: Page, folder: Path, inputs: str, given: dict[str, str]) -> tuple[str, str]:
@@ -198,7 +216,8 @@ def build_book(
 
     ``models`` are those of :func:`book_pages`; ``store`` and ``verdicts`` those of :func:`execute`;
     ``out``, by default ``build`` at the root, is for all that is made. A page that failed is shown
-    as far as it came. `InputError` where the build fails."""
+    as far as it came. Where nothing has changed since the last build, nothing is done. `InputError`
+    where the build fails."""
     import jupyter_book  # noqa: F401, or else nothing is written
 
     if not models and not RECORDED_RUNS.is_dir():
@@ -209,10 +228,31 @@ def build_book(
     out = (out or BUILD).resolve()
     pages, executed, source = book_pages(models), out / "notebooks", out / "book_source"
     failed = execute(pages, executed, store=store, verdicts=verdicts, say=say)
+    index = out / "book" / "_build" / "html" / "index.html"
+    config = (ROOT if IN_CHECKOUT else BOOK) / "_config.yml"
+    inputs = _digest([*_common_inputs(), BOOK, config, executed])
+    mark = out / "book" / "inputs"
+    if index.exists() and mark.exists() and mark.read_text() == inputs:
+        say("the book, unchanged")
+        return index, failed
     for folder in (source, out / "book"):  # Sphinx would keep what it remembers of moved pages
         shutil.rmtree(folder, ignore_errors=True)
+    _write_source(source, pages, executed, models)
+    strict = not models and not failed
+    _run_jupyter_book(source, config, out, strict=strict)
+    mark.write_text(inputs)
+    return index, failed
+
+
+def _write_source(
+    source: Path, pages: Sequence[Page], executed: Path, models: Sequence[str]
+) -> None:
+    """Write what Sphinx reads: the book's own pages, the map, and the executed notebooks laid out,
+    with the narrow form of each figure.
+    """
     shutil.copytree(BOOK, source, ignore=shutil.ignore_patterns("tools"))
-    (narrow := source / "static" / "narrow").mkdir()
+    narrow = source / "static" / "narrow"
+    narrow.mkdir()
     (source / f"{MAP}.md").write_text(map_page(), encoding="utf-8")
     if models:
         (source / "index.md").write_text(own_front_page(models[0]), encoding="utf-8")
@@ -224,9 +264,16 @@ def build_book(
         path = page.executed(source / "notebooks")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(notebook))
+
+
+def _run_jupyter_book(source: Path, config: Path, out: Path, *, strict: bool) -> None:
+    """Build the pages in ``source`` into ``out/book``, with a log beside it; where it is strict, a
+    warning is an error. `InputError` with the first twenty warnings where the build fails.
+    """
     tool = Path(sys.executable).with_name("jupyter-book")
-    config = (ROOT if IN_CHECKOUT else BOOK) / "_config.yml"
-    options = ["-n", "--keep-going", "--path-output=book", *["-W"] * (not models and not failed)]
+    options = ["-n", "--keep-going", "--path-output=book"]
+    if strict:
+        options.append("-W")
     log = out / "book.log"
     with log.open("w", encoding="utf-8") as file:
         done = subprocess.run(
@@ -239,4 +286,3 @@ def build_book(
     if done.returncode:
         wrong = re.findall(r".*(?:WARNING|ERROR).*", log.read_text(encoding="utf-8"))[:20]
         raise InputError("\n".join([f"the book does not build; see {log}:", *wrong]))
-    return out / "book" / "_build" / "html" / "index.html", failed

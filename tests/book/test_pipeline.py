@@ -85,7 +85,7 @@ def without_kernels() -> Iterator[list[str]]:
 
     def note(source: Path, path: Path, *, parameters: dict[str, str], **_: object) -> Any:
         executed.append(parameters["model"])
-        path.touch()
+        shutil.copy(source, path)
         return nbformat.v4.new_notebook()
 
     with pytest.MonkeyPatch.context() as patch:
@@ -218,6 +218,40 @@ pipeline.NOTEBOOKS = Path(sys.argv[1]) / "notebooks"
 page = pipeline.Page("00_say", "simulated", "00_say")
 pipeline.execute([page], Path(sys.argv[1]) / "out", say=print)
 """
+
+
+def test_a_book_of_which_nothing_has_changed_is_not_built_again(
+    house: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    book = house / "book"
+    (book / "static").mkdir(parents=True)
+    (book / "reference").mkdir()
+    (book / "index.md").write_text("# A book")
+    tool = house / "bin" / "jupyter-book"  # stands for Sphinx: it notes that it was called
+    tool.parent.mkdir()
+    lines = ["#!/bin/sh", "mkdir -p book/_build/html", "echo built >> built"]
+    tool.write_text("\n".join([*lines, "touch book/_build/html/index.html"]))
+    tool.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(tool.with_name("python")))
+    monkeypatch.setattr(pipeline, "BOOK", book)
+    monkeypatch.setattr(pipeline, "PAPER_MODELS", ())
+    out = house / "out"
+
+    def build() -> int:
+        with without_kernels():
+            index, failed = pipeline.build_book(out=out, say=lambda line: None)
+        assert index.exists()
+        assert not failed
+        return (out / "built").read_text().count("built")
+
+    assert build() == 1
+    assert build() == 1
+    (book / "index.md").write_text("# Another book")
+    assert build() == 2
+    assert build() == 2
+    index = out / "book" / "_build" / "html" / "index.html"
+    index.unlink()
+    assert build() == 3
 
 
 @pytest.mark.slow
