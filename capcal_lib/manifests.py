@@ -401,7 +401,7 @@ class _Loader(yaml.SafeLoader):
             raise yaml.YAMLError("it has an alias, which no manifest may; write it out")
         return super().compose_node(parent, index)
 
-    def compose_scalar_node(self, anchor: str) -> yaml.ScalarNode:
+    def compose_scalar_node(self, anchor: dict[Any, yaml.Node]) -> yaml.ScalarNode:
         node = super().compose_scalar_node(anchor)
         if node.tag != "tag:yaml.org,2002:str" and len(node.value) > LONGEST_NUMBER:
             raise yaml.YAMLError(f"no number is as long as {node.value[:20]}..., and no date")
