@@ -24,6 +24,7 @@ import seaborn as sns
 # %% tags=["hide-input"]
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.confidence import mean_tokens
+from capcal_lib.confidence.consistency import consistency, read_answers
 from capcal_lib.errors import InputError
 from capcal_lib.grading.agreement import judge_agreement
 from capcal_lib.grading.judgements import judges
@@ -318,6 +319,7 @@ tables.show(
 # | Score | plug-in, 100 samples | corrected, with an interval; plug-in by `protocol=paper` | ↓ by the mean of $\hat\mu(1-\hat\mu)/99$, alike for all methods |
 # | Missing confidence | 0.5 | left out and counted; 0.5 by `protocol=paper` | either way, above |
 # | Response consistency | votes share samples with $\hat\mu$, equal strings vote together | judged by the other samples; answers the grader calls equal vote together | ↑ above, by sharing |
+# | Vote without an answer | one group more, which can win | agrees with nobody; 0.5 where no vote is an answer | either way, below |
 # | Linear probe | gradient descent, grid of rates | *tuned*: its optimum, decay by cross-validation; theirs by `recipe=paper` | either way, above |
 # | Judge's temperature | 1.0 | 0 | – |
 # | Aliases that the judge sees | the first answer (TriviaQA) | up to 20 | accuracy ↑ on TriviaQA |
@@ -326,6 +328,8 @@ tables.show(
 # | Unreadable judgement | incorrect | not scored | accuracy ↑ |
 # | No answer, not graded | incorrect | no answer is incorrect; not graded is not scored | accuracy ↑ |
 # | Answer is searched | in the whole reply | after the reasoning, the last statement | – |
+# | No answer is found | the last line (TriviaQA, SimpleQA) or the last capital letter (MMLU, GPQA) is taken for one | no answer, which is incorrect | accuracy ↓, at most by the share below |
+# | Probability that is read | digits and dots in a box; after three attempts 0.5 | per cent, fractions and ranges too, and running text where there is no box; after three attempts missing | – (the models recorded here are asked for no box) |
 # | Verbalized confidence | 5,000 tokens, then asked again | as long as an answer may be | fewer missing with gpt-oss |
 # | P(True) | two spellings a word, reasoning cut at 5,000 tokens | six spellings, missing where no answer begins | – |
 # | Prompt of a hidden state | thinking of Qwen left on | the prompt that is sampled | – |
@@ -335,9 +339,35 @@ tables.show(
 # | Validation of a probe | evaluation questions (TriviaQA, GSM8K) | a fifth of the training questions | score of the probe ↑ |
 # | Oracle CC | scored on its own samples | on the other half | ↑ in [pass@k](05_pass_at_k.ipynb) |
 # | Success of a budget | ten draws that all questions share | its expectation, exact | ↓ by up to some points at one sample |
-# | Answer prompt | the paper's | the same content in our words; the paper's text by its own style | – |
+# | Answer prompt | theirs, which the paper does not print | in our words | – |
 # | SimpleQA | Verified, 1,000 questions | the same as `simpleqa-verified`; the recorded runs use the whole set | – |
 #
+# The rows on answers that are not there, counted on the recorded samples. Votes are scored as the authors score them, on samples
+# that they share with $\hat\mu$; *as a group* lets those without an answer vote together. The share of samples without an
+# answer bounds what guessing one can add to the accuracy.
+
+# %% tags=["hide-input"] label="protocol-no-answers" paper=["table-6"] evidence=["measured"] reads=["verdicts"]
+# needs samples
+absent = {}
+for title, run in zip(data["title"], data["run"], strict=True):
+    answers = read_answers(run, k=k_eval)
+    mu = np.nanmean(answers.correct, axis=1)
+    votes = answers.canonical[:, :k_c]
+    group = np.where(pd.isna(votes), "no answer", votes)
+    alone = pd.Series(consistency(votes.tolist())).fillna(0.5)
+    scores = [((s - mu) ** 2).mean() for s in (alone, consistency(group))]
+    no_answer = pd.isna(answers.canonical)[answers.drawn].mean()
+    absent[title] = [no_answer, *scores, scores[1] - scores[0]]
+names = ["without an answer", "agree with nobody", "as a group", "shift"]
+absent = pd.DataFrame(absent, names).T.rename_axis("data set")
+tables.show(
+    absent,
+    f"Samples without an answer, and the score of {k_c} votes either way.",
+    shift="{:+.4f}",
+    evidence=evidence,
+)
+
+# %% [markdown]
 # Runs of small models differ in more: quantised weights, prompts with examples, subsets of questions. Runs say all of it.
 
 # %% [markdown]

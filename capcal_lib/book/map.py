@@ -54,7 +54,8 @@ class Item:
     """Something in the paper.
 
     ``pages`` are written pages that treat it; ``why`` says why nothing is computed, ``lacking``
-    what of it is not here. What is ``measurable`` is measured given samples of the paper's models.
+    what of it is not here, and ``unless`` is a regular expression that its notebooks' code would
+    match if it were. What is ``measurable`` is measured given samples of the paper's models.
     """
 
     key: str
@@ -65,6 +66,7 @@ class Item:
     pages: tuple[str, ...] = ()
     why: str | None = None
     lacking: str | None = None
+    unless: str | None = None
     measurable: bool = False
 
 

@@ -7,10 +7,10 @@ import pytest
 import yaml
 
 from capcal_lib.book.claims import compare_printed, load_claims, verdict_of
-from capcal_lib.manifests import MANIFESTS, NOTEBOOKS, ROOT
+from capcal_lib.manifests import MANIFESTS, NOTEBOOKS
 from capcal_lib.reported import load_reported
+from tests.outside import PAPER, needs_paper
 
-PAPER = ROOT.parent / "shared" / "paper" / "paper.tex"
 CLAIMS = yaml.safe_load((MANIFESTS / "claims.yaml").read_text(encoding="utf-8"))["claims"]
 
 
@@ -29,7 +29,7 @@ def test_a_statement_is_one_short_clause_of_the_paper_and_stands_once() -> None:
         assert ". " not in claim["quote"], claim["quote"]
 
 
-@pytest.mark.skipif(not PAPER.exists(), reason="the paper's source is not beside the repository")
+@needs_paper
 def test_every_quote_stands_at_its_line_of_the_paper() -> None:
     lines = PAPER.read_text(encoding="utf-8").splitlines()
     for claim in CLAIMS:

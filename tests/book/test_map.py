@@ -6,10 +6,10 @@ from pathlib import Path
 
 from myst_parser.mdit_to_docutils.base import default_slugify
 
-from capcal_lib.book.map import RUN_FILES, Cell, load_items, map_page, notebook_cells
+from capcal_lib.book.map import RUN_FILES, Cell, Item, load_items, map_page, notebook_cells
 from capcal_lib.book.pipeline import DEFAULT_MODEL, notebook_names
 from capcal_lib.book.tables import EVIDENCE
-from capcal_lib.manifests import BOOK, RECORDED_RUNS
+from capcal_lib.manifests import BOOK, NOTEBOOKS, RECORDED_RUNS
 from capcal_lib.reported import FOLDERS
 from tests.outside import PAPER, needs_paper
 
@@ -114,6 +114,38 @@ def test_every_item_has_a_place_and_every_table_and_figure_of_results_a_cell() -
     } == told
     assert rows["theorem-1"]
     assert rows["theorem-2"]
+
+
+def untrue_notes(items: list[Item]) -> list[str]:
+    """List items that are said to lack what their notebooks do, or numbers that no cell marks."""
+    wrong = []
+    for item in items:
+        made = [cell for cell in CELLS if item.key in cell.metadata["paper"]]
+        marks = {mark for cell in made for mark in cell.metadata["evidence"]}
+        code = "\n".join(code_of(name) for name in {cell.notebook for cell in made})
+        if item.unless:
+            untrue = not item.lacking or re.search(item.unless, code)
+        else:
+            untrue = item.lacking and not marks & {"read off", "simulated"}
+        if untrue:
+            wrong.append(item.key)
+    return wrong
+
+
+def code_of(notebook: str) -> str:
+    """Return the code of a notebook, whose cells of prose are comments in its source."""
+    source = (NOTEBOOKS / f"{notebook}.py").read_text(encoding="utf-8")
+    return re.sub(r"^#.*", "", source, flags=re.MULTILINE)
+
+
+def test_what_an_item_is_said_to_lack_no_page_does() -> None:
+    assert untrue_notes(ITEMS) == []
+
+
+def test_a_note_that_a_page_outgrew_is_seen() -> None:
+    done = Item("section-5.2", "section", "5.2", "Budgets", lacking="none", unless=r"allocate\(")
+    unmarked = Item("theorem-1", "theorem", "1", "Optima", lacking="read off its curves")
+    assert untrue_notes([done, unmarked]) == ["section-5.2", "theorem-1"]
 
 
 def test_cells_are_of_notebooks_that_the_book_has() -> None:
