@@ -15,7 +15,7 @@ store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
 protocol: str = "corrected"  # or paper: as the paper did it
 verdicts: str = "rules"  # or judge:MODEL, where it has judged
-seed: int = 0  # of the folds of the probe
+seed: int = 0  # of the folds of the probe, and of the questions drawn anew
 
 # %% tags=["hide-input"]
 from collections import Counter
@@ -63,8 +63,8 @@ notebook.about(data, {} if enough else reason)
 # | Probe | a linear read-out of the hidden state at the end of the prompt | less than a token | weights |
 # | Uniform random | nothing: a uniform draw, scored by its exact expectation | none | nothing |
 #
-# All are about the *question*, before an answer is written. Two oracles stand beside them: Oracle RC knows whether
-# one sample is correct, Oracle CC knows $\hat\mu$.
+# All but response consistency, which needs its answers, are about the *question*, before an answer is written. Two oracles stand
+# beside them: Oracle RC knows whether one sample is correct, Oracle CC knows $\hat\mu$.
 
 # %% [markdown] needs="samples"
 # Of the data sets that a probe predicts, this page shows the one where difficulty varies most, and asks how well each method
@@ -93,19 +93,43 @@ def rank(subset):
 
 ranks = judged.groupby("method", sort=False).apply(rank)
 
+# %% [markdown] needs="samples"
+# A rank correlation of a few hundred questions has an error, and two methods on the same questions share part of it. So the
+# questions are drawn anew, many times, each with what all methods say of it and with its samples. A method is *ahead* of another
+# where it ranks higher in so nearly all draws that not one of the comparisons with the highest is likely to be chance
+# (Bonferroni).
+
+# %%
+# needs samples
+said = judged["confidence"].unstack("method")
+right = judged["mu"].unstack("method")
+rng = np.random.default_rng(seed)
+draws = []
+for _ in range(500):
+    rows = rng.integers(len(said), size=len(said))
+    again = said.iloc[rows].reset_index(drop=True)
+    truth = right.iloc[rows].reset_index(drop=True)
+    draws.append(again.corrwith(truth, method="spearman"))
+draws = pd.DataFrame(draws)
+best = ranks.idxmax()
+ahead = draws.drop(columns=best).rsub(draws[best], axis="index")
+behind = ahead.quantile(0.025 / max(1, ahead.shape[1])) > 0
+interval = draws[best].quantile([0.025, 0.975])
+
 # %% tags=["finding"]
 # needs samples
 notebook.finding(
-    r"On {dataset} *{best}* orders the questions best (rank correlation with $\hat\mu$ {high:.2f}), and *{worst}* worst "
-    "({low:.2f}).",
+    r"On {dataset} the rank correlation with $\hat\mu$ is highest for *{best}*: {high:.2f} [{bottom:.2f}, {top:.2f}]; it is "
+    "significantly ahead of {behind}.",
     dataset=load_dataset(widest).title,
-    best=ranks.idxmax(),
-    high=ranks.max(),
-    worst=ranks.idxmin(),
-    low=ranks.min(),
+    best=best,
+    high=ranks[best],
+    bottom=interval.iloc[0],
+    top=interval.iloc[1],
+    behind=", ".join(behind[behind].index) or "no other method",
 )
 
-# %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "A point for each question. Along the diagonal a confidence is right; a method that says nearly the same of every question draws a vertical line, and one whose points rise to the right tells easy questions from hard ones even where it is wrong on the scale.", "name": "fig-confidences"}, "image": {"alt": "Scatter plots of the share of correct samples against the confidence, one a method, each with a diagonal. Verbalized confidence gathers at a few values, P(True) and the probe in a band each; response consistency spreads from left to right."}} paper=["section-4.2", "appendix-c"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "A point for each question. Along the diagonal a confidence is right; a method that says nearly the same of every question draws a vertical line, and one whose points rise to the right tells easy questions from hard ones even where it is wrong on the scale.", "name": "fig-confidences"}, "image": {"alt": "Scatter plots of the share of correct samples against the confidence, one a method, each with a diagonal and a point a question."}} paper=["section-4.2", "appendix-c"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs samples
 grid = sns.relplot(
     judged.reset_index(),
@@ -153,8 +177,9 @@ print(verbalized_messages(question, "paper")[-1]["content"])
 print(p_true_messages(question, "paper")[-1]["content"])
 
 # %% [markdown] needs="samples"
-# A model may fail to state a probability. Such a question has no confidence: it is counted as *missing* and left out of
-# the scores, and never filled in silently.
+# A model may fail to state a probability. Such a question has no confidence: it is counted as *missing* and left out of the
+# scores. What needs a confidence for every question, such as spending a budget or answering the surest ones, takes one half
+# for it: the model has told nothing.
 
 # %%
 # needs samples
@@ -225,7 +250,19 @@ assert np.allclose(mine, probe.predict(states), atol=1e-3)
 #
 # Telling questions apart (rank) and being right on average (calibration) are different virtues. Where all questions have
 # the same $\hat\mu$ there is nothing to rank, so that such a data set has no column; a method that says the same of every
-# question has no rank.
+# question has no rank. In brackets stands the 95 % interval of Bonett and Wright (2000), from the number of questions; where two
+# of them overlap, the order of their methods is not shown.
+
+
+# %%
+# needs samples
+def spell_rank(subset):
+    """Spell a rank correlation with its interval, by Fisher's transformation."""
+    r, n = rank(subset), subset["confidence"].notna().sum()
+    error = np.sqrt((1 + r**2 / 2) / max(1, n - 3))
+    low, high = np.tanh(np.arctanh(r) + np.array([-1.96, 1.96]) * error)
+    return f"{r:.2f} [{low:.2f}, {high:.2f}]"
+
 
 # %% tags=["hide-input"] label="estimator-ranks" paper=["section-4.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs samples
@@ -233,15 +270,17 @@ by_set = {}
 for name, rows in results.groupby(level="dataset", sort=False):
     if mu.loc[name].nunique() > 1:
         by_set[load_dataset(name).title] = {
-            method: rank(subset.assign(mu=subset["correct"] / subset["total"]))
+            method: spell_rank(
+                subset.assign(mu=subset["correct"] / subset["total"])
+            )
             for method in methods(results)
             if (subset := judged_by(rows, method))["confidence"].nunique() > 1
         }
 order = pd.DataFrame(by_set).reindex(methods(results)).rename_axis("method")
 tables.show(
     order,
-    "Spearman correlation with expected accuracy (higher is better).",
-    digits=2,
+    "Spearman correlation with expected accuracy (higher is better), with "
+    "95 % intervals.",
     evidence=evidence,
 )
 
@@ -267,7 +306,7 @@ tables.show(
 # ## Summary
 #
 # - The methods differ in cost by orders of magnitude: a probe reads a prompt, consistency writes $k_c$ answers.
-# - What a method cannot say must be counted, not filled in.
+# - What a method cannot say must be counted, and said where something else stands for it.
 # - A method may order questions well and still be off on the scale, and conversely.
 #
 # ## Exercises

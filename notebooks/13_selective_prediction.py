@@ -120,8 +120,8 @@ notebook.glue(
 # %% tags=["finding"]
 # needs confidences
 notebook.finding("""
-Answering where a {first} is confident risks less than answering at random on {first_better} of {first_sets} data sets;
-{last} tells on {last_better} of {last_sets}.
+Answering first where a {first} is confident risks significantly less than answering at random on {first_better} of {first_sets}
+data sets; going by {last} does so on {last_better} of {last_sets}.
 """)
 
 # %%
@@ -146,7 +146,7 @@ nearest = nearest_probe(results.loc[[shown]].dropna(axis=1, how="all"), shown)
 palette |= {"Honest oracle": style.MUTED}
 palette |= {PROBE: style.method_color(nearest, shown)} if nearest else {}
 
-# %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "Whoever answers half of the questions should answer those of which the confidence is highest: how much lower is the risk than at full coverage, where all curves end? Shown is the data set on which the probe gains most, or the one asked for; dotted, answering at random. The honest oracle orders questions by one half of their samples and is scored on the other.", "name": "fig-risk-coverage"}, "image": {"alt": "Line plot of risk, the expected share of wrong answers, against coverage. All curves meet at full coverage; the oracle is lowest, and the better a confidence orders questions, the lower its curve."}} paper=["section-5.3", "appendix-d.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "Whoever answers some of the questions answers those of which the confidence is highest; at full coverage all curves end. Shown is the data set on which the probe gains most, or the one asked for; dotted, answering at random. The honest oracle orders questions by one half of their samples and is scored on the other.", "name": "fig-risk-coverage"}, "image": {"alt": "Line plot of risk, the expected share of wrong answers, against coverage. A curve a method and one for the honest oracle, all of which meet at full coverage, and a dotted line for answering at random."}} paper=["section-5.3", "appendix-d.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs confidences
 axes = sns.lineplot(
     lines,
@@ -161,8 +161,26 @@ axes.set(xlim=(0, 1), ylim=(0, 1), title=load_dataset(shown).title)
 axes.set(xlabel="coverage: questions answered", ylabel="risk: answers wrong")
 sns.move_legend(axes, "lower right", title="")
 
+# %% tags=["hide-input"]
+# needs confidences
+surest = best_known if best_known in curves else next(iter(curves))
+half = np.interp(0.5, curves[surest]["coverage"], curves[surest]["risk"])
+notebook.glue(
+    everything=1 - float((c / n).mean()),
+    surest_half=float(half),
+    surest=surest.lower() if surest == PROBE else surest,
+    shown=load_dataset(shown).title,
+)
+
+# %%
+# needs confidences
+notebook.say("""
+On {shown} a model that answers every question is wrong in {everything:.0%} of its answers; one that answers only the half of
+which the {surest} is surest, in {surest_half:.0%}.
+""")
+
 # %% [markdown] needs="confidences"
-# Votes cost ten more answers to each question; a probe reads the hidden states of the prompt and costs no token. Data sets
+# A question of which the model has stated no confidence counts as one half. Votes cost ten more answers to each question; a probe reads the hidden states of the prompt and costs no token. Data sets
 # without a solved question are left out.
 
 # %% tags=["hide-input"] label="selective-verdicts" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"]

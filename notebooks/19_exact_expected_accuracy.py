@@ -13,8 +13,9 @@
 model: str = "smollm2-135m"  # one of `capcal models`; it runs anywhere
 store: str = "runs/recorded"  # run store, from here or from the root
 dataset: str = "mini-exam"  # one of `capcal datasets`, with questions of choice
-n_questions: int = 20  # that are read
+n_questions: int = 200  # that are read, at most
 k_eval: int = 100  # samples that define mu_hat
+seed: int = 0  # of what is drawn
 
 # %% tags=["hide-input"]
 import numpy as np
@@ -22,8 +23,10 @@ import pandas as pd
 import seaborn as sns
 from capcal_lib.book import notebook, style
 from capcal_lib.manifests import load_dataset, load_model
+from capcal_lib.metrics import mean_interval
 from capcal_lib.questions import at_hand, load_questions
 from capcal_lib.results import load_results
+from capcal_lib.runs import read_samples
 from capcal_lib.sampling import answer_requests, open_engine, weights_folder
 
 # %% tags=["hide-input"]
@@ -72,22 +75,46 @@ counts = load_results(
 counts = counts.loc[manifest.name].reindex(names).query("total > 0")
 mu_hat = counts["correct"] / counts["total"]
 mu = mu.reindex(mu_hat.index)
-misses = (mu_hat - mu).abs()
+gaps = mu_hat - mu
+
+# %% [markdown] needs="reading"
+# If nothing but chance divided the two, counts would be draws from the probabilities that were read. Drawn anew many times, they
+# show how far apart chance alone puts them:
+
+# %%
+# needs reading
+size = counts["total"].astype(int)
+drawn = np.random.default_rng(seed).binomial(size, mu, (10_000, len(mu)))
+by_chance = (drawn / size.to_numpy() - mu.to_numpy()) ** 2
+as_far = (by_chance.mean(axis=1) >= (gaps**2).mean()).mean()
+gap = mean_interval(gaps, bounds=(-1, 1))
+
+# %% [markdown] needs="reading"
+# What a reading of letters cannot see is a sample that begins with something else. It is looked for in the samples themselves:
+
+# %%
+# needs reading
+samples = read_samples(data.loc[manifest.name, "run"])
+samples = samples[samples["question_id"].isin(mu.index)]
+samples = samples.query("sample_index < @k_eval")
+begins = samples["response"].str.strip().str[:1].isin(letters)
+other = 1 - begins.mean()
 
 # %% tags=["finding"]
 # needs reading
 notebook.finding(
     """
-One reading of a prompt gives what {most:.0f} samples estimate: over {asked} questions of {title}, the probability of the right
-letter and the share of correct samples differ by {miss:.3f} on average.
+One reading of a prompt beside {most:.0f} samples, over {asked} questions of {title}: the probability of the right letter and the
+share of correct samples differ by {miss:.3f} on average, and chance alone would make it {noise:.3f}.
 """,
     asked=len(mu),
     title=manifest.title,
     most=counts["total"].median(),
-    miss=misses.mean(),
+    miss=gaps.abs().mean(),
+    noise=np.abs(drawn / size.to_numpy() - mu.to_numpy()).mean(),
 )
 
-# %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "The share of a question's samples that are correct against the probability of the right letter, read once. On the diagonal both agree.", "name": "fig-exact"}, "image": {"alt": "Scatter plot of the share of correct samples against the probability of the right letter; the dots scatter around the diagonal."}}
+# %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "The share of a question's samples that are correct against the probability of the right letter, read once. On the diagonal both agree.", "name": "fig-exact"}, "image": {"alt": "Scatter plot of the share of correct samples against the probability of the right letter, a dot a question, with the diagonal."}}
 # needs reading
 axes = sns.scatterplot(x=mu, y=mu_hat)
 axes.axline((0, 0), slope=1, color=style.INK, linewidth=0.8)
@@ -97,11 +124,15 @@ _ = axes.set(xlabel="probability of the right letter", ylabel="share correct")
 # needs reading
 notebook.say(
     """
-The samples' own noise, the root of $\\mu(1-\\mu)/n$, is {noise:.3f} on average (root mean square); the two differ by
-{miss:.3f}. What is left is where an answer is no single letter: words around it, or another spelling of it.
+Chance alone puts the two as far apart as they are, or farther, in {as_far:.1%} of the draws. On average the share correct less
+the probability is {gap:+.4f}, with the 95 % interval {low:+.4f} to {high:+.4f}: what chance makes has no sign, and what samples
+do that a reading cannot see has one. Of these samples {other:.1%} do not begin with one of the letters.
 """,
-    noise=np.sqrt((mu * (1 - mu) / counts["total"]).mean()),
-    miss=np.sqrt(((mu_hat - mu) ** 2).mean()),
+    as_far=as_far,
+    gap=gap.estimate,
+    low=gap.low,
+    high=gap.high,
+    other=other,
 )
 
 # %% [markdown]
