@@ -269,26 +269,31 @@ def test_on_an_h100_its_own_defaults_count(monkeypatch: pytest.MonkeyPatch) -> N
 
     from capcal_lib.sampling.engines.vllm import settings_of
 
-    folder = ensure_weights(MODEL)
+    settings = settings_of(MODEL, ensure_weights(MODEL), gpus=8)
+    own = {"max_num_seqs", "max_num_batched_tokens", "tensor_parallel_size"}
+    assert settings.keys().isdisjoint(own)
     monkeypatch.setattr(type(current_platform), "is_cpu", lambda self: False, raising=False)
-    monkeypatch.setattr(type(current_platform), "device_count", lambda *_: 8, raising=False)
     monkeypatch.setattr(
         type(current_platform), "get_device_total_memory", lambda *_: 80 << 30, raising=False
     )
     monkeypatch.setattr(
         type(current_platform), "get_device_name", lambda *_: "NVIDIA H100 80GB", raising=False
     )
-    settings = settings_of(MODEL, folder)
-    assert settings["data_parallel_size"] == 8
-    own = {"max_num_seqs", "max_num_batched_tokens", "tensor_parallel_size"}
-    assert settings.keys().isdisjoint(own)
     tokens, sequences = AsyncEngineArgs.get_batch_defaults(8)
     assert sequences[UsageContext.LLM_CLASS] == 1024
     assert tokens[UsageContext.LLM_CLASS] == 16384
-    split = MODEL.model_copy(update={"vllm": {"tensor_parallel_size": 2, "quantization": "fp8"}})
-    settings = settings_of(split, folder)
-    assert (settings["tensor_parallel_size"], settings["data_parallel_size"]) == (2, 4)
-    assert settings["quantization"] == "fp8"
+
+
+@pytest.mark.parametrize("architecture", architectures.ARCHITECTURES)
+def test_a_mixture_of_experts_is_what_vllm_takes_for_one(architecture: str, tmp_path: Path) -> None:
+    from vllm import AsyncEngineArgs
+
+    from capcal_lib.sampling.engines.vllm import has_experts, settings_of
+
+    folder = architectures.checkpoint(tmp_path, architecture)
+    settings = settings_of(architectures.manifest(), folder, gpus=0)
+    config = AsyncEngineArgs(**settings).create_model_config()
+    assert has_experts(folder) == config.is_moe == (architecture == "gpt_oss")
 
 
 def test_the_engine_is_opened_as_vllms_own_users_open_it(

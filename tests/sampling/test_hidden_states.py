@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from capcal_lib.sampling.engines.vllm import PositionWatcher
+from capcal_lib.sampling.engines.vllm import PositionWatcher, last_row
 
 torch = pytest.importorskip("torch")
 
@@ -72,11 +72,12 @@ class Worker(PositionWatcher):
         self.get_model = lambda: network
         self.model_config = SimpleNamespace(get_total_num_hidden_layers=lambda: layers)
 
-    def read(self, *passes: tuple[list[int], list[int]], position: int) -> np.ndarray:
-        self.watch_position(position)
+    def read(self, *passes: tuple[list[int], list[int]], prompt: list[int]) -> np.ndarray:
+        self.watch_prompt(prompt)
         for ids, positions in passes:
             self.get_model()(input_ids=torch.tensor(ids), positions=torch.tensor(positions))
-        return np.frombuffer(self.end_watch(), dtype=np.float32)
+        states, self.seen = self.end_watch()
+        return np.frombuffer(states, dtype=np.float32)
 
 
 def embed(ids: Tensor) -> Tensor:
@@ -97,8 +98,8 @@ def expected(token: int, position: int) -> np.ndarray:
 @pytest.mark.parametrize("layer", [TwoPartLayer, WholeLayer])
 def test_the_states_are_what_enters_each_layer_and_leaves_the_norm(layer: type) -> None:
     worker, ids = Worker(Network(layer)), [5, 6, 7]
-    mean = worker.read((ids, [0, 1, 2]), position=2)
-    np.testing.assert_allclose(torch.cat(worker.watched_states), expected(7, 2), rtol=1e-6)
+    mean = worker.read((ids, [0, 1, 2]), prompt=ids)
+    np.testing.assert_allclose(torch.stack(worker.watched_states), expected(7, 2), rtol=1e-6)
     np.testing.assert_allclose(mean, expected(7, 2).mean(0), rtol=1e-6)
 
 
@@ -106,18 +107,57 @@ def test_only_the_pass_over_the_position_counts_and_padding_does_not() -> None:
     """A prompt read in parts, its beginning cached, and rows behind its end that repeat an older
     position.
     """
-    worker = Worker(Network())
+    worker, prompt = Worker(Network()), [*range(40, 72), 5, 6, 7, 8]
     parts = ([5, 6], [32, 33]), ([7, 8, 9, 9], [34, 35, 35, 35])
-    np.testing.assert_allclose(worker.read(*parts, position=35), expected(8, 35).mean(0), rtol=1e-6)
+    mean = worker.read(*parts, prompt=prompt)
+    np.testing.assert_allclose(mean, expected(8, 35).mean(0), rtol=1e-6)
     assert (
         sum(map(torch.Tensor.numel, worker.watched_states)) == (LAYERS + 1) * WIDTH
     )  # and no other position
 
 
+@pytest.mark.parametrize("layer", [TwoPartLayer, WholeLayer])
+def test_passes_that_are_not_over_the_prompt_do_not_count(layer: type) -> None:
+    """As a rank runs them to keep pace with another: over what its buffers hold, of the prompt
+    before as far as another one's prompt is long, and of this one again.
+    """
+    prompt = [5, 6, 7]
+    own = prompt, [0, 1, 2]
+    before = [1, 2, 3, 4, 9, 9, 9, 9], [0, 1, 2, 3, 0, 0, 0, 0]
+    same_end = [4, 4, 6, 7, 9, 9], [0, 1, 2, 3, 2, 2]
+    after = [*prompt, 4, 9, 9, 9, 9], [0, 1, 2, 3, 0, 0, 0, 0]
+    one_token = [1], [0]
+    mean = expected(7, 2).mean(0)
+    for passes in (
+        [own],
+        [before, own],
+        [same_end, own],
+        [own, after],
+        [one_token, before, own, after, one_token, own],
+    ):
+        np.testing.assert_allclose(
+            Worker(Network(layer)).read(*passes, prompt=prompt), mean, rtol=1e-6
+        )
+    worker = Worker(Network(layer))
+    assert worker.read(before, same_end, prompt=prompt).size == 0
+    assert worker.seen == (
+        "0 states of the last token in 2 runs of the network, where 4 are expected"
+    )
+
+
+def test_a_network_that_is_given_no_tokens_is_read_by_positions() -> None:
+    positions = torch.tensor([0, 1, 2, 0])
+    assert last_row([5, 6, 7], positions, None) == 2
+    assert last_row([5, 6, 7, 8], positions, None) is None
+    assert last_row([5, 6, 7], positions, torch.tensor([5, 6, 7, 0])) == 2
+    assert last_row([5, 6, 7], positions, torch.tensor([5, 5, 7, 0])) is None
+    assert last_row([7], positions, torch.tensor([7, 6, 7, 0])) == 0
+
+
 def test_states_of_bfloat16_are_pooled_in_float32() -> None:
     worker, asked = Worker(Network(dtype=torch.bfloat16)), ([5, 6, 7], [0, 1, 2])
-    mean = worker.read(asked, position=2)
-    every = torch.cat(worker.watched_states)
+    mean = worker.read(asked, prompt=[5, 6, 7])
+    every = torch.stack(worker.watched_states)
     assert (every.bfloat16().float() == every).all()
     np.testing.assert_allclose(mean, every.mean(0), rtol=1e-6)
     assert (torch.tensor(mean).bfloat16().float().numpy() != mean).any()
@@ -135,20 +175,22 @@ def test_nothing_is_given_where_the_layers_cannot_be_told() -> None:
     renamed.transformer = renamed.model
     del renamed.model
     renamed.forward = lambda input_ids, positions: renamed.transformer(embed(input_ids), positions)
-    for worker in (
-        Worker(compiled),
-        Worker(renamed),
-        Worker(Network(OtherNames)),
-        Worker(Network(), layers=LAYERS + 1),
+    for network, layers, states in (
+        (compiled, LAYERS, 0),
+        (renamed, LAYERS, 0),
+        (Network(OtherNames), LAYERS, 1),  # behind the norm alone
+        (Network(), LAYERS + 1, LAYERS + 1),
     ):
-        assert worker.read(([5, 6], [0, 1]), position=1).size == 0
-    assert Worker(Network()).read(([5, 6], [0, 1]), position=2).size == 0  # it was never read
+        worker = Worker(network, layers)
+        assert worker.read(([5, 6], [0, 1]), prompt=[5, 6]).size == 0
+        assert worker.seen.startswith(f"{states} states of the last token in 1 run of ")
+    assert Worker(Network()).read(([5, 6], [0, 1]), prompt=[5, 6, 7]).size == 0  # never read whole
 
 
 def test_the_network_is_left_as_it_was() -> None:
     network = Network()
     worker = Worker(network)
-    worker.read(([5, 6], [0, 1]), position=1)
+    worker.read(([5, 6], [0, 1]), prompt=[5, 6])
     network(input_ids=torch.tensor([5]), positions=torch.tensor([1]))
     assert len(worker.watched_states) == LAYERS + 1
     assert not any(

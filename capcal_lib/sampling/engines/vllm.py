@@ -2,6 +2,7 @@
 its CPU.
 """
 
+import logging
 import math
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from anyio.from_thread import start_blocking_portal
 
-from capcal_lib.errors import InputError, sanitize
+from capcal_lib.errors import InputError, counted, sanitize
 from capcal_lib.manifests import Model, Sampling
 from capcal_lib.sampling.engines import Request, question_seed
 from capcal_lib.sampling.engines.chat import LocalEngine, Prompt, Reply, encode
@@ -38,12 +39,12 @@ CPU = {
     "block_size": 32,
     "enable_chunked_prefill": False,  # a seeded prompt that is read in pieces stops the CPU build
 }
-# Its newer runner of models (V2) needs a GPU, so nothing here has been tried with it.
-ENVIRONMENT = {
-    "VLLM_LOGGING_LEVEL": "WARNING",
-    "VLLM_NO_USAGE_STATS": "1",
-    "VLLM_USE_V2_MODEL_RUNNER": "0",
-}
+ENVIRONMENT = {"VLLM_LOGGING_LEVEL": "WARNING", "VLLM_NO_USAGE_STATS": "1"}
+# Nothing here has been tried with the newer runner of models (V2) of the CPU build. On a GPU vLLM
+# chooses it by itself: the older one draws the samples of a step one by one where each has a seed.
+CPU_ENVIRONMENT = {"VLLM_USE_V2_MODEL_RUNNER": "0"}
+# How a checkpoint says that it is a mixture of experts; the names that vLLM looks for.
+EXPERTS = ("num_experts", "moe_num_experts", "n_routed_experts", "num_local_experts")
 
 
 class VllmEngine(LocalEngine):
@@ -51,9 +52,10 @@ class VllmEngine(LocalEngine):
 
     It is opened with the defaults of vLLM's own ``LLM``, and what the manifest says under ``vllm``.
     A copy of the model takes one GPU, or as many as that says, and there are as many copies as fit,
-    by vLLM's data parallelism. Samples of a question share its prompt in vLLM's prefix cache, and
-    are given back one by one when done. Rounding: sums depend on the batch, the more so in
-    bfloat16, and a draw that falls inside such a difference changes.
+    by vLLM's data parallelism; of a mixture of experts there is one, see `settings_of`. Samples of
+    a question share its prompt in vLLM's prefix cache, and are given back one by one when done.
+    Rounding: sums depend on the batch, the more so in bfloat16, and a draw that falls inside such a
+    difference changes.
 
     ``folder`` holds the weights; None gets them through `ensure_weights`.
     """
@@ -73,8 +75,12 @@ class VllmEngine(LocalEngine):
             # vLLM lives in a loop in another thread
             self._loop = stack.enter_context(start_blocking_portal(name="vllm"))
             try:
-                self._llm: Any = self._loop.call(_open, settings_of(model, folder))
-            except (RuntimeError, ValueError, ImportError) as error:
+                gpus = count_gpus()
+                if not gpus:
+                    for name, value in CPU_ENVIRONMENT.items():
+                        os.environ.setdefault(name, value)
+                self._llm: Any = self._loop.call(_open, settings_of(model, folder, gpus))
+            except (RuntimeError, ValueError, ImportError, OSError) as error:
                 raise InputError(
                     f"vLLM could not open {model.name!r}: {sanitize(error)}"
                 ) from error
@@ -134,7 +140,7 @@ class VllmEngine(LocalEngine):
             (len(prompts), self._llm.model_config.get_hidden_size()), dtype=np.float32
         )
 
-        def tell(copy: Any, method: str, *given: int) -> Any:
+        def tell(copy: Any, method: str, *given: list[int]) -> Any:
             """Call a method of `PositionWatcher` on every GPU of a copy of the model."""
             call = core._call_utility_async
             return self._loop.call(
@@ -144,18 +150,19 @@ class VllmEngine(LocalEngine):
         for start in range(0, len(prompts), len(core.core_engines)):
             copies = list(zip(core.core_engines, prompts[start:], strict=False))
             for copy, prompt in copies:
-                tell(copy, "watch_position", len(prompt) - 1)
+                tell(copy, "watch_prompt", prompt)
             try:
                 jobs = [(prompt, SamplingParams(**once)) for _, prompt in copies]
                 list(self._finished(jobs, on_copies=True))
             finally:
-                states = [tell(copy, "end_watch")[0] for copy, _ in copies]
-            if not all(states):
-                raise InputError(
-                    f"the vllm engine cannot tell the layers of {self.model.name!r} apart; "
-                    "extract hidden states with --engine transformers"
-                )
-            result[start : start + len(copies)] = [np.frombuffer(one, np.float32) for one in states]
+                watched = [tell(copy, "end_watch")[0] for copy, _ in copies]
+            for row, (states, seen) in enumerate(watched, start):
+                if not states:
+                    raise InputError(
+                        f"the vllm engine could not read the layers of {self.model.name!r}: "
+                        f"{seen}; extract hidden states with --engine transformers"
+                    )
+                result[row] = np.frombuffer(states, np.float32)
         return result
 
     def _finished(
@@ -190,29 +197,36 @@ class VllmEngine(LocalEngine):
 
 
 class PositionWatcher:
-    """Keep the hidden states of one position, in float32; vLLM mixes this into its workers, which
-    hold the network.
+    """Keep the hidden states of a prompt's last token, in float32; vLLM mixes this into its
+    workers, which hold the network.
 
     It looks at what enters each layer and at what the final norm puts out, so the network has to
-    run as it is written, not compiled, with one prompt at a time."""
+    run as it is written, not compiled, with one prompt at a time. Only the first pass over the end
+    of the prompt counts: vLLM runs others of its own, such as those that keep pace with another
+    rank, over whatever tokens and positions its buffers hold."""
 
     get_model: Any  # the worker's, and so is
     model_config: Any
 
-    def watch_position(self, position: int) -> None:
-        """Keep the states at this position from now on."""
+    def watch_prompt(self, prompt: list[int]) -> None:
+        """Keep the states of the last of these tokens from now on."""
         network = self.get_model()
         decoder = getattr(network, "model", None)
+        self.passes = 0
+        self.row: int | None = None  # of the last token, in the pass that is running
         self.watched_states: list[Tensor] = []
 
         def begin(_: Any, __: Any, named: dict[str, Any]) -> None:
-            # empty while an earlier part is read
-            self.row = (named["positions"] == position).nonzero()[:1, 0]
+            self.passes += 1
+            self.row = None
+            if not self.watched_states:
+                self.row = last_row(prompt, named["positions"], named.get("input_ids"))
 
         def keep(*parts: Any) -> None:
             """Keep a stream of states: whole, or in two parts whose sum the next layer takes."""
-            rows = [part.flatten(0, -2)[self.row] for part in parts if part is not None]
-            self.watched_states.append(sum(rows).float())
+            if self.row is not None:
+                rows = [part.flatten(0, -2)[self.row] for part in parts if part is not None]
+                self.watched_states.append(sum(rows).float())
 
         def enter(layer: Any, given: tuple[Any, ...], named: dict[str, Any]) -> None:
             inputs = signature(layer.forward).bind(*given, **named).arguments
@@ -234,9 +248,9 @@ class PositionWatcher:
         if norm := getattr(decoder, "norm", None):
             self.watching.append(norm.register_forward_hook(leave))
 
-    def end_watch(self) -> bytes:
-        """Return the mean of the states as bytes: none where they are not one a layer and one
-        more.
+    def end_watch(self) -> tuple[bytes, str]:
+        """Return the mean of the states as bytes; none where they are not one a layer and one more,
+        with what was seen instead.
         """
         import torch
 
@@ -244,10 +258,31 @@ class PositionWatcher:
             hook.remove()
         for part in self.compiled:
             part.do_not_compile = False
-        states = torch.cat(self.watched_states) if self.watched_states else torch.empty(0)
-        if len(states) != self.model_config.get_total_num_hidden_layers() + 1:
-            return b""
-        return bytes(states.mean(0).cpu().numpy().tobytes())
+        states = self.watched_states
+        expected = self.model_config.get_total_num_hidden_layers() + 1
+        if len(states) != expected:
+            return b"", (
+                f"{len(states)} states of the last token in {counted(self.passes, 'run')} of the "
+                f"network, where {expected} are expected"
+            )
+        return bytes(torch.stack(states).mean(0).cpu().numpy().tobytes()), ""
+
+
+def last_row(prompt: list[int], positions: "Tensor", tokens: "Tensor | None") -> int | None:
+    """Return the row of a prompt's last token in a pass, or None where the pass does not end the
+    prompt.
+
+    ``positions`` and ``tokens`` are those of the pass, (n_rows,); no tokens, where the network is
+    given something else, leave it to the positions."""
+    ends = (positions == len(prompt) - 1).nonzero()[:1, 0].tolist()
+    if not ends:
+        return None  # an earlier part is read, or nothing of it
+    row: int = ends[0]
+    if tokens is not None:
+        size = min(row + 1, len(prompt))  # an earlier part may be cached
+        if tokens[row + 1 - size : row + 1].tolist() != prompt[-size:]:
+            return None
+    return row
 
 
 async def _open(settings: dict[str, Any]) -> "AsyncLLM":
@@ -261,12 +296,28 @@ async def _open(settings: dict[str, Any]) -> "AsyncLLM":
     )
 
 
-def settings_of(model: Model, folder: Path) -> dict[str, Any]:
-    """Return the arguments with which vLLM is opened on this machine: the manifest's before ours,
-    and vLLM's own defaults for all others.
-    """
+def count_gpus() -> int:
+    """Return how many GPUs vLLM sees here; 0 for its CPU build."""
     from vllm.platforms import current_platform
 
+    return 0 if current_platform.is_cpu() else int(current_platform.device_count())
+
+
+def has_experts(folder: Path) -> bool:
+    """Return whether a checkpoint is a mixture of experts, by its configuration."""
+    from transformers import AutoConfig
+
+    config = AutoConfig.from_pretrained(folder, trust_remote_code=False).get_text_config()
+    return any(getattr(config, name, 0) for name in EXPERTS)
+
+
+def settings_of(model: Model, folder: Path, gpus: int) -> dict[str, Any]:
+    """Return the arguments with which vLLM is opened on so many GPUs, or on the CPU for none: the
+    manifest's before ours, and vLLM's own defaults for all others.
+
+    vLLM's data parallelism makes copies of a model, but divides the experts of a mixture of experts
+    among all ranks, which then wait for each other at every layer. So such a model has one copy
+    here, and where GPUs are left a line says how they are used."""
     watcher = f"{PositionWatcher.__module__}.{PositionWatcher.__qualname__}"
     settings: dict[str, Any] = {
         "model": str(folder),
@@ -276,14 +327,23 @@ def settings_of(model: Model, folder: Path) -> dict[str, Any]:
         "worker_extension_cls": watcher,
         "trust_remote_code": False,
     }
-    if current_platform.is_cpu():
+    if not gpus:
         settings |= CPU
         # a prompt is read at once
         settings["max_num_batched_tokens"] = max(model.sampling.context_tokens, 2048)
     else:
         sizes = ("tensor_parallel_size", "pipeline_parallel_size")
         ranks = math.prod(model.vllm.get(size, 1) for size in sizes)  # of a copy
-        settings["data_parallel_size"] = max(1, current_platform.device_count() // ranks)
+        copies = max(1, gpus // ranks)
+        if copies > 1 and "data_parallel_size" not in model.vllm and has_experts(folder):
+            logging.getLogger(__name__).warning(
+                f"{model.name!r} is a mixture of experts, of which vLLM makes no copies: this "
+                f"process takes {ranks} of {gpus} GPUs. To use all, start {copies} processes, each "
+                "with its own CUDA_VISIBLE_DEVICES and --store: capcal reproduce --part "
+                f"1/{copies} to {copies}/{copies}, or capcal sample --ids; then capcal merge"
+            )
+            copies = 1
+        settings["data_parallel_size"] = copies
     if model.dtype:
         settings["dtype"] = model.dtype
     return settings | model.vllm
