@@ -11,6 +11,7 @@
 
 # %% tags=["parameters", "hide-input"]
 model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`
+dataset: str = ""  # one with samples; empty: where a response tells least
 store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
 protocol: str = "corrected"  # or paper: as the paper did it
@@ -79,9 +80,10 @@ notebook.lack(means.empty, numbers=none)
 # %% tags=["hide-input"]
 # needs numbers
 widest = means.idxmax()
-title = load_dataset(widest).title
+shown = notebook.choose_dataset(dataset, varied, widest)
+title = load_dataset(shown).title
 notebook.glue(sets=len(means), apart=means.mean(), most=means.max())
-notebook.glue(widest=title)
+notebook.glue(widest=load_dataset(widest).title)
 
 # %% tags=["finding"]
 # needs numbers
@@ -90,9 +92,9 @@ Judging a model by a single answer to a question, one is off by {apart:.2f} on a
 {widest}.
 """)
 
-# %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "A point is one response, drawn at random, to each question. If a single answer told what the model can do, all points would lie in two corners, the incorrect at 0 and the correct at 1. Instead both bands run over most of the scale: the same answer, right or wrong, comes from questions of very different expected accuracy.", "name": "fig-targets"}, "image": {"alt": "Scatter plot with two horizontal bands of points, incorrect below and correct above. Both bands run over the whole range of expected accuracy, instead of gathering in the lower left and the upper right corner."}} paper=["figure-2", "section-3.2"] evidence=["measured"] reads=["verdicts"]
+# %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "A point is one response, drawn at random, to each question of the data set on which a response tells least, or of the one asked for. If a single answer told what the model can do, all points would lie in two corners, the incorrect at 0 and the correct at 1. Instead both bands run over most of the scale: the same answer, right or wrong, comes from questions of very different expected accuracy.", "name": "fig-targets"}, "image": {"alt": "Scatter plot with two horizontal bands of points, incorrect below and correct above. Both bands run over the whole range of expected accuracy, instead of gathering in the lower left and the upper right corner."}} paper=["figure-2", "section-3.2"] evidence=["measured"] reads=["verdicts"]
 # needs samples
-share = mu.loc[widest]
+share = mu.loc[shown]
 correct = rng.random(len(share)) < share
 axes = sns.scatterplot(
     x=share,
@@ -139,6 +141,41 @@ tables.show(
     "for questions like these, and the share of questions with 0.1 < μ̂ < 0.9.",
     evidence=notebook.evidence_of(data),
 )
+
+# %% [markdown] needs="samples"
+# The same points on each data set:
+
+# %%
+# needs samples
+POINTS = 500  # of a data set, drawn at random, so that each can be seen
+points = mu.sample(frac=1, random_state=rng).groupby(level="dataset")
+points = points.head(POINTS).rename("share").reset_index()
+correct = rng.random(len(points)) < points["share"]
+points["response"] = correct + rng.normal(0, 0.06, len(points))
+points["correct"] = correct
+
+# %% tags=["hide-input"] mystnb={"figure": {"caption": "One response to a question against its expected accuracy, on each data set of the model; of more than 500 questions, 500 drawn at random. Where both bands gather at their ends, as on data sets that are nearly always or hardly ever solved, one response tells much; where they run over the scale, it tells little.", "name": "fig-targets-all"}, "image": {"alt": "A panel for each data set, with two horizontal bands of points as in the first figure. On some data sets the bands gather at their ends, on others they run over the whole scale."}} label="targets-points" paper=["figure-11", "appendix-e"] evidence=["measured"] reads=["verdicts"]
+# needs samples
+grid = sns.relplot(
+    tables.titled(points),
+    x="share",
+    y="response",
+    hue="correct",
+    style="correct",
+    style_order=[False, True],
+    hue_order=[False, True],
+    markers=["X", "o"],
+    palette=["#bc3e0b", style.ACCENT],
+    col="dataset",
+    col_order=data.loc[means.index, "title"],
+    col_wrap=4,
+    height=1.8,
+    alpha=0.5,
+    legend=False,
+)
+grid.set(ylim=(-0.4, 1.4), yticks=[0, 1], yticklabels=["incorrect", "correct"])
+grid.set_titles("{col_name}").set_axis_labels("expected accuracy", "")
+_ = grid.tight_layout()
 
 # %% [markdown]
 # ## Every model on every data set
@@ -268,7 +305,7 @@ def optimum(target, total, score):
 
 # %%
 # needs samples
-largest = results.loc[widest]
+largest = results.loc[shown]
 share, total = largest["correct"] / largest["total"], largest["total"]
 once = (np.random.default_rng(seed).random(len(share)) < share).astype(float)
 optima = {}
