@@ -1,8 +1,8 @@
 """Displays of one's own arrays: reliability, risk and coverage, pass@k, scores.
 
 They follow scikit-learn's habit: ``from_counts`` computes and draws, on the axes that are given or
-on new ones, and returns a display, which has ``ax`` and ``figure``, to go on with matplotlib.
-Several of them on one ``ax`` compare methods.
+on new ones, and returns a display. It keeps what it shows, ``plot`` draws it again, and ``ax`` and
+``figure`` are there to go on with matplotlib. Several of them on one ``ax`` compare methods.
 
 Arguments are those of :mod:`capcal_lib.metrics.brier`: a confidence in [0, 1] a question, and how
 many of its ``total`` scored samples are ``correct``; lists, arrays, or Series, which are put in one
@@ -15,8 +15,9 @@ never as formulas."""
 
 from __future__ import annotations  # keeps ArrayLike short in help()
 
+from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -66,9 +67,11 @@ BAR = 0.2  # height of the highest bar of a histogram
 
 
 class _Display:
-    """What was drawn on."""
+    """What displays have in common: the axes that they were last drawn on."""
 
-    def __init__(self, ax: Axes | None) -> None:
+    ax: Axes
+
+    def _take(self, ax: Axes | None) -> None:
         """Take the axes that are given, or new ones."""
         if ax is None:
             import matplotlib.pyplot as plt
@@ -83,11 +86,11 @@ class _Display:
         return figure
 
 
-class _CountsDisplay(_Display):
-    """What displays of counts have in common: they measure, and then draw."""
+class _CountsDisplay(_Display, ABC):
+    """What displays of counts have in common: they measure, keep what they measured, and draw."""
 
-    _measure: Callable[..., None]  # confidence, correct, total
-    _draw: Callable[..., None]  # on axes, under a name, in a colour
+    name: str | None = None
+    color: str | None = None
 
     @classmethod
     def from_counts(
@@ -101,12 +104,29 @@ class _CountsDisplay(_Display):
         color: str | None = None,
     ) -> Self:
         """Measure what confidences and counts say, and draw it on the axes, or on new ones."""
-        display = cls(ax)
+        display = cls()
         display._measure(confidence, correct, total)
-        display._draw(display.ax, name, color or known_color(name))
-        if display.ax.get_legend_handles_labels()[1]:
-            _as_they_are(display.ax.legend().get_texts())
-        return display
+        return display.plot(ax=ax, name=name, color=color)
+
+    def plot(
+        self, *, ax: Axes | None = None, name: str | None = None, color: str | None = None
+    ) -> Self:
+        """Draw on the axes that are given, or on new ones; by default as it was drawn before."""
+        self._take(ax)
+        self.name = name or self.name
+        self.color = color or self.color or known_color(self.name)
+        self._draw()
+        if self.ax.get_legend_handles_labels()[1]:
+            _as_they_are(self.ax.legend().get_texts())
+        return self
+
+    @abstractmethod
+    def _measure(self, confidence: Any, correct: ArrayLike, total: ArrayLike) -> None:
+        """Keep what is to be drawn."""
+
+    @abstractmethod
+    def _draw(self) -> None:
+        """Draw it on the axes."""
 
 
 class ReliabilityDisplay(_CountsDisplay):
@@ -133,14 +153,23 @@ class ReliabilityDisplay(_CountsDisplay):
         self.bins["questions"] = groups.size().to_numpy()
         self.counts = np.bincount(places, minlength=BINS)
 
-    def _draw(self, ax: Axes, name: str | None, color: str | None) -> None:
-        ax.axline((0, 0), slope=1, color=MUTED, lw=1, ls=":")
-        points = self.bins["confidence"], self.bins["estimate"], _arms(self.bins)
-        drawn = ax.errorbar(*points, color=color, marker="o", ms=4, lw=1.2, label=name)
+    def _draw(self) -> None:
+        self.ax.axline((0, 0), slope=1, color=MUTED, lw=1, ls=":")
+        bins = self.bins
+        drawn = self.ax.errorbar(
+            bins["confidence"],
+            bins["estimate"],
+            _arms(bins),
+            color=self.color,
+            marker="o",
+            ms=4,
+            lw=1.2,
+            label=self.name,
+        )
         heights = BAR * self.counts / self.counts.max()
         edges = np.linspace(0, 1, BINS + 1)
-        ax.stairs(heights, edges, fill=True, alpha=0.2, color=drawn.lines[0].get_color())
-        ax.set(xlim=(0, 1), ylim=(0, 1), xlabel="confidence", ylabel="expected accuracy")
+        self.ax.stairs(heights, edges, fill=True, alpha=0.2, color=drawn.lines[0].get_color())
+        self.ax.set(xlim=(0, 1), ylim=(0, 1), xlabel="confidence", ylabel="expected accuracy")
 
 
 class RiskCoverageDisplay(_CountsDisplay):
@@ -169,12 +198,13 @@ class RiskCoverageDisplay(_CountsDisplay):
         self.band.insert(0, "coverage", shown / len(s))
         self.curve = risk_coverage(confidence, correct, total)
 
-    def _draw(self, ax: Axes, name: str | None, color: str | None) -> None:
-        (line,) = ax.plot(self.curve["coverage"], self.curve["risk"], color=color, label=name)
+    def _draw(self) -> None:
+        ax, curve = self.ax, self.curve
+        (line,) = ax.plot(curve["coverage"], curve["risk"], color=self.color, label=self.name)
         known = self.band.dropna()  # the risk of a single question has no interval
         limits = known["coverage"], known["low"], known["high"]
         ax.fill_between(*limits, color=line.get_color(), alpha=0.15, lw=0)
-        ax.axhline(self.curve["risk"].iloc[-1], color=MUTED, lw=1, ls=":")
+        ax.axhline(curve["risk"].iloc[-1], color=MUTED, lw=1, ls=":")
         ax.set(xlim=(0, 1), ylim=(0, 1))
         ax.set(xlabel="coverage: questions answered", ylabel="risk: fresh answers wrong")
 
@@ -203,14 +233,14 @@ class PassAtKDisplay(_CountsDisplay):
             table["promised"] = simulate_pass_at_k(confidence, ks).mean(axis=0)
         self.curve = table
 
-    def _draw(self, ax: Axes, name: str | None, color: str | None) -> None:
-        ks = self.curve["k"]
+    def _draw(self) -> None:
+        ax, ks = self.ax, self.curve["k"]
         if "measured" not in [line.get_label() for line in ax.get_lines()]:
             ax.plot(ks, self.curve["measured"], color=INK, marker="o", ms=4, label="measured")
             ax.fill_between(ks, self.curve["low"], self.curve["high"], color=INK, alpha=0.12, lw=0)
         if "promised" in self.curve:
-            label = name or "as the confidence says"
-            ax.plot(ks, self.curve["promised"], color=color, ls="--", label=label)
+            label = self.name or "as the confidence says"
+            ax.plot(ks, self.curve["promised"], color=self.color, ls="--", label=label)
         ax.set_xscale("log", base=2)
         ax.set_xticks(ks, ks)
         ax.set(ylim=(0, 1.02), xlabel="k", ylabel="pass@k")
@@ -228,31 +258,43 @@ class ScoreDisplay(_Display):
     'capability Brier score (lower is better)'
     """
 
+    scores: pd.DataFrame  # a row a mark, with dataset and method as columns
+
     @classmethod
     def from_scores(cls, scores: pd.DataFrame, *, ax: Axes | None = None) -> Self:
         """Draw scores, with data set and method in the index or as columns."""
-        display = cls(ax)
-        table = scores.reset_index()
-        table["dataset"] = table.get("dataset", "")
-        far = pd.Series(map(shift, table["method"], table["dataset"]), dtype=object)
-        table["label"] = ("Probe, " + far).fillna(table["method"])
-        labels, datasets = table["label"].nunique(), table["dataset"].nunique()
-        table["row"], rows = pd.factorize(table["dataset" if datasets > 1 else "method"])
-        spread = 0.7 / labels if datasets > 1 else 0
-        if ax is None:
-            height = max(0.4, 0.11 * labels) if spread else 0.4
-            display.figure.set_figheight(1.8 + height * len(rows))
-        display._draw(table, spread)
-        titles = [load_dataset(row).title if row in dataset_names() else row for row in rows]
-        display.ax.set_yticks(range(len(rows)), titles)
-        label = "capability Brier score (lower is better)"
-        display.ax.set(ylim=(len(rows) - 0.5, -0.5), xlabel=label)
-        _as_they_are(display.ax.get_yticklabels())
-        return display
+        display = cls()
+        display.scores = scores.reset_index()
+        if "dataset" not in display.scores:
+            display.scores["dataset"] = ""
+        return display.plot(ax=ax)
 
-    def _draw(self, table: pd.DataFrame, spread: float) -> None:
-        """Draw a mark a row of the table; labels stand apart by the spread, and have a legend."""
+    def plot(self, *, ax: Axes | None = None) -> Self:
+        """Draw on the axes that are given, or on new ones, as high as the rows need."""
+        self._take(ax)
+        self._draw()
+        if ax is None:
+            marks = self._labels().nunique() if self._has_data_sets() else 0
+            row_height = max(0.4, 0.11 * marks)
+            self.figure.set_figheight(1.8 + row_height * len(self.ax.get_yticks()))
+        return self
+
+    def _has_data_sets(self) -> bool:
+        """Say whether rows are data sets, or else methods."""
+        return bool(self.scores["dataset"].nunique() > 1)
+
+    def _labels(self) -> pd.Series:
+        """Name each mark: probes by how far their training questions are."""
+        table = self.scores
+        shifts = pd.Series(map(shift, table["method"], table["dataset"]), table.index, dtype=object)
+        return ("Probe, " + shifts).fillna(table["method"])
+
+    def _draw(self) -> None:
+        table = self.scores.assign(label=self._labels())
+        row_names = table["dataset"] if self._has_data_sets() else table["method"]
+        table["row"], rows = pd.factorize(row_names)
         groups = table.groupby("label", sort=False)
+        spread = 0.7 / len(groups) if self._has_data_sets() else 0  # between marks of a row
         for number, (label, group) in enumerate(groups):
             self.ax.errorbar(
                 group["brier"],
@@ -265,10 +307,15 @@ class ScoreDisplay(_Display):
                 lw=1,
                 label=label,
             )
-        if spread:
+        if self._has_data_sets():
             entries = self.ax.get_legend_handles_labels()
             legend = self.figure.legend(*entries, loc="outside lower center", ncols=3)
             _as_they_are(legend.get_texts())
+        titles = [load_dataset(row).title if row in dataset_names() else row for row in rows]
+        self.ax.set_yticks(range(len(rows)), titles)
+        label = "capability Brier score (lower is better)"
+        self.ax.set(ylim=(len(rows) - 0.5, -0.5), xlabel=label)
+        _as_they_are(self.ax.get_yticklabels())
 
 
 def shift(method: str, dataset: str | None) -> str | None:

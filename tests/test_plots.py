@@ -94,6 +94,32 @@ def test_several_methods_share_the_axes_that_are_given(display: type) -> None:
     figure.canvas.draw()
 
 
+@pytest.mark.parametrize("display", DISPLAYS)
+def test_a_display_is_drawn_again_from_what_it_keeps(display: type) -> None:
+    first = display.from_counts(MU, CORRECT, TOTAL, name="P(True)")  # type: ignore[attr-defined]
+    drawn = [line.get_xydata().tolist() for line in first.ax.get_lines()]
+    figure, ax = plt.subplots()
+    again = first.plot(ax=ax)
+    assert again is first
+    assert first.ax is ax
+    assert first.figure is figure
+    assert [line.get_xydata().tolist() for line in ax.get_lines()] == drawn
+    assert "P(True)" in [text.get_text() for text in ax.get_legend().get_texts()]
+    renamed = first.plot(name="mine", color="#123456")
+    assert renamed.figure is not figure
+    assert "mine" in [text.get_text() for text in renamed.ax.get_legend().get_texts()]
+    assert "#123456" in [line.get_color() for line in renamed.ax.get_lines()]
+
+
+def test_scores_are_drawn_again_too() -> None:
+    scores = pd.DataFrame({"method": ["mine", "P(True)"], "brier": [0.1, 0.2]})
+    shown = ScoreDisplay.from_scores(scores)
+    first = marks(shown.ax)
+    ax = plt.subplots()[1]
+    assert marks(shown.plot(ax=ax).ax) == first == {"mine": ("o", [0.1]), "P(True)": ("^", [0.2])}
+    assert scores.columns.tolist() == ["method", "brier"], "what was given is left as it was"
+
+
 def test_scores_have_a_row_a_data_set_or_a_row_a_method() -> None:
     columns = {"brier": [0.1, 0.3, 0.2, 0.4], "low": 0.05, "high": 0.5}
     pairs = [("mini-exam", "P(True)"), ("mini-exam", "mine"), ("law", "P(True)"), ("law", "mine")]

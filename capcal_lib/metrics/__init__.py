@@ -1,5 +1,7 @@
 """Metrics on counts of correct samples, their intervals, and comparisons of methods."""
 
+from typing import TYPE_CHECKING, Any
+
 from capcal_lib.metrics.brier import (
     capability_brier,
     capability_brier_terms,
@@ -26,9 +28,11 @@ from capcal_lib.metrics.intervals import (
     coverage_probability,
     mean_interval,
 )
-from capcal_lib.metrics.recalibration import Calibrator
 from capcal_lib.metrics.reliability import IsotonicSplit, binned_ece, isotonic_split, smooth_ece
 from capcal_lib.metrics.scores import divergence, expected_response_loss
+
+if TYPE_CHECKING:
+    from capcal_lib.metrics.recalibration import Calibrator
 
 __all__ = [
     "Calibrator",
@@ -59,3 +63,14 @@ __all__ = [
     "uniform_baseline_brier",
     "uniform_baseline_brier_terms",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the calibrator when it is asked for: scikit-learn is slow to import, and not needed
+    for the rest.
+    """
+    if name == "Calibrator":
+        from capcal_lib.metrics.recalibration import Calibrator
+
+        return Calibrator
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

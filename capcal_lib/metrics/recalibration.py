@@ -10,6 +10,7 @@ from typing import Any, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
 
 from capcal_lib.errors import InputError, check_known
 from capcal_lib.metrics.validation import Floats, as_confidence, as_scored, like
@@ -18,7 +19,7 @@ Recalibration = Literal["isotonic", "beta", "platt"]
 PENALTY = 1e-4  # a trace, which keeps the optimum finite where confidences separate the questions
 
 
-class Calibrator:
+class Calibrator(BaseEstimator):  # type: ignore[misc]
     """Turn confidences into better ones: learn on questions with counts, apply to any others.
 
     ``isotonic``: the best non-decreasing steps by squared error, joined by lines; ``platt``:
@@ -38,27 +39,19 @@ class Calibrator:
     """
 
     def __init__(self, method: Recalibration = "isotonic") -> None:
-        check_known("recalibration", method, get_args(Recalibration))
         self.method = method
+        self._check_method()
         self.fitted_: Any = None
         self.weight_ = 0.0
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002
-        """Return the parameters, for scikit-learn."""
-        return {"method": self.method}
-
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters, for scikit-learn."""
-        self.__init__(**(self.get_params() | params))  # type: ignore[misc]
-        return self
-
-    def __repr__(self) -> str:
-        return f"Calibrator(method={self.method!r})"
+    def _check_method(self) -> None:
+        check_known("recalibration", self.method, get_args(Recalibration))
 
     def fit(self, confidence: ArrayLike, correct: ArrayLike, total: ArrayLike) -> Self:
         """Learn from confidences and counts of questions, each of shape (n_questions,)."""
         from sklearn.isotonic import IsotonicRegression  # slow to import
 
+        self._check_method()  # it may have been set since
         s, mu, _ = as_scored(confidence, correct, total)
         self.weight_ = float(np.sqrt(len(s)))
         if self.method == "isotonic":

@@ -10,7 +10,6 @@ from capcal_lib.probes.predictions import (
     predictions_of,
     read_predictions,
 )
-from capcal_lib.probes.predictor import conformal_half_width, load_predictor
 from capcal_lib.probes.sgd import PaperProbe
 from capcal_lib.probes.training import (
     Recipe,
@@ -29,12 +28,10 @@ __all__ = [
     "Probe",
     "Recipe",
     "TunedProbe",
-    "conformal_half_width",
     "describe_probes",
     "draw_training",
     "extract_features",
     "keep_predictions",
-    "load_predictor",
     "nearest_probe",
     "nearest_probes",
     "order_probes",

@@ -135,3 +135,5 @@ def test_a_calibrator_is_an_estimator_of_scikit_learn():
     assert copy.set_params(method="platt").method == "platt"
     with pytest.raises(InputError, match="call fit first"):
         copy.predict([0.5])
+    with pytest.raises(InputError, match="unknown recalibration 'logistic'"):
+        copy.set_params(method="logistic").fit([0.1, 0.9], [1, 3], 4)
