@@ -23,16 +23,18 @@ from collections import Counter
 import numpy as np
 import pandas as pd
 import seaborn as sns
+from capcal_lib.applications import deep_samples
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.confidence import majority, read_answers
 from capcal_lib.confidence.consistency import consistency
-from capcal_lib.metrics import holm
+from capcal_lib.metrics import gains, holm
 from capcal_lib.reported import load_reported
 from capcal_lib.results import (
     best_constant,
     brier_terms,
     gains_by_dataset,
     load_results,
+    subjects,
 )
 
 # %% tags=["hide-input"]
@@ -80,11 +82,19 @@ def score_blocks(table, k_c):
         scores = {
             "held-out": squared_error(confidence, others),
             "same pool": squared_error(confidence, table.correct),
+            "share": confidence,
         }
         complete = table.drawn[:, block].all(axis=1)
         blocks.append(pd.DataFrame(scores, table.question_ids)[complete])
-    return pd.concat(blocks).dropna().groupby(level=0).mean()
+    by_question = pd.concat(blocks).dropna().groupby(level=0)
+    scores = by_question.mean()
+    scores["noise"] = by_question["share"].var()
+    return scores
 
+
+# %% [markdown] needs="samples"
+# Two samples at least have to be left when the votes are taken. Where questions have unlike numbers of samples, those that
+# can spare the votes are scored:
 
 # %%
 # needs samples
@@ -92,26 +102,50 @@ terms = {
     (dataset, k_c): score_blocks(table, k_c)
     for dataset, table in answers.items()
     for k_c in (5, 10, 20)
-    if table.drawn.shape[1] > k_c + 1
+    if deep_samples(table.drawn.sum(axis=1)) > k_c + 1
 }
 terms = pd.concat(terms, names=["dataset", "votes", "question_id"])
-scores = terms.groupby(["dataset", "votes"], sort=False).mean()
 counted = "held-out" if protocol == "corrected" else "same pool"
-by_votes = scores[counted].unstack()
+
+# %% [markdown] needs="samples"
+# More votes are compared with fewer on the same questions, those that have samples enough for the most votes of their data set:
+
+# %%
+# needs samples
+whole = {}
+for dataset, subset in terms.groupby(level="dataset", sort=False):
+    of_votes = subset.droplevel("dataset").unstack("votes")
+    whole[dataset] = of_votes[of_votes[counted].notna().all(axis=1)]
+whole = pd.concat(whole, names=["dataset", "question_id"])
+by_votes = whole[counted].groupby(level="dataset", sort=False).mean()
 
 # %% [markdown] needs="samples"
 # The rival is the best constant, the mean accuracy of the other questions, which costs nothing. *Optimism* is how much
-# better votes look when they are scored on their own samples.
+# better votes look when they are scored on their own samples. No question's can be large: one sample more or less moves the
+# share of $k_c$ votes by at most $1/k_c$, and so (Efron and Stein) optimism is expected to lie within $0.71/n$ of 0 on every
+# question, $n$ being the samples in $\hat\mu$. The interval of optimism is that of a mean with these bounds:
 
 # %%
 # needs samples
 results = load_results(runs, model, recipe=None, **options)
 results["constant"] = best_constant(results)
 rival = brier_terms(results, protocol=protocol)["constant"]
-both = terms.join(rival)
-against_constant = gains_by_dataset(both[["constant", counted]], "constant")
-optimism = gains_by_dataset(both[["held-out", "same pool"]], "held-out")
-optimism = holm(optimism.droplevel("method"))
+both = terms[[counted]].join(rival)
+against_constant = gains_by_dataset(both, "constant")
+optimism = {}
+for (dataset, k_c), subset in terms.groupby(
+    level=["dataset", "votes"], sort=False
+):
+    ways = subset.droplevel("votes")[["held-out", "same pool"]]
+    n = results["total"].reindex(ways.index).min()
+    largest = np.sqrt(0.5) / n
+    if protocol == "paper":
+        largest += 0.25 / (n - k_c)  # noise of the fewer samples held out
+    bounds = -largest, largest
+    table = gains(ways, "held-out", clusters=subjects(ways), bounds=bounds)
+    optimism[dataset, k_c] = table.loc["same pool"]
+optimism = pd.DataFrame(optimism).T.rename_axis(["dataset", "votes"])
+optimism = holm(optimism.infer_objects())
 
 # %% tags=["hide-input"]
 # needs samples
@@ -119,6 +153,8 @@ complete = by_votes.dropna()  # with samples enough for each number of votes
 usual = 10 if 10 in by_votes else 5
 verdict = holm(against_constant.xs(usual, level="votes"))["verdict"]
 flattered = (optimism["estimate"] > 0) & (optimism["p"] < 0.05)
+humbled = (optimism["estimate"] < 0) & (optimism["p"] < 0.05)
+most = optimism["estimate"].idxmax()
 notebook.glue(
     usual=usual,
     all_sets=len(verdict),
@@ -129,8 +165,11 @@ notebook.glue(
     many_votes=complete[by_votes.columns.max()].mean(),
     most_votes=int(by_votes.columns.max()),
     largest=optimism["estimate"].max(),
+    largest_on=data.loc[most[0], "title"],
+    largest_votes=int(most[1]),
     cells=len(optimism),
     flattered=int(flattered.sum()),
+    humbled=int(humbled.sum()),
     surely=int((optimism["verdict"] == "better").sum()),
 )
 
@@ -141,13 +180,20 @@ The share of {usual} votes is significantly closer to the expected accuracy than
 data sets, and further from it on {worse}, judged together by Holm's method.
 """)
 
-# %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "Capability Brier score of response consistency (lower is better) with 5, 10 and 20 votes, as far as the samples go. Votes have no part in the expected accuracy unless the page follows the paper. Ticks: the best constant.", "name": "fig-consistency"}, "image": {"alt": "Dot plot with one row for each data set and up to three dots in it. The dots move left, to lower scores, from 5 to 10 and to 20 votes, by less at each step; on some rows they stay right of the tick of the best constant."}} paper=["table-6", "appendix-c.3"] evidence=["measured"] reads=["verdicts", "samples"]
+# %% tags=["finding"]
 # needs samples
-dots = scores.rename(data["title"]).reset_index()
-constant = rival.groupby(level="dataset").mean()[by_votes.index]
+notebook.finding("""
+Averaged over {sets} data sets, the score falls from {few_votes:.3f} with 5 votes to {many_votes:.3f} with {most_votes}.
+""")
+
+# %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "Capability Brier score of response consistency (lower is better) with 5, 10 and 20 votes, as far as the samples go, on the questions that have samples enough for the most votes shown. Votes have no part in the expected accuracy unless the page follows the paper. Ticks: the best constant on the same questions.", "name": "fig-consistency"}, "image": {"alt": "Dot plot with one row for each data set and a dot for each number of votes, the score along the axis, and a tick in each row for the best constant."}} paper=["table-6", "appendix-c.3"] evidence=["measured"] reads=["verdicts", "samples"]
+# needs samples
+dots = by_votes.rename(data["title"]).rename_axis("dataset")
+dots = dots.reset_index().melt("dataset", value_name="score")
+constant = rival.reindex(whole.index).groupby("dataset", sort=False).mean()
 axes = sns.stripplot(
-    dots,
-    x=counted,
+    dots.astype({"votes": int}),
+    x="score",
     y="dataset",
     hue="votes",
     palette=SHADES,
@@ -162,10 +208,9 @@ sns.move_legend(axes, "upper left", bbox_to_anchor=(1, 1))
 # %%
 # needs samples
 notebook.say("""
-More votes help: averaged over the {sets} data sets with samples enough for it,
-the score is {few_votes:.3f} with 5 votes and {many_votes:.3f} with {most_votes}. Voting with the samples that also define
-$\\hat\\mu$ would flatter the method significantly in {flattered} of {cells} cases, each a data set and a number of votes
-({surely} when all are judged together, by Holm's method); the largest difference is {largest:.4f}.
+Voting with the samples that also define $\\hat\\mu$ flatters the method significantly in {flattered} of {cells} cases, each a
+data set and a number of votes, and makes it look worse in {humbled}; judged together by Holm's method, it flatters in {surely}.
+The largest optimism is {largest:.4f}, with {largest_votes} votes on {largest_on}.
 """)
 
 # %% [markdown]
@@ -202,7 +247,7 @@ From 5 to 20 votes the score rises, which is worse, in {rising} of these {pairs}
 the others.
 """)
 
-# %% tags=["hide-input"] mystnb={"figure": {"caption": "Scores of response consistency as printed in the paper (plug-in, lower is better), with 5, 10 and 20 votes.", "name": "fig-consistency-reported"}, "image": {"alt": "Dot plot with one row for each data set of the paper and a panel for each model. More votes score lower almost everywhere; on SimpleQA, AIME25 and GPQA by most."}} paper=["table-6", "appendix-c.3"] evidence=["reported"] reads=["consistency"]
+# %% tags=["hide-input"] mystnb={"figure": {"caption": "Scores of response consistency as printed in the paper (plug-in, lower is better), with 5, 10 and 20 votes.", "name": "fig-consistency-reported"}, "image": {"alt": "Dot plot with one row for each data set of the paper, a panel for each model, and a dot for each number of votes."}} paper=["table-6", "appendix-c.3"] evidence=["reported"] reads=["consistency"]
 grid = sns.catplot(
     printed.astype({"votes": int}),
     x="value",
@@ -253,14 +298,26 @@ held_out = squared_error(confidence, table.correct[:, 10:])
 float(np.nanmean(same_pool)), float(np.nanmean(held_out))
 
 # %% [markdown] needs="samples"
-# One block of votes is one draw; the scores below are means over all blocks.
+# One block of votes is one draw; the scores are means over all blocks. Where the most frequent answer of all samples is wrong,
+# the *majority* is wrong:
 
 
-# %% tags=["hide-input"]
-def wrong(votes, correct):
-    winner, _ = majority(votes.tolist())
-    return np.mean(correct[votes == winner] == 1) < 0.5
+# %%
+def wrong_majority(table):
+    """Say of each question whether its most frequent answer is wrong."""
+    wrong = {}
+    for name, votes, correct in zip(
+        table.question_ids, table.canonical, table.correct, strict=True
+    ):
+        winner, _ = majority(votes.tolist())
+        wrong[name] = not np.mean(correct[votes == winner] == 1) >= 0.5
+    return pd.Series(wrong)
 
+
+# %%
+# needs samples
+wrong = {name: wrong_majority(table) for name, table in answers.items()}
+wrong = pd.concat(wrong, names=["dataset", "question_id"])
 
 # %% [markdown] needs="samples"
 # By the paper's protocol the first votes alone are taken, a question where none of them is an answer has 0.5, and nothing is
@@ -283,24 +340,84 @@ if protocol == "paper":
 # %% tags=["hide-input"] label="consistency-table" paper=["table-6", "appendix-c.3"] evidence=["measured"] reads=["verdicts", "samples"]
 # needs samples
 wide = by_rule.add_suffix(" votes")
-wide["best constant"] = rival.groupby(level="dataset").mean()
+wide["best constant"] = constant
+wide["questions"] = whole.groupby(level="dataset").size()
 wide["tokens of 10 votes"] = 10 * data["tokens"]
-wide["wrong majority"] = [
-    np.mean([*map(wrong, answers[name].canonical, answers[name].correct)])
-    for name in wide.index
-]
+of_whole = wrong.reindex(whole.index).groupby(level="dataset")
+wide["wrong majority"] = of_whole.mean()
 tables.show(
     wide.rename(data["title"]).rename_axis("data set"),
     f"Score of {counted} votes ({protocol} protocol; lower is better), and the share of "
     "questions whose most frequent answer of all samples is wrong.",
     evidence=data["evidence"].iloc[0],
-    **{"tokens of 10 votes": "{:,.0f}", "wrong majority": "{:.0%}"},
+    **{
+        "questions": "{:.0f}",
+        "tokens of 10 votes": "{:,.0f}",
+        "wrong majority": "{:.0%}",
+    },
 )
 
 # %% [markdown] needs="samples"
-# The score falls with $k_c$ because the vote itself becomes less noisy. It does not fall to zero: where the most frequent
-# answer is wrong, more votes only make the method surer of it.
+# ## Why more votes score lower
 #
+# Two things change with $k_c$: the share of one draw of votes lies closer to its mean over draws, and this mean lies closer to
+# the accuracy. The first can be seen where there are several blocks of a question: it is the variance of the share over them.
+# The rest is level, since the largest of few shares is mostly too large. On the questions of the table above:
+
+# %%
+# needs samples
+few, many = by_votes.columns.min(), by_votes.columns.max()
+means = whole.groupby(level="dataset", sort=False).mean()
+why = pd.DataFrame(
+    {
+        "the score falls by": by_votes[few] - by_votes[many],
+        "of that less noise": means["noise"][few] - means["noise"][many],
+    }
+)
+mu = results.eval("correct / total").reindex(whole.index)
+why["accuracy"] = mu.groupby(level="dataset").mean()
+why = why.join(means["share"].add_prefix("mean share of "))
+
+# %% tags=["hide-input"] label="consistency-why" paper=["appendix-c.3"] evidence=["measured"] reads=["verdicts", "samples"]
+# needs samples
+tables.show(
+    why.rename(data["title"]).rename_axis("data set"),
+    f"From {few} votes to {many}: what the score falls by, what of it is less noise of the vote (a dash where a question has "
+    "one block), and the mean share beside the mean accuracy that it should have.",
+    evidence=data["evidence"].iloc[0],
+)
+
+# %% [markdown] needs="samples"
+# Does a wrong majority grow surer of itself with more votes? It cannot on average: in each half of twenty votes, their winner
+# has no more votes than the half's own winner. So the share falls, whether the winner is right or wrong:
+
+# %%
+# needs samples
+share = whole["share"].assign(wrong=wrong.reindex(whole.index))
+by_majority = share.groupby(["dataset", "wrong"], sort=False).mean()
+by_majority.insert(0, "questions", share.groupby(["dataset", "wrong"]).size())
+
+# %% tags=["hide-input"]
+# needs samples
+sides = {True: "wrong", False: "right"}
+
+# %% tags=["hide-input"] label="consistency-wrong-majority" paper=["appendix-c.3"] evidence=["measured"] reads=["verdicts", "samples"]
+# needs samples
+tables.show(
+    by_majority.rename(data["title"], level=0)
+    .rename(sides, level=1)
+    .rename_axis(["data set", "majority"])
+    .rename(
+        columns=lambda votes: (
+            votes if votes == "questions" else f"{votes} votes"
+        )
+    ),
+    "Mean share of the winning answer, where the majority of all samples is right and where it is wrong.",
+    evidence=data["evidence"].iloc[0],
+    questions="{:.0f}",
+)
+
+# %% [markdown] needs="samples"
 # ## How much shared samples flatter
 #
 # In expectation optimism is twice the covariance of a vote with the $\hat\mu$ that it is part of, and that is
@@ -317,16 +434,54 @@ tables.show(
 )
 
 # %% [markdown] needs="samples"
-# In expectation the optimism is of one sign, so that it does not average out over data sets; it grows with $k_c$, and with
-# fewer samples in $\hat\mu$. Where hardly any question has a term other than zero, the interval is as wide as what unseen
-# questions could add.
+# The covariance has a sign for each question. A block that happens to hold more right answers gives a right majority a larger
+# share, and a wrong one a smaller. So sharing may flatter on the former and do the opposite on the latter:
+
+# %%
+# needs samples
+gap = terms["held-out"] - terms["same pool"]
+side = gap.index.droplevel("votes").map(wrong).map(sides).rename("majority")
+split = gap.groupby(["dataset", "votes", side], sort=False).mean()
+
+# %% tags=["hide-input"] label="consistency-sides" paper=["appendix-c.3"] evidence=["measured"] reads=["verdicts", "samples"]
+# needs samples
+tables.show(
+    split.unstack("votes")
+    .add_suffix(" votes")
+    .rename(data["title"], level=0)
+    .rename_axis(["data set", "majority"])
+    .rename_axis(columns=None),
+    "Mean optimism where the majority is right, and where it is wrong.",
+    digits=4,
+    evidence=data["evidence"].iloc[0],
+)
+
+# %% tags=["hide-input"]
+# needs samples
+below = split.xs("wrong", level="majority") < 0
+above = split.xs("right", level="majority") > 0
+notebook.glue(
+    below=int(below.sum()),
+    of_wrong=len(below),
+    above=int(above.sum()),
+    of_right=len(above),
+)
+
+# %%
+# needs samples
+notebook.say("""
+It lies above 0 in {above} of {of_right} cells where the majority is right, and below 0 in {below} of {of_wrong} where it is
+wrong. So the two cancel in part, and what is left depends on the data set.
+""")
 
 # %% [markdown]
 # ## Summary
 #
-# - More votes make a vote less noisy, and each doubling buys less; a wrong majority stays wrong.
-# - A vote that shares samples with its target is scored too well. Holding its samples out costs nothing.
-# - The method costs $k_c$ answers, so it cannot save any of them.
+# - More votes score lower, and each doubling buys less: the largest of few shares is too large.
+# - A wrong majority is no stronger for more votes; its share falls, but not to the accuracy.
+# - A vote that shares samples with its target is scored a little too well where the majority is right, and too badly where it is
+#   wrong. Holding its samples out costs nothing.
+# - Ten votes cost ten answers.
 #
 # ## Exercises
 #

@@ -145,8 +145,12 @@ def about(data: pd.DataFrame, lacking: Mapping[str, str] = MappingProxyType({}))
     marks = "".join(map(badge, data["evidence"].unique()))
     sizes = counted(len(data), "data set"), counted(int(data["questions"].sum()), "question")
     title += f" · {' · '.join(sizes)} {marks}"
-    behind = data[["title", "questions", "most", "evidence"]]
-    behind = behind.rename(columns={"title": "data set", "most": "samples a question"})
+    behind = data[["title", "questions"]].rename(columns={"title": "data set"})
+    behind["samples a question"] = [
+        str(most) if fewest == most else f"{fewest} to {most}"
+        for fewest, most in data[["fewest", "most"]].to_numpy()
+    ]
+    behind["evidence"] = data["evidence"]
     table = show(behind.rename_axis(None), f"The paper prints {printed} numbers of this model.")
     return _missing(lacking, f"<details><summary>{title}</summary>{table.html}</details>", notes)
 
