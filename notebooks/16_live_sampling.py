@@ -23,6 +23,7 @@ import time
 import numpy as np
 import pandas as pd
 import seaborn as sns
+from capcal_lib.applications import deep_samples
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.book.workshop import evenly
 from capcal_lib.errors import InputError
@@ -58,14 +59,15 @@ notebook.about(data, {} if possible else {"sampling": reason})
 # ## Ask
 #
 # This is the framework of the paper's section 4.1: a model answers the same questions many times, each answer is graded, and
-# the correct ones are counted. The questions run from the hardest to the easiest of the recorded run. Each is put to the model
-# exactly as there, and every answer is drawn token by token at the model's temperature.
+# the correct ones are counted. The questions run from the hardest to the easiest of the recorded run, among those with the most
+# samples. Each is put to the model exactly as there, and every answer is drawn token by token at the model's temperature.
 
 # %%
 # needs sampling
 asked_of = {"datasets": [manifest.name], "k_eval": k_eval, "recipe": None}
 recorded = load_results(runs, model, **asked_of).loc[manifest.name]
 recorded = recorded.query("total > 0")
+recorded = recorded[recorded["total"] >= deep_samples(recorded["total"])]
 questions = {
     question.id: question for question in load_questions(manifest.name)
 }
@@ -97,9 +99,34 @@ engine = open_engine(sampler)
 samples = sample(chosen, k_eval, seed)
 seconds = time.monotonic() - started  # of sampling and grading
 
+# %% [markdown] needs="sampling"
+# One question is shown below. It is a typical one: of those that were answered both rightly and wrongly when they were
+# recorded, the one whose share of right answers has changed by a middling amount.
+
+
 # %%
 # needs sampling
-question = chosen[len(chosen) // 2]
+def count(samples):
+    """Count correct and scored samples of each question."""
+    scored = samples[samples["verdict"] != "not_scored"]
+    right = (scored["verdict"] == "correct").groupby(scored["question_id"])
+    return right.agg(["sum", "size"]).set_axis(["live correct", "live"], axis=1)
+
+
+# %%
+# needs sampling
+both = recorded[["correct", "total"]].join(count(samples), how="inner")
+unsure = both.query("0 < correct < total")
+if unsure.empty:
+    unsure = both
+before = unsure["correct"] / unsure["total"]
+now = unsure["live correct"] / unsure["live"]
+change = (now - before).abs().sort_values(kind="stable")
+typical = change.index[len(change) // 2]
+
+# %%
+# needs sampling
+question = questions[typical]
 responses = samples[samples["question_id"] == question.id]
 scored = responses[responses["verdict"] != "not_scored"]
 correct = (scored["verdict"] == "correct").sum()
@@ -171,16 +198,6 @@ int(correct), len(scored), float(mu_hat), interval.round(3)
 
 # %%
 # needs sampling
-def count(samples):
-    """Count correct and scored samples of each question."""
-    scored = samples[samples["verdict"] != "not_scored"]
-    right = (scored["verdict"] == "correct").groupby(scored["question_id"])
-    return right.agg(["sum", "size"]).set_axis(["live correct", "live"], axis=1)
-
-
-# %%
-# needs sampling
-both = recorded[["correct", "total"]].join(count(samples), how="inner")
 both["p"] = [
     fisher_exact([[a, n - a], [b, m - b]]).pvalue
     for a, n, b, m in both.to_numpy()
@@ -199,7 +216,7 @@ notebook.say("""
 Fresh and recorded counts agree up to chance for {alike} of the questions, and differ significantly for {unlike} (5 % level).
 """)
 
-# %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "A point is a question: its expected accuracy as recorded, and as estimated again by this page, each with its 95 % interval. One answer is right or wrong by luck; the share of right ones comes out the same again, up to chance, as long as model, prompt and sampling settings are the same.", "name": "fig-live"}, "image": {"alt": "Scatter plot of live against recorded expected accuracy with a cross of two intervals at each point. The points follow the diagonal from 0 to 1, and the crosses of nearly all touch it."}} paper=["section-4.1", "equation-16"] evidence=["measured"] reads=["samples", "verdicts"]
+# %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "A point is a question: its expected accuracy as recorded, and as estimated again by this page, each with its 95 % interval. A question whose two shares differ significantly, judged with all others by Holm's method, has another mark: as long as model, prompt and sampling settings are the same, only chance moves a point off the line.", "name": "fig-live"}, "image": {"alt": "Scatter plot of live against recorded expected accuracy, a cross of two intervals at each point, and the diagonal on which the two are equal; points that differ significantly have another mark."}} paper=["section-4.1", "equation-16"] evidence=["measured"] reads=["samples", "verdicts"]
 # needs sampling
 x, y = both["correct"] / both["total"], both["live correct"] / both["live"]
 differs = unlike.map({True: "significantly", False: "not significantly"})
