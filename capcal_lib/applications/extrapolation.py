@@ -15,14 +15,7 @@ from capcal_lib.metrics.validation import Floats, Ints, as_counts, as_whole
 MISS = 0.05  # of the limits
 
 
-def extrapolate_pass_at_k(
-    correct: ArrayLike,
-    total: ArrayLike,
-    ks: ArrayLike,
-    *,
-    rng: np.random.Generator | None = None,  # noqa: ARG001
-    seed: int = 0,  # noqa: ARG001
-) -> pd.DataFrame:
+def extrapolate_pass_at_k(correct: ArrayLike, total: ArrayLike, ks: ArrayLike) -> pd.DataFrame:
     """Estimate a data set's pass@k, also for k beyond the number of samples.
 
     Up to n samples it is the mean of :func:`pass_at_k` with its interval, over the questions that
@@ -36,7 +29,7 @@ def extrapolate_pass_at_k(
     The number of samples must be fixed beforehand; n is
     :func:`~capcal_lib.applications.deep_samples` of the totals, where these are unlike. Beyond n,
     the questions with n samples or more decide; one with more than n is thinned to these: its
-    expected counts stand for it. Nothing is drawn: ``rng`` and ``seed`` are not needed. Returns a
+    expected counts stand for it. Nothing is drawn at random. Returns a
     row a k: ``k``, ``estimate``, ``low`` and ``high``, the 95 % limits for questions like these,
     and the number of ``questions``. Beyond the samples, at least one of these has some correct and
     some not, else `InputError`.

@@ -68,9 +68,10 @@ class SharedPrefixAttention:
         self, layer: int, scaling: float | None, query: Tensor, key: Tensor, value: Tensor
     ) -> Tensor:
         if layer in self.tails:
-            last = slice(self.tails[layer][0].shape[2] + 1 - self.tail, None)
-            seen = (old[self.rows, :, last] for old in self.tails[layer])
-            key, value = map(torch.cat, zip(seen, (key, value), strict=True), (2, 2))
+            old_keys, old_values = self.tails[layer]
+            first = old_keys.shape[2] + 1 - self.tail  # what is longer than any tail is left out
+            key = torch.cat([old_keys[self.rows, :, first:], key], 2)
+            value = torch.cat([old_values[self.rows, :, first:], value], 2)
         self.tails[layer] = key, value
         count, _, _, width = query.shape
         scaling = width**-0.5 if scaling is None else scaling

@@ -19,13 +19,14 @@ SHAPES = ((1.0, 8.0), (8.0, 1.0), (1.0, 1.0))
 SHARES = (0.4, 0.4, 0.2)
 NO_ANSWER = 0.03  # of the samples that are not right; about 1.5 % of all
 NO_PROBABILITY = 0.02  # of the answers to a question for a probability
+# What the model says of itself: sigmoid(slope logit(mu) + shift + noise). A slope below 1 pulls it
+# towards one half, a shift above 0 makes it too high.
+VERBALIZED_SLOPE, VERBALIZED_SHIFT, VERBALIZED_NOISE = 0.5, 0.8, 0.5
+P_TRUE_SLOPE, P_TRUE_SHIFT, P_TRUE_NOISE = 0.7, 0.5, 1.0
+STEPS = 20  # a verbalized probability is a multiple of 1/20, as people's are
 OTHER_WORDS = 0.05  # first-token probability of anything but Yes and No
 FEATURES = 64
-WRONG_SHARES = (
-    0.6,
-    0.25,
-    0.15,
-)  # how often each of three wrong answers is given: one misconception dominates
+WRONG_SHARES = (0.6, 0.25, 0.15)  # of each of three wrong answers: one misconception dominates
 NAMES = (
     "Lisbon",
     "Helium",
@@ -87,12 +88,11 @@ class SimulatedEngine:
         others; 1 token each.
         """
         names = [request.question.id for request in requests]
-        yes = np.array(
-            [_sigmoid(0.7 * _logit(name) + 0.5 + _rng("p_true", name).normal()) for name in names]
-        )
-        said = {"Yes": yes, "No": 1 - yes}
+        yes = np.array([_p_true(name) for name in names])
+        shares = {"Yes": yes, "No": 1 - yes}
+        never = np.zeros(len(names))
         with np.errstate(divide="ignore"):
-            columns = [np.log((1 - OTHER_WORDS) * said.get(word, 0 * yes)) for word in words]
+            columns = [np.log((1 - OTHER_WORDS) * shares.get(word, never)) for word in words]
         return np.stack(columns, axis=1), np.ones(len(requests), dtype=np.int64)
 
     def hidden_states(self, requests: Sequence[Request]) -> np.ndarray:
@@ -118,19 +118,31 @@ def _logit(question_id: str) -> float:
 
 
 def _sigmoid(x: float) -> float:
+    # SciPy's differs in the last bit from what recorded runs hold.
     return float(1 / (1 + np.exp(-x)))
+
+
+def _p_true(question_id: str) -> float:
+    """Return the probability of Yes among Yes and No."""
+    noise = _rng("p_true", question_id).normal(scale=P_TRUE_NOISE)
+    return _sigmoid(P_TRUE_SLOPE * _logit(question_id) + P_TRUE_SHIFT + noise)
 
 
 def _draw(request: Request, index: int, sampling: Sampling, seed: int) -> Sample:
     question = request.question
     rng = _rng(request.purpose, seed, question.id, index)
-    said = _stated(question, rng) if request.purpose == "verbalized" else _answered(question, rng)
-    words = sum(len(message["content"].split()) for message in request.messages)
-    tokens = min(sampling.max_tokens, 4 + 4 * len(said.split()) // 3 + int(rng.poisson(6)))
-    return Sample(question.id, index, said, None, "stop", 8 + 4 * words // 3, tokens)
+    if request.purpose == "verbalized":
+        response = _verbalized(question, rng)
+    else:
+        response = _answer(question, rng)
+    prompt_words = sum(len(message["content"].split()) for message in request.messages)
+    prompt_tokens = 8 + 4 * prompt_words // 3
+    tokens = 4 + 4 * len(response.split()) // 3 + int(rng.poisson(6))
+    tokens = min(sampling.max_tokens, tokens)
+    return Sample(question.id, index, response, None, "stop", prompt_tokens, tokens)
 
 
-def _answered(question: Question, rng: np.random.Generator) -> str:
+def _answer(question: Question, rng: np.random.Generator) -> str:
     if rng.random() < true_mu(question.id):
         given = question.answer.gold
     elif rng.random() < NO_ANSWER:
@@ -140,11 +152,13 @@ def _answered(question: Question, rng: np.random.Generator) -> str:
     return PHRASES[rng.integers(len(PHRASES))].format(given)
 
 
-def _stated(question: Question, rng: np.random.Generator) -> str:
+def _verbalized(question: Question, rng: np.random.Generator) -> str:
+    """Return a reply to a question for a probability."""
     if rng.random() < NO_PROBABILITY:
         return "It is hard to say."
-    stated = _sigmoid(0.5 * _logit(question.id) + 0.8 + rng.normal(scale=0.5))
-    return f"\\boxed{{{round(20 * stated) / 20:.2f}}}"
+    noise = rng.normal(scale=VERBALIZED_NOISE)
+    probability = _sigmoid(VERBALIZED_SLOPE * _logit(question.id) + VERBALIZED_SHIFT + noise)
+    return f"\\boxed{{{round(STEPS * probability) / STEPS:.2f}}}"
 
 
 def _wrong_answers(question: Question) -> Any:
@@ -159,8 +173,7 @@ def _wrong_answers(question: Question) -> Any:
         return rng.choice(others, size=3, replace=False)
     try:
         gold = int(answer.gold.replace(",", ""))
-    except (
-        ValueError
-    ):  # an expression or a decimal: large whole numbers that hardly any answer equals
+    except ValueError:
+        # An expression or a decimal: large whole numbers that hardly any answer equals.
         return 10_007 + 1_000 * rng.permutation(9)[:3]
     return [str(gold + offset) for offset in rng.permutation([-10, -2, -1, 1, 2, 10])[:3]]

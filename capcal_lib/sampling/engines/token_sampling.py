@@ -33,16 +33,22 @@ def draw_tokens(logits: Tensor, rows: Tensor, uniforms: Tensor, sampling: Sampli
 
 
 def _masses(logits: Tensor, sampling: Sampling) -> Tensor:
-    """Return what each token's probability is proportional to."""
+    """Return what each token's probability is proportional to, (n_rows, vocabulary): 0 outside of
+    top-k and top-p.
+
+    Tokens that tie with the last one inside are kept with it.
+    """
     scores = logits.float()
     mass = (scores - scores.amax(-1, keepdim=True)).div_(sampling.temperature).exp_()
     vocabulary = mass.shape[-1]
     most = min(sampling.top_k or vocabulary, vocabulary)
     if most == vocabulary and sampling.top_p == 1:
         return mass
-    largest = mass.topk(most).values
-    mass.masked_fill_(mass < largest[:, -1:], 0)
-    # The fewest tokens that together hold at least top_p of what is left.
-    wanted = sampling.top_p * mass.sum(-1, keepdim=True, dtype=torch.float64)
-    last = (largest.double().cumsum(-1) < wanted).sum(-1, keepdim=True)
-    return mass.masked_fill_(mass < largest.gather(-1, last.clamp(max=most - 1)), 0)
+    largest = mass.topk(most).values  # in falling order
+    smallest_of_top_k = largest[:, -1:]
+    mass.masked_fill_(mass < smallest_of_top_k, 0)
+    # top-p is a share of what top-k left, so it comes second.
+    top_p_mass = sampling.top_p * mass.sum(-1, keepdim=True, dtype=torch.float64)
+    tokens_below = (largest.double().cumsum(-1) < top_p_mass).sum(-1, keepdim=True)
+    smallest_of_top_p = largest.gather(-1, tokens_below.clamp(max=most - 1))
+    return mass.masked_fill_(mass < smallest_of_top_p, 0)

@@ -6,8 +6,6 @@ batch at once and the next question's samples join."""
 import warnings
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import takewhile
-from operator import eq
 from pathlib import Path
 from typing import Any
 
@@ -49,9 +47,8 @@ class TransformersEngine(LocalEngine):
 
     def __init__(self, model: Model, folder: Path | None = None) -> None:
         with warnings.catch_warnings():
-            warnings.filterwarnings(
-                "ignore", message="IProgress not found"
-            )  # tqdm wants widgets in a notebook
+            # tqdm wants widgets in a notebook
+            warnings.filterwarnings("ignore", message="IProgress not found")
             from transformers import AutoModelForCausalLM, AutoTokenizer
             from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS, sdpa_mask
             from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
@@ -82,10 +79,10 @@ class TransformersEngine(LocalEngine):
         ends = np.ravel(self.network.generation_config.eos_token_id)  # one, several or None
         self.ends = {*ends.tolist(), self.tokenizer.eos_token_id} - {None}
         self._cache: Any = None
-        self._known: list[int] = []  # whose keys and values the cache has
+        self._cached: list[int] = []  # whose keys and values the cache has
         self._read(self.network, [0])
         self.token_bytes = sum(one.nbytes for pair in self._keys_values() for one in pair)
-        self._known = []
+        self._cached = []
 
     def close(self) -> None:
         """Give back the memory of the network, and of what it has read."""
@@ -149,16 +146,16 @@ class TransformersEngine(LocalEngine):
         """
         from transformers import DynamicCache
 
-        known = sum(takewhile(bool, map(eq, prompt[:-1], self._known)))
-        if known:
-            self._cache.crop(known - len(self._known))
+        shared = _shared_start(prompt[:-1], self._cached)
+        if shared:
+            self._cache.crop(shared - len(self._cached))  # a negative number: that many less
         else:
             self._cache = DynamicCache()
-        self._known = []  # as long as it is not read whole
-        ids = torch.tensor([prompt[known:]], device=self.device)
-        read = network(ids, past_key_values=self._cache, use_cache=True, **options)
-        self._known = prompt
-        return read
+        self._cached = []  # as long as it is not read whole
+        ids = torch.tensor([prompt[shared:]], device=self.device)
+        output = network(ids, past_key_values=self._cache, use_cache=True, **options)
+        self._cached = prompt
+        return output
 
     def _keys_values(self) -> list[tuple[Tensor, Tensor]]:
         """Return what was read last, a pair a layer."""
@@ -177,12 +174,14 @@ class TransformersEngine(LocalEngine):
         tokens = iter(drawn.tolist())
         children = []
         for row, parent in enumerate(parents):
-            alike = defaultdict[int, list[Stream]](list)
+            streams_of_token = defaultdict[int, list[Stream]](list)
             for stream in parent.streams:
-                alike[next(tokens)].append(stream)
-            tail = row if parent.tokens else 0
-            for token, streams in alike.items():
-                children.append(Branch(parent.group, (*parent.tokens, token), streams, tail))
+                streams_of_token[next(tokens)].append(stream)
+            # A branch that has just begun was not in the batch before, so no row there is its own:
+            # any will do, as all of it is masked.
+            row_before = row if parent.tokens else 0
+            for token, streams in streams_of_token.items():
+                children.append(Branch(parent.group, (*parent.tokens, token), streams, row_before))
         return children
 
     def _begin(self, group: Group) -> Tensor:
@@ -207,6 +206,16 @@ class TransformersEngine(LocalEngine):
             attend=shared_prefix.SharedPrefixAttention(branches, tails, self.device),
         ).logits
         return logits[:, 0]
+
+
+def _shared_start(first: list[int], second: list[int]) -> int:
+    """Return how many tokens two texts begin with alike."""
+    count = 0
+    for one, other in zip(first, second, strict=False):
+        if one != other:
+            break
+        count += 1
+    return count
 
 
 def _in_order(prompts: list[list[int]]) -> list[int]:
