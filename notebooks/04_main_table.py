@@ -20,6 +20,7 @@ verdicts: str = "rules"  # or judge:MODEL, where it has judged
 import pandas as pd
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.grading.core import UNSCORED
+from capcal_lib.grading.labels import corrected_accuracy
 from capcal_lib.manifests import load_dataset, load_model
 from capcal_lib.metrics import capability_brier, holm, mean_interval
 from capcal_lib.plots import ScoreDisplay
@@ -308,6 +309,9 @@ if (data["not scored"] > UNSCORED).any():  # and so what they are decides
     bounds = {"all wrong": "μ, these wrong", "all right": "μ, these right"}
     shown = data[["not scored", *bounds]].rename(columns=bounds)
     accuracy = accuracy.join(shown)
+allowed = tables.intervals(corrected_accuracy(counts), "estimate", digits=3)
+allowed = allowed.reindex(accuracy.index).fillna("not measured")
+accuracy["μ, the grader's error allowed for"] = allowed
 tables.show(
     accuracy.rename(index=data["title"]).rename_axis("data set"),
     "Mean expected accuracy, 95 % interval for questions like these.",

@@ -167,8 +167,8 @@ _ = axes.set(xlabel="mean confidence less accuracy, points", ylabel="")
 notebook.say("""
 A case is a model on a data set, and there are {places}. The probe's mean differs significantly from the accuracy in
 {probe_wrong} of {probes}. The mean accuracy on its training questions, its rival, lies {rival:.1f} points off in the median;
-the probe is nearer in {nearer} of {compared} cases, which the signed-rank test of Wilcoxon, with cases taken as independent,
-gives the p value {by_chance:.2f}. Votes are significantly too high in {votes_above} of {voted} cases, by {votes:.0f} points in
+the probe is nearer in {nearer} of {compared} cases (Wilcoxon's signed-rank test, with cases taken as independent: p =
+{by_chance:.2f}). Votes are significantly too high in {votes_above} of {voted} cases, by {votes:.0f} points in
 the median, and asking lies {asked:.0f} points off.
 """)
 

@@ -23,7 +23,6 @@ import pandas as pd
 import seaborn as sns
 from capcal_lib.book import notebook, style
 from capcal_lib.manifests import load_dataset, load_model
-from capcal_lib.metrics import mean_interval
 from capcal_lib.questions import at_hand, load_questions
 from capcal_lib.results import load_results
 from capcal_lib.runs import read_samples
@@ -85,9 +84,9 @@ gaps = mu_hat - mu
 # needs reading
 size = counts["total"].astype(int)
 drawn = np.random.default_rng(seed).binomial(size, mu, (10_000, len(mu)))
-by_chance = (drawn / size.to_numpy() - mu.to_numpy()) ** 2
-as_far = (by_chance.mean(axis=1) >= (gaps**2).mean()).mean()
-gap = mean_interval(gaps, bounds=(-1, 1))
+by_chance = drawn / size.to_numpy() - mu.to_numpy()
+as_far = ((by_chance**2).mean(axis=1) >= (gaps**2).mean()).mean()
+off_centre = (np.abs(by_chance.mean(axis=1)) >= abs(gaps.mean())).mean()
 
 # %% [markdown] needs="reading"
 # What a reading of letters cannot see is a sample that begins with something else. It is looked for in the samples themselves:
@@ -111,7 +110,7 @@ share of correct samples differ by {miss:.3f} on average, and chance alone would
     title=manifest.title,
     most=counts["total"].median(),
     miss=gaps.abs().mean(),
-    noise=np.abs(drawn / size.to_numpy() - mu.to_numpy()).mean(),
+    noise=np.abs(by_chance).mean(),
 )
 
 # %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "The share of a question's samples that are correct against the probability of the right letter, read once. On the diagonal both agree.", "name": "fig-exact"}, "image": {"alt": "Scatter plot of the share of correct samples against the probability of the right letter, a dot a question, with the diagonal."}}
@@ -124,14 +123,14 @@ _ = axes.set(xlabel="probability of the right letter", ylabel="share correct")
 # needs reading
 notebook.say(
     """
-Chance alone puts the two as far apart as they are, or farther, in {as_far:.1%} of the draws. On average the share correct less
-the probability is {gap:+.4f}, with the 95 % interval {low:+.4f} to {high:+.4f}: what chance makes has no sign, and what samples
-do that a reading cannot see has one. Of these samples {other:.1%} do not begin with one of the letters.
+Chance alone puts the two as far apart as they are, question by question, in {as_far:.1%} of the draws. What chance makes has no
+sign, so that it averages out: the mean of the share correct less the probability is {gap:+.4f}, and chance alone takes a mean
+as far from zero in {off_centre:.1%} of the draws. Of these samples {other:.1%} do not begin with one of the letters, which can
+have moved the share correct by no more than that.
 """,
     as_far=as_far,
-    gap=gap.estimate,
-    low=gap.low,
-    high=gap.high,
+    gap=gaps.mean(),
+    off_centre=off_centre,
     other=other,
 )
 

@@ -1,0 +1,67 @@
+"""How often the rules were found wrong, by data set, from answers that were labelled by reading
+them: all of ``data_manifests/grading_labels.jsonl``.
+
+A row is a distinct answer to a question in a run of a small model: what was ``extracted``, the
+verdicts of the rules (``first``) and of an independent grader (``second``), whether it is
+``correct`` by a language model's reading of it beside the accepted answers (null: cannot tell), and
+how many samples the label stands for (``weight``). All that the two graders dispute was read or a
+sample of it, and a sample of what they agree on. Questions are known by id alone."""
+
+import pandas as pd
+
+from capcal_lib.manifests import MANIFESTS
+from capcal_lib.metrics.grader import GraderError, corrected_mean, grader_error
+
+
+def load_labels() -> pd.DataFrame:
+    """Return a row a labelled answer, with its ``dataset``; those that cannot be told are NaN.
+
+    >>> sorted(load_labels()["dataset"].unique())[:2]
+    ['gsm8k', 'math500']
+    """
+    labels = pd.read_json(
+        MANIFESTS / "grading_labels.jsonl", lines=True, dtype={"extracted": str, "correct": float}
+    )
+    folder = labels["run"].str.split("/").str[1]
+    return labels.assign(dataset=folder.str.rsplit("-", n=1).str[0])
+
+
+def measured_error(labels: pd.DataFrame) -> GraderError:
+    """Estimate the error of the rules from labels, without those that cannot be told.
+
+    `InputError` where no right or no wrong answer is among them.
+
+    >>> round(measured_error(load_labels()).sensitivity, 3)
+    0.975
+    """
+    told = labels.dropna(subset="correct")
+    says = told["first"] == "correct"
+    return grader_error(says, told["correct"], told["weight"], clusters=told["question_id"])
+
+
+def corrected_accuracy(counts: pd.DataFrame) -> pd.DataFrame:
+    """Correct the mean expected accuracy of each data set for the measured error of the rules.
+
+    ``counts`` is indexed by data set and question id, with the columns ``correct`` and ``total``;
+    NaN and no scored sample is left out. Returns a row a data set of which both right and wrong
+    answers are labelled, ``estimate``, ``low`` and ``high`` in [0, 1], whose interval holds the
+    noise of questions, samples and labels (``metrics.grader.corrected_mean``). The labels are of
+    answers of small models; those of another model may be harder or easier to grade.
+
+    >>> names = ["dataset", "question_id"]
+    >>> index = pd.MultiIndex.from_product([["gsm8k"], ["a", "b", "c"]], names=names)
+    >>> counts = pd.DataFrame({"correct": [0, 5, 9], "total": 10}, index)
+    >>> corrected_accuracy(counts)["estimate"].round(2).to_dict()
+    {'gsm8k': 0.49}
+    """
+    told = load_labels().dropna(subset="correct")
+    rows = {}
+    for dataset, scored in counts.query("total > 0").groupby(level="dataset", sort=False):
+        labels = told[told["dataset"] == dataset]
+        if labels["correct"].nunique() == 2:
+            rows[dataset] = corrected_mean(
+                scored["correct"], scored["total"], measured_error(labels)
+            )
+    columns = ["estimate", "low", "high"]
+    table = pd.DataFrame.from_dict(rows, orient="index", columns=columns, dtype=float)
+    return table.rename_axis("dataset")
