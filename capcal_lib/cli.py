@@ -3,7 +3,6 @@ library, imported when it is called.
 """
 
 import os
-import re
 import shlex
 import signal
 import sys
@@ -31,6 +30,7 @@ from capcal_lib.manifests import (
     OWN_MANIFESTS,
     Kind,
     dataset_names,
+    load_model,
     model_names,
     own_manifests,
 )
@@ -45,7 +45,10 @@ SECONDS_BETWEEN_LINES = 10.0
 STOPPED = 130  # the exit status of a command that Ctrl-C ended
 COLUMNS_IN_A_FILE = 160
 SHOWN = 2_000  # characters of a response
-WITH_STORE = "sample|grade|judge|confidence|features|probe|reproduce|status|verify|score|import"
+OF_RUNS = ("dataset", "verdicts", "store", "choice")  # options of score
+OF_FILES = ("key", "drop_missing", "scorer", "regrade")
+WITH_ENGINE = {"sample", "features", "confidence", "judge", "reproduce"}
+ENGINE_EXTRAS = {"transformers": "local", "vllm": "vllm"}
 ANOTHER = "Another run"
 SCORE, DRAW, GRADE = "Score what you have", "Draw samples", "From samples"
 STORE, NAMES, BOOK = "The store", "Models and data sets", "The book"
@@ -93,7 +96,9 @@ SplitName = Annotated[str | None, Option(help="Default: the data set's evaluatio
 Limit = Annotated[int | None, Option(help="Only a random subset of a split.", min=1)]
 Store = Annotated[Path, Option(help="Folder of the run store.", envvar="CAPCAL_STORE")]
 Engine = Annotated[str | None, Option(help="Default: the engine of the model's manifest.")]
-InFlight = Annotated[int | None, Option(help="Samples that a server is asked for at a time.")]
+InFlight = Annotated[
+    int | None, Option(help="Samples that a server is asked for at a time.", min=1)
+]
 JudgeUrl = Annotated[str | None, Option(help="Address of the judge's server, if it has its own.")]
 Seed = Annotated[int, Option(help="Decides the rows; another seed is another run.")]
 Choice = Annotated[
@@ -130,7 +135,7 @@ Folder = Annotated[
 
 
 def _run(model: str, dataset: str, split: str | None, store: Path, choice: str | None) -> "Run":
-    from capcal_lib.manifests import load_dataset, load_model
+    from capcal_lib.manifests import load_dataset
     from capcal_lib.runs import find_run
 
     load_model(model)
@@ -187,6 +192,7 @@ def options(
 
 @command(SCORE, "score mine.csv --html report.html")
 def score(
+    typed: typer.Context,
     files: Annotated[
         list[Path] | None,
         Argument(
@@ -220,6 +226,12 @@ def score(
         raise InputError(
             "name either files, such as mine.csv (- is standard input), or a --model that has runs"
         )
+    mode, others = ("files", OF_RUNS) if files else ("--model", OF_FILES)
+    for name in others:
+        source = typed.get_parameter_source(name)
+        if source and source.name == "COMMANDLINE":
+            option = "--run" if name == "choice" else f"--{name.replace('_', '-')}"
+            raise InputError(f"{option} has nothing to do with {mode}; leave it out")
     inputs = [*(files or ()), *filter(None, [key])]
     if html and html.resolve() in map(Path.resolve, inputs):
         raise InputError(f"--html {html} would overwrite what is scored; name another")
@@ -240,7 +252,7 @@ def score(
             _say_rows(rows)
     else:
         for line in found.above:
-            _say(_complete(line))
+            _say(line)
         if len(found.table):
             _print_table(found.table.reset_index())
         for line in found.below:
@@ -298,7 +310,7 @@ def import_files(
         _say(note)
     _say(f"{counted(done.new, 'sample')} imported, {done.present} were there; {done.run}")
     if not done.judged:
-        _say(_complete(f"next: capcal grade {done.run.options}"))
+        _say(f"next: capcal grade {done.run.options}")
 
 
 @command(SCORE, "grade-file responses.jsonl --out verdicts.jsonl", "grade-file")
@@ -476,11 +488,15 @@ def grade(
 ) -> None:
     """Grade the samples that have no verdict by the current grader."""
     from capcal_lib.grading.verdicts import grade_run
+    from capcal_lib.results.look import describe_unread_samples
 
-    graded = grade_run(_run(model, dataset, split, store, choice))
+    run = _run(model, dataset, split, store, choice)
+    graded = grade_run(run)
     _say(f"{graded.new} samples graded, {graded.again} graded again")
     for (old, new), number in sorted(graded.flipped.items()):
         _say(f"{number} flipped from {old} to {new}")
+    for line in describe_unread_samples(run):
+        _say(line)
 
 
 @command(GRADE, "judge --model smollm2-135m --dataset triviaqa --judge gpt-oss-20b")
@@ -619,6 +635,7 @@ def probe(
     what it was made from has changed.
     """
     from capcal_lib.probes import keep_predictions
+    from capcal_lib.runs.run import store_option
 
     kept = keep_predictions(
         store,
@@ -633,7 +650,8 @@ def probe(
     if kept.empty:
         raise InputError(
             f"{store} has no graded runs of {model} on a training and an evaluation split that "
-            "have hidden states; make them with: capcal features"
+            f"have hidden states; what they lack says: capcal status --model {model}"
+            f"{store_option(store)}"
         )
     _print_table(kept.reset_index())
 
@@ -659,7 +677,7 @@ def status(
         for problem in run["problems"] or ():
             _say(f"{run['model']}, {run['dataset']} ({run['split']}), {run['run']}: {problem}")
         if run["command"]:
-            _say(_complete(f"next: {run['command']}"))
+            _say(f"next: {run['command']}")
 
 
 def _named(
@@ -796,8 +814,6 @@ def datasets(as_json: AsJson = False) -> None:
 @command(NAMES, "models --json")
 def models(as_json: AsJson = False) -> None:
     """List the models."""
-    from capcal_lib.manifests import load_model
-
     rows = []
     for one in map(load_model, model_names()):
         sampling = f"{one.sampling.temperature:g}", f"{one.sampling.top_p:g}"
@@ -870,9 +886,9 @@ def main() -> None:
         if not sys.argv[1:]:  # its help was asked for, and is printed
             sys.exit(2)
     except InputError as error:
-        line = _complete(str(error))
+        line = str(error)
     except ModuleNotFoundError as error:
-        line = str(not_installed(error))
+        line = str(not_installed(error, _extra()))
     except BrokenPipeError:  # who reads it has enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
@@ -892,16 +908,21 @@ def _again() -> str:
     return shlex.join(["capcal", *sys.argv[1:]])
 
 
-def _complete(message: str) -> str:
-    """Give the commands that a message proposes the store that was typed."""
+def _extra() -> str:
+    """Return the extra that the typed command takes: the book's, or that of the engine that it
+    asks; none where that is not known.
+    """
     options = ArgumentParser(add_help=False, allow_abbrev=False)
-    options.add_argument("--store")
-    typed, _ = options.parse_known_args(sys.argv[1:])
-    if typed.store is None:
-        return message
-    store = f" --store {shlex.quote(typed.store)}"
-    commands = rf"capcal ({WITH_STORE})( [^;,:`)]*|$)"
-    return re.sub(commands, lambda command: command[0] + store, message)
+    for name in ("--model", "--judge", "--engine"):
+        options.add_argument(name)
+    typed, words = options.parse_known_args(sys.argv[1:])
+    name = "".join(words[:1])
+    if name in ("notebooks", "book"):
+        return "book"
+    asked = typed.judge or typed.model
+    if name not in WITH_ENGINE or asked not in model_names():
+        return ""
+    return ENGINE_EXTRAS.get(typed.engine or load_model(asked).engine, "")
 
 
 @contextmanager

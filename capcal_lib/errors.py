@@ -37,13 +37,16 @@ def counted(number: int, noun: str) -> str:
 
 
 EXTRAS = {"datasets": "hub", "huggingface_hub": "hub", "matplotlib": "plots", "seaborn": "plots"}
-EXTRAS |= {"papermill": "book", "jupyter_book": "book"}
+EXTRAS |= {"papermill": "book", "jupyter_book": "book", "jupytext": "book"}
+EXTRAS |= {"torch": "local", "transformers": "local", "gguf": "local", "vllm": "vllm"}
 
 
-def not_installed(error: ModuleNotFoundError) -> InputError:
-    """Build the error for a package that is not installed, with the extra that brings it."""
+def not_installed(error: ModuleNotFoundError, extra: str = "") -> InputError:
+    """Build the error for a package that is not installed, with the ``extra`` of the command that
+    needs it, or else the one that brings the package.
+    """
     package = str(error.name).partition(".")[0]
-    extra = EXTRAS.get(package, "runs")
+    extra = extra or EXTRAS.get(package, "runs")
     return InputError(f"this needs {package}, not installed; say: pip install 'capcal[{extra}]'")
 
 

@@ -1,5 +1,6 @@
 """The command as a person meets it: one line and exit status 2 for bad input, never a traceback."""
 
+import ast
 import json
 import os
 import re
@@ -8,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from hashlib import sha256
 from importlib import metadata
@@ -157,6 +159,29 @@ BAD = {
     ),
     "no store": (["status", "--store", "nowhere"], "nowhere is not a folder"),
     "no file": (["score", "nowhere.csv"], "nowhere.csv: there is no such file"),
+    "no such file at all": (["score", "nowhere"], "nowhere: there is no such file"),
+    "a folder without logs": (["score", "."], ".: a folder without logs, samples_*.jsonl or"),
+    "a server asked for nothing": (
+        ["sample", "--model", "simulated", "--dataset", "mini-exam", "--k", 1, "--in-flight", 0],
+        "--in-flight",
+    ),
+    "a file and a choice of runs": (
+        ["score", "nowhere.csv", "--run", "zzz"],
+        "--run has nothing to do with files; leave it out",
+    ),
+    "a file and verdicts": (["score", "nowhere.csv", "--verdicts", "rules"], "--verdicts has"),
+    "a file and a store": (["score", "nowhere.csv", "--store", "s"], "--store has nothing to do"),
+    "a file and a data set": (["score", "nowhere.csv", "--dataset", "x"], "--dataset has nothing"),
+    "a model and a key": (
+        ["score", "--model", "simulated", "--key", "k.csv"],
+        "--key has nothing to do with --model; leave it out",
+    ),
+    "a model to grade again": (["score", "--model", "simulated", "--regrade"], "--regrade has"),
+    "a model and a scorer": (["score", "--model", "simulated", "--scorer", "x"], "--scorer has"),
+    "a model and what is missing": (
+        ["score", "--model", "simulated", "--drop-missing"],
+        "--drop-missing has nothing",
+    ),
     "no rows": (["grade-file", "nowhere.jsonl", "--out", "out.jsonl"], "nowhere.jsonl"),
     "notebooks of an unknown model": (["notebooks", "--model", "gpt-9"], "unknown model 'gpt-9'"),
 }
@@ -461,7 +486,7 @@ def test_a_bad_csv_is_one_line(
     path.write_text(CSV.replace("0.5", "1.5"))
     status, _, err = run(monkeypatch, capsys, "score", path)
     assert status == 2
-    assert "row 0: question 'a' has a confidence outside [0, 1]" in err
+    assert "row 0: question 'a' has a confidence above 1: " in err
     assert len(err.strip().splitlines()) == 1
 
 
@@ -509,7 +534,7 @@ def test_a_report_says_what_was_scored_and_what_came_of_it(
     html = ("--drop-missing", "--html", "report.html")
     status, out, _ = run(monkeypatch, capsys, "score", *asked, *html)
     assert status == 0
-    assert "two.csv: 1 of 100 questions without a confidence left out" in out
+    assert "two.csv: 1 of 100 rows without a confidence left out" in out
     assert "Brier, corrected" in out
     page = Path("report.html").read_text()
     assert out.splitlines()[-1].startswith("one.csv is better than two.csv by 0.")
@@ -729,6 +754,30 @@ def test_what_is_next_after_an_import_is_to_grade(
     assert run(monkeypatch, capsys, "score", *named[:2], *named[4:])[0] == 0
 
 
+def test_a_file_is_scored_whatever_store_the_environment_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("CAPCAL_STORE", str(tmp_path))
+    path = tmp_path / "mine.csv"
+    path.write_text(CSV)
+    assert run(monkeypatch, capsys, "score", path)[0] == 0
+
+
+def test_where_most_has_no_answer_commands_say_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    row = {"question": "Why?", "gold": "4"}
+    texts = ["It is 4.", "Hm.\nI cannot say", "I cannot say"]
+    rows = [row | {"question_id": "a", "response": text} for text in texts]
+    Path("rows.jsonl").write_text("".join(json.dumps(one) + "\n" for one in rows))
+    line = '2 of 3 samples have no answer that the rules read; commonest last lines: 2 times "I'
+    assert line in run(monkeypatch, capsys, "score", "rows.jsonl")[1]
+    named = ("--model", "mine", "--dataset", "sums", "--store", "runs")
+    assert line in run(monkeypatch, capsys, "import", "rows.jsonl", *named, "--temperature", 1)[1]
+    assert line in run(monkeypatch, capsys, "grade", *named)[1]
+
+
 def test_version(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     status, out, _ = run(monkeypatch, capsys, "--version")
     assert (status, out) == (0, f"capcal {version('capcal')}\n")
@@ -778,27 +827,72 @@ def test_status_fits_120_columns(
     assert len(rows) == 1 + len(open_runs(RECORDED_RUNS))
 
 
-def test_a_hint_keeps_what_was_typed(
+def proposed_in(module: Path) -> Iterator[str]:
+    """Yield the commands that the messages of a module propose, names of a run being filled in."""
+    values = {"{asked}": "--k 2", "{recipe}": "tuned", "{mix}": ""}
+    inside = set()  # pieces of a text that was met before them
+    for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.JoinedStr):
+            parts = node.values
+            inside |= {*parts}
+        elif isinstance(node, ast.Constant) and node not in inside:
+            parts = [node]
+        else:
+            continue
+        text = ""
+        for part in parts:
+            if isinstance(part, ast.Constant):
+                text += str(part.value)
+                continue
+            expression = ast.unparse(part).strip("f'\"")
+            if ".options" in expression:
+                text += "--model simulated --dataset mini-exam --split test"
+            elif "store_option" not in expression:
+                text += values.get(expression, "2")
+        if isinstance(node, ast.Constant) and "\n" in text:  # a docstring
+            continue
+        yield from re.findall(r"(?:^|: )(capcal [a-z][^;`)\n]*)", text)
+
+
+def test_every_command_that_a_message_proposes_has_all_that_it_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "DIR").mkdir()
+    commands = typer.main.get_command(cli.app)
+    modules = (ROOT / "capcal_lib").rglob("*.py")
+    proposed = [hint for module in sorted(modules) for hint in proposed_in(module)]
+    assert len(proposed) > 15
+    for hint in proposed:
+        _, name, *words = shlex.split(hint)
+        found = commands.get_command(None, name)  # type: ignore[attr-defined]
+        assert found, hint
+        found.make_context(name, words)  # refuses what lacks or is unknown
+
+
+def test_a_hint_is_a_whole_command_of_the_store_that_was_typed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     store = tmp_path / "my runs"
-    arguments = ("grade", "--model", "simulated", "--dataset", "mini-exam", f"--store={store}")
-    err = run(monkeypatch, capsys, *arguments)[2]
-    hint = err.strip().partition("make them with: capcal ")[2]
-    assert shlex.split(hint)[-2:] == ["--store", str(store)]
-    assert (
-        run(
-            monkeypatch,
-            capsys,
-            *[word.replace("100", "1") for word in shlex.split(hint)],
-            "--limit",
-            1,
-        )[0]
-        == 0
-    )
-    assert run(monkeypatch, capsys, *arguments)[0] == 0
-    untouched = "give the `capcal sample` command again; capcal is a name: capcal nothing"
-    assert cli._complete(untouched) == untouched
+    in_store = f"--store={store}"
+    where = ("--model", "simulated", "--dataset", "mini-exam", in_store)
+
+    def follow_hint(name: str, *arguments: object) -> None:
+        _, out, err = run(monkeypatch, capsys, *arguments)
+        *_, hint = re.findall(r": capcal ([a-z][^;`)\n]*)", out + err)
+        words = shlex.split(hint)
+        assert words[0] == name
+        assert words[words.index("--store") + 1] == str(store)
+        few = [word.replace("100", "2") for word in words]
+        assert run(monkeypatch, capsys, *few)[0] == 0
+
+    follow_hint("sample", "grade", *where)
+    follow_hint("status", "probe", "--model", "simulated", in_store)
+    follow_hint("status", "score", "--model", "simulated", in_store)
+    follow_hint("grade", "status", in_store)
+    [part] = store.rglob("samples-*.parquet")
+    part.unlink()
+    follow_hint("sample", "confidence", *where, "--method", "p-true")
 
 
 def test_the_pace_counts_only_what_is_new(

@@ -93,6 +93,28 @@ def test_scoring_a_file_takes_a_small_install(tmp_path: Path) -> None:
         assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("typed", "extra"),
+    [
+        ("sample --model smollm2-135m --dataset mini-exam --k 1", "local"),
+        ("sample --model smollm2-135m --engine vllm --dataset mini-exam --k 1", "vllm"),
+        ("judge --model simulated --dataset mini-exam --judge smollm2-135m", "local"),
+        ("sample --model simulated --dataset mini-exam --k 1", "runs"),
+        ("score --model smollm2-135m", "runs"),
+        ("notebooks --model simulated", "book"),
+        ("book", "book"),
+    ],
+)
+def test_the_extra_that_is_named_is_that_of_the_command(
+    typed: str, extra: str, tmp_path: Path
+) -> None:
+    lacking = ["pyarrow", "papermill", "jupyter_book", "torch", "vllm"]
+    command = [sys.executable, "-c", LACKING.format(lacking=lacking), *typed.split()]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.endswith(f"not installed; say: pip install 'capcal[{extra}]'\n")
+
+
 def test_rooms_are_attributes_that_load_when_asked_for() -> None:
     code = (
         "import capcal_lib as c, sys; print(*(m for m in sys.modules if m[:10] == "

@@ -148,7 +148,9 @@ def sampled_questions(run: Run) -> dict[str, Question]:
     """Return the sampled questions of a run, sorted by id."""
     sampled = read_samples(run, KEY)["question_id"].unique()
     if not len(sampled):
-        raise InputError(f"{run} has no samples yet; draw some with: capcal sample")
+        raise InputError(
+            f"{run} has no samples yet; draw some with: capcal sample {run.options} --k 100"
+        )
     questions = run_questions(run)
     return {name: questions[name] for name in sampled}
 
@@ -161,8 +163,8 @@ def asked_model(run: Run) -> Model:
     if identity.engine == IMPORTED:
         raise InputError(
             f"{run}: its samples were imported, so weights and prompts are not known and the model "
-            "is not asked; keep confidences that you have with: capcal confidence --from FILE "
-            "--name NAME"
+            f"is not asked; keep confidences that you have with: capcal confidence {run.options} "
+            "--from FILE --name NAME"
         )
     settings = {"prompt_style": identity.prompt_style, "sampling": identity.sampling}
     model = load_model(identity.model).model_copy(update=settings)

@@ -30,7 +30,9 @@ def as_numbers(name: str, values: ArrayLike) -> Floats:
     """
     # Without a type of its own, numpy would turn [0.5, "x"] into texts.
     array = np.atleast_1d(np.asarray(values, None if hasattr(values, "dtype") else object))
-    if array.ndim > 1 or not array.size:
+    if not array.size:
+        raise InputError(f"{name} is empty; give at least one row")
+    if array.ndim > 1:
         raise InputError(f"{name} must hold one number per row; got shape {np.shape(array)}")
     if array.dtype.kind not in "biuf":
         for row, value in enumerate(array):

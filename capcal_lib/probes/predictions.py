@@ -38,6 +38,7 @@ from capcal_lib.runs.artifacts import (
     Artifact,
     content_digest,
 )
+from capcal_lib.runs.run import store_option
 
 # of a file of a run in the model's folder; nobody's record leads elsewhere
 Place = Annotated[str, Field(pattern=r"^[\w-][\w.-]*(/[\w-][\w.-]*){2}$")]
@@ -198,6 +199,7 @@ def predictions_of(
             stale.append(
                 f"{title} on {run.identity.dataset}, {recipe}: stale, since {changed}; make it "
                 f"again with: capcal probe --model {run.identity.model} --recipe {recipe}{mix}"
+                f"{store_option(run.folder.parents[2])}"
             )
         elif split is not None and split not in predicted:
             raise InputError(
@@ -236,7 +238,7 @@ def check_predictions(run: Run) -> Iterator[str]:
     for name in run.names(PREDICTIONS):
         for title, (about, _) in _read(run, name).items():
             if changed := _what_changed(about, run):
-                yield f"{title} ({name}) is stale, since {changed}: give capcal probe again"
+                yield f"{title} ({name}) is stale, since {changed}: give `capcal probe` again"
 
 
 def probe_title(training: str) -> str:
@@ -311,5 +313,6 @@ def _read(run: Run, name: str) -> Predicted:
     except (KeyError, ValueError) as error:
         raise InputError(
             f"{run.path(PREDICTIONS, name)}: not a record of probes ({sanitize(error)}); delete it "
-            "and make it again with: capcal probe"
+            f"and make it again with: capcal probe --model {run.place['model']}"
+            f"{store_option(run.folder.parents[2])}"
         ) from None

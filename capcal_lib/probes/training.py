@@ -55,7 +55,8 @@ def training_data(
     if not kept.any():
         raise InputError(
             f"{run}: no question has hidden states and a scored sample; draw more with: capcal "
-            "sample, then run: capcal grade and capcal features"
+            f"sample {run.options} --k 100; then say: capcal grade {run.options}; and: capcal "
+            f"features {run.options}"
         )
     return questions[kept], features[kept]
 

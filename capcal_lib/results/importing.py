@@ -14,6 +14,7 @@ import yaml
 from capcal_lib import manifests
 from capcal_lib.errors import InputError, sanitize
 from capcal_lib.grading import grade
+from capcal_lib.grading.unread import describe_unread, is_unread
 from capcal_lib.grading.verdicts import write_verdicts
 from capcal_lib.questions import (
     NOT_STATED,
@@ -128,6 +129,12 @@ def import_samples(
             new = writer.adopt(table)
         if log.judged:
             notes += _keep_verdicts(run, table)
+            unread = table["verdict"] == "no_answer"
+        else:
+            answers = table["question_id"].map({one.id: one.answer for one in questions})
+            pairs = zip(table["response"], answers, strict=True)
+            unread = pd.Series([is_unread(*pair) for pair in pairs], table.index)
+        notes += describe_unread(table["response"], unread)
         notes = [f"wrote {path}" for path in made] + notes
     return Imported(run, new, len(table) - new, log.judged, notes)
 

@@ -6,6 +6,7 @@ import pandas as pd
 
 from capcal_lib.errors import InputError, sanitize
 from capcal_lib.grading.counts import count_run
+from capcal_lib.grading.unread import describe_unread
 from capcal_lib.grading.verdicts import VERDICTS, read_verdicts, run_questions
 from capcal_lib.questions import Question
 from capcal_lib.runs import Run, open_runs
@@ -34,6 +35,19 @@ def questions_of(run: Run) -> pd.DataFrame:
     if run.has(VERDICTS):
         table = table.join(count_run(run)[["correct", "not_scored"]])
     return table.reset_index()
+
+
+def describe_unread_samples(run: Run) -> list[str]:
+    """Say it where more than a third of a graded run's samples have no answer that the rules read,
+    see :func:`~capcal_lib.grading.unread.describe_unread`.
+    """
+    counts = count_run(run)
+    if 3 * counts["no_answer"].sum() <= counts["total"].sum():
+        return []
+    verdicts = read_verdicts(run)
+    scored = verdicts[verdicts["verdict"] != "not_scored"]
+    table = scored.merge(read_samples(run, [*KEY, "response"]), on=KEY)
+    return describe_unread(table["response"], table["verdict"] == "no_answer")
 
 
 def look_up(run: Run, question_id: str) -> tuple[Question, pd.DataFrame]:

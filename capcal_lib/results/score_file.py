@@ -16,6 +16,7 @@ from capcal_lib import metrics
 from capcal_lib.applications import deep_samples, others_mean, pass_at_k
 from capcal_lib.errors import InputError, counted, sanitize
 from capcal_lib.grading.core import grade_many
+from capcal_lib.grading.unread import describe_unread
 from capcal_lib.questions import NOT_STATED, Answer
 from capcal_lib.results.logs import WORDS, kind_of, read_log
 from capcal_lib.rows import MISSING, plain_head, read_columns, read_share, stream_rows
@@ -170,6 +171,8 @@ def read_counts(path: Path, *, scorer: str | None = None, regrade: bool = False)
         cases = zip(samples["response"], samples["question_id"].map(answers), strict=True)
         samples["verdict"] = [one.verdict for one in grade_many(list(cases))]
     lost = samples["verdict"] == "not_scored"
+    silent = samples.loc[~lost, "verdict"] == "no_answer"
+    notes += describe_unread(samples.loc[~lost, "response"], silent)
     outcomes = {"correct": samples["verdict"] == "correct", "total": ~lost, "not_scored": lost}
     counts = pd.DataFrame(outcomes).groupby(samples["question_id"]).sum()
     table = counts.loc[counts["total"] > 0, COUNTS].join(items[["gold", "question"]])

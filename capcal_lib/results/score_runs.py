@@ -12,6 +12,7 @@ from capcal_lib.results.results import VOTES, describe_runs, load_results
 from capcal_lib.results.score_file import BEST, CORRECTED, COUNTS, Scored, score_table, spell
 from capcal_lib.results.scores import score
 from capcal_lib.runs import Run
+from capcal_lib.runs.run import store_option
 from capcal_lib.runs.samples import IMPORTED
 
 
@@ -27,6 +28,7 @@ def score_models(store: Path, models: Sequence[str], **asked: Any) -> Scored:
         if results.empty:
             raise InputError(
                 f"{store} has no graded run of {model}; go on with: capcal status --model {model}"
+                f"{store_option(store)}"
             )
         runs = describe_runs(store, model, **asked)
         problems += runs.attrs["problems"] + results.attrs["stale"]
@@ -82,5 +84,5 @@ def more_samples(run: Run, k: int) -> str:
     """Return the command that gives a run more samples."""
     identity = run.identity
     if identity.engine == IMPORTED:
-        return f"capcal import FILE... --model {identity.model} --dataset {identity.dataset}"
+        return f"capcal import FILE... {run.options}"
     return f"capcal sample {run.options} --k {k}"

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from glob import glob  # of a name that is too long, nothing: where that of a path raises
@@ -13,7 +14,15 @@ import pandas as pd
 import pyarrow as pa
 
 from capcal_lib.errors import InputError, check_known
-from capcal_lib.manifests import DType, Manifest, Name, PromptStyle, Sampling, load_model
+from capcal_lib.manifests import (
+    LOCAL_RUNS,
+    DType,
+    Manifest,
+    Name,
+    PromptStyle,
+    Sampling,
+    load_model,
+)
 from capcal_lib.runs import files
 from capcal_lib.runs.artifacts import Artifact
 
@@ -100,11 +109,11 @@ class Run:
 
     @property
     def options(self) -> str:
-        """Return the options that name the run to a command."""
-        run = self.identity
-        beside = [*self.folder.parent.glob(f"[!.]*/{RECORD}")]
-        key = f" --run {run.key}" if len(beside) > 1 else ""
-        return f"--model {run.model} --dataset {run.dataset} --split {run.split}{key}"
+        """Return the options that name the run to a command, as a shell takes them."""
+        words = [word for name, part in self.place.items() for word in (f"--{name}", part)]
+        if len([*self.folder.parent.glob(f"[!.]*/{RECORD}")]) > 1:
+            words += ["--run", self.folder.name]
+        return shlex.join(words) + store_option(self.folder.parents[2])
 
     def path(self, artifact: Artifact, name: str = "") -> Path:
         """Return where a kind of file is kept; ``name`` tells several of a kind apart."""
@@ -162,6 +171,13 @@ class Run:
         files.write_table(self.path(artifact, name), table)
 
 
+def store_option(store: Path | str) -> str:
+    """Return the option that names a store to a command, with a blank before it; empty for the
+    usual one.
+    """
+    return "" if Path(store) == LOCAL_RUNS else f" --store {shlex.quote(str(store))}"
+
+
 def run_of(store: Path, identity: Identity) -> Run:
     """Return the run with this identity, existing or not."""
     return Run(store / identity.model / f"{identity.dataset}-{identity.split}" / identity.key)
@@ -188,7 +204,7 @@ def open_runs(
     ['test', 'train']
     """
     if not isdir(Path(store)):
-        raise InputError(f"{store} is not a folder; name a run store with --store")
+        raise InputError(f"{store} is not a folder; name one with runs in it")
     choice = None if seed is None else f"seed={seed}"
     return list_fitting(store, model, dataset, split, choice)
 
@@ -211,7 +227,7 @@ def find_run(
         raise InputError(
             f"no samples of {model} on {dataset} ({split}){asked} in {store}; "
             f"make them with: capcal sample --model {model} --dataset {dataset} --split {split} "
-            "--k 100"
+            f"--k 100{store_option(store)}"
         )
     if len(runs) > 1:
         usual = load_model(model).for_dataset(dataset).sampling

@@ -8,7 +8,7 @@ import pandas as pd
 from capcal_lib.errors import InputError
 from capcal_lib.runs import files, store
 from capcal_lib.runs.artifacts import GIVEN, JUDGEMENTS, VERDICTS, artifact_of
-from capcal_lib.runs.run import Run, open_runs
+from capcal_lib.runs.run import Run, open_runs, store_option
 from capcal_lib.runs.samples import IMPORTED
 from capcal_lib.runs.sessions import open_ask
 
@@ -69,7 +69,7 @@ def run_status(run: Run, grader: str | None = None) -> dict[str, Any]:
         elif not row["beside"] and run.identity.engine != IMPORTED:
             command = f"capcal confidence {run.options} --method p-true"
     except InputError as error:
-        command = "capcal verify"
+        command = f"capcal verify{store_option(run.folder.parents[2])}"
         row["problems"] = [str(error)]
     return row | {"command": command, "next": "".join(command.split()[1:2])}
 

@@ -244,7 +244,8 @@ def part_rows(path: Path, names: Sequence[str] = SCHEMA.names) -> Iterator[pd.Da
     """
     check_part(path)
     refusal = InputError(
-        f"{path}: not a part with samples; delete it, and draw its rows again with: capcal sample"
+        f"{path}: not a part with samples; delete it, and draw its rows again by the `capcal "
+        "sample` command of its run"
     )
     with files.open_parquet(path) as file:
         if not file.schema_arrow.remove_metadata().equals(SCHEMA):
@@ -266,5 +267,5 @@ def check_part(path: Path) -> None:
     if not re.fullmatch(rf"samples-({digest}|\d{{5}})\.parquet", path.name):
         raise InputError(
             f"{path}: corrupt, since its bytes are not those that its name says; its rows are "
-            "drawn again by: capcal sample"
+            "drawn again by the `capcal sample` command of its run"
         )

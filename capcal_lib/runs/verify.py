@@ -9,7 +9,7 @@ from capcal_lib.manifests import load_dataset
 from capcal_lib.questions import at_hand, load_questions, questions_digest
 from capcal_lib.runs import files, store
 from capcal_lib.runs.artifacts import GIVEN, VERDICTS, artifact_of
-from capcal_lib.runs.run import Run, open_runs
+from capcal_lib.runs.run import Run, open_runs, store_option
 from capcal_lib.runs.sessions import open_ask
 
 Check = Callable[[Run], Iterable[str]]  # gives what is wrong with a run
@@ -41,7 +41,7 @@ def verify_store(
     """
     runs = open_runs(folder, model=model, dataset=dataset)
     if not runs:
-        raise InputError(f"no run to check in {folder}; see: capcal status --store {folder}")
+        raise InputError(f"no run to check in {folder}; see: capcal status{store_option(folder)}")
     for run in runs:
         yield verify_run(run, grader=grader, checks=checks)
 

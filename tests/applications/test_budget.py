@@ -179,7 +179,7 @@ def test_bad_maxima_are_refused(maxima, message):
 def test_bad_confidences_are_refused():
     with pytest.raises(InputError, match="row 1: confidence is nan"):
         allocate([0.5, float("nan")], 3)
-    with pytest.raises(InputError, match="confidence must hold one number per row"):
+    with pytest.raises(InputError, match="confidence is empty; give at least one row"):
         allocate([], 3)
 
 

@@ -106,7 +106,7 @@ def test_lists_arrays_and_series_are_the_same():
 @pytest.mark.parametrize(
     ("ks", "message"),
     [
-        ([], "k must hold one number per row"),
+        ([], "k is empty; give at least one row"),
         ([1, 0], "row 1: k is 0, but must be a whole number of at least 1"),
         ([-1], "row 0: k is -1"),
         ([1.5], "row 0: k is 1.5"),

@@ -311,7 +311,7 @@ def test_series_of_terms_and_clusters_are_aligned():
     ("options", "message"),
     [
         ({"terms": [np.inf, 0.1]}, "row 0: term is inf, but must be finite"),
-        ({"terms": []}, "term must hold one number per row"),
+        ({"terms": []}, "term is empty; give at least one row"),
         (
             {"clusters": ["a"]},
             "equally many rows are needed, one per question; terms has 2, clusters has 1",

@@ -178,7 +178,7 @@ def test_smooth_ece_mirrors():
         (([0.5], [3], [2]), "row 0: correct is 3, more than its total"),
         (([0.5], [0], [0]), "row 0: total is 0, but 1 or more scored samples are needed"),
         (([0.5, 0.5], [1], [2]), "equally many rows are needed"),
-        (([], [], []), "confidence must hold one number per row"),
+        (([], [], []), "confidence is empty; give at least one row"),
     ],
 )
 def test_bad_rows_are_refused(function, rows, message):

@@ -13,7 +13,7 @@ NAN = float("nan")
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ([], "confidence must hold one number per row; got shape (0,)"),
+        ([], "confidence is empty; give at least one row"),
         ("high", "row 0: confidence is 'high', not a number (the first row is 0)"),
         (1.5, "row 0: confidence is 1.5, but must lie in [0, 1]"),
         (None, "row 0: confidence is None, not a number (the first row is 0)"),

@@ -103,7 +103,7 @@ def test_a_log_of_an_older_harness_has_its_requests_in_lists(take: Take, tmp_pat
 
 def test_a_model_of_imported_samples_is_not_asked(take: Take) -> None:
     run = take(LOGS / "samples_counts.jsonl").run
-    with pytest.raises(InputError, match=r"imported.*confidence --from FILE"):
+    with pytest.raises(InputError, match=r"capcal confidence --model .* --store .* --from FILE"):
         estimate(run, "p-true")
     grade_run(run)
     assert run_status(run)["command"] == ""

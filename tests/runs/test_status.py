@@ -28,7 +28,8 @@ def test_a_finished_run_lacks_nothing(tmp_path: Path) -> None:
     assert (status.samples, status.questions) == (12, 4)
     assert status.lacking == 0
     assert (status.verdicts, status.beside) == ("no", {})
-    assert status.command == "capcal grade --model simulated --dataset mini-exam --split test"
+    asked = f"--model simulated --dataset mini-exam --split test --store {tmp_path}"
+    assert status.command == f"capcal grade {asked}"
 
 
 def test_a_stopped_run_lacks_the_rest_of_the_largest_ask(tmp_path: Path) -> None:
@@ -42,7 +43,7 @@ def test_a_stopped_run_lacks_the_rest_of_the_largest_ask(tmp_path: Path) -> None
     (folder,) = list_runs(tmp_path)
     status = state(Run(folder))
     assert status.samples + status.lacking == 20
-    assert status.command.endswith("--split test --limit 4 --k 5")
+    assert status.command.endswith(f"--split test --store {tmp_path} --limit 4 --k 5")
 
 
 def test_of_two_asks_the_next_step_draws_the_one_that_is_not_met(tmp_path: Path) -> None:
@@ -56,7 +57,7 @@ def test_of_two_asks_the_next_step_draws_the_one_that_is_not_met(tmp_path: Path)
     (folder,) = list_runs(tmp_path)
     status = state(Run(folder))
     assert status.samples + status.lacking == 2 * 4 + 7
-    assert status.command.endswith("--split test --limit 9 --k 1")
+    assert status.command.endswith(f"--split test --store {tmp_path} --limit 9 --k 1")
     sample("simulated", SET, k=1, limit=9, store=tmp_path)
     status = state(Run(folder))
     assert status.lacking == 0
