@@ -600,17 +600,22 @@ def features(
     model: ModelName,
     dataset: DatasetName,
     engine: Engine = None,
+    layers: Annotated[
+        str, Option(help="mean over all, max, or the number of one; 0 is the embedding.")
+    ] = "mean",
     split: SplitName = None,
     store: Store = LOCAL_RUNS,
     choice: Choice = None,
 ) -> None:
     """Extract the hidden states that a probe reads, and keep them with the run. Stopped, it goes on
     from there.
+
+    capcal probe reads the mean over layers; others are for read_features(run, layers) in Python.
     """
     from capcal_lib.probes.features import extract
 
     run = _run(model, dataset, split, store, choice)
-    matrix = extract(run, engine=engine)
+    matrix = extract(run, engine=engine, layers=layers)
     _say(f"{matrix.shape[0]} questions, {matrix.shape[1]} features each")
 
 

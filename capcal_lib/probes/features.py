@@ -2,6 +2,7 @@
 run's samples.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -13,7 +14,7 @@ from capcal_lib.errors import InputError
 from capcal_lib.manifests import Model
 from capcal_lib.questions import Question
 from capcal_lib.questions.prompts import answer_messages, prompt_digest
-from capcal_lib.runs.artifacts import FEATURES, matrix, vectors
+from capcal_lib.runs.artifacts import FEATURES, LAYER_FEATURES, Artifact, matrix, vectors
 from capcal_lib.runs.files import gather
 from capcal_lib.runs.run import Run
 from capcal_lib.sampling.draw import answer_requests
@@ -26,9 +27,10 @@ WRITE_SECONDS = 60.0  # between two writes of the file
 
 
 def extract_features(
-    engine: Engine, model: Model, questions: Sequence[Question]
+    engine: Engine, model: Model, questions: Sequence[Question], layers: str = "mean"
 ) -> npt.NDArray[np.float32]:
-    """Read the mean over layers of the last prompt token's hidden states, as the paper does.
+    """Read the mean over layers of the last prompt token's hidden states, as the paper does, or
+    what else ``layers`` says, see `extract`.
 
     The prompt is the one that answers are sampled from: it costs one pass over it and no token.
     (n_questions, hidden_size), float32, in the order of the questions. Another shape from the
@@ -42,7 +44,10 @@ def extract_features(
     >>> extract_features(open_engine(model), model, questions).shape
     (5, 64)
     """
-    features = np.asarray(engine.hidden_states(answer_requests(model, questions)), np.float32)
+    requests = answer_requests(model, questions)
+    # Another package's engine may know the mean alone.
+    which = () if layers == "mean" else (layers,)
+    features = np.asarray(engine.hidden_states(requests, *which), np.float32)
     if features.ndim != 2 or len(features) != len(questions):
         raise InputError(
             f"engine {engine.family} returned features of shape {features.shape} for "
@@ -63,9 +68,26 @@ def same_model(run: Run) -> Model:
     return model
 
 
-def extract(run: Run, *, engine: str | None = None) -> npt.NDArray[np.float32]:
+def kept_as(layers: str) -> tuple[Artifact, str]:
+    """Return the kind of file that keeps the hidden states of some layers, and its name."""
+    if layers == "mean":
+        return FEATURES, ""
+    if layers != "max" and not re.fullmatch(r"0|[1-9][0-9]{0,3}", layers):
+        raise InputError(
+            f"layers are mean, max, or one by its number, 0 the embedding; got {layers!r}"
+        )
+    return LAYER_FEATURES, layers
+
+
+def extract(
+    run: Run, *, engine: str | None = None, layers: str = "mean"
+) -> npt.NDArray[np.float32]:
     """Extract the hidden states of a run's questions, once, and keep them as float16, each with its
     prompt's digest.
+
+    ``layers`` are the ``mean`` over all, of which probes are trained here, their largest numbers
+    (``max``), or the number of one, from 0, the embedding's, to the last one's after the final
+    norm; each has a file of its own.
 
     Only questions that were sampled since are read again, and those whose row has no digest. What
     is read is kept every minute and when it stops. Returns the matrix of ``read_features``; about
@@ -73,33 +95,34 @@ def extract(run: Run, *, engine: str | None = None) -> npt.NDArray[np.float32]:
 
     Refused are a corrupt file, rows that were read from another
     prompt, a run whose questions have changed, and a model that is asked in another way since."""
+    kind, name = kept_as(layers)
     model = same_model(run)
     questions = sampled_questions(run)
     prompts = {
-        name: prompt_digest(answer_messages(one, model.prompt_style))
-        for name, one in questions.items()
+        question: prompt_digest(answer_messages(one, model.prompt_style))
+        for question, one in questions.items()
     }
     again = InputError(
-        f"{run.path(FEATURES)}: read from another prompt, or by another engine or model; delete it "
-        "and make it again"
+        f"{run.path(kind, name)}: read from another prompt, or by another engine or model; delete "
+        "it and make it again"
     )
-    table = run.read(FEATURES) if run.has(FEATURES) else FEATURES.schema.empty_table()
+    table = run.read(kind, name) if run.has(kind, name) else kind.schema.empty_table()
     if "prompt" not in table.column_names:  # so that nobody knows what was read
-        table = FEATURES.schema.empty_table()
+        table = kind.schema.empty_table()
     known = dict(table.select(["question_id", "prompt"]).to_pandas().to_numpy())
     if not known.items() <= prompts.items():
         raise again
     lacking = sorted(prompts.keys() - known)
     if not lacking:
-        return read_features(run)[1]
+        return read_features(run, layers)[1]
 
     def read() -> Iterator[pa.Table]:
         source = open_engine(model, engine)
         for start in range(0, len(lacking), BATCH):
             ids = lacking[start : start + BATCH]
-            asked = [questions[name] for name in ids]
-            states = vectors(extract_features(source, model, asked))
-            read_from = [prompts[name] for name in ids]
+            asked = [questions[one] for one in ids]
+            states = vectors(extract_features(source, model, asked, layers))
+            read_from = [prompts[one] for one in ids]
             yield pa.table({"question_id": ids, "prompt": read_from, "features": states})
 
     tables = [table] if known else []
@@ -109,15 +132,16 @@ def extract(run: Run, *, engine: str | None = None) -> npt.NDArray[np.float32]:
             together = pa.concat_tables(tables)
         except pa.ArrowInvalid:  # they are of another size
             raise again from None
-        run.write(FEATURES, together.sort_by("question_id"))
-    return read_features(run)[1]
+        run.write(kind, together.sort_by("question_id"), name)
+    return read_features(run, layers)[1]
 
 
-def read_features(run: Run) -> tuple[list[str], npt.NDArray[np.float32]]:
-    """Read the question ids, sorted, and the hidden states that ``extract`` kept, shaped as by
-    ``extract_features``.
+def read_features(run: Run, layers: str = "mean") -> tuple[list[str], npt.NDArray[np.float32]]:
+    """Read the question ids, sorted, and the hidden states that ``extract`` kept of these layers,
+    shaped as by ``extract_features``.
 
     Where there are none, the error names the command that makes them.
     """
-    table = run.read(FEATURES)
+    kind, name = kept_as(layers)
+    table = run.read(kind, name, option=f" --layers {name}" if name else "")
     return table["question_id"].to_pylist(), matrix(table, "features").astype(np.float32)

@@ -6,7 +6,7 @@ file is one more of them."""
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from functools import lru_cache
 from pathlib import Path
@@ -170,6 +170,8 @@ FEATURES = Artifact(
     schema=pa.schema({"question_id": TEXT, "prompt": TEXT, "features": STATES}),
     optional=("prompt",),
 )
+# Of one layer, or of the largest numbers of all; ``capcal probe`` reads those above.
+LAYER_FEATURES = replace(FEATURES, name="features-*.parquet")
 PREDICTIONS = Artifact(
     name="predictions-*.parquet",
     command="probe",
@@ -186,4 +188,4 @@ PREDICTIONS = Artifact(
     whole=False,
     made=frozenset({b"sources"}),
 )
-ARTIFACTS = (VERDICTS, JUDGEMENTS, CONFIDENCES, FEATURES, PREDICTIONS)
+ARTIFACTS = (VERDICTS, JUDGEMENTS, CONFIDENCES, FEATURES, LAYER_FEATURES, PREDICTIONS)

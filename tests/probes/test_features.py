@@ -15,9 +15,11 @@ from capcal_lib.probes.features import extract, extract_features, read_features
 from capcal_lib.questions import subset
 from capcal_lib.runs import Run, find_run
 from capcal_lib.runs.files import write_table
+from capcal_lib.runs.status import run_status
 from capcal_lib.sampling.draw import sample
 from capcal_lib.sampling.engines import Request, open_engine
 from capcal_lib.sampling.engines.simulated import SimulatedEngine
+from tests.folders import verify_run
 
 FEATURES = "features.parquet"
 SET = "mini-capitals"
@@ -174,8 +176,35 @@ def test_a_failing_engine_leaves_nothing_half_written(
 
 def test_a_missing_file_names_the_command(run: Path) -> None:
     where = "--model simulated --dataset mini-capitals --split test"
-    with pytest.raises(InputError, match=rf"make them with: capcal features {where}"):
+    with pytest.raises(InputError, match=rf"make them with: capcal features {where}$"):
         read_features(Run(run))
+    with pytest.raises(InputError, match=rf"no features-7 in .* features {where} --layers 7$"):
+        read_features(Run(run), "7")
+
+
+def test_each_choice_of_layers_has_a_file_of_its_own_and_the_mean_the_one_it_had(run: Path) -> None:
+    mean = extract(Run(run))
+    before = (run / FEATURES).read_bytes()
+    found = {layers: extract(Run(run), layers=layers) for layers in ("max", "0", "12")}
+    assert (run / FEATURES).read_bytes() == before
+    names = sorted(path.name for path in run.glob("features*"))
+    assert names == ["features-0.parquet", "features-12.parquet", "features-max.parquet", FEATURES]
+    for layers, matrix in found.items():
+        assert matrix.shape == mean.shape
+        assert (matrix != mean).any()
+        np.testing.assert_array_equal(read_features(Run(run), layers)[1], matrix)
+    np.testing.assert_array_equal(read_features(Run(run))[1], mean)
+    beside = {path.removesuffix(".parquet"): 8 for path in names}
+    assert run_status(Run(run))["beside"] == beside
+    assert verify_run(Run(run)).problems == []
+
+
+@pytest.mark.parametrize("layers", ["-1", "01", "middle", "1.5", "../1", ""])
+def test_what_is_no_layer_is_refused_before_anything_is_opened(run: Path, layers: str) -> None:
+    before = sorted(run.iterdir())
+    with pytest.raises(InputError, match="layers are mean, max, or one by its number"):
+        extract(Run(run), layers=layers)
+    assert sorted(run.iterdir()) == before
 
 
 def test_a_corrupt_file_is_one_clear_line(run: Path) -> None:

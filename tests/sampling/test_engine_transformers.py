@@ -403,6 +403,9 @@ def test_hidden_states_and_logprobs_equal_plain_transformers(
     engine = engines(architecture)
     requests = [request(content) for content in MIXED]
     states = engine.hidden_states(requests)
+    largest, embedded, last = (engine.hidden_states(requests, one) for one in ("max", "0", "3"))
+    with pytest.raises(InputError, match="the model has the layers 0 to 3; got 4"):
+        engine.hidden_states(requests, "4")
     logprobs, _ = engine.next_token_logprobs(requests, ["one", "no such", "five"], settings(), 0)
     assert states.shape == (6, 32)
     assert states.dtype == np.float32
@@ -410,9 +413,15 @@ def test_hidden_states_and_logprobs_equal_plain_transformers(
     for row, asked in enumerate(requests):
         with torch.inference_mode():
             out = plain(engine)(torch.tensor([prompt_of(engine, asked)]), output_hidden_states=True)
-        expected = torch.stack([layer[0, -1] for layer in out.hidden_states]).mean(0)
-        assert len(out.hidden_states) == 4
-        assert np.allclose(states[row], expected, rtol=1e-5, atol=1e-4)  # values of about 20
+        layers = torch.stack([layer[0, -1] for layer in out.hidden_states])
+        assert len(layers) == 4
+        for found, expected in (
+            (states, layers.mean(0)),
+            (largest, layers.max(0).values),
+            (embedded, layers[0]),
+            (last, layers[3]),
+        ):
+            assert np.allclose(found[row], expected, rtol=1e-5, atol=1e-4)  # values of about 20
         assert np.allclose(
             logprobs[row, [0, 2]], out.logits[0, -1].log_softmax(-1)[[3, 7]], atol=5e-4
         )

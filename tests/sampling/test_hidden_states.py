@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from capcal_lib.errors import InputError
+from capcal_lib.sampling.engines import pool_layers
 from capcal_lib.sampling.engines.vllm import PositionWatcher, last_row
 
 torch = pytest.importorskip("torch")
@@ -77,7 +79,7 @@ class Worker(PositionWatcher):
         for ids, positions in passes:
             self.get_model()(input_ids=torch.tensor(ids), positions=torch.tensor(positions))
         states, self.seen = self.end_watch()
-        return np.frombuffer(states, dtype=np.float32)
+        return np.frombuffer(states, dtype=np.float32).reshape(-1, WIDTH)
 
 
 def embed(ids: Tensor) -> Tensor:
@@ -98,9 +100,8 @@ def expected(token: int, position: int) -> np.ndarray:
 @pytest.mark.parametrize("layer", [TwoPartLayer, WholeLayer])
 def test_the_states_are_what_enters_each_layer_and_leaves_the_norm(layer: type) -> None:
     worker, ids = Worker(Network(layer)), [5, 6, 7]
-    mean = worker.read((ids, [0, 1, 2]), prompt=ids)
-    np.testing.assert_allclose(torch.stack(worker.watched_states), expected(7, 2), rtol=1e-6)
-    np.testing.assert_allclose(mean, expected(7, 2).mean(0), rtol=1e-6)
+    states = worker.read((ids, [0, 1, 2]), prompt=ids)
+    np.testing.assert_allclose(states, expected(7, 2), rtol=1e-6)
 
 
 def test_only_the_pass_over_the_position_counts_and_padding_does_not() -> None:
@@ -109,11 +110,8 @@ def test_only_the_pass_over_the_position_counts_and_padding_does_not() -> None:
     """
     worker, prompt = Worker(Network()), [*range(40, 72), 5, 6, 7, 8]
     parts = ([5, 6], [32, 33]), ([7, 8, 9, 9], [34, 35, 35, 35])
-    mean = worker.read(*parts, prompt=prompt)
-    np.testing.assert_allclose(mean, expected(8, 35).mean(0), rtol=1e-6)
-    assert (
-        sum(map(torch.Tensor.numel, worker.watched_states)) == (LAYERS + 1) * WIDTH
-    )  # and no other position
+    states = worker.read(*parts, prompt=prompt)
+    np.testing.assert_allclose(states, expected(8, 35), rtol=1e-6)
 
 
 @pytest.mark.parametrize("layer", [TwoPartLayer, WholeLayer])
@@ -127,7 +125,7 @@ def test_passes_that_are_not_over_the_prompt_do_not_count(layer: type) -> None:
     same_end = [4, 4, 6, 7, 9, 9], [0, 1, 2, 3, 2, 2]
     after = [*prompt, 4, 9, 9, 9, 9], [0, 1, 2, 3, 0, 0, 0, 0]
     one_token = [1], [0]
-    mean = expected(7, 2).mean(0)
+    states = expected(7, 2)
     for passes in (
         [own],
         [before, own],
@@ -136,7 +134,7 @@ def test_passes_that_are_not_over_the_prompt_do_not_count(layer: type) -> None:
         [one_token, before, own, after, one_token, own],
     ):
         np.testing.assert_allclose(
-            Worker(Network(layer)).read(*passes, prompt=prompt), mean, rtol=1e-6
+            Worker(Network(layer)).read(*passes, prompt=prompt), states, rtol=1e-6
         )
     worker = Worker(Network(layer))
     assert worker.read(before, same_end, prompt=prompt).size == 0
@@ -156,11 +154,20 @@ def test_a_network_that_is_given_no_tokens_is_read_by_positions() -> None:
 
 def test_states_of_bfloat16_are_pooled_in_float32() -> None:
     worker, asked = Worker(Network(dtype=torch.bfloat16)), ([5, 6, 7], [0, 1, 2])
-    mean = worker.read(asked, prompt=[5, 6, 7])
-    every = torch.stack(worker.watched_states)
+    every = torch.tensor(worker.read(asked, prompt=[5, 6, 7]))
     assert (every.bfloat16().float() == every).all()
-    np.testing.assert_allclose(mean, every.mean(0), rtol=1e-6)
-    assert (torch.tensor(mean).bfloat16().float().numpy() != mean).any()
+    mean = pool_layers(every, "mean")
+    assert (mean.bfloat16().float() != mean).any()
+
+
+def test_layers_are_pooled_by_the_mean_the_largest_or_taken_alone() -> None:
+    states = torch.tensor([[1.0, -4.0], [2.0, -1.0], [6.0, -1.0]])
+    assert pool_layers(states, "mean").tolist() == [3, -2]
+    assert pool_layers(states, "max").tolist() == [6, -1]
+    assert pool_layers(states, "0").tolist() == [1, -4]
+    assert pool_layers(states, "2").tolist() == [6, -1]
+    with pytest.raises(InputError, match="the model has the layers 0 to 2; got 3"):
+        pool_layers(states, "3")
 
 
 class OtherNames(torch.nn.Module):  # type: ignore[misc, name-defined]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import entry_points
 from importlib.util import find_spec
-from typing import Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from capcal_lib.manifests import IN_CHECKOUT, Model, Sampling, load_prompts
 from capcal_lib.questions import Question
 from capcal_lib.questions.prompts import Messages
 from capcal_lib.runs.samples import Sample
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 GROUP = "capcal.engines"  # of the entry points by which other packages offer engines: module:class
 
@@ -117,12 +120,12 @@ class Engine(Protocol):
         was said."""
         ...
 
-    def hidden_states(self, requests: Sequence[Request]) -> np.ndarray:
-        """Return the mean of the last prompt token's hidden states, (n_requests, hidden_size),
-        float32.
+    def hidden_states(self, requests: Sequence[Request], layers: str = "mean") -> np.ndarray:
+        """Return the last prompt token's hidden states, as `pool_layers` makes one of them,
+        (n_requests, hidden_size), float32.
 
-        The mean is over the state after the embedding and those after every layer, the last one's
-        after the final norm, as in transformers' ``output_hidden_states``."""
+        They are the state after the embedding and those after every layer, the last one's after
+        the final norm, as in transformers' ``output_hidden_states``."""
         ...
 
     def close(self) -> None:
@@ -130,6 +133,19 @@ class Engine(Protocol):
         that.
         """
         ...
+
+
+def pool_layers(states: "Tensor", layers: str) -> "Tensor":
+    """Make one of the states of all layers, (n_layers + 1, hidden_size): their ``mean``, their
+    largest numbers (``max``), or those of one layer, from 0, the embedding's, to n_layers.
+    """
+    if layers == "mean":
+        return states.mean(0)
+    if layers == "max":
+        return states.amax(0)
+    if int(layers) >= len(states):
+        raise InputError(f"the model has the layers 0 to {len(states) - 1}; got {layers}")
+    return states[int(layers)]
 
 
 def warn_unanswered(reasons: Iterable[str], requests: int) -> None:

@@ -132,7 +132,7 @@ class OpenAIEngine:
         warn_unanswered(filter(None, failed), len(requests))
         return result, tokens
 
-    def hidden_states(self, _: Sequence[Request]) -> np.ndarray:
+    def hidden_states(self, _: Sequence[Request], layers: str = "mean") -> np.ndarray:  # noqa: ARG002
         """Refuse: the protocol has none."""
         raise InputError(
             "a server gives no hidden states; extract them with --engine transformers or --engine "

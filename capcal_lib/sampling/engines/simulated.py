@@ -95,13 +95,14 @@ class SimulatedEngine:
             columns = [np.log((1 - OTHER_WORDS) * shares.get(word, never)) for word in words]
         return np.stack(columns, axis=1), np.ones(len(requests), dtype=np.int64)
 
-    def hidden_states(self, requests: Sequence[Request]) -> np.ndarray:
-        """Return features, (n_requests, 64), float32."""
+    def hidden_states(self, requests: Sequence[Request], layers: str = "mean") -> np.ndarray:
+        """Return features, (n_requests, 64), float32; other layers have another noise."""
+        which = () if layers == "mean" else (layers,)
         direction = _rng("direction").normal(size=FEATURES)
         direction /= np.linalg.norm(direction)
         names = [request.question.id for request in requests]
         states = [
-            _logit(name) * direction + _rng("features", name).normal(size=FEATURES)
+            _logit(name) * direction + _rng("features", name, *which).normal(size=FEATURES)
             for name in names
         ]
         return np.array(states, dtype=np.float32).reshape(-1, FEATURES)

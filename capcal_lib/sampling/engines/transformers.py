@@ -16,7 +16,7 @@ from torch import Tensor
 import capcal_lib.sampling.engines.shared_prefix as shared_prefix
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import Model, Sampling
-from capcal_lib.sampling.engines import Request, hashed
+from capcal_lib.sampling.engines import Request, hashed, pool_layers
 from capcal_lib.sampling.engines.chat import LocalEngine, Prompt, Reply, encode
 from capcal_lib.sampling.engines.shared_prefix import Branch, Group, Stream
 from capcal_lib.sampling.engines.token_sampling import draw_tokens
@@ -129,14 +129,14 @@ class TransformersEngine(LocalEngine):
             result[row] = logits.double().log_softmax(-1)[tokens].cpu().numpy()
         return result
 
-    def hidden_states(self, requests: Sequence[Request]) -> np.ndarray:
+    def hidden_states(self, requests: Sequence[Request], layers: str = "mean") -> np.ndarray:
         """Return hidden states as `Engine` says; the head over the vocabulary is left out."""
         result = np.empty((len(requests), self.network.config.hidden_size), dtype=np.float32)
         prompts = [encode(self.tokenizer, self.model, request) for request in requests]
         for row in _in_order(prompts):
             read = self._read(self.network.get_decoder(), prompts[row], output_hidden_states=True)
             states = torch.stack([state[0, -1].float() for state in read.hidden_states])
-            result[row] = states.mean(0).cpu().numpy()
+            result[row] = pool_layers(states, layers).cpu().numpy()
         return result
 
     @torch.inference_mode()

@@ -17,7 +17,7 @@ from anyio.from_thread import start_blocking_portal
 
 from capcal_lib.errors import InputError, counted, sanitize
 from capcal_lib.manifests import Model, Sampling
-from capcal_lib.sampling.engines import Request, question_seed
+from capcal_lib.sampling.engines import Request, pool_layers, question_seed
 from capcal_lib.sampling.engines.chat import LocalEngine, Prompt, Reply, encode
 from capcal_lib.sampling.engines.streams import each
 from capcal_lib.sampling.weights import ensure_weights
@@ -125,20 +125,20 @@ class VllmEngine(LocalEngine):
             result[number] = [logprobs[token].logprob for token in tokens]
         return result
 
-    def hidden_states(self, requests: Sequence[Request]) -> np.ndarray:
+    def hidden_states(self, requests: Sequence[Request], layers: str = "mean") -> np.ndarray:
         """Return hidden states as `Engine` says.
 
         Every copy of the model reads one prompt at a time, all of them side by side, and of each
         only the last position is kept. Where vLLM has compiled the network, what was written is
         run in its place meanwhile."""
+        import torch
         from vllm import SamplingParams
 
         core = self._llm.engine_core
         once = {"max_tokens": 1, "temperature": 0, "skip_reading_prefix_cache": True}
         prompts = [encode(self.tokenizer, self.model, request) for request in requests]
-        result = np.empty(
-            (len(prompts), self._llm.model_config.get_hidden_size()), dtype=np.float32
-        )
+        size = self._llm.model_config.get_hidden_size()
+        result = np.empty((len(prompts), size), dtype=np.float32)
 
         def tell(copy: Any, method: str, *given: list[int]) -> Any:
             """Call a method of `PositionWatcher` on every GPU of a copy of the model."""
@@ -162,7 +162,8 @@ class VllmEngine(LocalEngine):
                         f"the vllm engine could not read the layers of {self.model.name!r}: "
                         f"{seen}; extract hidden states with --engine transformers"
                     )
-                result[row] = np.frombuffer(states, np.float32)
+                every = torch.frombuffer(bytearray(states), dtype=torch.float32).view(-1, size)
+                result[row] = pool_layers(every, layers).numpy()
         return result
 
     def _finished(
@@ -249,8 +250,8 @@ class PositionWatcher:
             self.watching.append(norm.register_forward_hook(leave))
 
     def end_watch(self) -> tuple[bytes, str]:
-        """Return the mean of the states as bytes; none where they are not one a layer and one more,
-        with what was seen instead.
+        """Return the states as bytes, (n_layers + 1, hidden_size), float32; none where there are
+        not so many, with what was seen instead.
         """
         import torch
 
@@ -265,7 +266,7 @@ class PositionWatcher:
                 f"{len(states)} states of the last token in {counted(self.passes, 'run')} of the "
                 f"network, where {expected} are expected"
             )
-        return bytes(torch.stack(states).mean(0).cpu().numpy().tobytes()), ""
+        return bytes(torch.stack(states).cpu().numpy().tobytes()), ""
 
 
 def last_row(prompt: list[int], positions: "Tensor", tokens: "Tensor | None") -> int | None:
