@@ -12,6 +12,7 @@ import pytest
 
 from capcal_lib.confidence.of_run import estimate
 from capcal_lib.errors import InputError
+from capcal_lib.grading.verdicts import grade_run
 from capcal_lib.manifests import (
     BOOK,
     OWN_MANIFESTS,
@@ -21,6 +22,7 @@ from capcal_lib.manifests import (
     own_manifests,
     write_new,
 )
+from capcal_lib.probes.features import extract
 from capcal_lib.questions import load_questions
 from capcal_lib.results import load_results
 from capcal_lib.runs import Run
@@ -75,6 +77,30 @@ def test_the_recipes_of_the_guide_work_one_after_the_other(
     ]
     exec(python, {"store": store})
     assert load_results(store, "simulated")["length"].between(0, 1).all()
+
+
+@pytest.mark.parametrize("layers", ["mean", "max", "3"])
+def test_probes_of_other_layers_are_fitted_and_scored_as_the_guide_says(
+    layers: str, tmp_path: Path
+) -> None:
+    [block] = [
+        block
+        for block in re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)
+        if "MLPRegressor" in block
+    ]
+    names: dict[str, object] = {"store": tmp_path, "model": "simulated"}
+    names |= {"dataset": "mini-exam", "layers": layers}
+    for split in ("train", "test"):
+        run = sample("simulated", "mini-exam", split=split, k=20, store=tmp_path).run
+        grade_run(run)
+        extract(run, layers=layers)
+    exec(block, names)
+    scores = names["scores"]
+    assert isinstance(scores, dict)
+    assert [*scores] == ["linear", "linear, squared error", "two layers", "as printed"]
+    # In this simulation a probe that knows nothing scores about 1/12, the variance of mu.
+    assert all(0 < score < 0.25 for score in scores.values()), scores
+    assert scores["linear"] < 0.07, scores
 
 
 def test_a_new_manifest_works_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

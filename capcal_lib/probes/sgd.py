@@ -4,7 +4,7 @@ from __future__ import annotations  # keeps ArrayLike short in help()
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from io import BytesIO
 from operator import itemgetter
 from pathlib import Path
@@ -16,6 +16,7 @@ import pandas as pd
 from scipy.special import expit
 from sklearn.model_selection import KFold
 
+from capcal_lib.errors import InputError
 from capcal_lib.metrics.validation import Floats
 from capcal_lib.probes.estimator import Probe
 from capcal_lib.probes.linear import LinearProbe, Matrix, training_rows
@@ -50,7 +51,9 @@ class PaperProbe(Probe):
     validation loss is kept, and of the runs, one a learning rate with features raw and
     standardised, the one with the smallest capability Brier score on the validation questions.
     Momentum, decay of the bias, first weights and the choice of the epoch are those of the authors'
-    code. ``seed`` decides the splits, the first weights and the order of the questions.
+    code. ``seed`` decides the splits, the first weights and the order of the questions; ``rates``
+    are the learning rates that are tried, and ``standardize`` whether features are taken raw,
+    standardised or, one after the other, both: one of each takes what the paper settled on.
 
     Each of the five ``probes_`` has another fifth of the questions as its validation data; where
     there are validation questions of their own, as the paper has them for MATH, they choose in its
@@ -70,7 +73,15 @@ class PaperProbe(Probe):
 
     probes_: tuple[LinearProbe, ...] = ()
 
-    def __init__(self, *, seed: int = 0) -> None:
+    def __init__(
+        self,
+        *,
+        rates: Sequence[float] = LEARNING_RATES,
+        standardize: Sequence[bool] = (False, True),
+        seed: int = 0,
+    ) -> None:
+        self.rates = rates
+        self.standardize = standardize
         self.seed = seed
 
     def fit(
@@ -108,12 +119,15 @@ class PaperProbe(Probe):
                 chosen_by, observed = (
                     (rows, right / drawn) if validation else (matrix[held_out], mu[held_out])
                 )
-                for standardize in (False, True):
-                    found = _train(matrix[train], mu[train], chosen_by, observed, standardize, rng)
+                taught = matrix[train], mu[train]
+                for standardize in self.standardize:
+                    found = _train(*taught, chosen_by, observed, self.rates, standardize, rng)
                     ways += [{"split": split, "standardize": standardize} | way for way in found]
                 searched += ways
                 if checkpoint:
                     write_file(checkpoint, BytesIO(json.dumps(searched).encode()))
+                if not ways:
+                    raise InputError("no probe comes to an end at these learning rates; lower them")
                 say(f"split {split + 1} of {SPLITS} in {time.monotonic() - start:.0f} s")
             best = min(ways, key=itemgetter("brier"))
             probe = LinearProbe(weight_decay=WEIGHT_DECAY, standardize=best["standardize"])
@@ -137,6 +151,7 @@ def _train(
     target: Floats,
     held_out: Matrix,
     held_target: Floats,
+    learning_rates: Sequence[float],
     standardize: bool,
     rng: np.random.Generator,
 ) -> Iterator[dict[str, Any]]:
@@ -152,7 +167,7 @@ def _train(
         np.column_stack([(part - centre) / scale, np.ones(len(part))]).astype(np.float32)
         for part in (matrix, held_out)
     )
-    rates = np.array(LEARNING_RATES, np.float32)
+    rates = np.array(learning_rates, np.float32)
     limit = np.sqrt(6 / inputs.shape[1])  # n_features + 1: the sum of what goes in and out
     start = np.append(rng.uniform(-limit, limit, matrix.shape[1]), 0).astype(np.float32)
     weights = best = np.tile(start[:, None], len(rates))
@@ -173,7 +188,7 @@ def _train(
             score = np.mean(np.logaddexp(0, logits) - held_target[:, None] * logits, axis=0)
         best = np.where(score < lowest, weights, best)
         lowest = np.fmin(score, lowest)
-    for rate, score, column in zip(LEARNING_RATES, lowest, best.T.astype(np.float64), strict=True):
+    for rate, score, column in zip(learning_rates, lowest, best.T.astype(np.float64), strict=True):
         if np.isfinite(score):
             coef = column[:-1] / scale
             intercept = float(column[-1] - np.sum(centre * coef))

@@ -59,12 +59,11 @@ def sigmoid(logits: np.ndarray) -> np.ndarray:
     return np.asarray(1 / (1 + np.exp(-logits)))
 
 
-def test_it_is_torch_sgd_step_by_step(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_torch_sgd_step_by_step() -> None:
     """Each split's two runs, raw and standardised; the one with the smaller squared error on its
     fifth is taken.
     """
-    monkeypatch.setattr(sgd, "LEARNING_RATES", (5e-3,))
-    probe = PaperProbe(seed=3).fit(FEATURES, CORRECT, TOTAL)
+    probe = PaperProbe(rates=[5e-3], seed=3).fit(FEATURES, CORRECT, TOTAL)
     for split, (train, held_out) in enumerate(KFold(5, shuffle=True, random_state=3).split(MU)):
         rng = np.random.default_rng([3, split])
         found = [
@@ -83,8 +82,8 @@ def test_it_is_torch_sgd_step_by_step(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_given_time_it_comes_near_the_optimum(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sgd, "EPOCHS", 1_000)
-    monkeypatch.setattr(sgd, "LEARNING_RATES", (0.05,))
-    [found] = sgd._train(FEATURES, MU, FEATURES, MU, False, np.random.default_rng(0))
+    rng = np.random.default_rng(0)
+    [found] = sgd._train(FEATURES, MU, FEATURES, MU, [0.05], False, rng)
     optimum = LinearProbe(weight_decay=0.01).fit(FEATURES, CORRECT, TOTAL)
     np.testing.assert_allclose(
         expit(FEATURES @ found["coef"] + found["intercept"]), optimum.predict(FEATURES), atol=0.03
@@ -95,12 +94,12 @@ def test_the_epoch_that_validates_best_is_kept(monkeypatch: pytest.MonkeyPatch) 
     """With more epochs the score falls, or the probe stays: against labels turned round, more is
     mostly worse.
     """
-    monkeypatch.setattr(sgd, "LEARNING_RATES", (0.02,))
+    others = FEATURES[60:], 1 - MU[60:]
     scores = []
     for epochs in range(1, 16):
         monkeypatch.setattr(sgd, "EPOCHS", epochs)
         rng = np.random.default_rng(0)
-        [found] = sgd._train(FEATURES[:60], MU[:60], FEATURES[60:], 1 - MU[60:], False, rng)
+        [found] = sgd._train(FEATURES[:60], MU[:60], *others, [0.02], False, rng)
         s = expit(FEATURES[60:] @ found["coef"] + found["intercept"])
         scores.append(-np.mean((1 - MU[60:]) * np.log(s) + MU[60:] * np.log(1 - s)))
     assert scores == sorted(scores, reverse=True)
@@ -166,3 +165,21 @@ def test_validation_questions_of_their_own_choose_in_place_of_the_fifth_left_out
         np.testing.assert_array_equal(
             probe.out_of_fold_[held_out], probe.predict_splits(features[held_out])[split]
         )
+
+
+@pytest.mark.parametrize("standardize", [False, True])
+def test_one_rate_is_trained_alone_where_it_is_known(standardize: bool) -> None:
+    probe = PaperProbe(rates=[5e-3], standardize=[standardize]).fit(FEATURES, CORRECT, TOTAL)
+    assert probe.search_["rate"].tolist() == [5e-3] * 5
+    assert probe.search_["standardize"].tolist() == [standardize] * 5
+    folds = KFold(5, shuffle=True, random_state=0).split(FEATURES)
+    for split, (train, held_out) in enumerate(folds):
+        rng = np.random.default_rng([0, split])
+        weights, bias = in_torch(train, held_out, rate=5e-3, standardize=standardize, rng=rng)
+        np.testing.assert_allclose(probe.probes_[split].coef_, weights, atol=1e-4)
+        assert probe.probes_[split].intercept_ == pytest.approx(bias, abs=1e-4)
+
+
+def test_rates_at_which_every_number_diverges_are_refused() -> None:
+    with pytest.raises(InputError, match="at these learning rates; lower them"):
+        PaperProbe(rates=[1e30], standardize=[False]).fit(FEATURES, CORRECT, TOTAL)
