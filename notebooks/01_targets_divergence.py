@@ -92,7 +92,7 @@ Judging a model by a single answer to a question, one is off by {apart:.2f} on a
 {widest}.
 """)
 
-# %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "A point is one response, drawn at random, to each question of the data set on which a response tells least, or of the one asked for. If a single answer told what the model can do, all points would lie in two corners, the incorrect at 0 and the correct at 1. Instead both bands run over most of the scale: the same answer, right or wrong, comes from questions of very different expected accuracy.", "name": "fig-targets"}, "image": {"alt": "Scatter plot with two horizontal bands of points, incorrect below and correct above. Both bands run over the whole range of expected accuracy, instead of gathering in the lower left and the upper right corner."}} paper=["figure-2", "section-3.2"] evidence=["measured"] reads=["verdicts"]
+# %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "A point is one response, drawn at random, to each question of the data set on which a response tells least, or of the one asked for. If a single answer told what the model can do, all points would lie in two corners, the incorrect at 0 and the correct at 1. Instead both bands run over most of the scale: the same answer, right or wrong, comes from questions of very different expected accuracy.", "name": "fig-targets"}, "image": {"alt": "Scatter plot with two horizontal bands of points, of incorrect and of correct responses, against expected accuracy."}} paper=["figure-2", "section-3.2"] evidence=["measured"] reads=["verdicts"]
 # needs samples
 share = mu.loc[shown]
 correct = rng.random(len(share)) < share
@@ -110,7 +110,7 @@ axes.set_yticks([0, 1], ["incorrect", "correct"])
 axes.set(xlabel="expected accuracy, estimated", ylabel="one drawn response")
 _ = axes.set(ylim=(-0.4, 1.4), title=title)
 
-# %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "How far the correctness of one response lies from the expected accuracy on average, computed from the printed baseline. One half is the most that is possible, and the distance is small only where nearly every question is nearly always solved, or nearly never.", "name": "fig-targets-printed"}, "image": {"alt": "Bars of the mean distance, one a data set, all between 0 and one half."}} paper=["figure-11"] evidence=["reported"] reads=["main"]
+# %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "How far the correctness of one response lies from the expected accuracy on average, computed from the printed baseline. One half is the most that is possible, and the distance is small only where nearly every question is nearly always solved, or nearly never.", "name": "fig-targets-printed"}, "image": {"alt": "Bars of the mean distance, one a data set."}} paper=["figure-11"] evidence=["reported"] reads=["main"]
 # needs paper
 bars = printed.loc[[model]].sort_values("distance")
 titles = [load_dataset(name).title for name in bars["dataset"]]
@@ -154,7 +154,7 @@ correct = rng.random(len(points)) < points["share"]
 points["response"] = correct + rng.normal(0, 0.06, len(points))
 points["correct"] = correct
 
-# %% tags=["hide-input"] mystnb={"figure": {"caption": "One response to a question against its expected accuracy, on each data set of the model; of more than 500 questions, 500 drawn at random. Where both bands gather at their ends, as on data sets that are nearly always or hardly ever solved, one response tells much; where they run over the scale, it tells little.", "name": "fig-targets-all"}, "image": {"alt": "A panel for each data set, with two horizontal bands of points as in the first figure. On some data sets the bands gather at their ends, on others they run over the whole scale."}} label="targets-points" paper=["figure-11", "appendix-e"] evidence=["measured"] reads=["verdicts"]
+# %% tags=["hide-input"] mystnb={"figure": {"caption": "One response to a question against its expected accuracy, on each data set of the model; of more than 500 questions, 500 drawn at random. Where both bands gather at their ends, as on data sets that are nearly always or hardly ever solved, one response tells much; where they run over the scale, it tells little.", "name": "fig-targets-all"}, "image": {"alt": "A panel for each data set, with two horizontal bands of points as in the first figure."}} label="targets-points" paper=["figure-11", "appendix-e"] evidence=["measured"] reads=["verdicts"]
 # needs samples
 grid = sns.relplot(
     tables.titled(points),
@@ -208,7 +208,7 @@ wide.index = [
 ]
 notebook.glue(nearest=float(wide.min().min()), farthest=float(wide.max().max()))
 
-# %% tags=["hide-input"] mystnb={"figure": {"caption": "Mean distance of one response from the expected accuracy. Above the line it comes from samples, below it from the printed baseline. A cell is empty where the model has no samples here, or the paper prints none.", "name": "fig-divergence-grid"}, "image": {"alt": "Heat map of models against data sets, with a line between measured and reported models. Distances run from nearly 0, where almost every question is always right or always wrong, to about a third on multiple-choice exams."}} paper=["figure-11", "appendix-e"] evidence=["measured", "reported"] reads=["verdicts", "main"] label="targets-everywhere"
+# %% tags=["hide-input"] mystnb={"figure": {"caption": "Mean distance of one response from the expected accuracy. Above the line it comes from samples, below it from the printed baseline. A cell is empty where the model has no samples here, or the paper prints none.", "name": "fig-divergence-grid"}, "image": {"alt": "Heat map of the mean distance, models against data sets, with a line between measured and reported models."}} paper=["figure-11", "appendix-e"] evidence=["measured", "reported"] reads=["verdicts", "main"] label="targets-everywhere"
 axes = sns.heatmap(
     wide,
     annot=wide.map("{:.2f}".format).map(lambda share: share[1:]),
@@ -265,7 +265,7 @@ notebook.say(
     rest=10 ** np.ceil(np.log10(gap.abs().max() + 1e-17)),
 )
 
-# %% tags=["hide-input"] mystnb={"figure": {"caption": "One mark a method. The methods of a data set lie on one line of slope 1, as far below the dotted diagonal as its correctness variance says: a method that is better by one score is better by the other, and by as much.", "name": "fig-theorem-2"}, "image": {"alt": "Scatter plot of the capability against the expected response Brier score: all points lie below the diagonal, and the points of each data set at one distance from it, which differs between data sets."}} label="theorem-2-gaps" paper=["theorem-2", "equation-9", "equation-10", "equation-3", "equation-7"] evidence=["measured"] reads=["verdicts", "confidences"]
+# %% tags=["hide-input"] mystnb={"figure": {"caption": "One mark a method. The methods of a data set lie on one line of slope 1, as far below the dotted diagonal as its correctness variance says: a method that is better by one score is better by the other, and by as much.", "name": "fig-theorem-2"}, "image": {"alt": "Scatter plot of the capability against the expected response Brier score, a mark a method on a data set, with the diagonal and, for each data set, a line parallel to it."}} label="theorem-2-gaps" paper=["theorem-2", "equation-9", "equation-10", "equation-3", "equation-7"] evidence=["measured"] reads=["verdicts", "confidences"]
 # needs samples
 widely = scores.groupby("data set")["variance"].max().nlargest(4)
 drawn = scores[scores["data set"].isin(widely.index)]

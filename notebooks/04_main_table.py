@@ -123,7 +123,7 @@ notebook.finding("""
 A probe beats a constant on {home} of {home_all} data sets that it was trained for, and on {far} of {far_all} others.
 """)
 
-# %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "A mark to the left of the tick of the best constant, in its row, knows something of the questions. Only where its bar does not reach the tick is that more than chance, and the best method of a row is often not significantly better than the next.", "name": "fig-scores"}, "image": {"alt": "Dot plot of capability Brier scores with intervals: a row a data set and a mark a method. Oracle CC stands at zero and in-distribution probes near the left end of their rows; most other marks lie right of the best constant, some beyond Uniform random."}} paper=["table-2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "A mark to the left of the tick of the best constant, in its row, knows something of the questions. Only where its bar does not reach the tick is that more than chance, and the best method of a row is often not significantly better than the next.", "name": "fig-scores"}, "image": {"alt": "Dot plot of capability Brier scores with intervals: a row a data set and a mark a method, among them the best constant, Uniform random and the oracles."}} paper=["table-2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs gains
 rivals = score(results[["correct", "total"]].assign(**constant))
 rivals = rivals.xs("Best constant", level="method", drop_level=False)
@@ -175,7 +175,7 @@ notebook.finding(
     uniform=int(beaten["Uniform random"].sum()),
 )
 
-# %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "The scores as the paper prints them, which have no intervals, and the best constant that follows from two of them. Uniform random is a low bar: what does not pass the tick of the constant knows nothing of the question.", "name": "fig-main-reported"}, "image": {"alt": "Dot plot with a row a data set, a mark a printed score, and ticks for the best constant and Uniform random. Most marks lie left of Uniform random, and few left of the best constant; those furthest right are mostly of probes from another domain."}} paper=["table-2"] evidence=["reported"] reads=["main"]
+# %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "The scores as the paper prints them, which have no intervals, and the best constant that follows from two of them. Uniform random is a low bar: what does not pass the tick of the constant knows nothing of the question.", "name": "fig-main-reported"}, "image": {"alt": "Dot plot with a row a data set, a mark a printed score, and ticks for the best constant and Uniform random."}} paper=["table-2"] evidence=["reported"] reads=["main"]
 # needs paper
 ticks = rival.reset_index().assign(method="Best constant")
 _ = ScoreDisplay.from_scores(pd.concat([printed, ticks]))

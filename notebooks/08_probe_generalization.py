@@ -172,7 +172,7 @@ def draw(table, label):
     axes.legend(title="", loc="lower center", bbox_to_anchor=(0.3, 1), ncols=3)
 
 
-# %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "The score of the best constant less that of a probe, with 95 % intervals; right of the line the probe is better. At home it gains a little; out of its domain its level can be so wrong that it loses many times that.", "name": "fig-transfer"}, "image": {"alt": "Dots with intervals, a row for each probe and data set, in three groups by shift. Those of the probe's own data sets lie right of zero, those of its domain around zero, and of those out of domain one lies around zero and one far to the left."}} paper=["table-7", "section-4.3.2"] evidence=["measured"] reads=["verdicts", "features"]
+# %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "The score of the best constant less that of a probe, with 95 % intervals; right of the line the probe is better. At home it gains a little; out of its domain its level can be so wrong that it loses many times that.", "name": "fig-transfer"}, "image": {"alt": "Dots with intervals, a row for each probe and data set, in three groups by shift, around a line at zero."}} paper=["table-7", "section-4.3.2"] evidence=["measured"] reads=["verdicts", "features"]
 # needs probes
 draw(gained, "gain over the best constant")
 
@@ -218,7 +218,7 @@ for name, probe in pairs:
     )
 order = judge(order)
 
-# %% tags=["hide-input"] mystnb={"figure": {"caption": "Correlation of what a probe says with the expected accuracy, with 95 % intervals. Right of the line it gives easy questions more than hard ones. Out of the domain that is left to chance.", "name": "fig-transfer-order"}, "image": {"alt": "Dots with intervals, a row for each probe and data set, in three groups by shift. Those of the probe's own data sets and of its domain lie far right of zero, those out of domain near zero."}} paper=["table-7", "section-4.3.2"] evidence=["measured"] reads=["verdicts", "features"]
+# %% tags=["hide-input"] mystnb={"figure": {"caption": "Correlation of what a probe says with the expected accuracy, with 95 % intervals. Right of the line it gives easy questions more than hard ones. Out of the domain that is left to chance.", "name": "fig-transfer-order"}, "image": {"alt": "Dots with intervals, a row for each probe and data set, in three groups by shift, around a line at zero."}} paper=["table-7", "section-4.3.2"] evidence=["measured"] reads=["verdicts", "features"]
 # needs probes
 draw(order, "correlation with the expected accuracy")
 
@@ -459,7 +459,7 @@ drawn = drawn.melt(
     ["pair", "probe"], ["estimate", "low", "high"], "end", "gain"
 )
 
-# %% tags=["hide-input"] mystnb={"figure": {"caption": "Capability Brier score of a constant, the mean of the training questions, less that of each probe, with 95 % intervals paired on the same questions; right of the line a probe is better. The two recipes differ where training questions are few.", "name": "fig-predictors"}, "image": {"alt": "Dot plot with intervals, a row for all questions and one for each pair of data set and model. Both probes lie right of zero on the larger data sets; on the small ones the tuned probe does too, and the paper's recipe around zero or left of it."}} paper=["table-5", "appendix-c.2", "section-4.2"] evidence=["measured"] reads=["verdicts", "features"]
+# %% tags=["hide-input"] mystnb={"figure": {"caption": "Capability Brier score of a constant, the mean of the training questions, less that of each probe, with 95 % intervals paired on the same questions; right of the line a probe is better. The two recipes differ where training questions are few.", "name": "fig-predictors"}, "image": {"alt": "Dot plot with intervals, a row for all questions and one for each pair of data set and model, with a mark for each of two probes, around a line at zero."}} paper=["table-5", "appendix-c.2", "section-4.2"] evidence=["measured"] reads=["verdicts", "features"]
 # needs recipes
 axes = sns.pointplot(
     drawn,
@@ -579,7 +579,7 @@ As printed, probes are worse than Uniform random in {printed_far_uniform} cells 
 {printed_out_uniform} outside it.
 """)
 
-# %% mystnb={"figure": {"caption": "The score of Uniform random, and that of the best constant, less the paper's scores of probes. Right of the line a probe is better: against Uniform random it is within its domain, against a constant mostly at home.", "name": "fig-transfer-reported"}, "image": {"alt": "Two panels of dots with three rows. Against Uniform random nearly all dots within the domain lie right of zero; against the best constant those of other data sets of the domain lie around zero or left of it, and those out of domain spread far to the left."}} paper=["table-7", "appendix-c.4", "section-4.3.2"] evidence=["reported"] reads=["mixing", "main", "mean_accuracy"] tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "The score of Uniform random, and that of the best constant, less the paper's scores of probes. Right of the line a probe is better: against Uniform random it is within its domain, against a constant mostly at home.", "name": "fig-transfer-reported"}, "image": {"alt": "Two panels of dots around a line at zero, one against Uniform random and one against the best constant, with a row for each of three shifts."}} paper=["table-7", "appendix-c.4", "section-4.3.2"] evidence=["reported"] reads=["mixing", "main", "mean_accuracy"] tags=["hide-input"]
 grid = sns.FacetGrid(lead, col="rival", height=3, aspect=1.2)
 marks = dict(zip(style.SHIFTS, "oPv", strict=True))
 for (_, column, _), subset in grid.facet_data():

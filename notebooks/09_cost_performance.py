@@ -133,7 +133,7 @@ notebook.finding(
     told=" and ".join(phrases[:2]),
 )
 
-# %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "Score against mean completion tokens a question, with 95 % intervals; lower left is better. The steps are the front: what stands above them is dearer and no better than something else. Dashed is the best constant, which costs nothing; above it, tokens are spent for less than nothing.", "name": "fig-cost"}, "image": {"alt": "A panel a data set with score against tokens on a logarithmic axis that begins at 0. The probe stands at no tokens and mostly below the dashed line; verbalized confidence and P(True) in the middle and above it; response consistency far to the right, in some panels lowest."}} paper=["figure-3", "figure-4", "section-4.3.2"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
+# %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "Score against mean completion tokens a question, with 95 % intervals; lower left is better. The steps are the front: what stands above them is dearer and no better than something else. Dashed is the best constant, which costs nothing; above it, tokens are spent for less than nothing.", "name": "fig-cost"}, "image": {"alt": "A panel a data set with score against tokens on a logarithmic axis that begins at zero tokens: a mark a method, a step line through the front, and a dashed line for the best constant."}} paper=["figure-3", "figure-4", "section-4.3.2"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
 # needs scores
 drawn = scores.rename(index=data["title"]).reset_index()
 points = drawn[drawn["method"] != CONSTANT]
@@ -233,7 +233,7 @@ On the average of the paper's data sets the probe, the cheapest method, stands o
 ten votes on that of {votes}.
 """)
 
-# %% mystnb={"figure": {"caption": "Printed scores (reported), without intervals, against tokens (read off) for the paper's models: small marks are its seven data sets, large ones their mean. The probe is the one trained nearest to a data set. Dashed is the mean of the best constant, which nothing but the probe and ten votes comes near.", "name": "fig-cost-paper"}, "image": {"alt": "Three panels, one a model. In each the probe stands at no tokens with a mean score near the dashed line of the best constant or below it; verbalized confidence stands near a thousand tokens, response consistency above ten thousand."}} paper=["figure-3", "figure-4", "section-4.3.2"] evidence=["reported", "read off"] reads=["main", "consistency", "tokens"] tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "Printed scores (reported), without intervals, against tokens (read off) for the paper's models: small marks are its seven data sets, large ones their mean. The probe is the one trained nearest to a data set. Dashed is the mean of the best constant, which nothing but the probe and ten votes comes near.", "name": "fig-cost-paper"}, "image": {"alt": "Three panels, one a model, with the mean score against tokens, a mark a method, and a dashed line for the best constant."}} paper=["figure-3", "figure-4", "section-4.3.2"] evidence=["reported", "read off"] reads=["main", "consistency", "tokens"] tags=["hide-input"]
 one = printed.assign(shown="one data set")
 mean = means.reset_index().assign(shown="mean of seven")
 points = pd.concat([one, mean], ignore_index=True)

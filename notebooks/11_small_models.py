@@ -233,7 +233,7 @@ Of {tested} statements of the paper that small models can test, {supported} are 
 {reversed} are reversed; the others stay open.
 """)
 
-# %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "What the paper says, and what becomes of it on models of at most a tenth of the size. Only what stays clear when all comparisons are judged together holds or fails; a bar that neither holds nor fails says that the questions are too few to tell, not that nothing is there.", "name": "fig-four-claims"}, "image": {"alt": "A stacked bar for each of eleven statements of the paper: the share of comparisons on small models that hold, that are not clear, and that fail. Statements on probes have no failing part where the probe is at home."}} paper=["section-4.3.2", "section-5.1", "section-5.2"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
+# %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "What the paper says, and what becomes of it on models of at most a tenth of the size. Only what stays clear when all comparisons are judged together holds or fails; a bar that neither holds nor fails says that the questions are too few to tell, not that nothing is there.", "name": "fig-four-claims"}, "image": {"alt": "A stacked bar for each statement of the paper: the share of comparisons on small models that hold, that are not clear, and that fail."}} paper=["section-4.3.2", "section-5.1", "section-5.2"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
 # needs runs
 RESULTS = {"fails": "#be123c", "neither": "#adadad"}
 RESULTS |= {"need not hold": style.GRID, "holds": "#0f766e"}

@@ -175,7 +175,7 @@ A probe beats the best rule without a confidence in {probe_better} of {probes} c
 the model loses in {asked_worse}.
 """)
 
-# %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "A use that needs only the order of questions, such as abstaining, is served by more confidences than one that needs the number, such as pass@k. Share of the comparisons, over models and data sets, in which a confidence is better than the best rule without one, inconclusive, or worse; an empty row is not compared.", "name": "fig-applications"}, "image": {"alt": "Four panels of horizontal stacked bars, one for each method, with a row for each application. Asked confidences are inconclusive or worse, but for abstaining; probes are better in a part of them and inconclusive in all others; response consistency is better for abstaining and worse for pass@k."}} paper=["section-5.3", "appendix-d.3"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
+# %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "A use that needs only the order of questions, such as abstaining, is served by more confidences than one that needs the number, such as pass@k. Share of the comparisons, over models and data sets, in which a confidence is better than the best rule without one, inconclusive, or worse; an empty row is not compared.", "name": "fig-applications"}, "image": {"alt": "A panel of horizontal stacked bars for each method, with a row for each application, from better over inconclusive to worse."}} paper=["section-5.3", "appendix-d.3"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
 # needs runs
 drawn = comparisons.assign(
     use=pd.Categorical(comparisons["use"], USES, ordered=True)

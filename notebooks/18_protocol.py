@@ -172,7 +172,7 @@ notebook.finding("""
 Of all that this book does differently, going back to *{most}* matters most: scores change by {most_points:.3f} on average.
 """)
 
-# %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "How far every score shifts (a dot a data set and method) when one correction is taken back, and when all are; right of zero it becomes worse. What is the same for all methods hardly shows; what touches one method can move it across all others.", "name": "fig-protocol"}, "image": {"alt": "Strip plot with a row for each switch. Plug-in scores shift methods right and Oracle CC not at all; votes in the pool and missing confidences move few dots; the paper's probes spread widest."}} paper=["section-4.1", "table-5", "table-6"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "How far every score shifts (a dot a data set and method) when one correction is taken back, and when all are; right of zero it becomes worse. What is the same for all methods hardly shows; what touches one method can move it across all others.", "name": "fig-protocol"}, "image": {"alt": "Strip plot with a row for each switch and a dot for each data set and method, by the shift of its score, with a line at zero."}} paper=["section-4.1", "table-5", "table-6"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs samples
 options = {"color": style.INK, "alpha": 0.4, "order": list(switched)}
 axes = sns.stripplot(long, x="shift", y="switch", jitter=False, **options)
