@@ -79,7 +79,9 @@ def read_columns(
     for name in (*needed, *others):
         head = _find_head(path, heads, name)
         if head is not None:
-            columns[name] = [_spell(row.get(head)) for row in rows]
+            cells = (row.get(head) for row in rows)
+            # Most cells are texts, of which a table may have millions.
+            columns[name] = [c.strip() if type(c) is str else _spell(c) for c in cells]
         elif name in needed:
             raise InputError(
                 f"{path}: no column {name}; needed: {', '.join(needed)}; found: "

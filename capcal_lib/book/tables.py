@@ -129,9 +129,12 @@ def show_scores(
         known = load_dataset(name) if name in dataset_names() else None
         domain, title = (known.domain, known.title) if known else ("", name)
         head = escape(domain), escape(title)
+        if head in columns:  # two sets of one's own may have one title
+            head = escape(domain), escape(f"{title} ({name})")
         cells = [_score_cell(row, digits) for row in marked.to_dict("records")]
         columns[head] = pd.Series(cells, scored["method"])
-    order = sorted(columns, key=lambda head: ["", *DOMAINS, head[0]].index(head[0]))
+    domains = ["", *DOMAINS, *(domain for domain, _ in columns)]  # one's own stand last
+    order = sorted(columns, key=lambda head: domains.index(head[0]))
     wide = pd.DataFrame(columns).reindex(index=rows["method"].unique(), columns=order).fillna("–")
     if "cost" in rows:
         cost = rows.groupby("method")["cost"].first()

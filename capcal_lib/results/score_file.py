@@ -309,9 +309,9 @@ def _check_counts(path: Path, table: pd.DataFrame) -> pd.DataFrame:
     sample, whose ``correct`` may be a word of a verdict.
     """
     _refuse(path, table, table["question_id"] == "", "has no question_id")
-    words = table["correct"].str.lower().map(WORDS).map({"correct": 1.0, "incorrect": 0.0})
-    numbers = pd.to_numeric(table["correct"], errors="coerce").astype(float)
-    correct = numbers.where(numbers.notna(), words)
+    correct = pd.to_numeric(table["correct"], errors="coerce").astype(float)
+    words = table["correct"][correct.isna()].str.lower().map(WORDS)
+    correct = correct.fillna(words.map({"correct": 1.0, "incorrect": 0.0}))
     whole = (correct % 1 == 0) & (correct >= 0)
     _refuse(path, table, ~whole, "has a number of correct samples that is not whole, or below 0")
     if "total" not in table:

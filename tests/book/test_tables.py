@@ -12,6 +12,7 @@ from bs4 import BeautifulSoup
 
 from capcal_lib.book.tables import Html, badge, show, show_scores, titled
 from capcal_lib.errors import InputError
+from capcal_lib.manifests import OWN_MANIFESTS
 
 TABLE = pd.DataFrame(
     {"method": ["a", "b"], "Brier": [0.12345, np.nan], "n": [1200, 3], "note": ["<b>", None]}
@@ -146,6 +147,24 @@ def test_scores_are_a_row_a_method_and_a_column_a_data_set_by_domain() -> None:
     heads = [head.text for head in page.select("tbody th")]
     assert heads == ["Uniform random", "P(True)", "Probe (GSM8K)", "Oracle CC"]
     assert page.select("tbody tr")[2].select("td")[0].text == "–"
+
+
+def test_data_sets_of_ones_own_stand_last_by_their_domains_and_none_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(OWN_MANIFESTS, str(tmp_path))
+    (tmp_path / "datasets").mkdir()
+    own = {"tort": ("law", "Cases"), "lied": ("art", "Songs"), "bgb": ("law", "Cases")}
+    for name, (domain, title) in own.items():
+        text = f"name: {name}\ndomain: {domain}\ntitle: {title}\nkind: short\n"
+        path = tmp_path / "datasets" / f"{name}.yaml"
+        path.write_text(text + f"splits: {{test: {{file: {name}.jsonl}}}}\n")
+    names = ["tort", "lied", "bgb", "unknown", "mmlu"]
+    briers = [0.1, 0.2, 0.3, 0.4, 0.5]
+    scores = pd.DataFrame({"dataset": names, "method": "P(True)", "brier": briers})
+    [table] = read_back(show_scores(scores, "Scores.", evidence="measured"))
+    assert list(table) == ["Method", "unknown", "MMLU", "Cases", "Cases (bgb)", "Songs"]
+    assert table.iloc[0, 1:].astype(float).tolist() == [0.4, 0.5, 0.1, 0.3, 0.2]
 
 
 def test_bold_is_only_who_is_best_alone() -> None:
