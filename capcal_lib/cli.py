@@ -46,7 +46,7 @@ STOPPED = 130  # the exit status of a command that Ctrl-C ended
 COLUMNS_IN_A_FILE = 160
 SHOWN = 2_000  # characters of a response
 OF_RUNS = ("dataset", "verdicts", "store", "choice")  # options of score
-OF_FILES = ("key", "drop_missing", "scorer", "regrade")
+OF_FILES = ("key", "drop_missing", "scorer", "regrade", "every")
 WITH_ENGINE = {"sample", "features", "confidence", "judge", "reproduce"}
 ENGINE_EXTRAS = {"transformers": "local", "vllm": "vllm"}
 ANOTHER = "Another run"
@@ -214,6 +214,9 @@ def score(
     ] = False,
     scorer: Scorer = None,
     regrade: Regrade = False,
+    every: Annotated[
+        bool, Option("--all", help="Of files show every metric, as --json does.")
+    ] = False,
     as_json: AsJson = False,
     html: Annotated[Path | None, Option(metavar="OUT", help="Write a report as one page.")] = None,
 ) -> None:
@@ -230,7 +233,7 @@ def score(
     for name in others:
         source = typed.get_parameter_source(name)
         if source and source.name == "COMMANDLINE":
-            option = "--run" if name == "choice" else f"--{name.replace('_', '-')}"
+            option = {"choice": "--run", "every": "--all"}.get(name, f"--{name.replace('_', '-')}")
             raise InputError(f"{option} has nothing to do with {mode}; leave it out")
     inputs = [*(files or ()), *filter(None, [key])]
     if html and html.resolve() in map(Path.resolve, inputs):
@@ -239,7 +242,12 @@ def score(
         from capcal_lib.results.score_file import score_files
 
         found = score_files(
-            files, key=key, drop_missing=drop_missing, scorer=scorer, regrade=regrade
+            files,
+            every=every,
+            key=key,
+            drop_missing=drop_missing,
+            scorer=scorer,
+            regrade=regrade,
         )
     else:
         from capcal_lib.results.score_runs import score_models

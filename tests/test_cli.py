@@ -465,7 +465,7 @@ def test_score_by_hand(
 ) -> None:
     path = tmp_path / "mine.csv"
     path.write_text(CSV)
-    status, out, _ = run(monkeypatch, capsys, "score", path)
+    status, out, _ = run(monkeypatch, capsys, "score", path, "--all")
     assert status == 0
     lines = {
         cells[0]: cells[1]
@@ -473,10 +473,14 @@ def test_score_by_hand(
         if len(cells := re.split("  +", line.strip())) > 1
     }
     assert lines["questions"] == "2"
-    assert lines["capability Brier, plug-in"] == "0.0000"
-    assert lines["capability Brier, corrected"] == "-0.1250"  # (0 - 0.25 / 1) / 2
-    assert lines["expected response Brier"] == "0.1250"
-    assert lines["correctness variance"] == "0.1250"
+    assert lines["capability Brier, plug-in"] == "0.00"
+    assert lines["capability Brier, corrected"] == "-0.12"  # (0 - 0.25 / 1) / 2, to two decimals
+    assert lines["expected response Brier"] == "0.12"
+    assert lines["correctness variance"] == "0.12"
+    status, out, _ = run(monkeypatch, capsys, "score", path)
+    assert (status, "correctness variance" in out) == (0, False)
+    status, _, err = run(monkeypatch, capsys, "score", "--model", "simulated", "--all")
+    assert (status, "--all has nothing to do with --model; leave it out" in err) == (2, True)
 
 
 def test_a_bad_csv_is_one_line(
@@ -507,6 +511,7 @@ def test_scores_as_json_with_a_comparison(
         "value": 2.0,
         "low": None,
         "high": None,
+        "questions": 2,
     }
     assert (last["file"], last["against"]) == (str(other), str(path))
     assert last["estimate"] == pytest.approx(-0.16 / 2), "the other file is worse"
@@ -516,7 +521,8 @@ def test_scores_as_json_with_a_comparison(
     page = Path("report.html")
     status, out, _ = run(monkeypatch, capsys, "score", path, other, "--html", page)
     assert status == 0
-    assert out.splitlines()[-1].startswith("these data cannot separate ")
+    last = "too few to tell other.csv and mine.csv apart: 2 questions that both have"
+    assert out.splitlines()[-1] == last
     assert page.read_text().count(f"<h2>{other}</h2>") == 1
 
 
@@ -542,8 +548,7 @@ def test_a_report_says_what_was_scored_and_what_came_of_it(
     for name in ("one.csv", "two.csv", "key.csv"):
         assert f"{name} (SHA-256 {sha256(Path(name).read_bytes()).hexdigest()})" in page
     assert f"capcal {metadata.version('capcal')}, 20" in page
-    assert "<td>100</td>" in page
-    assert "100.0000" not in page
+    assert "<td>100, 2,000</td>" in page
     assert "one.csv may be best: no other is significantly better" in page
 
 
@@ -567,11 +572,11 @@ def test_logs_of_others_are_scored_as_they_are(
     status, out, _ = run(monkeypatch, capsys, "score", logs / "samples_counts.jsonl")
     assert status == 0
     assert "pass@2" in out
-    assert "a confidence has to beat" in out.splitlines()[-1]
+    assert "what a confidence has to beat: 3 questions" in out.splitlines()[-1]
     pair = logs / "counts.eval", logs / "counts.json"
     status, out, _ = run(monkeypatch, capsys, "score", *pair, "--html", tmp_path / "logs.html")
     assert status == 0
-    assert "cannot separate" in out.splitlines()[-1]
+    assert "too few to tell" in out.splitlines()[-1]
     assert (tmp_path / "logs.html").read_text().count("<img") == 2
 
 

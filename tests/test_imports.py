@@ -79,7 +79,7 @@ def test_scoring_a_file_takes_a_small_install(tmp_path: Path) -> None:
     code = LACKING.format(lacking=lacking)
     logs = ROOT / "tests" / "results" / "logs"
     for asked, status, said in (
-        (["score", "mine.csv"], 0, "these data cannot separate"),
+        (["score", "mine.csv"], 0, "too few to tell mine.csv and"),
         (["score", str(logs / "counts.json")], 0, "verdicts of the log: match"),
         (["score", str(logs / "counts.eval")], 0, "verdicts of the log: match"),
         (["score", str(logs / "samples_counts.jsonl")], 0, "the rules grade it"),

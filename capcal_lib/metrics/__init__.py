@@ -21,6 +21,7 @@ from capcal_lib.metrics.comparisons import (
     gains,
     holm,
     may_be_best,
+    questions_needed,
 )
 from capcal_lib.metrics.intervals import (
     Interval,
@@ -57,6 +58,7 @@ __all__ = [
     "may_be_best",
     "mean_interval",
     "noise_floor",
+    "questions_needed",
     "smooth_ece",
     "soft_auroc",
     "spearman",

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from capcal_lib.errors import InputError, check_known
-from capcal_lib.metrics.intervals import Limits, bounds_of, check_bounds, finite
+from capcal_lib.metrics.intervals import Limits, bounds_of, check_bounds, finite, variance_of_mean
 from capcal_lib.metrics.validation import Floats, align, check_share
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 Adjustment = Literal["none", "holm", "bonferroni"]
 APART = (-1.0, 1.0)  # bounds of a difference of two methods
+POWER = 1.96 + 0.84  # standard errors that a gain must be for power .8 at two-sided .05
 
 
 def gains(
@@ -87,6 +88,44 @@ def bounds_over_constant(constant: float) -> tuple[float, float]:
     """
     near, far = sorted([constant**2, (1 - constant) ** 2])
     return near - 1, far
+
+
+def questions_needed(
+    differences: ArrayLike,
+    *,
+    clusters: ArrayLike | None = None,
+    bounds: tuple[float, float] = APART,
+) -> float:
+    """Return about how many questions :func:`gains` would take to find a gain of the size seen.
+
+    ``differences`` are the rival's terms less the method's, shape (n_questions,), NaN left out;
+    ``clusters`` and ``bounds`` are those of the test. In a study of that many questions like these,
+    a true gain of the size of their mean has a verdict with a chance of about .8 at a level of .95.
+    NaN where the gain is smaller than its standard error: then the questions are too few to plan
+    by. So they are where there are few of them, as a gain that is seen by chance is too large.
+
+    >>> round(questions_needed([0.04] * 20))  # a verdict waits for what is rare and unseen
+    70
+    """
+    values, clusters = align(differences=differences, clusters=clusters)
+    values = finite("difference", values)
+    scored = ~np.isnan(values)
+    if clusters is not None:
+        clusters = np.asarray(clusters, dtype=object)[scored]
+    values = values[scored]
+    gain = abs(values.mean()) if len(values) else 0.0
+    squared_error = variance_of_mean(values, clusters) if len(values) else 0.0
+    if gain == 0 or gain**2 < squared_error:
+        return np.nan
+    # N gain + shift = POWER * sqrt(N * variance + added), of which N is the larger root: the sum of
+    # N differences and of half a question at either bound, and its standard error.
+    low, high = check_bounds(bounds)
+    variance = squared_error * len(values)
+    shift = np.sign(values.mean()) * (low + high) / 2
+    added = (low**2 + high**2) / 2
+    b = POWER**2 * variance - 2 * gain * shift
+    c = POWER**2 * added - shift**2
+    return float((b + np.sqrt(b**2 + 4 * gain**2 * c)) / (2 * gain**2))
 
 
 def adjusted(p: Floats, adjust: Adjustment) -> Floats:

@@ -24,28 +24,41 @@ from capcal_lib.rows import MISSING, plain_head, read_columns, read_share, strea
 COUNTS = ["correct", "total"]
 NUMBERS = ["confidence", *COUNTS]
 POWERS = (2, 4, 8, 16, 32, 64)  # the k of pass@k, as far as ten questions have samples, or all
+FEWEST = 10  # questions of which an interval or a comparison says anything
 MOST = 1_000_000  # questions, more of which are not counted
 EQUAL = 1e-9  # confidences of two files are the same, but for rounding
 CORRECTED = "capability Brier, corrected"
 PLUG_IN = "capability Brier, plug-in"
 ECE = "ECE, ten bins, corrected"
 CONSTANT = "the best constant"
-Z = 1.96 + 0.84  # a difference is found by a 95 % interval in four of five studies
+RESPONSE = "expected response Brier"
+SIZES = "questions, scored samples"
+SPLIT = "miscalibration, discrimination (in sample)"
+SUMMARY = ["accuracy", CORRECTED, "best constant", "gain over the best constant", SPLIT, "AUROC"]
+CLUSTERS = ["cluster", "subject"]  # columns of which questions belong together
+WEIGHT = "weight"  # a column that is refused
+ABOUT_QUESTIONS = ["total", *CLUSTERS, WEIGHT]  # columns that a file may have
 NO_COUNTS = "; --key FILE takes correct and total from another file, or a log"
 NO_TOTAL = "; without a column total each row is one sample"
 BEST = "may be best: no other is significantly better on questions that both have"
 SENTENCES = {
     "better": "{file} is better than {rival} by {gain}, on {both}",
     "worse": "{rival} is better than {file} by {loss}, on {both}",
-    "inconclusive": "these data cannot separate {file} and {rival} ({gain}, on {both}): "
-    "about {needed:,.0f} questions or more would",
+    "inconclusive": "these data cannot tell {file} and {rival} apart ({gain}, on {both}): about "
+    "{needed:,.0f} questions or more would",
+    "unplanned": "these data cannot tell {file} and {rival} apart ({gain}, on {both}), and are too "
+    "few to say how many would",
+    "too few": "too few to tell {file} and {rival} apart: {both}",
     "same": "{file} and {rival} have the same confidences, or accuracies, on {both}",
     "apart": "{file} and {rival} ask different questions: not compared",
     "one question": "one question says nothing of others: scores and intervals take two or more",
     "one sample": "with one scored sample a question, questions that differ and the noise of "
     "sampling cannot be told apart: draw two or more of each",
-    "no confidence": "{0[noise]:.0%} of the spread over questions is noise of sampling; a "
-    "confidence has to beat {0[best constant]:z.3f}, the score of always saying {0[accuracy]:.2f}",
+    "no confidence": "{noise:.0%} of the spread over questions is noise of sampling; a confidence "
+    "has to beat {constant}, the score of always saying {accuracy}",
+    "few counts": "too few to say what a confidence has to beat: {questions}",
+    "no spread": "these samples show no difference between questions beyond the noise of sampling: "
+    "they can show of no confidence that it is better than the best constant",
 }
 MEANINGS = {
     "accuracy": "the mean of mu_hat, the share of a question's scored samples that are correct",
@@ -56,8 +69,9 @@ MEANINGS = {
     PLUG_IN: "the mean of (confidence - mu_hat)^2; lower is better",
     CORRECTED: "the same less what the noise of mu_hat adds, so that it may fall below 0",
     "gain over the best constant": "by which the corrected score is lower than the best constant's",
-    "miscalibration": "what recalibration can remove of the score",
-    "discrimination": "how far confidences tell questions apart; higher is better",
+    "miscalibration": "what recalibration can remove of the score, as fitted to these questions",
+    "discrimination": "how far confidences tell questions apart, as fitted to these questions; "
+    "higher is better",
     "ECE, ten bins": "the mean distance of confidence and mu_hat in ten bins; corrected for noise, "
     "or plug-in, as it is usually reported",
     "may be best": "no other is significantly better on the questions that both have",
@@ -67,8 +81,9 @@ MEANINGS = {
 class Counted(NamedTuple):
     """What a file holds: a row a question, indexed by question_id, and how it was read.
 
-    The table has ``correct``, ``total`` and ``confidence``; that of a log has the right answer,
-    ``gold``, in place of a confidence, and its questions are those of one id and ``question``."""
+    The table has ``correct``, ``total`` and ``confidence``, and ``cluster`` where the file says
+    which questions belong together; that of a log has the right answer, ``gold``, in place of a
+    confidence, and its questions are those of one id and ``question``."""
 
     table: pd.DataFrame
     notes: list[str]
@@ -85,11 +100,12 @@ class Scored(NamedTuple):
     problems: Sequence[str] = ()  # what is damaged
 
 
-def score_files(files: Sequence[Path], **options: Any) -> Scored:
+def score_files(files: Sequence[Path], *, every: bool = False, **options: Any) -> Scored:
     """Score files, and compare the others with the first.
 
-    ``options`` are those of :func:`read_file`. `InputError` for whatever reading and comparing
-    refuse."""
+    What is shown are the metrics that matter most, or ``every`` one; the rows for programs always
+    have all. The other ``options`` are those of :func:`read_file`. `InputError` for whatever
+    reading and comparing refuse."""
     notes: list[str] = []
     tables, scores, parts, shown = {}, {}, {}, {}
     for name in map(str, files):
@@ -97,23 +113,44 @@ def score_files(files: Sequence[Path], **options: Any) -> Scored:
         notes += [f"{name}: {note}" for note in of_file]
         tables[name] = table
         scores[name] = score_table(table)
-        parts[name] = scores[name], table
-        shown[name] = scores[name].apply(
-            lambda row: spell_cell(row["value"]) if pd.isna(row["low"]) else spell(*row),
-            axis="columns",
-        )
+        shown[name] = spell_scores(scores[name]) if every else summarize(scores[name])
+        parts[name] = shown[name].to_frame("value"), table
+        notes += [f"{name}: {note}" for note in _notes_on(scores[name], table, every)]
     rival = str(files[0])
     rows = [pd.concat(scores, names=["file"]).reset_index()]
     if len(tables) == 1:
-        above = [f"{rival}: 95 % intervals for questions like these"]
+        above = [f"{rival}: {intervals_of(len(table))}"]
         below = [*notes, in_words(rival, table, scores[rival])]
-        return Scored(above, scores[rival], below, rows, parts)
+        return Scored(above, parts[rival][0], below, rows, parts)
     found = compare_files(tables, rival)
     rows.append(found.rename_axis("file").reset_index().assign(against=rival))
-    best = metrics.may_be_best(_terms(tables))
+    best = metrics.may_be_best(_terms(tables), labels_of(tables))
     notes.append(f"{' and '.join(filter(best.__contains__, tables))} {BEST}")
     overview = pd.concat(shown, axis="columns").fillna("")
     return Scored([], overview, [*notes, *found["sentence"]], rows, parts)
+
+
+def intervals_of(questions: int) -> str:
+    """Say of what the intervals are, or why there are none."""
+    if questions < FEWEST:
+        return f"{counted(questions, 'question')}, too few for intervals"
+    return "95 % intervals for questions like these"
+
+
+def _notes_on(scores: pd.DataFrame, table: pd.DataFrame, every: bool) -> list[str]:
+    """Say what scores mean that no true one can have."""
+    notes = []
+    value = scores["value"]
+    if min(value.get(CORRECTED, 0.0), value.get("best constant", 0.0)) < 0:
+        notes.append("a corrected score below 0 is noise of sampling: the true one is 0 or more")
+    if every and np.isinf(value.get("log loss", 0.0)):
+        unlike = table["correct"] / table["total"] != table["confidence"]
+        sure = int((unlike & table["confidence"].isin([0, 1])).sum())
+        notes.append(
+            f"log loss is infinite: {counted(sure, 'question')} with a confidence of 0 or 1 and "
+            "samples to the contrary"
+        )
+    return notes
 
 
 def read_file(
@@ -215,10 +252,12 @@ def read_confidences(
     confidences, or a value that is not allowed; the row is named by its place and id, and the rule
     that it breaks."""
     if key is None:
-        table = read_columns(path, ["question_id", "confidence", "correct"], ["total"], NO_COUNTS)
+        table = read_columns(
+            path, ["question_id", "confidence", "correct"], ABOUT_QUESTIONS, NO_COUNTS
+        )
         notes = _note_samples(table)
     else:
-        table = read_columns(path, ["question_id", "confidence"])
+        table = read_columns(path, ["question_id", "confidence"], [*CLUSTERS, WEIGHT])
         counts, notes = read_key(key, **of_log)
         inside = table["question_id"].isin(counts.index)
         example = sanitize(counts.index[0], 80)
@@ -259,15 +298,14 @@ def read_confidences(
     sums = {"confidence": "first", "correct": "sum", "total": "sum"}
     found = numbers.groupby(names, sort=False).agg(sums)
     found = found.astype(dict.fromkeys(COUNTS, np.int64))
+    clusters = _read_clusters(path, table)
+    if clusters is None and key is not None:
+        clusters = counts.get("cluster")  # its questions may be more
+    if clusters is not None:
+        found = _with_clusters(found, clusters)
+        notes.append(f"whole {clusters.name}s vary: {found['cluster'].nunique()} of them")
     if single := (found["total"] == 1).sum():
         notes.append(f"no corrected score of {counted(single, 'question')}: one scored sample")
-    infinite = found["confidence"].isin([0, 1])
-    infinite &= found["correct"] / found["total"] != found["confidence"]
-    if sure := infinite.sum():
-        notes.append(
-            f"log loss is infinite: {counted(sure, 'question')} with a confidence of 0 or 1 and "
-            "samples to the contrary"
-        )
     return Counted(found, notes)
 
 
@@ -284,16 +322,46 @@ def read_key(path: Path, **of_log: Any) -> Counted:
             name = sanitize(counts.index[counts.index.duplicated()][0], 80)
             raise InputError(f"{path}: question {name!r} has two texts; give a log of one task")
         return Counted(counts, notes)
-    table = read_columns(path, ["question_id", "correct"], ["total"])
+    table = read_columns(path, ["question_id", "correct"], ABOUT_QUESTIONS)
     numbers = _check_counts(path, table).assign(question_id=table["question_id"])
     notes = _note_samples(table)
+    clusters = _read_clusters(path, table)
     if "total" not in table:
-        return Counted(numbers.groupby("question_id", sort=False).sum(), notes)
+        summed = numbers.groupby("question_id", sort=False).sum()
+        return Counted(_with_clusters(summed, clusters), notes)
     # Equal rows of one sample each may be two samples as well as one that is said twice.
     same = numbers.duplicated() & (numbers["total"] > 1)
     unlike = numbers["question_id"].duplicated() & ~same
     _refuse(path, table, unlike, "stands in two rows; give its counts in one")
-    return Counted(numbers.drop_duplicates("question_id").set_index("question_id"), notes)
+    first = numbers.drop_duplicates("question_id").set_index("question_id")
+    return Counted(_with_clusters(first, clusters), notes)
+
+
+def _read_clusters(path: Path, table: pd.DataFrame) -> "pd.Series[str] | None":
+    """Read which questions belong together, a label a question; None where no column says it.
+
+    `InputError` for a column of weights, for two columns of labels, and for a question without a
+    label or with two."""
+    if WEIGHT in table:
+        raise InputError(
+            f"{path}: a column {WEIGHT} is not used, as every question counts alike; leave it out"
+        )
+    names = [name for name in CLUSTERS if name in table]
+    if not names:
+        return None
+    if len(names) > 1:
+        raise InputError(f"{path}: columns {' and '.join(names)} say it twice; keep one of them")
+    name = names[0]
+    _refuse(path, table, table[name] == "", f"has no {name}")
+    labels = table[["question_id", name]].drop_duplicates()
+    again = table["question_id"].isin(labels["question_id"][labels["question_id"].duplicated()])
+    _refuse(path, table, again, f"has more than one {name}")
+    return labels.set_index("question_id")[name]
+
+
+def _with_clusters(counts: pd.DataFrame, clusters: "pd.Series[str] | None") -> pd.DataFrame:
+    """Return counts with the label of each question where there is one."""
+    return counts if clusters is None else counts.assign(cluster=clusters)
 
 
 def _note_samples(table: pd.DataFrame) -> list[str]:
@@ -356,12 +424,14 @@ def _refuse(path: Path, table: pd.DataFrame, wrong: "pd.Series[bool]", rule: str
 def score_table(table: pd.DataFrame) -> pd.DataFrame:
     """Score what a file holds: confidences, or counts alone.
 
-    Returns a table indexed by ``metric``: its ``value`` and, where there is one, the 95 % interval
-    ``low`` to ``high`` for questions like these. ``noise`` is the share of the variance of mu_hat
-    over questions that comes from few samples, and not from questions that differ; ``best
-    constant`` is the corrected score of always saying the mean of the other questions, which a
-    confidence has to beat. The corrected scores are those of the questions with two scored samples
-    or more."""
+    Returns a table indexed by ``metric``: its ``value``, where there is one the 95 % interval
+    ``low`` to ``high`` for questions like these, and the number of ``questions`` that it rests on.
+    Fewer than ten questions have no interval. A corrected score may fall below 0, where no true
+    one lies, so that its interval begins at 0 and may leave it out. ``noise`` is the share of the
+    variance of mu_hat over questions that comes from few samples, and not from questions that
+    differ; ``best constant`` is the corrected score of always saying the mean of the other
+    questions, which a confidence has to beat. The corrected scores are those of the questions with
+    two scored samples or more. Where the table has a ``cluster``, whole clusters vary."""
     counts = table[COUNTS].to_numpy().T
     mu_hat = table["correct"] / table["total"]
     twice = table["total"] > 1
@@ -378,14 +448,14 @@ def score_table(table: pd.DataFrame) -> pd.DataFrame:
     deep = deep_samples(table["total"])
     for k in POWERS:
         if k <= deep:
-            scores[f"pass@{k}"] = pass_at_k(counts[0], counts[1], k)[:, 0]
-    scores["noise"] = 1.0 if spread <= floor else floor / spread
+            scores[f"pass@{k}"] = pd.Series(pass_at_k(counts[0], counts[1], [k])[:, 0], table.index)
+    if spread > 0:
+        scores["noise"] = min(1.0, floor / spread)
     scores["best constant"] = constant
     if corrected:
-        scores["uniform random"] = metrics.uniform_baseline_brier_terms(
-            *known[COUNTS].to_numpy().T, corrected=True
-        )
-    bounds = {"uniform random": (1 / 12, 1 / 3), "gain over the best constant": (-1, 1)}
+        uniform = metrics.uniform_baseline_brier_terms(*known[COUNTS].to_numpy().T, corrected=True)
+        scores["uniform random"] = pd.Series(uniform, known.index)
+    bounds = {"uniform random": (1 / 12, 1 / 3), "gain over the best constant": _bounds(known)}
     if "confidence" in table:
         brier = question_terms(table["confidence"], table)
         triple = table[NUMBERS].to_numpy().T
@@ -399,23 +469,47 @@ def score_table(table: pd.DataFrame) -> pd.DataFrame:
             "noise floor of the plug-in": floor,
             "miscalibration": parts.miscalibration,
             "discrimination": parts.discrimination,
-            "expected response Brier": metrics.expected_response_brier(*triple),
+            RESPONSE: metrics.expected_response_brier(*triple),
             "correctness variance": metrics.correctness_variance(*counts) if corrected else None,
-            "log loss": loss if np.isfinite(loss).all() else np.inf,
+            "log loss": pd.Series(loss, table.index) if np.isfinite(loss).all() else np.inf,
             "ECE, ten bins, plug-in": metrics.binned_ece(*triple, corrected=False),
             ECE: metrics.binned_ece(*triple),
             "smooth ECE, plug-in": metrics.smooth_ece(*triple),
             "AUROC": metrics.soft_auroc(*triple),
             "Spearman with mu_hat": metrics.spearman(*triple),
         }
-    rows = [
-        metrics.mean_interval(terms, bounds=bounds.get(name, (0, 1)))
-        if np.ndim(terms)
-        else (terms, np.nan, np.nan)
-        for name, terms in scores.items()
-    ]
-    table = pd.DataFrame(rows, [*scores], ["value", "low", "high"], dtype=object)
-    return table.rename_axis("metric").dropna(subset="value")
+    few = dict.fromkeys(["miscalibration", "discrimination", "correctness variance"], len(known))
+    rows = {}
+    for name, value in scores.items():
+        if isinstance(value, pd.Series):
+            limits = _limits(value, table.get("cluster"), bounds.get(name, (0, 1)))
+            rows[name] = [*limits, int(value.count())]
+        else:
+            rows[name] = [value, np.nan, np.nan, few.get(name, len(table))]
+    result = pd.DataFrame(rows, ["value", "low", "high", "questions"], dtype=object).T
+    return result.rename_axis("metric").dropna(subset="value")
+
+
+def _limits(
+    terms: "pd.Series[float]",
+    clusters: "pd.Series[str] | None",
+    bounds: tuple[float, float],
+) -> tuple[float, float, float]:
+    """Return a mean with its limits, none of which lies where no true mean can; NaN where there are
+    too few questions for any.
+    """
+    if clusters is not None:
+        clusters = clusters[terms.index]
+    estimate, low, high = metrics.mean_interval(terms, clusters=clusters, bounds=bounds)
+    bottom, top = bounds
+    if terms.count() < FEWEST or high <= bottom:
+        return estimate, np.nan, np.nan
+    return estimate, max(low, bottom), min(high, top)
+
+
+def _bounds(counts: pd.DataFrame) -> tuple[float, float]:
+    """Return the bounds of any gain over the best constant."""
+    return metrics.bounds_over_constant(float((counts["correct"] / counts["total"]).mean()))
 
 
 def question_terms(
@@ -454,47 +548,90 @@ def compare_files(tables: Mapping[str, pd.DataFrame], against: str) -> pd.DataFr
 
     Tables of confidences are compared by capability Brier score, logs by accuracy. Returns a row a
     file, ``against`` aside: ``estimate`` with the interval ``low`` to ``high``, positive where the
-    file is better, ``p`` and ``verdict`` as from :func:`~capcal_lib.metrics.gains`, or ``same`` or
-    ``apart``; the number of ``questions`` that both have and of those ``needed``; a ``sentence``.
+    file is better, ``p`` and ``verdict`` as from :func:`~capcal_lib.metrics.gains`, or ``same``,
+    ``apart``, or, below ten questions, ``too few``; the number of ``questions`` that both have and,
+    where inconclusive, of those ``needed``, see :func:`~capcal_lib.metrics.questions_needed`; a
+    ``sentence``.
 
     `InputError` where confidences stand beside logs, and where two files count a question
-    differently, or give it another answer."""
+    differently, give it another answer, or group it otherwise."""
     kinds = {"confidence" in table for table in tables.values()}
     if len(kinds) > 1:
         raise InputError("logs without confidences are not compared with files that have them")
-    same = COUNTS if True in kinds else ["gold"]
+    clusters = labels_of(tables)
+    same = [*COUNTS] if True in kinds else ["gold"]
+    if clusters is not None:
+        same.append("cluster")
     facts = pd.concat(table[same] for table in tables.values())
     unlike = facts[~facts.reset_index().duplicated().to_numpy()].index
     for question in unlike[unlike.duplicated()].get_level_values(0):
         what = f"other {' and '.join(same)} in one file than in another"
         raise InputError(f"question {sanitize(question, 80)!r} has {what}")
-    return _compare(_terms(tables), against)
+    return _compare(_terms(tables), against, clusters)
 
 
-def _compare(terms: pd.DataFrame, against: str) -> pd.DataFrame:
+def labels_of(tables: Mapping[str, pd.DataFrame]) -> "pd.Series[str] | None":
+    """Return which questions of all tables belong together; None where no table says it.
+
+    `InputError` where only some do."""
+    labels = [table["cluster"] for table in tables.values() if "cluster" in table]
+    if not labels:
+        return None
+    if len(labels) < len(tables):
+        raise InputError(
+            f"some files have a column {' or '.join(CLUSTERS)} and others none; give it in all, or "
+            "in the --key"
+        )
+    joined = pd.concat(labels)
+    return joined[~joined.index.duplicated()]
+
+
+def _compare(
+    terms: pd.DataFrame,
+    against: str,
+    clusters: "pd.Series[str] | None" = None,
+    bounds: tuple[float, float] = (-1.0, 1.0),
+) -> pd.DataFrame:
     """Test and say by how much each column is better than another."""
-    table = metrics.gains(terms, against)
+    if clusters is not None:
+        clusters = clusters.reindex(terms.index)
+    table = metrics.gains(terms, against, clusters=clusters, bounds=bounds)
     gaps = terms[table.index].rsub(terms[against], axis="index")
     table["questions"] = gaps.count()
+    few = table["questions"] < FEWEST
+    table.loc[few, ["low", "high", "p"]] = np.nan
     table["verdict"] = (
         table["verdict"]
+        .mask(few, "too few")
         .mask(gaps.abs().max() < EQUAL, "same")
         .mask(table["questions"] == 0, "apart")
     )
-    needed = np.ceil((Z * gaps.std() / gaps.mean()) ** 2)
-    table["needed"] = np.clip(needed, table["questions"] + 1, MOST)
-    sentences = [
-        SENTENCES[row["verdict"]].format(
-            file=name,
-            rival=against,
-            both=counted(row["questions"], "question") + " that both have" * (against != CONSTANT),
-            gain=spell(*row[["estimate", "low", "high"]]),
-            loss=spell(*-row[["estimate", "high", "low"]]),
-            needed=row["needed"],
-        )
-        for name, row in table.iterrows()
-    ]
+    table["needed"] = np.nan
+    for name in table.index[(table["verdict"] == "inconclusive") & table["p"].notna()]:
+        needed = np.ceil(metrics.questions_needed(gaps[name], clusters=clusters, bounds=bounds))
+        table.loc[name, "needed"] = np.clip(needed, table.loc[name, "questions"] + 1, MOST)
+    sentences = [_sentence(name, against, row) for name, row in table.iterrows()]
     return table.assign(sentence=sentences)
+
+
+def _sentence(name: Any, against: str, row: "pd.Series[Any]") -> str:
+    """Say what came of one comparison."""
+    verdict = row["verdict"]
+    if verdict == "inconclusive" and np.isnan(row["needed"]):
+        verdict = "unplanned"
+    both = counted(row["questions"], "question")
+    if against != CONSTANT:
+        both += " that both have"
+    decimals = decimals_of(row["questions"])
+    estimate, low, high = row["estimate"], row["low"], row["high"]
+    return SENTENCES[verdict].format(
+        file=name,
+        rival=against,
+        both=both,
+        gain=spell(estimate, low, high, decimals),
+        loss=spell(-estimate, -high, -low, decimals),
+        needed=row["needed"],
+    )
 
 
 def in_words(name: str, table: pd.DataFrame, scores: pd.DataFrame) -> str:
@@ -504,19 +641,90 @@ def in_words(name: str, table: pd.DataFrame, scores: pd.DataFrame) -> str:
         return SENTENCES["one question"]
     if "best constant" not in value:
         return SENTENCES["one sample"]
+    known = table[table["total"] > 1]
+    flat = len(known) >= FEWEST and value["best constant"] <= 0
     if "confidence" not in table:
-        return SENTENCES["no confidence"].format(value)
-    columns = {name: question_terms(table["confidence"], table), CONSTANT: _constant(table)}
-    return str(_compare(pd.DataFrame(columns), CONSTANT)["sentence"].iloc[0])
+        return SENTENCES["no spread"] if flat else _words_on_counts(scores)
+    columns = {name: question_terms(table["confidence"], known), CONSTANT: _constant(known)}
+    found = _compare(pd.DataFrame(columns), CONSTANT, known.get("cluster"), _bounds(known)).iloc[0]
+    if flat and found["verdict"] == "inconclusive":
+        return SENTENCES["no spread"]
+    return str(found["sentence"])
 
 
-def spell(estimate: float, low: float, high: float) -> str:
-    """Spell an estimate with its interval.
+def _words_on_counts(scores: pd.DataFrame) -> str:
+    """Say what counts without confidences say."""
+    value = scores["value"]
+    questions = scores["questions"]["best constant"]
+    if questions < FEWEST:
+        return SENTENCES["few counts"].format(questions=counted(questions, "question"))
+    decimals = decimals_of(questions)
+    return SENTENCES["no confidence"].format(
+        noise=value["noise"],
+        constant=f"{value['best constant']:z.{decimals}f}",
+        accuracy=f"{value['accuracy']:.2f}",
+    )
 
-    >>> spell(0.25, -0.0001, 0.5)
-    '0.250 [0.000, 0.500]'
+
+def spell_scores(scores: pd.DataFrame) -> "pd.Series[str]":
+    """Spell each score with its interval, with as many decimals as the number of questions is
+    worth; what rests on fewer questions than the file has says so.
     """
-    return f"{estimate:z.3f} [{low:z.3f}, {high:z.3f}]"
+    most = scores["questions"].max()
+    texts = {}
+    for name, questions in scores["questions"].items():
+        text = spell_score(scores, str(name))
+        texts[name] = text if questions == most else f"{text} on {counted(questions, 'question')}"
+    return pd.Series(texts).rename_axis("metric")
+
+
+def spell_score(scores: pd.DataFrame, metric: str) -> str:
+    """Spell a row of :func:`score_table`."""
+    row: Any = scores.loc[metric]
+    if isinstance(row["value"], int):
+        return f"{row['value']:,}"
+    return spell(row["value"], row["low"], row["high"], decimals_of(row["questions"]))
+
+
+def summarize(scores: pd.DataFrame) -> "pd.Series[str]":
+    """Spell what matters most of scores: seven rows, or fewer where something is not known.
+
+    Counts alone have pass@k and the noise; single samples the Brier score of responses."""
+    texts = spell_scores(scores)
+    texts[SIZES] = f"{texts['questions']}, {texts['scored samples']}"
+    names = [SIZES, *SUMMARY]
+    if "miscalibration" in texts:
+        parts = spell_score(scores, "miscalibration"), texts["discrimination"]
+        texts[SPLIT] = ", ".join(parts)
+        if CORRECTED not in texts:
+            names.insert(2, RESPONSE)
+    else:
+        names[2:2] = [*texts.filter(regex="^pass@").index[-1:], "noise"]
+    return texts[[name for name in names if name in texts]]
+
+
+def decimals_of(questions: int) -> int:
+    """Return how many decimals of a mean over questions say anything: two of fewer than ten, three
+    below a thousand, then four.
+
+    >>> [decimals_of(number) for number in (3, 60, 999, 5000)]
+    [2, 3, 3, 4]
+    """
+    if questions < FEWEST:
+        return 2
+    return 3 if questions < 1000 else 4
+
+
+def spell(estimate: float, low: float, high: float, decimals: int = 3) -> str:
+    """Spell an estimate with its interval, where it has one.
+
+    >>> spell(0.25, -0.0001, 0.5), spell(0.25, float("nan"), float("nan"), 2)
+    ('0.250 [0.000, 0.500]', '0.25')
+    """
+    text = f"{estimate:z.{decimals}f}"
+    if np.isnan(low):
+        return text
+    return f"{text} [{low:z.{decimals}f}, {high:z.{decimals}f}]"
 
 
 def spell_cell(cell: Any) -> str:

@@ -9,7 +9,17 @@ import pandas as pd
 from capcal_lib.errors import InputError, counted
 from capcal_lib.grading.core import UNSCORED
 from capcal_lib.results.results import VOTES, describe_runs, load_results
-from capcal_lib.results.score_file import BEST, CORRECTED, COUNTS, Scored, score_table, spell
+from capcal_lib.results.score_file import (
+    BEST,
+    CORRECTED,
+    COUNTS,
+    FEWEST,
+    Scored,
+    intervals_of,
+    score_table,
+    spell,
+    spell_score,
+)
 from capcal_lib.results.scores import score
 from capcal_lib.runs import Run
 from capcal_lib.runs.run import store_option
@@ -34,15 +44,17 @@ def score_models(store: Path, models: Sequence[str], **asked: Any) -> Scored:
         problems += runs.attrs["problems"] + results.attrs["stale"]
         scores = score(results)
         rows.append(scores.reset_index().assign(model=model))
-        limits = [spell(*row) for row in scores[["brier", "low", "high"]].to_numpy()]
+        few = scores["questions"] < FEWEST
+        limits = scores[["brier"]].join(scores[["low", "high"]].mask(few))
+        texts = [spell(*row) for row in limits.to_numpy()]
         marks = scores["may_be_best"].map({True: "*"}).fillna("")
-        columns[model] = pd.Series(limits, scores.index) + marks
+        columns[model] = pd.Series(texts, scores.index) + marks
         for run in runs.reset_index().to_dict("records"):
             name = run["dataset"]
             title = f"{model} on {name}, {run['evidence']}"
             own = scores[scores.index.isin([name], 0)].droplevel(0)
             parts[title] = own, results.loc[name].drop(columns=VOTES, errors="ignore")
-            above.append(f"{title}: 95 % intervals for questions like these")
+            above.append(f"{title}: {intervals_of(int((parts[title][1]['total'] > 0).sum()))}")
             above += [f"  {line}" for line in _describe(run, *parts[title])]
     table = pd.concat(columns, axis="columns").fillna("")
     below = [CORRECTED, f"* {BEST}"] if len(table) else []
@@ -53,10 +65,10 @@ def _describe(run: Mapping[Any, Any], scores: pd.DataFrame, questions: pd.DataFr
     """Say what the scores of a run do not show."""
     scored = questions.loc[questions["total"] > 0, COUNTS]
     known = score_table(scored)
-    facts = [f"accuracy {spell(*known.loc['accuracy'])}"]
+    facts = [f"accuracy {spell_score(known, 'accuracy')}"]
     for name in known.filter(regex="^pass@", axis="index").index[-1:]:
         having = int((scored["total"] >= int(name.removeprefix("pass@"))).sum())
-        facts.append(f"{name} {spell(*known.loc[name])}")
+        facts.append(f"{name} {spell_score(known, str(name))}")
         if having < len(scored):
             facts[-1] += f" of the {having} with so many samples"
     samples = " to ".join(map(str, dict.fromkeys([run["fewest"], run["most"]])))

@@ -8,7 +8,15 @@ from hypothesis import strategies as st
 
 from benchmarks import coverage
 from capcal_lib.errors import InputError
-from capcal_lib.metrics import adjusted, bounds_over_constant, compare, gains, holm, mean_interval
+from capcal_lib.metrics import (
+    adjusted,
+    bounds_over_constant,
+    compare,
+    gains,
+    holm,
+    mean_interval,
+    questions_needed,
+)
 
 
 def rng(seed=0):
@@ -67,6 +75,55 @@ def test_bounds_over_a_constant_are_those_of_all_confidences_and_accuracies(cons
     gain = (constant - mu) ** 2 - (s - mu) ** 2
     low, high = bounds_over_constant(constant)
     assert (low, high) == pytest.approx((gain.min(), gain.max()))
+
+
+PLANS = {  # a true gain, the spread of a question's, the bounds of the test
+    "noisy": (0.03, 0.15, (-1, 1)),
+    "quiet": (0.04, 0.04, (-1, 1)),
+    "worse": (-0.03, 0.15, (-1, 1)),
+    "over one half": (0.02, 0.05, (-0.75, 0.25)),
+    "under one half": (-0.02, 0.05, (-0.75, 0.25)),
+}
+
+
+def power(gain, sd, bounds, n, studies=400):
+    generator = rng(n)
+    found = 0
+    for _ in range(studies):
+        terms = pd.DataFrame({"rival": generator.normal(gain, sd, n), "own": 0.0})
+        verdict = gains(terms, "rival", bounds=bounds).loc["own", "verdict"]
+        found += verdict == ("better" if gain > 0 else "worse")
+    return found / studies
+
+
+@pytest.mark.parametrize(("gain", "sd", "bounds"), PLANS.values(), ids=PLANS)
+def test_studies_of_the_size_needed_find_the_gain_in_four_of_five(gain, sd, bounds):
+    pilot = rng(0).normal(0, 1, 40)
+    pilot = gain + sd * (pilot - pilot.mean()) / pilot.std(ddof=1)
+    needed = int(np.ceil(questions_needed(pilot, bounds=bounds)))
+    assert power(gain, sd, bounds, needed) > 0.72  # .8 less four standard errors
+    # The half question is no chance, so where it weighs most a few questions less would do.
+    assert power(gain, sd, bounds, round(0.7 * needed)) < 0.78
+
+
+def test_questions_needed_by_hand():
+    """No spread: N g = 2.8; no half question to speak of: N = (2.8 sd / g)^2."""
+    assert questions_needed([0.04] * 20) == pytest.approx(70)
+    wide = np.array([1.0, -0.9] * 50) * 100
+    needed = (2.8 * wide.std(ddof=1) / wide.mean()) ** 2
+    assert np.isnan(questions_needed(wide)), "the gain is smaller than its standard error"
+    many = np.tile(wide, 50)
+    assert questions_needed(many) == pytest.approx(needed, rel=0.01)
+    assert questions_needed(-many) == pytest.approx(questions_needed(many))
+    assert np.isnan(questions_needed([0.0] * 20))
+    assert np.isnan(questions_needed([np.nan, np.nan]))
+    assert questions_needed([0.04, np.nan] * 20) == questions_needed([0.04] * 20)
+
+
+def test_clusters_that_agree_within_need_more_questions():
+    values, labels = np.repeat(0.02 + rng(3).normal(0, 0.1, 60), 5), np.repeat(np.arange(60), 5)
+    alone, together = questions_needed(values), questions_needed(values, clusters=labels)
+    assert 3.5 * alone < together < 5.5 * alone
 
 
 def test_each_gain_has_the_questions_that_both_have():

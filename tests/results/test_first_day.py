@@ -81,7 +81,7 @@ def test_an_imported_log_of_single_samples_is_scored_as_far_as_it_goes(
         ended = capcal("score", *named, *more)
         assert ended.returncode == 0, ended.stderr
         assert "Traceback" not in ended.stderr
-    assert "accuracy 0.500" in ended.stdout
+    assert "2 questions, too few for intervals\n  accuracy 0.50\n" in ended.stdout
     assert "a score takes two samples of a question" in ended.stdout
     assert "capcal import FILE... --model mine --dataset sums --store" in ended.stdout
     assert "No question has two scored samples" in page.read_text()

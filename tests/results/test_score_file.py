@@ -1,4 +1,5 @@
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -6,7 +7,15 @@ import pandas as pd
 import pytest
 
 from capcal_lib.errors import InputError
-from capcal_lib.metrics import binned_ece, capability_brier, may_be_best
+from capcal_lib.metrics import (
+    binned_ece,
+    bounds_over_constant,
+    capability_brier,
+    gains,
+    may_be_best,
+    mean_interval,
+    questions_needed,
+)
 from capcal_lib.results.score_file import (
     BEST,
     compare_files,
@@ -16,6 +25,8 @@ from capcal_lib.results.score_file import (
     read_file,
     score_files,
     score_table,
+    spell_scores,
+    summarize,
 )
 
 LOG = Path(__file__).parent / "logs" / "samples_counts.jsonl"
@@ -321,10 +332,12 @@ def test_a_table_that_is_neither_says_what_either_needs(tmp_path: Path) -> None:
         read_file(path)
 
 
-def test_an_infinite_log_loss_says_of_how_many(tmp_path: Path) -> None:
+def test_an_infinite_log_loss_says_of_how_many_where_it_is_shown(tmp_path: Path) -> None:
     path = tmp_path / "mine.csv"
     path.write_text(CSV.replace("0.5", "0").replace("2,2", "1,2"))
-    assert read_file(path).notes[-1].startswith("log loss is infinite: 2 questions with a")
+    note = f"{path}: log loss is infinite: 2 questions with a confidence of 0 or 1 and samples"
+    assert any(line.startswith(note) for line in score_files([path], every=True).below)
+    assert "log loss" not in "".join(score_files([path]).below)
 
 
 def test_logs_of_other_tasks_are_not_compared(tmp_path: Path) -> None:
@@ -363,12 +376,17 @@ def test_what_two_files_say_is_said_with_its_direction() -> None:
     assert said.startswith("copy and sharp have the same confidences, or accuracies, on 300")
     tables["like"] = table_of(mu, 0.105, rng)
     row = compare_files(tables, "sharp").loc["like"]
-    assert row["sentence"].startswith("these data cannot separate like and sharp (")
-    assert 300 < row["needed"] < 1_000_000
+    assert row["sentence"].startswith("these data cannot tell like and sharp apart (")
+    assert row["sentence"].endswith(", and are too few to say how many would")
+    assert np.isnan(row["needed"]), "the gain is smaller than its standard error"
+    tables["less"] = table_of(mu, 0.12, rng)
+    row = compare_files(tables, "sharp").loc["less"]
     terms = (tables["sharp"]["confidence"] - tables["sharp"]["correct"] / 20) ** 2
-    terms -= (tables["like"]["confidence"] - tables["like"]["correct"] / 20) ** 2
-    by_hand = np.ceil((2.8 * terms.std() / terms.mean()) ** 2)
-    assert row["needed"] == pytest.approx(by_hand)
+    terms -= (tables["less"]["confidence"] - tables["less"]["correct"] / 20) ** 2
+    by_hand = np.ceil(questions_needed(terms))
+    assert row["verdict"] == "inconclusive"
+    assert row["needed"] == by_hand > 300
+    assert row["sentence"].endswith(f": about {by_hand:,.0f} questions or more would")
 
 
 def test_one_file_is_compared_with_the_best_constant() -> None:
@@ -382,6 +400,203 @@ def test_one_file_is_compared_with_the_best_constant() -> None:
     assert "draw two or more of each" in said
 
 
+def test_what_a_careful_person_would_say_is_seven_rows() -> None:
+    rng = np.random.default_rng(0)
+    table = table_of(rng.random(60), 0.2, rng)
+    scores = score_table(table)
+    shown = summarize(scores)
+    assert shown.index.tolist() == [
+        "questions, scored samples",
+        "accuracy",
+        "capability Brier, corrected",
+        "best constant",
+        "gain over the best constant",
+        "miscalibration, discrimination (in sample)",
+        "AUROC",
+    ]
+    assert shown.iloc[0] == "60, 1,200"
+    limits = mean_interval(table["correct"] / 20, bounds=(0, 1))
+    assert shown["accuracy"] == "{:.3f} [{:.3f}, {:.3f}]".format(*limits)
+    parts = [scores["value"][name] for name in ("miscalibration", "discrimination")]
+    assert shown.iloc[5] == "{:.3f}, {:.3f}".format(*parts)
+    assert len(spell_scores(scores)) > 20
+
+
+def test_below_ten_questions_nothing_has_an_interval_or_four_decimals() -> None:
+    rng = np.random.default_rng(0)
+    table = table_of(rng.random(10), 0.2, rng)
+    assert score_table(table).loc["accuracy", ["low", "high"]].notna().all()
+    few = table.iloc[:9]
+    scores = score_table(few)
+    assert scores[["low", "high"]].isna().all(axis=None)
+    assert not re.search(r"\[|\.\d\d\d", " ".join(spell_scores(scores)))
+    said = in_words("few", few, scores)
+    assert said == "too few to tell few and the best constant apart: 9 questions"
+    both = compare_files({"a": few, "b": few.assign(confidence=0.5)}, "a").loc["b"]
+    assert both["verdict"] == "too few"
+    assert both[["low", "high", "p", "needed"]].isna().all()
+
+
+def test_a_corrected_score_below_zero_is_no_limit_of_its_own(tmp_path: Path) -> None:
+    """Samples of all questions alike are said to be so, and by chance less far than they are."""
+    path = tmp_path / "mine.csv"
+    rows = [f"q{n},0.5,{1 + n % 3},4" for n in range(60)]
+    path.write_text("question_id,confidence,correct,total\n" + "\n".join(rows))
+    found = score_files([path])
+    scores = found.rows[0].set_index("metric")
+    value, low, high = scores.loc["capability Brier, corrected", ["value", "low", "high"]]
+    # (1/24 of mu_hat's spread less the mean of mu_hat (1 - mu_hat) / 3)
+    assert value == pytest.approx(2 / 3 / 16 - (2 * 3 / 16 + 1 / 4) / 9)
+    assert value < low == 0 < high
+    note = f"{path}: a corrected score below 0 is noise of sampling: the true one is 0 or more"
+    assert note in found.below
+    assert found.below[-1].startswith("these samples show no difference between questions beyond")
+
+
+def test_counts_far_from_any_noise_have_no_interval() -> None:
+    table = pd.DataFrame(
+        {"confidence": 0.5, "correct": 1, "total": 2}, [f"q{n}" for n in range(20)]
+    )
+    scores = score_table(table)
+    row = scores.loc["capability Brier, corrected"]
+    assert row["value"] == -0.25
+    assert row[["low", "high"]].isna().all()
+    assert "noise" not in scores.index, "nothing is spread"
+
+
+def test_the_gain_of_a_file_is_tested_within_the_bounds_of_its_constant() -> None:
+    rng = np.random.default_rng(0)
+    table = table_of(rng.beta(8, 8, 60), 0.1, rng)
+    share = table["correct"] / 20
+    floor = share * (1 - share) / 19
+    others = (share.sum() - share) / 59
+    terms = pd.DataFrame(
+        {
+            "constant": (others - share) ** 2 - floor,
+            "mine": (table["confidence"] - share) ** 2 - floor,
+        }
+    )
+    bounds = bounds_over_constant(share.mean())
+    expected = gains(terms, "constant", bounds=bounds).loc["mine"]
+    row = score_table(table).loc["gain over the best constant"]
+    assert row[["value", "low", "high"]].tolist() == pytest.approx(
+        expected[["estimate", "low", "high"]].tolist()
+    )
+
+
+def test_what_rests_on_fewer_questions_says_so() -> None:
+    rng = np.random.default_rng(0)
+    table = table_of(rng.random(40), 0.2, rng)
+    table.loc[table.index[5:], ["correct", "total"]] = 1
+    shown = summarize(score_table(table))
+    assert re.fullmatch(r"0\.\d\d\d \[.*\]", shown["accuracy"])
+    assert re.fullmatch(r"-?\d\.\d\d on 5 questions", shown["capability Brier, corrected"])
+    assert re.fullmatch(r"-?\d\.\d\d on 5 questions", shown["gain over the best constant"])
+    assert shown.iloc[5].count("on 5 questions") == 1
+    said = in_words("mine", table, score_table(table))
+    assert said == "too few to tell mine and the best constant apart: 5 questions"
+    ones = table.assign(correct=rng.integers(0, 2, 40), total=1)
+    shown = summarize(score_table(ones))
+    response = (ones["confidence"] - ones["correct"]) ** 2
+    assert shown["expected response Brier"] == f"{response.mean():.3f}"
+    assert "capability Brier, corrected" not in shown
+
+
+GROUPED = "question_id,confidence,correct,total,{}\n" + "".join(
+    f"q{n},0.{n % 10},{n // 6},10,s{n // 10}\n" for n in range(60)
+)
+
+
+@pytest.mark.parametrize("head", ["subject", "cluster", "Subject", "CLUSTER"])
+def test_subjects_of_a_file_vary_whole(head: str, tmp_path: Path) -> None:
+    path, plain = tmp_path / "mine.csv", tmp_path / "plain.csv"
+    path.write_text(GROUPED.format(head))
+    plain.write_text(GROUPED.format("colour"))
+    found = read_file(path)
+    assert found.table["cluster"].tolist() == [f"s{n // 10}" for n in range(60)]
+    assert f"whole {head.lower()}s vary: 6 of them" in found.notes
+    row = score_table(found.table).loc["accuracy"]
+    mu_hat = found.table["correct"] / found.table["total"]
+    expected = mean_interval(mu_hat, clusters=found.table["cluster"], bounds=(0, 1))
+    assert row[["value", "low", "high"]].tolist() == list(expected)
+    alone = score_table(read_file(plain).table).loc["accuracy"]
+    assert row["high"] - row["low"] > 1.5 * (alone["high"] - alone["low"])
+    other = read_file(path).table.assign(confidence=0.5)
+    both = {"mine": found.table, "other": other.sample(frac=1, random_state=0)}
+    tested = compare_files(both, "mine").loc["other"]
+    terms = pd.DataFrame(
+        {name: (table["confidence"] - mu_hat) ** 2 for name, table in both.items()}, mu_hat.index
+    )
+    by_hand = gains(terms, "mine", clusters=found.table["cluster"]).loc["other"]
+    assert tested[["low", "high", "p"]].tolist() == by_hand[["low", "high", "p"]].tolist()
+    with pytest.raises(InputError, match="some files have a column cluster or subject and others"):
+        compare_files({"mine": found.table, "plain": read_file(plain).table}, "mine")
+    regrouped = found.table.assign(cluster="all")
+    with pytest.raises(InputError, match="other correct and total and cluster in one file than in"):
+        compare_files({"mine": found.table, "regrouped": regrouped}, "mine")
+
+
+def test_subjects_may_stand_in_the_key_and_in_rows_of_samples(tmp_path: Path) -> None:
+    mine, key = tmp_path / "mine.csv", tmp_path / "key.csv"
+    mine.write_text("question_id,confidence\nb,0.5\na,0.2\n")
+    key.write_text("question_id,correct,total,subject\na,1,2,law\nb,2,2,art\nc,1,2,art\n")
+    assert read_file(mine, key=key).table["cluster"].to_dict() == {"b": "art", "a": "law"}
+    mine.write_text("question_id,confidence,subject\nb,0.5,x\na,0.2,y\n")
+    assert read_file(mine, key=key).table["cluster"].to_dict() == {"b": "x", "a": "y"}
+    rows = tmp_path / "rows.csv"
+    rows.write_text("question_id,confidence,correct,subject\na,.5,1,law\na,.5,0,law\nb,1,1,art\n")
+    assert read_file(rows).table["cluster"].to_dict() == {"a": "law", "b": "art"}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (GROUPED.format("weight"), "a column weight is not used, as every question counts alike"),
+        (GROUPED.format("Weight"), "a column weight is not used, as every question counts alike"),
+        (
+            "question_id,confidence,correct,total,subject,cluster\na,.5,1,2,x,y\n",
+            "columns cluster and subject say it twice; keep one of them",
+        ),
+        (
+            "question_id,confidence,correct,total,subject\na,.5,1,2,x\nb,.5,1,2,\n",
+            "row 1: question 'b' has no subject",
+        ),
+        (
+            "question_id,confidence,correct,subject\na,.5,1,x\na,.5,1,y\n",
+            "row 0: question 'a' has more than one subject",
+        ),
+    ],
+)
+def test_weights_and_unclear_subjects_are_refused(
+    content: str, message: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_text(content)
+    with pytest.raises(InputError, match=message):
+        read_file(path)
+
+
+def test_a_log_of_many_questions_says_what_a_confidence_has_to_beat() -> None:
+    rng = np.random.default_rng(0)
+    mu = rng.random(40)
+    table = pd.DataFrame({"correct": rng.binomial(8, mu), "total": 8}, [f"q{n}" for n in range(40)])
+    scores = score_table(table)
+    assert summarize(scores).index.tolist() == [
+        "questions, scored samples",
+        "accuracy",
+        "pass@8",
+        "noise",
+        "best constant",
+    ]
+    value = scores["value"]
+    assert in_words("log", table, scores) == (
+        f"{value['noise']:.0%} of the spread over questions is noise of sampling; a confidence has "
+        f"to beat {value['best constant']:.3f}, the score of always saying {value['accuracy']:.2f}"
+    )
+    alike = table.assign(correct=8)
+    assert in_words("log", alike, score_table(alike)).startswith("these samples show no difference")
+
+
 def test_a_log_is_counted_as_it_is() -> None:
     table = read_file(LOG).table
     assert table["total"].tolist() == [3, 3, 3]
@@ -391,7 +606,8 @@ def test_a_log_is_counted_as_it_is() -> None:
     # 1 - C(2, 2) / C(3, 2) of one correct sample in three, and 1 of two
     assert scores.loc["pass@2", "value"] == pytest.approx((2 / 3 + 2 / 3 + 1) / 3)
     assert scores.loc["noise", "value"] == 1, "no more spread than three samples make"
-    assert "a confidence has to beat" in in_words("log", table, scores)
+    words = "too few to say what a confidence has to beat: 3 questions"
+    assert in_words("log", table, scores) == words
     assert read_file(LOG).notes == [BY_RULES]
     epochs = read_file(LOG.with_name("counts.eval"))
     assert epochs.notes == ["verdicts of the log: match; its scorers: match"], (
@@ -442,7 +658,10 @@ def test_a_method_with_few_confidences_takes_no_question_from_the_others(
     for name, table in tables.items():
         table.astype({"correct": int}).rename_axis("question_id").to_csv(name)
     found = score_files([*map(Path, tables)])
-    assert found.table.loc["questions"].tolist() == ["400", "400", "6"]
+    sizes = found.table.loc["questions, scored samples"].tolist()
+    assert sizes == ["400, 8,000", "400, 8,000", "6, 120"]
+    assert ["[" in text for text in found.table.loc["accuracy"]] == [True, True, False]
+    assert "too few to tell few.csv and sharp.csv apart: 6 questions that both have" in found.below
     best = f"sharp.csv and few.csv {BEST}"
     assert best in found.below, "six questions do not show that it is not"
 
