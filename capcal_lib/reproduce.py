@@ -386,12 +386,11 @@ def beside_printed(order: Order) -> pd.DataFrame:
     corrected = recipe.protocol == "corrected"
     asked = order.asked()
     load = partial(load_results, held_out=corrected, **asked)
-    splits = range(SPLITS if recipe.probe == "paper" else 1)
-    parts = [load(recipe=recipe.probe, split=split) for split in splits]
+    results = load(recipe=recipe.probe)
     for number in () if corrected else VOTES:  # table 6
         few = load(recipe=None, k_c=number).filter([CONSISTENCY])
-        parts = [part.join(few.add_suffix(f", {number} votes")) for part in parts]
-    table = score(parts, protocol=recipe.protocol).filter(["brier", "low", "high", "spread"])
+        results = results.join(few.add_suffix(f", {number} votes"))
+    table = score(results, protocol=recipe.protocol).filter(["brier", "low", "high", "spread"])
     main = pd.concat(map(load_reported, ("mixing", "consistency", "main")))
     main = main[main["model"] == order.model]
     votes = CONSISTENCY + ", " + main["k"].astype("Int64").astype("string") + " votes"

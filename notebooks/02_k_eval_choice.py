@@ -31,12 +31,13 @@ from capcal_lib.metrics import (
     coverage_probability,
     mean_interval,
 )
+from capcal_lib.probes import probe_of
 from capcal_lib.reported import load_reported
 from capcal_lib.results import (
+    confidence_columns,
     describe_runs,
     judged_by,
     load_results,
-    methods,
     subjects,
 )
 from scipy.stats import norm, t
@@ -61,7 +62,7 @@ for name in model_names():
         most = subset["total"].max()
         subset = subset[subset["total"] == most]
         varied = subset["correct"].nunique() > 1
-        for method in methods(subset) if varied else []:
+        for method in confidence_columns(subset) if varied else []:
             scored = judged_by(subset, method)
             if len(scored) > 1 and method != "Response consistency":
                 groups = subjects(scored).to_numpy()
@@ -78,11 +79,15 @@ scores = pd.DataFrame(rows, columns=columns)
 growth = {}
 for k in (5, 10, 20, 50):
     fewer = scores[scores["most"] > k].set_index([*scores][:3])
+    fewer = fewer.rename(probe_of, level="method")
     wider = [
         np.sqrt(parts.variance(k) / parts.variance(most))
         for most, parts in fewer.to_numpy()
     ]
-    growth[k] = 100 * (pd.Series(wider, fewer.index, dtype=float) - 1)
+    wider = pd.Series(wider, fewer.index, dtype=float)
+    # By protocol=paper a probe is five, each with a score of its own.
+    wider = wider.groupby(wider.index.names, sort=False).mean()
+    growth[k] = 100 * (wider - 1)
 growth = pd.concat(growth, names=["k"]).rename("percent").reset_index()
 
 # %% tags=["hide-input"]

@@ -28,6 +28,7 @@ from capcal_lib.manifests import load_dataset
 from capcal_lib.probes import (
     LinearProbe,
     nearest_probe,
+    probe_of,
     read_features,
     read_predictions,
     runs_for_probes,
@@ -37,7 +38,14 @@ from capcal_lib.probes import (
 from capcal_lib.questions import Answer, Question
 from capcal_lib.questions.prompts import p_true_messages, verbalized_messages
 from capcal_lib.reported import load_reported
-from capcal_lib.results import costs, judged_by, load_results, methods
+from capcal_lib.results import (
+    confidence_columns,
+    costs,
+    judged_by,
+    load_results,
+    mean_over_probes,
+    methods,
+)
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
@@ -76,13 +84,19 @@ mu = results["correct"] / results["total"]
 probed = predicted.dropna(how="all").index.unique("dataset")
 widest = mu.loc[[*probed]].groupby("dataset").std().idxmax()
 shown = results.loc[widest].dropna(axis="columns", how="all")
-nearest = nearest_probe(shown, widest)
+nearest = nearest_probe(methods(shown), widest)
 others = [
-    name for name in shown if name.startswith("Probe") and name != nearest
+    name
+    for name in shown
+    if name.startswith("Probe") and probe_of(name) != nearest
 ]
 shown = shown.drop(columns=others)
-judged = pd.concat({name: judged_by(shown, name) for name in methods(shown)})
-judged = judged.rename_axis(["method", "question_id"])
+
+# %%
+# needs samples
+judged = {name: judged_by(shown, name) for name in confidence_columns(shown)}
+judged = pd.concat(judged, names=["column", "question_id"])
+judged["method"] = judged.index.get_level_values("column").map(probe_of)
 judged["mu"] = judged["correct"] / judged["total"]
 
 
@@ -91,7 +105,9 @@ def rank(subset):
     return subset["confidence"].corr(subset["mu"], method="spearman")
 
 
-ranks = judged.groupby("method", sort=False).apply(rank)
+# By protocol=paper a probe is five, and its rank correlation their mean.
+ranks = judged.groupby(["method", "column"], sort=False).apply(rank)
+ranks = ranks.groupby("method", sort=False).mean()
 
 # %% [markdown] needs="samples"
 # A rank correlation of a few hundred questions has an error, and two methods on the same questions share part of it. So the
@@ -101,8 +117,8 @@ ranks = judged.groupby("method", sort=False).apply(rank)
 
 # %%
 # needs samples
-said = judged["confidence"].unstack("method")
-right = judged["mu"].unstack("method")
+said = judged["confidence"].unstack("column")
+right = judged["mu"].unstack("column")
 rng = np.random.default_rng(seed)
 draws = []
 for _ in range(500):
@@ -110,7 +126,7 @@ for _ in range(500):
     again = said.iloc[rows].reset_index(drop=True)
     truth = right.iloc[rows].reset_index(drop=True)
     draws.append(again.corrwith(truth, method="spearman"))
-draws = pd.DataFrame(draws)
+draws = mean_over_probes(pd.DataFrame(draws))
 best = ranks.idxmax()
 ahead = draws.drop(columns=best).rsub(draws[best], axis="index")
 behind = ahead.quantile(0.025 / max(1, ahead.shape[1])) > 0
@@ -256,9 +272,8 @@ assert np.allclose(mine, probe.predict(states), atol=1e-3)
 
 # %%
 # needs samples
-def spell_rank(subset):
+def spell_rank(r, n):
     """Spell a rank correlation with its interval, by Fisher's transformation."""
-    r, n = rank(subset), subset["confidence"].notna().sum()
     error = np.sqrt((1 + r**2 / 2) / max(1, n - 3))
     low, high = np.tanh(np.arctanh(r) + np.array([-1.96, 1.96]) * error)
     return f"{r:.2f} [{low:.2f}, {high:.2f}]"
@@ -268,14 +283,16 @@ def spell_rank(subset):
 # needs samples
 by_set = {}
 for name, rows in results.groupby(level="dataset", sort=False):
-    if mu.loc[name].nunique() > 1:
-        by_set[load_dataset(name).title] = {
-            method: spell_rank(
-                subset.assign(mu=subset["correct"] / subset["total"])
-            )
-            for method in methods(results)
-            if (subset := judged_by(rows, method))["confidence"].nunique() > 1
-        }
+    found = {}
+    for column in confidence_columns(results):
+        subset = judged_by(rows, column)
+        subset["mu"] = subset["correct"] / subset["total"]
+        if subset[["confidence", "mu"]].nunique().min() > 1:
+            found[column] = rank(subset), len(subset)
+    found = pd.DataFrame(found, ["r", "n"]).T.groupby(probe_of).mean()
+    spelt = {method: spell_rank(*row) for method, row in found.T.items()}
+    if spelt:
+        by_set[load_dataset(name).title] = spelt
 order = pd.DataFrame(by_set).reindex(methods(results)).rename_axis("method")
 tables.show(
     order,

@@ -26,12 +26,12 @@ from capcal_lib.metrics import capability_brier, holm, mean_interval
 from capcal_lib.plots import ScoreDisplay
 from capcal_lib.reported import constant_score, load_reported, printed_scores
 from capcal_lib.results import (
-    best_constant,
     brier_terms,
+    confidence_columns,
     costs,
     gains_by_dataset,
     load_results,
-    methods,
+    mean_over_probes,
     score,
     subjects,
 )
@@ -56,14 +56,10 @@ notebook.about(data, {} if len(varied) else {"scores": ONE})
 # needs scores
 paper = protocol == "paper"
 counted |= {"held_out": not paper, "recipe": "paper" if paper else "tuned"}
-parts = [
-    load_results(runs, model, split=split, **counted)
-    for split in range(5 if paper else 1)
-]
+results = load_results(runs, model, **counted)
 # Probes of two training sets are on the page on their transfer.
-parts = [part[[name for name in part if " + " not in name]] for part in parts]
-results = parts[0]
-scores = score(parts, protocol=protocol)
+results = results[[name for name in results if " + " not in name]]
+scores = score(results, protocol=protocol)
 
 # %% [markdown] needs="scores"
 # The rival of every method is the *best constant*, the mean of the other questions' $\hat\mu$: it knows the data set and
@@ -72,10 +68,7 @@ scores = score(parts, protocol=protocol)
 
 # %%
 # needs scores
-constant = {"Best constant": best_constant(results)}
-terms = sum(
-    brier_terms(part.assign(**constant), protocol=protocol) for part in parts
-) / len(parts)
+terms = brier_terms(results, protocol=protocol)
 terms = terms.drop(columns=["Uniform random", "Oracle RC", "Oracle CC"])
 differ = results["correct"].groupby("dataset").transform("nunique") > 1
 if differ.any():
@@ -125,9 +118,7 @@ A probe beats a constant on {home} of {home_all} data sets that it was trained f
 
 # %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "A mark to the left of the tick of the best constant, in its row, knows something of the questions. Only where its bar does not reach the tick is that more than chance, and the best method of a row is often not significantly better than the next.", "name": "fig-scores"}, "image": {"alt": "Dot plot of capability Brier scores with intervals: a row a data set and a mark a method, among them the best constant, Uniform random and the oracles."}} paper=["table-2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs gains
-rivals = score(results[["correct", "total"]].assign(**constant))
-rivals = rivals.xs("Best constant", level="method", drop_level=False)
-drawn = pd.concat([scores, rivals]).reset_index()
+drawn = scores.reset_index()
 _ = ScoreDisplay.from_scores(drawn[drawn["dataset"].isin(judged["dataset"])])
 
 # %%
@@ -262,9 +253,9 @@ trained with prompts of another style.
 # needs scores
 mu = results["correct"] / results["total"]
 noise = (mu * (1 - mu) / (results["total"] - 1)).where(results["total"] > 1)
-columns = [name for name in methods(results) if name != "Response consistency"]
+columns = confidence_columns(results.filter(regex="^(?!Response)"))
 plug_in = results[columns].sub(mu, axis="index") ** 2
-corrected = plug_in.sub(noise, axis="index")
+corrected = mean_over_probes(plug_in.sub(noise, axis="index"))
 corrected.groupby(level="dataset", sort=False).mean().T.round(3)
 
 # %% [markdown] needs="scores"

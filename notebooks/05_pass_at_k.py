@@ -38,8 +38,11 @@ from capcal_lib.probes import describe_probes, nearest_probe
 from capcal_lib.reported import beta_from_moments, beta_moments, load_reported
 from capcal_lib.results import (
     best_constant,
+    columns_of,
     gains_by_dataset,
     load_results,
+    mean_over_probes,
+    methods,
     subjects,
 )
 
@@ -57,7 +60,7 @@ results = load_results(
 
 # %% tags=["hide-input"]
 probes = {
-    name: nearest_probe(subset.dropna(axis="columns", how="all"), name)
+    name: nearest_probe(methods(subset.dropna(axis="columns", how="all")), name)
     for name, subset in results.groupby(level="dataset", sort=False)
 }
 own_probes = {
@@ -97,6 +100,7 @@ concentration = describe_probes(runs, model, recipe=recipe, verdicts=verdicts)[
 
 # %%
 # needs counts
+# By protocol=paper a probe is five; mean_over_probes averages their errors.
 def predict(subset, ks, probe):
     """Predict pass@k by each method: a (questions, ks) array each."""
     constant = subset["Best constant"]
@@ -104,12 +108,12 @@ def predict(subset, ks, probe):
     predicted = {
         "Best constant": simulate_pass_at_k(constant, ks, concentration=nu)
     }
-    if probe:
-        s, nu = subset[probe], concentration[probe]
-        predicted["Probe, plug-in"] = simulate_pass_at_k(s, ks)
-        predicted["Probe, posterior"] = simulate_pass_at_k(
-            s, ks, concentration=nu
-        )
+    for column in columns_of(subset, probe):
+        s, which = subset[column], column.removeprefix(probe)
+        given = {"concentration": concentration[probe]}
+        posterior = simulate_pass_at_k(s, ks, **given)
+        predicted[f"Probe, plug-in{which}"] = simulate_pass_at_k(s, ks)
+        predicted[f"Probe, posterior{which}"] = posterior
     for name in ("Verbalized confidence", "P(True)"):
         if name in subset and subset[name].notna().any():
             predicted[name] = simulate_pass_at_k(subset[name].fillna(0.5), ks)
@@ -131,13 +135,17 @@ def errors(subset, k, probe):
         name: pass_at_k_error_terms(predicted, *counts, [k])[:, 0]
         for name, predicted in predict(subset, [k], probe).items()
     }
-    return pd.DataFrame(terms, subset.index).dropna()
+    return mean_over_probes(pd.DataFrame(terms, subset.index)).dropna()
 
 
 # %%
 # needs probes
 terms = pd.concat(
-    errors(results.loc[[name]].dropna(subset=own_probe), 4, own_probe)
+    errors(
+        results.loc[[name]].dropna(subset=columns_of(results, own_probe)),
+        4,
+        own_probe,
+    )
     for name, own_probe in own_probes.items()
 )
 rivals = ("Best constant", "Probe, plug-in")
@@ -170,7 +178,8 @@ on {plug}.
 
 # %%
 # needs counts
-subset = results.loc[shown].dropna(subset=[probe] if probe else [])
+columns = columns_of(results, probe)
+subset = results.loc[shown].dropna(subset=columns)
 counts = subset["correct"], subset["total"]
 groups = subjects(pd.concat({shown: subset}, names=["dataset"])).to_numpy()
 largest = int(subset["total"].min())
@@ -179,7 +188,7 @@ curves = {"Actual": pass_at_k(*counts, ks)} | predict(subset, ks, probe)
 lines = pd.DataFrame(
     {name: values.mean(axis=0) for name, values in curves.items()}
 )
-lines = lines.set_index(pd.Index(ks, name="k"))
+lines = mean_over_probes(lines.set_index(pd.Index(ks, name="k")))
 
 # %% tags=["hide-input"]
 # needs counts
@@ -190,7 +199,8 @@ for column, k in enumerate(main_ks):
         name: pass_at_k_error_terms(values, *counts, main_ks)[:, column]
         for name, values in predict(subset, main_ks, probe).items()
     }
-    error[k] = compare(pd.DataFrame(terms), clusters=groups)
+    terms = mean_over_probes(pd.DataFrame(terms))
+    error[k] = compare(terms, clusters=groups)
 error = pd.concat(error, names=["k", "method"]).reset_index()
 
 # %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "Left: the mean over questions, on which a constant is right by construction. Right: what decides is the error question by question, with its interval; lower is better. A confidence taken at its word promises too much as k grows, since it expects every question of which it is unsure to be solved by trying again.", "name": "fig-pass-at-k"}, "image": {"alt": "Two panels against k. Left, pass@k: the plug-in prediction of the probe and what the model says of itself rise well above the actual curve, the posterior and the best constant stay close. Right, squared errors with intervals: the posterior lies lowest, the plug-in above it, asking highest."}} paper=["figure-9", "appendix-d.1", "appendix-d.1.1", "appendix-d.1.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
@@ -274,9 +284,8 @@ terms["Oracle RC"] = half[:, None] * right + (1 - half)[:, None] * wrong
 # needs counts
 scored = {}
 for column, k in enumerate(k for k in attempts if 2 * k <= largest):
-    of_k = pd.DataFrame(
-        {name: values[:, column] for name, values in terms.items()}
-    )
+    of_k = {name: values[:, column] for name, values in terms.items()}
+    of_k = mean_over_probes(pd.DataFrame(of_k))
     table = compare(of_k, clusters=groups)
     competing = of_k.drop(columns=["Oracle CC", "Oracle RC"])
     competing = compare(competing, clusters=groups)
@@ -307,7 +316,7 @@ predicted |= predict(subset, attempts, probe)
 squared = {
     name: (values - measured) ** 2
     for name, values in predicted.items()
-    if name not in ("Probe, posterior", "Best constant")
+    if not name.startswith(("Probe, posterior", "Best constant"))
 }
 squared["Oracle RC (in sample)"] = (
     mu * (1 - measured) ** 2 + (1 - mu) * measured**2
@@ -318,6 +327,7 @@ squared["Oracle RC (in sample)"] = (
 table = pd.DataFrame(
     {name: values.mean(axis=0) for name, values in squared.items()}
 )
+table = mean_over_probes(table)
 table.index = [f"pass@{k}" for k in attempts]
 tables.show(
     table.T.rename(index={"Probe, plug-in": probe or ""}).rename_axis("method"),

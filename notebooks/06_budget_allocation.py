@@ -36,7 +36,13 @@ from capcal_lib.manifests import load_dataset
 from capcal_lib.metrics import gains, holm, mean_interval
 from capcal_lib.probes import describe_probes, nearest_probe
 from capcal_lib.reported import load_reported
-from capcal_lib.results import load_results, subjects
+from capcal_lib.results import (
+    columns_of,
+    load_results,
+    mean_over_probes,
+    methods,
+    subjects,
+)
 
 # %% tags=["hide-input"]
 runs, data = notebook.open_page(globals())
@@ -51,11 +57,13 @@ own_probe = {name: load_dataset(name).probe for name in data.index}
 probed = [
     name
     for name, probe in own_probe.items()
-    if probe in results and results.loc[name, probe].notna().any()
+    if results.loc[name, columns_of(results, probe)].notna().any(axis=None)
 ]
 available = [*TITLES.values(), *own_probe.values()]
 available = [
-    name for name in available if name in results and results[name].any()
+    name
+    for name in available
+    if results[columns_of(results, name)].any(axis=None)
 ]
 lacking = {"probes": "No probe is trained for these data sets."}
 lacking = {} if probed else lacking
@@ -88,6 +96,11 @@ concentrations = describe_probes(runs, model, **options)["concentration"]
 EVEN, PLUG_IN, POSTERIOR = "Even spending", "Probe, plug-in", "Probe, posterior"
 
 
+# %%
+# needs samples
+# By protocol=paper a probe is five rules; mean_over_probes averages their gains.
+
+
 def confidences(subset, dataset):
     """Return what each rule goes by: a confidence, and a concentration."""
     rules_of = {
@@ -95,9 +108,12 @@ def confidences(subset, dataset):
         for name in TITLES.values()
         if name in subset and subset[name].notna().any()
     }
-    if probe := nearest_probe(subset.dropna(axis="columns"), dataset):
-        rules_of[PLUG_IN] = subset[probe], None
-        rules_of[POSTERIOR] = subset[probe], concentrations[probe]
+    if probe := nearest_probe(methods(subset.dropna(axis="columns")), dataset):
+        for column in columns_of(subset, probe):
+            which = column.removeprefix(probe)
+            rules_of[PLUG_IN + which] = subset[column], None
+            by = subset[column], concentrations[probe]
+            rules_of[POSTERIOR + which] = by
     return rules_of
 
 
@@ -114,7 +130,7 @@ for name in sets:
                 for rule, (s, nu) in confidences(subset, name).items()
             }
             # Gains over even spending, which gains nothing over itself.
-            terms = -pd.DataFrame(gain).assign(**{EVEN: 0.0})
+            terms = -mean_over_probes(pd.DataFrame(gain)).assign(**{EVEN: 0.0})
             judged[name, b] = gains(terms, EVEN, clusters=subjects(subset))
 judged = pd.concat(judged, names=["dataset", "B", "rule"])
 
@@ -187,8 +203,14 @@ def solved(s, nu, correct, total):
 # needs samples
 half = pd.Series(0.5, subset.index)  # one confidence for all is even spending
 rules = {EVEN: (half, None)} | confidences(subset, shown)
-terms = {rule: solved(*by, *counts) for rule, by in rules.items()}
-shares = {rule: question.mean().to_numpy() for rule, question in terms.items()}
+by_rule = {rule: solved(*by, *counts) for rule, by in rules.items()}
+terms = {
+    b: mean_over_probes(
+        pd.DataFrame({rule: table[b] for rule, table in by_rule.items()})
+    )
+    for b in budgets
+}
+shares = pd.DataFrame({b: table.mean() for b, table in terms.items()}).T
 
 # %% [markdown] needs="samples"
 # Two oracles bound what a confidence can do. The *honest oracle* knows a random half of each question's samples, and is
@@ -209,7 +231,7 @@ if protocol == "paper":
     shares["Oracle CC, in sample"] = solved(mu, None, *counts).mean()
     first = (rng.random(len(subset)) < mu).astype(float)
     shares["Oracle RC, in sample"] = solved(first, None, *counts).mean()
-rates = pd.DataFrame(shares, index=pd.Index(budgets, name="B"))
+rates = shares.rename_axis("B")
 
 # %% tags=["hide-input"]
 # needs samples
@@ -227,8 +249,8 @@ axes = sns.lineplot(
     dashes=False,
     markers=[*"osD^vPX*"[: rates.shape[1]]],
 )
-for place, (name, solved_terms) in enumerate(terms.items()):
-    ends = [mean_interval(solved_terms[b], clusters=groups) for b in budgets]
+for place, name in enumerate(terms[budgets[0]]):
+    ends = [mean_interval(terms[b][name], clusters=groups) for b in budgets]
     x = np.array(budgets) * 1.04 ** (place + 1)
     low, high = np.array([(end.low, end.high) for end in ends]).T
     axes.vlines(x, low, high, color=palette[name], lw=1)

@@ -38,10 +38,14 @@ from capcal_lib.probes import (
 )
 from capcal_lib.reported import constant_score, load_reported
 from capcal_lib.results import (
-    best_constant,
+    BEST_CONSTANT,
     brier_terms,
+    columns_of,
+    confidence_columns,
     gains_by_dataset,
     load_results,
+    mean_over_probes,
+    methods,
     score,
     subjects,
 )
@@ -55,10 +59,13 @@ evidence = notebook.evidence_of(data)
 paper = protocol == "paper"
 options["recipe"] = "paper" if paper else "tuned"
 results = load_results(runs, model, **options)
-probes = [name for name in results if name.startswith("Probe (")]
-results = results[["correct", "total", *probes]].query("total > 1")
+results = results.filter(regex=r"^correct$|^total$|^Probe \(").query(
+    "total > 1"
+)
+probes = methods(results)
 varied = (results["correct"] / results["total"]).groupby("dataset").var() > 0.01
-predicted = results[probes].groupby("dataset").count().loc[varied].stack()
+predicted = mean_over_probes(results[confidence_columns(results)].notna())
+predicted = predicted.groupby("dataset").sum().loc[varied].stack()
 mixtures = [name for name in probes if " + " in name]
 pairs = [
     pair for pair in predicted[predicted > 1].index if pair[1] not in mixtures
@@ -95,10 +102,10 @@ notebook.about(data, lacking)
 # needs probes
 gained = {}
 for name, probe in pairs:
-    subset = results.loc[[name], ["correct", "total", probe]].dropna()
-    subset["constant"] = best_constant(subset)
-    terms = brier_terms(subset, protocol=protocol)[["constant", probe]]
-    gain = gains(terms, "constant", clusters=subjects(subset))
+    columns = ["correct", "total", *columns_of(results, probe)]
+    subset = results.loc[[name], columns].dropna()
+    terms = brier_terms(subset, protocol=protocol)[[BEST_CONSTANT, probe]]
+    gain = gains(terms, BEST_CONSTANT, clusters=subjects(subset))
     gained[name, probe] = gain.loc[probe]
 
 
@@ -194,13 +201,19 @@ together by Holm's method.
 
 # %%
 # needs probes
-def correlate(confidence, mu, groups):
-    """Correlate confidences with accuracies; groups count as one draw."""
-    a, b = ((x - x.mean()) / x.std(ddof=0) for x in (confidence, mu))
-    r = (a * b).mean()
-    influence = (a * b - r * (a**2 + b**2) / 2).groupby(groups).sum()
+def correlate(confidences, mu, groups):
+    """Correlate confidences with accuracies, in the mean over their columns."""
+    b = (mu - mu.mean()) / mu.std(ddof=0)
+    correlations, influences = [], []
+    for _, s in confidences.items():
+        a = (s - s.mean()) / s.std(ddof=0)
+        correlations.append((a * b).mean())
+        influences.append(a * b - correlations[-1] * (a**2 + b**2) / 2)
+    r = np.mean(correlations)
+    influence = sum(influences) / len(influences)
+    influence = influence.groupby(groups).sum()
     free = len(influence) - 1
-    error = np.sqrt((influence**2).sum() * (free + 1) / free) / len(a)
+    error = np.sqrt((influence**2).sum() * (free + 1) / free) / len(mu)
     error, z = error / (1 - r**2), np.arctanh(r)
     low, high = np.tanh(z + error * t.ppf([0.025, 0.975], free))
     p, verdict = 2 * t.sf(abs(z) / error, free), "better" if r > 0 else "worse"
@@ -211,10 +224,11 @@ def correlate(confidence, mu, groups):
 # needs probes
 order = {}
 for name, probe in pairs:
-    subset = results.loc[[name], ["correct", "total", probe]].dropna()
+    columns = columns_of(results, probe)
+    subset = results.loc[[name], ["correct", "total", *columns]].dropna()
     mu = subset["correct"] / subset["total"]
     order[name, probe] = pd.Series(
-        correlate(subset[probe], mu, subjects(subset))
+        correlate(subset[columns], mu, subjects(subset))
     )
 order = judge(order)
 
@@ -256,12 +270,12 @@ tables.show(
 mixture = mixtures[0]
 sources = mixture.removeprefix("Probe (").removesuffix(")").split(" + ")
 sources = [f"Probe ({name})" for name in sources]
-parts = [
-    load_results(runs, model, split=split, **options)
-    for split in range(5 if paper else 1)
+columns = [
+    name
+    for method in [*sources, mixture]
+    for name in columns_of(results, method)
 ]
-columns = ["correct", "total", *sources, mixture]
-scores = score([part[columns] for part in parts], protocol=protocol)
+scores = score(results[["correct", "total", *columns]], protocol=protocol)
 scores = scores.query("method.str.startswith('Probe')")
 
 # %% tags=["hide-input"] label="probe-mixture" paper=["table-7", "appendix-c.4"] evidence=["measured"] reads=["verdicts", "features"]
@@ -281,8 +295,9 @@ tables.show_scores(
 changes = {}
 for name in varied[varied].index:
     subset = results.loc[[name]].dropna(axis="columns", how="all")
-    single = nearest_probe([one for one in sources if one in subset], name)
-    if single and mixture in subset:
+    known = methods(subset)
+    single = nearest_probe([one for one in sources if one in known], name)
+    if single and mixture in known:
         terms = brier_terms(subset, protocol=protocol)[[single, mixture]]
         tested = gains(terms, single, clusters=subjects(subset))
         changes[name, single] = tested.loc[mixture]
@@ -332,8 +347,9 @@ def use_labels(subset, probe):
 rng = np.random.default_rng(seed)
 by_use = {}
 for dataset, probe in near_pairs:
-    subset = results.loc[dataset, ["correct", "total", probe]].dropna()
-    draws = [use_labels(subset, probe) for _ in range(50)]
+    columns = columns_of(results, probe)
+    subset = results.loc[dataset, ["correct", "total", *columns]].dropna()
+    draws = [use_labels(subset, name) for name in columns for _ in range(50)]
     by_use[dataset, probe] = pd.DataFrame(draws).mean()
 by_use = pd.DataFrame(by_use).T.rename_axis(["data set", "probe"])
 by_use.round(3)  # corrected scores on the others, a mean over fifty draws
@@ -372,19 +388,24 @@ notebook.lack(not shown, recipes=NONE if pairs else "")
 
 # %% tags=["hide-input"]
 # needs recipes
-CONSTANT, PAPER, TUNED = "constant", "paper's recipe", "tuned linear"
+CONSTANT = "constant"
+PAPER, TUNED = "Probe, paper's recipe", "Probe, tuned"
 OWN = {name: load_dataset(name).probe for name in dataset_names()}
 
 
-def predict(name, recipe, split=0):
-    """Read what each data set's own probe predicts of its questions."""
-    predictions = read_predictions(runs, name, recipe=recipe, split=split)
-    predicted = [
-        predictions.loc[[dataset], OWN[dataset]]
-        for dataset in predictions.index.unique("dataset")
-        if OWN[dataset] in predictions
-    ]
-    return pd.concat(predicted) if predicted else np.nan
+def predict(name, recipe, title):
+    """Read what each data set's own probe predicts of its questions.
+
+    A column under the title; five by the paper's recipe.
+    """
+    predictions = read_predictions(runs, name, recipe=recipe)
+    predicted = []
+    for dataset in predictions.index.unique("dataset"):
+        columns = columns_of(predictions, OWN[dataset])
+        names = [column.replace(OWN[dataset], title) for column in columns]
+        of_set = predictions.loc[[dataset], columns]
+        predicted.append(of_set.set_axis(names, axis="columns"))
+    return pd.concat(predicted) if predicted else predictions
 
 
 # %%
@@ -400,14 +421,12 @@ def bench(name):
         for dataset, run in runs_on(name, "training").items()
     }
     results[CONSTANT] = results.index.get_level_values("dataset").map(taught)
-    results[TUNED] = predict(name, "tuned")
-    for split in range(5):
-        results[f"{PAPER} {split}"] = predict(name, "paper", split)
+    results = results.join(predict(name, "tuned", TUNED))
+    results = results.join(predict(name, "paper", PAPER))
     mu = results["correct"] / results["total"]
     varied = mu.groupby(level="dataset").transform("var") > 0.01
     terms = brier_terms(results[varied].dropna(), protocol=protocol)
-    terms[PAPER] = terms.filter(like=PAPER).mean(axis="columns")
-    return terms[[CONSTANT, PAPER, TUNED]]
+    return terms.reindex(columns=[CONSTANT, PAPER, TUNED]).dropna()
 
 
 # %%

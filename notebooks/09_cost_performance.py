@@ -29,9 +29,10 @@ from capcal_lib.plots import MARKERS
 from capcal_lib.probes import nearest_probe
 from capcal_lib.reported import constant_score, load_reported
 from capcal_lib.results import (
-    best_constant,
     brier_terms,
+    confidence_columns,
     costs,
+    keep_nearest_probe,
     load_results,
     methods,
     score,
@@ -44,14 +45,11 @@ evidence = notebook.evidence_of(data)
 paper = protocol == "paper"
 counted = {"k_eval": k_eval, "verdicts": verdicts}
 counted |= {"held_out": not paper, "recipe": "paper" if paper else "tuned"}
-parts = [
-    load_results(runs, model, split=split, **counted).query("total > 1")
-    for split in range(5 if paper else 1)
-]
-results = parts[0]
+results = load_results(runs, model, **counted).query("total > 1")
 
 # %% tags=["hide-input"]
-answered = results[methods(results)].groupby("dataset", sort=False).count()
+answered = results[confidence_columns(results)]
+answered = answered.groupby("dataset", sort=False).count()
 solved = results["correct"].groupby("dataset", sort=False).sum()
 sets = [
     name for name in answered.index if solved[name] and answered.loc[name].any()
@@ -76,22 +74,17 @@ TICKS["xticklabels"] = ["0", "1", "100", "10,000"]
 # %%
 # needs scores
 def compared(subset):
-    """Keep three ways to ask, the nearest probe and the constant."""
-    subset = subset.dropna(axis="columns", how="all")
-    nearest = nearest_probe(subset, subset.index[0][0])
-    subset = subset.rename(columns={nearest: "Probe"})
+    """Keep three ways to ask, and the nearest probe."""
+    subset = keep_nearest_probe(subset, subset.index[0][0])
     others = [name for name in methods(subset) if name not in MARKS]
-    return subset.drop(columns=others).assign(
-        **{CONSTANT: best_constant(subset)}
-    )
+    return subset.drop(columns=others)
 
 
 # %%
 # needs scores
 tokens = costs(runs, model, k_eval=k_eval).rename_axis(columns="method")
 scores = pd.concat(
-    score([compared(part.loc[[name]]) for part in parts], protocol=protocol)
-    for name in sets
+    score(compared(results.loc[[name]]), protocol=protocol) for name in sets
 )
 scores = scores[["brier", "low", "high"]].join(tokens.stack().rename("tokens"))
 scores = scores.drop(["Uniform random", "Oracle RC", "Oracle CC"], level=1)

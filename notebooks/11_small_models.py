@@ -31,10 +31,12 @@ from capcal_lib.manifests import load_dataset, load_model
 from capcal_lib.metrics import adjusted, gains
 from capcal_lib.probes import describe_probes, nearest_probe, read_predictions
 from capcal_lib.results import (
-    best_constant,
+    BEST_CONSTANT,
     brier_terms,
+    columns_of,
     costs,
     load_results,
+    mean_over_probes,
     methods,
     subjects,
 )
@@ -63,6 +65,18 @@ NEAR = dict(zip(style.SHIFTS, ("own", "near", "far"), strict=True))
 
 
 # %% tags=["hide-input"]
+def mean_gain(gains_of, subset, probe, k, nu):
+    """Return the gains by a probe, which by the paper's recipe is five."""
+    counts = subset["correct"], subset["total"]
+    each = {
+        name: gains_of(subset[name], *counts, k, concentration=nu)
+        for name in columns_of(subset, probe)
+    }
+    each = pd.DataFrame(each)
+    return mean_over_probes(each)[probe]
+
+
+# %% tags=["hide-input"]
 
 
 def compare_methods(subset, dataset, probe, nu):
@@ -80,10 +94,9 @@ def compare_methods(subset, dataset, probe, nu):
                 gain = terms[method] - terms[probe]
                 yield "own probe < other probes", method, gain
     if probe:
-        given = subset[probe], *counts
-        gain = pass_at_k_gains_over_answer(*given, 16, concentration=nu)
+        gain = mean_gain(pass_at_k_gains_over_answer, subset, probe, 16, nu)
         yield "pass@16 by probe < Oracle RC", probe, gain
-        gain = budget_gains(*given, 2, concentration=nu)
+        gain = mean_gain(budget_gains, subset, probe, 2, nu)
         yield "budget by probe > even", probe, gain
     if ASKED[0] in subset:
         gain = budget_gains(subset[ASKED[0]].fillna(0.5), *counts, 2)
@@ -106,10 +119,10 @@ def kind_of(method, dataset):
 
 def compare_further(subset, probe):
     """Yield what this book asks beyond the paper, and a gain a question."""
-    terms = brier_terms(subset.assign(average=best_constant(subset)))
+    terms = brier_terms(subset)
     for method in [*ASKED, VOTES, probe]:
         if method in terms:
-            gain = terms["average"] - terms[method]
+            gain = terms[BEST_CONSTANT] - terms[method]
             yield "method < average", method, gain
     if VOTES in terms and probe:
         yield "probe < ten votes", probe, terms[VOTES] - terms[probe]
@@ -135,7 +148,7 @@ for name in real:
         if subset["correct"].nunique() < 2:
             continue  # nothing to tell apart
         subset = subset.dropna(axis="columns", how="all")
-        probe, groups = nearest_probe(subset, dataset), subjects(subset)
+        probe = nearest_probe(methods(subset), dataset)
         nu = concentrations.get(probe)
         claimed = [*compare_methods(subset, dataset, probe, nu)]
         further = [*compare_further(subset, probe)]
@@ -144,7 +157,7 @@ for name in real:
             about |= {"dataset": dataset, "nearest": method == probe}
             family = f"{what}: {kind_of(method, dataset)}"
             about["family"] = "the paper" if place < len(claimed) else family
-            rows.append(about | judge(gain, groups))
+            rows.append(about | judge(gain, subjects(subset)))
 comparisons = pd.DataFrame(rows).dropna(subset="p").reset_index(drop=True)
 
 # %% [markdown] needs="runs"

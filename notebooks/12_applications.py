@@ -30,7 +30,14 @@ from capcal_lib.book import notebook, style, tables
 from capcal_lib.confidence import TITLES
 from capcal_lib.metrics import correctness_variance_terms, gains, holm
 from capcal_lib.probes import describe_probes, nearest_probe
-from capcal_lib.results import judged_by, load_results, subjects
+from capcal_lib.results import (
+    columns_of,
+    judged_by,
+    load_results,
+    mean_over_probes,
+    methods,
+    subjects,
+)
 from capcal_lib.runs import read_samples
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import cross_val_predict
@@ -92,27 +99,43 @@ def load_sets(name):
         subset = subset.fillna({m: 0.5 for m in ASKED if m in subset})
         samples = read_samples(described[name]["run"][dataset])
         tokens = samples.groupby("question_id")["completion_tokens"].mean()
-        probe = nearest_probe(subset, dataset)
+        probe = nearest_probe(methods(subset), dataset)
         yield dataset, subset.assign(tokens=tokens), probe
 
 
 # %%
 # needs runs
 evidence = notebook.evidence_of(*described.values())
+
+
+# %%
+# needs runs
+def mean_gains(subset, method, nu):
+    """Return the gains of a method; by protocol=paper a probe is five."""
+    gains_by_column = {}
+    for column in columns_of(subset, method):
+        scored = judged_by(subset, column).join(subset["tokens"])
+        given = (scored[name] for name in scored)
+        gains_by_column[column] = pd.DataFrame(gains_of(*given, nu))
+    by_use = pd.concat(gains_by_column, axis="columns").swaplevel(axis=1)
+    return {use: mean_over_probes(by_use[use])[method] for use in USES}
+
+
+# %%
+# needs runs
 gained = {}
 for name in described:
     probes = describe_probes(runs, name, recipe=recipe, verdicts=judges[name])
     concentrations = probes["concentration"]
     for dataset, subset, probe in load_sets(name):
-        for method in [*ASKED, VOTES, probe]:
-            if method in subset:
-                scored = judged_by(subset, method).join(subset["tokens"])
-                kind = PROBE if method == probe else method
-                columns = (scored[name] for name in scored)
-                by_use = gains_of(*columns, concentrations.get(method))
-                for use, gain in by_use.items():
-                    if kind != VOTES or use not in SPENT:
-                        gained[use, kind, name, dataset] = gain
+        for method in [
+            m for m in methods(subset) if m in (*ASKED, VOTES, probe)
+        ]:
+            kind = PROBE if method == probe else method
+            by_use = mean_gains(subset, method, concentrations.get(method))
+            for use, gain in by_use.items():
+                if kind != VOTES or use not in SPENT:
+                    gained[use, kind, name, dataset] = gain
 
 
 # %% tags=["hide-input"]
@@ -287,9 +310,10 @@ won.groupby("dataset")["use"].unique()
 # The probe's confidence without a posterior, on one data set
 # needs runs
 dataset, subset, probe = next(load_sets([*described][-1]))
-scored = subset.dropna(subset=[probe]) if probe else subset[:0]
+columns = columns_of(subset, probe)[:1]
+scored = subset.dropna(subset=columns) if columns else subset[:0]
 counted = scored["correct"], scored["total"], scored["tokens"]
-plain = gains_of(scored[probe], *counted, None) if probe else {}
+plain = gains_of(scored[columns[0]], *counted, None) if columns else {}
 pd.Series({use: judge(gain, dataset)["verdict"] for use, gain in plain.items()})
 
 # %% [markdown] needs="runs"

@@ -28,12 +28,15 @@ from capcal_lib.book import notebook, style, tables
 from capcal_lib.confidence import TITLES
 from capcal_lib.manifests import load_dataset
 from capcal_lib.metrics import compare, holm
-from capcal_lib.probes import nearest_probe
+from capcal_lib.probes import nearest_probe, probe_of
 from capcal_lib.results import (
+    confidence_columns,
     costs,
     gains_by_dataset,
     judged_by,
+    keep_nearest_probe,
     load_results,
+    mean_over_probes,
     methods,
     subjects,
 )
@@ -46,7 +49,7 @@ options["recipe"] = "paper" if paper else "tuned"
 results = load_results(runs, model, held_out=not paper, **options)
 results = results.query("total > 1")
 solved = results[results.groupby(level="dataset")["correct"].transform("any")]
-present = [solved[name].any() for name in methods(solved)]
+present = [solved[name].any() for name in confidence_columns(solved)]
 none = {"confidences": "No confidence of a question that is ever solved."}
 evidence = notebook.evidence_of(data)
 if results.empty:
@@ -71,22 +74,20 @@ RANDOM, PROBE, VOTES = "At random", "Probe", "Response consistency"
 def risk_areas(subset):
     """Return the terms of each confidence's area, a row a question."""
     areas = {RANDOM: 1 - subset["correct"] / subset["total"]}
-    for name in methods(subset):
+    for name in confidence_columns(subset):
         scored = judged_by(subset, name)
         terms = risk_area_terms(*scored.to_numpy().T)
         areas[name] = pd.Series(terms, scored.index)
-    return pd.DataFrame(areas, subset.index)
+    return mean_over_probes(pd.DataFrame(areas, subset.index))
 
 
 # %%
 # needs samples
 by_set = {}
 for name, subset in results.groupby(level="dataset", sort=False):
-    subset = subset.dropna(axis="columns", how="all")
-    nearest = nearest_probe(subset.dropna(axis=1), name)
-    others = [m for m in subset if m.startswith("Probe") and m != nearest]
-    subset = subset.fillna({m: 0.5 for m in TITLES.values() if m in subset})
-    by_set[name] = subset.drop(columns=others).rename(columns={nearest: PROBE})
+    subset = keep_nearest_probe(subset, name)
+    asked = {m: 0.5 for m in TITLES.values() if m in subset}
+    by_set[name] = subset.fillna(asked)
 areas = {name: risk_areas(subset) for name, subset in by_set.items()}
 
 # %%
@@ -133,16 +134,19 @@ subset = by_set[shown]
 c, n = subset["correct"], subset["total"]
 curves = {
     name: risk_coverage(*judged_by(subset, name).to_numpy().T)
-    for name in methods(subset)
+    for name in confidence_columns(subset)
 }
 (first, drawn), rest = split_counts(c, n, rng=np.random.default_rng(seed))
 curves["Honest oracle"] = risk_coverage(first / drawn, *rest)
-lines = pd.concat(curves, names=["method", None]).reset_index("method")
+lines = pd.concat(curves, names=["method", None]).rename(probe_of, level=0)
+lines = lines.groupby(["method", "coverage"], sort=False)["risk"].mean()
+lines = lines.reset_index()
 
 # %% tags=["hide-input"]
 # needs confidences
-palette = style.palette(set(curves) - {PROBE, "Honest oracle"})
-nearest = nearest_probe(results.loc[[shown]].dropna(axis=1, how="all"), shown)
+palette = style.palette(set(lines["method"]) - {PROBE, "Honest oracle"})
+known = methods(results.loc[[shown]].dropna(axis=1, how="all"))
+nearest = nearest_probe(known, shown)
 palette |= {"Honest oracle": style.MUTED}
 palette |= {PROBE: style.method_color(nearest, shown)} if nearest else {}
 
@@ -312,10 +316,12 @@ def halves(s, c, n, rng, times=100):
 outcomes, rng = {}, np.random.default_rng(seed)
 for name, subset in by_set.items():
     subset = subset.assign(**{RANDOM: rng.random(len(subset))})
-    for method in methods(subset):
+    for method in confidence_columns(subset):
         columns = judged_by(subset, method).to_numpy().T
         outcomes[load_dataset(name).title, method] = halves(*columns, rng)
 outcomes = pd.DataFrame(outcomes, index=["answered", "wrong"]).T
+outcomes = outcomes.rename(probe_of, level=1)
+outcomes = outcomes.groupby(level=[0, 1], sort=False).mean()
 
 # %% label="selective-promise" tags=["hide-input"] paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs samples

@@ -27,7 +27,14 @@ from capcal_lib.book import notebook, style, tables
 from capcal_lib.grading.counts import count_run
 from capcal_lib.metrics import adjusted, gains, mean_interval
 from capcal_lib.probes import describe_probes, nearest_probe
-from capcal_lib.results import judged_by, load_results, subjects
+from capcal_lib.results import (
+    judged_by,
+    keep_nearest_probe,
+    load_results,
+    mean_over_probes,
+    methods,
+    subjects,
+)
 from capcal_lib.runs import open_runs
 from scipy.stats import wilcoxon
 
@@ -63,11 +70,12 @@ for name in described:
     results = load_results(runs, name, **options).query("total > 1")
     for dataset, subset in results.groupby("dataset", sort=False):
         subset = subset.dropna(axis="columns", how="all")
-        nearest = nearest_probe(subset, dataset)
-        subset = subset.rename(columns={nearest: "Probe"}).assign(
+        nearest = nearest_probe(methods(subset), dataset)
+        # A mean miss of five probes is the miss of their mean.
+        subset = mean_over_probes(keep_nearest_probe(subset, dataset))
+        cells[name, dataset] = subset.assign(
             mu=subset["correct"] / subset["total"]
         )
-        cells[name, dataset] = subset
         if nearest:
             source = training[probes.loc[nearest, "run"]]
             counts = count_run(source, verdicts=judges[name])

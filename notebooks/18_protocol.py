@@ -32,11 +32,10 @@ from capcal_lib.manifests import load_dataset, load_model
 from capcal_lib.probes import (
     TunedProbe,
     draw_training,
-    read_predictions,
     runs_for_probes,
     training_data,
 )
-from capcal_lib.results import brier_terms, load_results, score
+from capcal_lib.results import BEST_CONSTANT, brier_terms, load_results, score
 
 # %% tags=["hide-input"]
 runs, data = notebook.open_page(globals())
@@ -66,6 +65,7 @@ notebook.about(data, {} if taught else {"trained": none})
 # needs samples
 def mean_terms(terms):
     """Return the mean term of each data set and method."""
+    terms = terms.drop(columns=BEST_CONSTANT)  # no confidence in a question
     by_set = terms.groupby(level="dataset", sort=False).mean()
     return by_set.rename_axis(columns="method").stack().dropna()
 
@@ -96,13 +96,9 @@ switched["votes in the pool"] = mean_terms(brier_terms(pool))
 
 # %%
 # needs samples
-counts = ours[["correct", "total"]]
-splits = [
-    read_predictions(runs, model, recipe="paper", split=split)
-    for split in range(5)
-]
-splits = [mean_terms(brier_terms(counts.assign(**values))) for values in splits]
-switched["paper's probes"] = pd.concat(splits, axis=1).mean(axis=1)
+taken = {"k_eval": k_eval, "k_c": k_c, "recipe": "paper"}
+probed = load_results(runs, model, **taken).filter(regex="correct|total|Probe")
+switched["paper's probes"] = mean_terms(brier_terms(probed))
 
 
 # %% tags=["hide-input"]
@@ -140,8 +136,7 @@ if judged:
 
 # %%
 # needs samples
-authors = pool.drop(columns=[name for name in pool if name.startswith("Probe")])
-authors = authors.join(read_predictions(runs, model, recipe="paper"))
+authors = load_results(runs, model, **taken, held_out=False)
 switched["all together"] = mean_terms(brier_terms(authors, protocol="paper"))
 shifts = pd.DataFrame(switched).sub(base, axis="index")
 long = shifts.rename_axis(columns="switch").stack().rename("shift")
@@ -216,6 +211,9 @@ verdicts judge:MODEL`; in Python, `score(results, protocol="paper")`.
 
 # %%
 # needs trained
+OWN = "Probe of the data set"
+
+
 def fit_probe(run, n, k, rng):
     """Train a probe on k samples of n questions, drawn from a run."""
     questions, features = training_data(run)
@@ -224,19 +222,20 @@ def fit_probe(run, n, k, rng):
     return TunedProbe().fit(features[rows], drawn["correct"], drawn["total"])
 
 
+# %%
+# needs trained
 def score_sizes(name, k_eval, n, k):
     """Score the confidences of a data set, its own probe too, by such sizes."""
     sizes = {"k_eval": k_eval, "k_c": k_c, "recipe": None}
     scored = load_results(runs, model, datasets=[name], **sizes)
     questions, states = training_data(unseen[name])
     ids = scored.index.get_level_values("question_id")
-    parts = []
     for draw in range(3):  # the training draw is chance, too
         rng = np.random.default_rng([seed, draw])
         predicted = fit_probe(taught[name], n, k, rng).predict(states)
         predicted = pd.Series(predicted, questions.index).reindex(ids).array
-        parts.append(scored.assign(**{"Own probe": predicted}))
-    return score(parts, seed=seed).loc[name]
+        scored[f"{OWN} [{draw}]"] = predicted
+    return score(scored).loc[name]
 
 
 # %%
@@ -260,12 +259,12 @@ for name in spread.reindex([*taught]).nlargest(4).index:
 # needs trained
 scores = pd.concat(scores, names=["dataset", "sizes", "method"])
 names = scores.index.get_level_values("method")
-scores = scores[~names.str.startswith(("Uniform", "Oracle"))].copy()
+scores = scores[~names.str.startswith(("Uniform", "Best", "Oracle"))].copy()
 scores["width"] = scores["high"] - scores["low"]
 costs = pd.Series(costs).unstack()[[LEAN, PAPER]] / 1_000
 apart = scores[["brier", "width"]].unstack("sizes")
 wider = apart["width", LEAN] / apart["width", PAPER]
-probes = wider.index.get_level_values("method") == "Own probe"
+probes = wider.index.get_level_values("method") == OWN
 chance = scores["spread"].dropna().xs(LEAN, level="sizes")
 notebook.glue(
     share=costs[LEAN].sum() / costs[PAPER].sum(),

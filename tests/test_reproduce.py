@@ -292,11 +292,8 @@ def test_the_papers_probe_is_the_mean_over_its_splits_with_their_spread(tmp_path
     results = load_results(tmp_path, "simulated", held_out=False)
     mu = results["correct"] / results["total"]
     name = "Probe (Mini exam)"
-    scores = [
-        ((each[name] - mu) ** 2).mean()
-        for split in range(5)
-        for each in [read_predictions(tmp_path, "simulated", recipe="paper", split=split)]
-    ]
+    predicted = read_predictions(tmp_path, "simulated", recipe="paper")
+    scores = [((predicted[f"{name} [{fold}]"] - mu) ** 2).mean() for fold in range(5)]
     assert table.loc[name, "brier"] == pytest.approx(np.mean(scores))
     assert table.loc[name, "spread"] == pytest.approx(np.std(scores, ddof=1))
     assert table.loc["P(True)":"P(True)", "spread"].isna().all()

@@ -8,6 +8,7 @@ from capcal_lib.probes.predictions import (
     keep_predictions,
     order_probes,
     predictions_of,
+    probe_of,
     read_predictions,
 )
 from capcal_lib.probes.sgd import PaperProbe
@@ -36,6 +37,7 @@ __all__ = [
     "nearest_probes",
     "order_probes",
     "predictions_of",
+    "probe_of",
     "read_features",
     "read_predictions",
     "runs_for_probes",

@@ -58,6 +58,7 @@ class Source(BaseModel, ser_json_inf_nan="strings"):
 
 Predicted = dict[str, tuple[Source, pd.DataFrame]]  # by probe: (n_questions, n_splits)
 _SOURCES = TypeAdapter(list[Source])
+_FOLD = re.compile(r"^(Probe\b.*) \[\d+\]$")  # the name of a probe, and which of the five it is
 
 
 def keep_predictions(
@@ -149,15 +150,15 @@ def read_predictions(
     model: str,
     *,
     recipe: Recipe = "tuned",
-    split: int | None = None,
     verdicts: str = "rules",
 ) -> pd.DataFrame:
     """Read what is kept of what a model's probes predict of its evaluation splits.
 
     Returns predictions in [0, 1], indexed by (dataset, question_id), a column a training set, such
-    as ``Probe (TriviaQA)``; NaN where a probe says nothing of a data set, or is stale. Of the five
-    probes of the paper's recipe it is the mean, or by ``split``, 0 to 4, one of them; the other
-    arguments are those of ``keep_predictions``.
+    as ``Probe (TriviaQA)``; NaN where a probe says nothing of a data set, or is stale. The paper's
+    recipe trains five probes on a training set: they have a column each, ``Probe (TriviaQA) [0]``
+    to ``[4]``, and no number here is a mean of theirs. The arguments are those of
+    ``keep_predictions``.
 
     >>> from capcal_lib.manifests import RECORDED_RUNS
     >>> predicted = read_predictions(RECORDED_RUNS, "qwen2.5-coder-0.5b")
@@ -167,7 +168,7 @@ def read_predictions(
     {'gsm8k': 100, 'triviaqa': 200}
     """
     found = {
-        dataset.name: predictions_of(run, recipe=recipe, split=split, verdicts=verdicts)[0]
+        dataset.name: predictions_of(run, recipe=recipe, verdicts=verdicts)[0]
         for dataset, run in runs_for_probes(store, model, "evaluation")
     }
     table = pd.concat({"": pd.DataFrame()} | found, names=["dataset", "question_id"])
@@ -175,14 +176,13 @@ def read_predictions(
 
 
 def predictions_of(
-    run: Run, *, recipe: Recipe = "tuned", split: int | None = None, verdicts: str = "rules"
+    run: Run, *, recipe: Recipe = "tuned", verdicts: str = "rules"
 ) -> tuple[pd.DataFrame, list[str]]:
     """Read what probes predict of the questions of a run.
 
     Returns predictions in [0, 1], indexed by question_id, a column a probe, such as ``Probe
-    (TriviaQA)``, and a line for each that is stale, which has no column. No columns where none are
-    kept. Of the five probes of the paper's recipe it is the mean, or by ``split``, 0 to 4, one of
-    them.
+    (TriviaQA)``, or by the paper's recipe five, ``Probe (TriviaQA) [0]`` to ``[4]``; and a line for
+    each that is stale, which has no column. No columns where none are kept.
 
     >>> from capcal_lib.manifests import RECORDED_RUNS
     >>> from capcal_lib.runs import find_run
@@ -201,12 +201,11 @@ def predictions_of(
                 f"again with: capcal probe --model {run.identity.model} --recipe {recipe}{mix}"
                 f"{store_option(run.folder.parents[2])}"
             )
-        elif split is not None and split not in predicted:
-            raise InputError(
-                f"split is a number from 0 to {len(predicted.columns) - 1}; got {split}"
-            )
+        elif recipe == "paper":
+            for fold, values in predicted.items():
+                columns[f"{title} [{fold}]"] = values
         else:
-            columns[title] = predicted.mean(axis=1) if split is None else predicted[split]
+            columns[title] = predicted[0]
     return pd.DataFrame(columns).rename_axis("question_id"), stale
 
 
@@ -251,11 +250,22 @@ def probe_title(training: str) -> str:
     return titles.replace(") + Probe (", " + ")
 
 
-def order_probes(titles: Iterable[str]) -> list[str]:
-    """List probes in the order of the data sets, then those of several."""
+def probe_of(column: str) -> str:
+    """Return the probe that a column of predictions belongs to: its own name, or that which the
+    five columns of the paper's recipe share.
+
+    >>> probe_of("Probe (MATH) [3]"), probe_of("Probe (MATH)"), probe_of("Notes [3]")
+    ('Probe (MATH)', 'Probe (MATH)', 'Notes [3]')
+    """
+    return _FOLD.sub(r"\1", column)
+
+
+def order_probes(columns: Iterable[str]) -> list[str]:
+    """List columns of predictions in the order of the data sets, then those of several."""
+    by_name = sorted(columns)
     known = [load_dataset(name).probe for name in dataset_names()]
-    by_name = sorted(titles)
-    return sorted(by_name, key=[*known, *by_name].index)
+    order = [*known, *map(probe_of, by_name)]
+    return sorted(by_name, key=lambda column: order.index(probe_of(column)))
 
 
 def _what_changed(about: Source, run: Run) -> str:

@@ -6,23 +6,33 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from capcal_lib.results.results import costs, describe_runs, judged_by, load_results, subjects
     from capcal_lib.results.scores import (
+        BEST_CONSTANT,
         MISSING_AS,
         best_constant,
         brier_terms,
+        columns_of,
+        confidence_columns,
         gains_by_dataset,
+        keep_nearest_probe,
+        mean_over_probes,
         methods,
         score,
     )
 
 __all__ = [
+    "BEST_CONSTANT",
     "MISSING_AS",
     "best_constant",
     "brier_terms",
+    "columns_of",
+    "confidence_columns",
     "costs",
     "describe_runs",
     "gains_by_dataset",
     "judged_by",
+    "keep_nearest_probe",
     "load_results",
+    "mean_over_probes",
     "methods",
     "score",
     "subjects",

@@ -69,7 +69,6 @@ def load_results(
     choice: str | None = None,
     held_out: bool = True,
     recipe: Recipe | None = "tuned",
-    split: int | None = None,
 ) -> pd.DataFrame:
     """Load the counts and confidences of a model's graded runs on evaluation splits.
 
@@ -86,7 +85,8 @@ def load_results(
     ``runs.find_run``.
 
     ``recipe`` is that of the probes, see ``probes.keep_predictions``; None leaves them out.
-    Of the five probes of the paper's recipe it is the mean, or by ``split``, 0 to 4, one of them.
+    By the paper's, a probe is five columns, such as ``Probe (MATH) [0]`` to ``[4]``: whatever is
+    computed of it is computed of each, and then averaged (``scores.mean_over_probes``).
     ``results.attrs["stale"]`` names predictions of a probe that were made from other files than are
     there now, which are left out.
 
@@ -115,7 +115,7 @@ def load_results(
         if len(votes):
             table = table.join(votes)
         if recipe is not None:
-            predicted, old = predictions_of(run, recipe=recipe, split=split, verdicts=verdicts)
+            predicted, old = predictions_of(run, recipe=recipe, verdicts=verdicts)
             probes += map(str, predicted)
             stale += old
             table = table.join(predicted)

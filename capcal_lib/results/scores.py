@@ -2,8 +2,7 @@
 best.
 """
 
-from collections.abc import Sequence
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import pandas as pd
 
@@ -11,6 +10,7 @@ from capcal_lib import metrics
 from capcal_lib.applications import others_mean
 from capcal_lib.errors import check_known
 from capcal_lib.manifests import load_dataset
+from capcal_lib.probes import nearest_probe, probe_of
 from capcal_lib.results.results import (
     CONSISTENCY,
     COUNTS,
@@ -23,30 +23,106 @@ from capcal_lib.results.results import (
 from capcal_lib.results.score_file import question_terms
 
 Protocol = Literal["corrected", "paper"]
-ROUNDING = 1e-12  # methods that are the same in all parts differ by this at most
+ROUNDING = 1e-12  # probes that are the same score alike up to this
 ORACLES = [ORACLE_RC, ORACLE_CC]
+BEST_CONSTANT = "Best constant"
+NOT_COMPETING = [BEST_CONSTANT, *ORACLES]  # the rival of all, and two that know the samples
 MISSING_AS = 0.5  # the confidence that the paper's code gives a question without one
 BOUNDS = {UNIFORM: (1 / 12, 1 / 3), ORACLE_RC: (0, 1 / 4)}  # of a score; all others lie in [0, 1]
 COLUMNS = ["brier", "low", "high", "plug_in", "may_be_best", "missing", "questions"]
 
 
+def confidence_columns(results: pd.DataFrame) -> list[str]:
+    """List the columns of confidences of results: all but those of counts.
+
+    >>> confidence_columns(pd.DataFrame(columns=["correct", "total", "P(True)"]))
+    ['P(True)']
+    """
+    return [name for name in map(str, results) if name not in (*COUNTS, *VOTES, BEST_CONSTANT)]
+
+
+def columns_of(results: pd.DataFrame, method: str | None) -> list[str]:
+    """List the columns that hold a method's confidences: one; of a probe by the paper's recipe
+    five; none where the results do not have it.
+
+    >>> results = pd.DataFrame(columns=["P(True)", "Probe (MATH) [0]", "Probe (MATH) [1]"])
+    >>> columns_of(results, "Probe (MATH)")
+    ['Probe (MATH) [0]', 'Probe (MATH) [1]']
+    """
+    return [name for name in confidence_columns(results) if probe_of(name) == method]
+
+
 def methods(results: pd.DataFrame) -> list[str]:
-    """List the methods of results: its columns but those of counts."""
-    return [name for name in map(str, results) if name not in (*COUNTS, *VOTES)]
+    """List the methods of results, by which its columns of confidences go; the five probes of the
+    paper's recipe are one.
+
+    >>> methods(pd.DataFrame(columns=["correct", "total", "Probe (MATH) [0]", "Probe (MATH) [1]"]))
+    ['Probe (MATH)']
+    """
+    return [*dict.fromkeys(map(probe_of, confidence_columns(results)))]
+
+
+def keep_nearest_probe(results: pd.DataFrame, dataset: str) -> pd.DataFrame:
+    """Keep of the probes in results of one data set the nearest, under the name ``Probe``.
+
+    It is that of ``probes.nearest_probe``; by the paper's recipe it is five columns, ``Probe [0]``
+    to ``[4]``. Columns without any confidence are left out.
+
+    >>> columns = ["correct", "total", "P(True)", "Probe (MATH)", "Probe (GSM8K)"]
+    >>> results = pd.DataFrame([[1, 2, 0.5, 0.5, 0.5]], columns=columns)
+    >>> list(keep_nearest_probe(results, "math500"))
+    ['correct', 'total', 'P(True)', 'Probe']
+    """
+    results = results.dropna(axis="columns", how="all")
+    nearest = nearest_probe(methods(results), dataset)
+    names = {name: name for name in map(str, results) if not name.startswith("Probe (")}
+    for column in columns_of(results, nearest):
+        names[column] = f"Probe{column.removeprefix(str(nearest))}"
+    return results[[*names]].rename(columns=names)
+
+
+def mean_over_probes(terms: pd.DataFrame) -> pd.DataFrame:
+    """Replace the columns of the five probes of the paper's recipe by their mean.
+
+    ``terms`` has a row a question and a column a confidence, such as a score, an error or a gain of
+    each. A probe of the paper's recipe stands for five, and its number is the mean of what the
+    five have, never what their mean prediction has, which nobody trained and which scores lower.
+    All other columns stay.
+
+    >>> terms = pd.DataFrame({"Probe (MATH) [0]": [0.1], "Probe (MATH) [1]": [0.3], "mine": [0.5]})
+    >>> mean_over_probes(terms).round(2).to_dict("records")
+    [{'Probe (MATH)': 0.2, 'mine': 0.5}]
+    """
+    columns: dict[str, list[str]] = {}
+    for name in map(str, terms):
+        columns.setdefault(probe_of(name), []).append(name)
+    means = {}
+    for method, names in columns.items():
+        several = len(names) > 1
+        means[method] = terms[names].mean(axis="columns") if several else terms[names[0]]
+    averaged = pd.DataFrame(means, terms.index)
+    averaged.columns.name = terms.columns.name
+    return averaged
 
 
 def brier_terms(results: pd.DataFrame, *, protocol: Protocol = "corrected") -> pd.DataFrame:
     """Return the capability Brier term of each question by each method, under the index of
     ``results``.
 
-    The columns are Uniform random, the methods, Oracle RC and Oracle CC; the first and the last two
-    are exact expectations. NaN is not scored: a question without a confidence, or with fewer than
-    two scored samples. By the ``paper``'s protocol terms are plug-in, and a missing confidence is
-    0.5. Another protocol is refused."""
+    The columns are Uniform random, Best constant, the methods, Oracle RC and Oracle CC; the first
+    and the last two are exact expectations, and Best constant is :func:`best_constant`. A probe by
+    the paper's recipe has the mean of the terms of its five. NaN is not scored: a question without
+    a confidence, or with fewer than two scored samples. By the ``paper``'s protocol terms are
+    plug-in, and a missing confidence is 0.5. Another protocol is refused."""
+    return mean_over_probes(_terms_of_columns(results, protocol))
+
+
+def _terms_of_columns(results: pd.DataFrame, protocol: Protocol) -> pd.DataFrame:
+    """Return the terms of :func:`brier_terms`, with a column for each of a probe's five."""
     check_known("protocol", protocol, get_args(Protocol))
     corrected = protocol == "corrected"
     scored = results[results["total"] > 1]
-    confidences = scored[methods(results)]
+    confidences = scored[confidence_columns(results)]
     if not corrected:
         was_asked = confidences.groupby(level="dataset").transform("count") > 0
         confidences = confidences.fillna(MISSING_AS).where(was_asked)
@@ -56,7 +132,10 @@ def brier_terms(results: pd.DataFrame, *, protocol: Protocol = "corrected") -> p
         table[UNIFORM] = metrics.uniform_baseline_brier_terms(*counts, corrected=corrected)
         table[ORACLE_RC] = metrics.correctness_variance_terms(*counts, corrected=corrected)
         table[ORACLE_CC] = 0.0
-    table = table.reindex(results.index, columns=[UNIFORM, *confidences, *ORACLES])
+        constant = best_constant(scored)
+        table[BEST_CONSTANT] = question_terms(constant, counts=scored, corrected=corrected)
+    columns = [UNIFORM, BEST_CONSTANT, *confidences, *ORACLES]
+    table = table.reindex(results.index, columns=columns)
     if CONSISTENCY in results and VOTES[-1] in results:
         table[CONSISTENCY] = results["votes term" if corrected else "votes plug-in"]
     return table
@@ -103,7 +182,7 @@ def gains_by_dataset(terms: pd.DataFrame, rival: str) -> pd.DataFrame:
 
 
 def score(
-    results: pd.DataFrame | Sequence[pd.DataFrame],
+    results: pd.DataFrame,
     *,
     seed: int = 0,  # noqa: ARG001
     protocol: Protocol = "corrected",
@@ -112,17 +191,16 @@ def score(
 
     ``results`` are those of ``load_results``, with any further columns of confidences. By the
     ``corrected`` protocol what mu_hat's own noise adds is subtracted, and missing confidences are
-    left out; see ``brier_terms``. Several results of the same questions, such as those of the five
-    probes of the paper's recipe, are scored by the mean of their terms; ``spread``, a last column,
-    is then the standard deviation of a method's score over them, where they differ. No
-    number depends on ``seed``.
+    left out; see ``brier_terms``. A probe by the paper's recipe has the mean of the scores of its
+    five; a last column, ``spread``, is then their standard deviation, where they differ. No number
+    depends on ``seed``.
 
     Returns a table indexed by (dataset, method): ``brier``, with the 95 % interval ``low`` to
     ``high`` for questions like these; ``plug_in``, the uncorrected score of the same questions;
     ``may_be_best``, whether no other is significantly better on the questions that both have, NA
-    for the oracles, which do not compete; ``missing`` confidences; and scored ``questions``. The
-    corrected score is unbiased, so it may fall below zero. A method without any confidence on a
-    data set has no row there.
+    for the best constant and the oracles, which do not compete; ``missing`` confidences; and scored
+    ``questions``. The corrected score is unbiased, so it may fall below zero. A method without any
+    confidence on a data set has no row there.
 
     >>> from capcal_lib.manifests import RECORDED_RUNS
     >>> from capcal_lib.results import load_results
@@ -130,36 +208,35 @@ def score(
     >>> round(float(scores.loc[("mini-exam", "Uniform random"), "brier"]), 4)
     0.1722
     """
-    parts = [results] if isinstance(results, pd.DataFrame) else list(results)
-    results = parts[0]
-    each = [brier_terms(part, protocol=protocol) for part in parts]
-    terms: Any = sum(each) / len(parts)
-    plug_in: Any = sum(brier_terms(part, protocol="paper") for part in parts) / len(parts)
-    plug_in = plug_in.where(terms.notna())
-    missing = results[methods(results)].isna().reindex(columns=terms.columns, fill_value=False)
+    of_columns = _terms_of_columns(results, protocol)
+    terms = mean_over_probes(of_columns)
+    plug_in = brier_terms(results, protocol="paper").where(terms.notna())
+    missing = results[confidence_columns(results)].isna()
+    missing = mean_over_probes(missing).reindex(columns=terms.columns, fill_value=0)
     if VOTES[-1] in results:  # of votes, a split's of any; too few samples to vote are none
         missing[CONSISTENCY] = terms[CONSISTENCY].isna() & results["votes total"].notna()
     groups = subjects(results)
     rows = {}
-    for dataset, own in terms.groupby(level="dataset", sort=False):
+    for name, own in terms.groupby(level="dataset", sort=False):
+        dataset = str(name)
         own = own.dropna(axis="columns", how="all")
         clusters = groups[own.index] if load_dataset(dataset).clustered else None
-        best = metrics.may_be_best(own.drop(columns=ORACLES, errors="ignore"), clusters)
-        for method, values in own.items():
+        best = metrics.may_be_best(own.drop(columns=NOT_COMPETING, errors="ignore"), clusters)
+        for method, values in zip(map(str, own), own.to_numpy().T, strict=True):
             bounds = BOUNDS.get(method, (0, 1))
             limits = metrics.mean_interval(values, clusters=clusters, bounds=bounds)
             rows[dataset, method] = [
                 *(limits if method != ORACLE_CC else (0.0, 0.0, 0.0)),  # by definition
                 plug_in[method][own.index].mean(),
-                None if method in ORACLES else method in best,
-                missing[method][own.index].sum(),
-                values.count(),
+                None if method in NOT_COMPETING else method in best,
+                int(missing[method][own.index].sum()),
+                own[method].count(),
             ]
     index = pd.MultiIndex.from_tuples(list(rows), names=["dataset", "method"])
     table = pd.DataFrame(list(rows.values()), index, COLUMNS)
     table["may_be_best"] = table["may_be_best"].astype("boolean")
-    if len(parts) > 1:
-        means = [one.groupby(level="dataset").mean().stack() for one in each]
-        spread = pd.concat(means, axis="columns").std(axis="columns")
-        table["spread"] = spread.where(spread > ROUNDING).reindex(table.index)
+    if len(of_columns.columns) > len(terms.columns):
+        means = of_columns.groupby(level="dataset").mean()
+        table["spread"] = means.T.groupby(probe_of).std().T.stack().reindex(table.index)
+        table["spread"] = table["spread"].where(table["spread"] > ROUNDING)
     return table

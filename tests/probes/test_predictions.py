@@ -77,19 +77,18 @@ def test_nothing_is_trained_where_nothing_changed(
     assert path.read_bytes() == first
 
 
-def test_the_splits_of_the_papers_recipe_are_kept(tmp_path: Path) -> None:
+def test_the_five_probes_of_the_papers_recipe_are_kept_and_read_apart(tmp_path: Path) -> None:
     source, run = stores(tmp_path)
     keep_predictions(tmp_path, MODEL, recipe="paper")
     names, features = read_features(run)
-    for split, probe in enumerate(train(source, recipe="paper").probes_):
-        predicted, _ = predictions_of(run, recipe="paper", split=split)
-        np.testing.assert_allclose(predicted[PROBE][names], probe.predict(features), atol=1e-7)
-    both = [predictions_of(run, recipe="paper", split=split)[0] for split in range(5)]
-    mean = load_results(tmp_path, MODEL, recipe="paper").loc[SET]
-    pd.testing.assert_series_equal(mean[PROBE], sum(one[PROBE] for one in both) / 5)
-    for split in (-1, 5):
-        with pytest.raises(InputError, match=f"split is a number from 0 to 4; got {split}"):
-            predictions_of(run, recipe="paper", split=split)
+    predicted, _ = predictions_of(run, recipe="paper")
+    columns = [f"{PROBE} [{fold}]" for fold in range(5)]
+    assert list(predicted) == columns
+    for column, probe in zip(columns, train(source, recipe="paper").probes_, strict=True):
+        np.testing.assert_allclose(predicted[column][names], probe.predict(features), atol=1e-7)
+    results = load_results(tmp_path, MODEL, recipe="paper").loc[SET]
+    pd.testing.assert_frame_equal(results[columns], predicted.loc[results.index])
+    assert PROBE not in results
 
 
 @pytest.mark.parametrize("changed", ["verdicts", "features", "recipe", "run"])
@@ -224,7 +223,8 @@ def test_one_probe_learns_from_several_training_sets(tmp_path: Path, recipe: Rec
     assert made.index.tolist() == [(name, MIXED) for name in ("mini-arithmetic", OTHER, SET)]
     assert (made["questions"] == 60).all()
     after = load_results(tmp_path, MODEL, recipe=recipe)
-    assert list(after) == [*before, MIXED]
+    columns = [MIXED] if recipe == "tuned" else [f"{MIXED} [{fold}]" for fold in range(5)]
+    assert list(after) == [*before, *columns]
     pd.testing.assert_frame_equal(after[list(before)], before)
 
     runs = [find_run(tmp_path, MODEL, name, "train") for name in (SET, OTHER)]
@@ -233,8 +233,8 @@ def test_one_probe_learns_from_several_training_sets(tmp_path: Path, recipe: Rec
     naive = (TunedProbe if recipe == "tuned" else PaperProbe)()
     naive.fit(np.vstack([one, other]), counts["correct"], counts["total"])
     names, features = read_features(find_run(tmp_path, MODEL, "mini-arithmetic", "test"))
-    predicted = after.loc["mini-arithmetic"][MIXED][names]
-    np.testing.assert_allclose(predicted, naive.predict(features), atol=1e-6)
+    predicted = after.loc["mini-arithmetic"].loc[names, columns]
+    np.testing.assert_allclose(predicted.T, naive.predict_splits(features), atol=1e-6)
 
 
 @pytest.mark.parametrize("changed", [SET, OTHER])

@@ -4,12 +4,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from capcal_lib.applications import pass_at_k, simulate_pass_at_k
 from capcal_lib.errors import InputError
+from capcal_lib.manifests import RECORDED_RUNS
 from capcal_lib.metrics import gains, may_be_best
 from capcal_lib.results import (
     best_constant,
     brier_terms,
+    columns_of,
+    confidence_columns,
     gains_by_dataset,
+    load_results,
+    mean_over_probes,
     methods,
     score,
     subjects,
@@ -36,6 +42,7 @@ def test_terms_by_hand() -> None:
     assert methods(FOUR) == ["P(True)", "Verbalized confidence"]
     assert list(terms) == [
         "Uniform random",
+        "Best constant",
         "P(True)",
         "Verbalized confidence",
         "Oracle RC",
@@ -46,6 +53,8 @@ def test_terms_by_hand() -> None:
         terms["Verbalized confidence"], [1 / 16 - 3 / 16 / 3, NAN, NAN, NAN], atol=1e-15
     )
     np.testing.assert_allclose(terms["Oracle RC"], [3 * 1 / (4 * 3), 0, 0, NAN])
+    constant = [1 / 16 - 3 / 16 / 3, (7 / 8) ** 2, (5 / 8) ** 2, NAN]  # 1/2, 7/8 and 3/8
+    np.testing.assert_allclose(terms["Best constant"], constant)
     np.testing.assert_allclose(terms["Uniform random"], [1 / 3 - 3 / 12, 1 / 3, 1 / 3, NAN])
 
 
@@ -92,9 +101,63 @@ def test_scores_by_hand() -> None:
     assert paper["brier"] == paper["plug_in"] == pytest.approx((1 / 16 + 1 / 4 + 1 / 4) / 3)
 
 
-def test_oracles_are_never_the_best() -> None:
+FIVE = FOUR.drop(columns="P(True)").assign(
+    **{f"Probe (MATH) [{fold}]": [0.2 * fold, 0.5, 1 - 0.25 * fold, 0.5] for fold in range(5)}
+)
+
+
+def test_a_probe_of_the_papers_recipe_has_the_mean_of_five_scores() -> None:
+    assert methods(FIVE) == ["Verbalized confidence", "Probe (MATH)"]
+    assert len(columns_of(FIVE, "Probe (MATH)")) == 5
+    terms = brier_terms(FIVE, protocol="paper").loc["mini-exam", "Probe (MATH)"]
+    mean = np.mean([(0.2 * fold - 0.75) ** 2 for fold in range(5)])
+    far = np.mean([(0.25 * fold) ** 2 for fold in range(5)])
+    np.testing.assert_allclose(terms, [mean, 1 / 4, far, NAN])
+    row = score(FIVE, protocol="paper").loc[("mini-exam", "Probe (MATH)")]
+    assert row["brier"] == pytest.approx((mean + 1 / 4 + far) / 3)
+    parts = [
+        score(FIVE[["correct", "total", name]].rename(columns={name: "one"}), protocol="paper")
+        for name in columns_of(FIVE, "Probe (MATH)")
+    ]
+    alone = [part.loc[("mini-exam", "one"), "brier"] for part in parts]
+    assert row["brier"] == pytest.approx(np.mean(alone))
+    assert row["spread"] == pytest.approx(np.std(alone, ddof=1))
+    assert row["missing"] == 0
+    asked = score(FIVE, protocol="paper").loc[("mini-exam", "Verbalized confidence")]
+    assert np.isnan(asked["spread"])
+    assert "spread" not in score(FOUR)
+
+
+def test_columns_that_are_no_probes_are_never_averaged() -> None:
+    own = FOUR.assign(**{"Notes [0]": 0.1, "Notes [1]": 0.3})
+    assert methods(own)[-2:] == ["Notes [0]", "Notes [1]"]
+    terms = pd.DataFrame({"Notes [0]": [0.1], "Probe [0]": [0.2], "Probe [1]": [0.4]})
+    assert mean_over_probes(terms).round(9).to_dict("records") == [{"Notes [0]": 0.1, "Probe": 0.3}]
+
+
+def test_the_error_of_pass_at_1_is_the_score_of_the_main_table() -> None:
+    """By the paper's protocol they are one number, of which two pages show each."""
+    results = load_results(
+        RECORDED_RUNS, "qwen2.5-coder-1.5b", datasets=["gsm8k"], recipe="paper", held_out=False
+    )
+    counts = results["correct"], results["total"]
+    errors = {
+        name: (simulate_pass_at_k(results[name].fillna(0.5), [1]) - pass_at_k(*counts, [1]))[:, 0]
+        ** 2
+        for name in confidence_columns(results)
+    }
+    scores = score(results, protocol="paper").loc["gsm8k"]
+    mean = mean_over_probes(pd.DataFrame(errors)).mean()
+    assert "Probe (GSM8K)" in mean
+    pd.testing.assert_series_equal(mean, scores.loc[mean.index, "brier"], check_names=False)
+    ensemble = results[columns_of(results, "Probe (GSM8K)")].mean(axis="columns")
+    lower = ((ensemble - counts[0] / counts[1]) ** 2).mean()
+    assert lower < scores.loc["Probe (GSM8K)", "brier"]
+
+
+def test_oracles_and_the_best_constant_do_not_compete() -> None:
     table = score(FOUR).loc["mini-exam"]
-    assert not table.loc[["Oracle RC", "Oracle CC"], "may_be_best"].any()
+    assert table.loc[["Best constant", "Oracle RC", "Oracle CC"], "may_be_best"].isna().all()
     assert table["may_be_best"].any()
 
 
