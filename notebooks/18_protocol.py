@@ -311,13 +311,14 @@ tables.show(
 # ## Where this differs from the authors' code
 #
 # By the authors' public code (commit 9088a5a) where the paper does not say. A score is lower where it is better; ↑ and ↓ say
-# which way our choice moves the number beside the authors', and a dash that it was not measured.
+# which way our choice moves the number beside the authors'. It is measured where the cell says *above*, *below* or names a
+# page; elsewhere an arrow is what one expects, and a dash stands where we expect neither.
 #
 # | what | the authors' code | here | moves |
 # |---|---|---|---|
 # | Score | plug-in, 100 samples | corrected, with an interval; plug-in by `protocol=paper` | ↓ by the mean of $\hat\mu(1-\hat\mu)/99$, alike for all methods |
 # | Missing confidence | 0.5 | left out and counted; 0.5 by `protocol=paper` | either way, above |
-# | Response consistency | votes share samples with $\hat\mu$, equal strings vote together | judged by the other samples; answers the grader calls equal vote together | ↑ above, by sharing |
+# | Response consistency | votes share samples with $\hat\mu$, equal strings vote together | judged by the other samples; answers the grader calls equal vote together | either way, above |
 # | Vote without an answer | one group more, which can win | agrees with nobody; 0.5 where no vote is an answer | either way, below |
 # | Linear probe | gradient descent, grid of rates | *tuned*: its optimum, decay by cross-validation; theirs by `recipe=paper` | either way, above |
 # | Judge's temperature | 1.0 | 0 | – |
