@@ -50,7 +50,7 @@ from capcal_lib.results.importing import import_samples
 from capcal_lib.results.score_file import read_confidences, score_table
 from capcal_lib.rows import stream_rows
 from capcal_lib.runs import Run, find_run, open_runs
-from capcal_lib.runs.files import open_parquet
+from capcal_lib.runs.artifacts import artifact_of
 from capcal_lib.runs.merge import merge
 from capcal_lib.runs.store import read_samples
 from capcal_lib.runs.verify import verify_run
@@ -116,8 +116,9 @@ def contents(folder: Path) -> dict[str, str]:
 def _seen(path: Path) -> str:
     if path.suffix != ".parquet":
         return hashlib.sha256(path.read_bytes()).hexdigest()
-    with open_parquet(path) as file:
-        sink, table = io.BytesIO(), _without_digests(file.read())
+    artifact = artifact_of(path.name)
+    rows = artifact.read(path) if artifact else pq.read_table(path)
+    sink, table = io.BytesIO(), _without_digests(rows)
     with pa.ipc.new_stream(sink, table.schema) as stream:
         stream.write_table(table.combine_chunks())
     return hashlib.sha256(sink.getvalue()).hexdigest()

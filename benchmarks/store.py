@@ -37,7 +37,7 @@ from capcal_lib.runs.files import gather
 from capcal_lib.runs.merge import merge
 from capcal_lib.runs.samples import Sample
 from capcal_lib.runs.status import run_status
-from capcal_lib.runs.store import count_present, open_writer
+from capcal_lib.runs.store import open_writer
 from capcal_lib.runs.verify import verify_run
 from capcal_lib.sampling.draw import describe
 
@@ -100,7 +100,7 @@ def write_anew(path: Path, batches: Iterable[list[Sample]]) -> None:
 def resume(store: Path) -> None:
     """Open a run for drawing and find that nothing is missing."""
     with open_writer(store, RECORD) as writer:
-        k = count_present(writer.present) // len(QUESTIONS)
+        k = len(writer.present) // len(QUESTIONS)
         assert not writer.missing({question.id: k for question in QUESTIONS})
 
 

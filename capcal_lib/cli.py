@@ -466,9 +466,9 @@ def reproduce(
         done = recipes.reproduce(order, progress, _warn)
     for row in done.left.itertuples():
         _warn(f"capcal: left: {row.step} of {row.dataset} ({row.split}): {row.reason}")
-    if done.scores.empty:
+    if part != "1/1":
         _say(f"part {part} lies in {store}; capcal merge all parts, and reproduce without --part")
-    else:
+    elif len(done.scores):
         _print_table(done.scores.reset_index())
         page = ["papermill", NOTEBOOKS / "04_main_table.ipynb", "page.ipynb", "-p", "model", model]
         page += ["-p", "store", store, "-p", "verdicts", order.whose]
@@ -907,6 +907,10 @@ def main() -> None:
         sys.exit(1)
     except OSError as error:  # a disk that is full, a place that may not be written
         line = sanitize(error)
+    except MemoryError:
+        line = (
+            "memory ran out; nothing half-written is left. Give it less at a time, or more memory"
+        )
     except (KeyboardInterrupt, SystemExit) as ended:
         if getattr(ended, "code", STOPPED) != STOPPED:
             raise

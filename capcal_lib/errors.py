@@ -14,6 +14,10 @@ class InputError(ValueError):
         return [f"InputError: {self}"]
 
 
+class DiskError(InputError):
+    """Say what could not be read or written; what is there may be good, and is left as it is."""
+
+
 def check_known(what: str, name: object, known: Collection[str], remedy: str = "") -> None:
     """Refuse a name that is not in a closed list, and say what to do.
 

@@ -27,7 +27,7 @@ import pandas as pd
 from capcal_lib.applications.topping_up import samples_needed
 from capcal_lib.confidence.consistency import mean_tokens
 from capcal_lib.confidence.of_run import TITLES, estimate
-from capcal_lib.errors import InputError, check_known, sanitize
+from capcal_lib.errors import DiskError, InputError, check_known, sanitize
 from capcal_lib.grading.judge import JUDGED
 from capcal_lib.grading.judgements import judge_progress, judge_run, read_judgements
 from capcal_lib.grading.verdicts import grade_run, read_verdicts
@@ -335,7 +335,8 @@ def reproduce(
 
     Refused before anything is drawn: an engine that cannot be opened here, and questions that
     cannot be had, such as those of a gated set. A step that fails is left for the next call, and so
-    are those whose engine could not be opened; the others are done. A data set that the judge has
+    are those whose engine could not be opened; the others are done. A disk that cannot be read or
+    written ends it with a `DiskError`. A data set that the judge has
     not judged is not scored. ``progress`` is called with the requests done and to do, and ``say``
     with a line a probe that is trained, see ``keep_predictions``."""
     plan = make_plan(order)
@@ -353,6 +354,9 @@ def reproduce(
         reason = silent.get(engine, "") if step.requests else ""
         try:
             reason = reason or _do(order, step)
+        except DiskError:  # every other step needs the disk too
+            close_engine()
+            raise
         except InputError as error:
             reason = str(error)
             if isinstance(error, NotOpened):

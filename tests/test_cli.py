@@ -17,6 +17,7 @@ from importlib.metadata import version
 from io import StringIO
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import typer
 from rich.console import Console
@@ -204,6 +205,40 @@ def test_bad_input_is_one_line_and_status_2(
     assert message in err
     assert len(err.strip().splitlines()) == 1
     assert list(tmp_path.rglob("*")) == [], "something was written"
+
+
+def test_no_table_prints_what_a_terminal_would_act_on(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    hostile = "\x1b[2J\x1b]0;own\x07 \u202e \x9b"
+    cli._print_table(pd.DataFrame({"question_id": [hostile], hostile: [1]}))
+    shown = capsys.readouterr().out
+    assert not {*shown} & {"\x1b", "\x07", "\u202e", "\x9b"}
+    assert shown.count(r"\x1b[2J\x1b]0;own\x07 \u202e \x9b") == 2
+
+
+def test_manifests_that_stand_in_the_current_folder_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("CAPCAL_MANIFESTS", raising=False)
+    assert run(monkeypatch, capsys, "models")[2] == ""
+    (tmp_path / "capcal.d").mkdir()
+    named = f"with the manifests in {tmp_path}/capcal.d, because it stands in the current folder\n"
+    assert run(monkeypatch, capsys, "models")[2].replace("\n", " ").strip() == named.strip()
+    monkeypatch.setenv("CAPCAL_MANIFESTS", str(tmp_path / "capcal.d"))
+    assert run(monkeypatch, capsys, "models")[2] == "", "who named it knows it"
+
+
+def test_memory_that_runs_out_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(**_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(cli, "app", fail)
+    status, _, err = run(monkeypatch, capsys, "models")
+    assert (status, err.count("\n"), "memory ran out" in err) == (2, 1, True)
 
 
 def test_the_installed_command_shows_no_traceback() -> None:

@@ -4,6 +4,7 @@ numbers.
 
 import os
 import re
+import resource
 import subprocess
 import sys
 from dataclasses import replace
@@ -16,7 +17,7 @@ import pytest
 
 from capcal_lib import questions
 from capcal_lib import reproduce as module
-from capcal_lib.errors import InputError
+from capcal_lib.errors import DiskError, InputError
 from capcal_lib.probes import read_predictions
 from capcal_lib.reproduce import Order, beside_printed, make_plan, reproduce, time_plan
 from capcal_lib.results import load_results
@@ -174,7 +175,7 @@ def test_a_step_that_fails_leaves_the_others_done(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     def fail(*_: object, **__: object) -> None:
-        raise InputError("the disk is full")
+        raise InputError("the server is gone")
 
     from capcal_lib.sampling.engines.simulated import SimulatedEngine
 
@@ -183,7 +184,7 @@ def test_a_step_that_fails_leaves_the_others_done(
         patch.setattr(SimulatedEngine, named[step], fail)
         done = reproduce(small(tmp_path))
     assert set(done.left["step"]) == {step}
-    assert (done.left["reason"] == "the disk is full").all()
+    assert (done.left["reason"] == "the server is gone").all()
     assert ("mini-exam", "Verbalized confidence") in done.scores.index
     assert set(make_plan(small(tmp_path)).query("requests > 0")["step"]) == {step}
     assert reproduce(small(tmp_path)).left.empty
@@ -335,6 +336,19 @@ def test_the_papers_recipe_trains_the_mixture_where_its_sets_are_there(
     both = reproduce(small(tmp_path, datasets=["mini-exam", "mini-elements"], **asked)).scores
     for name in ("mini-exam", "mini-elements"):
         assert "Probe (Mini exam + Mini elements)" in both.loc[name].index
+
+
+def test_a_full_disk_ends_it_and_the_next_call_goes_on(tmp_path: Path) -> None:
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    steps: list[tuple[int, int]] = []
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (3_000, limits[1]))  # of a file
+        with pytest.raises(DiskError, match="the disk is full; what was written is kept"):
+            reproduce(small(tmp_path), lambda *numbers: steps.append(numbers))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert len(steps) < len(make_plan(small(tmp_path))), "no step after it is tried"
+    assert reproduce(small(tmp_path)).left.empty
 
 
 def test_eight_parts_merged_give_the_table_of_the_whole(tmp_path: Path) -> None:

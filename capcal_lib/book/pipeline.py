@@ -38,6 +38,7 @@ MAIN_TABLE, PAPER_MODELS = "04_main_table", ("olmo-3-7b-instruct", "qwen3-8b", "
 MAP = "reference/paper_map"
 WORKERS = 2
 CELL_TIMEOUT_S = 600
+LOCKS = ("lock", "files.lock")  # of a run
 
 Say = Callable[[str], object]
 
@@ -158,7 +159,7 @@ def _digest(places: Sequence[Path]) -> str:
     digest = hashlib.sha256()
     for place in places:
         for path in [place, *sorted(place.rglob("*"))]:
-            if path.is_file() and path.suffix != ".pyc" and path.name != "lock":
+            if path.is_file() and path.suffix != ".pyc" and path.name not in LOCKS:
                 digest.update(f"{path.relative_to(place)}\0".encode() + path.read_bytes())
     return digest.hexdigest()
 

@@ -8,9 +8,9 @@ import pandas as pd
 from capcal_lib.errors import InputError
 from capcal_lib.grading.core import Outcome
 from capcal_lib.grading.judgements import verdicts_by
-from capcal_lib.runs.artifacts import VERDICTS
+from capcal_lib.runs.artifacts import MOST_SAMPLES, VERDICTS
 from capcal_lib.runs.run import Run
-from capcal_lib.runs.store import KEY, MOST_SAMPLES
+from capcal_lib.runs.store import KEY
 
 
 def count_verdicts(parts: Iterable[pd.DataFrame], *, k: int) -> pd.DataFrame:

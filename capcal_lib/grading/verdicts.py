@@ -47,19 +47,19 @@ def grade_run(run: Run) -> Graded:
     graded = runs.Present()
     old: dict[str, runs.Present] = {}  # by verdict
     if run.has(VERDICTS):
-        with VERDICTS.open(run.path(VERDICTS)) as file:
-            made = file.schema_arrow.metadata
+        with VERDICTS.open(run.path(VERDICTS)) as opened:
+            made = opened.schema.metadata
         for rows in run.batches(VERDICTS, [*runs.KEY, "verdict"]):
             runs.add_keys(graded, rows)
             for verdict, own in rows.groupby("verdict"):
-                runs.add_keys(old.setdefault(str(verdict), {}), own)
+                runs.add_keys(old.setdefault(str(verdict), set()), own)
     if made.get(b"grader") == GIVEN.encode():
         return Graded(0, 0, {})
     questions = run_questions(run)
     present = runs.present_of(runs.stream_samples(run, runs.KEY))
     stands = made and made == _made(run, graded, GRADER_VERSION)
     kept = {*old} - {"not_scored"} if stands else set()
-    if sum(runs.count_present(old[verdict]) for verdict in kept) == runs.count_present(present):
+    if sum(len(old[verdict]) for verdict in kept) == len(present):
         return Graded(0, 0, {})
     moves: Counter[tuple[str, str]] = Counter()
 

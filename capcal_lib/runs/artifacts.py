@@ -4,7 +4,7 @@ Whatever reads, checks, merges or counts such files walks over these description
 file is one more of them."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
@@ -16,16 +16,17 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
+import pyarrow.compute as pc
 
 from capcal_lib.errors import InputError
-from capcal_lib.runs.files import exists, open_parquet
+from capcal_lib.runs import files
 
 # instead of a grader's version: the verdicts came with the samples, and nothing grades them again
 GIVEN = "given"
-OUTCOMES = {"correct", "incorrect", "no_answer", "not_scored"}
+OUTCOMES = pa.array(["correct", "incorrect", "no_answer", "not_scored"])
+MOST_SAMPLES = 1 << 20  # of a question; a larger index is damage, or somebody's mischief
 TEXT = pa.string()
-STATES = pa.list_(pa.float16())  # in a file of one size for all rows, and maybe nested
+STATES = pa.list_(pa.float16())  # in a file of one size for all rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,36 +41,74 @@ class Artifact:
     whole: bool = True  # there is a row of all that was sampled
     made: frozenset[bytes] = frozenset()  # what its metadata must say of how it was made
     optional: tuple[str, ...] = ()  # columns that older files lack
+    missing: bool = False  # a value may be
 
     def read(self, path: Path) -> pa.Table:
-        """Read a file of this kind."""
-        with self.open(path) as file:
-            return file.read(use_threads=False)
+        """Read a file of this kind, with what it says of how it was made as metadata."""
+        with self.open(path) as opened:
+            rows = pa.concat_tables(self._tables(opened, opened.schema.names))
+            return rows.replace_schema_metadata(opened.schema.metadata)
+
+    def batches(self, path: Path, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """Read columns of a file of this kind, some 65,000 rows at a time."""
+        with self.open(path) as opened:
+            yield from self._tables(opened, columns)
 
     @contextmanager
-    def open(self, path: Path) -> Iterator[pq.ParquetFile]:
-        """Open a file of this kind; one with other columns, or without the metadata of its kind,
-        is refused.
+    def open(self, path: Path) -> Iterator[files.Opened]:
+        """Open a file of this kind; one with other columns, without rows, or without the metadata
+        of its kind is refused.
         """
-        with open_parquet(path) as file:
-            schema = file.schema_arrow
-            plain = {field for field in schema if not pa.types.is_fixed_size_list(field.type)}
+        with files.open_parquet(path, sealed=True) as opened:
+            schema = opened.schema
+            plain = {field for field in schema if not _is_states(field.type)}
             columns = {*schema.names, *self.optional} == {*self.schema.names}
             made = self.made <= {*(schema.metadata or ())}
-            if not (made and columns and plain <= {*self.schema}):
-                raise InputError(
-                    f"{path}: not a file of `capcal {self.command}`; delete it and make it again "
-                    f"with: capcal {self.command}"
-                )
-            yield file
+            if not (made and columns and plain <= {*self.schema} and opened.rows):
+                raise self._refusal(path, f"not a file of `capcal {self.command}`")
+            yield opened
 
-    def is_sound(self, values: pd.Series) -> "pd.Series[bool]":
+    def _tables(self, opened: files.Opened, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """Read columns, and refuse rows that cannot be: every reader passes here."""
+        seen = []
+        for rows in files.iterate(opened, dict.fromkeys([*self.key, self.value, *columns])):
+            keys = rows.select([*self.key])
+            if any(column.null_count for column in keys.columns):
+                raise self._refusal(opened.path, "rows without a key")
+            for column in keys.columns:
+                if pa.types.is_integer(column.type) and not _in_range(column):
+                    raise self._refusal(opened.path, "rows with a number that none can have")
+            if wrong := len(rows) - int(pc.sum(self.is_sound(rows[self.value])).as_py()):
+                raise self._refusal(opened.path, f"{wrong} values that no {self.value} can have")
+            seen.append(pd.util.hash_pandas_object(keys.to_pandas(), index=False).to_numpy())
+            yield rows.select([*columns])
+        if twice := opened.rows - len(np.unique(np.concatenate(seen))):
+            raise self._refusal(opened.path, f"{twice} rows are there twice")
+
+    def is_sound(self, values: pa.ChunkedArray) -> pa.ChunkedArray:
         """Tell of each value whether it can be one of this kind."""
         if self.value == "verdict":
-            return values.isin(OUTCOMES)
+            return pc.is_in(values, OUTCOMES)
         if self.value == "features":
-            return values.map(lambda states: states is not None and np.isfinite(states).all())
-        return values.isna() | values.between(0, 1)
+            states = matrix(pa.table({"features": values}), "features")
+            return pa.array(np.isfinite(states).all(axis=1))
+        inside = pc.and_(pc.greater_equal(values, 0), pc.less_equal(values, 1))
+        none = pc.or_(pc.is_null(values), pc.is_nan(values).fill_null(False))
+        return pc.or_(inside.fill_null(False), none) if self.missing else inside.fill_null(False)
+
+    def _refusal(self, path: Path, problem: str) -> InputError:
+        return InputError(
+            f"{path}: {problem}; delete it and make it again with: capcal {self.command}"
+        )
+
+
+def _is_states(type_: pa.DataType) -> bool:
+    return pa.types.is_fixed_size_list(type_) and bool(type_.value_type == pa.float16())
+
+
+def _in_range(numbers: pa.ChunkedArray) -> bool:
+    least, most = pc.min_max(numbers).as_py().values()
+    return bool(least >= 0 and most < MOST_SAMPLES)
 
 
 def artifact_of(file: str) -> Artifact | None:
@@ -98,7 +137,7 @@ def content_digest(path: Path) -> str:
     key; zeros where there is none.
     """
     artifact = artifact_of(path.name)
-    if artifact is None or not exists(path):
+    if artifact is None or not files.exists(path):
         return "0" * 64
     return _content_digest(artifact, path, path.stat().st_mtime_ns)
 
@@ -161,6 +200,7 @@ CONFIDENCES = Artifact(
     schema=pa.schema(
         {"question_id": TEXT, "confidence": pa.float64(), "tokens": pa.int64(), "text": TEXT}
     ),
+    missing=True,
 )
 FEATURES = Artifact(
     name="features.parquet",

@@ -1,53 +1,107 @@
 """The files of a run: each is written whole under another name, and then renamed.
 
 Everything in a run's folder is a regular file: a link, a pipe or a folder is refused before it is
-opened."""
+opened. Every parquet file is known by a digest of its bytes, in its name or else in itself, and
+what it unpacks to is bounded."""
 
 import errno
 import hashlib
 import os
 import secrets
 import shutil
+import stat
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
-from os.path import isfile, islink, lexists  # of a name that cannot be, no
+from fnmatch import fnmatch
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO, TypeVar
+from typing import IO, NamedTuple, TypeVar
 
-import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from filelock import FileLock, Timeout
 
-from capcal_lib.errors import InputError, sanitize
+from capcal_lib.errors import DiskError, InputError, sanitize
 
 Item = TypeVar("Item")
 WRITE_SECONDS = 5.0  # between two writes of a file
 FOOTER = 1 << 24  # bytes, or entries, of what a file says of itself
-WAIT = 2.0  # seconds for a lock that is held for a moment
+FILES_LOCK = "files.lock"  # held by who writes a file, or changes one
+WAIT = 2.0  # seconds for a lock that another may hold for hours
+SHORT_WAIT = 60.0  # seconds for one that is held while a file is written
 BATCH = 1 << 16  # rows
+MOST_ROWS = 1 << 25  # of a file
+UNPACKED = 1 << 30  # bytes that a file may unpack to, or so many times its own:
+RATIO = 100
+SEAL = b"capcal.sha256:"  # stands before the digest that a file has of itself
+BLANK = b"0" * 64  # stands for the digest where it is taken
+ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
+
+
+class Opened(NamedTuple):
+    """A parquet file that is open."""
+
+    path: Path
+    schema: pa.Schema  # with what the file says of how it was made
+    rows: int
+    reader: pq.ParquetFile
+    limit: int  # bytes that it may unpack to
 
 
 def exists(path: Path) -> bool:
-    """Tell whether a file of a run is there; refuse what is no regular file."""
-    if islink(path) or (lexists(path) and not isfile(path)):
+    """Tell whether a file of a run is there; a name that cannot be is not.
+
+    `InputError` for what is no regular file, `DiskError` where it cannot be told."""
+    try:
+        mode = path.lstat().st_mode
+    except ValueError:
+        return False
+    except OSError as error:
+        if error.errno in ABSENT:
+            return False
+        raise DiskError(f"{path}: cannot be read ({error.strerror}); try again") from None
+    if not stat.S_ISREG(mode):
         raise InputError(f"{path}: not a regular file, as all files of a run are; remove it")
-    return lexists(path)
+    return True
+
+
+def refuse_irregular(path: Path) -> None:
+    """Refuse what is there and no regular file."""
+    exists(path)
+
+
+def list_files(folder: Path, pattern: str) -> list[Path]:
+    """List the files of a run whose names fit a pattern, sorted; none in a folder that is not
+    there.
+    """
+    try:
+        return sorted(folder / name for name in os.listdir(folder) if fnmatch(name, pattern))
+    except ValueError:
+        return []
+    except OSError as error:
+        if error.errno in ABSENT:
+            return []
+        raise DiskError(f"{folder}: cannot be read ({error.strerror}); try again") from None
 
 
 @contextmanager
 def open_file(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file of a run, and say in one line why it cannot be read."""
-    exists(path)
+    """Open a file of a run, and say in one line why it cannot be read.
+
+    `DiskError` where that may pass, which tells nothing of the file."""
+    refuse_irregular(path)
     try:
         with path.open("rb") as file:
             yield file
-    except InputError:
+    except (InputError, MemoryError):
         raise
-    except (OSError, ValueError, MemoryError, pa.ArrowException) as error:
-        reason = getattr(error, "strerror", None) or str(error).partition("\n")[0]
+    except (OSError, ValueError, pa.ArrowException) as error:
+        number = getattr(error, "errno", None)  # pyarrow's errors have none
+        if number is not None and number not in ABSENT:
+            raise DiskError(f"{path}: cannot be read ({os.strerror(number)}); try again") from None
+        reason = os.strerror(number) if number else str(error).partition("\n")[0]
         raise InputError(
             f"{path}: missing or corrupt ({sanitize(reason or type(error).__name__)}); restore the "
             "file, or delete it and make it again"
@@ -61,30 +115,101 @@ def file_digest(path: Path) -> str:
 
 
 @contextmanager
-def open_parquet(path: Path) -> Iterator[pq.ParquetFile]:
-    """Open a parquet file of a run; a missing or corrupt one is an InputError."""
+def open_parquet(path: Path, *, sealed: bool) -> Iterator[Opened]:
+    """Open a parquet file of a run; one that is ``sealed`` has its digest in itself, but for those
+    of earlier versions.
+
+    `InputError` for one that is missing or corrupt, whose bytes are not those whose digest it has,
+    or that unpacks to too much."""
     with open_file(path) as file:  # pyarrow takes no path that is not UTF-8
-        opened = pq.ParquetFile(
-            file,
-            page_checksum_verification=True,
-            thrift_string_size_limit=FOOTER,
-            thrift_container_size_limit=FOOTER,
+        place = find_seal(file) if sealed else 0
+        if place and digest_around(file, place) != file.read(len(BLANK)):
+            raise ValueError("its bytes are not those whose digest it has")
+        plain = _read_footer(file)
+        about = plain.metadata
+        if sealed and not place and SEAL in (about.metadata or {}):
+            raise ValueError("it has lost the digest of its bytes")
+        groups = [about.row_group(number) for number in range(about.num_row_groups)]
+        size = sum(group.total_byte_size for group in groups)
+        values = sum(
+            group.column(place).num_values for group in groups for place in range(group.num_columns)
         )
-        for text in (opened.schema_arrow.metadata or {}).values():
+        limit = max(UNPACKED, RATIO * path.stat().st_size)
+        if about.num_rows > MOST_ROWS or max(size, 2 * values) > limit:
+            raise ValueError("it unpacks to more than any file of a run")
+        schema = plain.schema_arrow
+        made = {name: text for name, text in (schema.metadata or {}).items() if name != b"pandas"}
+        for text in made.values():
             text.decode()
-        yield opened
+        texts = [field.name for field in schema if pa.types.is_string(field.type)]
+        reader = _read_footer(file, texts)
+        yield Opened(path, schema.with_metadata(made), about.num_rows, reader, limit)
 
 
-def iterate(file: pq.ParquetFile, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
+def _read_footer(file: IO[bytes], texts: Collection[str] = ()) -> pq.ParquetFile:
+    """Let pyarrow read what a file says of itself; it will read a text that comes often once."""
+    return pq.ParquetFile(
+        file,
+        read_dictionary=[*texts],
+        page_checksum_verification=True,
+        thrift_string_size_limit=FOOTER,
+        thrift_container_size_limit=FOOTER,
+    )
+
+
+def iterate(opened: Opened, columns: Iterable[str]) -> Iterator[pa.Table]:
     """Read columns of a parquet file, so many rows at a time."""
-    for batch in file.iter_batches(BATCH, columns=[*columns], use_threads=False):
-        yield batch.to_pandas()
+    unpacked = 0
+    for batch in opened.reader.iter_batches(BATCH, columns=[*columns], use_threads=False):
+        unpacked += sum(map(unpacked_size, batch.columns))
+        if unpacked > opened.limit:
+            raise ValueError("it unpacks to more than any file of a run")
+        schema = pa.schema([opened.schema.field(name) for name in batch.schema.names])
+        table = pa.Table.from_batches([batch]).replace_schema_metadata().cast(schema)
+        table.validate(full=True)  # that texts are UTF-8, among others
+        yield table
+
+
+def unpacked_size(column: pa.Array) -> int:
+    """Count the bytes of a column, a text that comes often as often as it comes."""
+    if not pa.types.is_dictionary(column.type):
+        return int(column.nbytes)
+    lengths = pc.binary_length(column.dictionary).take(column.indices)
+    return int(pc.sum(lengths).as_py() or 0)
 
 
 def count_rows(path: Path) -> int:
-    """Count the rows of a parquet file of a run, as its footer tells."""
-    with open_parquet(path) as file:
-        return int(file.metadata.num_rows)
+    """Count the rows of a file of samples, as its footer tells."""
+    with open_parquet(path, sealed=False) as opened:
+        return opened.rows
+
+
+def find_seal(file: IO[bytes]) -> int:
+    """Return at which byte of a parquet file its own digest stands; 0 where there is none, as in
+    files of earlier versions, and in those whose names have it.
+    """
+    size = file.seek(0, os.SEEK_END)
+    start = file.seek(max(0, size - FOOTER))
+    place = file.read().rfind(SEAL)
+    return start + place + len(SEAL) if place >= 0 else 0
+
+
+def digest_around(file: IO[bytes], place: int) -> bytes:
+    """Return the SHA-256 of a file in which zeros stand in the place of its own, as hexadecimal
+    digits; the file is then read from that place on.
+    """
+    digest = hashlib.sha256()
+    file.seek(0)
+    left = place
+    while piece := file.read(min(left, 1 << 20)):
+        digest.update(piece)
+        left -= len(piece)
+    digest.update(BLANK)
+    file.seek(place + len(BLANK))
+    while piece := file.read(1 << 20):
+        digest.update(piece)
+    file.seek(place)
+    return digest.hexdigest().encode()
 
 
 def write_table(path: Path, table: pa.Table) -> Path:
@@ -97,7 +222,8 @@ def write_tables(path: Path, schema: pa.Schema, tables: Iterable[pa.Table]) -> P
     kill meanwhile leaves nothing behind.
 
     The bytes of vectors are split by their significance: the exponents of hidden states are alike
-    and their fractions are not, and apart the former compress."""
+    and their fractions are not, and apart the former compress. A file without a ``*`` in its name
+    has its digest in itself: taken with zeros in its place, and then written over them."""
     with plain_errors(path.parent), TemporaryFile(dir=path.parent) as made:
         with pq.ParquetWriter(
             made,
@@ -109,6 +235,10 @@ def write_tables(path: Path, schema: pa.Schema, tables: Iterable[pa.Table]) -> P
         ) as writer:
             for table in tables:
                 writer.write_table(table)
+            if "*" not in path.name:
+                writer.add_key_value_metadata({SEAL: SEAL + BLANK})
+        if place := find_seal(made):
+            made.write(digest_around(made, place))
         made.seek(0)
         return write_file(path, made)
 
@@ -118,7 +248,7 @@ def write_file(path: Path, content: IO[bytes]) -> Path:
     written or is full.
     """
     temporary = path.with_name(f".{path.name.replace('*', '')}.{secrets.token_hex(8)}.tmp")
-    with plain_errors(path.parent):
+    with hold(path.parent), plain_errors(path.parent):
         try:
             with temporary.open("xb") as file:
                 shutil.copyfileobj(content, file)
@@ -152,25 +282,35 @@ def gather(items: Iterable[Item], seconds: float = WRITE_SECONDS) -> Iterator[li
 
 
 @contextmanager
-def hold(folder: Path, name: str = "files.lock") -> Iterator[None]:
-    """Let nobody else read, change and write files of a run meanwhile; its folder is made where it
-    is new.
+def hold(folder: Path, name: str = FILES_LOCK) -> Iterator[None]:
+    """Let nobody else change and write files of a run meanwhile; its folder is made where it is
+    new, and what killed writers of files left is removed.
     """
-    exists(folder / name)
+    refuse_irregular(folder / name)
+    short = name == FILES_LOCK
+    # who holds the lock of the files takes it again to write one of them
+    lock = FileLock(folder / name, timeout=SHORT_WAIT if short else WAIT, is_singleton=short)
     with plain_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         try:
-            with FileLock(folder / name, timeout=WAIT):
-                yield
+            lock.acquire()
         except Timeout:
             raise InputError(
                 f"{folder} is being written by another process; wait for it, or use another --store"
             ) from None
+    try:
+        if short and lock.lock_counter == 1:
+            with plain_errors(folder):
+                for path in list_files(folder, ".*.tmp"):
+                    path.unlink()
+        yield
+    finally:
+        lock.release()
 
 
 @contextmanager
 def plain_errors(folder: Path) -> Iterator[None]:
-    """Say in one line why a folder cannot be written."""
+    """Say in one line why a folder cannot be written, as a `DiskError`."""
     try:
         yield
     except OSError as error:
@@ -180,4 +320,4 @@ def plain_errors(folder: Path) -> Iterator[None]:
                 "the disk is full; what was written is kept, so free some space and give the "
                 "command again"
             )
-        raise InputError(f"{folder}: {problem}") from None
+        raise DiskError(f"{folder}: {problem}") from None

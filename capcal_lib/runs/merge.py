@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from capcal_lib.errors import InputError
+from capcal_lib.errors import DiskError, InputError
 from capcal_lib.runs import files, store
 from capcal_lib.runs.artifacts import GIVEN, VERDICTS, artifact_of
 from capcal_lib.runs.run import RECORD, Run, open_runs, run_of
-from capcal_lib.runs.sessions import add_session, read_sessions
+from capcal_lib.runs.sessions import add_sessions, read_sessions
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,8 @@ def merge(into: Path, sources: Sequence[Path]) -> list[Merged]:
     ``into`` is the folder of a run store, existing or not, ``sources`` are those of run stores or
     of single runs. Merging again changes nothing, and a merge that was stopped is completed by the
     same call. `InputError` for a source that holds no run, a run that is corrupt or being written,
-    and a sample that two of them have with different content; then nothing was taken over."""
+    and a sample that two of them have with different content; then nothing was taken over.
+    `DiskError` where something cannot be read or written."""
     copies: dict[Run, list[Run]] = {}
     for source in sources:
         runs = [Run(source)] if isfile(source / RECORD) else open_runs(source)
@@ -59,15 +60,20 @@ def _merge_one(into: Path, copies: Sequence[Run]) -> Iterator[Merged]:
             for table in store.stream_samples(source):
                 rows += len(table)
                 new += writer.adopt(table)
-            known = read_sessions(run)
-            for session in read_sessions(source):
-                if session not in known:
-                    add_session(run, session)
+            known = {session.model_dump_json() for session in read_sessions(run)}
+            new_sessions = [
+                session
+                for session in read_sessions(source)
+                if session.model_dump_json() not in known
+            ]
+            add_sessions(run, new_sessions)
             notes = []
-            for path in sorted(source.folder.iterdir()):
+            for path in files.list_files(source.folder, "*"):
                 try:
                     with files.hold(run.folder):
                         _take_file(path, run)
+                except DiskError:
+                    raise
                 except InputError as error:
                     notes.append(f"left out: {error}")
             yield Merged(source, run, new, rows - new, tuple(notes))

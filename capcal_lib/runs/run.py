@@ -96,6 +96,10 @@ class Run:
             )
         return record
 
+    def check(self) -> None:
+        """Refuse a run whose record is damaged, or another's."""
+        self.record  # noqa: B018 -- it is checked where it is read
+
     @property
     def identity(self) -> Identity:
         """Return what decides the rows."""
@@ -125,8 +129,8 @@ class Run:
 
     def names(self, artifact: Artifact) -> list[str]:
         """List what tells the files of a kind apart, sorted."""
-        paths = self.folder.glob(artifact.name)
-        return [path.stem.partition("-")[2] for path in sorted(paths)]
+        paths = files.list_files(self.folder, artifact.name)
+        return [path.stem.partition("-")[2] for path in paths]
 
     def read(self, artifact: Artifact, name: str = "", *, option: str = "") -> pa.Table:
         """Read a file that is kept beside the samples.
@@ -139,8 +143,8 @@ class Run:
         """Read columns of a file that is kept beside the samples, some 65,000 rows at a time;
         `InputError` as by ``read``.
         """
-        with artifact.open(self._made(artifact)) as file:
-            yield from files.iterate(file, columns)
+        for rows in artifact.batches(self._made(artifact), columns):
+            yield rows.to_pandas()
 
     def _made(self, artifact: Artifact, name: str = "", option: str = "") -> Path:
         path = self.path(artifact, name)
@@ -152,8 +156,11 @@ class Run:
         return path
 
     def count(self, artifact: Artifact, name: str = "") -> int:
-        """Count the rows of a file that may be there, as far as its footer tells."""
-        return files.count_rows(self.path(artifact, name)) if self.has(artifact, name) else 0
+        """Count the rows of a file that may be there."""
+        if not self.has(artifact, name):
+            return 0
+        with artifact.open(self.path(artifact, name)) as opened:
+            return opened.rows
 
     def add(self, artifact: Artifact, rows: pd.DataFrame, name: str = "") -> None:
         """Add rows to a file that is kept beside the samples, in the place of those with their
@@ -164,7 +171,7 @@ class Run:
             kept = self.read(artifact, name).to_pandas() if self.has(artifact, name) else None
             both = pd.concat([kept, rows]).drop_duplicates(key, keep="last").sort_values(key)
             table = pa.Table.from_pandas(both, artifact.schema, preserve_index=False)
-            self.write(artifact, table, name)
+            self.write(artifact, table.replace_schema_metadata(), name)
 
     def write(self, artifact: Artifact, table: pa.Table, name: str = "") -> None:
         """Write a file that is kept beside the samples."""
@@ -180,7 +187,20 @@ def store_option(store: Path | str) -> str:
 
 def run_of(store: Path, identity: Identity) -> Run:
     """Return the run with this identity, existing or not."""
-    return Run(store / identity.model / f"{identity.dataset}-{identity.split}" / identity.key)
+    return _run_in(store, identity.model, f"{identity.dataset}-{identity.split}", identity.key)
+
+
+def _run_in(store: Path, *place: str) -> Run:
+    """Return the run at a place of a store; a link that leads out of the store is refused, so that
+    nothing outside of it is read, written or removed.
+    """
+    run = Run(store.joinpath(*place))
+    if run.folder.resolve() != store.resolve().joinpath(*place):
+        raise InputError(
+            f"{run}: a link leads from here to {run.folder.resolve()}, which lies elsewhere; name "
+            "that store with --store, or remove the link"
+        )
+    return run
 
 
 def open_runs(
@@ -260,12 +280,14 @@ def list_fitting(
     """
     asked = {"model": model, "dataset": dataset, "split": split}
     paths = glob(f"*/*-*/*/{RECORD}", root_dir=store)
-    return [
-        run
-        for run in sorted(Run(Path(store, path).parent) for path in paths)
-        if all(asked[name] in (None, part) for name, part in run.place.items())
-        and (choice is None or _fits(run, choice))
-    ]
+    runs = []
+    for path in sorted(Path(path).parent for path in paths):
+        place = Run(path).place
+        if all(asked[name] in (None, part) for name, part in place.items()):
+            run = _run_in(Path(store), *path.parts)
+            if choice is None or _fits(run, choice):
+                runs.append(run)
+    return runs
 
 
 def _fits(run: Run, choice: str) -> bool:

@@ -5,23 +5,29 @@ row.
 that one that was killed has drawn nothing on record, and what it asked for is known."""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from typing import Annotated
 
-from pydantic import BaseModel, ValidationError
+import numpy as np
+from pydantic import BaseModel, Field, ValidationError
 
 from capcal_lib.runs import files
 from capcal_lib.runs.run import Run
 
 FILE = "sessions.jsonl"
+LARGEST = 1 << 22  # bytes of it that are read, and
+MOST_LINES = 20_000  # lines: the last ones
+Number = Annotated[int, Field(ge=0, lt=1 << 31)]
 
 
 class Ask(BaseModel, frozen=True):
     """What a session was asked to draw."""
 
-    questions: int  # how many of the split; ``questions.subset`` says which
-    k: int  # samples of each of them, at least
+    questions: Number  # how many of the split; ``questions.subset`` says which
+    k: Number  # samples of each of them, at least
 
 
 class Session(BaseModel):
@@ -29,10 +35,8 @@ class Session(BaseModel):
 
     started: str  # UTC, ISO 8601
     ask: Ask
-    made_with: dict[str, str] = {}
     seconds: float = 0.0  # of wall time
     rows: int = 0
-    tokens: int = 0  # completion tokens
 
 
 def read_sessions(run: Run) -> list[Session]:
@@ -42,48 +46,50 @@ def read_sessions(run: Run) -> list[Session]:
         return []
     sessions = {}
     with files.open_file(path) as file:
-        for line in file.read(files.FOOTER).splitlines():
+        file.seek(max(0, path.stat().st_size - LARGEST))
+        for line in file.read(LARGEST).splitlines()[-MOST_LINES:]:
             with suppress(ValidationError):
                 session = Session.model_validate_json(line)
                 sessions[session.started] = session
     return [*sessions.values()]
 
 
-def add_session(run: Run, session: Session) -> None:
-    """Add what is known of a session to a run; after a line that was torn begins a new one."""
+def add_sessions(run: Run, sessions: Iterable[Session]) -> None:
+    """Add what is known of sessions to a run; after a line that was torn begins a new one."""
     path = run.folder / FILE
-    files.exists(path)
+    files.refuse_irregular(path)
+    text = "".join(f"\n{session.model_dump_json()}\n" for session in sessions)
     with files.plain_errors(run.folder), path.open("a", encoding="utf-8") as file:
-        file.write(f"\n{session.model_dump_json()}\n")
+        file.write(text)
 
 
 @contextmanager
-def open_session(run: Run, ask: Ask, made_with: dict[str, str]) -> Iterator[Session]:
+def open_session(run: Run, ask: Ask) -> Iterator[Session]:
     """Keep account of a session, from its start to its end by whatever means but a kill: who draws
-    adds to its ``rows`` and ``tokens``.
+    adds to its ``rows``.
     """
     clock = time.monotonic()
-    session = Session(started=datetime.now(UTC).isoformat(), ask=ask, made_with=made_with)
-    add_session(run, session)
+    session = Session(started=datetime.now(UTC).isoformat(), ask=ask)
+    add_sessions(run, [session])
     try:
         yield session
     finally:
         session.seconds = round(time.monotonic() - clock, 3)
-        add_session(run, session)
+        add_sessions(run, [session])
 
 
-def open_ask(run: Run, present: Mapping[str, int]) -> tuple[Ask, int]:
+def open_ask(run: Run, present: Iterable[tuple[str, int]]) -> tuple[Ask, int]:
     """Return what a session asked for that is lacking most, or else was most, and how many samples
     it lacks.
 
-    ``present`` has a number for each question, whose set bits are its samples. What was asked is
-    looked for at the questions with most samples. Where no session is on record, as in a run that
-    was imported, nothing lacks."""
-    sizes = sorted(map(int.bit_count, present.values()), reverse=True)
-
-    def lacking(ask: Ask) -> int:
-        return ask.questions * ask.k - sum(min(size, ask.k) for size in sizes[: ask.questions])
-
+    ``present`` are the keys of the samples that are there. What was asked is looked for at the
+    questions with most samples. Where no session is on record, as in a run that was imported,
+    nothing lacks."""
+    sizes = np.sort([*Counter(name for name, _ in present).values()])[::-1]
     asks = [session.ask for session in read_sessions(run)] or [Ask(questions=len(sizes), k=1)]
-    ask = max(asks, key=lambda ask: (lacking(ask), ask.k * ask.questions))
-    return ask, lacking(ask)
+    lacking = {
+        ask: ask.questions * ask.k - int(np.minimum(sizes[: ask.questions], ask.k).sum())
+        for ask in dict.fromkeys(asks)
+    }
+    most = max(lacking, key=lambda ask: (lacking[ask], ask.k * ask.questions))
+    return most, lacking[most]

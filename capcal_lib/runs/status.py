@@ -6,9 +6,15 @@ from typing import Any
 import pandas as pd
 
 from capcal_lib.errors import InputError
+<<<<<<< HEAD
 from capcal_lib.runs import files, store
 from capcal_lib.runs.artifacts import GIVEN, JUDGEMENTS, VERDICTS, artifact_of
 from capcal_lib.runs.run import Run, open_runs, store_option
+=======
+from capcal_lib.runs import store
+from capcal_lib.runs.artifacts import CONFIDENCES, FEATURES, GIVEN, PREDICTIONS, VERDICTS
+from capcal_lib.runs.run import Run, open_runs
+>>>>>>> e552c54e (Know every file of a run by its digest, check its rows and what it unpacks to at one door, and end where a disk fails)
 from capcal_lib.runs.samples import IMPORTED
 from capcal_lib.runs.sessions import open_ask
 
@@ -48,17 +54,17 @@ def run_status(run: Run, grader: str | None = None) -> dict[str, Any]:
     command = ""
     try:
         present = store.present_of(store.stream_samples(run, store.KEY))
-        samples = store.count_present(present)
+        samples = len(present)
         ask, lacking = open_ask(run, present)
         row |= {
-            "questions": len(present),
+            "questions": len({name for name, _ in present}),
             "samples": samples,
             "lacking": lacking,
             "verdicts": _graded(run, samples, grader),
             "beside": {
-                path.stem: files.count_rows(path)
-                for path in sorted(run.folder.glob("*.parquet"))
-                if artifact_of(path.name) not in (None, VERDICTS, JUDGEMENTS)
+                artifact.name.replace("*", name).removesuffix(".parquet"): run.count(artifact, name)
+                for artifact in (CONFIDENCES, FEATURES, PREDICTIONS)
+                for name in run.names(artifact)
             },
         }
         if lacking or not samples:
@@ -77,9 +83,9 @@ def run_status(run: Run, grader: str | None = None) -> dict[str, Any]:
 def _graded(run: Run, samples: int, grader: str | None) -> str:
     if not run.has(VERDICTS):
         return "no"
-    with VERDICTS.open(run.path(VERDICTS)) as file:
-        version = file.schema_arrow.metadata[b"grader"].decode()
-        rows = file.metadata.num_rows
+    with VERDICTS.open(run.path(VERDICTS)) as opened:
+        version = opened.schema.metadata[b"grader"].decode()
+        rows = opened.rows
     if grader and version not in (grader, GIVEN):
         return f"stale: grader {version}, now {grader}"
     return "yes" if rows == samples else f"stale: {rows:,} of {samples:,}"

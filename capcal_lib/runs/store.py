@@ -7,6 +7,7 @@ decides its rows. In it:
 ``samples-<SHA-256>.parquet`` parts, named by the digest of their bytes and never changed
 ``sessions.jsonl``            what each sitting of drawing asked for and took
 ``lock``                      held by who is drawing
+``files.lock``                held by who writes a file
 
 A part is there whole or not at all, and one that was damaged is not what its name says; the next
 writer sets it aside as ``*.damaged``, and its rows are drawn again. A kill loses the rows since the
@@ -19,7 +20,6 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
-from glob import glob  # of a name that is too long, nothing
 from io import BytesIO
 from pathlib import Path
 
@@ -27,22 +27,22 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from capcal_lib.errors import InputError
+from capcal_lib.errors import DiskError, InputError
 from capcal_lib.runs import files
-from capcal_lib.runs.artifacts import VERDICTS
-from capcal_lib.runs.files import hold
+from capcal_lib.runs.artifacts import MOST_SAMPLES, VERDICTS
+from capcal_lib.runs.files import hold, plain_errors
 from capcal_lib.runs.run import PARTS, RECORD, Record, Run, run_of
 from capcal_lib.runs.samples import Sample
 
 ROWS = 50_000  # of a part, at most
+MOST_ROWS = 1 << 17  # of a part of an earlier version
 LOCK = "lock"
-MOST_SAMPLES = 1 << 20  # of a question; a larger index is damage, or somebody's mischief
 KEY = ["question_id", "sample_index"]
 ORDER = [(name, "ascending") for name in KEY]
 SCHEMA = pa.schema(
     [(field.name, pa.int32() if field.type is int else pa.string()) for field in fields(Sample)]
 )
-Present = dict[str, int]  # of each question a number whose bit i tells whether sample i is there
+Present = set[tuple[str, int]]  # the keys of the samples that are there
 
 
 def read_samples(run: Run, columns: Sequence[str] = SCHEMA.names) -> pd.DataFrame:
@@ -70,33 +70,28 @@ def stream_samples(run: Run, columns: Sequence[str] = SCHEMA.names) -> Iterator[
                 yield rows.loc[first]
 
 
+def keys_of(rows: pd.DataFrame) -> Iterator[tuple[str, int]]:
+    """Yield the key of each row of a table."""
+    return rows[KEY].itertuples(index=False, name=None)
+
+
 def add_keys(present: Present, rows: pd.DataFrame) -> list[bool]:
     """Note the samples of a table; return of each row whether it is new."""
     new = []
-    for name, index in rows[KEY].itertuples(index=False, name=None):
-        before = present.get(name, 0)
-        new.append(not before >> index & 1)
-        present[name] = before | 1 << index
+    for key in keys_of(rows):
+        new.append(key not in present)
+        present.add(key)
     return new
-
-
-def count_present(present: Present) -> int:
-    """Count the samples that are there."""
-    return sum(map(int.bit_count, present.values()))
 
 
 def present_of(tables: Iterable[pd.DataFrame]) -> Present:
     """Note the samples of tables."""
-    present = Present()
-    for rows in tables:
-        add_keys(present, rows)
-    return present
+    return {key for rows in tables for key in keys_of(rows)}
 
 
 def find_keys(present: Present, rows: pd.DataFrame) -> list[bool]:
     """Tell of each row of a table whether its sample is among those that are there."""
-    keys = rows[KEY].itertuples(index=False, name=None)
-    return [bool(present.get(name, 0) >> index & 1) for name, index in keys]
+    return [key in present for key in keys_of(rows)]
 
 
 def digest_of_graded(run: Run, graded: Present) -> str:
@@ -113,7 +108,7 @@ def refuse_differing(copies: Sequence[Run]) -> None:
     each are compared, where there are two.
     """
     parts = [part for run in copies for part in parts_of(run)]
-    samples = count_present(present_of(rows for part in parts for rows in part_rows(part, KEY)))
+    samples = len(present_of(rows for part in parts for rows in part_rows(part, KEY)))
     if samples < sum(map(files.count_rows, parts)):
         digests = [hash_rows(rows) for part in parts for rows in part_rows(part)]
         if differing := len(np.unique(np.concatenate(digests))) - samples:
@@ -130,14 +125,16 @@ def hash_rows(rows: pd.DataFrame) -> "pd.Series[int]":
 
 def damaged_files(run: Run) -> Iterator[tuple[Path, str]]:
     """Yield which files of a run are damaged, and how, as far as its record and the bytes of its
-    parts tell.
+    parts tell; `DiskError` where one cannot be read, for it may be good.
     """
     for path in (run.folder / RECORD, *parts_of(run)):
         try:
             if path.name == RECORD:
-                _ = run.record
+                run.check()
             else:
                 check_part(path)
+        except DiskError:
+            raise
         except InputError as error:
             yield path, str(error)
 
@@ -145,15 +142,21 @@ def damaged_files(run: Run) -> Iterator[tuple[Path, str]]:
 def remove_run(run: Run) -> None:
     """Remove a run with all that was made from it; one that is being written is refused.
 
-    Its record goes first: a stop leaves a folder that is no run."""
-    with hold(run.folder, LOCK):
+    Its record goes last: a stop leaves a run that lacks samples, which is removed by the same
+    call."""
+    with hold(run.folder, LOCK), hold(run.folder), plain_errors(run.folder):
+        for path in run.folder.iterdir():
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            elif path.name not in (RECORD, LOCK, files.FILES_LOCK):
+                path.unlink()
         (run.folder / RECORD).unlink(missing_ok=True)
         shutil.rmtree(run.folder)
 
 
 def parts_of(run: Run) -> list[Path]:
     """List the parts of a run."""
-    return sorted(run.folder / name for name in glob(PARTS, root_dir=run.folder))
+    return files.list_files(run.folder, PARTS)
 
 
 @dataclass
@@ -169,7 +172,7 @@ class Writer:
         lacks.
         """
         wanted = {
-            name: tuple(i for i in range(k) if not self.present.get(name, 0) >> i & 1)
+            name: tuple(i for i in range(k) if (name, i) not in self.present)
             for name, k in ks.items()
         }
         return {name: indices for name, indices in wanted.items() if indices}
@@ -215,27 +218,27 @@ def open_writer(store: Path, record: Record) -> Iterator[Writer]:
     drawn in place of lost rows may differ."""
     run = run_of(store, record.identity)
     with hold(run.folder, LOCK):
-        for path in run.folder.iterdir():
-            files.exists(path)
-            if path.name.startswith((".samples-", ".run.json.")):
-                path.unlink()
-        notes = []
-        for path, _ in damaged_files(run):
-            if path.exists():
-                aside = path.rename(path.with_name(f"{path.name}.damaged"))
-                run.path(VERDICTS).unlink(missing_ok=True)
-                notes.append(
-                    f"{path.name} was damaged: set aside as {aside.name}; what it held is made "
-                    "again, then grade again"
-                )
-        if not (run.folder / RECORD).exists():
-            text = record.model_dump_json(indent=2)
-            files.write_file(run.folder / RECORD, BytesIO(f"{text}\n".encode()))
+        with hold(run.folder), plain_errors(run.folder):
+            for path in run.folder.iterdir():
+                files.refuse_irregular(path)
+            notes = []
+            for path, _ in damaged_files(run):
+                if files.exists(path):
+                    aside = path.rename(path.with_name(f"{path.name}.damaged"))
+                    run.path(VERDICTS).unlink(missing_ok=True)
+                    notes.append(
+                        f"{path.name} was damaged: set aside as {aside.name}; what it held is made "
+                        "again, then grade again"
+                    )
+            if not files.exists(run.folder / RECORD):
+                text = record.model_dump_json(indent=2)
+                files.write_file(run.folder / RECORD, BytesIO(f"{text}\n".encode()))
         writer = Writer(run, notes, present_of(stream_samples(run, KEY)))
         try:
             yield writer
         finally:
-            writer.join_parts()
+            with plain_errors(run.folder):
+                writer.join_parts()
 
 
 def part_rows(path: Path, names: Sequence[str] = SCHEMA.names) -> Iterator[pd.DataFrame]:
@@ -247,10 +250,11 @@ def part_rows(path: Path, names: Sequence[str] = SCHEMA.names) -> Iterator[pd.Da
         f"{path}: not a part with samples; delete it, and draw its rows again by the `capcal "
         "sample` command of its run"
     )
-    with files.open_parquet(path) as file:
-        if not file.schema_arrow.remove_metadata().equals(SCHEMA):
+    with files.open_parquet(path, sealed=False) as opened:
+        if not opened.schema.remove_metadata().equals(SCHEMA) or opened.rows > MOST_ROWS:
             raise refusal
-        for rows in files.iterate(file, names):
+        for table in files.iterate(opened, names):
+            rows = table.to_pandas()
             complete = rows.drop(columns="reasoning", errors="ignore").notna().all(axis=None)
             negative = (rows.select_dtypes("number") < 0).any(axis=None)
             if not complete or negative or rows["sample_index"].max() >= MOST_SAMPLES:

@@ -60,13 +60,13 @@ def verify_run(run: Run, *, grader: str | None = None, checks: Sequence[Check] =
     except InputError as error:
         checked.problems.append(str(error))
         return checked
-    samples = store.count_present(present)
-    checked.facts.append(f"{samples:,} samples of {len(present):,} questions")
+    questions = {name for name, _ in present}
+    checked.facts.append(f"{len(present):,} samples of {len(questions):,} questions")
     if source:
         checked.facts.append(f"imported from {source}, so its weights and prompts are not known")
     for wrong in [
         _differences(checked, present),
-        *(_file(path, run, present, grader) for path in sorted(run.folder.glob("[!.]*"))),
+        *(_file(path, run, present, grader) for path in files.list_files(run.folder, "[!.]*")),
         *(check(run) for check in checks),
     ]:
         try:
@@ -92,7 +92,7 @@ def _differences(checked: Checked, present: store.Present) -> Iterator[str]:
     questions = load_questions(identity.dataset, identity.split)
     if questions_digest(questions) != identity.questions:
         yield "the questions at hand are not those that were sampled"
-    if strangers := present.keys() - {question.id for question in questions}:
+    if strangers := {name for name, _ in present} - {question.id for question in questions}:
         yield f"{len(strangers)} questions that the data set does not have, as {min(strangers)}"
 
 
@@ -100,31 +100,25 @@ def _file(path: Path, run: Run, present: store.Present, grader: str | None) -> I
     """Check a file beside the samples as its description says; that it is a regular one, of
     all.
     """
+    files.refuse_irregular(path)
     artifact = artifact_of(path.name)
-    if not files.exists(path) or artifact is None:
+    if artifact is None:
         return
-    key = [*artifact.key]
     questions: set[str] = set()
     graded = store.Present()
-    wrong = twice = 0
-    with artifact.open(path) as file:
-        made = file.schema_arrow.metadata or {}
-        for rows in files.iterate(file, [*key, artifact.value]):
-            questions |= {*rows["question_id"]}
-            wrong += int((~artifact.is_sound(rows[artifact.value])).sum())
-            twice += int(rows.duplicated(key).sum())
-            if artifact is VERDICTS:
-                store.add_keys(graded, rows)
-    if wrong:
-        yield f"{path.name}: {wrong} values that no {artifact.value} can have"
-    if twice:
-        yield f"{path.name}: {twice} rows are there twice"
-    sampled = present.keys()
+    for table in artifact.batches(path, artifact.key):
+        rows = table.to_pandas()
+        questions |= {*rows["question_id"]}
+        if artifact is VERDICTS:
+            store.add_keys(graded, rows)
+    sampled = {name for name, _ in present}
     strange = questions ^ sampled if artifact.whole else questions - sampled
     if strange or (artifact is VERDICTS and graded != present):
-        one = min(map(str, strange), default="")
+        one = min(strange, default="")
         yield f"{path.name}: not of what was sampled, or not of all of it: {one}"
     if artifact is VERDICTS:
+        with artifact.open(path) as opened:
+            made = opened.schema.metadata
         version = made[b"grader"].decode()
         if grader and version not in (grader, GIVEN):
             yield f"graded by version {version} of the grader, now {grader}: grade again"

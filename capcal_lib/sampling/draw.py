@@ -108,11 +108,10 @@ def sample(
                         continue
                     yield from group
                     session.rows += len(group)
-                    session.tokens += sum(sample.completion_tokens for sample in group)
                     if progress:
                         progress(session.rows, wanted)
 
-            with open_session(writer.run, ask, _circumstances()) as session:
+            with open_session(writer.run, ask) as session:
                 for samples in files.gather(draw(session), files.WRITE_SECONDS):
                     new += writer.append(samples)
     return Drawn(writer.run, new, sum(ks.values()) - wanted, failed)

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from capcal_lib.confidence.of_run import estimate, read_confidence
-from capcal_lib.errors import InputError
+from capcal_lib.errors import DiskError, InputError
 from capcal_lib.grading.verdicts import FILE, grade_run, read_verdicts, write_verdicts
 from capcal_lib.probes.features import extract, read_features
 from capcal_lib.results import load_results
@@ -214,6 +214,27 @@ def test_a_damaged_file_is_left_out_and_the_rest_is_taken(
     assert first.notes[0].startswith("left out: ")
     (folder,) = list_runs(tmp_path / "all")
     assert (len(read_features(Run(folder))[0]), len(read_verdicts(Run(folder)))) == (5, 18)
+
+
+def test_files_that_a_full_disk_does_not_take_are_not_left_out_in_silence(
+    two: tuple[Path, Path], tmp_path: Path
+) -> None:
+    """Who deletes a shard after a merge that ended well has lost nothing."""
+    into = tmp_path / "all"
+    merge(into, two)
+    (folder,) = list_runs(into)
+    for path in folder.glob("*.parquet"):
+        if not path.name.startswith("samples-"):
+            path.unlink()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (300, limits[1]))
+        with pytest.raises(DiskError, match="the disk is full; what was written is kept"):
+            merge(into, two)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert [merged.notes for merged in merge(into, two)] == [(), ()]
+    assert len(read_features(Run(folder))[0]) == 5
 
 
 def test_a_full_disk_is_one_clear_line_and_loses_nothing(

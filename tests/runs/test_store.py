@@ -1,13 +1,17 @@
+import errno
 import hashlib
+import io
 import json
 import os
 import random
 import resource
 import subprocess
 import sys
+import tracemalloc
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +20,7 @@ import pytest
 from pyarrow import dataset
 from pydantic import ValidationError
 
-from capcal_lib.errors import InputError
+from capcal_lib.errors import DiskError, InputError
 from capcal_lib.manifests import Sampling, load_model
 from capcal_lib.runs import Run, find_run, open_runs
 from capcal_lib.runs import files as files_module
@@ -26,7 +30,7 @@ from capcal_lib.runs.files import write_table
 from capcal_lib.runs.merge import merge
 from capcal_lib.runs.run import Identity, Record, differences, list_fitting, run_of
 from capcal_lib.runs.samples import Sample
-from capcal_lib.runs.sessions import Ask, Session, add_session
+from capcal_lib.runs.sessions import Ask, Session, add_sessions
 from capcal_lib.runs.status import run_status, survey
 from capcal_lib.runs.store import (
     SCHEMA,
@@ -376,7 +380,7 @@ def test_small_parts_are_joined_and_a_kill_before_they_are_deleted_doubles_nothi
     assert keys(run.folder) == [("a", index) for index in range(4)]
     assert sum(map(len, stream_samples(run))) == 4
     with open_writer(tmp_path, RECORD) as writer:
-        assert writer.present == {"a": 0b1111}
+        assert writer.present == {("a", index) for index in range(4)}
         writer.append([row("a", 4)])
     assert len(parts_of(run)) == 1
     assert keys(run.folder) == [("a", index) for index in range(5)]
@@ -495,6 +499,115 @@ def test_the_remains_of_a_killed_write_are_cleared(
     assert not list(folder.glob(".samples-*"))
 
 
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_a_link_out_of_a_store_is_no_way_to_anothers_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, depth: int
+) -> None:
+    ours = shards(tmp_path / "ours", monkeypatch)
+    before = {path: path.read_bytes() for path in ours.iterdir()}
+    place = Path(*ours.parts[-3:][:depth])
+    link = tmp_path / "stranger" / place
+    link.parent.mkdir(parents=True)
+    link.symlink_to(tmp_path / "ours" / place)
+    calls = (
+        lambda: find_run(tmp_path / "stranger", "m", "d", "test"),
+        lambda: open_runs(tmp_path / "stranger"),
+        lambda: open_writer(tmp_path / "stranger", RECORD).__enter__(),
+        lambda: merge(tmp_path / "stranger", [tmp_path / "ours"]),
+    )
+    for call in calls:
+        with pytest.raises(InputError, match=r"a link leads from here to .*, which lies elsewhere"):
+            call()
+    assert {path: path.read_bytes() for path in ours.iterdir()} == before
+
+
+def test_a_store_may_be_a_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = shards(tmp_path / "ours", monkeypatch)
+    (tmp_path / "link").symlink_to("ours")
+    (run,) = open_runs(tmp_path / "link")
+    assert len(read_samples(run)) == 6
+    with open_writer(tmp_path / "link", RECORD) as writer:
+        writer.append([row("b", 0)])
+    assert len(read_samples(Run(folder))) == 7
+    remove_run(run)
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.ESTALE, errno.EACCES])
+def test_a_part_that_cannot_be_read_is_not_set_aside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    folder = shards(tmp_path, monkeypatch)
+    (folder / VERDICTS.name).write_bytes(b"")
+    before = sorted(path.name for path in folder.iterdir())
+    opened = Path.open
+
+    def fail(path: Path, *arguments: Any) -> Any:
+        if path.name.startswith("samples-"):
+            raise OSError(number, os.strerror(number))
+        return opened(path, *arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "open", fail)
+        with pytest.raises(DiskError, match=r"samples-.*: cannot be read"):
+            open_writer(tmp_path, RECORD).__enter__()
+    assert sorted(path.name for path in folder.iterdir()) == before
+    (folder / VERDICTS.name).unlink()
+    with open_writer(tmp_path, RECORD) as writer:
+        assert (writer.notes, len(writer.present)) == ([], 6)
+
+
+def test_a_folder_that_cannot_be_listed_is_not_one_without_samples(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = shards(tmp_path, monkeypatch)
+
+    def fail(_: object) -> Any:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "listdir", fail)
+        with pytest.raises(DiskError, match="cannot be read"):
+            read_samples(Run(folder))
+    assert len(read_samples(Run(folder))) == 6
+
+
+def test_a_small_part_does_not_unpack_to_much(tmp_path: Path) -> None:
+    """Rows that lie far apart, and texts that come often, take no bytes in a file."""
+    with open_writer(tmp_path, RECORD):
+        pass
+    folder = run_folder(tmp_path, IDENTITY)
+    ids = [f"q{number}" for number in range(20_000)]
+    columns = dict.fromkeys(SCHEMA.names, pa.array([1] * 20_000, pa.int32()))
+    far = columns | {
+        "question_id": ids,
+        "sample_index": pa.array([(1 << 20) - 1] * 20_000, pa.int32()),
+        "response": [""] * 20_000,
+        "reasoning": [None] * 20_000,
+        "finish_reason": ["stop"] * 20_000,
+    }
+    path = write_table(folder / "samples-*.parquet", pa.table(far, schema=SCHEMA))
+    tracemalloc.start()
+    assert run_status(Run(folder))["samples"] == 20_000
+    assert tracemalloc.get_traced_memory()[1] < 30 << 20
+    tracemalloc.stop()
+    path.unlink()
+    long = pa.DictionaryArray.from_arrays(pa.array([0] * 300), ["x" * 5_000_000])
+    few = {name: column[:300] for name, column in far.items()} | {
+        "reasoning": pa.array([None] * 300, pa.string()),
+        "response": long,
+    }
+    bomb = io.BytesIO()
+    pq.write_table(pa.table(few), bomb, compression="zstd", store_schema=False)
+    assert len(bomb.getvalue()) < 1 << 15
+    name = f"samples-{hashlib.sha256(bomb.getvalue()).hexdigest()}.parquet"
+    (folder / name).write_bytes(bomb.getvalue())
+    before = pa.total_allocated_bytes()
+    with pytest.raises(InputError, match="unpacks to more than any file of a run"):
+        read_samples(Run(folder))
+    assert pa.total_allocated_bytes() - before < 1 << 26
+
+
 def test_a_run_that_is_being_written_is_not_removed(tmp_path: Path) -> None:
     with (
         open_writer(tmp_path, RECORD) as writer,
@@ -503,23 +616,31 @@ def test_a_run_that_is_being_written_is_not_removed(tmp_path: Path) -> None:
         remove_run(writer.run)
 
 
-def test_a_removal_that_was_killed_leaves_a_folder_that_is_no_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("left", range(6))
+def test_a_removal_that_was_killed_leaves_a_run_that_is_removed_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: int
 ) -> None:
-    shards(tmp_path, monkeypatch)
+    folder = shards(tmp_path, monkeypatch)
+    (folder / "notes").mkdir()
     run = run_of(tmp_path, IDENTITY)
+    unlink = Path.unlink
+    unlinked = []
 
-    def die(path: Path) -> None:
-        raise KeyboardInterrupt
+    def die(path: Path, missing_ok: bool = False) -> None:
+        if len(unlinked) == left:
+            raise KeyboardInterrupt
+        unlinked.append(path.name)
+        unlink(path, missing_ok)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(store_module.shutil, "rmtree", die)
-        with pytest.raises(KeyboardInterrupt):
+        patch.setattr(Path, "unlink", die)
+        with suppress(KeyboardInterrupt):
             remove_run(run)
-    assert open_runs(tmp_path) == []
-    assert list_fitting(tmp_path, "m", "d", "test") == []
-    shards(tmp_path, monkeypatch)
-    remove_run(run)
+    remains = [path for path in folder.rglob("*") if path.is_file()] if folder.exists() else []
+    assert (open_runs(tmp_path) == [run]) == bool(remains), "what is there is seen"
+    if remains:
+        assert open_runs(tmp_path) == [run]
+        remove_run(run)
     assert not any(path.is_file() for path in tmp_path.rglob("*"))
 
 
@@ -545,7 +666,7 @@ def test_what_is_no_regular_file_is_refused_in_a_line_and_what_it_points_to_stay
 
     def write() -> None:
         with open_writer(tmp_path / "store", RECORD) as writer:
-            add_session(writer.run, Session(started="now", ask=Ask(questions=1, k=1)))
+            add_sessions(writer.run, [Session(started="now", ask=Ask(questions=1, k=1))])
 
     with pytest.raises(InputError, match="not a regular file, as all files of a run are"):
         write()
@@ -589,7 +710,8 @@ def test_a_run_of_an_earlier_version_is_read_as_it_is_and_merged(
         (part,) = parts_of(writer.run)
         part.rename(part.with_name("samples-00000.parquet"))
     with open_writer(tmp_path / "one", RECORD) as writer:
-        assert (writer.present, writer.notes) == ({"a": 0b1111}, [])
+        assert writer.present == {("a", index) for index in range(4)}
+        assert writer.notes == []
     assert [taken.rows for taken in merge(tmp_path / "one", [tmp_path / "other"])] == [4]
     run = run_of(tmp_path / "one", IDENTITY)
     assert keys(run.folder) == [("a", index) for index in range(8)]

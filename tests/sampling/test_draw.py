@@ -131,8 +131,6 @@ def test_a_session_is_kept_where_something_was_drawn(tmp_path: Path) -> None:
     sample("simulated", SET, k=1, limit=1, store=tmp_path)
     (one,) = read_sessions(Run(folder))
     assert (one.ask.questions, one.ask.k, one.rows) == (2, 2, 4)
-    assert one.tokens == read_samples(Run(folder))["completion_tokens"].sum()
-    assert '"machine":' in (folder / "sessions.jsonl").read_text()
 
 
 def test_progress_counts_to_what_is_missing(tmp_path: Path) -> None:
