@@ -313,8 +313,6 @@ def _read(run: Run, name: str) -> Predicted:
     table = run.read(PREDICTIONS, name)
     try:
         rows = table.to_pandas().astype({"confidence": float})
-        if not rows["confidence"].between(0, 1).all():
-            raise InputError("no confidence in [0, 1]")
         wide = rows.pivot(index=["training", "question_id"], columns="split", values="confidence")
         return {
             probe_title(about.training): (about, wide.loc[about.training])

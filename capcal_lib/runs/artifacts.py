@@ -80,9 +80,10 @@ class Artifact:
                     raise self._refusal(opened.path, "rows with a number that none can have")
             if wrong := len(rows) - int(pc.sum(self.is_sound(rows[self.value])).as_py()):
                 raise self._refusal(opened.path, f"{wrong} values that no {self.value} can have")
-            seen.append(pd.util.hash_pandas_object(keys.to_pandas(), index=False).to_numpy())
+            seen.append(keys)
             yield rows.select([*columns])
-        if twice := opened.rows - len(np.unique(np.concatenate(seen))):
+        distinct = pa.concat_tables(seen).group_by([*self.key], use_threads=False).aggregate([])
+        if twice := opened.rows - len(distinct):
             raise self._refusal(opened.path, f"{twice} rows are there twice")
 
     def is_sound(self, values: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -6,15 +6,9 @@ from typing import Any
 import pandas as pd
 
 from capcal_lib.errors import InputError
-<<<<<<< HEAD
-from capcal_lib.runs import files, store
-from capcal_lib.runs.artifacts import GIVEN, JUDGEMENTS, VERDICTS, artifact_of
-from capcal_lib.runs.run import Run, open_runs, store_option
-=======
 from capcal_lib.runs import store
-from capcal_lib.runs.artifacts import CONFIDENCES, FEATURES, GIVEN, PREDICTIONS, VERDICTS
-from capcal_lib.runs.run import Run, open_runs
->>>>>>> e552c54e (Know every file of a run by its digest, check its rows and what it unpacks to at one door, and end where a disk fails)
+from capcal_lib.runs.artifacts import ARTIFACTS, GIVEN, JUDGEMENTS, VERDICTS
+from capcal_lib.runs.run import Run, open_runs, store_option
 from capcal_lib.runs.samples import IMPORTED
 from capcal_lib.runs.sessions import open_ask
 
@@ -63,7 +57,8 @@ def run_status(run: Run, grader: str | None = None) -> dict[str, Any]:
             "verdicts": _graded(run, samples, grader),
             "beside": {
                 artifact.name.replace("*", name).removesuffix(".parquet"): run.count(artifact, name)
-                for artifact in (CONFIDENCES, FEATURES, PREDICTIONS)
+                for artifact in ARTIFACTS
+                if artifact not in (VERDICTS, JUDGEMENTS)
                 for name in run.names(artifact)
             },
         }

@@ -26,6 +26,7 @@ from capcal_lib.runs.artifacts import (
     CONFIDENCES,
     FEATURES,
     JUDGEMENTS,
+    LAYER_FEATURES,
     PREDICTIONS,
     VERDICTS,
     Artifact,
@@ -40,6 +41,7 @@ NAMES = {
     JUDGEMENTS: "",
     CONFIDENCES: "p-true",
     FEATURES: "",
+    LAYER_FEATURES: "max",
     PREDICTIONS: "tuned",
 }
 
@@ -52,6 +54,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
         drawn = sample("simulated", SET, k=3, limit=limit, split=split, store=store)
         grade_run(drawn.run)
         extract(drawn.run)
+    extract(drawn.run, layers="max")
     estimate(drawn.run, "p-true")
     judge_run(drawn.run, "simulated")
     keep_predictions(store, "simulated")
@@ -65,7 +68,7 @@ def run(whole: Path, tmp_path: Path) -> Run:
     return found
 
 
-@pytest.mark.parametrize("artifact", ARTIFACTS, ids=lambda artifact: artifact.command)
+@pytest.mark.parametrize("artifact", ARTIFACTS, ids=lambda artifact: artifact.name)
 def test_no_flipped_bit_goes_unseen(run: Run, artifact: Artifact) -> None:
     path = run.path(artifact, NAMES[artifact])
     content = path.read_bytes()
@@ -81,7 +84,7 @@ def test_no_flipped_bit_goes_unseen(run: Run, artifact: Artifact) -> None:
     assert len(artifact.read(path))
 
 
-@pytest.mark.parametrize("artifact", ARTIFACTS, ids=lambda artifact: artifact.command)
+@pytest.mark.parametrize("artifact", ARTIFACTS, ids=lambda artifact: artifact.name)
 def test_nothing_describes_the_columns_a_second_time(run: Run, artifact: Artifact) -> None:
     path = run.path(artifact, NAMES[artifact])
     assert b"pandas" not in path.read_bytes()

@@ -254,15 +254,9 @@ class _Answer(BaseModel):
 
 def _count(usage: Any, name: str, most: int) -> int:
     """Return a number of tokens, 1 to ``most``; 0 where the server says none, or what cannot be."""
-<<<<<<< HEAD
     value = usage.get(name) if isinstance(usage, dict) else None
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if type(value) is int and 1 <= value <= most:
         return value
     return 0
-=======
-    value: Any = usage.get(name) if isinstance(usage, dict) else None
-    whole = type(value) is int or (isinstance(value, float) and value.is_integer())
-    return int(value) if whole and 1 <= value <= most else 0
->>>>>>> e552c54e (Know every file of a run by its digest, check its rows and what it unpacks to at one door, and end where a disk fails)
