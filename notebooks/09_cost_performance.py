@@ -133,8 +133,10 @@ points = drawn[drawn["method"] != CONSTANT]
 colors = style.palette(points["method"])
 options = {"x": "tokens", "y": "brier", "hue": "method", "palette": colors}
 options |= {"style": "method", "markers": MARKS, "s": 60, "zorder": 3}
-options |= {"height": 2.5, "aspect": 0.95, "facet_kws": {"legend_out": False}}
-grid = sns.relplot(points, col="dataset", col_wrap=min(3, len(sets)), **options)
+across = min(3, len(sets))
+options |= {"height": 2.5, "aspect": 2.85 / across}
+options |= {"col_wrap": across, "facet_kws": {"legend_out": False}}
+grid = sns.relplot(points, col="dataset", **options)
 for title, axes in grid.axes_dict.items():
     subset = drawn[drawn["dataset"] == title].set_index("method")
     front = pareto_front(subset)

@@ -241,7 +241,7 @@ def spell(marks):
 wide = comparisons.pivot_table(
     index="use", columns="method", values="verdict", aggfunc=spell
 )
-wide = wide.reindex(index=USES, columns=METHODS).fillna("–")
+wide = wide.reindex(index=USES, columns=METHODS).astype(object).fillna("–")
 tables.show(
     wide.rename_axis("application").rename_axis(columns=None),
     "Comparisons in which a confidence is better / inconclusive / worse, all "

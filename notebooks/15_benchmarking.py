@@ -44,8 +44,14 @@ described = notebook.measured_models(runs, data, k_eval)
 paper = protocol == "paper"
 recipe = "paper" if paper else "tuned"
 judges = dict.fromkeys(described, "rules") | {model: verdicts}
+probed = any(
+    len(describe_probes(runs, name, recipe=recipe, verdicts=judges[name]))
+    for name in described
+)
 none = {"runs": "No model of this store has measured samples.", "ranks": ""}
-notebook.about(data, {} if described else none)
+if described:
+    none["runs"] = "No model of this store has a probe, whose mean to compare."
+notebook.about(data, {} if probed else none)
 
 # %% [markdown] needs="runs"
 # The mean confidence estimates a model's accuracy without a single graded answer. The paper names label-free benchmarking in
@@ -198,6 +204,7 @@ wide = text.pivot(index=keys, columns="method", values="spelt")
 # needs runs
 tables.show(
     wide.reindex(columns=["Training questions", *METHODS])
+    .astype(object)
     .fillna("–")
     .rename_axis(columns=None),
     "Accuracy in per cent, and mean confidence less accuracy in points "

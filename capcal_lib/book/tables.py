@@ -168,7 +168,7 @@ def intervals(table: pd.DataFrame, estimate: str, digits: int) -> "pd.Series[str
     >>> intervals(gains, "gain", 1).tolist()
     ['1.2 [-0.5, 3.0]']
     """
-    spelt = table[[estimate, "low", "high"]].map(f"{{:z.{digits}f}}".format)
+    spelt = table[[estimate, "low", "high"]].map(f"{{:z.{digits}f}}".format).astype(str)
     return spelt[estimate] + " [" + spelt["low"] + ", " + spelt["high"] + "]"
 
 

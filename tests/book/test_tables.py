@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 
-from capcal_lib.book.tables import Html, badge, show, show_scores, titled
+from capcal_lib.book.tables import Html, badge, intervals, show, show_scores, titled
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import OWN_MANIFESTS
 
@@ -147,6 +147,11 @@ def test_scores_are_a_row_a_method_and_a_column_a_data_set_by_domain() -> None:
     heads = [head.text for head in page.select("tbody th")]
     assert heads == ["Uniform random", "P(True)", "Probe (GSM8K)", "Oracle CC"]
     assert page.select("tbody tr")[2].select("td")[0].text == "–"
+
+
+def test_no_intervals_are_no_texts() -> None:
+    nothing = pd.DataFrame({"gain": [], "low": [], "high": []})
+    assert intervals(nothing, "gain", 1).tolist() == []
 
 
 def test_data_sets_of_ones_own_stand_last_by_their_domains_and_none_is_lost(

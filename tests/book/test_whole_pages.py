@@ -13,11 +13,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import papermill
 import pytest
 
 from capcal_lib.book.pipeline import notebook_names
-from capcal_lib.manifests import NOTEBOOKS, RECORDED_RUNS, ROOT
+from capcal_lib.manifests import NOTEBOOKS, OWN_MANIFESTS, RECORDED_RUNS, ROOT
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 
@@ -95,6 +96,53 @@ if "CAPCAL_EVERY_PAGE" in os.environ:
 else:
     CASES += [(name, "one set") for name in ("04_main_table", "05_pass_at_k", "12_applications")]
     CASES += [("03_confidence_estimators", "smollm2-135m")]
+
+
+@pytest.fixture(scope="module")
+def own_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with manifests, imported samples of 60 questions with confidences in ``imported``,
+    and samples of the data set that ``capcal new dataset`` writes in ``template``.
+    """
+    folder = tmp_path_factory.mktemp("own")
+    rng = np.random.default_rng(0)
+    rows = [
+        {"question_id": f"q{n}", "question": f"{n} + 1?", "gold": n + 1, "response": n + int(right)}
+        for n, mu in enumerate(rng.random(60))
+        for right in rng.random(12) < mu
+    ]
+    log = "".join(json.dumps(row) + "\n" for row in rows)
+    (folder / "rows.jsonl").write_text(log)
+    stated = "".join(f"q{n},{s:.2f}\n" for n, s in enumerate(rng.random(60)))
+    (folder / "mine.csv").write_text("id,confidence\n" + stated)
+    imported = "--model mine --dataset sums --store imported"
+    template = "--model simulated --dataset law --store template"
+    environment = os.environ | {OWN_MANIFESTS: str(folder)}
+    for command in (
+        f"import rows.jsonl {imported} --temperature 1",
+        f"grade {imported}",
+        f"confidence {imported} --from mine.csv --name stated",
+        "new dataset law",
+        f"sample {template} --k 12",
+        f"grade {template}",
+        f"confidence {template} --method p-true",
+        f"confidence {template} --method verbalized",
+    ):
+        words = [sys.executable, "-m", "capcal_lib", *command.split()]
+        subprocess.run(words, cwd=folder, env=environment, check=True)
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
+@pytest.mark.parametrize("name", notebook_names())
+@pytest.mark.parametrize("case", ["imported", "template"])
+def test_a_page_of_ones_own_data_is_whole(
+    name: str, case: str, own_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(OWN_MANIFESTS, str(own_data))
+    model = "mine" if case == "imported" else "simulated"
+    page = run(name, tmp_path, monkeypatch, model=model, store=str(own_data / case))
+    assert faults(as_text(json.loads(page.read_text(encoding="utf-8")))) == []
 
 
 @pytest.mark.slow
