@@ -24,6 +24,7 @@ import numpy as np
 import pandas as pd
 import seaborn as sns
 from capcal_lib.applications import (
+    deep_samples,
     extrapolate_pass_at_k,
     fit_concentration,
     pass_at_k,
@@ -80,7 +81,8 @@ notebook.about(data, lacking)
 results["Best constant"] = best_constant(results)
 evidence = notebook.evidence_of(data)
 spread = (results["correct"] / results["total"]).groupby(level="dataset").var()
-deep = [name for name in own_probes if data.loc[name, "fewest"] >= 32]
+depth = results["total"].groupby(level="dataset").agg(deep_samples)
+deep = [name for name in own_probes if depth[name] >= 32]
 most_varied = max(deep or [*own_probes] or spread.index, key=spread.get)
 shown = notebook.choose_dataset(dataset, spread.to_frame(), most_varied)
 title, probe = data.loc[shown, "title"], probes[shown]
@@ -105,9 +107,8 @@ def predict(subset, ks, probe):
     """Predict pass@k by each method: a (questions, ks) array each."""
     constant = subset["Best constant"]
     nu = fit_concentration(constant, subset["correct"], subset["total"])
-    predicted = {
-        "Best constant": simulate_pass_at_k(constant, ks, concentration=nu)
-    }
+    shared = simulate_pass_at_k(constant, ks, concentration=nu)
+    predicted = {"Best constant": shared}
     for column in columns_of(subset, probe):
         s, which = subset[column], column.removeprefix(probe)
         given = {"concentration": concentration[probe]}
@@ -122,8 +123,9 @@ def predict(subset, ks, probe):
 
 # %% [markdown] needs="probes"
 # With $f$ the predicted chance that all $k$ attempts fail and $Q_j = \binom{n-c}{j}/\binom{n}{j}$, the term
-# $f^2 - 2 f Q_k + Q_{2k}$ has the true squared error of a question for its expectation. It needs $2k$ samples. A method is
-# judged by these terms against the best constant, and the posterior against the plug-in, all together by Holm's method:
+# $f^2 - 2 f Q_k + Q_{2k}$ has the true squared error of a question for its expectation. It needs $2k$ samples, and all questions
+# that have these count. A method is judged by these terms against the best constant, and the posterior against the plug-in, all
+# data sets together by Holm's method. This family is about pass@4, and its verdicts are counted on no other page:
 
 
 # %%
@@ -172,8 +174,8 @@ notebook.glue(
 # %% tags=["finding"]
 # needs probes
 notebook.finding("""
-A probe that says how sure it is predicts pass@4 better than a constant on {posterior} of {sets} data sets; taken at its word,
-on {plug}.
+A probe that says how sure it is predicts pass@4 better than a constant on {posterior} of {sets} data sets, and worse on
+{posterior_worse}; taken at its word, better on {plug}.
 """)
 
 # %%
@@ -182,17 +184,32 @@ columns = columns_of(results, probe)
 subset = results.loc[shown].dropna(subset=columns)
 counts = subset["correct"], subset["total"]
 groups = subjects(pd.concat({shown: subset}, names=["dataset"])).to_numpy()
-largest = int(subset["total"].min())
-ks = np.unique(np.geomspace(1, largest, 40).round().astype(int))
-curves = {"Actual": pass_at_k(*counts, ks)} | predict(subset, ks, probe)
+n = depth[shown]
+whole = subset[subset["total"] >= n]  # for curves, of the same questions
+ks = np.unique(np.geomspace(1, n, 40).round().astype(int))
+curves = {"Actual": pass_at_k(whole["correct"], whole["total"], ks)}
+curves |= predict(whole, ks, probe)
 lines = pd.DataFrame(
     {name: values.mean(axis=0) for name, values in curves.items()}
 )
 lines = mean_over_probes(lines.set_index(pd.Index(ks, name="k")))
 
+# %% [markdown] needs="probes"
+# The paper draws a 95 % band around a predicted curve (appendix D.1.1). With $S_i$ the predicted pass@k of question $i$, it is
+# the mean plus and minus $1.96$ times $\sqrt{\sum_i S_i (1 - S_i)} / N$:
+
+
+# %%
+# needs counts
+def band(predicted):
+    """Return half the paper's band around the mean of predicted pass@k."""
+    variance = (predicted * (1 - predicted)).sum(axis=0)
+    return 1.96 * np.sqrt(variance) / len(predicted)
+
+
 # %% tags=["hide-input"]
 # needs counts
-main_ks = [k for k in (1, 4, 16, 64) if 2 * k <= largest]
+main_ks = [k for k in (1, 4, 16, 64) if 2 * k <= n]
 error = {}
 for column, k in enumerate(main_ks):
     terms = {
@@ -201,30 +218,147 @@ for column, k in enumerate(main_ks):
     }
     terms = mean_over_probes(pd.DataFrame(terms))
     error[k] = compare(terms, clusters=groups)
+    error[k]["questions"] = terms.notna().all(axis=1).sum()
 error = pd.concat(error, names=["k", "method"]).reset_index()
 
-# %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "Left: the mean over questions, on which a constant is right by construction. Right: what decides is the error question by question, with its interval; lower is better. A confidence taken at its word promises too much as k grows, since it expects every question of which it is unsure to be solved by trying again.", "name": "fig-pass-at-k"}, "image": {"alt": "Two panels against k. Left, pass@k: the plug-in prediction of the probe and what the model says of itself rise well above the actual curve, the posterior and the best constant stay close. Right, squared errors with intervals: the posterior lies lowest, the plug-in above it, asking highest."}} paper=["figure-9", "appendix-d.1", "appendix-d.1.1", "appendix-d.1.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# %% tags=["hide-input"]
 # needs counts
-colors = {"Actual": style.INK, "Best constant": "#8a8a8a"}
-colors |= {"Probe, posterior": "#46a281", "Probe, plug-in": "#2b6450"}
-colors |= {"P(True)": "#9b7cd2", "Verbalized confidence": "#bc3e0b"}
+looks = {
+    "Actual": (style.INK, "-", ""),
+    "Best constant": ("#8a8a8a", "--", "o"),
+    "Probe, plug-in": ("#2b6450", "-", "s"),
+    "Probe, posterior": ("#46a281", "-.", "D"),
+    "Verbalized confidence": ("#bc3e0b", ":", "^"),
+    "P(True)": ("#9b7cd2", ":", "v"),
+}
+
+
+# %% tags=["hide-input"]
+# needs counts
+def draw_curves(axes):
+    """Draw the mean pass@k of each method, and the paper's band."""
+    ticks = [k for k in (1, 4, 16, 64) if k <= n]
+    places = np.searchsorted(ks, ticks).tolist()
+    for name, line in lines.items():
+        color, dashes, marker = looks[name]
+        axes.plot(
+            line, dashes, c=color, marker=marker, markevery=places, label=name
+        )
+    plug_ins = [name for name in curves if name.startswith("Probe, plug-in")]
+    if plug_ins:
+        middle = lines["Probe, plug-in"]
+        width = np.mean([band(curves[name]) for name in plug_ins], axis=0)
+        ends = middle - width, middle + width
+        axes.fill_between(ks, *ends, color="#2b6450", alpha=0.2)
+    axes.set(xscale="log", xlabel="k", ylabel="pass@k", title=title)
+    axes.set_xticks(ticks, ticks)
+    axes.minorticks_off()
+
+
+# %% tags=["hide-input"]
+# needs counts
+def draw_errors(axes):
+    """Draw the squared errors at each k, with their intervals."""
+    for place, (name, of) in enumerate(error.groupby("method", sort=False)):
+        arms = of["estimate"] - of["low"], of["high"] - of["estimate"]
+        x = np.arange(len(of)) + 0.12 * (place - 2)
+        color, _, marker = looks[name]
+        bars = np.abs(arms)
+        axes.errorbar(x, of["estimate"], bars, c=color, fmt=marker, ms=5)
+    axes.set_xticks(range(len(main_ks)), main_ks)
+    axes.set(xlabel="k", title="squared error of a question", ylim=(0, None))
+
+
+# %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "Left: the mean over the questions with most samples. A constant is right at k = 1 by construction, and beyond that as far as one Beta distribution describes the questions. The band is the paper's, around the plug-in. Right: what decides is the error question by question, with its interval; lower is better.", "name": "fig-pass-at-k"}, "image": {"alt": "Two panels against k. Left, pass@k: a curve for what was measured, one for the best constant, and one for each prediction from a confidence, with a band around the plug-in of the probe. Right, the squared error of each prediction with its interval, at each k for which there are samples."}} paper=["figure-9", "appendix-d.1", "appendix-d.1.1", "appendix-d.1.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# needs counts
 figure, (left, right) = plt.subplots(1, 2, figsize=(style.WIDTH, 3.6))
-sns.lineplot(lines, palette=colors, ax=left)
-left.set(xscale="log", ylabel="pass@k", title=title)
-for place, (method, of) in enumerate(error.groupby("method", sort=False)):
-    arms = of["estimate"] - of["low"], of["high"] - of["estimate"]
-    x = np.arange(len(of)) + 0.12 * (place - 2)
-    marker = "osD^v"[place % 5]
-    right.errorbar(
-        x, of["estimate"], np.abs(arms), color=colors[method], fmt=marker, ms=5
-    )
-right.set_xticks(range(len(main_ks)), main_ks)
-right.set(xlabel="k", title="squared error of a question", ylim=(0, None))
-left.set_xticks(ticks := [k for k in (1, 4, 16, 64) if k <= largest], ticks)
-left.minorticks_off()
+draw_curves(left)
+draw_errors(right)
 entries = left.get_legend_handles_labels()
-left.get_legend().remove()
 _ = figure.legend(*entries, loc="outside lower center", ncols=3)
+
+# %%
+# needs counts
+notebook.say(
+    """
+The curves are those of the {questions} questions of {title} that have {n} samples or more; an error at $k$ takes all that have
+$2k$.
+""",
+    questions=len(whole),
+    title=title,
+    n=int(n),
+)
+
+# %% [markdown] needs="probes"
+# The band asks how far one draw of $k$ attempts a question falls from its expectation, if every confidence is exactly right. It
+# knows nothing of confidences that are wrong, and shrinks as predictions come close to 1. Does it hold the measured pass@k? For the probe of its
+# own data set, over all models of the store:
+
+
+# %%
+def check_band(known, column, ks):
+    """Put a prediction and half its band beside the measured pass@k."""
+    rows = []
+    for k in ks:
+        having = known[known["total"] >= k]
+        predicted = simulate_pass_at_k(having[column], [k])
+        measured = pass_at_k(having["correct"], having["total"], [k]).mean()
+        rows.append((k, predicted.mean(), measured, band(predicted)[0]))
+    return rows
+
+
+# %%
+# needs probes
+names = [model]
+if evidence == "measured":
+    names = notebook.measured_models(runs, data, k_eval)
+rows = []
+for name in names:
+    options = {"k_eval": k_eval, "held_out": False, "recipe": recipe}
+    options["verdicts"] = verdicts if name == model else "rules"
+    loaded = load_results(runs, name, **options).query("total > 1")
+    for set_name, of_set in loaded.groupby(level="dataset", sort=False):
+        for column in columns_of(of_set, load_dataset(set_name).probe):
+            known = of_set.dropna(subset=column)
+            if len(known):
+                deepest = deep_samples(known["total"])
+                powers = [k for k in (1, 4, 16, 64) if k <= deepest]
+                rows += check_band(known, column, powers)
+columns = ["k", "predicted", "measured", "half the band"]
+held = pd.DataFrame(rows, columns=columns)
+gap = held["predicted"] - held["measured"]
+held["held"] = gap.abs() <= held["half the band"]
+
+# %% tags=["hide-input"] label="passk-band" paper=["appendix-d.1.1", "figure-9"] evidence=["measured"] reads=["verdicts", "features"]
+# needs probes
+by_k = held.groupby("k")
+table = by_k[["predicted", "measured", "half the band"]].mean()
+table.insert(0, "probes", by_k.size())
+table.insert(1, "held", by_k["held"].sum())
+tables.show(
+    table,
+    "The paper's 95 % band around the mean of plug-in predictions: how many probes there are, of how many the band holds the "
+    "measured pass@k, and means over them.",
+    evidence=evidence,
+    probes="{:.0f}",
+    held="{:.0f}",
+)
+
+# %%
+# needs probes
+first, last = table.index.min(), table.index.max()
+notebook.say(
+    """
+At k = {first} the band holds what was measured for {held_first} of {probes_first} probes, and at k = {last} for
+{held_last} of {probes_last}.
+""",
+    first=int(first),
+    last=int(last),
+    held_first=int(table.loc[first, "held"]),
+    held_last=int(table.loc[last, "held"]),
+    probes_first=int(table.loc[first, "probes"]),
+    probes_last=int(table.loc[last, "probes"]),
+)
 
 # %% [markdown]
 # ## From counts to pass@k
@@ -261,37 +395,48 @@ pd.DataFrame(believed, attempts).rename_axis("k").rename_axis(
 # %% [markdown] needs="counts"
 # ## Question by question, with oracles
 #
-# Oracles are scored honestly: they know one half of a question's samples, and are scored on the other half. *Oracle RC*
-# reports the verdict of one sample, which is correct with probability $\hat\mu$. A dash stands where there are too few
-# samples.
+# Oracles are scored honestly: they know one half of a question's samples, and are scored on the other half; their scores are
+# means over ten random halves. *Oracle RC* reports the verdict of one sample, which is correct with probability $\hat\mu$. A dash
+# stands where there are too few samples.
 
 # %%
 # needs counts
-attempts = [1, 4, 16, 64]
+attempts = main_ks
 terms = {
     name: pass_at_k_error_terms(predicted, *counts, attempts)
     for name, predicted in predict(subset, attempts, probe).items()
 }
-known_half, held_out = split_counts(*counts, rng=np.random.default_rng(seed))
-half = known_half[0] / known_half[1]
-oracle = simulate_pass_at_k(half, attempts)
-terms["Oracle CC"] = pass_at_k_error_terms(oracle, *held_out, attempts)
-right = pass_at_k_error_terms(np.ones_like(oracle), *held_out, attempts)
-wrong = pass_at_k_error_terms(np.zeros_like(oracle), *held_out, attempts)
-terms["Oracle RC"] = half[:, None] * right + (1 - half)[:, None] * wrong
+rng = np.random.default_rng(seed)
+halves = []
+for _ in range(10):
+    known_half, held_out = split_counts(*counts, rng=rng)
+    half = known_half[0] / known_half[1]
+    promised = simulate_pass_at_k(half, attempts)
+    right = pass_at_k_error_terms(np.ones_like(promised), *held_out, attempts)
+    wrong = pass_at_k_error_terms(np.zeros_like(promised), *held_out, attempts)
+    oracle_cc = pass_at_k_error_terms(promised, *held_out, attempts)
+    oracle_rc = half[:, None] * right + (1 - half)[:, None] * wrong
+    halves.append([oracle_cc, oracle_rc])
+oracles = dict(
+    zip(["Oracle CC", "Oracle RC"], np.mean(halves, axis=0), strict=True)
+)
 
 # %% tags=["hide-input"] label="passk-errors" paper=["table-3", "table-8", "section-5.1"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs counts
 scored = {}
-for column, k in enumerate(k for k in attempts if 2 * k <= largest):
-    of_k = {name: values[:, column] for name, values in terms.items()}
-    of_k = mean_over_probes(pd.DataFrame(of_k))
-    table = compare(of_k, clusters=groups)
-    competing = of_k.drop(columns=["Oracle CC", "Oracle RC"])
-    competing = compare(competing, clusters=groups)
-    best = competing["may_be_best"].reindex(table.index, fill_value=False)
-    table["may_be_best"] = best
-    scored[f"pass@{k}"] = table.rename(columns={"estimate": "brier"})
+for column, k in enumerate(attempts):
+    of_k = pd.DataFrame(
+        {name: values[:, column] for name, values in terms.items()}
+    )
+    of_k = mean_over_probes(of_k)
+    of_oracles = pd.DataFrame(
+        {name: values[:, column] for name, values in oracles.items()}
+    )
+    competing = compare(of_k, clusters=groups)
+    known = compare(of_oracles, clusters=groups).assign(may_be_best=False)
+    table = pd.concat([competing, known])
+    head = f"pass@{k}, {of_k.notna().all(axis=1).sum()} questions"
+    scored[head] = table.rename(columns={"estimate": "brier"})
 tables.show_scores(
     pd.concat(scored, names=["dataset", "method"]).rename(
         index={
@@ -299,7 +444,7 @@ tables.show_scores(
             "Probe, posterior": f"{probe}, posterior",
         }
     ),
-    f"Corrected squared error on {title} (lower is better).",
+    f"Corrected squared error on {title} (lower is better). Oracles take the questions with twice the samples.",
     evidence=evidence,
 )
 
@@ -309,6 +454,7 @@ tables.show_scores(
 
 # %%
 # needs counts
+attempts = [1, 4, 16, 64]
 measured = pass_at_k(*counts, attempts)
 mu = (counts[0] / counts[1]).to_numpy()[:, None]
 predicted = {"Oracle CC (in sample)": simulate_pass_at_k(mu[:, 0], attempts)}
@@ -325,10 +471,14 @@ squared["Oracle RC (in sample)"] = (
 # %% tags=["hide-input"] label="passk-errors-paper" paper=["table-3", "table-8"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs counts
 table = pd.DataFrame(
-    {name: values.mean(axis=0) for name, values in squared.items()}
+    {name: pd.DataFrame(values).mean() for name, values in squared.items()}
 )
 table = mean_over_probes(table)
-table.index = [f"pass@{k}" for k in attempts]
+having = [(subset["total"] >= k).sum() for k in attempts]
+table.index = [
+    f"pass@{k}, {number} questions" if number else f"pass@{k}"
+    for k, number in zip(attempts, having, strict=True)
+]
 tables.show(
     table.T.rename(index={"Probe, plug-in": probe or ""}).rename_axis("method"),
     f"Squared error on {title} by the paper's protocol (lower is better).",
@@ -408,7 +558,7 @@ for name, of in pairs[["model", "dataset"]].drop_duplicates().to_numpy():
     rows.append(curve.assign(model=name, dataset=of))
 expected = tables.titled(pd.concat(rows, ignore_index=True))
 
-# %% tags=["hide-input"] mystnb={"figure": {"caption": "pass@k of the paper's models, expected from two printed numbers (lines; simulated), and what the authors' code repository says of one of them (crosses; read off).", "name": "fig-pass-at-k-paper"}, "image": {"alt": "Two panels, MATH-500 and AIME25, each with a rising line for each of three models. On MATH-500 all lie above 0.9 from k = 4 on; the crosses of gpt-oss-20b lie on its line. On AIME25 the lines rise further and lie further apart."}} paper=["figure-9", "appendix-d.1.2"] evidence=["simulated", "read off"] reads=["main", "mean_accuracy", "passk_actual"]
+# %% tags=["hide-input"] mystnb={"figure": {"caption": "pass@k of the paper's models, expected from two printed numbers (lines; simulated), and what the authors' code repository says of one of them (crosses; read off).", "name": "fig-pass-at-k-paper"}, "image": {"alt": "Two panels, MATH-500 and AIME25, each with a line for each model of the paper against k, and crosses for one model on MATH-500."}} paper=["figure-9", "appendix-d.1.2"] evidence=["simulated", "read off"] reads=["main", "mean_accuracy", "passk_actual"]
 look = {"x": "k", "y": "pass@k"}
 grid = sns.relplot(
     expected,
@@ -461,7 +611,9 @@ extrapolate_pass_at_k(c, [20] * 120, [100, 10_000]).round(3)
 # ## Summary
 #
 # - pass@k needs the expected accuracy of every question, not its mean: this is what capability calibration estimates.
-# - A confidence that is right on average still overestimates pass@k, unless it says how sure it is.
+# - A confidence taken at its word promises more than a posterior of the same mean, at every $k$ above 1, and too much where it
+#   is unsure of questions that differ. A posterior may promise too much as well: look at its curve.
+# - A band that takes the confidence for the truth says nothing of whether it is.
 # - Score an oracle on samples that it has not seen, and a prediction without the noise of the counts.
 #
 # ## Exercises

@@ -26,6 +26,7 @@ import seaborn as sns
 from capcal_lib.applications import (
     allocate,
     budget_gains,
+    deep_samples,
     honest_oracle,
     success_rate,
     success_terms,
@@ -76,7 +77,8 @@ notebook.about(data, lacking)
 evidence = notebook.evidence_of(data)
 share = results["correct"] / results["total"]
 spread = share.groupby(level="dataset").var()
-deep = [name for name in probed if data.loc[name, "fewest"] >= 32]
+depth = results["total"].groupby(level="dataset").agg(deep_samples)
+deep = [name for name in probed if depth[name] >= 32]
 sets = deep or probed or list(data.index)
 shown = notebook.choose_dataset(dataset, data, max(sets, key=spread.get))
 title = load_dataset(shown).title
@@ -86,7 +88,7 @@ title = load_dataset(shown).title
 # appendix D.2 of the paper).
 #
 # A rule goes by a confidence for each question: a sample goes where it is expected to gain most, and no question gets more
-# samples than were recorded. A probe is used directly (*plug-in*) or as the mean of a posterior, whose concentration
+# samples than were recorded. So a budget of $B$ samples a question is tried on the questions that have $2B$ or more. A probe is used directly (*plug-in*) or as the mean of a posterior, whose concentration
 # was fitted on its training questions.
 
 
@@ -119,19 +121,23 @@ def confidences(subset, dataset):
 
 # %%
 # needs rules
-judged = {}
+judged, between = {}, {}
 for name in sets:
-    subset = results.loc[[name]]
-    counts = subset["correct"], subset["total"]
     for b in (1, 2, 4, 8):
-        if b < subset["total"].min():
+        subset = results.loc[[name]].query("total >= 2 * @b")
+        if 2 * b <= depth[name]:
+            counts = subset["correct"], subset["total"]
             gain = {
                 rule: budget_gains(s, *counts, b, concentration=nu)
                 for rule, (s, nu) in confidences(subset, name).items()
             }
             # Gains over even spending, which gains nothing over itself.
             terms = -mean_over_probes(pd.DataFrame(gain)).assign(**{EVEN: 0.0})
-            judged[name, b] = gains(terms, EVEN, clusters=subjects(subset))
+            groups = subjects(subset)
+            judged[name, b] = gains(terms, EVEN, clusters=groups)
+            if POSTERIOR in terms:
+                two = terms[[PLUG_IN, POSTERIOR]]
+                between[name, b] = gains(two, PLUG_IN, clusters=groups)
 judged = pd.concat(judged, names=["dataset", "B", "rule"])
 
 # %% tags=["hide-input"]
@@ -149,25 +155,37 @@ notebook.glue(
     worse=len(worse),
     mean=100 * subset["estimate"].mean(),
     alone=int((alone.xs(rule, level="rule") == "better").sum()),
-    fewest=int(data.loc[sets, "fewest"].min()),
+    rule=rule,
 )
 
 # %% tags=["finding"]
 # needs rules
 notebook.finding("""
-A confidence divides a budget better than spending evenly in {better} of {pairs} cases, and worse in {worse}; the mean gain is
-{mean:.1f} points.
+Spending by a confidence changes the questions solved by {mean:+.1f} in a hundred: more than even spending in {better} of
+{pairs} cases, and fewer in {worse}.
 """)
 
-# %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "Questions solved beyond those of even spending, in points, with 95 % intervals: an interval that crosses the line shows no gain. The rule is the probe as a posterior, where there is one, and budgets are one to eight samples a question.", "name": "fig-budget-gains"}, "image": {"alt": "A panel for each data set, with a point and an interval for each budget from 1 to 8 samples a question. Most intervals hold zero; some lie wholly above it by one to four points."}} paper=["section-5.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "Questions solved beyond those of even spending, in points, each with its own 95 % interval. A filled mark is a difference that is significant with all cases judged together (Holm), a hollow one is not, whatever its own interval says. The rule is the probe as a posterior, where there is one, and budgets are one to eight samples a question.", "name": "fig-budget-gains"}, "image": {"alt": "A panel for each data set, with a mark and an interval for each budget in samples a question, and a line at no gain. Marks are filled where the gain is significant after Holm, and hollow elsewhere."}} paper=["section-5.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs rules
-cases = 100 * judged.xs(rule, level="rule")[["estimate", "low", "high"]]
+of_rule = judged.xs(rule, level="rule")
+cases = 100 * of_rule[["estimate", "low", "high"]]
+cases["sure"] = of_rule["verdict"] != "inconclusive"
 cases = cases.reset_index().astype({"B": str})
 cases = tables.titled(cases)
 color = style.palette([rule])[rule] if rule in TITLES.values() else "#46a281"
-grid = sns.FacetGrid(cases, col="dataset", col_wrap=4, height=2, aspect=0.9)
+grid = sns.FacetGrid(cases, col="dataset", col_wrap=4, height=2.8, aspect=0.72)
 grid.map(plt.vlines, "B", "low", "high", color=color)
-grid.map(plt.scatter, "B", "estimate", color=color)
+for name, axes in grid.axes_dict.items():
+    of_set = cases[cases["dataset"] == name]
+    fills = of_set["sure"].map({True: color, False: "white"})
+    axes.scatter(
+        of_set["B"],
+        of_set["estimate"],
+        c=fills,
+        edgecolors=color,
+        s=45,
+        zorder=3,
+    )
 grid.refline(y=0, color=style.INK)
 grid.set_titles("{col_name}")
 grid.set_axis_labels("B", "points gained")
@@ -176,19 +194,20 @@ _ = grid.tight_layout()
 # %%
 # needs rules
 notebook.say("""
-A case is a budget, and a data set with at least {fewest} samples of each question. All cases are judged together
-(Holm); each on its own, {alone} would be better.
+The rule is *{rule}*. A case is a budget on a data set, and all cases of a rule are judged together (Holm); each on its own,
+{alone} would be better.
 """)
 
 # %% [markdown] needs="samples"
-# On one data set, over all budgets that its samples allow:
+# On one data set, over all budgets that its samples allow, on the questions that have the most:
 
 
 # %%
 # needs samples
 subset = results.loc[shown]
+subset = subset[subset["total"] >= depth[shown]]
 counts = subset["correct"], subset["total"]
-budgets = [b for b in (1, 2, 4, 8, 16, 32, 64) if b < subset["total"].min()]
+budgets = [b for b in (1, 2, 4, 8, 16, 32, 64) if b < depth[shown]]
 
 
 def solved(s, nu, correct, total):
@@ -240,20 +259,18 @@ ours |= {"Honest oracle": "#6b6b6b"}
 ours |= {"Oracle CC, in sample": "#8a5a44", "Oracle RC, in sample": "#b9962f"}
 palette = style.palette(set(rates) - set(ours)) | ours
 
-# %% tags=["hide-input"] mystnb={"figure": {"caption": "Questions solved against the mean number of samples a question, on the data set whose questions differ most, or the one asked for, with 95 % intervals for questions like these. They are far wider than what divides the rules, which is why rules are judged question by question above.", "name": "fig-budget"}, "image": {"alt": "Line plot of the share of questions solved against the budget in samples a question. The honest oracle lies a few points above even spending; the probes lie close to even spending, each with a long vertical interval."}} paper=["figure-5", "figure-10", "section-5.2", "appendix-d.2", "appendix-d.2.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# %% tags=["hide-input"] mystnb={"figure": {"caption": "Questions solved against the mean number of samples a question, on the data set whose questions differ most, or the one asked for. The band is the 95 % interval of even spending, for questions like these: it is wide because questions differ, and says nothing of the distance between rules, which are compared question by question above.", "name": "fig-budget"}, "image": {"alt": "Line plot of the share of questions solved against the budget in samples a question, a line for each rule and for the honest oracle, with a band around even spending."}} paper=["figure-5", "figure-10", "section-5.2", "appendix-d.2", "appendix-d.2.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs samples
-groups = subjects(results.loc[[shown]]).to_numpy()
+groups = subjects(pd.concat({shown: subset}, names=["dataset"])).to_numpy()
 axes = sns.lineplot(
     rates,
     palette=palette,
     dashes=False,
     markers=[*"osD^vPX*"[: rates.shape[1]]],
 )
-for place, name in enumerate(terms[budgets[0]]):
-    ends = [mean_interval(terms[b][name], clusters=groups) for b in budgets]
-    x = np.array(budgets) * 1.04 ** (place + 1)
-    low, high = np.array([(end.low, end.high) for end in ends]).T
-    axes.vlines(x, low, high, color=palette[name], lw=1)
+ends = [mean_interval(terms[b][EVEN], clusters=groups) for b in budgets]
+low, high = np.array([(end.low, end.high) for end in ends]).T
+axes.fill_between(budgets, low, high, color=style.INK, alpha=0.12, lw=0)
 axes.set(xscale="log", xlabel="B, samples a question", title=title)
 axes.set(ylabel="questions solved")
 axes.set_xticks(budgets, budgets)
@@ -264,7 +281,7 @@ sns.move_legend(axes, "center left", bbox_to_anchor=(1, 0.5))
 # needs samples
 tables.show(
     rates.rename("B = {}".format).T.rename_axis("rule"),
-    f"Share of questions solved on {title} (higher is better).",
+    f"Share of the {len(subset)} questions solved on {title} (higher is better).",
     evidence=evidence,
 )
 
@@ -288,15 +305,37 @@ tables.show(
     **dict.fromkeys(["better", "inconclusive", "worse"], "{:.0f}"),
 )
 
+# %% [markdown] needs="probes"
+# A posterior gives up sooner on a question that keeps failing. Whether it spends better than the plug-in of the same probe is
+# judged in the same way:
+
+# %%
+# needs probes
+between = holm(pd.concat(between, names=["dataset", "B", "rule"]))
+notebook.say(
+    """
+The posterior solves more questions than the plug-in in {more} of {cases} cases and fewer in {fewer}, by {mean:+.1f} points in
+the mean; significantly more in {better} and fewer in {worse}, judged together.
+""",
+    cases=len(between),
+    more=int((between["estimate"] > 0).sum()),
+    fewer=int((between["estimate"] < 0).sum()),
+    mean=100 * between["estimate"].mean(),
+    better=int((between["verdict"] == "better").sum()),
+    worse=int((between["verdict"] == "worse").sum()),
+)
+
 # %% label="budget-gains" tags=["hide-input"] paper=["section-5.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs rules
 points = 100 * judged[["estimate", "low", "high"]]
 text = tables.intervals(points, "estimate", digits=1)
+text += judged["verdict"].map({"inconclusive": ""}).fillna(" *")
 text = text.xs(rule, level="rule").unstack("B")
 text.index = [load_dataset(name).title for name in text.index]
 tables.show(
     text.rename(columns="B = {}".format).rename_axis("data set").fillna("–"),
-    f"Gain of {rule} over even spending in points, with 95 % intervals.",
+    f"Gain of {rule} over even spending in points, each with its own 95 % interval; a star marks what is significant with all "
+    "cases judged together (Holm).",
     evidence=evidence,
 )
 
@@ -310,20 +349,28 @@ tables.show(
 published = load_reported("budget", source="reference code")
 keys = ["model", "dataset", "k", "method"]
 wide = published.set_index(keys)["value"].unstack()
-more = wide.sub(wide["Uniform allocation"], axis="index") > 0
+more = wide.sub(wide["Uniform allocation"], axis="index")
+of_probe, asked = more["Probe (MATH)"], more["Verbalized confidence"]
 
 # %% tags=["hide-input"]
 notebook.glue(
     points=len(more),
-    above_probe=int(more["Probe (MATH)"].sum()),
-    above_verbalized=int(more["Verbalized confidence"].sum()),
+    above_probe=int((of_probe > 0).sum()),
+    ties_probe=int((of_probe == 0).sum()),
+    below_probe=int((of_probe < 0).sum()),
+    mean_probe=100 * of_probe.mean(),
+    above_verbalized=int((asked > 0).sum()),
+    ties_verbalized=int((asked == 0).sum()),
+    below_verbalized=int((asked < 0).sum()),
 )
 
 # %%
 notebook.say("""
-*Probe (MATH)* lies above the uniform allocation at {above_probe} of {points} points, verbalized confidence at
-{above_verbalized}. The authors' code draws the same positions for every question, and [what that does](10_paper_audit.ipynb) is
-seen where each question has one sample. Here the success rate is an exact expectation.
+*Probe (MATH)* lies above the uniform allocation at {above_probe} of {points} points, on it at {ties_probe} and below it at
+{below_probe}, by {mean_probe:+.2f} points in the mean; verbalized confidence above it at {above_verbalized}, on it at
+{ties_verbalized} and below it at {below_verbalized}. The authors' code draws the same positions for every question, and
+[what that does](10_paper_audit.ipynb) is seen where each question has one sample. Here the success rate is an exact
+expectation.
 """)
 
 # %% tags=["hide-input"]
@@ -331,7 +378,7 @@ lines = tables.titled(published)
 dashes = dict.fromkeys(lines["method"], "")
 dashes |= {"Oracle RC": (3, 1), "Oracle CC": (1, 1)}
 
-# %% tags=["hide-input"] mystnb={"figure": {"caption": "Success rate against the budget, as the paper draws it (read off).", "name": "fig-budget-paper"}, "image": {"alt": "Six panels: three models by MATH-500 and AIME25. On MATH-500 all curves run between 0.85 and 1, the oracle on top. On AIME25 the oracle is on top again, and the other curves cross."}} paper=["figure-5", "figure-10", "section-5.2", "appendix-d.2.2"] evidence=["read off"] reads=["budget"]
+# %% tags=["hide-input"] mystnb={"figure": {"caption": "Success rate against the budget, as the paper draws it (read off).", "name": "fig-budget-paper"}, "image": {"alt": "Six panels, three models by MATH-500 and AIME25, each with a curve for every rule against the budget."}} paper=["figure-5", "figure-10", "section-5.2", "appendix-d.2.2"] evidence=["read off"] reads=["budget"]
 grid = sns.relplot(
     lines,
     x="k",
@@ -413,7 +460,8 @@ plans = {
 # ## Summary
 #
 # - Optimal allocation needs no search: take the largest gains, or find the gain that all of them beat.
-# - A confidence that is too sure wastes samples; as a posterior it costs less where it is wrong.
+# - A confidence may spend better than even spending, or worse: count both, and judge all cases together.
+# - A posterior gives up sooner on what keeps failing; that it spends better does not follow.
 # - Score an oracle on samples that it has not seen, and compare with even spending at the same budget.
 #
 # ## Exercises

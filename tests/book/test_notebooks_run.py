@@ -20,6 +20,7 @@ from capcal_lib.book.pipeline import notebook_names
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import NOTEBOOKS, RECORDED_RUNS, ROOT
 from capcal_lib.reproduce import RECIPES, Order, reproduce
+from tests.folders import sample_unlike_totals
 
 # `make book` executes every page with the model that it opens with; here each is run with another
 # one.
@@ -86,6 +87,38 @@ def test_it_runs_on_a_store_with_one_built_in_set(name: str, tmp_path: Path) -> 
 def test_it_runs_on_fifteen_questions(name: str, tmp_path: Path) -> None:
     reproduce(Order(model="simulated", store=tmp_path, datasets=["mini-elements"], limit=15))
     run_cells(name, model="simulated", store=str(tmp_path))
+
+
+@pytest.fixture(scope="module")
+def unlike(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    store = tmp_path_factory.mktemp("store")
+    sample_unlike_totals(store, "mini-capitals")
+    return store
+
+
+@pytest.mark.slow
+def test_pages_show_many_samples_of_the_questions_that_have_them(unlike: Path) -> None:
+    """Twenty questions have a hundred samples, forty have twelve."""
+    given = {"model": "simulated", "store": str(unlike)}
+    page = run_cells("02_k_eval_choice", **given)
+    assert {*page["scores"]["most"]} == {100}
+    assert {*page["growth"]["k"]} == {5, 10, 20, 50}
+    page = run_cells("05_pass_at_k", **given)
+    assert len(page["whole"]) == 20
+    assert [*page["scored"]] == [
+        "pass@1, 60 questions",
+        "pass@4, 60 questions",
+        "pass@16, 20 questions",
+    ]
+    page = run_cells("06_budget_allocation", **given)
+    assert {*page["judged"].index.unique("B")} == {1, 2, 4, 8}
+    assert len(page["subset"]) == 20
+    assert page["rates"].index.tolist() == [1, 2, 4, 8, 16, 32, 64]
+    page = run_cells("07_response_consistency", **given)
+    assert page["terms"].groupby("votes").size().to_dict() == {5: 60, 10: 60, 20: 20}
+    assert page["whole"].groupby("dataset").size().tolist() == [20]
+    page = run_cells("16_live_sampling", **given)
+    assert {*page["recorded"]["total"]} == {100}
 
 
 def papermill(*arguments: str) -> subprocess.CompletedProcess[str]:
