@@ -89,6 +89,23 @@ def test_it_runs_on_fifteen_questions(name: str, tmp_path: Path) -> None:
     run_cells(name, model="simulated", store=str(tmp_path))
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("recipe", ["lean", "paper"])
+def test_the_error_of_one_attempt_is_the_score(tmp_path: Path, recipe: str) -> None:
+    asked: dict[str, Any] = {"datasets": ["mini-capitals"], "limit": 20, "verdicts": "rules"}
+    order = Order(model="simulated", store=tmp_path, recipe=recipe, **asked)
+    expected = reproduce(order).scores["brier"].loc["mini-capitals"]
+    protocol = RECIPES[recipe].protocol
+    page = run_cells("05_pass_at_k", model="simulated", store=str(tmp_path), protocol=protocol)
+    if protocol == "paper":
+        errors = page["table"].iloc[0]
+    else:
+        errors = page["scored"]["pass@1, 20 questions"]["brier"]
+    errors = errors.rename({"Probe, plug-in": page["probe"]})
+    for method in (page["probe"], "Verbalized confidence", "P(True)"):
+        assert errors[method] == pytest.approx(expected[method], abs=1e-12)
+
+
 @pytest.fixture(scope="module")
 def unlike(tmp_path_factory: pytest.TempPathFactory) -> Path:
     store = tmp_path_factory.mktemp("store")
