@@ -359,6 +359,8 @@ def sample(
 
     wanted: int | dict[str, int] = k
     if ids:
+        if not ids.exists():
+            raise InputError(f"{ids}: there is no such file")
         lines = ids.read_text("utf-8-sig", "replace").splitlines()
         names = {line.strip() for line in lines} - {"", "question_id"}  # the head of a column
         if not names:

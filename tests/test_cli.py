@@ -162,6 +162,10 @@ BAD = {
     "no file": (["score", "nowhere.csv"], "nowhere.csv: there is no such file"),
     "no such file at all": (["score", "nowhere"], "nowhere: there is no such file"),
     "a folder without logs": (["score", "."], ".: a folder without logs, samples_*.jsonl or"),
+    "no ids": (
+        ["sample", "--model", "simulated", "--dataset", "mini-exam", "--k", 1, "--ids", "none"],
+        "none: there is no such file",
+    ),
     "a server asked for nothing": (
         ["sample", "--model", "simulated", "--dataset", "mini-exam", "--k", 1, "--in-flight", 0],
         "--in-flight",
