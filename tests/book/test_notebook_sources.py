@@ -134,6 +134,28 @@ def test_figures_in_the_books_style_say_what_is_seen() -> None:
                 assert len(settings.get("image", {}).get("alt", "")) >= 20, (name, figure)
 
 
+NAMES_WITH_DIGITS = re.compile(r"MATH-500|AIME25|GSM8K|gpt-oss-20b|P\(True\)")
+OUTCOME = re.compile(  # what numbers decide, so that a line that is typed outlives it
+    r"\d|\b(most|nearly|almost|close|closest|lowest|highest|largest|smallest|furthest|farthest"
+    r"|far|widest|worst|best(?! constant)|few|half|third|lies?|stands?|stays?|rises?|falls?|rising"
+    r"|falling|gathers?|spreads?|follows?|moves|runs?|reach|touch|above|steeply"
+    r"|(left|right) of|to the (left|right))\b",
+    re.IGNORECASE,
+)
+
+
+def test_an_alternative_text_says_what_is_drawn_and_not_what_came_out() -> None:
+    for name in SOURCES:
+        for cell in cells(name, "code"):
+            alt = cell.metadata.get("mystnb", {}).get("image", {}).get("alt", "")
+            assert not OUTCOME.search(NAMES_WITH_DIGITS.sub("", alt)), (name, alt)
+
+
+def test_an_outcome_in_an_alternative_text_is_seen() -> None:
+    for alt in ("All points lie near zero.", "Votes gain 3 points.", "Asking is right of zero."):
+        assert OUTCOME.search(alt), alt
+
+
 def test_a_figure_is_not_followed_by_the_name_of_its_grid() -> None:
     """A method of seaborn's grids returns the grid, which the last line of a cell would show."""
     for name in SOURCES:
