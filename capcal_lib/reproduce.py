@@ -391,9 +391,11 @@ def beside_printed(order: Order) -> pd.DataFrame:
     asked = order.asked()
     load = partial(load_results, held_out=corrected, **asked)
     results = load(recipe=recipe.probe)
-    for number in () if corrected else VOTES:  # table 6
-        few = load(recipe=None, k_c=number).filter([CONSISTENCY])
-        results = results.join(few.add_suffix(f", {number} votes"))
+    if not corrected:  # votes as in table 6, which has several numbers of them
+        results = results.drop(columns=CONSISTENCY, errors="ignore")
+        for number in VOTES:
+            few = load(recipe=None, k_c=number).filter([CONSISTENCY])
+            results = results.join(few.add_suffix(f", {number} votes"))
     table = score(results, protocol=recipe.protocol).filter(["brier", "low", "high", "spread"])
     main = pd.concat(map(load_reported, ("mixing", "consistency", "main")))
     main = main[main["model"] == order.model]

@@ -298,8 +298,9 @@ def test_the_papers_probe_is_the_mean_over_its_splits_with_their_spread(tmp_path
     assert table.loc[name, "brier"] == pytest.approx(np.mean(scores))
     assert table.loc[name, "spread"] == pytest.approx(np.std(scores, ddof=1))
     assert table.loc["P(True)":"P(True)", "spread"].isna().all()
-    assert "Response consistency" in table.index
-    for votes in (5, 20):
+    by_votes = [name for name in table.index if name.startswith("Response consistency")]
+    assert by_votes == [f"Response consistency, {votes} votes" for votes in (5, 10, 20)]
+    for votes in (5, 10, 20):
         few = load_results(tmp_path, "simulated", held_out=False, k_c=votes)
         said = few["Response consistency"].fillna(0.5)
         score = ((said - mu) ** 2).mean()
@@ -351,8 +352,9 @@ def test_a_full_disk_ends_it_and_the_next_call_goes_on(tmp_path: Path) -> None:
     assert reproduce(small(tmp_path)).left.empty
 
 
-def test_eight_parts_merged_give_the_table_of_the_whole(tmp_path: Path) -> None:
-    sets = {"limit": 17}
+@pytest.mark.parametrize("recipe", ["lean", "paper"])
+def test_eight_parts_merged_give_the_table_of_the_whole(tmp_path: Path, recipe: str) -> None:
+    sets = {"limit": 17, "recipe": recipe, "verdicts": "rules"}
     whole = reproduce(small(tmp_path / "whole", **sets)).scores
     parts = [tmp_path / f"part-{number}" for number in range(1, 9)]
     for number, store in enumerate(parts, 1):
@@ -367,6 +369,7 @@ def test_eight_parts_merged_give_the_table_of_the_whole(tmp_path: Path) -> None:
     assert make_plan(order)["requests"].sum() == 0
     merged = reproduce(order).scores
     assert {name for name in merged.index.unique("method") if name.startswith("Probe")}
+    assert ("spread" in merged) == (recipe == "paper")
     pd.testing.assert_frame_equal(merged, whole, check_exact=True)
 
 
