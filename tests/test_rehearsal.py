@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -68,13 +69,21 @@ def row(dataset: str, split: str, number: int) -> dict[str, Any]:
 def laboratory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with manifests whose questions are stand-ins, and what makes python take them."""
     folder = tmp_path_factory.mktemp("laboratory")
+    furnish(folder, TEST, TRAINING)
+    return folder
+
+
+def furnish(folder: Path, test: int, training: int) -> None:
+    """Put manifests into a folder whose splits have so many questions, all stand-ins, and what
+    makes python take them.
+    """
     shutil.copytree(MANIFESTS, folder / "data_manifests")
     for path in (folder / "data_manifests" / "datasets").glob("*.yaml"):
         manifest = yaml.safe_load(path.read_text())
         if not manifest.get("reported_as"):
             continue
         for split, entry in manifest["splits"].items():
-            number = TEST if split == manifest["evaluation_split"] else TRAINING
+            number = test if split == manifest["evaluation_split"] else training
             rows = [row(path.stem, split, each) for each in range(number)]
             file = folder / f"{path.stem}-{split}.{'csv' if path.stem == 'gpqa' else 'jsonl'}"
             with file.open("w") as lines:
@@ -91,7 +100,7 @@ def laboratory(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 entry["select"] = {"unique": select}
         manifest.pop("paper_training", None)
         if path.stem in ("triviaqa-1000", "gsm8k", "math500"):
-            manifest["paper_training"] = TRAINING
+            manifest["paper_training"] = training
         path.write_text(yaml.safe_dump(manifest))
     place = str(folder / "data_manifests")
     (folder / "sitecustomize.py").write_text(
@@ -99,7 +108,6 @@ def laboratory(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "from capcal_lib import manifests\n"
         f"manifests.MANIFESTS = Path({place!r})\n"
     )
-    return folder
 
 
 class Model(ChatServer):
@@ -277,16 +285,22 @@ def shown_table(path: Path, label: str) -> pd.DataFrame:
     return pd.read_csv(io.BytesIO(base64.b64decode(rows)))
 
 
+def rows_of(store: Path, dataset: str, name: str) -> pd.DataFrame:
+    """Read a file beside the samples of an evaluation split."""
+    split = load_dataset(dataset).evaluation_split
+    [file] = (store / MODEL).glob(f"{dataset}-{split}/*/{name}.parquet")
+    return pd.read_parquet(file)
+
+
+def accuracy_of(store: Path, dataset: str) -> "pd.Series[float]":
+    """Return the share of right samples of each question of an evaluation split."""
+    verdicts = rows_of(store, dataset, "verdicts")
+    return (verdicts["verdict"] == "correct").groupby(verdicts["question_id"]).mean()
+
+
 def check_tables(store: Path, pages: dict[str, Path]) -> None:
     """Ask each table of the paper for its rows, its cells, and one value by another way."""
-
-    def rows(dataset: str, name: str) -> pd.DataFrame:
-        [file] = (store / MODEL).glob(f"{dataset}-test/*/{name}.parquet")
-        return pd.read_parquet(file)
-
-    def accuracy(dataset: str) -> "pd.Series[float]":
-        verdicts = rows(dataset, "verdicts")
-        return (verdicts["verdict"] == "correct").groupby(verdicts["question_id"]).mean()
+    rows, accuracy = partial(rows_of, store), partial(accuracy_of, store)
 
     def error(said: "pd.Series[float]", dataset: str) -> float:
         mu = accuracy(dataset)
@@ -416,3 +430,56 @@ def test_pages_measure_all_that_the_map_says_can_be_measured(
         assert f"on {title} by the paper" in text
     if recipe == "paper":
         check_tables(store, pages)
+
+
+@pytest.mark.slow
+def test_every_page_is_executed_on_a_store_of_the_papers_recipe(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    """A hundred and twenty questions of each of the seven sets, answered by the simulated model,
+    and all pages by our protocol, each table's numbers from the rows of the store.
+    """
+    folder = tmp_path_factory.mktemp("whole")
+    furnish(folder, 120, 120)
+    store, out = folder / "store", folder / "pages"
+    asked = ["--model", MODEL, "--store", str(store)]
+    engines = ["--engine", "simulated", "--features-engine", "simulated"]
+    path = os.pathsep.join([str(folder), str(ROOT)])
+    for words in (
+        ["reproduce", *asked, "--recipe", "paper", "--verdicts", "rules", *engines],
+        ["notebooks", *asked, "--out", str(out)],
+    ):
+        done = subprocess.run(
+            command(*words),
+            env=os.environ | {"PYTHONPATH": path, "COLUMNS": "200"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+    pages = {page.stem: page for page in out.rglob("*.ipynb")}
+    assert {*pages} == {page.stem for page in NOTEBOOKS.glob("*.ipynb")}
+
+    titles = {name: load_dataset(name).title for name in DATASETS}
+    mu = {name: accuracy_of(store, name) for name in DATASETS}
+    noise = {name: share * (1 - share) / 99 for name, share in mu.items()}  # of 100 samples
+    distances = shown_table(pages["01_targets_divergence"], "targets-distance")
+    distances = distances.set_index("data set")["mean distance"]
+    scores = shown_table(pages["04_main_table"], "main-scores")
+    scores = scores.set_index(["dataset", "method"])["brier"]
+    means = shown_table(pages["04_main_table"], "main-overview").set_index("data set")["mean μ"]
+    constants = shown_table(pages["07_response_consistency"], "consistency-table")
+    constants = constants.set_index("data set")["best constant"]
+    for name, title in titles.items():
+        said = rows_of(store, name, "confidence-p-true").set_index("question_id")["confidence"]
+        terms = (said.reindex(mu[name].index) - mu[name]) ** 2 - noise[name]
+        others = (mu[name].sum() - mu[name]) / (len(mu[name]) - 1)
+        constant = (others - mu[name]) ** 2 - noise[name]
+        assert len(said) == len(mu[name]) == 120
+        assert means[title] == pytest.approx(mu[name].mean())
+        assert scores[name, "P(True)"] == pytest.approx(terms.mean())
+        assert constants[title] == pytest.approx(constant.mean())
+        assert distances[title] == pytest.approx(2 * 100 * noise[name].mean())
+    errors = shown_table(pages["02_k_eval_choice"], "standard-errors")
+    expected = (noise["aime25"].mean() / 120) ** 0.5
+    assert errors.set_index("samples a question").loc[100, MODEL] == pytest.approx(expected)
