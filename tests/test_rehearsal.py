@@ -95,7 +95,7 @@ def furnish(folder: Path, test: int, training: int) -> None:
                     lines.writelines(json.dumps(each) + "\n" for each in rows)
             select = entry.get("select", {}).get("unique")
             entry.clear()
-            entry["file"] = str(file)
+            entry |= {"file": str(file), "rows": number}
             if select:
                 entry["select"] = {"unique": select}
         manifest.pop("paper_training", None)
