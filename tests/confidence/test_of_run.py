@@ -241,7 +241,7 @@ def test_p_true_asks_some_questions_at_a_time(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_missing_file_names_the_command(run: Path) -> None:
-    where = "--model simulated --dataset mini-capitals --split test"
+    where = f"--model simulated --dataset mini-capitals --split test --store {run.parents[2]}"
     with pytest.raises(
         InputError, match=rf"make them with: capcal confidence {where} --method p-true"
     ):

@@ -175,7 +175,7 @@ def test_a_failing_engine_leaves_nothing_half_written(
 
 
 def test_a_missing_file_names_the_command(run: Path) -> None:
-    where = "--model simulated --dataset mini-capitals --split test"
+    where = f"--model simulated --dataset mini-capitals --split test --store {run.parents[2]}"
     with pytest.raises(InputError, match=rf"make them with: capcal features {where}$"):
         read_features(Run(run))
     with pytest.raises(InputError, match=rf"no features-7 in .* features {where} --layers 7$"):
