@@ -18,20 +18,20 @@ verdicts: str = "rules"  # or judge:MODEL, where it has judged
 
 # %% tags=["hide-input"]
 import pandas as pd
-from capcal_lib.book import notebook, style, tables
+from capcal_lib.book import notebook, tables
 from capcal_lib.grading.core import UNSCORED
 from capcal_lib.grading.labels import corrected_accuracy
 from capcal_lib.manifests import load_dataset, load_model
-from capcal_lib.metrics import capability_brier, holm, mean_interval
+from capcal_lib.metrics import capability_brier, mean_interval
 from capcal_lib.plots import ScoreDisplay
 from capcal_lib.reported import constant_score, load_reported, printed_scores
 from capcal_lib.results import (
-    brier_terms,
+    compare_with_constant,
     confidence_columns,
     costs,
-    gains_by_dataset,
     load_results,
     mean_over_probes,
+    methods,
     score,
     subjects,
 )
@@ -56,24 +56,23 @@ notebook.about(data, {} if len(varied) else {"scores": ONE})
 # needs scores
 paper = protocol == "paper"
 counted |= {"held_out": not paper, "recipe": "paper" if paper else "tuned"}
-results = load_results(runs, model, **counted)
+loaded = load_results(runs, model, **counted)
 # Probes of two training sets are on the page on their transfer.
-results = results[[name for name in results if " + " not in name]]
+results = loaded[[name for name in loaded if " + " not in name]]
 scores = score(results, protocol=protocol)
 
 # %% [markdown] needs="scores"
 # The rival of every method is the *best constant*, the mean of the other questions' $\hat\mu$: it knows the data set and
 # nothing of the question. A *gain* is how much lower the squared error of a confidence is than the rival's, on the same
-# questions; a data set on which no question differs has none.
+# questions; a data set on which no question differs has none. `compare_with_constant` judges all methods on all data sets of the
+# model together by Holm's method, for this page and for all others. Where even a perfect confidence, with an error of zero, would
+# not be called better, a case is *undecidable*, and counts for nobody; where the interval lies within .005 on either side of zero,
+# the two are *alike*.
 
 # %%
 # needs scores
-terms = brier_terms(results, protocol=protocol)
-terms = terms.drop(columns=["Uniform random", "Oracle RC", "Oracle CC"])
-differ = results["correct"].groupby("dataset").transform("nunique") > 1
-if differ.any():
-    judged = gains_by_dataset(terms[differ], "Best constant")
-    judged = holm(judged).reset_index()
+judged = compare_with_constant(loaded, protocol=protocol)
+judged = judged[judged["method"].isin(methods(results))]
 
 # %% tags=["hide-input"]
 notebook.lack(
@@ -83,40 +82,32 @@ notebook.lack(
 
 # %% tags=["hide-input"]
 # needs gains
-shifts = [style.shift(*pair) for pair in judged[["method", "dataset"]].values]
-judged["kind"] = [
-    "asked"
-    if shift is None
-    else "home"
-    if shift == style.IN_DISTRIBUTION
-    else "far"
-    for shift in shifts
-]
-judged.loc[judged["method"] == "Response consistency", "kind"] = "votes"
-
-# %% tags=["hide-input"]
-# needs gains
-better = (
-    judged["verdict"].eq("better").groupby(judged["kind"]).agg(["sum", "size"])
+counts = judged.groupby("kind", observed=False)["verdict"].value_counts()
+counts = counts.unstack().rename(
+    {
+        "probe of the data set": "home",
+        "probe of the domain": "far",
+        "probe of another domain": "far",
+        "verbalized confidence": "asked",
+        "P(True)": "asked",
+        "response consistency": "votes",
+    }
 )
-better = better.reindex(["home", "far", "asked", "votes"], fill_value=0)
-worse = judged["verdict"].eq("worse").groupby(judged["kind"]).sum()
-for kind, (won, made) in better.iterrows():
-    notebook.glue(
-        **{
-            kind: int(won),
-            f"{kind}_all": int(made),
-            f"{kind}_worse": int(worse.get(kind, 0)),
-        }
-    )
+counts = counts.groupby(level=0).sum()
+for kind, row in counts.loc[["home", "far", "asked", "votes"]].iterrows():
+    decided = int(row.drop("undecidable").sum())
+    notebook.glue(**{kind: int(row["better"]), f"{kind}_all": decided})
+    notebook.glue(**{f"{kind}_worse": int(row["worse"])})
+notebook.glue(undecidable=int(counts["undecidable"].sum()), cases=len(judged))
 
 # %% tags=["finding"]
 # needs gains
 notebook.finding("""
-A probe beats a constant on {home} of {home_all} data sets that it was trained for, and on {far} of {far_all} others.
+A probe is closer than the best constant on {home} of the {home_all} data sets of its own that could be decided, and on {far} of {far_all}
+others.
 """)
 
-# %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "A mark to the left of the tick of the best constant, in its row, knows something of the questions. Only where its bar does not reach the tick is that more than chance, and the best method of a row is often not significantly better than the next.", "name": "fig-scores"}, "image": {"alt": "Dot plot of capability Brier scores with intervals: a row a data set and a mark a method, among them the best constant, Uniform random and the oracles."}} paper=["table-2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "Left of the best constant, in its row, a method is closer to the expected accuracy than always giving the average. A bar is the 95 % interval of one score alone; which differences from the constant are more than chance, after Holm, says the table of gains.", "name": "fig-scores"}, "image": {"alt": "Dot plot of capability Brier scores with intervals: a row a data set and a mark a method, among them the best constant, Uniform random and the oracles."}} paper=["table-2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs gains
 drawn = scores.reset_index()
 _ = ScoreDisplay.from_scores(drawn[drawn["dataset"].isin(judged["dataset"])])
@@ -124,9 +115,10 @@ _ = ScoreDisplay.from_scores(drawn[drawn["dataset"].isin(judged["dataset"])])
 # %%
 # needs gains
 notebook.say("""
-Asked, the model is better than the constant in {asked} of {asked_all} cases and worse in {asked_worse}; its votes are better
-in {votes} of {votes_all} and worse in {votes_worse}; probes are worse in {home_worse} at home and {far_worse} elsewhere. All
-are judged together by Holm's method, so that the chance of a single false verdict on this page is 5 %.
+Of the cases that could be decided, asking the model is closer than the constant in {asked} of {asked_all} and farther in
+{asked_worse}; votes are closer in {votes} of {votes_all} and farther in {votes_worse}; probes are farther in {home_worse} at home and
+{far_worse} elsewhere. In {undecidable} of {cases} cases a perfect confidence would not be better either. All methods on all data sets
+of the model are judged together by Holm's method.
 """)
 
 # %% tags=["hide-input"]
@@ -210,10 +202,10 @@ table = scores.reset_index()
 table["cost"] = table["method"].map(cost).fillna("–")
 table.loc[table["method"].str.startswith("Probe"), "cost"] = "0"
 table["varies"] = table["dataset"].isin(judged.get("dataset", []))
-kind = "Plug-in" if paper else "Corrected"
+name = "Plug-in" if paper else "Corrected"
 tables.show_scores(
     table,
-    f"{kind} capability Brier score (lower is better), and cost in tokens.",
+    f"{name} capability Brier score (lower is better), and cost in tokens.",
     evidence=evidence,
 )
 
@@ -269,10 +261,13 @@ corrected.groupby(level="dataset", sort=False).mean().T.round(3)
 # needs gains
 listed = judged.assign(dataset=judged["dataset"].map(data["title"]))
 listed = listed.rename(columns={"dataset": "data set"}).set_index("data set")
+listed = listed.astype({"verdict": str})
 tables.show(
-    listed[["method", "estimate", "low", "high", "verdict"]].reset_index(),
-    "Mean gain over the best constant (higher is better) with its 95 % interval, and the "
-    "verdict with all on this page judged together.",
+    listed[
+        ["method", "estimate", "low", "high", "p (Holm)", "verdict"]
+    ].reset_index(),
+    "Mean gain over the best constant (higher is better) with its 95 % interval alone, and the "
+    "verdict after Holm, all methods and data sets of the model judged together.",
     evidence=evidence,
 )
 

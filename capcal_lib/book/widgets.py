@@ -13,7 +13,14 @@ import pandas as pd
 
 from capcal_lib.book.tables import Html, badge, show
 
-MARKS = {"worse": "worse", "no better": "inconclusive", "better": "better"}  # and their classes
+UNDECIDABLE = "undecidable"  # where a perfect confidence would not be better either
+MARKS = {  # and their classes
+    "worse": "worse",
+    "cannot tell": "inconclusive",
+    "alike": "alike",
+    "better": "better",
+    UNDECIDABLE: "undecidable",
+}
 
 
 def widget(
@@ -42,7 +49,7 @@ def verdict_grid(found: pd.DataFrame, *, rows: Sequence[str], caption: str, evid
     """Draw comparisons as marks: a row a kind of method, a column a verdict, a mark a comparison.
 
     ``found`` has the columns ``kind``, ``model``, ``dataset`` and ``verdict``, one of `MARKS`; a
-    cell says in words how many there are.
+    cell says in words how many there are, of those that could be decided.
 
     >>> one = {"kind": "P(True)", "model": "A", "dataset": "MMLU", "verdict": "better"}
     >>> drawn = verdict_grid(pd.DataFrame([one]), rows=["P(True)"], caption="Against a constant.",
@@ -54,13 +61,15 @@ def verdict_grid(found: pd.DataFrame, *, rows: Sequence[str], caption: str, evid
     for kind, model, name, verdict in found[["kind", "model", "dataset", "verdict"]].to_numpy():
         title = escape(f"{name}, {model}: {verdict}")
         marks.loc[kind, verdict] += f"<i class='{MARKS[verdict]}' title='{title}'></i>"
-    table = marks.apply(
-        lambda row: row.map(
-            lambda drawn: Html(
-                f"<span class='verdicts' aria-hidden='true'>{drawn}</span>"
-                f"<small>{drawn.count('<i')} of {row.str.count('<i').sum()}</small>"
-            )
-        ),
-        axis="columns",
-    )
+    decided = marks.drop(columns=UNDECIDABLE).sum(axis="columns").str.count("<i")
+    cells: dict[str, list[Html]] = {}
+    for verdict, column in marks.items():
+        cells[str(verdict)] = []
+        for kind, drawn in column.items():
+            words = f"{drawn.count('<i')}"
+            if verdict != UNDECIDABLE:
+                words += f" of {decided[str(kind)]}"
+            span = f"<span class='verdicts' aria-hidden='true'>{drawn}</span>"
+            cells[str(verdict)].append(Html(f"{span}<small>{words}</small>"))
+    table = pd.DataFrame(cells, marks.index)
     return Html(f"<div class='verdict-grid'>{show(table, caption, evidence=evidence).html}</div>")

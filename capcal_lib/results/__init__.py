@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from capcal_lib.results.constant import compare_with_constant
     from capcal_lib.results.results import costs, describe_runs, judged_by, load_results, subjects
     from capcal_lib.results.scores import (
         BEST_CONSTANT,
@@ -25,6 +26,7 @@ __all__ = [
     "best_constant",
     "brier_terms",
     "columns_of",
+    "compare_with_constant",
     "confidence_columns",
     "costs",
     "describe_runs",
@@ -42,7 +44,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """Import a name when it is first asked for: to score a file takes no run store."""
     if name in __all__:
-        for module in ("results", "scores"):
+        for module in ("results", "scores", "constant"):
             if hasattr(room := import_module(f"{__name__}.{module}"), name):
                 return getattr(room, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,136 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from capcal_lib.manifests import RECORDED_RUNS
+from capcal_lib.metrics import adjusted, gains
+from capcal_lib.metrics.comparisons import bounds_over_constant
+from capcal_lib.results import (
+    best_constant,
+    brier_terms,
+    compare_with_constant,
+    load_results,
+    methods,
+)
+from capcal_lib.results.constant import ALIKE, KINDS, VERDICTS, judge_together, kind_of_method
+
+
+def made(questions: int = 200, seed: int = 0) -> pd.DataFrame:
+    """Results of two data sets: one whose questions differ, one whose accuracies hardly do."""
+    rng = np.random.default_rng(seed)
+    parts = {}
+    for dataset, spread in (("gsm8k", 1.0), ("math500", 0.02)):
+        mu = rng.random(questions) * spread
+        counts = {"correct": rng.binomial(50, mu), "total": 50}
+        said = {
+            "P(True)": np.full(questions, 0.9),
+            "Probe (GSM8K)": (mu + rng.normal(0, 0.05, questions)).clip(0, 1),
+            "Probe (TriviaQA)": np.full(questions, mu.mean()),
+            "mine": mu,
+        }
+        names = [f"{dataset}/{place}" for place in range(questions)]
+        parts[dataset] = pd.DataFrame(counts | said, pd.Index(names, name="question_id"))
+    return pd.concat(parts, names=["dataset"])
+
+
+def test_a_naive_definition_gives_the_same_gains_and_verdicts() -> None:
+    results = made()
+    judged = compare_with_constant(results).set_index(["dataset", "method"])
+    terms = brier_terms(results)
+    constant = best_constant(results)
+    p = {}
+    for dataset in ("gsm8k", "math500"):
+        ends = [bounds_over_constant(c) for c in constant[dataset]]
+        bounds = min(low for low, _ in ends), max(high for _, high in ends)
+        for method in methods(results):
+            both = terms.loc[dataset][["Best constant", method]]
+            alone = gains(both, "Best constant", bounds=bounds).loc[method]
+            row = judged.loc[(dataset, method)]
+            assert row[["estimate", "low", "high", "p"]].tolist() == pytest.approx(
+                alone[["estimate", "low", "high", "p"]].tolist()
+            )
+            p[dataset, method] = alone["p"]
+    holm = adjusted(np.array([p[case] for case in judged.index]), "holm")
+    assert judged["p (Holm)"].tolist() == pytest.approx(holm.tolist())
+    assert judged.loc[("gsm8k", "Probe (GSM8K)"), "verdict"] == "better"
+    assert judged.loc[("gsm8k", "P(True)"), "verdict"] == "worse"
+    assert judged.loc[("math500", "P(True)"), "verdict"] == "worse", "even where none could win"
+
+
+def test_what_a_perfect_confidence_would_not_win_is_undecidable() -> None:
+    """Of sixty questions whose accuracies differ by a hair, none can be shown to be better."""
+    results = made(questions=60)
+    results["mine"] = results["correct"] / results["total"]
+    judged = compare_with_constant(results).set_index(["dataset", "method"])
+    assert judged.loc[("math500", "mine"), "verdict"] == "undecidable"
+    assert judged.loc[("math500", "Probe (TriviaQA)"), "verdict"] == "undecidable"
+    assert judged.loc[("gsm8k", "Probe (TriviaQA)"), "verdict"] in ("inconclusive", "worse")
+
+
+def test_an_interval_within_half_a_point_is_alike() -> None:
+    results = made(questions=3000)
+    judged = compare_with_constant(results).set_index(["dataset", "method"])
+    row = judged.loc[("math500", "Probe (TriviaQA)")]
+    assert max(-row["low"], row["high"]) <= ALIKE
+    assert row["verdict"] == "alike"
+
+
+@pytest.mark.parametrize(
+    ("case", "perfect", "verdict"),
+    [
+        ((0.1, 0.05, 0.15, 0.001), (0.2, 1e-9), "better"),
+        ((-0.1, -0.15, -0.05, 0.001), (0.001, 0.9), "worse"),
+        ((0.001, -0.004, 0.0049, 0.4), (0.001, 0.9), "alike"),
+        ((0.001, -0.004, 0.0051, 0.4), (0.001, 0.9), "undecidable"),
+        ((0.001, -0.004, 0.0051, 0.4), (0.2, 1e-9), "inconclusive"),
+        ((0.1, 0.001, 0.2, 0.045), (0.2, 0.03), "undecidable"),  # .06 after Holm
+        ((0.1, 0.001, 0.2, 0.045), (0.2, 0.02), "inconclusive"),
+    ],
+)
+def test_verdicts_by_hand(
+    case: tuple[float, ...], perfect: tuple[float, ...], verdict: str
+) -> None:
+    """A second case, which is undecided, is judged with each."""
+    other = (0.0, -0.1, 0.1, 0.99)
+    table = pd.DataFrame([case, other], columns=["estimate", "low", "high", "p"])
+    table["verdict"] = "inconclusive"
+    rivals = pd.DataFrame([perfect, (0.0, 0.99)], columns=["estimate", "p"])
+    assert judge_together(table, rivals)["verdict"].tolist() == [verdict, "undecidable"]
+
+
+def test_counts_of_kinds_and_verdicts_are_whole() -> None:
+    judged = compare_with_constant(made())
+    counts = judged.groupby("kind", observed=False)["verdict"].value_counts().unstack()
+    assert tuple(counts.index) == KINDS
+    assert {*counts} == {*VERDICTS}
+    assert counts.to_numpy().sum() == len(judged) == 8
+
+
+def test_kinds_of_methods() -> None:
+    assert kind_of_method("Probe (TriviaQA + GSM8K)", "gsm8k") == "probe of several data sets"
+    assert kind_of_method("Probe (MATH)", "math500") == "probe of the data set"
+    assert kind_of_method("Probe (GSM8K)", "math500") == "probe of the domain"
+    assert kind_of_method("Probe (TriviaQA)", "math500") == "probe of another domain"
+    assert kind_of_method("Response consistency", "gsm8k") == "response consistency"
+    assert kind_of_method("Verbalized confidence", "gsm8k") == "verbalized confidence"
+    assert kind_of_method("P(True)", "gsm8k") == "P(True)"
+    assert kind_of_method("mine", "gsm8k") == "other"
+
+
+def test_a_data_set_on_which_nothing_differs_has_no_case_and_empty_results_have_none() -> None:
+    results = made()
+    results.loc["math500", "correct"] = 0
+    judged = compare_with_constant(results)
+    assert {*judged["dataset"]} == {"gsm8k"}
+    assert compare_with_constant(results.loc[["math500"]]).empty
+    assert compare_with_constant(load_results(RECORDED_RUNS, "gpt-oss-20b")).empty
+
+
+def test_five_probes_are_one_case() -> None:
+    results = made()
+    five = results.drop(columns="Probe (GSM8K)")
+    for fold in range(5):
+        five[f"Probe (GSM8K) [{fold}]"] = results["Probe (GSM8K)"]
+    one = compare_with_constant(results).sort_values(["dataset", "method"], ignore_index=True)
+    mean = compare_with_constant(five).sort_values(["dataset", "method"], ignore_index=True)
+    pd.testing.assert_frame_equal(one, mean)
