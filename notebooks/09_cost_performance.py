@@ -126,14 +126,17 @@ notebook.finding(
     told=" and ".join(phrases[:2]),
 )
 
-# %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "Score against mean completion tokens a question, with 95 % intervals; lower left is better. The steps are the front: what stands above them is dearer and no better than something else. Dashed is the best constant, which costs nothing; above it, tokens are spent for less than nothing.", "name": "fig-cost"}, "image": {"alt": "A panel a data set with score against tokens on a logarithmic axis that begins at zero tokens: a mark a method, a step line through the front, and a dashed line for the best constant."}} paper=["figure-3", "figure-4", "section-4.3.2"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
+# %% tags=["hide-input"]
 # needs scores
 drawn = scores.rename(index=data["title"]).reset_index()
 points = drawn[drawn["method"] != CONSTANT]
 colors = style.palette(points["method"])
+across = min(3, len(sets))
+
+# %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "Score against mean completion tokens a question, with 95 % intervals; lower left is better. The steps are the front: what stands above them is dearer and no better than something else. Dashed is the best constant, which costs nothing; above it, tokens are spent for less than nothing.", "name": "fig-cost"}, "image": {"alt": "A panel a data set with score against tokens on a logarithmic axis that begins at zero tokens: a mark a method, a step line through the front, and a dashed line for the best constant."}} paper=["figure-3", "figure-4", "section-4.3.2"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
+# needs scores
 options = {"x": "tokens", "y": "brier", "hue": "method", "palette": colors}
 options |= {"style": "method", "markers": MARKS, "s": 60, "zorder": 3}
-across = min(3, len(sets))
 options |= {"height": 2.5, "aspect": 2.85 / across}
 options |= {"col_wrap": across, "facet_kws": {"legend_out": False}}
 grid = sns.relplot(points, col="dataset", **options)
