@@ -249,7 +249,7 @@ def test_a_mixture_is_stale_by_either_source_and_made_again_by_the_command_that_
     assert predicted.empty
     assert MIXED in stale[0]
     assert f"{changed}-train" in stale[0]
-    assert stale[0].endswith(f"--recipe tuned --mix {SET},{OTHER}")
+    assert stale[0].endswith(f"--mix {SET},{OTHER} --store {tmp_path}")
     assert keep_predictions(tmp_path, MODEL, mix=[SET, OTHER])["made"].all()
     assert predictions_of(run)[1] == []
 

@@ -169,7 +169,8 @@ def test_of_several_runs_one_is_chosen(tmp_path: Path) -> None:
         find_run(*where, "sead=1")
     assert (
         runs["both"].options
-        == f"--model simulated --dataset mini-exam --split test --run {runs['both'].folder.name}"
+        == f"--model simulated --dataset mini-exam --split test --run {runs['both'].folder.name} "
+        f"--store {runs['both'].folder.parents[2]}"
     )
     other = usual.model_copy(update={"weights": "another"})
     with open_writer(tmp_path, Record(identity=other, made_with={})):
