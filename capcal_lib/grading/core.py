@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 from capcal_lib.errors import InputError
 from capcal_lib.grading import choice, math, number, pool, short
 from capcal_lib.grading.extract import extract
-from capcal_lib.grading.latex import LONGEST
+from capcal_lib.grading.latex import LONGEST, alternatives, clean
 from capcal_lib.manifests import Kind, write_text
 from capcal_lib.questions import Answer
 from capcal_lib.rows import stream_rows
@@ -36,8 +36,6 @@ class Verdict(NamedTuple):
     extracted: str | None  # at most 500 characters; None for no_answer
     reason: str
 
-
-_OUTCOMES: dict[bool | None, Outcome] = {True: "correct", False: "incorrect", None: "not_scored"}
 
 
 def normalize(extracted: str, kind: Kind) -> str:
@@ -88,18 +86,24 @@ def grade_many(responses: Sequence[tuple[str, Answer]]) -> list[Verdict]:
         for text, answer in responses
     ]
     distinct = {(answer, extracted) for answer, extracted, _ in found if extracted is not None}
-    equal = {case: _compare(*case) for case in distinct}
-    hard = [case for case, known in equal.items() if known is None]
+    comparisons = {case: _compare(*case) for case in distinct}
+    hard = [case for case, comparison in comparisons.items() if comparison is None]
     cases = [(extracted, answer.gold, *answer.aliases) for answer, extracted in hard]
-    equal |= zip(hard, pool.settle(math.equal, cases) if cases else (), strict=True)
-    verdicts = []
-    for answer, extracted, how in found:
-        right = extracted is not None and equal[answer, extracted]
-        outcome = _OUTCOMES[right] if extracted else "no_answer"
-        verdicts.append(
-            Verdict(outcome, extracted, "too hard to compare" if right is None else how)
-        )
-    return verdicts
+    if cases:
+        comparisons |= zip(hard, pool.settle(math.equal, cases), strict=True)
+    return [
+        _verdict(extracted, where, comparisons.get((answer, extracted)))
+        for answer, extracted, where in found
+    ]
+
+
+def _verdict(extracted: str | None, where: str, comparison: bool | str | None) -> Verdict:
+    """Return the verdict of a comparison, which says why where it is none."""
+    if extracted is None:
+        return Verdict("no_answer", None, where)
+    if isinstance(comparison, str):
+        return Verdict("not_scored", extracted, f"too hard to compare: {comparison}")
+    return Verdict("correct" if comparison else "incorrect", extracted, where)
 
 
 def check_answer(answer: Answer) -> None:
@@ -128,10 +132,19 @@ def _compare(answer: Answer, extracted: str) -> bool | None:
     if extracted in golds:
         return True
     is_math = answer.kind == "math"
-    value, *values = (number.read(text, variables=is_math) for text in (extracted, *golds))
-    if any(number.equal(value, one) for one in values):
+    texts = alternatives(clean(extracted))
+    values = [number.read(text, variables=is_math) for text in texts]
+    rights = [number.read(gold, variables=is_math) for gold in golds]
+    if any(number.equal(right, value) for right in rights for value in values):
         return True
-    return None if is_math and not (value and all(values)) else False
+    if is_math:
+        return False if all(values) and all(rights) else None
+    is_formula = not any(values) and any(map(_FORMULA.fullmatch, texts))
+    return None if is_formula else False
+
+
+# Arithmetic that a number may be given as: 9+9, 4!, \sqrt{324}, 18_{16}.
+_FORMULA = re.compile(r"(?=.*\d)(?:[\d\s+/^!(){}._-]|\\(?:cdot|div|frac|sqrt|binom)(?![A-Za-z]))+")
 
 
 def grade_file(in_path: str | Path, out_path: str | Path) -> int:

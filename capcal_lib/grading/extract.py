@@ -9,7 +9,7 @@ by cases."""
 import re
 from collections.abc import Iterator
 
-from capcal_lib.grading import choice, number, short
+from capcal_lib.grading import choice, number, numerals, short
 from capcal_lib.grading.latex import LONGEST, clean
 from capcal_lib.manifests import Kind
 from capcal_lib.questions.reasoning import answer_text
@@ -208,7 +208,7 @@ def _stated(text: str, kind: Kind) -> str | None:
     for states in _STATES if whole else ():
         *before, value = re.split(states, sentence)
         bare = re.sub(r"(?<!\\)\$(?!\d)|\\[()]", "", value.strip())
-        if before and number.literal(number.digits(clean(bare)), variables=kind == "math"):
+        if before and number.literal(numerals.digits(clean(bare)), variables=kind == "math"):
             return bare
     return None
 

@@ -25,17 +25,47 @@ _CHARACTERS = str.maketrans(
         "ℝ": r"\mathbb{R}",
     }
 )
+# Colours, sizes and fonts that say nothing, around a text or before it.
+_DRESS = (
+    (r"\\(?:textcolor|colorbox)\s?(?:\[\w*\])?\{[^{}]*\}\s?(?=\{)|\\color\s?(?:\[\w*\])?\{[^{}]*\}", ""),
+    (r"\\fcolorbox\s?\{[^{}]*\}\s?\{[^{}]*\}\s?(?=\{)", ""),
+    (r"\\(?:underline|uline|emph|bm|pmb|boldsymbol|ensuremath)\s?(?=\{)", ""),
+    (
+        r"\\(?:tiny|scriptsize|footnotesize|small|normalsize|[lL]arge|LARGE|[hH]uge|bf|it|rm|sf|tt|em|"
+        r"bfseries|itshape|rmfamily|sffamily|ttfamily|textstyle|scriptstyle|displaystyle|boldmath|"
+        r"centering|hfill|null|strut|mathstrut|limits)(?![A-Za-z])\s?",
+        "",
+    ),
+    (r"\\(?:phantom|hspace|vspace|label|tag)\*?\s?\{[^{}]*\}", ""),
+)
+_BRACES = re.compile(r"^\s*\{((?:[^{}]|\{[^{}]*\})*)\}\s*$")
+
+
+def undressed(text: str) -> str:
+    r"""Take colours, sizes and fonts from an expression, and the braces that were around it all.
+
+    >>> undressed(r"\color{red}{5}"), undressed(r"{\large \bf 5}"), undressed(r"\textcolor{red}{x}+1")
+    ('5', '5', '{x}+1')
+    """
+    if "\\" in text:
+        text = respelt(text, _DRESS)
+    while whole := _BRACES.match(text):
+        text = whole[1]
+    return text.strip()
+
+
 _SPELLINGS = (
     (r"(?<=\d)(?:\{,\}\s?|,\s?\\!\s?)(?=\d{3})", ""),  # 10{,}080 and 10,\!080
     (r"(\\\\)\s?\[-?[\d.]+\s?[a-z]{2}\]", r"\1"),
     (r"\\!", ""),
-    (r"\bUS\s?\$(?=\s?\d)|^\s*\$(?=\s?[\d.][^$]*$)", r"\\$"),  # a dollar, not a delimiter
-    (r"\\(?:left|right)\s*\.|\\(?:left|right|[bB]igg?[lrm]?|displaystyle)(?![A-Za-z])", ""),
+    (r"\b(?:US|AU|CA|NZ|HK|[RAC])\s?\$(?=\s?\d)|^\s*\$(?=\s?[\d.][^$]*$)", r"\\$"),  # a dollar, not a delimiter
+    (r"\\(?:left|right)\s*\.|\\(?:left|right|[bB]igg?[lrm]?)(?![A-Za-z])", ""),
     (r"(?<!\\)((?:\\\\)*)(?:\\[()\[\]]|\$)", r"\1"),  # delimiters of mathematics; \$ stays
     (r"(?<!\\)\\[,;:> ]|\\(?:q?quad|thinspace)(?![A-Za-z])", " "),
     (r"\\[dtc]frac(?![A-Za-z])", r"\\frac"),
     (r"\\[dt]binom", r"\\binom"),
     (r"\\binom\s*(\d)\s*(\d)", r"\\binom{\1}{\2}"),
+    (r"^([^{}\\]+)\\choose([^{}\\]+)$", r"\\binom{\1}{\2}"),
     (r"\{([^{}\\]+)\\choose([^{}\\]+)\}", r"\\binom{\1}{\2}"),
     (r"\{([^{}\\]+)\\over(?![A-Za-z])([^{}\\]+)\}", r"\\frac{\1}{\2}"),
     (r"^([^{}\\]+)\\over(?![A-Za-z])([^{}\\]+)$", r"\\frac{\1}{\2}"),
@@ -57,6 +87,7 @@ _SPELLINGS = (
         r"\1\\frac{\2\\pi}{180}",
     ),
     (r"(\.\d*)\((\d+)\)", r"\1\\overline{\2}"),
+    (r"(?:\{\})?_\s?\{?(\d+)\}?\s?C\s?_\s?\{?(\d+)\}?", r"\\binom{\1}{\2}"),  # {}_9C_6
     (r"(?<![A-Za-z\\])C\s?\(\s*(\d+)\s*,\s*(\d+)\s*\)", r"\\binom{\1}{\2}"),
     (r"\^\s*(?:\\circ|\{\s*\\circ\s*\})|\\(?:degree|circ)(?![A-Za-z])", r"\\text{ degrees}"),
     (r"(?<=\d)\s*\^?\s*(?:\{|\\text\{)+\s*(st|nd|rd|th)\s*\}+", r"\1"),  # 12^{\text{th}}
@@ -101,9 +132,39 @@ def clean(text: str) -> str:
     >>> clean(r"$\dfrac43\,\mathrm{cm}$"), clean(r"11,\! 111"), clean("−½")
     ('\\frac{4}{3} \\text{cm}', '11111', '-\\frac{1}{2}')
     """
-    text = text.translate(_CHARACTERS)
+    text = undressed(text).translate(_CHARACTERS)
     text = respelt(text, _SPELLINGS if _MARKS.search(text) else _SPELLINGS[-1:])
     return text.strip().rstrip(".,;").strip()
+
+
+_APPROXIMATELY = re.compile(r"\s*\\approx(?![A-Za-z])\s*")
+_NAME = re.compile(r"\\?[A-Za-z]+(?:_\s?(?:\w|\{\w+\}))?|")
+
+
+def alternatives(text: str) -> list[str]:
+    r"""Return the answers that a cleaned text gives at once: a value and its decimals.
+
+    >>> alternatives(r"\sqrt{2} \approx 1.41"), alternatives(r"x \approx 5"), alternatives("5")
+    (['\\sqrt{2}', '1.41'], ['x = 5'], ['5'])
+    """
+    first, *others = _APPROXIMATELY.split(text)
+    if others and _NAME.fullmatch(first):
+        return [f"{first} = {other}" if first else other for other in others]
+    return [first, *others]
+
+
+_TEXT = re.compile(r"\\text\s?\{([^{}]*)\}")
+
+
+def unwrapped(text: str) -> str:
+    r"""Take texts out of their ``\text{}``, spaces around them.
+
+    >>> unwrapped(r"\text{km}/\text{h}").split()
+    ['km', '/', 'h']
+    """
+    while (bare := _TEXT.sub(r" \1 ", text)) != text:
+        text = bare
+    return text
 
 
 def respelt(text: str, spellings: Sequence[tuple[str, str]]) -> str:

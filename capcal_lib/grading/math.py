@@ -2,16 +2,20 @@ r"""Mathematics: the structure of an answer is taken apart here, and Math-Verify
 
 What is equal stands, with cases, in ``book/reference/grading.md``. Beside Math-Verify there is what
 it does not tell apart: bases, lists from tuples and intervals, inequalities from intervals, labels,
-units, capital letters. It runs in worker processes alone."""
+units, capital letters, and values that differ by less than rounding sees. It runs in worker
+processes alone.
+
+A comparison is True, False, or None where it cannot be told."""
 
 import re
-from contextlib import suppress
+from collections.abc import Iterable
 from functools import lru_cache
+from itertools import product
 from typing import Any, NamedTuple
 
-from capcal_lib.grading import number
-from capcal_lib.grading.bounds import bounds
-from capcal_lib.grading.latex import clean
+from capcal_lib.grading import number, units
+from capcal_lib.grading.latex import alternatives, clean
+from capcal_lib.grading.units import Unit
 
 
 class Form(NamedTuple):
@@ -23,7 +27,7 @@ class Form(NamedTuple):
     shape: str
     parts: list[str]
     label: str = ""
-    unit: str = ""
+    units: tuple[Unit, ...] = ()
 
 
 _WORDS = re.compile(
@@ -68,8 +72,8 @@ def read(text: str) -> Form:
         pieces = _split(found["inside"], ",")[::2]
         if len(pieces) > 1:
             return Form(found["shape"][-1] + found["end"][-1], pieces)
-    if (found := _UNIT.fullmatch(text)) and (unit := number.unit(found[2])) is not None:
-        return Form("scalar", [found[1]], unit=unit)
+    if (found := _UNIT.fullmatch(text)) and (named := number.unit(found[2])) is not None:
+        return Form("scalar", [found[1]], units=named)
     return Form("scalar", [text])
 
 
@@ -81,67 +85,145 @@ def _split(text: str, separator: str) -> list[str]:
         if not depth and re.fullmatch(separator, token):
             pieces += [token, ""]
             continue
-        depth += (token in list("([{")) - (token in list(")]}"))
+        if token in ("(", "[", "{"):
+            depth += 1
+        elif token in (")", "]", "}"):
+            depth -= 1
         pieces[-1] += token
     return [piece.strip() for piece in pieces]
 
 
 def _relation(sides: list[str]) -> Form | None:
-    """Read an equation by what stands last and the name that stands first, an inequality as an
-    interval.
-    """
+    """Read a relation as what it says of a name; None where it is no more than a relation."""
     if sides[1] in _FLIPPED:
         sides = [_FLIPPED.get(side, side) for side in reversed(sides)]
-    first, signs = sides[0], {*sides[1::2]}
-    label = first if _LABEL.fullmatch(first) else ""
+    signs = {*sides[1::2]}
     if signs <= {"<", r"\le"}:
-        if label:
-            sides = [r"-\infty", "<", *sides]
-        low, sign, label, other, high = [*sides, "<", r"\infty"][:5]
-        if _LABEL.fullmatch(label):
-            return Form("[("[sign == "<"] + "])"[other == "<"], [low, high], label)
-    is_equal = sides[-1] and signs <= {"=", r"\in", r"\approx"}
-    if is_equal and (label or not re.search("[a-z]", first)):
-        return read(sides[-1])._replace(label=label)
+        return _interval(sides)
+    if sides[-1] and signs <= {"=", r"\in", r"\approx"}:
+        return _value(sides[::2])
     return None
 
 
-def equal(text: str, *golds: str) -> bool:
+def _interval(sides: list[str]) -> Form | None:
+    """Read an inequality of a name as an interval."""
+    if _LABEL.fullmatch(sides[0]):
+        sides = [r"-\infty", "<", *sides]
+    if len(sides) == 3:
+        sides = [*sides, "<", r"\infty"]
+    if len(sides) != 5 or not _LABEL.fullmatch(sides[2]):
+        return None
+    low, sign, label, other, high = sides
+    opening = "(" if sign == "<" else "["
+    closing = ")" if other == "<" else "]"
+    return Form(opening + closing, [low, high], label)
+
+
+def _value(sides: list[str]) -> Form | None:
+    """Read an equation by its last side: where the first is a name or nothing, where it has no
+    variables (10/2 = 5), and where a chain comes to a number (m + n = 256 + 37 = 293).
+    """
+    first, *_, last = sides
+    if _LABEL.fullmatch(first):
+        return read(last)._replace(label=first)
+    comes_to_number = len(sides) > 2 and not _letters(last)
+    if comes_to_number or not _letters(first):
+        return read(last)
+    return None
+
+
+def equal(text: str, *golds: str) -> bool | None:
     r"""Say whether an answer is one of the right ones; only the workers should call it, for it may
     take long.
 
     >>> equal("[0,1)", r"0 \le x < 1"), equal("1,2", r"2 \text{ and } 1"), equal("52_8", "52_9")
     (True, True, False)
+    >>> equal(r"\sqrt{2} \approx 1.414", r"\sqrt{2}"), equal(r"\frac{1}{200!}", r"\frac{1}{201!}")
+    (True, False)
     """
-    return any(_same(clean(gold), clean(text)) for gold in golds)
+    results = [
+        _same(clean(gold), spelt) for gold in golds for spelt in alternatives(clean(text))
+    ]
+    if True in results:
+        return True
+    return None if None in results else False
 
 
-def _same(gold: str, other: str) -> bool:
+def _same(gold: str, other: str) -> bool | None:
+    """Compare two cleaned answers, by what they are."""
     one, two = read(gold), read(other)
     shapes = {one.shape, two.shape}
-    named = zip(one[2:], two[2:], strict=True)  # labels, and units
-    if any(name and another and name != another for name, another in named):
+    if one.label and two.label and one.label != two.label:
+        return _same_equation(gold, one, other, two)
+    if one.units and two.units and 1 not in units.ratios(one.units, two.units):
         return False
     if "word" in shapes:
-        word, another = (re.sub(r"\\text|\W", "", text) for text in (gold, other))
-        return word == another if len(word) == 1 else word.casefold() == another.casefold()
+        return _word(gold, one) == _word(other, two)
     if "=" in shapes:
-        return all(re.search(_SIGN, text) for text in (gold, other)) and _verified(gold, other)
-    if len(one.parts) != len(two.parts) or (
-        len(shapes) > 1 and shapes not in ({"list", "{}"}, {"list", "()"})
-    ):
-        return False
+        return all(re.search(_SIGN, text) for text in (gold, other)) and _same_relation(gold, other)
     if shapes == {"scalar"}:
         return _same_scalar(one.parts[0], two.parts[0])
-    if not shapes <= {"list", "{}"}:
-        return all(map(_same, one.parts, two.parts))
-    left = list(two.parts)
-    for part in one.parts:
-        match = next((text for text in left if _same(part, text)), None)
-        if match is None:
+    if len(one.parts) != len(two.parts):
+        return False
+    if shapes in ({"list"}, {"{}"}, {"list", "{}"}):
+        return _same_in_any_order(one.parts, two.parts)
+    if len(shapes) == 1 or shapes == {"list", "()"}:
+        return _all(_same(part, another) for part, another in zip(one.parts, two.parts, strict=True))
+    return False
+
+
+def _all(results: Iterable[bool | None]) -> bool | None:
+    """Return False with the first that is, None where one cannot be told, and else True."""
+    known = True
+    for result in results:
+        if result is False:
             return False
+        known = known and result is not None
+    return True if known else None
+
+
+def _same_in_any_order(parts: list[str], others: list[str]) -> bool | None:
+    """Find an equal part for each part, each other one once."""
+    left = list(others)
+    known = True
+    for part in parts:
+        match = None
+        for text in left:
+            result = _same(part, text)
+            if result:
+                match = text
+                break
+            known = known and result is not None
+        if match is None:
+            return False if known else None
         left.remove(match)
     return True
+
+
+def _word(text: str, form: Form) -> str:
+    """Return what is compared of words: letters, case apart where there are several, and signs."""
+    word = form.parts[0] if len(form.parts) == 1 else text
+    if form.shape == "word":
+        word = re.sub(r"(?<=\w)-(?=\w)", "", word)
+    word = re.sub(r"\\text|[^\w+*/^=<>-]", "", word)
+    return word if len(word) == 1 else word.casefold()
+
+
+def _same_equation(gold: str, one: Form, other: str, two: Form) -> bool | None:
+    """Compare what is said of two names: as equations, where one is said in terms of the other."""
+    (value,), (another,) = one.parts[:1], two.parts[:1]
+    if one.label in _letters(another) and two.label in _letters(value):
+        return _same_relation(gold, other)
+    return False
+
+
+def _same_relation(gold: str, other: str) -> bool | None:
+    from math_verify import verify
+
+    one, two = parse(gold), parse(other)
+    if one is None or two is None:
+        return False
+    return bool(verify([one], [two], float_rounding=15, timeout_seconds=None))
 
 
 _JOINED = re.compile(r"(?<!\d) | (?!\d)")
@@ -150,7 +232,7 @@ _COMMAND = re.compile(r"\\(?:begin|end)\s?\{[a-z]+\*?\}|\\[A-Za-z]+")
 _BY_TEXT = re.compile(r"[:']|\\dots|(?<![_\d])\d+ \d|\b[A-F]*\d[0-9A-F]*_\d")
 
 
-def _same_scalar(gold: str, other: str) -> bool:
+def _same_scalar(gold: str, other: str) -> bool | None:
     if _JOINED.sub("", gold) == _JOINED.sub("", other):
         return True
     value, another = (number.literal(text, variables=True) for text in (gold, other))
@@ -159,24 +241,97 @@ def _same_scalar(gold: str, other: str) -> bool:
     if _BY_TEXT.search(f"{gold}, {other}"):
         return False
     letters, others = map(_letters, (gold, other))
-    return (letters == others or letters != {*map(str.swapcase, others)}) and _verified(gold, other)
+    if letters != others and letters == {*map(str.swapcase, others)}:
+        return False
+    one, two = parse(gold), parse(other)
+    return False if one is None or two is None else _same_value(one, two)
 
 
 def _letters(text: str) -> set[str]:
     return set(re.findall("[A-Za-z]", _COMMAND.sub(" ", text)))
 
 
-def _verified(gold: str, other: str) -> bool:
+def _same_value(one: Any, two: Any) -> bool | None:
+    """Compare two expressions: exactly where they are rational, else by Math-Verify, whose rounding
+    must not hide a difference.
+    """
+    import sympy
     from math_verify import verify
 
-    one, two = map(parse, (gold, other))
-    if one is None or two is None:
+    if isinstance(one, sympy.MatrixBase) and isinstance(two, sympy.MatrixBase):
+        return one.shape == two.shape and _all(map(_same_value, one, two))
+    if not isinstance(one, sympy.Expr) or not isinstance(two, sympy.Expr):
+        return bool(verify([one], [two], float_rounding=15, timeout_seconds=None))
+    if _differ(one, two):
         return False
-    with suppress(ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
-        (low, high), (least, most) = map(bounds, (one, two))
-        if high < least or most < low:
+    if verify([one], [two], float_rounding=15, timeout_seconds=None):
+        return True if _is_zero(one - two) else None
+    return _same_where_real(one, two)
+
+
+PRECISION = 30  # digits to which two values are compared before Math-Verify is asked
+
+
+def _differ(one: Any, two: Any) -> bool:
+    """Say whether two expressions have the same variables and other values at a point."""
+    names = sorted({str(symbol).lower() for symbol in one.free_symbols})
+    if names != sorted({str(symbol).lower() for symbol in two.free_symbols}):
+        return False
+    return _differ_at(one, two, {name: 1 + 7 * place for place, name in enumerate(names, 1)})
+
+
+def _differ_at(one: Any, two: Any, point: dict[str, int]) -> bool:
+    """Say whether two expressions have values at a point, of 19ths, and others."""
+    import sympy
+
+    values = []
+    for expression in (one, two):
+        at = {
+            symbol: sympy.Rational(point[str(symbol).lower()], 19)
+            for symbol in expression.free_symbols
+        }
+        values.append(expression.subs(at).doit())
+    value, another = values
+    if value.is_Rational and another.is_Rational:
+        return bool(value != another)
+    value, another = value.evalf(PRECISION), another.evalf(PRECISION)
+    if not (value.is_number and another.is_number and value.is_finite and another.is_finite):
+        return False
+    scale = max(abs(value), abs(another))
+    return bool(abs(value - another) > scale * sympy.Float(10) ** (10 - PRECISION))
+
+
+def _is_zero(difference: Any) -> bool:
+    """Say whether a difference that is nothing to 15 digits is nothing indeed."""
+    import sympy
+
+    if difference.doit() == 0 or sympy.simplify(difference) == 0:
+        return True
+    return bool(difference.equals(0))
+
+
+def _same_where_real(one: Any, two: Any) -> bool:
+    r"""Compare two expressions wherever both have a real value: \sqrt{x}\sqrt{y} is \sqrt{xy}, and
+    \sqrt{x^2} is not x.
+    """
+    import sympy
+
+    symbols = one.free_symbols | two.free_symbols
+    if not 0 < len(symbols) < 4 or one.free_symbols != two.free_symbols:
+        return False
+    positive = {symbol: sympy.Symbol(str(symbol), positive=True) for symbol in symbols}
+    difference = sympy.expand_log((one - two).subs(positive).doit(), force=True)
+    if sympy.simplify(difference) != 0:
+        return False
+    for signs in product((1, -1), repeat=len(symbols)):
+        at = {
+            symbol: sympy.Rational(sign * (1 + 7 * place), 19)
+            for place, (symbol, sign) in enumerate(zip(sorted(symbols, key=str), signs, strict=True), 1)
+        }
+        value, another = one.subs(at).evalf(), two.subs(at).evalf()
+        if value.is_real and another.is_real and abs(value - another) > 1e-9 * abs(value):
             return False
-    return bool(verify([one], [two], float_rounding=15, timeout_seconds=None))
+    return True
 
 
 _FRACTION = re.compile(r"(?<![\w.}^])(\d+)/(\d+)(?![\d.])")  # 1/2x is half of x
@@ -201,12 +356,17 @@ def parse(text: str) -> Any:
         parsed = math_verify.parse(
             f"${text}$", [config], fallback_mode="no_fallback", parsing_timeout=None
         )
-    if not parsed or isinstance(parsed[0], str):
-        return None
-    symbols = "".join(map(str, parsed[0].free_symbols)).lower()
-    if not {*map(str.lower, _letters(text))} <= {*symbols, "e", "i"}:
-        return None
-    return parsed[0].subs({name: sympy.I for name in parsed[0].free_symbols if str(name) == "i"})
+        if not parsed or isinstance(parsed[0], str):
+            return None
+        expression = parsed[0]
+        symbols = "".join(map(str, expression.free_symbols)).lower()
+        if not {*map(str.lower, _letters(text))} <= {*symbols, "e", "i"}:
+            return None
+        exact: dict[Any, Any] = {
+            decimal: sympy.Rational(str(decimal)) for decimal in expression.atoms(sympy.Float)
+        }
+        imaginary = {name: sympy.I for name in expression.free_symbols if str(name) == "i"}
+        return expression.xreplace(exact | imaginary)
 
 
 def normal(text: str) -> str:

@@ -16,6 +16,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+logger = logging.getLogger(__name__)
 TIME_LIMIT = 1.0  # seconds of processor time for one comparison; those of MATH take 0.01
 CLOCK_LIMIT = 60.0  # seconds by the clock beyond that, the start of a worker included
 MEMORY_LIMIT = 128 * 2**20  # bytes that a worker may take beyond its libraries
@@ -29,13 +30,13 @@ def cores() -> int:
 
 
 def settle(
-    compare: Callable[..., bool],
+    compare: Callable[..., bool | None],
     cases: Sequence[tuple[Any, ...]],
     *,
     time_limit: float = TIME_LIMIT,
-) -> list[bool | None]:
+) -> list[bool | str]:
     """Call a function of a module of this package with each case, on all cores; return what it says
-    for each case in order, None where it reached a limit.
+    for each case in order, or why it says nothing: a limit, a failure, or that it cannot tell.
     """
     # A worker takes a second to start, worth some fifty comparisons.
     pool = _pool(min(cores(), len(cases) // 50 + 1))
@@ -43,7 +44,27 @@ def settle(
         pool.schedule(_limited, (compare, case, time_limit), timeout=CLOCK_LIMIT + time_limit)
         for case in cases
     ]
-    return [None if reply.exception() else reply.result() for reply in replies]
+    results: list[bool | str] = []
+    for case, reply in zip(cases, replies, strict=True):
+        error = reply.exception()
+        result = _reason(error, time_limit) if error else reply.result()
+        if result is None:
+            result = "no difference is seen, and none is excluded"
+        if isinstance(result, str):
+            logger.info("%r and %r were not compared: %s", *case[:2], result)
+        results.append(result)
+    return results
+
+
+def _reason(error: BaseException, time_limit: float) -> str:
+    """Say why a comparison has no result."""
+    if isinstance(error, TimeoutError):
+        return "the worker stood still"
+    if isinstance(error, MemoryError):
+        return f"it takes more than {MEMORY_LIMIT >> 20} MB"
+    if getattr(error, "exitcode", None) == -getattr(signal, "SIGPROF", 0):
+        return f"it takes more than {time_limit:g} s of processor time"
+    return f"{type(error).__name__}: {error}".splitlines()[0][:200]
 
 
 _pools: dict[tuple[int, int], Any] = {}  # by process, and number of workers
@@ -94,7 +115,9 @@ def _prepare() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 
-def _limited(compare: Callable[..., bool], case: tuple[Any, ...], time_limit: float) -> bool:
+def _limited(
+    compare: Callable[..., bool | None], case: tuple[Any, ...], time_limit: float
+) -> bool | None:
     """Compare in a worker, which the system kills after so much processor time."""
     _prepare()
     if sys.platform == "win32":

@@ -12,8 +12,8 @@ import re
 import unicodedata
 from functools import lru_cache
 
-from capcal_lib.grading import number
-from capcal_lib.grading.latex import respelt
+from capcal_lib.grading import number, numerals
+from capcal_lib.grading.latex import respelt, undressed
 
 _ARTICLES = re.compile(r"(?<!\S)(?:a|an|the)(?!\S)")
 _WRAPPED = re.compile(r"\\(?:text\w*|mbox|hbox|mathrm|mathbf|mathit|emph)\s?\{([^{}]*)\}")
@@ -69,7 +69,7 @@ def _number(text: str) -> number.Number | None:
     value = number.read(text)
     if value is None or re.search(r"(?i)\d'?(?:s|st|nd|rd|th)s?\b", text):
         return None
-    return value if value.unit or not re.search(r"\d\W*[^\W\d_]", number.digits(text)) else None
+    return value if value.units or not re.search(r"\d\W*[^\W\d_]", numerals.digits(text)) else None
 
 
 @lru_cache(maxsize=8192)
@@ -81,7 +81,7 @@ def _words(text: str) -> str:
         if unicodedata.category(mark) != "Mn"
     )
     text = unicodedata.normalize("NFC", marks).lower()
-    text = number.digits(" ".join(text.split()))
+    text = numerals.digits(" ".join(text.split()))
     text = _ORDINAL.sub(lambda match: f"{_ORDINALS.index(match[1]) if match[1] else ''}th", text)
     text = respelt(text, _DATES)
     return " ".join(_ARTICLES.sub(" ", text).split()) or text
