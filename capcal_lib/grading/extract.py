@@ -1,10 +1,11 @@
 r"""Find the final answer in a response; comparing it comes later and elsewhere.
 
-Searched is what follows the reasoning, up to a new turn or a new question. The answer is the last
-box; else the last labelled statement ("the answer is", ``####``) that reads as an answer of its
-kind; else all of a short response; else what a plain last sentence states as its one value. Nothing
-else is an answer: no last number of a text, no stray letter. ``book/reference/grading.md`` says it
-by cases."""
+Searched is what follows the reasoning, up to a new turn, or to another question behind an answer;
+where the answer stands between tags or in JSON, that alone. The answer is the last box; else the
+last labelled statement ("the answer is", ``####``) that reads as an answer of its kind; else all of
+a short response; else what a plain last sentence states as its one value. Nothing else is an
+answer: no last number of a text, no stray letter. ``book/reference/grading.md`` says it by
+cases."""
 
 import re
 from collections.abc import Iterator
@@ -26,53 +27,110 @@ _INVISIBLE = re.compile(
 )
 _FULL_WIDTH = {mark: mark - 0xFEE0 for mark in range(0xFF01, 0xFF5F)} | {0x3002: "."}
 _TURN = re.compile(
-    r"(?im)<\|(?:user|im_start|start_header_id|start|return|end|im_end|endoftext|eot_id)\|>|</s>|\[INST\]"
-    r"|<start_of_turn>|###\s?(?:Instruction|Human|User)\b"
-    r"|^[ \t#*>().\d-]{0,6}(?:Problem|Question|Exercise|Q|Human|User)(?:\s?\d{1,3})?\W{0,3}:"
+    r"(?i)<\|(?:user|im_start|start_header_id|start|return|end|im_end|endoftext|eot_id)\|>|</s>|\[INST\]"
+    r"|<start_of_turn>|###\s?(?:Instruction|Human|User)\b|^[ \t#*>().\d-]{0,6}(?:Human|User)\W{0,3}:",
+    re.MULTILINE,
 )
+_QUESTION_AGAIN = re.compile(
+    r"(?im)^[ \t#*>().\d-]{0,6}(?:Problem|Question|Exercise|Q)(?:\s?\d{1,3})?\W{0,3}:"
+)
+_COMMAND = re.compile(r"\\\\(?:boxed|fbox|[dt]?frac|sqrt|text|left|cdot|times)(?![A-Za-z])")
 
 
 def final_text(response: str) -> str | None:
-    """Return the end of what follows the reasoning, up to a new turn or question, without invisible
-    characters and end marks; None where the reasoning does not end.
+    """Return the end of what follows the reasoning, up to a new turn, without invisible characters
+    and end marks; None where the reasoning does not end.
 
     >>> final_text("<think>7? no, 8</think>8<|im_end|>"), final_text("<think>7")
     ('8', None)
-    >>> final_text("4\\n\\nQuestion: What is 3 + 3?\\nAnswer: 6")
-    '4'
     """
     answer = answer_text(response)
     if answer is None:
         return None
     text = _INVISIBLE.sub("", answer[-SEARCHED:]).translate(_FULL_WIDTH)
-    return next(filter(None, map(str.strip, _TURN.split(text))), "")
+    text = next(filter(None, map(str.strip, _TURN.split(text))), "")
+    return _with_single_backslashes(text)
 
 
-_BOX = re.compile(r"(?s)(\\(?:boxed|fbox)\s{0,3}\{|\{)|(\})|\\.")
+def _with_single_backslashes(text: str) -> str:
+    r"""Undo the escaping of a response that was written as JSON: \\\\boxed is \\boxed."""
+    if _COMMAND.search(text) and all(len(run) % 2 == 0 for run in re.findall(r"\\+", text)):
+        return text.replace("\\\\", "\\")
+    return text
+
+
+_TAGGED = re.compile(
+    r"(?is)<(?P<tag>(?:final[_ ]?)?answer)>(?P<text>.*?)(?:</(?P=tag)>|\Z)"
+    r"|<\|begin_of_box\|>(?P<box>.*?)(?:<\|end_of_box\|>|\Z)"
+)
+_IN_JSON = re.compile(
+    r"""(?ix)["'](?:(?:final|correct)[_\s]?)?answer["']\s*:\s*
+    (?:"(?P<double>(?:[^"\\]|\\.)*)"|'(?P<single>(?:[^'\\]|\\.)*)'|(?P<bare>-?[\d.][\d.eE+-]*|true|false))"""
+)
+_ESCAPED = re.compile(r"""\\(?:u([0-9A-Fa-f]{4})|(["'/\\]))""")
+
+
+def enclosed(text: str) -> str | None:
+    r"""Return the last answer that stands between tags or in JSON, where no other answer follows.
+
+    >>> enclosed("So it is:\n<answer>42</answer>"), enclosed('{"why": "6 * 7", "answer": 42}')
+    ('42', '42')
+    >>> enclosed(r'{"answer": "\\frac{1}{2}"}'), enclosed(r"<answer>1</answer> No: \boxed{2}")
+    ('\\frac{1}{2}', None)
+    """
+    answer, end = None, 0
+    for match in _TAGGED.finditer(text):
+        inside = (match["text"] or match["box"] or "").strip()
+        if inside:
+            answer, end = inside, match.end()
+    for match in _IN_JSON.finditer(text, end):
+        inside = match["double"] or match["single"] or match["bare"] or ""
+        if inside.strip():
+            answer = _ESCAPED.sub(lambda mark: chr(int(mark[1], 16)) if mark[1] else mark[2], inside)
+            end = match.end()
+    if answer is None or boxed(text[end:]) or _LABEL.search(text, end):
+        return None
+    return answer.strip()
+
+
+_BOXES = r"\\(?:boxed|fbox|framebox)"
+_BOX = re.compile(rf"(?s)({_BOXES}\s{{0,3}}(?:\[\w*\]){{0,2}}\{{|\{{)|(\}})|\\.")
 _BARE_BOX = re.compile(
-    r"\\(?:boxed|fbox)(?![A-Za-z{])[ \t]{0,3}([^\s{}$\\]{1,100}?)(?=[.,;]*(?:[\s{}$\\]|$))"
+    rf"{_BOXES}(?![A-Za-z{{\[])[ \t]{{0,3}}([^\s{{}}$\\]{{1,100}}?)(?=[.,;]*(?:[\s{{}}$\\]|$))"
 )
 _TWO_BOXES = re.compile(
-    r"(\\(?:boxed|fbox)\s{0,3}\{[^{}]*)\}[\s$,.*]{0,6}\b(or|and)\b[\s$*]{0,6}\\(?:boxed|fbox)\s{0,3}\{"
+    rf"({_BOXES}\s{{0,3}}\{{[^{{}}]*)\}}[\s$,.*]{{0,6}}\b(or|and)\b[\s$*]{{0,6}}{_BOXES}\s{{0,3}}\{{"
 )
+# What before a box says that it is not the answer. "I was wrong: 13" denies what came before.
 _DENIED_BOX = re.compile(
-    r"(?i)(?:\b(?:not|instead of|rather than|says?|said|might (?:think|guess|say))|n't(?: be)?"
-    r"|\b(?:wrong|incorrect)(?: answer)?(?: is)?)[\s$*:(]{0,8}$"
+    r"""(?ix)(?:
+      \b(?:not|instead\sof|rather\sthan|says?|said|cannot\sbe|can\snot\sbe|never)
+    | \b(?:might|would|could)\s(?:think|guess|say|believe) | n't(?:\sbe|\s(?:think|believe)(?:\sthat)?)?
+    | \b(?:not\s(?:think|believe)|false|untrue|impossible|no\sway|rule\sout|thinks|claims?)(?:\sthat)?
+    | \b(?:wrong|incorrect|false)\s(?:answer|result|value|solution|choice)s?(?:\s(?:is|are|would\sbe))?
+    | (?:^|[.!?]\s|\n)[*_]{0,2}wrong | \bif\b[^.!?\n]{0,60}\bwould\sbe
+    )[\s$*:("]{0,8}(?:(?:the\s)?(?:final\s|correct\s)?(?:answer|result|value)\s(?:is|was)[\s$*:(]{0,8})?$"""
+)
+_BOX_DENIED = re.compile(
+    r"""(?ix)[\s$*)\]]{0,5}(?:,?\s?which\s)?(?:
+      (?:is|was)\s(?:wrong|incorrect|false|not\s(?:right|correct|it\b|possible|the\sanswer))
+    | (?:isn't|wasn't)\s(?:right|correct|it\b|possible|the\sanswer) | cannot\sbe\b | can't\sbe\b
+    | \?\s(?:no|nope|wait)\b )"""
 )
 
 
-def boxed(text: str) -> str | None:
-    r"""Return the content of the last balanced, non-empty box that is not denied, and with it that
-    of one before it that it is joined to by "or" or "and".
+def boxes(text: str) -> list[str]:
+    r"""Return the contents of the balanced, non-empty boxes that are not denied, the last one first,
+    two that "or" or "and" joins as one.
 
-    >>> boxed(r"\boxed{1} so \boxed{\frac{1}{2}} and \boxed{3"), boxed(r"\boxed 5.")
-    ('\\frac{1}{2}', '5')
-    >>> boxed(r"\boxed{1}, not \boxed{2}."), boxed(r"\boxed{1} or \boxed{2}")
-    ('1', '1 \\text{ or } 2')
+    >>> boxes(r"\boxed{1} so \boxed{\frac{1}{2}} and \boxed{3"), boxes(r"\boxed 5.")
+    (['\\frac{1}{2}', '1'], ['5'])
+    >>> boxes(r"\boxed{1}, not \boxed{2}."), boxes(r"I was wrong: \boxed{1} or \boxed{2}")
+    (['1'], ['1 \\text{ or } 2'])
     """
     text = _BARE_BOX.sub(r"\\boxed{\1}", text)
     text = _TWO_BOXES.sub(r"\1 \\text{ \2 } ", text)
-    last = None
+    contents = []
     opened: list[re.Match[str]] = []
     for match in _BOX.finditer(text):
         if match[1]:
@@ -80,10 +138,17 @@ def boxed(text: str) -> str | None:
         elif match[2] and opened:
             start, end = opened.pop().span()
             content = text[end : match.start()].strip()
-            denied = _DENIED_BOX.search(text, max(0, start - 80), start)
-            if end - start > 1 and content and "\\boxed" not in content and not denied:
-                last = content
-    return last
+            if end - start == 1 or not content or re.search(_BOXES, content):
+                continue
+            before = text[max(0, start - 120) : start]
+            if not _DENIED_BOX.search(before) and not _BOX_DENIED.match(text, match.end()):
+                contents.append(content)
+    return contents[::-1]
+
+
+def boxed(text: str) -> str | None:
+    """Return the content of the last box that counts."""
+    return next(iter(boxes(text)), None)
 
 
 _LABEL = re.compile(
@@ -93,34 +158,58 @@ _LABEL = re.compile(
       (?:\s(?:thus|therefore|hence|then|simply|just|indeed)\b)?[\s*_]{0,4}:?
     | \b(?:correct|right|best)\s(?:option|choice)[\s*_]{0,4}(?:\bis\b|:)
     | ^[\#*_\ ]{0,8}final\sanswer[*_:\ ]{0,8}$
-    | ^\#{4}\ (?=[-\d$.])
-    | \b(?:antwort|respuesta|réponse|risposta|resposta|jawaban|cevap|ответ)
-      (?:\s(?:ist|lautet|es|est|è|é|adalah)\b)?[\s*_]{0,4}:?[\s*_]{0,4}
-    | (?:答案|答え|回答|답변|정답|답|الإجابة|الجواب|उत्तर)[\s*_]{0,4}[是は은는هي:]{0,3}[\s*_]{0,4}:?
+    | (?:^|(?<=\s))\#{4}\ (?=[-\d$.(])
+    | \bcorrection[\s*_]{0,4}: | \bactually,?\sit(?:'s|\sis)\b
+    | \b(?:wrong|incorrect|mistaken|not\s(?:right|correct))[*_]{0,2}[,;:.]\s
+      (?:it|this|that|the\s(?:result|total|value|number))\s(?:is|should\sbe|must\sbe|equals)\b
+    | \b(?:antwort|respuesta|réponse|risposta|resposta|jawaban(?:nya)?|cevap|ответ)
+      (?:\s(?:correct[ae]|corrett[ao]|giusta|esatta|certa|finale?|yang\sbenar|akhir(?:nya)?))?
+      (?:\s(?:ist|lautet|es|est|è|é|adalah|ialah|будет)\b|\s[—–-](?=\s))?[\s*_]{0,4}:?[\s*_]{0,4}
+    | (?:答案|答え|正解|回答|답변|정답|답|الإجابة|الجواب|उत्तर)
+      (?:\s(?:الصحيحة|النهائية|الصحيح|النهائي))?[\s*_]{0,4}[是为はが은는이هي:]{0,3}[\s*_]{0,4}:?
     """
 )
+# Of a solution that ends with "A: 18", as those of GSM8K do; of a choice it would be an option.
+_SOLVED = re.compile(_LABEL.pattern + r"""| (?:^|(?<=\?\s))(?-i:A):\s(?=[^\n]*\Z)""")
 _CHOSEN = re.compile(
     _LABEL.pattern
     + r"""
     | (?:\b(?:option|choice)\s[\s*(]{0,3}
       |(?:^|\b(?:so|thus),?\s|[.,]\s)[(*]{0,3})(?-i:([A-J]))[)*]{0,3}
-      \sis\s(?:the\s)?(?:correct|right|best)\b(?=\s?(?:[.,!*]|$|answer|option|choice|because|since))
+      \sis\s(?:the\s)?(?:correct|right|best)\b(?=\s?(?:[.,;!*]|$|answer|option|choice|because|since))
+    | \b(?:opción|opzione|opção|alternativa|option)\s(?:correct[ae]|corrett[ao])\s(?:es|est|è|é)
+    | (?:选择?|選)(?=\s?[A-J])
     | (?:\bI(?:'d|'ll|\swould|\swill)?\s(?:choose|pick|select|go\swith)|^choose
       |\bit(?:'s|\sis|\smust\sbe))\s(?:option\s|answer\s)?
       [(*]{0,3}(?-i:([A-J]))\b[)*]{0,3}(?=\s?(?:[.,!]|$))
     """
 )
-# What before a statement in its sentence makes it none: denials, hypotheses, what others say.
+# What before a statement in its clause makes it none: denials, hypotheses, what others say.
 _NOT_SAID = re.compile(
     r"(?i)n't\b|\b(?:not|never|cannot|wrong|incorrect|false|says?|said|claims?|thinks?|suppose|"
-    r"according|unable|doubts?|nobody|rule out|might|wrote|asks?|asked|whether)\b|\"[^\"]{0,40}$"
+    r"according|unable|doubts?|nobody|rule out|might|wrote|asks?|asked|whether|no (?:way|chance)|"
+    r"(?:least|un)\s?likely|worst|to show that|would believe)\b|\"[^\"]{0,40}$|\bmy \w+'s\s$"
+    r"|\b(?!(?-i:Let|It|What|That)'s)(?-i:[A-Z])\w+'s\s$"
+)
+# What in its sentence makes it the answer to something else, or to nothing.
+_ELSEWHERE = re.compile(
+    r"""(?ix)
+      \b(?:other|another|different|similar|previous|earlier|former|original|alternative|last|next)
+      (?:\syear's|\sweek's)?\s(?:\w+\s)?
+      (?:version|variant|edition|exam|test|quiz|question|problem|puzzle|task|exercise|year|book|paper)s?\b
+    | \b(?:last|next|previous)\s(?:year|week)'s\b | \bunless\b
+    | \b(?:if|had|were|without|suppos\w+|assum\w+)\b.*\bwould\b
+    | \bif\s(?:we|you|one|I)\s(?:forgot|forget|ignored?|neglect|omit|skip|misread)
+    | \b(?:many|some|most|other|people|students|others)\b.*\b(?:think|believe|say|answer|guess|claim)\b
+    | \baccording\sto\b | \bcommon\s(?:mistake|error) | \bit\sis\sa\smistake\b
+    """
 )
 _NO_VALUE = re.compile(
     r"(?i)(?:not|correct|incorrect|wrong|right|helpful|clear|as follows|below|above|"
     r"given|written|expressed|rounded|found|obtained)\b"
 )
 _DENIED_AFTER = re.compile(
-    r"\W*(?:which|that|but|this|it)\b[^.]{0,20}\b(?:is|was) (?:wrong|not|false|incorrect)\b"
+    r"(?i)\W*(?:which|that|but|this|it)\b[^.]{0,20}\b(?:is|was) (?:wrong|not|false|incorrect)\b"
 )
 _STATED = re.compile(
     r"(?i)^(?:\\(?:text\w*|mathrm|mbox)\s?\{\s*)?(?:the )?(?:final |correct )?answer(?: is|:)[\s:]*"
@@ -140,9 +229,10 @@ _QUESTION = re.compile(  # the name of a song may be one
 
 def _labelled(text: str, kind: Kind, aliases: tuple[str, ...]) -> str | None:
     """Return what the last labelled statement that reads says that the answer is."""
-    for match in reversed([*(_CHOSEN if kind == "choice" else _LABEL).finditer(text)]):
+    labels = _CHOSEN if kind == "choice" else _SOLVED
+    for match in reversed([*labels.finditer(text)]):
         before = text[max(0, match.start() - 200) : match.start()]
-        if _NOT_SAID.search(re.split(r"[.!?,]\s|\n|\bbut\b", before)[-1]):
+        if _denies(before, match[0]):
             continue
         value = next(filter(None, match.groups()), None) or _value(text[match.end() :], kind)
         if value and _reads(value, kind, aliases):
@@ -150,21 +240,39 @@ def _labelled(text: str, kind: Kind, aliases: tuple[str, ...]) -> str | None:
     return None
 
 
+def _denies(before: str, statement: str) -> bool:
+    """Say whether what stands before a statement in its sentence makes it none."""
+    sentence = re.split(r"[.!?]\s|\n", before)[-1]
+    clause = re.split(r",\s|\bbut\b", sentence)[-1]
+    return bool(_NOT_SAID.search(clause) or _ELSEWHERE.search(sentence + statement))
+
+
+_NOT_BUT = re.compile(r"(?i)^not\b[^.]{1,80}?,?\sbut\s(?:rather\s)?(?=\S)")  # not London but Paris
+_COPULA = re.compile(r"(?<=[^\sA-Za-z]|[A-J\d])\s?(?:です|である|입니다|이다|है|'dir|'dır)$")
+_DENIED_IN_BRACKETS = re.compile(r"(?i)\s\((?:not|instead of|rather than)\s[^()]{1,60}\)(?=[.!]?$)")
+_ARTICLE = re.compile(r"(?i)^(?:(?:la|el|le|il|die|der|das|a|o)\s)?(?:(?:opción|opzione|opção|letra|option)\s)?")
+
+
 def _value(rest: str, kind: Kind) -> str | None:
     """Return what follows a label, to its sentence's end; None where that denies it or asks."""
     rest = rest[: 2 * LONGEST]
     if display := _DISPLAY.match(rest):
         return display[1]
-    line = rest.strip(" \t\n*_:").partition("\n")[0]
+    line = _NOT_BUT.sub("", rest.strip(" \t\n*_:").partition("\n")[0])
     value = _SENTENCE_END.split(line, 1)[0]
     remark = line[len(value) : len(value) + 60]
     value = re.sub(r"[*_]+(?=[.!]?$)", "", value.strip())
     asks = (value + remark[:1]).endswith("?") and not _QUESTION.match(value)
     if asks or _NO_VALUE.match(value) or _DENIED_AFTER.match(remark):
         return None
+    value = _COPULA.sub("", _DENIED_IN_BRACKETS.sub("", value).rstrip("。"))
     if kind in ("math", "number") and (formula := _INLINE.fullmatch(value)):
         return formula[1]
-    return re.sub(r"(?:!|\s\([^()\d]{1,60}\))\s?[.!]?$", "", value) if kind == "number" else value
+    if kind == "choice" and choice.letter(value) is None:
+        return _ARTICLE.sub("", value)
+    if kind == "number":
+        return re.sub(r"(?:!|\s\([^()\d]{1,60}\))\s?[.!]?$", "", value)
+    return value
 
 
 _BOLD = re.compile(r"(?<![\w)\]}])\*\*(?=\S)(.+?)(?<=\S)\*\*")
@@ -181,7 +289,11 @@ _UNSURE = re.compile(
     r"wrong|incorrect|unlike|half|third|quarter|double|twice|triple|square|cube|root|power|"
     r"negative|minus|opposite|inverse|reciprocal|factorial|multiple|fraction|logarithm|log)\b|\?"
 )
-_STATEMENT = re.compile(r"(?i)(?:it|the\s(?:\S+\s){1,6}?of\s(?:\S+\s){1,5}?)\s?is\s(?=\S)")
+_STATEMENT = re.compile(
+    r"(?i)(?:it|the\s(?:\S+\s){1,6}?of\s(?:\S+\s){1,5}?)\s?"
+    r"(?:is|was|happened|occurred|took\splace)\s(?=\S)"
+)
+_DENIED_BEHIND = re.compile(r"(?i),?\s\(?(?:not|rather\sthan|instead\sof|and\snot)\s[^.]{1,40}$")
 
 
 _DECORATION = re.compile(  # signs, arrows and markdown, at either end of a line
@@ -203,6 +315,8 @@ def _stated(text: str, kind: Kind) -> str | None:
     sentence = re.split(r"[.!?;]\s", _undecorated(last).rstrip(".! "))[-1]
     begun, ended = (len(re.findall(pattern, text)) for pattern in (r"\\[(\[]", r"\\[)\]]"))
     if begun != ended or text.count("```") % 2 or _UNSURE.search(sentence):
+        return None
+    if _NOT_SAID.search(sentence) or _ELSEWHERE.search(sentence):
         return None
     whole = "=" in sentence or len(text) <= SHORT or re.search(r"[.!$)\]*]$", last)
     for states in _STATES if whole else ():
@@ -228,21 +342,42 @@ def extract(response: str, kind: Kind, aliases: tuple[str, ...] = ()) -> tuple[s
     text = final_text(response)
     if not text:
         return None, "unfinished reasoning" if text is None else "empty response"
-    for value, where in _candidates(text, kind, aliases):
-        if value:
-            return _tidied(value, kind), where
+    inside = enclosed(text)
+    if inside is not None:
+        for value, where in _candidates(inside, kind, aliases):
+            if value:
+                return _tidied(value, kind), where
+        if "\n" not in inside:
+            return _tidied(inside, kind), "tag or JSON"
+    pieces = [piece for piece in map(str.strip, _QUESTION_AGAIN.split(text)) if piece]
+    for place, piece in enumerate(pieces, 1):
+        for value, where in _candidates(piece, kind, aliases):
+            # A question that is said again ends an answer only behind one.
+            if value and (place == len(pieces) or not _ANNOUNCEMENT.match(value)):
+                return _tidied(value, kind), where
     return None, "nothing extractable"
+
+
+_ANNOUNCEMENT = re.compile(
+    r"(?i)\W*(?:sure|ok(?:ay)?|certainly|of course|let(?:'s| us| me)|i(?:'ll|'m| will| can| need)|"
+    r"here(?:'s| is| are)|we |first|now|to (?:solve|answer|find)|the (?:question|problem) )"
+)
 
 
 def _candidates(
     text: str, kind: Kind, aliases: tuple[str, ...]
 ) -> Iterator[tuple[str | None, str]]:
     """Yield what may be the answer, the surest first, and where it stands."""
-    yield _STATED.sub(r"\1", boxed(text) or ""), "boxed"
+    contents = [_STATED.sub(r"\1", content) for content in boxes(text)]
+    if kind == "choice":  # a formula in a box is no option
+        options = (content for content in contents if _reads(content, kind, aliases))
+        yield next(options, None), "boxed"
+    else:
+        yield next(iter(contents), None), "boxed"
     yield _labelled(text, kind, aliases), "phrase"
     if kind == "choice" and len(text) > 1:
         yield choice.letter(text), "opening option"
-    line = _undecorated(text)
+    line = _DENIED_BEHIND.sub("", _undecorated(text))
     bare = _BARE.fullmatch(line)
     if kind == "number":
         bare = None if _UNSURE.search(line) else bare
@@ -251,6 +386,7 @@ def _candidates(
     yield line if bare and formula and _reads(line, kind, aliases) else None, "bare line"
     if kind in ("math", "number"):
         yield _stated(text, kind), "last sentence"
+    yield next(iter(contents), None), "boxed"
 
 
 def _reads(value: str, kind: Kind, aliases: tuple[str, ...]) -> bool:

@@ -218,12 +218,19 @@ def _same_equation(gold: str, one: Form, other: str, two: Form) -> bool | None:
 
 
 def _same_relation(gold: str, other: str) -> bool | None:
+    """Compare two relations by Math-Verify; equations without real solutions by their multiples."""
+    import sympy
     from math_verify import verify
 
     one, two = parse(gold), parse(other)
     if one is None or two is None:
         return False
-    return bool(verify([one], [two], float_rounding=15, timeout_seconds=None))
+    if not verify([one], [two], float_rounding=15, timeout_seconds=None):
+        return False
+    if isinstance(one, sympy.Eq) and isinstance(two, sympy.Eq) and not sympy.solve(one):
+        ratio = sympy.simplify((one.lhs - one.rhs) / (two.lhs - two.rhs))
+        return bool(ratio.is_number and ratio != 0)
+    return True
 
 
 _JOINED = re.compile(r"(?<!\d) | (?!\d)")
@@ -262,6 +269,7 @@ def _same_value(one: Any, two: Any) -> bool | None:
         return one.shape == two.shape and _all(map(_same_value, one, two))
     if not isinstance(one, sympy.Expr) or not isinstance(two, sympy.Expr):
         return bool(verify([one], [two], float_rounding=15, timeout_seconds=None))
+    one, two = _with_real_roots(one), _with_real_roots(two)
     if _differ(one, two):
         return False
     if verify([one], [two], float_rounding=15, timeout_seconds=None):
@@ -328,10 +336,40 @@ def _same_where_real(one: Any, two: Any) -> bool:
             symbol: sympy.Rational(sign * (1 + 7 * place), 19)
             for place, (symbol, sign) in enumerate(zip(sorted(symbols, key=str), signs, strict=True), 1)
         }
-        value, another = one.subs(at).evalf(), two.subs(at).evalf()
-        if value.is_real and another.is_real and abs(value - another) > 1e-9 * abs(value):
+        values = [_real_value(expression, at) for expression in (one, two)]
+        if None not in values and abs(values[0] - values[1]) > 1e-9 * abs(values[0]):
             return False
     return True
+
+
+def _real_value(expression: Any, at: dict[Any, Any]) -> Any:
+    """Return a value whose parts are all real; None where one is not."""
+    import sympy
+
+    for part in sympy.preorder_traversal(expression):
+        if not part.subs(at).evalf().is_real:
+            return None
+    return expression.subs(at).evalf()
+
+
+def _with_real_roots(expression: Any) -> Any:
+    r"""Take odd roots of negative numbers as the real ones: \sqrt[3]{-8} is -2."""
+    import sympy
+
+    def is_odd_root(part: Any) -> bool:
+        if not (part.is_Pow and part.is_number and not part.exp.is_Integer):
+            return False
+        exponent = part.exp.doit()
+        if not exponent.is_Rational or exponent.q % 2 == 0:
+            return False
+        return bool(part.base.evalf().is_negative)
+
+    def real_root(part: Any) -> Any:
+        exponent = part.exp.doit()
+        root = sympy.Pow(-part.base, exponent)
+        return -root if exponent.p % 2 else root
+
+    return expression.replace(is_odd_root, real_root)
 
 
 _FRACTION = re.compile(r"(?<![\w.}^])(\d+)/(\d+)(?![\d.])")  # 1/2x is half of x

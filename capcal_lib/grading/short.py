@@ -1,12 +1,13 @@
 r"""Names and phrases, compared by equality after normalising: never by containment, either way.
 
 The normal form is that of the official TriviaQA evaluation: lower case, punctuation to spaces,
-articles and superfluous spaces removed. It is extended: accents and all Unicode punctuation go
-(``Málaga`` is ``Malaga``); ``+``, ``#``, a dollar and a percent sign stay, and ``&`` is ``and``;
-initials are written together (``U.S.`` is ``US``), dates as day, month and year, and numbers in
-words as digits. Where both answers are numbers, bare or with a unit, they are compared as numbers.
-An article that is all of the answer stays. An answer of which nothing remains, such as ``...``, is
-none."""
+articles and superfluous spaces removed. It is extended: accents of Latin and Greek letters and all
+Unicode punctuation go (``Málaga`` is ``Malaga``, and ``バリ`` is not ``パリ``); ``+``, ``#``, a dollar
+and a percent sign stay, and ``&`` is ``and``; indices are digits (``H₂O`` is ``H2O``), and exponents
+follow a ``^``; initials are written together (``U.S.`` is ``US``), dates as day, month and year,
+and numbers in words as digits. Where both answers are numbers, bare or with a unit, they are
+compared as numbers. An article that is all of the answer stays. An answer of which nothing remains,
+such as ``...``, is none; one that is all signs is itself."""
 
 import re
 import unicodedata
@@ -18,7 +19,15 @@ from capcal_lib.grading.latex import respelt, undressed
 _ARTICLES = re.compile(r"(?<!\S)(?:a|an|the)(?!\S)")
 _WRAPPED = re.compile(r"\\(?:text\w*|mbox|hbox|mathrm|mathbf|mathit|emph)\s?\{([^{}]*)\}")
 _MARKS = re.compile(r"\*\*|\\[()\[\]]|\\(?=[&%$#_])|(?<!\\)\$(?!\s?\d[^$]*$)")
-_MONTH = r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
+_SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ", "0123456789+-n")
+_SUBSCRIPTS = str.maketrans("₀₁₂₃₄₅₆₇₈₉₊₋ₙ", "0123456789+-n")
+_INDICES = (
+    (r"(?<=\w|[)\]])\s?\^\s?\{\s?([\w+-]{1,6})\s?\}", r"^\1"),
+    (r"(?<=[A-Za-z)\]])_\s?(?:\{\s?([\w+-]{1,6})\s?\}|(\d))", r"\1\2"),
+    (r"\^(?=\d*[+-](?!\w))", ""),  # of ions
+)
+_MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
+_MONTH = rf"({'|'.join(_MONTHS)})[a-z]*"
 _MEANINGFUL = (
     (r"(?<=\d),(?=\d{3}(?!\d))", ""),
     (r"\\?\$(?=\s?\d[^$]*$)", " dollar "),
@@ -31,7 +40,10 @@ _ORDINALS = re.findall(
     r"\w+", "zeroth first second third fourth fifth sixth seventh eighth ninth tenth"
 )
 _ORDINAL = re.compile(rf"\b({'|'.join(_ORDINALS)})\b|(?<=\d)(?:st|nd|rd|th)\b")
+_ISO_DATE = re.compile(r"(?<![\d-])(\d{4})-(0[1-9]|1[0-2])-(\d{2})(?![\d-])")
 _DATES = (
+    (r"^(?:in|on) (?=(?:the )?(?:year )?\d{1,4}\b|[a-z]{3,9} \d)", ""),
+    (r"^(?:the )?year (?=\d{1,4}$)", ""),
     (r"\b1([0-9]|20) (\d\d)\b", r"\1\2"),
     (rf"\b(?:the )?0?(\d{{1,2}})(?:st|nd|rd|th)? (?:of )?{_MONTH}\b", r"\1 \2"),
     (rf"\b{_MONTH} (?:the )?0?(\d{{1,2}})(?:st|nd|rd|th)?\b", r"\2 \1"),
@@ -46,7 +58,7 @@ def plain(text: str) -> str:
     >>> plain(r"**\text{Marie~Curie}**."), plain('"Paris"')
     ('Marie Curie', 'Paris')
     """
-    text = re.sub(r"~|\\[ ,]", " ", _MARKS.sub("", _WRAPPED.sub(r"\1", text)))
+    text = re.sub(r"~|\\[ ,]", " ", _MARKS.sub("", _WRAPPED.sub(r"\1", undressed(text))))
     return " ".join(text.split()).strip("*_\"'“”` ").rstrip(".!,;").strip("*_\"'“”` ")
 
 
@@ -74,17 +86,48 @@ def _number(text: str) -> number.Number | None:
 
 @lru_cache(maxsize=8192)
 def _words(text: str) -> str:
-    text = respelt(text, _MEANINGFUL)
+    signs = "".join(text.split()).lower()
+    text = respelt(_ISO_DATE.sub(_in_words, _with_indices(text)), _MEANINGFUL)
     marks = "".join(
         " " if mark == "`" or (mark not in "+#" and unicodedata.category(mark)[0] == "P") else mark
-        for mark in unicodedata.normalize("NFD", plain(text))
-        if unicodedata.category(mark) != "Mn"
+        for mark in _without_accents(plain(text))
     )
-    text = unicodedata.normalize("NFC", marks).lower()
+    text = marks.lower()
     text = numerals.digits(" ".join(text.split()))
     text = _ORDINAL.sub(lambda match: f"{_ORDINALS.index(match[1]) if match[1] else ''}th", text)
     text = respelt(text, _DATES)
-    return " ".join(_ARTICLES.sub(" ", text).split()) or text
+    text = " ".join(_ARTICLES.sub(" ", text).split()) or text
+    return text or (signs if any(unicodedata.category(mark)[0] == "S" for mark in signs) else "")
+
+
+def _with_indices(text: str) -> str:
+    """Write indices and exponents in one way: H₂O and H_2O as H2O, m² and m^{2} as m^2."""
+    text = re.sub("[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ]+", lambda match: "^" + match[0].translate(_SUPERSCRIPTS), text)
+    return respelt(text.translate(_SUBSCRIPTS), _INDICES)
+
+
+def _in_words(match: re.Match[str]) -> str:
+    """Write a date of digits with its month in words."""
+    year, month, day = match.groups()
+    return f"{int(day)} {_MONTHS[int(month) - 1]} {year}"
+
+
+def _without_accents(text: str) -> str:
+    """Take away the accents of Latin and Greek letters, and stress; what makes another letter stays,
+    such as the marks of kana and the bow of the Cyrillic й.
+    """
+    letters = []
+    base = ""
+    for mark in unicodedata.normalize("NFD", text):
+        if unicodedata.category(mark) != "Mn":
+            base = mark
+        elif base < "\u0400" or mark in _STRESS or (mark == "\u0308" and base in "еЕ"):
+            continue
+        letters.append(mark)
+    return unicodedata.normalize("NFC", "".join(letters))
+
+
+_STRESS = "\u0300\u0301\u064b\u064c\u064d\u064e\u064f\u0650\u0651\u0652"  # and vowels of Arabic
 
 
 def equal(golds: tuple[str, ...], extracted: str) -> bool:
