@@ -163,7 +163,7 @@ _LABEL = re.compile(
     | \b(?:wrong|incorrect|mistaken|not\s(?:right|correct))[*_]{0,2}[,;:.]\s
       (?:it|this|that|the\s(?:result|total|value|number))\s(?:is|should\sbe|must\sbe|equals)\b
     | \b(?:antwort|respuesta|réponse|risposta|resposta|jawaban(?:nya)?|cevap|ответ)
-      (?:\s(?:correct[ae]|corrett[ao]|giusta|esatta|certa|finale?|yang\sbenar|akhir(?:nya)?))?
+      (?:\s(?:correct[ae]|corrett[ao]|corret[ao]|giusta|esatta|exata|certa|finale?|yang\sbenar|akhir(?:nya)?))?
       (?:\s(?:ist|lautet|es|est|è|é|adalah|ialah|будет)\b|\s[—–-](?=\s))?[\s*_]{0,4}:?[\s*_]{0,4}
     | (?:答案|答え|正解|回答|답변|정답|답|الإجابة|الجواب|उत्तर)
       (?:\s(?:الصحيحة|النهائية|الصحيح|النهائي))?[\s*_]{0,4}[是为はが은는이هي:]{0,3}[\s*_]{0,4}:?
@@ -177,7 +177,7 @@ _CHOSEN = re.compile(
     | (?:\b(?:option|choice)\s[\s*(]{0,3}
       |(?:^|\b(?:so|thus),?\s|[.,]\s)[(*]{0,3})(?-i:([A-J]))[)*]{0,3}
       \sis\s(?:the\s)?(?:correct|right|best)\b(?=\s?(?:[.,;!*]|$|answer|option|choice|because|since))
-    | \b(?:opción|opzione|opção|alternativa|option)\s(?:correct[ae]|corrett[ao])\s(?:es|est|è|é)
+    | \b(?:opción|opzione|opção|alternativa|option)\s(?:correct[ae]|corrett?[ao])\s(?:es|est|è|é)
     | (?:选择?|選)(?=\s?[A-J])
     | (?:\bI(?:'d|'ll|\swould|\swill)?\s(?:choose|pick|select|go\swith)|^choose
       |\bit(?:'s|\sis|\smust\sbe))\s(?:option\s|answer\s)?
@@ -186,9 +186,10 @@ _CHOSEN = re.compile(
 )
 # What before a statement in its clause makes it none: denials, hypotheses, what others say.
 _NOT_SAID = re.compile(
-    r"(?i)n't\b|\b(?:not|never|cannot|wrong|incorrect|false|says?|said|claims?|thinks?|suppose|"
-    r"according|unable|doubts?|nobody|rule out|might|wrote|asks?|asked|whether|no (?:way|chance)|"
+    r"(?i)n't\b|\b(?:not|never|cannot|wrong|incorrect|false|says?|said|claim(?:s|ed)?|thinks?|thought|"
+    r"believed|suppose|according|unable|doubts?|nobody|rule out|might|wrote|asks?|asked|whether|no (?:way|chance)|"
     r"(?:least|un)\s?likely|worst|to show that|would believe)\b|\"[^\"]{0,40}$|\bmy \w+'s\s$"
+    r"|\b(?:if|when)\s(?:the\s)?(?:final\s|correct\s)?$"
     r"|\b(?!(?-i:Let|It|What|That)'s)(?-i:[A-Z])\w+'s\s$"
 )
 # What in its sentence makes it the answer to something else, or to nothing.
@@ -243,12 +244,12 @@ def _labelled(text: str, kind: Kind, aliases: tuple[str, ...]) -> str | None:
 def _denies(before: str, statement: str) -> bool:
     """Say whether what stands before a statement in its sentence makes it none."""
     sentence = re.split(r"[.!?]\s|\n", before)[-1]
-    clause = re.split(r",\s|\bbut\b", sentence)[-1]
+    clause = re.split(r"[,;]\s|\bbut\b", sentence)[-1]
     return bool(_NOT_SAID.search(clause) or _ELSEWHERE.search(sentence + statement))
 
 
 _NOT_BUT = re.compile(r"(?i)^not\b[^.]{1,80}?,?\sbut\s(?:rather\s)?(?=\S)")  # not London but Paris
-_COPULA = re.compile(r"(?<=[^\sA-Za-z]|[A-J\d])\s?(?:です|である|입니다|이다|है|'dir|'dır)$")
+_COPULA = re.compile(r"(?<=[^\sA-Za-z]|[A-J\d])\s?(?:です|である|입니다|이다|है|'dir|'dır)[.。]?$")
 _DENIED_IN_BRACKETS = re.compile(r"(?i)\s\((?:not|instead of|rather than)\s[^()]{1,60}\)(?=[.!]?$)")
 _ARTICLE = re.compile(r"(?i)^(?:(?:la|el|le|il|die|der|das|a|o)\s)?(?:(?:opción|opzione|opção|letra|option)\s)?")
 
@@ -401,6 +402,7 @@ def _reads(value: str, kind: Kind, aliases: tuple[str, ...]) -> bool:
 
 def _tidied(value: str, kind: Kind) -> str:
     """Return the answer without decoration, cut at the limit."""
+    value = _DENIED_IN_BRACKETS.sub("", value)
     if kind == "choice":
         text = choice.letter(value) or short.plain(value)
     elif kind == "short":

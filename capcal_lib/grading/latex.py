@@ -39,6 +39,9 @@ _DRESS = (
     (r"\\(?:phantom|hspace|vspace|label|tag)\*?\s?\{[^{}]*\}", ""),
 )
 _BRACES = re.compile(r"^\s*\{((?:[^{}]|\{[^{}]*\})*)\}\s*$")
+_FONT = re.compile(  # around a formula; around words it says that they are words
+    r"^\s*\\(?:text|math)(?:bf|it|sf|tt|rm)?\s?\{(?=[^{}]*\\[A-Za-z])((?:[^{}]|\{[^{}]*\})*)\}\s*$"
+)
 
 
 def undressed(text: str) -> str:
@@ -49,7 +52,7 @@ def undressed(text: str) -> str:
     """
     if "\\" in text:
         text = respelt(text, _DRESS)
-    while whole := _BRACES.match(text):
+    while whole := _BRACES.match(text) or _FONT.match(text):
         text = whole[1]
     return text.strip()
 

@@ -29,6 +29,8 @@ _INDICES = (
 _MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
 _MONTH = rf"({'|'.join(_MONTHS)})[a-z]*"
 _MEANINGFUL = (
+    (r"(?<![\d.])(\d+)\.(?=\d+(?![\d.]))", r"\1point"),  # of a version, not of a sentence
+    (r"(?<=[\w)])[-−–]$", "−"),  # of an ion, or a mark
     (r"(?<=\d),(?=\d{3}(?!\d))", ""),
     (r"\\?\$(?=\s?\d[^$]*$)", " dollar "),
     (r"\\?%", " percent "),

@@ -87,11 +87,12 @@ _OTHERS = (
     ("ft foot feet", "12 inch"),
     ("yd yard", "3 ft"),
     ("mi mile", "5280 ft"),
+    ("nmi nauticalmile", "1852 m"),
     ("furlong", "220 yd"),
     ("fathom", "6 ft"),
     ("micron", "1/1000000 m"),
     ("angstrom å ångström", "1/10000000000 m"),
-    ("lightyear light-year ly", ""),
+    ("ly lightyear", ""),
     ("au", ""),
     ("lb pound lbs", "45359237/100000000 kg"),
     ("oz ounce", "1/16 lb"),
@@ -104,6 +105,7 @@ _OTHERS = (
     ("qt quart", "1/4 gal"),
     ("pt pint", "1/2 qt"),
     ("cup", "1/2 pt"),
+    ("floz fluidounce", "1/8 cup"),
     ("tablespoon tbsp", "1/16 cup"),
     ("teaspoon tsp", "1/3 tablespoon"),
     ("barrel bbl", ""),
@@ -114,6 +116,7 @@ _OTHERS = (
     ("knot kn kt", "1852 m h^-1"),
     ("rpm revolution", ""),
     ("atm atmosphere", "101325 Pa"),
+    ("gauss", "1/10000 T"),
     ("psi", "lb inch^-2"),
     ("mmhg torr", ""),
     ("hp horsepower", ""),
@@ -201,6 +204,7 @@ def _look_up(word: str) -> tuple[Unit, ...]:
 
 _RAISING = {"square": 2, "sq": 2, "cubic": 3, "cu": 3}  # before a unit
 _RAISED = {"squared": 2, "cubed": 3}  # behind one
+_TWO_WORDS = re.compile(r"(?i)\b(nautical|light|fluid|fl)[.\s-]\s?(?=miles?\b|years?\b|ounces?\b|oz\b)")
 _DEGREES = re.compile(r"(?i)(?:degrees?|deg\.?|°)\s*(celsius|centigrade|fahrenheit|[cf]\b)")
 _TOKEN = re.compile(r"\^\s?\{?\s?(-?\d)\s?\}?|[/()]|[^\s/()^*·⋅\\-]+")
 # A preposition unless it stands where a unit must.
@@ -218,6 +222,7 @@ def read(text: str) -> tuple[tuple[Unit, ...], int]:
     >>> read("square inches")[0] == read("inch^2")[0], len(read("pounds")[0])
     (True, 2)
     """
+    text = _TWO_WORDS.sub(r"\1", text)
     text = _DEGREES.sub(lambda match: f" °{match[1][0].lower()} ", text.strip())
     tokens = [match[0] for match in _TOKEN.finditer(text)]
     factors: list[tuple[tuple[Unit, ...], int]] = []
