@@ -37,7 +37,6 @@ class Verdict(NamedTuple):
     reason: str
 
 
-
 def normalize(extracted: str, kind: Kind) -> str:
     """Return a form that is the same for extracted answers that are cheaply seen to be equal, to
     group votes by.
@@ -86,13 +85,15 @@ def grade_many(responses: Sequence[tuple[str, Answer]]) -> list[Verdict]:
         for text, answer in responses
     ]
     distinct = {(answer, extracted) for answer, extracted, _ in found if extracted is not None}
-    comparisons = {case: _compare(*case) for case in distinct}
+    comparisons: dict[tuple[Answer, str], bool | str | None] = {
+        case: _compare(*case) for case in distinct
+    }
     hard = [case for case, comparison in comparisons.items() if comparison is None]
     cases = [(extracted, answer.gold, *answer.aliases) for answer, extracted in hard]
     if cases:
         comparisons |= zip(hard, pool.settle(math.equal, cases), strict=True)
     return [
-        _verdict(extracted, where, comparisons.get((answer, extracted)))
+        _verdict(extracted, where, comparisons[answer, extracted] if extracted else None)
         for answer, extracted, where in found
     ]
 

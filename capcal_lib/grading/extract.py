@@ -28,7 +28,8 @@ _INVISIBLE = re.compile(
 _FULL_WIDTH = {mark: mark - 0xFEE0 for mark in range(0xFF01, 0xFF5F)} | {0x3002: "."}
 _TURN = re.compile(
     r"(?i)<\|(?:user|im_start|start_header_id|start|return|end|im_end|endoftext|eot_id)\|>|</s>|\[INST\]"
-    r"|<start_of_turn>|###\s?(?:Instruction|Human|User)\b|^[ \t#*>().\d-]{0,6}(?:Human|User)\W{0,3}:",
+    r"|<start_of_turn>|###\s?(?:Instruction|Human|User)\b"
+    r"|^[ \t#*>().\d-]{0,6}(?:Human|User)\W{0,3}:",
     re.MULTILINE,
 )
 _QUESTION_AGAIN = re.compile(
@@ -70,6 +71,10 @@ _IN_JSON = re.compile(
 _ESCAPED = re.compile(r"""\\(?:u([0-9A-Fa-f]{4})|(["'/\\]))""")
 
 
+def _unescaped(match: re.Match[str]) -> str:
+    return chr(int(match[1], 16)) if match[1] else match[2]
+
+
 def enclosed(text: str) -> str | None:
     r"""Return the last answer that stands between tags or in JSON, where no other answer follows.
 
@@ -86,7 +91,9 @@ def enclosed(text: str) -> str | None:
     for match in _IN_JSON.finditer(text, end):
         inside = match["double"] or match["single"] or match["bare"] or ""
         if inside.strip():
-            answer = _ESCAPED.sub(lambda mark: chr(int(mark[1], 16)) if mark[1] else mark[2], inside)
+            answer = _ESCAPED.sub(
+                lambda mark: chr(int(mark[1], 16)) if mark[1] else mark[2], inside
+            )
             end = match.end()
     if answer is None or boxed(text[end:]) or _LABEL.search(text, end):
         return None
@@ -105,11 +112,15 @@ _TWO_BOXES = re.compile(
 _DENIED_BOX = re.compile(
     r"""(?ix)(?:
       \b(?:not|instead\sof|rather\sthan|says?|said|cannot\sbe|can\snot\sbe|never)
-    | \b(?:might|would|could)\s(?:think|guess|say|believe) | n't(?:\sbe|\s(?:think|believe)(?:\sthat)?)?
-    | \b(?:not\s(?:think|believe)|false|untrue|impossible|no\sway|rule\sout|thinks|claims?)(?:\sthat)?
-    | \b(?:wrong|incorrect|false)\s(?:answer|result|value|solution|choice)s?(?:\s(?:is|are|would\sbe))?
+    | \b(?:might|would|could)\s(?:think|guess|say|believe)
+    | n't(?:\sbe|\s(?:think|believe)(?:\sthat)?)?
+    | \b(?:not\s(?:think|believe)|rule\sout|thinks|claims?)(?:\sthat)?
+    | \b(?:false|untrue|impossible|no\sway)\sthat
+    | \b(?:wrong|incorrect|false)\s(?:answer|result|value|solution|choice)s?
+      (?:\s(?:is|are|would\sbe))?
     | (?:^|[.!?]\s|\n)[*_]{0,2}wrong | \bif\b[^.!?\n]{0,60}\bwould\sbe
-    )[\s$*:("]{0,8}(?:(?:the\s)?(?:final\s|correct\s)?(?:answer|result|value)\s(?:is|was)[\s$*:(]{0,8})?$"""
+    )[\s$*:("]{0,8}
+    (?:(?:the\s)?(?:final\s|correct\s)?(?:answer|result|value)\s(?:is|was)[\s$*:(]{0,8})?$"""
 )
 _BOX_DENIED = re.compile(
     r"""(?ix)[\s$*)\]]{0,5}(?:,?\s?which\s)?(?:
@@ -120,8 +131,8 @@ _BOX_DENIED = re.compile(
 
 
 def boxes(text: str) -> list[str]:
-    r"""Return the contents of the balanced, non-empty boxes that are not denied, the last one first,
-    two that "or" or "and" joins as one.
+    r"""Return the contents of the balanced, non-empty boxes that are not denied, the last one
+    first, two that "or" or "and" joins as one.
 
     >>> boxes(r"\boxed{1} so \boxed{\frac{1}{2}} and \boxed{3"), boxes(r"\boxed 5.")
     (['\\frac{1}{2}', '1'], ['5'])
@@ -186,23 +197,25 @@ _CHOSEN = re.compile(
 )
 # What before a statement in its clause makes it none: denials, hypotheses, what others say.
 _NOT_SAID = re.compile(
-    r"(?i)n't\b|\b(?:not|never|cannot|wrong|incorrect|false|says?|said|claim(?:s|ed)?|thinks?|thought|"
-    r"believed|suppose|according|unable|doubts?|nobody|rule out|might|wrote|asks?|asked|whether|no (?:way|chance)|"
-    r"(?:least|un)\s?likely|worst|to show that|would believe)\b|\"[^\"]{0,40}$|\bmy \w+'s\s$"
+    r"(?i)n't\b|\b(?:not|never|cannot|wrong|incorrect|false|says?|said|claim(?:s|ed)?|thinks?|"
+    r"thought|believed|suppose|according|unable|doubts?|nobody|rule out|might|wrote|asks?|asked|"
+    r"whether|no (?:way|chance)|(?:least|un)\s?likely|worst|to show that|would believe)\b"
+    r"|\"[^\"]{0,40}$|\bmy \w+'s\s$"
     r"|\b(?:if|when)\s(?:the\s)?(?:final\s|correct\s)?$"
     r"|\b(?!(?-i:Let|It|What|That)'s)(?-i:[A-Z])\w+'s\s$"
 )
 # What in its sentence makes it the answer to something else, or to nothing.
 _ELSEWHERE = re.compile(
     r"""(?ix)
-      \b(?:other|another|different|similar|previous|earlier|former|original|alternative|last|next)
+      \b(?:other|another|different|similar|previous|earlier|former|alternative)
       (?:\syear's|\sweek's)?\s(?:\w+\s)?
       (?:version|variant|edition|exam|test|quiz|question|problem|puzzle|task|exercise|year|book|paper)s?\b
-    | \b(?:last|next|previous)\s(?:year|week)'s\b | \bunless\b
+    | \b(?:last|next|previous)\s(?:year|week)'s\b | ^\W*unless\b
     | \b(?:if|had|were|without|suppos\w+|assum\w+)\b.*\bwould\b
     | \bif\s(?:we|you|one|I)\s(?:forgot|forget|ignored?|neglect|omit|skip|misread)
-    | \b(?:many|some|most|other|people|students|others)\b.*\b(?:think|believe|say|answer|guess|claim)\b
-    | \baccording\sto\b | \bcommon\s(?:mistake|error) | \bit\sis\sa\smistake\b
+    | \b(?:many|some|most|others|people|students)\b.*\b(?:think|believe|guess|claim)\b
+    | \baccording\sto\s(?:my|his|her|(?-i:[A-Z])\w+'s)\b
+    | \bcommon\s(?:mistake|error) | \bit\sis\sa\smistake\b
     """
 )
 _NO_VALUE = re.compile(
@@ -210,7 +223,9 @@ _NO_VALUE = re.compile(
     r"given|written|expressed|rounded|found|obtained)\b"
 )
 _DENIED_AFTER = re.compile(
-    r"(?i)\W*(?:which|that|but|this|it)\b[^.]{0,20}\b(?:is|was) (?:wrong|not|false|incorrect)\b"
+    r"[^\w.]*(?:which|that|but|this|it)\b[^.]{0,20}\b(?:is|was) (?:wrong|not|false|incorrect)\b"
+    r"|(?i:[\s.]*(?:but )?(?:that|this|it) (?:is|was) "
+    r"(?:wrong|false|incorrect|not (?:right|correct))\b)"
 )
 _STATED = re.compile(
     r"(?i)^(?:\\(?:text\w*|mathrm|mbox)\s?\{\s*)?(?:the )?(?:final |correct )?answer(?: is|:)[\s:]*"
@@ -242,16 +257,23 @@ def _labelled(text: str, kind: Kind, aliases: tuple[str, ...]) -> str | None:
 
 
 def _denies(before: str, statement: str) -> bool:
-    """Say whether what stands before a statement in its sentence makes it none."""
+    """Say whether what stands before a statement in its sentence makes it none; only a condition
+    that "would be" so stands in both.
+    """
     sentence = re.split(r"[.!?]\s|\n", before)[-1]
     clause = re.split(r"[,;]\s|\bbut\b", sentence)[-1]
-    return bool(_NOT_SAID.search(clause) or _ELSEWHERE.search(sentence + statement))
+    condition = " would" if "would" in statement.lower() else ""
+    return bool(_NOT_SAID.search(clause) or _ELSEWHERE.search(sentence + condition))
 
 
-_NOT_BUT = re.compile(r"(?i)^not\b[^.]{1,80}?,?\sbut\s(?:rather\s)?(?=\S)")  # not London but Paris
+_NOT_BUT = re.compile(  # not London but Paris
+    r"(?i)^not\s(?:[^\s,]+\s){1,4}?but\s(?:rather\s)?(?=\S+(?:\s\S+){0,5}$)"
+)
 _COPULA = re.compile(r"(?<=[^\sA-Za-z]|[A-J\d])\s?(?:です|である|입니다|이다|है|'dir|'dır)[.。]?$")
 _DENIED_IN_BRACKETS = re.compile(r"(?i)\s\((?:not|instead of|rather than)\s[^()]{1,60}\)(?=[.!]?$)")
-_ARTICLE = re.compile(r"(?i)^(?:(?:la|el|le|il|die|der|das|a|o)\s)?(?:(?:opción|opzione|opção|letra|option)\s)?")
+_ARTICLE = re.compile(
+    r"(?i)^(?:(?:la|el|le|il|die|der|das|a|o)\s)?(?:(?:opción|opzione|opção|letra|option)\s)?"
+)
 
 
 def _value(rest: str, kind: Kind) -> str | None:
@@ -294,7 +316,9 @@ _STATEMENT = re.compile(
     r"(?i)(?:it|the\s(?:\S+\s){1,6}?of\s(?:\S+\s){1,5}?)\s?"
     r"(?:is|was|happened|occurred|took\splace)\s(?=\S)"
 )
-_DENIED_BEHIND = re.compile(r"(?i),?\s\(?(?:not|rather\sthan|instead\sof|and\snot)\s[^.]{1,40}$")
+_DENIED_BEHIND = re.compile(
+    r"(?i)(?:,\s|\s\()(?:not|rather\sthan|instead\sof|and\snot)\s[^.\n]{1,40}$"
+)
 
 
 _DECORATION = re.compile(  # signs, arrows and markdown, at either end of a line
@@ -317,7 +341,7 @@ def _stated(text: str, kind: Kind) -> str | None:
     begun, ended = (len(re.findall(pattern, text)) for pattern in (r"\\[(\[]", r"\\[)\]]"))
     if begun != ended or text.count("```") % 2 or _UNSURE.search(sentence):
         return None
-    if _NOT_SAID.search(sentence) or _ELSEWHERE.search(sentence):
+    if _denies(sentence, ""):
         return None
     whole = "=" in sentence or len(text) <= SHORT or re.search(r"[.!$)\]*]$", last)
     for states in _STATES if whole else ():
@@ -347,6 +371,7 @@ def extract(response: str, kind: Kind, aliases: tuple[str, ...] = ()) -> tuple[s
     if inside is not None:
         for value, where in _candidates(inside, kind, aliases):
             if value:
+                where = "tag or JSON" if where == "bare line" else where
                 return _tidied(value, kind), where
         if "\n" not in inside:
             return _tidied(inside, kind), "tag or JSON"
@@ -378,7 +403,9 @@ def _candidates(
     yield _labelled(text, kind, aliases), "phrase"
     if kind == "choice" and len(text) > 1:
         yield choice.letter(text), "opening option"
-    line = _DENIED_BEHIND.sub("", _undecorated(text))
+    line = _undecorated(text)
+    if kind != "choice":  # whose text may be a denial
+        line = _DENIED_BEHIND.sub("", line)
     bare = _BARE.fullmatch(line)
     if kind == "number":
         bare = None if _UNSURE.search(line) else bare

@@ -27,7 +27,10 @@ _CHARACTERS = str.maketrans(
 )
 # Colours, sizes and fonts that say nothing, around a text or before it.
 _DRESS = (
-    (r"\\(?:textcolor|colorbox)\s?(?:\[\w*\])?\{[^{}]*\}\s?(?=\{)|\\color\s?(?:\[\w*\])?\{[^{}]*\}", ""),
+    (
+        r"\\(?:textcolor|colorbox)\s?(?:\[\w*\])?\{[^{}]*\}\s?(?=\{)|\\color\s?(?:\[\w*\])?\{[^{}]*\}",
+        "",
+    ),
     (r"\\fcolorbox\s?\{[^{}]*\}\s?\{[^{}]*\}\s?(?=\{)", ""),
     (r"\\(?:underline|uline|emph|bm|pmb|boldsymbol|ensuremath)\s?(?=\{)", ""),
     (
@@ -38,17 +41,18 @@ _DRESS = (
     ),
     (r"\\(?:phantom|hspace|vspace|label|tag)\*?\s?\{[^{}]*\}", ""),
 )
-_BRACES = re.compile(r"^\s*\{((?:[^{}]|\{[^{}]*\})*)\}\s*$")
+_BALANCED = r"((?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*)"
+_BRACES = re.compile(rf"^\s*\{{{_BALANCED}\}}\s*$")
 _FONT = re.compile(  # around a formula; around words it says that they are words
-    r"^\s*\\(?:text|math)(?:bf|it|sf|tt|rm)?\s?\{(?=[^{}]*\\[A-Za-z])((?:[^{}]|\{[^{}]*\})*)\}\s*$"
+    rf"^\s*\\(?:text|math)(?:bf|it|sf|tt|rm)?\s?\{{(?=[^{{}}]*\\[A-Za-z]){_BALANCED}\}}\s*$"
 )
 
 
 def undressed(text: str) -> str:
     r"""Take colours, sizes and fonts from an expression, and the braces that were around it all.
 
-    >>> undressed(r"\color{red}{5}"), undressed(r"{\large \bf 5}"), undressed(r"\textcolor{red}{x}+1")
-    ('5', '5', '{x}+1')
+    >>> undressed(r"\color{red}{5}"), undressed(r"{\large \bf 5}"), undressed(r"\textbf{\pi}")
+    ('5', '5', '\\pi')
     """
     if "\\" in text:
         text = respelt(text, _DRESS)
@@ -61,7 +65,10 @@ _SPELLINGS = (
     (r"(?<=\d)(?:\{,\}\s?|,\s?\\!\s?)(?=\d{3})", ""),  # 10{,}080 and 10,\!080
     (r"(\\\\)\s?\[-?[\d.]+\s?[a-z]{2}\]", r"\1"),
     (r"\\!", ""),
-    (r"\b(?:US|AU|CA|NZ|HK|[RAC])\s?\$(?=\s?\d)|^\s*\$(?=\s?[\d.][^$]*$)", r"\\$"),  # a dollar, not a delimiter
+    (
+        r"\b(?:US|AU|CA|NZ|HK|[RAC])\s?\$(?=\s?\d)|^\s*\$(?=\s?[\d.][^$]*$)",
+        r"\\$",
+    ),  # a dollar, not a delimiter
     (r"\\(?:left|right)\s*\.|\\(?:left|right|[bB]igg?[lrm]?)(?![A-Za-z])", ""),
     (r"(?<!\\)((?:\\\\)*)(?:\\[()\[\]]|\$)", r"\1"),  # delimiters of mathematics; \$ stays
     (r"(?<!\\)\\[,;:> ]|\\(?:q?quad|thinspace)(?![A-Za-z])", " "),

@@ -141,9 +141,7 @@ def equal(text: str, *golds: str) -> bool | None:
     >>> equal(r"\sqrt{2} \approx 1.414", r"\sqrt{2}"), equal(r"\frac{1}{200!}", r"\frac{1}{201!}")
     (True, False)
     """
-    results = [
-        _same(clean(gold), spelt) for gold in golds for spelt in alternatives(clean(text))
-    ]
+    results = [_same(clean(gold), spelt) for gold in golds for spelt in alternatives(clean(text))]
     if True in results:
         return True
     return None if None in results else False
@@ -168,7 +166,9 @@ def _same(gold: str, other: str) -> bool | None:
     if shapes in ({"list"}, {"{}"}, {"list", "{}"}):
         return _same_in_any_order(one.parts, two.parts)
     if len(shapes) == 1 or shapes == {"list", "()"}:
-        return _all(_same(part, another) for part, another in zip(one.parts, two.parts, strict=True))
+        return _all(
+            _same(part, another) for part, another in zip(one.parts, two.parts, strict=True)
+        )
     return False
 
 
@@ -334,7 +334,9 @@ def _same_where_real(one: Any, two: Any) -> bool:
     for signs in product((1, -1), repeat=len(symbols)):
         at = {
             symbol: sympy.Rational(sign * (1 + 7 * place), 19)
-            for place, (symbol, sign) in enumerate(zip(sorted(symbols, key=str), signs, strict=True), 1)
+            for place, (symbol, sign) in enumerate(
+                zip(sorted(symbols, key=str), signs, strict=True), 1
+            )
         }
         values = [_real_value(expression, at) for expression in (one, two)]
         if None not in values and abs(values[0] - values[1]) > 1e-9 * abs(values[0]):

@@ -1,8 +1,8 @@
 r"""Numbers, compared exactly as fractions: no tolerance, so ``0.333`` is not ``1/3``.
 
 Read are integers with or without thousands separators, decimals, ``3/4``, ``\frac{3}{4}``, mixed
-numbers, ``1.2e-3``, ``6 \times 10^{5}``, repeating decimals under ``\overline``, numbers and fractions
-in words, ``3 million``, ``12th``, a leading ``x =``, and a unit or a currency.
+numbers, ``1.2e-3``, ``6 \times 10^{5}``, repeating decimals under ``\overline``, numbers and
+fractions in words, ``3 million``, ``12th``, a leading ``x =``, and a unit or a currency.
 
 A unit may be left out; where both answers name one, they are compared as quantities: 5 cm are 50 mm
 and never 5 m. A percent sign is read both as a unit and as a hundredth: ``50%`` equals ``50`` and
@@ -14,9 +14,9 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from capcal_lib.grading import units
-from capcal_lib.grading.units import Unit
 from capcal_lib.grading.latex import LONGEST, MOST_DIGITS, clean, respelt, unwrapped
 from capcal_lib.grading.numerals import multiplied, with_fractions
+from capcal_lib.grading.units import Unit
 
 
 class Number(NamedTuple):
@@ -28,16 +28,17 @@ class Number(NamedTuple):
 
 # Words that make another number of the one before them, or a sentence.
 _CHANGING = (
-    "squared|cubed|(?:squares|cubes|short|out) of|(?:.*[\\s/])?(?:and|but|or|to|plus|minus|times|over|"
-    "between|through|versus|than|modulo|mod|divided|factorial|base|below|above)|point [^\\W\\d_]+|half|"
-    "halves|thirds?|quarters? of|tenths?|hundredths?|thousandths?|percentiles?|scores?|that|into|we|is|"
-    "are|was|have|with|if|then|(?:y|et|e|und)\\s?(?:medi[ao]|demie?|mezz[oa]|meia|halbe?)|einhalb|半|반"
+    "squared|cubed|(?:.*[\\s/])?(?:and|but|or|to|plus|minus|times|over|between|through|versus|than|"
+    "modulo|mod|divided|factorial|base|below|above|half|halves|thirds?|quarters? of|tenths?|"
+    "hundredths?|thousandths?|percentiles?|scores?|point [^\\W\\d_]+|(?:squares|cubes|short|out) of|"
+    "that|into|we|is|are|was|have|with|if|then|einhalb|"
+    "(?:y|et|e|und)\\s?(?:medi[ao]|demie?|mezz[oa]|meia|halbe?))(?!\\w)|半|반"
 )
-_MARK = r"\u0300-\u036f\u064b-\u0655\u0900-\u0d7f\u0e31-\u0e4e"  # signs of other scripts upon letters
+_MARK = (
+    r"\u0300-\u036f\u064b-\u0655\u0900-\u0d7f\u0e31-\u0e4e"  # signs of other scripts upon letters
+)
 _WORD_SIGN = rf"[^\W\d_]|[$%€£¥₹₽₩₺¢°{_MARK}]"
-_WORDS = re.compile(
-    rf"(?!(?:{_CHANGING})(?!\w))(?:{_WORD_SIGN}|\()(?:{_WORD_SIGN}|[.,'’()/*·-]|\^-?\d|\s)*"
-)
+_WORDS = re.compile(rf"(?!{_CHANGING})(?:{_WORD_SIGN}|\()(?:{_WORD_SIGN}|[.,'’()/*·-]|\^-?\d|\s)*")
 MOST_WORDS = 4  # after a number and its unit; more of them are a sentence
 
 

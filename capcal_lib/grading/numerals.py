@@ -108,33 +108,30 @@ def _as_digits(match: re.Match[str]) -> str:
     return f"{whole} {number}/{_PARTS[part]}".strip()
 
 
-_MULTIPLIERS = {
-    word: value
-    for value, words in {
-        10: "puluh 十 십",
-        12: "dozen dozens dutzend docena docenas douzaine douzaines dozzina dozzine dúzia dúzias "
-        "lusin düzine дюжина дюжины дюжин",
-        100: "hundred hundreds hundert cien cientos cento cem ratus yüz сто сотня сотни сотен 百 백 "
-        "مئة مائة सौ",
-        10**3: "thousand thousands tausend mil mille mila ribu bin тысяча тысячи тысяч тыс 千 천 ألف "
-        "آلاف الف हज़ार हजार",
-        10**4: "万 萬 만",
-        10**5: "lakh lakhs lac lacs लाख",
-        10**6: "million millions mn mln mio millionen millón millones milione milioni milhão milhões "
-        "juta milyon миллион миллиона миллионов млн 百万 百萬 백만 مليون ملايين",
-        10**7: "crore crores करोड़ करोड",
-        10**8: "億 亿 억",
-        10**9: "billion billions bn bln milliarde milliarden mrd millardo millardos milliard milliards "
-        "miliardo miliardi bilhão bilhões miliar milyar миллиард миллиарда миллиардов млрд "
-        "مليار مليارات अरब",
-        10**11: "खरब",
-        10**12: "trillion trillions tn billionen billón billones bilione bilioni bilião biliões trilhão "
-        "trilhões triliun trilyon триллион триллиона триллионов трлн 兆 조 تريليون",
-        10**15: "quadrillion quadrillions",
-        10**18: "quintillion quintillions",
-    }.items()
-    for word in words.split()
+_MULTIPLYING = {
+    10: "puluh 十 십",
+    12: "dozen dozens dutzend docena docenas douzaine douzaines dozzina dozzine dúzia dúzias lusin "
+    "düzine дюжина дюжины дюжин",
+    100: "hundred hundreds hundert cien cientos cento cem ratus yüz сто сотня сотни сотен 百 백 "
+    "مئة مائة सौ",
+    10**3: "thousand thousands tausend mil mille mila ribu bin тысяча тысячи тысяч тыс 千 천 ألف "
+    "آلاف الف हज़ार हजार",
+    10**4: "万 萬 만",
+    10**5: "lakh lakhs lac lacs लाख",
+    10**6: "million millions mn mln mio millionen millón millones milione milioni milhão milhões "
+    "juta milyon миллион миллиона миллионов млн 百万 百萬 백만 مليون ملايين",
+    10**7: "crore crores करोड़ करोड",
+    10**8: "億 亿 억",
+    10**9: "billion billions bn bln milliarde milliarden mrd millardo millardos milliard milliards "
+    "miliardo miliardi bilhão bilhões miliar milyar миллиард миллиарда миллиардов млрд "
+    "مليار مليارات अरब",
+    10**11: "खरब",
+    10**12: "trillion trillions tn billionen billón billones bilione bilioni bilião biliões "
+    "trilhão trilhões triliun trilyon триллион триллиона триллионов трлн 兆 조 تريليون",
+    10**15: "quadrillion quadrillions",
+    10**18: "quintillion quintillions",
 }
+_MULTIPLIERS = {word: value for value, words in _MULTIPLYING.items() for word in words.split()}
 _PLURAL_PARTS = {f"{name}s": number for name, number in _PARTS.items() if name != "quarter"}
 # Scripts without spaces between words, where a multiplier may be followed by any sign.
 _UNSPACED = "十십百백千천万萬만億亿억兆조"

@@ -2,12 +2,12 @@ r"""Names and phrases, compared by equality after normalising: never by containm
 
 The normal form is that of the official TriviaQA evaluation: lower case, punctuation to spaces,
 articles and superfluous spaces removed. It is extended: accents of Latin and Greek letters and all
-Unicode punctuation go (``Málaga`` is ``Malaga``, and ``バリ`` is not ``パリ``); ``+``, ``#``, a dollar
-and a percent sign stay, and ``&`` is ``and``; indices are digits (``H₂O`` is ``H2O``), and exponents
-follow a ``^``; initials are written together (``U.S.`` is ``US``), dates as day, month and year,
-and numbers in words as digits. Where both answers are numbers, bare or with a unit, they are
-compared as numbers. An article that is all of the answer stays. An answer of which nothing remains,
-such as ``...``, is none; one that is all signs is itself."""
+Unicode punctuation go (``Málaga`` is ``Malaga``, but ``パリ`` is no ``バリ``); ``+``, ``#``, a
+dollar and a percent sign stay, and ``&`` is ``and``; indices are digits (``H₂O`` is ``H2O``), and
+exponents follow a ``^``; initials are written together (``U.S.`` is ``US``), dates as day, month
+and year, and numbers in words as digits. Where both answers are numbers, bare or with a unit, they
+are compared as numbers. An article that is all of the answer stays. An answer of which nothing
+remains, such as ``...``, is none; one that is a symbol is itself."""
 
 import re
 import unicodedata
@@ -26,7 +26,7 @@ _INDICES = (
     (r"(?<=[A-Za-z)\]])_\s?(?:\{\s?([\w+-]{1,6})\s?\}|(\d))", r"\1\2"),
     (r"\^(?=\d*[+-](?!\w))", ""),  # of ions
 )
-_MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
+_MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 _MONTH = rf"({'|'.join(_MONTHS)})[a-z]*"
 _MEANINGFUL = (
     (r"(?<![\d.])(\d+)\.(?=\d+(?![\d.]))", r"\1point"),  # of a version, not of a sentence
@@ -115,8 +115,8 @@ def _in_words(match: re.Match[str]) -> str:
 
 
 def _without_accents(text: str) -> str:
-    """Take away the accents of Latin and Greek letters, and stress; what makes another letter stays,
-    such as the marks of kana and the bow of the Cyrillic й.
+    """Take away the accents of Latin and Greek letters, and stress; what makes another letter
+    stays, such as the marks of kana and the bow of the Cyrillic й.
     """
     letters = []
     base = ""

@@ -204,7 +204,9 @@ def _look_up(word: str) -> tuple[Unit, ...]:
 
 _RAISING = {"square": 2, "sq": 2, "cubic": 3, "cu": 3}  # before a unit
 _RAISED = {"squared": 2, "cubed": 3}  # behind one
-_TWO_WORDS = re.compile(r"(?i)\b(nautical|light|fluid|fl)[.\s-]\s?(?=miles?\b|years?\b|ounces?\b|oz\b)")
+_TWO_WORDS = re.compile(
+    r"(?i)\b(nautical|light|fluid|fl)[.\s-]\s?(?=miles?\b|years?\b|ounces?\b|oz\b)"
+)
 _DEGREES = re.compile(r"(?i)(?:degrees?|deg\.?|°)\s*(celsius|centigrade|fahrenheit|[cf]\b)")
 _TOKEN = re.compile(r"\^\s?\{?\s?(-?\d)\s?\}?|[/()]|[^\s/()^*·⋅\\-]+")
 # A preposition unless it stands where a unit must.

@@ -1,0 +1,341 @@
+"""Grading as a whole: cases by hand, reasons, hostile text, gold answers, files."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from capcal_lib.errors import InputError
+from capcal_lib.grading import Verdict, grade, grade_file, grade_many, latex, normalize
+from capcal_lib.grading.extract import extract
+from capcal_lib.manifests import ROOT, Kind
+from capcal_lib.questions import Answer
+from tests.grading.answers import CASES, GOLDS, outcomes
+
+WHOLE = ("bases", "percent is a unit and a hundredth", "thousands", "intervals", "lists")
+
+
+def test_hand_cases() -> None:
+    verdicts = grade_many(
+        [
+            (case["response"], Answer(case["kind"], case["gold"], tuple(case.get("aliases", ()))))
+            for case in CASES
+        ]
+    )
+    wrong = [
+        (case["source"], case["gold"], case["response"][:80], case["expected"], verdict)
+        for case, verdict in zip(CASES, verdicts, strict=True)
+        if verdict.verdict != case["expected"]
+    ]
+    assert len(wrong) <= 0.05 * len(CASES), wrong
+    assert [case for case in wrong if case[0] in WHOLE] == []
+
+
+def test_there_are_cases_of_every_kind_and_verdict() -> None:
+    assert len(CASES) >= 150
+    for kind in GOLDS:
+        assert {case["expected"] for case in CASES if case["kind"] == kind} >= {
+            "correct",
+            "incorrect",
+            "no_answer",
+        }
+
+
+@pytest.mark.parametrize(
+    ("kind", "response", "expected"),
+    [
+        ("number", r"\boxed{several}", Verdict("incorrect", "several", "boxed")),
+        ("number", r"\boxed{seven}", Verdict("correct", "seven", "boxed")),
+        ("number", r"\boxed{7 squared}", Verdict("incorrect", "7 squared", "boxed")),
+        ("number", "7 apples", Verdict("correct", "7 apples", "bare line")),
+        (
+            "math",
+            r"\boxed{1+x+2^{-9^{9^9}}}",
+            Verdict("not_scored", "1+x+2^{-9^{9^9}}", "too hard to compare"),
+        ),
+        (
+            "math",
+            r"\boxed{" + "x+" * 400 + "1}",
+            Verdict("incorrect", ("x+" * 250)[:499] + "…", "boxed"),
+        ),
+        ("short", "It is the capital.", Verdict("incorrect", "the capital", "bare line")),
+        (
+            "short",
+            "The answer is ... .\nReally.",
+            Verdict("no_answer", None, "nothing extractable"),
+        ),
+    ],
+)
+def test_verdicts_carry_answer_and_reason(kind: Kind, response: str, expected: Verdict) -> None:
+    assert grade(response, Answer(kind, GOLDS[kind])) == expected
+
+
+def test_aliases_are_right_answers_too() -> None:
+    answer = Answer("short", "Istanbul", ("Constantinople", "Byzantium"))
+    assert outcomes([(text, answer) for text in ("Byzantium", "constantinople", "Ankara")]) == [
+        "correct",
+        "correct",
+        "incorrect",
+    ]
+    math_answer = Answer("math", "x+1", ("y+1",))
+    assert outcomes([(rf"\boxed{{{text}}}", math_answer) for text in ("1+y", "1+x", "1+z")]) == [
+        "correct",
+        "correct",
+        "incorrect",
+    ]
+
+
+@given(st.text(max_size=300), st.sampled_from(sorted(GOLDS)))
+@settings(max_examples=300, deadline=None)
+def test_any_text_has_a_verdict(text: str, kind: Kind) -> None:
+    check_verdict(text, kind)
+
+
+PIECES = st.sampled_from(
+    [
+        *re.findall(
+            r"\S+",
+            (
+                r"\boxed{ \fbox{ { } \ $ \frac \sqrt ^ _ ( ) [ ] , 1 20 x ! = \cup \pm \text{ and "
+                r"\le < % . | \infty"
+            ),
+        ),
+        *re.findall(
+            r"\S+",
+            r"& \\ \{ \} C B) ** ① ² ½ \begin{pmatrix} \end{pmatrix} answer: #### <think> </think>",
+        ),
+        *(" ", "\n", "the answer is "),
+    ]
+)
+
+
+@given(st.lists(PIECES, max_size=25).map("".join), st.sampled_from(sorted(GOLDS)))
+@settings(max_examples=400, deadline=None)
+def test_any_pieces_have_a_verdict(text: str, kind: Kind) -> None:
+    check_verdict(text, kind)
+    check_verdict("\\boxed{" + text + "}", kind)
+
+
+def check_verdict(text: str, kind: Kind) -> None:
+    verdict = grade_many([(text, Answer(kind, GOLDS[kind]))])[0]
+    assert verdict.verdict in ("correct", "incorrect", "no_answer", "not_scored")
+    assert (verdict.extracted is None) == (verdict.verdict == "no_answer")
+    assert verdict.extracted is None or 0 < len(verdict.extracted.encode()) <= 4 * latex.LONGEST
+    if verdict.extracted is not None:
+        assert isinstance(normalize(verdict.extracted, kind), str)
+
+
+@pytest.mark.parametrize("kind", GOLDS)
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "a",
+        " ",
+        "\n",
+        "(",
+        "{",
+        "\\boxed{",
+        "answer is ",
+        "final answer\n",
+        "**",
+        "\\text{",
+        "$",
+        "$ ",
+        "1,",
+        "<think>",
+    ],
+)
+def test_a_million_characters_are_no_trouble(unit: str, kind: Kind) -> None:
+    text = unit * (1_000_000 // len(unit))
+    assert grade(text, Answer(kind, GOLDS[kind])).verdict in ("no_answer", "incorrect")
+
+
+def test_code_is_never_run(tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    for text in (
+        f"__import__('pathlib').Path({str(mark)!r}).touch()",
+        rf"\write18{{touch {mark}}}",
+        f"open({str(mark)!r},'w')",
+    ):
+        for kind in GOLDS:
+            assert grade(rf"\boxed{{{text}}}", Answer(kind, GOLDS[kind])).verdict != "correct"
+    assert not mark.exists()
+
+
+def test_importing_is_light() -> None:
+    code = (
+        "import sys, capcal_lib.grading; print({'sympy', 'math_verify', 'pebble', "
+        "'sklearn'} & set(sys.modules))"
+    )
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True
+        ).stdout
+        == "set()\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (
+            Answer("number", "several"),
+            "the gold answer 'several' does not read as a number; use the kind 'math' or 'short'",
+        ),
+        (Answer("choice", "Paris"), "the gold answer 'Paris' is not a letter from A to Z"),
+        (Answer("math", "x" * 501), f"the gold answer '{'x' * 79} is longer than 500 characters"),
+    ],
+)
+def test_gold_answers_must_read_as_their_kind(answer: Answer, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        grade("", answer)
+    assert str(caught.value) == message
+
+
+def write_rows(path: Path, *lines: object) -> Path:
+    path.write_text(
+        "".join((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in lines),
+        encoding="utf-8",
+    )
+    return path
+
+
+def test_a_file_is_graded_row_by_row(tmp_path: Path) -> None:
+    source = write_rows(
+        tmp_path / "in.jsonl",
+        {
+            "question_id": "01",
+            "sample_index": 3,
+            "id": 3,
+            "kind": "short",
+            "gold": "Paris",
+            "aliases": ["Lutetia"],
+            "response": "lutetia",
+        },
+        {"kind": "math", "gold": "x+1", "response": r"\boxed{1+x}"},
+        "",
+        {"kind": "choice", "gold": "B", "aliases": None, "response": "\ud800"},
+        {"kind": "short", "gold": "東京", "response": "東京"},
+    )
+    target = tmp_path / "out.jsonl"
+    target.write_text("old")
+    with target.open() as old:  # a reader of the old file keeps it: the new one is put in its place
+        assert grade_file(source, target) == 4
+        assert old.read() == "old"
+    assert [json.loads(line) for line in target.read_text(encoding="utf-8").splitlines()] == [
+        {
+            "question_id": "01",
+            "sample_index": 3,
+            "verdict": "correct",
+            "extracted": "lutetia",
+            "reason": "bare line",
+        },
+        {"verdict": "correct", "extracted": "1+x", "reason": "boxed"},
+        {"verdict": "no_answer", "extracted": None, "reason": "empty response"},
+        {"verdict": "correct", "extracted": "東京", "reason": "bare line"},
+    ]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.jsonl", "out.jsonl"]
+
+
+GOOD = {"kind": "number", "gold": "4", "response": "4"}
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("{", "row 1: cannot be read"),
+        ("[" * 100_000, "row 1: cannot be read"),
+        ("[1]", "row 1: cannot be read: not a JSON object"),
+        (
+            {**GOOD, "kind": "maths"},
+            "row 1: unknown answer kind 'maths'; known: choice, math, number, short",
+        ),
+        (
+            {"kind": "number", "gold": "4"},
+            "row 1: kind, gold and response are texts",
+        ),
+        (
+            {**GOOD, "gold": 4},
+            "row 1: kind, gold and response are texts",
+        ),
+        (
+            {**GOOD, "gold": " "},
+            "row 1: the gold answer must be a text that is not empty; got ' '",
+        ),
+        ({**GOOD, "gold": "some"}, "row 1: the gold answer 'some' does not read as a number"),
+        (
+            {**GOOD, "aliases": "4"},
+            "row 1: kind, gold and response are texts",
+        ),
+        (
+            {**GOOD, "response": None},
+            "row 1: kind, gold and response are texts",
+        ),
+    ],
+)
+def test_a_bad_row_is_refused_and_nothing_written(
+    tmp_path: Path, row: object, message: str
+) -> None:
+    source, target = write_rows(tmp_path / "in.jsonl", GOOD, row, GOOD), tmp_path / "out.jsonl"
+    target.write_text("old")
+    with pytest.raises(InputError) as caught:
+        grade_file(source, target)
+    assert message in str(caught.value)
+    assert str(source) in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert target.read_text() == "old"
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_bytes(b'{"kind": "\xff"}\n')
+    with pytest.raises(InputError, match="row 0: cannot be read"):
+        grade_file(tmp_path / "in.jsonl", tmp_path / "out.jsonl")
+
+
+def test_files_that_cannot_be_read_or_written_are_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"absent.jsonl: there is no such file"):
+        grade_file(tmp_path / "absent.jsonl", tmp_path / "out.jsonl")
+    source = write_rows(tmp_path / "in.jsonl", GOOD)
+    with pytest.raises(InputError, match=r"cannot write .*out.jsonl: No such file"):
+        grade_file(source, tmp_path / "absent" / "out.jsonl")
+
+
+def test_only_regular_files_other_than_the_input_are_written(tmp_path: Path) -> None:
+    source = write_rows(tmp_path / "in.jsonl", GOOD)
+    (tmp_path / "link").symlink_to(source)
+    for target in (source, tmp_path / "link", tmp_path, Path("/dev/null")):
+        with pytest.raises(InputError, match="it is the input or no regular file"):
+            grade_file(source, target)
+    assert source.read_text() == json.dumps(GOOD) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("kind", "same", "other"),
+    [
+        ("number", ["0.5", "1/2", ".50", r"\frac12"], "2"),
+        ("math", ["0.5", "1/2", r"x = \frac{1}{2}", r"\dfrac{1}{2}"], "x"),
+        ("math", ["1,2", r"\{2, 1\}", "2 and 1"], "(1,2)"),
+        ("choice", ["C", "(c)", r"\text{C.}"], "B"),
+        ("short", ["The Moon", "moon!", "MOON"], "Sun"),
+        ("short", ["1,000", "1000"], "100"),
+    ],
+)
+def test_votes_group_by_normal_form(kind: Kind, same: list[str], other: str) -> None:
+    assert len({normalize(text, kind) for text in same}) == 1
+    assert normalize(other, kind) != normalize(same[0], kind)
+
+
+def test_equal_normal_forms_are_equal_answers() -> None:
+    for case in CASES:
+        found = extract(case["response"], "math")[0] if case["kind"] == "math" else None
+        if found and normalize(found, "math") == normalize(case["gold"], "math"):
+            # Labels and units are left out of the normal form.
+            assert case["expected"] == "correct" or re.search(
+                r"=|\$|text|mbox|_|cup", case["gold"] + found
+            )
