@@ -374,7 +374,7 @@ def _with_real_roots(expression: Any) -> Any:
     return expression.replace(is_odd_root, real_root)
 
 
-_FRACTION = re.compile(r"(?<![\w.}^])(\d+)/(\d+)(?![\d.])")  # 1/2x is half of x
+_FRACTION = re.compile(r"(?<![\w.}^])(\d+)/(\d+)(?![\d.]|\s?[!^])")  # 1/2x is half of x
 
 
 @lru_cache(maxsize=4096)

@@ -30,8 +30,8 @@ class Number(NamedTuple):
 _CHANGING = (
     "squared|cubed|(?:.*[\\s/])?(?:and|but|or|to|plus|minus|times|over|between|through|versus|than|"
     "modulo|mod|divided|factorial|base|below|above|half|halves|thirds?|quarters? of|tenths?|"
-    "hundredths?|thousandths?|percentiles?|scores?|point [^\\W\\d_]+|(?:squares|cubes|short|out) of|"
-    "that|into|we|is|are|was|have|with|if|then|einhalb|"
+    "hundredths?|thousandths?|percentiles?|scores?|point [^\\W\\d_]+|"
+    "(?:squares|cubes|short|out) of|that|into|we|is|are|was|have|with|if|then|einhalb|"
     "(?:y|et|e|und)\\s?(?:medi[ao]|demie?|mezz[oa]|meia|halbe?))(?!\\w)|半|반"
 )
 _MARK = (

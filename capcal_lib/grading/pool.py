@@ -51,7 +51,7 @@ def settle(
         if result is None:
             result = "no difference is seen, and none is excluded"
         if isinstance(result, str):
-            logger.info("%r and %r were not compared: %s", *case[:2], result)
+            logger.info("not compared %r: %s", case, result)
         results.append(result)
     return results
 

@@ -649,3 +649,141 @@ def _(draw: Draw) -> Case:
         ]
     )
     return Case("choice", gold, form.format(said), right)
+
+
+# --- what both sides name, and what multiplies
+
+
+@class_of("units: different ones")
+def _(draw: Draw) -> Case:
+    one, other = draw.sample(UNITS, 2)
+    value = draw.randrange(2, 900)
+    gold, said = f"{value} {draw.choice(one)}", f"{value} {draw.choice(other)}"
+    return Case("number", gold, box(said), right=False)
+
+
+MULTIPLIERS = [
+    ("lakh", 10**5),
+    ("crore", 10**7),
+    ("Millionen", 10**6),
+    ("mil", 10**3),
+    ("mil millones", 10**9),
+    ("milliards", 10**9),
+    ("miliardi", 10**9),
+    ("milhões", 10**6),
+    ("juta", 10**6),
+    ("milyar", 10**9),
+    ("миллионов", 10**6),
+    ("万", 10**4),
+    ("億", 10**8),
+    ("억", 10**8),
+    ("करोड़", 10**7),
+    ("مليون", 10**6),
+    ("bn", 10**9),
+    ("k", 10**3),
+    ("dozen", 12),
+]
+
+
+@class_of("words that multiply")
+def _(draw: Draw) -> Case:
+    word, size = draw.choice(MULTIPLIERS)
+    value, right = draw.randrange(2, 90), draw.random() < 0.5
+    said = draw.choice([box(f"{value} {word}"), f"The answer is {value} {word}."])
+    return Case("number", str(value * size if right else value), said, right)
+
+
+@class_of("fractions in words")
+def _(draw: Draw) -> Case:
+    whole, right = draw.randrange(2, 40), draw.random() < 0.7
+    top, bottom, said = draw.choice(
+        [
+            (2 * whole + 1, 2, f"{spelled(whole)} and a half"),
+            (whole, 7, f"{whole} sevenths"),
+            (whole, 10, f"{spelled(whole)} tenths"),
+            (3 * whole + 2, 3, f"{whole} and two thirds"),
+        ]
+    )
+    return Case("number", f"{top + (not right)}/{bottom}", box(said), right)
+
+
+@class_of("roots of products")
+def _(draw: Draw) -> Case:
+    one, two = draw.sample("abcpqxyz", 2)
+    number = draw.randrange(2, 9)
+    gold, said, right = draw.choice(
+        [
+            (rf"\sqrt{{{one}{two}}}", rf"\sqrt{{{one}}}\sqrt{{{two}}}", True),
+            (rf"\sqrt{{{number**2}{one}}}", rf"{number}\sqrt{{{one}}}", True),
+            (rf"\sqrt{{{one}}}/\sqrt{{{two}}}", rf"\sqrt{{{one}/{two}}}", True),
+            (rf"\sqrt{{{one}+{two}}}", rf"\sqrt{{{one}}}+\sqrt{{{two}}}", False),
+            (one, rf"\sqrt{{{one}^2}}", False),
+        ]
+    )
+    return Case("math", gold, box(said), right)
+
+
+@class_of("tiny values")
+def _(draw: Draw) -> Case:
+    number, right = draw.randrange(20, 300), draw.random() < 0.4
+    more = number + draw.randrange(1, 4)
+    gold, same, other = draw.choice(
+        [
+            (f"1/{number}!", rf"{number + 1}/{number + 1}!", f"1/{more}!"),
+            (f"3^{{-{2 * number}}}", f"9^{{-{number}}}", f"3^{{-{2 * more}}}"),
+            (rf"\pi/{number}!", rf"2\pi/(2 \cdot {number}!)", rf"\pi/{more}!"),
+        ]
+    )
+    return Case("math", gold, box(same if right else other), right)
+
+
+# --- where the answer stands
+
+
+@class_of("phrase: later remark on another answer")
+def _(draw: Draw) -> Case:
+    kind, gold, other = answered(draw)
+    remark = draw.choice(
+        [
+            "A common wrong answer is {}.",
+            "Many people think that the answer is {}.",
+            "In the other version of the question, the answer is {}.",
+            "If it were different, the answer would be {}.",
+            "Bob says the answer is {}.",
+            "In last year's exam the answer was {}.",
+            "I don't think the answer is {}.",
+        ]
+    )
+    return Case(kind, gold, f"The answer is {gold}. {remark.format(other)}", right=True)
+
+
+@class_of("box: corrected")
+def _(draw: Draw) -> Case:
+    kind, gold, other = answered(draw)
+    right = draw.random() < 0.5
+    first, last = (other, gold) if right else (gold, other)
+    said = draw.choice(
+        [
+            rf"\boxed{{{first}}} Hmm, I was wrong: \boxed{{{last}}}",
+            rf"\boxed{{{first}}} is wrong. It is \boxed{{{last}}}",
+            f"The answer is {first}. But that is wrong, it is {last}.",
+            f"Answer: {first}\n\nCorrection: {last}",
+        ]
+    )
+    return Case(kind, gold, said, right)
+
+
+@class_of("answers in tags and JSON")
+def _(draw: Draw) -> Case:
+    kind, gold, other = answered(draw)
+    right = draw.random() < 0.7
+    frame = draw.choice(
+        [
+            "We look at it.\n<answer>{}</answer>",
+            "<ANSWER>\n{}\n</ANSWER>",
+            '{{"why": "as shown", "answer": "{}"}}',
+            '```json\n{{"final_answer": "{}"}}\n```',
+            "<answer>The answer is {}.</answer>",
+        ]
+    )
+    return Case(kind, gold, frame.format(gold if right else other), right)

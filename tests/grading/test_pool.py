@@ -18,7 +18,7 @@ from capcal_lib.questions import Answer
 
 HALF = Answer("math", r"\frac{x}{2}")
 RIGHT, WRONG = r"\boxed{0.5x}", r"\boxed{0.25x}"
-ENDLESS = r"2^{9^{9^9}-9^{9^9}}\cdot\frac{x}{4}"  # which no bounds tell from x/2
+ENDLESS = r"2^{9^{9^9}-9^{9^9}}\cdot\frac{x}{4}"
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -28,7 +28,7 @@ def _no_workers_left() -> Iterator[None]:
     pool.close()
 
 
-def settle(*pairs: tuple[str, str], limit: float = 5.0) -> list[bool | None]:
+def settle(*pairs: tuple[str, str], limit: float = 5.0) -> list[bool | str]:
     return pool.settle(math.equal, pairs, time_limit=limit)
 
 
@@ -48,7 +48,24 @@ def test_a_comparison_that_takes_too_long_is_not_scored_and_the_rest_is() -> Non
         "incorrect",
         "correct",
     ]
-    assert (verdicts[1].reason, verdicts[1].extracted) == ("too hard to compare", ENDLESS)
+    reason = "too hard to compare: it takes more than 1 s of processor time"
+    assert (verdicts[1].reason, verdicts[1].extracted) == (reason, ENDLESS)
+
+
+def test_why_a_comparison_has_no_result_is_said_and_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO", logger="capcal_lib.grading.pool")
+    assert settle((r"\sqrt{2}", r"\sqrt{2}+10^{-90}")) == [
+        "no difference is seen, and none is excluded"
+    ]
+    assert pool.settle(int, [("no number",)])[0] == (
+        "ValueError: invalid literal for int() with base 10: 'no number'"
+    )
+    assert [record.getMessage().rpartition(": ")[2] for record in caplog.records] == [
+        "no difference is seen, and none is excluded",
+        "'no number'",
+    ]
 
 
 def test_all_workers_take_sets_in_the_same_order(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,8 +82,9 @@ def test_a_killed_worker_is_replaced_and_only_its_comparison_lost() -> None:
     [first] = workers_of(os.getpid())
     timer = threading.Timer(0.5, os.kill, (first, signal.SIGKILL))
     timer.start()
-    assert settle((HALF.gold, ENDLESS), ("2x", "x+x+0"), ("2x", "3x"), limit=20.0) == [
-        None,
+    died, *others = settle((HALF.gold, ENDLESS), ("2x", "x+x+0"), ("2x", "3x"), limit=20.0)
+    assert str(died).startswith("ProcessExpired: ")
+    assert others == [
         True,
         False,
     ]
@@ -82,7 +100,7 @@ def test_a_worker_that_stands_still_is_killed_by_the_clock(monkeypatch: pytest.M
         0.5, os.kill, (first, signal.SIGCONT)
     ).start()  # it takes up its work, and then stands still
     threading.Timer(0.7, os.kill, (first, signal.SIGSTOP)).start()
-    assert settle((HALF.gold, ENDLESS), limit=1.5) == [None]
+    assert settle((HALF.gold, ENDLESS), limit=1.5) == ["the worker stood still"]
     time.sleep(0.2)
     assert first not in workers_of(os.getpid())
 
@@ -123,7 +141,7 @@ def test_hard_expressions_stay_within_a_second_of_processor_time_and_their_memor
     assert soft == hard
     assert used < soft <= used + pool.MEMORY_LIMIT
     for payload in PAYLOADS:
-        assert settle(("x+1", payload), limit=pool.TIME_LIMIT)[0] in (False, None), payload
+        assert settle(("x+1", payload), limit=pool.TIME_LIMIT)[0] is not True, payload
         for each in workers_of(os.getpid()):
             peak = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{each}/status").read_text())
             assert peak is not None
