@@ -96,8 +96,10 @@ counts = counts.unstack().rename(
 counts = counts.groupby(level=0).sum()
 for kind, row in counts.loc[["home", "far", "asked", "votes"]].iterrows():
     decided = int(row.drop("undecidable").sum())
-    notebook.glue(**{kind: int(row["better"]), f"{kind}_all": decided})
-    notebook.glue(**{f"{kind}_worse": int(row["worse"])})
+    better, worse = int(row["better"]), int(row["worse"])
+    notebook.glue(
+        **{kind: better, f"{kind}_worse": worse, f"{kind}_all": decided}
+    )
 notebook.glue(undecidable=int(counts["undecidable"].sum()), cases=len(judged))
 
 # %% tags=["finding"]
