@@ -23,7 +23,7 @@ from rich.table import Table
 from typer import Argument, Option
 from typer.exceptions import TyperException
 
-from capcal_lib.errors import InputError, counted, not_installed, printable, sanitize
+from capcal_lib.errors import InputError, check_known, counted, not_installed, printable, sanitize
 from capcal_lib.manifests import (
     LOCAL_RUNS,
     NOTEBOOKS,
@@ -139,7 +139,36 @@ def _run(model: str, dataset: str, split: str | None, store: Path, choice: str |
     from capcal_lib.runs import find_run
 
     load_model(model)
-    return find_run(store, model, dataset, split or load_dataset(dataset).evaluation_split, choice)
+    split = split or load_dataset(dataset).evaluation_split
+    return find_run(store, model, dataset, split, _parse_choice(choice))
+
+
+def _parse_choice(text: str | None) -> str | dict[str, Any] | None:
+    """Read what --run says: the beginning of a key, or settings with values of their types."""
+    from pydantic import TypeAdapter
+
+    from capcal_lib.manifests import Sampling
+    from capcal_lib.runs.run import Identity
+
+    if text is None or "=" not in text:
+        return text
+    fields = Identity.model_fields | Sampling.model_fields
+    del fields["sampling"]  # whose fields are settings themselves
+    settings = {}
+    for part in text.split(","):
+        name, _, value = part.partition("=")
+        check_known("setting", name, fields)
+        kind: Any = fields[name].annotation
+        try:
+            settings[name] = TypeAdapter(kind).validate_python(value)
+        except ValueError:
+            if value != "None":  # as a setting is shown that a run does without
+                raise InputError(
+                    f"--run: {sanitize(value)!r} is no value of {name}; name the run by the "
+                    "beginning of its key, which `capcal status` shows"
+                ) from None
+            settings[name] = None
+    return settings
 
 
 def _typed(**settings: Any) -> dict[str, Any]:
@@ -252,7 +281,13 @@ def score(
     else:
         from capcal_lib.results.score_runs import score_models
 
-        found = score_models(store, model or (), datasets=dataset, verdicts=verdicts, choice=choice)
+        found = score_models(
+            store,
+            model or (),
+            datasets=dataset,
+            verdicts=verdicts,
+            choice=_parse_choice(choice),
+        )
     for problem in found.problems:
         _warn(f"capcal: {problem}")
     if as_json:
@@ -297,6 +332,10 @@ def import_files(
     choices, tokens."""
     from capcal_lib.results.importing import import_samples
 
+    columns = {}
+    for text in column or ():
+        name, _, path = text.partition("=")
+        columns[name] = path
     done = import_samples(
         files,
         model=model,
@@ -304,7 +343,7 @@ def import_files(
         store=store,
         split=split,
         kind=kind,
-        columns=dict(part.partition("=")[::2] for part in column or ()),
+        columns=columns,
         scorer=scorer,
         regrade=regrade,
         settings=_typed(
@@ -659,7 +698,7 @@ def probe(
         mix=mix.split(",") if mix else (),
         recipe=recipe,
         verdicts=verdicts,
-        choice=choice,
+        choice=_parse_choice(choice),
         say=_warn,
     )
     if kept.empty:

@@ -146,9 +146,9 @@ class Order:
         return paper if self.datasets is None else list(self.datasets)
 
     @property
-    def choice(self) -> str:
+    def choice(self) -> dict[str, int]:
         """Return which of several runs on a split is meant, as ``find_run`` takes it."""
-        return f"seed={self.seed}"
+        return {"seed": self.seed}
 
     def part_of(self, ranked: Sequence[Any]) -> Sequence[Any]:
         """Return which of the questions of a split are asked, sorted by rank."""

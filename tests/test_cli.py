@@ -96,8 +96,13 @@ def test_several_runs_stand_side_by_side_and_a_setting_chooses(
         run(monkeypatch, capsys, "sample", *where, "--k", 2, "--limit", 3 + number, *setting)
     folders = {Run(folder).record.identity.key: folder for folder in list_runs(tmp_path)}
     assert len(folders) == 3
-    for number, said in enumerate((None, "seed=1", "temperature=0.5")):
-        chosen = ["--run", said] if said else []
+    choices: tuple[tuple[str, dict[str, float] | None], ...] = (
+        ("", None),
+        ("seed=1", {"seed": 1}),
+        ("temperature=0.50", {"temperature": 0.5}),
+    )
+    for number, (typed, choice) in enumerate(choices):
+        chosen = ["--run", typed] if typed else []
         assert run(monkeypatch, capsys, "grade", *where, *chosen)[1].startswith(
             f"{2 * (3 + number)} samples graded"
         )
@@ -105,9 +110,9 @@ def test_several_runs_stand_side_by_side_and_a_setting_chooses(
             f"p-true: {3 + number} ok"
             in run(monkeypatch, capsys, "confidence", *where, "--method", "p-true", *chosen)[1]
         )
-        assert len(load_results(tmp_path, "simulated", choice=said)) == 3 + number
+        assert len(load_results(tmp_path, "simulated", choice=choice)) == 3 + number
         assert (
-            describe_runs(tmp_path, "simulated", choice=said).loc["mini-exam", "questions"]
+            describe_runs(tmp_path, "simulated", choice=choice).loc["mini-exam", "questions"]
             == 3 + number
         )
     for key, folder in folders.items():
@@ -120,7 +125,32 @@ def test_several_runs_stand_side_by_side_and_a_setting_chooses(
     assert "capcal sample --model simulated" in err
 
 
+@pytest.mark.parametrize(
+    ("typed", "choice"),
+    [
+        (None, None),
+        ("1f0c2", "1f0c2"),
+        ("seed=1,temperature=1,top_k=None", {"seed": 1, "temperature": 1.0, "top_k": None}),
+        ("questions=012345678901", {"questions": "012345678901"}),  # a digest is a text
+        ("dtype=bfloat16,prompt_style=short@3", {"dtype": "bfloat16", "prompt_style": "short@3"}),
+    ],
+)
+def test_a_choice_of_runs_is_read_as_values(typed: str | None, choice: object) -> None:
+    read = cli._parse_choice(typed)
+    assert read == choice
+    if isinstance(read, dict) and isinstance(choice, dict):
+        assert [type(read[name]) for name in read] == [type(choice[name]) for name in choice]
+
+
 BAD = {
+    "an unknown setting": (
+        ["grade", "--model", "simulated", "--dataset", "gsm8k", "--run", "sead=1"],
+        "unknown setting 'sead'; known: chat_template, context_tokens, ",
+    ),
+    "a setting of another type": (
+        ["grade", "--model", "simulated", "--dataset", "gsm8k", "--run", "seed=one"],
+        "--run: 'one' is no value of seed; ",
+    ),
     "unknown model": (
         ["sample", "--model", "gpt-9", "--dataset", "gsm8k", "--k", 1],
         "unknown model 'gpt-9'; known: ",

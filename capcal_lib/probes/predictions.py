@@ -38,7 +38,7 @@ from capcal_lib.runs.artifacts import (
     Artifact,
     content_digest,
 )
-from capcal_lib.runs.run import store_option
+from capcal_lib.runs.run import Choice, store_option
 
 # of a file of a run in the model's folder; nobody's record leads elsewhere
 Place = Annotated[str, Field(pattern=r"^[\w-][\w.-]*(/[\w-][\w.-]*){2}$")]
@@ -69,7 +69,7 @@ def keep_predictions(
     mix: Sequence[str] = (),
     recipe: Recipe = "tuned",
     verdicts: str = "rules",
-    choice: str | None = None,
+    choice: Choice | None = None,
     say: Callable[[str], object] = len,
 ) -> pd.DataFrame:
     """Train a probe on each of a model's training runs, and keep what it predicts of the evaluation

@@ -23,7 +23,7 @@ from capcal_lib.probes.features import read_features
 from capcal_lib.probes.sgd import PaperProbe
 from capcal_lib.probes.tuned import TunedProbe
 from capcal_lib.runs.artifacts import FEATURES, VERDICTS
-from capcal_lib.runs.run import Run, differences, find_run, list_fitting
+from capcal_lib.runs.run import Choice, Run, differences, find_run, list_fitting
 
 Recipe = Literal["tuned", "paper"]
 Role = Literal["training", "evaluation"]
@@ -128,7 +128,7 @@ def validation_runs(runs: Iterable[Run]) -> list[Run]:
     for run in runs:
         store, of = run.folder.parents[2], run.identity
         split = load_dataset(of.dataset).validation_split
-        beside = _ready(store, of.model, of.dataset, split, f"seed={of.seed}")
+        beside = _ready(store, of.model, of.dataset, split, {"seed": of.seed})
         if beside is None or not goes_with([run], beside):
             return []
         found.append(beside)
@@ -136,7 +136,7 @@ def validation_runs(runs: Iterable[Run]) -> list[Run]:
 
 
 def _ready(
-    store: Path | str, model: str, dataset: str, split: str | None, choice: str | None
+    store: Path | str, model: str, dataset: str, split: str | None, choice: Choice | None
 ) -> Run | None:
     """Return the run on a split that is graded and has hidden states, if there is one."""
     if split is None or not list_fitting(store, model, dataset, split, choice):
@@ -146,7 +146,7 @@ def _ready(
 
 
 def runs_for_probes(
-    store: Path | str, model: str, role: Role, *, choice: str | None = None
+    store: Path | str, model: str, role: Role, *, choice: Choice | None = None
 ) -> list[tuple[Dataset, Run]]:
     """List the graded runs of a model with hidden states on the training, or the evaluation, split
     of every data set.

@@ -33,7 +33,7 @@ from capcal_lib.questions import subjects_of
 from capcal_lib.results.score_file import COUNTS, accuracy_bounds
 from capcal_lib.runs import find_run
 from capcal_lib.runs.artifacts import VERDICTS
-from capcal_lib.runs.run import Run, list_fitting, open_runs
+from capcal_lib.runs.run import Choice, Run, list_fitting, open_runs
 from capcal_lib.runs.store import damaged_files
 
 INDEX = ["dataset", "question_id"]
@@ -66,7 +66,7 @@ def load_results(
     k_eval: int = 100,
     k_c: int = 10,
     verdicts: str = "rules",
-    choice: str | None = None,
+    choice: Choice | None = None,
     held_out: bool = True,
     recipe: Recipe | None = "tuned",
 ) -> pd.DataFrame:
@@ -81,7 +81,7 @@ def load_results(
     ``k_eval`` samples define mu_hat, and the first ``k_c`` of them vote; without ``held_out`` they
     judge themselves, as in the paper's code, and there are no columns for others.
     ``verdicts`` says whose count: ``rules``, or ``judge:MODEL`` for short and mathematical answers.
-    ``choice`` says which of several runs on a split, such as ``"seed=1"``: see
+    ``choice`` says which of several runs on a split, such as ``{"seed": 1}``: see
     ``runs.find_run``.
 
     ``recipe`` is that of the probes, see ``probes.keep_predictions``; None leaves them out.
@@ -156,7 +156,7 @@ def describe_runs(
     datasets: Iterable[str] | None = None,
     k_eval: int = 100,
     verdicts: str = "rules",
-    choice: str | None = None,
+    choice: Choice | None = None,
 ) -> pd.DataFrame:
     """Say what is behind a model's results: a row a data set, in the order of ``load_results``;
     ``choice`` as there.
@@ -234,7 +234,7 @@ def _runs(
     store: Path | str,
     model: str,
     datasets: Iterable[str] | None = None,
-    choice: str | None = None,
+    choice: Choice | None = None,
 ) -> dict[str, Run]:
     """Find the graded runs on evaluation splits; of each data set the one that is chosen."""
     name = load_model(model).name

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from glob import glob  # of a name that is too long, nothing: where that of a path raises
 from os.path import isdir
@@ -28,6 +28,8 @@ from capcal_lib.runs.artifacts import Artifact
 
 RECORD = "run.json"
 PARTS = "samples-*.parquet"
+# Which of several runs on a split is meant: the beginning of its key, or settings by name.
+Choice = str | Mapping[str, Any]
 
 
 class Identity(Manifest):
@@ -225,27 +227,26 @@ def open_runs(
     """
     if not isdir(Path(store)):
         raise InputError(f"{store} is not a folder; name one with runs in it")
-    choice = None if seed is None else f"seed={seed}"
+    choice = None if seed is None else {"seed": seed}
     return list_fitting(store, model, dataset, split, choice)
 
 
 def find_run(
-    store: Path | str, model: str, dataset: str, split: str, choice: str | None = None
+    store: Path | str, model: str, dataset: str, split: str, choice: Choice | None = None
 ) -> Run:
     """Return a model's run on a split; of several the one that is chosen.
 
     `InputError` where there is none, with the command that makes one; where several are left, with
     what they differ in.
 
-    ``choice`` is the run's key or the beginning of it, or settings such as ``"seed=1"`` or
-    ``"temperature=0.2,top_p=0.9"``. Among those that fit, and where nothing is said, one with
-    samples is taken, then the one with the sampling settings of the model's manifest, and then the
-    one with seed 0."""
+    ``choice`` is the run's key or the beginning of it, or settings such as ``{"seed": 1}`` or
+    ``{"temperature": 0.2, "top_p": 0.9}``. Among those that fit, and where nothing is said, one
+    with samples is taken, then the one with the sampling settings of the model's manifest, and then
+    the one with seed 0."""
     runs = list_fitting(store, model, dataset, split, choice)
     if not runs:
-        asked = f" with {choice}" if choice else ""
         raise InputError(
-            f"no samples of {model} on {dataset} ({split}){asked} in {store}; "
+            f"no samples of {model} on {dataset} ({split}){_spell(choice)} in {store}; "
             f"make them with: capcal sample --model {model} --dataset {dataset} --split {split} "
             f"--k 100{store_option(store)}"
         )
@@ -273,38 +274,45 @@ def list_fitting(
     model: str | None,
     dataset: str | None,
     split: str | None,
-    choice: str | None = None,
+    choice: Choice | None = None,
 ) -> list[Run]:
     """List the runs of a model on a split that fit a choice of ``find_run``, sorted; those of all
     for None, and none in a store that is not there.
     """
-    asked = {"model": model, "dataset": dataset, "split": split}
+    wanted = {"model": model, "dataset": dataset, "split": split}
     paths = glob(f"*/*-*/*/{RECORD}", root_dir=store)
     runs = []
     for path in sorted(Path(path).parent for path in paths):
         place = Run(path).place
-        if all(asked[name] in (None, part) for name, part in place.items()):
+        if all(wanted[name] in (None, part) for name, part in place.items()):
             run = _run_in(Path(store), *path.parts)
             if choice is None or _fits(run, choice):
                 runs.append(run)
     return runs
 
 
-def _fits(run: Run, choice: str) -> bool:
+def _fits(run: Run, choice: Choice) -> bool:
     """Tell whether a run is meant by a choice of ``find_run``; by settings, one whose record is
     damaged is not.
     """
-    if "=" not in choice:
+    if isinstance(choice, str):
         return run.folder.name.startswith(choice)
     try:
         settings = run.identity.settings
     except InputError:
         return False
-    asked = {*choice.split(",")}
-    for part in asked:
-        check_known("setting", part.partition("=")[0], settings)
-    known = {f"{name}={value}" for name, value in settings.items()}
-    return asked <= known | {part.removesuffix(".0") for part in known}
+    for name in choice:
+        check_known("setting", name, settings)
+    return all(settings[name] == value for name, value in choice.items())
+
+
+def _spell(choice: Choice | None) -> str:
+    """Say which run was looked for; nothing where any would do."""
+    if not choice:
+        return ""
+    if isinstance(choice, str):
+        return f" with the key {choice}"
+    return " with " + ", ".join(f"{name}={value}" for name, value in choice.items())
 
 
 def differences(one: Identity, other: Identity) -> list[str]:

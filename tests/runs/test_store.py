@@ -28,7 +28,7 @@ from capcal_lib.runs import store as store_module
 from capcal_lib.runs.artifacts import VERDICTS
 from capcal_lib.runs.files import write_table
 from capcal_lib.runs.merge import merge
-from capcal_lib.runs.run import Identity, Record, differences, list_fitting, run_of
+from capcal_lib.runs.run import Choice, Identity, Record, differences, list_fitting, run_of
 from capcal_lib.runs.samples import Sample
 from capcal_lib.runs.sessions import Ask, Session, add_sessions
 from capcal_lib.runs.status import run_status, survey
@@ -149,24 +149,23 @@ def test_of_several_runs_one_is_chosen(tmp_path: Path) -> None:
             "the manifest's own, and seed 0"
         )
     where = tmp_path, "simulated", "mini-exam", "test"
-    choices = {
-        "seed=1": "seeded",
-        "temperature=0.25": "cool",
-        "temperature=0.25,seed=1": "both",
-        "seed=0": "usual",
-    }
-    choices |= {run.folder.name: name for name, run in runs.items()} | {
-        runs["both"].folder.name[:8]: "both"
-    }
-    for said, name in choices.items():
-        assert find_run(*where, said) == runs[name]
-    assert list_fitting(*where, "seed=1") == sorted([runs["seeded"], runs["both"]])
+    choices: list[tuple[Choice, str]] = [
+        ({"seed": 1}, "seeded"),
+        ({"temperature": 0.25}, "cool"),
+        ({"temperature": 0.25, "seed": 1}, "both"),
+        ({"seed": 0, "top_k": None}, "usual"),
+        (runs["both"].folder.name[:8], "both"),
+    ]
+    choices += [(run.folder.name, name) for name, run in runs.items()]
+    for choice, name in choices:
+        assert find_run(*where, choice) == runs[name]
+    assert list_fitting(*where, {"seed": 1}) == sorted([runs["seeded"], runs["both"]])
     with pytest.raises(
         InputError, match=r"no samples of .* with seed=7 in .*; make them with: capcal sample"
     ):
-        find_run(*where, "seed=7")
+        find_run(*where, {"seed": 7})
     with pytest.raises(InputError, match=r"unknown setting 'sead'; .* seed"):
-        find_run(*where, "sead=1")
+        find_run(*where, {"sead": 1})
     assert (
         runs["both"].options
         == f"--model simulated --dataset mini-exam --split test --run {runs['both'].folder.name} "
