@@ -94,15 +94,18 @@ def verbalized(
 def parse_probability(text: str) -> float | None:
     """Read the probability in [0, 1] that a model stated, or None where it stated none.
 
-    The last ``\\boxed{}`` that holds a probability counts. Without any box, the last one in the
-    running text counts: a decimal, a percentage, a fraction, a range, a number after ``P =``, or a
-    number that is all there is. A range stands for its middle; the whole scale, 0 to 1, is no
-    estimate. Numbers outside [0, 1] are refused, not clipped. Reasoning is never read, and of a
-    long text only the end.
+    The last ``\\boxed{}`` that holds a probability counts. Without any box, a number that is all
+    there is counts. Of running text the last estimate with a label counts (``P``, ``probability``
+    or ``confidence``, then ``=``, ``:`` or the like), whatever follows it without one, and where
+    none has a label the last estimate: a decimal, a percentage, a fraction or a range. A range
+    stands for its middle; the whole scale, 0 to 1, is no estimate. Numbers outside [0, 1] are
+    refused, not clipped. Reasoning is never read, and of a long text only the end.
 
     >>> said = (r"I said 0.9, so \\boxed{85\\%}", "about 0,8", "7/10", "0.7-0.8")
     >>> [parse_probability(text) for text in said]
     [0.85, 0.8, 0.7, 0.75]
+    >>> [parse_probability(text) for text in ("Confidence: 0.4, at first 90%", "0.4, no, 90%")]
+    [0.4, 0.9]
     >>> [parse_probability(text) for text in (r"\\boxed{1.5}", "1e9", "nan", "<think> 0.9")]
     [None, None, None, None]
     """
@@ -120,7 +123,9 @@ def parse_probability(text: str) -> float | None:
     estimates = [
         match for match in _ESTIMATE.finditer(respelt(said, _PLAIN)) if _MARKED.search(match[0])
     ]
-    estimates.sort(key=lambda match: bool(match["label"]))  # stable: the last labelled one, if any
+    labelled = [match for match in estimates if match["label"]]
+    if labelled:
+        return _probability(labelled[-1])
     return _probability(estimates[-1]) if estimates else None
 
 

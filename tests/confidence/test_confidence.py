@@ -157,6 +157,10 @@ class ScriptedEngine:
         ('{"confidence": 85}', 0.85),
         (r"\boxed{\approx 0.8}", 0.8),
         ("Confidence: 0.7 (I was at 0.9 before)", 0.7),
+        ("Confidence: 0.4. On reflection I am 90% sure.", 0.4),  # only a label takes one back
+        ("Confidence: 0.4. On reflection, confidence: 90%", 0.9),
+        ("Probability: 0.9; 0.8", 0.9),
+        ("I am 0.9 sure. Probability: 3/2", None),  # the labelled one decides, and is none
         # reasoning is never read
         (r"<think>\boxed{0.9}</think>\boxed{0.2}", 0.2),
         (r"thoughts: \boxed{0.9}</think>", None),
