@@ -10,7 +10,7 @@ import os
 import re
 import socket
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
@@ -358,10 +358,12 @@ def write_text(path: Path, text: str) -> None:
 @contextmanager
 def new_manifests(files: Mapping[str, str]) -> Iterator[list[Path]]:
     """Write new files of the user's folder, such as ``models/mine.yaml``, or of ``capcal.d`` where
-    there is none yet; delete them where what they are made for fails.
+    there is none yet; delete them, and the folders that were made for them, where what they are
+    made for fails.
     """
     folder = own_manifests() or Path("capcal.d").absolute()
     made: list[Path] = []
+    folders: list[Path] = []  # that were not there, the outer before the inner
     try:
         for file, text in files.items():
             path = folder / file
@@ -372,13 +374,19 @@ def new_manifests(files: Mapping[str, str]) -> Iterator[list[Path]]:
                 )
             if path.with_suffix(".yaml").exists():  # which is written last
                 raise InputError(f"{path} is there already; choose another name, or delete it")
-            path.parent.mkdir(parents=True, exist_ok=True)
+            for parent in (folder, path.parent):
+                if not parent.exists():
+                    folders.append(parent)
+                parent.mkdir(exist_ok=True)
             made.append(path)
             write_text(path, text)
         yield made
     except BaseException:
         for path in made:
             path.unlink(missing_ok=True)
+        for parent in reversed(folders):
+            with suppress(OSError):  # somebody else has a file in it by now
+                parent.rmdir()
         raise
 
 

@@ -116,7 +116,7 @@ def import_samples(
             "capcal": version("capcal"),
             "questions": check_questions(dataset, split, questions),
         }
-        table = _lay_out(log.samples, names)
+        table = _lay_out(log.samples, names, log.left_out)
         with open_writer(store, Record(identity=identity, made_with=made_with)) as writer:
             run = writer.run
             present = read_samples(run)
@@ -217,10 +217,12 @@ def _find_questions(
     return names
 
 
-def _lay_out(samples: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
+def _lay_out(samples: pd.DataFrame, names: Mapping[str, str], left_out: int) -> pd.DataFrame:
     """Lay samples out as a run has them, with their verdicts beside them.
 
-    `InputError` for samples that are there twice, or not numbered from 0 on."""
+    A sample keeps its number where others were ``left_out``, so that a file which has their
+    responses adds them. `InputError` for samples that are there twice, or not numbered from 0 on,
+    with more gaps than were left out."""
     ids = samples["question_id"].map(names)
     cut = samples["finish_reason"].isin(LENGTH)
     table = samples.assign(
@@ -233,9 +235,10 @@ def _lay_out(samples: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
         completion_tokens=samples["completion_tokens"].fillna(0).astype(int),
         extracted=samples["extracted"].map(str, na_action="ignore"),
     ).sort_values(KEY)
-    numbers = table.groupby("question_id").cumcount()
+    sizes = table.groupby("question_id")["sample_index"].transform("size")
+    _refuse(table[table.duplicated(KEY)], "is there twice; number them apart")
     _refuse(
-        table[table["sample_index"] != numbers],
-        "is there twice, or not numbered from 0 without gaps; number them apart",
+        table[table["sample_index"] >= sizes + left_out],
+        "is not numbered from 0 without gaps; number them apart",
     )
     return table

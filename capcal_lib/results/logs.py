@@ -13,7 +13,7 @@ from contextlib import suppress
 from os.path import isdir
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import pandas as pd
 
@@ -23,6 +23,7 @@ from capcal_lib.questions import NOT_STATED
 from capcal_lib.rows import Row, field_of, most_unpacked, stream_rows
 
 MEMBER_BYTES = 1 << 26  # of one sample of a log
+STEP = 1 << 12  # bytes of one that are unpacked at a time
 LIST = 1 << 16  # characters of a list of texts that Python wrote
 LENGTH = ("length", "max_tokens", "model_length")  # what reaching the limit is called
 MEMBERS = re.compile(r"header\.json|samples/.*\.json")  # of a log of inspect_ai
@@ -108,6 +109,7 @@ class Log(NamedTuple):
     items: pd.DataFrame  # by question_id: question, gold, and tuples of aliases and choices
     judged: bool
     notes: list[str]  # what was taken, and what was left out
+    left_out: int  # requests without a response
 
 
 def list_files(files: Iterable[Path]) -> list[Path]:
@@ -146,7 +148,7 @@ def read_log(
     for name in columns:
         check_known("column", name, COLUMNS)
     notes: list[str] = []
-    samples = _read_samples(files, columns, notes)
+    samples, left_out = _read_samples(files, columns, notes)
     scores: Any = pd.DataFrame([*samples.pop("scores")], dtype=object)
     ids = samples.drop_duplicates(ITEM)["question_id"]
     if ids.duplicated().any() and samples["task"].nunique() > 1:
@@ -157,7 +159,7 @@ def read_log(
             f"question {sanitize(name, 80)!r} has two answers or texts; import the files apart"
         )
     judged = not regrade and _take_verdicts(samples, scores, scorer, notes)
-    return Log(samples, items, judged, notes)
+    return Log(samples, items, judged, notes, left_out)
 
 
 def kind_of(items: pd.DataFrame) -> manifests.Kind:
@@ -173,9 +175,10 @@ def kind_of(items: pd.DataFrame) -> manifests.Kind:
 
 def _read_samples(
     files: Sequence[Path], columns: Mapping[str, str], notes: list[str]
-) -> pd.DataFrame:
+) -> tuple[pd.DataFrame, int]:
     """Read each sample once, with its ``scores``: those of all rows that are of it, such as a row a
-    filter. Targets that Python wrote as lists of texts are lists where all are."""
+    filter; and count the requests without a response. Targets that Python wrote as lists of texts
+    are lists where all are."""
     found: list[Row] = []
     twins: dict[Any, Row] = {}
     failed = repeated = 0
@@ -214,7 +217,7 @@ def _read_samples(
     golds = lists if all(lists) else map(_list, table["gold"])
     answers = map(_answer, golds, table["aliases"], table["choices"])
     table[ITEM[2:]] = pd.DataFrame(answers, dtype=object)
-    return table
+    return table, failed
 
 
 def _rows(path: Path) -> Iterator[Row]:
@@ -256,9 +259,20 @@ def _archive(path: Path) -> Iterator[Row]:
             for one in members:
                 if one.file_size > MEMBER_BYTES:
                     raise ValueError(f"{one.filename} is larger than {MEMBER_BYTES >> 20} MiB")
-                yield json.loads(archive.read(one))
+                yield json.loads(_unpack(archive.open(one)))
     except Exception as error:  # zip files and their compressions have a dozen kinds
         raise InputError(f"{path}: not a log of inspect_ai: {sanitize(error)}") from None
+
+
+def _unpack(member: IO[bytes]) -> bytes:
+    """Unpack a member of an archive in small steps, as it ends where the archive says: more in it
+    than that, of which a step unpacks a little, is an error of its checksum.
+    """
+    blocks = []
+    with member:
+        while block := member.read(STEP):
+            blocks.append(block)
+    return b"".join(blocks)
 
 
 def _first(row: Row, name: str) -> Any:

@@ -197,7 +197,7 @@ def read_counts(path: Path, *, scorer: str | None = None, regrade: bool = False)
     rules where it has none.
 
     `InputError` where no sample of it has a verdict."""
-    samples, items, judged, notes = read_log([path], scorer=scorer, regrade=regrade)
+    samples, items, judged, notes, _ = read_log([path], scorer=scorer, regrade=regrade)
     if not judged:
         if NOT_STATED in {*items["gold"]}:
             raise InputError(f"{path}: the samples have neither answers nor a verdict each")

@@ -271,7 +271,11 @@ BAD: dict[str, tuple[Any, str]] = {
     "no gold": ([{"question_id": "q", "response": "1", "t": 1}], "neither answers nor verdicts"),
     "another gold": ([good(), good(gold="2")], "two answers or texts"),
     "twice": ([good(sample=0), good(sample=0)], "sample 0 of question 'q' is there twice"),
-    "a gap": ([good(sample=0), good(sample=2)], "not numbered from 0"),
+    "a gap": ([good(sample=0), good(sample=2)], "sample 2 of question 'q' is not numbered from 0"),
+    "a number far off": (
+        [good(sample=0), good(sample=1, response=None), good(sample=1 << 30)],
+        "sample 1073741824 of question 'q' is not numbered from 0",
+    ),
     "below 0": ([good(sample=-1), good(sample=0)], "sample -1"),
     "too many tokens": ([good(completion_tokens=1 << 31)], "completion_tokens 2147483648"),
     "no number": ([good(sample="first")], "invalid literal"),
@@ -293,6 +297,23 @@ BAD: dict[str, tuple[Any, str]] = {
 }
 
 
+def test_a_response_that_was_left_out_leaves_a_gap_which_a_later_file_fills(
+    take: Take, tmp_path: Path
+) -> None:
+    rows = [good(sample=0), good(sample=1, response=None), good(sample=2, response="2")]
+    first = take(lines(tmp_path / "a.jsonl", *rows), settings={"temperature": 0.7})
+    assert "1 request without a response left out" in first.notes
+    assert read_samples(first.run)["sample_index"].tolist() == [0, 2]
+    assert outcomes(first.run.folder) == {"q": ["correct", "incorrect"]}
+    mended = [*rows[::2], good(sample=1, response="3")]
+    again = take(lines(tmp_path / "b.jsonl", *mended), settings={"temperature": 0.7})
+    assert (again.new, again.present) == (1, 2)
+    assert read_samples(again.run)["response"].tolist() == ["1", "3", "2"]
+    rows.append(good(sample=4))  # a second gap, for which nothing was left out
+    with pytest.raises(InputError, match="sample 4 of question 'q' is not numbered from 0"):
+        take(lines(tmp_path / "c.jsonl", *rows), settings={"temperature": 0.7})
+
+
 @pytest.mark.parametrize(("rows", "message"), BAD.values(), ids=BAD)
 def test_a_bad_file_is_one_line_and_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: Any, message: str
@@ -306,7 +327,7 @@ def test_a_bad_file_is_one_line_and_leaves_nothing(
     assert isinstance(refused.exception, InputError), refused.exception
     assert message in str(refused.exception)
     assert "\n" not in str(refused.exception)
-    assert [one for one in tmp_path.rglob("*") if one.is_file()] == [path]
+    assert [*tmp_path.rglob("*")] == [path]
 
 
 def test_a_killed_import_is_given_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

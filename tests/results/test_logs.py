@@ -2,6 +2,7 @@
 
 import json
 import re
+import tracemalloc
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -345,6 +346,26 @@ def test_an_archive_is_bounded_in_all(tmp_path: Path, monkeypatch: pytest.Monkey
             archive.writestr(f"samples/{number}_epoch_1.json", text)
     with pytest.raises(InputError, match=r"log.eval: not a log of inspect_ai: it unpacks to more"):
         read_log([tmp_path / "log.eval"])
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_an_archive_that_lies_about_its_size_unpacks_to_little(
+    tmp_path: Path, method: int
+) -> None:
+    size = 1 << 28
+    path = tmp_path / "log.eval"
+    with zipfile.ZipFile(path, "w", method) as archive:
+        archive.writestr("samples/1_epoch_1.json", b'{"id": 1, "epoch": 1}' + b" " * size)
+    content = path.read_bytes()
+    stated = (size + 21).to_bytes(4, "little")
+    assert content.count(stated) == 2, "before the member, and in the list of all"
+    path.write_bytes(content.replace(stated, (21).to_bytes(4, "little")))
+    tracemalloc.start()
+    with pytest.raises(InputError, match="not a log of inspect_ai: Bad CRC-32"):
+        read_log([path])
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < size / 4
 
 
 def test_other_formats_are_read_or_named(tmp_path: Path) -> None:
