@@ -348,11 +348,9 @@ def test_an_archive_is_bounded_in_all(tmp_path: Path, monkeypatch: pytest.Monkey
         read_log([tmp_path / "log.eval"])
 
 
-@pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
-def test_an_archive_that_lies_about_its_size_unpacks_to_little(
-    tmp_path: Path, method: int
-) -> None:
-    size = 1 << 28
+@pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2])
+def test_an_archive_that_lies_about_its_size_unpacks_to_little(tmp_path: Path, method: int) -> None:
+    size = 1 << 26
     path = tmp_path / "log.eval"
     with zipfile.ZipFile(path, "w", method) as archive:
         archive.writestr("samples/1_epoch_1.json", b'{"id": 1, "epoch": 1}' + b" " * size)
