@@ -48,6 +48,12 @@ LONGEST_NUMBER = 100  # characters of what YAML makes a number, a date or anothe
 
 OWN_MANIFESTS = "CAPCAL_MANIFESTS"  # the environment variable that names the user's folder
 
+IN_DISTRIBUTION, OUT_OF_DISTRIBUTION, OUT_OF_DOMAIN = SHIFTS = (  # of a probe; see shift
+    "in-domain in-distribution",
+    "in-domain out-of-distribution",
+    "out-of-domain",
+)
+
 Name = Annotated[str, Field(pattern=r"^[\w-][\w.-]*$", max_length=100)]  # becomes a part of a path
 NAME_HINT = (
     ": it is a part of paths, of letters, digits, _, . and - only; what a server calls the model "
@@ -534,6 +540,30 @@ def load_model(name: str) -> Model:
 def load_dataset(name: str) -> Dataset:
     """Load the manifest of a data set, like ``load_model``."""
     return _load(Dataset, name)
+
+
+def shift(method: str, dataset: str | None) -> str | None:
+    """Say how far the nearest training questions of a probe are from a data set; None for another
+    method, and for a data set that is not known.
+
+    >>> shift("Probe (GSM8K)", "math500")
+    'in-domain out-of-distribution'
+    >>> shift("Probe (TriviaQA + GSM8K)", "mmlu")
+    'out-of-domain'
+    >>> shift("P(True)", "math500")
+    """
+    if not method.startswith("Probe (") or dataset not in dataset_names():
+        return None
+    shown_on = load_dataset(dataset)
+    titles = method.removeprefix("Probe (").split(")")[0].split(" + ")
+    probes = [f"Probe ({title})" for title in titles]
+    manifests = [load_dataset(name) for name in dataset_names()]
+    trained_on = [manifest for manifest in manifests if manifest.probe in probes]
+    if shown_on in trained_on:
+        return IN_DISTRIBUTION
+    if shown_on.domain in {manifest.domain for manifest in trained_on}:
+        return OUT_OF_DISTRIBUTION
+    return OUT_OF_DOMAIN
 
 
 def load_prompts(style: str) -> Prompts:

@@ -25,7 +25,15 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from capcal_lib.applications import pass_at_k, risk_coverage, simulate_pass_at_k
-from capcal_lib.manifests import dataset_names, load_dataset
+from capcal_lib.manifests import (
+    IN_DISTRIBUTION,
+    OUT_OF_DISTRIBUTION,
+    OUT_OF_DOMAIN,
+    SHIFTS,
+    dataset_names,
+    load_dataset,
+    shift,
+)
 from capcal_lib.metrics import mean_interval
 from capcal_lib.metrics.validation import Floats, align, as_scored
 
@@ -34,11 +42,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 INK, MUTED = "#1a1a1a", "#6b6b6b"
-IN_DISTRIBUTION, OUT_OF_DISTRIBUTION, OUT_OF_DOMAIN = SHIFTS = (
-    "in-domain in-distribution",
-    "in-domain out-of-distribution",
-    "out-of-domain",
-)
 SHIFT_COLORS = dict(zip(SHIFTS, ("#46a281", "#3866bd", "#be8a1d"), strict=True))
 COLORS = {
     "Uniform random": "#1a1a1a",
@@ -316,29 +319,6 @@ class ScoreDisplay(_Display):
         label = "capability Brier score (lower is better)"
         self.ax.set(ylim=(len(rows) - 0.5, -0.5), xlabel=label)
         _as_they_are(self.ax.get_yticklabels())
-
-
-def shift(method: str, dataset: str | None) -> str | None:
-    """Say how far the nearest training questions of a probe are from a data set; None for another
-    method, and for a data set that is not known.
-
-    >>> shift("Probe (GSM8K)", "math500")
-    'in-domain out-of-distribution'
-    >>> shift("Probe (TriviaQA + GSM8K)", "mmlu")
-    'out-of-domain'
-    >>> shift("P(True)", "math500")
-    """
-    if not method.startswith("Probe (") or dataset not in dataset_names():
-        return None
-    asked = load_dataset(dataset)
-    titles = method.removeprefix("Probe (").split(")")[0].split(" + ")
-    probes = [f"Probe ({title})" for title in titles]
-    trained = [one for one in map(load_dataset, dataset_names()) if one.probe in probes]
-    if asked in trained:
-        return IN_DISTRIBUTION
-    if asked.domain in {one.domain for one in trained}:
-        return OUT_OF_DISTRIBUTION
-    return OUT_OF_DOMAIN
 
 
 def method_color(method: str, dataset: str | None = None) -> str:

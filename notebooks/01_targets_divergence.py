@@ -22,6 +22,7 @@ seed: int = 0  # of the responses that are drawn
 import numpy as np
 import pandas as pd
 import seaborn as sns
+from capcal_lib import plots
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.manifests import load_dataset, load_model, model_names
 from capcal_lib.metrics import (
@@ -217,9 +218,9 @@ axes = sns.heatmap(
     cbar=False,
     vmin=0,
     vmax=0.8,
-    annot_kws={"size": 9, "color": style.INK},
+    annot_kws={"size": 9, "color": plots.INK},
 )
-axes.axhline(len(measured), color=style.INK)
+axes.axhline(len(measured), color=plots.INK)
 axes.grid(visible=False)
 _ = axes.set(xlabel="", ylabel="")
 
@@ -279,7 +280,7 @@ axes = sns.scatterplot(
 )
 for variance in widely:
     axes.axline((0, -variance), slope=1, color=style.GRID, zorder=0)
-axes.axline((0, 0), slope=1, color=style.MUTED, linestyle=":", zorder=0)
+axes.axline((0, 0), slope=1, color=plots.MUTED, linestyle=":", zorder=0)
 axes.set(xlim=(0, None), ylim=(0, None))
 axes.set(
     xlabel="expected response Brier score", ylabel="capability Brier score"

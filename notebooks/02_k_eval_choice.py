@@ -21,8 +21,9 @@ seed: int = 0  # of the simulated studies
 import numpy as np
 import pandas as pd
 import seaborn as sns
+from capcal_lib import manifests, plots
 from capcal_lib.applications import deep_samples, score_components
-from capcal_lib.book import notebook, style, tables
+from capcal_lib.book import notebook, tables
 from capcal_lib.manifests import load_dataset, load_model, model_names
 from capcal_lib.metrics import (
     binomial_interval,
@@ -148,11 +149,11 @@ axes = sns.boxplot(
     y="percent",
     hue="confidence",
     hue_order=["any other", "probe on its own data set"],
-    palette=["#bdbdbd", style.SHIFT_COLORS[style.IN_DISTRIBUTION]],
+    palette=["#bdbdbd", plots.SHIFT_COLORS[manifests.IN_DISTRIBUTION]],
     gap=0.15,
     fliersize=3,
 )
-axes.axhline(0, color=style.MUTED, lw=0.8)
+axes.axhline(0, color=plots.MUTED, lw=0.8)
 axes.legend(title="")
 _ = axes.set(xlabel="samples a question, k", ylabel="wider by, %")
 
@@ -210,8 +211,8 @@ for name in ("jeffreys", "wilson", "clopper-pearson", "wald"):
 # %% tags=["hide-input"] mystnb={"figure": {"caption": "Probability that a 95 % interval covers the expected accuracy, summed exactly. The Wald interval, by which the paper plans, falls out of its panel at both ends, where language models often are; the others stay close to what they promise. The teeth come from counts being whole numbers.", "name": "fig-exact-coverage"}, "image": {"alt": "Four panels, one for each interval, with a toothed curve of coverage against expected accuracy and a line at the level that is promised."}} paper=["appendix-b.1", "equation-16"] evidence=["simulated"]
 axes = exact.plot(subplots=True, layout=(2, 2), sharey=True, legend=False)
 for panel, name in zip(axes.flat, exact, strict=True):
-    panel.lines[0].set(color=style.INK, linewidth=0.8)
-    panel.axhline(0.95, color=style.MUTED, linestyle="--")
+    panel.lines[0].set(color=plots.INK, linewidth=0.8)
+    panel.axhline(0.95, color=plots.MUTED, linestyle="--")
     panel.set(title=name, ylim=(0.58, 1.005), ylabel="coverage")
     panel.set_xlabel("expected accuracy, μ")
 

@@ -23,7 +23,8 @@ from collections import Counter
 import numpy as np
 import pandas as pd
 import seaborn as sns
-from capcal_lib.book import notebook, style, tables
+from capcal_lib import plots
+from capcal_lib.book import notebook, tables
 from capcal_lib.manifests import load_dataset
 from capcal_lib.probes import (
     LinearProbe,
@@ -154,14 +155,14 @@ grid = sns.relplot(
     hue="method",
     col="method",
     col_wrap=2,
-    palette=style.palette(methods(shown), widest),
+    palette=plots.palette(methods(shown), widest),
     alpha=0.6,
     height=2.0,
     aspect=1.75,
     legend=False,
 )
 for axes in grid.axes:
-    axes.axline((0, 0), slope=1, color=style.MUTED, linewidth=1)
+    axes.axline((0, 0), slope=1, color=plots.MUTED, linewidth=1)
 grid.set_axis_labels("confidence", "share correct").set(xlim=(-0.03, 1.03))
 _ = grid.set_titles("{col_name}")
 

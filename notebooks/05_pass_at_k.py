@@ -23,6 +23,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import seaborn as sns
+from capcal_lib import plots
 from capcal_lib.applications import (
     deep_samples,
     extrapolate_pass_at_k,
@@ -224,7 +225,7 @@ error = pd.concat(error, names=["k", "method"]).reset_index()
 # %% tags=["hide-input"]
 # needs counts
 looks = {
-    "Actual": (style.INK, "-", ""),
+    "Actual": (plots.INK, "-", ""),
     "Best constant": ("#8a8a8a", "--", "o"),
     "Probe, plug-in": ("#2b6450", "-", "s"),
     "Probe, posterior": ("#46a281", "-.", "D"),
@@ -577,7 +578,7 @@ sns.scatterplot(
     published,
     ax=grid.axes_dict["MATH-500"],
     marker="x",
-    color=style.INK,
+    color=plots.INK,
     **look,
 )
 grid.set(xscale="log", xticks=[1, 4, 16, 64], xticklabels=[1, 4, 16, 64])

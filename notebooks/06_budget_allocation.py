@@ -23,6 +23,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import seaborn as sns
+from capcal_lib import plots
 from capcal_lib.applications import (
     allocate,
     budget_gains,
@@ -31,7 +32,7 @@ from capcal_lib.applications import (
     success_rate,
     success_terms,
 )
-from capcal_lib.book import notebook, style, tables
+from capcal_lib.book import notebook, tables
 from capcal_lib.confidence import TITLES
 from capcal_lib.manifests import load_dataset
 from capcal_lib.metrics import gains, holm, mean_interval
@@ -172,7 +173,7 @@ cases = 100 * of_rule[["estimate", "low", "high"]]
 cases["sure"] = of_rule["verdict"] != "inconclusive"
 cases = cases.reset_index().astype({"B": str})
 cases = tables.titled(cases)
-color = style.palette([rule])[rule] if rule in TITLES.values() else "#46a281"
+color = plots.palette([rule])[rule] if rule in TITLES.values() else "#46a281"
 grid = sns.FacetGrid(cases, col="dataset", col_wrap=4, height=2.8, aspect=0.72)
 grid.map(plt.vlines, "B", "low", "high", color=color)
 for name, axes in grid.axes_dict.items():
@@ -186,7 +187,7 @@ for name, axes in grid.axes_dict.items():
         s=45,
         zorder=3,
     )
-grid.refline(y=0, color=style.INK)
+grid.refline(y=0, color=plots.INK)
 grid.set_titles("{col_name}")
 grid.set_axis_labels("B", "points gained")
 _ = grid.tight_layout()
@@ -254,10 +255,10 @@ rates = shares.rename_axis("B")
 
 # %% tags=["hide-input"]
 # needs samples
-ours = {EVEN: style.INK, PLUG_IN: "#2b6450", POSTERIOR: "#46a281"}
+ours = {EVEN: plots.INK, PLUG_IN: "#2b6450", POSTERIOR: "#46a281"}
 ours |= {"Honest oracle": "#6b6b6b"}
 ours |= {"Oracle CC, in sample": "#8a5a44", "Oracle RC, in sample": "#b9962f"}
-palette = style.palette(set(rates) - set(ours)) | ours
+palette = plots.palette(set(rates) - set(ours)) | ours
 
 # %% tags=["hide-input"] mystnb={"figure": {"caption": "Questions solved against the mean number of samples a question, on the data set whose questions differ most, or the one asked for. The band is the 95 % interval of even spending, for questions like these: it is wide because questions differ, and says nothing of the distance between rules, which are compared question by question above.", "name": "fig-budget"}, "image": {"alt": "Line plot of the share of questions solved against the budget in samples a question, a line for each rule and for the honest oracle, with a band around even spending."}} paper=["figure-5", "figure-10", "section-5.2", "appendix-d.2", "appendix-d.2.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs samples
@@ -270,7 +271,7 @@ axes = sns.lineplot(
 )
 ends = [mean_interval(terms[b][EVEN], clusters=groups) for b in budgets]
 low, high = np.array([(end.low, end.high) for end in ends]).T
-axes.fill_between(budgets, low, high, color=style.INK, alpha=0.12, lw=0)
+axes.fill_between(budgets, low, high, color=plots.INK, alpha=0.12, lw=0)
 axes.set(xscale="log", xlabel="B, samples a question", title=title)
 axes.set(ylabel="questions solved")
 axes.set_xticks(budgets, budgets)
@@ -384,7 +385,7 @@ grid = sns.relplot(
     x="k",
     y="value",
     hue="method",
-    palette=style.palette(lines["method"]) | {"Uniform allocation": style.INK},
+    palette=plots.palette(lines["method"]) | {"Uniform allocation": plots.INK},
     style="method",
     dashes=dashes,
     col="model",

@@ -23,6 +23,7 @@ from collections import Counter
 import numpy as np
 import pandas as pd
 import seaborn as sns
+from capcal_lib import plots
 from capcal_lib.applications import deep_samples
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.confidence import majority, read_answers
@@ -34,7 +35,7 @@ from capcal_lib.results import brier_terms, load_results, subjects
 # %% tags=["hide-input"]
 runs, data = notebook.open_page(globals())
 rng = np.random.default_rng(seed)
-purples = sns.light_palette(style.method_color("Response consistency"), 5)[2:]
+purples = sns.light_palette(plots.method_color("Response consistency"), 5)[2:]
 SHADES = dict(zip((5, 10, 20), purples, strict=True))
 options = {"k_eval": k_eval, "verdicts": verdicts}
 reason = "Five votes and two held-out samples make seven a question: "

@@ -21,6 +21,7 @@ seed: int = 0  # of all that is drawn here
 import numpy as np
 import pandas as pd
 import seaborn as sns
+from capcal_lib import manifests, plots
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.manifests import (
     dataset_names,
@@ -75,7 +76,7 @@ pairs = [
 near_pairs = [
     (name, probe)
     for name, probe in pairs
-    if style.shift(probe, name) == style.OUT_OF_DISTRIBUTION
+    if manifests.shift(probe, name) == manifests.OUT_OF_DISTRIBUTION
     and predicted[name, probe] > 60
 ]
 lacking = {} if near_pairs else {"near": ""}
@@ -117,13 +118,13 @@ def judge(rows):
     table = table.rename_axis(["dataset", "probe"]).reset_index()
     table = holm(table)
     pairs = table[["probe", "dataset"]].values
-    return table.assign(shift=[style.shift(*pair) for pair in pairs])
+    return table.assign(shift=[manifests.shift(*pair) for pair in pairs])
 
 
 def shares(table, verdict):
     """Say of how many pairs a verdict is given, by shift."""
     given = table["verdict"].eq(verdict).groupby(table["shift"])
-    given = given.agg(["sum", "size"]).reindex(style.SHIFTS, fill_value=0)
+    given = given.agg(["sum", "size"]).reindex(manifests.SHIFTS, fill_value=0)
     return [f"{k} of {n}" for k, n in given.values]
 
 
@@ -155,7 +156,7 @@ Away from the data set that it was trained for, a probe beats a constant on {bet
 # needs probes
 def draw(table, label):
     """Draw a row a probe and data set, with its interval, by shift."""
-    table["place"] = table["shift"].map(style.SHIFTS.index)
+    table["place"] = table["shift"].map(manifests.SHIFTS.index)
     table = table.sort_values(["place", "probe"], kind="stable")
     table["pair"] = [
         f"{probe} on {load_dataset(name).title}"
@@ -166,15 +167,15 @@ def draw(table, label):
         x="value",
         y="pair",
         hue="shift",
-        hue_order=style.SHIFTS,
-        palette=style.SHIFT_COLORS,
+        hue_order=manifests.SHIFTS,
+        palette=plots.SHIFT_COLORS,
         markers=["o", "P", "v"],
         linestyle="none",
         estimator="median",  # of an estimate and its two limits
         errorbar=("pi", 100),
     )
     axes.figure.set_figheight(1.4 + 0.25 * len(table))
-    axes.axvline(0, color=style.INK, lw=1)
+    axes.axvline(0, color=plots.INK, lw=1)
     axes.set(xlabel=label, ylabel="")
     axes.legend(title="", loc="lower center", bbox_to_anchor=(0.3, 1), ncols=3)
 
@@ -485,7 +486,7 @@ axes = sns.pointplot(
     x="gain",
     y="pair",
     hue="probe",
-    palette=[style.MUTED, style.SHIFT_COLORS[style.IN_DISTRIBUTION]],
+    palette=[plots.MUTED, plots.SHIFT_COLORS[manifests.IN_DISTRIBUTION]],
     markers=["X", "s"],
     linestyle="none",
     dodge=0.55,
@@ -493,7 +494,7 @@ axes = sns.pointplot(
     errorbar=("pi", 100),
     err_kws={"linewidth": 1.3},
 )
-axes.axvline(0, color=style.INK)
+axes.axvline(0, color=plots.INK)
 axes.figure.set_size_inches(style.WIDTH, 1.4 + 0.3 * len(judged))
 axes.set(xlabel="score of the constant less that of the probe", ylabel="")
 sns.move_legend(
@@ -574,7 +575,7 @@ uniform = uniform.set_index(keys)["value"]
 rivals = pd.DataFrame({"Uniform random": uniform})
 rivals["best constant"] = [constant_score(*pair) for pair in uniform.index]
 lead = printed.join(rivals, on=keys)
-lead["shift"] = [*map(style.shift, lead["method"], lead["dataset"])]
+lead["shift"] = [*map(manifests.shift, lead["method"], lead["dataset"])]
 lead = lead.melt(["shift", "brier"], list(rivals), "rival", "score")
 lead["gain"] = lead["score"] - lead["brier"]
 worse = lead["gain"].lt(0).groupby([lead["rival"], lead["shift"]]).sum()
@@ -585,7 +586,7 @@ notebook.glue(
     **{
         f"printed_{where}_{rival.split()[0].lower()}": f"{worse[rival, shift]} of {cells[shift]}"
         for where, shift in zip(
-            ("home", "far", "out"), style.SHIFTS, strict=True
+            ("home", "far", "out"), manifests.SHIFTS, strict=True
         )
         for rival in rivals
     }
@@ -600,20 +601,20 @@ As printed, probes are worse than Uniform random in {printed_far_uniform} cells 
 
 # %% mystnb={"figure": {"caption": "The score of Uniform random, and that of the best constant, less the paper's scores of probes. Right of the line a probe is better: against Uniform random it is within its domain, against a constant mostly at home.", "name": "fig-transfer-reported"}, "image": {"alt": "Two panels of dots around a line at zero, one against Uniform random and one against the best constant, with a row for each of three shifts."}} paper=["table-7", "appendix-c.4", "section-4.3.2"] evidence=["reported"] reads=["mixing", "main", "mean_accuracy"] tags=["hide-input"]
 grid = sns.FacetGrid(lead, col="rival", height=3, aspect=1.2)
-marks = dict(zip(style.SHIFTS, "oPv", strict=True))
+marks = dict(zip(manifests.SHIFTS, "oPv", strict=True))
 for (_, column, _), subset in grid.facet_data():
     for shift, dots in subset.groupby("shift"):
         sns.swarmplot(
             dots,
             x="gain",
             y="shift",
-            order=style.SHIFTS,
-            color=style.SHIFT_COLORS[shift],
+            order=manifests.SHIFTS,
+            color=plots.SHIFT_COLORS[shift],
             marker=marks[shift],
             size=3.5,
             ax=grid.axes[0, column],
         )
-grid.refline(x=0, linestyle="-", color=style.INK)
+grid.refline(x=0, linestyle="-", color=plots.INK)
 grid.set_titles("against {col_name}").set_axis_labels("gain", "")
 _ = grid.tight_layout()
 

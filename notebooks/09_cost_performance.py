@@ -22,7 +22,8 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import seaborn as sns
-from capcal_lib.book import notebook, style, tables
+from capcal_lib import plots
+from capcal_lib.book import notebook, tables
 from capcal_lib.manifests import load_model
 from capcal_lib.metrics import gains
 from capcal_lib.plots import MARKERS
@@ -130,7 +131,7 @@ notebook.finding(
 # needs scores
 drawn = scores.rename(index=data["title"]).reset_index()
 points = drawn[drawn["method"] != CONSTANT]
-colors = style.palette(points["method"])
+colors = plots.palette(points["method"])
 across = min(3, len(sets))
 
 # %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "Score against mean completion tokens a question, with 95 % intervals; lower left is better. The steps are the front: what stands above them is dearer and no better than something else. Dashed is the best constant, which costs nothing; above it, tokens are spent for less than nothing.", "name": "fig-cost"}, "image": {"alt": "A panel a data set with score against tokens on a logarithmic axis that begins at zero tokens: a mark a method, a step line through the front, and a dashed line for the best constant."}} paper=["figure-3", "figure-4", "section-4.3.2"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
@@ -145,8 +146,8 @@ for title, axes in grid.axes_dict.items():
     front = pareto_front(subset)
     reach = [*front["tokens"], 3e4], [*front["brier"], front["brier"].min()]
     axes.set_yscale("symlog", linthresh=0.1)
-    axes.step(*reach, where="post", color=style.MUTED, lw=1)
-    axes.axhline(subset.loc[CONSTANT, "brier"], color=style.INK, ls="--", lw=1)
+    axes.step(*reach, where="post", color=plots.MUTED, lw=1)
+    axes.axhline(subset.loc[CONSTANT, "brier"], color=plots.INK, ls="--", lw=1)
     subset = subset.drop(index=CONSTANT)
     ends = subset["tokens"], subset["low"], subset["high"]
     axes.vlines(*ends, subset.index.map(colors))
@@ -238,11 +239,11 @@ points = pd.concat([one, mean], ignore_index=True)
 points = tables.titled(points)
 options = {"x": "tokens", "y": "brier", "hue": "method", "style": "method"}
 options |= {"size": "shown", "sizes": [25, 110], "markers": MARKS}
-options |= {"palette": style.palette(points["method"])}
+options |= {"palette": plots.palette(points["method"])}
 grid = sns.relplot(points, col="model", height=2.7, aspect=0.7, **options)
 for name, axes in grid.axes_dict.items():
     constant = points[points["model"] == name]["constant"].mean()
-    axes.axhline(constant, color=style.INK, linestyle="--")
+    axes.axhline(constant, color=plots.INK, linestyle="--")
 grid.set(xlim=(-0.4, 3e5), **TICKS).set_titles("{col_name}")
 _ = grid.set_axis_labels("tokens a question", "score")
 

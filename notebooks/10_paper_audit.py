@@ -20,9 +20,10 @@ import random
 import numpy as np
 import pandas as pd
 import seaborn as sns
+from capcal_lib import plots
 from capcal_lib.applications import success_rate
 from capcal_lib.book import notebook, style, tables
-from capcal_lib.book.claims import compare_printed, load_claims, verdict_of
+from capcal_lib.claims import compare_printed, load_claims, verdict_of
 from capcal_lib.reported import expected_from_reported, load_reported
 from capcal_lib.results import load_results
 
@@ -200,7 +201,7 @@ grid.map(sns.lineplot, "k", "expected")
 for (row, column, _), subset in grid.facet_data():
     axes = grid.axes[row, column]
     axes.fill_between(subset["k"], subset["low"], subset["high"], alpha=0.2)
-grid.map(sns.scatterplot, "k", "reported", color=style.INK, zorder=3)
+grid.map(sns.scatterplot, "k", "reported", color=plots.INK, zorder=3)
 grid.figure.set_figwidth(style.WIDTH)
 grid.set_titles(col_template="{col_name}", row_template="{row_name}")
 _ = grid.set_axis_labels("k", "squared error")

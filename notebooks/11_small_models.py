@@ -18,15 +18,11 @@ recipe: str = "tuned"  # of the probes; or paper
 # %% tags=["hide-input"]
 import pandas as pd
 import seaborn as sns
+from capcal_lib import manifests
 from capcal_lib.applications import budget_gains, pass_at_k_gains_over_answer
 from capcal_lib.book import notebook, style, tables
-from capcal_lib.book.claims import (
-    compare_printed,
-    load_claims,
-    opposite,
-    verdict_of,
-)
 from capcal_lib.book.widgets import verdict_grid
+from capcal_lib.claims import compare_printed, load_claims, opposite, verdict_of
 from capcal_lib.manifests import load_dataset, load_model
 from capcal_lib.metrics import adjusted, gains
 from capcal_lib.probes import describe_probes, nearest_probe, read_predictions
@@ -61,7 +57,7 @@ notebook.about(data, {} if real else none)
 # %%
 UNIFORM, VOTES = "Uniform random", "Response consistency"
 ASKED = ["Verbalized confidence", "P(True)"]
-NEAR = dict(zip(style.SHIFTS, ("own", "near", "far"), strict=True))
+NEAR = dict(zip(manifests.SHIFTS, ("own", "near", "far"), strict=True))
 
 
 # %% tags=["hide-input"]
@@ -87,7 +83,7 @@ def compare_methods(subset, dataset, probe, nu):
     for method in methods(subset):
         if method in ASKED:
             yield "asked < uniform", method, over_uniform[method]
-        elif shift := style.shift(method, dataset):
+        elif shift := manifests.shift(method, dataset):
             name = f"{NEAR[shift]} probe < uniform"
             yield name, method, over_uniform[method]
             if probe == load_dataset(dataset).probe != method:

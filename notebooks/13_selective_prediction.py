@@ -23,8 +23,9 @@ risk: float = 0.1  # the share of wrong answers that is promised
 import numpy as np
 import pandas as pd
 import seaborn as sns
+from capcal_lib import plots
 from capcal_lib.applications import risk_area_terms, risk_coverage, split_counts
-from capcal_lib.book import notebook, style, tables
+from capcal_lib.book import notebook, tables
 from capcal_lib.confidence import TITLES
 from capcal_lib.manifests import load_dataset
 from capcal_lib.metrics import compare, holm
@@ -144,11 +145,11 @@ lines = lines.reset_index()
 
 # %% tags=["hide-input"]
 # needs confidences
-palette = style.palette(set(lines["method"]) - {PROBE, "Honest oracle"})
+palette = plots.palette(set(lines["method"]) - {PROBE, "Honest oracle"})
 known = methods(results.loc[[shown]].dropna(axis=1, how="all"))
 nearest = nearest_probe(known, shown)
-palette |= {"Honest oracle": style.MUTED}
-palette |= {PROBE: style.method_color(nearest, shown)} if nearest else {}
+palette |= {"Honest oracle": plots.MUTED}
+palette |= {PROBE: plots.method_color(nearest, shown)} if nearest else {}
 
 # %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "Whoever answers some of the questions answers those of which the confidence is highest; at full coverage all curves end. Shown is the data set on which the probe gains most, or the one asked for; dotted, answering at random. The honest oracle orders questions by one half of their samples and is scored on the other.", "name": "fig-risk-coverage"}, "image": {"alt": "Line plot of risk, the expected share of wrong answers, against coverage. A curve a method and one for the honest oracle, all of which meet at full coverage, and a dotted line for answering at random."}} paper=["section-5.3", "appendix-d.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs confidences
@@ -160,7 +161,7 @@ axes = sns.lineplot(
     style="method",
     palette=palette,
 )
-axes.axhline(1 - (c / n).mean(), color=style.MUTED, linestyle=":")
+axes.axhline(1 - (c / n).mean(), color=plots.MUTED, linestyle=":")
 axes.set(xlim=(0, 1), ylim=(0, 1), title=load_dataset(shown).title)
 axes.set(xlabel="coverage: questions answered", ylabel="risk: answers wrong")
 sns.move_legend(axes, "lower right", title="")

@@ -21,7 +21,8 @@ from itertools import combinations
 
 import pandas as pd
 import seaborn as sns
-from capcal_lib.book import notebook, style, tables
+from capcal_lib import plots
+from capcal_lib.book import notebook, tables
 from capcal_lib.manifests import load_dataset, load_model
 from capcal_lib.metrics import gains, holm
 from capcal_lib.probes import nearest_probe
@@ -165,13 +166,13 @@ for decided, subset in long.groupby(long["verdict"] != "inconclusive"):
         x="gain",
         y="case",
         order=long["case"].unique(),
-        color=style.INK,
-        markerfacecolor=style.INK if decided else "none",
+        color=plots.INK,
+        markerfacecolor=plots.INK if decided else "none",
         linestyle="none",
         estimator="median",  # of a mean and its two limits
         errorbar=("pi", 100),
     )
-axes.axvline(0, color=style.INK)
+axes.axvline(0, color=plots.INK)
 _ = axes.set(xlabel="solved of a hundred, against random mixing", ylabel="")
 
 # %% label="routing-gains" tags=["hide-input"] paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "samples", "features"]

@@ -23,7 +23,8 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 import seaborn as sns
-from capcal_lib.book import notebook, style, tables
+from capcal_lib import plots
+from capcal_lib.book import notebook, tables
 from capcal_lib.grading.counts import count_run
 from capcal_lib.metrics import adjusted, gains, mean_interval
 from capcal_lib.probes import describe_probes, nearest_probe
@@ -168,12 +169,12 @@ axes = sns.stripplot(
     y="method",
     hue="method",
     order=order,
-    palette=style.palette(order),
+    palette=plots.palette(order),
     size=7,
     jitter=False,
     alpha=0.5,
 )
-axes.axvline(0, color=style.INK, linestyle=":")
+axes.axvline(0, color=plots.INK, linestyle=":")
 _ = axes.set(xlabel="mean confidence less accuracy, points", ylabel="")
 
 # %%

@@ -23,8 +23,9 @@ import time
 import numpy as np
 import pandas as pd
 import seaborn as sns
+from capcal_lib import plots
 from capcal_lib.applications import deep_samples
-from capcal_lib.book import notebook, style, tables
+from capcal_lib.book import notebook, tables
 from capcal_lib.book.workshop import evenly
 from capcal_lib.errors import InputError
 from capcal_lib.grading import grade, grade_many
@@ -220,15 +221,15 @@ Fresh and recorded counts agree up to chance for {alike} of the questions, and d
 # needs sampling
 x, y = both["correct"] / both["total"], both["live correct"] / both["live"]
 differs = unlike.map({True: "significantly", False: "not significantly"})
-colors = {"significantly": "#bc3e0b", "not significantly": style.INK}
+colors = {"significantly": "#bc3e0b", "not significantly": plots.INK}
 axes = sns.scatterplot(
     x=x, y=y, hue=differs, style=differs, palette=colors, s=50, zorder=3
 )
 across = binomial_interval(both["correct"], both["total"]).T
 upward = binomial_interval(both["live correct"], both["live"]).T
-axes.hlines(y, *across, color=style.MUTED, linewidth=1)
-axes.vlines(x, *upward, color=style.MUTED, linewidth=1)
-axes.axline((0, 0), slope=1, color=style.MUTED, linestyle=":")
+axes.hlines(y, *across, color=plots.MUTED, linewidth=1)
+axes.vlines(x, *upward, color=plots.MUTED, linewidth=1)
+axes.axline((0, 0), slope=1, color=plots.MUTED, linestyle=":")
 axes.legend(title="different", loc="upper left")
 _ = axes.set(xlabel="share correct, recorded", ylabel="share correct, live")
 

@@ -18,6 +18,7 @@ seed: int = 2026  # of the ten questions to guess
 # %% tags=["hide-input"]
 import numpy as np
 import pandas as pd
+from capcal_lib import manifests, plots
 from capcal_lib.applications import risk_coverage
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.book.widgets import widget
@@ -168,9 +169,9 @@ probes = [
 guessed = results.loc[sets, ["correct", "total", *plain]]
 if probes:
     guessed = guessed.assign(Probe=pd.concat(probes))
-colors = {name: style.method_color(name) for name in plain}
-colors |= {"Probe": style.SHIFT_COLORS[style.IN_DISTRIBUTION]}
-colors |= {"Uniform random": style.INK, "constant": style.MUTED}
+colors = {name: plots.method_color(name) for name in plain}
+colors |= {"Probe": plots.SHIFT_COLORS[manifests.IN_DISTRIBUTION]}
+colors |= {"Uniform random": plots.INK, "constant": plots.MUTED}
 colors |= {"You": style.ACCENT}
 
 # %% tags=["remove-cell"]
@@ -237,7 +238,7 @@ def columns(name):
     values = subset[names].round(3).astype(object)
     return {
         "title": load_dataset(name).title,
-        "colors": style.palette(values.columns, name),
+        "colors": plots.palette(values.columns, name),
         "correct": subset["correct"].tolist(),
         "total": subset["total"].tolist(),
         "methods": values.where(values.notna(), None).to_dict("list"),

@@ -22,7 +22,8 @@ import pandas as pd
 import seaborn as sns
 
 # %% tags=["hide-input"]
-from capcal_lib.book import notebook, style, tables
+from capcal_lib import plots
+from capcal_lib.book import notebook, tables
 from capcal_lib.confidence import mean_tokens
 from capcal_lib.confidence.consistency import consistency, read_answers
 from capcal_lib.errors import InputError
@@ -169,9 +170,9 @@ Of all that this book does differently, going back to *{most}* matters most: sco
 
 # %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "How far every score shifts (a dot a data set and method) when one correction is taken back, and when all are; right of zero it becomes worse. What is the same for all methods hardly shows; what touches one method can move it across all others.", "name": "fig-protocol"}, "image": {"alt": "Strip plot with a row for each switch and a dot for each data set and method, by the shift of its score, with a line at zero."}} paper=["section-4.1", "table-5", "table-6"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs samples
-options = {"color": style.INK, "alpha": 0.4, "order": list(switched)}
+options = {"color": plots.INK, "alpha": 0.4, "order": list(switched)}
 axes = sns.stripplot(long, x="shift", y="switch", jitter=False, **options)
-axes.axvline(0, color=style.MUTED, zorder=0)
+axes.axvline(0, color=plots.MUTED, zorder=0)
 _ = axes.set(xlabel="shift of the capability Brier score", ylabel="")
 
 # %% label="protocol-shifts" paper=["section-4.1"] evidence=["measured"] reads=["verdicts", "confidences", "features"] tags=["hide-input"]

@@ -21,7 +21,8 @@ seed: int = 0  # of what is drawn
 import numpy as np
 import pandas as pd
 import seaborn as sns
-from capcal_lib.book import notebook, style
+from capcal_lib import plots
+from capcal_lib.book import notebook
 from capcal_lib.manifests import load_dataset, load_model
 from capcal_lib.questions import at_hand, load_questions
 from capcal_lib.results import load_results
@@ -116,7 +117,7 @@ share of correct samples differ by {miss:.3f} on average, and chance alone would
 # %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "The share of a question's samples that are correct against the probability of the right letter, read once. On the diagonal both agree.", "name": "fig-exact"}, "image": {"alt": "Scatter plot of the share of correct samples against the probability of the right letter, a dot a question, with the diagonal."}}
 # needs reading
 axes = sns.scatterplot(x=mu, y=mu_hat)
-axes.axline((0, 0), slope=1, color=style.INK, linewidth=0.8)
+axes.axline((0, 0), slope=1, color=plots.INK, linewidth=0.8)
 _ = axes.set(xlabel="probability of the right letter", ylabel="share correct")
 
 # %%

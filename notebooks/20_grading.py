@@ -17,6 +17,7 @@ k_eval: int = 100  # samples that define mu_hat
 # %% tags=["hide-input"]
 import numpy as np
 import pandas as pd
+from capcal_lib import plots
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.grading import normalize
 from capcal_lib.grading.agreement import judge_agreement
@@ -161,7 +162,7 @@ for place, rule in enumerate(rules):
         label=rule,
     )
 axes.set_yticks(range(len(subset)), data["title"][subset.index])
-axes.axvline(0, color=style.INK, linewidth=1)
+axes.axvline(0, color=plots.INK, linewidth=1)
 axes.invert_yaxis()
 axes.set_xlabel("change of mean expected accuracy")
 _ = axes.figure.legend(loc="outside lower center", ncols=3)

@@ -35,6 +35,7 @@ ROOMS = [  # each may import from those above it
     "applications",
     "questions",
     "reported",
+    "claims",
     "runs",
     "sampling",
     "grading",

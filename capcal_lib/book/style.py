@@ -16,20 +16,7 @@ from textwrap import fill
 from typing import Any
 
 from capcal_lib.manifests import BOOK
-from capcal_lib.plots import (  # noqa: F401, for pages, whose figures use the same colours
-    COLORS,
-    IN_DISTRIBUTION,
-    INK,
-    MUTED,
-    OUT_OF_DISTRIBUTION,
-    OUT_OF_DOMAIN,
-    OWN,
-    SHIFT_COLORS,
-    SHIFTS,
-    method_color,
-    palette,
-    shift,
-)
+from capcal_lib.plots import COLORS, SHIFT_COLORS
 
 WIDTH, NARROW_WIDTH = 7.2, 3.6  # inches; the browser shows 96 px an inch
 LABEL = 18  # letters in a line of a label there

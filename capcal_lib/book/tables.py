@@ -12,9 +12,8 @@ from typing import Any
 import pandas as pd
 from pandas.api.types import is_float_dtype, is_numeric_dtype
 
-from capcal_lib.book.style import SHIFTS, shift
 from capcal_lib.errors import InputError, check_known
-from capcal_lib.manifests import DOMAINS, dataset_names, load_dataset, load_model
+from capcal_lib.manifests import DOMAINS, SHIFTS, dataset_names, load_dataset, load_model, shift
 
 EVIDENCE = ("measured", "reported", "read off", "simulated")
 ROWS = 20  # that a table shows unfolded

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from capcal_lib.book.claims import compare_printed, load_claims, verdict_of
+from capcal_lib.claims import compare_printed, load_claims, verdict_of
 from capcal_lib.manifests import MANIFESTS, NOTEBOOKS
 from capcal_lib.reported import load_reported
 from tests.outside import PAPER, needs_paper
@@ -40,11 +40,11 @@ def test_every_quote_stands_at_its_line_of_the_paper() -> None:
 
 def test_every_side_of_a_comparison_finds_numbers() -> None:
     printed = pd.concat([load_reported(), load_reported("budget", source="reference code")])
-    printed = printed.assign(shift="", place=0)  # made on the page
+    printed = printed.assign(shift="", rank=0)  # made on the page
     for claim in CLAIMS:
         table = printed[printed["table"].isin(claim.get("tables", []))]
         for query in (query for pair in claim.get("pairs", []) for query in pair):
-            if "shift" not in query and "place" not in query:
+            if "shift" not in query and "rank" not in query:
                 assert len(table.query(query)), (claim["says"], query)
 
 
@@ -86,6 +86,23 @@ def test_a_verdict_goes_by_the_wording(
 ) -> None:
     results = ["holds"] * holds + ["fails"] * fails + ["neither"] * neither
     assert verdict_of(pd.Series(results, dtype=str), wording) == verdict
+
+
+def test_sides_are_reduced_and_equal_numbers_hold_where_a_claim_says_so() -> None:
+    """The lowest of the votes is as low as itself, and lower than each of the others."""
+    main = load_reported("main")
+    probes = main[main["method"].str.startswith("Probe")]
+    lowest = probes.groupby(["model", "dataset"])["value"].transform("min")
+    equal = int((probes["value"] == lowest).sum())
+    query = "method.str.startswith('Probe')"
+    claim = {"tables": ["main"], "pairs": [[query, query]], "lower": "min"}
+    claims = pd.DataFrame([claim, claim | {"tie": True}], index=["below", "not above"])
+    results = compare_printed(claims).set_index("says")["result"]
+    assert results["below"].value_counts().to_dict() == {
+        "holds": len(probes) - equal,
+        "hidden by rounding": equal,
+    }
+    assert set(results["not above"]) == {"holds"}
 
 
 def test_what_asking_is_worth_depends_on_the_model_in_print() -> None:

@@ -1,0 +1,129 @@
+"""What the paper's text says of its results, as comparisons of two printed numbers: all of
+``data_manifests/claims.yaml``.
+"""
+
+import pandas as pd
+
+from capcal_lib.manifests import MANIFESTS, read_yaml, shift
+from capcal_lib.reported import load_reported
+
+KEYS = ["model", "dataset"]
+PRECISION = 0.00005  # of a number that is printed with four digits
+
+
+def load_claims() -> pd.DataFrame:
+    """Return a row a claim, indexed by what it ``says``.
+
+    Every claim has ``place``, ``line`` and ``quote`` (where the paper says it, and in which words)
+    and ``wording``: how many comparisons have to hold, ``every``, ``most`` or ``some``. The other
+    columns are NaN where a claim lacks them. A claim on which printed numbers bear has both of
+    these:
+
+    - ``tables``: the tables of `load_reported` whose numbers are compared;
+    - ``pairs``: two pandas queries each. The numbers of the first should be lower than those of the
+      second.
+
+    And it may have any of these:
+
+    - ``by``: the columns within whose groups numbers are compared, each with each; without it,
+      model and data set;
+    - ``lower`` and ``higher``: ``min``, ``max`` or ``mean``, which reduces the first or the second
+      side to one number a group before they are compared;
+    - ``tie``: true where an equal number is as good as a lower one;
+    - ``opposite``: true where the claim is that models differ: see :func:`opposite`;
+    - ``measured``: the names of the comparisons that put it to models of one's own.
+
+    >>> load_claims().loc["More votes score better in general", "wording"]
+    'most'
+    """
+    return pd.DataFrame(read_yaml(MANIFESTS / "claims.yaml")["claims"]).set_index("says")
+
+
+def compare_printed(claims: pd.DataFrame) -> pd.DataFrame:
+    """Say of each comparison of two printed numbers whether it bears a claim out.
+
+    Returns the columns ``says`` and ``result``: ``holds`` or ``fails`` where rounding cannot change
+    it, else ``hidden by rounding``. Claims without pairs have no row.
+    """
+    printed = _printed()
+    compared = claims.dropna(subset="pairs")
+    results = {says: _results(claim.dropna(), printed) for says, claim in compared.iterrows()}
+    return pd.concat(results, names=["says", None]).rename("result").reset_index("says")
+
+
+def _printed() -> pd.DataFrame:
+    """Return the numbers that claims are about, with the columns ``shift`` (of a probe) and
+    ``rank`` (by the main table's score, among the methods of the number's own table) for their
+    queries.
+    """
+    budget = load_reported("budget", source="reference code")
+    printed = pd.concat([load_reported(), budget], ignore_index=True)
+    printed["precision"] = printed["precision"].fillna(PRECISION)
+    printed["shift"] = list(map(shift, printed["method"], printed["dataset"]))
+    brier = load_reported("main").rename(columns={"value": "brier"})[[*KEYS, "method", "brier"]]
+    printed = printed.merge(brier, how="left", on=[*KEYS, "method"])
+    methods = printed.groupby(["table", *KEYS, "k"], dropna=False)
+    printed["rank"] = methods["brier"].rank()
+    return printed
+
+
+def _results(claim: pd.Series, printed: pd.DataFrame) -> "pd.Series[str]":
+    """Return what each comparison of a claim comes to, numbered from 0; the claim is a row of
+    `load_claims` that has only the columns that it does not lack.
+    """
+    keys = claim.get("by", KEYS)
+    numbers = printed[printed["table"].isin(claim["tables"])]
+    pairs = []
+    for lower_query, higher_query in claim["pairs"]:
+        low, high = numbers.query(lower_query), numbers.query(higher_query)
+        if "lower" in claim:
+            low = _reduced(low, keys, claim["lower"])
+        if "higher" in claim:
+            high = _reduced(high, keys, claim["higher"])
+        pairs.append(low.merge(high, on=keys, suffixes=("", " high")))
+    both = pd.concat(pairs, ignore_index=True)
+    gap = (both["value high"] - both["value"]).round(9)
+    rounding = (both["precision high"] + both["precision"]).round(9)
+    result = pd.Series("hidden by rounding", both.index)
+    result[gap >= rounding] = "holds"
+    result[-gap >= rounding] = "fails"
+    if "tie" in claim:
+        result[gap == 0] = "holds"
+    if "opposite" in claim:
+        return opposite(result, both["dataset"] + both["method"]).reset_index(drop=True)
+    return result
+
+
+def _reduced(numbers: pd.DataFrame, keys: list[str], statistic: str) -> pd.DataFrame:
+    """Reduce numbers to their minimum, maximum or mean, one a group."""
+    return numbers.groupby(keys, as_index=False)[["value", "precision"]].agg(statistic)
+
+
+def opposite(results: "pd.Series[str]", group: "pd.Series[str]") -> "pd.Series[str]":
+    """Say of each group of comparisons, one of a model each, whether it holds both signs.
+
+    >>> signs = pd.Series(["holds", "fails", "holds"])
+    >>> opposite(signs, pd.Series(["mmlu", "mmlu", "gsm8k"])).tolist()
+    ['fails', 'holds']
+    """
+    signs = results.groupby(group).agg(set)
+    return signs.map({"holds", "fails"}.issubset).map({True: "holds", False: "fails"})
+
+
+def verdict_of(results: "pd.Series[str]", wording: str) -> str:
+    """Judge a claim by its own wording, from comparisons that hold, fail, or say neither.
+
+    ``supported``, where as many hold as the wording asks for: ``every``, ``most`` (more than half)
+    or ``some``. Else ``reversed``, where more than half fail; ``in part``, where more hold than
+    fail; and ``inconclusive``.
+
+    >>> verdict_of(pd.Series(["holds", "holds", "fails"]), "every")
+    'in part'
+    """
+    right, wrong = (results == "holds").sum(), (results == "fails").sum()
+    enough = {"every": len(results), "most": len(results) // 2 + 1, "some": 1}[wording]
+    if len(results) and right >= enough:
+        return "supported"
+    if wrong > len(results) / 2:
+        return "reversed"
+    return "in part" if right > wrong else "inconclusive"
