@@ -27,6 +27,7 @@ __all__ = [
     "rows",
     "runs",
     "sampling",
+    "text",
 ]
 
 

@@ -23,7 +23,7 @@ from rich.table import Table
 from typer import Argument, Option
 from typer.exceptions import TyperException
 
-from capcal_lib.errors import InputError, check_known, counted, not_installed, printable, sanitize
+from capcal_lib.errors import InputError, check_known, not_installed
 from capcal_lib.manifests import (
     LOCAL_RUNS,
     NOTEBOOKS,
@@ -34,6 +34,7 @@ from capcal_lib.manifests import (
     model_names,
     own_manifests,
 )
+from capcal_lib.text import counted, printable, sanitize, spell, spell_cell
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -192,7 +193,6 @@ def _say_rows(table: "DataFrame") -> None:
 
 
 def _print_table(table: "DataFrame") -> None:
-    from capcal_lib.results.score_file import spell_cell
 
     shown = Table(*map(printable, table), box=None)
     for row in table.itertuples(index=False):
@@ -567,7 +567,6 @@ def judge(
     """
     from capcal_lib.grading.agreement import judge_agreement
     from capcal_lib.grading.judgements import judge_run
-    from capcal_lib.results.score_file import spell
 
     run = _run(model, dataset, split, store, choice)
     engine = judge_engine or ("openai" if judge_url else None)

@@ -31,15 +31,6 @@ def check_known(what: str, name: object, known: Collection[str], remedy: str = "
         raise InputError(f"unknown {what} {name!r}; known: {listed}" + f"; {remedy}" * bool(remedy))
 
 
-def counted(number: int, noun: str) -> str:
-    """Say how many there are.
-
-    >>> counted(1, "sample"), counted(2_000, "sample")
-    ('1 sample', '2,000 samples')
-    """
-    return f"{number:,} {noun if number == 1 else f'{noun}s'}"
-
-
 EXTRAS = {"datasets": "hub", "huggingface_hub": "hub", "matplotlib": "plots", "seaborn": "plots"}
 EXTRAS |= {"papermill": "book", "jupyter_book": "book", "jupytext": "book"}
 EXTRAS |= {"torch": "local", "transformers": "local", "gguf": "local", "vllm": "vllm"}
@@ -52,24 +43,3 @@ def not_installed(error: ModuleNotFoundError, extra: str = "") -> InputError:
     package = str(error.name).partition(".")[0]
     extra = extra or EXTRAS.get(package, "runs")
     return InputError(f"this needs {package}, not installed; say: pip install 'capcal[{extra}]'")
-
-
-def sanitize(text: object, characters: int = 300) -> str:
-    """Make foreign text fit for a message: one line, bounded, nothing that a terminal would act on.
-
-    >>> sanitize("out of\\n memory\\x1b[2J")
-    'out of memory\\\\x1b[2J'
-    """
-    safe = printable(" ".join(str(text)[: 4 * characters].split()))
-    if len(safe) <= characters:
-        return safe
-    return f"{safe[: characters - 1]}…"
-
-
-def printable(text: object) -> str:
-    r"""Spell out what a terminal would act on, such as an escape in the name of a file.
-
-    >>> print(printable("run\x1b[2J"))
-    run\x1b[2J
-    """
-    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in str(text))

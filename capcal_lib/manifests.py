@@ -28,7 +28,8 @@ from pydantic import (
     model_validator,
 )
 
-from capcal_lib.errors import InputError, check_known, sanitize
+from capcal_lib.errors import InputError, check_known
+from capcal_lib.text import sanitize
 
 ROOT = Path(__file__).resolve().parents[1]
 IN_CHECKOUT = (

@@ -27,7 +27,7 @@ import pandas as pd
 from capcal_lib.applications.topping_up import samples_needed
 from capcal_lib.confidence.consistency import mean_tokens
 from capcal_lib.confidence.of_run import TITLES, estimate
-from capcal_lib.errors import DiskError, InputError, check_known, sanitize
+from capcal_lib.errors import DiskError, InputError, check_known
 from capcal_lib.grading.judge import JUDGED
 from capcal_lib.grading.judgements import judge_progress, judge_run, read_judgements
 from capcal_lib.grading.verdicts import grade_run, read_verdicts
@@ -47,6 +47,7 @@ from capcal_lib.runs.run import Run, find_run, list_fitting
 from capcal_lib.runs.store import KEY, read_samples
 from capcal_lib.sampling.draw import Progress, sample
 from capcal_lib.sampling.engines import NotOpened, check_engine, close_engine, engine_name
+from capcal_lib.text import sanitize
 
 STATES = "hidden states"
 TOP_UP = "top up"

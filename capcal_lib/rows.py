@@ -15,7 +15,8 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from capcal_lib.errors import InputError, sanitize
+from capcal_lib.errors import InputError
+from capcal_lib.text import sanitize
 
 if TYPE_CHECKING:
     from pandas import DataFrame

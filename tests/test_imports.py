@@ -28,6 +28,7 @@ from capcal_lib.cli import main
 main()
 """
 ROOMS = [  # each may import from those above it
+    "text",
     "errors",
     "rows",
     "manifests",

@@ -14,11 +14,12 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from capcal_lib.book.style import NARROW, set_style
 from capcal_lib.book.tables import Html, badge, show
-from capcal_lib.errors import InputError, check_known, counted
+from capcal_lib.errors import InputError, check_known
 from capcal_lib.manifests import ROOT, dataset_names, load_model, model_names
 from capcal_lib.reported import load_reported
 from capcal_lib.results import describe_runs
 from capcal_lib.results.scores import Protocol
+from capcal_lib.text import counted
 
 TOP = ("finding", "provenance", "picture")  # tags of what stands below the title, in this order
 USUAL = {"model": "", "protocol": "corrected", "verdicts": "rules"}  # of parameters

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from capcal_lib.book.style import set_style
-from capcal_lib.errors import sanitize
 from capcal_lib.manifests import write_text
 from capcal_lib.plots import PassAtKDisplay, ReliabilityDisplay, known_color
-from capcal_lib.results.score_file import MEANINGS, Scored, spell_cell
+from capcal_lib.results.score_file import MEANINGS, Scored
+from capcal_lib.text import sanitize, spell_cell
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

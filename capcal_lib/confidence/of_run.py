@@ -11,7 +11,7 @@ import pandas as pd
 from capcal_lib.confidence.estimates import Estimate
 from capcal_lib.confidence.p_true import p_true
 from capcal_lib.confidence.verbalized import verbalized
-from capcal_lib.errors import InputError, check_known, sanitize
+from capcal_lib.errors import InputError, check_known
 from capcal_lib.grading.verdicts import run_questions
 from capcal_lib.manifests import Model, load_model
 from capcal_lib.questions import Question
@@ -23,6 +23,7 @@ from capcal_lib.runs.run import Run
 from capcal_lib.runs.samples import IMPORTED
 from capcal_lib.runs.store import KEY, read_samples
 from capcal_lib.sampling.engines import open_engine
+from capcal_lib.text import sanitize
 
 METHODS = {"p-true": p_true, "verbalized": verbalized}  # that ask the model
 # in tables and figures; a method of one's own is called by its name

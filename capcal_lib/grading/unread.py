@@ -2,9 +2,9 @@
 
 import pandas as pd
 
-from capcal_lib.errors import counted, sanitize
 from capcal_lib.grading.extract import extract
 from capcal_lib.questions import Answer
+from capcal_lib.text import counted, sanitize
 
 LINE = 60  # characters of a last line that are shown
 

@@ -18,7 +18,7 @@ import pandas as pd
 import pyarrow as pa
 from pydantic import BaseModel, Field, TypeAdapter
 
-from capcal_lib.errors import InputError, check_known, sanitize
+from capcal_lib.errors import InputError, check_known
 from capcal_lib.manifests import dataset_names, load_dataset
 from capcal_lib.probes.features import read_features
 from capcal_lib.probes.training import (
@@ -39,6 +39,7 @@ from capcal_lib.runs.artifacts import (
     content_digest,
 )
 from capcal_lib.runs.run import Choice, store_option
+from capcal_lib.text import sanitize
 
 # of a file of a run in the model's folder; nobody's record leads elsewhere
 Place = Annotated[str, Field(pattern=r"^[\w-][\w.-]*(/[\w-][\w.-]*){2}$")]

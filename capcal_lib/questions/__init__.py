@@ -13,7 +13,7 @@ from pathlib import Path
 from string import ascii_uppercase
 from typing import Any, Final, get_args
 
-from capcal_lib.errors import InputError, check_known, not_installed, sanitize
+from capcal_lib.errors import InputError, check_known, not_installed
 from capcal_lib.manifests import (
     Columns,
     Dataset,
@@ -26,6 +26,7 @@ from capcal_lib.manifests import (
 )
 from capcal_lib.metrics.validation import check_int
 from capcal_lib.rows import Row, field_of, stream_rows
+from capcal_lib.text import sanitize
 
 __all__ = [
     "LETTERS",

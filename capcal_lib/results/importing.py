@@ -12,7 +12,7 @@ import pandas as pd
 import yaml
 
 from capcal_lib import manifests
-from capcal_lib.errors import InputError, sanitize
+from capcal_lib.errors import InputError
 from capcal_lib.grading import grade
 from capcal_lib.grading.unread import describe_unread, is_unread
 from capcal_lib.grading.verdicts import write_verdicts
@@ -29,6 +29,7 @@ from capcal_lib.runs.files import file_digest
 from capcal_lib.runs.run import Identity, Record, Run
 from capcal_lib.runs.samples import IMPORTED
 from capcal_lib.runs.store import KEY, open_writer, present_of, read_samples
+from capcal_lib.text import sanitize
 
 NO_LIMIT = 1 << 20  # of tokens, where a log has none
 

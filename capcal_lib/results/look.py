@@ -4,13 +4,14 @@ from pathlib import Path
 
 import pandas as pd
 
-from capcal_lib.errors import InputError, sanitize
+from capcal_lib.errors import InputError
 from capcal_lib.grading.counts import count_run
 from capcal_lib.grading.unread import describe_unread
 from capcal_lib.grading.verdicts import VERDICTS, read_verdicts, run_questions
 from capcal_lib.questions import Question
 from capcal_lib.runs import Run, open_runs
 from capcal_lib.runs.store import KEY, read_samples
+from capcal_lib.text import sanitize
 
 
 def named_run(store: Path, key: str) -> Run:

@@ -14,12 +14,13 @@ import pandas as pd
 
 from capcal_lib import metrics
 from capcal_lib.applications import deep_samples, others_mean, pass_at_k
-from capcal_lib.errors import InputError, counted, sanitize
+from capcal_lib.errors import InputError
 from capcal_lib.grading.core import grade_many
 from capcal_lib.grading.unread import describe_unread
 from capcal_lib.questions import NOT_STATED, Answer
 from capcal_lib.results.logs import WORDS, kind_of, read_log
 from capcal_lib.rows import MISSING, plain_head, read_columns, read_share, stream_rows
+from capcal_lib.text import counted, sanitize, spell
 
 COUNTS = ["correct", "total"]
 NUMBERS = ["confidence", *COUNTS]
@@ -713,31 +714,3 @@ def decimals_of(questions: int) -> int:
     if questions < FEWEST:
         return 2
     return 3 if questions < 1000 else 4
-
-
-def spell(estimate: float, low: float, high: float, decimals: int = 3) -> str:
-    """Spell an estimate with its interval, where it has one.
-
-    >>> spell(0.25, -0.0001, 0.5), spell(0.25, float("nan"), float("nan"), 2)
-    ('0.250 [0.000, 0.500]', '0.25')
-    """
-    text = f"{estimate:z.{decimals}f}"
-    if np.isnan(low):
-        return text
-    return f"{text} [{low:z.{decimals}f}, {high:z.{decimals}f}]"
-
-
-def spell_cell(cell: Any) -> str:
-    """Spell a cell with at most four decimals; whole numbers above 1 have none.
-
-    >>> [spell_cell(cell) for cell in (300.0, 1, 0.25, -0.00001, True, None, "a")]
-    ['300', '1', '0.2500', '0.0000', 'yes', '', 'a']
-    """
-    if isinstance(cell, str):
-        return cell
-    if pd.isna(cell):
-        return ""
-    if pd.api.types.is_bool(cell):
-        return "yes" if cell else "no"
-    whole = not isinstance(cell, float) or (cell > 1 and cell.is_integer())
-    return f"{cell:,.0f}" if whole else f"{cell:z,.4f}"

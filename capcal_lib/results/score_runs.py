@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from capcal_lib.errors import InputError, counted
+from capcal_lib.errors import InputError
 from capcal_lib.grading.core import UNSCORED
 from capcal_lib.results.results import VOTES, describe_runs, load_results
 from capcal_lib.results.score_file import (
@@ -17,13 +17,13 @@ from capcal_lib.results.score_file import (
     Scored,
     intervals_of,
     score_table,
-    spell,
     spell_score,
 )
 from capcal_lib.results.scores import score
 from capcal_lib.runs import Run
 from capcal_lib.runs.run import store_option
 from capcal_lib.runs.samples import IMPORTED
+from capcal_lib.text import counted, spell
 
 
 def score_models(store: Path, models: Sequence[str], **asked: Any) -> Scored:

@@ -23,7 +23,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from filelock import FileLock, Timeout
 
-from capcal_lib.errors import DiskError, InputError, sanitize
+from capcal_lib.errors import DiskError, InputError
+from capcal_lib.text import sanitize
 
 Item = TypeVar("Item")
 WRITE_SECONDS = 5.0  # between two writes of a file

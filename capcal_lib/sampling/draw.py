@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from capcal_lib.errors import InputError, sanitize
+from capcal_lib.errors import InputError
 from capcal_lib.manifests import Model, load_dataset, load_model
 from capcal_lib.questions import Question, check_questions, load_split, questions_digest, subset
 from capcal_lib.questions.prompts import answer_messages, template_digest
@@ -31,6 +31,7 @@ from capcal_lib.sampling.engines import (
     open_engine,
 )
 from capcal_lib.sampling.weights import weights_digest
+from capcal_lib.text import sanitize
 
 Progress = Callable[[int, int], None]  # samples drawn, samples to draw
 

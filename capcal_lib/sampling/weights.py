@@ -15,11 +15,12 @@ from contextlib import redirect_stderr
 from pathlib import Path
 from typing import Any
 
-from capcal_lib.errors import InputError, sanitize
+from capcal_lib.errors import InputError
 from capcal_lib.manifests import Model, Weights, cache_dir, load_model, use_cache_without_hub
 from capcal_lib.runs.files import file_digest
 from capcal_lib.runs.run import Run
 from capcal_lib.runs.samples import IMPORTED
+from capcal_lib.text import sanitize
 
 SERVED = "served:"  # begins what stands for the weights of a model that a server has
 ALTERING = ("hf_overrides", "kv_cache_dtype", "quantization")  # arguments of vLLM

@@ -12,8 +12,9 @@ from typing import Any, TypeVar
 
 import httpx2
 
-from capcal_lib.errors import InputError, sanitize
+from capcal_lib.errors import InputError
 from capcal_lib.sampling.engines.streams import each
+from capcal_lib.text import sanitize
 
 ATTEMPTS = 4  # for a request whose answer cannot be used, or takes longer than the time limit
 ANSWER_SECONDS = 3600.0  # generous, because to give up on slow answers would favour short ones

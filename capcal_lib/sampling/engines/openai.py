@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel
 
-from capcal_lib.errors import InputError, sanitize
+from capcal_lib.errors import InputError
 from capcal_lib.manifests import Model, Sampling
 from capcal_lib.questions.reasoning import split_reasoning
 from capcal_lib.runs.samples import FinishReason, Sample
 from capcal_lib.sampling.engines import Failure, Request, question_seed, warn_unanswered
 from capcal_lib.sampling.engines.chat import answer_start
 from capcal_lib.sampling.engines.client import Client, Unanswered
+from capcal_lib.text import sanitize
 
 SAMPLES_IN_FLIGHT = 1024  # more than one GPU runs at once, and as many as a server of eight wants
 MOST_LOGPROBS = 20  # most that the protocol gives

@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from anyio.from_thread import start_blocking_portal
 
-from capcal_lib.errors import InputError, counted, sanitize
+from capcal_lib.errors import InputError
 from capcal_lib.manifests import Model, Sampling
 from capcal_lib.sampling.engines import Request, pool_layers, question_seed
 from capcal_lib.sampling.engines.chat import LocalEngine, Prompt, Reply, encode
 from capcal_lib.sampling.engines.streams import each
 from capcal_lib.sampling.weights import ensure_weights
+from capcal_lib.text import counted, sanitize
 
 if TYPE_CHECKING:
     from torch import Tensor

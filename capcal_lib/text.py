@@ -1,0 +1,64 @@
+"""Spell numbers, and text of others, in messages and tables."""
+
+import math
+from typing import Any
+
+
+def counted(number: int, noun: str) -> str:
+    """Say how many there are.
+
+    >>> counted(1, "sample"), counted(2_000, "sample")
+    ('1 sample', '2,000 samples')
+    """
+    return f"{number:,} {noun if number == 1 else f'{noun}s'}"
+
+
+def spell(estimate: float, low: float, high: float, decimals: int = 3) -> str:
+    """Spell an estimate with its interval, where it has one.
+
+    >>> spell(0.25, -0.0001, 0.5), spell(0.25, float("nan"), float("nan"), 2)
+    ('0.250 [0.000, 0.500]', '0.25')
+    """
+    text = f"{estimate:z.{decimals}f}"
+    if math.isnan(low):
+        return text
+    return f"{text} [{low:z.{decimals}f}, {high:z.{decimals}f}]"
+
+
+def spell_cell(cell: Any) -> str:
+    """Spell a cell with at most four decimals; whole numbers above 1 have none.
+
+    >>> [spell_cell(cell) for cell in (300.0, 1, 0.25, -0.00001, True, None, "a")]
+    ['300', '1', '0.2500', '0.0000', 'yes', '', 'a']
+    """
+    import pandas as pd  # slow to import
+
+    if isinstance(cell, str):
+        return cell
+    if pd.isna(cell):
+        return ""
+    if pd.api.types.is_bool(cell):
+        return "yes" if cell else "no"
+    whole = not isinstance(cell, float) or (cell > 1 and cell.is_integer())
+    return f"{cell:,.0f}" if whole else f"{cell:z,.4f}"
+
+
+def sanitize(text: object, characters: int = 300) -> str:
+    """Make foreign text fit for a message: one line, bounded, nothing that a terminal would act on.
+
+    >>> sanitize("out of\\n memory\\x1b[2J")
+    'out of memory\\\\x1b[2J'
+    """
+    safe = printable(" ".join(str(text)[: 4 * characters].split()))
+    if len(safe) <= characters:
+        return safe
+    return f"{safe[: characters - 1]}…"
+
+
+def printable(text: object) -> str:
+    r"""Spell out what a terminal would act on, such as an escape in the name of a file.
+
+    >>> print(printable("run\x1b[2J"))
+    run\x1b[2J
+    """
+    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in str(text))
