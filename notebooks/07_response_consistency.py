@@ -53,7 +53,8 @@ notebook.about(data, {} if enough else {"samples": reason})
 # needs samples
 answers = {}
 for dataset, run in data["run"].items():
-    answers[dataset] = read_answers(run, k=k_eval, verdicts=verdicts)
+    rows = read_answers(run, k=k_eval, verdicts=verdicts)
+    answers[dataset] = rows.pivot(index="question_id", columns="sample_index")
 
 
 # %%
@@ -69,18 +70,23 @@ def squared_error(confidence, correct):
 # %%
 def score_blocks(table, k_c):
     """Let each block of k_c samples vote, and score it in both ways."""
+    canonical, correct = (
+        table["canonical"].to_numpy(),
+        table["correct"].to_numpy(),
+    )
+    drawn = table["verdict"].notna().to_numpy()
     blocks = []
-    for start in range(0, table.drawn.shape[1] - k_c + 1, k_c):
+    for start in range(0, drawn.shape[1] - k_c + 1, k_c):
         block = np.arange(start, start + k_c)
-        confidence = consistency(table.canonical[:, block].tolist())
-        others = np.delete(table.correct, block, axis=1)
+        confidence = consistency(canonical[:, block].tolist())
+        others = np.delete(correct, block, axis=1)
         scores = {
             "held-out": squared_error(confidence, others),
-            "same pool": squared_error(confidence, table.correct),
+            "same pool": squared_error(confidence, correct),
             "share": confidence,
         }
-        complete = table.drawn[:, block].all(axis=1)
-        blocks.append(pd.DataFrame(scores, table.question_ids)[complete])
+        complete = drawn[:, block].all(axis=1)
+        blocks.append(pd.DataFrame(scores, table.index)[complete])
     by_question = pd.concat(blocks).dropna().groupby(level=0)
     scores = by_question.mean()
     scores["noise"] = by_question["share"].var()
@@ -97,7 +103,7 @@ terms = {
     (dataset, k_c): score_blocks(table, k_c)
     for dataset, table in answers.items()
     for k_c in (5, 10, 20)
-    if deep_samples(table.drawn.sum(axis=1)) > k_c + 1
+    if deep_samples(table["verdict"].notna().sum(axis="columns")) > k_c + 1
 }
 terms = pd.concat(terms, names=["dataset", "votes", "question_id"])
 counted = "held-out" if protocol == "corrected" else "same pool"
@@ -254,18 +260,19 @@ _ = grid.set_titles("{col_name}").set_axis_labels("score", "")
 # %%
 # needs samples
 table = answers[data.index[0]]
-Counter(table.canonical[0, :10])
+first_ten = table["canonical"].iloc[:, :10].to_numpy()
+Counter(first_ten[0])
 
 # %% [markdown] needs="samples"
 # The winner and its share, and the same for all questions; a sample without an answer counts as a vote for nobody.
 
 # %%
 # needs samples
-majority(table.canonical[0, :10].tolist())
+majority(first_ten[0])
 
 # %%
 # needs samples
-confidence = consistency(table.canonical[:, :10].tolist())
+confidence = consistency(first_ten)
 confidence[:5]
 
 # %% [markdown] needs="samples"
@@ -273,8 +280,9 @@ confidence[:5]
 
 # %%
 # needs samples
-same_pool = squared_error(confidence, table.correct)
-held_out = squared_error(confidence, table.correct[:, 10:])
+correct = table["correct"].to_numpy()
+same_pool = squared_error(confidence, correct)
+held_out = squared_error(confidence, correct[:, 10:])
 float(np.nanmean(same_pool)), float(np.nanmean(held_out))
 
 # %% [markdown] needs="samples"
@@ -286,11 +294,10 @@ float(np.nanmean(same_pool)), float(np.nanmean(held_out))
 def wrong_majority(table):
     """Say of each question whether its most frequent answer is wrong."""
     wrong = {}
-    for name, votes, correct in zip(
-        table.question_ids, table.canonical, table.correct, strict=True
-    ):
-        winner, _ = majority(votes.tolist())
-        wrong[name] = not np.mean(correct[votes == winner] == 1) >= 0.5
+    for name, votes in table["canonical"].iterrows():
+        winner, _ = majority(votes)
+        right = table["correct"].loc[name, votes == winner] == 1
+        wrong[name] = not right.mean() >= 0.5
     return pd.Series(wrong)
 
 

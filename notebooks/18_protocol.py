@@ -352,12 +352,13 @@ tables.show(
 absent = {}
 for title, run in zip(data["title"], data["run"], strict=True):
     answers = read_answers(run, k=k_eval)
-    mu = np.nanmean(answers.correct, axis=1)
-    votes = answers.canonical[:, :k_c]
-    group = np.where(pd.isna(votes), "no answer", votes)
-    alone = pd.Series(consistency(votes.tolist())).fillna(0.5)
+    wide = answers.pivot(index="question_id", columns="sample_index")
+    mu = wide["correct"].mean(axis="columns").to_numpy()
+    votes = wide["canonical"].iloc[:, :k_c]
+    group = votes.fillna("no answer").to_numpy()
+    alone = pd.Series(consistency(votes.to_numpy())).fillna(0.5)
     scores = [((s - mu) ** 2).mean() for s in (alone, consistency(group))]
-    no_answer = pd.isna(answers.canonical)[answers.drawn].mean()
+    no_answer = answers["canonical"].isna().mean()
     absent[title] = [no_answer, *scores, scores[1] - scores[0]]
 names = ["without an answer", "agree with nobody", "as a group", "shift"]
 absent = pd.DataFrame(absent, names).T.rename_axis("data set")

@@ -83,6 +83,11 @@ def read_confidence(run: Run, method: str) -> pd.DataFrame:
     return run.read(CONFIDENCES, method, option=option).to_pandas().set_index("question_id")
 
 
+def confidences_of(run: Run) -> dict[str, pd.DataFrame]:
+    """Read all confidences that are kept with a run, by the title of their method."""
+    return {TITLES.get(method, method): read_confidence(run, method) for method in methods_of(run)}
+
+
 def place_confidence(run: Run, name: str, rows: Iterable[Mapping[Any, Any]]) -> pd.DataFrame:
     """Keep the confidences of a method of one's own with a run, in the place of those that it had
     under this name.

@@ -1,6 +1,5 @@
 """Counts: how many of a question's samples are correct, of how many that were scored."""
 
-from collections.abc import Iterable
 from typing import get_args
 
 import pandas as pd
@@ -13,28 +12,23 @@ from capcal_lib.runs.run import Run
 from capcal_lib.runs.store import KEY
 
 
-def count_verdicts(parts: Iterable[pd.DataFrame], *, k: int) -> pd.DataFrame:
+def count_verdicts(rows: pd.DataFrame, *, k: int) -> pd.DataFrame:
     """Count the verdicts of the first k samples of each question.
 
-    The parts, read one after the other, have a row a sample: question_id, sample_index, verdict.
-    Returns a row a question, sorted by its id: ``correct``, ``total`` (scored samples: correct,
-    incorrect and no_answer; a question with fewer than k keeps those that it has), ``incorrect``,
-    ``no_answer`` and ``not_scored``. `InputError` where there is no such sample.
+    The table has a row a sample: question_id, sample_index, verdict. Returns a row a question,
+    sorted by its id: ``correct``, ``total`` (scored samples: correct, incorrect and no_answer; a
+    question with fewer than k keeps those that it has), ``incorrect``, ``no_answer`` and
+    ``not_scored``. `InputError` where there is no such sample.
 
     >>> rows = [("q", 0, "correct"), ("q", 1, "no_answer"), ("q", 2, "not_scored"),
     ...     ("q", 3, "correct")]
     >>> verdicts = pd.DataFrame(rows, columns=["question_id", "sample_index", "verdict"])
-    >>> count_verdicts([verdicts], k=3).to_dict("records")
+    >>> count_verdicts(verdicts, k=3).to_dict("records")
     [{'correct': 1, 'total': 2, 'incorrect': 0, 'no_answer': 1, 'not_scored': 1}]
     """
-    names = ["question_id", "verdict"]
-    sizes = pd.concat([rows[rows["sample_index"] < k].groupby(names).size() for rows in parts])
-    if sizes.empty:
-        raise InputError(f"no samples with an index below {k}; draw more, or raise k_eval")
-    table = sizes.groupby(names).sum().unstack(fill_value=0)
-    table = table.reindex(columns=[*get_args(Outcome)], fill_value=0)
-    table.insert(1, "total", table[["correct", "incorrect", "no_answer"]].sum(axis="columns"))
-    return table.rename_axis(columns=None)
+    counts = _count(rows, k)
+    _refuse_none(counts, k)
+    return counts
 
 
 def count_run(run: Run, k_eval: int | None = None, verdicts: str = "rules") -> pd.DataFrame:
@@ -43,6 +37,27 @@ def count_run(run: Run, k_eval: int | None = None, verdicts: str = "rules") -> p
 
     Those by the rules are counted as they are read, so that memory grows with questions only.
     """
-    rules = verdicts == "rules"
-    parts = run.batches(VERDICTS, [*KEY, "verdict"]) if rules else [verdicts_by(run, verdicts)]
-    return count_verdicts(parts, k=MOST_SAMPLES if k_eval is None else k_eval)
+    k = MOST_SAMPLES if k_eval is None else k_eval
+    if verdicts != "rules":
+        return count_verdicts(verdicts_by(run, verdicts), k=k)
+    parts = []
+    for rows in run.batches(VERDICTS, [*KEY, "verdict"]):
+        parts.append(_count(rows, k))
+    counts = pd.concat(parts).groupby("question_id").sum()  # a question may stand in two parts
+    _refuse_none(counts, k)
+    return counts
+
+
+def _count(rows: pd.DataFrame, k: int) -> pd.DataFrame:
+    """Count the verdicts of the first k samples of each question; no row without such a sample."""
+    first = rows[rows["sample_index"] < k]
+    sizes = first.groupby(["question_id", "verdict"]).size().unstack(fill_value=0)
+    counts = sizes.reindex(columns=[*get_args(Outcome)], fill_value=0)
+    total = counts["correct"] + counts["incorrect"] + counts["no_answer"]
+    counts.insert(1, "total", total)
+    return counts.rename_axis(columns=None)
+
+
+def _refuse_none(counts: pd.DataFrame, k: int) -> None:
+    if counts.empty:
+        raise InputError(f"no samples with an index below {k}; draw more, or raise k_eval")

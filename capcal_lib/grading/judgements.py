@@ -60,7 +60,7 @@ def judge_run(
             "a judge compares short and mathematical answers with the right ones, and "
             f"{run.identity.dataset} has none"
         )
-    answers = _answers(run)
+    answers = _answers(verdicts_by(run))
     asked = answers.assign(
         judge=model.name,
         weights=weights_digest(model, engine),
@@ -92,7 +92,7 @@ def judge_progress(run: Run) -> dict[str, tuple[int, int]]:
     """Count of each judge of a run the distinct answers that it has judged, and those to judge."""
     if not (run.has(JUDGEMENTS) and run.has(VERDICTS)):
         return {}
-    answers = _answers(run)[PAIR]
+    answers = _answers(verdicts_by(run))[PAIR]
     judged = Counter(_read(run).merge(answers)["judge"])
     return {name: (number, len(answers)) for name, number in judged.items()}
 
@@ -111,7 +111,8 @@ def read_judgements(run: Run, judge_name: str) -> pd.DataFrame:
 
 
 def verdicts_by(run: Run, by: str = "rules") -> pd.DataFrame:
-    """Read the verdicts of a run, as ``read_verdicts``, by the rules or by ``judge:MODEL``.
+    """Read the verdicts of a run, as ``read_verdicts``, by the rules or by ``judge:MODEL``, with
+    the ``kind`` of each sample's answer beside them.
 
     A judge's are those of short and mathematical answers, its reason what it said; the rules' stay
     elsewhere, and where no answer was extracted.
@@ -119,6 +120,7 @@ def verdicts_by(run: Run, by: str = "rules") -> pd.DataFrame:
     `InputError` for another word, or where the judge has not judged every such answer, with the
     command that does."""
     rows = read_verdicts(run)
+    rows["kind"] = kinds_of(run, rows["question_id"])
     if by == "rules":
         return rows
     judge_name = by.removeprefix("judge:")
@@ -126,7 +128,7 @@ def verdicts_by(run: Run, by: str = "rules") -> pd.DataFrame:
         raise InputError(
             f"verdicts are by 'rules' or by 'judge:MODEL', such as judge:gpt-oss-20b; got {by!r}"
         )
-    answers = _answers(run)[PAIR]
+    answers = _answers(rows)[PAIR]
     if answers.empty:
         return rows
     judgements = read_judgements(run, judge_name)
@@ -135,21 +137,18 @@ def verdicts_by(run: Run, by: str = "rules") -> pd.DataFrame:
             f"{run}: {judge_name} has not judged {lacking} answers; {_how(run, judge_name)}"
         )
     judged = rows[PAIR].merge(judgements, how="left")
-    return rows.assign(
-        verdict=judged["verdict"].fillna(rows["verdict"]),
-        reason=("judge: " + judged["words"]).fillna(rows["reason"]),
-    )
+    rows["verdict"] = judged["verdict"].fillna(rows["verdict"])
+    rows["reason"] = ("judge: " + judged["words"]).fillna(rows["reason"])
+    return rows
 
 
-def _answers(run: Run) -> pd.DataFrame:
-    """List the distinct answers that a judge judges, with question_id, extracted and kind; those
-    that most samples gave come first.
+def _answers(rows: pd.DataFrame) -> pd.DataFrame:
+    """List the distinct answers that a judge judges, among verdicts of ``verdicts_by``, with
+    question_id, extracted and kind; those that most samples gave come first.
     """
-    sizes = pd.concat([rows.groupby(PAIR).size() for rows in run.batches(VERDICTS, PAIR)])
-    sizes = sizes.groupby(PAIR).sum().sort_values(ascending=False, kind="stable")
-    answers = sizes.index.to_frame(index=False)
-    answers["kind"] = kinds_of(run, answers["question_id"])
-    return answers[answers["kind"].isin(JUDGED)]
+    sizes = rows[rows["kind"].isin(JUDGED)].groupby([*PAIR, "kind"]).size()
+    sizes = sizes.sort_values(ascending=False, kind="stable")
+    return sizes.index.to_frame(index=False)
 
 
 def _read(run: Run) -> pd.DataFrame:

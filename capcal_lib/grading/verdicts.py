@@ -5,7 +5,7 @@ Its metadata name the version of the grader and the digest of the samples that w
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import pandas as pd
@@ -39,47 +39,48 @@ def grade_run(run: Run) -> Graded:
 
     Verdicts by another version, or of other samples, are all replaced; those that came with the
     samples stand. What was not scored is tried again, since a worker may have been stopped from
-    outside. Memory grows with the questions, and not with the samples.
+    outside. Memory grows with the verdicts, and not with the responses.
 
     `InputError` when the run is corrupt, or its questions cannot be loaded or have changed.
     """
     made: dict[bytes, bytes] = {}
-    graded = runs.Present()
-    old: dict[str, runs.Present] = {}  # by verdict
+    old = SCHEMA.empty_table().to_pandas()
     if run.has(VERDICTS):
         with VERDICTS.open(run.path(VERDICTS)) as opened:
             made = opened.schema.metadata
-        for rows in run.batches(VERDICTS, [*runs.KEY, "verdict"]):
-            runs.add_keys(graded, rows)
-            for verdict, own in rows.groupby("verdict"):
-                runs.add_keys(old.setdefault(str(verdict), set()), own)
+        old = read_verdicts(run)
     if made.get(b"grader") == GIVEN.encode():
         return Graded(0, 0, {})
     questions = run_questions(run)
     present = runs.present_of(runs.stream_samples(run, runs.KEY))
-    stands = made and made == _made(run, graded, GRADER_VERSION)
-    kept = {*old} - {"not_scored"} if stands else set()
-    if sum(len(old[verdict]) for verdict in kept) == len(present):
+    standing = old.head(0)
+    if made and made == _made(run, runs.present_of([old]), GRADER_VERSION):
+        standing = old[old["verdict"] != "not_scored"]
+    if len(standing) == len(present):
         return Graded(0, 0, {})
-    moves: Counter[tuple[str, str]] = Counter()
 
-    def verdicts() -> Iterator[pd.DataFrame]:
-        for rows in run.batches(VERDICTS, SCHEMA.names) if kept else ():
-            yield rows[rows["verdict"].isin(kept)]
-        for rows in runs.stream_samples(run, ["response"]):
-            samples = rows.loc[runs.find_keys(present, rows)]  # none that came meanwhile
-            before = pd.Series("", samples.index)
-            for verdict, own in old.items():
-                before[runs.find_keys(own, samples)] = verdict
-            before = before[~before.isin(kept)]
-            fresh = _grade(samples.loc[before.index], questions)
-            moves.update(zip(before, fresh["verdict"], strict=True))
-            yield fresh
+    before = old[[*runs.KEY, "verdict"]].assign(stands=old.index.isin(standing.index))
+    tables = [standing]
+    moves: Counter[tuple[str, str]] = Counter()  # (old verdict, "" for none, and new verdict)
+    for rows in runs.stream_samples(run, ["response"]):
+        samples = rows.loc[runs.find_keys(present, rows)]  # none that came meanwhile
+        samples = samples.merge(before, how="left", on=runs.KEY)
+        samples = samples[samples["stands"] != True]  # noqa: E712 -- NaN without a verdict
+        fresh = _grade(samples, questions)
+        moves.update(zip(samples["verdict"].fillna(""), fresh["verdict"], strict=True))
+        tables.append(fresh)
+    write_verdicts(run, tables, present, GRADER_VERSION)
 
-    write_verdicts(run, verdicts(), present, GRADER_VERSION)
-    new = sum(count for (before, _), count in moves.items() if not before)
-    flipped = {move: count for move, count in moves.items() if move[0] and move[0] != move[1]}
-    return Graded(new=new, again=moves.total() - new, flipped=flipped)
+    new = again = 0
+    flipped = {}
+    for (earlier, now), count in moves.items():
+        if not earlier:
+            new += count
+            continue
+        again += count
+        if earlier != now:
+            flipped[earlier, now] = count
+    return Graded(new=new, again=again, flipped=flipped)
 
 
 def _made(run: Run, graded: runs.Present, grader: str) -> dict[bytes, bytes]:
@@ -119,11 +120,13 @@ def read_verdicts(run: Run) -> pd.DataFrame:
 
 def kinds_of(run: Run, question_ids: "pd.Series[str]") -> "pd.Series[str]":
     """Return the kind of the answer to each of these questions of a run."""
-    dataset = load_dataset(run.identity.dataset)
-    if not dataset.builtin:
+    identity = run.identity
+    dataset = load_dataset(identity.dataset)
+    file = dataset.splits[identity.split].file
+    if not dataset.builtin or file is None:
         return pd.Series(dataset.kind, question_ids.index, dtype=str)
-    questions = run_questions(run)  # the only ones whose answers may be of several kinds
-    return question_ids.map({name: question.answer.kind for name, question in questions.items()})
+    rows = pd.read_json(file, lines=True)  # each says of which kind its answer is
+    return question_ids.map(rows.set_index("id")["kind"])
 
 
 def run_questions(run: Run) -> dict[str, Question]:

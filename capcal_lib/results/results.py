@@ -14,20 +14,21 @@ means over the splits are ``votes term`` and ``votes plug-in``."""
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from capcal_lib.confidence.consistency import (
+    answers_of,
     mean_tokens,
     paper_consistency,
-    read_answers,
     split_votes,
 )
-from capcal_lib.confidence.of_run import TITLES, methods_of, read_confidence
-from capcal_lib.grading.counts import count_run
+from capcal_lib.confidence.of_run import TITLES, confidences_of
+from capcal_lib.grading.counts import count_run, count_verdicts
+from capcal_lib.grading.judgements import verdicts_by
 from capcal_lib.manifests import load_dataset, load_model
+from capcal_lib.metrics.validation import check_int
 from capcal_lib.probes import Recipe, order_probes, predictions_of
 from capcal_lib.questions import subjects_of
 from capcal_lib.results.score_file import COUNTS, accuracy_bounds
@@ -100,34 +101,40 @@ def load_results(
     >>> list(results)[-6:-2]
     ['Probe (Mini exam)', 'Probe (TriviaQA)', 'votes correct', 'votes total']
     """
+    check_int("k_eval", k_eval, least=1)
     tables = {}
     stale: list[str] = []
     probes: list[str] = []
     for name, run in _runs(store, model, datasets, choice).items():
+        rows = verdicts_by(run, verdicts)
+        rows = rows[rows["sample_index"] < max(k_eval, k_c)]
+        table = count_verdicts(rows, k=k_eval)[COUNTS]
+        answers = answers_of(rows)
         if held_out:
-            votes = split_votes(read_answers(run, k=k_eval, verdicts=verdicts), k_c)
+            votes = split_votes(answers[answers["sample_index"] < k_eval], k_c)
             votes.columns = pd.Index([CONSISTENCY, *VOTES])
         else:
-            votes = paper_consistency(run, k_c).to_frame(CONSISTENCY)
-        table = count_run(run, k_eval, verdicts)[COUNTS]
-        for method, kept in _confidences(run).items():
-            table[method] = kept["confidence"]
+            votes = paper_consistency(answers, k_c).to_frame(CONSISTENCY)
+        for method, confidences in confidences_of(run).items():
+            table[method] = confidences["confidence"]
         if len(votes):
             table = table.join(votes)
         if recipe is not None:
-            predicted, old = predictions_of(run, recipe=recipe, verdicts=verdicts)
+            predicted, stale_here = predictions_of(run, recipe=recipe, verdicts=verdicts)
             probes += map(str, predicted)
-            stale += old
+            stale += stale_here
             table = table.join(predicted)
         tables[name] = table
     if datasets is None:
-        tables = dict(sorted(tables.items(), key=lambda item: -len(item[1])))
-    none = pd.DataFrame(columns=COUNTS, index=pd.Index([]), dtype=np.int64)
-    results = pd.concat(tables or {"": none}, names=INDEX)
+        names = sorted(tables, key=lambda name: len(tables[name]), reverse=True)  # and stable
+        tables = {name: tables[name] for name in names}
+    if not tables:
+        tables[""] = pd.DataFrame(columns=COUNTS, index=pd.Index([]), dtype=np.int64)
+    results = pd.concat(tables, names=INDEX)
     first = [*COUNTS, *TITLES.values(), CONSISTENCY]
     last = [*order_probes({*probes}), *VOTES]
-    own = sorted({*map(str, results)} - {*first, *last})
-    results = results.filter([*first, *own, *last])
+    others = sorted({*map(str, results)} - {*first, *last})  # methods of one's own
+    results = results.filter([*first, *others, *last])
     results.attrs["stale"] = stale
     return results
 
@@ -144,9 +151,13 @@ def judged_by(results: pd.DataFrame, method: str) -> pd.DataFrame:
     >>> judged_by(results, "P(True)")["total"].max(), judged_by(results, CONSISTENCY)["total"].max()
     (np.int64(100), np.int64(90))
     """
-    counts = VOTES[:2] if method == CONSISTENCY and VOTES[1] in results else COUNTS
-    table = results[[method, *counts]].set_axis(["confidence", *COUNTS], axis="columns").dropna()
-    return table[table["total"] > 0].astype(dict.fromkeys(COUNTS, int))
+    correct, total = COUNTS
+    if method == CONSISTENCY and "votes total" in results:
+        correct, total = "votes correct", "votes total"
+    columns = {method: "confidence", correct: "correct", total: "total"}
+    table = results[[*columns]].rename(columns=columns).dropna()
+    scored = table[table["total"] > 0]
+    return scored.astype({"correct": int, "total": int})
 
 
 def describe_runs(
@@ -206,8 +217,9 @@ def costs(
     """
     tables = {}
     for name, run in _runs(store, model).items():
-        confidences = _confidences(run)
-        tokens = {method: kept["tokens"].mean() for method, kept in confidences.items()}
+        tokens = {}
+        for method, confidences in confidences_of(run).items():
+            tokens[method] = confidences["tokens"].mean()
         counts = count_run(run, k_eval)
         if (counts["total"] + counts["not_scored"]).max() > k_c + 1:
             tokens[CONSISTENCY] = np.round(k_c * mean_tokens(run))  # NaN where none is known
@@ -221,13 +233,15 @@ def subjects(results: pd.DataFrame) -> "pd.Series[str]":
 
     The subject where the data set comes in subjects; elsewhere each question is a group of its own.
     """
-    names = results.index.to_frame()["question_id"]
-
-    def label(own: "pd.Series[str]") -> Any:
-        dataset = str(own.name)
-        return subjects_of(dataset, load_dataset(dataset).evaluation_split, own.tolist()) or own
-
-    return names.groupby(level="dataset", sort=False).transform(label)
+    groups = results.index.to_frame()["question_id"]
+    datasets = results.index.get_level_values("dataset")
+    for dataset in datasets.unique():
+        questions = groups[datasets == dataset]
+        split = load_dataset(dataset).evaluation_split
+        known = subjects_of(dataset, split, questions.tolist())
+        if known is not None:
+            groups[datasets == dataset] = known
+    return groups
 
 
 def _runs(
@@ -237,16 +251,16 @@ def _runs(
     choice: Choice | None = None,
 ) -> dict[str, Run]:
     """Find the graded runs on evaluation splits; of each data set the one that is chosen."""
-    name = load_model(model).name
-    graded = [run.place["dataset"] for run in open_runs(store, model=name) if run.has(VERDICTS)]
+    model = load_model(model).name
+    graded: list[str] = []
+    for run in open_runs(store, model=model):
+        dataset = run.place["dataset"]
+        if dataset not in graded and run.has(VERDICTS):
+            graded.append(dataset)
     runs = {}
-    for each in dict.fromkeys(graded) if datasets is None else datasets:
-        place = store, name, each, load_dataset(each).evaluation_split, choice
-        if datasets is not None or any(run.has(VERDICTS) for run in list_fitting(*place)):
-            runs[each] = find_run(*place)
+    for dataset in graded if datasets is None else datasets:
+        split = load_dataset(dataset).evaluation_split
+        fitting = list_fitting(store, model, dataset, split, choice)
+        if datasets is not None or any(run.has(VERDICTS) for run in fitting):
+            runs[dataset] = find_run(store, model, dataset, split, choice)
     return runs
-
-
-def _confidences(run: Run) -> dict[str, pd.DataFrame]:
-    """Read the confidences that are kept with a run, by method."""
-    return {TITLES.get(method, method): read_confidence(run, method) for method in methods_of(run)}

@@ -2,9 +2,16 @@ from itertools import combinations
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from capcal_lib.confidence.consistency import Answers, consistency, read_answers, split_votes
+from capcal_lib.confidence.consistency import (
+    consistency,
+    majority,
+    paper_consistency,
+    read_answers,
+    split_votes,
+)
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import RECORDED_RUNS
 from capcal_lib.runs import Run
@@ -13,19 +20,18 @@ from tests.results.test_results import by_hand, make
 NAN = float("nan")
 
 
-def said(rows: list[str], correct: list[list[float]] | None = None) -> Answers:
-    """Make answers from letters: a dot is no answer, a blank no sample; A is correct."""
-    canonical = np.array(
-        [[None if letter in ". " else letter for letter in row] for row in rows], dtype=object
-    )
-    drawn = np.array([[letter != " " for letter in row] for row in rows])
-    graded = np.array(correct or [[float(letter == "A") for letter in row] for row in rows])
-    return Answers(
-        np.array([f"q{i}" for i in range(len(rows))]),
-        canonical,
-        np.where(drawn, graded, NAN),
-        drawn,
-    )
+def said(letters: list[str], correct: list[list[float]] | None = None) -> pd.DataFrame:
+    """Make answers from letters, a row of them a question: a dot is no answer, a blank no sample; A
+    is correct.
+    """
+    rows = []
+    for question, answers in enumerate(letters):
+        for index, letter in enumerate(answers):
+            if letter == " ":
+                continue
+            outcome = correct[question][index] if correct else float(letter == "A")
+            rows.append((f"q{question}", index, None if letter == "." else letter, outcome))
+    return pd.DataFrame(rows, columns=["question_id", "sample_index", "canonical", "correct"])
 
 
 def term(s: float, outcomes: list[float]) -> float:
@@ -52,9 +58,12 @@ def test_split_scores_are_unbiased_for_known_mu(n: int, k_c: int) -> None:
     """The truth: votes of k_c fresh samples against mu itself."""
     rng = np.random.default_rng(n)
     mu = rng.beta(0.5, 0.5, 4000)
-    letters = np.where(rng.random((4000, n)) < mu[:, None], "A", "B").astype(object)
-    ids, there = np.arange(4000).astype(str), np.ones((4000, n), bool)
-    found = split_votes(Answers(ids, letters, (letters == "A") * 1.0, there), k_c, splits=30)
+    letters = np.where(rng.random((4000, n)) < mu[:, None], "A", "B").ravel()
+    ids = np.repeat(np.arange(4000), n)
+    answers = pd.DataFrame(
+        {"question_id": ids, "canonical": letters, "correct": (letters == "A") * 1.0}
+    )
+    found = split_votes(answers, k_c, splits=30)
     right = rng.binomial(k_c, mu, (50, 4000)) / k_c
     truth = np.mean((np.maximum(right, 1 - right) - mu) ** 2, axis=0)
     difference = found["term"] - truth
@@ -76,10 +85,24 @@ def test_too_few_samples_make_no_rows() -> None:
         split_votes(said(["AAAA"]), 0)
 
 
+def test_the_first_samples_vote_as_in_the_authors_code() -> None:
+    """By hand: two of three agree; one of three; no answer; and a question with fewer samples."""
+    shares = paper_consistency(said(["AABB", "C..C", "...A", "AA  "]), 3)
+    assert shares.index.tolist() == ["q0", "q1", "q2"]
+    np.testing.assert_array_equal(shares, [2 / 3, 1 / 3, NAN])
+
+
+def test_a_missing_vote_agrees_with_nobody_however_it_is_written() -> None:
+    assert majority(["B", None, NAN, NAN, "B"]) == ("B", 0.4)
+    winner, share = majority([None, NAN])
+    assert winner is None
+    assert np.isnan(share)
+
+
 def test_answers_are_read_by_question_and_sample(tmp_path: Path) -> None:
     folder = make(tmp_path, k=4, limit=2)
     make(tmp_path, k=2, limit=3)  # a question with fewer
-    names = read_answers(Run(folder), k=9).question_ids.tolist()
+    names = read_answers(Run(folder), k=9)["question_id"].unique().tolist()
     assert names == sorted(names)
     by_hand(
         folder,
@@ -95,10 +118,12 @@ def test_answers_are_read_by_question_and_sample(tmp_path: Path) -> None:
         },
     )
     answers = read_answers(Run(folder), k=3)
-    assert answers.canonical.tolist() == [["A", "B", None], ["C", "C", None], ["A"] * 3]
-    assert answers.drawn.tolist() == [[True] * 3, [True, True, False], [True] * 3]
-    np.testing.assert_array_equal(answers.correct, [[1, 0, 0], [0, 0, NAN], [1, 1, 1]])
-    assert np.isnan(read_answers(Run(folder), k=4).correct[0, 3])
+    assert answers["question_id"].tolist() == [names[0]] * 3 + [names[1]] * 2 + [names[2]] * 3
+    assert answers["sample_index"].tolist() == [0, 1, 2, 0, 1, 0, 1, 2]
+    canonical = answers["canonical"].fillna("none").tolist()
+    assert canonical == ["A", "B", "none", "C", "C", "A", "A", "A"]
+    assert answers["correct"].tolist() == [1, 0, 0, 0, 0, 1, 1, 1]
+    assert read_answers(Run(folder), k=4)["correct"].isna().tolist().index(True) == 3
 
 
 def test_no_samples_in_the_range_is_said(tmp_path: Path) -> None:
@@ -110,5 +135,5 @@ def test_no_samples_in_the_range_is_said(tmp_path: Path) -> None:
 def test_a_recorded_run() -> None:
     (folder,) = (RECORDED_RUNS / "simulated" / "mini-exam-test").iterdir()
     answers = read_answers(Run(folder), k=100)
-    assert answers.canonical.shape == answers.correct.shape == (102, 100)
-    assert set(np.unique(answers.canonical[answers.canonical != None])) <= set("ABCD")  # noqa: E711
+    assert len(answers) == 102 * 100
+    assert {*answers["canonical"].dropna()} <= {*"ABCD"}

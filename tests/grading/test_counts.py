@@ -18,20 +18,14 @@ def frame(rows: list[tuple[str, int, str]]) -> pd.DataFrame:
 
 
 def test_hand_counted() -> None:
-    counts = count_verdicts(
-        [
-            frame(
-                [
-                    ("b", 0, "correct"),
-                    ("b", 1, "not_scored"),
-                    ("a", 0, "incorrect"),
-                    ("a", 1, "no_answer"),
-                    ("a", 2, "correct"),
-                ]
-            )
-        ],
-        k=2,
-    )
+    rows = [
+        ("b", 0, "correct"),
+        ("b", 1, "not_scored"),
+        ("a", 0, "incorrect"),
+        ("a", 1, "no_answer"),
+        ("a", 2, "correct"),
+    ]
+    counts = count_verdicts(frame(rows), k=2)
     assert counts.index.tolist() == ["a", "b"]
     assert counts.correct.tolist() == [0, 1]
     assert counts.total.tolist() == [2, 1]
@@ -50,9 +44,9 @@ def test_equals_a_naive_count(rows: dict[tuple[str, int], str], k: int) -> None:
     table = frame([(*key, verdict) for key, verdict in rows.items()])
     if not chosen:
         with pytest.raises(InputError, match="no samples with an index below"):
-            count_verdicts([table], k=k)
+            count_verdicts(table, k=k)
         return
-    counts = count_verdicts([table], k=k)
+    counts = count_verdicts(table, k=k)
     for name, row in counts.iterrows():
         said = [verdict for (question, _), verdict in chosen.items() if question == name]
         assert row["correct"] == said.count("correct")
@@ -65,7 +59,7 @@ def test_equals_a_naive_count(rows: dict[tuple[str, int], str], k: int) -> None:
 @pytest.mark.parametrize("k", [0, 3])
 def test_no_samples_are_refused(k: int) -> None:
     with pytest.raises(InputError, match=f"no samples with an index below {k}; draw more"):
-        count_verdicts([frame([("a", 3, "correct")])], k=k)
+        count_verdicts(frame([("a", 3, "correct")]), k=k)
 
 
 def test_counts_of_a_run_are_those_of_its_verdicts_however_few_are_read_at_a_time(
@@ -75,16 +69,16 @@ def test_counts_of_a_run_are_those_of_its_verdicts_however_few_are_read_at_a_tim
     verdicts = read_verdicts(run)
     for batch, k in ((700, 120), (10**6, 3), (7_000, 1)):
         monkeypatch.setattr(files, "BATCH", batch)
-        expected = count_verdicts([verdicts], k=k)
+        expected = count_verdicts(verdicts, k=k)
         pd.testing.assert_frame_equal(count_run(run, None if k == 120 else k), expected)
 
 
 def test_bounds_hold_the_accuracy_of_any_verdicts_that_were_not_given() -> None:
     rows = [("a", 0, "correct"), ("a", 1, "not_scored"), ("b", 0, "incorrect"), ("b", 1, "correct")]
     verdicts = pd.DataFrame(rows, columns=["question_id", "sample_index", "verdict"])
-    low, high = accuracy_bounds(count_verdicts([verdicts], k=2))
+    low, high = accuracy_bounds(count_verdicts(verdicts, k=2))
     means = []
     for told in ("correct", "incorrect"):
-        counts = count_verdicts([verdicts.replace("not_scored", told)], k=2)
+        counts = count_verdicts(verdicts.replace("not_scored", told), k=2)
         means.append((counts["correct"] / counts["total"]).mean())
     assert (low, high) == (min(means), max(means)) == (0.5, 0.75)

@@ -13,6 +13,7 @@ from capcal_lib.grading.verdicts import (
     SCHEMA,
     Graded,
     grade_run,
+    kinds_of,
     read_verdicts,
     run_questions,
     write_verdicts,
@@ -141,6 +142,18 @@ def test_the_digest_of_rows_follows_from_key_and_response_alone() -> None:
         "7a32d43b0569e583",
         "13d9359a75654bcb",
     ]
+
+
+@pytest.mark.parametrize("split", ["test", "train"])
+@pytest.mark.parametrize("dataset", ["mini-elements", "mini-exam", "mini-arithmetic"])
+def test_kinds_are_those_of_the_questions(dataset: str, split: str, tmp_path: Path) -> None:
+    run = sample("simulated", dataset, split=split, k=1, store=tmp_path).run
+    questions = run_questions(run)
+    names = pd.Series([*reversed(questions), "a stranger"], index=range(5, len(questions) + 6))
+    kinds = kinds_of(run, names)
+    assert kinds.index.equals(names.index)
+    assert kinds.tolist()[:-1] == [one.answer.kind for one in reversed(questions.values())]
+    assert pd.isna(kinds.iloc[-1])
 
 
 def test_hostile_text_is_graded_like_any_other(tmp_path: Path) -> None:
