@@ -20,14 +20,31 @@ import numpy as np
 import pandas as pd
 
 from capcal_lib.book.notebook import RECORD
-from capcal_lib.book.workshop import CLASS_MODEL, class_set
+from capcal_lib.book.workshop import CLASS_QUESTIONS, CLASS_SETS
 from capcal_lib.errors import InputError
-from capcal_lib.manifests import BOOK, BUILD, load_model
+from capcal_lib.manifests import BOOK, BUILD, RECORDED_RUNS, load_model
 from capcal_lib.metrics import binomial_interval, capability_brier, uniform_baseline_brier
+from capcal_lib.questions import load_questions
+from capcal_lib.results import load_results
 
+CLASS_MODEL = "smollm2-135m"
 WORKSHOP, STATIC = BOOK / "workshop", BOOK / "static"
 KEY = r"\{\{(?P<page>[\w./-]+):(?P<key>[\w.-]+)(?::(?P<form>[^}]*))?\}\}"
 SLIDE = re.compile(r"^---$", flags=re.MULTILINE)
+
+
+def class_set() -> pd.DataFrame:
+    """Return the ten questions that a class guesses and scores by `capcal score`: their expected
+    accuracies are spread about a mean of 0.35, so that one half is not the best constant.
+
+    Columns: ``question_id``, ``question``, ``confidence`` (empty), ``correct`` and ``total``.
+    """
+    results = load_results(RECORDED_RUNS, CLASS_MODEL, datasets=CLASS_SETS).droplevel("dataset")
+    rows = results.loc[CLASS_QUESTIONS, ["correct", "total"]]
+    texts = {question.id: question.text for name in CLASS_SETS for question in load_questions(name)}
+    rows.insert(0, "question", rows.index.map(texts))
+    rows.insert(1, "confidence", "")
+    return rows.reset_index()
 
 
 def class_facts(chosen: pd.DataFrame) -> dict[str, Any]:

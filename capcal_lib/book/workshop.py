@@ -1,17 +1,12 @@
-"""Choose the questions of a workshop: what a class guesses, and what the live page asks."""
-
-from pathlib import Path
+"""Choose the questions of a workshop: what the live page asks, and what the page to try asks, which
+a class has not guessed.
+"""
 
 import numpy as np
 import pandas as pd
 
-from capcal_lib.manifests import RECORDED_RUNS
-from capcal_lib.questions import load_questions
-from capcal_lib.results import load_results
-
-CLASS_MODEL = "smollm2-135m"
 CLASS_SETS = ("mini-capitals", "mini-elements")
-CLASS_QUESTIONS = [
+CLASS_QUESTIONS = [  # which `pack_workshop.py` packs
     "mini-elements/test/heavier-lutetium-terbium",
     "mini-elements/test/element-of-pd",
     "mini-elements/test/heavier-cesium-titanium",
@@ -49,18 +44,3 @@ def to_guess(results: pd.DataFrame) -> pd.DataFrame:
     subjects = pd.Series(names.str.split("-of-").str[-1], rows.index)
     guessed = subjects[names.isin(CLASS_QUESTIONS)]
     return rows[~subjects.duplicated() & ~subjects.isin(guessed)]
-
-
-def class_set(store: Path = RECORDED_RUNS) -> pd.DataFrame:
-    """Return the ten questions that a class guesses and scores by `capcal score`: their expected
-    accuracies are spread about a mean of 0.35, so that one half is not the best constant.
-
-    >>> list(class_set())
-    ['question_id', 'question', 'confidence', 'correct', 'total']
-    """
-    results = load_results(store, CLASS_MODEL, datasets=CLASS_SETS).droplevel("dataset")
-    rows = results.loc[CLASS_QUESTIONS, ["correct", "total"]]
-    texts = {each.id: each.text for name in CLASS_SETS for each in load_questions(name)}
-    rows.insert(0, "question", rows.index.map(texts))
-    rows.insert(1, "confidence", "")
-    return rows.reset_index()

@@ -18,11 +18,11 @@ from urllib.parse import quote, unquote, urlsplit
 import pandas as pd
 import pytest
 import yaml
+from pack_workshop import class_set
 
 from capcal_lib.applications import risk_coverage
 from capcal_lib.book.style import FACE, TEXT_FACE
 from capcal_lib.book.tables import show
-from capcal_lib.book.workshop import class_set
 from capcal_lib.manifests import BOOK, BUILD, ROOT
 from capcal_lib.metrics import binomial_interval, capability_brier
 

@@ -7,18 +7,21 @@ import re
 
 import pandas as pd
 import pytest
-from pack_workshop import KEY, STATIC, WORKSHOP, class_facts, fill, pack, slides, speaker_notes
+from pack_workshop import (
+    CLASS_MODEL,
+    KEY,
+    STATIC,
+    WORKSHOP,
+    class_facts,
+    class_set,
+    fill,
+    pack,
+    slides,
+    speaker_notes,
+)
 from typer.testing import CliRunner
 
-from capcal_lib.book.workshop import (
-    CLASS_MODEL,
-    CLASS_SETS,
-    LIVE_QUESTIONS,
-    LIVE_SET,
-    class_set,
-    evenly,
-    to_guess,
-)
+from capcal_lib.book.workshop import CLASS_SETS, LIVE_QUESTIONS, LIVE_SET, evenly, to_guess
 from capcal_lib.cli import app
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import NOTEBOOKS, RECORDED_RUNS, model_names
@@ -118,6 +121,7 @@ def test_the_key_is_that_of_the_counts():
 def test_a_class_guesses_questions_from_impossible_to_sure(tmp_path):
     chosen = class_set()
     assert len(chosen) == 10
+    assert [*chosen] == ["question_id", "question", "confidence", "correct", "total"]
     share = chosen["correct"] / chosen["total"]
     assert share.min() < 0.1
     assert share.max() > 0.7
