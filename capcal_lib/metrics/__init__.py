@@ -29,7 +29,7 @@ from capcal_lib.metrics.intervals import (
     coverage_probability,
     mean_interval,
 )
-from capcal_lib.metrics.reliability import IsotonicSplit, binned_ece, isotonic_split, smooth_ece
+from capcal_lib.metrics.reliability import IsotonicSplit, binned_ece, isotonic_split
 from capcal_lib.metrics.scores import divergence, expected_response_loss
 
 if TYPE_CHECKING:
@@ -59,7 +59,6 @@ __all__ = [
     "mean_interval",
     "noise_floor",
     "questions_needed",
-    "smooth_ece",
     "soft_auroc",
     "spearman",
     "uniform_baseline_brier",

@@ -10,9 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from capcal_lib.metrics.validation import Floats, as_scored, check_int
-
-MESH = 2048  # cells of [0, 1] in which smooth_ece works; it moves the result by less than 1e-4
+from capcal_lib.metrics.validation import as_scored, check_int
 
 
 class IsotonicSplit(NamedTuple):
@@ -66,39 +64,6 @@ def isotonic_split(
     )
 
 
-def smooth_ece(confidence: ArrayLike, correct: ArrayLike, total: ArrayLike) -> float:
-    """Return the smooth calibration error, in [0, 1]: the ECE with a Gaussian kernel as wide as the
-    error itself.
-
-    Lower is better. The target of a question is mu_hat, a fraction; every question weighs the same.
-    The residuals mu_hat - s are smoothed along s with a Gaussian of width w, reflected at 0 and 1,
-    and their absolute value is integrated. The result falls as w grows; returned is the one that
-    equals its w, so nothing is left to choose. Noise in mu_hat keeps it above 0 even for the true
-    mu.
-
-    References: Błasiok and Nakkiran, "Smooth ECE: principled reliability diagrams via kernel
-    smoothing", ICLR 2024.
-
-    >>> round(smooth_ece([0.3, 0.7], [4, 6], 10), 3)
-    0.096
-    """
-    from scipy.fft import dct, idct  # slow to import
-    from scipy.optimize import brentq
-
-    s, mu, _ = as_scored(confidence, correct, total)
-    waves = dct(_on_mesh(s, (mu - s) / len(s)))
-    # Diffusion between walls damps each cosine by itself; that is what smoothing with the reflected
-    # Gaussian does.
-    frequencies = (np.pi * np.arange(MESH)) ** 2 / 2
-
-    def error(width: float) -> float:
-        return float(np.abs(idct(waves * np.exp(-frequencies * width**2))).sum())
-
-    if error(0.0) == 0:
-        return 0.0
-    return float(brentq(lambda width: error(width) - width, 0.0, 1.0, xtol=1e-6))
-
-
 def binned_ece(
     confidence: ArrayLike,
     correct: ArrayLike,
@@ -141,12 +106,3 @@ def binned_ece(
         # Less what the mean distance of a normal variable around the gap is beyond it.
         distance = distance + 2 * (distance * norm.cdf(-z) - error * norm.pdf(z))
     return max(0.0, float(size @ distance / len(s)))
-
-
-def _on_mesh(places: Floats, values: Floats) -> Floats:
-    """Share each value between the two cells of [0, 1] whose centres are nearest to its place."""
-    at = np.clip(places * MESH - 0.5, 0, MESH - 1)
-    left = np.minimum(at.astype(np.int64), MESH - 2)
-    right_share = at - left
-    weights = np.concatenate([values * (1 - right_share), values * right_share])
-    return np.bincount(np.concatenate([left, left + 1]), weights, MESH).astype(np.float64)

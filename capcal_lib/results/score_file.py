@@ -475,7 +475,6 @@ def score_table(table: pd.DataFrame) -> pd.DataFrame:
             "log loss": pd.Series(loss, table.index) if np.isfinite(loss).all() else np.inf,
             "ECE, ten bins, plug-in": metrics.binned_ece(*triple, corrected=False),
             ECE: metrics.binned_ece(*triple),
-            "smooth ECE, plug-in": metrics.smooth_ece(*triple),
             "AUROC": metrics.soft_auroc(*triple),
             "Spearman with mu_hat": metrics.spearman(*triple),
         }

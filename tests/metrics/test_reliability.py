@@ -1,14 +1,11 @@
 import numpy as np
 import pytest
-import relplot
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.integrate import quad
-from scipy.stats import norm
 
 from capcal_lib.errors import InputError
 from capcal_lib.metrics import Calibrator, binned_ece, capability_brier, expected_response_brier
-from capcal_lib.metrics.reliability import isotonic_split, smooth_ece
+from capcal_lib.metrics.reliability import isotonic_split
 
 EXAMPLE = ([0.1, 0.4, 0.4, 0.8, 1.0], [1, 0, 3, 2, 7], [4, 5, 4, 3, 7])
 
@@ -123,53 +120,7 @@ def test_a_constant_has_no_discrimination():
     assert split.discrimination == pytest.approx(0, abs=1e-15)
 
 
-# Smooth ECE
-
-
-def naive_smooth_ece(s, mu, width):
-    """The definition: a Gaussian at each confidence and at its mirror images."""
-
-    def at(t):
-        images = [(m - p, p + 2 * k) for p, m in zip(s, mu, strict=True) for k in range(-4, 5)]
-        images += [(m - p, -p + 2 * k) for p, m in zip(s, mu, strict=True) for k in range(-4, 5)]
-        return abs(sum(r * norm.pdf(t, centre, width) for r, centre in images)) / len(s)
-
-    return quad(at, 0, 1, limit=200)[0]
-
-
-@pytest.mark.parametrize("rows", [EXAMPLE, ([0.3, 0.7], [4, 6], [10, 10]), ([0.9], [1], [10])])
-def test_smooth_ece_equals_its_own_width(rows):
-    s, mu = rows[0], np.array(rows[1]) / np.array(rows[2])
-    found = smooth_ece(*rows)
-    assert naive_smooth_ece(s, mu, found) == pytest.approx(found, abs=1e-4)
-
-
-@pytest.mark.parametrize("power", [1.0, 1.2, 1.5])
-@pytest.mark.parametrize("n", [40, 1000])
-def test_smooth_ece_agrees_with_relplot(n, power):
-    """It looks for the width in steps of 1/1024, and its reflections lose some accuracy where the
-    kernel is wide.
-    """
-    s, correct, total = world(n, 20, power=power)
-    expected = relplot.smECE(s, correct / total)
-    assert smooth_ece(s, correct, total) == pytest.approx(expected, abs=1e-3)
-
-
-def test_smooth_ece_is_small_for_the_truth_and_the_distance_for_a_constant():
-    assert smooth_ece(*world(4000, 100)) < 0.01
-    # all at one place: nothing cancels, whatever the width
-    assert smooth_ece([0.7] * 9, [2] * 9, [10] * 9) == pytest.approx(0.5, abs=1e-4)
-    assert smooth_ece([0.2, 0.5], [1, 2], [5, 4]) == 0.0
-
-
-def test_smooth_ece_mirrors():
-    s, correct, total = (np.array(column) for column in EXAMPLE)
-    assert smooth_ece(1 - s, total - correct, total) == pytest.approx(
-        smooth_ece(s, correct, total), abs=1e-5
-    )
-
-
-@pytest.mark.parametrize("function", [isotonic_split, smooth_ece])
+@pytest.mark.parametrize("function", [isotonic_split, binned_ece])
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
