@@ -11,7 +11,7 @@ from argparse import ArgumentParser
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import timedelta
+from dataclasses import replace
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
@@ -34,7 +34,7 @@ from capcal_lib.manifests import (
     model_names,
     own_manifests,
 )
-from capcal_lib.text import counted, printable, sanitize, spell, spell_cell
+from capcal_lib.text import counted, printable, sanitize, spell, spell_cell, spell_time
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -445,7 +445,6 @@ def reproduce(
     rate: Annotated[
         float | None, Option(help="Tokens a second of all GPUs, for the plan's hours.", min=1)
     ] = None,
-    gpus: Annotated[int, Option(help="GPUs that read prompts, for the plan.", min=1)] = 1,
     engine: Engine = None,
     features_engine: Annotated[
         str | None, Option(help="For hidden states, which a server does not give.")
@@ -472,34 +471,31 @@ def reproduce(
     on.
     """
     from capcal_lib import reproduce as recipes
+    from capcal_lib.grading.judgements import judge_of
 
+    check_known("recipe", recipe, recipes.RECIPES)
+    chosen = recipes.RECIPES[recipe]
+    if verdicts:
+        chosen = replace(chosen, judge=judge_of(verdicts))
     order = recipes.Order(
         model=model,
         store=store,
         datasets=dataset,
-        recipe=recipe,
+        recipe=chosen,
         limit=limit,
         engine=engine,
         features_engine=features_engine,
-        verdicts=verdicts,
         judge_url=judge_url,
         in_flight=in_flight,
         precision=precision,
-        part=part,
+        part=recipes.Part(*_parse_part(part)),
         seed=seed,
     )
     if plan:
         steps = recipes.make_plan(order, fetch=False)
-        steps = recipes.time_plan(order, steps, rate=rate, gpus=gpus)
-        requests, tokens, seconds = steps[["requests", "tokens", "seconds"]].sum()
-        unknown = " and what is not known" if steps["seconds"].isna().any() else ""
-        steps["time"] = steps.pop("seconds").map(_spell_time, na_action="ignore")
-        shown = steps.drop(columns="first").convert_dtypes().astype(object)
-        _print_table(shown.fillna("not known"))
-        _say(
-            f"{requests:,.0f} requests, {tokens:,.0f} tokens, {_spell_time(seconds)}{unknown}, "
-            f"GPUs: {gpus}"
-        )
+        table, sums = recipes.show_plan(recipes.time_plan(steps, rate))
+        _print_table(table)
+        _say(sums)
         if rate is None:
             _say("how long tokens take is not known: give --rate, tokens a second of all GPUs")
         return
@@ -507,13 +503,13 @@ def reproduce(
         done = recipes.reproduce(order, progress, _warn)
     for row in done.left.itertuples():
         _warn(f"capcal: left: {row.step} of {row.dataset} ({row.split}): {row.reason}")
-    if part != "1/1":
+    if order.part != recipes.WHOLE:
         _say(f"part {part} lies in {store}; capcal merge all parts, and reproduce without --part")
     elif len(done.scores):
         _print_table(done.scores.reset_index())
         page = ["papermill", NOTEBOOKS / "04_main_table.ipynb", "page.ipynb", "-p", "model", model]
-        page += ["-p", "store", store, "-p", "verdicts", order.whose]
-        page += ["-p", "protocol", recipes.RECIPES[recipe].protocol]
+        page += ["-p", "store", store, "-p", "verdicts", chosen.verdicts]
+        page += ["-p", "protocol", chosen.protocol]
         _say(f"the page with these numbers: {shlex.join(map(str, page))}")
     stateless = done.left["reason"] == recipes.NO_STATES
     if stateless.any():
@@ -523,8 +519,12 @@ def reproduce(
         raise typer.Exit(1)
 
 
-def _spell_time(seconds: float) -> str:
-    return str(timedelta(seconds=round(seconds)))
+def _parse_part(text: str) -> tuple[int, int]:
+    """Read a part of the questions, such as 3/8."""
+    number, _, parts = text.partition("/")
+    if not (number.isdecimal() and parts.isdecimal()):
+        raise InputError(f"a part is its number of how many, such as 3/8; got {sanitize(text, 80)}")
+    return int(number), int(parts)
 
 
 @command(GRADE, "grade --model smollm2-135m --dataset mini-capitals")
@@ -996,7 +996,7 @@ def _progress(what: str, units: str = "samples") -> Iterator[Callable[[int, int]
             if done and not err.is_terminal and (waited >= SECONDS_BETWEEN_LINES or done == total):
                 said += waited
                 left = bar.tasks[0].time_remaining  # by the pace of what is new
-                ahead = f", {_spell_time(left)} to go" if left else ""
+                ahead = f", {spell_time(left)} to go" if left else ""
                 _warn(f"{what}: {done} of {total} {units}{ahead}")
 
         yield move

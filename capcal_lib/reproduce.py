@@ -15,7 +15,7 @@ question to 100 at most, until the interval of every score has a half-width of a
 Every step takes up what is there, so a second call after a stop goes on. The engine is opened once
 for all of them. A step that fails leaves the others done."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -27,7 +27,7 @@ import pandas as pd
 from capcal_lib.applications.topping_up import samples_needed
 from capcal_lib.confidence.consistency import mean_tokens
 from capcal_lib.confidence.of_run import TITLES, estimate
-from capcal_lib.errors import DiskError, InputError, check_known
+from capcal_lib.errors import DiskError, InputError
 from capcal_lib.grading.judge import JUDGED
 from capcal_lib.grading.judgements import judge_progress, judge_run, read_judgements
 from capcal_lib.grading.verdicts import grade_run, read_verdicts
@@ -35,7 +35,6 @@ from capcal_lib.manifests import Dataset, dataset_names, load_dataset, load_mode
 from capcal_lib.probes import keep_predictions
 from capcal_lib.probes.features import extract
 from capcal_lib.probes.predictions import probe_title
-from capcal_lib.probes.sgd import EPOCHS, LEARNING_RATES, SPLITS
 from capcal_lib.probes.training import is_scored
 from capcal_lib.questions import load_questions, planned_rows, rank_questions
 from capcal_lib.reported import load_reported
@@ -47,14 +46,12 @@ from capcal_lib.runs.run import Run, find_run, list_fitting
 from capcal_lib.runs.store import KEY, read_samples
 from capcal_lib.sampling.draw import Progress, sample
 from capcal_lib.sampling.engines import NotOpened, check_engine, close_engine, engine_name
-from capcal_lib.text import sanitize
+from capcal_lib.text import sanitize, spell_time
 
 STATES = "hidden states"
 TOP_UP = "top up"
 MOST = 100  # samples of a question that is topped up
 PROMPT = 200  # tokens of a prompt, where no sample says
-READ = 1e14  # operations a second of a GPU that reads prompts; two a parameter and token
-TRAINING = 4.7e-9  # seconds of a core, measured at 7,473 questions and 2,880 features
 MIX = ("triviaqa-1000", "gsm8k")  # that one more probe of the paper learns from (appendix C.4)
 VOTES = (5, 10, 20)  # of table 6
 # What the paper's figure of tokens calls a reply; a judge says a word after as long a reasoning.
@@ -67,8 +64,8 @@ class Draw(NamedTuple):
     """Which samples are drawn of a split."""
 
     questions: int | None  # at most, the first by rank
-    first: int
-    each: int
+    first: int  # index of the first sample of each
+    each: int  # samples of each
 
 
 @dataclass(frozen=True)
@@ -77,27 +74,45 @@ class Recipe:
 
     protocol: Protocol
     probe: Literal["tuned", "paper"]  # the recipe of its probes
-    verdicts: str  # whose, where nobody asks for others
+    judge: str | None  # the model whose verdicts count; None: those of the rules
     samples: int  # of an evaluation question, which define mu_hat and vote
     training: tuple[Draw, ...]
 
+    @property
+    def verdicts(self) -> str:
+        """Return whose verdicts are scored, as ``load_results`` takes it."""
+        return f"judge:{self.judge}" if self.judge else "rules"
 
-RECIPES = {
-    "lean": Recipe(
-        protocol="corrected",
-        probe="tuned",
-        verdicts="rules",
-        samples=20,
-        training=(Draw(20_000, 0, 1), Draw(500, 1, 3)),
-    ),
-    "paper": Recipe(
-        protocol="paper",
-        probe="paper",
-        verdicts="judge:gpt-oss-20b",
-        samples=100,
-        training=(Draw(None, 0, 10),),
-    ),
-}
+
+LEAN = Recipe(
+    protocol="corrected",
+    probe="tuned",
+    judge=None,
+    samples=20,
+    training=(Draw(20_000, 0, 1), Draw(500, 1, 3)),
+)
+PAPER = Recipe(
+    protocol="paper",
+    probe="paper",
+    judge="gpt-oss-20b",
+    samples=100,
+    training=(Draw(None, 0, 10),),
+)
+RECIPES = {"lean": LEAN, "paper": PAPER}
+
+
+class Part(NamedTuple):
+    """A part of the questions of every split: the ``number``-th of so many."""
+
+    number: int  # from 1
+    parts: int
+
+    def of(self, ranked: Sequence[Any]) -> Sequence[Any]:
+        """Return those of the questions of a split, sorted by rank, that are in the part."""
+        return ranked[self.number - 1 :: self.parts]
+
+
+WHOLE = Part(1, 1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,73 +122,65 @@ class Order:
     model: str
     store: Path
     datasets: Sequence[str] | None = None  # None: the seven of the paper
-    recipe: str = "lean"  # one of ``RECIPES``
+    recipe: Recipe = LEAN
     limit: int | None = None  # at most so many questions of each split
     engine: str | None = None  # another than the one in the model's manifest
     features_engine: str | None = None  # for hidden states, where the engine gives none
-    verdicts: str | None = None  # rules or judge:MODEL; None: the recipe's
     judge_url: str | None = (
         None  # of the judge's server; None: the engine's own, or OPENAI_BASE_URL
     )
     in_flight: int | None = None  # samples that a server is asked for at a time; None: as usual
     precision: float | None = None  # half-width up to which data sets are topped up
-    part: str = "1/1"  # of the questions of every split, in a store of its own
+    part: Part = WHOLE  # of the questions of every split, in a store of its own
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_known("recipe", self.recipe, RECIPES)
-        if not self.judge:
-            check_known("verdicts", self.whose, ["rules", "judge:MODEL"])
-        if self.precision and (self.recipe, self.judge, self.part) != ("lean", "", "1/1"):
+        if not 0 < self.part.number <= self.part.parts:
+            raise InputError(
+                "a part is its number of how many, such as 3/8; got "
+                f"{self.part.number}/{self.part.parts}"
+            )
+        if self.precision and (self.recipe != LEAN or self.part != WHOLE):
             raise InputError(
                 "precision is reached by the lean recipe, with the verdicts of the rules, and by "
                 "all questions: after a merge"
             )
 
     @property
-    def whose(self) -> str:
-        """Return whose verdicts are scored."""
-        return self.verdicts or RECIPES[self.recipe].verdicts
-
-    @property
-    def judge(self) -> str:
-        """Return the model that judges; empty where none does."""
-        return self.whose.partition("judge:")[2]
-
-    @property
     def names(self) -> list[str]:
         """List the data sets: those of the paper's tables, where none is named."""
-        paper = [name for name in dataset_names() if load_dataset(name).reported_as]
-        return paper if self.datasets is None else list(self.datasets)
+        if self.datasets is not None:
+            return list(self.datasets)
+        return [name for name in dataset_names() if load_dataset(name).reported_as]
 
     @property
     def choice(self) -> dict[str, int]:
         """Return which of several runs on a split is meant, as ``find_run`` takes it."""
         return {"seed": self.seed}
 
-    def part_of(self, ranked: Sequence[Any]) -> Sequence[Any]:
-        """Return which of the questions of a split are asked, sorted by rank."""
-        number, _, parts = self.part.partition("/")
-        if not (number.isdecimal() and parts.isdecimal() and 0 < int(number) <= int(parts)):
-            raise InputError(f"a part is its number of how many, such as 3/8; got {self.part}")
-        return ranked[int(number) - 1 :: int(parts)]
+    def run(self, dataset: str, split: str) -> Run | None:
+        """Return the run on a split; None where none has been begun."""
+        if not list_fitting(self.store, self.model, dataset, split, self.choice):
+            return None
+        return find_run(self.store, self.model, dataset, split, self.choice)
 
-    def run(self, dataset: str, split: str) -> Run:
-        """Return the run on a split; one without any files where none has been begun."""
-        place = self.store, self.model, dataset, split, self.choice
-        return find_run(*place) if list_fitting(*place) else Run(self.store / "none")
-
-    def asked(self, *datasets: str) -> dict[str, Any]:
+    def scored(self, *datasets: str) -> dict[str, Any]:
         """Return what is scored, as ``load_results`` takes it: of these data sets, or else of all,
         those that have the verdicts.
         """
-        scored = [
-            name
-            for name in datasets or self.names
-            if is_scored(self.run(name, load_dataset(name).evaluation_split), self.whose)
-        ]
-        which = {"store": self.store, "model": self.model, "choice": self.choice}
-        return which | {"datasets": scored, "verdicts": self.whose}
+        verdicts = self.recipe.verdicts
+        names = []
+        for name in datasets or self.names:
+            run = self.run(name, load_dataset(name).evaluation_split)
+            if run and is_scored(run, verdicts):
+                names.append(name)
+        return {
+            "store": self.store,
+            "model": self.model,
+            "choice": self.choice,
+            "datasets": names,
+            "verdicts": verdicts,
+        }
 
 
 class Step(NamedTuple):
@@ -183,7 +190,7 @@ class Step(NamedTuple):
     split: str
     step: str
     questions: Any  # how many; NaN: not known
-    first: int  # sample of each, where samples are asked for
+    first: int  # index of the first sample of each, where samples are asked for
     each: int  # requests
     model: str
     engine: str  # empty where the one that is named cannot do it
@@ -209,48 +216,57 @@ def make_plan(order: Order, *, fetch: bool = True) -> pd.DataFrame:
     engine = engine_name(model, order.engine)
     states = engine_name(model, order.features_engine or engine)
     engines = {STATES: "" if states == "openai" else states}
-    if order.judge:
-        asked = "openai" if order.judge_url else order.engine
-        engines["judge"] = engine_name(load_model(order.judge), asked)
+    judge = order.recipe.judge
+    if judge:
+        judged_with = "openai" if order.judge_url else order.engine
+        engines["judge"] = engine_name(load_model(judge), judged_with)
     rows = []
     for dataset in map(load_dataset, order.names):
-        for split, steps, draw in _draws(order, dataset):
-            rows_there = planned_rows(dataset.name, split, fetch=fetch)
-            known = [*filter(None, (rows_there, order.limit, draw.questions))]
-            questions = len(order.part_of(range(min(known)))) if known else np.nan
+        for split, names, draw in _draws(order, dataset):
+            sizes = [planned_rows(dataset.name, split, fetch=fetch), order.limit, draw.questions]
+            known = [size for size in sizes if size is not None]
+            questions = len(order.part.of(range(min(known)))) if known else np.nan
+            if not questions:
+                continue
             run = order.run(dataset.name, split)
-            samples = read_samples(run, [*KEY, "prompt_tokens"])
-            for name in steps if questions else ():
+            samples = read_samples(run, [*KEY, "prompt_tokens"]) if run else None
+            for name in names:
+                of_samples = name in DRAWN or name == "judge"
                 step = Step(
                     dataset.name,
                     split,
                     name,
                     questions,
-                    *(draw[1:] if name in (*DRAWN, "judge") else (0, 1)),
-                    order.judge if name == "judge" else order.model,
-                    engines.get(name, engine),
+                    first=draw.first if of_samples else 0,
+                    each=draw.each if of_samples else 1,
+                    model=str(judge) if name == "judge" else order.model,
+                    engine=engines.get(name, engine),
                 )
                 rows.append(step._asdict() | _cost(order, step, run, samples))
     # Hidden states last, for vLLM is opened anew for them and slower then, or a server gives none;
     # but another model judges after them, because one model is in memory at a time.
     # Last comes what is topped up, by all scores there are.
-    late = {STATES: 2, "judge": 1 if order.judge == order.model else 3, TOP_UP: 4}
+    late = {STATES: 2, "judge": 1 if judge == order.model else 3, TOP_UP: 4}
     rows.sort(key=lambda row: late.get(row["step"], 0))
     return pd.DataFrame(rows)
 
 
 def _draws(order: Order, dataset: Dataset) -> Iterator[tuple[str, list[str], Draw]]:
     """Yield the splits of a data set, with what is done of those samples that are drawn of them."""
-    recipe = RECIPES[order.recipe]
-    states = [*(["judge"] if order.judge and dataset.kind in JUDGED else []), STATES]
+    recipe = order.recipe
+    states = [STATES]
+    if recipe.judge and dataset.kind in JUDGED:
+        states = ["judge", STATES]
     evaluation, training = dataset.evaluation_split, dataset.training_split
     every = Draw(None, 0, recipe.samples)
     yield evaluation, ["samples", *TITLES, *states], every
     if order.precision:
         yield evaluation, [TOP_UP], Draw(None, recipe.samples, MOST - recipe.samples)
-    as_paper = order.recipe == "paper"
+    if training in (None, evaluation):
+        return
+    as_paper = recipe.protocol == "paper"
     paper = dataset.paper_training if as_paper else None
-    if training in (None, evaluation) or (as_paper and dataset.reported_as and not paper):
+    if as_paper and dataset.reported_as and not paper:
         return
     for draw in recipe.training:
         steps = ["samples"] if draw.first else ["samples", *states]
@@ -259,24 +275,21 @@ def _draws(order: Order, dataset: Dataset) -> Iterator[tuple[str, list[str], Dra
         yield dataset.validation_split, ["samples", *states], every
 
 
-def _cost(order: Order, step: Step, run: Run, samples: pd.DataFrame) -> dict[str, float | str]:
+def _cost(
+    order: Order, step: Step, run: Run | None, samples: pd.DataFrame | None
+) -> dict[str, float | str]:
     """Return the requests that a step lacks, as far as files tell, and the tokens of them."""
     wanted = step.questions * step.each
-    if step.step in DRAWN:
-        done = (samples["sample_index"] - step.first).between(0, step.each - 1).sum()
-        if step.step == TOP_UP and (needed := _needed(order, step, run)) is not None:
-            done += (MOST - needed).sum()
-    elif step.step == "judge":
-        judged, answers = judge_progress(run).get(order.judge, (0, wanted))
-        done = min(wanted, run.count(VERDICTS)) - answers + judged
-    elif step.step == STATES:
-        done = run.count(FEATURES)
-    else:
-        done = run.count(CONFIDENCES, step.step)
+    done = 0
+    prompt: float = PROMPT
+    length, basis = _tokens(step)
+    if run and samples is not None:
+        done = _done(order, step, run, samples)
+        if len(samples):
+            prompt = samples["prompt_tokens"].mean()
+            if step.step in DRAWN:
+                length, basis = mean_tokens(run), "measured"
     requests = wanted - np.clip(done, 0, wanted)
-    measured = step.step in DRAWN and len(samples)
-    length, basis = (mean_tokens(run), "measured") if measured else _tokens(step)
-    prompt = samples["prompt_tokens"].mean() if len(samples) else PROMPT
     return {
         "requests": requests,
         "tokens": np.round(requests * length),
@@ -285,52 +298,64 @@ def _cost(order: Order, step: Step, run: Run, samples: pd.DataFrame) -> dict[str
     }
 
 
+def _done(order: Order, step: Step, run: Run, samples: pd.DataFrame) -> int:
+    """Count the requests of a step that are done, or not needed."""
+    if step.step in DRAWN:
+        done = (samples["sample_index"] - step.first).between(0, step.each - 1).sum()
+        if step.step == TOP_UP:
+            needed = _needed(order, step, run)
+            if needed is not None:
+                done += (MOST - needed).sum()
+        return int(done)
+    if step.step == "judge":
+        wanted = step.questions * step.each
+        judged, answers = judge_progress(run).get(step.model, (0, wanted))
+        return int(min(wanted, run.count(VERDICTS)) - answers + judged)
+    if step.step == STATES:
+        return run.count(FEATURES)
+    return run.count(CONFIDENCES, step.step)
+
+
 def _tokens(step: Step) -> tuple[float, str]:
     """Return the mean tokens of a reply as far as they are known without samples, and how."""
     dataset = load_dataset(step.dataset)
-    read = load_reported("tokens", source="reference code")
-    known = read.set_index(["model", "dataset", "method"])["value"].to_dict()
-    place = step.model, dataset.reported_as or dataset.name, REPLIES.get(step.step)
-    if place in known:
-        return known[place], "at most, as P(True)" if step.step == "judge" else "read off"
-    if step.step in ("p-true", STATES):
-        return float(step.step == "p-true"), ""
+    printed = load_reported("tokens", source="reference code")
+    lengths = printed.set_index(["model", "dataset", "method"])["value"].to_dict()
+    reply = step.model, dataset.reported_as or dataset.name, REPLIES.get(step.step)
+    if reply in lengths:
+        return lengths[reply], "at most, as P(True)" if step.step == "judge" else "read off"
+    if step.step == STATES:
+        return 0.0, ""
+    if step.step == "p-true":
+        return 1.0, ""
     return load_model(step.model).for_dataset(dataset.name).sampling.max_tokens, "at most"
 
 
-def time_plan(
-    order: Order, plan: pd.DataFrame, *, rate: float | None = None, gpus: int = 1
-) -> pd.DataFrame:
-    """Estimate the ``seconds`` of a plan, and add the training of the paper's probes to it.
+def time_plan(plan: pd.DataFrame, rate: float | None = None) -> pd.DataFrame:
+    """Add to a plan the ``seconds`` that its steps take, where ``rate`` is the tokens a second that
+    all GPUs write.
 
-    ``rate`` is the tokens a second that all GPUs write. Reading prompts takes two operations a
-    token and active parameter, of which a GPU is taken to do ``READ`` a second; training a probe
-    ``TRAINING`` seconds a question, feature, learning rate and epoch. NaN is not known."""
-    model = load_model(order.model)
-    active = model.active_parameters or model.parameters or np.nan
-    tokens = plan[["reads", "tokens"]]
-    times = (tokens / [READ * gpus / (2 * active), rate or np.nan]).where(tokens != 0, 0)
-    timed = plan.assign(seconds=times.sum(axis="columns", skipna=False))
-    if order.recipe != "paper" or order.part != "1/1":
-        return timed
-    training = [load_dataset(name).training_split for name in plan["dataset"]]
-    learnt = plan[(plan["step"] == STATES) & (plan["split"] == training)]
-    questions = learnt.set_index("dataset")["questions"]
-    if {*MIX} <= {*questions.index}:
-        questions["+".join(MIX)] = questions[[*MIX]].sum()
-    work = TRAINING * SPLITS * 2 * len(LEARNING_RATES) * EPOCHS * (1 - 1 / SPLITS)
-    probes = questions.reset_index().assign(
-        split="train",
-        step="probe",
-        model=model.name,
-        engine="CPU",
-        seconds=lambda rows: rows["questions"] * work * (model.hidden_size or np.nan),
-    )
-    return pd.concat([timed, probes], ignore_index=True)
+    NaN is not known: tokens without a rate, and how long prompts are read for hidden states."""
+    seconds = plan["tokens"] / (rate or np.nan)
+    nothing_to_do = plan["requests"] == 0
+    return plan.assign(seconds=seconds.mask(plan["reads"] > 0).mask(nothing_to_do, 0))
+
+
+def show_plan(timed: pd.DataFrame) -> tuple[pd.DataFrame, str]:
+    """Return a plan with its times as a table of words, and its sums in one line."""
+    requests, tokens, seconds = timed[["requests", "tokens", "seconds"]].sum()
+    line = f"{requests:,.0f} requests, {tokens:,.0f} tokens, {spell_time(seconds)}"
+    if timed["seconds"].isna().any():
+        line += " and what is not known"
+    table = timed.drop(columns=["first", "seconds"])
+    table["time"] = timed["seconds"].map(spell_time, na_action="ignore")
+    return table.convert_dtypes().astype(object).fillna("not known"), line
 
 
 def reproduce(
-    order: Order, progress: Progress | None = None, say: Callable[[str], object] = len
+    order: Order,
+    progress: Progress | None = None,
+    say: Callable[[str], object] | None = None,
 ) -> Reproduced:
     """Carry out what :func:`make_plan` plans, as far as it goes, and score what there is.
 
@@ -349,10 +374,10 @@ def reproduce(
             load_questions(step.dataset, step.split)
     done = 0
     reasons = []
-    silent = {("", order.model): NO_STATES}  # engines of models that cannot be opened, and why
+    closed = {("", order.model): NO_STATES}  # engines of models that cannot be opened, and why
     for step in steps:
         engine = step.engine, step.model
-        reason = silent.get(engine, "") if step.requests else ""
+        reason = closed.get(engine, "") if step.requests else ""
         try:
             reason = reason or _do(order, step)
         except DiskError:  # every other step needs the disk too
@@ -361,20 +386,19 @@ def reproduce(
         except InputError as error:
             reason = str(error)
             if isinstance(error, NotOpened):
-                silent[engine] = reason
+                closed[engine] = reason
         reasons.append(reason)
         done += step.requests
         if progress:
             progress(done, int(plan["requests"].sum()))
     close_engine()
     left = plan[["dataset", "split", "step"]].assign(reason=reasons).query("reason != ''")
-    if order.part != "1/1":
+    if order.part != WHOLE:
         return Reproduced(pd.DataFrame(), left)
-    asked = order.asked()
-    how: dict[str, Any] = asked | {"recipe": RECIPES[order.recipe].probe, "say": say}
-    probes = keep_predictions(**how).index.unique("probe")
-    if order.recipe == "paper" and {*map(probe_title, MIX)} <= {*probes}:
-        keep_predictions(mix=MIX, **how)
+    training = order.scored() | {"recipe": order.recipe.probe, "say": say}
+    probes = keep_predictions(**training).index.unique("probe")
+    if order.recipe.probe == "paper" and {*map(probe_title, MIX)} <= {*probes}:
+        keep_predictions(mix=MIX, **training)
     return Reproduced(beside_printed(order), left)
 
 
@@ -387,84 +411,108 @@ def beside_printed(order: Order) -> pd.DataFrame:
     from what is printed, a plug-in score of 100 samples, a ``corrected`` score is compared with
     what is left without the noise of these. NaN and missing where the paper prints nothing.
     ``evidence`` is that of the samples, measured or simulated."""
-    recipe = RECIPES[order.recipe]
-    corrected = recipe.protocol == "corrected"
-    asked = order.asked()
-    load = partial(load_results, held_out=corrected, **asked)
-    results = load(recipe=recipe.probe)
+    corrected = order.recipe.protocol == "corrected"
+    scored = order.scored()
+    load = partial(load_results, held_out=corrected, **scored)
+    results = load(recipe=order.recipe.probe)
     if not corrected:  # votes as in table 6, which has several numbers of them
         results = results.drop(columns=CONSISTENCY, errors="ignore")
         for number in VOTES:
             few = load(recipe=None, k_c=number).filter([CONSISTENCY])
             results = results.join(few.add_suffix(f", {number} votes"))
-    table = score(results, protocol=recipe.protocol).filter(["brier", "low", "high", "spread"])
+    protocol = order.recipe.protocol
+    table = score(results, protocol=protocol).filter(["brier", "low", "high", "spread"])
     main = pd.concat(map(load_reported, ("mixing", "consistency", "main")))
     main = main[main["model"] == order.model]
     votes = CONSISTENCY + ", " + main["k"].astype("Int64").astype("string") + " votes"
     main["method"] = votes.fillna(main["method"])
-    known = main.set_index(["dataset", "method"])["value"].to_dict()
+    values = main.set_index(["dataset", "method"])["value"].to_dict()
     printed = []
     for name, method in table.index:
         paper = load_dataset(name).reported_as
-        value = known.get((paper, method), np.nan)
-        if corrected:  # without the mean of mu_hat (1 - mu_hat), over 100 - 1
-            noise = (1 / 3 - known.get((paper, UNIFORM), np.nan)) / 99
-            value += noise * {UNIFORM: 1, ORACLE_RC: 1, ORACLE_CC: 0}.get(method, -1)
+        value = values.get((paper, method), np.nan)
+        if corrected:
+            # the mean of mu_hat (1 - mu_hat), over 100 - 1
+            noise = (1 / 3 - values.get((paper, UNIFORM), np.nan)) / 99
+            if method == ORACLE_RC:  # a mean of mu_hat (1 - mu_hat), which is too small by it
+                value += noise
+            elif method != ORACLE_CC:  # which is 0
+                value -= noise
         printed.append(value)
     table["printed"] = printed
     within = table["printed"].between(table["low"], table["high"])
     table["within"] = within.astype("boolean").mask(table["printed"].isna())
-    return table.join(describe_runs(**asked)["evidence"])
+    return table.join(describe_runs(**scored)["evidence"])
 
 
 def _do(order: Order, step: Step) -> str:
     """Carry out a step of a plan, as far as it is not done; say how many requests got no answer,
     and why.
     """
-    how: dict[str, Any] = {"engine": step.engine, "in_flight": order.in_flight}
-    failed: dict[str, int] = {}
     if step.step in DRAWN:
-        if step.step == TOP_UP:
-            keep_predictions(**order.asked(step.dataset))
-            needed = _needed(order, step, order.run(step.dataset, step.split))
-            if needed is None:
-                raise InputError("not all of the first samples are there")
-            wanted: dict[Any, int] = needed.to_dict()
-        else:
-            ranked = rank_questions(load_questions(step.dataset, step.split))
-            questions = order.part_of(ranked)[: step.questions]
-            wanted = {question.id: step.first + step.each for question in questions}
-        drawn = sample(
-            order.model,
-            step.dataset,
-            k=wanted,
-            split=step.split,
-            store=order.store,
-            seed=order.seed,
-            **how,
-        )
-        grade_run(drawn.run)
-        failed = drawn.failed
-    else:
-        run = find_run(order.store, order.model, step.dataset, step.split, order.choice)
-        if step.step == STATES:
-            extract(run, engine=step.engine)
-        elif step.step == "judge":
-            judged = judge_run(run, step.model, url=order.judge_url, **how)
-            failed = judged.failed
-            if judged.new + judged.present and not judged.failed:
-                words = read_judgements(run, step.model)
-                if (words["verdict"] == "not_scored").all():
-                    such = sanitize(words["words"].iloc[0], 80)
-                    raise InputError(
-                        f"{step.model} said none of its three words, but such as {such!r}"
-                    )
-        else:
-            failed = {"": (estimate(run, step.step, **how)["tokens"] == 0).sum()}
-    if not (number := sum(failed.values())):
+        failed = _draw(order, step)
+        return _describe_failed(sum(failed.values()), failed)
+    run = find_run(order.store, order.model, step.dataset, step.split, order.choice)
+    if step.step == STATES:
+        extract(run, engine=step.engine)
         return ""
-    most = max(failed, key=failed.__getitem__)
-    return f"{number} requests got no answer{most and f': {most}'}"
+    if step.step == "judge":
+        failed = _judge(order, step, run)
+        return _describe_failed(sum(failed.values()), failed)
+    replies = estimate(run, step.step, engine=step.engine, in_flight=order.in_flight)
+    return _describe_failed(int((replies["tokens"] == 0).sum()), {})
+
+
+def _describe_failed(number: int, reasons: Mapping[str, int]) -> str:
+    """Say how many requests got no answer, with the commonest reason; nothing where all got one."""
+    if not number:
+        return ""
+    line = f"{number} requests got no answer"
+    if reasons:
+        line += f": {max(reasons, key=lambda reason: reasons[reason])}"
+    return line
+
+
+def _draw(order: Order, step: Step) -> Mapping[str, int]:
+    """Draw and grade the samples of a step; return how many failed, by reason."""
+    if step.step == TOP_UP:
+        keep_predictions(**order.scored(step.dataset))
+        run = order.run(step.dataset, step.split)
+        needed = _needed(order, step, run) if run else None
+        if needed is None:
+            raise InputError("not all of the first samples are there")
+        wanted: dict[Any, int] = needed.to_dict()
+    else:
+        ranked = rank_questions(load_questions(step.dataset, step.split))
+        questions = order.part.of(ranked)[: step.questions]
+        wanted = {question.id: step.first + step.each for question in questions}
+    drawn = sample(
+        order.model,
+        step.dataset,
+        k=wanted,
+        split=step.split,
+        store=order.store,
+        seed=order.seed,
+        engine=step.engine,
+        in_flight=order.in_flight,
+    )
+    grade_run(drawn.run)
+    return drawn.failed
+
+
+def _judge(order: Order, step: Step, run: Run) -> Mapping[str, int]:
+    """Let the judge judge a run; return how many answers got no reply, by reason.
+
+    `InputError` where none of its replies is a verdict."""
+    judged = judge_run(
+        run, step.model, engine=step.engine, url=order.judge_url, in_flight=order.in_flight
+    )
+    if judged.new + judged.present and not judged.failed:
+        words = read_judgements(run, step.model)
+        if (words["verdict"] == "not_scored").all():
+            such = sanitize(words["words"].iloc[0], 80)
+            raise InputError(f"{step.model} said none of its three words, but such as {such!r}")
+    return judged.failed
 
 
 def _needed(order: Order, step: Step, run: Run) -> "pd.Series[int] | None":
@@ -472,10 +520,11 @@ def _needed(order: Order, step: Step, run: Run) -> "pd.Series[int] | None":
     are there."""
     if not run.has(VERDICTS) or order.precision is None:
         return None
-    there = read_verdicts(run).query("sample_index < @step.first").groupby("question_id").size()
-    if len(there) < step.questions or there.min() < step.first:
+    first = order.recipe.samples
+    graded = read_verdicts(run).query("sample_index < @first").groupby("question_id").size()
+    if len(graded) < step.questions or graded.min() < first:
         return None
-    results = load_results(k_eval=step.first, **order.asked(step.dataset))
+    results = load_results(k_eval=first, **order.scored(step.dataset))
     results = results[[*COUNTS, *methods(results)]]
     return samples_needed(
         results.droplevel("dataset"),

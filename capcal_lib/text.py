@@ -1,6 +1,7 @@
 """Spell numbers, and text of others, in messages and tables."""
 
 import math
+from datetime import timedelta
 from typing import Any
 
 
@@ -23,6 +24,15 @@ def spell(estimate: float, low: float, high: float, decimals: int = 3) -> str:
     if math.isnan(low):
         return text
     return f"{text} [{low:z.{decimals}f}, {high:z.{decimals}f}]"
+
+
+def spell_time(seconds: float) -> str:
+    """Spell a time in hours, minutes and seconds.
+
+    >>> spell_time(3_725.4)
+    '1:02:05'
+    """
+    return str(timedelta(seconds=round(seconds)))
 
 
 def spell_cell(cell: Any) -> str:

@@ -143,6 +143,22 @@ def test_a_choice_of_runs_is_read_as_values(typed: str | None, choice: object) -
 
 
 BAD = {
+    "an unknown recipe": (
+        ["reproduce", "--model", "simulated", "--recipe", "rich"],
+        "unknown recipe 'rich'; known: lean, paper",
+    ),
+    "verdicts of nobody": (
+        ["reproduce", "--model", "simulated", "--verdicts", "mine"],
+        "verdicts are by 'rules' or by 'judge:MODEL', such as judge:gpt-oss-20b; got 'mine'",
+    ),
+    "a part in words": (
+        ["reproduce", "--model", "simulated", "--part", "third"],
+        "a part is its number of how many, such as 3/8; got third",
+    ),
+    "a part of too few": (
+        ["reproduce", "--model", "simulated", "--part", "9/8"],
+        "a part is its number of how many, such as 3/8; got 9/8",
+    ),
     "an unknown setting": (
         ["grade", "--model", "simulated", "--dataset", "gsm8k", "--run", "sead=1"],
         "unknown setting 'sead'; known: chat_template, context_tokens, ",

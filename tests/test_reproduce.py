@@ -18,8 +18,20 @@ import pytest
 from capcal_lib import questions
 from capcal_lib import reproduce as module
 from capcal_lib.errors import DiskError, InputError
+from capcal_lib.metrics import correctness_variance, uniform_baseline_brier
 from capcal_lib.probes import read_predictions
-from capcal_lib.reproduce import Order, beside_printed, make_plan, reproduce, time_plan
+from capcal_lib.reproduce import (
+    LEAN,
+    PAPER,
+    Order,
+    Part,
+    Recipe,
+    beside_printed,
+    make_plan,
+    reproduce,
+    show_plan,
+    time_plan,
+)
 from capcal_lib.results import load_results
 from capcal_lib.runs.merge import merge
 from capcal_lib.runs.run import find_run, open_runs
@@ -33,6 +45,10 @@ def small(store: Path, **others: Any) -> Order:
     return Order(**asked | others)
 
 
+BY_RULES = replace(PAPER, judge=None)  # the paper's recipe, with the verdicts of the rules
+JUDGED = replace(LEAN, judge="simulated")
+
+
 def test_tokens_are_read_off_the_papers_figures_where_there_are_no_samples(tmp_path: Path) -> None:
     read = {
         "samples": 430,
@@ -40,7 +56,7 @@ def test_tokens_are_read_off_the_papers_figures_where_there_are_no_samples(tmp_p
         "p-true": 195,
         "hidden states": 0,
     }  # of gpt-oss-20b on GSM8K
-    order = small(tmp_path, model="gpt-oss-20b", datasets=["gsm8k"], recipe="paper")
+    order = small(tmp_path, model="gpt-oss-20b", datasets=["gsm8k"], recipe=PAPER)
     plan = make_plan(order)
     for row in plan.query("split == 'test'").to_dict("records"):
         assert row["tokens"] == row["requests"] * read[row["step"]]
@@ -89,7 +105,7 @@ def test_a_plan_counts_what_the_recipe_asks_for(tmp_path: Path) -> None:
         *["hidden states"] * 2,
     ]
     assert plan.query("step == 'p-true'")[["requests", "tokens"]].to_numpy().tolist() == [[6, 6]]
-    paper = make_plan(small(tmp_path, recipe="paper", verdicts="rules"))
+    paper = make_plan(small(tmp_path, recipe=BY_RULES))
     drawn = paper.query("step == 'samples'").set_index("split")["requests"]
     assert drawn.to_dict() == {"test": 6 * 100, "train": 6 * 10}
 
@@ -98,7 +114,7 @@ def test_the_papers_recipe_has_its_training_and_validation_sets_and_its_judge(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("CAPCAL_DATA_DIR", raising=False)
-    order = Order(model="qwen3-8b", store=tmp_path, recipe="paper")
+    order = Order(model="qwen3-8b", store=tmp_path, recipe=PAPER)
     plan = make_plan(order)
     drawn = plan.query("step == 'samples'").set_index(["dataset", "split"])
     assert len(drawn) == 7 + 3 + 1
@@ -117,31 +133,27 @@ def test_the_papers_recipe_has_its_training_and_validation_sets_and_its_judge(
 
 def test_the_lean_plan_of_the_papers_model_is_a_seventh_of_the_papers(tmp_path: Path) -> None:
     lean = make_plan(Order(model="gpt-oss-20b", store=tmp_path))
-    paper = make_plan(Order(model="gpt-oss-20b", store=tmp_path, recipe="paper"))
+    paper = make_plan(Order(model="gpt-oss-20b", store=tmp_path, recipe=PAPER))
     assert lean["tokens"].sum() < 175e6 < paper["tokens"].sum() / 6
 
 
 def test_a_plan_tells_the_night(tmp_path: Path) -> None:
-    order = Order(model="gpt-oss-20b", store=tmp_path, recipe="paper")
+    order = Order(model="gpt-oss-20b", store=tmp_path, datasets=["gsm8k"], recipe=PAPER)
     plan = make_plan(order, fetch=False)
-    timed = time_plan(order, plan, rate=1000.0, gpus=8).set_index(["dataset", "split", "step"])
-    reading = timed.loc[("gsm8k", "test", "hidden states")]
+    timed = time_plan(plan, 1000.0)
+    steps = timed.set_index(["split", "step"])
+    reading = steps.loc[("test", "hidden states")]
     assert reading["reads"] == 1_319 * module.PROMPT
-    active = 3_610_000_000  # of its experts; a token is read by no others
-    assert reading["seconds"] == pytest.approx(2 * active * reading["reads"] / 1e14 / 8)
-    drawing = timed.loc[("gsm8k", "test", "verbalized")]
+    assert np.isnan(reading["seconds"]), "no rate says how long reading takes"
+    drawing = steps.loc[("test", "verbalized")]
     assert drawing["seconds"] == drawing["tokens"] / 1000
-    probes = timed.xs("probe", level="step").droplevel("split")
-    assert probes["questions"].to_dict() == {
-        "triviaqa-1000": 7_473,
-        "gsm8k": 7_473,
-        "math500": 11_498,
-        "triviaqa-1000+gsm8k": 2 * 7_473,
-    }
-    runs = 5 * 26 * 100  # splits, learning rates raw and standardised, epochs
-    expected = runs * 0.8 * 7_473 * 2_880 * module.TRAINING
-    assert probes.loc["gsm8k", "seconds"] == pytest.approx(expected)
-    assert 900 < expected < 1_200, "17 minutes, measured on one core"
+    table, sums = show_plan(timed)
+    assert table.loc[timed["step"] == "hidden states", "time"].eq("not known").all()
+    # read off: 430 tokens of a sample, 310 and 195 of the confidences
+    tokens = (131_900 + 74_730) * 430 + 1_319 * (310 + 195)
+    requests = 131_900 + 74_730 + 3 * 1_319 + 7_473
+    night = "1 day, 0:51:57"  # a thousandth of the tokens, in seconds
+    assert sums == f"{requests:,} requests, {tokens:,} tokens, {night} and what is not known"
 
 
 def test_what_a_plan_does_not_know_is_nothing(
@@ -149,10 +161,10 @@ def test_what_a_plan_does_not_know_is_nothing(
 ) -> None:
     order = small(tmp_path)
     steps = make_plan(order).set_index(["split", "step"])
-    timed = time_plan(order, steps.reset_index()).set_index(["split", "step"])["seconds"]
-    assert np.isnan(timed["test", "p-true"])
-    assert np.isnan(timed["test", "hidden states"]), "the simulated model has no parameters"
-    assert "probe" not in timed.index.unique("step")
+    timed = time_plan(steps.reset_index()).set_index(["split", "step"])["seconds"]
+    assert timed.isna().all()
+    nothing_left = time_plan(steps.reset_index().assign(requests=0, tokens=0, reads=0))
+    assert show_plan(nothing_left)[1] == "0 requests, 0 tokens, 0:00:00"
     open_rows = module.load_dataset("gpqa").model_copy()
     split = open_rows.splits["test"].model_copy(update={"rows": None, "hub_rows": None})
     object.__setattr__(open_rows, "splits", {"test": split})
@@ -265,20 +277,30 @@ def test_printed_scores_stand_beside_measured_ones_without_their_noise(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reproduce(small(tmp_path))
+    solved = [11, 40, 97]  # of 100 samples; what follows is what the paper would print
+    uniform = uniform_baseline_brier(solved, 100)
     rows = [
         ("simulated", "P(True)", "gsm8k", 0.25),
-        ("simulated", "Uniform random", "gsm8k", 1 / 3 - 0.099),
+        ("simulated", "Uniform random", "gsm8k", uniform),
+        ("simulated", "Oracle RC", "gsm8k", correctness_variance(solved, 100)),
+        ("simulated", "Oracle CC", "gsm8k", 0.0),
     ]
     fake = pd.DataFrame(rows, columns=["model", "method", "dataset", "value"]).assign(k=np.nan)
     real = module.load_dataset("mini-exam").model_copy(update={"reported_as": "gsm8k"})
     monkeypatch.setattr(module, "load_reported", lambda *_, **__: fake)
     monkeypatch.setattr(module, "load_dataset", lambda _: real)
     table = beside_printed(small(tmp_path)).loc["mini-exam"]
-    assert table.loc["P(True)", "printed"] == pytest.approx(0.25 - 0.001)
-    assert table.loc["Uniform random", "printed"] == pytest.approx(1 / 3 - 0.099 + 0.001)
-    assert table["within"].notna().sum() == 2
+    noise = np.mean([c * (100 - c) / 100**2 / 99 for c in solved])
+    expected = {
+        "P(True)": 0.25 - noise,
+        "Uniform random": uniform_baseline_brier(solved, 100, corrected=True),
+        "Oracle RC": correctness_variance(solved, 100, corrected=True),
+        "Oracle CC": 0.0,
+    }
+    assert table["printed"].dropna().to_dict() == pytest.approx(expected)
+    assert table["within"].notna().sum() == 4
     # By the paper's protocol scores are plug-in scores, as those that are printed.
-    order = small(tmp_path, recipe="paper", verdicts="rules")
+    order = small(tmp_path, recipe=BY_RULES)
     table = beside_printed(order).loc["mini-exam"]
     assert table.loc["P(True)", "printed"] == 0.25
     results = load_results(tmp_path, "simulated")
@@ -288,7 +310,7 @@ def test_printed_scores_stand_beside_measured_ones_without_their_noise(
 
 
 def test_the_papers_probe_is_the_mean_over_its_splits_with_their_spread(tmp_path: Path) -> None:
-    order = small(tmp_path, recipe="paper", verdicts="rules", limit=12)
+    order = small(tmp_path, recipe=BY_RULES, limit=12)
     table = reproduce(order).scores.loc["mini-exam"]
     results = load_results(tmp_path, "simulated", held_out=False)
     mu = results["correct"] / results["total"]
@@ -312,8 +334,7 @@ def test_a_judge_who_says_no_verdict_leaves_the_other_sets_scored(tmp_path: Path
     order = small(
         tmp_path,
         datasets=["mini-capitals", "mini-exam"],
-        verdicts="judge:simulated",
-        recipe="paper",
+        recipe=replace(PAPER, judge="simulated"),
     )
     done = reproduce(order)
     assert set(done.left["step"]) == {"judge"}
@@ -331,7 +352,7 @@ def test_the_papers_recipe_trains_the_mixture_where_its_sets_are_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "MIX", ("mini-exam", "mini-elements"))
-    asked: dict[str, Any] = {"recipe": "paper", "verdicts": "rules", "limit": 10}
+    asked: dict[str, Any] = {"recipe": BY_RULES, "limit": 10}
     alone = reproduce(small(tmp_path, **asked)).scores
     assert "Probe (Mini exam + Mini elements)" not in alone.index.unique("method")
     both = reproduce(small(tmp_path, datasets=["mini-exam", "mini-elements"], **asked)).scores
@@ -352,15 +373,15 @@ def test_a_full_disk_ends_it_and_the_next_call_goes_on(tmp_path: Path) -> None:
     assert reproduce(small(tmp_path)).left.empty
 
 
-@pytest.mark.parametrize("recipe", ["lean", "paper"])
-def test_eight_parts_merged_give_the_table_of_the_whole(tmp_path: Path, recipe: str) -> None:
-    sets = {"limit": 17, "recipe": recipe, "verdicts": "rules"}
+@pytest.mark.parametrize("recipe", [LEAN, BY_RULES], ids=["lean", "paper"])
+def test_eight_parts_merged_give_the_table_of_the_whole(tmp_path: Path, recipe: Recipe) -> None:
+    sets = {"limit": 17, "recipe": recipe}
     whole = reproduce(small(tmp_path / "whole", **sets)).scores
     parts = [tmp_path / f"part-{number}" for number in range(1, 9)]
     for number, store in enumerate(parts, 1):
-        done = reproduce(small(store, part=f"{number}/8", **sets))
+        done = reproduce(small(store, part=Part(number, 8), **sets))
         assert (len(done.scores), len(done.left)) == (0, 0)
-        assert make_plan(small(store, part=f"{number}/8", **sets))["requests"].sum() == 0
+        assert make_plan(small(store, part=Part(number, 8), **sets))["requests"].sum() == 0
         for run in open_runs(store):
             assert len(read_samples(run, ["question_id"])["question_id"].unique()) in (2, 3)
             assert not verify_run(run).problems
@@ -369,21 +390,19 @@ def test_eight_parts_merged_give_the_table_of_the_whole(tmp_path: Path, recipe: 
     assert make_plan(order)["requests"].sum() == 0
     merged = reproduce(order).scores
     assert {name for name in merged.index.unique("method") if name.startswith("Probe")}
-    assert ("spread" in merged) == (recipe == "paper")
+    assert ("spread" in merged) == (recipe == BY_RULES)
     pd.testing.assert_frame_equal(merged, whole, check_exact=True)
 
 
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"verdicts": "judge:nobody"}, "unknown model 'nobody'"),
-        ({"part": "9/8"}, "a part is its number of how many, such as 3/8; got 9/8"),
-        ({"part": "1/2", "precision": 0.02}, "by all questions: after a merge"),
-        ({"precision": 0.02, "recipe": "paper"}, "precision is reached by the lean recipe"),
-        ({"precision": 0.02, "verdicts": "judge:simulated"}, "with the verdicts of the rules"),
-        ({"verdicts": "mine"}, "unknown verdicts 'mine'; known: judge:MODEL, rules"),
+        ({"recipe": replace(LEAN, judge="nobody")}, "unknown model 'nobody'"),
+        ({"part": Part(9, 8)}, "a part is its number of how many, such as 3/8; got 9/8"),
+        ({"part": Part(1, 2), "precision": 0.02}, "by all questions: after a merge"),
+        ({"precision": 0.02, "recipe": PAPER}, "precision is reached by the lean recipe"),
+        ({"precision": 0.02, "recipe": JUDGED}, "with the verdicts of the rules"),
         ({"features_engine": "cloud"}, "unknown engine 'cloud'"),
-        ({"recipe": "rich"}, "unknown recipe 'rich'; known: lean, paper"),
         ({"datasets": ["gsm9k"]}, "unknown data set 'gsm9k'"),
         ({"engine": "cloud"}, "unknown engine 'cloud'"),
     ],

@@ -110,6 +110,24 @@ def read_judgements(run: Run, judge_name: str) -> pd.DataFrame:
     return rows.reset_index(drop=True)
 
 
+def judge_of(by: str) -> str | None:
+    """Return the model whose verdicts are meant by ``judge:MODEL``; None by ``rules``.
+
+    `InputError` for another word.
+
+    >>> judge_of("judge:gpt-oss-20b"), judge_of("rules")
+    ('gpt-oss-20b', None)
+    """
+    if by == "rules":
+        return None
+    word, _, model = by.partition(":")
+    if word != "judge" or not model:
+        raise InputError(
+            f"verdicts are by 'rules' or by 'judge:MODEL', such as judge:gpt-oss-20b; got {by!r}"
+        )
+    return model
+
+
 def verdicts_by(run: Run, by: str = "rules") -> pd.DataFrame:
     """Read the verdicts of a run, as ``read_verdicts``, by the rules or by ``judge:MODEL``, with
     the ``kind`` of each sample's answer beside them.
@@ -121,13 +139,9 @@ def verdicts_by(run: Run, by: str = "rules") -> pd.DataFrame:
     command that does."""
     rows = read_verdicts(run)
     rows["kind"] = kinds_of(run, rows["question_id"])
-    if by == "rules":
+    judge_name = judge_of(by)
+    if judge_name is None:
         return rows
-    judge_name = by.removeprefix("judge:")
-    if judge_name in ("", by):
-        raise InputError(
-            f"verdicts are by 'rules' or by 'judge:MODEL', such as judge:gpt-oss-20b; got {by!r}"
-        )
     answers = _answers(rows)[PAIR]
     if answers.empty:
         return rows

@@ -71,7 +71,7 @@ def keep_predictions(
     recipe: Recipe = "tuned",
     verdicts: str = "rules",
     choice: Choice | None = None,
-    say: Callable[[str], object] = len,
+    say: Callable[[str], object] | None = None,
 ) -> pd.DataFrame:
     """Train a probe on each of a model's training runs, and keep what it predicts of the evaluation
     splits.
@@ -123,7 +123,8 @@ def keep_predictions(
             about, _ = predicted.get(title, (None, None))
             if made := about is None or (about.version, about.digests) != (VERSION, digests):
                 if probe is None:
-                    say(f"training {title}")
+                    if say:
+                        say(f"training {title}")
                     probe = train(
                         *sources, recipe=recipe, verdicts=verdicts, checkpoint=checkpoint, say=say
                     )

@@ -92,7 +92,7 @@ class PaperProbe(Probe):
         *,
         validation: tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike] | None = None,
         checkpoint: Path | None = None,
-        say: Callable[[str], object] = len,
+        say: Callable[[str], object] | None = None,
     ) -> Self:
         """Fit to features (n_questions, n_features) and counts (n_questions,), five rows or
         more; ``validation`` has features and counts of validation questions, if there are any.
@@ -128,7 +128,8 @@ class PaperProbe(Probe):
                     write_file(checkpoint, BytesIO(json.dumps(searched).encode()))
                 if not ways:
                     raise InputError("no probe comes to an end at these learning rates; lower them")
-                say(f"split {split + 1} of {SPLITS} in {time.monotonic() - start:.0f} s")
+                if say:
+                    say(f"split {split + 1} of {SPLITS} in {time.monotonic() - start:.0f} s")
             best = min(ways, key=itemgetter("brier"))
             probe = LinearProbe(weight_decay=WEIGHT_DECAY, standardize=best["standardize"])
             probe.coef_, probe.intercept_ = np.array(best["coef"]), best["intercept"]

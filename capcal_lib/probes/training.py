@@ -89,7 +89,7 @@ def train(
     recipe: Recipe = "tuned",
     verdicts: str = "rules",
     checkpoint: Path | None = None,
-    say: Callable[[str], object] = len,
+    say: Callable[[str], object] | None = None,
 ) -> Probe:
     """Train a probe on the training questions of a run, or of several together.
 

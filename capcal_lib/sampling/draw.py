@@ -59,7 +59,7 @@ def sample(
     settings: Mapping[str, Any] = MappingProxyType({}),
     in_flight: int | None = None,
     progress: Progress | None = None,
-    say: Callable[[str], object] = len,
+    say: Callable[[str], object] | None = None,
 ) -> Drawn:
     """Draw the samples 0 to k - 1 of each question that the store does not have yet.
 
@@ -93,8 +93,9 @@ def sample(
     failed = Counter[str]()
     new = 0
     with open_writer(store, record) as writer:
-        for note in writer.notes:
-            say(note)
+        if say:
+            for note in writer.notes:
+                say(note)
         lacking = writer.missing(ks)
         wanted = sum(map(len, lacking.values()))
         if wanted:

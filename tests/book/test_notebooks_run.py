@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -63,10 +64,11 @@ def test_it_runs(name: str, model: str) -> None:
 
 @pytest.mark.parametrize("recipe", ["lean", "paper"])
 def test_the_page_has_the_numbers_of_the_command(tmp_path: Path, recipe: str) -> None:
-    asked: dict[str, Any] = {"datasets": ["mini-exam"], "limit": 20, "verdicts": "rules"}
-    order = Order(model="simulated", store=tmp_path, recipe=recipe, **asked)
+    asked: dict[str, Any] = {"datasets": ["mini-exam"], "limit": 20}
+    chosen = replace(RECIPES[recipe], judge=None)
+    order = Order(model="simulated", store=tmp_path, recipe=chosen, **asked)
     expected = reproduce(order).scores
-    protocol = RECIPES[recipe].protocol
+    protocol = chosen.protocol
     page = run_cells("04_main_table", model="simulated", store=str(tmp_path), protocol=protocol)
     scores = page["scores"]
     extra = expected.index.get_level_values("method").str.fullmatch(r"Response .*, \d+ votes")
@@ -92,10 +94,11 @@ def test_it_runs_on_fifteen_questions(name: str, tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("recipe", ["lean", "paper"])
 def test_the_error_of_one_attempt_is_the_score(tmp_path: Path, recipe: str) -> None:
-    asked: dict[str, Any] = {"datasets": ["mini-capitals"], "limit": 20, "verdicts": "rules"}
-    order = Order(model="simulated", store=tmp_path, recipe=recipe, **asked)
+    asked: dict[str, Any] = {"datasets": ["mini-capitals"], "limit": 20}
+    chosen = replace(RECIPES[recipe], judge=None)
+    order = Order(model="simulated", store=tmp_path, recipe=chosen, **asked)
     expected = reproduce(order).scores["brier"].loc["mini-capitals"]
-    protocol = RECIPES[recipe].protocol
+    protocol = chosen.protocol
     page = run_cells("05_pass_at_k", model="simulated", store=str(tmp_path), protocol=protocol)
     if protocol == "paper":
         errors = page["table"].iloc[0]
