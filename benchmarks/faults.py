@@ -47,7 +47,8 @@ from capcal_lib.probes.features import extract
 from capcal_lib.questions import Answer, load_questions
 from capcal_lib.reproduce import Order, reproduce
 from capcal_lib.results.importing import import_samples
-from capcal_lib.results.score_file import read_confidences, score_table
+from capcal_lib.results.score_file import score_table
+from capcal_lib.results.tables import read_confidences
 from capcal_lib.rows import stream_rows
 from capcal_lib.runs import Run, find_run, open_runs
 from capcal_lib.runs.artifacts import artifact_of

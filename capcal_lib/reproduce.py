@@ -39,8 +39,9 @@ from capcal_lib.probes.training import is_scored
 from capcal_lib.questions import load_questions, planned_rows, rank_questions
 from capcal_lib.reported import load_reported
 from capcal_lib.results import describe_runs, load_results, methods, score, subjects
-from capcal_lib.results.results import CONSISTENCY, COUNTS, ORACLE_CC, ORACLE_RC, UNIFORM
+from capcal_lib.results.results import CONSISTENCY, ORACLE_CC, ORACLE_RC, UNIFORM
 from capcal_lib.results.scores import Protocol
+from capcal_lib.results.terms import COUNTS
 from capcal_lib.runs.artifacts import CONFIDENCES, FEATURES, VERDICTS
 from capcal_lib.runs.run import Run, find_run, list_fitting
 from capcal_lib.runs.store import KEY, read_samples

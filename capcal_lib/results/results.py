@@ -31,7 +31,7 @@ from capcal_lib.manifests import load_dataset, load_model
 from capcal_lib.metrics.validation import check_int
 from capcal_lib.probes import Recipe, order_probes, predictions_of
 from capcal_lib.questions import subjects_of
-from capcal_lib.results.score_file import COUNTS, accuracy_bounds
+from capcal_lib.results.terms import COUNTS, accuracy_bounds
 from capcal_lib.runs import find_run
 from capcal_lib.runs.artifacts import VERDICTS
 from capcal_lib.runs.run import Choice, Run, list_fitting, open_runs

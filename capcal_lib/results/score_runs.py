@@ -8,18 +8,11 @@ import pandas as pd
 
 from capcal_lib.errors import InputError
 from capcal_lib.grading.core import UNSCORED
+from capcal_lib.results.comparing import BEST
 from capcal_lib.results.results import VOTES, describe_runs, load_results
-from capcal_lib.results.score_file import (
-    BEST,
-    CORRECTED,
-    COUNTS,
-    FEWEST,
-    Scored,
-    intervals_of,
-    score_table,
-    spell_score,
-)
+from capcal_lib.results.score_file import CORRECTED, Scored, intervals_of, score_table, spell_score
 from capcal_lib.results.scores import score
+from capcal_lib.results.terms import COUNTS, FEWEST
 from capcal_lib.runs import Run
 from capcal_lib.runs.run import store_option
 from capcal_lib.runs.samples import IMPORTED

@@ -11,16 +11,8 @@ from capcal_lib.applications import others_mean
 from capcal_lib.errors import check_known
 from capcal_lib.manifests import load_dataset
 from capcal_lib.probes import nearest_probe, probe_of
-from capcal_lib.results.results import (
-    CONSISTENCY,
-    COUNTS,
-    ORACLE_CC,
-    ORACLE_RC,
-    UNIFORM,
-    VOTES,
-    subjects,
-)
-from capcal_lib.results.score_file import question_terms
+from capcal_lib.results.results import CONSISTENCY, ORACLE_CC, ORACLE_RC, UNIFORM, VOTES, subjects
+from capcal_lib.results.terms import COUNTS, question_terms
 
 Protocol = Literal["corrected", "paper"]
 ROUNDING = 1e-12  # probes that are the same score alike up to this

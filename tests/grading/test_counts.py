@@ -7,7 +7,6 @@ from capcal_lib.errors import InputError
 from capcal_lib.grading.counts import count_run, count_verdicts
 from capcal_lib.grading.verdicts import read_verdicts
 from capcal_lib.manifests import RECORDED_RUNS
-from capcal_lib.results.score_file import accuracy_bounds
 from capcal_lib.runs import files, open_runs
 
 VERDICTS = ("correct", "incorrect", "no_answer", "not_scored")
@@ -71,14 +70,3 @@ def test_counts_of_a_run_are_those_of_its_verdicts_however_few_are_read_at_a_tim
         monkeypatch.setattr(files, "BATCH", batch)
         expected = count_verdicts(verdicts, k=k)
         pd.testing.assert_frame_equal(count_run(run, None if k == 120 else k), expected)
-
-
-def test_bounds_hold_the_accuracy_of_any_verdicts_that_were_not_given() -> None:
-    rows = [("a", 0, "correct"), ("a", 1, "not_scored"), ("b", 0, "incorrect"), ("b", 1, "correct")]
-    verdicts = pd.DataFrame(rows, columns=["question_id", "sample_index", "verdict"])
-    low, high = accuracy_bounds(count_verdicts(verdicts, k=2))
-    means = []
-    for told in ("correct", "incorrect"):
-        counts = count_verdicts(verdicts.replace("not_scored", told), k=2)
-        means.append((counts["correct"] / counts["total"]).mean())
-    assert (low, high) == (min(means), max(means)) == (0.5, 0.75)

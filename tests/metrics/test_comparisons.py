@@ -14,6 +14,7 @@ from capcal_lib.metrics import (
     compare,
     gains,
     holm,
+    may_be_best,
     mean_interval,
     questions_needed,
 )
@@ -217,3 +218,13 @@ def test_bad_gains_are_refused():
         gains(frame(), "rival", level=95)
     with pytest.raises(InputError, match="bounds must be a lower and a higher number"):
         gains(frame(), "rival", bounds=(1, -1))
+
+
+def test_a_partial_method_excludes_others_and_is_excluded() -> None:
+    rng = np.random.default_rng(0)
+    good, bad = rng.random(300) / 10, 0.5 + rng.random(300) / 10
+    gap = np.where(np.arange(300) < 250, 0, np.nan)
+    assert may_be_best(pd.DataFrame({"good": good, "bad": bad + gap})) == {"good"}
+    assert may_be_best(pd.DataFrame({"good": good + gap, "bad": bad})) == {"good"}
+    assert may_be_best(pd.DataFrame({"good": good + gap, "bad": bad + gap[::-1]})) == {"good"}
+    assert may_be_best(pd.DataFrame({"one": good, "other": np.nan})) == {"one"}

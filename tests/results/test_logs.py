@@ -15,7 +15,7 @@ from capcal_lib.errors import InputError
 from capcal_lib.questions import load_questions
 from capcal_lib.results.importing import import_samples
 from capcal_lib.results.logs import list_files, read_log
-from capcal_lib.results.score_file import read_file
+from capcal_lib.results.tables import read_file
 
 
 def write(path: Path, *rows: object) -> Path:

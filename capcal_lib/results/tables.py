@@ -1,0 +1,291 @@
+"""Read and check what people score: tables of question_id, confidence, correct, total, and counts
+of logs.
+"""
+
+from os.path import isdir
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from capcal_lib.errors import InputError
+from capcal_lib.grading.core import grade_many
+from capcal_lib.grading.unread import describe_unread
+from capcal_lib.questions import NOT_STATED, Answer
+from capcal_lib.results.logs import WORDS, kind_of, read_log
+from capcal_lib.results.terms import COUNTS, NUMBERS, accuracy_bounds
+from capcal_lib.rows import MISSING, plain_head, read_columns, read_share, stream_rows
+from capcal_lib.text import counted, sanitize
+
+CLUSTERS = ["cluster", "subject"]  # columns of which questions belong together
+WEIGHT = "weight"  # a column that is refused
+ABOUT_QUESTIONS = ["total", *CLUSTERS, WEIGHT]  # columns that a file may have
+NO_COUNTS = "; --key FILE takes correct and total from another file, or a log"
+NO_TOTAL = "; without a column total each row is one sample"
+
+
+class Counted(NamedTuple):
+    """What a file holds: a row a question, indexed by question_id, and how it was read.
+
+    The table has ``correct``, ``total`` and ``confidence``, and ``cluster`` where the file says
+    which questions belong together; that of a log has the right answer, ``gold``, in place of a
+    confidence, and its questions are those of one id and ``question``."""
+
+    table: pd.DataFrame
+    notes: list[str]
+
+
+def read_file(
+    path: Path, *, key: Path | None = None, drop_missing: bool = False, **of_log: Any
+) -> Counted:
+    """Read what is to be scored: :func:`read_confidences`, or :func:`read_counts` of a log.
+
+    `InputError` also for an option that has nothing to do: of logs for a table, or of tables for a
+    log."""
+    if key is None and is_log(path):
+        if drop_missing:
+            raise InputError(f"{path} is a log, which has no confidences to miss")
+        return read_counts(path, **of_log)
+    if any(of_log.values()) and (key is None or not is_log(key)):
+        raise InputError(
+            f"{key or path} is a table of counts, no log: --scorer and --regrade are for logs"
+        )
+    return read_confidences(path, key=key, drop_missing=drop_missing, **of_log)
+
+
+def is_log(path: Path) -> bool:
+    """Tell a log of samples from a table of confidences or counts.
+
+    `InputError` for a table that is neither."""
+    if str(path) == "-":
+        return False
+    if path.suffix == ".eval" or isdir(path):
+        return True
+    heads = [str(head) for head in next(stream_rows(path), NUMBERS)]
+    plain = {*map(plain_head, heads)}
+    if not plain.isdisjoint(NUMBERS):
+        return False
+    if path.suffix not in (".jsonl", ".json", ".gz") and "response" not in plain:
+        raise InputError(
+            f"{path}: confidences are needed in columns {', '.join(['question_id', *NUMBERS])}, or "
+            "samples in columns question_id, response, and gold or verdict; found: "
+            f"{sanitize(', '.join(heads))}"
+        )
+    return True
+
+
+def read_counts(path: Path, *, scorer: str | None = None, regrade: bool = False) -> Counted:
+    """Count the verdicts of a log, see :func:`~capcal_lib.results.logs.read_log`, or those of the
+    rules where it has none.
+
+    `InputError` where no sample of it has a verdict."""
+    samples, items, judged, notes, _ = read_log([path], scorer=scorer, regrade=regrade)
+    if not judged:
+        if NOT_STATED in {*items["gold"]}:
+            raise InputError(f"{path}: the samples have neither answers nor a verdict each")
+        kind = kind_of(items)
+        answers = {
+            name: Answer(kind, gold, aliases) for name, _, gold, aliases, _ in items.itertuples()
+        }
+        cases = zip(samples["response"], samples["question_id"].map(answers), strict=True)
+        samples["verdict"] = [one.verdict for one in grade_many(list(cases))]
+    lost = samples["verdict"] == "not_scored"
+    silent = samples.loc[~lost, "verdict"] == "no_answer"
+    notes += describe_unread(samples.loc[~lost, "response"], silent)
+    outcomes = {"correct": samples["verdict"] == "correct", "total": ~lost, "not_scored": lost}
+    counts = pd.DataFrame(outcomes).groupby(samples["question_id"]).sum()
+    table = counts.loc[counts["total"] > 0, COUNTS].join(items[["gold", "question"]])
+    if table.empty:
+        raise InputError(f"{path}: no sample has a verdict, nor an answer that could be graded")
+    if lost.any():
+        low, high = accuracy_bounds(counts)
+        notes.append(
+            f"{counted(lost.sum(), 'sample')} not scored: accuracy {low:.3f} with them wrong, "
+            f"{high:.3f} right"
+        )
+    return Counted(table.set_index("question", append=True), notes)
+
+
+def read_confidences(
+    path: Path, *, key: Path | None = None, drop_missing: bool = False, **of_log: Any
+) -> Counted:
+    """Read and check confidences and counts: a row a question, indexed by question_id as it is
+    written.
+
+    The file is one of :func:`~capcal_lib.rows.read_columns`; a confidence is read by
+    :func:`~capcal_lib.rows.read_share`. Without a ``total`` each row is one sample, and those of
+    one question are counted. The counts are those of a ``key`` where one is given, see
+    :func:`read_key`. Rows without a confidence are left out with ``drop_missing``. Notes say so.
+
+    `InputError` for a file that cannot be read, a column that lacks, a question with two
+    confidences, or a value that is not allowed; the row is named by its place and id, and the rule
+    that it breaks."""
+    if key is None:
+        table = read_columns(
+            path, ["question_id", "confidence", "correct"], ABOUT_QUESTIONS, NO_COUNTS
+        )
+        notes = _note_samples(table)
+    else:
+        table = read_columns(path, ["question_id", "confidence"], [*CLUSTERS, WEIGHT])
+        counts, notes = read_key(key, **of_log)
+        inside = table["question_id"].isin(counts.index)
+        example = sanitize(counts.index[0], 80)
+        _refuse(path, table, ~inside, f"is not in the key {key}, whose ids look like {example!r}")
+        notes.append(f"counts of {key}: {len(table)} of its {counted(len(counts), 'question')}")
+        for name in COUNTS:
+            table[name] = table["question_id"].map(counts[name])
+    missing = table["confidence"].str.lower().isin(MISSING)
+    few = f"{missing.sum()} of {counted(len(table), 'row')}"
+    if drop_missing:
+        notes.append(f"{few} without a confidence left out")
+        table = table[~missing]
+    else:
+        rule = f"has no confidence, as {few}; --drop-missing leaves them out"
+        _refuse(path, table, missing, rule)
+    if table.empty:
+        raise InputError(f"{path}: no question has a confidence")
+    numbers = _check_counts(path, table) if key is None else table[COUNTS]
+    numbers = numbers.assign(confidence=_check_shares(path, table))
+    names = table["question_id"]
+    if "total" in table:
+        _refuse(
+            path,
+            table,
+            names.duplicated(),
+            "stands in two rows; give its counts in one, and another model or method a file of its "
+            "own",
+        )
+    else:
+        again = names.duplicated() & ~numbers.assign(name=names).duplicated(["name", "confidence"])
+        _refuse(
+            path,
+            table,
+            again,
+            "has two confidences; one is for all its samples, so give another model or method a "
+            "file of its own",
+        )
+    sums = {"confidence": "first", "correct": "sum", "total": "sum"}
+    found = numbers.groupby(names, sort=False).agg(sums)
+    found = found.astype(dict.fromkeys(COUNTS, np.int64))
+    clusters = _read_clusters(path, table)
+    if clusters is None and key is not None:
+        clusters = counts.get("cluster")  # its questions may be more
+    if clusters is not None:
+        found = _with_clusters(found, clusters)
+        notes.append(f"whole {clusters.name}s vary: {found['cluster'].nunique()} of them")
+    if single := (found["total"] == 1).sum():
+        notes.append(f"no corrected score of {counted(single, 'question')}: one scored sample")
+    return Counted(found, notes)
+
+
+def read_key(path: Path, **of_log: Any) -> Counted:
+    """Read counts alone, indexed by question_id: of a log, or of a table with ``correct`` and, if
+    its rows are no single samples, ``total``.
+
+    A question may come again with equal counts, as in a table of several methods. `InputError` for
+    two unlike rows of a question, one text of a log under two ids, and whatever reading refuses."""
+    if is_log(path):
+        counts, notes = read_counts(path, **of_log)
+        counts = counts[COUNTS].droplevel("question")
+        if counts.index.has_duplicates:
+            name = sanitize(counts.index[counts.index.duplicated()][0], 80)
+            raise InputError(f"{path}: question {name!r} has two texts; give a log of one task")
+        return Counted(counts, notes)
+    table = read_columns(path, ["question_id", "correct"], ABOUT_QUESTIONS)
+    numbers = _check_counts(path, table).assign(question_id=table["question_id"])
+    notes = _note_samples(table)
+    clusters = _read_clusters(path, table)
+    if "total" not in table:
+        summed = numbers.groupby("question_id", sort=False).sum()
+        return Counted(_with_clusters(summed, clusters), notes)
+    # Equal rows of one sample each may be two samples as well as one that is said twice.
+    same = numbers.duplicated() & (numbers["total"] > 1)
+    unlike = numbers["question_id"].duplicated() & ~same
+    _refuse(path, table, unlike, "stands in two rows; give its counts in one")
+    first = numbers.drop_duplicates("question_id").set_index("question_id")
+    return Counted(_with_clusters(first, clusters), notes)
+
+
+def _read_clusters(path: Path, table: pd.DataFrame) -> "pd.Series[str] | None":
+    """Read which questions belong together, a label a question; None where no column says it.
+
+    `InputError` for a column of weights, for two columns of labels, and for a question without a
+    label or with two."""
+    if WEIGHT in table:
+        raise InputError(
+            f"{path}: a column {WEIGHT} is not used, as every question counts alike; leave it out"
+        )
+    names = [name for name in CLUSTERS if name in table]
+    if not names:
+        return None
+    if len(names) > 1:
+        raise InputError(f"{path}: columns {' and '.join(names)} say it twice; keep one of them")
+    name = names[0]
+    _refuse(path, table, table[name] == "", f"has no {name}")
+    labels = table[["question_id", name]].drop_duplicates()
+    again = table["question_id"].isin(labels["question_id"][labels["question_id"].duplicated()])
+    _refuse(path, table, again, f"has more than one {name}")
+    return labels.set_index("question_id")[name]
+
+
+def _with_clusters(counts: pd.DataFrame, clusters: "pd.Series[str] | None") -> pd.DataFrame:
+    """Return counts with the label of each question where there is one."""
+    return counts if clusters is None else counts.assign(cluster=clusters)
+
+
+def _note_samples(table: pd.DataFrame) -> list[str]:
+    """Say that rows are samples where there is no total."""
+    if "total" in table:
+        return []
+    questions = counted(table["question_id"].nunique(), "question")
+    return [f"no total: {counted(len(table), 'row')} counted as samples of {questions}"]
+
+
+def _check_counts(path: Path, table: pd.DataFrame) -> pd.DataFrame:
+    """Return ``correct`` and ``total`` of texts as whole numbers; without a total each row is one
+    sample, whose ``correct`` may be a word of a verdict.
+    """
+    _refuse(path, table, table["question_id"] == "", "has no question_id")
+    correct = pd.to_numeric(table["correct"], errors="coerce").astype(float)
+    words = table["correct"][correct.isna()].str.lower().map(WORDS)
+    correct = correct.fillna(words.map({"correct": 1.0, "incorrect": 0.0}))
+    whole = (correct % 1 == 0) & (correct >= 0)
+    _refuse(path, table, ~whole, "has a number of correct samples that is not whole, or below 0")
+    if "total" not in table:
+        _refuse(path, table, correct > 1, f"has more than one correct in a row{NO_TOTAL}")
+        return pd.DataFrame({"correct": correct, "total": 1}, dtype=np.int64)
+    total = pd.to_numeric(table["total"], errors="coerce").astype(float)
+    whole = (total % 1 == 0) & (total >= 0)
+    _refuse(path, table, ~whole, "has a total that is no whole number, or below 0")
+    _refuse(path, table, total == 0, "has no scored sample; leave it out")
+    _refuse(path, table, correct > total, "has more correct samples than its total")
+    return pd.DataFrame({"correct": correct, "total": total}, dtype=np.int64)
+
+
+def _check_shares(path: Path, table: pd.DataFrame) -> "pd.Series[float]":
+    """Return the confidences of texts, each in [0, 1]."""
+    texts = table["confidence"]
+    shares = pd.to_numeric(texts, errors="coerce").astype(float)
+    others = []  # than plain numbers: decimal commas, percentages
+    for text in texts[shares.isna()]:
+        try:
+            others.append(read_share(text))
+        except ValueError:
+            others.append(np.nan)
+    shares = shares.mask(shares.isna(), pd.Series(others, texts.index[shares.isna()]))
+    _refuse(path, table, shares.isna(), "has a confidence that is no number")
+    _refuse(path, table, shares < 0, "has a confidence below 0")
+    percent = "; divide percentages by 100, or write them with %" if shares.max() > 2 else ""
+    _refuse(path, table, shares > 1, f"has a confidence above 1{percent}")
+    return shares
+
+
+def _refuse(path: Path, table: pd.DataFrame, wrong: "pd.Series[bool]", rule: str) -> None:
+    """Refuse a table for the first row that breaks a rule, if there is one."""
+    if wrong.any():
+        place = int(wrong.to_numpy().argmax())
+        row = table.iloc[place]
+        name = sanitize(row["question_id"], 80)
+        values = sanitize(row[row.index.intersection(NUMBERS)].to_dict())
+        raise InputError(f"{path}, row {table.index[place]}: question {name!r} {rule}: {values}")

@@ -1,0 +1,60 @@
+"""What all results use: counts, and the Brier term of each question."""
+
+import numpy as np
+import pandas as pd
+
+from capcal_lib import metrics
+from capcal_lib.applications import others_mean
+
+COUNTS = ["correct", "total"]
+NUMBERS = ["confidence", *COUNTS]
+FEWEST = 10  # questions of which an interval or a comparison says anything
+
+
+def question_terms(
+    confidence: "pd.Series[float]", counts: pd.DataFrame, *, corrected: bool = True
+) -> "pd.Series[float]":
+    """Return the Brier term of each question; NaN without a confidence, or with too few samples."""
+    known = counts[COUNTS].assign(confidence=confidence)[NUMBERS].dropna()
+    least = 2 if corrected else 1
+    known = known[known["total"] >= least]
+    if known.empty:
+        return pd.Series(np.nan, counts.index)
+    terms = metrics.capability_brier_terms(*known.to_numpy().T, corrected=corrected)
+    return pd.Series(terms, known.index).reindex(counts.index)
+
+
+def constant_terms(table: pd.DataFrame) -> "pd.Series[float]":
+    """Return the corrected terms of the best constant: mean mu_hat of the other questions."""
+    mu_hat = (table["correct"] / table["total"]).where(table["total"] > 1)
+    return question_terms(others_mean(mu_hat), table)
+
+
+def gain_bounds(counts: pd.DataFrame) -> tuple[float, float]:
+    """Return the bounds of any gain over the best constant."""
+    return metrics.bounds_over_constant(float((counts["correct"] / counts["total"]).mean()))
+
+
+def accuracy_bounds(counts: pd.DataFrame) -> tuple[float, float]:
+    """Bound mean expected accuracy by counts: with all samples that are not scored wrong, and with
+    all of them right.
+
+    >>> counts = pd.DataFrame({"correct": [1, 2], "total": [2, 4], "not_scored": [2, 0]})
+    >>> accuracy_bounds(counts)
+    (0.375, 0.625)
+    """
+    samples = counts["total"] + counts["not_scored"]
+    most = (counts["correct"] + counts["not_scored"]) / samples
+    return float((counts["correct"] / samples).mean()), float(most.mean())
+
+
+def decimals_of(questions: int) -> int:
+    """Return how many decimals of a mean over questions say anything: two of fewer than ten, three
+    below a thousand, then four.
+
+    >>> [decimals_of(number) for number in (3, 60, 999, 5000)]
+    [2, 3, 3, 4]
+    """
+    if questions < FEWEST:
+        return 2
+    return 3 if questions < 1000 else 4
