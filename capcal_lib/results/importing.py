@@ -18,6 +18,7 @@ from capcal_lib.grading.unread import describe_unread, is_unread
 from capcal_lib.grading.verdicts import write_verdicts
 from capcal_lib.questions import (
     NOT_STATED,
+    Answer,
     Question,
     check_questions,
     load_questions,
@@ -142,7 +143,8 @@ def import_samples(
 
 def _refuse(rows: pd.DataFrame, what: str) -> None:
     """Refuse samples, naming the first."""
-    for question, index in rows[KEY].to_numpy():
+    if len(rows):
+        question, index = rows[KEY].iloc[0]
         raise InputError(f"sample {index} of question {sanitize(question, 80)!r} {what}")
 
 
@@ -195,27 +197,39 @@ def _find_questions(
     items: pd.DataFrame, questions: Sequence[Question], dataset: str
 ) -> dict[str, str]:
     """Find each question of a file by its id or else by its text, and compare their answers."""
-    known = {one.text: one for one in questions} | {one.id: one for one in questions}
+    by_name = {one.text: one for one in questions} | {one.id: one for one in questions}
     names = {}
-    for name, asked, gold, *_ in items.itertuples():
-        question = known.get(name) or known.get(asked.strip())
+    for name, stated_text, gold, *_ in items.itertuples():
+        question = by_name.get(name) or by_name.get(stated_text.strip())
         if question is None:
-            what = f"is not in {dataset}, whose ids look like {questions[0].id!r}"
-        else:
-            names[name] = question.id
-            answer = question.answer
-            own, text = (" ".join(one.split()) for one in (question.text, asked))
-            stated = gold in (NOT_STATED, answer.gold, *answer.aliases)
-            same = stated or grade(gold, answer).verdict != "incorrect"
-            if same and (asked == name or own in text or text in own):
-                continue
-            theirs = f"{own!r} with the answer {answer.gold!r}"
-            what = f"is {text!r} with the answer {gold!r}, in {dataset} {theirs}"
-        raise InputError(
-            f"question {sanitize(name, 80)!r} of the file {sanitize(what)}; give all files of a "
-            "group at once, or the log's own questions another --dataset"
-        )
+            raise _no_such_question(
+                name, f"is not in {dataset}, whose ids look like {questions[0].id!r}"
+            )
+        text = " ".join(stated_text.split())
+        right_text = " ".join(question.text.split())
+        same_text = stated_text == name or text in right_text or right_text in text
+        if not (same_text and _is_right(gold, question.answer)):
+            raise _no_such_question(
+                name,
+                f"is {text!r} with the answer {gold!r}, in {dataset} {right_text!r} with the "
+                f"answer {question.answer.gold!r}",
+            )
+        names[name] = question.id
     return names
+
+
+def _is_right(gold: str, answer: Answer) -> bool:
+    """Say whether the answer that a file states is one of a question's, or none is stated."""
+    if gold in (NOT_STATED, answer.gold, *answer.aliases):
+        return True
+    return grade(gold, answer).verdict != "incorrect"
+
+
+def _no_such_question(name: str, problem: str) -> InputError:
+    return InputError(
+        f"question {sanitize(name, 80)!r} of the file {sanitize(problem)}; give all files of a "
+        "group at once, or the log's own questions another --dataset"
+    )
 
 
 def _lay_out(samples: pd.DataFrame, names: Mapping[str, str], left_out: int) -> pd.DataFrame:

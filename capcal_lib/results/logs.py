@@ -9,7 +9,6 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from os.path import isdir
 from pathlib import Path
 from types import MappingProxyType
@@ -27,36 +26,23 @@ MEMBER_BYTES = 1 << 26  # of one sample of a log
 STEP = 1 << 12  # bytes of one that are unpacked at a time
 LIST = 1 << 16  # characters of a list of texts that Python wrote
 LENGTH = ("length", "max_tokens", "model_length")  # what reaching the limit is called
-MEMBERS = re.compile(r"header\.json|samples/.*\.json")  # of a log of inspect_ai
-COLUMNS = {  # what may be mapped, and the places where it is looked for, in order
-    "question_id": "question_id id doc_id custom_id",
-    "sample": "sample sample_index",
-    "response": "choice.message.content choice.text choice response",
-    "gold": "gold answer target",
-    "aliases": "aliases",
-    "choices": "choices",
-    "question": "doc.question doc.problem doc.query doc.input question problem prompt input "
-    "arguments.gen_args_0.arg_0 arguments.0.0",
-    "verdict": "verdict",
-    "extracted": "extracted",
-    "reasoning": "choice.message.reasoning choice.message.reasoning_content reasoning "
-    "reasoning_content",
-    "finish_reason": "choice.finish_reason choice.stop_reason finish_reason",
-    "prompt_tokens": "prompt_tokens response.body.usage.prompt_tokens output.usage.input_tokens",
-    "completion_tokens": "completion_tokens response.body.usage.completion_tokens "
-    "output.usage.output_tokens",
+MEMBERS = re.compile(r"samples/.*\.json")  # of a log of inspect_ai, beside its header
+COLUMNS = {  # what may be mapped, and the names by which a row usually has it, in order
+    "question_id": ("question_id", "id", "doc_id", "custom_id"),
+    "sample": ("sample", "sample_index"),
+    "response": ("response",),
+    "gold": ("gold", "answer", "target"),
+    "aliases": ("aliases",),
+    "choices": ("choices",),
+    "question": ("question", "problem", "prompt", "input"),
+    "verdict": ("verdict",),
+    "extracted": ("extracted",),
+    "reasoning": ("reasoning", "reasoning_content"),
+    "finish_reason": ("finish_reason",),
+    "prompt_tokens": ("prompt_tokens",),
+    "completion_tokens": ("completion_tokens",),
 }
-SETTINGS = {
-    "temperature": "temperature arguments.gen_args_0.arg_1.temperature arguments.0.1.temperature",
-    "max_tokens": "max_tokens arguments.gen_args_0.arg_1.max_gen_toks arguments.0.1.max_gen_toks",
-    "top_p": "top_p arguments.gen_args_0.arg_1.top_p arguments.0.1.top_p",
-}
-PLACES = COLUMNS | SETTINGS
-PLACES |= {
-    "several": "resps.0 output.choices response.body.choices",
-    "status": "response.status_code",
-    "refusal": "choice.message.refusal",
-}
+SETTINGS = ("temperature", "max_tokens", "top_p")
 ITEM = ["question_id", "question", "gold", "aliases", "choices"]
 NUMBERS = ("sample", "prompt_tokens", "completion_tokens")
 # Of a row of lm-evaluation-harness; what is beside them are metrics, where a version names none.
@@ -155,9 +141,10 @@ def read_log(
     if ids.duplicated().any() and samples["task"].nunique() > 1:
         samples["question_id"] = samples["task"] + "/" + samples["question_id"]
     items = samples[ITEM].drop_duplicates().set_index("question_id")
-    for name in items.index[items.index.duplicated()]:
+    twice = items.index[items.index.duplicated()]
+    if len(twice):
         raise InputError(
-            f"question {sanitize(name, 80)!r} has two answers or texts; import the files apart"
+            f"question {sanitize(twice[0], 80)!r} has two answers or texts; import the files apart"
         )
     judged = not regrade and _take_verdicts(samples, scores, scorer, notes)
     return Log(samples, items, judged, notes, left_out)
@@ -181,7 +168,7 @@ def _read_samples(
     filter; and count the requests without a response. Targets that Python wrote as lists of texts
     are lists where all are."""
     found: list[Row] = []
-    twins: dict[Any, Row] = {}
+    first_rows: dict[Any, Row] = {}  # of what may be the same sample again
     failed = repeated = 0
     for path in list_files(files):
         number = 0
@@ -191,12 +178,13 @@ def _read_samples(
                     if sample is None:
                         failed += 1
                         continue
-                    twin = path, sample.pop("twin")
-                    first = twins.get(twin)
-                    if first is None:
+                    key = sample.pop("repeated_as", None)
+                    if key is None:
                         found.append(sample)
-                        if twin[1] is not None:
-                            twins[twin] = sample
+                        continue
+                    first = first_rows.setdefault((path, key), sample)
+                    if first is sample:
+                        found.append(sample)
                     elif sample["scores"].keys() <= first["scores"].keys():
                         repeated += 1
                     else:
@@ -226,8 +214,9 @@ def _rows(path: Path) -> Iterator[Row]:
     known: Row = {"task": re.sub(r"^samples_|_\d{4}-\d\d-\d\dT.*$", "", path.name.split(".")[0])}
     archive = path.suffix == ".eval"
     for row in _archive(path) if archive else stream_rows(path):
-        for other in OTHERS.keys() & row.keys():
-            raise InputError(f"{path}: {OTHERS[other]}")
+        for key, hint in OTHERS.items():
+            if key in row:
+                raise InputError(f"{path}: {hint}")
         header = row.get("eval")
         if not isinstance(header, dict):
             yield known | row
@@ -252,8 +241,12 @@ def _archive(path: Path) -> Iterator[Row]:
         from backports.zstd import zipfile  # with the compression of later logs
     try:
         with zipfile.ZipFile(path) as archive:
-            members = [one for one in archive.infolist() if MEMBERS.fullmatch(one.filename)]
-            members.sort(key=lambda one: one.filename != "header.json")
+            members: list[Any] = []
+            for member in archive.infolist():
+                if member.filename == "header.json":  # it says of what the samples are
+                    members.insert(0, member)
+                elif MEMBERS.fullmatch(member.filename):
+                    members.append(member)
             most = most_unpacked(path)
             if sum(one.file_size for one in members) > most:
                 raise ValueError(f"it unpacks to more than {most >> 20} MiB")
@@ -276,68 +269,191 @@ def _unpack(member: IO[bytes]) -> bytes:
     return b"".join(blocks)
 
 
-def _first(row: Row, name: str) -> Any:
-    """Return the first value that is there, at the places of a column inside a row."""
-    for place in PLACES[name].split():
-        with suppress(LookupError, TypeError, ValueError):
-            if (value := field_of(row, place)) is not None:
-                return value
-    return None
-
-
 def _read_row(row: Row, columns: Mapping[str, str]) -> list[Row | None]:
     """Return the samples of a row, whichever form it has; None for a request without a response,
     which is no answer of the model.
     """
     scores = _scores(row)
-    if (row.get("error") and not scores) or _first(row, "status") not in (None, 200):
+    status = _inside(row, "response", "status_code")
+    if (row.get("error") and not scores) or status not in (None, 200):
         return [None]
-    several = _first(row, "several")
-    texts = _list(several) or [None]
-    if len(texts) > 1:  # what is known of several is not known of any of them
-        scores = dict.fromkeys(scores)
-    again = {"doc_id", "epoch"} & row.keys()  # what a row may share with another
-    samples: list[Row | None] = []
-    for place, text in enumerate(texts):
-        view = row if several is None else row | {"choice": text}
-        sample = {name: _first(view, name) for name in (*COLUMNS, *SETTINGS)}
-        sample |= {name: field_of(row, column) for name, column in columns.items()}
-        if sample["question_id"] is None:
-            raise KeyError("question_id")
-        if several is None and "response" not in row.keys() | columns.keys():
-            raise KeyError("response")
-        if several is not None and isinstance(text, int | float):
-            raise ValueError(LIKELIHOODS)
-        reasoning = _text(sample["reasoning"], "text") or _text(sample["response"], "reasoning")
-        if _is_missing(sample["response"]) and not (
-            scores or reasoning or _first(view, "refusal") or sample["finish_reason"] in LENGTH
-        ):
-            samples.append(None)
-            continue
-        for name in NUMBERS:
-            number = sample[name]
-            sample[name] = None if _is_missing(number) or number == "" else int(number)
-            if not 0 <= (sample[name] or 0) < 1 << 31:
-                raise ValueError(f"{name} {sample[name]}")
-        if len(texts) > 1:
+    if _inside(row, "resps", 0) is not None:
+        samples = _read_harness(row)
+    elif _inside(row, "output", "choices") is not None:
+        samples = _read_inspect(row)
+    elif _inside(row, "response", "body", "choices") is not None:
+        samples = _read_batch(row)
+    else:
+        samples = [_read_table(row)]
+    if len(samples) > 1:  # what is known of several is not known of any of them
+        scores = dict.fromkeys(scores, None)
+        for sample in samples:
             sample["completion_tokens"] = None
-        judged = not _is_missing(sample["verdict"]) and sample["verdict"] != ""
-        given = {"verdict": sample["verdict"]} if judged else scores
-        question = str(sample["question_id"])
-        sample |= {
-            "question_id": question,
-            "question": sys.intern(_text(sample["question"], "text") or question),
-            "reasoning": reasoning,
-            "response": _text(sample["response"], "text"),
-            "scores": {
-                name: score if isinstance(score, dict) else {"value": score}
-                for name, score in given.items()
-            },
-            "task": str(row["task"]),
-            "twin": (place, question, row.get("epoch"), hash(str(texts))) if again else None,
-        }
+    checked: list[Row | None] = []
+    for sample in samples:
+        for name, column in columns.items():
+            sample[name] = field_of(row, column)
+        checked.append(_check_sample(sample, scores, str(row["task"])))
+    return checked
+
+
+def _read_harness(row: Row) -> list[Row]:
+    """Read a row of lm-evaluation-harness: the responses to one request, by one filter."""
+    usual = _usual(row)
+    for name in ("question", "problem", "query", "input"):
+        text = _inside(row, "doc", name)
+        if text is not None:
+            usual["question"] = text
+            break
+    arguments = _inside(row, "arguments", "gen_args_0")
+    if arguments is not None:
+        prompt, settings = _inside(arguments, "arg_0"), _inside(arguments, "arg_1")
+    else:  # of earlier versions
+        prompt = _inside(row, "arguments", 0, 0)
+        settings = _inside(row, "arguments", 0, 1)
+    stated = {
+        "question": prompt,
+        "temperature": _inside(settings, "temperature"),
+        "max_tokens": _inside(settings, "max_gen_toks"),
+        "top_p": _inside(settings, "top_p"),
+    }
+    _fill(usual, stated)
+    responses = _list(row["resps"][0]) or [None]
+    samples = []
+    for number, response in enumerate(responses):
+        if isinstance(response, int | float):
+            raise ValueError(LIKELIHOODS)
+        sample = usual | {"response": response}
+        if "doc_id" in row:  # which a row of another filter has as well
+            sample["repeated_as"] = number, str(row["doc_id"]), str(responses)
         samples.append(sample)
     return samples
+
+
+def _read_inspect(row: Row) -> list[Row]:
+    """Read a sample of inspect_ai, of one epoch."""
+    usual = _usual(row)
+    usage = _inside(row, "output", "usage")
+    stated = {
+        "prompt_tokens": _inside(usage, "input_tokens"),
+        "completion_tokens": _inside(usage, "output_tokens"),
+    }
+    _fill(usual, stated)
+    samples = _read_choices(usual, row["output"]["choices"])
+    responses = str([sample["response"] for sample in samples])
+    for number, sample in enumerate(samples):
+        if "epoch" in row:
+            sample["repeated_as"] = number, str(usual["question_id"]), row["epoch"], responses
+    return samples
+
+
+def _read_batch(row: Row) -> list[Row]:
+    """Read a line of batch output: the choices of one request to a server."""
+    usual = _usual(row)
+    body = row["response"]["body"]
+    stated = {
+        "prompt_tokens": _inside(body, "usage", "prompt_tokens"),
+        "completion_tokens": _inside(body, "usage", "completion_tokens"),
+    }
+    _fill(usual, stated)
+    return _read_choices(usual, body["choices"])
+
+
+def _read_table(row: Row) -> Row:
+    """Read a row of a table: one sample, under the usual names."""
+    sample = _usual(row)
+    if "response" in row:
+        sample["response"] = row["response"]
+    return sample
+
+
+def _read_choices(usual: Row, choices: Any) -> list[Row]:
+    """Read the choices of a chat or a completion; one without a response where there is none."""
+    samples = []
+    for choice in _list(choices) or [None]:
+        message = _inside(choice, "message")
+        sample = {
+            "response": _inside(message, "content"),
+            "reasoning": _inside(message, "reasoning"),
+            "finish_reason": _inside(choice, "finish_reason"),
+            "refusal": _inside(message, "refusal"),
+        }
+        stated = {
+            "response": choice if isinstance(choice, str) else _inside(choice, "text"),
+            "reasoning": _inside(message, "reasoning_content"),
+            "finish_reason": _inside(choice, "stop_reason"),
+        }
+        _fill(sample, stated)
+        _fill(sample, usual)
+        samples.append(sample)
+    return samples
+
+
+def _usual(row: Row) -> Row:
+    """Return what a row has under the usual names, None where it has none; but the response, which
+    each format has elsewhere.
+    """
+    sample: Row = {}
+    for column, names in COLUMNS.items():
+        if column == "response":
+            continue
+        sample[column] = None
+        for name in names:
+            if row.get(name) is not None:
+                sample[column] = row[name]
+                break
+    for name in SETTINGS:
+        sample[name] = row.get(name)
+    return sample
+
+
+def _fill(sample: Row, stated: Row) -> None:
+    """Put into a sample what it lacks."""
+    for name, value in stated.items():
+        if sample.get(name) is None:
+            sample[name] = value
+
+
+def _inside(value: Any, *path: Any) -> Any:
+    """Return what stands at a path inside dicts and lists, None where nothing does."""
+    for step in path:
+        if not isinstance(value, dict | list):
+            return None
+        try:
+            value = value[step]
+        except (LookupError, TypeError):  # the number of a place in a dict, or a name in a list
+            return None
+    return value
+
+
+def _check_sample(sample: Row, scores: Row, task: str) -> Row | None:
+    """Read the values of a sample, and put its scores beside it; None without a response."""
+    if sample["question_id"] is None:
+        raise KeyError("question_id")
+    if "response" not in sample:
+        raise KeyError("response")
+    reasoning = _text(sample["reasoning"], "text") or _text(sample["response"], "reasoning")
+    refusal = sample.pop("refusal", None)
+    stopped = refusal or sample["finish_reason"] in LENGTH
+    if _is_missing(sample["response"]) and not (scores or reasoning or stopped):
+        return None
+    for name in NUMBERS:
+        number = sample[name]
+        sample[name] = None if _is_missing(number) or number == "" else int(number)
+        if not 0 <= (sample[name] or 0) < 1 << 31:
+            raise ValueError(f"{name} {sample[name]}")
+    if not _is_missing(sample["verdict"]) and sample["verdict"] != "":
+        scores = {"verdict": sample["verdict"]}
+    sample["scores"] = {}
+    for name, score in scores.items():
+        sample["scores"][name] = score if isinstance(score, dict) else {"value": score}
+    question = str(sample["question_id"])
+    sample["question_id"] = question
+    sample["question"] = sys.intern(_text(sample["question"], "text") or question)
+    sample["reasoning"] = reasoning
+    sample["response"] = _text(sample["response"], "text")
+    sample["task"] = task
+    return sample
 
 
 def _is_missing(value: Any) -> bool:

@@ -59,12 +59,17 @@ def _describe(run: Mapping[Any, Any], scores: pd.DataFrame, questions: pd.DataFr
     scored = questions.loc[questions["total"] > 0, COUNTS]
     known = score_table(scored)
     facts = [f"accuracy {spell_score(known, 'accuracy')}"]
-    for name in known.filter(regex="^pass@", axis="index").index[-1:]:
-        having = int((scored["total"] >= int(name.removeprefix("pass@"))).sum())
-        facts.append(f"{name} {spell_score(known, str(name))}")
+    attempts = [name for name in map(str, known.index) if name.startswith("pass@")]
+    if attempts:
+        most = attempts[-1]
+        fact = f"{most} {spell_score(known, most)}"
+        having = int((scored["total"] >= int(most.removeprefix("pass@"))).sum())
         if having < len(scored):
-            facts[-1] += f" of the {having} with so many samples"
-    samples = " to ".join(map(str, dict.fromkeys([run["fewest"], run["most"]])))
+            fact += f" of the {having} with so many samples"
+        facts.append(fact)
+    samples = str(run["fewest"])
+    if run["most"] != run["fewest"]:
+        samples += f" to {run['most']}"
     lines = [
         ", ".join(facts),
         f"{counted(len(scored), 'question')}; scored samples of each: {samples}",

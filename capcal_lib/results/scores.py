@@ -176,7 +176,6 @@ def gains_by_dataset(terms: pd.DataFrame, rival: str) -> pd.DataFrame:
 def score(
     results: pd.DataFrame,
     *,
-    seed: int = 0,  # noqa: ARG001
     protocol: Protocol = "corrected",
 ) -> pd.DataFrame:
     """Score every method on every data set by its capability Brier score; lower is better.
@@ -184,8 +183,7 @@ def score(
     ``results`` are those of ``load_results``, with any further columns of confidences. By the
     ``corrected`` protocol what mu_hat's own noise adds is subtracted, and missing confidences are
     left out; see ``brier_terms``. A probe by the paper's recipe has the mean of the scores of its
-    five; a last column, ``spread``, is then their standard deviation, where they differ. No number
-    depends on ``seed``.
+    five; a last column, ``spread``, is then their standard deviation, where they differ.
 
     Returns a table indexed by (dataset, method): ``brier``, with the 95 % interval ``low`` to
     ``high`` for questions like these; ``plug_in``, the uncorrected score of the same questions;

@@ -214,6 +214,46 @@ def test_repeated_rows_are_no_repeated_samples(tmp_path: Path) -> None:
     assert found.notes[0] == "1 repeated row left out: the same sample again"
 
 
+def test_rows_of_a_table_are_samples_each_whatever_they_are_numbered_by(tmp_path: Path) -> None:
+    """Only logs have several rows of one sample."""
+    row = {"doc_id": 7, "epoch": 1, "gold": "4", "target": "5"}
+    rows = [row | {"response": text} for text in ("4", "4", "5")]
+    path = write(tmp_path / "rows.jsonl", *rows)
+    assert accuracy(path) == (2, 3)
+    assert read_log([path]).samples["question_id"].tolist() == ["7"] * 3
+
+
+def test_each_format_keeps_its_settings_and_tokens_in_its_own_places(tmp_path: Path) -> None:
+    settings = {"temperature": 0.7, "max_gen_toks": 64, "top_p": 0.9}
+    old, new = [["What?", settings]], {"gen_args_0": {"arg_0": "What?", "arg_1": settings}}
+    for arguments in (old, new):
+        row = harness(0, "x", arguments=arguments, doc={"text": "?"})
+        [sample] = read_log([write(tmp_path / "samples_a.jsonl", row)]).samples.to_dict("records")
+        assert (sample["question"], sample["temperature"]) == ("What?", 0.7)
+        assert (sample["max_tokens"], sample["top_p"]) == (64, 0.9)
+    choice = {"message": {"content": "x", "reasoning": "Hm."}, "stop_reason": "max_tokens"}
+    usage = {"input_tokens": 5, "output_tokens": 9}
+    path = inspect(tmp_path / "log.json", "C", output={"choices": [choice], "usage": usage})
+    [sample] = read_log([path]).samples.to_dict("records")
+    assert (sample["prompt_tokens"], sample["completion_tokens"]) == (5, 9)
+    assert (sample["reasoning"], sample["finish_reason"]) == ("Hm.", "max_tokens")
+    row = batch(choice, {"text": "y"})
+    row["response"]["body"]["usage"] = {"prompt_tokens": 5, "completion_tokens": 9}
+    table = read_log([write(tmp_path / "batch.jsonl", row)]).samples
+    assert table["response"].tolist() == ["x", "y"]
+    assert table["prompt_tokens"].tolist() == [5, 5]
+    assert table["completion_tokens"].isna().all(), "of both together, and of none alone"
+
+
+def test_a_harness_row_without_a_text_is_a_request_without_a_response(tmp_path: Path) -> None:
+    rows = [harness(0, "4"), harness(1)]
+    for row in rows:
+        del row["metrics"]
+    log = read_log([write(tmp_path / "samples_a.jsonl", *rows)])
+    assert log.samples["response"].tolist() == ["4"]
+    assert log.notes[0] == "1 request without a response left out"
+
+
 def batch(*choices: Any) -> dict[str, Any]:
     return {"custom_id": "a", "response": {"status_code": 200, "body": {"choices": choices}}}
 
