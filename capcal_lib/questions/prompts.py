@@ -7,7 +7,8 @@ one."""
 from collections.abc import Iterable
 
 from capcal_lib.manifests import PromptStyle, load_prompts
-from capcal_lib.questions import LETTERS, Question, digest_of
+from capcal_lib.questions.digests import digest_of
+from capcal_lib.questions.question import LETTERS, Question
 
 Messages = tuple[dict[str, str], ...]  # chat messages, each with a role and a content
 

@@ -5,6 +5,7 @@ them.
 import gzip
 import itertools
 import json
+import logging
 import random
 import re
 import shutil
@@ -17,7 +18,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import capcal_lib.questions as questions_module
 from capcal_lib import manifests
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import MANIFESTS, dataset_names, load_dataset
@@ -31,6 +31,7 @@ from capcal_lib.questions import (
     planned_rows,
     questions_digest,
     subset,
+    subsets,
     with_options,
 )
 
@@ -123,7 +124,7 @@ def test_a_subset_depends_on_the_seed_and_not_on_the_order(monkeypatch: pytest.M
     assert set(subset(every[::-1], 9)) == set(few)
     positions = [every.index(question) for question in subset(every, len(every) // 2)]
     assert 0.4 < sum(positions) / len(positions) / len(every) < 0.6  # from the whole split
-    monkeypatch.setattr(questions_module, "SUBSET_SEED", 43)
+    monkeypatch.setattr(subsets, "SUBSET_SEED", 43)
     assert set(subset(every, 9)) != set(few)
 
 
@@ -384,12 +385,17 @@ def test_the_training_questions_of_triviaqa_keep_their_official_ids(tmp_path: Pa
 @pytest.mark.usefixtures("hub")
 def test_a_repository_out_of_reach_names_both_ways(tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "gsm8k")
+    logger = logging.getLogger("huggingface_hub")
+    level = logger.level
     with pytest.raises(InputError) as raised:
         load_questions("gsm8k")
+    assert logger.level == level
     message = str(raised.value)
     assert "could not be loaded" in message
-    assert "CAPCAL_DATA_DIR to a folder with gsm8k/test.jsonl.gz" in message
-    assert "be online with the `datasets` library" in message
+    assert message.endswith(
+        "; set CAPCAL_DATA_DIR to a folder with gsm8k/test.jsonl.gz, or leave it unset and be "
+        "online with the `datasets` library"
+    )
     assert "\n" not in message
     shutil.rmtree(tmp_path / "gpqa")
     with pytest.raises(

@@ -1,0 +1,89 @@
+"""A question of a row, from the columns that a manifest names, or else the usual ones."""
+
+import json
+import re
+from contextlib import suppress
+from typing import Any
+
+from capcal_lib.manifests import Columns, Dataset
+from capcal_lib.questions.question import LETTERS, Answer, Question, with_options
+from capcal_lib.rows import Row, field_of
+
+
+def make_question(manifest: Dataset, columns: Columns, row: Row, usual_id: str) -> Question:
+    """Make a question of a row, from the columns that a manifest names, or else the usual ones."""
+    kind = row["kind"] if manifest.builtin else manifest.kind
+    name, subject, also = (
+        row.get(usual) if (named := getattr(columns, usual)) is None else field_of(row, named)
+        for usual in ("id", "subject", "aliases")
+    )
+    text = _text(field_of(row, columns.question))
+    answer = field_of(row, columns.answer)
+    options, labels = _options(row, columns.choices)
+    if not all([text, *options]):
+        raise ValueError("the question or an option is empty")
+    if options and kind != "choice":
+        raise ValueError(f"it has choices, but the manifest says kind: {kind}")
+    if options:
+        place = right_option(answer, options, labels)
+        text = with_options(text, options)
+        golds = [LETTERS[place], options[place]]
+    else:
+        golds = [_text(one) for one in [*_listed(answer), *_listed(also)]]
+    gold, *aliases = dict.fromkeys(filter(None, golds)) or [""]
+    return Question(
+        id=usual_id if name is None else _text(name),
+        text=text,
+        answer=Answer(kind, gold, tuple(aliases)),
+        subject=_text(subject or ""),
+        options=len(options),
+    )
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ValueError(f"{value!r} is neither a text nor a number")
+    return str(value).strip()
+
+
+def _listed(value: Any) -> list[Any]:
+    """Take a list as it is, or a list of texts as JSON in a text (``[-2, 7]`` is an interval), or a
+    single value; nothing where there is none.
+    """
+    if isinstance(value, str) and re.match(r'\s*\[\s*["\]]', value):
+        with suppress(ValueError):
+            value = json.loads(value)
+    if value in (None, ""):
+        return []
+    return value if isinstance(value, list) else [value]
+
+
+def _options(row: Row, named: str | tuple[str, ...] | None) -> tuple[list[str], list[str]]:
+    """Return the texts of a row's options, and what they are called there, such as 1 to 4 in
+    ARC.
+    """
+    if isinstance(named, tuple):  # a column each; the last ones may be empty
+        choices: Any = [field_of(row, name) for name in named]
+        while choices and choices[-1] in (None, ""):
+            choices.pop()
+    else:
+        choices = field_of(row, named.removesuffix(".text")) if named else row.get("choices")
+    if isinstance(choices, dict):
+        return [*map(_text, choices["text"])], [*map(_text, choices["label"])]
+    return [*map(_text, _listed(choices))], []
+
+
+def right_option(answer: Any, options: list[str], labels: list[str]) -> int:
+    """Return the place of the right option: by its label, its text, its letter, or its number."""
+    name = _text(answer)
+    if labels:
+        return labels.index(name)
+    places = []
+    if isinstance(answer, str):
+        named = enumerate(zip(LETTERS, options, strict=False))
+        places = [place for place, names in named if name in names or name.upper() == names[0]]
+    if not places and name.isdecimal():
+        places = [int(name)]
+    if len(places) != 1 or places[0] >= len(options):
+        raise ValueError(f"the answer {name!r} is not the text, letter or number of one option")
+    return places[0]

@@ -1,0 +1,59 @@
+"""A question, its right answer, and options put under it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from string import ascii_uppercase
+from typing import Final, get_args
+
+from capcal_lib.errors import InputError, check_known
+from capcal_lib.manifests import Kind
+
+LETTERS: Final = ascii_uppercase  # of options
+NOT_STATED = "(not stated)"  # the answer to an imported question, where verdicts came instead
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The right answer to a question and how answers to it are compared.
+
+    ``math`` is a LaTeX expression, ``number`` a number, ``choice`` the letter of an option, with
+    its full text as an alias, ``short`` a name or phrase. An unknown kind and an empty gold answer
+    are refused.
+
+    >>> Answer(kind="short", gold="Paris", aliases=("City of Light",)).gold
+    'Paris'
+    """
+
+    kind: Kind
+    gold: str
+    aliases: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_known("answer kind", self.kind, get_args(Kind))
+        if not isinstance(self.gold, str) or not self.gold.strip():
+            raise InputError(f"the gold answer must be a text that is not empty; got {self.gold!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One question, under an id that it keeps from sampling to the last figure."""
+
+    id: str
+    text: str  # as it is asked, options included
+    answer: Answer
+    subject: str = ""
+    options: int = 0  # how many lettered options the text has
+
+
+def with_options(text: str, options: Sequence[str]) -> str:
+    r"""Put lettered options under a question, one a line, 26 at most.
+
+    >>> with_options("Which is even?", ["1", "2"])
+    'Which is even?\nA. 1\nB. 2'
+    """
+    if not 2 <= len(options) <= len(LETTERS):
+        raise InputError(f"{len(options)} options; a question has 2 to {len(LETTERS)}")
+    lines = [
+        f"{letter}. {option.strip()}" for letter, option in zip(LETTERS, options, strict=False)
+    ]
+    return "\n".join([text.strip(), *lines])

@@ -1,0 +1,247 @@
+"""Load the questions of a data set: from its file, or from the hub."""
+
+import logging
+import random
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from capcal_lib.errors import InputError, check_known, not_installed
+from capcal_lib.manifests import (
+    Columns,
+    Dataset,
+    Selection,
+    Split,
+    data_dir,
+    load_dataset,
+    use_cache_without_hub,
+)
+from capcal_lib.questions.columns import make_question
+from capcal_lib.questions.digests import questions_digest
+from capcal_lib.questions.question import Question
+from capcal_lib.questions.readers import READERS
+from capcal_lib.questions.subsets import subset
+from capcal_lib.rows import Row, stream_rows
+from capcal_lib.text import sanitize
+
+
+def load_questions(
+    dataset: str, split: str | None = None, *, limit: int | None = None
+) -> tuple[Question, ...]:
+    """Load the questions of a data set, in its own order; a random ``subset`` of the size
+    ``limit``, if one is given.
+
+    Files that a manifest names are read where they lie. Others are read from the folder
+    ``CAPCAL_DATA_DIR`` where that is set, and otherwise through the ``datasets`` library from the
+    hub. Without a split the evaluated one is taken. An InputError says what is wrong: an unknown
+    name, a limit below 1, a missing or corrupt file, a hub out of reach, a malformed row, an empty
+    split, an id that appears twice, or other questions than the manifest pins.
+
+    >>> load_questions("mini-capitals", limit=140)[0].text
+    'What is the capital of Afghanistan?'
+    """
+    questions, _ = load_split(dataset, split)
+    return questions if limit is None else subset(questions, limit)
+
+
+def load_split(dataset: str, split: str | None = None) -> tuple[tuple[Question, ...], str]:
+    """Load all questions of a split, and say where they came from: the file, or the repository and
+    its revision.
+    """
+    manifest = load_dataset(dataset)
+    split = split or manifest.evaluation_split
+    entry = _split_of(manifest, split)
+    columns = entry.columns or manifest.columns or Columns()
+    select = entry.select or Selection()
+    left_out = {one.id for other in select.without for one in load_questions(dataset, other)}
+    source, rows = _read_rows(manifest, entry)
+    if entry.number:
+        rows = ({entry.number: number} | row for number, row in enumerate(rows))
+    questions: dict[str, Question] = {}
+    positions = Counter[str]()
+    for number, row in enumerate(_selected(rows, select)):
+        try:
+            # Rows of MMLU are numbered within their subject.
+            subject = row.get("subject", "") if dataset == "mmlu" else ""
+            position = positions[subject]
+            positions[subject] += 1
+            usual = READERS[dataset](row, split, position) if dataset in READERS else row
+            question = make_question(manifest, columns, usual, f"{dataset}/{split}/{position}")
+            if question.id in questions:
+                raise ValueError(f"the id {question.id!r} appears twice")
+        except KeyError as error:
+            raise InputError(
+                f"{source}, row {number}: no column {error}; this is not {manifest.title} as "
+                f"expected, it has {', '.join(map(str, row))[:200]}"
+            ) from None
+        except (AttributeError, IndexError, TypeError, ValueError) as error:
+            raise InputError(f"{source}, row {number}: malformed ({error})") from None
+        if question.id not in left_out:
+            questions[question.id] = question
+    found = tuple(questions.values())
+    fits, known = _compare(entry, found)
+    if not fits:
+        raise InputError(
+            f"{source}: not the questions of {manifest.title} ({split}) that its manifest pins: "
+            f"{known}; take the pinned copy, or give yours a manifest of its own"
+        )
+    return found, source
+
+
+def at_hand(dataset: str, split: str) -> bool:
+    """Say whether a split can be read with no download, from a file on this machine."""
+    path = _path(_split_of(load_dataset(dataset), split))
+    return bool(path and path.is_file())
+
+
+def planned_rows(dataset: str, split: str, *, fetch: bool = True) -> int | None:
+    """Return how many questions a split has, by its manifest: as on the hub, unless a copy is used.
+
+    Where the manifest leaves it open, the questions are loaded and counted; without ``fetch`` only
+    those that are on this machine, and None says that it is not known.
+
+    >>> planned_rows("triviaqa-1000", "train"), planned_rows("mini-exam", "test")
+    (76523, 102)
+    """
+    entry = _split_of(load_dataset(dataset), split)
+    rows = entry.rows if _path(entry) else entry.hub_rows or entry.rows
+    if rows is None and (fetch or at_hand(dataset, split)):
+        return len(load_questions(dataset, split))
+    return rows
+
+
+def subjects_of(dataset: str, split: str, question_ids: Iterable[str]) -> list[str] | None:
+    """Return the subject of each question of a clustered data set, which intervals draw whole; else
+    None.
+
+    The sets of the paper carry it in their ids; of a user's own the questions are loaded.
+
+    >>> subjects_of("mmlu", "validation", ["mmlu/validation/anatomy/0"])
+    ['anatomy']
+    """
+    if not load_dataset(dataset).clustered:
+        return None
+    if dataset in READERS:
+        return [name.split("/")[-2] for name in question_ids]
+    subjects = {question.id: question.subject for question in load_questions(dataset, split)}
+    return [subjects[name] for name in question_ids]
+
+
+def check_questions(dataset: str, split: str, questions: Sequence[Question]) -> str:
+    """Compare all questions of a split with its manifest: ``"matches"``, what differs, or that
+    nothing is pinned.
+
+    >>> check_questions("mini-capitals", "test", load_questions("mini-capitals", "test"))
+    'matches'
+    """
+    return _compare(_split_of(load_dataset(dataset), split), questions)[1]
+
+
+def _compare(entry: Split, questions: Sequence[Question]) -> tuple[bool, str]:
+    """Tell whether questions may be those that a manifest pins, and in words."""
+    number = len(questions)
+    if not number:
+        return False, "there are no questions"
+    if number not in (entry.rows or number, entry.hub_rows):
+        return False, f"{number} rows, the manifest has {entry.rows}"
+    if entry.digest is None or number == entry.hub_rows:
+        return True, f"{number} rows, pinned by no digest"
+    digest = questions_digest(questions)
+    if digest == entry.digest:
+        return True, "matches"
+    return False, f"digest {digest[:16]}, the manifest has {entry.digest[:16]}"
+
+
+def _split_of(manifest: Dataset, split: str) -> Split:
+    check_known(f"split of {manifest.name}", split, manifest.splits)
+    return manifest.splits[split]
+
+
+def _selected(rows: Iterable[Row], select: Selection) -> Iterable[Row]:
+    """Take the rows that a manifest selects, in their order."""
+    rows = (row for row in rows if select.drop.items().isdisjoint(row.items()))
+    if select.unique:
+        first: dict[Any, Row] = {}
+        for row in rows:
+            first.setdefault(row[select.unique], row)
+        rows = first.values()
+    if select.sample is None:
+        return rows
+    rows = list(rows)
+    if select.sample > len(rows):
+        raise InputError(f"{len(rows)} rows are too few to select {select.sample} of them")
+    places = random.Random(select.seed).sample(range(len(rows)), select.sample)
+    return [rows[place] for place in sorted(places)]
+
+
+def _path(entry: Split) -> Path | None:
+    """Return the file of a split: the user's own, or the copy that belongs into
+    ``CAPCAL_DATA_DIR``.
+    """
+    if entry.file:
+        return Path(entry.file)
+    folder = data_dir()
+    return folder / entry.local if folder and entry.local else None
+
+
+def _read_rows(manifest: Dataset, entry: Split) -> tuple[str, Iterable[Row]]:
+    """Return where the rows of a split come from, in words that hold on any machine, and the
+    rows.
+    """
+    path = _path(entry)
+    if path and path.is_file():
+        rows = list(stream_rows(path))  # a corrupt file is told before a bad row
+        if manifest.builtin:
+            return "built in", rows
+        return path.name if entry.file else f"CAPCAL_DATA_DIR/{entry.local}", rows
+    if entry.file:
+        raise InputError(f"{path} does not exist; put it there, or name another in the manifest")
+    if path:
+        raise InputError(f"{path} does not exist; {_ways_to_get(manifest, entry)}")
+    return _load_from_hub(manifest, entry)
+
+
+def _ways_to_get(manifest: Dataset, entry: Split) -> str:
+    """Say what to do where a split is not at hand."""
+    way = "be online with the `datasets` library"
+    if manifest.gated:
+        way += f", accept the terms of {entry.hub} on the hub and log in"
+    if not entry.local:
+        return way
+    return f"set CAPCAL_DATA_DIR to a folder with {entry.local}, or leave it unset and {way}"
+
+
+def _load_from_hub(manifest: Dataset, entry: Split) -> tuple[str, Iterable[Row]]:
+    """Load the rows of a split through the ``datasets`` library, and say of which revision."""
+    use_cache_without_hub()
+    try:
+        from datasets import load_dataset as load_rows
+
+        with _without_retries():
+            loaded = load_rows(
+                entry.hub, entry.config, split=entry.hub_split, revision=entry.revision
+            )
+    except ModuleNotFoundError as error:
+        raise not_installed(error) from None
+    except Exception as error:  # of the library and of its HTTP client there are dozens of kinds
+        why = sanitize(error, 200)
+        remedy = _ways_to_get(manifest, entry)
+        raise InputError(f"{entry.hub} could not be loaded ({why}); {remedy}") from None
+    # The library names the folder of its cache after the commit that was loaded, or by a hash
+    # for a local folder.
+    files = [Path(one["filename"]).parent.name for one in loaded.cache_files] or ["unknown"]
+    return f"{entry.hub}, revision {entry.revision or files[0]}", loaded
+
+
+@contextmanager
+def _without_retries() -> Iterator[None]:
+    """Leave the lines that the hub's client logs for every retry unsaid meanwhile."""
+    logger = logging.getLogger("huggingface_hub")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
