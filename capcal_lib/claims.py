@@ -8,7 +8,7 @@ from capcal_lib.manifests import MANIFESTS, read_yaml, shift
 from capcal_lib.reported import load_reported
 
 KEYS = ["model", "dataset"]
-PRECISION = 0.00005  # of a number that is printed with four digits
+PRINTED_PRECISION = 0.00005  # of a number that is printed with four digits
 
 
 def load_claims() -> pd.DataFrame:
@@ -58,7 +58,7 @@ def _printed() -> pd.DataFrame:
     """
     budget = load_reported("budget", source="reference code")
     printed = pd.concat([load_reported(), budget], ignore_index=True)
-    printed["precision"] = printed["precision"].fillna(PRECISION)
+    printed["precision"] = printed["precision"].fillna(PRINTED_PRECISION)
     printed["shift"] = list(map(shift, printed["method"], printed["dataset"]))
     brier = load_reported("main").rename(columns={"value": "brier"})[[*KEYS, "method", "brier"]]
     printed = printed.merge(brier, how="left", on=[*KEYS, "method"])

@@ -44,7 +44,7 @@ MADE = ROOT if IN_CHECKOUT else Path()  # where what is made goes
 LOCAL_RUNS = MADE / "runs" / "local"
 BUILD = MADE / "build"
 
-LARGEST = 1 << 18  # bytes of a manifest
+MOST_MANIFEST_BYTES = 1 << 18
 LONGEST_NUMBER = 100  # characters of what YAML makes a number, a date or another value of
 
 OWN_MANIFESTS = "CAPCAL_MANIFESTS"  # the environment variable that names the user's folder
@@ -432,9 +432,11 @@ def read_yaml(path: Path) -> Any:
         raise InputError(f"{path}: not a regular file, as a manifest must be; remove it")
     try:
         with path.open("rb") as file:
-            content = file.read(LARGEST + 1)
-        if len(content) > LARGEST:
-            raise InputError(f"{path}: larger than {LARGEST:,} bytes, which no manifest is")
+            content = file.read(MOST_MANIFEST_BYTES + 1)
+        if len(content) > MOST_MANIFEST_BYTES:
+            raise InputError(
+                f"{path}: larger than {MOST_MANIFEST_BYTES:,} bytes, which no manifest is"
+            )
         return json.loads(json.dumps(yaml.load(content.decode(), _Loader), default=str))
     except InputError:
         raise

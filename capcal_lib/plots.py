@@ -65,7 +65,7 @@ MARKERS = {  # a method that is not here has a dot
 }
 BINS = 10
 BANDED = 12  # coverages at most whose risk has an interval
-POWERS = (1, 2, 4, 8, 16, 32, 64, 128)
+KS = (1, 2, 4, 8, 16, 32, 64, 128)
 BAR = 0.2  # height of the highest bar of a histogram
 
 
@@ -229,7 +229,7 @@ class PassAtKDisplay(_CountsDisplay):
 
     def _measure(self, confidence: Any, correct: ArrayLike, total: ArrayLike) -> None:
         confidence, correct, total = align(confidence=confidence, correct=correct, total=total)
-        ks = [k for k in POWERS if k <= np.min(total)]
+        ks = [k for k in KS if k <= np.min(total)]
         table = _shares(pass_at_k(correct, total, ks).T).rename(columns={"estimate": "measured"})
         table.insert(0, "k", ks)
         if confidence is not None:

@@ -22,9 +22,12 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 TEXTS = (".csv", ".csv.gz", ".tsv", ".txt")
-LINE, FILE = 1 << 26, 1 << 32  # bytes of a line and of a file of rows, at most
-UNPACKED = 200  # bytes that one byte of an archive may become, above SMALL in all
-SMALL = 1 << 28
+MOST_LINE_BYTES, MOST_FILE_BYTES = (
+    1 << 26,
+    1 << 32,
+)  # bytes of a line and of a file of rows, at most
+UNPACKED_RATIO = 200  # bytes that one byte of an archive may become, above UNPACKED_BYTES in all
+UNPACKED_BYTES = 1 << 28
 FORMATS = (".jsonl", ".jsonl.gz", ".json", *TEXTS, ".parquet")
 QUESTION_ID = ("question_id", "id", "doc_id", "custom_id")  # what it is called, in order
 MISSING = {"", "nan", "none", "null", "na", "n/a"}  # how tables say that there is nothing
@@ -149,7 +152,7 @@ def most_unpacked(path: Path) -> int:
     """Return how many bytes a compressed file may hold: 200 times its own, or 256 MiB if that is
     more.
     """
-    return min(FILE, max(SMALL, UNPACKED * path.stat().st_size))
+    return min(MOST_FILE_BYTES, max(UNPACKED_BYTES, UNPACKED_RATIO * path.stat().st_size))
 
 
 def _parquet(path: Path) -> Iterator[Row]:
@@ -186,7 +189,7 @@ def _open(path: Path) -> Iterator[IO[str]]:
         return
     packed = path.suffix == ".gz"
     with gzip.open(path) if packed else path.open("rb") as source:
-        bounded = _Bounded(source, most_unpacked(path) if packed else FILE)
+        bounded = _Bounded(source, most_unpacked(path) if packed else MOST_FILE_BYTES)
         buffered = io.BufferedReader(bounded, 1 << 20)
         yield io.TextIOWrapper(buffered, "utf-8-sig", newline="")
 
@@ -210,9 +213,9 @@ class _Bounded(io.RawIOBase):
         end = max(block.rfind(b"\n"), block.rfind(b"\r"))
         self.line = len(block) - end - 1 if end >= 0 else self.line + len(block)
         self.total += len(block)
-        if self.line > LINE or self.total > self.most:
+        if self.line > MOST_LINE_BYTES or self.total > self.most:
             raise ValueError(
-                f"more than {LINE >> 20} MiB in a line, or {self.most >> 20} MiB in all"
+                f"more than {MOST_LINE_BYTES >> 20} MiB in a line, or {self.most >> 20} MiB in all"
             )
         return len(block)
 
@@ -227,7 +230,7 @@ def _table(head: str, lines: Iterator[str]) -> Iterator[Row]:
             f"the first line is a comment, {head.strip()[:40]!r}; delete what stands above the "
             "names of the columns"
         )
-    csv.field_size_limit(LINE)
+    csv.field_size_limit(MOST_LINE_BYTES)
     how: Any = {"delimiter": delimiter, "skipinitialspace": True}
     cells = csv.reader(chain([head], lines), strict=True, **how)
     heads = next(cells, [])

@@ -75,12 +75,12 @@ def test_a_line_and_a_file_are_bounded(tmp_path: Path, monkeypatch: pytest.Monke
     line = json.dumps({"text": "x" * 100}) + "\n"
     packed = gzip.compress(line.encode() * 30_000)
     assert len(read(tmp_path / "a.jsonl.gz", packed)) == 30_000
-    for bound, size in (("FILE", 1 << 20), ("SMALL", 1 << 20)):
+    for bound, size in (("MOST_FILE_BYTES", 1 << 20), ("UNPACKED_BYTES", 1 << 20)):
         with monkeypatch.context() as patch:
             patch.setattr(rows, bound, size)
             with pytest.raises(InputError, match=r"more than .* in a line, or . MiB in all"):
                 list(stream_rows(tmp_path / "a.jsonl.gz"))
-    monkeypatch.setattr(rows, "LINE", 1 << 20)
+    monkeypatch.setattr(rows, "MOST_LINE_BYTES", 1 << 20)
     assert len(list(stream_rows(tmp_path / "a.jsonl.gz"))) == 30_000, "many short lines"
     for name, end in (("a.jsonl", "\n"), ("a.jsonl", "")):
         with pytest.raises(InputError, match="more than 1 MiB in a line"):

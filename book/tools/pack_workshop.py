@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from capcal_lib.book.notebook import RECORD
+from capcal_lib.book.notebook import KEPT_TYPE
 from capcal_lib.book.workshop import CLASS_QUESTIONS, CLASS_SETS
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import BOOK, BUILD, RECORDED_RUNS, load_model
@@ -182,7 +182,7 @@ def _shown(notebook: Mapping[str, Any]) -> dict[str, Any]:
         alt = cell["metadata"].get("mystnb", {}).get("image", {}).get("alt", "")
         for output in cell.get("outputs", ()):
             kinds = {
-                kind: "".join(output.get("data", {}).get(f"{RECORD}text/{kind}", ""))
+                kind: "".join(output.get("data", {}).get(f"{KEPT_TYPE}text/{kind}", ""))
                 for kind in ("plain", "html")
             }
             if kinds["html"] or kinds["plain"]:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betaln
 
-from capcal_lib.applications.passk import PLUG_IN, as_concentration, pass_at_k
+from capcal_lib.applications.passk import PLUG_IN_NU, as_concentration, pass_at_k
 from capcal_lib.applications.posterior import fit_concentration
 from capcal_lib.metrics import validation as check
 from capcal_lib.metrics.validation import Floats, Ints
@@ -89,7 +89,7 @@ def _about_the_price(
     p = np.clip(p, 1e-300, 1 - 2**-53)  # what is worth no second sample has gains all the same
     first = np.log(p) - np.log(cost)
     step = np.log1p(-p)
-    posterior = nu < PLUG_IN
+    posterior = nu < PLUG_IN_NU
     a = np.maximum(p * nu, 1e-300)  # an a of 0 has no posterior
     b = np.maximum((1 - p) * nu, 1e-300)
     base = betaln(a, b) + np.log(cost)

@@ -14,7 +14,7 @@ from capcal_lib.errors import InputError
 from capcal_lib.metrics import validation as check
 from capcal_lib.metrics.validation import Floats
 
-PLUG_IN = 1e9  # a concentration from which a posterior is its mean, as far as floats tell
+PLUG_IN_NU = 1e9  # a concentration from which a posterior is its mean, as far as floats tell
 ENOUGH = 10  # questions, fewer of which say little of others
 
 
@@ -88,7 +88,7 @@ def simulate_pass_at_k(
     nu = as_concentration(concentration, s.size)[:, None]
     with np.errstate(divide="ignore"):  # log(0) = -inf at s = 1 is right
         log_unsolved = np.log1p(-s) * attempts
-    inside = (nu < PLUG_IN) & (s > 0) & (s < 1)
+    inside = (nu < PLUG_IN_NU) & (s > 0) & (s < 1)
     if inside.any():
         a = np.maximum(s * nu, 1e-300)
         b = np.maximum((1 - s) * nu, 1e-300)
@@ -117,7 +117,7 @@ def pass_at_k_error_terms(
     """
     attempts = check.as_whole("k", ks, least=1)
     promised = np.asarray(predicted, dtype=np.float64)
-    doubled = np.minimum(2 * attempts, check.LARGEST)
+    doubled = np.minimum(2 * attempts, check.LARGEST_COUNT)
     once = 1 - pass_at_k(correct, total, attempts)
     twice = 1 - pass_at_k(correct, total, doubled)
     if promised.shape != once.shape:
@@ -132,10 +132,10 @@ def pass_at_k_error_terms(
 
 
 def as_concentration(concentration: ArrayLike | None, n_questions: int) -> Floats:
-    """Return a concentration for each question, above 0 and at most PLUG_IN, which is that of
+    """Return a concentration for each question, above 0 and at most PLUG_IN_NU, which is that of
     None.
     """
-    nu = check.as_numbers("concentration", PLUG_IN if concentration is None else concentration)
+    nu = check.as_numbers("concentration", PLUG_IN_NU if concentration is None else concentration)
     rule = "but must be above 0; None takes confidences at their word"
     check.check_rows("concentration", nu, ~(nu > 0), rule)
-    return np.broadcast_to(np.minimum(nu, PLUG_IN), n_questions)
+    return np.broadcast_to(np.minimum(nu, PLUG_IN_NU), n_questions)

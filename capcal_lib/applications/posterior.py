@@ -13,8 +13,8 @@ from capcal_lib.errors import InputError
 from capcal_lib.metrics.validation import align, as_confidence, as_counts
 
 CERTAIN = 0.005  # how near to 0 or 1 a confidence may come
-SMALLEST = 1e-4  # of nu
-LARGEST = 1e6  # a spread below that of this nu is indistinguishable from none
+SMALLEST_NU = 1e-4
+LARGEST_NU = 1e6  # a spread below that of this nu is indistinguishable from none
 
 
 def fit_concentration(confidence: ArrayLike, correct: ArrayLike, total: ArrayLike) -> float:
@@ -48,7 +48,7 @@ def fit_concentration(confidence: ArrayLike, correct: ArrayLike, total: ArrayLik
         nu = np.exp(log_nu)
         return -float(times @ betabinom.logpmf(c, n, s * nu, (1 - s) * nu))
 
-    grid = np.linspace(np.log(SMALLEST), np.log(LARGEST), 24)
+    grid = np.linspace(np.log(SMALLEST_NU), np.log(LARGEST_NU), 24)
     start = int(np.argmin([loss(log_nu) for log_nu in grid]))
     bounds = grid[np.clip([start - 1, start + 1], 0, grid.size - 1)]
     found = minimize_scalar(loss, bounds=bounds, method="bounded")

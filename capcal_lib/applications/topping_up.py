@@ -21,7 +21,7 @@ from capcal_lib.metrics import mean_interval
 from capcal_lib.metrics import validation as check
 from capcal_lib.metrics.intervals import variance_of_mean
 
-FOLDS = 10
+QUESTION_FOLDS = 10
 
 
 class Components(NamedTuple):
@@ -107,7 +107,7 @@ def samples_needed(
     >>> samples_needed(pilot, half_width=0.5, most=100).unique().tolist()
     [20]
     """
-    fold = np.array([crc32(str(name).encode()) % FOLDS for name in results.index])
+    fold = np.array([crc32(str(name).encode()) % QUESTION_FOLDS for name in results.index])
     total = results["total"]
     fewest = int(total.max())
     needed = pd.Series(fewest, results.index)
@@ -117,7 +117,7 @@ def samples_needed(
         # As many units, and as large ones, as the interval will have.
         sizes = labels.value_counts().to_numpy()
         units = round(len(labels) ** 2 / max(1, (sizes**2).sum()))
-        for part in range(FOLDS):
+        for part in range(QUESTION_FOLDS):
             pilot = results[scored & (fold != part)]
             if units < 2 or len(pilot) < 2:
                 continue

@@ -29,7 +29,7 @@ ALLOWED: dict[str | type, Any] = {  # of parameters, by name or type
     int: Annotated[int, Field(ge=0)],
 }
 INJECTED = "# Parameters"  # the first line of the cell in which papermill puts what it was given
-ABSENT = (
+NO_SAMPLES = (
     "The run store has no samples of this model: nothing here is measured. Recorded runs come with "
     "the repository, not with the package."
 )
@@ -140,7 +140,7 @@ def about(data: pd.DataFrame, lacking: Mapping[str, str] = MappingProxyType({}))
         lacking["paper"] = ""
     title = f"<strong>{escape(load_model(model).title)}</strong>"
     if data.empty:
-        lacking = {"samples": ABSENT} | dict.fromkeys(lacking, "")
+        lacking = {"samples": NO_SAMPLES} | dict.fromkeys(lacking, "")
         how = HOW.replace("MODEL", escape(model))
         return _missing(lacking, f"{title} {badge('reported') * bool(printed)}", notes, how)
     marks = "".join(map(badge, data["evidence"].unique()))
@@ -219,7 +219,7 @@ def drop_what_is_lacking(notebook: dict[str, Any]) -> None:
     ]
 
 
-RECORD = "application/papermill.record/"  # before the types of what is kept and not displayed
+KEPT_TYPE = "application/papermill.record/"  # before the types of what is kept and not displayed
 _glued: dict[str, float | str | Html] = {}
 
 
@@ -232,10 +232,10 @@ def glue(**results: float | str | Html) -> None:
 
     for key, value in results.items():
         _glued[key] = value if isinstance(value, int | str | Html) else float(value)
-        record = {f"{RECORD}text/plain": repr(_glued[key])}
+        record = {f"{KEPT_TYPE}text/plain": repr(_glued[key])}
         if isinstance(value, Html):
-            record[f"{RECORD}text/html"] = value.html
-        about = {"scrapbook": {"name": key, "mime_prefix": RECORD}}
+            record[f"{KEPT_TYPE}text/html"] = value.html
+        about = {"scrapbook": {"name": key, "mime_prefix": KEPT_TYPE}}
         display(record, raw=True, metadata=about)  # type: ignore[no-untyped-call]
 
 

@@ -25,7 +25,7 @@ from capcal_lib.text import sanitize, spell_cell
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-COLUMNS, SIDE = 3, 2.6  # figures of reliability in a row, and their size in inches
+PANELS_IN_A_ROW, SIDE = 3, 2.6  # figures of reliability in a row, and their size in inches
 _PAGE = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -48,7 +48,7 @@ img {{ max-width: 100% }}
 Intervals are 95 % intervals for questions like these.</p>
 {}{}<p><small>{}</small></p><p>{}</p></body></html>
 """
-MARKS = "sD^v<>P*X"
+POINT_SHAPES = "sD^v<>P*X"
 FIGURES = {
     "Reliability": (
         "The mean expected accuracy of questions in ten bins of their confidence, with its "
@@ -100,14 +100,14 @@ def _figures(known: pd.DataFrame) -> str:
 
     counts = ["correct", "total"]
     methods = known.drop(columns=counts).dropna(axis="columns", how="all").columns
-    rows = -(-len(methods) // COLUMNS)
-    reliability, passed = Figure(figsize=(SIDE * COLUMNS, SIDE * rows)), Figure()
+    rows = -(-len(methods) // PANELS_IN_A_ROW)
+    reliability, passed = Figure(figsize=(SIDE * PANELS_IN_A_ROW, SIDE * rows)), Figure()
     ax = passed.add_subplot()
     PassAtKDisplay.from_counts(None, known["correct"], known["total"], ax=ax)
-    for place, (method, mark) in enumerate(zip(methods, cycle(MARKS), strict=False)):
+    for place, (method, mark) in enumerate(zip(methods, cycle(POINT_SHAPES), strict=False)):
         triple = known[[method, *counts]].dropna().to_numpy().T
         name, color = sanitize(method, 100), known_color(method) or f"C{place}"
-        panel = reliability.add_subplot(rows, COLUMNS, place + 1, title=name)
+        panel = reliability.add_subplot(rows, PANELS_IN_A_ROW, place + 1, title=name)
         ReliabilityDisplay.from_counts(*triple, ax=panel, color=color)
         PassAtKDisplay.from_counts(*triple, name=name, ax=ax, color=color)
         ax.get_lines()[-1].set_marker(mark)

@@ -16,7 +16,7 @@ from capcal_lib.errors import InputError, check_known
 from capcal_lib.manifests import DOMAINS, SHIFTS, dataset_names, load_dataset, load_model, shift
 
 EVIDENCE = ("measured", "reported", "read off", "simulated")
-ROWS = 20  # that a table shows unfolded
+UNFOLDED_ROWS = 20  # that a table shows
 SHIFT_LETTERS = dict(zip(SHIFTS, "abc", strict=True))  # beside the tints
 # What a spreadsheet would compute: all that begins as a formula and is no number with its interval.
 FORMULA = re.compile(r"[\s\x00-\x1f]*(?:[=@＝＠＋－]|[-+](?![\d.,]+(?: [%\[]|$)))")
@@ -232,7 +232,7 @@ def _draw(
     with pd.option_context("display.max_colwidth", None):
         html = cells.rename_axis(index=None).to_html(escape=False, border=0, classes="capcal")
     html = f"<div class='capcal-scroll' tabindex='0' role='group' aria-label='{label}'>{html}</div>"
-    if len(cells) > ROWS:
+    if len(cells) > UNFOLDED_ROWS:
         html = f"<details><summary>All {len(cells)} rows</summary>{html}</details>"
     if legend:
         html += f"<p class='capcal-legend'>{legend[0].upper()}{legend[1:]}.</p>"

@@ -22,8 +22,8 @@ from capcal_lib.runs.run import Run
 from capcal_lib.runs.store import read_samples
 
 OUTCOMES = {"correct": 1.0, "incorrect": 0.0, "no_answer": 0.0}  # NaN where not scored
-COLUMNS = ["confidence", "correct", "total", "term", "plug_in"]
-SPLITS = 100  # of a question's samples into votes and others
+VOTE_COLUMNS = ["confidence", "correct", "total", "term", "plug_in"]
+VOTE_SPLITS = 100  # of a question's samples into votes and others
 # Answers in canonical form, so that equal answers are equal texts; None or NaN for no answer.
 Votes = Sequence[str | float | None]
 
@@ -94,7 +94,7 @@ def paper_consistency(answers: pd.DataFrame, k_c: int = 10) -> "pd.Series[float]
     return pd.Series(shares, dtype=np.float64)
 
 
-def split_votes(answers: pd.DataFrame, k_c: int, *, splits: int = SPLITS) -> pd.DataFrame:
+def split_votes(answers: pd.DataFrame, k_c: int, *, splits: int = VOTE_SPLITS) -> pd.DataFrame:
     """Let k_c of a question's samples vote, and score votes against the samples that did not.
 
     ``answers`` are those of :func:`answers_of`. Returns a row a question with k_c + 2 samples or
@@ -115,7 +115,7 @@ def split_votes(answers: pd.DataFrame, k_c: int, *, splits: int = SPLITS) -> pd.
         if len(samples) >= k_c + 2:
             rng = np.random.default_rng([0, crc32(str(name).encode())])
             rows[name] = _split_question(samples, k_c, splits, rng)
-    table = pd.DataFrame.from_dict(rows, orient="index", columns=COLUMNS)
+    table = pd.DataFrame.from_dict(rows, orient="index", columns=VOTE_COLUMNS)
     return table.rename_axis("question_id").astype({"correct": int, "total": int})
 
 

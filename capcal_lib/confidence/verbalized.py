@@ -15,29 +15,30 @@ from capcal_lib.questions.prompts import verbalized_messages
 from capcal_lib.questions.reasoning import answer_text
 from capcal_lib.sampling.engines import Engine, Failure, Request, warn_unanswered
 
-ATTEMPTS = 3
+MOST_QUERIES = 3
 KEPT_CHARACTERS = 2_000  # of the model's words; the estimate stands at their end
 READ_CHARACTERS = 10_000
 
 # Every repetition is bounded and no two neighbours match the same character, so the time is linear
 # in the text.
-_BOX = re.compile(r"\\boxed\s{0,3}\{((?:[^{}]|\{[^{}]{0,40}\}){1,60})\}")
-_NUMBER = r"(?:[0-9]{0,30}\.[0-9]{1,30}|0,[0-9]{1,30}|[0-9]{1,30}(?:,[0-9]{1,2}|\.)?)"
-_PERCENT = r"(?:\s?(?:%|per\s?cent\b))"
+_BOXED = re.compile(r"\\boxed\s{0,3}\{((?:[^{}]|\{[^{}]{0,40}\}){1,60})\}")
+_STATED = r"(?:[0-9]{0,30}\.[0-9]{1,30}|0,[0-9]{1,30}|[0-9]{1,30}(?:,[0-9]{1,2}|\.)?)"
+_PER_CENT = r"(?:\s?(?:%|per\s?cent\b))"
 _ESTIMATE = re.compile(
     rf"""(?xai)
     (?<![\w.,/−–-])                            # not inside a word, a date or another number
     (?P<label>(?:P|probability|confidence)["']?\s{{0,3}}[=:≈~]\s{{0,3}})?
-    (?P<first>{_NUMBER}) (?P<percent>{_PERCENT})?
-    (?: \s{{0,3}}(?:-|–|—|\bto\b|\band\b)\s{{0,3}} (?P<high>{_NUMBER}) (?P<high_percent>{_PERCENT})?
-      | \s{{0,3}}(?:/|\bout\ of\b|\bin\b)\s{{0,3}} (?P<whole>{_NUMBER}) )?
+    (?P<first>{_STATED}) (?P<percent>{_PER_CENT})?
+    (?: \s{{0,3}}(?:-|–|—|\bto\b|\band\b)\s{{0,3}}
+        (?P<high>{_STATED}) (?P<high_percent>{_PER_CENT})?
+      | \s{{0,3}}(?:/|\bout\ of\b|\bin\b)\s{{0,3}} (?P<whole>{_STATED}) )?
     (?![\w%/] | [.,][0-9])
     """,
 )
 # What tells an estimate in running text from a bare integer, a year or a count.
 _MARKED = re.compile(r"(?i)[%/=:≈~]|[.,][0-9]|\b(?:of|in)\b|cent")
 # the markup that models put around a number
-_PLAIN = (
+_RESPELLINGS = (
     (r"\\(?:text|textbf|mathrm|mathbf)\{([^{}]{0,40})\}", r"\1"),
     (r"\\[dt]?frac\{([0-9.]{1,30})\}\{([0-9.]{1,30})\}", r"\1/\2"),
     (r"\\%", "%"),
@@ -61,7 +62,7 @@ def verbalized(
     lacking = {question.id: question for question in questions}
     tokens = Counter[str]()
     texts: dict[str, str] = {}
-    for attempt in range(ATTEMPTS):
+    for attempt in range(MOST_QUERIES):
         failed: list[str] = []
         requests = [
             Request(
@@ -113,15 +114,18 @@ def parse_probability(text: str) -> float | None:
     if said is None:
         return None
     said = unicodedata.normalize("NFKC", said[-READ_CHARACTERS:])
-    boxes = _BOX.findall(said)
+    boxes = _BOXED.findall(said)
     alone = [
-        _probability(_ESTIMATE.fullmatch(respelt(text, _PLAIN))) for text in boxes[::-1] or [said]
+        _probability(_ESTIMATE.fullmatch(respelt(text, _RESPELLINGS)))
+        for text in boxes[::-1] or [said]
     ]
     value = next((value for value in alone if value is not None), None)
     if boxes or value is not None:
         return value
     estimates = [
-        match for match in _ESTIMATE.finditer(respelt(said, _PLAIN)) if _MARKED.search(match[0])
+        match
+        for match in _ESTIMATE.finditer(respelt(said, _RESPELLINGS))
+        if _MARKED.search(match[0])
     ]
     labelled = [match for match in estimates if match["label"]]
     if labelled:

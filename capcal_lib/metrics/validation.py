@@ -21,7 +21,7 @@ from capcal_lib.errors import InputError
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-LARGEST = 2**53 - 1  # every whole number up to here is a float64
+LARGEST_COUNT = 2**53 - 1  # every whole number up to here is a float64
 
 
 def as_numbers(name: str, values: ArrayLike) -> Floats:
@@ -54,7 +54,7 @@ def check_rows(name: str, values: Floats | Ints, bad: NDArray[np.bool_], rule: s
 def as_whole(name: str, values: ArrayLike, *, least: int) -> Ints:
     """Return one whole number of at least ``least`` per row, shape (n,)."""
     numbers = as_numbers(name, values)
-    fits = (numbers == np.floor(numbers)) & (numbers >= least) & (numbers <= LARGEST)
+    fits = (numbers == np.floor(numbers)) & (numbers >= least) & (numbers <= LARGEST_COUNT)
     check_rows(name, numbers, ~fits, f"but must be a whole number of at least {least}")
     return numbers.astype(np.int64)
 
@@ -62,9 +62,11 @@ def as_whole(name: str, values: ArrayLike, *, least: int) -> Ints:
 def check_int(name: str, value: Any, *, least: int) -> int:
     """Return a single whole number of at least ``least``; a bool or a float is refused."""
     whole = isinstance(value, int | np.integer) and type(value) is not bool
-    if whole and least <= value <= LARGEST:
+    if whole and least <= value <= LARGEST_COUNT:
         return int(value)
-    raise InputError(f"{name} must be a whole number from {least} to {LARGEST}; got {value!r:.40}")
+    raise InputError(
+        f"{name} must be a whole number from {least} to {LARGEST_COUNT}; got {value!r:.40}"
+    )
 
 
 def check_share(name: str, value: float) -> float:

@@ -21,9 +21,9 @@ from capcal_lib.sampling.draw import answer_requests
 from capcal_lib.sampling.engines import Engine, open_engine
 from capcal_lib.sampling.weights import weights_digest
 
-LARGEST = 65_504  # of float16
-BATCH = 64  # questions whose hidden states are read together
-WRITE_SECONDS = 60.0  # between two writes of the file
+LARGEST_FLOAT16 = 65_504
+QUESTIONS_AT_ONCE = 64  # whose hidden states are read together
+WRITE_FEATURES_SECONDS = 60.0  # between two writes of the file
 
 
 def extract_features(
@@ -53,10 +53,10 @@ def extract_features(
             f"engine {engine.family} returned features of shape {features.shape} for "
             f"{len(questions)} questions"
         )
-    for row in np.flatnonzero(~(np.abs(features) <= LARGEST).all(axis=1)):
+    for row in np.flatnonzero(~(np.abs(features) <= LARGEST_FLOAT16).all(axis=1)):
         raise InputError(
             f"engine {engine.family} returned hidden states of {questions[int(row)].id!r} that are "
-            f"not finite, or beyond {LARGEST:,}, the largest float16"
+            f"not finite, or beyond {LARGEST_FLOAT16:,}, the largest float16"
         )
     return features
 
@@ -118,15 +118,15 @@ def extract(
 
     def read() -> Iterator[pa.Table]:
         source = open_engine(model, engine)
-        for start in range(0, len(lacking), BATCH):
-            ids = lacking[start : start + BATCH]
+        for start in range(0, len(lacking), QUESTIONS_AT_ONCE):
+            ids = lacking[start : start + QUESTIONS_AT_ONCE]
             asked = [questions[one] for one in ids]
             states = vectors(extract_features(source, model, asked, layers))
             read_from = [prompts[one] for one in ids]
             yield pa.table({"question_id": ids, "prompt": read_from, "features": states})
 
     tables = [table] if known else []
-    for fresh in gather(read(), WRITE_SECONDS):
+    for fresh in gather(read(), WRITE_FEATURES_SECONDS):
         tables += fresh
         try:
             together = pa.concat_tables(tables)

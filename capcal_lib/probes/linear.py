@@ -18,7 +18,7 @@ from capcal_lib.metrics.validation import Floats, Ints, align, as_counts
 
 Matrix = npt.NDArray[np.floating]
 Loss = Literal["bce", "binomial", "mse"]
-SMALL = 2**22  # numbers, up to which all is computed in double precision
+MOST_IN_DOUBLE = 2**22  # numbers, up to which all is computed in double precision
 SKETCH = 512  # questions whose principal directions are taken
 STEEPEST = 1e-3  # slope at which fitting may end, where the curvature is at most 1
 OPTIONS = {"maxcor": 30, "ftol": 0, "gtol": 1e-6, "maxiter": 2_000}
@@ -102,7 +102,7 @@ def fit_path(
     It runs in coordinates in which all directions are about equally steep, so that some tens of
     steps are enough whatever the features' spectrum: the principal directions of some questions
     are shrunk by the root of the curvature along them, all others by that of what is left of it."""
-    single = features.dtype == np.float32 and features.size > SMALL
+    single = features.dtype == np.float32 and features.size > MOST_IN_DOUBLE
     dtype = np.float32 if single else np.float64
     centre = features.mean(axis=0, dtype=np.float64)
     scale = features.std(axis=0, dtype=np.float64) if standardize else np.ones_like(centre)

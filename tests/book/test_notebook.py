@@ -10,7 +10,7 @@ from bs4 import BeautifulSoup
 from markdown_it.renderer import RendererHTML
 
 from capcal_lib.book.notebook import (
-    RECORD,
+    KEPT_TYPE,
     about,
     check_parameters,
     finding,
@@ -242,7 +242,7 @@ def test_text_that_is_glued_reaches_another_page_as_text(hostile: str) -> None:
     with capture_output() as shown:
         glue(text=hostile)
     (output,) = shown.outputs
-    data = {kind.removeprefix(RECORD): text for kind, text in output.data.items()}
+    data = {kind.removeprefix(KEPT_TYPE): text for kind, text in output.data.items()}
     assert list(data) == ["text/plain"]  # and nothing that would be markup
     (node,) = generate_text_nodes({"fmt_spec": "s"}, {"data": data})
     assert node.astext() == hostile

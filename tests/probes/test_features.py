@@ -82,11 +82,11 @@ def test_a_stopped_extraction_goes_on_after_what_is_kept(
             return super().hidden_states(requests)
 
     whole = extract(Run(run))
-    monkeypatch.setattr(features_module, "BATCH", 3)
+    monkeypatch.setattr(features_module, "QUESTIONS_AT_ONCE", 3)
     use(monkeypatch, Stopping)
     for seconds, written in ((60.0, False), (0.0, True)):
         (run / FEATURES).unlink()
-        monkeypatch.setattr(features_module, "WRITE_SECONDS", seconds)
+        monkeypatch.setattr(features_module, "WRITE_FEATURES_SECONDS", seconds)
         read.clear()
         with pytest.raises(KeyboardInterrupt):
             extract(Run(run))

@@ -146,7 +146,7 @@ def test_many_features_in_single_precision_come_to_the_optimum(monkeypatch):
     features = (features @ np.random.default_rng(0).standard_normal((60, 120))).astype(np.float32)
     features[:, 7] *= 300
     exact = LinearProbe().fit(features.astype(np.float64), correct, total)
-    monkeypatch.setattr(linear, "SMALL", 0)
+    monkeypatch.setattr(linear, "MOST_IN_DOUBLE", 0)
     single = LinearProbe().fit(features, correct, total)
     np.testing.assert_allclose(single.predict(features), exact.predict(features), atol=1e-3)
 

@@ -379,7 +379,7 @@ def test_a_list_of_right_answers_is_bounded_before_it_is_read(tmp_path: Path) ->
 
 
 def test_an_archive_is_bounded_in_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(row_files, "SMALL", 1000)
+    monkeypatch.setattr(row_files, "UNPACKED_BYTES", 1000)
     with zipfile.ZipFile(tmp_path / "log.eval", "w", zipfile.ZIP_DEFLATED) as archive:
         for number in range(4):
             text = json.dumps({"id": number, "epoch": 1, "output": " " * 400_000})

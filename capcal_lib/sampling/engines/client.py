@@ -26,7 +26,7 @@ ADDRESS = re.compile(r"https?://[^/?#][^?#]*")
 CONNECTIONS_A_POOL = 32  # a pool looks at all of its connections for every request
 AWAY = (429, 502, 503, 504)  # too busy, or restarting behind a gateway
 ANSWER = 1 << 26  # bytes of an answer, at most; the likeliest words at each token take many
-SHOWN = 2_000  # bytes of an answer that is told of
+QUOTED_BYTES = 2_000  # of an answer that is told of
 # Half of a pair that only together says a letter, behind what is no such half, in JSON.
 HALF = re.compile(rb"(\\\\|\\u(?i:d[89ab])\w\w\\u(?i:d[c-f])\w\w)|\\u(?i:d[89a-f])\w\w")
 FILES = 256  # that this process has open beside its connections, at most
@@ -193,4 +193,4 @@ def readable(content: bytes) -> bytes:
 
 def _words(status: int, content: bytes | bytearray) -> str:
     """Say what a server answered."""
-    return f"status {status}: {sanitize(content[:SHOWN].decode('utf-8', 'replace'))}"
+    return f"status {status}: {sanitize(content[:QUOTED_BYTES].decode('utf-8', 'replace'))}"

@@ -25,9 +25,9 @@ VERBALIZED_SLOPE, VERBALIZED_SHIFT, VERBALIZED_NOISE = 0.5, 0.8, 0.5
 P_TRUE_SLOPE, P_TRUE_SHIFT, P_TRUE_NOISE = 0.7, 0.5, 1.0
 STEPS = 20  # a verbalized probability is a multiple of 1/20, as people's are
 OTHER_WORDS = 0.05  # first-token probability of anything but Yes and No
-FEATURES = 64
+HIDDEN_SIZE = 64
 WRONG_SHARES = (0.6, 0.25, 0.15)  # of each of three wrong answers: one misconception dominates
-NAMES = (
+WRONG_ANSWERS = (
     "Lisbon",
     "Helium",
     "Mercury",
@@ -98,14 +98,14 @@ class SimulatedEngine:
     def hidden_states(self, requests: Sequence[Request], layers: str = "mean") -> np.ndarray:
         """Return features, (n_requests, 64), float32; other layers have another noise."""
         which = () if layers == "mean" else (layers,)
-        direction = _rng("direction").normal(size=FEATURES)
+        direction = _rng("direction").normal(size=HIDDEN_SIZE)
         direction /= np.linalg.norm(direction)
         names = [request.question.id for request in requests]
         states = [
-            _logit(name) * direction + _rng("features", name, *which).normal(size=FEATURES)
+            _logit(name) * direction + _rng("features", name, *which).normal(size=HIDDEN_SIZE)
             for name in names
         ]
-        return np.array(states, dtype=np.float32).reshape(-1, FEATURES)
+        return np.array(states, dtype=np.float32).reshape(-1, HIDDEN_SIZE)
 
 
 def _rng(*key: object) -> np.random.Generator:
@@ -170,7 +170,7 @@ def _wrong_answers(question: Question) -> Any:
         return rng.permutation([letter for letter in "ABCDE" if letter != answer.gold][:3])
     if answer.kind == "short":
         right = {text.casefold() for text in (answer.gold, *answer.aliases)}
-        others = [name for name in NAMES if name.casefold() not in right]
+        others = [name for name in WRONG_ANSWERS if name.casefold() not in right]
         return rng.choice(others, size=3, replace=False)
     try:
         gold = int(answer.gold.replace(",", ""))
