@@ -47,6 +47,7 @@ def run_status(run: Run, grader: str | None = None) -> dict[str, Any]:
     row |= {"beside": {}, "problems": []}
     command = ""
     try:
+        run.check()
         present = store.present_of(store.stream_samples(run, store.KEY))
         samples = len(present)
         ask, lacking = open_ask(run, present)
