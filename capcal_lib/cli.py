@@ -609,9 +609,8 @@ def confidence(
 
     Or keep your own: capcal confidence --model M --dataset D --from FILE.csv --name length
     """
-    from capcal_lib.confidence.consistency import mean_tokens, read_answers, split_votes
+    from capcal_lib.confidence.consistency import vote
     from capcal_lib.confidence.of_run import METHODS, WHY_MISSING, estimate, place_confidence
-    from capcal_lib.results.score_runs import more_samples
     from capcal_lib.rows import read_columns
 
     run = _run(model, dataset, split, store, choice)
@@ -623,10 +622,7 @@ def confidence(
             "say either --method, or --from FILE and --name NAME for a method of your own"
         )
     elif method == "consistency":
-        found = split_votes(read_answers(run, k=100), 10).assign(tokens=10 * mean_tokens(run))
-        if found.empty:
-            more = more_samples(run, 12)
-            raise InputError(f"no question has 12 samples, of which 10 vote; add more with: {more}")
+        found = vote(run)
     else:
         found = estimate(run, method, engine=engine)
     missing = found[found["confidence"].isna()]

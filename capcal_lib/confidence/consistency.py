@@ -15,10 +15,11 @@ from zlib import crc32
 import numpy as np
 import pandas as pd
 
+from capcal_lib.errors import InputError
 from capcal_lib.grading import normalize
 from capcal_lib.grading.judgements import verdicts_by
 from capcal_lib.metrics.validation import Floats, check_int
-from capcal_lib.runs.run import Run
+from capcal_lib.runs.run import Run, more_samples
 from capcal_lib.runs.store import read_samples
 
 OUTCOMES = {"correct": 1.0, "incorrect": 0.0, "no_answer": 0.0}  # NaN where not scored
@@ -147,6 +148,26 @@ def _split_question(
     plug_in = pd.Series((share - mu_hat) ** 2)
     term = plug_in - mu_hat * (1 - mu_hat) / (scored - 1)
     return share[0], correct[0], total[0], term[1:].mean(), plug_in[1:].mean()
+
+
+def vote(run: Run, *, k_eval: int = 100, k_c: int = 10) -> pd.DataFrame:
+    """Let the first k_c of each question's first k_eval samples vote, by the rules' verdicts.
+
+    Returns what :func:`split_votes` does, with the ``tokens`` that a vote takes, by the mean of the
+    run. `InputError` where no question has k_c + 2 samples, with the command that draws them.
+
+    >>> from capcal_lib.manifests import RECORDED_RUNS
+    >>> from capcal_lib.runs import find_run
+    >>> vote(find_run(RECORDED_RUNS, "simulated", "mini-exam", "test"))["total"].max()
+    np.int64(90)
+    """
+    table = split_votes(read_answers(run, k=k_eval), k_c)
+    if table.empty:
+        raise InputError(
+            f"no question has {k_c + 2} samples, of which {k_c} vote; add more with: "
+            f"{more_samples(run, k_c + 2)}"
+        )
+    return table.assign(tokens=k_c * mean_tokens(run))
 
 
 def mean_tokens(run: Run) -> float:

@@ -13,9 +13,7 @@ from capcal_lib.results.results import VOTES, describe_runs, load_results
 from capcal_lib.results.score_file import CORRECTED, Scored, intervals_of, score_table, spell_score
 from capcal_lib.results.scores import score
 from capcal_lib.results.terms import COUNTS, FEWEST
-from capcal_lib.runs import Run
-from capcal_lib.runs.run import store_option
-from capcal_lib.runs.samples import IMPORTED
+from capcal_lib.runs.run import more_samples, store_option
 from capcal_lib.text import counted, spell
 
 
@@ -88,11 +86,3 @@ def _describe(run: Mapping[Any, Any], scores: pd.DataFrame, questions: pd.DataFr
         bounds = "accuracy {0[all wrong]:.3f} with them wrong, {0[all right]:.3f} right"
         lines.append(f"{run['not scored']:.1%} are not scored: {bounds.format(run)}")
     return lines
-
-
-def more_samples(run: Run, k: int) -> str:
-    """Return the command that gives a run more samples."""
-    identity = run.identity
-    if identity.engine == IMPORTED:
-        return f"capcal import FILE... {run.options}"
-    return f"capcal sample {run.options} --k {k}"

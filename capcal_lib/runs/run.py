@@ -25,6 +25,7 @@ from capcal_lib.manifests import (
 )
 from capcal_lib.runs import files
 from capcal_lib.runs.artifacts import Artifact
+from capcal_lib.runs.samples import IMPORTED
 
 RECORD = "run.json"
 PARTS = "samples-*.parquet"
@@ -87,20 +88,11 @@ class Run:
     @property
     def record(self) -> Record:
         """Return what ``run.json`` holds; `InputError` unless it is that of the folder."""
-        path = self.folder / RECORD
-        with files.open_file(path) as file:
-            record = Record.model_validate_json(file.read(files.FOOTER))
-        if record.identity.key != self.folder.resolve().name:
-            raise InputError(
-                f"{path}: its settings are those of run {record.identity.key}, not of its folder, "
-                "so it was edited or moved; restore it, or delete it and give the `capcal sample` "
-                "command of this run again"
-            )
-        return record
+        return _read_record(self.folder)
 
     def check(self) -> None:
         """Refuse a run whose record is damaged, or another's."""
-        self.record  # noqa: B018 -- it is checked where it is read
+        _read_record(self.folder)
 
     @property
     def identity(self) -> Identity:
@@ -180,11 +172,32 @@ class Run:
         files.write_table(self.path(artifact, name), table)
 
 
+def _read_record(folder: Path) -> Record:
+    """Read the record of a run, and refuse another's."""
+    path = folder / RECORD
+    with files.open_file(path) as file:
+        record = Record.model_validate_json(file.read(files.FOOTER))
+    if record.identity.key != folder.resolve().name:
+        raise InputError(
+            f"{path}: its settings are those of run {record.identity.key}, not of its folder, so "
+            "it was edited or moved; restore it, or delete it and give the `capcal sample` command "
+            "of this run again"
+        )
+    return record
+
+
 def store_option(store: Path | str) -> str:
     """Return the option that names a store to a command, with a blank before it; empty for the
     usual one.
     """
     return "" if Path(store) == LOCAL_RUNS else f" --store {shlex.quote(str(store))}"
+
+
+def more_samples(run: Run, k: int) -> str:
+    """Return the command that gives a run more samples."""
+    if run.identity.engine == IMPORTED:
+        return f"capcal import FILE... {run.options}"
+    return f"capcal sample {run.options} --k {k}"
 
 
 def run_of(store: Path, identity: Identity) -> Run:

@@ -11,10 +11,12 @@ from capcal_lib.confidence.consistency import (
     paper_consistency,
     read_answers,
     split_votes,
+    vote,
 )
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import RECORDED_RUNS
-from capcal_lib.runs import Run
+from capcal_lib.runs import Run, find_run
+from capcal_lib.runs.store import read_samples
 from tests.results.test_results import by_hand, make
 
 NAN = float("nan")
@@ -130,6 +132,19 @@ def test_no_samples_in_the_range_is_said(tmp_path: Path) -> None:
     folder = make(tmp_path, k=2, limit=1)
     with pytest.raises(InputError, match="k_eval must be a whole number from 1"):
         read_answers(Run(folder), k=0)
+
+
+def test_a_run_votes_and_says_what_it_costs_or_lacks() -> None:
+    run = find_run(RECORDED_RUNS, "smollm2-135m", "mini-exam", "test")
+    tokens = read_samples(run, ["completion_tokens"])["completion_tokens"]
+    table = vote(run, k_eval=8, k_c=3)
+    first = read_answers(run, k=3).groupby("question_id")["canonical"]
+    shares = first.agg(lambda texts: texts.value_counts().max() / 3)  # NaN without an answer
+    pd.testing.assert_series_equal(table["confidence"], shares, check_names=False)
+    assert (table["total"] <= 5).all()
+    assert table["tokens"].unique() == pytest.approx([3 * tokens[tokens > 0].mean()])
+    with pytest.raises(InputError, match=r"no question has 5 samples, of which 3 vote; .* --k 5$"):
+        vote(run, k_eval=4, k_c=3)
 
 
 def test_a_recorded_run() -> None:
