@@ -26,9 +26,13 @@ def check_known(what: str, name: object, known: Collection[str], remedy: str = "
     ...
     capcal_lib.errors.InputError: unknown model 'gpt-9'; known: simulated, smollm2-135m
     """
-    if name not in known:
-        listed = ", ".join(sorted(known)) or "none"
-        raise InputError(f"unknown {what} {name!r}; known: {listed}" + f"; {remedy}" * bool(remedy))
+    if name in known:
+        return
+    listed = ", ".join(sorted(known)) or "none"
+    message = f"unknown {what} {name!r}; known: {listed}"
+    if remedy:
+        message += f"; {remedy}"
+    raise InputError(message)
 
 
 EXTRAS = {"datasets": "hub", "huggingface_hub": "hub", "matplotlib": "plots", "seaborn": "plots"}

@@ -120,8 +120,13 @@ def map_page() -> str:
         made = [cell for cell in cells if item.key in cell.metadata["paper"]]
         places = [cell.place for cell in made]
         places += [re.sub(r"^[^#]*", r"[](../\g<0>.md", page) + ")" for page in item.pages]
-        lacking = "; ".join(filter(None, [UNSAMPLED * item.measurable, item.lacking]))
-        places += filter(None, [item.why, lacking and f"*partly*: {lacking}"])
+        lacking = [UNSAMPLED] if item.measurable else []
+        if item.lacking:
+            lacking.append(item.lacking)
+        if item.why:
+            places.append(item.why)
+        if lacking:
+            places.append(f"*partly*: {'; '.join(lacking)}")
         marks = dict.fromkeys(mark for cell in made for mark in cell.metadata["evidence"])
         badges = [f"[{mark}]{{.evidence .{mark.replace(' ', '-')}}}" for mark in marks]
         files = dict.fromkeys(file for cell in made for file in cell.metadata.get("reads", ()))

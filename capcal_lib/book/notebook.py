@@ -142,7 +142,9 @@ def about(data: pd.DataFrame, lacking: Mapping[str, str] = MappingProxyType({}))
     if data.empty:
         lacking = {"samples": NO_SAMPLES} | dict.fromkeys(lacking, "")
         how = HOW.replace("MODEL", escape(model))
-        return _missing(lacking, f"{title} {badge('reported') * bool(printed)}", notes, how)
+        if printed:
+            title += f" {badge('reported')}"
+        return _missing(lacking, title, notes, how)
     marks = "".join(map(badge, data["evidence"].unique()))
     sizes = counted(len(data), "data set"), counted(int(data["questions"].sum()), "question")
     title += f" · {' · '.join(sizes)} {marks}"

@@ -89,10 +89,7 @@ def show(
         number = f"{{:z,.{digits}f}}" if is_float_dtype(column) else "{:,}"
         form = formats.get(str(name), number if is_numeric_dtype(column) else "{}")
         write = form.format if isinstance(form, str) else form
-        cells[escape(str(name))] = [
-            cell.html if isinstance(cell, Html) else "–" if pd.isna(cell) else escape(write(cell))
-            for cell in column
-        ]
+        cells[escape(str(name))] = [_cell(value, write) for value in column]
     heads, *_ = cells
     drawn = pd.DataFrame(cells).replace(INTERVAL, regex=True)
     return _draw(drawn.set_index(heads).rename_axis(columns=heads), caption, evidence, table)
@@ -146,18 +143,31 @@ def show_scores(
     return _draw(wide, caption, evidence, table, legend)
 
 
+def _cell(value: Any, write: Callable[[Any], str]) -> str:
+    """Return a value as HTML: as it is where it is HTML, a dash where it is missing."""
+    if isinstance(value, Html):
+        return value.html
+    if pd.isna(value):
+        return "–"
+    return escape(write(value))
+
+
 def _score_cell(row: Mapping[Hashable, Any], digits: int) -> str:
     """Write a score with its marks, its interval, and the share of confidences missing."""
     if pd.isna(row["brier"]):
         return "–"
     text = MARKED.get(row["printed"], "{}").format(f"{row['brier']:z.{digits}f}")
-    text += "" if row["varies"] else "<sup>‡</sup>"
-    if far := shift(row["method"], row["dataset"]):
-        css = far.replace(" ", "-")
-        text = f"<span class='{css}'>{text}</span><sup>{SHIFT_LETTERS[far]}</sup>"
+    if not row["varies"]:
+        text += "<sup>‡</sup>"
+    distance = shift(row["method"], row["dataset"])
+    if distance:
+        css = distance.replace(" ", "-")
+        text = f"<span class='{css}'>{text}</span><sup>{SHIFT_LETTERS[distance]}</sup>"
     if not pd.isna(row.get("low")):
         text += f"<br><small>[{row['low']:z.{digits}f}, {row['high']:z.{digits}f}]</small>"
-    return text + f"<br><small>{row['missing']:.1%} missing</small>" * bool(row["missing"])
+    if row["missing"]:
+        text += f"<br><small>{row['missing']:.1%} missing</small>"
+    return text
 
 
 def intervals(table: pd.DataFrame, estimate: str, digits: int) -> "pd.Series[str]":

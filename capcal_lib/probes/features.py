@@ -53,9 +53,11 @@ def extract_features(
             f"engine {engine.family} returned features of shape {features.shape} for "
             f"{len(questions)} questions"
         )
-    for row in np.flatnonzero(~(np.abs(features) <= LARGEST_FLOAT16).all(axis=1)):
+    unusable = np.flatnonzero(~(np.abs(features) <= LARGEST_FLOAT16).all(axis=1))
+    if len(unusable):
+        first = questions[int(unusable[0])]
         raise InputError(
-            f"engine {engine.family} returned hidden states of {questions[int(row)].id!r} that are "
+            f"engine {engine.family} returned hidden states of {first.id!r} that are "
             f"not finite, or beyond {LARGEST_FLOAT16:,}, the largest float16"
         )
     return features
