@@ -23,13 +23,13 @@ from capcal_lib.manifests import OWN_MANIFESTS, Columns, load_dataset
 from capcal_lib.questions import (
     Answer,
     Question,
-    _question,
     at_hand,
     check_questions,
     load_questions,
     load_split,
     subjects_of,
 )
+from capcal_lib.questions.columns import make_question
 
 Rows = list[dict[str, Any]]
 Describe = Callable[..., Path]
@@ -153,7 +153,7 @@ def test_any_number_of_options_and_any_way_to_name_the_right_one(
     letter = chr(ord("A") + right)
     for answer in (right, str(right), letter, options[right]):
         row = {"question": "Which?", "choices": options, "answer": answer}
-        question = _question(law, Columns(), row, "law/all/0")
+        question = make_question(law, Columns(), row, "law/all/0")
         assert question.answer == Answer("choice", letter, (options[right],))
         assert question.text.splitlines()[1:] == [
             f"{chr(ord('A') + i)}. {text}" for i, text in enumerate(options)
