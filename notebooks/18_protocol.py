@@ -25,11 +25,20 @@ import seaborn as sns
 from capcal_lib import plots
 from capcal_lib.book import notebook, tables
 from capcal_lib.confidence import mean_tokens
-from capcal_lib.confidence.consistency import consistency, read_answers
+from capcal_lib.confidence.consistency import (
+    consistency,
+    read_answers,
+    split_votes,
+)
 from capcal_lib.errors import InputError
 from capcal_lib.grading.agreement import judge_agreement
 from capcal_lib.grading.judgements import judges
-from capcal_lib.manifests import load_dataset, load_model
+from capcal_lib.manifests import (
+    IN_DISTRIBUTION,
+    OUT_OF_DOMAIN,
+    load_dataset,
+    load_model,
+)
 from capcal_lib.probes import (
     TunedProbe,
     draw_training,
@@ -37,6 +46,7 @@ from capcal_lib.probes import (
     training_data,
 )
 from capcal_lib.results import BEST_CONSTANT, brier_terms, load_results, score
+from capcal_lib.results.constant import kind_of_method
 
 # %% tags=["hide-input"]
 runs, data = notebook.open_page(globals())
@@ -86,14 +96,19 @@ switched = {
 }
 
 # %% [markdown] needs="samples"
-# *Votes in the pool* takes the samples that vote from those that define $\hat\mu$, so that they share their luck. *Paper's
-# probes* are trained by its recipe; the score is the mean of its five splits:
+# *Votes in the pool* scores the same votes, of the same hundred splits of a question's samples, by all samples in place of those
+# that did not vote, so that they share their luck. *Paper's probes* are trained by its recipe; the score is the mean of its five
+# splits:
 
 # %%
 # needs samples
-shared = {"k_eval": k_eval, "k_c": k_c, "held_out": False}
-pool = load_results(runs, model, **shared)
-switched["votes in the pool"] = mean_terms(brier_terms(pool))
+pool = {}
+for name, run in data["run"].items():
+    answers = read_answers(run, k=k_eval)
+    pool[name] = split_votes(answers, k_c, held_out=False)["term"]
+pool = pd.concat(pool, names=["dataset"])
+pooled = brier_terms(ours.assign(**{"votes term": pool}))
+switched["votes in the pool"] = mean_terms(pooled)
 
 # %%
 # needs samples
@@ -133,7 +148,9 @@ if judged:
     switched["a judge's verdicts"] = every.groupby(level=[0, 1]).mean()
 
 # %% [markdown] needs="samples"
-# A shift above zero makes the score worse. *All together* is the paper's protocol, but for the judge:
+# A shift above zero makes the score worse. *All together* is the paper's protocol, but for the judge; there a question's first
+# samples alone vote, which is one split of the hundred. A probe on its own data set, any other probe, and any other confidence are
+# told apart, as their shifts are unlike:
 
 # %%
 # needs samples
@@ -143,16 +160,45 @@ shifts = pd.DataFrame(switched).sub(base, axis="index")
 long = shifts.rename_axis(columns="switch").stack().rename("shift")
 long = long[long.abs() > 1e-12].reset_index()
 
+
 # %% tags=["hide-input"]
 # needs samples
-size = long["shift"].abs().groupby(long["switch"], sort=False).mean()
-alone = size.drop(["all together", "a judge's verdicts"], errors="ignore")
+OWN_PROBE, PROBE = "a probe on its own data set", "any other probe"
+GROUPS = [OWN_PROBE, PROBE, "any other confidence"]
+
+
+def group_of(method, dataset):
+    """Say whether a confidence is a probe, and of its own data set."""
+    kind = kind_of_method(method, dataset)
+    if kind == "probe of the data set":
+        return OWN_PROBE
+    return PROBE if kind.startswith("probe") else GROUPS[-1]
+
+
+long["confidence"] = [
+    group_of(*pair) for pair in long[["method", "dataset"]].to_numpy()
+]
+
+# %% tags=["hide-input"]
+# needs samples
+sizes = long.assign(size=long["shift"].abs())
+sizes = sizes.groupby(["switch", "confidence"])["size"].mean()
+alone = sizes.drop(["all together", "a judge's verdicts"], errors="ignore")
+most = alone.idxmax()[0]
 whole = long[long["switch"] == "all together"]
 farthest = whole.loc[whole["shift"].abs().idxmax()]
+
+
+def spell_sizes(switch):
+    """Spell the mean size of a switch's shifts, for each group it moves."""
+    moved = sizes[switch].reindex(GROUPS).dropna()
+    return ", ".join(f"{group} by {size:.3f}" for group, size in moved.items())
+
+
 notebook.glue(
-    most=alone.idxmax(),
-    most_points=alone.max(),
-    together=size["all together"],
+    most=most,
+    most_sizes=spell_sizes(most),
+    together=spell_sizes("all together"),
     farthest=abs(farthest["shift"]),
     farthest_at=farthest["method"],
     farthest_on=load_dataset(farthest["dataset"]).title,
@@ -165,26 +211,42 @@ notebook.glue(
 # %% tags=["finding"]
 # needs samples
 notebook.finding("""
-Of all that this book does differently, going back to *{most}* matters most: scores change by {most_points:.3f} on average.
+Of our corrections, each taken back alone, *{most}* moves scores most; on average {most_sizes}.
 """)
 
-# %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "How far every score shifts (a dot a data set and method) when one correction is taken back, and when all are; right of zero it becomes worse. What is the same for all methods hardly shows; what touches one method can move it across all others.", "name": "fig-protocol"}, "image": {"alt": "Strip plot with a row for each switch and a dot for each data set and method, by the shift of its score, with a line at zero."}} paper=["section-4.1", "table-5", "table-6"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "How far every score shifts (a mark a data set and method) when one correction is taken back, and when all are; right of zero it becomes worse. What is the same for all methods hardly shows; what touches one method can move it across all others.", "name": "fig-protocol"}, "image": {"alt": "Strip plot with a row for each switch and a dot for each data set and method, by the shift of its score, with a line at zero."}} paper=["section-4.1", "table-5", "table-6"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs samples
-options = {"color": plots.INK, "alpha": 0.4, "order": list(switched)}
-axes = sns.stripplot(long, x="shift", y="switch", jitter=False, **options)
+colors = {
+    OWN_PROBE: plots.SHIFT_COLORS[IN_DISTRIBUTION],
+    PROBE: plots.SHIFT_COLORS[OUT_OF_DOMAIN],
+    GROUPS[-1]: plots.INK,
+}
+axes = sns.stripplot(
+    long,
+    x="shift",
+    y="switch",
+    order=list(switched),
+    hue="confidence",
+    palette={group: colors[group] for group in long["confidence"].unique()},
+    dodge=True,
+    jitter=False,
+    alpha=0.6,
+)
 axes.axvline(0, color=plots.MUTED, zorder=0)
-_ = axes.set(xlabel="shift of the capability Brier score", ylabel="")
+axes.set(xlabel="shift of the capability Brier score", ylabel="")
+sns.move_legend(
+    axes, "upper center", bbox_to_anchor=(0.4, -0.14), ncols=3, title=""
+)
 
 # %% label="protocol-shifts" paper=["section-4.1"] evidence=["measured"] reads=["verdicts", "confidences", "features"] tags=["hide-input"]
 # needs samples
-by_switch = long.groupby("switch", sort=False)["shift"]
-table = by_switch.agg(cells="size", mean="mean", lowest="min", highest="max")
-table["mean size"] = size
+by_group = long.groupby(["switch", "confidence"])["shift"]
+table = by_group.agg(cells="size", mean="mean", lowest="min", highest="max")
+table["mean size"] = sizes
+order = pd.MultiIndex.from_product([list(switched), GROUPS])
+table = table.reindex(order).dropna().astype({"cells": int})
 tables.show(
-    table.reindex(list(switched))
-    .dropna()
-    .astype({"cells": int})
-    .rename_axis("switched back"),
+    table.rename_axis(["switched back", "confidence"]),
     "Shift of the score by each switch, over data sets and methods: its mean "
     "with its sign, and the mean of its size.",
     evidence=evidence,
@@ -194,8 +256,8 @@ tables.show(
 # needs samples
 notebook.say("""
 The noise that *plug-in* leaves in is the same for every confidence, so it changes no order among them; the other switches can.
-All switches together shift a score by {together:.3f} on average, and by up to {farthest:.3f}: that of {farthest_at} on
-{farthest_on}. A judge's verdicts can be switched on where it has judged every answer to a data set. {judge_said}
+All switches together shift scores on average so: {together}; the farthest is {farthest_at} on {farthest_on}, by
+{farthest:.3f}. A probe is meant for data like its own, so read that row first. A judge's verdicts can be switched on where it has judged every answer to a data set. {judge_said}
 
 Pages that score confidences take the paper's protocol at once with `-p protocol paper`, and a judge's verdicts with `-p
 verdicts judge:MODEL`; in Python, `score(results, protocol="paper")`.
@@ -266,6 +328,8 @@ costs = pd.Series(costs).unstack()[[LEAN, PAPER]] / 1_000
 apart = scores[["brier", "width"]].unstack("sizes")
 wider = apart["width", LEAN] / apart["width", PAPER]
 probes = wider.index.get_level_values("method") == OWN
+moved = apart["brier", LEAN] - apart["brier", PAPER]
+moved = moved[probes].droplevel("method")
 chance = scores["spread"].dropna().xs(LEAN, level="sizes")
 notebook.glue(
     share=costs[LEAN].sum() / costs[PAPER].sum(),
@@ -274,6 +338,9 @@ notebook.glue(
     trained=wider[probes].median(),
     trained_most=wider[probes].max(),
     chance=chance.mean(),
+    moved=moved.mean(),
+    most_moved=moved[moved.abs().idxmax()],
+    most_moved_on=data.loc[moved.abs().idxmax(), "title"],
 )
 
 # %%
@@ -282,7 +349,8 @@ notebook.say("""
 The lean sizes take {share:.0%} of the tokens. Intervals of methods without training are {untrained:.2f} times as wide in the
 median and {untrained_most:.2f} at most; those of the own probe {trained:.2f} and {trained_most:.2f}. A probe's score also
 depends on which samples taught it: over three training draws it spreads by {chance:.3f} (standard deviation) on average,
-which no interval over questions holds. The rows below are means of these draws.
+which no interval over questions holds. From fewer labels its score moves by {moved:+.3f} on average, above zero being worse, and
+most on {most_moved_on}, by {most_moved:+.3f}. The rows below are means of these draws.
 """)
 
 # %% tags=["hide-input"] label="protocol-lean" paper=["section-4.1"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
@@ -319,7 +387,7 @@ tables.show(
 # |---|---|---|---|
 # | Score | plug-in, 100 samples | corrected, with an interval; plug-in by `protocol=paper` | ↓ by the mean of $\hat\mu(1-\hat\mu)/99$, alike for all methods |
 # | Missing confidence | 0.5 | left out and counted; 0.5 by `protocol=paper` | either way, above |
-# | Response consistency | votes share samples with $\hat\mu$, equal strings vote together | judged by the other samples; answers the grader calls equal vote together | either way, above |
+# | Response consistency | ten votes, which share samples with $\hat\mu$; equal strings vote together | the mean over a hundred splits, judged by the samples that did not vote; answers the grader calls equal vote together | either way, above |
 # | Vote without an answer | one group more, which can win | agrees with nobody; 0.5 where no vote is an answer | either way, below |
 # | Linear probe | gradient descent, grid of rates | *tuned*: its optimum, decay by cross-validation; theirs by `recipe=paper` | either way, above |
 # | Judge's temperature | 1.0 | 0 | – |

@@ -37,7 +37,7 @@ from capcal_lib.applications.passk import (
     simulate_pass_at_k,
 )
 from capcal_lib.applications.posterior import fit_concentration
-from capcal_lib.applications.selective import risk_area_terms, risk_coverage
+from capcal_lib.applications.selective import risk_area_bounds, risk_area_terms, risk_coverage
 from capcal_lib.applications.topping_up import Components, score_components
 
 __all__ = [
@@ -53,6 +53,7 @@ __all__ = [
     "pass_at_k_error_terms",
     "pass_at_k_gains",
     "pass_at_k_gains_over_answer",
+    "risk_area_bounds",
     "risk_area_terms",
     "risk_coverage",
     "score_components",

@@ -95,8 +95,11 @@ def paper_consistency(answers: pd.DataFrame, k_c: int = 10) -> "pd.Series[float]
     return pd.Series(shares, dtype=np.float64)
 
 
-def split_votes(answers: pd.DataFrame, k_c: int, *, splits: int = VOTE_SPLITS) -> pd.DataFrame:
-    """Let k_c of a question's samples vote, and score votes against the samples that did not.
+def split_votes(
+    answers: pd.DataFrame, k_c: int, *, splits: int = VOTE_SPLITS, held_out: bool = True
+) -> pd.DataFrame:
+    """Let k_c of a question's samples vote, and score votes against the samples that did not; or,
+    without ``held_out``, the same votes against all samples, those that voted among them.
 
     ``answers`` are those of :func:`answers_of`. Returns a row a question with k_c + 2 samples or
     more, indexed by ``question_id``: ``confidence``, the majority's share of the first k_c samples,
@@ -115,13 +118,13 @@ def split_votes(answers: pd.DataFrame, k_c: int, *, splits: int = VOTE_SPLITS) -
     for name, samples in answers.groupby("question_id"):
         if len(samples) >= k_c + 2:
             rng = np.random.default_rng([0, crc32(str(name).encode())])
-            rows[name] = _split_question(samples, k_c, splits, rng)
+            rows[name] = _split_question(samples, k_c, splits, rng, held_out)
     table = pd.DataFrame.from_dict(rows, orient="index", columns=VOTE_COLUMNS)
     return table.rename_axis("question_id").astype({"correct": int, "total": int})
 
 
 def _split_question(
-    samples: pd.DataFrame, k_c: int, splits: int, rng: np.random.Generator
+    samples: pd.DataFrame, k_c: int, splits: int, rng: np.random.Generator, held_out: bool
 ) -> tuple[float, float, int, float, float]:
     """Return of one question's n samples what a row of :func:`split_votes` holds."""
     # Which samples vote: an order of all n a row, of which the first k_c do. Row 0 is the order in
@@ -129,7 +132,7 @@ def _split_question(
     order = np.tile(np.arange(len(samples)), (splits + 1, 1))  # (splits + 1, n)
     order[1:] = rng.permuted(order[1:], axis=1)
     voters = order[:, :k_c]  # (splits + 1, k_c)
-    others = order[:, k_c:]  # (splits + 1, n - k_c)
+    judges = order[:, k_c:] if held_out else order  # (splits + 1, n - k_c or n)
 
     # What the voters say: the share of the most frequent answer, NaN where none of them has one.
     codes, texts = pd.factorize(samples["canonical"])  # (n,), -1 for no answer; (texts,)
@@ -138,8 +141,8 @@ def _split_question(
     most = votes.max(axis=1, initial=0)  # (splits + 1,), and so all below
     share = np.where(most > 0, most / k_c, np.nan)
 
-    # What the others show: their mu_hat, NaN where fewer than two of them are scored.
-    outcomes = samples["correct"].to_numpy()[others]  # (splits + 1, n - k_c)
+    # What the judges show: their mu_hat, NaN where fewer than two of them are scored.
+    outcomes = samples["correct"].to_numpy()[judges]
     correct = np.nansum(outcomes, axis=1)
     total = np.isfinite(outcomes).sum(axis=1)
     scored = np.where(total > 1, total, np.nan)

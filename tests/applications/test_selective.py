@@ -1,6 +1,6 @@
 """Selective prediction: the area by brute force over orders, and its interval."""
 
-from itertools import pairwise, permutations
+from itertools import pairwise, permutations, product
 
 import numpy as np
 import pandas as pd
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capcal_lib.applications import risk_area_terms
+from capcal_lib.applications import risk_area_bounds, risk_area_terms
 from capcal_lib.errors import InputError
 
 QUESTIONS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4)), min_size=1, max_size=6)
@@ -84,3 +84,13 @@ def test_the_terms_spread_as_the_area_does_over_draws_of_questions(noise):
 def test_bad_input_is_refused():
     with pytest.raises(InputError, match="row 1: confidence is nan"):
         risk_area_terms([0.5, np.nan], [1, 1], [1, 1])
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 9])
+def test_bounds_hold_what_any_question_can_count_for_and_are_reached(n):
+    confidence = np.arange(n, 0, -1) / n
+    counted = []
+    for correct in product([0, 1], repeat=n):
+        mu = np.array(correct)
+        counted += [*(1 - mu - risk_area_terms(confidence, mu, 1))]
+    assert (min(counted), max(counted)) == pytest.approx(risk_area_bounds(n))

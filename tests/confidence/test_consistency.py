@@ -55,6 +55,21 @@ def test_a_split_score_is_the_mean_over_all_splits() -> None:
     assert found["term"] == pytest.approx(np.mean(terms), abs=0.005)
 
 
+def test_votes_in_the_pool_are_the_same_votes_scored_by_all_samples() -> None:
+    letters, k_c = "AAB.BA", 3
+    outcomes = [1.0, 1, 0, 0, 0, 1]
+    canonical = [None if letter == "." else letter for letter in letters]
+    terms = []
+    for votes in combinations(range(6), k_c):
+        (share,) = consistency([[canonical[place] for place in votes]])
+        terms.append(term(share, outcomes))
+    answers = said([letters])
+    pool = split_votes(answers, k_c, splits=20_000, held_out=False).iloc[0]
+    assert pool["term"] == pytest.approx(np.mean(terms), abs=0.003)
+    assert (pool["correct"], pool["total"]) == (3, 6), "of all"
+    assert pool["confidence"] == split_votes(answers, k_c)["confidence"].iloc[0]
+
+
 @pytest.mark.parametrize(("n", "k_c"), [(4, 2), (12, 10), (20, 10)])
 def test_split_scores_are_unbiased_for_known_mu(n: int, k_c: int) -> None:
     """The truth: votes of k_c fresh samples against mu itself."""
