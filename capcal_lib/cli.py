@@ -751,16 +751,16 @@ def show(
     """Show the questions of a run with their counts, or one with its samples and verdicts."""
     from capcal_lib.results.look import look_up, questions_of
 
-    found = _named(run, model, dataset, split, store)
+    named = _named(run, model, dataset, split, store)
     if question is None:
-        _print_table(questions_of(found))
+        _print_table(questions_of(named))
         return
-    asked, samples = look_up(found, question)
-    _say(asked.text)
-    _say(f"right answer: {asked.answer.gold}")
+    shown, samples = look_up(named, question)
+    _say(shown.text)
+    _say(f"right answer: {shown.answer.gold}")
     for row in samples.to_dict("records"):
-        said = "sample {sample_index}: {verdict}, extracted {extracted!r} ({reason})"
-        _say(said.format_map(row))
+        line = "sample {sample_index}: {verdict}, extracted {extracted!r} ({reason})"
+        _say(line.format_map(row))
         _say(f"    {row['response'][:SHOWN]}")
 
 
@@ -777,17 +777,17 @@ def rm(
     from capcal_lib.runs.status import run_status
     from capcal_lib.runs.store import remove_run
 
-    found = _named(run, model, dataset, split, store)
-    state = run_status(found)
-    _say(f"{found}: {state['samples'] or 0} samples, verdicts: {state['verdicts'] or 'no'}")
+    named = _named(run, model, dataset, split, store)
+    state = run_status(named)
+    _say(f"{named}: {state['samples'] or 0} samples, verdicts: {state['verdicts'] or 'no'}")
     for problem in state["problems"]:
         _say(problem)
     if not yes:
-        options = shlex.join([found.folder.name, "--store", str(store), "--yes"])
+        options = shlex.join([named.folder.name, "--store", str(store), "--yes"])
         _say(f"nothing is removed; to remove it say: capcal rm {options}")
         return
-    remove_run(found)
-    _say(f"removed {found}")
+    remove_run(named)
+    _say(f"removed {named}")
 
 
 @command(STORE, "merge runs/local shard-1 shard-2")
@@ -981,16 +981,16 @@ def _extra() -> str:
 @contextmanager
 def _progress(what: str, units: str = "samples") -> Iterator[Callable[[int, int], None]]:
     """Show one bar on a terminal, and a plain line now and then elsewhere."""
-    said = time.monotonic()
+    last_line = time.monotonic()
     with Progress(console=err, disable=not err.is_terminal) as bar:
         task = bar.add_task(what, total=None)
 
         def move(done: int, total: int) -> None:
-            nonlocal said
+            nonlocal last_line
             bar.update(task, completed=done, total=total)
-            waited = time.monotonic() - said
+            waited = time.monotonic() - last_line
             if done and not err.is_terminal and (waited >= SECONDS_BETWEEN_LINES or done == total):
-                said += waited
+                last_line += waited
                 left = bar.tasks[0].time_remaining  # by the pace of what is new
                 ahead = f", {spell_time(left)} to go" if left else ""
                 _warn(f"{what}: {done} of {total} {units}{ahead}")

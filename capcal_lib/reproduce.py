@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -32,7 +32,7 @@ from capcal_lib.grading.judge import JUDGED
 from capcal_lib.grading.judgements import judge_progress, judge_run, read_judgements
 from capcal_lib.grading.verdicts import grade_run, read_verdicts
 from capcal_lib.manifests import Dataset, dataset_names, load_dataset, load_model
-from capcal_lib.probes import keep_predictions
+from capcal_lib.probes import ProbeRecipe, keep_predictions
 from capcal_lib.probes.features import extract
 from capcal_lib.probes.predictions import probe_title
 from capcal_lib.probes.training import is_scored
@@ -74,7 +74,7 @@ class Recipe:
     """A way from samples to the table."""
 
     protocol: Protocol
-    probe: Literal["tuned", "paper"]  # the recipe of its probes
+    probe: ProbeRecipe
     judge: str | None  # the model whose verdicts count; None: those of the rules
     samples: int  # of an evaluation question, which define mu_hat and vote
     training: tuple[Draw, ...]

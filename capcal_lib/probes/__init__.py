@@ -13,7 +13,7 @@ from capcal_lib.probes.predictions import (
 )
 from capcal_lib.probes.sgd import PaperProbe
 from capcal_lib.probes.training import (
-    Recipe,
+    ProbeRecipe,
     draw_training,
     nearest_probe,
     nearest_probes,
@@ -27,7 +27,7 @@ __all__ = [
     "LinearProbe",
     "PaperProbe",
     "Probe",
-    "Recipe",
+    "ProbeRecipe",
     "TunedProbe",
     "describe_probes",
     "draw_training",

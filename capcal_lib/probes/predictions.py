@@ -22,7 +22,7 @@ from capcal_lib.errors import InputError, check_known
 from capcal_lib.manifests import dataset_names, load_dataset
 from capcal_lib.probes.features import read_features
 from capcal_lib.probes.training import (
-    Recipe,
+    ProbeRecipe,
     goes_with,
     is_scored,
     runs_for_probes,
@@ -68,7 +68,7 @@ def keep_predictions(
     *,
     datasets: Iterable[str] | None = None,
     mix: Sequence[str] = (),
-    recipe: Recipe = "tuned",
+    recipe: ProbeRecipe = "tuned",
     verdicts: str = "rules",
     choice: Choice | None = None,
     say: Callable[[str], object] | None = None,
@@ -151,7 +151,7 @@ def read_predictions(
     store: Path | str,
     model: str,
     *,
-    recipe: Recipe = "tuned",
+    recipe: ProbeRecipe = "tuned",
     verdicts: str = "rules",
 ) -> pd.DataFrame:
     """Read what is kept of what a model's probes predict of its evaluation splits.
@@ -178,7 +178,7 @@ def read_predictions(
 
 
 def predictions_of(
-    run: Run, *, recipe: Recipe = "tuned", verdicts: str = "rules"
+    run: Run, *, recipe: ProbeRecipe = "tuned", verdicts: str = "rules"
 ) -> tuple[pd.DataFrame, list[str]]:
     """Read what probes predict of the questions of a run.
 
@@ -212,7 +212,7 @@ def predictions_of(
 
 
 def describe_probes(
-    store: Path | str, model: str, *, recipe: Recipe = "tuned", verdicts: str = "rules"
+    store: Path | str, model: str, *, recipe: ProbeRecipe = "tuned", verdicts: str = "rules"
 ) -> pd.DataFrame:
     """Say what is behind a model's probes, as far as predictions of theirs are kept and not stale.
 
@@ -290,9 +290,9 @@ def _digests(runs: Iterable[Run], *kinds: Artifact) -> dict[str, str]:
     return {path.relative_to(path.parents[2]).as_posix(): content_digest(path) for path in paths}
 
 
-def _name(recipe: Recipe, verdicts: str) -> str:
+def _name(recipe: ProbeRecipe, verdicts: str) -> str:
     """Return what tells files of predictions apart."""
-    check_known("recipe", recipe, get_args(Recipe))
+    check_known("recipe", recipe, get_args(ProbeRecipe))
     return recipe if verdicts == "rules" else recipe + re.sub(r"[^\w.-]", "-", f"-{verdicts}")
 
 

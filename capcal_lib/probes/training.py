@@ -25,7 +25,7 @@ from capcal_lib.probes.tuned import TunedProbe
 from capcal_lib.runs.artifacts import FEATURES, VERDICTS
 from capcal_lib.runs.run import Choice, Run, differences, find_run, list_fitting
 
-Recipe = Literal["tuned", "paper"]
+ProbeRecipe = Literal["tuned", "paper"]
 Role = Literal["training", "evaluation"]
 _WEIGHTS = ("weights", "dtype")
 _SAME = (*_WEIGHTS, "prompt_template", "chat_template")  # in runs of one style of prompt
@@ -86,7 +86,7 @@ def draw_training(
 
 def train(
     *runs: Run,
-    recipe: Recipe = "tuned",
+    recipe: ProbeRecipe = "tuned",
     verdicts: str = "rules",
     checkpoint: Path | None = None,
     say: Callable[[str], object] | None = None,
@@ -102,7 +102,7 @@ def train(
     >>> 0.1 < probe.weight_decay_ < 10
     True
     """
-    check_known("recipe", recipe, get_args(Recipe))
+    check_known("recipe", recipe, get_args(ProbeRecipe))
 
     def rows(sources: Iterable[Run]) -> tuple[Any, Any, Any]:
         questions, features = zip(*(training_data(run, verdicts) for run in sources), strict=True)

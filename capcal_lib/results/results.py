@@ -29,7 +29,7 @@ from capcal_lib.grading.counts import count_run, count_verdicts
 from capcal_lib.grading.judgements import verdicts_by
 from capcal_lib.manifests import load_dataset, load_model
 from capcal_lib.metrics.validation import check_int
-from capcal_lib.probes import Recipe, order_probes, predictions_of
+from capcal_lib.probes import ProbeRecipe, order_probes, predictions_of
 from capcal_lib.questions import subjects_of
 from capcal_lib.results.terms import COUNTS, accuracy_bounds
 from capcal_lib.runs import find_run
@@ -69,7 +69,7 @@ def load_results(
     verdicts: str = "rules",
     choice: Choice | None = None,
     held_out: bool = True,
-    recipe: Recipe | None = "tuned",
+    recipe: ProbeRecipe | None = "tuned",
 ) -> pd.DataFrame:
     """Load the counts and confidences of a model's graded runs on evaluation splits.
 

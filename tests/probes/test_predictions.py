@@ -16,7 +16,7 @@ from capcal_lib.errors import InputError
 from capcal_lib.manifests import RECORDED_RUNS, load_dataset
 from capcal_lib.probes import (
     PaperProbe,
-    Recipe,
+    ProbeRecipe,
     TunedProbe,
     describe_probes,
     keep_predictions,
@@ -214,7 +214,7 @@ def mixed_store(store: Path) -> None:
 
 
 @pytest.mark.parametrize("recipe", ["tuned", "paper"])
-def test_one_probe_learns_from_several_training_sets(tmp_path: Path, recipe: Recipe) -> None:
+def test_one_probe_learns_from_several_training_sets(tmp_path: Path, recipe: ProbeRecipe) -> None:
     mixed_store(tmp_path)
     keep_predictions(tmp_path, MODEL, recipe=recipe)
     before = load_results(tmp_path, MODEL, recipe=recipe)
