@@ -6,7 +6,7 @@ nothing of another, so that training and evaluation runs go together by their st
 
 from __future__ import annotations  # keeps signatures short in help()
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from itertools import product
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -187,20 +187,29 @@ def nearest_probes(methods: Iterable[str], dataset: str) -> list[str]:
     >>> nearest_probes(probes, "simpleqa"), nearest_probes(probes, "aime25")
     (['Probe (TriviaQA)', 'Probe (Mini capitals)'], ['Probe (MATH)', 'Probe (GSM8K)'])
     """
-    asked = load_dataset(dataset)
-    places = []
+    shown_on = load_dataset(dataset)
+    sources = []
     for source in map(load_dataset, dataset_names()):
         if source.training_split:
-            distance = 0 if source == asked else 1 if source.domain == asked.domain else 2
             rows = source.splits[source.training_split].rows or 0
-            by_name = source.name != asked.nearest
-            places.append((distance, source.builtin, by_name, -rows, source.probe))
-    found = [
+            by_name = source.name != shown_on.nearest
+            distance = _distance(source, shown_on)
+            sources.append((distance, source.builtin, by_name, -rows, source.probe))
+    probes = [
         (distance, method)
-        for (distance, *_, probe), method in product(sorted(places), methods)
+        for (distance, *_, probe), method in product(sorted(sources), methods)
         if method.startswith(probe)
     ]
-    return [*dict.fromkeys(method for distance, method in found if distance == found[0][0])]
+    return [*dict.fromkeys(method for distance, method in probes if distance == probes[0][0])]
+
+
+def _distance(source: Dataset, shown_on: Dataset) -> int:
+    """Return 0 for a probe of the data set itself, 1 for one of its domain, and 2 for another."""
+    if source == shown_on:
+        return 0
+    if source.domain == shown_on.domain:
+        return 1
+    return 2
 
 
 def nearest_probe(methods: Iterable[str], dataset: str) -> str | None:
@@ -208,7 +217,7 @@ def nearest_probe(methods: Iterable[str], dataset: str) -> str | None:
     return next(iter(nearest_probes(methods, dataset)), None)
 
 
-def goes_with(training: Iterable[Run], run: Run) -> bool:
+def goes_with(training: Collection[Run], run: Run) -> bool:
     """Tell whether a probe that is trained on runs has something to say of another: whether one of
     them shares its style of prompt.
 
@@ -217,7 +226,9 @@ def goes_with(training: Iterable[Run], run: Run) -> bool:
     """
     style = run.identity.prompt_style
     alike = [source for source in training if source.identity.prompt_style == style]
-    for source in training if alike else ():
+    if not alike:
+        return False
+    for source in training:
         same = _SAME if source in alike else _WEIGHTS
         lines = differences(source.identity, run.identity)
         if differing := [line for line in lines if line.startswith(same)]:
@@ -226,4 +237,4 @@ def goes_with(training: Iterable[Run], run: Run) -> bool:
                 f"{'; '.join(differing)}; "
                 "sample one of them again, or move it to another --store"
             )
-    return bool(alike)
+    return True
