@@ -5,6 +5,7 @@ import gzip
 import io
 import json
 import math
+import os
 import re
 import sys
 import zlib
@@ -146,6 +147,13 @@ def field_of(row: Row, name: str) -> Any:
     for part in [name] if name in row else name.split("."):
         value = value[int(part) if isinstance(value, list) else part]
     return value
+
+
+def is_folder(path: Path) -> bool:
+    """Say whether a path is a folder; one with a name that no file can have, too long or with a
+    zero byte in it, is none, where pathlib raises an error.
+    """
+    return os.path.isdir(path)
 
 
 def most_unpacked(path: Path) -> int:

@@ -9,7 +9,6 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from os.path import isdir
 from pathlib import Path
 from types import MappingProxyType
 from typing import IO, Any, NamedTuple
@@ -19,7 +18,7 @@ import pandas as pd
 from capcal_lib import manifests
 from capcal_lib.errors import InputError, check_known
 from capcal_lib.questions import NOT_STATED
-from capcal_lib.rows import Row, field_of, most_unpacked, stream_rows
+from capcal_lib.rows import Row, field_of, is_folder, most_unpacked, stream_rows
 from capcal_lib.text import counted, sanitize
 
 MEMBER_BYTES = 1 << 26  # of one sample of a log
@@ -103,7 +102,7 @@ def list_files(files: Iterable[Path]) -> list[Path]:
     """Return files, and in place of a folder the logs in it."""
     listed = []
     for file in files:
-        if not isdir(file):
+        if not is_folder(file):
             listed.append(file)
             continue
         logs = sorted([*file.rglob("samples_*.jsonl"), *file.rglob("*.eval")])

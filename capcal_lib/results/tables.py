@@ -2,7 +2,6 @@
 of logs.
 """
 
-from os.path import isdir
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,7 +14,7 @@ from capcal_lib.grading.unread import describe_unread
 from capcal_lib.questions import NOT_STATED, Answer
 from capcal_lib.results.logs import WORDS, kind_of, read_log
 from capcal_lib.results.terms import COUNTS, NUMBERS, accuracy_bounds
-from capcal_lib.rows import MISSING, plain_head, read_columns, read_share, stream_rows
+from capcal_lib.rows import MISSING, is_folder, plain_head, read_columns, read_share, stream_rows
 from capcal_lib.text import counted, sanitize
 
 CLUSTERS = ["cluster", "subject"]  # columns of which questions belong together
@@ -60,7 +59,7 @@ def is_log(path: Path) -> bool:
     `InputError` for a table that is neither."""
     if str(path) == "-":
         return False
-    if path.suffix == ".eval" or isdir(path):
+    if path.suffix == ".eval" or is_folder(path):
         return True
     heads = [str(head) for head in next(stream_rows(path), NUMBERS)]
     plain = {*map(plain_head, heads)}

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from capcal_lib import manifests
-from capcal_lib.manifests import MANIFESTS, load_dataset
-from tests.questions.files import HUB, MINI_SETS
+from capcal_lib.manifests import MANIFESTS, OWN_MANIFESTS, load_dataset
+from tests.questions.files import HUB, MINI_SETS, Describe
 
 
 @pytest.fixture
@@ -57,3 +57,17 @@ def hub(tmp_path: Path, unpinned: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
     datasets.disable_progress_bars()
     yield
     datasets.enable_progress_bars()
+
+
+@pytest.fixture
+def describe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Describe:
+    """Write the manifest of a data set ``law`` and return where its file belongs."""
+    monkeypatch.setenv(OWN_MANIFESTS, str(tmp_path))
+    (tmp_path / "datasets").mkdir()
+
+    def write(file: str = "law.jsonl", kind: str = "short", more: str = "") -> Path:
+        text = f"name: law\ndomain: law\nkind: {kind}\n{more}splits: {{all: {{file: {file}}}}}\n"
+        (tmp_path / "datasets" / "law.yaml").write_text(text)
+        return tmp_path / "datasets" / file
+
+    return write

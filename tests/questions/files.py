@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,11 @@ from capcal_lib.manifests import dataset_names, load_dataset
 
 MINI_SETS = [name for name in dataset_names() if load_dataset(name).builtin]
 Rows = list[dict[str, Any]]
+Describe = Callable[..., Path]
+
+
+def jsonl(rows: Rows) -> bytes:
+    return "".join(json.dumps(row) + "\n" for row in rows).encode()
 
 
 def write(folder: Path, name: str, rows: Rows) -> Path:

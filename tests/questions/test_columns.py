@@ -1,12 +1,17 @@
 """Columns of a row become a question."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from capcal_lib.errors import InputError
-from capcal_lib.questions import load_questions
-from tests.questions.files import write
+from capcal_lib.manifests import Columns, load_dataset
+from capcal_lib.questions import Answer, Question, load_questions
+from capcal_lib.questions.columns import make_question
+from tests.questions.files import Describe, jsonl, write
 
 
 def test_malformed_options(data_dir: Path) -> None:
@@ -20,3 +25,146 @@ def test_malformed_options(data_dir: Path) -> None:
     write(data_dir, "mmlu/val.jsonl.gz", [row])
     with pytest.raises(InputError, match="row 0: malformed"):
         load_questions("mmlu")
+
+
+def test_columns_are_mapped(describe: Describe) -> None:
+    path = describe(
+        more=(
+            "columns: {id: key, question: prompt.text, answer: gold, aliases: also, subject: "
+            "area}\n"
+        ),
+        kind="number",
+    )
+    row = {
+        "key": 7,
+        "prompt": {"text": "How many?"},
+        "gold": 1.5,
+        "also": 2,
+        "area": "sums",
+        "question": "no",
+    }
+    path.write_bytes(jsonl([row]))
+    assert load_questions("law") == (
+        Question("7", "How many?", Answer("number", "1.5", ("2",)), "sums"),
+    )
+
+
+def test_rows_without_an_id_are_numbered(describe: Describe) -> None:
+    describe().write_bytes(jsonl([{"question": "Why?", "answer": ["so", "thus"]}] * 2))
+    first, second = load_questions("law")
+    assert (first.id, second.id) == ("law/all/0", "law/all/1")
+    assert first.answer == Answer("short", "so", ("thus",))
+
+
+@given(
+    options=st.lists(st.text("xyz", min_size=2, max_size=6), min_size=2, max_size=26, unique=True),
+    data=st.data(),
+)
+def test_any_number_of_options_and_any_way_to_name_the_right_one(
+    options: list[str], data: st.DataObject
+) -> None:
+    law = load_dataset("mini-exam").model_copy(update={"name": "law", "builtin": False})
+    right = data.draw(st.integers(0, len(options) - 1))
+    letter = chr(ord("A") + right)
+    for answer in (right, str(right), letter, options[right]):
+        row = {"question": "Which?", "choices": options, "answer": answer}
+        question = make_question(law, Columns(), row, "law/all/0")
+        assert question.answer == Answer("choice", letter, (options[right],))
+        assert question.text.splitlines()[1:] == [
+            f"{chr(ord('A') + i)}. {text}" for i, text in enumerate(options)
+        ]
+        assert question.options == len(options)
+
+
+def test_options_in_columns_of_their_own(describe: Describe) -> None:
+    path = describe("law.csv", "choice", "columns: {choices: [a, b, c]}\n")
+    path.write_text(
+        "id,question,a,b,c,answer\n1,Which?,tort,crime,,B\n2,Which?,tort,crime,both,both\n"
+    )
+    few, more = load_questions("law")
+    assert (few.text, few.options) == ("Which?\nA. tort\nB. crime", 2)
+    assert (more.answer, more.options) == (Answer("choice", "C", ("both",)), 3)
+    path.write_text("id,question,a,b,c,answer\n1,Which?,tort,,both,A\n")
+    with pytest.raises(InputError, match=r"row 0: malformed \(the question or an option is empty"):
+        load_questions("law")
+
+
+@pytest.mark.parametrize(
+    ("kind", "row", "message"),
+    [
+        (
+            "short",
+            {"question": "Why?", "answer": ""},
+            "row 0: malformed (the gold answer must be a text",
+        ),
+        ("short", {"question": "Why?", "answer": True}, "True is neither a text nor a number"),
+        (
+            "short",
+            {"question": "", "answer": "so"},
+            "row 0: malformed (the question or an option is empty)",
+        ),
+        (
+            "short",
+            {"prompt": "Why?", "answer": "so"},
+            "no column 'question'; this is not law as expected, it has prompt",
+        ),
+        (
+            "short",
+            {"question": "Why?", "answer": "a", "choices": ["a", "b"]},
+            "it has choices, but the manifest says kind",
+        ),
+        (
+            "choice",
+            {"question": "Which?", "answer": "E", "choices": ["a", "b"]},
+            "'E' is not the text, letter or number of one option",
+        ),
+        (
+            "choice",
+            {"question": "Which?", "answer": 2, "choices": ["a", "b"]},
+            "'2' is not the text, letter or number of one option",
+        ),
+        (
+            "choice",
+            {"question": "Which?", "answer": "A", "choices": ["B", "A"]},
+            "'A' is not the text, letter or number of one option",
+        ),
+        (
+            "choice",
+            {"question": "Which?", "answer": "A", "choices": ["a"]},
+            "1 options; a question has 2 to 26",
+        ),
+        (
+            "choice",
+            {"question": "Which?", "answer": "A", "choices": ["a"] * 27},
+            "27 options; a question has 2 to 26",
+        ),
+    ],
+)
+def test_rows_that_cannot_be_asked(
+    describe: Describe, kind: str, row: dict[str, Any], message: str
+) -> None:
+    describe(kind=kind).write_bytes(jsonl([row]))
+    with pytest.raises(InputError) as raised:
+        load_questions("law")
+    assert message in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("choices", "answer", "letter"),
+    [
+        ({"text": ["red", "blue", "grey"], "label": ["1", "2", "3"]}, "2", "B"),
+        ({"text": ["red", "blue", "grey"], "label": ["1", "2", "3"]}, "3", "C"),
+        ({"text": ["C", "D", "A"], "label": ["A", "B", "C"]}, "A", "A"),
+        ({"text": ["4", "1"], "label": [4, 1]}, 1, "B"),
+    ],
+)
+@pytest.mark.parametrize("column", ["", "columns: {choices: choices.text, answer: answer}\n"])
+def test_labels_of_options_are_read(
+    describe: Describe, choices: Any, answer: Any, letter: str, column: str
+) -> None:
+    row = {"id": "a", "question": "Sky?", "choices": choices, "answer": answer}
+    describe(kind="choice", more=column).write_bytes(jsonl([row]))
+    [question] = load_questions("law")
+    assert question.answer.gold == letter
+    assert question.options == len(choices["text"])
