@@ -150,8 +150,8 @@ def field_of(row: Row, name: str) -> Any:
 
 
 def is_folder(path: Path) -> bool:
-    """Say whether a path is a folder; one with a name that no file can have, too long or with a
-    zero byte in it, is none, where pathlib raises an error.
+    """Say whether a path is a folder. One with a name that is too long for any file is none, where
+    pathlib raises an error.
     """
     return os.path.isdir(path)
 
