@@ -22,7 +22,7 @@ from capcal_lib.metrics.validation import Floats, check_int
 from capcal_lib.runs.run import Run, more_samples
 from capcal_lib.runs.store import read_samples
 
-OUTCOMES = {"correct": 1.0, "incorrect": 0.0, "no_answer": 0.0}  # NaN where not scored
+CORRECTNESS = {"correct": 1.0, "incorrect": 0.0, "no_answer": 0.0}  # NaN where not scored
 VOTE_COLUMNS = ["confidence", "correct", "total", "term", "plug_in"]
 VOTE_SPLITS = 100  # of a question's samples into votes and others
 # Answers in canonical form, so that equal answers are equal texts; None or NaN for no answer.
@@ -79,7 +79,7 @@ def answers_of(verdicts: pd.DataFrame) -> pd.DataFrame:
     texts = verdicts[["extracted", "kind"]].dropna().drop_duplicates()
     texts["canonical"] = [*map(normalize, texts["extracted"], texts["kind"])]
     answers = verdicts.merge(texts, how="left")
-    answers["correct"] = answers["verdict"].map(OUTCOMES)
+    answers["correct"] = answers["verdict"].map(CORRECTNESS)
     return answers[["question_id", "sample_index", "verdict", "canonical", "correct"]]
 
 

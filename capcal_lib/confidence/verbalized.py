@@ -22,16 +22,16 @@ READ_CHARACTERS = 10_000
 # Every repetition is bounded and no two neighbours match the same character, so the time is linear
 # in the text.
 _BOXED = re.compile(r"\\boxed\s{0,3}\{((?:[^{}]|\{[^{}]{0,40}\}){1,60})\}")
-_STATED = r"(?:[0-9]{0,30}\.[0-9]{1,30}|0,[0-9]{1,30}|[0-9]{1,30}(?:,[0-9]{1,2}|\.)?)"
+_SHARE = r"(?:[0-9]{0,30}\.[0-9]{1,30}|0,[0-9]{1,30}|[0-9]{1,30}(?:,[0-9]{1,2}|\.)?)"
 _PER_CENT = r"(?:\s?(?:%|per\s?cent\b))"
 _ESTIMATE = re.compile(
     rf"""(?xai)
     (?<![\w.,/−–-])                            # not inside a word, a date or another number
     (?P<label>(?:P|probability|confidence)["']?\s{{0,3}}[=:≈~]\s{{0,3}})?
-    (?P<first>{_STATED}) (?P<percent>{_PER_CENT})?
+    (?P<first>{_SHARE}) (?P<percent>{_PER_CENT})?
     (?: \s{{0,3}}(?:-|–|—|\bto\b|\band\b)\s{{0,3}}
-        (?P<high>{_STATED}) (?P<high_percent>{_PER_CENT})?
-      | \s{{0,3}}(?:/|\bout\ of\b|\bin\b)\s{{0,3}} (?P<whole>{_STATED}) )?
+        (?P<high>{_SHARE}) (?P<high_percent>{_PER_CENT})?
+      | \s{{0,3}}(?:/|\bout\ of\b|\bin\b)\s{{0,3}} (?P<whole>{_SHARE}) )?
     (?![\w%/] | [.,][0-9])
     """,
 )
