@@ -345,9 +345,13 @@ def time_plan(plan: pd.DataFrame, rate: float | None = None) -> pd.DataFrame:
 def show_plan(timed: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     """Return a plan with its times as a table of words, and its sums in one line."""
     requests, tokens, seconds = timed[["requests", "tokens", "seconds"]].sum()
-    line = f"{requests:,.0f} requests, {tokens:,.0f} tokens, {spell_time(seconds)}"
-    if timed["seconds"].isna().any():
-        line += " and what is not known"
+    line = f"{requests:,.0f} requests, {tokens:,.0f} tokens"
+    if timed["seconds"].isna().all():
+        line += ", in a time that is not known"
+    elif timed["seconds"].isna().any():
+        line += f", {spell_time(seconds)} and what is not known"
+    else:
+        line += f", {spell_time(seconds)}"
     table = timed.drop(columns=["first", "seconds"])
     table["time"] = timed["seconds"].map(spell_time, na_action="ignore")
     return table.convert_dtypes().astype(object).fillna("not known"), line

@@ -15,11 +15,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from capcal_lib import questions
 from capcal_lib import reproduce as module
 from capcal_lib.errors import DiskError, InputError
 from capcal_lib.metrics import correctness_variance, uniform_baseline_brier
 from capcal_lib.probes import read_predictions
+from capcal_lib.questions import sets
 from capcal_lib.reproduce import (
     LEAN,
     PAPER,
@@ -163,12 +163,14 @@ def test_what_a_plan_does_not_know_is_nothing(
     steps = make_plan(order).set_index(["split", "step"])
     timed = time_plan(steps.reset_index()).set_index(["split", "step"])["seconds"]
     assert timed.isna().all()
+    sums = show_plan(time_plan(steps.reset_index()))[1]
+    assert sums.endswith(" tokens, in a time that is not known")
     nothing_left = time_plan(steps.reset_index().assign(requests=0, tokens=0, reads=0))
     assert show_plan(nothing_left)[1] == "0 requests, 0 tokens, 0:00:00"
     open_rows = module.load_dataset("gpqa").model_copy()
     split = open_rows.splits["test"].model_copy(update={"rows": None, "hub_rows": None})
     object.__setattr__(open_rows, "splits", {"test": split})
-    for room in (module, questions):
+    for room in (module, sets):
         monkeypatch.setattr(room, "load_dataset", lambda _: open_rows)
     plan = make_plan(replace(order, datasets=["gpqa"], limit=None), fetch=False)
     assert plan[["questions", "requests", "tokens"]].isna().all(axis=None)
