@@ -70,15 +70,12 @@ def squared_error(confidence, correct):
 # %%
 def score_blocks(table, k_c):
     """Let each block of k_c samples vote, and score it in both ways."""
-    canonical, correct = (
-        table["canonical"].to_numpy(),
-        table["correct"].to_numpy(),
-    )
+    correct = table["correct"].to_numpy()
     drawn = table["verdict"].notna().to_numpy()
     blocks = []
     for start in range(0, drawn.shape[1] - k_c + 1, k_c):
         block = np.arange(start, start + k_c)
-        confidence = consistency(canonical[:, block].tolist())
+        confidence = consistency(table["canonical"].to_numpy()[:, block])
         others = np.delete(correct, block, axis=1)
         scores = {
             "held-out": squared_error(confidence, others),
