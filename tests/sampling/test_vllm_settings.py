@@ -91,8 +91,10 @@ def test_a_dense_model_has_a_copy_a_gpu_and_a_mixture_of_experts_one(
     else:
         assert lines(caplog) == [
             "'tiny' is a mixture of experts, of which vLLM makes no copies: this process takes 1 "
-            "of 8 GPUs. To use all, start 8 processes, each with its own CUDA_VISIBLE_DEVICES and "
-            "--store: capcal reproduce --part 1/8 to 8/8, or capcal sample --ids; then capcal merge"
+            "of 8 GPUs. To use all, start 8 processes, each with its own CUDA_VISIBLE_DEVICES, "
+            "--store and "
+            "part, 1/8 to 8/8, and merge their stores, the first by: capcal reproduce --model tiny "
+            "--part 1/8"
         ]
 
 

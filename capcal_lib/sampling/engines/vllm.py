@@ -341,8 +341,9 @@ def settings_of(model: Model, folder: Path, gpus: int) -> dict[str, Any]:
             logging.getLogger(__name__).warning(
                 f"{model.name!r} is a mixture of experts, of which vLLM makes no copies: this "
                 f"process takes {ranks} of {gpus} GPUs. To use all, start {copies} processes, each "
-                "with its own CUDA_VISIBLE_DEVICES and --store: capcal reproduce --part "
-                f"1/{copies} to {copies}/{copies}, or capcal sample --ids; then capcal merge"
+                f"with its own CUDA_VISIBLE_DEVICES, --store and part, 1/{copies} to "
+                f"{copies}/{copies}, and merge their stores, the first by: capcal reproduce "
+                f"--model {model.name} --part 1/{copies}"
             )
             copies = 1
         settings["data_parallel_size"] = copies
