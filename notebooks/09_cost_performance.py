@@ -17,20 +17,19 @@ protocol: str = "corrected"  # or paper: as the paper did it
 verdicts: str = "rules"  # or judge:MODEL, where it has judged
 
 # %% tags=["hide-input"]
-from itertools import pairwise
-
 import numpy as np
 import pandas as pd
 import seaborn as sns
 from capcal_lib import plots
 from capcal_lib.book import notebook, tables
 from capcal_lib.manifests import load_model
-from capcal_lib.metrics import gains
+from capcal_lib.metrics import gains, holm, questions_needed
 from capcal_lib.plots import MARKERS
 from capcal_lib.probes import nearest_probe
 from capcal_lib.reported import constant_score, load_reported
 from capcal_lib.results import (
     brier_terms,
+    compare_with_constant,
     confidence_columns,
     costs,
     keep_nearest_probe,
@@ -46,7 +45,8 @@ evidence = notebook.evidence_of(data)
 paper = protocol == "paper"
 counted = {"k_eval": k_eval, "verdicts": verdicts}
 counted |= {"held_out": not paper, "recipe": "paper" if paper else "tuned"}
-results = load_results(runs, model, **counted).query("total > 1")
+loaded = load_results(runs, model, **counted)
+results = loaded.query("total > 1")
 
 # %% tags=["hide-input"]
 answered = results[confidence_columns(results)]
@@ -56,7 +56,8 @@ sets = [
     name for name in answered.index if solved[name] and answered.loc[name].any()
 ]
 none = {
-    "scores": "No data set has a solved question and a confidence: capcal confidence."
+    "scores": "No data set has a solved question and a confidence: capcal confidence.",
+    "bought": "",
 }
 notebook.about(data, {"printed": ""} if sets else none)
 
@@ -91,41 +92,66 @@ scores = scores[["brier", "low", "high"]].join(tokens.stack().rename("tokens"))
 scores = scores.drop(["Uniform random", "Oracle RC", "Oracle CC"], level=1)
 scores["tokens"] = scores["tokens"].fillna(0)  # a probe, and the constant
 
-# %% [markdown]
-# A method stands on the *Pareto front* if none that is as cheap scores lower: from cheap to dear, these are the rows whose
-# score is below all before them.
-
-
-# %%
-def pareto_front(table):
-    """Keep the rows that no other beats in both tokens and score."""
-    cheap_first = table.sort_values(["tokens", "brier"])
-    best_before = cheap_first["brier"].cummin().shift(fill_value=np.inf)
-    return cheap_first[cheap_first["brier"] < best_before]
-
+# %% [markdown] needs="scores"
+# What does a price buy? Every method that takes tokens is compared with the nearest probe, which takes none, question by question
+# and with subjects drawn whole. These comparisons, of all data sets, are a family of their own for Holm's method.
 
 # %%
 # needs scores
-by_set = scores.groupby(level="dataset", sort=False)
-fronts = pd.concat([pareto_front(subset) for _, subset in by_set])
-made = scores.index.get_level_values("method").value_counts()
-stand = fronts.index.get_level_values("method").value_counts()
+bought = {}
+for name in sets:
+    terms = brier_terms(compared(results.loc[[name]]), protocol=protocol)
+    if "Probe" in terms:
+        terms = terms[["Probe", *terms.columns.intersection(ASKED)]]
+        bought[name] = gains(terms, "Probe", clusters=subjects(terms))
+none = pd.DataFrame(columns=["estimate", "low", "high", "p", "verdict"])
+bought = pd.concat(bought or {"": none}, names=["dataset", "method"])
+bought = holm(bought.dropna(subset="p"))
+
+# %% [markdown] needs="scores"
+# Whether a confidence is closer than the best constant is not asked here once more: the verdicts are those of the [main
+# table](04_main_table.ipynb), where all methods on all data sets of the model are judged together.
+
+# %%
+# needs scores
+judged = compare_with_constant(loaded, protocol=protocol)
+judged = judged.set_index(["dataset", "method"])["verdict"].astype(str)
+nearest = {
+    name: nearest_probe(
+        methods(results.loc[[name]].dropna(axis=1, how="all")), name
+    )
+    for name in sets
+}
+scores["constant"] = [
+    judged.get((name, nearest[name] if method == "Probe" else method), "")
+    for name, method in scores.index
+]
 
 # %% tags=["hide-input"]
 # needs scores
-named = {"Probe": "a probe", VOTES: "ten votes", CONSTANT: "a constant"}
-phrases = [
-    f"{name} on {stand.get(method, 0)} of {made[method]}"
-    for method, name in named.items()
-    if method in made
-]
+verdicts_on = bought.groupby(level="method")["verdict"]
+won = verdicts_on.agg(lambda verdict: int(verdict.eq("better").sum()))
+lost = verdicts_on.agg(lambda verdict: int(verdict.eq("worse").sum()))
+asking = [name for name in ASKED if name in won and name != VOTES]
+notebook.lack(bought.empty, bought="")
+
+# %% tags=["hide-input"]
+# needs bought
+notebook.glue(
+    votes_won=int(won.get(VOTES, 0)),
+    votes_lost=int(lost.get(VOTES, 0)),
+    votes_all=int((bought.index.get_level_values("method") == VOTES).sum()),
+    asked_won=int(won[asking].sum()),
+    asked_lost=int(lost[asking].sum()),
+    asked_all=len(bought[bought.index.isin(asking, level="method")]),
+)
 
 # %% tags=["finding"]
-# needs scores
-notebook.finding(
-    "The best score for its price comes from {told} data sets.",
-    told=" and ".join(phrases[:2]),
-)
+# needs bought
+notebook.finding("""
+Ten votes are closer to the accuracy than a probe, which costs no tokens, on {votes_won} of {votes_all} data sets, and asking the
+model is in {asked_won} of {asked_all} cases.
+""")
 
 # %% tags=["hide-input"]
 # needs scores
@@ -134,43 +160,67 @@ points = drawn[drawn["method"] != CONSTANT]
 colors = plots.palette(points["method"])
 across = min(3, len(sets))
 
-# %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "Score against mean completion tokens a question, with 95 % intervals; lower left is better. The steps are the front: what stands above them is dearer and no better than something else. Dashed is the best constant, which costs nothing; above it, tokens are spent for less than nothing.", "name": "fig-cost"}, "image": {"alt": "A panel a data set with score against tokens on a logarithmic axis that begins at zero tokens: a mark a method, a step line through the front, and a dashed line for the best constant."}} paper=["figure-3", "figure-4", "section-4.3.2"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
+# %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "Score against mean completion tokens a question, with 95 % intervals; lower left is better. Dashed is the best constant, which costs nothing; above it, tokens are wasted. Filled: closer or farther than the constant after Holm, by the verdicts of the main table; hollow: cannot tell.", "name": "fig-cost"}, "image": {"alt": "A panel a data set with score against tokens on a logarithmic axis that begins at zero tokens: a mark with an interval for each method, filled where its comparison with the best constant is clear after Holm, and a dashed line for the best constant."}} paper=["figure-3", "figure-4", "section-4.3.2"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
 # needs scores
-options = {"x": "tokens", "y": "brier", "hue": "method", "palette": colors}
-options |= {"style": "method", "markers": MARKS, "s": 60, "zorder": 3}
-options |= {"height": 2.5, "aspect": 2.85 / across}
-options |= {"col_wrap": across, "facet_kws": {"legend_out": False}}
-grid = sns.relplot(points, col="dataset", **options)
+size = {"height": 2.5, "aspect": 2.85 / across, "col_wrap": across}
+grid = sns.FacetGrid(points, col="dataset", **size)
 for title, axes in grid.axes_dict.items():
     subset = drawn[drawn["dataset"] == title].set_index("method")
-    front = pareto_front(subset)
-    reach = [*front["tokens"], 3e4], [*front["brier"], front["brier"].min()]
     axes.set_yscale("symlog", linthresh=0.1)
-    axes.step(*reach, where="post", color=plots.MUTED, lw=1)
     axes.axhline(subset.loc[CONSTANT, "brier"], color=plots.INK, ls="--", lw=1)
-    subset = subset.drop(index=CONSTANT)
-    ends = subset["tokens"], subset["low"], subset["high"]
-    axes.vlines(*ends, subset.index.map(colors))
+    for name, row in subset.drop(index=CONSTANT).iterrows():
+        clear = row["constant"] in ("better", "worse")
+        look = {"marker": MARKS[name], "edgecolors": colors[name], "zorder": 3}
+        axes.vlines(row["tokens"], row["low"], row["high"], colors[name])
+        fill = colors[name] if clear else "white"
+        axes.scatter(row["tokens"], row["brier"], s=60, c=fill, **look)
+for name, color in colors.items():
+    axes.scatter([], [], color=color, marker=MARKS[name], label=name)
 grid.set(xlim=(-0.4, 3e4), **TICKS).set_titles("{col_name}")
 levels = [0, 0.05, 0.1, 0.2, 0.5]
 grid.set(ylim=(-0.01, 0.8), yticks=levels, yticklabels=levels)
 grid.set_axis_labels("tokens a question", "score")
-place = {"bbox_to_anchor": (0.5, 1), "ncols": 4, "title": ""}
-sns.move_legend(grid, "upper center", **place)
+grid.figure.legend(loc="upper center", ncols=4)
 _ = grid.tight_layout(rect=(0, 0, 1, 0.93))
 
-# %% [markdown] needs="scores"
-# An interval that reaches below the next row says that these questions cannot decide.
-
-# %% label="cost-front" paper=["figure-3", "figure-4"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"] tags=["hide-input"]
+# %% label="cost-scores" paper=["figure-3", "figure-4"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"] tags=["hide-input"]
 # needs scores
-front = fronts.rename(index=data["title"]).reset_index()
+listed = scores.rename(index=data["title"]).reset_index()
+listed = listed.sort_values("tokens", kind="stable")
+listed = listed.rename(
+    columns={
+        "dataset": "data set",
+        "brier": "score",
+        "constant": "against the constant",
+    }
+)
 tables.show(
-    front.rename(columns={"dataset": "data set", "brier": "score"}),
-    "The Pareto front of each data set, from cheap to dear.",
+    listed.sort_values("data set", kind="stable"),
+    "Scores (lower is better), each with its own 95 % interval, from cheap to dear, and the verdict of the main table against the "
+    "best constant, after Holm.",
     tokens="{:,.0f}",
     evidence=evidence,
 )
+
+# %% label="cost-gains" evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"] tags=["hide-input"]
+# needs bought
+listed = bought.rename(index=data["title"]).reset_index()
+columns = ["method", "estimate", "low", "high", "p (Holm)", "verdict"]
+tables.show(
+    listed.rename(columns={"dataset": "data set"})[["data set", *columns]],
+    "Score of the nearest probe, which takes no tokens, less that of a method that does (higher is better), each with its own 95 % "
+    "interval, and the verdict after Holm, all cases of this table together.",
+    evidence=evidence,
+    **{"p (Holm)": tables.p_value},
+)
+
+# %%
+# needs bought
+notebook.say("""
+After Holm, ten votes are closer than the nearest probe on {votes_won} of {votes_all} data sets and farther on {votes_lost}; what the
+model says of itself is closer in {asked_won} of {asked_all} cases and farther in {asked_lost}. In the others these questions cannot
+tell.
+""")
 
 # %% [markdown]
 # ## As the paper prints it
@@ -202,24 +252,27 @@ printed = printed.join(read_off, on=keys)
 yes = printed["method"] == "P(True)"
 printed["tokens"] = printed["tokens"].fillna(yes.astype(float))
 
+# %% [markdown]
+# Printed scores have no intervals, but they have a last digit. A mean of seven that is rounded to four digits is off by at most .00005,
+# and the constant's, which follows from two printed numbers of each data set, by at most .0001: where the two are no farther apart
+# than both together, they are equal as far as is printed.
+
 # %%
+ROUNDING = 0.00015
 numbers = ["tokens", "brier", "constant"]
 means = printed.groupby(["model", "method"])[numbers].mean()
-front_of = {}
-for name, subset in means.groupby(level="model"):
-    subset = subset.droplevel("model")
-    constant = {"tokens": 0, "brier": subset["constant"].iloc[0]}
-    subset.loc[CONSTANT] = pd.Series(constant)
-    front_of[name] = pareto_front(subset[["tokens", "brier"]])
-front_of = pd.concat(front_of, names=["model"])
+lead = means["constant"] - means["brier"]
+lead = lead.mask(lead.abs() < ROUNDING, 0.0)
+closer = lead.groupby(level="method").agg(lambda gain: int((gain > 0).sum()))
+equal = lead.groupby(level="method").agg(lambda gain: int((gain == 0).sum()))
 
 # %% tags=["hide-input"]
-on_front = front_of.index.get_level_values("method").value_counts()
 costly = printed["tokens"][printed["tokens"] > 0]
 notebook.glue(
-    free=int(on_front.get("Probe", 0)),
-    votes=int(on_front.get(VOTES, 0)),
-    constants=int(on_front.get(CONSTANT, 0)),
+    probe_closer=int(closer["Probe"]),
+    probe_equal=int(equal["Probe"]),
+    votes_closer=int(closer[VOTES]),
+    asked_closer=int(closer[["Verbalized confidence", "P(True)"]].sum()),
     models=means.index.unique("model").size,
     orders=np.log10(costly.max() / costly.min()),
     ratio=means["brier"].max() / means["brier"].min(),
@@ -228,11 +281,11 @@ notebook.glue(
 # %% tags=["finding"]
 # needs printed
 notebook.finding("""
-On the average of the paper's data sets the probe, the cheapest method, stands on the Pareto front of {free} of {models} models,
-ten votes on that of {votes}.
+On the average of the paper's data sets the probe, which costs no tokens, scores lower than the best constant for {probe_closer} of
+{models} models, and the same as far as is printed for {probe_equal}; ten votes score lower for {votes_closer}.
 """)
 
-# %% mystnb={"figure": {"caption": "Printed scores (reported), without intervals, against tokens (read off) for the paper's models: small marks are its seven data sets, large ones their mean. The probe is the one trained nearest to a data set. Dashed is the mean of the best constant, which nothing but the probe and ten votes comes near.", "name": "fig-cost-paper"}, "image": {"alt": "Three panels, one a model, with the mean score against tokens, a mark a method, and a dashed line for the best constant."}} paper=["figure-3", "figure-4", "section-4.3.2"] evidence=["reported", "read off"] reads=["main", "consistency", "tokens"] tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "Printed scores (reported), without intervals, against tokens (read off) for the paper's models: small marks are its seven data sets, large ones their mean. The probe is the one trained nearest to a data set. Dashed is the mean of the best constant.", "name": "fig-cost-paper"}, "image": {"alt": "Three panels, one a model, with the mean score against tokens, a mark a method, and a dashed line for the best constant."}} paper=["figure-3", "figure-4", "section-4.3.2"] evidence=["reported", "read off"] reads=["main", "consistency", "tokens"] tags=["hide-input"]
 one = printed.assign(shown="one data set")
 mean = means.reset_index().assign(shown="mean of seven")
 points = pd.concat([one, mean], ignore_index=True)
@@ -249,19 +302,21 @@ _ = grid.set_axis_labels("tokens a question", "score")
 
 # %%
 notebook.say("""
-On average over the data sets the probe stands on the Pareto front of {free} of {models} models, response consistency on that of
-{votes}, and the best constant on that of {constants}. From one token to the longest ten answers, the cost spans {orders:.1f}
-orders of magnitude, while the mean scores of the methods differ by a factor of {ratio:.1f}.
+On average over the data sets the probe scores lower than the best constant for {probe_closer} of {models} models and the same for
+{probe_equal}, ten votes lower for {votes_closer}, and asking the model in {asked_closer} cases. These are point estimates, without
+intervals. From one token to the longest ten answers, the cost spans {orders:.1f} orders of magnitude, while the mean scores of the
+methods differ by a factor of {ratio:.1f}.
 """)
 
 # %% label="cost-means" paper=["figure-4"] evidence=["reported", "read off"] reads=["main", "consistency", "tokens"] tags=["hide-input"]
-marked = means.drop(columns="constant").rename(columns={"brier": "score"})
-marked["front"] = np.where(marked.index.isin(front_of.index), "yes", "")
+marked = means.rename(columns={"brier": "score"})
 titles = {name: load_model(name).paper_name for name in means.index.levels[0]}
 tables.show(
     marked.rename(index=titles),
-    "Mean printed score and mean tokens of the paper's models.",
+    "Mean printed score and mean tokens of the paper's models, and the mean score of the best constant.",
     tokens="{:,.0f}",
+    score="{:.4f}",
+    constant="{:.4f}",
     evidence=["reported", "read off"],
 )
 
@@ -270,7 +325,8 @@ tables.show(
 #
 # - A probe is free at the point of use, but not before: its training questions had to be sampled and graded.
 # - The most expensive method, response consistency, may score best, and costs more than the answer that it is about.
-# - The best constant is free as well: a confidence that costs tokens has to beat it.
+# - The best constant is free as well: a confidence that costs tokens has to be closer than it is.
+# - What is dearer is worth its price where a paired comparison says so; two scores side by side do not.
 # - Whether a confidence may cost more than an answer depends on its use, not on the figure.
 #
 # ## Exercises
@@ -290,21 +346,21 @@ asking = read_off.xs("Verbalized confidence", level="method")
 # %% tags=["hide-cell", "solution"]
 # The variance of mu-hat over questions, less its noise
 # needs scores
-subset = results.loc[fronts.index[0][0]]
+subset = results.loc[sets[0]]
 count, n = subset["correct"], subset["total"]
 noise = (count / n * (1 - count / n) / (n - 1)).mean()
 float((count / n).var(ddof=0) - noise)
 
-# %% [markdown] needs="scores"
-# **3 (hard).** Which methods would leave the front if each had to score *significantly* lower than the one before?
-# *Hint:* `gains` of their `brier_terms`.
+# %% [markdown] needs="bought"
+# **3 (hard).** On how many questions would ten votes and the probe have to be compared, if the difference seen were the true one?
+# *Hint:* `questions_needed`, of their `brier_terms`; NaN says that the difference is smaller than its error.
 
 # %% tags=["hide-cell", "solution"]
-# Each method of a front against the cheaper one before it
-# needs scores
-for name, subset in fronts.groupby(level="dataset", sort=False):
+# The questions that a verdict at power .8 would take, one comparison by itself
+# needs bought
+for name in sets:
     terms = brier_terms(compared(results.loc[[name]]), protocol=protocol)
-    for cheap, dear in pairwise(subset.index.get_level_values("method")):
-        both = terms[[cheap, dear]].dropna()
-        found = gains(both, cheap, clusters=subjects(both))
-        print(name, dear, found.loc[dear, "verdict"])
+    if {"Probe", VOTES} <= {*terms}:
+        both = terms[["Probe", VOTES]].dropna()
+        differences = both["Probe"] - both[VOTES]
+        print(name, questions_needed(differences, clusters=subjects(both)))

@@ -9,6 +9,7 @@ import pandas as pd
 from capcal_lib.errors import InputError
 from capcal_lib.grading.core import UNSCORED
 from capcal_lib.results.comparing import BEST
+from capcal_lib.results.constant import compare_with_constant
 from capcal_lib.results.results import VOTES, describe_runs, load_results
 from capcal_lib.results.score_file import CORRECTED, Scored, intervals_of, score_table, spell_score
 from capcal_lib.results.scores import score
@@ -16,12 +17,26 @@ from capcal_lib.results.terms import COUNTS, FEWEST
 from capcal_lib.runs.run import more_samples, store_option
 from capcal_lib.text import counted, spell
 
+SIGNS = {"better": "+", "worse": "-"}
+AGAINST = (
+    "+ closer than the best constant, - farther, after Holm: all methods on all data sets of a "
+    "model are judged together"
+)
+GAINS = {  # columns of compare_with_constant, as the rows for programs name them
+    "estimate": "gain",
+    "low": "gain_low",
+    "high": "gain_high",
+    "p (Holm)": "p_after_holm",
+    "verdict": "verdict_after_holm",
+}
+
 
 def score_models(store: Path, models: Sequence[str], **asked: Any) -> Scored:
     """Score the runs of models in a store, and say what the scores do not show.
 
-    ``asked`` is which verdicts of which runs count, as in ``load_results``. `InputError` for a
-    model without a graded run, with what is next for it."""
+    ``asked`` is which verdicts of which runs count, as in ``load_results``. Whether a method is
+    closer than the best constant is judged with all data sets of its model, also where fewer are
+    shown. `InputError` for a model without a graded run, with what is next for it."""
     above, problems, rows = [], [], []
     parts, columns = {}, {}
     for model in models:
@@ -33,13 +48,16 @@ def score_models(store: Path, models: Sequence[str], **asked: Any) -> Scored:
             )
         runs = describe_runs(store, model, **asked)
         problems += runs.attrs["problems"] + results.attrs["stale"]
-        scores = score(results)
+        judged, problem = _compare_all(store, model, results, asked)
+        problems += problem
+        scores = score(results).join(judged)
         rows.append(scores.reset_index().assign(model=model))
         few = scores["questions"] < FEWEST
         limits = scores[["brier"]].join(scores[["low", "high"]].mask(few))
         texts = [spell(*row) for row in limits.to_numpy()]
+        signs = scores["verdict_after_holm"].map(SIGNS).fillna("")
         marks = scores["may_be_best"].map({True: "*"}).fillna("")
-        columns[model] = pd.Series(texts, scores.index) + marks
+        columns[model] = pd.Series(texts, scores.index) + signs + marks
         for run in runs.reset_index().to_dict("records"):
             name = run["dataset"]
             title = f"{model} on {name}, {run['evidence']}"
@@ -48,8 +66,23 @@ def score_models(store: Path, models: Sequence[str], **asked: Any) -> Scored:
             above.append(f"{title}: {intervals_of(int((parts[title][1]['total'] > 0).sum()))}")
             above += [f"  {line}" for line in _describe(run, *parts[title])]
     table = pd.concat(columns, axis="columns").fillna("")
-    below = [CORRECTED, f"* {BEST}"] if len(table) else []
+    below = [CORRECTED, AGAINST, f"* {BEST}"] if len(table) else []
     return Scored(above, table, below, rows, parts, problems)
+
+
+def _compare_all(
+    store: Path, model: str, shown: pd.DataFrame, asked: Mapping[str, Any]
+) -> tuple[pd.DataFrame, list[str]]:
+    """Judge the methods of a model on all of its data sets, or on those shown where the others
+    cannot be read in the same way, and say so."""
+    results, problems = shown, []
+    if asked.get("datasets") is not None:
+        try:
+            results = load_results(store, model, **{**asked, "datasets": None})
+        except InputError as error:
+            problems = [f"{model}: only the data sets shown are judged together: {error}"]
+    judged = compare_with_constant(results).set_index(["dataset", "method"])
+    return judged[[*GAINS]].rename(columns=GAINS).astype({"verdict_after_holm": object}), problems
 
 
 def _describe(run: Mapping[Any, Any], scores: pd.DataFrame, questions: pd.DataFrame) -> list[str]:

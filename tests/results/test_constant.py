@@ -134,3 +134,15 @@ def test_five_probes_are_one_case() -> None:
     one = compare_with_constant(results).sort_values(["dataset", "method"], ignore_index=True)
     mean = compare_with_constant(five).sort_values(["dataset", "method"], ignore_index=True)
     pd.testing.assert_frame_equal(one, mean)
+
+
+def test_one_sample_a_question_decides_nothing_and_stops_nothing() -> None:
+    results = made(30)
+    single = results.loc[["math500"]].assign(correct=[0, 1] * 15, total=1)
+    both = pd.concat([results.loc[["gsm8k"]], single])
+    judged = compare_with_constant(both)
+    pd.testing.assert_frame_equal(judged, compare_with_constant(results.loc[["gsm8k"]]))
+    some = results.loc[["gsm8k"]].copy()
+    some.iloc[:3, some.columns.get_loc("total")] = 1
+    some.iloc[:3, some.columns.get_loc("correct")] = 1
+    assert compare_with_constant(some)["p"].notna().all()

@@ -1,12 +1,16 @@
 import re
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from capcal_lib.applications import pass_at_k
-from capcal_lib.results import load_results, score
+from capcal_lib.grading.verdicts import grade_run
+from capcal_lib.manifests import RECORDED_RUNS
+from capcal_lib.results import compare_with_constant, load_results, score
 from capcal_lib.results.results import CONSISTENCY
 from capcal_lib.results.score_runs import score_models
+from capcal_lib.sampling.draw import sample
 from tests.folders import sample_unlike_totals
 
 SET = "mini-elements"
@@ -47,3 +51,45 @@ def test_too_few_samples_to_vote_are_no_missing_votes(unlike: Path) -> None:
         else:
             assert CONSISTENCY not in scores.index
         assert scores.loc["P(True)", "questions"] == 60
+
+
+def test_a_verdict_is_that_of_all_data_sets_whichever_are_shown() -> None:
+    probe, name = "Probe (Mini capitals)", "mini-capitals"
+    alone = load_results(RECORDED_RUNS, "smollm2-135m", datasets=[name])
+    judged = compare_with_constant(alone).set_index(["dataset", "method"])
+    assert judged.loc[(name, probe), "verdict"] == "better", "in a family of one data set"
+    scored = score_models(RECORDED_RUNS, ["smollm2-135m"], datasets=[name])
+    [rows] = scored.rows
+    rows = rows.set_index(["dataset", "method"])
+    assert set(rows.index.get_level_values("dataset")) == {name}
+    every = compare_with_constant(load_results(RECORDED_RUNS, "smollm2-135m"))
+    every = every.set_index(["dataset", "method"]).loc[[name]]
+    both = rows.loc[every.index]
+    for column, key in {"estimate": "gain", "low": "gain_low", "high": "gain_high"}.items():
+        assert both[key].tolist() == every[column].tolist()
+    assert both["p_after_holm"].tolist() == every["p (Holm)"].tolist()
+    assert both["verdict_after_holm"].tolist() == every["verdict"].tolist()
+    assert both.loc[(name, probe), "verdict_after_holm"] == "inconclusive"
+    assert rows.loc[(name, "Oracle CC"), ["gain", "verdict_after_holm"]].isna().all()
+    texts = scored.table["smollm2-135m"]
+    assert "-" in texts[(name, "Verbalized confidence")].partition("]")[2]
+    assert not set("+-") & set(texts[(name, probe)].partition("]")[2])
+    assert any("after Holm" in line for line in scored.below)
+
+
+def test_what_cannot_be_read_beside_what_is_shown_is_no_part_of_the_verdicts(
+    tmp_path: Path,
+) -> None:
+    sample_unlike_totals(tmp_path, SET)
+    for seed in (1, 2):  # which of the two counts, nobody has said
+        drawn = sample("simulated", "mini-exam", k=2, limit=12, seed=seed, store=tmp_path)
+        grade_run(drawn.run)
+    scored = score_models(tmp_path, ["simulated"], datasets=[SET])
+    [problem] = scored.problems
+    assert "only the data sets shown are judged together: " in problem
+    [rows] = scored.rows
+    alone = compare_with_constant(load_results(tmp_path, "simulated", datasets=[SET]))
+    p = rows.set_index("method")["p_after_holm"].dropna()
+    pd.testing.assert_series_equal(
+        p, alone.set_index("method")["p (Holm)"].loc[p.index], check_names=False
+    )
