@@ -19,8 +19,8 @@ from capcal_lib.text import counted, spell
 
 SIGNS = {"better": "+", "worse": "-"}
 AGAINST = (
-    "+ closer than the best constant, - farther, after Holm: all methods on all data sets of a "
-    "model are judged together"
+    "+ closer than the best constant, - farther, after Holm: all methods on all\n"
+    "  data sets of a model are judged together"
 )
 GAINS = {  # columns of compare_with_constant, as the rows for programs name them
     "estimate": "gain",
