@@ -18,10 +18,7 @@ from capcal_lib.runs.run import more_samples, store_option
 from capcal_lib.text import counted, spell
 
 SIGNS = {"better": "+", "worse": "-"}
-AGAINST = (
-    "+ closer than the best constant, - farther, after Holm: all methods on all\n"
-    "  data sets of a model are judged together"
-)
+AGAINST = "+ closer than the best constant, - farther, after Holm over all data sets"
 GAINS = {  # columns of compare_with_constant, as the rows for programs name them
     "estimate": "gain",
     "low": "gain_low",
