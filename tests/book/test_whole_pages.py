@@ -89,11 +89,14 @@ def run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **parameters
 
 
 CASES = [(name, "gpt-oss-20b") for name in notebook_names()]  # the model of a user's own command
+OWN_CASES = [(name, "imported") for name in notebook_names()]
 if "CAPCAL_EVERY_PAGE" in os.environ:
+    OWN_CASES += [(name, "template") for name in notebook_names()]
     CASES = [
         (name, case) for name, _ in CASES for case in ("gpt-oss-20b", "smollm2-135m", "one set")
     ]
-else:
+else:  # what shows confidences by data set
+    OWN_CASES += [(name, "template") for name in ("04_main_table", "13_selective_prediction")]
     CASES += [(name, "one set") for name in ("04_main_table", "05_pass_at_k", "12_applications")]
     CASES += [("03_confidence_estimators", "smollm2-135m")]
 
@@ -134,8 +137,7 @@ def own_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
-@pytest.mark.parametrize("name", notebook_names())
-@pytest.mark.parametrize("case", ["imported", "template"])
+@pytest.mark.parametrize(("name", "case"), OWN_CASES)
 def test_a_page_of_ones_own_data_is_whole(
     name: str, case: str, own_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
