@@ -477,7 +477,7 @@ table = pd.DataFrame(
 table = mean_over_probes(table)
 having = [(subset["total"] >= k).sum() for k in attempts]
 table.index = [
-    f"pass@{k}, {number} questions" if number else f"pass@{k}"
+    f"pass@{k}, {number} questions" if number < len(subset) else f"pass@{k}"
     for k, number in zip(attempts, having, strict=True)
 ]
 tables.show(
