@@ -91,10 +91,7 @@ def enclosed(text: str) -> str | None:
     for match in _IN_JSON.finditer(text, end):
         inside = match["double"] or match["single"] or match["bare"] or ""
         if inside.strip():
-            answer = _ESCAPED.sub(
-                lambda mark: chr(int(mark[1], 16)) if mark[1] else mark[2], inside
-            )
-            end = match.end()
+            answer, end = _ESCAPED.sub(_unescaped, inside), match.end()
     if answer is None or boxed(text[end:]) or _LABEL.search(text, end):
         return None
     return answer.strip()
