@@ -340,8 +340,9 @@ def _stated(text: str, kind: Kind) -> str | None:
         return None
     if _denies(sentence, ""):
         return None
-    whole = "=" in sentence or len(text) <= SHORT or re.search(r"[.!$)\]*]$", last)
-    for states in _STATES if whole else ():
+    if not ("=" in sentence or len(text) <= SHORT or re.search(r"[.!$)\]*]$", last)):
+        return None  # a long response that breaks off
+    for states in _STATES:
         *before, value = re.split(states, sentence)
         bare = re.sub(r"(?<!\\)\$(?!\d)|\\[()]", "", value.strip())
         if before and number.literal(numerals.digits(clean(bare)), variables=kind == "math"):

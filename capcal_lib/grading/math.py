@@ -56,12 +56,12 @@ def read(text: str) -> Form:
     if words := _WORDS.fullmatch(text):
         return Form("word", [words[1] or text])
     text = _THOUSANDS.sub(lambda match: match[0].replace(",", ""), text)
-    pieces = [
-        piece.replace(r"\pm", sign)
-        for piece in _split(_AND.sub(", ", text), r"[,;]|\\cup")[::2]
-        for sign in ("+-" if r"\pm" in piece else " ")
-        if piece
-    ]
+    pieces = []
+    for piece in _split(_AND.sub(", ", text), r"[,;]|\\cup")[::2]:
+        if r"\pm" in piece:
+            pieces += [piece.replace(r"\pm", "+"), piece.replace(r"\pm", "-")]
+        elif piece:
+            pieces.append(piece)
     if len(pieces) > 1:
         names = {piece.partition("=")[0] for piece in pieces if "=" in piece}
         return Form("()", sorted(pieces)) if len(names) == len(pieces) else Form("list", pieces)
