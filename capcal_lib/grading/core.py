@@ -141,12 +141,14 @@ def _compare(answer: Answer, extracted: str) -> bool | None:
         return True
     if is_math:
         return False if all(values) and all(rights) else None
-    is_formula = not any(values) and any(map(_FORMULA.fullmatch, texts))
-    return None if is_formula else False
+    is_arithmetic = not any(values) and any(map(_ARITHMETIC.fullmatch, texts))
+    return None if is_arithmetic else False
 
 
 # Arithmetic that a number may be given as: 9+9, 4!, \sqrt{324}, 18_{16}.
-_FORMULA = re.compile(r"(?=.*\d)(?:[\d\s+/^!(){}._-]|\\(?:cdot|div|frac|sqrt|binom)(?![A-Za-z]))+")
+_ARITHMETIC = re.compile(
+    r"(?=.*\d)(?:[\d\s+/^!(){}._-]|\\(?:cdot|div|frac|sqrt|binom)(?![A-Za-z]))+"
+)
 
 
 def grade_file(in_path: str | Path, out_path: str | Path) -> int:

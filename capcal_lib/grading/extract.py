@@ -35,7 +35,7 @@ _TURN = re.compile(
 _QUESTION_AGAIN = re.compile(
     r"(?im)^[ \t#*>().\d-]{0,6}(?:Problem|Question|Exercise|Q)(?:\s?\d{1,3})?\W{0,3}:"
 )
-_COMMAND = re.compile(r"\\\\(?:boxed|fbox|[dt]?frac|sqrt|text|left|cdot|times)(?![A-Za-z])")
+_DOUBLED_COMMAND = re.compile(r"\\\\(?:boxed|fbox|[dt]?frac|sqrt|text|left|cdot|times)(?![A-Za-z])")
 
 
 def final_text(response: str) -> str | None:
@@ -55,7 +55,7 @@ def final_text(response: str) -> str | None:
 
 def _with_single_backslashes(text: str) -> str:
     r"""Undo the escaping of a response that was written as JSON: \\\\boxed is \\boxed."""
-    if _COMMAND.search(text) and all(len(run) % 2 == 0 for run in re.findall(r"\\+", text)):
+    if _DOUBLED_COMMAND.search(text) and all(len(run) % 2 == 0 for run in re.findall(r"\\+", text)):
         return text.replace("\\\\", "\\")
     return text
 
@@ -92,7 +92,7 @@ def enclosed(text: str) -> str | None:
         inside = match["double"] or match["single"] or match["bare"] or ""
         if inside.strip():
             answer, end = _ESCAPED.sub(_unescaped, inside), match.end()
-    if answer is None or boxed(text[end:]) or _LABEL.search(text, end):
+    if answer is None or boxed(text[end:]) or _ANSWER_LABEL.search(text, end):
         return None
     return answer.strip()
 
@@ -159,7 +159,7 @@ def boxed(text: str) -> str | None:
     return next(iter(boxes(text)), None)
 
 
-_LABEL = re.compile(
+_ANSWER_LABEL = re.compile(
     r"""(?imx)
       \bans(?:wer)?(?:\s(?:to|for)\s[^.:\n]{1,80}?)?[\s*_]{0,4}
       (?:\bis\b|\bare\b|\bwas\b|\b(?:would|should|must)\sbe\b|:|=)
@@ -178,9 +178,9 @@ _LABEL = re.compile(
     """
 )
 # Of a solution that ends with "A: 18", as those of GSM8K do; of a choice it would be an option.
-_SOLVED = re.compile(_LABEL.pattern + r"""| (?:^|(?<=\?\s))(?-i:A):\s(?=[^\n]*\Z)""")
+_SOLVED = re.compile(_ANSWER_LABEL.pattern + r"""| (?:^|(?<=\?\s))(?-i:A):\s(?=[^\n]*\Z)""")
 _CHOSEN = re.compile(
-    _LABEL.pattern
+    _ANSWER_LABEL.pattern
     + r"""
     | (?:\b(?:option|choice)\s[\s*(]{0,3}
       |(?:^|\b(?:so|thus),?\s|[.,]\s)[(*]{0,3})(?-i:([A-J]))[)*]{0,3}

@@ -132,7 +132,7 @@ _SPELLINGS = (
     (r"(?<![\w}_^])\s?\\text\{\s*(-?\d[\d.,]*)\s*\}", r" \1"),
     (r"\s+", " "),
 )
-_MARKS = re.compile(
+_LATEX_SIGNS = re.compile(
     r"[\\$~%<>*^{(.]|(?<![A-Za-z])(?:sqrt|pi|infinity|sin|cos|tan|log|ln|theta)(?![A-Za-z])"
 )
 
@@ -144,7 +144,7 @@ def clean(text: str) -> str:
     ('\\frac{4}{3} \\text{cm}', '11111', '-\\frac{1}{2}')
     """
     text = undressed(text).translate(_CHARACTERS)
-    text = respelt(text, _SPELLINGS if _MARKS.search(text) else _SPELLINGS[-1:])
+    text = respelt(text, _SPELLINGS if _LATEX_SIGNS.search(text) else _SPELLINGS[-1:])
     return text.strip().rstrip(".,;").strip()
 
 

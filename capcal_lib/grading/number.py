@@ -38,7 +38,9 @@ _MARK = (
     r"\u0300-\u036f\u064b-\u0655\u0900-\u0d7f\u0e31-\u0e4e"  # signs of other scripts upon letters
 )
 _WORD_SIGN = rf"[^\W\d_]|[$%€£¥₹₽₩₺¢°{_MARK}]"
-_WORDS = re.compile(rf"(?!{_CHANGING})(?:{_WORD_SIGN}|\()(?:{_WORD_SIGN}|[.,'’()/*·-]|\^-?\d|\s)*")
+_TRAILING_WORDS = re.compile(
+    rf"(?!{_CHANGING})(?:{_WORD_SIGN}|\()(?:{_WORD_SIGN}|[.,'’()/*·-]|\^-?\d|\s)*"
+)
 MOST_WORDS = 4  # after a number and its unit; more of them are a sentence
 
 
@@ -53,7 +55,7 @@ def unit(text: str) -> tuple[Unit, ...] | None:
     text = text.removesuffix(" old")
     if not text:
         return ()
-    if not _WORDS.fullmatch(text.lower()):
+    if not _TRAILING_WORDS.fullmatch(text.lower()):
         return None
     named, left = units.read(text)
     return None if left > MOST_WORDS else named
@@ -82,7 +84,7 @@ _NUMBER = re.compile(
     (?:\\overline\s?\{{(?P<repeating>\d+)\}}|\s?/\s?(?P<bottom>-?{_DECIMAL}))?
     (?:st|nd|rd|th)?(?![A-Za-z]?\d)(?P<rest>.*?)\s*"""
 )
-_LETTERS = re.compile(r"(?<![A-Za-z])[A-Za-z](?![A-Za-z])")
+_SINGLE_LETTER = re.compile(r"(?<![A-Za-z])[A-Za-z](?![A-Za-z])")
 # Among variables, 2mn is a product: of words so short only these are units.
 _SHORT_UNITS = frozenset(
     re.findall(r"\w+", "mm cm km ft yd kg gm mg ml lb lbs oz hr hrs min sec mph deg usd am pm in")
@@ -120,7 +122,7 @@ def _has_variables(rest: str) -> bool:
 
 def _is_symbol(words: str) -> bool:
     """Say whether a single letter behind a number is no unit: a variable, and no abbreviation."""
-    return bool(_LETTERS.search(words)) and not (unit(words) or words.isupper())
+    return bool(_SINGLE_LETTER.search(words)) and not (unit(words) or words.isupper())
 
 
 def _value(match: re.Match[str]) -> Fraction | None:

@@ -77,7 +77,7 @@ _PARTS = {
     for name in names.split()
 }
 _PART = rf"(?P<part>{'|'.join(_PARTS)})(?P<plural>s?)\b"
-_FRACTION = re.compile(
+_FRACTION_IN_WORDS = re.compile(
     rf"(?i)(?P<whole>(?:{_CARDINAL}|\d+)\sand\s)?(?:\b(?P<top>{_CARDINAL}|an?)[\s-])?\b{_PART}"
 )
 
@@ -91,7 +91,7 @@ def with_fractions(text: str) -> str:
     >>> with_fractions("3 quarters"), with_fractions("the third man"), with_fractions("one thirds")
     ('3 quarters', 'the third man', '1 thirds')
     """
-    return digits(_FRACTION.sub(_as_digits, text))
+    return digits(_FRACTION_IN_WORDS.sub(_as_digits, text))
 
 
 def _as_digits(match: re.Match[str]) -> str:
