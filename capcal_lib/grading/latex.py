@@ -164,7 +164,7 @@ def alternatives(text: str) -> list[str]:
     return [first, *others]
 
 
-_TEXT = re.compile(r"\\text\s?\{([^{}]*)\}")
+TEXT_COMMAND = re.compile(r"\\text\s?\{([^{}]*)\}")
 
 
 def unwrapped(text: str) -> str:
@@ -173,7 +173,7 @@ def unwrapped(text: str) -> str:
     >>> unwrapped(r"\text{km}/\text{h}").split()
     ['km', '/', 'h']
     """
-    while (bare := _TEXT.sub(r" \1 ", text)) != text:
+    while (bare := TEXT_COMMAND.sub(r" \1 ", text)) != text:
         text = bare
     return text
 

@@ -14,7 +14,7 @@ from itertools import product
 from typing import Any, NamedTuple
 
 from capcal_lib.grading import number, units
-from capcal_lib.grading.latex import alternatives, clean
+from capcal_lib.grading.latex import TEXT_COMMAND, alternatives, clean
 from capcal_lib.grading.units import Unit
 
 
@@ -428,5 +428,5 @@ def _normal(text: str) -> str:
     if shape == "word":
         return parts[0].strip().lower() if len(parts[0]) > 1 else parts[0]
     value = number.literal(parts[0], variables=True)
-    bare = re.sub(r"\\text\s?\{([^{}]*)\}", r"\1", parts[0])
+    bare = TEXT_COMMAND.sub(r"\1", parts[0])
     return str(value.value) if value else _JOINED.sub("", bare)

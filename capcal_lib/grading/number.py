@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from capcal_lib.grading import units
-from capcal_lib.grading.latex import LONGEST, MOST_DIGITS, clean, respelt, unwrapped
+from capcal_lib.grading.latex import LONGEST, MOST_DIGITS, TEXT_COMMAND, clean, respelt, unwrapped
 from capcal_lib.grading.numerals import multiplied, with_fractions
 from capcal_lib.grading.units import Unit
 
@@ -115,7 +115,7 @@ def literal(text: str, *, variables: bool = False) -> Number | None:
 
 def _has_variables(rest: str) -> bool:
     """Say whether what stands behind a number, outside of text, may be a product of letters."""
-    bare = re.sub(r"\\text\s?\{[^{}]*\}", "", rest)
+    bare = TEXT_COMMAND.sub("", rest)
     words = re.findall(r"[A-Za-z]+", bare)
     return any(len(word) < 4 and word.lower() not in _SHORT_UNITS for word in words)
 
@@ -152,7 +152,9 @@ def read(text: str, *, variables: bool = False) -> Number | None:
     """
     if len(text) > LONGEST or sum(map(str.isnumeric, text)) > MOST_DIGITS:
         return None
-    text = re.sub(r"^\\text\s?\{([^{}]*)\}$", r"\1", clean(text))
+    text = clean(text)
+    if words := TEXT_COMMAND.fullmatch(text):
+        text = words[1]
     if variables:  # only what is a number in words from end to end: two lines are not two circles
         spelt = with_fractions(text)
         return literal(spelt if re.fullmatch(r"[\d /]+", spelt) else text, variables=True)
