@@ -37,7 +37,8 @@ _CHANGING = (
 _MARK = (
     r"\u0300-\u036f\u064b-\u0655\u0900-\u0d7f\u0e31-\u0e4e"  # signs of other scripts upon letters
 )
-_WORD_SIGN = rf"[^\W\d_]|[$%€£¥₹₽₩₺¢°{_MARK}]"
+_CURRENCY_SIGNS = "€£¥₹₽₩₺"  # and $, which is escaped
+_WORD_SIGN = rf"[^\W\d_]|[$%{_CURRENCY_SIGNS}¢°{_MARK}]"
 _TRAILING_WORDS = re.compile(
     rf"(?!{_CHANGING})(?:{_WORD_SIGN}|\()(?:{_WORD_SIGN}|[.,'’()/*·-]|\^-?\d|\s)*"
 )
@@ -66,8 +67,8 @@ _DECIMAL = (
 )
 _LAKHS = re.compile(r"(?<![\d.,])\d{1,2}(?:,\d{2})+,\d{3}(?![\d,])")  # 12,34,567
 _CURRENCY = (
-    r"(?:(?:US|AU|CA|NZ|HK|R|A|C)?\\?\$|[€£¥₹₽₩₺]|(?:USD|EUR|GBP|JPY|CNY|INR|CAD|AUD|CHF|BRL|RUB|KRW|IDR"
-    r"|TRY|MXN)\b|R[sp]\.?(?![A-Za-z]))"
+    rf"(?:(?:US|AU|CA|NZ|HK|R|A|C)?\\?\$|[{_CURRENCY_SIGNS}]"
+    r"|(?:USD|EUR|GBP|JPY|CNY|INR|CAD|AUD|CHF|BRL|RUB|KRW|IDR|TRY|MXN)\b|R[sp]\.?(?![A-Za-z]))"
 )
 _TEN = r"\{?10\}?\s?\^\s?\{?\s?([+-]?)\s?(\d{1,3})\s?\}?"
 _PLAIN = (

@@ -19,7 +19,8 @@ from capcal_lib.grading.latex import respelt, undressed
 _ARTICLES = re.compile(r"(?<!\S)(?:a|an|the)(?!\S)")
 _WRAPPED = re.compile(r"\\(?:text\w*|mbox|hbox|mathrm|mathbf|mathit|emph)\s?\{([^{}]*)\}")
 _MARKS = re.compile(r"\*\*|\\[()\[\]]|\\(?=[&%$#_])|(?<!\\)\$(?!\s?\d[^$]*$)")
-_SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ", "0123456789+-n")
+_EXPONENT_SIGNS = "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ"
+_SUPERSCRIPTS = str.maketrans(_EXPONENT_SIGNS, "0123456789+-n")
 _SUBSCRIPTS = str.maketrans("₀₁₂₃₄₅₆₇₈₉₊₋ₙ", "0123456789+-n")
 _INDICES = (
     (r"(?<=\w|[)\]])\s?\^\s?\{\s?([\w+-]{1,6})\s?\}", r"^\1"),
@@ -104,7 +105,9 @@ def _words(text: str) -> str:
 
 def _with_indices(text: str) -> str:
     """Write indices and exponents in one way: H₂O and H_2O as H2O, m² and m^{2} as m^2."""
-    text = re.sub("[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ]+", lambda match: "^" + match[0].translate(_SUPERSCRIPTS), text)
+    text = re.sub(
+        f"[{_EXPONENT_SIGNS}]+", lambda match: "^" + match[0].translate(_SUPERSCRIPTS), text
+    )
     return respelt(text.translate(_SUBSCRIPTS), _INDICES)
 
 
