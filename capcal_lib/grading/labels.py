@@ -34,9 +34,9 @@ def measured_error(labels: pd.DataFrame) -> GraderError:
     >>> round(measured_error(load_labels()).sensitivity, 3)
     0.975
     """
-    told = labels.dropna(subset="correct")
-    says = told["first"] == "correct"
-    return grader_error(says, told["correct"], told["weight"], clusters=told["question_id"])
+    labels = labels.dropna(subset="correct")
+    says = labels["first"] == "correct"
+    return grader_error(says, labels["correct"], labels["weight"], clusters=labels["question_id"])
 
 
 def corrected_accuracy(counts: pd.DataFrame) -> pd.DataFrame:
@@ -54,10 +54,10 @@ def corrected_accuracy(counts: pd.DataFrame) -> pd.DataFrame:
     >>> corrected_accuracy(counts)["estimate"].round(2).to_dict()
     {'gsm8k': 0.49}
     """
-    told = load_labels().dropna(subset="correct")
+    all_labels = load_labels()
     rows = {}
     for dataset, scored in counts.query("total > 0").groupby(level="dataset", sort=False):
-        labels = told[told["dataset"] == dataset]
+        labels = all_labels[all_labels["dataset"] == dataset]
         if labels["correct"].nunique() == 2:
             rows[dataset] = corrected_mean(
                 scored["correct"], scored["total"], measured_error(labels)
