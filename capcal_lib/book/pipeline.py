@@ -128,7 +128,11 @@ def execute(
         store = folder / "no_runs"  # a wheel has none: pages say so
         store.mkdir(parents=True, exist_ok=True)
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # or pages wait for each other
-    inputs = _digest([*_common_inputs(), store or RECORDED_RUNS])
+    places = [ROOT / "capcal_lib", MANIFESTS, ROOT / "requirements.lock", store or RECORDED_RUNS]
+    own = own_manifests()
+    if own is not None:
+        places.append(own)
+    inputs = _digest(places)
     given = {"verdicts": verdicts} | ({"store": str(store)} if store else {})
     run = partial(_run, folder=folder, inputs=inputs, given=given)
     failed = {}
@@ -139,17 +143,6 @@ def execute(
             if reason:
                 failed[page] = reason
     return failed
-
-
-def _common_inputs() -> list[Path]:
-    """List what every page is made from: the library, the manifests, ours and the user's, and the
-    pinned requirements.
-    """
-    inputs = [ROOT / "capcal_lib", MANIFESTS, ROOT / "requirements.lock"]
-    own = own_manifests()
-    if own is not None:
-        inputs.append(own)
-    return inputs
 
 
 def _digest(places: Sequence[Path]) -> str:
@@ -231,7 +224,7 @@ def build_book(
     failed = execute(pages, executed, store=store, verdicts=verdicts, say=say)
     index = out / "book" / "_build" / "html" / "index.html"
     config = (ROOT if IN_CHECKOUT else BOOK) / "_config.yml"
-    inputs = _digest([*_common_inputs(), BOOK, config, executed])
+    inputs = _digest([BOOK, config, executed])  # executed pages say what they were made from
     mark = out / "book" / "inputs"
     if index.exists() and mark.exists() and mark.read_text() == inputs:
         say("the book, unchanged")
