@@ -135,8 +135,7 @@ def gains_of(confidence, correct, total, tokens, concentration=None):
 # needs runs
 def over_mean(values):
     """Return the bounds of a gain over the mean of the other questions."""
-    limits = [bounds_over_constant(c) for c in others_mean(values).dropna()]
-    return min(low for low, _ in limits), max(high for _, high in limits)
+    return bounds_over_constant(others_mean(values).dropna())
 
 
 def bounds_of(correct, total):

@@ -76,18 +76,20 @@ def gains(
     return table
 
 
-def bounds_over_constant(constant: float) -> tuple[float, float]:
+def bounds_over_constant(constant: ArrayLike) -> tuple[float, float]:
     """Return the least and the largest gain of any confidence over one that is the same for all
-    questions, between 0 and 1: in Brier score, where both are judged by the same mu_hat.
+    questions, between 0 and 1: in Brier score, where both are judged by the same mu_hat. Of several
+    constants, such as the mean of the other questions for each, the bounds hold for all.
 
     A confidence gains most where it is right and the constant is far off, and loses most where it
     is certain and wrong, and the constant is near.
 
-    >>> bounds_over_constant(0.5), bounds_over_constant(0.0)
+    >>> bounds_over_constant(0.5), bounds_over_constant([0.5, 0.0])
     ((-0.75, 0.25), (-1.0, 1.0))
     """
-    near, far = sorted([constant**2, (1 - constant) ** 2])
-    return near - 1, far
+    constants = np.asarray(constant, dtype=np.float64)
+    from_ends = np.array([constants**2, (1 - constants) ** 2])
+    return float(from_ends.min()) - 1, float(from_ends.max())
 
 
 def questions_needed(

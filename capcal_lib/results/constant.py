@@ -12,7 +12,6 @@ import pandas as pd
 from capcal_lib import metrics
 from capcal_lib.confidence.of_run import TITLES
 from capcal_lib.manifests import dataset_names, load_dataset
-from capcal_lib.metrics.comparisons import bounds_over_constant
 from capcal_lib.results.results import CONSISTENCY, ORACLE_CC, subjects
 from capcal_lib.results.scores import BEST_CONSTANT, Protocol, best_constant, brier_terms, methods
 
@@ -61,8 +60,7 @@ def compare_with_constant(
         known = constant.reindex(own.index).dropna()
         if known.empty:
             continue  # no question has two samples, which a score takes
-        limits = [bounds_over_constant(c) for c in known]
-        bounds = min(low for low, _ in limits), max(high for _, high in limits)
+        bounds = metrics.bounds_over_constant(known)
         for method in methods(results):
             both = own[[BEST_CONSTANT, method, ORACLE_CC]].dropna()
             if len(both) > 1:

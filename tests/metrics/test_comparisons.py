@@ -78,6 +78,11 @@ def test_bounds_over_a_constant_are_those_of_all_confidences_and_accuracies(cons
     assert (low, high) == pytest.approx((gain.min(), gain.max()))
 
 
+def test_bounds_over_several_constants_hold_for_all_of_them():
+    assert bounds_over_constant([0.2, 0.3]) == pytest.approx((-0.96, 0.64))
+    assert bounds_over_constant([0.3, 0.9]) == pytest.approx((-0.99, 0.81))
+
+
 PLANS = {  # a true gain, the spread of a question's, the bounds of the test
     "noisy": (0.03, 0.15, (-1, 1)),
     "quiet": (0.04, 0.04, (-1, 1)),
