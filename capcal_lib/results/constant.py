@@ -11,15 +11,18 @@ import pandas as pd
 
 from capcal_lib import metrics
 from capcal_lib.confidence.of_run import TITLES
-from capcal_lib.manifests import dataset_names, load_dataset
+from capcal_lib.manifests import IN_DISTRIBUTION, OUT_OF_DISTRIBUTION, OUT_OF_DOMAIN, shift
 from capcal_lib.results.results import CONSISTENCY, ORACLE_CC, subjects
 from capcal_lib.results.scores import BEST_CONSTANT, Protocol, best_constant, brier_terms, methods
 
 VERDICTS = ("better", "worse", "inconclusive", "alike", "undecidable")
+KIND_BY_SHIFT = {
+    IN_DISTRIBUTION: "probe of the data set",
+    OUT_OF_DISTRIBUTION: "probe of the domain",
+    OUT_OF_DOMAIN: "probe of another domain",
+}
 KINDS = (
-    "probe of the data set",
-    "probe of the domain",
-    "probe of another domain",
+    *KIND_BY_SHIFT.values(),
     "probe of several data sets",
     "response consistency",
     "verbalized confidence",
@@ -128,15 +131,9 @@ def kind_of_method(method: str, dataset: str) -> str:
         return "response consistency"
     if method in TITLES.values():
         return method if method in KINDS else method.lower()
-    if not method.startswith("Probe ("):
+    distance = shift(method, dataset)
+    if distance is None:
         return "other"
-    titles = method.removeprefix("Probe (").removesuffix(")").split(" + ")
-    if len(titles) > 1:
+    if " + " in method:
         return "probe of several data sets"
-    asked = load_dataset(dataset)
-    if method == asked.probe:
-        return "probe of the data set"
-    known = map(load_dataset, dataset_names())
-    if asked.domain in {source.domain for source in known if source.probe == method}:
-        return "probe of the domain"
-    return "probe of another domain"
+    return KIND_BY_SHIFT[distance]
