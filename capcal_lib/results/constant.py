@@ -57,6 +57,7 @@ def compare_with_constant(
     constant = best_constant(results[results["total"] > 1])
     differ = results["correct"] / results["total"]
     differ = differ.groupby(level="dataset").transform("nunique") > 1
+    groups = subjects(results)
     found, perfect = {}, {}
     for name, own in terms[differ].groupby(level="dataset", sort=False):
         dataset = str(name)
@@ -67,13 +68,14 @@ def compare_with_constant(
         for method in methods(results):
             both = own[[BEST_CONSTANT, method, ORACLE_CC]].dropna()
             if len(both) > 1:
-                tested = metrics.gains(both, BEST_CONSTANT, clusters=subjects(both), bounds=bounds)
+                clusters = groups[both.index]
+                tested = metrics.gains(both, BEST_CONSTANT, clusters=clusters, bounds=bounds)
                 found[dataset, method] = tested.loc[method]
                 perfect[dataset, method] = tested.loc[ORACLE_CC]
     table = judge_together(_as_table(found), _as_table(perfect)).reset_index()
     kinds = [kind_of_method(*pair) for pair in table[["method", "dataset"]].to_numpy()]
-    table.insert(2, "kind", kinds)
-    return table.assign(kind=pd.Categorical(kinds, KINDS))
+    table.insert(2, "kind", pd.Categorical(kinds, KINDS))
+    return table
 
 
 def judge_together(cases: pd.DataFrame, perfect: pd.DataFrame) -> pd.DataFrame:
