@@ -252,15 +252,17 @@ def _runs(
 ) -> dict[str, Run]:
     """Find the graded runs on evaluation splits; of each data set the one that is chosen."""
     model = load_model(model).name
-    graded: list[str] = []
-    for run in open_runs(store, model=model):
-        dataset = run.place["dataset"]
-        if dataset not in graded and run.has(VERDICTS):
-            graded.append(dataset)
+    on_any_split = open_runs(store, model=model)  # refuses a store that is not there
     runs = {}
-    for dataset in graded if datasets is None else datasets:
+    if datasets is not None:
+        for dataset in datasets:
+            split = load_dataset(dataset).evaluation_split
+            runs[dataset] = find_run(store, model, dataset, split, choice)
+        return runs
+    graded = [run.place["dataset"] for run in on_any_split if run.has(VERDICTS)]
+    for dataset in dict.fromkeys(graded):
         split = load_dataset(dataset).evaluation_split
         fitting = list_fitting(store, model, dataset, split, choice)
-        if datasets is not None or any(run.has(VERDICTS) for run in fitting):
+        if any(run.has(VERDICTS) for run in fitting):
             runs[dataset] = find_run(store, model, dataset, split, choice)
     return runs
