@@ -23,10 +23,8 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 TEXTS = (".csv", ".csv.gz", ".tsv", ".txt")
-MOST_LINE_BYTES, MOST_FILE_BYTES = (
-    1 << 26,
-    1 << 32,
-)  # bytes of a line and of a file of rows, at most
+MOST_LINE_BYTES = 1 << 26  # of a file of rows
+MOST_FILE_BYTES = 1 << 32
 UNPACKED_RATIO = 200  # bytes that one byte of an archive may become, above UNPACKED_BYTES in all
 UNPACKED_BYTES = 1 << 28
 FORMATS = (".jsonl", ".jsonl.gz", ".json", *TEXTS, ".parquet")
@@ -44,7 +42,8 @@ def stream_rows(path: Path) -> Iterator[Row]:
     which is named by its place. Two columns of one name are refused."""
     number = 0
     try:
-        for row in _parquet(path) if path.suffix == ".parquet" else _texts(path):
+        rows = _parquet(path) if path.suffix == ".parquet" else _texts(path)
+        for row in rows:
             if not isinstance(row, dict):
                 raise ValueError("not a JSON object")
             yield row
@@ -143,8 +142,10 @@ def field_of(row: Row, name: str) -> Any:
     """Take a column, or where there is none of that name a field inside one: ``answer.value``, or
     ``answers.0`` of a list.
     """
+    if name in row:
+        return row[name]
     value: Any = row
-    for part in [name] if name in row else name.split("."):
+    for part in name.split("."):
         value = value[int(part) if isinstance(value, list) else part]
     return value
 

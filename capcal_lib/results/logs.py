@@ -212,7 +212,8 @@ def _rows(path: Path) -> Iterator[Row]:
     """Yield the rows of a file, each with its task, and with the settings of a log's header."""
     known: Row = {"task": re.sub(r"^samples_|_\d{4}-\d\d-\d\dT.*$", "", path.name.split(".")[0])}
     archive = path.suffix == ".eval"
-    for row in _archive(path) if archive else stream_rows(path):
+    rows = _archive(path) if archive else stream_rows(path)
+    for row in rows:
         for key, hint in OTHERS.items():
             if key in row:
                 raise InputError(f"{path}: {hint}")
