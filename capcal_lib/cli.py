@@ -193,7 +193,6 @@ def _say_rows(table: "DataFrame") -> None:
 
 
 def _print_table(table: "DataFrame") -> None:
-
     shown = Table(*map(printable, table), box=None)
     for row in table.itertuples(index=False):
         shown.add_row(*(printable(spell_cell(cell)) for cell in row))
