@@ -133,73 +133,81 @@ def score_table(table: pd.DataFrame) -> pd.DataFrame:
     twice = table["total"] > 1
     corrected = bool(twice.any())
     known = table[twice] if corrected else table
+    clusters = table.get("cluster")
     constant = constant_terms(table)
     floor = -question_terms(mu_hat, table).mean()
     spread = mu_hat[twice].var()
-    scores: dict[str, Any] = {  # numbers, and terms whose mean has an interval
-        "questions": len(table),
-        "scored samples": int(table["total"].sum()),
-        "accuracy": mu_hat,
+    rows = {
+        "questions": _number(len(table), table),
+        "scored samples": _number(int(table["total"].sum()), table),
+        "accuracy": _mean(mu_hat, clusters),
     }
     deep = deep_samples(table["total"])
     for k in POWERS:
         if k <= deep:
-            scores[f"pass@{k}"] = pd.Series(pass_at_k(counts[0], counts[1], [k])[:, 0], table.index)
+            solved = pd.Series(pass_at_k(*counts, [k])[:, 0], table.index)
+            rows[f"pass@{k}"] = _mean(solved, clusters)
     if spread > 0:
-        scores["noise"] = min(1.0, floor / spread)
-    scores["best constant"] = constant
+        rows["noise"] = _number(min(1.0, floor / spread), table)
+    rows["best constant"] = _mean(constant, clusters)
     if corrected:
         uniform = metrics.uniform_baseline_brier_terms(*known[COUNTS].to_numpy().T, corrected=True)
-        scores["uniform random"] = pd.Series(uniform, known.index)
-    bounds = {"uniform random": (1 / 12, 1 / 3), "gain over the best constant": gain_bounds(known)}
+        uniform_terms = pd.Series(uniform, known.index)
+        rows["uniform random"] = _mean(uniform_terms, clusters, (1 / 12, 1 / 3))
     if "confidence" in table:
-        brier = question_terms(table["confidence"], table)
         triple = table[NUMBERS].to_numpy().T
+        plug_in = question_terms(table["confidence"], table, corrected=False)
+        brier = question_terms(table["confidence"], table)
         parts = metrics.isotonic_split(*known[NUMBERS].to_numpy().T, corrected=corrected)
-        loss = metrics.expected_response_loss(*triple, score="log")
-        bounds["log loss"] = (0, max(1, loss.max()))
-        scores |= {
-            PLUG_IN: question_terms(table["confidence"], table, corrected=False),
-            CORRECTED: brier,
-            "gain over the best constant": constant - brier,
-            "noise floor of the plug-in": floor,
-            "miscalibration": parts.miscalibration,
-            "discrimination": parts.discrimination,
-            RESPONSE: metrics.expected_response_brier(*triple),
-            "correctness variance": metrics.correctness_variance(*counts) if corrected else None,
-            "log loss": pd.Series(loss, table.index) if np.isfinite(loss).all() else np.inf,
-            "ECE, ten bins, plug-in": metrics.binned_ece(*triple, corrected=False),
-            ECE: metrics.binned_ece(*triple),
-            "AUROC": metrics.soft_auroc(*triple),
-            "Spearman with mu_hat": metrics.spearman(*triple),
-        }
-    few = dict.fromkeys(["miscalibration", "discrimination", "correctness variance"], len(known))
-    rows = {}
-    for name, value in scores.items():
-        if isinstance(value, pd.Series):
-            limits = _limits(value, table.get("cluster"), bounds.get(name, (0, 1)))
-            rows[name] = [*limits, int(value.count())]
-        else:
-            rows[name] = [value, np.nan, np.nan, few.get(name, len(table))]
+        rows[PLUG_IN] = _mean(plug_in, clusters)
+        rows[CORRECTED] = _mean(brier, clusters)
+        rows["gain over the best constant"] = _mean(constant - brier, clusters, gain_bounds(known))
+        rows["noise floor of the plug-in"] = _number(floor, table)
+        rows["miscalibration"] = _number(parts.miscalibration, known)
+        rows["discrimination"] = _number(parts.discrimination, known)
+        rows[RESPONSE] = _number(metrics.expected_response_brier(*triple), table)
+        if corrected:
+            variance = metrics.correctness_variance(*counts)
+            rows["correctness variance"] = _number(variance, known)
+        rows["log loss"] = _log_loss(table, clusters)
+        ece = metrics.binned_ece(*triple, corrected=False)
+        rows["ECE, ten bins, plug-in"] = _number(ece, table)
+        rows[ECE] = _number(metrics.binned_ece(*triple), table)
+        rows["AUROC"] = _number(metrics.soft_auroc(*triple), table)
+        rows["Spearman with mu_hat"] = _number(metrics.spearman(*triple), table)
     result = pd.DataFrame(rows, ["value", "low", "high", "questions"], dtype=object).T
     return result.rename_axis("metric").dropna(subset="value")
 
 
-def _limits(
+def _number(value: float, questions: pd.DataFrame) -> list[float]:
+    """Return the row of a number without an interval, which rests on these questions."""
+    return [value, np.nan, np.nan, len(questions)]
+
+
+def _mean(
     terms: "pd.Series[float]",
     clusters: "pd.Series[str] | None",
-    bounds: tuple[float, float],
-) -> tuple[float, float, float]:
-    """Return a mean with its limits, none of which lies where no true mean can; NaN where there are
-    too few questions for any.
+    bounds: tuple[float, float] = (0, 1),
+) -> list[float]:
+    """Return the row of a mean over questions, with its limits, none of which lies where no true
+    mean can; NaN where there are too few questions for any.
     """
     if clusters is not None:
         clusters = clusters[terms.index]
     estimate, low, high = metrics.mean_interval(terms, clusters=clusters, bounds=bounds)
     bottom, top = bounds
-    if terms.count() < FEWEST or high <= bottom:
-        return estimate, np.nan, np.nan
-    return estimate, max(low, bottom), min(high, top)
+    questions = int(terms.count())
+    if questions < FEWEST or high <= bottom:
+        return [estimate, np.nan, np.nan, questions]
+    return [estimate, max(low, bottom), min(high, top), questions]
+
+
+def _log_loss(table: pd.DataFrame, clusters: "pd.Series[str] | None") -> list[float]:
+    """Return the row of the log loss, which has no interval where it is infinite."""
+    loss = metrics.expected_response_loss(*table[NUMBERS].to_numpy().T, score="log")
+    if not np.isfinite(loss).all():
+        return _number(np.inf, table)
+    return _mean(pd.Series(loss, table.index), clusters, (0, max(1, loss.max())))
 
 
 def spell_scores(scores: pd.DataFrame) -> "pd.Series[str]":
