@@ -92,12 +92,12 @@ def file_terms(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Return a term of each question by each file, lower being better: of the plug-in Brier score,
     or the share of wrong samples.
     """
-    terms = {
-        name: question_terms(table["confidence"], table, corrected=False)
-        if "confidence" in table
-        else 1 - table["correct"] / table["total"]
-        for name, table in tables.items()
-    }
+    terms = {}
+    for name, table in tables.items():
+        if "confidence" in table:
+            terms[name] = question_terms(table["confidence"], table, corrected=False)
+        else:
+            terms[name] = 1 - table["correct"] / table["total"]
     return pd.DataFrame(terms)
 
 
