@@ -116,12 +116,12 @@ def test_a_missing_file_is_said(tmp_path: Path) -> None:
 
 
 SPELLED = {
-    "tabs": ("mine.tsv", CSV.replace(",", "\t"), ""),
-    "semicolons": ("mine.csv", CSV.replace(",", ";"), ""),
-    "decimal commas": ("mine.csv", CSV.replace(",", ";").replace(".", ","), ""),
-    "spaces": ("mine.csv", CSV.replace(",", ", "), ""),
-    "more spaces": ("mine.csv", CSV.replace(",", " ,\t"), ""),
-    "signs": ("mine.csv", CSV.replace("0.5", "50 %").replace("1.0", "100%"), ""),
+    "tabs": ("mine.tsv", CSV.replace(",", "\t")),
+    "semicolons": ("mine.csv", CSV.replace(",", ";")),
+    "decimal commas": ("mine.csv", CSV.replace(",", ";").replace(".", ",")),
+    "spaces": ("mine.csv", CSV.replace(",", ", ")),
+    "more spaces": ("mine.csv", CSV.replace(",", " ,\t")),
+    "signs": ("mine.csv", CSV.replace("0.5", "50 %").replace("1.0", "100%")),
     "records": (
         "mine.json",
         json.dumps(
@@ -130,38 +130,31 @@ SPELLED = {
                 {"question_id": "b", "confidence": 1.0, "correct": 2, "total": 2},
             ]
         ),
-        "",
     ),
     "columns": (
         "mine.json",
         '{"question_id":{"0":"a","1":"b"},"confidence":{"0":0.5,"1":1.0},'
         '"correct":{"0":1,"1":2},"total":{"0":2,"1":2}}',
-        "",
     ),
     "lists": (
         "mine.json",
         '{"question_id":["a","b"],"confidence":[0.5,1.0],"correct":[1,2],"total":[2,2]}',
-        "",
     ),
-    "capitals": ("mine.csv", CSV.replace("correct,total", "Correct,TOTAL"), ""),
+    "capitals": ("mine.csv", CSV.replace("correct,total", "Correct,TOTAL")),
     "heads with spaces": (
         "mine.txt",
         CSV.replace("question_id,confidence", "Question ID , Confidence"),
-        "",
     ),
 }
 
 
-@pytest.mark.parametrize(("name", "content", "note"), SPELLED.values(), ids=SPELLED)
-def test_one_table_is_read_however_it_is_spelled(
-    name: str, content: str, note: str, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize(("name", "content"), SPELLED.values(), ids=SPELLED)
+def test_one_table_is_read_however_it_is_spelled(name: str, content: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text(content)
     found = read_confidences(tmp_path / name)
     assert found.table.to_numpy().tolist() == [[0.5, 1, 2], [1, 2, 2]]
     assert found.table.index.tolist() == ["a", "b"]
-    assert "".join(found.notes).startswith(note)
-    assert bool(found.notes) == bool(note)
+    assert found.notes == []
 
 
 @pytest.mark.parametrize("said", ["0 1", "False True", "false TRUE"])
