@@ -6,7 +6,6 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from glob import glob  # of a name that is too long, nothing: where that of a path raises
-from os.path import isdir
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from capcal_lib.manifests import (
     Sampling,
     load_model,
 )
+from capcal_lib.rows import is_folder
 from capcal_lib.runs import files
 from capcal_lib.runs.artifacts import Artifact
 from capcal_lib.runs.samples import IMPORTED
@@ -238,7 +238,7 @@ def open_runs(
     >>> [run.identity.split for run in runs]
     ['test', 'train']
     """
-    if not isdir(Path(store)):
+    if not is_folder(Path(store)):
         raise InputError(f"{store} is not a folder; name one with runs in it")
     choice = None if seed is None else {"seed": seed}
     return list_fitting(store, model, dataset, split, choice)
