@@ -28,6 +28,7 @@ from pydantic import (
     model_validator,
 )
 
+from capcal_lib.disk import write_text
 from capcal_lib.errors import InputError, check_known
 from capcal_lib.text import sanitize
 
@@ -344,22 +345,6 @@ def own_manifests() -> Path | None:
             f"{named!r} is no folder of manifests; make it, with models/ and datasets/ in it"
         )
     return None
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a file that somebody named, whole or not at all; what is there and no regular file is
-    refused.
-    """
-    if path.exists() and not path.is_file():
-        raise InputError(f"cannot write {path}: it is no regular file; give another name")
-    partial = path.with_name(f".{path.name}.partial")
-    try:
-        partial.write_text(text, encoding="utf-8", errors="replace", newline="\n")
-        partial.replace(path)
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}") from None
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 @contextmanager

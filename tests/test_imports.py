@@ -30,6 +30,7 @@ main()
 ROOMS = [  # each may import from those above it
     "text",
     "errors",
+    "disk",
     "rows",
     "manifests",
     "metrics",

@@ -7,7 +7,6 @@ import io
 import warnings
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from hashlib import sha256
 from html import escape
 from importlib.metadata import version
 from itertools import cycle
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from capcal_lib.book.style import set_style
-from capcal_lib.manifests import write_text
+from capcal_lib.disk import file_digest, is_file, write_text
 from capcal_lib.plots import PassAtKDisplay, ReliabilityDisplay, known_color
 from capcal_lib.results.score_file import MEANINGS, Scored
 from capcal_lib.text import sanitize, spell_cell
@@ -77,9 +76,7 @@ def write_report(path: Path, scored: Scored, files: Iterable[Path] = ()) -> None
         set_style()
         chapters = "".join(_chapter(title, *part) for title, part in scored.parts.items())
     digests = [
-        f"{escape(sanitize(file))} (SHA-256 {sha256(file.read_bytes()).hexdigest()})"
-        for file in files
-        if file.is_file()
+        f"{escape(sanitize(file))} (SHA-256 {file_digest(file)})" for file in files if is_file(file)
     ]
     meanings = escape("; ".join(f"{name}: {meaning}" for name, meaning in MEANINGS.items()))
     made = f"capcal {version('capcal')}, {datetime.now(UTC):%Y-%m-%d}"

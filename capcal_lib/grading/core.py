@@ -11,11 +11,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from capcal_lib.disk import write_text
 from capcal_lib.errors import InputError
 from capcal_lib.grading import choice, math, number, pool, short
 from capcal_lib.grading.extract import extract
 from capcal_lib.grading.latex import LONGEST, alternatives, clean
-from capcal_lib.manifests import Kind, write_text
+from capcal_lib.manifests import Kind
 from capcal_lib.questions import Answer
 from capcal_lib.rows import stream_rows
 

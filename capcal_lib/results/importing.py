@@ -12,6 +12,7 @@ import pandas as pd
 import yaml
 
 from capcal_lib import manifests
+from capcal_lib.disk import file_digest
 from capcal_lib.errors import InputError
 from capcal_lib.grading import grade
 from capcal_lib.grading.unread import describe_unread, is_unread
@@ -26,7 +27,6 @@ from capcal_lib.questions import (
 )
 from capcal_lib.results.logs import LENGTH, SETTINGS, kind_of, list_files, read_log
 from capcal_lib.runs.artifacts import GIVEN, VERDICTS
-from capcal_lib.runs.files import file_digest
 from capcal_lib.runs.run import Identity, Record, Run
 from capcal_lib.runs.samples import IMPORTED
 from capcal_lib.runs.store import KEY, open_writer, present_of, read_samples

@@ -7,8 +7,6 @@ what it unpacks to is bounded."""
 import errno
 import hashlib
 import os
-import secrets
-import shutil
 import stat
 import time
 from collections.abc import Collection, Iterable, Iterator
@@ -23,6 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from filelock import FileLock, Timeout
 
+from capcal_lib.disk import write_whole
 from capcal_lib.errors import DiskError, InputError
 from capcal_lib.text import sanitize
 
@@ -107,12 +106,6 @@ def open_file(path: Path) -> Iterator[IO[bytes]]:
             f"{path}: missing or corrupt ({sanitize(reason or type(error).__name__)}); restore the "
             "file, or delete it and make it again"
         ) from None
-
-
-def file_digest(path: Path) -> str:
-    """Return the SHA-256 of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @contextmanager
@@ -236,28 +229,23 @@ def write_tables(path: Path, schema: pa.Schema, tables: Iterable[pa.Table]) -> P
                 writer.write_table(table)
             if "*" not in path.name:
                 writer.add_key_value_metadata({SEAL: SEAL + BLANK})
-        if place := find_seal(made):
+        if "*" in path.name:
+            made.seek(0)
+            digest = hashlib.file_digest(made, "sha256").hexdigest()
+            path = path.with_name(path.name.replace("*", digest))
+        elif place := find_seal(made):
             made.write(digest_around(made, place))
         made.seek(0)
-        return write_file(path, made)
+        write_file(path, made)
+        return path
 
 
-def write_file(path: Path, content: IO[bytes]) -> Path:
+def write_file(path: Path, content: IO[bytes]) -> None:
     """Write a file of a run; `InputError`, and what was there stays, where the folder cannot be
     written or is full.
     """
-    temporary = path.with_name(f".{path.name.replace('*', '')}.{secrets.token_hex(8)}.tmp")
     with hold(path.parent), plain_errors(path.parent):
-        try:
-            with temporary.open("xb") as file:
-                shutil.copyfileobj(content, file)
-                file.flush()
-                os.fsync(file.fileno())
-            path = path.with_name(path.name.replace("*", file_digest(temporary)))
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
-    return path
+        write_whole(path, content)
 
 
 def gather(items: Iterable[Item], seconds: float = WRITE_SECONDS) -> Iterator[list[Item]]:

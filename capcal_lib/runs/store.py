@@ -15,6 +15,7 @@ last part, a few seconds; the same seeds draw them again. Small parts are joined
 leaves rows in two parts, which readers take once. All functions raise ``InputError`` for a run that
 is corrupt."""
 
+import hashlib
 import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -266,8 +267,8 @@ def check_part(path: Path) -> None:
     """Refuse a part whose bytes are not those that its name says; one of a run of an earlier
     version has a number.
     """
-    with files.open_file(path):
-        digest = files.file_digest(path)
+    with files.open_file(path) as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
     if not re.fullmatch(rf"samples-({digest}|\d{{5}})\.parquet", path.name):
         raise InputError(
             f"{path}: corrupt, since its bytes are not those that its name says; its rows are "
