@@ -28,7 +28,7 @@ from pydantic import (
     model_validator,
 )
 
-from capcal_lib.disk import write_text
+from capcal_lib.disk import is_file, is_folder, write_text
 from capcal_lib.errors import InputError, check_known
 from capcal_lib.text import sanitize
 
@@ -338,7 +338,7 @@ def own_manifests() -> Path | None:
     """
     named = os.environ.get(OWN_MANIFESTS)
     folder = Path(named or "capcal.d").absolute()
-    if folder.is_dir():
+    if is_folder(folder):
         return folder
     if named:
         raise InputError(
@@ -413,7 +413,7 @@ def read_yaml(path: Path) -> Any:
 
     `InputError` for what is no YAML or no regular file, is larger than 256 KiB, or has aliases.
     """
-    if not path.is_file():
+    if not is_file(path):
         raise InputError(f"{path}: not a regular file, as a manifest must be; remove it")
     try:
         with path.open("rb") as file:
@@ -468,7 +468,7 @@ def _load(kind: type[_Kind], name: str) -> _Kind:
         raise InputError(
             f"{others[0]}: there is a {kind.word} {name!r} already; give yours another name"
         )
-    written = path.stat().st_mtime_ns if path.is_file() else 0
+    written = path.stat().st_mtime_ns if is_file(path) else 0
     return _read(kind, path, written)
 
 

@@ -5,7 +5,6 @@ import gzip
 import io
 import json
 import math
-import os
 import re
 import sys
 import zlib
@@ -148,13 +147,6 @@ def field_of(row: Row, name: str) -> Any:
     for part in name.split("."):
         value = value[int(part) if isinstance(value, list) else part]
     return value
-
-
-def is_folder(path: Path) -> bool:
-    """Say whether a path is a folder. One with a name that is too long for any file is none, where
-    pathlib raises an error.
-    """
-    return os.path.isdir(path)
 
 
 def most_unpacked(path: Path) -> int:

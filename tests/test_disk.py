@@ -9,8 +9,21 @@ from typing import Any
 
 import pytest
 
-from capcal_lib.disk import file_digest, write_text, write_whole
+from capcal_lib.disk import file_digest, is_file, is_folder, write_text, write_whole
 from capcal_lib.errors import InputError
+
+
+def test_a_name_that_no_file_can_have_is_no_file_and_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "link").symlink_to("file")
+    assert is_folder(tmp_path)
+    assert not is_file(tmp_path)
+    for name in ("file", "link"):
+        assert is_file(tmp_path / name)
+    for name in ("file", "nothing", "long" * 2_000, "zero\0byte"):
+        assert not is_folder(tmp_path / name), name[:10]
+    for name in ("nothing", "long" * 2_000, "zero\0byte", "file/below"):
+        assert not is_file(tmp_path / name), name[:10]
 
 
 def test_a_digest_is_that_of_the_bytes(tmp_path: Path) -> None:

@@ -336,6 +336,9 @@ def test_ones_own_stand_beside_ours(
     monkeypatch.setenv("CAPCAL_MANIFESTS", str(tmp_path / "nowhere"))
     with pytest.raises(InputError, match=r"nowhere' is no folder of manifests; make it"):
         dataset_names()
+    monkeypatch.setenv("CAPCAL_MANIFESTS", str(tmp_path / ("long" * 80)))
+    with pytest.raises(InputError, match=r"longlong' is no folder of manifests; make it"):
+        dataset_names()
 
 
 HOSTILE = {

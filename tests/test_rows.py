@@ -13,7 +13,7 @@ import pytest
 
 from capcal_lib import rows
 from capcal_lib.errors import InputError
-from capcal_lib.rows import is_folder, read_columns, read_share, stream_rows
+from capcal_lib.rows import read_columns, read_share, stream_rows
 
 
 def read(path: Path, content: str | bytes) -> list[dict[str, Any]]:
@@ -142,10 +142,3 @@ def test_a_share_is_read_as_people_write_it(cell: object, share: float | None) -
         assert read_share(cell) == pytest.approx(share)
     for nothing in (None, math.nan, "", " ", "NaN", "null", "N/A"):
         assert math.isnan(read_share(nothing))
-
-
-def test_a_name_that_no_file_can_have_is_no_folder(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    assert is_folder(tmp_path)
-    for name in ("file", "nothing", "long" * 2_000, "zero\0byte"):
-        assert not is_folder(tmp_path / name), name[:10]

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from capcal_lib.disk import is_file
 from capcal_lib.errors import InputError, check_known, not_installed
 from capcal_lib.manifests import (
     Columns,
@@ -93,7 +94,7 @@ def load_split(dataset: str, split: str | None = None) -> tuple[tuple[Question, 
 def at_hand(dataset: str, split: str) -> bool:
     """Say whether a split can be read with no download, from a file on this machine."""
     path = _path(_split_of(load_dataset(dataset), split))
-    return bool(path and path.is_file())
+    return bool(path and is_file(path))
 
 
 def planned_rows(dataset: str, split: str, *, fetch: bool = True) -> int | None:
@@ -191,7 +192,7 @@ def _read_rows(manifest: Dataset, entry: Split) -> tuple[str, Iterable[Row]]:
     rows.
     """
     path = _path(entry)
-    if path and path.is_file():
+    if path and is_file(path):
         rows = list(stream_rows(path))  # a corrupt file is told before a bad row
         if manifest.builtin:
             return "built in", rows

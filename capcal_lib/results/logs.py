@@ -16,9 +16,10 @@ from typing import IO, Any, NamedTuple
 import pandas as pd
 
 from capcal_lib import manifests
+from capcal_lib.disk import is_folder
 from capcal_lib.errors import InputError, check_known
 from capcal_lib.questions import NOT_STATED
-from capcal_lib.rows import Row, field_of, is_folder, most_unpacked, stream_rows
+from capcal_lib.rows import Row, field_of, most_unpacked, stream_rows
 from capcal_lib.text import counted, sanitize
 
 MEMBER_BYTES = 1 << 26  # of one sample of a log

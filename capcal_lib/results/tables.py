@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from capcal_lib.disk import is_folder
 from capcal_lib.errors import InputError
 from capcal_lib.grading.core import grade_many
 from capcal_lib.grading.unread import describe_unread
 from capcal_lib.questions import NOT_STATED, Answer
 from capcal_lib.results.logs import WORDS, kind_of, read_log
 from capcal_lib.results.terms import COUNTS, NUMBERS, accuracy_bounds
-from capcal_lib.rows import MISSING, is_folder, plain_head, read_columns, read_share, stream_rows
+from capcal_lib.rows import MISSING, plain_head, read_columns, read_share, stream_rows
 from capcal_lib.text import counted, sanitize
 
 CLUSTERS = ["cluster", "subject"]  # columns of which questions belong together

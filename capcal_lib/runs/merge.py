@@ -7,11 +7,11 @@ but for verdicts of the rules, which ``capcal grade`` makes from the samples."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from os.path import isfile
 from pathlib import Path
 
 import pyarrow as pa
 
+from capcal_lib.disk import is_file
 from capcal_lib.errors import DiskError, InputError
 from capcal_lib.runs import files, store
 from capcal_lib.runs.artifacts import GIVEN, VERDICTS, artifact_of
@@ -41,7 +41,7 @@ def merge(into: Path, sources: Sequence[Path]) -> list[Merged]:
     `DiskError` where something cannot be read or written."""
     copies: dict[Run, list[Run]] = {}
     for source in sources:
-        runs = [Run(source)] if isfile(source / RECORD) else open_runs(source)
+        runs = [Run(source)] if is_file(source / RECORD) else open_runs(source)
         if not runs:
             raise InputError(f"{source} is neither a run nor a store with runs in it")
         for run in runs:

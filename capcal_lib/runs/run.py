@@ -12,6 +12,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
+from capcal_lib.disk import is_folder
 from capcal_lib.errors import InputError, check_known
 from capcal_lib.manifests import (
     LOCAL_RUNS,

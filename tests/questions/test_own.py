@@ -136,6 +136,13 @@ def test_a_missing_file_says_where_it_belongs(describe: Describe) -> None:
     assert str(path) in str(raised.value)
 
 
+def test_a_file_with_a_name_that_is_too_long_is_a_missing_one(describe: Describe) -> None:
+    describe("long" * 80 + ".jsonl")
+    assert not at_hand("law", "all")
+    with pytest.raises(InputError, match="put it there, or name another in the manifest"):
+        load_questions("law")
+
+
 def test_ones_own_questions_can_be_pinned_too(describe: Describe, tmp_path: Path) -> None:
     describe().write_bytes(jsonl(ROWS))
     manifest = tmp_path / "datasets" / "law.yaml"
