@@ -105,8 +105,11 @@ def keep_predictions(
     ]
     name = _name(recipe, verdicts)
     kinds = [FEATURES, VERDICTS] if verdicts == "rules" else [FEATURES, VERDICTS, JUDGEMENTS]
+    training_sets: list[Sequence[str]] = [[each] for each in training]
+    if mix:
+        training_sets = [mix]
     rows = []
-    for names in [mix] if mix else [[each] for each in training]:
+    for names in training_sets:
         taught_by = "+".join(names)
         sources = [training[each] for each in names]
         read = sources + (validation_runs(sources) if recipe == "paper" else [])

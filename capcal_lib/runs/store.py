@@ -62,9 +62,11 @@ def stream_samples(run: Run, columns: Sequence[str] = SCHEMA.names) -> Iterator[
     yield SCHEMA.empty_table().select(names).to_pandas()
     done = set[Path]()
     while new := [path for path in parts_of(run) if path not in done]:
-        for path in new:  # one that was joined with others meanwhile is read in its new place
+        for path in new:
             done.add(path)
-            for rows in part_rows(path, names) if files.exists(path) else ():
+            if not files.exists(path):  # joined with others meanwhile, and read in its new place
+                continue
+            for rows in part_rows(path, names):
                 first = add_keys(present, rows)
                 if not all(first):
                     refuse_differing([run])

@@ -54,7 +54,9 @@ def ensure_weights(model: Model) -> Path:
     scratch = folder.with_name(f"{folder.name}.partial")
     partial = scratch / folder.name
     with FileLock(folder.with_name(f"{folder.name}.lock")):
-        for way in () if folder.exists() else model.weights:
+        if folder.exists():  # by the process that was waited for
+            return folder
+        for way in model.weights:
             shutil.rmtree(scratch, ignore_errors=True)
             partial.mkdir(parents=True)
             try:
