@@ -85,11 +85,15 @@ def open_ask(run: Run, present: Iterable[tuple[str, int]]) -> tuple[Ask, int]:
     ``present`` are the keys of the samples that are there. What was asked is looked for at the
     questions with most samples. Where no session is on record, as in a run that was imported,
     nothing lacks."""
-    sizes = np.sort([*Counter(name for name, _ in present).values()])[::-1]
-    asks = [session.ask for session in read_sessions(run)] or [Ask(questions=len(sizes), k=1)]
-    lacking = {
-        ask: ask.questions * ask.k - int(np.minimum(sizes[: ask.questions], ask.k).sum())
-        for ask in dict.fromkeys(asks)
-    }
-    most = max(lacking, key=lambda ask: (lacking[ask], ask.k * ask.questions))
-    return most, lacking[most]
+    samples = Counter(name for name, _ in present)
+    asks = [session.ask for session in read_sessions(run)]
+    if not asks:
+        return Ask(questions=len(samples), k=1), 0
+    most_first = np.sort([*samples.values()])[::-1]
+    lacking: dict[Ask, int] = {}
+    for ask in asks:
+        if ask not in lacking:
+            drawn = np.minimum(most_first[: ask.questions], ask.k).sum()
+            lacking[ask] = ask.questions * ask.k - int(drawn)
+    largest = max(lacking, key=lambda ask: (lacking[ask], ask.questions * ask.k))
+    return largest, lacking[largest]
