@@ -95,8 +95,7 @@ size:
 # Make runs/recorded whole again (about ten minutes from nothing). What is there is kept, the rest is drawn with the
 # same seeds, which gives the same rows up to rounding. To repeat everything,
 # name an empty folder: make recorded RECORDED=build/repeated
-# The last command checks every run and takes down the SHA-256 of files that have none yet; give it alone after copying
-# runs of an earlier version there.
+# The last command checks every run; give it alone after copying runs there.
 RECORDED ?= runs/recorded
 
 recorded: $(READY)
