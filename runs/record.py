@@ -11,10 +11,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import yaml
+from capcal_lib.manifests import MANIFESTS, read_yaml
 
-ROOT = Path(__file__).parents[1]
-MANIFEST = ROOT / "data_manifests" / "recorded_runs.yaml"
 CAPCAL = Path(sys.executable).with_name("capcal")
 RECIPES = ("tuned", "paper")
 
@@ -39,7 +37,7 @@ def draw(store: str, run: dict[str, Any]) -> None:
 
 def main() -> None:
     kind, store = sys.argv[1], sys.argv[2]
-    runs = yaml.safe_load(MANIFEST.read_text(encoding="utf-8"))[kind]
+    runs = read_yaml(MANIFESTS / "recorded_runs.yaml")[kind]
     for run in runs:
         draw(store, run)
     models = sorted({run["model"] for run in runs})
