@@ -1,7 +1,7 @@
 """Questions and their answers; load a data set."""
 
-from capcal_lib.questions.digests import digest_of, questions_digest
-from capcal_lib.questions.question import LETTERS, NOT_STATED, Answer, Question, with_options
+from capcal_lib.questions.digests import questions_digest
+from capcal_lib.questions.question import NOT_STATED, Answer, Question, with_options
 from capcal_lib.questions.sets import (
     at_hand,
     check_questions,
@@ -13,13 +13,11 @@ from capcal_lib.questions.sets import (
 from capcal_lib.questions.subsets import rank_questions, subset
 
 __all__ = [
-    "LETTERS",
     "NOT_STATED",
     "Answer",
     "Question",
     "at_hand",
     "check_questions",
-    "digest_of",
     "load_questions",
     "load_split",
     "planned_rows",
