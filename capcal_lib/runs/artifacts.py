@@ -46,11 +46,12 @@ class Artifact:
     def read(self, path: Path) -> pa.Table:
         """Read a file of this kind, with what it says of how it was made as metadata."""
         with self.open(path) as opened:
-            rows = pa.concat_tables(self._tables(opened, opened.schema.names))
-            return rows.replace_schema_metadata(opened.schema.metadata)
+            return pa.concat_tables(self._tables(opened, opened.schema.names))
 
     def batches(self, path: Path, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """Read columns of a file of this kind, some 65,000 rows at a time."""
+        """Read columns of a file of this kind, some 65,000 rows at a time, each time with what it
+        says of how it was made.
+        """
         with self.open(path) as opened:
             yield from self._tables(opened, columns)
 
@@ -81,7 +82,7 @@ class Artifact:
             if wrong := len(rows) - int(pc.sum(self.is_sound(rows[self.value])).as_py()):
                 raise self._refusal(opened.path, f"{wrong} values that no {self.value} can have")
             seen.append(keys)
-            yield rows.select([*columns])
+            yield rows.select([*columns]).replace_schema_metadata(opened.schema.metadata)
         distinct = pa.concat_tables(seen).group_by([*self.key], use_threads=False).aggregate([])
         if twice := opened.rows - len(distinct):
             raise self._refusal(opened.path, f"{twice} rows are there twice")

@@ -13,6 +13,7 @@ from capcal_lib.runs.run import Run, open_runs, store_option
 from capcal_lib.runs.sessions import open_ask
 
 Check = Callable[[Run], Iterable[str]]  # gives what is wrong with a run
+NOT_OF_SAMPLED = "not of what was sampled, or not of all of it"
 
 
 @dataclass
@@ -104,24 +105,31 @@ def _file(path: Path, run: Run, present: store.Present, grader: str | None) -> I
     artifact = artifact_of(path.name)
     if artifact is None:
         return
+    if artifact is VERDICTS:
+        yield from _verdicts(path, run, present, grader)
+        return
     questions: set[str] = set()
-    graded = store.Present()
-    for table in artifact.batches(path, artifact.key):
-        rows = table.to_pandas()
-        questions |= {*rows["question_id"]}
-        if artifact is VERDICTS:
-            store.add_keys(graded, rows)
+    for table in artifact.batches(path, ["question_id"]):
+        questions.update(table["question_id"].to_pylist())
     sampled = {name for name, _ in present}
     strange = questions ^ sampled if artifact.whole else questions - sampled
-    if strange or (artifact is VERDICTS and graded != present):
-        one = min(strange, default="")
-        yield f"{path.name}: not of what was sampled, or not of all of it: {one}"
-    if artifact is VERDICTS:
-        with artifact.open(path) as opened:
-            made = opened.schema.metadata
-        version = made[b"grader"].decode()
-        if grader and version not in (grader, GIVEN):
-            yield f"graded by version {version} of the grader, now {grader}: grade again"
-        digest = store.digest_of_graded(run, graded).encode()
-        if made.get(b"rows", digest) != digest:
-            yield "the verdicts were made from other samples than these: grade again"
+    if strange:
+        yield f"{path.name}: {NOT_OF_SAMPLED}: {min(strange)}"
+
+
+def _verdicts(path: Path, run: Run, present: store.Present, grader: str | None) -> Iterator[str]:
+    """Check that verdicts are of the samples, of all of them, and by the grader of now."""
+    graded = store.Present()
+    made: dict[bytes, bytes] = {}
+    for table in VERDICTS.batches(path, VERDICTS.key):
+        made = table.schema.metadata
+        graded.update(store.keys_of(table.to_pandas()))
+    if graded != present:
+        strange = {name for name, _ in graded} ^ {name for name, _ in present}
+        yield f"{path.name}: {NOT_OF_SAMPLED}: {min(strange, default='')}"
+    version = made[b"grader"].decode()
+    if grader and version not in (grader, GIVEN):
+        yield f"graded by version {version} of the grader, now {grader}: grade again"
+    digest = store.digest_of_graded(run, graded).encode()
+    if made.get(b"rows", digest) != digest:
+        yield "the verdicts were made from other samples than these: grade again"
