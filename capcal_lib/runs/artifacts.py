@@ -94,9 +94,10 @@ class Artifact:
         if self.value == "features":
             states = matrix(pa.table({"features": values}), "features")
             return pa.array(np.isfinite(states).all(axis=1))
-        inside = pc.and_(pc.greater_equal(values, 0), pc.less_equal(values, 1))
-        none = pc.or_(pc.is_null(values), pc.is_nan(values).fill_null(False))
-        return pc.or_(inside.fill_null(False), none) if self.missing else inside.fill_null(False)
+        inside = pc.and_(pc.greater_equal(values, 0), pc.less_equal(values, 1)).fill_null(False)
+        if self.missing:
+            return pc.or_(inside, pc.is_null(values, nan_is_null=True))
+        return inside
 
     def _refusal(self, path: Path, problem: str) -> InputError:
         return InputError(
