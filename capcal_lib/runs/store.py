@@ -36,7 +36,7 @@ from capcal_lib.runs.run import PARTS, RECORD, Record, Run, run_of
 from capcal_lib.runs.samples import Sample
 
 ROWS = 50_000  # of a part, at most
-MOST_ROWS = 1 << 17  # of a part of an earlier version
+MOST_PART_ROWS = 1 << 17  # of one of an earlier version
 LOCK = "lock"
 KEY = ["question_id", "sample_index"]
 ORDER = [(name, "ascending") for name in KEY]
@@ -254,7 +254,7 @@ def part_rows(path: Path, names: Sequence[str] = SCHEMA.names) -> Iterator[pd.Da
         "sample` command of its run"
     )
     with files.open_parquet(path, sealed=False) as opened:
-        if not opened.schema.remove_metadata().equals(SCHEMA) or opened.rows > MOST_ROWS:
+        if not opened.schema.remove_metadata().equals(SCHEMA) or opened.rows > MOST_PART_ROWS:
             raise refusal
         for table in files.iterate(opened, names):
             rows = table.to_pandas()
