@@ -22,6 +22,7 @@ PLAIN_WORDS = {  # of the glossary, that every reader knows
     "supported",
     "reversed",
     "inconclusive",
+    "alike",
 }
 
 
