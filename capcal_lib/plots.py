@@ -321,6 +321,39 @@ class ScoreDisplay(_Display):
         _as_they_are(self.ax.get_yticklabels())
 
 
+def mark_verdicts(
+    ax: Axes,
+    places: Iterable[Any],
+    comparisons: pd.DataFrame,
+    *,
+    color: str,
+    marker: str = "o",
+    upright: bool = False,
+) -> None:
+    """Draw comparisons with their intervals, filled where the verdict is clear and else hollow.
+
+    ``comparisons`` has the columns ``estimate``, ``low``, ``high`` and ``verdict`` of
+    ``metrics.gains``, and maybe of ``metrics.holm``: a mark is filled where the verdict is
+    ``better`` or ``worse``, whatever the interval of the one comparison alone says. ``places`` are
+    numbers or names on the y axis; on the x axis where intervals stand ``upright``.
+
+    >>> import matplotlib.pyplot as plt
+    >>> row = {"estimate": [0.1], "low": [-0.1], "high": [0.3], "verdict": ["inconclusive"]}
+    >>> ax = plt.subplots()[1]
+    >>> mark_verdicts(ax, ["P(True)"], pd.DataFrame(row), color="black")
+    """
+    clear = comparisons["verdict"].isin(["better", "worse"])
+    fills = clear.map({True: color, False: "white"})
+    estimates, low, high = (comparisons[name] for name in ("estimate", "low", "high"))
+    look: dict[str, Any] = {"c": fills, "edgecolors": color, "marker": marker, "s": 45, "zorder": 3}
+    if upright:
+        ax.vlines(places, low, high, color=color)
+        ax.scatter(places, estimates, **look)
+    else:
+        ax.hlines(places, low, high, color=color)
+        ax.scatter(estimates, places, **look)
+
+
 def method_color(method: str, dataset: str | None = None) -> str:
     """Return the colour of a method, as ``#rrggbb``: the same in every figure.
 

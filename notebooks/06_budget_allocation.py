@@ -19,7 +19,6 @@ verdicts: str = "rules"  # or judge:MODEL, where it has judged
 seed: int = 0  # of all that is drawn here
 
 # %% tags=["hide-input"]
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import seaborn as sns
@@ -170,23 +169,14 @@ Spending by a confidence changes the questions solved by {mean:+.1f} in a hundre
 # needs rules
 of_rule = judged.xs(rule, level="rule")
 cases = 100 * of_rule[["estimate", "low", "high"]]
-cases["sure"] = of_rule["verdict"] != "inconclusive"
+cases["verdict"] = of_rule["verdict"]
 cases = cases.reset_index().astype({"B": str})
 cases = tables.titled(cases)
 color = plots.palette([rule])[rule] if rule in TITLES.values() else "#46a281"
 grid = sns.FacetGrid(cases, col="dataset", col_wrap=4, height=2.8, aspect=0.72)
-grid.map(plt.vlines, "B", "low", "high", color=color)
 for name, axes in grid.axes_dict.items():
     of_set = cases[cases["dataset"] == name]
-    fills = of_set["sure"].map({True: color, False: "white"})
-    axes.scatter(
-        of_set["B"],
-        of_set["estimate"],
-        c=fills,
-        edgecolors=color,
-        s=45,
-        zorder=3,
-    )
+    plots.mark_verdicts(axes, of_set["B"], of_set, color=color, upright=True)
 grid.refline(y=0, color=plots.INK)
 grid.set_titles("{col_name}")
 grid.set_axis_labels("B", "points gained")

@@ -142,16 +142,6 @@ On its own data set a probe is closer to the accuracy than the best constant in 
 
 
 # %% tags=["hide-input"]
-def mark(axes, table, color, marker="o"):
-    """Draw estimates with intervals, filled where the verdict is clear."""
-    clear = table["verdict"].isin(["better", "worse"])
-    fills = clear.map({True: color, False: "white"})
-    axes.hlines(table["pair"], table["low"], table["high"], color=color)
-    dots = {"c": fills, "edgecolors": color, "marker": marker}
-    axes.scatter(table["estimate"], table["pair"], s=45, zorder=3, **dots)
-
-
-# %% tags=["hide-input"]
 # needs probes
 def draw(table, label):
     """Draw a row a probe and data set, with its interval, by shift."""
@@ -164,9 +154,10 @@ def draw(table, label):
     size = style.WIDTH, 1.4 + 0.25 * len(table)
     axes = plt.subplots(figsize=size, layout="constrained")[1]
     for shift, marker in zip(manifests.SHIFTS, "oPv", strict=True):
-        color = plots.SHIFT_COLORS[shift]
-        mark(axes, table[table["shift"] == shift], color, marker)
-        axes.scatter([], [], color=color, marker=marker, label=shift)
+        look = {"color": plots.SHIFT_COLORS[shift], "marker": marker}
+        rows = table[table["shift"] == shift]
+        plots.mark_verdicts(axes, rows["pair"], rows, **look)
+        axes.scatter([], [], label=shift, **look)
     axes.invert_yaxis()
     axes.axvline(0, color=plots.INK, lw=1)
     axes.set(xlabel=label, ylabel="")
@@ -537,7 +528,8 @@ drawn = judged.assign(
 drawn = pd.concat([whole.to_frame().T.assign(pair="all questions"), drawn])
 size = style.WIDTH, 1 + 0.25 * len(drawn)
 axes = plt.subplots(figsize=size, layout="constrained")[1]
-mark(axes, drawn, plots.SHIFT_COLORS[manifests.IN_DISTRIBUTION])
+color = plots.SHIFT_COLORS[manifests.IN_DISTRIBUTION]
+plots.mark_verdicts(axes, drawn["pair"], drawn, color=color)
 axes.invert_yaxis()
 axes.axvline(0, color=plots.INK, lw=1)
 _ = axes.set(xlabel="score of the paper's recipe less that of the tuned")

@@ -155,7 +155,8 @@ model is in {asked_won} of {asked_all} cases.
 
 # %% tags=["hide-input"]
 # needs scores
-drawn = scores.rename(index=data["title"]).reset_index()
+names = {"brier": "estimate", "constant": "verdict"}
+drawn = scores.rename(index=data["title"], columns=names).reset_index()
 points = drawn[drawn["method"] != CONSTANT]
 colors = plots.palette(points["method"])
 across = min(3, len(sets))
@@ -165,15 +166,14 @@ across = min(3, len(sets))
 size = {"height": 2.5, "aspect": 2.85 / across, "col_wrap": across}
 grid = sns.FacetGrid(points, col="dataset", **size)
 for title, axes in grid.axes_dict.items():
-    subset = drawn[drawn["dataset"] == title].set_index("method")
+    subset = drawn[drawn["dataset"] == title]
     axes.set_yscale("symlog", linthresh=0.1)
-    axes.axhline(subset.loc[CONSTANT, "brier"], color=plots.INK, ls="--", lw=1)
-    for name, row in subset.drop(index=CONSTANT).iterrows():
-        clear = row["constant"] in ("better", "worse")
-        look = {"marker": MARKS[name], "edgecolors": colors[name], "zorder": 3}
-        axes.vlines(row["tokens"], row["low"], row["high"], colors[name])
-        fill = colors[name] if clear else "white"
-        axes.scatter(row["tokens"], row["brier"], s=60, c=fill, **look)
+    constant = subset.loc[subset["method"] == CONSTANT, "estimate"].item()
+    axes.axhline(constant, color=plots.INK, ls="--", lw=1)
+    for name, color in colors.items():
+        look = {"color": color, "marker": MARKS[name]}
+        row = subset[subset["method"] == name]
+        plots.mark_verdicts(axes, row["tokens"], row, upright=True, **look)
 for name, color in colors.items():
     axes.scatter([], [], color=color, marker=MARKS[name], label=name)
 grid.set(xlim=(-0.4, 3e4), **TICKS).set_titles("{col_name}")

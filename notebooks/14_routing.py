@@ -19,10 +19,10 @@ verdicts: str = "rules"  # or judge:MODEL, of the model's own samples
 # %% tags=["hide-input"]
 from itertools import combinations
 
+import matplotlib.pyplot as plt
 import pandas as pd
-import seaborn as sns
 from capcal_lib import plots
-from capcal_lib.book import notebook, tables
+from capcal_lib.book import notebook, style, tables
 from capcal_lib.manifests import load_dataset, load_model
 from capcal_lib.metrics import gains, holm
 from capcal_lib.probes import nearest_probe
@@ -156,22 +156,11 @@ cases, and less in {worse}.
 
 # %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "Gain over random mixing at equal cost, in questions solved of a hundred, with 95 % intervals; right of the line the router is better, which sends half of the questions on. Filled: significant when all cases are judged together; hollow: cannot tell, because the questions are too few for the difference.", "name": "fig-routing"}, "image": {"alt": "Dot plot with an interval for each data set and pair of models, around a line at zero."}} paper=["section-5.3", "appendix-d.3"] evidence=["measured"] reads=["verdicts", "samples", "features"]
 # needs runs
-long = routed.reset_index().melt(
-    ["data set", "pair", "verdict"], ["estimate", "low", "high"], "end", "gain"
-)
-long["case"] = long["data set"] + ", " + long["pair"]
-for decided, subset in long.groupby(long["verdict"] != "inconclusive"):
-    axes = sns.pointplot(
-        subset,
-        x="gain",
-        y="case",
-        order=long["case"].unique(),
-        color=plots.INK,
-        markerfacecolor=plots.INK if decided else "none",
-        linestyle="none",
-        estimator="median",  # of a mean and its two limits
-        errorbar=("pi", 100),
-    )
+figsize = style.WIDTH, 1 + 0.25 * len(routed)
+axes = plt.subplots(figsize=figsize, layout="constrained")[1]
+names = [f"{title}, {pair}" for title, pair in routed.index]
+plots.mark_verdicts(axes, names, routed, color=plots.INK)
+axes.invert_yaxis()
 axes.axvline(0, color=plots.INK)
 _ = axes.set(xlabel="solved of a hundred, against random mixing", ylabel="")
 

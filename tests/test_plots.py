@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
 
 from capcal_lib.errors import InputError
 from capcal_lib.plots import (
@@ -15,6 +16,7 @@ from capcal_lib.plots import (
     ReliabilityDisplay,
     RiskCoverageDisplay,
     ScoreDisplay,
+    mark_verdicts,
 )
 
 RNG = np.random.default_rng(0)
@@ -144,3 +146,21 @@ def marks(ax: Axes) -> dict[str, tuple[str, list[float]]]:
     """Return what each method was drawn with, and where."""
     drawn = {str(box.get_label()): box.lines[0] for box in ax.containers}
     return {name: (line.get_marker(), list(line.get_xdata())) for name, line in drawn.items()}
+
+
+@pytest.mark.parametrize("upright", [False, True])
+def test_a_mark_is_filled_where_the_verdict_is_clear(upright: bool) -> None:
+    verdicts = ["better", "worse", "inconclusive", "alike"]
+    rows = {"estimate": [3.0, -2, 1, 0], "low": [2.0, -3, -1, -1], "high": [4.0, -1, 3, 1]}
+    comparisons = pd.DataFrame(rows | {"verdict": verdicts})
+    ax = plt.subplots()[1]
+    mark_verdicts(ax, [*"abcd"], comparisons, color="#ff0000", upright=upright)
+    lines, points = ax.collections
+    faces = [to_hex(color) for color in points.get_facecolors()]
+    assert faces == ["#ff0000", "#ff0000", "#ffffff", "#ffffff"]
+    assert {to_hex(color) for color in points.get_edgecolors()} == {"#ff0000"}
+    along, across = (1, 0) if upright else (0, 1)
+    assert points.get_offsets()[:, along].tolist() == rows["estimate"]
+    assert points.get_offsets()[:, across].tolist() == [0, 1, 2, 3]
+    ends = np.array([line[:, along] for line in lines.get_segments()])
+    assert ends.tolist() == np.transpose([rows["low"], rows["high"]]).tolist()
