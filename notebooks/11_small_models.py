@@ -24,7 +24,7 @@ from capcal_lib.book import notebook, style, tables
 from capcal_lib.book.widgets import verdict_grid
 from capcal_lib.claims import compare_printed, load_claims, opposite, verdict_of
 from capcal_lib.manifests import load_dataset, load_model
-from capcal_lib.metrics import adjusted, gains
+from capcal_lib.metrics import adjusted, judge_gain
 from capcal_lib.probes import describe_probes, nearest_probe, read_predictions
 from capcal_lib.results import (
     brier_terms,
@@ -113,16 +113,6 @@ def compare_further(subset, probe):
         yield "probe < ten votes", probe, terms[VOTES] - terms[probe]
 
 
-# %% tags=["hide-input"]
-def judge(gain, groups):
-    """Test a mean gain over questions, or over subjects."""
-    terms = pd.DataFrame({"rival": gain, "method": 0.0}).dropna()
-    if len(terms) < 2:
-        return {}
-    gained = gains(terms, "rival", clusters=groups[terms.index])
-    return gained.loc["method", ["estimate", "low", "high", "p"]].to_dict()
-
-
 # %%
 # needs runs
 rows, against = [], []
@@ -142,7 +132,10 @@ for name in real:
             about = {"what": what, "method": method, "model": name}
             about |= {"dataset": dataset, "nearest": method == probe}
             about["family"] = "the paper" if place < len(claimed) else what
-            rows.append(about | judge(gain, subjects(subset)))
+            gain = gain.dropna()
+            if len(gain) > 1:
+                judged = judge_gain(gain, clusters=subjects(gain))
+                rows.append(about | judged.drop("verdict").to_dict())
 comparisons = pd.DataFrame(rows).dropna(subset="p").reset_index(drop=True)
 
 # %% [markdown] needs="runs"

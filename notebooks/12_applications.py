@@ -34,7 +34,7 @@ from capcal_lib.confidence import TITLES
 from capcal_lib.metrics import (
     bounds_over_constant,
     correctness_variance_terms,
-    gains,
+    judge_gain,
 )
 from capcal_lib.probes import describe_probes, nearest_probe
 from capcal_lib.results import (
@@ -209,10 +209,8 @@ def test_gain(gain, dataset, bounds):
     """Test a mean gain, with subjects drawn whole where there are any."""
     gain = gain.dropna()
     groups = subjects(pd.concat({dataset: gain}, names=["dataset"]))
-    terms = pd.DataFrame({"rule": gain, "confidence": 0.0})
-    clusters = groups.to_numpy()
-    tested = gains(terms, "rule", clusters=clusters, bounds=bounds)
-    return tested.loc["confidence", ["estimate", "low", "high", "p"]]
+    judged = judge_gain(gain, clusters=groups.to_numpy(), bounds=bounds)
+    return judged[["estimate", "low", "high", "p"]]
 
 
 # %%

@@ -24,7 +24,7 @@ import pandas as pd
 from capcal_lib import plots
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.manifests import load_dataset, load_model
-from capcal_lib.metrics import gains, holm
+from capcal_lib.metrics import holm, judge_gain
 from capcal_lib.probes import nearest_probe
 from capcal_lib.results import (
     columns_of,
@@ -135,8 +135,7 @@ for (dataset, pair), (small, large) in cases.items():
     gain = mean_over_probes(pd.DataFrame(each))["Probe"]
     groups = subjects(pd.concat({dataset: gain}, names=["dataset"])).to_numpy()
     bounds = -gain.abs().max(), gain.abs().max()
-    terms = pd.DataFrame({"mixing": gain, "router": 0.0})
-    row = gains(terms, "mixing", clusters=groups, bounds=bounds).loc["router"]
+    row = judge_gain(gain, clusters=groups, bounds=bounds)
     row["probe"] = small["router"].iloc[0]
     rows[load_dataset(dataset).title, pair] = row
 routed = pd.DataFrame(rows).T.infer_objects().rename_axis(["data set", "pair"])

@@ -26,7 +26,7 @@ import seaborn as sns
 from capcal_lib import plots
 from capcal_lib.book import notebook, tables
 from capcal_lib.grading.counts import count_run
-from capcal_lib.metrics import adjusted, gains, mean_interval
+from capcal_lib.metrics import adjusted, judge_gain, mean_interval
 from capcal_lib.probes import describe_probes, nearest_probe
 from capcal_lib.results import (
     judged_by,
@@ -101,8 +101,7 @@ for place, subset in cells.items():
     for method in subset.columns.intersection(METHODS):
         scored = judged_by(subset, method)
         error = scored["confidence"] - scored["correct"] / scored["total"]
-        terms = pd.DataFrame({"miss": -error, "none": 0.0})
-        miss = gains(terms, "none", clusters=subjects(error)).loc["miss"]
+        miss = judge_gain(error, clusters=subjects(error))
         points = 100 * miss[["estimate", "low", "high"]]
         rows.append((*place, method, accuracy, *points, miss["p"]))
 

@@ -20,6 +20,7 @@ from capcal_lib.metrics.comparisons import (
     compare,
     gains,
     holm,
+    judge_gain,
     may_be_best,
     questions_needed,
 )
@@ -55,6 +56,7 @@ __all__ = [
     "gains",
     "holm",
     "isotonic_split",
+    "judge_gain",
     "may_be_best",
     "mean_interval",
     "noise_floor",

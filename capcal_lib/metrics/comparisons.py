@@ -76,6 +76,27 @@ def gains(
     return table
 
 
+def judge_gain(
+    gain: ArrayLike,
+    *,
+    clusters: ArrayLike | None = None,
+    bounds: tuple[float, float] = APART,
+) -> pd.Series:
+    """Test whether a mean gain is above or below 0: a row of :func:`gains`, for what is known as a
+    gain of each question and not as terms of two methods.
+
+    ``gain`` has shape (n_questions,), NaN where a question has none; ``clusters`` and ``bounds``
+    are those of :func:`gains`.
+
+    >>> judge_gain([0.2, 0.4] * 30).round(2).tolist()
+    [0.3, 0.23, 0.37, 0.0, 'better']
+    """
+    import pandas as pd  # slow to import
+
+    terms = pd.DataFrame({"rival": gain, "method": 0.0})
+    return gains(terms, "rival", clusters=clusters, bounds=bounds).loc["method"]
+
+
 def bounds_over_constant(constant: ArrayLike) -> tuple[float, float]:
     """Return the least and the largest gain of any confidence over one that is the same for all
     questions, between 0 and 1: in Brier score, where both are judged by the same mu_hat. Of several

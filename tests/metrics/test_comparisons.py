@@ -14,6 +14,7 @@ from capcal_lib.metrics import (
     compare,
     gains,
     holm,
+    judge_gain,
     may_be_best,
     mean_interval,
     questions_needed,
@@ -68,6 +69,18 @@ def test_a_gain_whose_bounds_are_narrower_has_a_narrower_interval():
     alike = pd.DataFrame({"rival": [0.02] * 60, "own": 0.0})
     assert gains(alike, "rival").loc["own", "verdict"] == "inconclusive"
     assert gains(alike, "rival", bounds=(-0.05, 0.05)).loc["own", "verdict"] == "better"
+
+
+def test_a_gain_by_question_is_judged_as_the_terms_that_it_comes_from():
+    terms = frame()
+    groups = np.arange(len(terms)) // 3
+    for name in terms.columns.drop("rival"):
+        gain = terms["rival"] - terms[name]
+        test = {"clusters": groups, "bounds": (-1, 0.5)}
+        row = judge_gain(gain, **test)
+        expected = gains(terms[["rival", name]], "rival", **test).loc[name]
+        pd.testing.assert_series_equal(row, expected, check_names=False)
+    assert np.isnan(judge_gain([0.5, np.nan])["p"]), "one question alone tells nothing"
 
 
 @pytest.mark.parametrize("constant", [0.0, 0.02, 0.3, 0.5, 0.81, 1.0])
