@@ -29,6 +29,7 @@ from capcal_lib.results import (
     compare_with_constant,
     confidence_columns,
     costs,
+    count_by_kind,
     load_results,
     mean_over_probes,
     methods,
@@ -82,25 +83,23 @@ notebook.lack(
 
 # %% tags=["hide-input"]
 # needs gains
-counts = judged.groupby("kind", observed=False)["verdict"].value_counts()
-counts = counts.unstack().rename(
-    {
-        "probe of the data set": "home",
-        "probe of the domain": "far",
-        "probe of another domain": "far",
-        "verbalized confidence": "asked",
-        "P(True)": "asked",
-        "response consistency": "votes",
-    }
-)
-counts = counts.groupby(level=0).sum()
-for kind, row in counts.loc[["home", "far", "asked", "votes"]].iterrows():
-    decided = int(row.drop("undecidable").sum())
-    better, worse = int(row["better"]), int(row["worse"])
+counts = count_by_kind(judged)
+of_groups = {
+    "home": counts.loc["probe of the data set"],
+    "far": counts.loc[["probe of the domain", "probe of another domain"]].sum(),
+    "asked": counts.loc[["verbalized confidence", "P(True)"]].sum(),
+    "votes": counts.loc["response consistency"],
+}
+for name, row in of_groups.items():
     notebook.glue(
-        **{kind: better, f"{kind}_worse": worse, f"{kind}_all": decided}
+        **{
+            name: int(row["better"]),
+            f"{name}_worse": int(row["worse"]),
+            f"{name}_all": int(row["decided"]),
+        }
     )
-notebook.glue(undecidable=int(counts["undecidable"].sum()), cases=len(judged))
+undecidable = judged["verdict"] == "undecidable"
+notebook.glue(undecidable=int(undecidable.sum()), cases=len(judged))
 
 # %% tags=["finding"]
 # needs gains

@@ -31,6 +31,7 @@ from capcal_lib.results import (
     columns_of,
     compare_with_constant,
     costs,
+    count_by_kind,
     load_results,
     mean_over_probes,
     methods,
@@ -303,10 +304,7 @@ tables.show(
 # needs runs
 votes = comparisons[comparisons["what"] == "probe < ten votes"]["result"]
 against = pd.concat(against)
-counts = against.groupby("kind", observed=False)["verdict"].value_counts()
-counts = counts.unstack()
-cases = pd.DataFrame({"won": counts["better"], "lost": counts["worse"]})
-cases["all"] = counts.drop(columns="undecidable").sum(axis="columns")
+cases = count_by_kind(against)
 home, voted = cases.loc["probe of the data set"], cases.loc[VOTES.lower()]
 away = cases.loc[["probe of the domain", "probe of another domain"]].sum()
 asked = cases.loc[["verbalized confidence", "P(True)"]].sum()
@@ -314,14 +312,14 @@ asked = cases.loc[["verbalized confidence", "P(True)"]].sum()
 # %% tags=["hide-input"]
 # needs runs
 notebook.glue(
-    home=f"{home['won']} of {home['all']} cases",
-    home_worse=str(home["lost"]),
-    away=f"{away['won']} of {away['all']} cases",
-    away_worse=str(away["lost"]),
-    voted=f"{voted['won']} of {voted['all']} cases",
-    voted_worse=str(voted["lost"]),
-    asked=f"{asked['won']} of {asked['all']} cases",
-    asked_worse=str(asked["lost"]),
+    home=f"{home['better']} of {home['decided']} cases",
+    home_worse=str(home["worse"]),
+    away=f"{away['better']} of {away['decided']} cases",
+    away_worse=str(away["worse"]),
+    voted=f"{voted['better']} of {voted['decided']} cases",
+    voted_worse=str(voted["worse"]),
+    asked=f"{asked['better']} of {asked['decided']} cases",
+    asked_worse=str(asked["worse"]),
 )
 notebook.glue(
     closer=int((votes == "holds").sum()),
@@ -345,10 +343,11 @@ grid = verdict_grid(
 )
 hero = (
     f"<p class='capcal-answer'><strong>A probe of its hidden states is closer "
-    f"than the average of the data set in {home['won']} of the {home['all']} "
-    f"cells that could be decided, and farther in {home['lost']}.</strong> What "
-    f"the model says of itself is closer in {asked['won']} of {asked['all']}, "
-    f"and farther in {asked['lost']}. {tables.badge(evidence)}</p>"
+    f"than the average of the data set in {home['better']} of the "
+    f"{home['decided']} cells that could be decided, and farther in "
+    f"{home['worse']}.</strong> What the model says of itself is closer in "
+    f"{asked['better']} of {asked['decided']}, and farther in "
+    f"{asked['worse']}. {tables.badge(evidence)}</p>"
 )
 notebook.glue(known=grid, answer=tables.Html(hero))
 grid

@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from capcal_lib.results.constant import compare_with_constant
+    from capcal_lib.results.constant import compare_with_constant, count_by_kind
     from capcal_lib.results.results import costs, describe_runs, judged_by, load_results, subjects
     from capcal_lib.results.scores import (
         BEST_CONSTANT,
@@ -29,6 +29,7 @@ __all__ = [
     "compare_with_constant",
     "confidence_columns",
     "costs",
+    "count_by_kind",
     "describe_runs",
     "gains_by_dataset",
     "judged_by",

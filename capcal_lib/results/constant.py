@@ -78,6 +78,23 @@ def compare_with_constant(
     return table
 
 
+def count_by_kind(judged: pd.DataFrame) -> pd.DataFrame:
+    """Count the verdicts on each kind of method: how many are ``better``, how many ``worse``, and
+    how many were ``decided``, which is all but the undecidable.
+
+    ``judged`` is what :func:`compare_with_constant` returns, of one model or of several below one
+    another. Each of ``KINDS`` has a row.
+
+    >>> kinds = pd.Categorical(["P(True)", "P(True)", "other"], KINDS)
+    >>> verdicts = pd.Categorical(["worse", "undecidable", "alike"], VERDICTS)
+    >>> count_by_kind(pd.DataFrame({"kind": kinds, "verdict": verdicts})).loc["P(True)"].to_dict()
+    {'better': 0, 'worse': 1, 'decided': 1}
+    """
+    counts = judged.groupby("kind", observed=False)["verdict"].value_counts().unstack()
+    decided = counts.drop(columns="undecidable").sum(axis="columns")
+    return pd.DataFrame({"better": counts["better"], "worse": counts["worse"], "decided": decided})
+
+
 def judge_together(cases: pd.DataFrame, perfect: pd.DataFrame) -> pd.DataFrame:
     """Judge comparisons together, and say which could not have been won.
 

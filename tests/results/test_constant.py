@@ -9,6 +9,7 @@ from capcal_lib.results import (
     best_constant,
     brier_terms,
     compare_with_constant,
+    count_by_kind,
     load_results,
     methods,
 )
@@ -73,6 +74,19 @@ def test_an_interval_within_half_a_point_is_alike() -> None:
     row = judged.loc[("math500", "Probe (TriviaQA)")]
     assert max(-row["low"], row["high"]) <= ALIKE
     assert row["verdict"] == "alike"
+
+
+def test_verdicts_are_counted_by_kind_and_the_undecidable_for_nobody() -> None:
+    judged = compare_with_constant(made(questions=60))
+    twice = pd.concat([judged, judged])  # two models
+    counts = count_by_kind(twice)
+    assert counts.index.tolist() == list(KINDS)
+    for kind, row in counts.iterrows():
+        verdicts = twice.loc[twice["kind"] == kind, "verdict"].tolist()
+        expected = [verdicts.count("better"), verdicts.count("worse")]
+        decided = sum(verdict != "undecidable" for verdict in verdicts)
+        assert row.tolist() == [*expected, decided]
+    assert counts["decided"].sum() < len(twice)
 
 
 @pytest.mark.parametrize(
