@@ -84,9 +84,10 @@ def compared(subset):
 
 # %%
 # needs scores
+by_set = {name: compared(results.loc[[name]]) for name in sets}
 tokens = costs(runs, model, k_eval=k_eval).rename_axis(columns="method")
 scores = pd.concat(
-    score(compared(results.loc[[name]]), protocol=protocol) for name in sets
+    score(subset, protocol=protocol) for subset in by_set.values()
 )
 scores = scores[["brier", "low", "high"]].join(tokens.stack().rename("tokens"))
 scores = scores.drop(["Uniform random", "Oracle RC", "Oracle CC"], level=1)
@@ -99,8 +100,8 @@ scores["tokens"] = scores["tokens"].fillna(0)  # a probe, and the constant
 # %%
 # needs scores
 bought = {}
-for name in sets:
-    terms = brier_terms(compared(results.loc[[name]]), protocol=protocol)
+for name, subset in by_set.items():
+    terms = brier_terms(subset, protocol=protocol)
     if "Probe" in terms:
         terms = terms[["Probe", *terms.columns.intersection(ASKED)]]
         bought[name] = gains(terms, "Probe", clusters=subjects(terms))
@@ -358,8 +359,8 @@ float((count / n).var(ddof=0) - noise)
 # %% tags=["hide-cell", "solution"]
 # The questions that a verdict at power .8 would take, one comparison by itself
 # needs bought
-for name in sets:
-    terms = brier_terms(compared(results.loc[[name]]), protocol=protocol)
+for name, subset in by_set.items():
+    terms = brier_terms(subset, protocol=protocol)
     if {"Probe", VOTES} <= {*terms}:
         both = terms[["Probe", VOTES]].dropna()
         differences = both["Probe"] - both[VOTES]

@@ -197,12 +197,11 @@ def mean_gains(subset, method, concentration):
 
 # %%
 # needs runs
-def perfect_gains(subset, method):
+def perfect_gains(correct, total, tokens):
     """Return the gains that mu_hat itself has in the place of a method."""
-    scored = judged_by(subset, columns_of(subset, method)[0])
-    correct, total = scored["correct"], scored["total"]
-    tokens = subset["tokens"].reindex(scored.index)
-    return gains_of(correct / total, correct, total, tokens)
+    return gains_of(
+        correct / total, correct, total, tokens.reindex(total.index)
+    )
 
 
 def test_gain(gain, dataset, bounds):
@@ -224,9 +223,10 @@ for name in described:
         for method in shown:
             kind = PROBE if method == probe else method
             own = mean_gains(subset, method, concentrations.get(method))
-            best = perfect_gains(subset, method)
             scored = judged_by(subset, columns_of(subset, method)[0])
-            bounds = bounds_of(scored["correct"], scored["total"])
+            counts = scored["correct"], scored["total"]
+            best = perfect_gains(*counts, subset["tokens"])
+            bounds = bounds_of(*counts)
             for use in USES:
                 dear = kind == VOTES and use in SPENT
                 if not dear and own[use].count() > 1:

@@ -17,6 +17,7 @@ protocol: str = "corrected"  # or paper: with the probes of its recipe
 verdicts: str = "rules"  # or judge:MODEL, of the model's own samples
 
 # %% tags=["hide-input"]
+from functools import cache
 from itertools import combinations
 
 import matplotlib.pyplot as plt
@@ -62,6 +63,7 @@ notebook.about(data, {} if shared else none)
 
 # %% tags=["hide-input"]
 # needs runs
+@cache
 def load_set(name, dataset):
     """Return accuracies, costs and the nearest probe of a model on a data set."""
     options = {"k_eval": k_eval, "recipe": recipe, "verdicts": judges[name]}
