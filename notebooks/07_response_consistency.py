@@ -34,6 +34,7 @@ from capcal_lib.results import brier_terms, load_results, subjects
 
 # %% tags=["hide-input"]
 runs, data = notebook.open_page(globals())
+evidence = notebook.evidence_of(data)
 rng = np.random.default_rng(seed)
 purples = sns.light_palette(plots.method_color("Response consistency"), 5)[2:]
 SHADES = dict(zip((5, 10, 20), purples, strict=True))
@@ -333,7 +334,7 @@ tables.show(
     wide.rename(data["title"]).rename_axis("data set"),
     f"Score of {counted} votes ({protocol} protocol; lower is better), and the share of "
     "questions whose most frequent answer of all samples is wrong.",
-    evidence=data["evidence"].iloc[0],
+    evidence=evidence,
     **{
         "questions": "{:.0f}",
         "tokens of 10 votes": "{:,.0f}",
@@ -368,7 +369,7 @@ tables.show(
     why.rename(data["title"]).rename_axis("data set"),
     f"From {few} votes to {many}: what the score falls by, what of it is less noise of the vote (a dash where a question has "
     "one block), and the mean share beside the mean accuracy that it should have.",
-    evidence=data["evidence"].iloc[0],
+    evidence=evidence,
 )
 
 # %% [markdown] needs="samples"
@@ -397,7 +398,7 @@ tables.show(
         )
     ),
     "Mean share of the winning answer, where the majority of all samples is right and where it is wrong.",
-    evidence=data["evidence"].iloc[0],
+    evidence=evidence,
     questions="{:.0f}",
 )
 
@@ -414,7 +415,7 @@ wide = spelt.unstack().reindex(by_votes.index).add_suffix(" votes")
 tables.show(
     wide.rename(data["title"]).rename_axis("data set"),
     "Optimism with its 95 % interval: held-out less same pool.",
-    evidence=data["evidence"].iloc[0],
+    evidence=evidence,
 )
 
 # %% [markdown] needs="samples"
@@ -437,7 +438,7 @@ tables.show(
     .rename_axis(columns=None),
     "Mean optimism where the majority is right, and where it is wrong.",
     digits=4,
-    evidence=data["evidence"].iloc[0],
+    evidence=evidence,
 )
 
 # %% tags=["hide-input"]
