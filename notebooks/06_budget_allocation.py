@@ -60,14 +60,13 @@ probed = [
     for name, probe in own_probe.items()
     if results.loc[name, columns_of(results, probe)].notna().any(axis=None)
 ]
-available = [*TITLES.values(), *own_probe.values()]
-available = [
-    name
-    for name in available
-    if results[columns_of(results, name)].any(axis=None)
-]
-lacking = {"probes": "No probe is trained for these data sets."}
-lacking = {} if probed else lacking
+available = any(
+    results[columns_of(results, name)].any(axis=None)
+    for name in [*TITLES.values(), *own_probe.values()]
+)
+lacking = {}
+if not probed:
+    lacking["probes"] = "No probe is trained for these data sets."
 if not available:
     lacking["rules"] = "No confidence is known for these data sets."
 notebook.about(data, lacking)
@@ -285,15 +284,15 @@ tables.show(
 # %% tags=["hide-input"] label="budget-verdicts" paper=["section-5.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs rules
 by_rule = judged.groupby("rule", sort=False)
-summary = by_rule["verdict"].value_counts().unstack(fill_value=0)
-summary = summary.reindex(columns=["better", "inconclusive", "worse"])
+verdicts_of = ["better", "inconclusive", "worse"]
+summary = by_rule["verdict"].value_counts().unstack()
+summary = summary.reindex(columns=verdicts_of).fillna(0).astype(int)
 summary["mean gain, points"] = 100 * by_rule["estimate"].mean()
 tables.show(
-    summary.fillna(0).rename_axis(columns=None),
+    summary.rename_axis(columns=None),
     "Number of cases by their comparison with even spending.",
     evidence=evidence,
     **{"mean gain, points": "{:.1f}"},
-    **dict.fromkeys(["better", "inconclusive", "worse"], "{:.0f}"),
 )
 
 # %% [markdown] needs="probes"

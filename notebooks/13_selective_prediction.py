@@ -99,8 +99,7 @@ judged = holm(gains_by_dataset(terms, RANDOM))
 
 # %% tags=["hide-input"]
 # needs confidences
-counts = judged["verdict"].groupby("method").value_counts()
-counts = counts.unstack(fill_value=0)
+counts = judged["verdict"].groupby("method").value_counts().unstack()
 counts = counts.reindex(columns=["better", "inconclusive", "worse"])
 counts = counts.fillna(0).astype(int)
 order = [
