@@ -55,7 +55,7 @@ evidence = notebook.evidence_of(data)
 variance = mu.groupby(level="dataset").var()
 public = [name for name in data.index if load_dataset(name).builtin]
 sets = public or list(data.index)
-easiest = max(sets, key=variance.get)  # whose questions differ most
+most_varied = max(sets, key=variance.get)
 texts = {
     (name, question.id): question.text
     for name in sets
@@ -72,8 +72,8 @@ def spoken(key):
 
 # %% tags=["remove-cell"]
 # needs samples
-shown = evenly(results.loc[[easiest]], 24)
-verdicts = read_verdicts(data.loc[easiest, "run"])
+shown = evenly(results.loc[[most_varied]], 24)
+verdicts = read_verdicts(data.loc[most_varied, "run"])
 verdicts = verdicts[verdicts["verdict"] != "not_scored"]
 verdicts = verdicts.sort_values("sample_index").groupby("question_id")
 
@@ -85,7 +85,7 @@ def recorded(name):
     right = seen["verdict"] == "correct"
     answers = seen["extracted"].fillna("").str.slice(0, 40)
     return {
-        "text": spoken((easiest, name)),
+        "text": spoken((most_varied, name)),
         "verdicts": "".join(right.astype(int).astype(str)),
         "answers": answers.replace("", "no answer").tolist(),
     }

@@ -20,8 +20,6 @@ seed: int = 0  # of what is drawn
 import numpy as np
 import pandas as pd
 import seaborn as sns
-
-# %% tags=["hide-input"]
 from capcal_lib import plots
 from capcal_lib.book import notebook, tables
 from capcal_lib.confidence import mean_tokens
