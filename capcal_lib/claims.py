@@ -99,6 +99,25 @@ def _reduced(numbers: pd.DataFrame, keys: list[str], statistic: str) -> pd.DataF
     return numbers.groupby(keys, as_index=False)[["value", "precision"]].agg(statistic)
 
 
+def label_results(comparisons: pd.DataFrame, wording: "pd.Series[str]") -> pd.DataFrame:
+    """Name comparisons for a figure of claims: a comparison that fails *need not hold* where its
+    claim asks for some, and a new column ``claim`` has what is said with its wording, unless that
+    is every.
+
+    ``comparisons`` has the columns ``says`` and ``result`` of :func:`compare_printed`, and
+    ``wording`` is the column of :func:`load_claims`.
+
+    >>> rows = pd.DataFrame({"says": ["A wins", "B wins"], "result": "fails"})
+    >>> label_results(rows, pd.Series({"A wins": "some", "B wins": "every"})).to_numpy().tolist()
+    [['A wins', 'need not hold', 'A wins (some)'], ['B wins', 'fails', 'B wins']]
+    """
+    asks_for = comparisons["says"].map(wording)
+    exempt = (asks_for == "some") & (comparisons["result"] == "fails")
+    result = comparisons["result"].mask(exempt, "need not hold")
+    suffix = asks_for.map(" ({})".format).replace(" (every)", "")
+    return comparisons.assign(result=result, claim=comparisons["says"] + suffix)
+
+
 def opposite(results: "pd.Series[str]", group: "pd.Series[str]") -> "pd.Series[str]":
     """Say of each group of comparisons, one of a model each, whether it holds both signs.
 

@@ -23,7 +23,12 @@ import seaborn as sns
 from capcal_lib import plots
 from capcal_lib.applications import success_rate
 from capcal_lib.book import notebook, style, tables
-from capcal_lib.claims import compare_printed, load_claims, verdict_of
+from capcal_lib.claims import (
+    compare_printed,
+    label_results,
+    load_claims,
+    verdict_of,
+)
 from capcal_lib.reported import expected_from_reported, load_reported
 from capcal_lib.results import load_results
 
@@ -85,13 +90,13 @@ part and reverse {reversed}; they do not decide the others.
 """)
 
 # %% tags=["hide-input"]
-RESULTS = "fails", "hidden by rounding", "need not hold", "holds"
-COLORS = "#be123c", "#9a9a9a", style.GRID, "#0f766e"
-unbound = comparisons["says"].isin(claims.query("wording == 'some'").index)
-unbound &= comparisons["result"] == "fails"
-comparisons["result"] = comparisons["result"].mask(unbound, "need not hold")
-wording = claims["wording"].map(" ({})".format).replace(" (every)", "")
-comparisons["claim"] = comparisons["says"] + comparisons["says"].map(wording)
+RESULTS = {
+    "fails": style.VERDICT_COLORS["reversed"],
+    "hidden by rounding": style.VERDICT_COLORS["inconclusive"],
+    "need not hold": style.GRID,
+    "holds": style.VERDICT_COLORS["supported"],
+}
+comparisons = label_results(comparisons, claims["wording"])
 held = {
     says: f"{(subset == 'holds').sum()} of {len(subset)}"
     for says, subset in results.items()
@@ -103,7 +108,7 @@ axes = sns.histplot(
     y="claim",
     hue="result",
     hue_order=RESULTS,
-    palette=dict(zip(RESULTS, COLORS, strict=True)),
+    palette=RESULTS,
     multiple="fill",
     discrete=True,
     shrink=0.75,

@@ -22,7 +22,13 @@ from capcal_lib import manifests
 from capcal_lib.applications import budget_gains, pass_at_k_gains_over_answer
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.book.widgets import verdict_grid
-from capcal_lib.claims import compare_printed, load_claims, opposite, verdict_of
+from capcal_lib.claims import (
+    compare_printed,
+    label_results,
+    load_claims,
+    opposite,
+    verdict_of,
+)
 from capcal_lib.manifests import load_dataset, load_model
 from capcal_lib.metrics import adjusted, judge_gain
 from capcal_lib.probes import describe_probes, nearest_probe, read_predictions
@@ -227,14 +233,14 @@ Of {tested} statements of the paper that small models can test, {supported} are 
 
 # %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "What the paper says, and what becomes of it on models of at most a tenth of the size. Only what stays clear when all comparisons are judged together holds or fails; a bar that neither holds nor fails says that the questions are too few to tell, not that nothing is there.", "name": "fig-four-claims"}, "image": {"alt": "A stacked bar for each statement of the paper: the share of comparisons on small models that hold, that are not clear, and that fail."}} paper=["section-4.3.2", "section-5.1", "section-5.2"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
 # needs runs
-RESULTS = {"fails": "#be123c", "neither": "#adadad"}
-RESULTS |= {"need not hold": style.GRID, "holds": "#0f766e"}
-drawn = pd.concat(results, names=["claim", None]).rename("result")
-wordings = claims["wording"].map(" ({})".format).replace(" (every)", "")
-drawn = drawn.reset_index("claim")
-some = drawn["claim"].map(claims["wording"]) == "some"
-drawn.loc[some & (drawn["result"] == "fails"), "result"] = "need not hold"
-drawn["claim"] += drawn["claim"].map(wordings)
+RESULTS = {
+    "fails": style.VERDICT_COLORS["reversed"],
+    "neither": style.VERDICT_COLORS["inconclusive"],
+    "need not hold": style.GRID,
+    "holds": style.VERDICT_COLORS["supported"],
+}
+drawn = pd.concat(results, names=["says", None]).rename("result")
+drawn = label_results(drawn.reset_index("says"), claims["wording"])
 axes = sns.histplot(
     drawn,
     y="claim",

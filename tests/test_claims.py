@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from capcal_lib.claims import compare_printed, load_claims, verdict_of
+from capcal_lib.claims import compare_printed, label_results, load_claims, verdict_of
 from capcal_lib.manifests import MANIFESTS, NOTEBOOKS
 from capcal_lib.reported import load_reported
 from tests.outside import PAPER, needs_paper
@@ -27,6 +27,17 @@ def test_a_statement_is_one_short_clause_of_the_paper_and_stands_once() -> None:
     for claim in CLAIMS:
         assert 3 <= len(claim["quote"].split()) <= 20, claim["quote"]
         assert ". " not in claim["quote"], claim["quote"]
+
+
+def test_what_fails_need_not_hold_where_a_claim_asks_for_some() -> None:
+    rows = [("a", "fails"), ("a", "holds"), ("b", "fails"), ("c", "neither"), ("c", "fails")]
+    wording = pd.Series({"a": "some", "b": "every", "c": "most"})
+    comparisons = pd.DataFrame(rows, columns=["says", "result"])
+    labelled = label_results(comparisons, wording)
+    assert labelled["result"].tolist() == ["need not hold", "holds", "fails", "neither", "fails"]
+    assert labelled["claim"].tolist() == ["a (some)", "a (some)", "b", "c (most)", "c (most)"]
+    assert labelled["says"].tolist() == comparisons["says"].tolist()
+    assert comparisons["result"].tolist() == [result for _, result in rows], "as it was given"
 
 
 @needs_paper
