@@ -337,10 +337,9 @@ notebook.glue(
 # needs runs
 titles = {name: load_model(name).short_title for name in real}
 names = {name: load_dataset(name).title for name in sets.index.unique()}
-words = {"inconclusive": "cannot tell"}
 shown = against.astype({"kind": str, "verdict": str})
 grid = verdict_grid(
-    shown.replace({"model": titles, "dataset": names, "verdict": words}),
+    shown.replace({"model": titles, "dataset": names}),
     rows=[kind for kind in cases.index if kind in set(shown["kind"])],
     caption="Is a confidence closer than the average of the data set? A mark for "
     "each data set and model; all of a model after Holm. Undecidable, and not "

@@ -30,6 +30,7 @@ from capcal_lib.applications import (
     risk_area_terms,
 )
 from capcal_lib.book import notebook, style, tables
+from capcal_lib.book.widgets import HEADS, UNDECIDABLE
 from capcal_lib.confidence import TITLES
 from capcal_lib.metrics import (
     bounds_over_constant,
@@ -71,9 +72,7 @@ USES = {  # and what a sentence calls them
     "Evaluation": "designing an evaluation",
 }
 SPENT = ["Budget", "Evaluation"]  # less than ten votes cost
-WORDS = {"inconclusive": "cannot tell"}
 VERDICTS = ["better", "alike", "cannot tell", "worse"]
-UNDECIDABLE = "undecidable"  # a perfect confidence would not be better either
 COLORS = {
     "better": style.VERDICT_COLORS["supported"],
     "alike": plots.MUTED,
@@ -247,7 +246,7 @@ keys = ["use", "method", "model", "dataset"]
 cases = pd.DataFrame(cases).T.astype(float).rename_axis(keys).dropna()
 perfect = pd.DataFrame(perfect).T.astype(float).reindex(cases.index)
 comparisons = judge_together(cases, perfect).reset_index()
-comparisons["verdict"] = comparisons["verdict"].cat.rename_categories(WORDS)
+comparisons["verdict"] = comparisons["verdict"].cat.rename_categories(HEADS)
 
 # %%
 # needs runs
@@ -269,7 +268,7 @@ against = pd.concat(
     for results in loaded.values()
 )
 closer = against[against["kind"] == "probe of the data set"]["verdict"]
-closer = closer.cat.rename_categories(WORDS)
+closer = closer.cat.rename_categories(HEADS)
 closer.value_counts()
 
 

@@ -14,9 +14,9 @@ import pandas as pd
 from capcal_lib.book.tables import Html, badge, show
 
 UNDECIDABLE = "undecidable"  # where a perfect confidence would not be better either
-MARKS = {  # and their classes
+HEADS = {  # of columns of verdicts, in their order
     "worse": "worse",
-    "cannot tell": "inconclusive",
+    "inconclusive": "cannot tell",
     "alike": "alike",
     "better": "better",
     UNDECIDABLE: "undecidable",
@@ -48,28 +48,29 @@ def widget(
 def verdict_grid(found: pd.DataFrame, *, rows: Sequence[str], caption: str, evidence: str) -> Html:
     """Draw comparisons as marks: a row a kind of method, a column a verdict, a mark a comparison.
 
-    ``found`` has the columns ``kind``, ``model``, ``dataset`` and ``verdict``, one of `MARKS`; a
-    cell says in words how many there are, of those that could be decided.
+    ``found`` has the columns ``kind``, ``model``, ``dataset`` and ``verdict`` of
+    ``results.compare_with_constant``; a cell says in words how many there are, of those that could
+    be decided.
 
-    >>> one = {"kind": "P(True)", "model": "A", "dataset": "MMLU", "verdict": "better"}
+    >>> one = {"kind": "P(True)", "model": "A", "dataset": "MMLU", "verdict": "inconclusive"}
     >>> drawn = verdict_grid(pd.DataFrame([one]), rows=["P(True)"], caption="Against a constant.",
     ...     evidence="measured")
-    >>> drawn.html.count("title='MMLU, A: better'"), "1 of 1" in drawn.html
+    >>> drawn.html.count("title='MMLU, A: cannot tell'"), "1 of 1" in drawn.html
     (1, True)
     """
-    marks = pd.DataFrame("", index=pd.Index(rows, name="confidence"), columns=[*MARKS])
-    for kind, model, name, verdict in found[["kind", "model", "dataset", "verdict"]].to_numpy():
-        title = escape(f"{name}, {model}: {verdict}")
-        marks.loc[kind, verdict] += f"<i class='{MARKS[verdict]}' title='{title}'></i>"
-    decided = marks.drop(columns=UNDECIDABLE).sum(axis="columns").str.count("<i")
-    cells: dict[str, list[Html]] = {}
-    for verdict, column in marks.items():
-        cells[str(verdict)] = []
-        for kind, drawn in column.items():
-            words = f"{drawn.count('<i')}"
+    decided = found.loc[found["verdict"] != UNDECIDABLE, "kind"].value_counts()
+    cells: dict[str, list[Html]] = {head: [] for head in HEADS.values()}
+    for kind in rows:
+        for verdict, head in HEADS.items():
+            cases = found[(found["kind"] == kind) & (found["verdict"] == verdict)]
+            marks = ""
+            for model, name in cases[["model", "dataset"]].to_numpy():
+                title = escape(f"{name}, {model}: {head}")
+                marks += f"<i class='{verdict}' title='{title}'></i>"
+            words = f"{len(cases)}"
             if verdict != UNDECIDABLE:
-                words += f" of {decided[str(kind)]}"
-            span = f"<span class='verdicts' aria-hidden='true'>{drawn}</span>"
-            cells[str(verdict)].append(Html(f"{span}<small>{words}</small>"))
-    table = pd.DataFrame(cells, marks.index)
+                words += f" of {decided.get(kind, 0)}"
+            span = f"<span class='verdicts' aria-hidden='true'>{marks}</span>"
+            cells[head].append(Html(f"{span}<small>{words}</small>"))
+    table = pd.DataFrame(cells, pd.Index(rows, name="confidence"))
     return Html(f"<div class='verdict-grid'>{show(table, caption, evidence=evidence).html}</div>")

@@ -3,10 +3,12 @@
 import json
 import re
 
+import pandas as pd
 import pytest
+from bs4 import BeautifulSoup
 
 from capcal_lib.book.tables import Html
-from capcal_lib.book.widgets import widget
+from capcal_lib.book.widgets import verdict_grid, widget
 from capcal_lib.manifests import BOOK, NOTEBOOKS
 
 TABLE = Html("<p>table</p>")
@@ -34,3 +36,24 @@ def test_the_script_draws_every_kind():
     text = "".join(page.read_text(encoding="utf-8") for page in pages)
     asked = re.findall(r"""(?:widget\(\s*"|data-widget=['"])(\w+)""", text)
     assert set(kinds.split(", ")) == set(asked)
+
+
+def test_verdicts_are_counted_of_those_that_could_be_decided() -> None:
+    verdicts = ["better", "better", "undecidable", "inconclusive", "worse"]
+    kinds = ["P(True)"] * 4 + ["other"]
+    cases = {"kind": kinds, "model": "A & B", "dataset": [*"abcde"], "verdict": verdicts}
+    rows = ["other", "P(True)", "none"]
+    drawn = verdict_grid(pd.DataFrame(cases), rows=rows, caption="All.", evidence="measured")
+    page = BeautifulSoup(drawn.html, "html.parser")
+    heads = [head.text for head in page.select("thead th")]
+    assert heads == ["confidence", "worse", "cannot tell", "alike", "better", "undecidable"]
+    texts = [[cell.text for cell in row.select("td")] for row in page.select("tbody tr")]
+    assert texts == [
+        ["1 of 1", "0 of 1", "0 of 1", "0 of 1", "0"],
+        ["0 of 3", "1 of 3", "0 of 3", "2 of 3", "1"],
+        ["0 of 0", "0 of 0", "0 of 0", "0 of 0", "0"],
+    ]
+    marks = [(mark["class"], mark["title"]) for mark in page.select("tbody i")]
+    assert (["better"], "a, A & B: better") in marks
+    assert (["inconclusive"], "d, A & B: cannot tell") in marks
+    assert len(marks) == len(verdicts)
