@@ -323,7 +323,7 @@ class ScoreDisplay(_Display):
 
 def mark_verdicts(
     ax: Axes,
-    places: Iterable[Any],
+    places: ArrayLike,
     comparisons: pd.DataFrame,
     *,
     color: str,

@@ -94,7 +94,8 @@ def judge_gain(
     import pandas as pd  # slow to import
 
     terms = pd.DataFrame({"rival": gain, "method": 0.0})
-    return gains(terms, "rival", clusters=clusters, bounds=bounds).loc["method"]
+    judged = gains(terms, "rival", clusters=clusters, bounds=bounds)
+    return judged.T["method"]
 
 
 def bounds_over_constant(constant: ArrayLike) -> tuple[float, float]:

@@ -74,7 +74,7 @@ def compare_with_constant(
                 perfect[dataset, method] = tested.loc[ORACLE_CC]
     table = judge_together(_as_table(found), _as_table(perfect)).reset_index()
     kinds = [kind_of_method(*pair) for pair in table[["method", "dataset"]].to_numpy()]
-    table.insert(2, "kind", pd.Categorical(kinds, KINDS))
+    table.insert(2, "kind", pd.Series(pd.Categorical(kinds, KINDS), table.index))
     return table
 
 

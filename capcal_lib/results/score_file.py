@@ -128,7 +128,6 @@ def score_table(table: pd.DataFrame) -> pd.DataFrame:
     differ; ``best constant`` is the corrected score of always saying the mean of the other
     questions, which a confidence has to beat. The corrected scores are those of the questions with
     two scored samples or more. Where the table has a ``cluster``, whole clusters vary."""
-    counts = table[COUNTS].to_numpy().T
     mu_hat = table["correct"] / table["total"]
     twice = table["total"] > 1
     corrected = bool(twice.any())
@@ -145,7 +144,7 @@ def score_table(table: pd.DataFrame) -> pd.DataFrame:
     deep = deep_samples(table["total"])
     for k in POWERS:
         if k <= deep:
-            solved = pd.Series(pass_at_k(*counts, [k])[:, 0], table.index)
+            solved = pd.Series(pass_at_k(table["correct"], table["total"], [k])[:, 0], table.index)
             rows[f"pass@{k}"] = _mean(solved, clusters)
     if spread > 0:
         rows["noise"] = _number(min(1.0, floor / spread), table)
@@ -167,7 +166,7 @@ def score_table(table: pd.DataFrame) -> pd.DataFrame:
         rows["discrimination"] = _number(parts.discrimination, known)
         rows[RESPONSE] = _number(metrics.expected_response_brier(*triple), table)
         if corrected:
-            variance = metrics.correctness_variance(*counts)
+            variance = metrics.correctness_variance(table["correct"], table["total"])
             rows["correctness variance"] = _number(variance, known)
         rows["log loss"] = _log_loss(table, clusters)
         ece = metrics.binned_ece(*triple, corrected=False)

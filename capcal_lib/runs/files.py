@@ -12,6 +12,7 @@ import time
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from fnmatch import fnmatch
+from io import BufferedReader
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, NamedTuple, TypeVar
@@ -87,7 +88,7 @@ def list_files(folder: Path, pattern: str) -> list[Path]:
 
 
 @contextmanager
-def open_file(path: Path) -> Iterator[IO[bytes]]:
+def open_file(path: Path) -> Iterator[BufferedReader]:
     """Open a file of a run, and say in one line why it cannot be read.
 
     `DiskError` where that may pass, which tells nothing of the file."""

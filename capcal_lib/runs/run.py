@@ -23,7 +23,6 @@ from capcal_lib.manifests import (
     Sampling,
     load_model,
 )
-from capcal_lib.rows import is_folder
 from capcal_lib.runs import files
 from capcal_lib.runs.artifacts import Artifact
 from capcal_lib.runs.samples import IMPORTED
