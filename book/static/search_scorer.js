@@ -1,25 +1,89 @@
-/* Pages come before terms of the glossary and these before the API, and what a title says before what a text says. The
-   questions that most readers come with lead to the page that answers them. */
-var asked = (new URLSearchParams(location.search).get("q") ?? "").toLowerCase();
-var answers = [
+/* How a search is answered. A page counts by the words of the question that it has, each the more the fewer pages have
+   it, most in its title and least in its text; words need not all be there. A term of the glossary and an item of the
+   paper, such as Table 7, are found by their name wherever in the question it stands. */
+const IN_TITLE = 4;
+const IN_HEADING = 2;
+const IN_TEXT = 1;
+const TERM = 60; // of a hundred, which a page has that holds all words in its title
+const ITEM = 120;
+const UNLIKELY = 0.4; // of the best page's score: pages below are left out
+
+// The questions of the front page, and the pages that answer them.
+const answers = [
   [/how many samples/, "notebooks/02_k_eval_choice"],
   [/which (method|confidence)/, "notebooks/11_small_models"],
-  [/what holds|claims/, "notebooks/11_small_models"],
+  [/what holds|claims?\b/, "notebooks/11_small_models"],
   [/\bhelps?\b/, "notebooks/12_applications"],
-  [/brier|temperature/, "theory/definitions"],
+  [/^\W*(brier|temperature)\W*$/, "theory/definitions"],
 ];
+
+const question = (new URLSearchParams(location.search).get("q") ?? "").toLowerCase();
+const asList = (files) => (files === undefined ? [] : [files].flat());
+
+/* The numbers of the pages that have a word; where none has, of those that have it as part of a word. */
+const pagesWith = (word, index) => {
+  if (Object.hasOwn(index, word)) return new Set(asList(index[word]));
+  if (word.length < 3) return new Set();
+  const longer = Object.keys(index).filter((term) => term.includes(word));
+  return new Set(longer.flatMap((term) => asList(index[term])));
+};
+
+/* A row of Sphinx's results: page, title, anchor, description, score, file. */
+const result = (file, anchor, score) => {
+  const { docnames, titles, filenames } = Search._index;
+  return [docnames[file], titles[file], anchor, null, score, filenames[file]];
+};
+
+const pageResults = (words) => {
+  const { terms, titleterms, titles } = Search._index;
+  const scores = new Map();
+  let whole = 0;
+  for (const word of words) {
+    const headings = pagesWith(word, titleterms);
+    const pages = new Set([...headings, ...pagesWith(word, terms)]);
+    if (pages.size === 0) continue;
+    const rarity = Math.log(1 + titles.length / pages.size);
+    whole += IN_TITLE * rarity;
+    for (const page of pages) {
+      let weight = headings.has(page) ? IN_HEADING : IN_TEXT;
+      if (titles[page].toLowerCase().includes(word)) weight = IN_TITLE;
+      scores.set(page, (scores.get(page) ?? 0) + weight * rarity);
+    }
+  }
+  const best = Math.max(...scores.values());
+  const likely = [...scores].filter(([, score]) => score >= UNLIKELY * best);
+  return likely.map(([page, score]) => result(page, "", (100 * score) / whole));
+};
+
+/* Glossary terms and items of the paper whose whole name is in the question. */
+const namedResults = () => {
+  const words = ` ${splitQuery(question).join(" ")} `;
+  const named = [];
+  for (const [name, places] of Object.entries(Search._index.indexentries))
+    if (words.includes(` ${splitQuery(name).join(" ")} `))
+      for (const [file, anchor, main] of places) if (main) named.push(result(file, `#${anchor}`, ITEM));
+  return named;
+};
+
 var Scorer = {
   score: ([page, , anchor, , score]) => {
     if (page.startsWith("reference/api")) return score - 1000;
-    if (answers.some(([words, answer]) => words.test(asked) && page === answer)) return score + 100;
-    return anchor.startsWith("#term-") ? score / 20 : score;
+    if (answers.some(([words, answer]) => words.test(question) && page === answer)) return score + 100;
+    return anchor.startsWith("#term-") ? Math.min(score, TERM) : score;
   },
   objNameMatch: 11,
   objPartialMatch: 6,
   objPrio: { 0: 15, 1: 5, 2: -5 },
   objPrioDefault: 0,
-  title: 15,
-  partialTitle: 7,
-  term: 5,
-  partialTerm: 2,
+  title: 80,
+};
+
+Search.performTermsSearch = (words) => [...namedResults(), ...pageResults(words)];
+
+// What is shown of a page is what it says, and not its code or where its numbers come from.
+const textOf = Search.htmlToText;
+Search.htmlToText = (page, anchor) => {
+  const whole = new DOMParser().parseFromString(page, "text/html");
+  for (const part of whole.querySelectorAll(".cell_input, .highlight, .capcal-about, table, figure script")) part.remove();
+  return textOf(whole.documentElement.outerHTML, anchor);
 };

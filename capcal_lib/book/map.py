@@ -42,7 +42,7 @@ PART = """
   - Evidence
   - Files"""
 ROW = """
-* - **{item.number}** {item.title}
+* - **{{index}}`!{item.number}`** {item.title}
   - {places}
   - {badges}
   - {files}"""

@@ -23,7 +23,6 @@ from capcal_lib.questions import Answer, load_questions
 CONFIG = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
 CSS = (BOOK / "static" / "capcal.css").read_text(encoding="utf-8")
 PAGES = sorted(BOOK.rglob("*.md"))
-WRITTEN = [*PAGES, *sorted((ROOT / "docs").glob("*.md"))]  # with what is beside the book
 SOURCES = [*PAGES, *sorted(NOTEBOOKS.glob("[0-9]*.py"))]
 GLUED = r"```\{glue:any\} (\w+)\n:doc: notebooks/([\w./-]+)\.ipynb\n```"  # in a page
 FENCE = re.compile(r"^```.*?^```$", flags=re.DOTALL | re.MULTILINE)
@@ -54,7 +53,7 @@ def fenced(page: str, language: str) -> list[str]:
 def console_lines() -> list[tuple[str, str]]:
     return [
         (name(page), command.split("#")[0].strip())
-        for page in WRITTEN
+        for page in PAGES
         for block in fenced(str(page), "console")
         for line in block.splitlines()
         if line.startswith("$ ")
@@ -263,7 +262,7 @@ def test_every_number_taken_from_a_notebook_is_computed_there():
         found
         for page in PAGES
         for found in re.findall(
-            r"\{glue:text\}`notebooks/(\w+)[^:]*::(\w+)", page.read_text(encoding="utf-8")
+            r"\{glue:text\}`(?:\.\./)?notebooks/(\w+)[^:]*::(\w+)", page.read_text(encoding="utf-8")
         )
     } | {
         (notebook, key)
