@@ -187,10 +187,10 @@ def test_measured_cells_read_runs_and_reported_ones_read_what_is_reported() -> N
 def test_the_page_has_a_row_an_item_and_only_links_to_pages_of_the_book() -> None:
     page = map_page()
     for item in ITEMS:
-        row = page.split(f"* - **{item.number}** {item.title}\n")[1].split("\n")[0]
+        row = page.split(f"* - **{{index}}`!{item.number}`** {item.title}\n")[1].split("\n")[0]
         assert ("*partly*" in row) == bool(item.lacking or item.measurable)
     for item in ITEMS:
-        assert page.count(f"* - **{item.number}** ") == 1
+        assert page.count(f"* - **{{index}}`!{item.number}`** ") == 1
     for target in re.findall(r"\]\(\.\./notebooks/([^)#]*)\.ipynb", page):
         assert target in notebook_names()
     assert "notebooks/04_main_table.ipynb#all-scores" in page
