@@ -216,6 +216,8 @@
     const guesses = data.questions.map(() => 0.5);
     const correct = data.questions.map((question) => question.correct);
     const total = data.questions.map((question) => question.total);
+    const shares = correct.map((right, place) => right / total[place]);
+    const others = (place) => (shares.length * mean(shares) - shares[place]) / (shares.length - 1);
     const result = make("div");
     const said = make("p", { role: "status", "aria-live": "polite" });
     const rows = data.questions.map(({ text }, place) =>
@@ -227,7 +229,8 @@
       const scores = [
         ["You", mean(brier((place) => guesses[place], correct, total)), data.colors.You],
         ["Uniform random", mean(uniform(correct, total)), data.colors["Uniform random"]],
-        ["Constant: always one half", mean(brier(() => 0.5, correct, total)), data.colors.constant],
+        ["Always one half", mean(brier(() => 0.5, correct, total)), data.colors.constant],
+        ["Best constant: the mean of the other questions", mean(brier(others, correct, total)), data.colors.constant],
         ...Object.entries(data.methods).map(([name, values]) => [
           name,
           mean(brier((place) => values[place], correct, total)),

@@ -1,5 +1,5 @@
-"""Pack a workshop: slides, a handout, a set of questions for the class, and the book, for laptops
-that install nothing.
+"""Pack a workshop: a page that says what to open, slides, a handout, a set of questions for the
+class with a page that scores it, and the book, for laptops that install nothing.
 
 All are written in Markdown, in ``book/workshop``: ``{{page:key:.2f}}`` is a number and
 ``{{page:fig-name}}`` a figure of an executed notebook, so that slides and book say the same."""
@@ -20,10 +20,14 @@ import numpy as np
 import pandas as pd
 
 from capcal_lib.book.notebook import KEPT_TYPE
+from capcal_lib.book.style import ACCENT
+from capcal_lib.book.tables import show
+from capcal_lib.book.widgets import widget
 from capcal_lib.book.workshop import CLASS_QUESTIONS, CLASS_SETS
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import BOOK, BUILD, RECORDED_RUNS, load_model
 from capcal_lib.metrics import binomial_interval, capability_brier, uniform_baseline_brier
+from capcal_lib.plots import INK, MUTED
 from capcal_lib.questions import load_questions
 from capcal_lib.results import load_results
 
@@ -31,6 +35,8 @@ CLASS_MODEL = "smollm2-135m"
 WORKSHOP, STATIC = BOOK / "workshop", BOOK / "static"
 KEY = r"\{\{(?P<page>[\w./-]+):(?P<key>[\w.-]+)(?::(?P<form>[^}]*))?\}\}"
 SLIDE = re.compile(r"^---$", flags=re.MULTILINE)
+GUESS = re.compile(r"^\*Guess first: .*?\*.*$", flags=re.MULTILINE)
+HAT = "<span class='hat'>μ</span>"  # few faces put U+0302 over a Greek letter
 
 
 def class_set() -> pd.DataFrame:
@@ -116,8 +122,8 @@ def fill(text: str, executed: Path, facts: Mapping[str, Any]) -> str:
 def slides(filled: str) -> str:
     """Write filled Markdown as slides: one page of HTML that needs the folder ``reveal`` beside it.
 
-    A slide ends at ``---``, and what follows ``Note (5 min):`` on it is for the speaker. A figure
-    of a page comes when the room has guessed what it will show.
+    A slide ends at ``---``, and what follows ``Note (5 min):`` on it is for the speaker. What
+    stands below ``*Guess first: ...*`` comes when the room has guessed.
     """
     sections, minutes = "", 0
     for part in SLIDE.split(filled):
@@ -125,7 +131,10 @@ def slides(filled: str) -> str:
         clock = f"<p class='minutes'>{minutes} to {minutes + note} min</p>" if note else ""
         minutes += note
         aside = f"<aside class='notes'>{_html(said)}</aside>"
-        body = re.sub(r"class='(figure|verdict-grid)'", r"class='\1 fragment'", _html(shown))
+        question, answer = _with_answer(shown)
+        body = _html(question)
+        if answer:
+            body += f"<div class='fragment'>{_html(answer)}</div>"
         sections += f"<section>{body}{clock}{aside}</section>\n"
     return _page("slides.html", filled, sections)
 
@@ -155,6 +164,33 @@ def _with_note(part: str) -> tuple[str, int, str]:
     return part[: found.start()], int(found[1]), part[found.end() :]
 
 
+def _with_answer(shown: str) -> tuple[str, str]:
+    """Part what a slide shows into what stands there from the start, and what the room guesses."""
+    found = GUESS.search(shown)
+    if not found:
+        return shown, ""
+    return shown[: found.end()], shown[found.end() :]
+
+
+def class_page(chosen: pd.DataFrame) -> str:
+    """Write the page on which the class guesses its questions, and which scores the guesses."""
+    listed = chosen.drop(columns="confidence")
+    listed = listed.rename(columns={"question_id": "id", "question": "text"})
+    colors = {"You": ACCENT, "Uniform random": INK, "constant": MUTED}
+    guess = widget(
+        "guess",
+        {"questions": listed.to_dict("records"), "methods": {}, "colors": colors},
+        "Guess how often each question is answered correctly, from never to always; then compare.",
+        fallback=show(chosen[["question"]], "The questions.", evidence="measured"),
+        evidence="measured",
+    )
+    title = load_model(CLASS_MODEL).title
+    head = "# Guess the confidence\n\n"
+    text = f"How often does *{title}* answer each of these ten questions correctly? "
+    text += "Move all ten sliders, and wait for the others before you press *Compare*."
+    return _page("class.html", head, _html(head + text) + guess.html)
+
+
 def _html(text: str) -> str:
     from markdown_it import MarkdownIt
 
@@ -164,7 +200,7 @@ def _html(text: str) -> str:
 def _page(template: str, filled: str, body: str) -> str:
     title = filled.lstrip().splitlines()[0].lstrip("# ")
     page = (WORKSHOP / template).read_text(encoding="utf-8")
-    return page.replace("{title}", escape(title)).replace("{body}", body)
+    return page.replace("{title}", escape(title)).replace("{body}", body.replace("μ̂", HAT))
 
 
 def _image(svg: str, alt: str, kind: str = "figure") -> str:
@@ -195,8 +231,8 @@ def _shown(notebook: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def pack(out: Path = BUILD) -> Path:
-    """Write ``workshop.zip``: the built book, slides with notes, a handout, and the class set with
-    its key; return where it lies.
+    """Write ``workshop.zip``: a page to start from, the built book, slides with notes, a handout,
+    and the class set with its key and the page that scores it; return where it lies.
 
     `InputError` where the book has not been built.
     """
@@ -207,9 +243,11 @@ def pack(out: Path = BUILD) -> Path:
     facts = class_facts(chosen)
     texts = {
         name: fill((WORKSHOP / f"{name}.md").read_text("utf-8"), out / "notebooks", facts)
-        for name in ("slides", "handout", "key")
+        for name in ("start", "slides", "handout", "key")
     }
     pages = {
+        "index": printed(texts["start"]),
+        "class": class_page(chosen),
         "slides": slides(texts["slides"]),
         "notes": speaker_notes(texts["slides"]),
         "handout": printed(texts["handout"]),

@@ -1,5 +1,5 @@
-"""Write the index that the book's search reads, as a Sphinx extension: what a page says, and not its
-code, its tables of numbers, or where they come from.
+"""Write the index that the book's search reads, as a Sphinx extension: what a page says, and not
+its code, its tables of numbers, or where they come from.
 
 How pages are ranked stands in ``book/static/search_scorer.js``.
 """
@@ -14,7 +14,7 @@ CAPTION = re.compile(r"<figcaption>(.*?)(?=<span class=.evidence|</figcaption>)"
 
 
 def searched(page: nodes.document) -> nodes.document:
-    """Return a copy of a page that has its headings, its text, its findings and its captions alone."""
+    """Return a copy of a page that has its headings, text, findings and captions alone."""
     copy = page.deepcopy()
     for box in list(copy.findall(nodes.container)):
         if "tag_provenance" in box["classes"]:

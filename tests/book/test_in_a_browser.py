@@ -18,7 +18,7 @@ from urllib.parse import quote, unquote, urlsplit
 import pandas as pd
 import pytest
 import yaml
-from pack_workshop import class_set
+from pack_workshop import class_facts, class_page, class_set
 
 from capcal_lib.applications import risk_coverage
 from capcal_lib.book.style import FACE, TEXT_FACE
@@ -279,6 +279,23 @@ def test_nobody_has_seen_the_questions_to_guess(browser: Any) -> None:
         if path.name not in ("17_try_it.html", "api.html"):  # examples of how a function is called
             page = path.read_text(encoding="utf-8")
             assert [text for text in texts if escape(text) in page] == [], path
+    tab.close()
+
+
+def test_the_page_of_the_class_scores_as_the_key_does(browser: Any) -> None:
+    tab = browser.new_page()
+    tab.set_content(class_page(class_set()))
+    assert "correct (" not in tab.locator("main").inner_text()
+    tab.add_script_tag(path=BOOK / "static" / "widgets.js")
+    tab.get_by_role("button", name="Compare").click()
+    rows = tab.locator(".cw-stage .cw-row").all_inner_texts()
+    scores = dict(
+        row.replace("−", "-").rsplit("\n", 1) for row in rows if re.search(r"\.\d{3}$", row)
+    )
+    facts = class_facts(class_set())
+    assert scores["You"] == scores["Always one half"] == facts["half"]
+    assert scores["Best constant: the mean of the other questions"] == facts["constant"]
+    assert scores["Uniform random"] == facts["uniform"]
     tab.close()
 
 

@@ -4,6 +4,7 @@ accuracy.
 
 import json
 import re
+from zipfile import ZipFile
 
 import pandas as pd
 import pytest
@@ -13,9 +14,11 @@ from pack_workshop import (
     STATIC,
     WORKSHOP,
     class_facts,
+    class_page,
     class_set,
     fill,
     pack,
+    printed,
     slides,
     speaker_notes,
 )
@@ -24,7 +27,7 @@ from typer.testing import CliRunner
 from capcal_lib.book.workshop import CLASS_SETS, LIVE_QUESTIONS, LIVE_SET, evenly, to_guess
 from capcal_lib.cli import app
 from capcal_lib.errors import InputError
-from capcal_lib.manifests import NOTEBOOKS, RECORDED_RUNS, model_names
+from capcal_lib.manifests import BOOK, NOTEBOOKS, RECORDED_RUNS, model_names
 from capcal_lib.results import load_results
 
 KEPT = {
@@ -48,9 +51,7 @@ def test_slides_take_numbers_and_figures_from_pages(executed):
     assert html.count("<section>") == 2
     assert "<p>25.0%</p>" in html
     assert "<p>0.25</p>" in html
-    image = (
-        '<img class=\'figure fragment\' alt="a &#x27;line&#x27;" src="data:image/svg+xml;base64,'
-    )
+    image = '<img class=\'figure\' alt="a &#x27;line&#x27;" src="data:image/svg+xml;base64,'
     assert f'{image}PHN2Zz48L3N2Zz4=">' in html
 
 
@@ -80,6 +81,79 @@ def test_a_slide_keeps_its_note_for_the_speaker_and_the_time():
     assert "<p>B</p>" not in notes
 
 
+def test_all_that_follows_a_guess_comes_after_it():
+    text = "# One\n\nA\n\n*Guess first: how far?*\n\nIt is far.\n\nAnd wide.\n\nNote (3 min): say"
+    html = slides(text)
+    answer = "<div class='fragment'><p>It is far.</p>\n<p>And wide.</p>\n</div>"
+    assert f"<p><em>Guess first: how far?</em></p>\n{answer}<p class='minutes'>" in html
+    assert html.count("fragment") == 1
+    assert "fragment" not in slides("# One\n\nNothing is guessed.")
+
+
+def test_no_slide_shows_a_number_or_figure_of_a_page_before_the_guess():
+    text = (WORKSHOP / "slides.md").read_text(encoding="utf-8")
+    *parts, last = text.split("\n---\n")
+    assert "Take home" in last  # which says again what was guessed
+    guessed = 0
+    for part in parts:
+        question = part.split("*Guess first:")[0]
+        shown = [found["page"] for found in re.finditer(KEY, question) if found["key"] != "asked"]
+        assert {*shown} <= {"class", "static"}, part
+        guessed += question != part
+    assert guessed == 6
+
+
+def test_a_hat_stands_over_its_letter():
+    page = printed("# One\n\nThe key μ̂ is there.")
+    assert "The key <span class='hat'>μ</span> is there." in page
+    assert ".hat::after" in page
+    assert "\u0302" not in slides("# One\n\nμ̂\n\nNote (3 min): μ̂")
+
+
+def test_the_page_of_the_class_has_the_class_set_and_shows_no_count():
+    page = class_page(class_set())
+    data, *shown = re.findall(r"<script type='application/json'>(.*?)</script>", page)
+    assert shown == []
+    asked = json.loads(data)["questions"]
+    assert [one["id"] for one in asked] == class_set()["question_id"].tolist()
+    assert [one["correct"] for one in asked] == class_set()["correct"].tolist()
+    rows = re.findall(r"<tr>(.*?)</tr>", page.replace(data, ""), flags=re.DOTALL)
+    assert [len(re.findall(r"<t[dh]", row)) for row in rows] == [1] * 10
+
+
+def test_the_archive_has_at_its_root_a_page_that_leads_to_the_others(tmp_path):
+    html, executed = tmp_path / "book" / "_build" / "html", tmp_path / "notebooks"
+    html.mkdir(parents=True)
+    (html / "index.html").write_text("the book")
+    texts = [path.read_text(encoding="utf-8") for path in WORKSHOP.glob("*.md")]
+    wanted = {(found["page"], found["key"]) for text in texts for found in re.finditer(KEY, text)}
+    for page in {page for page, _ in wanted} - {"class", "static"}:
+        cells = []
+        for key in {key for name, key in wanted if name == page}:
+            metadata = {"mystnb": {"figure": {"name": key}, "image": {"alt": key}}}
+            glued = {
+                "data": {"application/papermill.record/text/plain": "1"},
+                "metadata": {"scrapbook": {"name": key}},
+            }
+            cells.append({"metadata": metadata if key.startswith("fig-") else {}})
+            cells[-1]["outputs"] = [DRAWN if key.startswith("fig-") else glued]
+        executed.mkdir(exist_ok=True)
+        (executed / f"{page}.ipynb").write_text(json.dumps({"cells": cells}))
+    with ZipFile(pack(tmp_path)) as archive:
+        names = set(archive.namelist())
+        start = archive.read("index.html").decode()
+    links = re.findall(r'href="([^"]+)"', start)
+    inside = {link for link in links if not link.startswith("book/")}
+    assert inside <= names
+    assert inside >= {name for name in names if re.fullmatch(r"[^/]+\.(html|csv)", name)} - {
+        "index.html"
+    }
+    contents = (BOOK / "_toc.yml").read_text(encoding="utf-8")
+    for link in {*links} - inside - {"book/index.html"}:
+        page = link.removeprefix("book/").removesuffix(".html")
+        assert f"file: {page}\n" in contents, link
+
+
 def test_the_slides_take_the_minutes_of_the_plan():
     text = (WORKSHOP / "slides.md").read_text(encoding="utf-8")
     plan = (WORKSHOP / "plan.md").read_text(encoding="utf-8")
@@ -91,7 +165,7 @@ def test_the_slides_take_the_minutes_of_the_plan():
         assert re.search(r"^Note \(\d+ min\): ", slide, flags=re.MULTILINE), slide
 
 
-@pytest.mark.parametrize("name", ["slides", "handout", "key"])
+@pytest.mark.parametrize("name", ["start", "slides", "handout", "key"])
 def test_every_key_stands_in_the_source_of_its_page(name):
     facts = class_facts(class_set())
     text = (WORKSHOP / f"{name}.md").read_text(encoding="utf-8")
