@@ -14,6 +14,7 @@ __all__ = [
     "book",
     "claims",
     "confidence",
+    "disk",
     "errors",
     "grading",
     "manifests",

@@ -120,7 +120,7 @@ def compare_further(subset, probe):
         yield "probe < ten votes", probe, terms[VOTES] - terms[probe]
 
 
-# %%
+# %% tags=["hide-input"]
 # needs runs
 rows, against = [], []
 for name in real:

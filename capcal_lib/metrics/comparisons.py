@@ -88,8 +88,9 @@ def judge_gain(
     ``gain`` has shape (n_questions,), NaN where a question has none; ``clusters`` and ``bounds``
     are those of :func:`gains`.
 
-    >>> judge_gain([0.2, 0.4] * 30).round(2).tolist()
-    [0.3, 0.23, 0.37, 0.0, 'better']
+    >>> judged = judge_gain([0.2, 0.4] * 30)
+    >>> round(judged["estimate"], 2), round(judged["low"], 2), judged["verdict"]
+    (0.3, 0.25, 'better')
     """
     import pandas as pd  # slow to import
 
