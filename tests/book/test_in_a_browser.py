@@ -379,12 +379,40 @@ def test_search_finds_the_page_first(browser: Any) -> None:
         "which method": "11_small_models",
         "does it help": "12_applications",
     }
-    tab = browser.new_page()
-    found = {}
-    for words in wanted:
-        tab.goto(f"{(HTML / 'search.html').as_uri()}?q={quote(words)}")
-        tab.wait_for_selector("#search-results li a", timeout=20_000)
-        tab.wait_for_timeout(500)
-        found[words] = tab.locator("#search-results li a").first.get_attribute("href")
+    found = {words: hits(browser, words)[0] for words in wanted}
     assert {words: page for words, page in wanted.items() if page not in found[words]} == {}, found
+
+
+def test_search_finds_the_answer_to_a_question_among_the_first_six(browser: Any) -> None:
+    wanted = {
+        "which confidence for my 8B model on math?": "notebooks/11_small_models",
+        "how many samples do I need?": "notebooks/02_k_eval_choice",
+        "did the claim about probes hold?": "notebooks/11_small_models",
+        "how is pass@k predicted?": "notebooks/05_pass_at_k",
+        "what differs from the authors' code?": "notebooks/18_protocol",
+        "my own model, served by vLLM": "guide/scaling_out",
+        "table 7 of the paper": "reference/paper_map.html#",
+        "what does corrected Brier mean?": "reference/vocabulary.html#term-corrected-Brier",
+        "how good is the grader?": "notebooks/20_grading",
+        "can I trust MMLU numbers?": "guide/limits",
+        "best constant": "reference/vocabulary.html#term-best-constant",
+        "limitations": "guide/limits",
+        "contamination": "guide/limits",
+    }
+    found = {words: hits(browser, words)[:6] for words in wanted}
+    lacking = {words for words, page in wanted.items() if page not in " ".join(found[words])}
+    assert lacking == set(), found
+    every = {page for words in ("MMLU", "AIME25") for page in hits(browser, words)}
+    assert len([page for page in every if "notebooks/" in page]) < len(MAIN_LINE) / 2
+
+
+def hits(browser: Any, words: str) -> list[str]:
+    """Return the addresses that the search page gives for words, in their order."""
+    tab = browser.new_page()
+    tab.goto(f"{(HTML / 'search.html').as_uri()}?q={quote(words)}")
+    tab.wait_for_selector("#search-results li a", timeout=20_000)
+    tab.wait_for_timeout(500)
+    links = tab.locator("#search-results li a")
+    addresses = links.evaluate_all("all => all.map(link => link.getAttribute('href'))")
     tab.close()
+    return [re.sub(r"\?[^#]*", "", address) for address in addresses]
