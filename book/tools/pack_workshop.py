@@ -194,7 +194,8 @@ def class_page(chosen: pd.DataFrame) -> str:
 def _html(text: str) -> str:
     from markdown_it import MarkdownIt
 
-    return MarkdownIt("commonmark").enable("table").render(text)
+    html = MarkdownIt("commonmark").enable("table").render(text)
+    return html.replace("<th></th>", "<td></td>")  # the corner of a table heads nothing
 
 
 def _page(template: str, filled: str, body: str) -> str:
