@@ -1,0 +1,94 @@
+"""What is to be reproduced, of which questions, and how."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from capcal_lib.errors import InputError
+from capcal_lib.manifests import dataset_names, load_dataset
+from capcal_lib.probes.training import is_scored
+from capcal_lib.reproduce.recipes import LEAN, Recipe
+from capcal_lib.runs.run import Run, find_run, list_fitting
+
+
+class Part(NamedTuple):
+    """A part of the questions of every split: the ``number``-th of so many."""
+
+    number: int  # from 1
+    parts: int
+
+    def of(self, ranked: Sequence[Any]) -> Sequence[Any]:
+        """Return those of the questions of a split, sorted by rank, that are in the part."""
+        return ranked[self.number - 1 :: self.parts]
+
+
+WHOLE = Part(1, 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Order:
+    """What is to be reproduced, and how; unknown names are refused."""
+
+    model: str
+    store: Path
+    datasets: Sequence[str] | None = None  # None: the seven of the paper
+    recipe: Recipe = LEAN
+    limit: int | None = None  # at most so many questions of each split
+    engine: str | None = None  # another than the one in the model's manifest
+    features_engine: str | None = None  # for hidden states, where the engine gives none
+    judge_url: str | None = (
+        None  # of the judge's server; None: the engine's own, or OPENAI_BASE_URL
+    )
+    in_flight: int | None = None  # samples that a server is asked for at a time; None: as usual
+    precision: float | None = None  # half-width up to which data sets are topped up
+    part: Part = WHOLE  # of the questions of every split, in a store of its own
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.part.number <= self.part.parts:
+            raise InputError(
+                "a part is its number of how many, such as 3/8; got "
+                f"{self.part.number}/{self.part.parts}"
+            )
+        if self.precision and (self.recipe != LEAN or self.part != WHOLE):
+            raise InputError(
+                "precision is reached by the lean recipe, with the verdicts of the rules, and by "
+                "all questions: after a merge"
+            )
+
+    @property
+    def names(self) -> list[str]:
+        """List the data sets: those of the paper's tables, where none is named."""
+        if self.datasets is not None:
+            return list(self.datasets)
+        return [name for name in dataset_names() if load_dataset(name).reported_as]
+
+    @property
+    def choice(self) -> dict[str, int]:
+        """Return which of several runs on a split is meant, as ``find_run`` takes it."""
+        return {"seed": self.seed}
+
+    def run(self, dataset: str, split: str) -> Run | None:
+        """Return the run on a split; None where none has been begun."""
+        if not list_fitting(self.store, self.model, dataset, split, self.choice):
+            return None
+        return find_run(self.store, self.model, dataset, split, self.choice)
+
+    def scored(self, *datasets: str) -> dict[str, Any]:
+        """Return what is scored, as ``load_results`` takes it: of these data sets, or else of all,
+        those that have the verdicts.
+        """
+        verdicts = self.recipe.verdicts
+        names = []
+        for name in datasets or self.names:
+            run = self.run(name, load_dataset(name).evaluation_split)
+            if run and is_scored(run, verdicts):
+                names.append(name)
+        return {
+            "store": self.store,
+            "model": self.model,
+            "choice": self.choice,
+            "datasets": names,
+            "verdicts": verdicts,
+        }

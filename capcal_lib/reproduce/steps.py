@@ -1,0 +1,156 @@
+"""Carry out the steps of a plan, and score what there is."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from capcal_lib.confidence.of_run import estimate
+from capcal_lib.errors import DiskError, InputError
+from capcal_lib.grading.judgements import judge_run, read_judgements
+from capcal_lib.grading.verdicts import grade_run
+from capcal_lib.manifests import load_model
+from capcal_lib.probes import keep_predictions
+from capcal_lib.probes.features import extract
+from capcal_lib.probes.predictions import probe_title
+from capcal_lib.questions import load_questions, rank_questions
+from capcal_lib.reproduce.order import WHOLE, Order
+from capcal_lib.reproduce.plan import DRAWN, STATES, TOP_UP, Step, make_plan
+from capcal_lib.reproduce.table import beside_printed
+from capcal_lib.reproduce.top_up import needed_samples
+from capcal_lib.runs.run import Run, find_run
+from capcal_lib.sampling.draw import Progress, sample
+from capcal_lib.sampling.engines import NotOpened, check_engine, close_engine
+from capcal_lib.text import sanitize
+
+MIX = ("triviaqa-1000", "gsm8k")  # that one more probe of the paper learns from (appendix C.4)
+NO_STATES = "a server gives no hidden states"
+
+
+@dataclass(frozen=True)
+class Reproduced:
+    """What a call to ``reproduce`` has come to."""
+
+    scores: pd.DataFrame  # as ``beside_printed`` returns them; empty of a part
+    left: pd.DataFrame  # a row a step that is not done: dataset, split, step, reason
+
+
+def reproduce(
+    order: Order,
+    progress: Progress | None = None,
+    say: Callable[[str], object] | None = None,
+) -> Reproduced:
+    """Carry out what :func:`make_plan` plans, as far as it goes, and score what there is.
+
+    Refused before anything is drawn: an engine that cannot be opened here, and questions that
+    cannot be had, such as those of a gated set. A step that fails is left for the next call, and so
+    are those whose engine could not be opened; the others are done. A disk that cannot be read or
+    written ends it with a `DiskError`. A data set that the judge has
+    not judged is not scored. ``progress`` is called with the requests done and to do, and ``say``
+    with a line a probe that is trained, see ``keep_predictions``."""
+    plan = make_plan(order)
+    steps: list[Any] = [*plan.itertuples()]
+    for step in steps:
+        if step.requests and step.engine:
+            url = order.judge_url if step.step == "judge" else None
+            check_engine(load_model(step.model), step.engine, url=url)
+            load_questions(step.dataset, step.split)
+    done = 0
+    reasons = []
+    closed = {("", order.model): NO_STATES}  # engines of models that cannot be opened, and why
+    for step in steps:
+        engine = step.engine, step.model
+        reason = closed.get(engine, "") if step.requests else ""
+        try:
+            reason = reason or _do(order, step)
+        except DiskError:  # every other step needs the disk too
+            close_engine()
+            raise
+        except InputError as error:
+            reason = str(error)
+            if isinstance(error, NotOpened):
+                closed[engine] = reason
+        reasons.append(reason)
+        done += step.requests
+        if progress:
+            progress(done, int(plan["requests"].sum()))
+    close_engine()
+    left = plan[["dataset", "split", "step"]].assign(reason=reasons).query("reason != ''")
+    if order.part != WHOLE:
+        return Reproduced(pd.DataFrame(), left)
+    training = order.scored() | {"recipe": order.recipe.probe, "say": say}
+    probes = keep_predictions(**training).index.unique("probe")
+    if order.recipe.probe == "paper" and {*map(probe_title, MIX)} <= {*probes}:
+        keep_predictions(mix=MIX, **training)
+    return Reproduced(beside_printed(order), left)
+
+
+def _do(order: Order, step: Step) -> str:
+    """Carry out a step of a plan, as far as it is not done; say how many requests got no answer,
+    and why.
+    """
+    if step.step in DRAWN:
+        failed = _draw(order, step)
+        return _describe_failed(sum(failed.values()), failed)
+    run = find_run(order.store, order.model, step.dataset, step.split, order.choice)
+    if step.step == STATES:
+        extract(run, engine=step.engine)
+        return ""
+    if step.step == "judge":
+        failed = _judge(order, step, run)
+        return _describe_failed(sum(failed.values()), failed)
+    replies = estimate(run, step.step, engine=step.engine, in_flight=order.in_flight)
+    return _describe_failed(int((replies["tokens"] == 0).sum()), {})
+
+
+def _describe_failed(number: int, reasons: Mapping[str, int]) -> str:
+    """Say how many requests got no answer, with the commonest reason; nothing where all got one."""
+    if not number:
+        return ""
+    line = f"{number} requests got no answer"
+    if reasons:
+        line += f": {max(reasons, key=lambda reason: reasons[reason])}"
+    return line
+
+
+def _draw(order: Order, step: Step) -> Mapping[str, int]:
+    """Draw and grade the samples of a step; return how many failed, by reason."""
+    if step.step == TOP_UP:
+        keep_predictions(**order.scored(step.dataset))
+        run = order.run(step.dataset, step.split)
+        needed = needed_samples(order, run, step.questions) if run else None
+        if needed is None:
+            raise InputError("not all of the first samples are there")
+        wanted: dict[Any, int] = needed.to_dict()
+    else:
+        ranked = rank_questions(load_questions(step.dataset, step.split))
+        questions = order.part.of(ranked)[: step.questions]
+        wanted = {question.id: step.first + step.each for question in questions}
+    drawn = sample(
+        order.model,
+        step.dataset,
+        k=wanted,
+        split=step.split,
+        store=order.store,
+        seed=order.seed,
+        engine=step.engine,
+        in_flight=order.in_flight,
+    )
+    grade_run(drawn.run)
+    return drawn.failed
+
+
+def _judge(order: Order, step: Step, run: Run) -> Mapping[str, int]:
+    """Let the judge judge a run; return how many answers got no reply, by reason.
+
+    `InputError` where none of its replies is a verdict."""
+    judged = judge_run(
+        run, step.model, engine=step.engine, url=order.judge_url, in_flight=order.in_flight
+    )
+    if judged.new + judged.present and not judged.failed:
+        words = read_judgements(run, step.model)
+        if (words["verdict"] == "not_scored").all():
+            such = sanitize(words["words"].iloc[0], 80)
+            raise InputError(f"{step.model} said none of its three words, but such as {such!r}")
+    return judged.failed

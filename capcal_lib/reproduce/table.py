@@ -1,0 +1,57 @@
+"""The table that a reproduction ends in: scores beside the printed ones."""
+
+from functools import partial
+
+import numpy as np
+import pandas as pd
+
+from capcal_lib.manifests import load_dataset
+from capcal_lib.reported import load_reported
+from capcal_lib.reproduce.order import Order
+from capcal_lib.results import describe_runs, load_results, score
+from capcal_lib.results.results import CONSISTENCY, ORACLE_CC, ORACLE_RC, UNIFORM
+
+VOTES = (5, 10, 20)  # of table 6
+
+
+def beside_printed(order: Order) -> pd.DataFrame:
+    """Set scores beside the paper's printed ones, by the protocol of a recipe.
+
+    Returns a table indexed by (dataset, method): the score ``brier`` with its interval ``low`` to
+    ``high``; by the paper's recipe the ``spread`` of a probe over its five splits, a standard
+    deviation; ``printed``; and whether that lies ``within`` the interval. Like is set beside like:
+    from what is printed, a plug-in score of 100 samples, a ``corrected`` score is compared with
+    what is left without the noise of these. NaN and missing where the paper prints nothing.
+    ``evidence`` is that of the samples, measured or simulated."""
+    corrected = order.recipe.protocol == "corrected"
+    scored = order.scored()
+    load = partial(load_results, held_out=corrected, **scored)
+    results = load(recipe=order.recipe.probe)
+    if not corrected:  # votes as in table 6, which has several numbers of them
+        results = results.drop(columns=CONSISTENCY, errors="ignore")
+        for number in VOTES:
+            few = load(recipe=None, k_c=number).filter([CONSISTENCY])
+            results = results.join(few.add_suffix(f", {number} votes"))
+    protocol = order.recipe.protocol
+    table = score(results, protocol=protocol).filter(["brier", "low", "high", "spread"])
+    main = pd.concat(map(load_reported, ("mixing", "consistency", "main")))
+    main = main[main["model"] == order.model]
+    votes = CONSISTENCY + ", " + main["k"].astype("Int64").astype("string") + " votes"
+    main["method"] = votes.fillna(main["method"])
+    values = main.set_index(["dataset", "method"])["value"].to_dict()
+    printed = []
+    for name, method in table.index:
+        paper = load_dataset(name).reported_as
+        value = values.get((paper, method), np.nan)
+        if corrected:
+            # the mean of mu_hat (1 - mu_hat), over 100 - 1
+            noise = (1 / 3 - values.get((paper, UNIFORM), np.nan)) / 99
+            if method == ORACLE_RC:  # a mean of mu_hat (1 - mu_hat), which is too small by it
+                value += noise
+            elif method != ORACLE_CC:  # which is 0
+                value -= noise
+        printed.append(value)
+    table["printed"] = printed
+    within = table["printed"].between(table["low"], table["high"])
+    table["within"] = within.astype("boolean").mask(table["printed"].isna())
+    return table.join(describe_runs(**scored)["evidence"])

@@ -1,0 +1,60 @@
+"""What is ordered: parts of all questions, and what is refused."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from capcal_lib.errors import InputError
+from capcal_lib.reproduce import LEAN, PAPER, Part, Recipe, make_plan, reproduce
+from capcal_lib.runs.merge import merge
+from capcal_lib.runs.run import open_runs
+from capcal_lib.runs.store import read_samples
+from capcal_lib.runs.verify import verify_run
+from tests.reproduce.orders import BY_RULES, small
+
+
+@pytest.mark.parametrize("recipe", [LEAN, BY_RULES], ids=["lean", "paper"])
+def test_eight_parts_merged_give_the_table_of_the_whole(tmp_path: Path, recipe: Recipe) -> None:
+    sets = {"limit": 17, "recipe": recipe}
+    whole = reproduce(small(tmp_path / "whole", **sets)).scores
+    parts = [tmp_path / f"part-{number}" for number in range(1, 9)]
+    for number, store in enumerate(parts, 1):
+        done = reproduce(small(store, part=Part(number, 8), **sets))
+        assert (len(done.scores), len(done.left)) == (0, 0)
+        assert make_plan(small(store, part=Part(number, 8), **sets))["requests"].sum() == 0
+        for run in open_runs(store):
+            assert len(read_samples(run, ["question_id"])["question_id"].unique()) in (2, 3)
+            assert not verify_run(run).problems
+    merge(tmp_path / "merged", parts)
+    order = small(tmp_path / "merged", **sets)
+    assert make_plan(order)["requests"].sum() == 0
+    merged = reproduce(order).scores
+    assert {name for name in merged.index.unique("method") if name.startswith("Probe")}
+    assert ("spread" in merged) == (recipe == BY_RULES)
+    pd.testing.assert_frame_equal(merged, whole, check_exact=True)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"recipe": replace(LEAN, judge="nobody")}, "unknown model 'nobody'"),
+        ({"part": Part(9, 8)}, "a part is its number of how many, such as 3/8; got 9/8"),
+        ({"part": Part(1, 2), "precision": 0.02}, "by all questions: after a merge"),
+        ({"precision": 0.02, "recipe": PAPER}, "precision is reached by the lean recipe"),
+        (
+            {"precision": 0.02, "recipe": replace(LEAN, judge="simulated")},
+            "with the verdicts of the rules",
+        ),
+        ({"features_engine": "cloud"}, "unknown engine 'cloud'"),
+        ({"datasets": ["gsm9k"]}, "unknown data set 'gsm9k'"),
+        ({"engine": "cloud"}, "unknown engine 'cloud'"),
+    ],
+)
+def test_what_cannot_run_says_so_before_any_work(
+    tmp_path: Path, settings: dict[str, object], words: str
+) -> None:
+    with pytest.raises(InputError, match=words):
+        reproduce(small(tmp_path, **settings))
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,124 @@
+"""The plan: what it counts, and what it does not know."""
+
+import os
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from capcal_lib.questions import sets
+from capcal_lib.reproduce import PAPER, Order, make_plan, show_plan, time_plan
+from capcal_lib.reproduce import plan as plans
+from tests.reproduce.orders import BY_RULES, small
+
+
+def test_tokens_are_read_off_the_papers_figures_where_there_are_no_samples(tmp_path: Path) -> None:
+    read = {
+        "samples": 430,
+        "verbalized": 310,
+        "p-true": 195,
+        "hidden states": 0,
+    }  # of gpt-oss-20b on GSM8K
+    order = small(tmp_path, model="gpt-oss-20b", datasets=["gsm8k"], recipe=PAPER)
+    plan = make_plan(order)
+    for row in plan.query("split == 'test'").to_dict("records"):
+        assert row["tokens"] == row["requests"] * read[row["step"]]
+        assert row["basis"] == ("" if row["step"] == "hidden states" else "read off")
+
+
+@pytest.mark.parametrize("engine", [None, "openai", "transformers"])
+def test_a_plan_with_a_rate_needs_no_engine_no_address_and_no_weights(
+    tmp_path: Path, engine: str | None
+) -> None:
+    lacking = f"import sys; sys.path.insert(0, {str(tmp_path / 'lacking')!r}); "
+    for name in ("torch", "vllm"):
+        (tmp_path / "lacking" / name).mkdir(parents=True)
+        (tmp_path / "lacking" / name / "__init__.py").write_text("raise ImportError")
+    command = "from capcal_lib.cli import main; main()"
+    options = ["reproduce", "--model", "gpt-oss-20b", "--plan", "--rate", "20000"]
+    options += ["--dataset", "gsm8k", "--store", str(tmp_path / "store")]
+    options += ["--engine", engine] if engine else []
+    clean = {name: value for name, value in os.environ.items() if name != "OPENAI_BASE_URL"}
+    done = subprocess.run(
+        [sys.executable, "-c", lacking + command, *options],
+        env=clean | {"CAPCAL_CACHE_DIR": str(tmp_path / "cache")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "gsm8k" in done.stdout
+    assert not re.search(r"\.\d{4}", done.stdout)  # counts are whole
+    assert [path.name for path in tmp_path.iterdir()] == ["lacking"]
+
+
+def test_a_plan_counts_what_the_recipe_asks_for(tmp_path: Path) -> None:
+    plan = make_plan(small(tmp_path))
+    rows = plan.query("step == 'samples'")[["split", "questions", "first", "each", "requests"]]
+    assert rows.to_numpy().tolist() == [
+        ["test", 6, 0, 20, 120],
+        ["train", 6, 0, 1, 6],
+        ["train", 6, 1, 3, 18],
+    ]
+    assert plan["step"].tolist() == [
+        "samples",
+        "verbalized",
+        "p-true",
+        *["samples"] * 2,
+        *["hidden states"] * 2,
+    ]
+    assert plan.query("step == 'p-true'")[["requests", "tokens"]].to_numpy().tolist() == [[6, 6]]
+    paper = make_plan(small(tmp_path, recipe=BY_RULES))
+    drawn = paper.query("step == 'samples'").set_index("split")["requests"]
+    assert drawn.to_dict() == {"test": 6 * 100, "train": 6 * 10}
+
+
+def test_a_plan_tells_the_night(tmp_path: Path) -> None:
+    order = Order(model="gpt-oss-20b", store=tmp_path, datasets=["gsm8k"], recipe=PAPER)
+    plan = make_plan(order, fetch=False)
+    timed = time_plan(plan, 1000.0)
+    steps = timed.set_index(["split", "step"])
+    reading = steps.loc[("test", "hidden states")]
+    assert reading["reads"] == 1_319 * plans.PROMPT
+    assert np.isnan(reading["seconds"]), "no rate says how long reading takes"
+    drawing = steps.loc[("test", "verbalized")]
+    assert drawing["seconds"] == drawing["tokens"] / 1000
+    table, sums = show_plan(timed)
+    assert table.loc[timed["step"] == "hidden states", "time"].eq("not known").all()
+    # read off: 430 tokens of a sample, 310 and 195 of the confidences
+    tokens = (131_900 + 74_730) * 430 + 1_319 * (310 + 195)
+    requests = 131_900 + 74_730 + 3 * 1_319 + 7_473
+    night = "1 day, 0:51:57"  # a thousandth of the tokens, in seconds
+    assert sums == f"{requests:,} requests, {tokens:,} tokens, {night} and what is not known"
+
+
+def test_what_a_plan_does_not_know_is_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order = small(tmp_path)
+    steps = make_plan(order).set_index(["split", "step"])
+    timed = time_plan(steps.reset_index()).set_index(["split", "step"])["seconds"]
+    assert timed.isna().all()
+    sums = show_plan(time_plan(steps.reset_index()))[1]
+    assert sums.endswith(" tokens, in a time that is not known")
+    nothing_left = time_plan(steps.reset_index().assign(requests=0, tokens=0, reads=0))
+    assert show_plan(nothing_left)[1] == "0 requests, 0 tokens, 0:00:00"
+    open_rows = plans.load_dataset("gpqa").model_copy()
+    split = open_rows.splits["test"].model_copy(update={"rows": None, "hub_rows": None})
+    object.__setattr__(open_rows, "splits", {"test": split})
+    for room in (plans, sets):
+        monkeypatch.setattr(room, "load_dataset", lambda _: open_rows)
+    plan = make_plan(replace(order, datasets=["gpqa"], limit=None), fetch=False)
+    assert plan[["questions", "requests", "tokens"]].isna().all(axis=None)
+
+
+def test_what_a_server_cannot_give_is_in_the_plan_last(tmp_path: Path) -> None:
+    plan = make_plan(small(tmp_path, engine="openai"))
+    assert (plan["step"].tail(2) == "hidden states").all()
+    assert plan["engine"].tolist() == ["openai"] * 5 + [""] * 2
+    by_hand = make_plan(small(tmp_path, engine="openai", features_engine="simulated"))
+    assert by_hand["engine"].tolist() == ["openai"] * 5 + ["simulated"] * 2

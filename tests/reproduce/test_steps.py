@@ -1,0 +1,136 @@
+"""Reproduce the simulated model: steps that fail, a stop on the way, and a second call."""
+
+import resource
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from capcal_lib.errors import DiskError, InputError
+from capcal_lib.reproduce import PAPER, make_plan, reproduce
+from capcal_lib.reproduce import steps as executed
+from tests.reproduce.orders import BY_RULES, small
+
+
+@pytest.mark.parametrize("step", ["p-true", "hidden states"])
+def test_a_step_that_fails_leaves_the_others_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise InputError("the server is gone")
+
+    from capcal_lib.sampling.engines.simulated import SimulatedEngine
+
+    named = {"p-true": "next_token_logprobs", "hidden states": "hidden_states"}
+    with monkeypatch.context() as patch:
+        patch.setattr(SimulatedEngine, named[step], fail)
+        done = reproduce(small(tmp_path))
+    assert set(done.left["step"]) == {step}
+    assert (done.left["reason"] == "the server is gone").all()
+    assert ("mini-exam", "Verbalized confidence") in done.scores.index
+    assert set(make_plan(small(tmp_path)).query("requests > 0")["step"]) == {step}
+    assert reproduce(small(tmp_path)).left.empty
+
+
+def test_a_model_that_cannot_be_loaded_is_tried_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from capcal_lib.sampling import engines
+
+    tried = []
+
+    def load(model: object) -> None:
+        tried.append(model)
+        raise InputError("not enough memory")
+
+    monkeypatch.setitem(engines.ENGINES, "large", engines.Source(f"{__name__}:loader"))
+    monkeypatch.setattr(sys.modules[__name__], "loader", load, raising=False)
+    done = reproduce(small(tmp_path, features_engine="large"))
+    assert len(tried) == 1
+    assert done.left["step"].tolist() == ["hidden states"] * 2
+    assert (done.left["reason"] == "not enough memory").all()
+    assert ("mini-exam", "P(True)") in done.scores.index
+
+
+def test_questions_that_cannot_be_had_are_told_before_anything_is_drawn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises(InputError, match="accept the terms of Idavidrein/gpqa"):
+        reproduce(small(tmp_path, datasets=["mini-exam", "gpqa"]))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_second_call_finds_nothing_to_do_and_the_same_numbers(tmp_path: Path) -> None:
+    first = reproduce(small(tmp_path)).scores
+    assert (make_plan(small(tmp_path))["requests"] == 0).all()
+    pd.testing.assert_frame_equal(reproduce(small(tmp_path)).scores, first)
+    methods = first.loc["mini-exam"].index
+    assert {"Uniform random", "P(True)", "Verbalized confidence", "Response consistency"} <= set(
+        methods
+    )
+    assert any(name.startswith("Probe") for name in methods)
+    assert first["printed"].isna().all()  # the paper has no such model
+
+
+def test_it_goes_on_where_it_was_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(executed, "extract", stop)
+        with pytest.raises(KeyboardInterrupt):
+            reproduce(small(tmp_path / "stopped"))
+    plan = make_plan(small(tmp_path / "stopped"))
+    left = plan.groupby(["split", "step"])["requests"].sum()
+    assert left["test", "samples"] == left["test", "p-true"] == 0
+    assert left["test", "hidden states"] == 6
+    stopped = reproduce(small(tmp_path / "stopped")).scores
+    pd.testing.assert_frame_equal(stopped, reproduce(small(tmp_path / "whole")).scores)
+
+
+def test_a_judge_who_says_no_verdict_leaves_the_other_sets_scored(tmp_path: Path) -> None:
+    """The simulated model answers what it is asked, and has no words for a judge."""
+    order = small(
+        tmp_path,
+        datasets=["mini-capitals", "mini-exam"],
+        recipe=replace(PAPER, judge="simulated"),
+    )
+    done = reproduce(order)
+    assert set(done.left["step"]) == {"judge"}
+    assert set(done.left["dataset"]) == {"mini-capitals"}
+    assert done.left["reason"].str.contains("said none of its three words, but such as").all()
+    assert list(done.scores.index.unique("dataset")) == ["mini-exam"]
+    assert "Probe (Mini exam)" in done.scores.loc["mini-exam"].index
+    kept = {path.name for path in tmp_path.rglob("predictions-*")}
+    assert kept == {"predictions-paper-judge-simulated.parquet"}, "no colon, for Windows"
+    again = reproduce(order)
+    assert again.left["reason"].tolist() == done.left["reason"].tolist()
+
+
+def test_the_papers_recipe_trains_the_mixture_where_its_sets_are_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(executed, "MIX", ("mini-exam", "mini-elements"))
+    asked: dict[str, Any] = {"recipe": BY_RULES, "limit": 10}
+    alone = reproduce(small(tmp_path, **asked)).scores
+    assert "Probe (Mini exam + Mini elements)" not in alone.index.unique("method")
+    both = reproduce(small(tmp_path, datasets=["mini-exam", "mini-elements"], **asked)).scores
+    for name in ("mini-exam", "mini-elements"):
+        assert "Probe (Mini exam + Mini elements)" in both.loc[name].index
+
+
+def test_a_full_disk_ends_it_and_the_next_call_goes_on(tmp_path: Path) -> None:
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    steps: list[tuple[int, int]] = []
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (3_000, limits[1]))  # of a file
+        with pytest.raises(DiskError, match="the disk is full; what was written is kept"):
+            reproduce(small(tmp_path), lambda *numbers: steps.append(numbers))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert len(steps) < len(make_plan(small(tmp_path))), "no step after it is tried"
+    assert reproduce(small(tmp_path)).left.empty

@@ -1,0 +1,70 @@
+"""What stands beside the printed numbers."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from capcal_lib.metrics import correctness_variance, uniform_baseline_brier
+from capcal_lib.probes import read_predictions
+from capcal_lib.reproduce import beside_printed, reproduce
+from capcal_lib.reproduce import table as tables
+from capcal_lib.results import load_results
+from tests.reproduce.orders import BY_RULES, small
+
+
+def test_printed_scores_stand_beside_measured_ones_without_their_noise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reproduce(small(tmp_path))
+    solved = [11, 40, 97]  # of 100 samples; what follows is what the paper would print
+    uniform = uniform_baseline_brier(solved, 100)
+    rows = [
+        ("simulated", "P(True)", "gsm8k", 0.25),
+        ("simulated", "Uniform random", "gsm8k", uniform),
+        ("simulated", "Oracle RC", "gsm8k", correctness_variance(solved, 100)),
+        ("simulated", "Oracle CC", "gsm8k", 0.0),
+    ]
+    fake = pd.DataFrame(rows, columns=["model", "method", "dataset", "value"]).assign(k=np.nan)
+    real = tables.load_dataset("mini-exam").model_copy(update={"reported_as": "gsm8k"})
+    monkeypatch.setattr(tables, "load_reported", lambda *_, **__: fake)
+    monkeypatch.setattr(tables, "load_dataset", lambda _: real)
+    table = beside_printed(small(tmp_path)).loc["mini-exam"]
+    noise = np.mean([c * (100 - c) / 100**2 / 99 for c in solved])
+    expected = {
+        "P(True)": 0.25 - noise,
+        "Uniform random": uniform_baseline_brier(solved, 100, corrected=True),
+        "Oracle RC": correctness_variance(solved, 100, corrected=True),
+        "Oracle CC": 0.0,
+    }
+    assert table["printed"].dropna().to_dict() == pytest.approx(expected)
+    assert table["within"].notna().sum() == 4
+    # By the paper's protocol scores are plug-in scores, as those that are printed.
+    order = small(tmp_path, recipe=BY_RULES)
+    table = beside_printed(order).loc["mini-exam"]
+    assert table.loc["P(True)", "printed"] == 0.25
+    results = load_results(tmp_path, "simulated")
+    mu = results["correct"] / results["total"]
+    plug_in = ((results["P(True)"] - mu) ** 2).mean()
+    assert table.loc["P(True)", "brier"] == pytest.approx(plug_in)
+
+
+def test_the_papers_probe_is_the_mean_over_its_splits_with_their_spread(tmp_path: Path) -> None:
+    order = small(tmp_path, recipe=BY_RULES, limit=12)
+    table = reproduce(order).scores.loc["mini-exam"]
+    results = load_results(tmp_path, "simulated", held_out=False)
+    mu = results["correct"] / results["total"]
+    name = "Probe (Mini exam)"
+    predicted = read_predictions(tmp_path, "simulated", recipe="paper")
+    scores = [((predicted[f"{name} [{fold}]"] - mu) ** 2).mean() for fold in range(5)]
+    assert table.loc[name, "brier"] == pytest.approx(np.mean(scores))
+    assert table.loc[name, "spread"] == pytest.approx(np.std(scores, ddof=1))
+    assert table.loc["P(True)":"P(True)", "spread"].isna().all()
+    by_votes = [name for name in table.index if name.startswith("Response consistency")]
+    assert by_votes == [f"Response consistency, {votes} votes" for votes in (5, 10, 20)]
+    for votes in (5, 10, 20):
+        few = load_results(tmp_path, "simulated", held_out=False, k_c=votes)
+        said = few["Response consistency"].fillna(0.5)
+        score = ((said - mu) ** 2).mean()
+        assert table.loc[f"Response consistency, {votes} votes", "brier"] == pytest.approx(score)
