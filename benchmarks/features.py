@@ -15,7 +15,7 @@ import sys
 
 from capcal_lib.manifests import load_model
 from capcal_lib.questions import load_questions
-from capcal_lib.sampling.draw import answer_requests
+from capcal_lib.sampling.engines import answer_requests
 from capcal_lib.sampling.engines.transformers import TransformersEngine
 
 DATASET = "mini-capitals"

@@ -45,7 +45,7 @@ DATASET, SPLIT = "mini-arithmetic", "train"
 ALL = load_questions(DATASET, SPLIT)
 QUESTIONS = ALL[:200]
 SAMPLES_A_BATCH = 16
-RECORD = describe(load_model("simulated"), DATASET, SPLIT, ALL, engine=None, seed=0)
+RECORD = describe(load_model("simulated"), DATASET, SPLIT, ALL, engine="simulated", seed=0)
 TIMED, REWRITTEN = (
     100_000,
     4_800,

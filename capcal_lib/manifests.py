@@ -171,6 +171,11 @@ class Model(Manifest):
         """The title without what most titles end in, for axes and narrow tables."""
         return self.title.removesuffix("-Instruct")
 
+    @property
+    def prompts(self) -> "Prompts":
+        """The words that it is asked in."""
+        return load_prompts(self.prompt_style)
+
     def for_dataset(self, dataset: str) -> "Model":
         """Return the model as it is asked on a data set.
 
@@ -187,13 +192,12 @@ class Model(Manifest):
         0.2
         """
         style = settings.pop("prompt_style", self.prompt_style)
+        load_prompts(style)  # refuses an unknown one
         try:
             sampling = Sampling.model_validate(self.sampling.model_dump() | settings)
         except ValidationError as error:
             raise InputError(_problems(error)) from None
-        return self.model_copy(
-            update={"prompt_style": load_prompts(style) and style, "sampling": sampling}
-        )
+        return self.model_copy(update={"prompt_style": style, "sampling": sampling})
 
 
 class Selection(Manifest):
@@ -468,7 +472,10 @@ def _load(kind: type[_Kind], name: str) -> _Kind:
         raise InputError(
             f"{others[0]}: there is a {kind.word} {name!r} already; give yours another name"
         )
-    written = path.stat().st_mtime_ns if is_file(path) else 0
+    try:
+        written = path.stat().st_mtime_ns
+    except OSError:  # of a link that leads nowhere, which reading refuses
+        written = 0
     return _read(kind, path, written)
 
 

@@ -146,8 +146,9 @@ def methods_of(run: Run) -> list[str]:
     """List the methods whose confidences are kept with a run: verbalized, P(True), then one's own
     by name.
     """
-    kept = run.names(CONFIDENCES)
-    return sorted(kept, key=[*TITLES, *kept].index)
+    names = run.names(CONFIDENCES)
+    ours = [name for name in TITLES if name in names]
+    return ours + [name for name in names if name not in TITLES]
 
 
 def sampled_questions(run: Run) -> dict[str, Question]:
@@ -174,9 +175,8 @@ def asked_model(run: Run) -> Model:
         )
     settings = {"prompt_style": identity.prompt_style, "sampling": identity.sampling}
     model = load_model(identity.model).model_copy(update=settings)
-    refuse_other(
-        run, "prompt template", identity.prompt_template, template_digest(model.prompt_style)
-    )
+    template = template_digest(model.prompts)
+    refuse_other(run, "prompt template", identity.prompt_template, template)
     refuse_other(run, "switches of the chat template", identity.chat_template, model.chat_template)
     return model
 

@@ -3,7 +3,7 @@ run's samples.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -13,12 +13,11 @@ from capcal_lib.confidence.of_run import asked_model, refuse_other, sampled_ques
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import Model
 from capcal_lib.questions import Question
-from capcal_lib.questions.prompts import answer_messages, prompt_digest
+from capcal_lib.questions.prompts import ask_for_answer, prompt_digest
 from capcal_lib.runs.artifacts import FEATURES, LAYER_FEATURES, Artifact, matrix, vectors
 from capcal_lib.runs.files import gather
 from capcal_lib.runs.run import Run
-from capcal_lib.sampling.draw import answer_requests
-from capcal_lib.sampling.engines import Engine, open_engine
+from capcal_lib.sampling.engines import Engine, answer_requests, open_engine
 from capcal_lib.sampling.weights import weights_digest
 
 LARGEST_FLOAT16 = 65_504
@@ -100,9 +99,9 @@ def extract(
     kind, name = kept_as(layers)
     model = same_model(run)
     questions = sampled_questions(run)
+    words = model.prompts
     prompts = {
-        question: prompt_digest(answer_messages(one, model.prompt_style))
-        for question, one in questions.items()
+        name: prompt_digest(ask_for_answer(question, words)) for name, question in questions.items()
     }
     again = InputError(
         f"{run.path(kind, name)}: read from another prompt, or by another engine or model; delete "
@@ -118,17 +117,10 @@ def extract(
     if not lacking:
         return read_features(run, layers)[1]
 
-    def read() -> Iterator[pa.Table]:
-        source = open_engine(model, engine)
-        for start in range(0, len(lacking), QUESTIONS_AT_ONCE):
-            ids = lacking[start : start + QUESTIONS_AT_ONCE]
-            asked = [questions[one] for one in ids]
-            states = vectors(extract_features(source, model, asked, layers))
-            read_from = [prompts[one] for one in ids]
-            yield pa.table({"question_id": ids, "prompt": read_from, "features": states})
-
+    lacking_questions = [questions[one] for one in lacking]
+    states = _read_states(open_engine(model, engine), model, lacking_questions, prompts, layers)
     tables = [table] if known else []
-    for fresh in gather(read(), WRITE_FEATURES_SECONDS):
+    for fresh in gather(states, WRITE_FEATURES_SECONDS):
         tables += fresh
         try:
             together = pa.concat_tables(tables)
@@ -136,6 +128,24 @@ def extract(
             raise again from None
         run.write(kind, together.sort_by("question_id"), name)
     return read_features(run, layers)[1]
+
+
+def _read_states(
+    engine: Engine,
+    model: Model,
+    questions: Sequence[Question],
+    prompts: Mapping[str, str],
+    layers: str,
+) -> Iterator[pa.Table]:
+    """Yield the rows to keep of questions, some at a time: the hidden states of each, and the
+    digest of the prompt, which stands under its id.
+    """
+    for start in range(0, len(questions), QUESTIONS_AT_ONCE):
+        some = questions[start : start + QUESTIONS_AT_ONCE]
+        ids = [question.id for question in some]
+        states = vectors(extract_features(engine, model, some, layers))
+        digests = [prompts[name] for name in ids]
+        yield pa.table({"question_id": ids, "prompt": digests, "features": states})
 
 
 def read_features(run: Run, layers: str = "mean") -> tuple[list[str], npt.NDArray[np.float32]]:

@@ -1,12 +1,12 @@
 """What a model is asked. The words are data: a file a prompt style in ``data_manifests/prompts``,
 or the user's own.
 
-Every function takes a question and the name of a style, and raises ``InputError`` for an unknown
-one."""
+What asks one question takes the name of a style, and raises ``InputError`` for an unknown one; who
+asks many loads the words once."""
 
 from collections.abc import Iterable
 
-from capcal_lib.manifests import PromptStyle, load_prompts
+from capcal_lib.manifests import Prompts, PromptStyle, load_prompts
 from capcal_lib.questions.digests import digest_of
 from capcal_lib.questions.question import LETTERS, Question
 
@@ -26,7 +26,11 @@ def answer_messages(question: Question, style: PromptStyle) -> Messages:
     >>> answer_messages(question, "short")[-2:]
     ({'role': 'assistant', 'content': '4 × 2 = 8'}, {'role': 'user', 'content': 'What is 6 × 7?'})
     """
-    prompts = load_prompts(style)
+    return ask_for_answer(question, load_prompts(style))
+
+
+def ask_for_answer(question: Question, prompts: Prompts) -> Messages:
+    """Ask for an answer, in words that are loaded."""
     kind = question.answer.kind
     instruction = prompts.instructions.get(kind)
     if instruction and question.options not in (0, 4):
@@ -79,9 +83,8 @@ def prompt_digest(content: object) -> str:
     return digest_of(content)[:16]
 
 
-def template_digest(style: PromptStyle) -> str:
+def template_digest(prompts: Prompts) -> str:
     """Return 16 hexadecimal digits that change whenever the wording of an answer prompt changes."""
-    prompts = load_prompts(style)
     parts: list[object] = [part for part in (prompts.instructions, prompts.examples) if part]
     if prompts.completion:
         parts.append((_USER, _ASSISTANT))

@@ -1,7 +1,14 @@
 """Draw samples, and keep them."""
 
-from capcal_lib.sampling.draw import Drawn, answer_requests, sample
-from capcal_lib.sampling.engines import Engine, Failure, Request, engine_sources, open_engine
+from capcal_lib.sampling.draw import Drawn, sample
+from capcal_lib.sampling.engines import (
+    Engine,
+    Failure,
+    Request,
+    answer_requests,
+    engine_sources,
+    open_engine,
+)
 from capcal_lib.sampling.weights import ensure_weights, weights_folder
 
 __all__ = [

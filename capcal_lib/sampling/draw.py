@@ -4,7 +4,7 @@ import os
 import platform
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,7 +16,7 @@ from typing import Any
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import Model, load_dataset, load_model
 from capcal_lib.questions import Question, check_questions, load_split, questions_digest, subset
-from capcal_lib.questions.prompts import answer_messages, template_digest
+from capcal_lib.questions.prompts import template_digest
 from capcal_lib.runs import files
 from capcal_lib.runs.run import Identity, Record, Run
 from capcal_lib.runs.samples import Sample
@@ -24,9 +24,8 @@ from capcal_lib.runs.sessions import Ask, Session, open_session
 from capcal_lib.runs.store import open_writer
 from capcal_lib.sampling.engines import (
     Failure,
-    Request,
+    answer_requests,
     check_engine,
-    engine_name,
     engine_sources,
     open_engine,
 )
@@ -73,7 +72,7 @@ def sample(
     found. `InputError` for unknown names, k < 1, or a store that cannot be written or is being
     written."""
     manifest = load_model(model).for_dataset(dataset).with_settings(**settings)
-    check_engine(manifest, engine)
+    engine = check_engine(manifest, engine)
     split = split or load_dataset(dataset).evaluation_split
     questions, source = load_split(dataset, split)
     chosen = questions if limit is None else subset(questions, limit)
@@ -125,7 +124,7 @@ def describe(
     split: str,
     questions: Sequence[Question],
     *,
-    engine: str | None,
+    engine: str,
     seed: int,
 ) -> Record:
     """Describe the run that samples these questions: its identity, and what it is made with."""
@@ -136,35 +135,20 @@ def describe(
         split=split,
         questions=questions_digest(questions),
         prompt_style=model.prompt_style,
-        prompt_template=template_digest(model.prompt_style),
+        prompt_template=template_digest(model.prompts),
         chat_template=model.chat_template,
         sampling=model.sampling,
-        engine=engine_name(model, engine),
+        engine=engine,
         seed=seed,
         dtype=model.dtype,
     )
     facts = {
         "questions": check_questions(dataset, split, questions),
-        "reproducible": engine_sources()[identity.engine].reproducible,
+        "reproducible": engine_sources()[engine].reproducible,
     }
-    if identity.engine == "openai":
+    if engine == "openai":
         facts["server"] = os.environ.get("OPENAI_BASE_URL", "").rpartition("@")[2]
     return Record(identity=identity, made_with=_circumstances() | facts)
-
-
-def answer_requests(
-    model: Model,
-    questions: Iterable[Question],
-    indices: Mapping[str, tuple[int, ...]] = MappingProxyType({}),
-) -> list[Request]:
-    """Ask each question in the model's prompt style, for the sample indices that stand under its
-    id, if any.
-    """
-    style = model.prompt_style
-    return [
-        Request(question, answer_messages(question, style), indices.get(question.id, ()))
-        for question in questions
-    ]
 
 
 def _circumstances() -> dict[str, str]:

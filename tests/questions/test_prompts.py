@@ -50,7 +50,8 @@ def test_a_number_of_examples() -> None:
     assert asked["short@0"] == asked["short"][-1:]
     assert asked["short@1"] == asked["short"][:2] + asked["short"][-1:]
     assert asked["short@9"] == asked["short"]
-    assert template_digest("short@1") != template_digest("short") == template_digest("short@9")
+    one, short, nine = (load_prompts(style) for style in ("short@1", "short", "short@9"))
+    assert template_digest(one) != template_digest(short) == template_digest(nine)
     for style in ("short@10", "short@x", "short@", "short@-1", "paper@1", "none@1"):
         with pytest.raises(InputError, match="unknown prompt style"):
             answer_messages(QUESTIONS["short"], style)
@@ -158,7 +159,7 @@ def test_digests_tell_prompts_and_wordings_apart() -> None:
         len(digests) == 7
     )  # P(True) is one prompt in every style, verbalized confidence one but in the paper's
     assert all(re.fullmatch("[0-9a-f]{16}", digest) for digest in digests)
-    assert template_digest("short") != template_digest("paper")
+    assert template_digest(load_prompts("short")) != template_digest(load_prompts("paper"))
 
 
 def test_the_words_of_recorded_runs_are_unchanged() -> None:
@@ -167,7 +168,7 @@ def test_the_words_of_recorded_runs_are_unchanged() -> None:
         "short": "f3d3db17136ae002",
         "steps": "26d8b44151f0ceae",
     }
-    assert {style: template_digest(style) for style in digests} == digests
+    assert {style: template_digest(load_prompts(style)) for style in digests} == digests
 
 
 @pytest.mark.parametrize(
@@ -197,7 +198,8 @@ def test_ones_own_prompts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     question = Question("q", "Why?", Answer("short", "so"))
     asked = [ask(question, "terse")[-1]["content"] for ask in ASKING]
     assert asked == ["Why?\n\nOne word. {question}", "P? Why?", "Why? Yes or No?"]
-    assert template_digest("terse") not in {template_digest(style) for style in STYLES}
+    ours = {template_digest(load_prompts(style)) for style in STYLES}
+    assert template_digest(load_prompts("terse")) not in ours
 
 
 def test_a_lone_surrogate_has_a_digest() -> None:
@@ -213,4 +215,4 @@ def test_unknown_style(ask: object) -> None:
     ):
         ask(QUESTIONS["short"], "long")  # type: ignore[operator]
     with pytest.raises(InputError, match="unknown prompt style 'long'"):
-        template_digest("long")  # type: ignore[arg-type]
+        load_prompts("long")

@@ -182,21 +182,28 @@ def test_the_record_says_with_what_the_run_was_made(tmp_path: Path) -> None:
 
 
 def test_the_record_says_when_the_data_set_is_not_that_of_the_manifest() -> None:
-    record = describe(MODEL, SET, "test", QUESTIONS[1:], engine=None, seed=0)
+    record = describe(MODEL, SET, "test", QUESTIONS[1:], engine="simulated", seed=0)
     assert record.made_with["questions"].startswith(f"{len(QUESTIONS) - 1} rows, the manifest has")
     changed = [replace(QUESTIONS[0], text="Which?"), *QUESTIONS[1:]]
-    record = describe(MODEL, SET, "test", changed, engine=None, seed=0)
+    record = describe(MODEL, SET, "test", changed, engine="simulated", seed=0)
     assert "the manifest has" in record.made_with["questions"]
 
 
 def key(**changes: object) -> str:
     """Return the key of the run that these changes of the model or of the call make."""
-    call = {"dataset": SET, "split": "test", "questions": QUESTIONS, "engine": None, "seed": 0}
+    call = {"dataset": SET, "split": "test", "questions": QUESTIONS, "seed": 0}
+    call["engine"] = "simulated"
     model = MODEL.model_copy(
         update={name: value for name, value in changes.items() if name not in call}
     )
     call |= {name: value for name, value in changes.items() if name in call}
     return describe(model, **call).identity.key  # type: ignore[arg-type]
+
+
+def test_naming_the_engine_of_the_manifest_makes_no_other_run(tmp_path: Path) -> None:
+    first = sample("simulated", SET, k=1, limit=2, store=tmp_path)
+    again = sample("simulated", SET, k=1, limit=2, store=tmp_path, engine="simulated")
+    assert (again.run, again.new, again.present) == (first.run, 0, 2)
 
 
 def sampling(**changes: object) -> Sampling:
@@ -234,7 +241,6 @@ def test_every_setting_that_decides_a_row_makes_another_run(change: dict[str, ob
 @pytest.mark.parametrize(
     "change",
     [
-        {"engine": "simulated"},
         {"notes": "another day"},
         {"title": "A model"},
         {"parameters": 7},

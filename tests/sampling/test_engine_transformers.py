@@ -15,8 +15,7 @@ from capcal_lib.manifests import Model, Sampling, load_model
 from capcal_lib.probes.features import extract_features
 from capcal_lib.questions import Answer, Question
 from capcal_lib.runs.samples import Sample
-from capcal_lib.sampling.draw import answer_requests
-from capcal_lib.sampling.engines import Request
+from capcal_lib.sampling.engines import Request, answer_requests
 from capcal_lib.sampling.engines.chat import encode
 from capcal_lib.sampling.engines.token_sampling import draw_tokens
 from capcal_lib.sampling.weights import weights_folder

@@ -8,19 +8,20 @@ import hashlib
 import logging
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import entry_points
 from importlib.util import find_spec
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 import numpy as np
 
 from capcal_lib.errors import InputError, check_known
-from capcal_lib.manifests import IN_CHECKOUT, Model, Sampling, load_prompts
+from capcal_lib.manifests import IN_CHECKOUT, Model, Sampling
 from capcal_lib.questions import Question
-from capcal_lib.questions.prompts import Messages
+from capcal_lib.questions.prompts import Messages, ask_for_answer
 from capcal_lib.runs.samples import Sample
 
 if TYPE_CHECKING:
@@ -81,6 +82,21 @@ class Request:
         int, ...
     ] = ()  # the samples wanted; none for log-probabilities or hidden states
     purpose: Purpose = "answer"  # an answer, or a confidence in words
+
+
+def answer_requests(
+    model: Model,
+    questions: Iterable[Question],
+    indices: Mapping[str, tuple[int, ...]] = MappingProxyType({}),
+) -> list[Request]:
+    """Ask each question in the model's prompt style, for the sample indices that stand under its
+    id, if any.
+    """
+    prompts = model.prompts
+    return [
+        Request(question, ask_for_answer(question, prompts), indices.get(question.id, ()))
+        for question in questions
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,9 +201,9 @@ def engine_sources() -> dict[str, Source]:
     return {point.name: Source(point.value) for point in entry_points(group=GROUP)} | ENGINES
 
 
-def check_engine(model: Model, name: str | None = None, *, url: str | None = None) -> None:
-    """Refuse an engine that cannot be opened here: unknown, not installed, or a server that is not
-    named.
+def check_engine(model: Model, name: str | None = None, *, url: str | None = None) -> str:
+    """Return the name of the engine to use, as `engine_name`; refuse one that cannot be opened
+    here: unknown, not installed, or a server that is not named.
     """
     name = engine_name(model, name)
     source = engine_sources()[name]
@@ -200,8 +216,8 @@ def check_engine(model: Model, name: str | None = None, *, url: str | None = Non
             "openai and OPENAI_BASE_URL"
         )
     if name != "openai":
-        return
-    if load_prompts(model.prompt_style).completion:
+        return name
+    if model.prompts.completion:
         raise InputError(
             f"{model.name!r} is asked by completion, which the openai engine cannot; take another"
         )
@@ -211,6 +227,7 @@ def check_engine(model: Model, name: str | None = None, *, url: str | None = Non
             "OPENAI_BASE_URL=http://127.0.0.1:8000/v1 (and OPENAI_API_KEY, where the server "
             "wants a key)"
         )
+    return name
 
 
 def open_engine(
@@ -228,13 +245,11 @@ def open_engine(
     >>> open_engine(load_model("simulated")).family
     'simulated'
     """
-    check_engine(model, name, url=url)
-    name = engine_name(model, name)
+    name = check_engine(model, name, url=url)
     module, _, kind = engine_sources()[name].place.partition(":")
     opened: Callable[..., Engine] = getattr(import_module(module), kind)
     how_asked = {"sampling", "by_dataset", "prompt_style", "notes"}
-    completes = load_prompts(model.prompt_style).completion
-    key = name, model.model_dump_json(exclude=how_asked), completes
+    key = name, model.model_dump_json(exclude=how_asked), model.prompts.completion
     try:
         if name == "openai":
             return opened(model, base_url=url, in_flight=in_flight)

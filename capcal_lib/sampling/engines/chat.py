@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from capcal_lib.errors import InputError
-from capcal_lib.manifests import Model, Sampling, load_prompts
+from capcal_lib.manifests import Model, Sampling
 from capcal_lib.questions import reasoning
 from capcal_lib.questions.prompts import completion_answer, completion_text
 from capcal_lib.runs.samples import FinishReason, Sample
@@ -22,7 +22,7 @@ def encode(tokenizer: Any, model: Model, request: Request) -> list[int]:
     A model without a chat template reads them as the beginning of a text, in the prompt style
     ``completion``. The date that a template writes is the manifest's switch ``date``, or else
     today's."""
-    if load_prompts(model.prompt_style).completion:
+    if model.prompts.completion:
         return list(tokenizer(completion_text(request.messages))["input_ids"])
     if tokenizer.chat_template is None:
         raise InputError(
@@ -52,7 +52,7 @@ def decode(
 
     A chat template may open the reasoning in the prompt itself. Of a completion only the answer is
     kept."""
-    if load_prompts(model.prompt_style).completion:
+    if model.prompts.completion:
         return None, completion_answer(tokenizer.decode(said, skip_special_tokens=True))
     text = tokenizer.decode(said, skip_special_tokens=not _marks_are_special(tokenizer))
     return reasoning.split_reasoning(f"<think>{text}" if _opened(tokenizer, prompt) else text)
@@ -134,7 +134,7 @@ class LocalEngine(ABC):
         spent = np.ones(len(texts), dtype=np.int64)
         rows = {prompt.question_id: row for row, prompt in enumerate(prompts)}
         known = f"{tokenizer.chat_template} {tokenizer.get_added_vocab()}"
-        marked = _has_mark(known) and not load_prompts(self.model.prompt_style).completion
+        marked = _has_mark(known) and not self.model.prompts.completion
         reasoning = [
             prompt._replace(sample_indices=(0,))
             for prompt in prompts
