@@ -263,7 +263,9 @@ def score(
         if source and source.name == "COMMANDLINE":
             option = {"choice": "--run", "every": "--all"}.get(name, f"--{name.replace('_', '-')}")
             raise InputError(f"{option} has nothing to do with {mode}; leave it out")
-    inputs = [*(files or ()), *filter(None, [key])]
+    inputs = list(files or ())
+    if key:
+        inputs.append(key)
     if html and html.resolve() in map(Path.resolve, inputs):
         raise InputError(f"--html {html} would overwrite what is scored; name another")
     if files:

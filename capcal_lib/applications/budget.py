@@ -5,7 +5,10 @@ at the head of :mod:`capcal_lib.applications`."""
 
 from __future__ import annotations  # keeps ArrayLike short in help()
 
+from typing import NamedTuple
+
 import numpy as np
+import numpy.typing as npt
 from numpy.typing import ArrayLike
 from scipy.special import betaln
 
@@ -86,48 +89,67 @@ def _about_the_price(
 
     Gains are per cost, and in logarithms.
     """
-    p = np.clip(p, 1e-300, 1 - 2**-53)  # what is worth no second sample has gains all the same
-    first = np.log(p) - np.log(cost)
-    step = np.log1p(-p)
-    posterior = nu < PLUG_IN_NU
-    a = np.maximum(p * nu, 1e-300)  # an a of 0 has no posterior
-    b = np.maximum((1 - p) * nu, 1e-300)
-    base = betaln(a, b) + np.log(cost)
-
-    def after(k: Floats) -> Floats:
-        plug_in = first + k * step
-        if not posterior.any():
-            return plug_in
-        return np.where(posterior, betaln(a + 1, b + k) - base, plug_in)
-
-    def above(price: float, low: Floats, high: Floats) -> Floats:
-        """Count each row's gains above a price, of which there are from low to high."""
-        if not posterior.any():
-            with np.errstate(over="ignore"):
-                return np.clip(np.ceil((price - first) / step), low, high)
-        while (low < high).any():
-            middle = np.floor((low + high) / 2)
-            more = (after(middle) > price) & (low < high)
-            low, high = np.where(more, middle + 1, low), np.where(more, high, middle)
-        return low
-
+    gains = _gains(p, nu, cost)
     if cost @ most <= amount:
-        return most, most, after(most)
+        return most, most, gains.after(most)
     few = np.zeros(len(most))
-    high = first.max()
+    high = gains.first.max()
     drop = 1.0
-    while cost @ (many := above(high - drop, few, most)) <= amount:
+    while cost @ (many := gains.count_above(high - drop, few, most)) <= amount:
         few = many
         high -= drop
         drop *= 2
     low = high - drop
     while (many - few).max() > 1 and low < (price := (low + high) / 2) < high:
-        between = above(price, few, many)
+        between = gains.count_above(price, few, many)
         if cost @ between <= amount:
             few, high = between, price
         else:
             many, low = between, price
-    return few, many, after(few)
+    return few, many, gains.after(few)
+
+
+class _Gains(NamedTuple):
+    """What one more sample of each row gains per cost, in logarithms: less after each failure."""
+
+    first: Floats  # of the first sample, the confidence taken at its word, and
+    step: Floats  # what a failure adds to it, below 0
+    posterior: npt.NDArray[np.bool_]  # which rows have one, and its shapes
+    a: Floats
+    b: Floats
+    base: Floats  # the logarithm of B(a, b), and of the cost
+
+    def after(self, k: Floats) -> Floats:
+        """Return each row's gain after k failures."""
+        plug_in = self.first + k * self.step
+        if not self.posterior.any():
+            return plug_in
+        return np.where(self.posterior, betaln(self.a + 1, self.b + k) - self.base, plug_in)
+
+    def count_above(self, price: float, low: Floats, high: Floats) -> Floats:
+        """Count each row's gains above a price, of which there are from low to high."""
+        if not self.posterior.any():
+            with np.errstate(over="ignore"):
+                return np.clip(np.ceil((price - self.first) / self.step), low, high)
+        while (low < high).any():
+            middle = np.floor((low + high) / 2)
+            more = (self.after(middle) > price) & (low < high)
+            low, high = np.where(more, middle + 1, low), np.where(more, high, middle)
+        return low
+
+
+def _gains(p: Floats, nu: Floats, cost: Floats) -> _Gains:
+    p = np.clip(p, 1e-300, 1 - 2**-53)  # what is worth no second sample has gains all the same
+    a = np.maximum(p * nu, 1e-300)  # an a of 0 has no posterior
+    b = np.maximum((1 - p) * nu, 1e-300)
+    return _Gains(
+        first=np.log(p) - np.log(cost),
+        step=np.log1p(-p),
+        posterior=nu < PLUG_IN_NU,
+        a=a,
+        b=b,
+        base=betaln(a, b) + np.log(cost),
+    )
 
 
 def _in_turns(most: Floats, amount: float) -> Floats:

@@ -42,8 +42,8 @@ def pass_at_k_gains(
     [0.5625, 0.0, 0.5625]
     """
     actual = pd.Series(pass_at_k(correct, total, [k])[:, 0], confidence.index)
-    said = simulate_pass_at_k(confidence, [k], concentration=concentration)[:, 0]
-    return (others_mean(actual) - actual) ** 2 - (said - actual) ** 2
+    predicted = simulate_pass_at_k(confidence, [k], concentration=concentration)[:, 0]
+    return (others_mean(actual) - actual) ** 2 - (predicted - actual) ** 2
 
 
 def pass_at_k_gains_over_answer(
@@ -59,12 +59,16 @@ def pass_at_k_gains_over_answer(
 
     Both are judged by the other ``total - 1`` samples; the answer known is each in turn.
     """
-    said = simulate_pass_at_k(confidence, [k], concentration=concentration)[:, 0]
-    after_right = pass_at_k(np.maximum(correct - 1, 0), total - 1, [k])[:, 0]
-    after_wrong = pass_at_k(np.minimum(correct, total - 1), total - 1, [k])[:, 0]
-    if_right = (1 - after_right) ** 2 - (said - after_right) ** 2
-    if_wrong = after_wrong**2 - (said - after_wrong) ** 2
-    mu = correct / total
+    predicted = simulate_pass_at_k(confidence, [k], concentration=concentration)[:, 0]
+    mu = correct / total  # how often the known answer is right
+    # Where it is right, one right sample is less among the others, and the oracle says 1.
+    others_right = np.maximum(correct - 1, 0)  # of no matter where none is
+    actual = pass_at_k(others_right, total - 1, [k])[:, 0]
+    if_right = (1 - actual) ** 2 - (predicted - actual) ** 2
+    # Where it is wrong, all right ones are among the others, and the oracle says 0.
+    others_right = np.minimum(correct, total - 1)  # of no matter where all are
+    actual = pass_at_k(others_right, total - 1, [k])[:, 0]
+    if_wrong = (0 - actual) ** 2 - (predicted - actual) ** 2
     return mu * if_right + (1 - mu) * if_wrong
 
 

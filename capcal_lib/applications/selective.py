@@ -27,13 +27,16 @@ def risk_area_terms(confidence: ArrayLike, correct: ArrayLike, total: ArrayLike)
     0.3167
     """
     s, mu, _ = as_scored(confidence, correct, total)
-    order = np.argsort(-s, kind="stable")
+    order = np.argsort(-s, kind="stable")  # the most confident first
     ranked, losses = s[order], (1 - mu)[order]
     ranks = np.arange(1, s.size + 1)
-    after = np.cumsum(1 / ranks[::-1])[::-1]
-    losses_after = np.cumsum((_tied(ranked, losses) / ranks)[::-1])[::-1]
-    moves = losses * _tied(ranked, after) - _tied(ranked, losses_after)
-    return (losses.mean() + moves)[np.argsort(order)]
+    # A question is one of ``rank`` in the answered share at each rank from its own on.
+    directly = losses * _tied(ranked, _sums_from(1 / ranks))
+    # Without it, those after it would come one rank sooner.
+    by_place = _tied(ranked, _sums_from(_tied(ranked, losses) / ranks))
+    terms = losses.mean() + directly - by_place
+    back = np.argsort(order)  # into the order of the questions
+    return terms[back]
 
 
 def risk_area_bounds(questions: int) -> tuple[float, float]:
@@ -52,6 +55,11 @@ def risk_area_bounds(questions: int) -> tuple[float, float]:
     first = float((1 / np.arange(1, questions + 1)).sum() - 2 + 1 / questions)
     most = max(first, 1 - 1 / questions)
     return -most, most
+
+
+def _sums_from(values: Floats) -> Floats:
+    """Return, for each place, the sum of the values from there to the last."""
+    return np.cumsum(values[::-1])[::-1]
 
 
 def _tied(ranked: Floats, values: Floats) -> Floats:

@@ -65,7 +65,7 @@ def grade_run(run: Run) -> Graded:
     for rows in runs.stream_samples(run, ["response"]):
         samples = rows.loc[runs.find_keys(present, rows)]  # none that came meanwhile
         samples = samples.merge(before, how="left", on=runs.KEY)
-        samples = samples[samples["stands"] != True]  # noqa: E712 -- NaN without a verdict
+        samples = samples[~samples["stands"].eq(True)]  # NaN without a verdict
         fresh = _grade(samples, questions)
         moves.update(zip(samples["verdict"].fillna(""), fresh["verdict"], strict=True))
         tables.append(fresh)

@@ -3,7 +3,7 @@
 from __future__ import annotations  # keeps ArrayLike short in help()
 
 from collections.abc import Iterable, Iterator
-from typing import Literal, Self, get_args
+from typing import Literal, NamedTuple, Self, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -113,46 +113,78 @@ def fit_path(
     target = correct / total
     shares = total / total.sum() if loss == "binomial" else np.full(len(total), 1 / len(total))
 
-    rows = columns[np.linspace(0, len(columns) - 1, min(len(columns), SKETCH)).astype(int)]
-    products = rows @ rows.T
-    certain = len(rows) * np.finfo(dtype).eps * max(products.diagonal().max(), 1e-60)
-    squares, vectors = eigh(products, subset_by_value=(certain, np.inf))
-    directions = (vectors / np.sqrt(squares)).T @ rows
-    bound = 1 / 8 if loss == "mse" else 1 / 4  # of a loss's second derivative in the logit
-    steep = bound * squares / len(rows)
-    rest = bound / 2 * np.median(rows.var(axis=0)) if len(rows) < len(columns) else 0
-
-    def scaled(values: Floats, flat: float, power: float) -> Floats:
-        """Multiply by the curvature to a power."""
-        along = directions @ values.astype(dtype)
-        along *= (steep + flat) ** power - flat**power
-        return flat**power * values + along @ directions
-
-    def slope(point: Floats, decay: float, flat: float) -> tuple[float, Floats]:
-        weights = scaled(point[:-1], flat, -0.5)
-        logits = columns @ weights.astype(dtype) + point[-1]
-        error = expit(logits) - target
-        value = np.logaddexp(0, logits) - target * logits
-        if loss == "mse":
-            value = error**2
-            error *= 2 * expit(logits) * expit(-logits)
-        error *= shares
-        gradient = error.astype(dtype) @ columns + decay * weights
-        value = shares @ value + decay / 2 * weights @ weights
-        return value, np.append(scaled(gradient, flat, -0.5), error.sum())
-
+    curvature, rest = _sketch_curvature(columns, loss)
+    objective = _Objective(columns, target, shares, loss, curvature)
     weights, bias = np.zeros_like(centre), logit(np.clip(shares @ target, 1e-3, 1 - 1e-3))
     for decay in decays:
-        flat = max(decay + rest, 1e-9 * steep.max(initial=1e-9))
-        start = np.append(scaled(weights, flat, 0.5), bias)
-        found = minimize(slope, start, (decay, flat), method="L-BFGS-B", jac=True, options=OPTIONS)
-        if not np.abs(found.jac).max() < STEEPEST:
+        flat = max(decay + rest, 1e-9 * curvature.steep.max(initial=1e-9))
+        start = np.append(curvature.scale(weights, flat, 0.5), bias)
+        optimum = minimize(
+            objective.slope, start, (decay, flat), method="L-BFGS-B", jac=True, options=OPTIONS
+        )
+        if not np.abs(optimum.jac).max() < STEEPEST:
             raise InputError(
                 "the probe does not come to its optimum; standardize the features or raise "
                 "weight_decay"
             )
-        weights, bias = scaled(found.x[:-1], flat, -0.5), found.x[-1]
+        weights, bias = curvature.scale(optimum.x[:-1], flat, -0.5), optimum.x[-1]
         yield weights / scale, float(bias - centre @ (weights / scale))
+
+
+class _Curvature(NamedTuple):
+    """How steep a loss is: along some directions, on top of what it is along all."""
+
+    steep: Floats  # (n_directions,)
+    directions: Matrix  # (n_directions, n_features), orthonormal
+
+    def scale(self, values: Floats, flat: float, power: float) -> Floats:
+        """Multiply by the curvature, ``flat`` along all directions, to a power."""
+        along = self.directions @ values.astype(self.directions.dtype)
+        along *= (self.steep + flat) ** power - flat**power
+        return flat**power * values + along @ self.directions
+
+
+def _sketch_curvature(columns: Matrix, loss: Loss) -> tuple[_Curvature, float]:
+    """Return the curvature along the principal directions of some rows, and how much of it there is
+    along each other direction, for which the rows are too few.
+    """
+    rows = columns[np.linspace(0, len(columns) - 1, min(len(columns), SKETCH)).astype(int)]
+    products = rows @ rows.T
+    certain = len(rows) * np.finfo(columns.dtype).eps * max(products.diagonal().max(), 1e-60)
+    squares, vectors = eigh(products, subset_by_value=(certain, np.inf))
+    directions = (vectors / np.sqrt(squares)).T @ rows
+    bound = 1 / 8 if loss == "mse" else 1 / 4  # of a loss's second derivative in the logit
+    rest = 0.0
+    if len(rows) < len(columns):
+        rest = bound / 2 * np.median(rows.var(axis=0))
+    return _Curvature(bound * squares / len(rows), directions), rest
+
+
+class _Objective(NamedTuple):
+    """The mean loss of a linear probe, with its decay, at a point that is scaled by the
+    curvature.
+    """
+
+    columns: Matrix  # (n_questions, n_features)
+    target: Floats  # (n_questions,), in [0, 1]
+    shares: Floats  # (n_questions,), of the mean
+    loss: Loss
+    curvature: _Curvature
+
+    def slope(self, point: Floats, decay: float, flat: float) -> tuple[float, Floats]:
+        """Return the value at a point, weights and then the bias, and its gradient there."""
+        dtype = self.columns.dtype
+        weights = self.curvature.scale(point[:-1], flat, -0.5)
+        logits = self.columns @ weights.astype(dtype) + point[-1]
+        error = expit(logits) - self.target
+        value = np.logaddexp(0, logits) - self.target * logits
+        if self.loss == "mse":
+            value = error**2
+            error *= 2 * expit(logits) * expit(-logits)
+        error *= self.shares
+        gradient = error.astype(dtype) @ self.columns + decay * weights
+        value = self.shares @ value + decay / 2 * weights @ weights
+        return value, np.append(self.curvature.scale(gradient, flat, -0.5), error.sum())
 
 
 def training_rows(

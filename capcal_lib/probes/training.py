@@ -9,7 +9,7 @@ from __future__ import annotations  # keeps signatures short in help()
 from collections.abc import Callable, Collection, Iterable
 from itertools import product
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -103,21 +103,31 @@ def train(
     True
     """
     check_known("recipe", recipe, get_args(ProbeRecipe))
-
-    def rows(sources: Iterable[Run]) -> tuple[Any, Any, Any]:
-        questions, features = zip(*(training_data(run, verdicts) for run in sources), strict=True)
-        known = pd.concat(questions)
-        return np.concatenate(features), known["correct"], known["total"]
-
+    if not runs:
+        raise InputError("a probe is trained on one run or more; got none")
+    features, correct, total = _together(runs, verdicts)
     if recipe == "tuned":
-        return TunedProbe().fit(*rows(runs))
+        return TunedProbe().fit(features, correct, total)
     judging = validation_runs(runs)
+    validation = _together(judging, verdicts) if judging else None
     return PaperProbe().fit(
-        *rows(runs),
-        validation=rows(judging) if judging else None,
-        checkpoint=checkpoint,
-        say=say,
+        features, correct, total, validation=validation, checkpoint=checkpoint, say=say
     )
+
+
+def _together(
+    runs: Iterable[Run], verdicts: str
+) -> tuple[npt.NDArray[np.float32], pd.Series[int], pd.Series[int]]:
+    """Return the features, the correct samples and all of them of the training questions of one run
+    or more, below one another.
+    """
+    questions, features = [], []
+    for run in runs:
+        of_run, states = training_data(run, verdicts)
+        questions.append(of_run)
+        features.append(states)
+    counts = pd.concat(questions)
+    return np.concatenate(features), counts["correct"], counts["total"]
 
 
 def validation_runs(runs: Iterable[Run]) -> list[Run]:

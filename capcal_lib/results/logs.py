@@ -533,7 +533,7 @@ def _take_verdicts(
         ranks[name] = verdicts[name].count(), not values.str.contains(r"\d").any()
         if unknown:
             unread[name] = f"{name} has {sanitize(', '.join(unknown), 80)}"
-    taken = max(names, key=ranks.__getitem__, default="")
+    taken = max(names, key=lambda name: ranks[name], default="")
     if not names or not verdicts[taken].count():
         has = f" ({'; '.join(unread.values())})" if unread else ""
         if list(unread) == ["verdict"]:

@@ -89,7 +89,7 @@ def score_files(files: Sequence[Path], *, every: bool = False, **options: Any) -
     found = compare_files(tables, rival)
     rows.append(found.rename_axis("file").reset_index().assign(against=rival))
     best = metrics.may_be_best(file_terms(tables), labels_of(tables))
-    notes.append(f"{' and '.join(filter(best.__contains__, tables))} {BEST}")
+    notes.append(f"{' and '.join(name for name in tables if name in best)} {BEST}")
     overview = pd.concat(shown, axis="columns").fillna("")
     return Scored([], overview, [*notes, *found["sentence"]], rows, parts)
 

@@ -214,9 +214,13 @@ def score(
         best = metrics.may_be_best(own.drop(columns=NOT_COMPETING, errors="ignore"), clusters)
         for method, values in zip(map(str, own), own.to_numpy().T, strict=True):
             bounds = BOUNDS.get(method, (0, 1))
-            limits = metrics.mean_interval(values, clusters=clusters, bounds=bounds)
+            estimate, low, high = metrics.mean_interval(values, clusters=clusters, bounds=bounds)
+            if method == ORACLE_CC:  # by definition
+                estimate = low = high = 0.0
             rows[dataset, method] = [
-                *(limits if method != ORACLE_CC else (0.0, 0.0, 0.0)),  # by definition
+                estimate,
+                low,
+                high,
                 plug_in[method][own.index].mean(),
                 None if method in NOT_COMPETING else method in best,
                 int(missing[method][own.index].sum()),

@@ -85,15 +85,18 @@ def open_ask(run: Run, present: Iterable[tuple[str, int]]) -> tuple[Ask, int]:
     ``present`` are the keys of the samples that are there. What was asked is looked for at the
     questions with most samples. Where no session is on record, as in a run that was imported,
     nothing lacks."""
-    samples = Counter(name for name, _ in present)
-    asks = [session.ask for session in read_sessions(run)]
-    if not asks:
-        return Ask(questions=len(samples), k=1), 0
+    samples = Counter(name for name, _ in present)  # of each question
     most_first = np.sort([*samples.values()])[::-1]
-    lacking: dict[Ask, int] = {}
-    for ask in asks:
-        if ask not in lacking:
-            drawn = np.minimum(most_first[: ask.questions], ask.k).sum()
-            lacking[ask] = ask.questions * ask.k - int(drawn)
-    largest = max(lacking, key=lambda ask: (lacking[ask], ask.questions * ask.k))
-    return largest, lacking[largest]
+    sizes: dict[Ask, tuple[int, int]] = {}  # what is lacking of an ask, and all of it
+    for session in read_sessions(run):
+        ask = session.ask
+        if ask in sizes:
+            continue
+        wanted = ask.questions * ask.k
+        drawn = np.minimum(most_first[: ask.questions], ask.k).sum()
+        sizes[ask] = wanted - int(drawn), wanted
+    if not sizes:
+        return Ask(questions=len(samples), k=1), 0
+    largest = max(sizes, key=lambda ask: sizes[ask])
+    lacking, _ = sizes[largest]
+    return largest, lacking
