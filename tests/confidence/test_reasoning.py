@@ -17,7 +17,7 @@ from capcal_lib.questions import load_questions  # noqa: E402
 from capcal_lib.sampling.engines import Request  # noqa: E402
 from capcal_lib.sampling.engines.transformers import TransformersEngine  # noqa: E402
 from tests.confidence.tables import tabulate  # noqa: E402
-from tests.sampling.test_engine_transformers import make_weights, manifest, settings  # noqa: E402
+from tests.sampling.engines.tiny_models import make_weights, manifest, settings  # noqa: E402
 
 QUESTIONS = load_questions("mini-capitals")[:40]
 SIZE = 32

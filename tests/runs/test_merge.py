@@ -24,7 +24,7 @@ from capcal_lib.runs.status import run_status
 from capcal_lib.runs.store import open_writer, present_of, read_samples
 from capcal_lib.sampling.draw import sample
 from tests.folders import list_runs, run_folder, verify_run
-from tests.runs.test_store import IDENTITY, RECORD, row
+from tests.runs.rows import IDENTITY, RECORD, row
 
 SET = "mini-exam"
 

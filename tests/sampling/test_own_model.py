@@ -14,7 +14,7 @@ from capcal_lib.manifests import Model, Weights, load_model  # noqa: E402
 from capcal_lib.sampling.engines import check_engine  # noqa: E402
 from capcal_lib.sampling.engines.transformers import TransformersEngine  # noqa: E402
 from capcal_lib.sampling.weights import ensure_weights, weights_digest, weights_folder  # noqa: E402
-from tests.sampling.test_engine_transformers import SIZES, make_weights  # noqa: E402
+from tests.sampling.engines.tiny_models import SIZES, make_weights  # noqa: E402
 from tests.sampling.test_weights import make_gguf  # noqa: E402
 
 COMMIT = "0123456789" * 4

@@ -2,277 +2,38 @@
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterator
-from functools import cache
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from capcal_lib.errors import InputError
-from capcal_lib.manifests import Model, Sampling, load_model
+from capcal_lib.manifests import load_model
 from capcal_lib.probes.features import extract_features
 from capcal_lib.questions import Answer, Question
-from capcal_lib.runs.samples import Sample
-from capcal_lib.sampling.engines import Request, answer_requests
-from capcal_lib.sampling.engines.chat import encode
-from capcal_lib.sampling.engines.token_sampling import draw_tokens
+from capcal_lib.sampling.engines import answer_requests
 from capcal_lib.sampling.weights import weights_folder
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 from capcal_lib.sampling.engines.transformers import TransformersEngine  # noqa: E402 -- needs torch
-
-WORDS = ["end", "ask", "say", "one", "two", "three", "four", "five"]
-TEMPLATE = (
-    "{% for message in messages %}ask {{ message['content'] }} {% endfor %}"
-    "{% if loud %}five {% endif %}{% if add_generation_prompt %}say{% endif %}"
+from tests.sampling.engines.tiny_models import (  # noqa: E402
+    ARCHITECTURES,
+    OTHERS,
+    WORDS,
+    chi_square_p,
+    draw,
+    make_weights,
+    manifest,
+    naive_probabilities,
+    plain,
+    plain_logits,
+    prompt_of,
+    request,
+    settings,
 )
-SIZES: dict[str, Any] = {
-    "hidden_size": 32,
-    "intermediate_size": 48,
-    "num_hidden_layers": 3,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "head_dim": 8,
-    "max_position_embeddings": 128,
-    "initializer_range": 0.5,
-    "bos_token_id": None,
-    "eos_token_id": 0,
-    "pad_token_id": 0,
-    "tie_word_embeddings": False,
-}
-TINY = {"name": "tiny", "weights": (), "hidden_size": None}
-LAYERS = ["sliding_attention", "full_attention", "sliding_attention"]
-ARCHITECTURES: dict[str, dict[str, Any]] = {
-    "llama": {},
-    "qwen2": {},
-    "qwen3": {},
-    "olmo2": {},
-}
-OTHERS: dict[str, dict[str, Any]] = {
-    "olmo3": {"layer_types": LAYERS, "sliding_window": 5},
-    "mistral": {"sliding_window": 7},
-    "gpt_oss": {"num_local_experts": 4, "num_experts_per_tok": 2},
-    "gemma2": {},
-}
-
-
-def prompt_of(engine: TransformersEngine, asked: Request) -> list[int]:
-    return encode(engine.tokenizer, engine.model, asked)
-
-
-def manifest(**changes: Any) -> Model:
-    return load_model("smollm2-135m").model_copy(update={**TINY, **changes})
-
-
-def settings(**changes: Any) -> Sampling:
-    return Sampling(**{"temperature": 1.0, "max_tokens": 6, "context_tokens": 64, **changes})
-
-
-def make_weights(folder: Path, architecture: str, words: list[str] = WORDS, **changes: Any) -> Path:
-    """Save a tiny model whose tokens are words, and give its attention something to tell apart."""
-    from tokenizers import Tokenizer, models, pre_tokenizers
-
-    vocabulary = {word: i for i, word in enumerate(words)}
-    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="ask"))
-    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    fast = transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="end")
-    fast.chat_template = TEMPLATE
-    fast.save_pretrained(folder)
-    torch.manual_seed(7)
-    config = transformers.AutoConfig.for_model(
-        architecture, vocab_size=len(words), **{**SIZES, **changes}
-    )
-    transformers.AutoModelForCausalLM.from_config(config).save_pretrained(folder)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def engines(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Callable[[str], TransformersEngine]]:
-    made: dict[str, TransformersEngine] = {}
-
-    def engine(architecture: str) -> TransformersEngine:
-        if architecture not in made:
-            folder = tmp_path_factory.mktemp(architecture)
-            make_weights(folder, architecture, **ARCHITECTURES[architecture])
-            made[architecture] = TransformersEngine(manifest(), folder)
-            # AutoTokenizer would make the words into a tokenizer of the architecture's own kind.
-            made[architecture].tokenizer = transformers.PreTrainedTokenizerFast.from_pretrained(
-                folder
-            )
-        return made[architecture]
-
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield engine
-    torch.set_num_threads(threads)
-
-
-def request(content: str, samples: int = 0, name: str | None = None) -> Request:
-    question = Question(name or content, content, Answer("short", "one"))
-    return Request(question, ({"role": "user", "content": content},), tuple(range(samples)))
-
-
-def draw(
-    engine: TransformersEngine, requests: list[Request], sampling: Sampling, seed: int = 0
-) -> set[Sample]:
-    return {sample for group in engine.sample(requests, sampling, seed) for sample in group}
-
-
-@cache
-def plain(engine: TransformersEngine) -> Any:
-    """The same weights in plain transformers, with its own attention."""
-    folder = engine.network.name_or_path
-    return transformers.AutoModelForCausalLM.from_pretrained(
-        folder, dtype=torch.float32, attn_implementation="eager"
-    )
-
-
-def plain_logits(engine: TransformersEngine, ids: list[int]) -> Any:
-    """Next-token logits of one sequence, without a cache."""
-    with torch.inference_mode():
-        return plain(engine)(torch.tensor([ids]), use_cache=False).logits[0, -1].double()
-
-
-def chi_square_p(counts: np.ndarray, probabilities: np.ndarray) -> float:
-    from scipy.stats import chisquare
-
-    assert counts[probabilities == 0].sum() == 0
-    order = np.argsort(probabilities)[::-1]
-    counts, expected = counts[order], probabilities[order] * counts.sum()
-    common = expected >= 8
-    counts = np.append(counts[common], counts[~common].sum())
-    expected = np.append(expected[common], expected[~common].sum())
-    keep = expected > 1e-6 * counts.sum()
-    return float(
-        chisquare(counts[keep], expected[keep] * counts[keep].sum() / expected[keep].sum()).pvalue
-    )
-
-
-def naive_probabilities(logits: Any, sampling: Sampling) -> np.ndarray:
-    """Temperature, then top-k, then top-p, token by token, as the words say."""
-    logits = np.asarray(logits, dtype=np.float64) / sampling.temperature
-    p = np.exp(logits - logits.max())
-    p /= p.sum()
-    order = list(np.argsort(-p, kind="stable"))[: sampling.top_k]
-    kept, total, wanted = [], 0.0, sampling.top_p * p[order].sum()
-    for token in order:
-        if total >= wanted:
-            break
-        kept.append(token)
-        total += p[token]
-    result = np.zeros_like(p)
-    result[kept] = p[kept] / total
-    return result
-
-
-SETTINGS = [
-    settings(),
-    settings(temperature=0.4),
-    settings(temperature=1.7),
-    settings(top_k=5),
-    settings(top_p=0.6),
-    settings(temperature=2.0, top_p=0.9, top_k=1500),
-    settings(temperature=8.0, top_p=0.97),
-]
-
-
-@pytest.mark.parametrize("sampling", SETTINGS, ids=str)
-@pytest.mark.parametrize("vocabulary", [8, 256, 3000])
-def test_tokens_are_drawn_with_their_probabilities(vocabulary: int, sampling: Sampling) -> None:
-    rng = np.random.default_rng(0)
-    logits = torch.tensor(rng.normal(scale=2, size=(3, vocabulary)), dtype=torch.float32)
-    rows = torch.arange(3).repeat(20_000)
-    tokens = draw_tokens(logits.clone(), rows, torch.tensor(rng.random(len(rows))), sampling)
-    for row in range(3):
-        counts = np.bincount(tokens[rows == row].numpy(), minlength=vocabulary)
-        assert chi_square_p(counts, naive_probabilities(logits[row].numpy(), sampling)) > 1e-4
-
-
-@pytest.mark.parametrize("sampling", SETTINGS, ids=str)
-def test_the_boundaries_between_tokens_are_exact(sampling: Sampling) -> None:
-    logits = torch.tensor(
-        np.random.default_rng(1).normal(scale=2, size=(1, 700)), dtype=torch.float32
-    )
-    edges = np.cumsum(naive_probabilities(logits[0].numpy(), sampling))
-    for nudge, side in ((-3e-7, "left"), (3e-7, "right")):
-        uniforms = np.clip(edges + nudge, 0, 1 - 1e-9)
-        drawn = draw_tokens(
-            logits.clone(), torch.zeros(700, dtype=torch.long), torch.tensor(uniforms), sampling
-        )
-        inside = np.diff(edges, prepend=0) > 1e-6
-        clear = inside & np.roll(inside, -1) if side == "right" else inside
-        clear[-1] = False
-        expected = np.searchsorted(edges, uniforms, side="right")
-        assert np.array_equal(drawn.numpy()[clear], expected[clear])
-
-
-def test_the_ends_of_the_unit_interval_draw_tokens_that_have_probability() -> None:
-    logits = torch.full((1, 2000), -torch.inf)
-    logits[0, 700], logits[0, 1201] = 0.0, 1.0
-    uniforms = torch.tensor([0.0, np.nextafter(1, 0)], dtype=torch.float64)
-    assert draw_tokens(logits, torch.zeros(2, dtype=torch.long), uniforms, settings()).tolist() == [
-        700,
-        1201,
-    ]
-
-
-def test_tokens_that_tie_at_a_limit_stay_together() -> None:
-    logits = torch.tensor([[2.0, 1.0, 1.0, 0.0]])
-    uniforms = torch.linspace(0, 0.999, 200, dtype=torch.float64)
-    for sampling in (settings(top_k=2), settings(top_p=0.7)):
-        assert set(
-            draw_tokens(
-                logits.clone(), torch.zeros(200, dtype=torch.long), uniforms, sampling
-            ).tolist()
-        ) == {
-            0,
-            1,
-            2,
-        }
-
-
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_every_step_has_the_logits_of_plain_transformers(
-    architecture: str, engines: Callable[[str], TransformersEngine], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    engine = engines(architecture)
-    seen: dict[tuple[int, ...], Any] = {}
-    step, begin = engine._step, engine._begin
-
-    def recording_step(branches: Any, tails: Any) -> Any:
-        logits = step(branches, tails)
-        seen.update(
-            {
-                (*b.group.prompt.tokens, *b.tokens): row.clone()
-                for b, row in zip(branches, logits, strict=True)
-            }
-        )
-        return logits
-
-    def recording_begin(group: Any) -> Any:
-        logits = begin(group)
-        seen[tuple(group.prompt.tokens)] = logits[0].clone()
-        return logits
-
-    monkeypatch.setattr(engine, "_step", recording_step)
-    monkeypatch.setattr(engine, "_begin", recording_begin)
-    monkeypatch.setattr("capcal_lib.sampling.engines.transformers.SAMPLES_IN_FLIGHT", 25)
-    requests = [
-        request("one", 20),
-        request("two three", 3),
-        request("four " * 9, 11),
-        request("five two one", 60),
-    ]
-    draw(engine, requests, settings(max_tokens=9, temperature=1.5))
-    assert len(seen) > 150
-    for ids, logits in seen.items():
-        assert np.allclose(logits, plain_logits(engine, list(ids)), atol=5e-4)
 
 
 def test_whole_answers_come_with_their_probabilities(
@@ -298,23 +59,6 @@ def test_whole_answers_come_with_their_probabilities(
         chi_square_p(np.array([counts[text] for text in exact]), np.array(list(exact.values())))
         > 1e-4
     )
-
-
-def test_a_sample_is_the_same_whatever_else_is_in_the_batch(
-    engines: Callable[[str], TransformersEngine], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    engine = engines("qwen3")
-    requests = [request("one", 30), request("two two two", 40), request("three " * 12, 25)]
-    everything = draw(engine, requests, settings())
-    assert len(everything) == 95
-    assert draw(engine, requests[::-1], settings()) == everything
-    part = Request(requests[1].question, requests[1].messages, (39, 4))
-    assert draw(engine, [part], settings()) == {
-        s for s in everything if s.question_id == "two two two" and s.sample_index in (4, 39)
-    }
-    for size in (1, 7, 33):
-        monkeypatch.setattr("capcal_lib.sampling.engines.transformers.SAMPLES_IN_FLIGHT", size)
-        assert draw(engine, requests, settings()) == everything
 
 
 def test_another_seed_question_or_index_gives_another_answer(

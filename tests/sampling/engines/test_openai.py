@@ -5,10 +5,6 @@ import os
 import re
 import subprocess
 import sys
-import threading
-import time
-from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,98 +16,26 @@ from hypothesis import strategies as st
 from capcal_lib.confidence.of_run import estimate
 from capcal_lib.confidence.verbalized import verbalized
 from capcal_lib.errors import InputError
-from capcal_lib.manifests import Model, Sampling, load_model
-from capcal_lib.questions import load_questions
-from capcal_lib.questions.prompts import answer_messages
+from capcal_lib.manifests import load_model
 from capcal_lib.runs import Run
 from capcal_lib.runs.samples import Sample
 from capcal_lib.runs.store import read_samples
 from capcal_lib.sampling.draw import describe, sample
-from capcal_lib.sampling.engines import (
-    Failure,
-    Request,
-    check_engine,
-    client,
-    open_engine,
-    question_seed,
-)
+from capcal_lib.sampling.engines import check_engine, open_engine, question_seed
 from capcal_lib.sampling.engines.openai import OpenAIEngine
 from tests.folders import verify_run
-from tests.sampling.chat_server import (
-    ChatServer,
-    Exchange,
-    Fault,
-    cut,
-    dribble,
-    echo,
-    raw,
-    slow,
-    status,
+from tests.sampling.chat_server import ChatServer, Exchange, Fault, slow, status
+from tests.sampling.engines.served import (
+    CHOSEN,
+    MODEL,
+    QUESTIONS,
+    SAMPLING,
+    always,
+    draw,
+    open_at,
+    requests,
+    said,
 )
-
-MODEL = load_model("smollm2-135m")
-QUESTIONS = load_questions("mini-capitals")
-CHOSEN = load_questions("mini-capitals", limit=4)  # what the command takes with --limit 4
-SAMPLING = Sampling(temperature=0.8, max_tokens=24, context_tokens=20_000)
-
-
-@pytest.fixture(autouse=True)
-def _hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wait for tenths of a second where one waits for half a minute."""
-    monkeypatch.setattr(client, "LONGEST_WAIT", 0.1)
-
-
-def requests(questions: int, samples: int) -> list[Request]:
-    indices = tuple(range(samples))
-    return [
-        Request(one, answer_messages(one, MODEL.prompt_style), indices)
-        for one in QUESTIONS[:questions]
-    ]
-
-
-def open_at(server: ChatServer, model: Model = MODEL, **options: Any) -> OpenAIEngine:
-    patience = options.pop("patience", 5.0)
-    engine = OpenAIEngine(model, base_url=server.url, **options)
-    engine.client.patience = patience
-    return engine
-
-
-def draw(
-    engine: OpenAIEngine, asked: list[Request], sampling: Sampling = SAMPLING, seed: int = 0
-) -> tuple[list[Sample], list[Failure]]:
-    rows: list[Sample] = []
-    failures = []
-    for group in engine.sample(asked, sampling, seed):
-        if isinstance(group, Failure):
-            failures.append(group)
-        else:
-            rows += group
-    assert len({(row.question_id, row.sample_index) for row in rows}) == len(rows)
-    return sorted(rows, key=lambda row: (row.question_id, row.sample_index)), failures
-
-
-def said(code: int, message: str) -> str:
-    """What is shown of an answer with a status and a message."""
-    return f"status {code}: {json.dumps({'error': {'message': message}})}"
-
-
-def first(times: int, fault: Fault) -> Callable[[int, dict[str, Any]], Fault | None]:
-    return lambda number, body: fault if number < times else None
-
-
-def always(fault: Fault) -> Callable[[int, dict[str, Any]], Fault | None]:
-    return lambda number, body: fault
-
-
-@pytest.fixture(scope="module")
-def calm() -> tuple[list[Sample], list[dict[str, Any]]]:
-    """The rows of three questions, 20 samples each, from a server that behaves, and what it was
-    asked.
-    """
-    with ChatServer() as server:
-        rows, failures = draw(open_at(server), requests(3, 20))
-    assert not failures
-    return rows, server.asked
 
 
 def test_every_wanted_sample_comes_once(calm: tuple[list[Sample], list[dict[str, Any]]]) -> None:
@@ -170,314 +94,6 @@ def test_the_rows_are_the_same_whatever_is_asked_at_a_time(
         assert draw(engine, requests(3, 20), seed=1)[0] != calm[0]
 
 
-@pytest.mark.parametrize(
-    "fault",
-    [
-        status(429, "slow down", Retry_After="0.05"),
-        status(429, "slow down"),
-        status(500, "out of memory"),
-        status(503, "loading"),
-        cut,
-        raw(b'{"choices": [{"index": 0, "mess'),
-        raw(b'{"choices": []}'),
-        raw(b'{"choices": "many", "usage": null}'),
-        raw(b"\xff\xfe not JSON at all"),
-        raw(b""),
-        slow(0.2),
-    ],
-    ids=[
-        "429 later",
-        "429",
-        "500",
-        "503",
-        "cut",
-        "half",
-        "empty",
-        "types",
-        "bytes",
-        "nothing",
-        "slow",
-    ],
-)
-def test_what_passes_is_waited_for(
-    calm: tuple[list[Sample], list[dict[str, Any]]], fault: Fault
-) -> None:
-    with ChatServer(fault=first(3, fault)) as server:
-        rows, failures = draw(open_at(server), requests(3, 20))
-        assert not failures
-        assert rows == calm[0]
-        assert len(server.asked) <= 60 + 3
-
-
-def test_retry_after_is_honoured() -> None:
-    times: list[float] = []
-
-    def later(number: int, body: dict[str, Any]) -> Fault | None:
-        times.append(time.monotonic())
-        return status(429, Retry_After="1") if number == 0 else None
-
-    with ChatServer(fault=later) as server:
-        rows, _ = draw(open_at(server), requests(1, 1))
-    assert len(rows) == 1
-    assert times[1] - times[0] >= 1.0
-
-
-def test_a_retry_after_longer_than_the_patience_is_not_waited_for() -> None:
-    with ChatServer(fault=always(status(429, "come back tomorrow", Retry_After="86400"))) as server:
-        rows, failures = draw(open_at(server), requests(1, 1))
-        assert not rows
-        assert len(server.asked) == 1
-    reason = f"the server was away for longer than 5 s: {said(429, 'come back tomorrow')}"
-    assert failures[0].reason == reason
-
-
-@pytest.mark.parametrize(
-    ("fault", "reason"),
-    [
-        (status(500, "out of memory"), f"{said(500, 'out of memory')} (4 times)"),
-        (raw(b"no gzip", Content_Encoding="gzip"), "decompressing data: incorrect header"),
-        (raw(b"<html>\n\x1b[2J"), "an answer that cannot be read: status 200: <html> \\x1b[2J ("),
-        (raw(b'{"choices": []}'), 'an answer that cannot be read: status 200: {"choices": []} ('),
-        (raw(b'{"usage": {}}'), 'an answer that cannot be read: status 200: {"usage": {}} ('),
-        (
-            raw(b'{"error": {"message": "upstream overloaded", "code": 502}}'),
-            'an answer that cannot be read: status 200: {"error": {"message": "upstream overload',
-        ),
-    ],
-)
-def test_what_does_not_pass_fails_after_four_attempts(fault: Fault, reason: str) -> None:
-    with ChatServer(fault=always(fault)) as server:
-        rows, [failure] = draw(open_at(server), requests(1, 1))
-        assert not rows
-        assert (failure.question_id, failure.sample_indices) == (QUESTIONS[0].id, (0,))
-        assert reason in failure.reason
-        assert failure.reason.endswith("(4 times)")
-        assert len(server.asked) == 4
-
-
-@pytest.mark.parametrize(
-    "charset", ["hex", "base64", "zlib", "rot13", "idna", "undefined", "latin-1", "utf-16", "none"]
-)
-def test_an_answer_is_utf_8_whatever_the_server_calls_it(charset: str) -> None:
-    named = {"Content_Type": f"application/json; charset={charset}"}
-    text = '{"choices": [{"message": {"content": "Zürich"}, "finish_reason": "stop"}]}'
-    good = raw(text.encode(), **named)
-    with ChatServer(fault=always(good)) as server:
-        rows, failures = draw(open_at(server), requests(1, 1))
-        assert ([row.response for row in rows], failures) == (["Zürich"], [])
-    for code, times in ((400, ""), (500, " (4 times)")):
-        with ChatServer(fault=always(status(code, "nö", **named))) as server:
-            _, [failure] = draw(open_at(server), requests(1, 1))
-            assert failure.reason.startswith(f"status {code}: ")
-            assert failure.reason.endswith(f"}}{times}")
-    with ChatServer(fault=always(raw(b"<html>", **named))) as server:
-        _, [failure] = draw(open_at(server), requests(1, 1))
-        assert failure.reason.startswith("an answer that cannot be read: status 200: <html> (")
-
-
-@pytest.mark.parametrize(
-    ("written", "read"),
-    [
-        (rb"a \ud83d", "a \ufffd"),
-        (rb"\uDE00 a", "\ufffd a"),
-        (rb"\ud83d\ud83d\ude00", "\ufffd\N{GRINNING FACE}"),
-        (rb"\ud83d\ude00", "\N{GRINNING FACE}"),
-        (rb"\\ud83d", r"\ud83d"),
-        (rb"\\\ud83d", "\\\ufffd"),
-        (b"caf\xe9", "caf\ufffd"),
-        (b"caf\xc3\xa9", "café"),
-    ],
-)
-def test_what_is_no_text_is_replaced_and_the_answer_is_kept(written: bytes, read: str) -> None:
-    content = b'{"choices": [{"message": {"content": "%b"}, "finish_reason": "stop"}]}' % written
-    with ChatServer(fault=always(raw(content))) as server:
-        rows, failures = draw(open_at(server), requests(1, 1))
-    assert ([row.response for row in rows], failures) == ([read], [])
-
-
-def test_an_answer_without_an_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "ANSWER", 1 << 20)
-    with ChatServer(fault=always(raw(b" " * (1 << 20)))) as server:
-        _, [failure] = draw(open_at(server), requests(1, 1))
-        assert failure.reason.startswith("an answer that cannot be read")
-    for long in (raw(b" " * ((1 << 20) + 1)), flood):
-        with ChatServer(fault=always(long)) as server:
-            _, [failure] = draw(open_at(server), requests(1, 1))
-        assert failure.reason == "an answer of more than 1,048,576 bytes (4 times)"
-
-
-def flood(exchange: Exchange, body: dict[str, Any]) -> bool:
-    """Send letters until the client hangs up."""
-    exchange.send_response(200)
-    exchange.end_headers()
-    exchange.close_connection = True
-    with suppress(OSError):
-        while True:
-            exchange.wfile.write(b" " * (1 << 16))
-    return True
-
-
-def test_an_answer_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "ANSWER_SECONDS", 0.05)
-    with ChatServer(fault=always(slow(0.5))) as server:
-        _, [failure] = draw(open_at(server), requests(1, 1))
-    assert failure.reason == "no answer within 0.05 s (4 times)"
-    with ChatServer(fault=always(dribble)) as server:
-        _, [failure] = draw(open_at(server), requests(1, 1))
-    assert failure.reason == "no answer within 0.05 s (4 times)"
-
-
-@pytest.mark.parametrize("code", [400, 404, 413, 422])
-def test_what_is_refused_is_not_asked_again(code: int) -> None:
-    with ChatServer(fault=always(status(code, "no\x07 " + 5000 * "x"))) as server:
-        rows, failures = draw(open_at(server), requests(2, 1))
-        assert not rows
-        assert len(server.asked) == 2
-    for failure in failures:
-        assert failure.reason.startswith(said(code, "no\x07 xxx").removesuffix('"}}'))
-        assert len(failure.reason) < 350
-        assert failure.reason.isprintable()
-
-
-@pytest.mark.parametrize("code", [401, 403])
-def test_a_server_that_lets_nobody_in_ends_everything_at_once(code: int) -> None:
-    with ChatServer(fault=lambda number, body: status(code, "who?") if number else None) as server:
-        engine = open_at(server, in_flight=16)
-        stream = engine.sample(requests(40, 16), SAMPLING, 0)
-        assert not isinstance(next(stream), Failure)  # what was drawn before is given
-        refused = f"{server.url} refuses access: {said(code, 'who?')}; check OPENAI_API_KEY"
-        with pytest.raises(InputError, match=re.escape(refused)):
-            list(stream)
-        assert len(server.asked) <= 32
-
-
-def test_one_long_retry_after_does_not_cost_the_other_questions() -> None:
-    bad = QUESTIONS[3].text
-
-    def later(number: int, body: dict[str, Any]) -> Fault | None:
-        return status(503, Retry_After="900") if bad in body["messages"][-1]["content"] else None
-
-    with ChatServer(fault=later) as server:
-        rows, [failure] = draw(open_at(server, in_flight=1), requests(8, 1))
-    assert (failure.question_id, len(rows)) == (QUESTIONS[3].id, 7)
-
-
-SECRET = "sk-4f5b/abc="
-
-
-@pytest.mark.parametrize(
-    ("userinfo", "sent"),
-    [
-        ("", f"Bearer {SECRET}"),
-        ("me:p%40ss@", "Basic bWU6cEBzcw=="),
-        ("sometoken@", "Basic c29tZXRva2VuOg=="),
-    ],
-)
-def test_the_key_or_what_the_address_has_is_sent_and_not_shown(
-    userinfo: str, sent: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", SECRET + "\r\n")
-    with ChatServer(fault=always(echo(400))) as server:
-        address = server.url.replace("//", f"//{userinfo}")
-        engine = OpenAIEngine(MODEL, base_url=address)
-        assert engine.client.url == server.url
-        _, failures = draw(engine, requests(2, 1))
-        assert {failure.reason for failure in failures} == {said(400, f"bad {sent}\x1b[2J")}
-        shown = []
-        for code in (401, 503):
-            server.listing = status(code)
-            with pytest.raises(InputError, match=f"status {code}: ") as refused:
-                OpenAIEngine(MODEL, base_url=address)
-            shown.append(str(refused.value))
-    for text in shown:
-        assert not any(secret in text for secret in (SECRET, "p%40ss", "p@ss", "sometoken", sent))
-
-
-@pytest.mark.parametrize("key", ["sk-a b", "sk-a\rb", "sk-\x00", "sk-é"])
-def test_a_key_that_no_header_can_carry_is_refused_unseen(
-    key: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(os, "environ", {**os.environ, "OPENAI_API_KEY": key})
-    with pytest.raises(
-        InputError, match=r"^OPENAI_API_KEY holds a space or a character that no key can have"
-    ) as error:
-        OpenAIEngine(MODEL, base_url="http://127.0.0.1:9/v1")
-    assert "sk-" not in str(error.value)
-
-
-@pytest.mark.parametrize(
-    "address",
-    [
-        "http://me:pass@[::1/v1",
-        "me:pass@host/v1",
-        "ftp://me:pass@host/v1",
-        "http://host/v1?key=pass",
-        "http://me:1#pass@h",
-        "http://me:pass@[::1]:99999/v1",
-    ],
-)
-def test_an_address_in_the_wrong_form_is_refused_unseen(address: str) -> None:
-    with pytest.raises(InputError, match=r"^OPENAI_BASE_URL must be an address such as") as error:
-        OpenAIEngine(MODEL, base_url=address)
-    assert "pass" not in str(error.value)
-
-
-def test_one_refused_question_does_not_touch_the_others() -> None:
-    bad = QUESTIONS[1].id
-
-    def refuse(number: int, body: dict[str, Any]) -> Fault | None:
-        return (
-            status(400, "too long")
-            if QUESTIONS[1].text in body["messages"][-1]["content"]
-            else None
-        )
-
-    with ChatServer(fault=refuse) as server:
-        rows, failures = draw(open_at(server), requests(4, 20))
-        assert len(server.asked) == 80
-    assert {failure.question_id for failure in failures} == {bad}
-    assert sorted(index for failure in failures for index in failure.sample_indices) == list(
-        range(20)
-    )
-    assert len(rows) == 60
-    assert {row.question_id for row in rows} == {one.id for one in QUESTIONS[:4]} - {bad}
-
-
-def test_a_server_that_dies_and_comes_back_within_the_patience(
-    calm: tuple[list[Sample], list[dict[str, Any]]],
-) -> None:
-    with ChatServer() as server:
-        engine = open_at(server, patience=30.0, in_flight=32)
-        stream = engine.sample(requests(3, 20), SAMPLING, 0)
-        rows = list(next(stream))  # type: ignore[arg-type]
-        server.stop()
-        back = threading.Timer(0.4, server.start)
-        back.start()
-        for group in stream:
-            assert not isinstance(group, Failure)
-            rows += group
-        back.join()
-    assert sorted(rows, key=lambda row: (row.question_id, row.sample_index)) == calm[0]
-
-
-def test_a_server_that_stays_away_ends_the_run_with_the_rest_failed() -> None:
-    with ChatServer() as server:
-        engine = open_at(server, patience=0.3, in_flight=32)
-        stream = engine.sample(requests(40, 16), SAMPLING, 0)
-        rows = list(next(stream))  # type: ignore[arg-type]
-        server.stop()
-        failed = 0
-        for group in stream:
-            if isinstance(group, Failure):
-                assert group.reason.startswith("the server was away for longer than 0.3 s: ")
-                failed += len(group.sample_indices)
-            else:
-                rows += group
-        assert failed
-        assert len(rows) + failed == 640
-        server.start()
-
-
 def test_reasoning_is_kept_apart() -> None:
     replies = [
         {"content": "4", "reasoning_content": "2 + 2"},
@@ -496,29 +112,6 @@ def test_reasoning_is_kept_apart() -> None:
         ("2 + 2", "4", "stop"), ("2 + 2", "4", "stop"), ("2 + 2", "4", "stop"),
         ("2 + 2", "", "length"), (None, "4", "stop"), (None, "", "length"),
     ]  # fmt: skip
-
-
-def test_closing_early_stops_the_requests() -> None:
-    with ChatServer(fault=always(slow(0.05))) as server:
-        stream = open_at(server, in_flight=2).sample(requests(50, 1), SAMPLING, 0)
-        next(stream)
-        stream.close()  # type: ignore[attr-defined]
-        time.sleep(0.5)  # until what was on its way has come in
-        asked = len(server.asked)
-        time.sleep(0.5)
-        assert asked == len(server.asked) < 50
-    assert not [thread for thread in threading.enumerate() if thread.name == "requests"]
-
-
-def test_it_works_where_a_loop_is_running(calm: tuple[list[Sample], list[dict[str, Any]]]) -> None:
-    import asyncio
-
-    with ChatServer() as server:
-
-        async def cell() -> list[Sample]:
-            return draw(open_at(server), requests(3, 20))[0]
-
-        assert asyncio.run(cell()) == calm[0]
 
 
 def test_nothing_to_draw_asks_nothing() -> None:
@@ -739,13 +332,6 @@ def changed_completion(server: ChatServer, body: dict[str, Any]) -> dict[str, An
     return ChatServer.completion(server, {"max_tokens": 24} | body)
 
 
-def test_as_many_samples_are_under_way_as_were_wished() -> None:
-    with ChatServer(fault=always(slow(0.3))) as server:
-        rows, _ = draw(open_at(server, in_flight=32), requests(3, 16))
-        assert 16 <= server.most_at_once <= 32
-    assert len(rows) == 48
-
-
 def test_there_are_no_hidden_states() -> None:
     with ChatServer() as server, pytest.raises(InputError, match="with --engine transformers"):
         open_at(server).hidden_states(requests(1, 0))
@@ -788,16 +374,6 @@ def test_seeds_differ_between_questions_and_runs() -> None:
     seeds = {question_seed(seed, one.id) for seed in range(3) for one in QUESTIONS}
     assert len(seeds) == 3 * len(QUESTIONS)
     assert all(0 <= seed < 2**48 for seed in seeds)
-
-
-# Through the library and the command.
-
-
-@pytest.fixture
-def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[ChatServer]:
-    with ChatServer() as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        yield server
 
 
 def run(store: Path, **options: Any) -> Any:
