@@ -2,10 +2,11 @@ from pathlib import Path
 
 from capcal_lib.confidence.of_run import estimate
 from capcal_lib.grading import GRADER_VERSION
-from capcal_lib.grading.verdicts import grade_run
+from capcal_lib.grading.verdicts import grade_run, run_questions
 from capcal_lib.manifests import load_dataset
 from capcal_lib.probes.features import extract
 from capcal_lib.probes.predictions import check_predictions, keep_predictions
+from capcal_lib.questions import Question, subset
 from capcal_lib.runs import Run, open_runs
 from capcal_lib.runs import verify as verify_module
 from capcal_lib.runs.run import Identity, run_of
@@ -43,3 +44,9 @@ def sample_unlike_totals(store: Path, dataset: str) -> None:
             estimate(run, "p-true")
             estimate(run, "verbalized")
     keep_predictions(store, "simulated", datasets=[dataset])
+
+
+def sampled(folder: Path, number: int = 8) -> list[Question]:
+    """Return the questions that a run with this limit has, sorted by id."""
+    questions = tuple(run_questions(Run(folder)).values())
+    return sorted(subset(questions, number), key=lambda question: question.id)

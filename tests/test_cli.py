@@ -142,21 +142,22 @@ def test_a_choice_of_runs_is_read_as_values(typed: str | None, choice: object) -
         assert [type(read[name]) for name in read] == [type(choice[name]) for name in choice]
 
 
+REPRODUCE = ["reproduce", "--model", "simulated"]
 BAD = {
     "an unknown recipe": (
-        ["reproduce", "--model", "simulated", "--recipe", "rich"],
+        [*REPRODUCE, "--recipe", "rich"],
         "unknown recipe 'rich'; known: lean, paper",
     ),
     "verdicts of nobody": (
-        ["reproduce", "--model", "simulated", "--verdicts", "mine"],
+        [*REPRODUCE, "--verdicts", "mine"],
         "verdicts are by 'rules' or by 'judge:MODEL', such as judge:gpt-oss-20b; got 'mine'",
     ),
     "a part in words": (
-        ["reproduce", "--model", "simulated", "--part", "third"],
+        [*REPRODUCE, "--part", "third"],
         "a part is its number of how many, such as 3/8; got third",
     ),
     "a part of too few": (
-        ["reproduce", "--model", "simulated", "--part", "9/8"],
+        [*REPRODUCE, "--part", "9/8"],
         "a part is its number of how many, such as 3/8; got 9/8",
     ),
     "an unknown setting": (
@@ -191,9 +192,9 @@ BAD = {
         ["sample", "--model", "simulated", "--dataset", "mini-exam", "--k", 1, "--limit", 0],
         "limit",
     ),
-    "no questions": (["reproduce", "--model", "simulated", "--limit", 0], "--limit"),
+    "no questions": ([*REPRODUCE, "--limit", 0], "--limit"),
     "a precision of everything": (
-        ["reproduce", "--model", "simulated", "--precision", 0.7],
+        [*REPRODUCE, "--precision", 0.7],
         "--precision",
     ),
     "no run": (

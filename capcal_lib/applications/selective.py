@@ -34,9 +34,9 @@ def risk_area_terms(confidence: ArrayLike, correct: ArrayLike, total: ArrayLike)
     directly = losses * _tied(ranked, _sums_from(1 / ranks))
     # Without it, those after it would come one rank sooner.
     by_place = _tied(ranked, _sums_from(_tied(ranked, losses) / ranks))
-    terms = losses.mean() + directly - by_place
+    moves = directly - by_place  # exactly 0 where all losses are equal
     back = np.argsort(order)  # into the order of the questions
-    return terms[back]
+    return (losses.mean() + moves)[back]
 
 
 def risk_area_bounds(questions: int) -> tuple[float, float]:

@@ -25,7 +25,7 @@ from capcal_lib.confidence.verbalized import verbalized
 from capcal_lib.errors import InputError
 from capcal_lib.grading.verdicts import grade_run, run_questions
 from capcal_lib.manifests import RECORDED_RUNS, load_model
-from capcal_lib.questions import load_questions, subset
+from capcal_lib.questions import load_questions
 from capcal_lib.results import load_results
 from capcal_lib.runs import Run, find_run
 from capcal_lib.runs.artifacts import CONFIDENCES
@@ -35,7 +35,7 @@ from capcal_lib.sampling.draw import sample
 from capcal_lib.sampling.engines import open_engine
 from capcal_lib.sampling.engines.simulated import SimulatedEngine
 from tests.confidence.tables import tabulate
-from tests.folders import verify_run
+from tests.folders import sampled, verify_run
 from tests.sampling.chat_server import ChatServer, Exchange, Fault, status
 
 SET = "mini-capitals"
@@ -45,12 +45,6 @@ MODEL = load_model("simulated")
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
     return sample("simulated", SET, k=1, limit=8, store=tmp_path).run.folder
-
-
-def sampled(run: Path, number: int = 8) -> list:  # type: ignore[type-arg]
-    return sorted(
-        subset(tuple(run_questions(Run(run)).values()), number), key=lambda question: question.id
-    )
 
 
 class Failing(SimulatedEngine):

@@ -12,14 +12,13 @@ from capcal_lib.grading.verdicts import run_questions
 from capcal_lib.manifests import RECORDED_RUNS, load_model
 from capcal_lib.probes import features as features_module
 from capcal_lib.probes.features import extract, extract_features, read_features
-from capcal_lib.questions import subset
 from capcal_lib.runs import Run, find_run
 from capcal_lib.runs.files import write_table
 from capcal_lib.runs.status import run_status
 from capcal_lib.sampling.draw import sample
 from capcal_lib.sampling.engines import Request, open_engine
 from capcal_lib.sampling.engines.simulated import SimulatedEngine
-from tests.folders import verify_run
+from tests.folders import sampled, verify_run
 
 FEATURES = "features.parquet"
 SET = "mini-capitals"
@@ -29,12 +28,6 @@ MODEL = load_model("simulated")
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
     return sample("simulated", SET, k=1, limit=8, store=tmp_path).run.folder
-
-
-def sampled(run: Path, number: int = 8) -> list:  # type: ignore[type-arg]
-    return sorted(
-        subset(tuple(run_questions(Run(run)).values()), number), key=lambda question: question.id
-    )
 
 
 class Failing(SimulatedEngine):
