@@ -117,24 +117,36 @@ def samples_needed(
         # As many units, and as large ones, as the interval will have.
         sizes = labels.value_counts().to_numpy()
         units = round(len(labels) ** 2 / max(1, (sizes**2).sum()))
+        if units < 2:
+            continue
+        share = units / len(labels)
         for part in range(QUESTION_FOLDS):
-            pilot = results[scored & (fold != part)]
-            if units < 2 or len(pilot) < 2:
+            pilot = results[scored & (fold != part)]  # without those that it decides about
+            if len(pilot) < 2:
                 continue
-            counts = pilot["correct"], pilot["total"]
-            parts = score_components(pilot[method], *counts, clusters=labels[pilot.index])
-            size = units / len(labels)
-            error = half_width / np.sqrt(2 * units)
-            if _reach(parts.estimate, size * parts.between, units) > half_width + error:
-                continue
-            enough = fewest
-            while enough < most and (
-                _reach(parts.estimate, size * parts.variance(enough), units) > half_width - error
-            ):
-                enough += 1
+            noise = score_components(
+                pilot[method], pilot["correct"], pilot["total"], clusters=labels[pilot.index]
+            )
+            enough = _enough(noise, half_width, range(fewest, max(fewest, most) + 1), units, share)
             rows = fold == part
             needed[rows] = needed[rows].clip(enough)
     return needed
+
+
+def _enough(noise: Components, half_width: float, allowed: range, units: int, share: float) -> int:
+    """Return the least number of samples a question, of those that are allowed, with which the
+    interval of a score reaches at most so far; the most where none is enough, and the fewest where
+    none could be, were every mu known.
+
+    The score is a mean over so many ``units``, each of which has the variance of a question's term
+    times ``share``."""
+    error = half_width / np.sqrt(2 * units)
+    if _reach(noise.estimate, share * noise.between, units) > half_width + error:
+        return allowed[0]
+    for samples in allowed[:-1]:
+        if _reach(noise.estimate, share * noise.variance(samples), units) <= half_width - error:
+            return samples
+    return allowed[-1]
 
 
 def _reach(estimate: float, variance: float, units: int) -> float:

@@ -166,6 +166,7 @@ def _answers(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _read(run: Run) -> pd.DataFrame:
+    """Read the judgements of all judges, as they are kept; no row where there are none."""
     table = run.read(JUDGEMENTS) if run.has(JUDGEMENTS) else JUDGEMENTS.schema.empty_table()
     return table.to_pandas()
 

@@ -61,6 +61,7 @@ def undressed(text: str) -> str:
     return text.strip()
 
 
+_BLANKS = ((r"\s+", " "),)
 _SPELLINGS = (
     (r"(?<=\d)(?:\{,\}\s?|,\s?\\!\s?)(?=\d{3})", ""),  # 10{,}080 and 10,\!080
     (r"(\\\\)\s?\[-?[\d.]+\s?[a-z]{2}\]", r"\1"),
@@ -130,8 +131,9 @@ _SPELLINGS = (
     ),
     (r"^\\text\{([^{}]*[\d,][^{}]*)\}$", r"\1"),
     (r"(?<![\w}_^])\s?\\text\{\s*(-?\d[\d.,]*)\s*\}", r" \1"),
-    (r"\s+", " "),
+    *_BLANKS,
 )
+# Without any of these, only blanks are spelt in several ways.
 _LATEX_SIGNS = re.compile(
     r"[\\$~%<>*^{(.]|(?<![A-Za-z])(?:sqrt|pi|infinity|sin|cos|tan|log|ln|theta)(?![A-Za-z])"
 )
@@ -144,7 +146,7 @@ def clean(text: str) -> str:
     ('\\frac{4}{3} \\text{cm}', '11111', '-\\frac{1}{2}')
     """
     text = undressed(text).translate(_CHARACTERS)
-    text = respelt(text, _SPELLINGS if _LATEX_SIGNS.search(text) else _SPELLINGS[-1:])
+    text = respelt(text, _SPELLINGS if _LATEX_SIGNS.search(text) else _BLANKS)
     return text.strip().rstrip(".,;").strip()
 
 

@@ -248,8 +248,11 @@ def may_be_best(
     terms, clusters = align(terms=terms.dropna(axis="columns", how="all"), clusters=clusters)
     allowed = (1 - check_share("level", level)) / max(1, terms.shape[1] - 1)
 
-    def is_worse(own: Floats) -> bool:
-        rivals = (Limits(own - other, APART, clusters) for other in terms.to_numpy().T)
-        return any(rival.above() < allowed for rival in rivals)
-
-    return {str(name) for name, own in terms.items() if not is_worse(own.to_numpy())}
+    values = terms.to_numpy().T
+    best = set()
+    for place, name in enumerate(terms):
+        rivals = np.delete(values, place, axis=0)
+        chances = [Limits(values[place] - rival, APART, clusters).above() for rival in rivals]
+        if not any(chance < allowed for chance in chances):  # a NaN tells nothing
+            best.add(str(name))
+    return best

@@ -36,10 +36,8 @@ def ask_for_answer(question: Question, prompts: Prompts) -> Messages:
     if instruction and question.options not in (0, 4):
         *letters, last = list(LETTERS[: question.options])
         instruction = instruction.replace(_FOUR_LETTERS, f"{', '.join(letters)} or {last}")
-    return _chat(
-        prompts.examples.get(kind, ()),
-        f"{question.text}\n\n{instruction}" if instruction else question.text,
-    )
+    text = f"{question.text}\n\n{instruction}" if instruction else question.text
+    return _chat(prompts.examples.get(kind, ()), text)
 
 
 def verbalized_messages(question: Question, style: PromptStyle) -> Messages:
@@ -47,11 +45,11 @@ def verbalized_messages(question: Question, style: PromptStyle) -> Messages:
     an answer to it).
     """
     prompts = load_prompts(style)
-    shown = [
-        (prompts.verbalized.replace(_ASKED, asked), said)
-        for asked, said in prompts.verbalized_examples
+    examples = [
+        (prompts.verbalized.replace(_ASKED, asked), answer)
+        for asked, answer in prompts.verbalized_examples
     ]
-    return _chat(shown, prompts.verbalized.replace(_ASKED, question.text))
+    return _chat(examples, prompts.verbalized.replace(_ASKED, question.text))
 
 
 def p_true_messages(question: Question, style: PromptStyle) -> Messages:
@@ -71,11 +69,11 @@ def completion_text(messages: Messages) -> str:
     )
 
 
-def completion_answer(said: str) -> str:
-    """Return what was said up to the next question, which a model that only completes text makes up
+def completion_answer(text: str) -> str:
+    """Return a completion up to the next question, which a model that only completes text makes up
     itself.
     """
-    return said.partition("\nQ: ")[0].strip()
+    return text.partition("\nQ: ")[0].strip()
 
 
 def prompt_digest(content: object) -> str:
@@ -91,6 +89,11 @@ def template_digest(prompts: Prompts) -> str:
     return prompt_digest(parts[0] if len(parts) == 1 else parts)
 
 
-def _chat(shown: Iterable[tuple[str, str]], last: str) -> Messages:
-    turns = [turn for asked, said in shown for turn in (("user", asked), ("assistant", said))]
-    return tuple({"role": role, "content": content} for role, content in [*turns, ("user", last)])
+def _chat(examples: Iterable[tuple[str, str]], last: str) -> Messages:
+    """Write examples, what was asked and answered before, and then what is asked."""
+    messages = []
+    for question, answer in examples:
+        messages.append({"role": "user", "content": question})
+        messages.append({"role": "assistant", "content": answer})
+    messages.append({"role": "user", "content": last})
+    return tuple(messages)

@@ -50,40 +50,63 @@ def reproduce(
     not judged is not scored. ``progress`` is called with the requests done and to do, and ``say``
     with a line a probe that is trained, see ``keep_predictions``."""
     plan = make_plan(order)
-    steps: list[Any] = [*plan.itertuples()]
+    steps: list[Any] = [*plan.itertuples()]  # each a Step, with the requests that it lacks
+    _refuse_what_cannot_be_done(order, steps)
+    try:
+        reasons = _carry_out(order, steps, progress)
+    finally:
+        close_engine()
+    left = plan[["dataset", "split", "step"]].assign(reason=reasons).query("reason != ''")
+    if order.part != WHOLE:
+        return Reproduced(pd.DataFrame(), left)
+    _train_probes(order, say)
+    return Reproduced(beside_printed(order), left)
+
+
+def _refuse_what_cannot_be_done(order: Order, steps: list[Any]) -> None:
+    """Refuse steps whose engine cannot be opened here, or whose questions cannot be had."""
     for step in steps:
         if step.requests and step.engine:
             url = order.judge_url if step.step == "judge" else None
             check_engine(load_model(step.model), step.engine, url=url)
             load_questions(step.dataset, step.split)
+
+
+def _carry_out(order: Order, steps: list[Any], progress: Progress | None) -> list[str]:
+    """Carry out steps; return of each why it is not done, or nothing."""
+    requests = int(sum(step.requests for step in steps))
     done = 0
     reasons = []
     closed = {("", order.model): NO_STATES}  # engines of models that cannot be opened, and why
     for step in steps:
         engine = step.engine, step.model
-        reason = closed.get(engine, "") if step.requests else ""
-        try:
-            reason = reason or _do(order, step)
-        except DiskError:  # every other step needs the disk too
-            close_engine()
-            raise
-        except InputError as error:
-            reason = str(error)
-            if isinstance(error, NotOpened):
-                closed[engine] = reason
+        reason = ""
+        if step.requests and engine in closed:
+            reason = closed[engine]
+        else:
+            try:
+                reason = _do(order, step)
+            except DiskError:  # every other step needs the disk too
+                raise
+            except InputError as error:
+                reason = str(error)
+                if isinstance(error, NotOpened):
+                    closed[engine] = reason
         reasons.append(reason)
         done += step.requests
         if progress:
-            progress(done, int(plan["requests"].sum()))
-    close_engine()
-    left = plan[["dataset", "split", "step"]].assign(reason=reasons).query("reason != ''")
-    if order.part != WHOLE:
-        return Reproduced(pd.DataFrame(), left)
+            progress(done, requests)
+    return reasons
+
+
+def _train_probes(order: Order, say: Callable[[str], object] | None) -> None:
+    """Keep what probes predict, and by the paper's recipe those of the mixture, where all its sets
+    are there.
+    """
     training = order.scored() | {"recipe": order.recipe.probe, "say": say}
     probes = keep_predictions(**training).index.unique("probe")
     if order.recipe.probe == "paper" and {*map(probe_title, MIX)} <= {*probes}:
         keep_predictions(mix=MIX, **training)
-    return Reproduced(beside_printed(order), left)
 
 
 def _do(order: Order, step: Step) -> str:

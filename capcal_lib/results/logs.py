@@ -497,10 +497,13 @@ def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _answer(gold: Any, aliases: Any, choices: Any) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+def _answer(
+    golds: Iterable[Any], aliases: Any, choices: Any
+) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
     """Return the right answer, others that are right, and the choices where an answer is stated."""
     others = tuple(str(alias) for alias in _list(aliases))
-    texts = [str(text).rpartition("####")[2].strip() for text in gold]
+    # GSM8K writes its solution, then #### and the answer.
+    texts = [str(gold).rpartition("####")[2].strip() for gold in golds]
     if not texts:
         return NOT_STATED, others, ()
     options = tuple(str(choice) for choice in _list(choices))
