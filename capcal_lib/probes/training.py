@@ -23,7 +23,7 @@ from capcal_lib.probes.features import read_features
 from capcal_lib.probes.sgd import PaperProbe
 from capcal_lib.probes.tuned import TunedProbe
 from capcal_lib.runs.artifacts import FEATURES, VERDICTS
-from capcal_lib.runs.run import Choice, Run, differences, find_run, list_fitting
+from capcal_lib.runs.run import Choice, Run, choose_run, differences, list_fitting
 
 ProbeRecipe = Literal["tuned", "paper"]
 Role = Literal["training", "evaluation"]
@@ -149,9 +149,12 @@ def _ready(
     store: Path | str, model: str, dataset: str, split: str | None, choice: Choice | None
 ) -> Run | None:
     """Return the run on a split that is graded and has hidden states, if there is one."""
-    if split is None or not list_fitting(store, model, dataset, split, choice):
+    if split is None:
         return None
-    run = find_run(store, model, dataset, split, choice)
+    fitting = list_fitting(store, model, dataset, split, choice)
+    if not fitting:
+        return None
+    run = choose_run(fitting)
     return run if run.has(FEATURES) and run.has(VERDICTS) else None
 
 

@@ -9,7 +9,7 @@ from capcal_lib.errors import InputError
 from capcal_lib.manifests import dataset_names, load_dataset
 from capcal_lib.probes.training import is_scored
 from capcal_lib.reproduce.recipes import LEAN, Recipe
-from capcal_lib.runs.run import Run, find_run, list_fitting
+from capcal_lib.runs.run import Run, choose_run, list_fitting
 
 
 class Part(NamedTuple):
@@ -71,9 +71,8 @@ class Order:
 
     def run(self, dataset: str, split: str) -> Run | None:
         """Return the run on a split; None where none has been begun."""
-        if not list_fitting(self.store, self.model, dataset, split, self.choice):
-            return None
-        return find_run(self.store, self.model, dataset, split, self.choice)
+        fitting = list_fitting(self.store, self.model, dataset, split, self.choice)
+        return choose_run(fitting) if fitting else None
 
     def scored(self, *datasets: str) -> dict[str, Any]:
         """Return what is scored, as ``load_results`` takes it: of these data sets, or else of all,

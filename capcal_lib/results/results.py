@@ -34,7 +34,7 @@ from capcal_lib.questions import subjects_of
 from capcal_lib.results.terms import COUNTS, accuracy_bounds
 from capcal_lib.runs import find_run
 from capcal_lib.runs.artifacts import VERDICTS
-from capcal_lib.runs.run import Choice, Run, list_fitting, open_runs
+from capcal_lib.runs.run import Choice, Run, choose_run, list_fitting, open_runs
 from capcal_lib.runs.store import damaged_files
 
 INDEX = ["dataset", "question_id"]
@@ -264,5 +264,5 @@ def _runs(
         split = load_dataset(dataset).evaluation_split
         fitting = list_fitting(store, model, dataset, split, choice)
         if any(run.has(VERDICTS) for run in fitting):
-            runs[dataset] = find_run(store, model, dataset, split, choice)
+            runs[dataset] = choose_run(fitting)
     return runs

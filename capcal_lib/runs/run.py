@@ -249,8 +249,7 @@ def find_run(
 ) -> Run:
     """Return a model's run on a split; of several the one that is chosen.
 
-    `InputError` where there is none, with the command that makes one; where several are left, with
-    what they differ in.
+    `InputError` where there is none, with the command that makes one, and as by ``choose_run``.
 
     ``choice`` is the run's key or the beginning of it, or settings such as ``{"seed": 1}`` or
     ``{"temperature": 0.2, "top_p": 0.9}``. Among those that fit, and where nothing is said, one
@@ -263,23 +262,29 @@ def find_run(
             f"make them with: capcal sample --model {model} --dataset {dataset} --split {split} "
             f"--k 100{store_option(store)}"
         )
-    if len(runs) > 1:
-        usual = load_model(model).for_dataset(dataset).sampling
-        for prefers in (
-            lambda run: any(run.folder.glob(PARTS)),
-            lambda run: run.identity.sampling == usual,
-            lambda run: run.identity.seed == 0,
-        ):
-            runs = [run for run in runs if prefers(run)] or runs
-    if len(runs) > 1:
-        first, *others = (run.identity for run in runs)
-        settings = sorted({line for other in others for line in differences(first, other)})
-        raise InputError(
-            f"{len(runs)} runs of {model} on {dataset} ({split}) in {store}, "
-            f"{', '.join(run.folder.name for run in runs)}, "
-            f"which differ in {'; '.join(settings)}; choose one with --run, by its key or a setting"
-        )
-    return runs[0]
+    return choose_run(runs)
+
+
+def choose_run(runs: Sequence[Run]) -> Run:
+    """Return the run that ``find_run`` takes of those on a split, of which there is one at least;
+    `InputError` where several are left, with what they differ in.
+    """
+    if len(runs) == 1:
+        return runs[0]
+    place = runs[0].place
+    usual = load_model(place["model"]).for_dataset(place["dataset"]).sampling
+    sampled = [run for run in runs if any(run.folder.glob(PARTS))] or runs
+    as_usual = [run for run in sampled if run.identity.sampling == usual] or sampled
+    left = [run for run in as_usual if run.identity.seed == 0] or as_usual
+    if len(left) == 1:
+        return left[0]
+    first, *others = (run.identity for run in left)
+    settings = sorted({line for other in others for line in differences(first, other)})
+    raise InputError(
+        f"{len(left)} runs of {place['model']} on {place['dataset']} ({place['split']}) in "
+        f"{left[0].folder.parents[2]}, {', '.join(run.folder.name for run in left)}, "
+        f"which differ in {'; '.join(settings)}; choose one with --run, by its key or a setting"
+    )
 
 
 def list_fitting(

@@ -117,6 +117,12 @@ def test_a_model_without_runs_has_no_predictions_and_an_unknown_one_is_refused()
         train(find_run(RECORDED_RUNS, MODEL, SET, "train"), recipe="best")  # type: ignore[arg-type]
 
 
+def test_a_probe_of_no_run_is_refused() -> None:
+    for recipe in ("tuned", "paper"):
+        with pytest.raises(InputError, match="a probe is trained on one run or more; got none"):
+            train(recipe=recipe)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("setting", ["weights", "prompt_template"])
 def test_a_probe_of_other_weights_or_prompts_is_refused(tmp_path: Path, setting: str) -> None:
     with_states(tmp_path)
