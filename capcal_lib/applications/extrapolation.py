@@ -98,7 +98,7 @@ def _limits(hits: Ints, samples: Ints, n: int, attempts: Ints) -> Floats:
         solved = -np.expm1(k * np.log1p(-np.minimum(mu, 1 - 1e-16)))
         least = linprog(solved, **constraints)
         most = linprog(-solved, **constraints)
-        found = least.success and most.success
+        both_solved = least.success and most.success
         # with the tolerance of the solver
-        limits.append((least.fun - 1e-6, 1e-6 - most.fun) if found else (0.0, 1.0))
+        limits.append((least.fun - 1e-6, 1e-6 - most.fun) if both_solved else (0.0, 1.0))
     return np.clip(limits, 0, 1)

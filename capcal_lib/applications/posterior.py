@@ -51,8 +51,8 @@ def fit_concentration(confidence: ArrayLike, correct: ArrayLike, total: ArrayLik
     grid = np.linspace(np.log(SMALLEST_NU), np.log(LARGEST_NU), 24)
     start = int(np.argmin([loss(log_nu) for log_nu in grid]))
     bounds = grid[np.clip([start - 1, start + 1], 0, grid.size - 1)]
-    found = minimize_scalar(loss, bounds=bounds, method="bounded")
-    spread_helps = -found.fun > times @ binom.logpmf(c, n, s) + 1e-9
+    optimum = minimize_scalar(loss, bounds=bounds, method="bounded")
+    spread_helps = -optimum.fun > times @ binom.logpmf(c, n, s) + 1e-9
     if spread_helps and start < grid.size - 1:
-        return float(np.exp(found.x))
+        return float(np.exp(optimum.x))
     return float("inf")

@@ -78,8 +78,8 @@ def read_confidence(run: Run, method: str) -> pd.DataFrame:
     """Read the confidences that are kept with a run, indexed by question_id: confidence in [0, 1],
     NaN where missing, tokens and text; the error where there are none names what makes them.
     """
-    asked = method in {*METHODS, *entry_points(group=PLUGINS).names}
-    option = f" --method {method}" if asked else f" --from FILE --name {method}"
+    is_method = method in {*METHODS, *entry_points(group=PLUGINS).names}
+    option = f" --method {method}" if is_method else f" --from FILE --name {method}"
     return run.read(CONFIDENCES, method, option=option).to_pandas().set_index("question_id")
 
 

@@ -113,8 +113,8 @@ def read_grade(words: str) -> Outcome:
     ...     read_grade(""))
     ('correct', 'no_answer', 'not_scored', 'not_scored')
     """
-    said = re.sub(r"[\s*_`'\".:!]+", " ", answer_text(words) or "")
-    return GRADES.get(said.strip().upper(), "not_scored")
+    reply = re.sub(r"[\s*_`'\".:!]+", " ", answer_text(words) or "")
+    return GRADES.get(reply.strip().upper(), "not_scored")
 
 
 def judge(

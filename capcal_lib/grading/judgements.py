@@ -61,13 +61,13 @@ def judge_run(
             f"{run.identity.dataset} has none"
         )
     answers = _answers(verdicts_by(run))
-    asked = answers.assign(
+    wanted = answers.assign(
         judge=model.name,
         weights=weights_digest(model, engine),
         engine=engine_name(model, engine),
         prompt=answers["kind"].map({kind: judge_prompt_digest(kind) for kind in JUDGED}),
     )
-    rows = asked.merge(_read(run), how="left")
+    rows = wanted.merge(_read(run), how="left")
     lacking = rows[rows["verdict"].isna()].to_dict("records")
     if not lacking:
         return Judged(0, len(answers), Counter())

@@ -13,9 +13,10 @@ disease adjusted for estimated sensitivity and specificity", Preventive Veterina
 (n_questions,). Malformed counts and a grader whose sensitivity and specificity do not sum to more
 than 1 raise ``InputError``."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from numpy.typing import ArrayLike
 
 from capcal_lib.errors import InputError
@@ -63,21 +64,29 @@ def grader_error(
     align(says_correct=graded, is_correct=truth, clusters=cluster, weights=weight)
     for name, column in {"says_correct": graded, "is_correct": truth}.items():
         check_rows(name, column, ~np.isin(column, (0, 1)), "but must be 0 or 1")
-
-    def rate(value: int) -> tuple[float, float]:
-        rows = truth == value
-        if not rows.any():
-            raise InputError(f"no {'right' if value else 'wrong'} answer is labelled")
-        errs = graded[rows] != value
-        w = weight[rows]
-        error = float(w[errs].sum() / w.sum())
-        residual = w * (error - errs) if 0 < error < 1 else w
-        totals = np.bincount(np.unique(cluster[rows], return_inverse=True)[1], residual)
-        inflation = max(1.0, (totals @ totals) / (residual @ residual))
-        return 1 - error, float(w.sum() ** 2 / (w @ w) / inflation)
-
-    (sensitivity, right), (specificity, wrong) = rate(1), rate(0)
+    is_right = truth == 1
+    if not is_right.any():
+        raise InputError("no right answer is labelled")
+    if is_right.all():
+        raise InputError("no wrong answer is labelled")
+    errs = graded != truth
+    sensitivity, right = _agreement(errs[is_right], weight[is_right], cluster[is_right])
+    specificity, wrong = _agreement(errs[~is_right], weight[~is_right], cluster[~is_right])
     return GraderError(sensitivity, specificity, right, wrong)
+
+
+def _agreement(
+    errs: npt.NDArray[np.bool_], weight: Floats, cluster: npt.NDArray[Any]
+) -> tuple[float, float]:
+    """Return the weighted share of labels with which the grader agrees, and as many labels as say
+    as much where weights are equal and no two are of one cluster.
+    """
+    error = float(weight[errs].sum() / weight.sum())
+    residual = weight * (error - errs) if 0 < error < 1 else weight
+    _, places = np.unique(cluster, return_inverse=True)
+    totals = np.bincount(places, residual)
+    inflation = max(1.0, (totals @ totals) / (residual @ residual))
+    return 1 - error, float(weight.sum() ** 2 / (weight @ weight) / inflation)
 
 
 def corrected_mu(correct: ArrayLike, total: ArrayLike, error: GraderError) -> Floats:
@@ -120,9 +129,10 @@ def corrected_mean(correct: ArrayLike, total: ArrayLike, error: GraderError) -> 
     mean = mu.mean()
     size = np.nan
     if len(mu) > 1:
-        tiny = 1e-200  # where all questions are alike
-        ratio = (mean * (1 - mean) or tiny) / (mu.var(ddof=1) or tiny)
-        size = min(samples.sum(), ratio * len(mu))
+        tiny = 1e-200  # in the place of a variance of 0, where all questions are alike
+        over_samples = max(mean * (1 - mean), tiny)
+        over_questions = max(mu.var(ddof=1), tiny)
+        size = min(samples.sum(), over_samples / over_questions * len(mu))
     return Interval(*_corrected(mean, size, error).tolist())
 
 

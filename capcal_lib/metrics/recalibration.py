@@ -97,5 +97,5 @@ def _fit_sigmoid(features: Floats, mu: Floats, *, increasing: bool) -> Floats:
 
     bounds = [(0.0 if increasing and slope else None, None) for slope in start]
     options = {"maxiter": 10_000, "ftol": 1e-14, "gtol": 1e-8}
-    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
-    return np.asarray(found.x)
+    optimum = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    return np.asarray(optimum.x)

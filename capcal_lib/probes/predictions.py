@@ -97,11 +97,11 @@ def keep_predictions(
             f"a mixture takes two or more of the training sets with verdicts and hidden states, "
             f"{', '.join(training) or 'none'}; got {', '.join(mix)}"
         )
-    asked = [*map(load_dataset, dataset_names() if datasets is None else datasets)]
+    predicted_sets = [*map(load_dataset, dataset_names() if datasets is None else datasets)]
     evaluation = [
         run
         for dataset, run in runs_for_probes(store, model, "evaluation", choice=choice)
-        if dataset in asked
+        if dataset in predicted_sets
     ]
     name = _name(recipe, verdicts)
     kinds = [FEATURES, VERDICTS] if verdicts == "rules" else [FEATURES, VERDICTS, JUDGEMENTS]
@@ -172,11 +172,11 @@ def read_predictions(
     >>> predicted.groupby("dataset").size()[["gsm8k", "triviaqa"]].to_dict()
     {'gsm8k': 100, 'triviaqa': 200}
     """
-    found = {
+    tables = {
         dataset.name: predictions_of(run, recipe=recipe, verdicts=verdicts)[0]
         for dataset, run in runs_for_probes(store, model, "evaluation")
     }
-    table = pd.concat({"": pd.DataFrame()} | found, names=["dataset", "question_id"])
+    table = pd.concat({"": pd.DataFrame()} | tables, names=["dataset", "question_id"])
     return table[order_probes(map(str, table))]
 
 

@@ -134,15 +134,15 @@ def validation_runs(runs: Iterable[Run]) -> list[Run]:
     """List the runs beside training runs by which the paper's recipe chooses its probe: on the
     validation splits, graded, and with hidden states. None where one of them has none.
     """
-    found = []
+    judging = []
     for run in runs:
         store, of = run.folder.parents[2], run.identity
         split = load_dataset(of.dataset).validation_split
         beside = _ready(store, of.model, of.dataset, split, {"seed": of.seed})
         if beside is None or not goes_with([run], beside):
             return []
-        found.append(beside)
-    return found
+        judging.append(beside)
+    return judging
 
 
 def _ready(

@@ -81,14 +81,14 @@ def load_split(dataset: str, split: str | None = None) -> tuple[tuple[Question, 
             raise InputError(f"{source}, row {number}: malformed ({error})") from None
         if question.id not in left_out:
             questions[question.id] = question
-    found = tuple(questions.values())
-    fits, known = _compare(entry, found)
+    loaded = tuple(questions.values())
+    fits, known = _compare(entry, loaded)
     if not fits:
         raise InputError(
             f"{source}: not the questions of {manifest.title} ({split}) that its manifest pins: "
             f"{known}; take the pinned copy, or give yours a manifest of its own"
         )
-    return found, source
+    return loaded, source
 
 
 def at_hand(dataset: str, split: str) -> bool:

@@ -161,12 +161,12 @@ def in_words(name: str, table: pd.DataFrame, scores: pd.DataFrame) -> str:
     if "confidence" not in table:
         return SENTENCES["no spread"] if flat else _words_on_counts(scores)
     columns = {name: question_terms(table["confidence"], known), CONSTANT: constant_terms(known)}
-    found = _compare(
+    comparison = _compare(
         pd.DataFrame(columns), CONSTANT, known.get("cluster"), gain_bounds(known)
     ).iloc[0]
-    if flat and found["verdict"] == "inconclusive":
+    if flat and comparison["verdict"] == "inconclusive":
         return SENTENCES["no spread"]
-    return str(found["sentence"])
+    return str(comparison["sentence"])
 
 
 def _words_on_counts(scores: pd.DataFrame) -> str:

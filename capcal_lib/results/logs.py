@@ -497,9 +497,7 @@ def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _answer(
-    golds: Iterable[Any], aliases: Any, choices: Any
-) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+def _answer(golds: Any, aliases: Any, choices: Any) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
     """Return the right answer, others that are right, and the choices where an answer is stated."""
     others = tuple(str(alias) for alias in _list(aliases))
     # GSM8K writes its solution, then #### and the answer.

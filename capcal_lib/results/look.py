@@ -20,10 +20,10 @@ def named_run(store: Path, key: str) -> Run:
     `InputError` where none or several fit."""
     fitting = [run for run in open_runs(store) if run.folder.name.startswith(key)]
     if len(fitting) != 1:
-        found = ", ".join(run.folder.name for run in fitting) or "none"
+        keys = ", ".join(run.folder.name for run in fitting) or "none"
         raise InputError(
             f"name one run of {store}, by --model and --dataset or by the beginning of its key, "
-            f"which `capcal status` shows; with {sanitize(key)!r} begin {found}"
+            f"which `capcal status` shows; with {sanitize(key)!r} begin {keys}"
         )
     return fitting[0]
 

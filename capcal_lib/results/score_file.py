@@ -86,12 +86,12 @@ def score_files(files: Sequence[Path], *, every: bool = False, **options: Any) -
         above = [f"{rival}: {intervals_of(len(table))}"]
         below = [*notes, in_words(rival, table, scores[rival])]
         return Scored(above, parts[rival][0], below, rows, parts)
-    found = compare_files(tables, rival)
-    rows.append(found.rename_axis("file").reset_index().assign(against=rival))
+    comparison = compare_files(tables, rival)
+    rows.append(comparison.rename_axis("file").reset_index().assign(against=rival))
     best = metrics.may_be_best(file_terms(tables), labels_of(tables))
     notes.append(f"{' and '.join(name for name in tables if name in best)} {BEST}")
     overview = pd.concat(shown, axis="columns").fillna("")
-    return Scored([], overview, [*notes, *found["sentence"]], rows, parts)
+    return Scored([], overview, [*notes, *comparison["sentence"]], rows, parts)
 
 
 def intervals_of(questions: int) -> str:

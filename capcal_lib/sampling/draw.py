@@ -76,13 +76,13 @@ def sample(
     split = split or load_dataset(dataset).evaluation_split
     questions, source = load_split(dataset, split)
     chosen = questions if limit is None else subset(questions, limit)
-    asked = {question.id: question for question in chosen}
-    ks = k if isinstance(k, Mapping) else dict.fromkeys(asked, k)
+    by_id = {question.id: question for question in chosen}
+    ks = k if isinstance(k, Mapping) else dict.fromkeys(by_id, k)
     if (least := min(ks.values(), default=1)) < 1:
         raise InputError(
             f"k is the number of samples a question and must be at least 1; got {least}"
         )
-    if strangers := [name for name in ks if name not in asked]:
+    if strangers := [name for name in ks if name not in by_id]:
         raise InputError(
             f"{dataset} ({split}) has no question {sanitize(strangers[0], 80)!r}; its ids look "
             f"like {questions[0].id!r}"
@@ -100,7 +100,7 @@ def sample(
         if wanted:
             opened = open_engine(manifest, engine, in_flight=in_flight)
             ask = Ask(questions=len(ks), k=least)
-            requests = answer_requests(manifest, [asked[name] for name in lacking], lacking)
+            requests = answer_requests(manifest, [by_id[name] for name in lacking], lacking)
             with open_session(writer.run, ask) as session:
                 # What draws has no name here, so that an interrupt ends it at once.
                 for samples in files.gather(

@@ -101,10 +101,10 @@ def weights_digest(model: Model, engine: str | None = None) -> str:
     'b179c9523d0e'
     """
     if (engine or model.engine) == "openai":
-        digest = f"{SERVED} {model.served_as or model.name}"
+        served = f"{SERVED} {model.served_as or model.name}"
         if model.omit:
-            digest += f" (its own {', '.join(model.omit)})"
-        return digest
+            served += f" (its own {', '.join(model.omit)})"
+        return served
     digest = pinned_digest(model)
     if digest is None:
         provenance = (ensure_weights(model) / PROVENANCE).read_text(encoding="utf-8")

@@ -268,7 +268,8 @@ def close_engine() -> None:
     """Close the engine that holds a model, if one is open."""
     while _open:
         _, engine = _open.popitem()
-        getattr(engine, "close", lambda: None)()  # another package's may have none
+        if hasattr(engine, "close"):  # another package's may have none
+            engine.close()
 
 
 _open: dict[tuple[object, ...], Engine] = {}  # the one that holds a model
