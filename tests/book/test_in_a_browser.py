@@ -198,6 +198,20 @@ def test_the_front_page_answers_above_the_fold_and_few_keys_from_the_coin(browse
     tab.close()
 
 
+def test_a_card_that_leads_somewhere_looks_like_a_link(browser: Any) -> None:
+    tab = browser.new_page()
+    tab.goto((HTML / "index.html").as_uri())
+    cards = tab.locator(".sd-card:has(.sd-stretched-link)")
+    assert cards.count() == 5
+    for card in cards.all():
+        title = card.locator(".sd-card-title")
+        assert "→" in title.evaluate("node => getComputedStyle(node, '::after').content")
+        assert card.evaluate("node => getComputedStyle(node).outlineStyle") == "none"
+        card.locator(".sd-stretched-link").focus()
+        assert card.evaluate("node => getComputedStyle(node).outlineWidth") == "3px"
+    tab.close()
+
+
 def test_the_faces_of_the_book_come_with_it(browser: Any) -> None:
     tab = browser.new_page()
     tab.goto((HTML / "index.html").as_uri())
