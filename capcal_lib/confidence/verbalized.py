@@ -110,23 +110,22 @@ def parse_probability(text: str) -> float | None:
     >>> [parse_probability(text) for text in (r"\\boxed{1.5}", "1e9", "nan", "<think> 0.9")]
     [None, None, None, None]
     """
-    said = answer_text(text)
-    if said is None:
+    answer = answer_text(text)
+    if answer is None:
         return None
-    said = unicodedata.normalize("NFKC", said[-READ_CHARACTERS:])
-    boxes = _BOXED.findall(said)
-    alone = [
-        _probability(_ESTIMATE.fullmatch(respelt(text, _RESPELLINGS)))
-        for text in boxes[::-1] or [said]
-    ]
-    value = next((value for value in alone if value is not None), None)
-    if boxes or value is not None:
+    answer = unicodedata.normalize("NFKC", answer[-READ_CHARACTERS:])
+    boxes = _BOXED.findall(answer)
+    for box in reversed(boxes):
+        value = _probability(_ESTIMATE.fullmatch(respelt(box, _RESPELLINGS)))
+        if value is not None:
+            return value
+    if boxes:
+        return None
+    answer = respelt(answer, _RESPELLINGS)
+    value = _probability(_ESTIMATE.fullmatch(answer))
+    if value is not None:
         return value
-    estimates = [
-        match
-        for match in _ESTIMATE.finditer(respelt(said, _RESPELLINGS))
-        if _MARKED.search(match[0])
-    ]
+    estimates = [match for match in _ESTIMATE.finditer(answer) if _MARKED.search(match[0])]
     labelled = [match for match in estimates if match["label"]]
     if labelled:
         return _probability(labelled[-1])
@@ -134,13 +133,27 @@ def parse_probability(text: str) -> float | None:
 
 
 def _probability(match: re.Match[str] | None) -> float | None:
+    """Return the probability that is stated: by a number, the middle of a range, a percentage or a
+    fraction; None where it is none.
+    """
     if match is None:
         return None
-    told = match["first"], match["high"] or match["first"], match["whole"] or "1"
-    first, high, whole = (float(number.replace(",", ".")) for number in told)
-    odds = first + whole == 100  # 50/50 and 30/70
-    labelled = match["label"] and first > 1 and first.is_integer()  # confidence: 85
-    if match["percent"] or match["high_percent"] or (odds if match["whole"] else labelled):
+    first = _number(match["first"])
+    high = _number(match["high"] or match["first"])
+    whole = _number(match["whole"] or "1")
+    is_percentage = bool(match["percent"] or match["high_percent"])
+    if match["whole"] and first + whole == 100:  # 50/50 and 30/70
+        is_percentage = True
+    if match["label"] and not match["whole"] and first > 1 and first.is_integer():
+        is_percentage = True  # confidence: 85
+    if is_percentage:
         whole = 100.0
-    value = (first + high) / 2
-    return value / whole if whole and value <= whole else None
+    middle = (first + high) / 2
+    if not whole or middle > whole:
+        return None
+    return middle / whole
+
+
+def _number(text: str) -> float:
+    """Read a number that may have a comma for the point."""
+    return float(text.replace(",", "."))

@@ -82,11 +82,13 @@ def grade_many(responses: Sequence[tuple[str, Answer]]) -> list[Verdict]:
     """
     for answer in {answer for _, answer in responses}:
         check_answer(answer)
-    found = [
+    extractions = [
         (answer, *extract(text, answer.kind, (*answer.aliases, answer.gold)))
         for text, answer in responses
     ]
-    distinct = {(answer, extracted) for answer, extracted, _ in found if extracted is not None}
+    distinct = {
+        (answer, extracted) for answer, extracted, _ in extractions if extracted is not None
+    }
     comparisons: dict[tuple[Answer, str], bool | str | None] = {
         case: _compare(*case) for case in distinct
     }
@@ -96,7 +98,7 @@ def grade_many(responses: Sequence[tuple[str, Answer]]) -> list[Verdict]:
         comparisons |= zip(hard, pool.settle(math.equal, cases), strict=True)
     return [
         _verdict(extracted, where, comparisons[answer, extracted] if extracted else None)
-        for answer, extracted, where in found
+        for answer, extracted, where in extractions
     ]
 
 

@@ -121,8 +121,9 @@ class PaperProbe(Probe):
                 )
                 taught = matrix[train], mu[train]
                 for standardize in self.standardize:
-                    found = _train(*taught, chosen_by, observed, self.rates, standardize, rng)
-                    ways += [{"split": split, "standardize": standardize} | way for way in found]
+                    trained = _train(*taught, chosen_by, observed, self.rates, standardize, rng)
+                    for way in trained:
+                        ways.append({"split": split, "standardize": standardize} | way)
                 searched += ways
                 if checkpoint:
                     write_file(checkpoint, BytesIO(json.dumps(searched).encode()))

@@ -166,11 +166,11 @@ def gains_by_dataset(terms: pd.DataFrame, rival: str) -> pd.DataFrame:
     'better'
     """
     cases = [name for name in terms.index.names if name != "question_id"]
-    found = {
-        case: metrics.gains(own, rival, clusters=subjects(own))
-        for case, own in terms.groupby(level=cases, sort=False)
+    gains = {
+        case: metrics.gains(of_case, rival, clusters=subjects(of_case))
+        for case, of_case in terms.groupby(level=cases, sort=False)
     }
-    return pd.concat(found, names=[*cases, "method"]).dropna(subset="p")
+    return pd.concat(gains, names=[*cases, "method"]).dropna(subset="p")
 
 
 def score(

@@ -162,8 +162,10 @@ class Run:
         """
         key = [*artifact.key]
         with files.hold(self.folder):
-            kept = self.read(artifact, name).to_pandas() if self.has(artifact, name) else None
-            both = pd.concat([kept, rows]).drop_duplicates(key, keep="last").sort_values(key)
+            tables = [rows]
+            if self.has(artifact, name):
+                tables.insert(0, self.read(artifact, name).to_pandas())
+            both = pd.concat(tables).drop_duplicates(key, keep="last").sort_values(key)
             table = pa.Table.from_pandas(both, artifact.schema, preserve_index=False)
             self.write(artifact, table.replace_schema_metadata(), name)
 

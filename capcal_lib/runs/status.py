@@ -64,8 +64,8 @@ def run_status(run: Run, grader: str | None = None) -> dict[str, Any]:
             },
         }
         if lacking or not samples:
-            asked = f"--limit {ask.questions} --k {ask.k}" if ask.questions else "--k 100"
-            command = f"capcal sample {run.options} {asked}"
+            size = f"--limit {ask.questions} --k {ask.k}" if ask.questions else "--k 100"
+            command = f"capcal sample {run.options} {size}"
         elif row["verdicts"] != "yes":
             command = f"capcal grade {run.options}"
         elif not row["beside"] and run.identity.engine != IMPORTED:

@@ -116,8 +116,8 @@ class LocalEngine(ABC):
         """Draw every wanted sample, yielding each when it is done, with those that say the same."""
         for reply in self._draw(self._prompts(requests, sampling), sampling, seed):
             prompt = reply.prompt
-            said = reply.tokens[:-1] if reply.ended else reply.tokens
-            reasoning, response = decode(self.tokenizer, self.model, prompt.tokens, said)
+            tokens = reply.tokens[:-1] if reply.ended else reply.tokens
+            reasoning, response = decode(self.tokenizer, self.model, prompt.tokens, tokens)
             finish: FinishReason = "stop" if reply.ended else "length"
             rest = response, reasoning, finish, len(prompt.tokens), len(reply.tokens)
             yield [Sample(prompt.question_id, index, *rest) for index in reply.sample_indices]

@@ -97,7 +97,7 @@ class VllmEngine(LocalEngine):
     def _draw(self, prompts: list[Prompt], sampling: Sampling, seed: int) -> Iterator[Reply]:
         from vllm import SamplingParams
 
-        asked = [(prompt, index) for prompt in prompts for index in prompt.sample_indices]
+        wanted = [(prompt, index) for prompt in prompts for index in prompt.sample_indices]
         jobs = (
             (
                 prompt.tokens,
@@ -109,10 +109,10 @@ class VllmEngine(LocalEngine):
                     seed=question_seed(seed, prompt.question_id) + index,
                 ),
             )
-            for prompt, index in asked
+            for prompt, index in wanted
         )
         for number, choice in self._finished(jobs):
-            prompt, index = asked[number]
+            prompt, index = wanted[number]
             yield Reply(prompt, (index,), list(choice.token_ids), choice.finish_reason == "stop")
 
     def _logprobs(self, prompts: list[list[int]], tokens: list[int]) -> np.ndarray:
