@@ -7,7 +7,6 @@ nothing of another, so that training and evaluation runs go together by their st
 from __future__ import annotations  # keeps signatures short in help()
 
 from collections.abc import Callable, Collection, Iterable
-from itertools import product
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -136,12 +135,17 @@ def validation_runs(runs: Iterable[Run]) -> list[Run]:
     """
     judging = []
     for run in runs:
-        store, of = run.folder.parents[2], run.identity
-        split = load_dataset(of.dataset).validation_split
-        beside = _ready(store, of.model, of.dataset, split, {"seed": of.seed})
-        if beside is None or not goes_with([run], beside):
+        identity = run.identity
+        validation = _ready(
+            run.folder.parents[2],
+            identity.model,
+            identity.dataset,
+            load_dataset(identity.dataset).validation_split,
+            {"seed": identity.seed},
+        )
+        if validation is None or not goes_with([run], validation):
             return []
-        judging.append(beside)
+        judging.append(validation)
     return judging
 
 
@@ -154,7 +158,7 @@ def _ready(
     fitting = list_fitting(store, model, dataset, split, choice)
     if not fitting:
         return None
-    run = choose_run(fitting)
+    run = choose_run(fitting, model, dataset)
     return run if run.has(FEATURES) and run.has(VERDICTS) else None
 
 
@@ -208,12 +212,14 @@ def nearest_probes(methods: Iterable[str], dataset: str) -> list[str]:
             by_name = source.name != shown_on.nearest
             distance = _distance(source, shown_on)
             sources.append((distance, source.builtin, by_name, -rows, source.probe))
-    probes = [
-        (distance, method)
-        for (distance, *_, probe), method in product(sorted(sources), methods)
-        if method.startswith(probe)
-    ]
-    return [*dict.fromkeys(method for distance, method in probes if distance == probes[0][0])]
+    candidates = list(methods)
+    distances: dict[str, int] = {}  # of each probe, the nearest first
+    for distance, *_, probe in sorted(sources):
+        for method in candidates:
+            if method.startswith(probe):
+                distances.setdefault(method, distance)
+    least = min(distances.values(), default=0)
+    return [method for method, distance in distances.items() if distance == least]
 
 
 def _distance(source: Dataset, shown_on: Dataset) -> int:

@@ -72,7 +72,7 @@ class Order:
     def run(self, dataset: str, split: str) -> Run | None:
         """Return the run on a split; None where none has been begun."""
         fitting = list_fitting(self.store, self.model, dataset, split, self.choice)
-        return choose_run(fitting) if fitting else None
+        return choose_run(fitting, self.model, dataset) if fitting else None
 
     def scored(self, *datasets: str) -> dict[str, Any]:
         """Return what is scored, as ``load_results`` takes it: of these data sets, or else of all,

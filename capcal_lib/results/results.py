@@ -264,5 +264,5 @@ def _runs(
         split = load_dataset(dataset).evaluation_split
         fitting = list_fitting(store, model, dataset, split, choice)
         if any(run.has(VERDICTS) for run in fitting):
-            runs[dataset] = choose_run(fitting)
+            runs[dataset] = choose_run(fitting, model, dataset)
     return runs

@@ -264,17 +264,16 @@ def find_run(
             f"make them with: capcal sample --model {model} --dataset {dataset} --split {split} "
             f"--k 100{store_option(store)}"
         )
-    return choose_run(runs)
+    return choose_run(runs, model, dataset)
 
 
-def choose_run(runs: Sequence[Run]) -> Run:
-    """Return the run that ``find_run`` takes of those on a split, of which there is one at least;
-    `InputError` where several are left, with what they differ in.
+def choose_run(runs: Sequence[Run], model: str, dataset: str) -> Run:
+    """Return the run that ``find_run`` takes of a model's runs on a split, of which there is one at
+    least; `InputError` where several are left, with what they differ in.
     """
     if len(runs) == 1:
         return runs[0]
-    place = runs[0].place
-    usual = load_model(place["model"]).for_dataset(place["dataset"]).sampling
+    usual = load_model(model).for_dataset(dataset).sampling
     sampled = [run for run in runs if any(run.folder.glob(PARTS))] or runs
     as_usual = [run for run in sampled if run.identity.sampling == usual] or sampled
     left = [run for run in as_usual if run.identity.seed == 0] or as_usual
@@ -283,8 +282,8 @@ def choose_run(runs: Sequence[Run]) -> Run:
     first, *others = (run.identity for run in left)
     settings = sorted({line for other in others for line in differences(first, other)})
     raise InputError(
-        f"{len(left)} runs of {place['model']} on {place['dataset']} ({place['split']}) in "
-        f"{left[0].folder.parents[2]}, {', '.join(run.folder.name for run in left)}, "
+        f"{len(left)} runs of {model} on {dataset} ({first.split}) in {left[0].folder.parents[2]}, "
+        f"{', '.join(run.folder.name for run in left)}, "
         f"which differ in {'; '.join(settings)}; choose one with --run, by its key or a setting"
     )
 

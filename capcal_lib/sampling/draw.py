@@ -4,7 +4,7 @@ import os
 import platform
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -101,40 +101,21 @@ def sample(
             opened = open_engine(manifest, engine, in_flight=in_flight)
             ask = Ask(questions=len(ks), k=least)
             requests = answer_requests(manifest, [by_id[name] for name in lacking], lacking)
+
+            def draw(session: Session) -> Iterator[Sample]:
+                for group in opened.sample(requests, manifest.sampling, seed):
+                    if isinstance(group, Failure):
+                        failed[group.reason] += len(group.sample_indices)
+                        continue
+                    yield from group
+                    session.rows += len(group)
+                    if progress:
+                        progress(session.rows, wanted)
+
             with open_session(writer.run, ask) as session:
-                # What draws has no name here, so that an interrupt ends it at once.
-                for samples in files.gather(
-                    _count_drawn(
-                        opened.sample(requests, manifest.sampling, seed),
-                        session,
-                        failed,
-                        progress,
-                        wanted,
-                    ),
-                    files.WRITE_SECONDS,
-                ):
+                for samples in files.gather(draw(session), files.WRITE_SECONDS):
                     new += writer.append(samples)
     return Drawn(writer.run, new, sum(ks.values()) - wanted, failed)
-
-
-def _count_drawn(
-    groups: Iterable[list[Sample] | Failure],
-    session: Session,
-    failed: Counter[str],
-    progress: Progress | None,
-    wanted: int,
-) -> Iterator[Sample]:
-    """Yield the samples of groups, and count them as rows of the session, and those that failed by
-    their reason.
-    """
-    for group in groups:
-        if isinstance(group, Failure):
-            failed[group.reason] += len(group.sample_indices)
-            continue
-        yield from group
-        session.rows += len(group)
-        if progress:
-            progress(session.rows, wanted)
 
 
 def describe(
