@@ -38,6 +38,7 @@ from capcal_lib.metrics import mean_interval
 from capcal_lib.metrics.validation import Floats, align, as_scored
 
 if TYPE_CHECKING:
+    import seaborn as sns
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -52,6 +53,18 @@ COLORS = {
     "Oracle CC": "#494949",
 }
 OWN = "#8a5a44"  # of a method that is not the paper's
+RULE_COLORS = {  # of what follows from a confidence, such as a rule to spend by
+    "Actual": INK,
+    "Best constant": "#8a8a8a",
+    "Even spending": INK,
+    "Uniform allocation": INK,
+    "Probe, plug-in": "#2b6450",
+    "Probe, posterior": "#46a281",
+    "Honest oracle": "#6b6b6b",
+    "Oracle CC, in sample": OWN,
+    "Oracle RC, in sample": "#b9962f",
+}
+CURVE_MARKERS = "osD^vPX*"
 MARKERS = {  # a method that is not here has a dot
     "Uniform random": "|",
     "Best constant": "|",
@@ -319,6 +332,41 @@ class ScoreDisplay(_Display):
         label = "capability Brier score (lower is better)"
         self.ax.set(ylim=(len(rows) - 0.5, -0.5), xlabel=label)
         _as_they_are(self.ax.get_yticklabels())
+
+
+def draw_curves(
+    table: pd.DataFrame, *, x: str, hue: str = "method", col: str | None = None
+) -> sns.FacetGrid:
+    """Draw ``estimate`` against ``x`` on an axis of doublings, a line and a mark for each ``hue``,
+    in a panel for each ``col``; with intervals where the table has ``low`` and ``high``.
+
+    >>> table = pd.DataFrame({"k": [1, 2], "method": "P(True)", "estimate": [0.5, 0.6]})
+    >>> draw_curves(table, x="k").axes.size
+    1
+    """
+    import seaborn as sns
+
+    names = list(map(str, table[hue].unique()))
+    colors = palette(names) | {name: RULE_COLORS[name] for name in names if name in RULE_COLORS}
+    ticks = sorted(table[x].unique())
+    grid = sns.FacetGrid(table, col=col, height=3.6, aspect=1 if col else 1.8)
+    panels = table.groupby(col, sort=False) if col else [("", table)]
+    for (_, panel), ax in zip(panels, grid.axes.flat, strict=True):
+        for place, (name, curve) in enumerate(panel.groupby(hue, sort=False)):
+            marker, color = CURVE_MARKERS[place % len(CURVE_MARKERS)], colors[str(name)]
+            ax.plot(curve[x], curve["estimate"], color=color, marker=marker, ms=5, label=name)
+            if "low" in curve:
+                beside = curve[x] * 1.03**place  # not on one another
+                ax.vlines(beside, curve["low"], curve["high"], color=color, lw=1)
+        ax.set_xscale("log", base=2)
+        ax.set_xticks(ticks, ticks)
+    grid.set_titles("{col_name}")
+    grid.set_axis_labels(x, "")
+    grid.figure.set_layout_engine("constrained")
+    if len(names) > 1:
+        entries = grid.axes.flat[0].get_legend_handles_labels()
+        grid.figure.legend(*entries, loc="outside lower center", ncols=3)
+    return grid
 
 
 def mark_verdicts(

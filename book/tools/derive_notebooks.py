@@ -27,7 +27,7 @@ def fold(notebook: nbformat.NotebookNode) -> None:
         tags |= {"remove-input"} if call and call[1] in ("say", "finding") else set()
         tags |= {"provenance"} if "notebook.about(" in cell.source else set()
         hidden = {}
-        if tags & {"provenance", "hide-input", "hide-cell", "remove-input", "remove-cell"}:
+        if tags & {"hide-input", "hide-cell", "remove-input", "remove-cell"}:
             hidden["source_hidden"] = True
         if tags & {"hide-cell", "hide-output", "remove-cell"}:
             hidden["outputs_hidden"] = True

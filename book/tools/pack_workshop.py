@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from capcal_lib.book.notebook import KEPT_TYPE
+from capcal_lib.book.lesson import KEPT_TYPE
 from capcal_lib.book.style import ACCENT
 from capcal_lib.book.tables import show
 from capcal_lib.book.widgets import widget

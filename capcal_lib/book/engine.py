@@ -1,4 +1,4 @@
-"""Papermill's engine for the pages: what needs samples that a model has not is not in the result.
+"""Papermill's engine for the pages: what is below the end of a page is not in the result.
 
 Papermill loads it by its entry point, while it is imported itself, and then takes it whenever no
 other engine is named. To a notebook that is none of ours nothing happens.
@@ -6,6 +6,7 @@ other engine is named. To a notebook that is none of ours nothing happens.
 
 from typing import Any
 
+from capcal_lib.book.layout import cut
 from capcal_lib.book.notebook import drop_what_is_lacking
 
 
@@ -18,6 +19,7 @@ def __getattr__(name: str) -> Any:
         @classmethod
         def execute_managed_notebook(cls, nb_man: Any, kernel_name: str, **settings: Any) -> None:
             super().execute_managed_notebook(nb_man, kernel_name, **settings)
+            cut(nb_man.nb)
             drop_what_is_lacking(nb_man.nb)
 
     papermill_engines.register(None, Engine)

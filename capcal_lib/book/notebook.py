@@ -1,34 +1,26 @@
 """What a page needs: checked parameters, its run store, its finding, and one line of provenance."""
 
-import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any
+from typing import Any
 
 import pandas as pd
-from pydantic import Field, TypeAdapter, ValidationError
 
-from capcal_lib.book.style import NARROW, set_style
+from capcal_lib.book.lesson import KEPT_TYPE, plain
+from capcal_lib.book.parameters import check_parameters, open_store
+from capcal_lib.book.style import set_style
 from capcal_lib.book.tables import Html, badge, show
-from capcal_lib.errors import InputError, check_known
-from capcal_lib.manifests import ROOT, dataset_names, load_model, model_names
+from capcal_lib.errors import check_known
+from capcal_lib.manifests import dataset_names, load_model, model_names
 from capcal_lib.reported import load_reported
 from capcal_lib.results import describe_runs
-from capcal_lib.results.scores import Protocol
 from capcal_lib.text import counted
 
-TOP = ("finding", "provenance", "picture")  # tags of what stands below the title, in this order
 USUAL = {"model": "", "protocol": "corrected", "verdicts": "rules"}  # of parameters
-ALLOWED: dict[str | type, Any] = {  # of parameters, by name or type
-    "k_eval": Annotated[int, Field(ge=2)],
-    "protocol": Protocol,
-    int: Annotated[int, Field(ge=0)],
-}
-INJECTED = "# Parameters"  # the first line of the cell in which papermill puts what it was given
 NO_SAMPLES = (
     "The run store has no samples of this model: nothing here is measured. Recorded runs come with "
     "the repository, not with the package."
@@ -37,49 +29,6 @@ EFFECT = "The page “What each correction changes” shows the effect."
 HOW = """<p>To measure it (without out.ipynb, papermill prints the notebook):</p>
 <pre>capcal reproduce --model MODEL --store runs/local
 papermill THIS_PAGE.ipynb out.ipynb -p model MODEL -p store runs/local</pre>"""
-
-
-def check_parameters(namespace: Mapping[str, Any]) -> None:
-    """Refuse parameters that the notebook does not declare, and values of another type.
-
-    papermill only warns of the first and does not look at the second. The declared ones are the
-    annotated names of the notebook; the given ones are those assigned in a cell that papermill
-    injected.
-
-    >>> check_parameters({"__annotations__": {"k": int}, "k": "three",
-    ...     "In": ["# Parameters\\nk = 'three'"]})
-    Traceback (most recent call last):
-    ...
-    capcal_lib.errors.InputError: parameter k should be a valid integer; got 'three'
-    """
-    declared: dict[str, type] = namespace.get("__annotations__", {})
-    injected = "\n".join(cell for cell in namespace.get("In", ()) if cell.startswith(INJECTED))
-    for given in re.findall(r"^(\w+) = ", injected, flags=re.MULTILINE):
-        check_known("parameter", given, declared)
-    for name, kind in declared.items():
-        try:
-            allowed = TypeAdapter(ALLOWED.get(name, ALLOWED.get(kind, kind)))
-            allowed.validate_python(namespace[name], strict=True)
-        except ValidationError as error:
-            wrong = error.errors()[0]["msg"].replace("Input", f"parameter {name}")
-            raise InputError(f"{wrong}; got {namespace[name]!r}") from None
-
-
-def open_store(path: str | Path) -> Path:
-    """Find the folder of a run store, from where one stands, or else from the root of the
-    repository; or refuse it.
-
-    >>> open_store("runs/recorded").name
-    'recorded'
-    """
-    for store in (Path(path), ROOT / path):
-        if store.is_dir():
-            return store
-    raise InputError(
-        f"parameter store names no folder: {str(path)!r}; looked in {Path.cwd()} and {ROOT}. Give "
-        "one by -p store DIR: "
-        "what `capcal sample` or `capcal import` made, or runs/recorded of a checkout"
-    )
 
 
 def open_page(namespace: Mapping[str, Any]) -> tuple[Path, pd.DataFrame]:
@@ -158,18 +107,6 @@ def about(data: pd.DataFrame, lacking: Mapping[str, str] = MappingProxyType({}))
     return _missing(lacking, f"<details><summary>{title}</summary>{table.html}</details>", notes)
 
 
-def evidence_of(*runs: pd.DataFrame) -> str:
-    """Say what numbers made from runs are: ``simulated``, where a run of any is, else ``measured``.
-
-    ``runs`` are as for `about`.
-
-    >>> evidence_of(pd.DataFrame({"evidence": ["measured", "simulated"]}))
-    'simulated'
-    """
-    simulated = any("simulated" in {*described["evidence"]} for described in runs)
-    return "simulated" if simulated else "measured"
-
-
 def lack(missing: bool, /, **what: str) -> Html | None:
     """Say what turned out not to be there, and pass over the cells that need it.
 
@@ -221,7 +158,6 @@ def drop_what_is_lacking(notebook: dict[str, Any]) -> None:
     ]
 
 
-KEPT_TYPE = "application/papermill.record/"  # before the types of what is kept and not displayed
 _glued: dict[str, float | str | Html] = {}
 
 
@@ -239,15 +175,6 @@ def glue(**results: float | str | Html) -> None:
             record[f"{KEPT_TYPE}text/html"] = value.html
         about = {"scrapbook": {"name": key, "mime_prefix": KEPT_TYPE}}
         display(record, raw=True, metadata=about)  # type: ignore[no-untyped-call]
-
-
-def plain(text: str) -> str:
-    """Write a text of others so that neither Markdown, MyST nor HTML reads anything into it.
-
-    >>> plain("<b> *a*")
-    '\\\\<b\\\\> \\\\*a\\\\*'
-    """
-    return re.sub(r"([\\`*_{}\[\]<>&$#~|!^:@])", r"\\\1", " ".join(text.split()))
 
 
 def say(text: str, /, **results: float | str) -> Any:
@@ -279,46 +206,3 @@ def finding(text: str, /, **results: float | str) -> Any:
     """
     style = "class='capcal-finding' style='font-size: 1.35em; line-height: 1.35'"
     return say(f"<div {style}>\n\n{text.strip()}\n\n</div>", **results)
-
-
-def lay_out(notebook: dict[str, Any], name: str, versions: Mapping[str, str]) -> dict[str, str]:
-    """Lay an executed page out for the book: below the title its finding, the line of provenance
-    and the picture, by their tags; then all others.
-
-    A page of which there are several ``versions``, the model of each by its name, has links to all
-    below its title. Returns the forms of figures for a telephone, taken out of the page, by the
-    names that the book's builder gives the figures themselves, digests.
-
-    >>> title = {"cell_type": "markdown", "source": "# Title", "metadata": {}}
-    >>> data = {"image/svg+xml": ["<svg>wide</svg>"], NARROW: ["<svg>narrow</svg>"]}
-    >>> cell = {"source": "# needs samples\\n1", "metadata": {"tags": ["picture"]},
-    ...     "outputs": [{"data": data}]}
-    >>> page = {"cells": [title, {**title, "source": "Text."}, cell]}
-    >>> [*lay_out(page, "01_page", {"01_page": "simulated"}).values()], list(data)
-    (['<svg>narrow</svg>'], ['image/svg+xml'])
-    >>> [cell["source"] for cell in page["cells"]]
-    ['# Title', '1', 'Text.']
-    """
-    title, *cells = notebook["cells"]
-    drawings = {}
-    for cell in cells:
-        source = re.sub(r"^(# .*\n)?# needs \w+\n", r"\1", "".join(cell["source"]))
-        cell["source"] = source.replace("“Grading”", "[Grading](/reference/grading.md)")
-        tags = cell["metadata"].setdefault("tags", [])
-        if "injected-parameters" in tags:
-            tags.append("hide-input")
-        if "/" in name:  # labels are those of the first version
-            cell["metadata"].get("mystnb", {}).get("figure", {}).pop("name", None)
-        for output in cell.get("outputs", ()):
-            if narrow := output.get("data", {}).pop(NARROW, None):
-                wide = "\n".join("".join(output["data"]["image/svg+xml"]).splitlines())
-                drawings[hashlib.sha256(wide.encode()).hexdigest()] = "".join(narrow)
-    if len(versions) > 1:
-        titles = {page: plain(load_model(model).title) for page, model in versions.items()}
-        heading, _, rest = "".join(title["source"]).partition("\n")
-        heading += f": {titles[name]}" if "/" in name else ""
-        links = [f"[{text}](/notebooks/{page}.ipynb)" for page, text in titles.items()]
-        title["source"] = f"{heading}\n\n{' · '.join(links)}\n{rest}"
-    cells.sort(key=lambda cell: [tag not in cell["metadata"]["tags"] for tag in TOP])
-    notebook["cells"] = [title, *cells]
-    return drawings

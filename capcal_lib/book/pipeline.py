@@ -16,8 +16,9 @@ from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
+from capcal_lib.book.layout import lay_out
+from capcal_lib.book.lesson import plain
 from capcal_lib.book.map import map_page
-from capcal_lib.book.notebook import lay_out, plain
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import (
     BOOK,

@@ -9,18 +9,10 @@ import pytest
 from bs4 import BeautifulSoup
 from markdown_it.renderer import RendererHTML
 
-from capcal_lib.book.notebook import (
-    KEPT_TYPE,
-    about,
-    check_parameters,
-    finding,
-    glue,
-    lay_out,
-    measured_models,
-    open_page,
-    open_store,
-    say,
-)
+from capcal_lib.book.layout import lay_out
+from capcal_lib.book.lesson import KEPT_TYPE
+from capcal_lib.book.notebook import about, finding, glue, measured_models, open_page, say
+from capcal_lib.book.parameters import check_parameters, open_store
 from capcal_lib.book.pipeline import own_front_page
 from capcal_lib.book.tables import Html, badge
 from capcal_lib.errors import InputError

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ import matplotlib.pyplot as plt
 import pytest
 
 from capcal_lib.book import notebook
+from capcal_lib.book.lesson import EndOfPage
 from capcal_lib.book.pipeline import notebook_names
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import NOTEBOOKS, RECORDED_RUNS, ROOT
@@ -48,7 +50,7 @@ def run_cells(name: str, **parameters: object) -> dict[str, Any]:
     )
     namespace: dict[str, Any] = {"__name__": "__main__", "In": [injected]}
     lacking: list[str] = []  # what `about` tells the kernel to pass over
-    with patch.object(notebook, "pass_over", lacking.extend):
+    with patch.object(notebook, "pass_over", lacking.extend), suppress(EndOfPage):
         for code in (cells[0].source, injected, *(cell.source for cell in cells[1:])):
             first = [line.removeprefix("# needs ") for line in code.split("\n")[:2]]
             if not {*first} & {*lacking}:

@@ -1,0 +1,107 @@
+"""Lay executed notebooks out: where a page ended, and how the book shows it."""
+
+import hashlib
+import re
+from collections.abc import Mapping
+from copy import deepcopy
+from typing import Any
+
+from capcal_lib.book.lesson import EndOfPage, plain
+from capcal_lib.book.style import NARROW
+from capcal_lib.manifests import load_model
+
+TOP = ("finding", "provenance", "picture")  # tags of what stands below the title, in this order
+
+
+def cut(notebook: dict[str, Any]) -> None:
+    """Take what is below the end of an executed page out of it, and the error that was the end.
+
+    >>> ended = {"output_type": "error", "ename": "EndOfPage"}
+    >>> cells = [{"outputs": [{"data": {}}, ended], "metadata": {}}, {"outputs": []}]
+    >>> page = {"cells": cells}
+    >>> cut(page)
+    >>> page["cells"]
+    [{'outputs': [{'data': {}}], 'metadata': {}}]
+    """
+    for place, cell in enumerate(notebook["cells"]):
+        outputs = cell.get("outputs", [])
+        ends = [output for output in outputs if output.get("ename") == EndOfPage.__name__]
+        if ends:
+            outputs.remove(ends[0])
+            if "papermill" in cell["metadata"]:
+                cell["metadata"]["papermill"]["exception"] = False
+            del notebook["cells"][place + 1 :]
+            return
+
+
+def caption_figures(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Make the text below a figure, tagged ``caption``, its caption, and its label its name."""
+    kept: list[dict[str, Any]] = []
+    for cell in cells:
+        if "caption" in cell["metadata"].get("tags", ()):
+            above = kept[-1]["metadata"]
+            caption = " ".join("".join(cell["source"]).split())
+            figure = {"caption": caption, "name": above.get("label", "")}
+            above.setdefault("mystnb", {})["figure"] = figure
+        else:
+            kept.append(cell)
+    return kept
+
+
+def lift(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Set what the cells tagged as `TOP` show before all others, without their code, which stays
+    where it is read.
+    """
+    lifted = []
+    for tag in TOP:
+        for cell in cells:
+            if tag in cell["metadata"].get("tags", ()):
+                shown = deepcopy(cell)
+                shown["metadata"]["tags"] = ["remove-input"]
+                lifted.append(shown)
+                cell["outputs"] = []
+                cell["metadata"].pop("mystnb", None)
+    return [*lifted, *cells]
+
+
+def lay_out(notebook: dict[str, Any], name: str, versions: Mapping[str, str]) -> dict[str, str]:
+    """Lay an executed page out for the book: below the title what its finding, the line of
+    provenance and the picture show, by their tags; then all cells, captions below their figures.
+
+    A page of which there are several ``versions``, the model of each by its name, has links to all
+    below its title. Returns the forms of figures for a telephone, taken out of the page, by the
+    names that the book's builder gives the figures themselves, digests.
+
+    >>> title = {"cell_type": "markdown", "source": "# Title", "metadata": {}}
+    >>> data = {"image/svg+xml": ["<svg>wide</svg>"], NARROW: ["<svg>narrow</svg>"]}
+    >>> cell = {"source": "# needs samples\\n1", "metadata": {"tags": ["picture"]},
+    ...     "outputs": [{"data": data}]}
+    >>> page = {"cells": [title, {**title, "source": "Text."}, cell]}
+    >>> [*lay_out(page, "01_page", {"01_page": "simulated"}).values()], list(data)
+    (['<svg>narrow</svg>'], ['image/svg+xml'])
+    >>> [(cell["source"], "outputs" in cell and bool(cell["outputs"])) for cell in page["cells"]]
+    [('# Title', False), ('1', True), ('Text.', False), ('1', False)]
+    """
+    title, *cells = notebook["cells"]
+    cells = caption_figures(cells)
+    drawings = {}
+    for cell in cells:
+        source = re.sub(r"^(# .*\n)?# needs \w+\n", r"\1", "".join(cell["source"]))
+        cell["source"] = source.replace("“Grading”", "[Grading](/reference/grading.md)")
+        tags = cell["metadata"].setdefault("tags", [])
+        if "injected-parameters" in tags:
+            tags.append("hide-input")
+        if "/" in name:  # labels are those of the first version
+            cell["metadata"].get("mystnb", {}).get("figure", {}).pop("name", None)
+        for output in cell.get("outputs", ()):
+            if narrow := output.get("data", {}).pop(NARROW, None):
+                wide = "\n".join("".join(output["data"]["image/svg+xml"]).splitlines())
+                drawings[hashlib.sha256(wide.encode()).hexdigest()] = "".join(narrow)
+    if len(versions) > 1:
+        titles = {page: plain(load_model(model).title) for page, model in versions.items()}
+        heading, _, rest = "".join(title["source"]).partition("\n")
+        heading += f": {titles[name]}" if "/" in name else ""
+        links = [f"[{text}](/notebooks/{page}.ipynb)" for page, text in titles.items()]
+        title["source"] = f"{heading}\n\n{' · '.join(links)}\n{rest}"
+    notebook["cells"] = [title, *lift(cells)]
+    return drawings

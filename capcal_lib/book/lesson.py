@@ -1,0 +1,319 @@
+"""What a lesson needs beside the library: checked parameters, its run store, one line of
+provenance, tables and a finding with their evidence, and an early end where nothing is measured.
+
+A page ends early by :class:`EndOfPage`, which shows nothing: JupyterLab stops there, and the engine
+of papermill (:mod:`capcal_lib.book.engine`) takes what is below out of the notebook."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from capcal_lib.book import printed, tables
+from capcal_lib.book.parameters import check_parameters, open_store
+from capcal_lib.book.style import set_style
+from capcal_lib.book.tables import Html
+from capcal_lib.errors import check_known
+from capcal_lib.grading.core import UNSCORED
+from capcal_lib.grading.labels import corrected_accuracy
+from capcal_lib.manifests import load_model, model_names
+from capcal_lib.metrics import mean_interval
+from capcal_lib.probes import ProbeRecipe
+from capcal_lib.reported import load_reported
+from capcal_lib.results import costs, describe_runs, load_results, subjects
+from capcal_lib.text import counted
+
+USUAL = {"k_eval": 100, "protocol": "corrected", "verdicts": "rules"}  # of parameters
+MEASURE = (
+    "To measure it: capcal reproduce --model {0} --store runs/local, and then this page with "
+    "-p model {0} -p store runs/local"
+)
+NO_SAMPLES = "The run store has no samples of this model, so that nothing here is measured. "
+ONE_SAMPLE = (
+    "Every question has one scored sample: its accuracy is known, and a score takes two. Draw more "
+    "with: capcal sample --k 2"
+)
+OTHER_RULES = (
+    "Protocol: {}; verdicts: {}. The page “What each correction changes” shows the effect."
+)
+KEPT_TYPE = "application/papermill.record/"  # before the types of what is kept and not displayed
+
+
+class EndOfPage(Exception):
+    """Below here nothing can be shown, for the reason that stands above."""
+
+    def _render_traceback_(self) -> list[str]:
+        return []
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page: its parameters, and what its run store has of its model.
+
+    ``data`` has a row a data set, as ``results.describe_runs`` tells it; none for a model without
+    samples."""
+
+    model: str
+    store: Path
+    k_eval: int
+    protocol: str
+    verdicts: str
+    data: pd.DataFrame
+
+    @property
+    def recipe(self) -> ProbeRecipe:
+        """The recipe of probes that goes with the protocol."""
+        return "paper" if self.protocol == "paper" else "tuned"
+
+    @property
+    def evidence(self) -> str:
+        """What kind of numbers those of the page's own model are."""
+        return evidence_of(self.data)
+
+    def results(self, model: str = "") -> pd.DataFrame:
+        """Load the results of the page's model by its protocol, or those of another model, which
+        only the rules have judged. The page ends where no question has two scored samples.
+        """
+        results = load_results(
+            self.store,
+            model or self.model,
+            k_eval=self.k_eval,
+            verdicts="rules" if model not in ("", self.model) else self.verdicts,
+            held_out=self.protocol != "paper",
+            recipe=self.recipe,
+        )
+        if not model and (results["total"] < 2).all():
+            self.end(ONE_SAMPLE)
+        return results
+
+    def measured_models(self) -> dict[str, pd.DataFrame]:
+        """Describe the runs of each model that has measured samples in the store, as ``data``, from
+        the smallest model to the largest.
+        """
+        described = {}
+        for name in sorted(model_names(), key=lambda name: load_model(name).parameters or 0):
+            runs = describe_runs(self.store, name, k_eval=self.k_eval)
+            if "measured" in {*runs["evidence"]}:
+                described[name] = runs
+        return described
+
+    def choose_dataset(self, name: str, otherwise: str) -> str:
+        """Return the data set that was asked for, which needs samples; ``otherwise`` where none
+        was.
+        """
+        if name:
+            check_known("dataset with samples", name, [*self.data.index])
+        return name or otherwise
+
+    def end(self, reason: str) -> None:
+        """Say in one line why the page ends here, and end it."""
+        from IPython.display import display
+
+        display(Html(f"<p class='capcal-about'>{escape(reason)}</p>"))  # type: ignore[no-untyped-call]
+        raise EndOfPage(reason)
+
+    def accuracies(self) -> pd.DataFrame:
+        """Return the mean expected accuracy of each data set with its interval; with what was not
+        scored taken for wrong, and for right, where that is enough to matter; and with the grader's
+        error allowed for, where it is measured.
+        """
+        counts = load_results(
+            self.store, self.model, k_eval=self.k_eval, recipe=None, verdicts=self.verdicts
+        )
+        mu = (counts["correct"] / counts["total"]).dropna()
+        clusters = subjects(counts)
+        means = {
+            name: mean_interval(own, clusters=clusters[own.index], bounds=(0, 1))
+            for name, own in mu.groupby(level="dataset", sort=False)
+        }
+        table = pd.DataFrame(means, ["mean μ", "low", "high"]).T.rename_axis("dataset")
+        table.insert(0, "questions", self.data["questions"])
+        if (self.data["not scored"] > UNSCORED).any():
+            bounds = {"all wrong": "μ, these wrong", "all right": "μ, these right"}
+            table = table.join(self.data[["not scored", *bounds]].rename(columns=bounds))
+        allowed = tables.intervals(corrected_accuracy(counts), "estimate", digits=3)
+        allowed = allowed.reindex(table.index).fillna("not measured")
+        return table.assign(**{"μ, the grader's error allowed for": allowed})
+
+    def show(
+        self,
+        table: pd.DataFrame,
+        caption: str,
+        *,
+        digits: int = 3,
+        evidence: str | Sequence[str] = "",
+        **formats: str | Callable[[object], str],
+    ) -> Html:
+        """Draw a table as ``tables.show`` does, with models and data sets by their titles, an
+        estimate with its interval in one cell, and by default the evidence of the page's model.
+        """
+        if any(table.index.names):
+            table = table.reset_index()
+        table = tables.titled(table.rename_axis(columns=None))
+        if {"low", "high"} <= {*table}:
+            names = list(map(str, table))
+            estimate = names[names.index("low") - 1]
+            table[estimate] = tables.intervals(table, estimate, digits)
+            table = table.drop(columns=["low", "high"])
+        table = table.rename(columns={"dataset": "data set"})
+        for name in table.select_dtypes("category"):
+            table[name] = table[name].astype(str)
+        if "evidence" not in table:
+            evidence = evidence or self.evidence
+        return tables.show(table, caption, digits=digits, evidence=evidence, **formats)
+
+    def show_scores(self, scores: pd.DataFrame, caption: str) -> Html:
+        """Draw scores beside what a confidence costs: the mean of its tokens beside the answer.
+
+        ``scores`` are those of ``results.score``. Where all questions of a data set are alike,
+        nothing is marked."""
+        tokens = costs(self.store, self.model, k_eval=self.k_eval).mean().dropna()
+        table = scores.reset_index()
+        costs_of = {"Uniform random": "N/A"} | tokens.map("{:.0f}".format).to_dict()
+        cost = table["method"].map(costs_of)
+        table["cost"] = cost.fillna("–").mask(table["method"].str.startswith("Probe"), "0")
+        constant = scores["plug_in"].xs("Best constant", level="method")
+        table["varies"] = table["dataset"].map(constant > 0)
+        return tables.show_scores(table, caption, evidence=self.evidence)
+
+    def finding(self, text: str, /, **values: float | str) -> Any:
+        """Return the finding of the page in large type: one sentence, with at most four of the
+        ``values``, which stand in it as ``{key}`` or ``{key:.2f}``. A text among them is shown as
+        it is, whatever marks it holds.
+        """
+        return large(fill(text, **values))
+
+
+def open_page(namespace: Mapping[str, Any], *, paper: Sequence[str] = ()) -> Page:
+    """Check the parameters of a page, which are among its names, give it the book's look, and show
+    in one line, which unfolds, what is behind it.
+
+    ``paper`` names what the paper prints of the page's subject, by keys of ``printed.ITEMS``. Where
+    the store has no samples of the model, that is shown and the page ends.
+    """
+    from IPython.display import display
+
+    page = open_lesson(namespace)
+    display(provenance(page))  # type: ignore[no-untyped-call]
+    if page.data.empty:
+        for item in paper:
+            printed.display(item, page.model)
+        page.end(NO_SAMPLES + MEASURE.format(page.model))
+    return page
+
+
+def open_lesson(namespace: Mapping[str, Any]) -> Page:
+    """Open a page that needs no samples of its model, and show nothing."""
+    check_parameters(namespace)
+    set_style()
+    parameters = {name: namespace.get(name, usual) for name, usual in USUAL.items()}
+    store, model = open_store(namespace["store"]), namespace["model"]
+    counting = {name: parameters[name] for name in ("k_eval", "verdicts")}
+    data = describe_runs(store, model, **counting)
+    return Page(model=model, store=store, data=data, **parameters)
+
+
+def provenance(page: Page) -> Html:
+    """Say in one line that unfolds what is behind a page: data sets, samples and evidence, and what
+    is not as in the paper.
+    """
+    title = f"<strong>{escape(load_model(page.model).title)}</strong>"
+    in_paper = (load_reported()["model"] == page.model).sum()
+    if page.data.empty:
+        mark = tables.badge("reported") if in_paper else ""
+        return Html(f"<p class='capcal-about'>{title} {mark}</p>")
+    data = page.data
+    sizes = counted(len(data), "data set"), counted(int(data["questions"].sum()), "question")
+    marks = "".join(map(tables.badge, data["evidence"].unique()))
+    behind = data[["title", "questions"]].rename(columns={"title": "data set"})
+    behind["samples a question"] = [
+        str(most) if fewest == most else f"{fewest} to {most}"
+        for fewest, most in data[["fewest", "most"]].to_numpy()
+    ]
+    behind["evidence"] = data["evidence"]
+    table = tables.show(behind.rename_axis(None), "What the run store has of this model.")
+    notes = [*data.attrs["problems"], *differences(page)]
+    if in_paper:
+        notes.append(f"The paper prints {in_paper} numbers of this model.")
+    paragraphs = "".join(f"<p>{escape(note)}</p>" for note in notes)
+    summary = f"<summary>{title} · {' · '.join(sizes)} {marks}</summary>"
+    details = f"<details>{summary}{table.html}{paragraphs}</details>"
+    return Html(f"<div class='capcal-about'>{details}</div>")
+
+
+def differences(page: Page) -> list[str]:
+    """Say in a sentence each what is not as in the paper, or not as usual."""
+    notes = []
+    if (page.protocol, page.verdicts) != ("corrected", "rules"):
+        notes.append(OTHER_RULES.format(page.protocol, page.verdicts))
+    if load_model(page.model).paper_name:
+        return notes
+    styles = " and ".join(f"“{style}”" for style in dict.fromkeys(page.data["prompts"]))
+    unlike = [f"prompts are of the styles {styles}, with examples"]
+    if any("gguf" in str(weights.file) for weights in load_model(page.model).weights):
+        unlike.append("weights are quantised")
+    if "simpleqa" in page.data.index:
+        unlike.append("SimpleQA is the whole set and not its Verified part")
+    return [*notes, f"Unlike in the paper, {'; '.join(unlike)}."]
+
+
+def evidence_of(*runs: pd.DataFrame) -> str:
+    """Say what numbers made from runs are: ``simulated``, where a run of any is, else ``measured``.
+
+    ``runs`` are described as by ``results.describe_runs``.
+
+    >>> evidence_of(pd.DataFrame({"evidence": ["measured", "simulated"]}))
+    'simulated'
+    """
+    simulated = any("simulated" in {*described["evidence"]} for described in runs)
+    return "simulated" if simulated else "measured"
+
+
+def plain(text: str) -> str:
+    """Write a text of others so that neither Markdown, MyST nor HTML reads anything into it.
+
+    >>> plain("<b> *a*")
+    '\\\\<b\\\\> \\\\*a\\\\*'
+    """
+    return re.sub(r"([\\`*_{}\[\]<>&$#~|!^:@])", r"\\\1", " ".join(text.split()))
+
+
+def fill(text: str, /, **values: float | str) -> str:
+    """Put values into a text in Markdown, where ``{key}`` or ``{key:.2f}`` stands for them; texts
+    among them as they are, whatever marks they hold.
+
+    >>> fill("{share:.0%} of {name}", share=0.256, name="*mine*")
+    '26\\xa0% of \\\\*mine\\\\*'
+    """
+    escaped = {
+        key: plain(value) if isinstance(value, str) else value for key, value in values.items()
+    }
+    return re.sub(r"(?<=\d)%", "\xa0%", text.strip().format(**escaped))
+
+
+def large(text: str) -> Any:
+    """Return a sentence in Markdown, in large type."""
+    from IPython.display import Markdown
+
+    style = "class='capcal-finding' style='font-size: 1.35em; line-height: 1.35'"
+    return Markdown(f"<div {style}>\n\n{text}\n\n</div>")  # type: ignore[no-untyped-call]
+
+
+def glue(**values: float | str | Html) -> None:
+    """Keep values under their keys, from where the front page and other pages take them.
+
+    The output is that of ``myst_nb.glue``, whose import takes every page four seconds.
+    """
+    from IPython.display import display
+
+    for key, value in values.items():
+        kept = value if isinstance(value, int | str | Html) else float(value)
+        record = {f"{KEPT_TYPE}text/plain": repr(kept)}
+        if isinstance(kept, Html):
+            record[f"{KEPT_TYPE}text/html"] = kept.html
+        about = {"scrapbook": {"name": key, "mime_prefix": KEPT_TYPE}}
+        display(record, raw=True, metadata=about)  # type: ignore[no-untyped-call]

@@ -1,0 +1,90 @@
+"""Show what the paper prints of a page's subject, for a model of which there are no samples.
+
+`ITEMS` says of an item of ``data_manifests/paper.yaml`` which reported table it is; a further item
+is a further row."""
+
+from typing import NamedTuple
+
+import pandas as pd
+
+from capcal_lib.book import tables
+from capcal_lib.plots import ScoreDisplay, draw_curves
+from capcal_lib.reported import Source, constant_score, load_reported, printed_scores
+
+
+class Item(NamedTuple):
+    """An item of the paper: its reported table, and the caption under which it is shown."""
+
+    table: str
+    caption: str
+    source: Source = "paper"
+
+
+ITEMS = {
+    "table-2": Item(
+        "main",
+        "Printed capability Brier score (lower is better), and cost in tokens (L: an answer).",
+    ),
+    "table-4": Item("mean_accuracy", "Mean expected accuracy as printed."),
+    "table-6": Item("consistency", "Printed score of a vote over k samples (lower is better)."),
+    "figure-10": Item(
+        "budget",
+        "Share of questions solved against B samples a question (higher is better), as the paper "
+        "draws it, without intervals.",
+        "reference code",
+    ),
+}
+
+
+def display(item: str, model: str) -> None:
+    """Show an item of the paper of one model, where the paper has it: a table, and a figure of
+    scores or of curves.
+    """
+    import matplotlib.pyplot as plt
+    from IPython.display import display as show
+
+    table, caption, source = ITEMS[item]
+    reported = load_reported(table, source=source)
+    of_model = reported[reported["model"] == model]
+    if of_model.empty:
+        return
+    evidence = "reported" if source == "paper" else "read off"
+    if table == "main":
+        scores = scores_and_constant(model)
+        figure = ScoreDisplay.from_scores(scores).figure
+        drawn = tables.show_scores(scores, caption, digits=4, evidence=evidence)
+    elif of_model["k"].isna().all():
+        figure = None
+        drawn = tables.show(wide(of_model, "method"), caption, digits=4, evidence=evidence)
+    else:
+        curves = tables.titled(of_model).rename(columns={"value": "estimate"})
+        if of_model["method"].nunique() > 1:
+            figure = draw_curves(curves, x="k", col="dataset").figure
+        else:
+            figure = draw_curves(curves, x="k", hue="dataset").figure
+        drawn = tables.show(wide(of_model, "k"), caption, digits=4, evidence=evidence)
+    if figure is not None:
+        show(figure)  # type: ignore[no-untyped-call]
+        plt.close(figure)  # shown, and not once more at the end of the cell
+    show(drawn)  # type: ignore[no-untyped-call]
+
+
+def scores_and_constant(model: str) -> pd.DataFrame:
+    """Return the printed scores of a model, with that of the best constant, which two of its
+    printed numbers give away.
+    """
+    scores = printed_scores().query("model == @model")
+    names = scores["dataset"].unique()
+    constant = [constant_score(model, name) for name in names]
+    rows = pd.DataFrame({"dataset": names, "method": "Best constant", "brier": constant})
+    return pd.concat([scores, rows.assign(cost="–")])
+
+
+def wide(reported: pd.DataFrame, columns: str) -> pd.DataFrame:
+    """Return printed values with a row a data set, and a method where there are several."""
+    index = ["dataset", "method"] if columns == "k" and reported["method"].any() else ["dataset"]
+    table = tables.titled(reported).pivot_table(
+        index=index, columns=columns, values="value", sort=False
+    )
+    table = table.rename(columns={"": "mean μ"}).rename_axis(columns=None).reset_index()
+    return table.rename(columns={"dataset": "data set"})
