@@ -1,0 +1,123 @@
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import papermill
+import pytest
+
+from capcal_lib.book.layout import caption_figures, cut, lay_out
+from capcal_lib.book.pipeline import own_front_page
+
+ONE = {"01_page": "simulated"}
+
+
+def code(source: str, *tags: str, **metadata: Any) -> dict[str, Any]:
+    cell = {"cell_type": "code", "source": source, "metadata": {"tags": [*tags], **metadata}}
+    return {**cell, "outputs": [{"data": {"text/plain": source}}]}
+
+
+def text(source: str, *tags: str) -> dict[str, Any]:
+    return {"cell_type": "markdown", "source": source, "metadata": {"tags": [*tags]}}
+
+
+def test_a_page_begins_with_what_its_finding_its_provenance_and_its_picture_show() -> None:
+    cells = [code("1"), code("2", "provenance"), code("3"), code("4", "picture")]
+    page = {"cells": [text("# T"), *cells, code("5", "finding"), code("6", "injected-parameters")]}
+    lay_out(page, "01_page", ONE)
+    title, *cells = page["cells"]
+    top, below = cells[:3], cells[3:]
+    assert [cell["source"] for cell in top] == ["5", "2", "4"]
+    assert all(cell["metadata"]["tags"] == ["remove-input"] for cell in top)
+    assert [cell["outputs"][0]["data"]["text/plain"] for cell in top] == ["5", "2", "4"]
+    assert [cell["source"] for cell in below] == [*"123456"]  # the code stays where it is read
+    assert [bool(cell["outputs"]) for cell in below] == [True, False, True, False, False, True]
+    assert below[-1]["metadata"]["tags"] == ["injected-parameters", "hide-input"]
+    assert title["source"] == "# T"
+
+
+def test_the_page_on_the_grader_is_linked_where_a_text_names_it() -> None:
+    page = {"cells": [text("# T"), text("See “Grading”.")]}
+    lay_out(page, "01_page", ONE)
+    assert page["cells"][-1]["source"] == "See [Grading](/reference/grading.md)."
+
+
+def test_the_text_below_a_figure_is_its_caption_and_its_label_its_name() -> None:
+    figure = code("draw()", "picture", label="fig-a", mystnb={"image": {"alt": "A plot."}})
+    cells = caption_figures([figure, text("What one\nsees.", "caption"), text("More.")])
+    assert [cell["source"] for cell in cells] == ["draw()", "More."]
+    shown = {"image": {"alt": "A plot."}, "figure": {"caption": "What one sees.", "name": "fig-a"}}
+    assert cells[0]["metadata"]["mystnb"] == shown
+
+
+def test_a_figure_that_is_lifted_takes_its_caption_along() -> None:
+    figure = code("draw()", "picture", label="fig-a")
+    page = {"cells": [text("# T"), code("1"), figure, text("Seen.", "caption")]}
+    lay_out(page, "01_page", ONE)
+    _, lifted, _, left = page["cells"]
+    assert lifted["metadata"]["mystnb"]["figure"] == {"caption": "Seen.", "name": "fig-a"}
+    assert "mystnb" not in left["metadata"]  # or the name would be there twice
+
+
+def test_a_page_of_which_nothing_ended_is_left_as_it_is() -> None:
+    page = {"cells": [code("1"), text("Text.")]}
+    before = deepcopy(page)
+    cut(page)
+    assert page == before
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
+@pytest.mark.parametrize("ending", ["EndOfPage", "ValueError"])
+def test_papermill_takes_the_end_of_a_page_for_no_error_and_any_other_for_one(
+    ending: str, tmp_path: Path
+) -> None:
+    first = "from capcal_lib.book.lesson import EndOfPage\nprint('shown')\nraise " + ending
+    cells = [nbformat.v4.new_code_cell(first), nbformat.v4.new_code_cell("print('below')")]
+    notebook = nbformat.v4.new_notebook(cells=cells)
+    notebook.metadata["kernelspec"] = {
+        "name": "python3",
+        "language": "python",
+        "display_name": "Python 3",
+    }
+    source, executed = tmp_path / "page.ipynb", tmp_path / "out.ipynb"
+    nbformat.write(notebook, source)
+    if ending == "ValueError":
+        with pytest.raises(papermill.PapermillExecutionError, match="ValueError"):
+            papermill.execute_notebook(source, executed, progress_bar=False)
+        return
+    papermill.execute_notebook(source, executed, progress_bar=False)
+    (cell,) = nbformat.read(executed, as_version=4).cells
+    assert [output.get("text") for output in cell.outputs] == ["shown\n"]
+
+
+def test_a_page_of_several_models_links_the_others_and_has_labels_of_its_own() -> None:
+    figure = {"figure": {"caption": "A.", "name": "fig-a"}}
+    versions = {"04_main": "simulated", "04_main/qwen3-8b": "qwen3-8b"}
+    heads, labels = [], []
+    for name in versions:
+        cell = code("1", mystnb=deepcopy(figure))
+        page = {"cells": [text("# Title"), cell]}
+        lay_out(page, name, versions)
+        heads.append(page["cells"][0]["source"])
+        labels.append(cell["metadata"]["mystnb"]["figure"].get("name"))
+    assert labels == ["fig-a", None]
+    names = ("Simulated model", "04_main"), ("Qwen3-8B (non-thinking)", "04_main/qwen3-8b")
+    links = " · ".join(f"[{title}](/notebooks/{page}.ipynb)" for title, page in names)
+    assert heads == [f"# Title\n\n{links}\n", f"# Title: {names[1][0]}\n\n{links}\n"]
+
+
+def test_the_title_of_a_model_is_text_wherever_a_page_names_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "models").mkdir()
+    lines = "name: evil", "title: <img src=x onerror=alert(1)> [*A*] $x$", "engine: simulated"
+    rest = "prompt_style: paper", "sampling: {temperature: 1, max_tokens: 8, context_tokens: 9}"
+    (tmp_path / "models" / "evil.yaml").write_text("\n".join([*lines, *rest]))
+    monkeypatch.setenv("CAPCAL_MANIFESTS", str(tmp_path))
+    page = {"cells": [text("# Title")]}
+    lay_out(page, "04_main/evil", {"04_main": "simulated", "04_main/evil": "evil"})
+    shown = r"\<img src=x onerror=alert(1)\> \[\*A\*\] \$x\$"
+    heading, _, links = page["cells"][0]["source"].splitlines()
+    assert heading == f"# Title: {shown}"
+    assert links.endswith(f" · [{shown}](/notebooks/04_main/evil.ipynb)")
+    assert own_front_page("evil").startswith(f"# Capability calibration of {shown}\n")

@@ -1,0 +1,170 @@
+import subprocess
+import sys
+from typing import Any
+
+import pandas as pd
+import pytest
+from bs4 import BeautifulSoup
+from markdown_it.renderer import RendererHTML
+
+from capcal_lib.book import lesson
+from capcal_lib.book.lesson import (
+    KEPT_TYPE,
+    ONE_SAMPLE,
+    EndOfPage,
+    Page,
+    fill,
+    glue,
+    open_lesson,
+    open_page,
+    provenance,
+)
+from capcal_lib.book.tables import Html, badge
+from capcal_lib.errors import InputError
+from capcal_lib.manifests import RECORDED_RUNS
+
+
+def page_of(model: str, **parameters: str) -> Page:
+    return open_lesson({"model": model, "store": str(RECORDED_RUNS), **parameters})
+
+
+def test_what_is_behind_a_page_is_counted_and_marked() -> None:
+    html = provenance(page_of("smollm2-135m")).html
+    row = BeautifulSoup(html, "html.parser").find("th", string="MMLU").parent
+    assert [cell.text for cell in row.select("td")] == ["300", "100", "measured"]
+    assert "The paper prints" not in html
+    assert badge("simulated") in provenance(page_of("simulated")).html
+
+
+def test_a_page_says_whose_protocol_and_verdicts_it_follows() -> None:
+    assert "What each correction changes" not in provenance(page_of("simulated")).html
+    page = page_of("simulated", protocol="paper")
+    assert page.recipe == "paper"
+    said = provenance(Page(**{**vars(page), "verdicts": "judge:<b>"})).html
+    assert "Protocol: paper; verdicts: judge:&lt;b&gt;. The page “What each correction" in said
+
+
+def test_a_page_says_what_is_not_as_in_the_paper() -> None:
+    html = provenance(page_of("qwen2.5-coder-1.5b")).html
+    assert "weights are quantised; SimpleQA is the whole set" in html
+    assert "Unlike in the paper" not in provenance(page_of("gpt-oss-20b")).html
+
+
+def test_a_page_of_a_model_without_samples_shows_the_paper_and_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shown: list[Any] = []
+    monkeypatch.setattr("IPython.display.display", shown.append)
+    parameters = {"model": "gpt-oss-20b", "store": str(RECORDED_RUNS)}
+    with pytest.raises(EndOfPage, match="capcal reproduce --model gpt-oss-20b --store runs/local"):
+        open_page(parameters, paper=["table-4"])
+    title, table, reason = [output.html for output in shown]
+    assert badge("reported") in title
+    assert "0.9338" in table  # mean accuracy on MATH-500
+    assert "-p model gpt-oss-20b" in reason
+    assert EndOfPage("why")._render_traceback_() == []
+
+
+def test_results_of_one_sample_a_question_end_a_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("IPython.display.display", lambda _: None)
+    counts = {"correct": [1, 0], "total": [1, 1]}
+    monkeypatch.setattr(lesson, "load_results", lambda *_, **__: pd.DataFrame(counts))
+    with pytest.raises(EndOfPage, match=ONE_SAMPLE):
+        page_of("simulated").results()
+
+
+def test_a_data_set_without_samples_is_refused() -> None:
+    page = page_of("simulated")
+    assert page.choose_dataset("", "mini-exam") == "mini-exam"
+    assert page.choose_dataset("mini-capitals", "mini-exam") == "mini-capitals"
+    with pytest.raises(InputError, match=r"unknown dataset with samples 'mmlu'; known: mini-"):
+        page.choose_dataset("mmlu", "mini-exam")
+
+
+def test_the_measured_models_of_a_store_come_from_the_smallest_to_the_largest() -> None:
+    models = page_of("simulated").measured_models()
+    assert list(models) == ["smollm2-135m", "qwen2.5-coder-0.5b", "qwen2.5-coder-1.5b"]
+
+
+def test_a_table_names_data_sets_and_joins_an_estimate_with_its_interval() -> None:
+    index = pd.Index(["gsm8k"], name="dataset")
+    table = pd.DataFrame({"gain": [0.12345], "low": [-0.1], "high": [0.3]}, index)
+    table["verdict"] = pd.Categorical(["inconclusive"], ["better", "inconclusive"])
+    html = page_of("simulated").show(table, "Gains.").html
+    row = BeautifulSoup(html, "html.parser").find("tbody").find("tr")
+    assert [cell.text for cell in row.select("th, td")] == [
+        "GSM8K",
+        "0.123 [-0.100, 0.300]",
+        "inconclusive",
+    ]
+    assert badge("simulated") in html
+
+
+def test_a_finding_has_its_values() -> None:
+    shown = page_of("simulated").finding("{better} of {all:.1f}", better=3, all=4)
+    assert "class='capcal-finding'" in shown.data
+    assert "\n\n3 of 4.0\n\n" in shown.data
+    with pytest.raises(KeyError, match="most"):
+        fill("{most} of all")
+
+
+HOSTILE = [
+    "<img src=x onerror=alert(1)>",
+    "{download}`../../../etc/hostname`",
+    "a\n\n:::{include} /etc/hostname\n:::",
+    "[x](javascript:alert(1)) ![y](z) **b** $\\mu$ &lt; <https://x.y>",
+]
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+def test_text_of_others_is_shown_as_it_is_and_is_no_markup(hostile: str) -> None:
+    from markdown_it import MarkdownIt
+    from myst_parser.config.main import MdParserConfig
+    from myst_parser.parsers.mdit import create_md_parser
+
+    said = fill("The question “{text}”.", text=hostile)
+    shown = BeautifulSoup(MarkdownIt().render(said), "html.parser")
+    assert shown.text.strip() == f"The question “{' '.join(hostile.split())}”."
+    assert {tag.name for tag in shown.find_all()} == {"p"}
+    myst = create_md_parser(MdParserConfig(enable_extensions={"dollarmath"}), RendererHTML)
+    [_, inline, _] = myst.parse(said)
+    assert {child.type for child in inline.children or ()} <= {"text", "text_special"}
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+def test_text_that_is_glued_reaches_another_page_as_text(hostile: str) -> None:
+    from IPython.core.interactiveshell import InteractiveShell
+    from IPython.utils.capture import capture_output
+    from myst_nb.ext.glue.crossref import generate_text_nodes
+
+    InteractiveShell.instance()
+    with capture_output() as shown:
+        glue(text=hostile)
+    (output,) = shown.outputs
+    data = {kind.removeprefix(KEPT_TYPE): text for kind, text in output.data.items()}
+    assert list(data) == ["text/plain"]  # and nothing that would be markup
+    (node,) = generate_text_nodes({"fmt_spec": "s"}, {"data": data})
+    assert node.astext() == hostile
+    assert {each.tagname for each in node.findall()} == {"inline", "#text"}
+
+
+@pytest.mark.parametrize("value", [0.25, 3, "three of ten", Html("<p>three</p>")])
+def test_results_are_kept_as_myst_nb_keeps_them(value: Any) -> None:
+    from IPython.core.interactiveshell import InteractiveShell
+    from IPython.utils.capture import capture_output
+    from myst_nb import glue as theirs
+
+    InteractiveShell.instance()
+    with capture_output() as ours:
+        glue(share=value)
+    with capture_output() as expected:
+        theirs("share", value, display=False)
+    (output,), (known,) = ours.outputs, expected.outputs
+    assert (output.data, output.metadata) == (known.data, known.metadata)
+    assert all(kind.startswith("application/papermill.record/") for kind in output.data)
+
+
+def test_keeping_a_result_does_not_import_what_reads_it() -> None:
+    code = "import sys; from capcal_lib.book.lesson import glue; glue(a=1); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"myst_nb", "nbformat", "jsonschema"} & set(done.stdout.split())

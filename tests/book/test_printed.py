@@ -1,0 +1,49 @@
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from capcal_lib.book import printed
+from capcal_lib.book.map import load_items
+from capcal_lib.manifests import load_model, model_names
+from capcal_lib.reported import constant_score, load_reported
+
+PAPER_MODELS = [name for name in model_names() if load_model(name).paper_name]
+
+
+@pytest.fixture
+def shown(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    outputs: list[Any] = []
+    monkeypatch.setattr("IPython.display.display", outputs.append)
+    return outputs
+
+
+def test_items_are_those_of_the_paper() -> None:
+    assert {*printed.ITEMS} <= {item.key for item in load_items()}
+
+
+@pytest.mark.parametrize("item", printed.ITEMS)
+def test_every_item_is_shown_with_all_its_numbers_of_a_model(item: str, shown: list[Any]) -> None:
+    table, _, source = printed.ITEMS[item]
+    reported = load_reported(table, source=source)
+    for model in PAPER_MODELS:
+        shown.clear()
+        printed.display(item, model)
+        values = reported.loc[reported["model"] == model, "value"]
+        assert bool(shown) == bool(len(values))
+        missing = [value for value in values if f"{value:.4f}" not in shown[-1].html]
+        assert missing == []
+
+
+def test_a_model_that_the_paper_does_not_have_shows_nothing(shown: list[Any]) -> None:
+    printed.display("table-2", "simulated")
+    assert shown == []
+
+
+def test_scores_have_the_best_constant_in_each_data_set() -> None:
+    scores = printed.scores_and_constant("qwen3-8b").set_index(["dataset", "method"])
+    constant = scores["brier"].xs("Best constant", level="method")
+    assert constant.to_dict() == {
+        name: constant_score("qwen3-8b", name) for name in scores.index.unique("dataset")
+    }
+    assert pd.notna(scores["brier"]).all()
