@@ -27,6 +27,7 @@ ITEMS = {
     ),
     "table-4": Item("mean_accuracy", "Mean expected accuracy as printed."),
     "table-6": Item("consistency", "Printed score of a vote over k samples (lower is better)."),
+    "appendix-b.2": Item("sampling", "Settings of sampling, as printed."),
     "figure-10": Item(
         "budget",
         "Share of questions solved against B samples a question (higher is better), as the paper "
@@ -87,4 +88,6 @@ def wide(reported: pd.DataFrame, columns: str) -> pd.DataFrame:
         index=index, columns=columns, values="value", sort=False
     )
     table = table.rename(columns={"": "mean μ"}).rename_axis(columns=None).reset_index()
+    if not table["dataset"].any():  # of the model, whatever it is asked
+        table = table.drop(columns="dataset")
     return table.rename(columns={"dataset": "data set"})

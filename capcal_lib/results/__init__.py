@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from capcal_lib.results.constant import compare_with_constant, count_by_kind
+    from capcal_lib.results.ranks import compare_ranks, points_of, rank_correlations
     from capcal_lib.results.results import costs, describe_runs, judged_by, load_results, subjects
     from capcal_lib.results.scores import (
         BEST_CONSTANT,
@@ -26,6 +27,7 @@ __all__ = [
     "best_constant",
     "brier_terms",
     "columns_of",
+    "compare_ranks",
     "compare_with_constant",
     "confidence_columns",
     "costs",
@@ -37,6 +39,8 @@ __all__ = [
     "load_results",
     "mean_over_probes",
     "methods",
+    "points_of",
+    "rank_correlations",
     "score",
     "subjects",
 ]
@@ -45,7 +49,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """Import a name when it is first asked for: to score a file takes no run store."""
     if name in __all__:
-        for module in ("results", "scores", "constant"):
+        for module in ("results", "scores", "constant", "ranks"):
             if hasattr(room := import_module(f"{__name__}.{module}"), name):
                 return getattr(room, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
