@@ -4,6 +4,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from capcal_lib.results.budgets import (
+        allocate_by_rules,
+        compare_spending,
+        solved_by_oracles,
+        solved_by_rules,
+        spending_rules,
+    )
     from capcal_lib.results.constant import compare_with_constant, count_by_kind
     from capcal_lib.results.ranks import compare_ranks, points_of, rank_correlations
     from capcal_lib.results.results import costs, describe_runs, judged_by, load_results, subjects
@@ -24,10 +31,12 @@ if TYPE_CHECKING:
 __all__ = [
     "BEST_CONSTANT",
     "MISSING_AS",
+    "allocate_by_rules",
     "best_constant",
     "brier_terms",
     "columns_of",
     "compare_ranks",
+    "compare_spending",
     "compare_with_constant",
     "confidence_columns",
     "costs",
@@ -42,6 +51,9 @@ __all__ = [
     "points_of",
     "rank_correlations",
     "score",
+    "solved_by_oracles",
+    "solved_by_rules",
+    "spending_rules",
     "subjects",
 ]
 
@@ -49,7 +61,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """Import a name when it is first asked for: to score a file takes no run store."""
     if name in __all__:
-        for module in ("results", "scores", "constant", "ranks"):
+        for module in ("results", "scores", "constant", "ranks", "budgets"):
             if hasattr(room := import_module(f"{__name__}.{module}"), name):
                 return getattr(room, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

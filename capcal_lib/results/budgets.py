@@ -1,0 +1,214 @@
+"""Spend a budget of samples on the questions of results: evenly, and as each confidence says.
+
+A *rule* is a way to divide a budget. It goes by the confidence of a method, taken at its word; the
+nearest probe has two rules, *plug-in* and as the mean of a *posterior*, and *even spending* needs
+no confidence. A budget is ``each``, the mean number of samples a question, and no question gets
+more than were scored of it. ``concentrations`` are those of posteriors, by the name of the probe,
+as ``probes.describe_probes`` tells them."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from capcal_lib import metrics
+from capcal_lib.applications import (
+    allocate,
+    budget_gains,
+    deep_samples,
+    honest_oracle,
+    success_rate,
+    success_terms,
+)
+from capcal_lib.confidence.of_run import TITLES
+from capcal_lib.manifests import load_dataset
+from capcal_lib.probes import nearest_probe
+from capcal_lib.results.results import subjects
+from capcal_lib.results.scores import MISSING_AS, columns_of, mean_over_probes, methods
+
+EVEN, PLUG_IN, POSTERIOR = "Even spending", "Probe, plug-in", "Probe, posterior"
+HONEST_ORACLE = "Honest oracle"
+BUDGETS = (1, 2, 4, 8)
+DEEP = 32  # samples a question, from which budgets can be compared
+HALVES = 10  # random halves that an honest oracle knows in turn
+VERDICTS = ("better", "worse", "inconclusive")
+COLUMNS = ["dataset", "B", "rule", "estimate", "low", "high", "p", "p (Holm)", "verdict"]
+
+
+def spending_rules(
+    subset: pd.DataFrame, concentrations: Mapping[str, float]
+) -> "dict[str, tuple[pd.Series[float], float | None]]":
+    """Return what each rule on one data set goes by: a confidence of each question, and the
+    concentration of the posterior around it, None where it is taken at its word.
+
+    A missing confidence is 0.5. A probe by the paper's recipe is five rules, which
+    ``scores.mean_over_probes`` makes one of.
+    """
+    rules: dict[str, tuple[pd.Series[float], float | None]] = {}
+    for name in TITLES.values():
+        if name in subset and subset[name].notna().any():
+            rules[name] = subset[name].fillna(MISSING_AS), None
+    dataset = str(subset.index[0][0])
+    probe = nearest_probe(methods(subset.dropna(axis="columns")), dataset)
+    for column in columns_of(subset, probe):
+        which = column.removeprefix(str(probe))  # of the five probes
+        rules[PLUG_IN + which] = subset[column], None
+        rules[POSTERIOR + which] = subset[column], concentrations[str(probe)]
+    return rules
+
+
+def allocate_by_rules(
+    subset: pd.DataFrame, each: int, concentrations: Mapping[str, float]
+) -> pd.DataFrame:
+    """Divide a budget over the questions of one data set: samples, a row a question and a column a
+    rule.
+    """
+    most = subset["total"]
+    half = pd.Series(0.5, subset.index)  # one confidence for all is even spending
+    rules = {EVEN: (half, None)} | spending_rules(subset, concentrations)
+    plans = {
+        rule: allocate(s, each * len(s), max_per_question=most, concentration=nu)
+        for rule, (s, nu) in rules.items()
+    }
+    return pd.DataFrame(plans, subset.index)
+
+
+def solved_by_rules(
+    subset: pd.DataFrame, budgets: Iterable[int], concentrations: Mapping[str, float]
+) -> pd.DataFrame:
+    """Return the share of questions solved, in [0, 1], a row a budget ``B`` and a ``rule``.
+
+    ``estimate`` is that share, and ``low`` to ``high`` its 95 % interval for questions like these.
+    It is wide because questions differ: two rules are compared by :func:`compare_spending`.
+    """
+    rows = []
+    for each in budgets:
+        plans = allocate_by_rules(subset, each, concentrations)
+        terms = {
+            rule: success_terms(plan, subset["correct"], subset["total"])
+            for rule, plan in plans.items()
+        }
+        by_rule = mean_over_probes(pd.DataFrame(terms, subset.index))
+        for rule, solved in by_rule.items():
+            limits = metrics.mean_interval(solved, clusters=subjects(subset), bounds=(0, 1))
+            rows.append([each, rule, *limits])
+    return pd.DataFrame(rows, columns=["B", "rule", "estimate", "low", "high"])
+
+
+def solved_by_oracles(
+    subset: pd.DataFrame,
+    budgets: Iterable[int],
+    *,
+    rng: np.random.Generator,
+    in_sample: bool = False,
+) -> pd.DataFrame:
+    """Return the share of questions solved by oracles: rows as those of :func:`solved_by_rules`,
+    without intervals.
+
+    The honest oracle knows a random half of each question's samples and is scored on the other
+    half. Its share is the mean over ten random halves, of budgets that are smaller than a half.
+    ``in_sample`` adds the oracles of the paper, which know the accuracy, or whether one answer is
+    right, of the very samples that they are scored on: no confidence can keep what they promise.
+    """
+    correct, total = subset["correct"], subset["total"]
+    halves = [honest_oracle(correct, total, rng=rng) for _ in range(HALVES)]
+    *_, left = halves[0]
+    mu = correct / total
+    oracles = {}
+    if in_sample:
+        right = (rng.random(len(mu)) < mu).astype(np.float64)
+        oracles = {"Oracle CC, in sample": mu, "Oracle RC, in sample": right}
+    rows: list[list[Any]] = []
+    for each in budgets:
+        if each < left.min():
+            shares = [_share_solved(*half, each) for half in halves]
+            rows.append([each, HONEST_ORACLE, np.mean(shares)])
+        for name, s in oracles.items():
+            rows.append([each, name, _share_solved(s, None, correct, total, each)])
+    return pd.DataFrame(rows, columns=["B", "rule", "estimate"])
+
+
+def _share_solved(
+    confidence: Any, concentration: Any, correct: Any, total: Any, each: int
+) -> float:
+    """Return the share of questions solved with a budget that a confidence divides."""
+    budget = each * len(total)
+    spent = allocate(confidence, budget, max_per_question=total, concentration=concentration)
+    return success_rate(spent, correct, total)
+
+
+def compare_spending(
+    results: pd.DataFrame,
+    concentrations: Mapping[str, float],
+    *,
+    rival: str = EVEN,
+    budgets: Iterable[int] = BUDGETS,
+) -> pd.DataFrame:
+    """Judge each rule against a rival at the same budget, on each data set and budget; all cases of
+    a rule together, by Holm's method.
+
+    Gains are questions solved beyond the rival in a hundred, so that above zero a rule is better;
+    the budget is shared, so that a question's gain counts what it takes from others
+    (``applications.budget_gains``). A budget of B is tried on the questions that have 2 B samples
+    or more, where there are enough of them (``applications.deep_samples``). Data sets are those
+    with a probe of their own and 32 samples a question, or else those with a probe of their own, or
+    else all.
+
+    Returns a row a case: ``dataset``, ``B``, ``rule``, ``estimate`` with the interval ``low`` to
+    ``high`` of the case alone, ``p``, ``p (Holm)`` and a ``verdict``, a category. No rows where
+    there is no rule but the rival.
+
+    >>> from capcal_lib.manifests import RECORDED_RUNS
+    >>> from capcal_lib.probes import describe_probes
+    >>> from capcal_lib.results import load_results
+    >>> concentrations = describe_probes(RECORDED_RUNS, "simulated")["concentration"]
+    >>> judged = compare_spending(load_results(RECORDED_RUNS, "simulated"), concentrations)
+    >>> sorted(judged["rule"].unique())[-2:]
+    ['Probe, plug-in', 'Probe, posterior']
+    """
+    scored = results[results["total"] > 1]
+    budgets = tuple(budgets)
+    found = {}
+    for name in _datasets_to_spend_on(scored):
+        of_set = scored.loc[[name]]
+        depth = deep_samples(of_set["total"])
+        for each in budgets:
+            subset = of_set[of_set["total"] >= 2 * each]
+            if 2 * each <= depth:
+                terms = -_gains_by_rules(subset, each, concentrations)  # lower is better
+                if rival in terms and len(terms.columns) > 1:
+                    clusters = subjects(subset)
+                    found[name, each] = metrics.gains(terms, rival, clusters=clusters)
+    if not found:
+        return pd.DataFrame(columns=COLUMNS)
+    table = pd.concat(found, names=["dataset", "B", "rule"])
+    table = table.groupby("rule", group_keys=False, sort=False).apply(metrics.holm)
+    table[["estimate", "low", "high"]] *= 100
+    verdict = pd.Categorical(table["verdict"], VERDICTS)
+    return table.assign(verdict=verdict).reset_index()[COLUMNS]
+
+
+def _gains_by_rules(
+    subset: pd.DataFrame, each: int, concentrations: Mapping[str, float]
+) -> pd.DataFrame:
+    """Return the gain over even spending of each question by each rule, which is 0 for itself."""
+    gained = {
+        rule: budget_gains(s, subset["correct"], subset["total"], each, concentration=nu)
+        for rule, (s, nu) in spending_rules(subset, concentrations).items()
+    }
+    return mean_over_probes(pd.DataFrame(gained, subset.index)).assign(**{EVEN: 0.0})
+
+
+def _datasets_to_spend_on(results: pd.DataFrame) -> list[str]:
+    """List the data sets on which rules are compared, see :func:`compare_spending`."""
+    totals = results["total"].groupby(level="dataset", sort=False)
+    depths = totals.agg(deep_samples)
+    names = list(map(str, depths.index))
+    probed = []
+    for name in names:
+        own = columns_of(results, load_dataset(name).probe)
+        if results.loc[[name], own].notna().to_numpy().any():
+            probed.append(name)
+    deep = [name for name in probed if depths[name] >= DEEP]
+    return deep or probed or names

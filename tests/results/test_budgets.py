@@ -1,0 +1,165 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from capcal_lib.applications import allocate, budget_gains, pass_at_k, success_rate
+from capcal_lib.metrics import adjusted, judge_gain
+from capcal_lib.results import (
+    allocate_by_rules,
+    compare_spending,
+    solved_by_oracles,
+    solved_by_rules,
+    spending_rules,
+)
+from capcal_lib.results.budgets import EVEN, HONEST_ORACLE, PLUG_IN, POSTERIOR
+
+NU = {"Probe (GSM8K)": 3.0, "Probe (MATH)": 5.0}
+
+
+def made(dataset: str = "gsm8k", total: int = 64, questions: int = 60) -> pd.DataFrame:
+    """Results of questions from hopeless to easy, of which a probe knows much and P(True) less."""
+    rng = np.random.default_rng(0)
+    mu = np.linspace(0, 1, questions) ** 2
+    counts = {"correct": rng.binomial(total, mu), "total": total}
+    said = {
+        "P(True)": np.where(np.arange(questions) % 5 == 0, np.nan, 1 - mu),
+        "Probe (GSM8K)": (mu + rng.normal(0, 0.1, questions)).clip(0, 1),
+    }
+    names = [f"{dataset}/{place}" for place in range(questions)]
+    table = pd.DataFrame(counts | said, pd.Index(names, name="question_id"))
+    return pd.concat({dataset: table}, names=["dataset"])
+
+
+def test_a_rule_goes_by_a_confidence_and_a_concentration() -> None:
+    results = made()
+    rules = spending_rules(results, NU)
+    assert [*rules] == ["P(True)", PLUG_IN, POSTERIOR]
+    said, nu = rules["P(True)"]
+    assert nu is None
+    assert said.iloc[0] == 0.5, "where it is missing"
+    assert rules[PLUG_IN][1] is None
+    assert rules[POSTERIOR][1] == 3.0
+    assert rules[POSTERIOR][0].equals(results["Probe (GSM8K)"])
+
+
+def test_a_probe_of_the_papers_recipe_is_five_rules_and_one_case() -> None:
+    results = made()
+    probe = results.pop("Probe (GSM8K)")
+    for fold in range(5):
+        results[f"Probe (GSM8K) [{fold}]"] = (probe + 0.02 * fold).clip(0, 1)
+    rules = spending_rules(results, NU)
+    assert len(rules) == 1 + 2 * 5
+    judged = compare_spending(results, NU, budgets=[2])
+    assert judged["rule"].tolist() == ["P(True)", PLUG_IN, POSTERIOR]
+    counts = results["correct"], results["total"]
+    five = [
+        budget_gains(results[f"Probe (GSM8K) [{fold}]"], *counts, 2, concentration=3.0).mean()
+        for fold in range(5)
+    ]
+    estimate = judged.set_index("rule").loc[POSTERIOR, "estimate"]
+    assert estimate == pytest.approx(100 * np.mean(five))
+
+
+def test_every_rule_spends_the_budget_and_no_more_than_there_is() -> None:
+    results = made(total=8)
+    plans = allocate_by_rules(results, 5, NU)
+    assert [*plans] == [EVEN, "P(True)", PLUG_IN, POSTERIOR]
+    assert plans.sum().unique().tolist() == [5 * 60]
+    assert plans.max(axis=None) == 8
+    assert plans[EVEN].unique().tolist() == [5]
+    by_hand = allocate(results["Probe (GSM8K)"], 300, max_per_question=8, concentration=3.0)
+    assert plans[POSTERIOR].equals(by_hand)
+
+
+def test_even_spending_solves_as_many_as_pass_at_k() -> None:
+    results = made()
+    solved = solved_by_rules(results, [1, 4], NU).set_index(["B", "rule"])
+    expected = pass_at_k(results["correct"], results["total"], [1, 4]).mean(axis=0)
+    assert solved["estimate"].xs(EVEN, level="rule").tolist() == pytest.approx(expected.tolist())
+    plan = allocate_by_rules(results, 4, NU)["P(True)"]
+    by_hand = success_rate(plan, results["correct"], results["total"])
+    assert solved.loc[(4, "P(True)"), "estimate"] == pytest.approx(by_hand)
+    assert (solved["low"] < solved["estimate"]).all()
+    assert (solved["estimate"] < solved["high"]).all()
+    assert (solved["high"] <= 1).all()
+
+
+def test_oracles_bound_what_a_confidence_can_do() -> None:
+    results = made()
+    budgets = [1, 4, 31, 32]
+    rng = np.random.default_rng(0)
+    oracles = solved_by_oracles(results, budgets, rng=rng, in_sample=True)
+    oracles = oracles.set_index(["rule", "B"])["estimate"]
+    assert oracles[HONEST_ORACLE].index.tolist() == [1, 4, 31], "smaller than the half of 64"
+    for each in (1, 4):
+        rules = solved_by_rules(results, [each], NU)["estimate"]
+        assert oracles["Oracle CC, in sample", each] >= oracles[HONEST_ORACLE, each] > rules.max()
+    mu = results["correct"] / results["total"]
+    plan = allocate(mu, 240, max_per_question=64)
+    by_hand = success_rate(plan, results["correct"], results["total"])
+    assert oracles["Oracle CC, in sample", 4] == pytest.approx(by_hand)
+    honest = solved_by_oracles(results, budgets, rng=np.random.default_rng(0))
+    assert honest["rule"].unique().tolist() == [HONEST_ORACLE]
+
+
+def test_a_naive_definition_gives_the_same_gains_and_verdicts() -> None:
+    results = pd.concat([made(), made("math500", questions=40)])
+    judged = compare_spending(results, NU).set_index(["rule", "dataset", "B"]).sort_index()
+    assert len(judged) == 3 * 4, "MATH-500 has no probe of its own"
+    rules = spending_rules(results.loc[["gsm8k"]], NU)
+    counts = results.loc[["gsm8k"], "correct"], results.loc[["gsm8k"], "total"]
+    for rule, (s, nu) in rules.items():
+        rows = [judge_gain(budget_gains(s, *counts, b, concentration=nu)) for b in (1, 2, 4, 8)]
+        alone = pd.DataFrame(rows)
+        found = judged.loc[rule, "gsm8k"]
+        for column in ("estimate", "low", "high"):
+            assert found[column].tolist() == pytest.approx((100 * alone[column]).tolist())
+        together = adjusted(alone["p"].to_numpy(float), "holm")
+        assert found["p (Holm)"].tolist() == pytest.approx(together.tolist())
+        assert (found["verdict"] != "inconclusive").tolist() == (together < 0.05).tolist()
+    assert "better" in judged.loc[POSTERIOR, "verdict"].tolist()
+    assert "worse" in judged.loc["P(True)", "verdict"].tolist()
+    assert [*judged["verdict"].cat.categories] == ["better", "worse", "inconclusive"]
+
+
+def test_against_a_rival_a_gain_is_the_difference_of_gains_over_even_spending() -> None:
+    results = made()
+    over_even = compare_spending(results, NU).set_index(["B", "rule"])["estimate"].unstack()
+    between = compare_spending(results, NU, rival=PLUG_IN).set_index(["B", "rule"])["estimate"]
+    differences = over_even[POSTERIOR] - over_even[PLUG_IN]
+    assert between.unstack()[POSTERIOR].tolist() == pytest.approx(differences.tolist())
+    assert between.unstack()[EVEN].tolist() == pytest.approx((-over_even[PLUG_IN]).tolist())
+
+
+def test_a_budget_is_tried_on_the_questions_that_have_twice_as_many_samples() -> None:
+    results = made()
+    few = results.index[:30]
+    results.loc[few, "total"] = 6
+    results.loc[few, "correct"] = results.loc[few, "correct"].clip(upper=6)
+    judged = compare_spending(results, NU).set_index(["rule", "B"])["estimate"]
+    assert judged[PLUG_IN].index.tolist() == [1, 2, 4, 8]
+    deep = results.iloc[30:]
+    counts = deep["correct"], deep["total"]
+    by_hand = 100 * budget_gains(deep["Probe (GSM8K)"], *counts, 4).mean()
+    assert judged[PLUG_IN, 4] == pytest.approx(by_hand)
+    shallow = made(total=6)
+    assert compare_spending(shallow, NU)["B"].unique().tolist() == [1, 2]
+
+
+def test_data_sets_are_the_deep_ones_with_a_probe_or_what_there_is() -> None:
+    deep, shallow, unprobed = made(), made("math500", total=16), made("triviaqa")
+    shallow = shallow.rename(columns={"Probe (GSM8K)": "Probe (MATH)"})
+    unprobed = unprobed.drop(columns="Probe (GSM8K)")
+
+    def compared(*tables: pd.DataFrame) -> list[str]:
+        return compare_spending(pd.concat(tables), NU)["dataset"].unique().tolist()
+
+    assert compared(deep, shallow, unprobed) == ["gsm8k"]
+    assert compared(shallow, unprobed) == ["math500"]
+    assert compared(unprobed, shallow.drop(columns="Probe (MATH)")) == ["triviaqa", "math500"]
+
+
+def test_without_any_rule_nothing_is_compared() -> None:
+    judged = compare_spending(made()[["correct", "total"]], {})
+    assert judged.empty
+    assert "verdict" in judged
