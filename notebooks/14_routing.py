@@ -8,171 +8,126 @@
 
 # %% [markdown]
 # # Routing questions to a small or a large model
+#
+# [Before](13_selective_prediction.ipynb) a model did not answer where its confidence was low. A larger model may answer there:
+# does a probe of the small model tell which questions to send on?
 
-# %% tags=["parameters", "hide-input"]
+# %% tags=["parameters"]
 model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`; all are shown
 store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
 protocol: str = "corrected"  # or paper: with the probes of its recipe
 verdicts: str = "rules"  # or judge:MODEL, of the model's own samples
 
-# %% tags=["hide-input"]
-from functools import cache
-from itertools import combinations
-
+# %% tags=["provenance"]
 import matplotlib.pyplot as plt
-import pandas as pd
 from capcal_lib import plots
-from capcal_lib.book import notebook, style, tables
-from capcal_lib.manifests import load_dataset, load_model
-from capcal_lib.metrics import holm, judge_gain
-from capcal_lib.probes import nearest_probe
-from capcal_lib.results import (
-    columns_of,
-    keep_nearest_probe,
-    load_results,
-    mean_over_probes,
-    methods,
-    subjects,
-)
-from capcal_lib.runs import read_samples
+from capcal_lib.applications import routing_gains
+from capcal_lib.book import style, tables
+from capcal_lib.book.lesson import evidence_of, open_page
+from capcal_lib.results import columns_of
+from capcal_lib.results.routing import compare_routers, questions_of_pair
 
-# %% tags=["hide-input"]
-runs, data = notebook.open_page(globals())
-described = notebook.measured_models(runs, data, k_eval)
-recipe = "paper" if protocol == "paper" else "tuned"
-judges = dict.fromkeys(described, "rules") | {model: verdicts}
-size = {name: (load_model(name).parameters or 0) / 1e9 for name in described}
-shared = [
-    (small, large, dataset)
-    for small, large in combinations(described, 2)
-    for dataset in described[small].index.intersection(described[large].index)
-]
-none = {
-    "runs": "No two models of this store have solved a question of one data set."
-}
-notebook.about(data, {} if shared else none)
+page = open_page(globals())
 
-# %% [markdown] needs="runs"
-# Where a small model will do, a large one need not be paid for. Can a probe tell? The paper names routing in section 5.3 and
-# does not try it. Here the router sends to the large model the half of the questions on which a probe of the small model says
-# least. A question costs parameters times tokens, read and written, and the small model has to read the prompts that are sent
-# on, where the probe looks. The rival is *random mixing*, which sends a random share of the questions to the large model, as
-# many as cost the same.
+# %% [markdown]
+# Where a small model will do, a large one need not be paid for. The paper names routing in section 5.3 and does not try it. Here
+# the router sends to the large model the half of the questions on which a probe of the small model says least. Its rival is
+# *random mixing*, which sends on a random share of the questions, as large as costs the same.
+#
+# `compare_routers` takes every pair of models on every data set that both have answered, and judges all these cases together by
+# Holm's method. A gain has no bound that is known beforehand: the largest that a case shows, on either side, stands for it.
 
-
-# %% tags=["hide-input"]
-# needs runs
-@cache
-def load_set(name, dataset):
-    """Return accuracies, costs and the nearest probe of a model on a data set."""
-    options = {"k_eval": k_eval, "recipe": recipe, "verdicts": judges[name]}
-    subset = load_results(runs, name, datasets=[dataset], **options)
-    probe = nearest_probe(methods(subset), dataset)
-    subset = keep_nearest_probe(subset, dataset)
-    samples = read_samples(described[name]["run"][dataset])
-    tokens = ["prompt_tokens", "completion_tokens"]
-    tokens = samples.groupby("question_id")[tokens].mean() * size[name]
-    subset = subset.query("total > 1").droplevel("dataset").join(tokens)
-    rate = subset["correct"] / subset["total"]
-    return subset.assign(
-        rate=rate,
-        cost=subset[tokens.columns].sum(axis=1),
-        router=probe,
+# %%
+models = page.measured_models()
+results = {name: page.results(name) for name in models}
+routed = compare_routers(results, models)
+if routed.empty:
+    page.end(
+        "No two models of this store have solved a question of one data set."
     )
-
-
-# %% [markdown] needs="runs"
-# What random mixing would solve for the router's cost depends on the mean rates and costs of both models, and those are
-# estimated from the same questions. So each question counts with its share of both: what is solved there, less what mixing
-# solves there in the same share, and less the price of what the question costs more than mixing does. The mean is the gain,
-# and the spread holds the error of the price too.
-
-
-# %%
-# needs runs
-def route(small, large, confidence):
-    """Gain over random mixing at equal cost, by question, in questions of a hundred."""
-    sent = confidence.rank(method="first") <= len(small) / 2
-    solved = small["rate"].where(~sent, large["rate"])
-    cost = small["cost"].where(~sent, large["cost"] + small["prompt_tokens"])
-    dearer = large["cost"].mean() - small["cost"].mean()
-    price = (large["rate"].mean() - small["rate"].mean()) / dearer
-    share = (cost - small["cost"]).mean() / dearer
-    mixed_rate = (1 - share) * small["rate"] + share * large["rate"]
-    mixed_cost = (1 - share) * small["cost"] + share * large["cost"]
-    return 100 * (solved - mixed_rate - price * (cost - mixed_cost))
-
-
-# %%
-# needs runs
-evidence = notebook.evidence_of(*described.values())
-cases = {}
-for small_name, large_name, dataset in shared:
-    small, large = load_set(small_name, dataset), load_set(large_name, dataset)
-    both = small.index.intersection(large.index)
-    small, large = small.loc[both], large.loc[both]
-    probes = small[columns_of(small, "Probe")]
-    known = probes.size and probes.notna().all(axis=None)
-    if known and (small["rate"] + large["rate"]).any():
-        pair = f"{size[small_name]:.2g}B to {size[large_name]:.2g}B"
-        cases[dataset, pair] = small, large
-
-# %% tags=["hide-input"]
-# needs runs
-notebook.lack(not cases, **none)
-
-# %% [markdown] needs="runs"
-# Subjects are drawn whole, and all cases are judged together by Holm's method. A gain has no bound that is known beforehand, so
-# that the largest of a case stands for it, on either side.
-
-# %%
-# needs runs
-rows = {}
-for (dataset, pair), (small, large) in cases.items():
-    # By protocol=paper a probe is five, and the gain their mean.
-    each = {
-        s: route(small, large, small[s]) for s in columns_of(small, "Probe")
-    }
-    gain = mean_over_probes(pd.DataFrame(each))["Probe"]
-    groups = subjects(pd.concat({dataset: gain}, names=["dataset"])).to_numpy()
-    bounds = -gain.abs().max(), gain.abs().max()
-    row = judge_gain(gain, clusters=groups, bounds=bounds)
-    row["probe"] = small["router"].iloc[0]
-    rows[load_dataset(dataset).title, pair] = row
-routed = pd.DataFrame(rows).T.infer_objects().rename_axis(["data set", "pair"])
-routed = holm(routed)
+routed[["estimate", "low", "high"]] *= 100  # questions of a hundred
+counts = routed["verdict"].value_counts()
+counts
 
 # %% tags=["finding"]
-# needs runs
-notebook.finding(
-    """
-With the nearest probe as a router, significantly more is solved than by random mixing at equal cost in {better} of {cases}
-cases, and less in {worse}.
-""",
-    better=int(routed["verdict"].eq("better").sum()),
-    worse=int(routed["verdict"].eq("worse").sum()),
+page.finding(
+    "With the nearest probe as a router, significantly more is solved than by random mixing at equal cost in {better} of {cases} "
+    "cases, and less in {worse}.",
+    better=counts["better"],
+    worse=counts["worse"],
     cases=len(routed),
 )
 
-# %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "Gain over random mixing at equal cost, in questions solved of a hundred, with 95 % intervals; right of the line the router is better, which sends half of the questions on. Filled: significant when all cases are judged together; hollow: cannot tell, because the questions are too few for the difference.", "name": "fig-routing"}, "image": {"alt": "Dot plot with an interval for each data set and pair of models, around a line at zero."}} paper=["section-5.3", "appendix-d.3"] evidence=["measured"] reads=["verdicts", "samples", "features"]
-# needs runs
-figsize = style.WIDTH, 1 + 0.25 * len(routed)
+# %% tags=["picture"] label="fig-routing" paper=["section-5.3", "appendix-d.3"] evidence=["measured"] reads=["verdicts", "samples", "features"] mystnb={"image": {"alt": "Dot plot with an interval for each data set and pair of models, around a line at zero."}}
+cases = tables.titled(routed)
+figsize = style.WIDTH, 1 + 0.25 * len(cases)
 axes = plt.subplots(figsize=figsize, layout="constrained")[1]
-names = [f"{title}, {pair}" for title, pair in routed.index]
-plots.mark_verdicts(axes, names, routed, color=plots.INK)
+names = cases["dataset"] + ", " + cases["pair"]
+plots.mark_verdicts(axes, names, cases, color=plots.INK)
 axes.invert_yaxis()
 axes.axvline(0, color=plots.INK)
 _ = axes.set(xlabel="solved of a hundred, against random mixing", ylabel="")
 
-# %% label="routing-gains" tags=["hide-input"] paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "samples", "features"]
-# needs runs
-tables.show(
-    routed.drop(columns=["p", "p (Holm)"]),
+# %% [markdown] tags=["caption"]
+# Gain over random mixing at equal cost, in questions solved of a hundred, with 95 % intervals; right of the line the router is
+# better, which sends half of the questions on. Filled: significant when all cases are judged together; hollow: cannot tell,
+# because the questions are too few for the difference.
+
+# %% label="routing-gains" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "samples", "features"]
+columns = ["dataset", "pair", "estimate", "low", "high", "verdict", "probe"]
+page.show(
+    routed[columns],
     "Gain over random mixing at equal cost, in questions solved of a hundred.",
-    evidence=evidence,
+    evidence=evidence_of(*models.values()),
     digits=1,
 )
+
+# %% [markdown]
+# ## One router by hand
+#
+# Take the last case: what each model solves of a question, in expectation, and what it costs. A question costs parameters, in
+# billions, times tokens, those that are read and those that are written.
+
+# %%
+last = routed.iloc[-1]
+questions = questions_of_pair(
+    results, models, last["small"], last["large"], last["dataset"]
+)
+questions.head()
+
+# %% [markdown]
+# The router sends on the half of the questions on which the probe says least. The small model has to read these too, since that
+# is where the probe looks.
+
+# %%
+probe = questions[columns_of(questions, "Probe")[0]]
+sent = probe.rank(method="first") <= len(questions) / 2
+solved = questions["small"].where(~sent, questions["large"])
+paid = questions["large cost"] + questions["reading"]
+cost = questions["small cost"].where(~sent, paid)
+solved.mean(), cost.mean()
+
+# %% [markdown]
+# What does random mixing solve for that cost? Each question more that it sends on costs as much more, on average, as the large
+# model is dearer, and solves as much more as the large model is better: that is the *price* of a solved question.
+
+# %%
+means = questions.mean()
+dearer = means["large cost"] - means["small cost"]
+price = (means["large"] - means["small"]) / dearer
+mixed = means["small"] + price * (cost.mean() - means["small cost"])
+100 * (solved.mean() - mixed)
+
+# %% [markdown]
+# The price is estimated from the same questions, and an interval has to hold its error. `routing_gains` therefore counts each
+# question with its share of both: what is solved there, less what mixing solves there in the same share, and less the price of
+# what the question costs more than mixing does. The mean is the same. By the paper's recipe a probe is five, of which the first
+# is shown here, and the table has their mean.
+
+# %%
+gains = 100 * routing_gains(probe, questions)
+gains.mean(), gains.std() / len(gains) ** 0.5
 
 # %% [markdown]
 # ## Summary
@@ -180,6 +135,8 @@ tables.show(
 # - Compare a router with random mixing at equal cost, with everything that it asks paid for.
 # - A price that is estimated has an error, which belongs to the interval of what is bought for it.
 # - Where answers are short, reading is the cost, and a model that is asked anything has read the prompt.
+#
+# [Next](15_benchmarking.ipynb): if a confidence is right on average, does its mean tell the accuracy of a model without labels?
 #
 # ## Exercises
 #
@@ -201,14 +158,11 @@ round((5 - 1) / (5 + 0.1 - 1), 3)
 spent = 1 + 0.5 * (3 + 0.2 - 1)  # what is sent is read twice, and answered once
 round(0.4 + (0.6 - 0.4) / (3 - 1) * (spent - 1), 3)
 
-# %% [markdown] needs="runs"
-# **3 (hard).** What would a router gain that knew the small model's expected accuracy in place of a probe? Is it the probe that
-# fails, or the idea? *Hint:* put `rate` in the place of `probe`, on the last case.
+# %% [markdown]
+# **3 (hard).** A mark of the figure stands left of the line: is it the probe that fails there, or the idea of a router? *Hint:*
+# what would a router gain in the last case that knew the small model's expected accuracy?
 
 # %% tags=["hide-cell", "solution"]
-# The last case, routed by the probe and by the expected accuracy
-# needs runs
-small, large = [*cases.values()][-1]
-oracle = route(small, large, small["rate"]).mean()
-probe = route(small, large, small[columns_of(small, "Probe")[0]]).mean()
-{"probe": round(probe, 1), "oracle": round(oracle, 1)}
+# The last case, routed by the probe and by the expected accuracy: where that gains nothing, no confidence can
+oracle = 100 * routing_gains(questions["small"], questions).mean()
+{"probe": round(gains.mean(), 1), "oracle": round(oracle, 1)}

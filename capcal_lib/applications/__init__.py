@@ -29,6 +29,7 @@ from capcal_lib.applications.gains import (
     others_mean,
     pass_at_k_gains,
     pass_at_k_gains_over_answer,
+    routing_gains,
 )
 from capcal_lib.applications.passk import (
     deep_samples,
@@ -56,6 +57,7 @@ __all__ = [
     "risk_area_bounds",
     "risk_area_terms",
     "risk_coverage",
+    "routing_gains",
     "score_components",
     "simulate_pass_at_k",
     "spending_terms",

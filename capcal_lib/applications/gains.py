@@ -95,3 +95,34 @@ def budget_gains(
     gained = success_terms(spent, correct, total) - even
     paid = spending_terms(spent, more, correct, total)
     return pd.Series(gained - paid, confidence.index)
+
+
+def routing_gains(confidence: Column, questions: pd.DataFrame) -> Column:
+    """Return by how much more is solved by sending half of the questions on to a large model, those
+    of which a small one has the lowest confidence, than by sending any of them on at equal cost.
+
+    ``questions`` has a row a question: the expected accuracies ``small`` and ``large`` of both
+    models, what an answer of each costs, ``small cost`` and ``large cost``, and what the small one
+    costs where it reads a question and sends it on, ``reading``.
+
+    Random mixing sends on as large a share as costs the same. That share, and the price of a solved
+    question, are estimated from the means of these questions, so each question counts with its part
+    in both: what is solved there, less what mixing solves, and less the price of what it costs more
+    than mixing does. Neither a gain nor a loss has a bound that is known beforehand.
+
+    >>> rates = {"small": [0.0, 1.0], "large": [1.0, 1.0]}
+    >>> costs = {"small cost": [1, 1], "large cost": [3, 3], "reading": [0, 0]}
+    >>> routing_gains(pd.Series([0.1, 0.9]), pd.DataFrame(rates | costs)).mean()
+    np.float64(0.25)
+    """
+    small, large = questions["small"], questions["large"]
+    small_cost, large_cost = questions["small cost"], questions["large cost"]
+    sent = confidence.rank(method="first") <= len(questions) / 2
+    solved = small.where(~sent, large)
+    cost = small_cost.where(~sent, large_cost + questions["reading"])
+    dearer = large_cost.mean() - small_cost.mean()
+    price = (large.mean() - small.mean()) / dearer
+    share = (cost - small_cost).mean() / dearer
+    mixed = (1 - share) * small + share * large
+    mixed_cost = (1 - share) * small_cost + share * large_cost
+    return solved - mixed - price * (cost - mixed_cost)
