@@ -98,7 +98,7 @@ def costs_of(runs: pd.DataFrame, model: str, dataset: str) -> pd.DataFrame:
     """Return the mean cost of each question in billions of parameters times tokens, those read and
     those written.
     """
-    samples = read_samples(runs.loc[dataset, "run"], ["question_id", *TOKENS])
+    samples = read_samples(runs["run"][dataset], ["question_id", *TOKENS])
     return samples.groupby("question_id")[TOKENS].mean() * billions(model)
 
 

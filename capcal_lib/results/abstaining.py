@@ -1,0 +1,151 @@
+"""Answer only where a confidence is high, on every data set of a model: what is risked, compared
+with answering at random, and whether a promised risk is kept.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+
+from capcal_lib import metrics
+from capcal_lib.applications import risk_area_terms, risk_coverage, split_counts
+from capcal_lib.confidence.of_run import TITLES
+from capcal_lib.probes import nearest_probe, probe_of
+from capcal_lib.results.results import judged_by, subjects
+from capcal_lib.results.scores import (
+    MISSING_AS,
+    confidence_columns,
+    gains_by_dataset,
+    keep_nearest_probe,
+    mean_over_probes,
+    methods,
+)
+
+AT_RANDOM = "At random"
+HONEST_ORACLE = "Honest oracle"
+VERDICTS = ("better", "inconclusive", "worse")
+COLUMNS = ["dataset", "method", "estimate", "low", "high", "p", "verdict"]
+
+
+def ranking_confidences(results: pd.DataFrame) -> pd.DataFrame:
+    """Keep of results the confidences by which the questions of a data set are ranked.
+
+    Of probes that is the nearest to each data set, under the name ``Probe``. Where the model was
+    asked, a question of which it has stated nothing counts as one half. Questions with fewer than
+    two scored samples are left out.
+    """
+    ranked = []
+    for dataset, subset in results[results["total"] > 1].groupby(level="dataset", sort=False):
+        nearest = keep_nearest_probe(subset, str(dataset))
+        asked = {title: MISSING_AS for title in TITLES.values() if title in nearest}
+        ranked.append(nearest.fillna(asked))
+    return pd.concat(ranked)
+
+
+def area_terms(confidences: pd.DataFrame) -> pd.DataFrame:
+    """Return the term of each question in the area under the risk-coverage curve of its data set
+    (``applications.risk_area_terms``), by each of the `ranking_confidences`, and ``At random``.
+
+    Lower is better. A probe by the paper's recipe has the mean of its five.
+    """
+    tables = []
+    for _, subset in confidences.groupby(level="dataset", sort=False):
+        terms = {AT_RANDOM: 1 - subset["correct"] / subset["total"]}
+        for column in confidence_columns(subset.dropna(axis="columns", how="all")):
+            scored = judged_by(subset, column)
+            terms[column] = pd.Series(risk_area_terms(*scored.to_numpy().T), scored.index)
+        tables.append(mean_over_probes(pd.DataFrame(terms, subset.index)))
+    return pd.concat(tables)
+
+
+def compare_with_random(terms: pd.DataFrame) -> pd.DataFrame:
+    """Judge each method on each data set against answering at random, all together by Holm's
+    method.
+
+    ``terms`` are those of :func:`area_terms`. Data sets without a solved question are left out.
+    Returns a row a case: ``dataset``, ``method``, what ``metrics.gains`` says of it, ``p (Holm)``,
+    and the ``verdict``, a category.
+    """
+    solved = terms[_solved(terms)]
+    judged = pd.DataFrame(columns=COLUMNS)
+    if len(solved) and len(solved.columns) > 1:
+        judged = gains_by_dataset(solved, AT_RANDOM).reset_index()
+    judged = metrics.holm(judged)
+    return judged.assign(verdict=pd.Categorical(judged["verdict"], VERDICTS))
+
+
+def score_areas(terms: pd.DataFrame) -> pd.DataFrame:
+    """Score each method on each data set by the area under the risk-coverage curve, on the
+    questions that all have.
+
+    ``terms`` are those of :func:`area_terms`. Returns what ``tables.show_scores`` draws: a row a
+    method and data set with the area under the name ``brier``, its interval ``low`` to ``high``,
+    ``may_be_best``, the number of ``questions``, and whether any was solved, ``varies``.
+    """
+    tables = []
+    for dataset, own in terms.groupby(level="dataset", sort=False):
+        present = own.dropna(axis="columns", how="all").dropna()
+        if len(present):
+            areas = metrics.compare(present, clusters=subjects(present)).rename_axis("method")
+            areas = areas.rename(columns={"estimate": "brier"}).reset_index()
+            varies = bool(_solved(own).any())
+            tables.append(areas.assign(dataset=dataset, questions=len(present), varies=varies))
+    return pd.concat(tables, ignore_index=True)
+
+
+def _solved(terms: pd.DataFrame) -> "pd.Series[bool]":
+    """Tell of each question whether any of its data set was ever solved."""
+    return (terms[AT_RANDOM] < 1).groupby(level="dataset").transform("any")
+
+
+def risk_curves(results: pd.DataFrame, dataset: str, rng: np.random.Generator) -> pd.DataFrame:
+    """Return the risk-coverage curves of a data set (``applications.risk_coverage``): ``method``,
+    ``coverage`` and ``risk``.
+
+    A curve a confidence, and one of the honest oracle, which ranks questions by one half of their
+    samples, drawn by ``rng``, and is judged by the other. A probe by the paper's recipe has the
+    mean of the curves of its five.
+    """
+    own = ranking_confidences(results.loc[[dataset]])
+    curves = {}
+    for column in confidence_columns(own):
+        curves[column] = risk_coverage(*judged_by(own, column).to_numpy().T)
+    (first, drawn), rest = split_counts(own["correct"], own["total"], rng=rng)
+    curves[HONEST_ORACLE] = risk_coverage(first / drawn, *rest)
+    table = pd.concat(curves, names=["method", None]).reset_index("method")
+    nearest = nearest_probe(methods(results.loc[[dataset]].dropna(axis=1, how="all")), dataset)
+    table["method"] = table["method"].map(probe_of).replace("Probe", nearest)
+    return table.groupby(["method", "coverage"], sort=False)["risk"].mean().reset_index()
+
+
+def use_thresholds(
+    confidences: pd.DataFrame,
+    threshold: Callable[[ArrayLike, ArrayLike, ArrayLike, float], float],
+    *,
+    risk: float,
+    rng: np.random.Generator,
+    times: int = 100,
+) -> pd.DataFrame:
+    """Set a threshold on a random half of the questions and use it on the other, over and over.
+
+    ``threshold`` takes confidences, correct and scored samples, and the ``risk``; answered are the
+    questions of a higher confidence. ``confidences`` are those of :func:`ranking_confidences`; a
+    random one is tried too. Returns a row a ``dataset`` and ``method`` with the mean shares of all
+    questions that are ``answered``, and answered wrongly, ``wrong``.
+    """
+    rows = []
+    for dataset, subset in confidences.groupby(level="dataset", sort=False):
+        own = subset.dropna(axis="columns", how="all")
+        own = own.assign(**{AT_RANDOM: rng.random(len(own))})
+        for column in confidence_columns(own):
+            scored = judged_by(own, column).to_numpy().T
+            for _ in range(times):
+                seen = rng.permutation(len(scored[0])) < len(scored[0]) // 2
+                limit = threshold(*scored[:, seen], risk)
+                confidence, correct, total = scored[:, ~seen]
+                answered = confidence > limit
+                wrong = answered * (1 - correct / total)
+                rows.append([dataset, probe_of(column), answered.mean(), wrong.mean()])
+    table = pd.DataFrame(rows, columns=["dataset", "method", "answered", "wrong"])
+    return table.groupby(["dataset", "method"], sort=False).mean().reset_index()

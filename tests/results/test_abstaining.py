@@ -1,0 +1,140 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from capcal_lib.applications import risk_area_terms, risk_coverage
+from capcal_lib.manifests import RECORDED_RUNS
+from capcal_lib.metrics import adjusted
+from capcal_lib.results import load_results
+from capcal_lib.results.abstaining import (
+    AT_RANDOM,
+    VERDICTS,
+    area_terms,
+    compare_with_random,
+    ranking_confidences,
+    risk_curves,
+    score_areas,
+    use_thresholds,
+)
+
+
+def made(questions: int = 60, seed: int = 0) -> pd.DataFrame:
+    """Results of a data set whose questions differ, and of one that is never solved."""
+    rng = np.random.default_rng(seed)
+    parts = {}
+    for dataset, most in (("gsm8k", 1.0), ("math500", 0.0)):
+        mu = rng.random(questions) * most
+        columns = {
+            "correct": rng.binomial(50, mu),
+            "total": 50,
+            "P(True)": rng.random(questions),
+            "Probe (GSM8K)": (mu + rng.normal(0, 0.05, questions)).clip(0, 1),
+            "Probe (MATH)": rng.random(questions),
+        }
+        names = [f"{dataset}/{place}" for place in range(questions)]
+        parts[dataset] = pd.DataFrame(columns, pd.Index(names, name="question_id"))
+    return pd.concat(parts, names=["dataset"])
+
+
+def test_of_probes_the_nearest_ranks_and_what_was_not_stated_is_one_half() -> None:
+    results = made()
+    results.loc[("gsm8k", "gsm8k/3"), "P(True)"] = np.nan
+    results.loc[("gsm8k", "gsm8k/4"), "total"] = 1
+    ranked = ranking_confidences(results)
+    assert ranked.loc[("gsm8k", "gsm8k/3"), "P(True)"] == 0.5
+    assert ("gsm8k", "gsm8k/4") not in ranked.index
+    for dataset, probe in (("gsm8k", "Probe (GSM8K)"), ("math500", "Probe (MATH)")):
+        expected = results.loc[dataset, probe].reindex(ranked.loc[dataset].index)
+        assert ranked.loc[dataset, "Probe"].tolist() == expected.tolist()
+
+
+def test_a_data_set_that_was_not_asked_has_no_half() -> None:
+    results = made()
+    results.loc["math500", "P(True)"] = np.nan
+    assert ranking_confidences(results).loc["math500", "P(True)"].isna().all()
+
+
+def test_terms_are_those_of_each_data_set_alone() -> None:
+    confidences = ranking_confidences(made())
+    terms = area_terms(confidences)
+    own = confidences.loc["gsm8k"]
+    assert terms.loc["gsm8k", AT_RANDOM].tolist() == pytest.approx(1 - own["correct"] / 50)
+    expected = risk_area_terms(own["Probe"], own["correct"], own["total"])
+    assert terms.loc["gsm8k", "Probe"].tolist() == pytest.approx(expected)
+
+
+def test_the_five_probes_of_the_papers_recipe_have_their_mean() -> None:
+    results = made()
+    five = results.rename(columns={"Probe (GSM8K)": "Probe (GSM8K) [0]"})
+    five["Probe (GSM8K) [1]"] = 0.5
+    own = ranking_confidences(five).loc["gsm8k"]
+    alone = [risk_area_terms(own[f"Probe [{n}]"], own["correct"], 50) for n in (0, 1)]
+    terms = area_terms(ranking_confidences(five)).loc["gsm8k", "Probe"]
+    assert terms.tolist() == pytest.approx(np.mean(alone, axis=0))
+
+
+def test_what_is_never_solved_is_not_compared() -> None:
+    terms = area_terms(ranking_confidences(made()))
+    judged = compare_with_random(terms)
+    assert set(judged["dataset"]) == {"gsm8k"}
+    assert judged["p (Holm)"].tolist() == adjusted(judged["p"].to_numpy(), "holm").tolist()
+    verdicts = judged.set_index("method")["verdict"]
+    assert verdicts["Probe"] == "better"
+    assert verdicts["P(True)"] == "inconclusive"
+    assert tuple(verdicts.cat.categories) == VERDICTS
+    assert compare_with_random(terms.loc[["math500"]]).empty
+    assert compare_with_random(terms[[AT_RANDOM]]).empty
+
+
+def test_an_area_is_scored_on_the_questions_that_all_have() -> None:
+    confidences = ranking_confidences(made())
+    confidences.loc[("gsm8k", "gsm8k/0"), "Probe"] = np.nan
+    terms = area_terms(confidences)
+    areas = score_areas(terms).set_index(["dataset", "method"])
+    assert areas.loc[("gsm8k", AT_RANDOM), "questions"] == 59
+    expected = terms.loc["gsm8k", "P(True)"].iloc[1:].mean()
+    assert areas.loc[("gsm8k", "P(True)"), "brier"] == pytest.approx(expected)
+    assert areas["varies"].groupby(level="dataset").all().to_dict() == {
+        "gsm8k": True,
+        "math500": False,
+    }
+
+
+def test_curves_are_named_by_their_probe() -> None:
+    results = made()
+    curves = risk_curves(results, "math500", np.random.default_rng(0))
+    assert [*curves["method"].unique()] == ["P(True)", "Probe (MATH)", "Honest oracle"]
+    own = results.loc["gsm8k"]
+    curves = risk_curves(results, "gsm8k", np.random.default_rng(0))
+    drawn = curves[curves["method"] == "Probe (GSM8K)"]
+    expected = risk_coverage(own["Probe (GSM8K)"], own["correct"], own["total"])
+    assert drawn["risk"].tolist() == pytest.approx(expected["risk"].tolist())
+
+
+def test_a_threshold_sees_one_half_and_answers_the_other() -> None:
+    confidences = ranking_confidences(made()).loc[["gsm8k"]]
+    seen = []
+
+    def none_or_all(confidence, correct, total, risk):  # type: ignore[no-untyped-def]
+        seen.append(len(confidence))
+        return -np.inf if risk == 1 else np.inf
+
+    rng = np.random.default_rng(0)
+    shares = use_thresholds(confidences, none_or_all, risk=1, rng=rng, times=40)
+    assert set(shares["method"]) == {"P(True)", "Probe", AT_RANDOM}
+    assert set(seen) == {30}
+    assert shares["answered"].tolist() == [1, 1, 1]
+    wrong = 1 - (confidences["correct"] / 50).mean()
+    assert shares["wrong"].tolist() == pytest.approx([wrong] * 3, abs=0.05)
+    shares = use_thresholds(confidences, none_or_all, risk=0, rng=rng, times=2)
+    assert shares[["answered", "wrong"]].to_numpy().tolist() == [[0, 0]] * 3
+
+
+def test_votes_are_judged_by_the_other_samples() -> None:
+    results = load_results(RECORDED_RUNS, "smollm2-135m", datasets=["mini-exam"])
+    confidences = ranking_confidences(results)
+    terms = area_terms(confidences)["Response consistency"].dropna()
+    votes = confidences.loc[terms.index]
+    expected = 1 - (votes["votes correct"] / votes["votes total"]).mean()
+    flat = votes.assign(**{"Response consistency": 0.5})
+    assert area_terms(flat)["Response consistency"].mean() == pytest.approx(expected)
