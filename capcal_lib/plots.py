@@ -265,9 +265,9 @@ class PassAtKDisplay(_CountsDisplay):
 class ScoreDisplay(_Display):
     """Scores as :func:`~capcal_lib.results.score` gives them: the dot plot of the main table.
 
-    Several data sets have a row each, and a mark a method; of a single one, methods have a row
-    each. Lower is better; where scores have low and high, bars are their intervals. New axes are as
-    high as the rows need.
+    Several data sets have a row each, and a mark a method, with the best constant as a line through
+    the row; of a single one, methods have a row each. Lower is better; where scores have low and
+    high, bars are their intervals. New axes are as high as the rows need.
 
     >>> scores = pd.DataFrame({"method": ["mine", "P(True)"], "brier": [0.1, 0.2]})
     >>> ScoreDisplay.from_scores(scores).ax.get_xlabel()
@@ -312,6 +312,10 @@ class ScoreDisplay(_Display):
         groups = table.groupby("label", sort=False)
         spread = 0.7 / len(groups) if self._has_data_sets() else 0  # between marks of a row
         for number, (label, group) in enumerate(groups):
+            if label == "Best constant" and self._has_data_sets():
+                ends = group["row"] - 0.4, group["row"] + 0.4
+                self.ax.vlines(group["brier"], *ends, color=MUTED, lw=2, label=label)
+                continue
             self.ax.errorbar(
                 group["brier"],
                 group["row"] + spread * (number + 0.5 - len(groups) / 2),
