@@ -1,6 +1,6 @@
 """Draw samples, and keep them."""
 
-from capcal_lib.sampling.draw import Drawn, sample
+from capcal_lib.sampling.draw import Drawn, can_sample_here, sample
 from capcal_lib.sampling.engines import (
     Engine,
     Failure,
@@ -17,6 +17,7 @@ __all__ = [
     "Failure",
     "Request",
     "answer_requests",
+    "can_sample_here",
     "engine_sources",
     "ensure_weights",
     "open_engine",

@@ -14,8 +14,15 @@ from types import MappingProxyType
 from typing import Any
 
 from capcal_lib.errors import InputError
-from capcal_lib.manifests import Model, load_dataset, load_model
-from capcal_lib.questions import Question, check_questions, load_split, questions_digest, subset
+from capcal_lib.manifests import Dataset, Model, load_dataset, load_model
+from capcal_lib.questions import (
+    Question,
+    at_hand,
+    check_questions,
+    load_split,
+    questions_digest,
+    subset,
+)
 from capcal_lib.questions.prompts import template_digest
 from capcal_lib.runs import files
 from capcal_lib.runs.run import Identity, Record, Run
@@ -29,7 +36,7 @@ from capcal_lib.sampling.engines import (
     engine_sources,
     open_engine,
 )
-from capcal_lib.sampling.weights import weights_digest
+from capcal_lib.sampling.weights import weights_digest, weights_folder
 from capcal_lib.text import sanitize
 
 Progress = Callable[[int, int], None]  # samples drawn, samples to draw
@@ -149,6 +156,18 @@ def describe(
     if engine == "openai":
         facts["server"] = os.environ.get("OPENAI_BASE_URL", "").rpartition("@")[2]
     return Record(identity=identity, made_with=_circumstances() | facts)
+
+
+def can_sample_here(model: Model, dataset: Dataset) -> bool:
+    """Say whether a model can be asked the evaluation questions of a data set with nothing to get:
+    the questions are on this machine, and so are the model's weights, unless it is simulated.
+
+    >>> can_sample_here(load_model("simulated"), load_dataset("mini-exam"))
+    True
+    """
+    if not at_hand(dataset.name, dataset.evaluation_split):
+        return False
+    return model.engine == "simulated" or weights_folder(model) is not None
 
 
 def _circumstances() -> dict[str, str]:

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from capcal_lib.confidence.of_run import asked_model
 from capcal_lib.errors import InputError
-from capcal_lib.manifests import RECORDED_RUNS, Sampling, load_model
+from capcal_lib.manifests import RECORDED_RUNS, Sampling, load_dataset, load_model
 from capcal_lib.questions import Answer, load_questions, subset
 from capcal_lib.runs import Run, find_run
 from capcal_lib.runs.sessions import read_sessions
 from capcal_lib.runs.store import read_samples
-from capcal_lib.sampling.draw import describe, sample
+from capcal_lib.sampling.draw import can_sample_here, describe, sample
 from tests.folders import list_runs, verify_run
 
 SET = "mini-exam"
@@ -270,3 +270,13 @@ def test_bad_input_is_refused_and_leaves_nothing(
     with pytest.raises(InputError, match=message):
         sample("simulated", SET, store=tmp_path / "store", **({"k": 1} | arguments))  # type: ignore[arg-type]
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_model_can_be_sampled_where_its_weights_and_the_questions_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CAPCAL_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("CAPCAL_DATA_DIR", str(tmp_path))
+    assert can_sample_here(MODEL, load_dataset(SET))
+    assert not can_sample_here(load_model("smollm2-135m"), load_dataset(SET))
+    assert not can_sample_here(MODEL, load_dataset("gsm8k"))
