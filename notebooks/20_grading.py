@@ -8,347 +8,263 @@
 
 # %% [markdown]
 # # The grader is an instrument
+#
+# [Before](19_exact_expected_accuracy.ipynb) we compared samples with what chance makes of them, and took every verdict on a
+# sample as right. How often is the grader wrong, and what would another one say?
 
-# %% tags=["parameters", "hide-input"]
+# %% tags=["parameters"]
 model: str = "smollm2-135m"  # one of `capcal models`; it has the built-in sets
 store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
 
-# %% tags=["hide-input"]
+# %%
 import numpy as np
 import pandas as pd
 from capcal_lib import plots
-from capcal_lib.book import notebook, style, tables
+from capcal_lib.book import style, tables
+from capcal_lib.book.lesson import open_lesson, open_page
 from capcal_lib.grading import normalize
-from capcal_lib.grading.agreement import judge_agreement
-from capcal_lib.grading.judgements import judges
+from capcal_lib.grading.agreement import agreements
 from capcal_lib.grading.labels import (
     corrected_accuracy,
+    error_rates,
     load_labels,
     measured_error,
 )
-from capcal_lib.grading.verdicts import read_verdicts, run_questions
-from capcal_lib.manifests import load_dataset, load_model
+from capcal_lib.grading.regrading import OURS, regrade
+from capcal_lib.grading.verdicts import read_verdicts
+from capcal_lib.manifests import load_dataset
 from capcal_lib.metrics import binomial_interval, mean_interval
-from capcal_lib.metrics.grader import corrected_mean, corrected_mu, grader_error
+from capcal_lib.metrics.grader import GraderError, corrected_mean, corrected_mu
 from capcal_lib.questions import at_hand
-from capcal_lib.results import load_results, subjects
-from capcal_lib.runs import KEY, read_samples
+from capcal_lib.results import gains_by_dataset, load_results
 from matplotlib import pyplot as plt
-from scipy.stats import beta
-
-# %% tags=["hide-input"]
-runs, data = notebook.open_page(globals())
-judged = {
-    (name, judge): judge_agreement(run, judge)
-    for name, run in data["run"].items()
-    for judge in judges(run)
-}
-at_home = [
-    name
-    for name in data.index
-    if at_hand(name, load_dataset(name).evaluation_split)
-]
-lacking = {}
-if not judged:
-    lacking["judge"] = "No model has judged these samples yet: capcal judge."
-if not at_home:
-    lacking["answers"] = "No other rule can be tried: the right answers of "
-    lacking["answers"] += "these data sets are not here. Set CAPCAL_DATA_DIR."
-notebook.about(data, lacking)
-
-
-# %% [markdown] needs="answers"
-# Three other rules that are easy to write. *Identical text* asks the extracted answer to equal an accepted one, letter by letter.
-# *One contains the other* is what many evaluation scripts do after lower-casing. *Mentioned anywhere* looks for an accepted
-# answer in the whole response and extracts nothing:
-
-
-# %%
-# needs answers
-def identical(answer, extracted, _response):
-    return extracted in (answer.gold, *answer.aliases)
-
-
-def contained(answer, extracted, _response):
-    given = normalize(extracted, answer.kind) if extracted else ""
-    golds = (answer.gold, *answer.aliases)
-    golds = [normalize(gold, answer.kind) for gold in golds]
-    return any(g and given and (g in given or given in g) for g in golds)
-
-
-def mentioned(answer, _extracted, response):
-    return any(gold in response for gold in (answer.gold, *answer.aliases))
-
-
-rules = {
-    "identical text": identical,
-    "one contains the other": contained,
-    "mentioned anywhere": mentioned,
-}
-
-
-# %% [markdown] needs="answers"
-# The same samples under each rule:
-
-
-# %%
-# needs answers
-def regrade(run):
-    """Return the share that each rule calls correct: a row a question."""
-    rows = read_verdicts(run).query("sample_index < @k_eval")
-    rows = rows.query("verdict != 'not_scored'")
-    rows = rows.merge(read_samples(run)[[*KEY, "response"]], on=KEY)
-    extracted = [None if pd.isna(text) else text for text in rows["extracted"]]
-    cases = list(
-        zip(rows["question_id"], extracted, rows["response"], strict=True)
-    )
-    questions = run_questions(run)
-    right = {"this book's rules": rows["verdict"] == "correct"}
-    for name, rule in rules.items():
-        correct_by = {
-            case: rule(questions[case[0]].answer, *case[1:])
-            for case in set(cases)
-        }
-        right[name] = [correct_by[case] for case in cases]
-    return pd.DataFrame(right).groupby(rows["question_id"]).mean()
-
-
-# %%
-# needs answers
-shares = {name: regrade(data["run"][name]) for name in at_home}
-mu = pd.concat(shares, names=["dataset", "question_id"])
-moves = mu[list(rules)].sub(mu["this book's rules"], axis="index")
-
-# %%
-# needs answers
-change = {
-    (dataset, rule): mean_interval(
-        subset[rule], clusters=subjects(subset), bounds=(-1, 1)
-    )[:3]
-    for dataset, subset in moves.groupby(level="dataset", sort=False)
-    for rule in rules
-}
-change = pd.DataFrame(change, index=["move", "low", "high"]).T
-change = change.rename_axis(["dataset", "rule"])
-
-# %% tags=["hide-input"]
-# needs answers
-farthest = change["move"].abs().idxmax()
-notebook.glue(
-    largest_move=100 * abs(change.loc[farthest, "move"]),
-    where=data["title"][farthest[0]],
-    which=farthest[1],
-)
-
-# %% tags=["finding"]
-# needs answers
-notebook.finding("""
-The same samples, graded by another rule, give another accuracy: on {where} the rule “{which}” moves it by
-{largest_move:.0f} points.
-""")
-
-# %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "How far each rule moves the mean expected accuracy from that of this book's rules, with 95 % intervals of the paired difference over questions. A rule that is too strict misses right answers in another form; one that is too lenient finds 4 in 14, and A in any sentence that has one. No interval over questions shows this error: it is the same whichever questions are drawn.", "name": "fig-strictness"}, "image": {"alt": "Dot plot with a row for each data set and, in it, a mark with an interval for each of three rules, around a line at zero."}}
-# needs answers
-_, axes = plt.subplots(figsize=(style.WIDTH, 1 + 0.6 * len(shares)))
-for place, rule in enumerate(rules):
-    subset = change.xs(rule, level="rule")
-    arms = subset["move"] - subset["low"], subset["high"] - subset["move"]
-    axes.errorbar(
-        subset["move"],
-        np.arange(len(subset)) + 0.22 * (place - 1),
-        xerr=np.clip(arms, 0, None),
-        fmt="osD"[place],
-        label=rule,
-    )
-axes.set_yticks(range(len(subset)), data["title"][subset.index])
-axes.axvline(0, color=plots.INK, linewidth=1)
-axes.invert_yaxis()
-axes.set_xlabel("change of mean expected accuracy")
-_ = axes.figure.legend(loc="outside lower center", ncols=3)
-
-# %% tags=["hide-input"]
-# needs answers
-spelt = change.apply(
-    "{0[move]:+z.3f} [{0[low]:+z.3f}, {0[high]:+z.3f}]".format, axis="columns"
-).unstack()[list(rules)]
-means = mu.groupby(level="dataset", sort=False)["this book's rules"].mean()
-spelt.insert(0, "this book's rules", means)
-counts = load_results(runs, model, k_eval=k_eval, recipe=None)
-allowed = tables.intervals(corrected_accuracy(counts), "estimate", digits=3)
-allowed = allowed.reindex(spelt.index).fillna("not measured")
-spelt.insert(1, "their error allowed for", allowed)
-tables.show(
-    spelt.loc[at_home].rename(index=data["title"]).rename_axis("data set"),
-    "Mean expected accuracy; with the measured error of the rules allowed "
-    "for; and its move under other rules. In brackets: 95 % intervals.",
-    evidence=notebook.evidence_of(data),
-)
 
 # %% [markdown]
-# What this book counts as an answer stands, with cases, on the page “Grading”.
-#
 # ## How often the rules were wrong
 #
-# Answers of small models were labelled by reading them beside the accepted answers, a language model's reading and not a
-# person's: all that the grader and an independent one disputed or a sample of it, and a sample of what they agreed on, weighted
-# by the samples each stands for. Where it is open whether an answer is right, such as a misspelt name, the label is "cannot
-# tell". The intervals are Jeffreys', by the number of independent labels that would tell as much; few right answers to a hard
-# data set leave them wide.
-
+# This book grades by rules; what they count as an answer stands, with cases, on the page “Grading”. Answers of small models were
+# labelled by reading them beside the accepted answers, a language model's reading and not a person's: all that the rules and an
+# independent grader disputed or a sample of it, and a sample of what they agreed on. A label has the weight of the samples it
+# stands for. Where it is open whether an answer is right, such as a misspelt name, it is "cannot tell" (NaN).
 
 # %%
-def spell_rate(rate, labels):
-    """Spell a rate with Jeffreys' interval of as many labels."""
-    counts = labels * rate + 0.5, labels * (1 - rate) + 0.5
-    low, high = beta.ppf([0.025, 0.975], *counts)
-    return f"{rate:.1%} [{low:.1%}, {1 if rate == 1 else high:.1%}]"
+labels = load_labels()
+labels[["dataset", "extracted", "first", "correct", "weight"]].head()
 
+# %% [markdown]
+# The *sensitivity* of a grader is the share of the right answers that it calls correct, its *specificity* that of the wrong ones
+# that it calls not correct. Here for TriviaQA, with the number of independent labels that would tell as much of either:
 
-rows = {}
-for dataset, labelled in load_labels().groupby("dataset"):
-    sensitivity, specificity, right, wrong = measured_error(labelled)
-    rows[load_dataset(dataset).title] = {
-        "labelled": int(labelled["correct"].notna().sum()),
-        "cannot tell": int(labelled["correct"].isna().sum()),
-        "right ones called correct": spell_rate(sensitivity, right),
-        "wrong ones called not correct": spell_rate(specificity, wrong),
-    }
+# %%
+measured_error(labels[labels["dataset"] == "triviaqa"])
 
-# %% tags=["hide-input"]
-tables.show(
-    pd.DataFrame(rows).T.rename_axis("data set"),
-    "How often the rules of this book are right, by labels, in brackets with "
-    "95 % intervals.",
+# %% [markdown]
+# And for all data sets with labels of both kinds, with Jeffreys' intervals. Few right answers to a hard data set leave them wide.
+
+# %%
+page = open_lesson(globals())
+rates = 100 * error_rates(labels)
+spelt = tables.intervals(rates, "estimate", digits=1).unstack("answers")
+read = labels.groupby("dataset")["correct"].agg(labelled="count", read="size")
+page.show(
+    read.join(spelt[rates.index.unique("answers")], how="right"),
+    "How often the rules of this book are right, in per cent with 95 % intervals; labelled are those read that could be told.",
     evidence="measured",
 )
 
 # %% [markdown]
 # Nearly all errors are misses: answers in words that no rule expects, an element named by its symbol, and on TriviaQA right
 # answers that the list of accepted ones misspells or lacks. A miss lowers the accuracy, alike for every confidence that is
-# compared there; the table of rules above and that of accuracies on the page of [the main table](04_main_table.ipynb) allow for
-# it. A data set that is not in this table has “not measured” there: nobody has read both right and wrong answers to it.
+# compared there. A data set that is not in this table has “not measured” elsewhere: nobody has read both right and wrong
+# answers to it.
 #
 # ## Four verdicts
 #
 # A sample is correct, incorrect, without an answer, or not scored. The middle two count as wrong, and are told apart:
 # many samples without an answer ask for a better prompt or a better extraction. What is not scored counts as nothing.
 
-# %%
-# needs samples
-verdicts = {
-    name: read_verdicts(run).query("sample_index < @k_eval")["verdict"]
-    for name, run in data["run"].items()
-}
-verdicts = pd.concat(verdicts, names=["data set"]).groupby(level="data set")
-counted = verdicts.value_counts(normalize=True).unstack(fill_value=0.0)
+# %% tags=["provenance"]
+page = open_page(globals())
 
-# %% tags=["hide-input"]
-# needs samples
+# %%
+runs = page.data["run"]
+verdicts = pd.concat([*runs.map(read_verdicts)], keys=runs.index)
+verdicts = verdicts.query("sample_index < @k_eval")["verdict"]
+counts = verdicts.groupby(level="dataset", sort=False).value_counts(
+    normalize=True
+)
 names = ["correct", "incorrect", "no_answer", "not_scored"]
-counted = counted.reindex(data.index, columns=names, fill_value=0.0)
-spaced = {name: name.replace("_", " ") for name in names}
-tables.show(
-    counted.rename(index=data["title"], columns=spaced).rename_axis("data set"),
+page.show(
+    counts.unstack(fill_value=0.0).reindex(columns=names, fill_value=0.0),
     "Verdicts by this book's rules, as shares of the samples.",
-    evidence=notebook.evidence_of(data),
+)
+
+# %% [markdown]
+# ## Other rules
+#
+# Three other rules are easy to write. *Identical text* asks the extracted answer to equal an accepted one, letter by letter.
+# *One contains the other* is what many evaluation scripts do after lower-casing. *Mentioned anywhere* looks for an accepted
+# answer in the whole response and extracts nothing:
+
+
+# %%
+def identical(answer, extracted, _response):
+    return extracted in (answer.gold, *answer.aliases)
+
+
+def contained(answer, extracted, _response):
+    given = normalize(extracted, answer.kind)
+    golds = (answer.gold, *answer.aliases)
+    golds = {normalize(gold, answer.kind) for gold in golds} - {""}
+    return given != "" and any(g in given or given in g for g in golds)
+
+
+def mentioned(answer, _extracted, response):
+    return any(gold in response for gold in (answer.gold, *answer.aliases))
+
+
+# %% [markdown]
+# Each rule grades the same samples. That takes the right answers of a data set on this machine.
+
+# %%
+at_home = [
+    name
+    for name in page.data.index
+    if at_hand(name, load_dataset(name).evaluation_split)
+]
+if not at_home:
+    page.end(
+        "No other rule can be tried: the right answers of these data sets are not here. Set CAPCAL_DATA_DIR to their folder."
+    )
+
+# %%
+rules = {
+    "identical text": identical,
+    "one contains the other": contained,
+    "mentioned anywhere": mentioned,
+}
+shares = {name: regrade(runs[name], rules, k=k_eval) for name in at_home}
+mu = pd.concat(shares, names=["dataset", "question_id"])
+mu.groupby(level="dataset", sort=False).head(1)
+
+# %% [markdown]
+# How far does a rule *move* the accuracy from that of this book's rules, question by question?
+
+# %%
+moves = gains_by_dataset(-mu, OURS).rename_axis(["dataset", "rule"])
+moves = moves.rename(columns={"estimate": "move"})
+moves.loc[at_home[0], ["move", "low", "high"]].round(3)
+
+# %% tags=["finding"]
+dataset, rule = moves["move"].abs().idxmax()
+page.finding(
+    "The same samples, graded by another rule, give another accuracy: on {where} the rule “{rule}” moves it by {points:.0f} points.",
+    where=page.data["title"][dataset],
+    rule=rule,
+    points=100 * abs(moves.loc[(dataset, rule), "move"]),
+)
+
+# %% tags=["picture"] label="fig-strictness" mystnb={"image": {"alt": "Dot plot with a row for each data set and, in it, a mark with an interval for each of three rules, around a line at zero."}}
+_, axes = plt.subplots(figsize=(style.WIDTH, 1 + 0.6 * len(at_home)))
+for place, rule in enumerate(rules):
+    own = moves.xs(rule, level="rule")
+    rows = np.arange(len(own)) + 0.22 * (place - 1)
+    arms = own["move"] - own["low"], own["high"] - own["move"]
+    axes.errorbar(own["move"], rows, xerr=arms, fmt="osD"[place], label=rule)
+axes.axvline(0, color=plots.INK, linewidth=1)
+axes.set_yticks(range(len(own)), page.data["title"][own.index])
+axes.invert_yaxis()
+axes.set_xlabel("change of mean expected accuracy")
+_ = axes.figure.legend(loc="outside lower center", ncols=3)
+
+# %% [markdown] tags=["caption"]
+# How far each rule moves the mean expected accuracy from that of this book's rules, with 95 % intervals of the paired
+# difference over questions. A rule that is too strict misses right answers in another form; one that is too lenient finds 4 in
+# 14, and A in any sentence that has one. No interval over questions shows this error: it is the same whichever questions are
+# drawn.
+
+# %% [markdown]
+# Beside the moves, the accuracy by our rules itself, and that with their measured error allowed for:
+
+# %%
+counts = load_results(page.store, model, k_eval=k_eval, recipe=None)
+allowed = tables.intervals(corrected_accuracy(counts), "estimate", digits=3)
+table = mu.groupby(level="dataset", sort=False)[[OURS]].mean()
+table["their error allowed for"] = allowed.reindex(
+    at_home, fill_value="not measured"
+)
+spelt = tables.intervals(moves, "move", digits=3).unstack("rule")[[*rules]]
+page.show(
+    table.join(spelt),
+    "Mean expected accuracy; with the measured error of the rules allowed for; and its move under other rules. "
+    "In brackets: 95 % intervals.",
 )
 
 # %% [markdown]
 # ## A model as the judge
 #
 # A judge reads meaning where rules read form, and makes errors of its own. Its verdicts are kept beside those of the rules and
-# never mixed with them. Cohen's $\kappa$ subtracts the agreement that chance alone would give
-# (Cohen, 1960); a judge that says the same of every answer has $\kappa = 0$, however often it agrees.
+# never mixed with them. Cohen's $\kappa$ subtracts the agreement that chance alone would give (Cohen, 1960): 0 is chance and 1
+# perfect. A judge that says the same of every answer has $\kappa = 0$, however often it agrees. The table is empty where no
+# model has judged these samples; `capcal judge` asks one.
 
 # %%
-# needs judge
-agreement = {pair: both.kappa for pair, both in judged.items()}
-agreement = pd.Series(agreement, name="κ").rename_axis(["dataset", "judge"])
-best = judged[agreement.idxmax()]
-agreement.round(2)
-
-# %% tags=["hide-input"]
-# needs judge
-notebook.glue(
-    best_kappa=best.kappa,
-    best_judge=load_model(agreement.idxmax()[1]).title,
-    best_rate=best.rate.estimate,
-)
-
-# %%
-# needs judge
-notebook.say("""
-The best judge here, {best_judge}, agrees with the rules on {best_rate:.0%} of the samples; its κ is {best_kappa:.2f},
-where 0 is chance and 1 perfect. A model that can answer questions need not be able to judge answers: look at what a
-judge says of answers that are letter by letter the right one before you use it.
-""")
+agreements(runs).round(2)
 
 # %% [markdown]
-# Two graders that agree can both be wrong. Only a person settles that, and a person settles few.
+# A model that can answer questions need not be able to judge answers: look at what a judge says of answers that are letter by
+# letter the right one before you use it. And two graders that agree can both be wrong. Only a person settles that, and a person
+# settles few.
 #
 # ## From labels to an interval
 #
-# Suppose that a person labels some answers, and that the grader calls a share $\mathrm{Se}$ of the right ones correct
-# and a share $\mathrm{Sp}$ of the wrong ones not correct. With its mean verdict these give the accuracy (Rogan and Gladen,
-# 1978). All three are uncertain, and `corrected_mean` puts them into one interval, whose formula is derived on the page
-# “Grading”.
-
-# %% [markdown] needs="samples"
-# What would it take here, each question taken by itself? Suppose a grader with $\mathrm{Se} = 0.98$ and
-# $\mathrm{Sp} = 0.99$.
-
+# Suppose that a person labels some answers, and so measures the sensitivity $\mathrm{Se}$ and the specificity $\mathrm{Sp}$ of
+# the grader. With its mean verdict these give the accuracy (Rogan and Gladen, 1978). All three are uncertain, and
+# `corrected_mean` puts them into one interval, whose formula is derived on the page “Grading”. Take the largest data set, and
+# suppose $\mathrm{Se} = 0.98$ and $\mathrm{Sp} = 0.99$, from a hundred labels of right and a hundred of wrong answers:
 
 # %%
-# needs samples
-def supposed(labels, right=0.98, wrong=0.99):
-    says = np.arange(labels) < round(labels * right)
-    also = np.arange(labels) >= round(labels * wrong)
-    return grader_error([*says, *also], [1] * labels + [0] * labels)
-
-
-# %%
-# needs samples
-largest = data.index[:1]
-options = {"datasets": largest, "k_eval": k_eval, "recipe": None}
-results = load_results(runs, model, **options).query("total > 0")
-c, n = results[["correct", "total"]].to_numpy().T
-plain = mean_interval(c / n, bounds=(0, 1))
-rows = {
-    "none": [*plain[:3], np.median(np.ptp(binomial_interval(c, n), axis=1))]
-}
-for labels in (50, 100, 200, 500):
-    error = supposed(labels)
-    intervals = corrected_mu(c, n, error)
-    width = np.median(intervals[:, 2] - intervals[:, 1])
-    rows[f"{labels} + {labels}"] = [*corrected_mean(c, n, error)[:3], width]
-
-# %% tags=["hide-input"]
-# needs samples
-columns = ["mean μ", "low", "high", "width, one question"]
-by_labels = pd.DataFrame(rows, index=columns).T.rename_axis("labels")
-marks = [notebook.evidence_of(data), *["simulated"] * (len(by_labels) - 1)]
-widths = by_labels["width, one question"]
-notebook.glue(wider=float(widths.iloc[1] / widths.iloc[0]))
-tables.show(
-    by_labels.assign(evidence=marks),
-    f"{data['title'].iloc[0]}: intervals with so many labelled right and "
-    "wrong answers (labels supposed).",
-)
-
-# %%
-# needs samples
-notebook.say(r"""
-With the fewest labels of the table, the interval of a single question's $\mu$ is {wider:.2f} times as wide as the one
-that assumes an error-free grader.
-""")
+largest = counts.loc[page.data.index[0]].query("total > 0")
+correct, total = largest["correct"], largest["total"]
+plain = mean_interval(correct / total, bounds=(0, 1))
+error = GraderError(0.98, 0.99, right=100, wrong=100)
+plain, corrected_mean(correct, total, error)
 
 # %% [markdown]
+# And how wide is the interval of a single question, which takes the same error, with fewer labels or more?
+
+# %%
+ends = binomial_interval(correct, total)
+rows = {"none": [*plain[:3], np.median(ends[:, 1] - ends[:, 0])]}
+for number in (50, 100, 200, 500):
+    error = GraderError(0.98, 0.99, right=number, wrong=number)
+    mean = corrected_mean(correct, total, error)
+    ends = corrected_mu(correct, total, error)[:, 1:]
+    rows[f"{number} + {number}"] = [
+        *mean[:3],
+        np.median(ends[:, 1] - ends[:, 0]),
+    ]
+columns = ["mean μ", "low", "high", "width, one question"]
+by_labels = pd.DataFrame(rows, columns).T.rename_axis("labels")
+
+# %%
+page.show(
+    by_labels.assign(evidence=[page.evidence, *["simulated"] * 4]),
+    f"{page.data['title'].iloc[0]}: intervals with so many labelled right and wrong answers (labels supposed).",
+)
+
+# %% [markdown]
+# Compare the first row, which takes the grader to be free of error, with the one below it.
+#
 # ## Summary
 #
 # - The same samples give other accuracies under other rules. Say which rule, and keep the answers so that it can change.
 # - No answer, not scored and incorrect are three things.
 # - A judge is a measuring instrument too, and labels by a person turn the grader's error into a part of the interval.
+#
+# That was the last of the checks. [The first page](01_targets_divergence.ipynb) asks what all this is measured for: how far is
+# one answer from the expected accuracy?
 #
 # ## Exercises
 #
@@ -359,12 +275,19 @@ that assumes an error-free grader.
 # The mean verdict, solved for the accuracy
 round((0.4 + 0.95 - 1) / (0.9 + 0.95 - 1), 3)
 
-# %% [markdown] needs="samples"
-# **2 (hard).** At which sensitivity would the correction move the accuracy of the largest data set by as much as
+# %% [markdown]
+# **2 (medium).** In the figure an interval lies wholly to the right of the line. Does that mean that the rule finds more right
+# answers than ours? *Hint:* the interval is about other questions, not about other graders.
+
+# %% tags=["hide-cell", "solution"]
+# No: it calls more answers correct, and labels say whether ours had missed them
+rates.xs("right ones called correct", level="answers")["estimate"].round(1)
+
+# %% [markdown]
+# **3 (hard).** At which sensitivity would the correction move the accuracy of the largest data set by as much as
 # its interval is wide? *Hint:* with $\mathrm{Sp} = 1$ the mean verdict $m$ is $\mathrm{Se}\,\mu$.
 
 # %% tags=["hide-cell", "solution"]
 # The sensitivity at which the move equals the width
-# needs samples
 m, low, high = plain
 float(np.round(m / (m + high - low), 3))

@@ -1,12 +1,13 @@
 """How far two graders of the same answers agree."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from capcal_lib.errors import InputError
-from capcal_lib.grading.judgements import PAIR, read_judgements
+from capcal_lib.grading.judgements import PAIR, judges, read_judgements
 from capcal_lib.grading.verdicts import read_verdicts
 from capcal_lib.metrics.intervals import Interval, mean_interval
 from capcal_lib.runs.run import Run
@@ -57,3 +58,22 @@ def judge_agreement(run: Run, judge: str) -> Agreement:
     `InputError` where the judge has judged nothing, or the run is not graded."""
     both = read_verdicts(run).merge(read_judgements(run, judge), on=PAIR, suffixes=("", "_judge"))
     return agreement(both["verdict"], both["verdict_judge"], both["question_id"])
+
+
+def agreements(runs: Mapping[str, Run]) -> pd.DataFrame:
+    """Compare every judge of each data set's run with the rules, as :func:`judge_agreement` does.
+
+    ``runs`` are known by their data sets. Returns a row a ``dataset`` and ``judge``, the highest
+    ``κ`` first: the share of samples on which the two ``agree`` in [0, 1], and Cohen's ``κ``; none
+    where no model has judged.
+
+    >>> agreements({}).columns.tolist()
+    ['dataset', 'judge', 'agree', 'κ']
+    """
+    rows = []
+    for dataset, run in runs.items():
+        for judge in judges(run):
+            both = judge_agreement(run, judge)
+            rows.append([dataset, judge, both.rate.estimate, both.kappa])
+    table = pd.DataFrame(rows, columns=["dataset", "judge", "agree", "κ"])
+    return table.sort_values("κ", ascending=False, ignore_index=True)

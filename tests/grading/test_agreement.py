@@ -8,10 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from capcal_lib.errors import InputError
-from capcal_lib.grading.agreement import Agreement, agreement, judge_agreement
-from capcal_lib.grading.judgements import judge_run
+from capcal_lib.grading.agreement import Agreement, agreement, agreements, judge_agreement
+from capcal_lib.grading.judgements import judge_run, judges
 from capcal_lib.grading.verdicts import grade_run, read_verdicts
-from capcal_lib.runs import Run
+from capcal_lib.manifests import RECORDED_RUNS
+from capcal_lib.runs import Run, find_run
 from capcal_lib.sampling.draw import sample
 
 RIGHT, WRONG, NONE, NOT = "correct", "incorrect", "no_answer", "not_scored"
@@ -109,3 +110,14 @@ def test_a_judge_that_says_none_of_its_words_cannot_be_compared(tmp_path: Path) 
     judge_run(Run(folder), "simulated")
     with pytest.raises(InputError, match="no answer was scored by both"):
         judge_agreement(Run(folder), "simulated")
+
+
+def test_every_judge_of_every_run_is_compared_the_best_first() -> None:
+    names = "mini-capitals", "mini-elements"
+    runs = {name: find_run(RECORDED_RUNS, "smollm2-135m", name, "test") for name in names}
+    table = agreements(runs)
+    assert len(table) == sum(len(judges(run)) for run in runs.values()) > 1
+    assert table["κ"].is_monotonic_decreasing
+    for row in table.itertuples():
+        both = judge_agreement(runs[row.dataset], row.judge)
+        assert row[3:] == (both.rate.estimate, both.kappa)

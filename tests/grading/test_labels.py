@@ -2,9 +2,10 @@
 
 import pandas as pd
 import pytest
+from scipy.stats import beta
 
 from capcal_lib.errors import InputError
-from capcal_lib.grading.labels import corrected_accuracy, load_labels, measured_error
+from capcal_lib.grading.labels import corrected_accuracy, error_rates, load_labels, measured_error
 from capcal_lib.manifests import dataset_names, model_names
 from capcal_lib.metrics.grader import corrected_mean
 
@@ -74,3 +75,20 @@ def test_an_accuracy_is_corrected_by_the_labels_of_its_data_set() -> None:
 
 def test_where_nothing_is_labelled_there_is_no_row() -> None:
     assert corrected_accuracy(counts("aime25", [1.0], [2.0])).empty
+
+
+def test_rates_have_the_interval_of_as_many_labels_as_would_tell_as_much() -> None:
+    rates = error_rates(LABELS)
+    error = measured_error(LABELS[LABELS["dataset"] == "triviaqa"])
+    right, wrong = rates.loc["triviaqa"].to_numpy()
+    assert (right[0], wrong[0]) == (error.sensitivity, error.specificity)
+    assert beta.cdf(
+        right[1:], error.right * right[0] + 0.5, error.right * (1 - right[0]) + 0.5
+    ) == pytest.approx([0.025, 0.975])
+    assert rates.loc[rates["estimate"] == 1, "high"].eq(1).all()
+
+
+def test_rates_are_of_data_sets_with_labels_of_both_kinds() -> None:
+    one_sided = LABELS[(LABELS["dataset"] != "gsm8k") | (LABELS["correct"] == 0)]
+    assert "gsm8k" in error_rates(LABELS).index.unique("dataset")
+    assert "gsm8k" not in error_rates(one_sided).index.unique("dataset")
