@@ -86,6 +86,22 @@ def printed_scores() -> pd.DataFrame:
     return table[["model", "dataset", "method", "brier", "printed", "cost"]]
 
 
+def printed_distances(*, corrected: bool = True) -> pd.DataFrame:
+    """Compute how far one response lies from the expected accuracy on average, from the printed
+    scores of *Uniform random*, which are 1/3 less the mean of mu_hat(1 - mu_hat).
+
+    Returns columns ``model``, ``dataset`` and ``distance``, in [0, 1/2]: 2 mu (1 - mu) without bias
+    where ``corrected``, for the hundred samples that the paper drew, or else of mu_hat.
+
+    >>> table = printed_distances().set_index(["model", "dataset"])["distance"]
+    >>> round(float(table["gpt-oss-20b", "gsm8k"]), 3)
+    0.028
+    """
+    table = load_reported("main").query("method == 'Uniform random'")
+    variance = (1 / 3 - table["value"]) * 100 / (100 - int(corrected))
+    return table[["model", "dataset"]].assign(distance=2 * variance)
+
+
 def beta_from_moments(mean: float, mean_mu_one_minus_mu: float) -> tuple[float, float]:
     """Return the shapes a and b of the Beta distribution with the given E[mu] in (0, 1) and E[mu(1
     - mu)].

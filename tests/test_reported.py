@@ -15,6 +15,7 @@ from capcal_lib.reported import (
     constant_score,
     expected_from_reported,
     load_reported,
+    printed_distances,
     printed_scores,
 )
 from tests.outside import FACTS, PAPER, needs_facts, needs_paper
@@ -454,3 +455,13 @@ def test_a_number_is_in_its_file_once_and_says_where_it_is_from(source):
         later = load_reported(source=LATER)
         assert (later[["generation", "source"]] != "").all(axis=None)
         assert np.isfinite(later["precision"]).all()
+
+
+def test_the_distance_of_a_response_follows_from_the_printed_baseline() -> None:
+    printed = load_reported("main").query("method == 'Uniform random'")
+    score = printed.set_index(["model", "dataset"])["value"]["qwen3-8b", "gsm8k"]
+    found = printed_distances(corrected=False).set_index(["model", "dataset"])["distance"]
+    assert len(found) == len(printed)
+    assert found["qwen3-8b", "gsm8k"] == pytest.approx(2 / 3 - 2 * score)
+    unbiased = printed_distances().set_index(["model", "dataset"])["distance"]
+    assert (unbiased / found).tolist() == pytest.approx([100 / 99] * len(found))

@@ -5,11 +5,18 @@ is a further row."""
 
 from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from capcal_lib.book import tables
 from capcal_lib.plots import ScoreDisplay, draw_curves
-from capcal_lib.reported import Source, constant_score, load_reported, printed_scores
+from capcal_lib.reported import (
+    Source,
+    constant_score,
+    load_reported,
+    printed_distances,
+    printed_scores,
+)
 
 
 class Item(NamedTuple):
@@ -27,6 +34,11 @@ ITEMS = {
     ),
     "table-4": Item("mean_accuracy", "Mean expected accuracy as printed."),
     "table-6": Item("consistency", "Printed score of a vote over k samples (lower is better)."),
+    "figure-11": Item(
+        "distance",
+        "Mean distance of one response from the expected accuracy, computed from the printed score "
+        "of Uniform random: one half is the most that is possible.",
+    ),
     "appendix-b.2": Item("sampling", "Settings of sampling, as printed."),
     "figure-10": Item(
         "budget",
@@ -45,7 +57,11 @@ def display(item: str, model: str) -> None:
     from IPython.display import display as show
 
     table, caption, source = ITEMS[item]
-    reported = load_reported(table, source=source)
+    if table == "distance":
+        reported = printed_distances().rename(columns={"distance": "value"})
+        reported = reported.assign(method="mean distance", k=np.nan)
+    else:
+        reported = load_reported(table, source=source)
     of_model = reported[reported["model"] == model]
     if of_model.empty:
         return

@@ -31,7 +31,7 @@ from capcal_lib.metrics.intervals import (
     mean_interval,
 )
 from capcal_lib.metrics.reliability import IsotonicSplit, binned_ece, isotonic_split
-from capcal_lib.metrics.scores import divergence, expected_response_loss
+from capcal_lib.metrics.scores import best_confidence, divergence, expected_response_loss
 
 if TYPE_CHECKING:
     from capcal_lib.metrics.recalibration import Calibrator
@@ -41,6 +41,7 @@ __all__ = [
     "Interval",
     "IsotonicSplit",
     "adjusted",
+    "best_confidence",
     "binned_ece",
     "binomial_interval",
     "bounds_over_constant",

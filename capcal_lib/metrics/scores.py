@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from capcal_lib.errors import check_known
-from capcal_lib.metrics.validation import Floats, align, as_confidence, as_scored
+from capcal_lib.metrics.validation import Floats, align, as_confidence, as_scored, as_whole
 
 ProperScore = Literal["brier", "log", "spherical"]
 
@@ -73,3 +73,21 @@ def expected_response_loss(
     losses = np.stack([divergence(0, s, score=score), divergence(1, s, score=score)])
     weights = np.stack([1 - mu, mu])  # what never happens counts as nothing, be it infinite
     return np.multiply(weights, losses, out=np.zeros_like(losses), where=weights > 0).sum(axis=0)
+
+
+def best_confidence(target: ArrayLike, total: ArrayLike, *, score: ProperScore = "brier") -> Floats:
+    """Search the confidence that loses least against each target, among 0, 1/total, ..., 1.
+
+    By theorem 1 of the paper it is the target itself, by every proper score.
+
+    >>> best_confidence([0.0, 0.25], [4, 4], score="log")
+    array([0.  , 0.25])
+    """
+    target, total = align(target=target, total=total)
+    targets, samples = np.broadcast_arrays(as_confidence(target), as_whole("total", total, least=1))
+    found = np.empty(len(targets))
+    for place, (one, n) in enumerate(zip(targets, samples, strict=True)):
+        grid = np.arange(n + 1) / n
+        losses = divergence(np.full(n + 1, one), grid, score=score)
+        found[place] = grid[losses.argmin()]
+    return found

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         methods,
         score,
     )
+    from capcal_lib.results.targets import losses_by_target, response_distances
 
 __all__ = [
     "BEST_CONSTANT",
@@ -46,10 +47,12 @@ __all__ = [
     "judged_by",
     "keep_nearest_probe",
     "load_results",
+    "losses_by_target",
     "mean_over_probes",
     "methods",
     "points_of",
     "rank_correlations",
+    "response_distances",
     "score",
     "solved_by_oracles",
     "solved_by_rules",
@@ -61,7 +64,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """Import a name when it is first asked for: to score a file takes no run store."""
     if name in __all__:
-        for module in ("results", "scores", "constant", "ranks", "budgets"):
+        for module in ("results", "scores", "constant", "ranks", "budgets", "targets"):
             if hasattr(room := import_module(f"{__name__}.{module}"), name):
                 return getattr(room, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -12,7 +12,12 @@ from capcal_lib.metrics import (
     correctness_variance_terms,
     expected_response_brier,
 )
-from capcal_lib.metrics.scores import ProperScore, divergence, expected_response_loss
+from capcal_lib.metrics.scores import (
+    ProperScore,
+    best_confidence,
+    divergence,
+    expected_response_loss,
+)
 
 SCORES = get_args(ProperScore)
 INSIDE = st.floats(0.001, 0.999)
@@ -114,3 +119,17 @@ def test_bad_input_is_one_clear_line(call, message):
     with pytest.raises(InputError, match=message) as error:
         call()
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("score", ["brier", "log", "spherical"])
+def test_the_best_confidence_is_the_target(score: ProperScore) -> None:
+    """Theorem 1: by both targets, of a sample's correctness and of the expected accuracy."""
+    correct = np.arange(8)
+    assert best_confidence(correct / 7, 7, score=score) == pytest.approx(correct / 7)
+    assert best_confidence([0.0, 1.0], [3, 5], score=score).tolist() == [0.0, 1.0]
+    assert best_confidence([0.3], [2], score="brier").tolist() == [0.5]  # the next of the grid
+
+
+def test_a_search_of_the_best_confidence_takes_a_grid() -> None:
+    with pytest.raises(InputError, match="total"):
+        best_confidence([0.5], [0])
