@@ -64,6 +64,13 @@ RULE_COLORS = {  # of what follows from a confidence, such as a rule to spend by
     "Oracle CC, in sample": OWN,
     "Oracle RC, in sample": "#b9962f",
 }
+VERDICT_COLORS = {
+    "better": "#0f766e",
+    "alike": MUTED,
+    "cannot tell": "#adadad",
+    "worse": "#be123c",
+    "undecidable": "#d9d9d9",
+}
 CURVE_MARKERS = "osD^vPX*"
 MARKERS = {  # a method that is not here has a dot
     "Uniform random": "|",
@@ -370,6 +377,36 @@ def draw_curves(
     if len(names) > 1:
         entries = grid.axes.flat[0].get_legend_handles_labels()
         grid.figure.legend(*entries, loc="outside lower center", ncols=3)
+    return grid
+
+
+def stack_verdicts(comparisons: pd.DataFrame, *, y: str, col: str) -> sns.FacetGrid:
+    """Draw how many comparisons have each ``verdict``, stacked: a row for each ``y``, in a panel
+    for each ``col``, in the order in which they come.
+
+    Verdicts are those of `VERDICT_COLORS`.
+
+    >>> row = {"use": ["Budget"], "method": ["P(True)"], "verdict": ["cannot tell"]}
+    >>> stack_verdicts(pd.DataFrame(row), y="use", col="method").axes.size
+    1
+    """
+    import seaborn as sns
+
+    rows = pd.Categorical(comparisons[y], comparisons[y].unique(), ordered=True)
+    grid = sns.displot(
+        comparisons.assign(**{y: rows}),
+        y=y,
+        hue="verdict",
+        hue_order=[*VERDICT_COLORS][::-1],
+        palette=VERDICT_COLORS,
+        col=col,
+        multiple="stack",
+        shrink=0.8,
+        alpha=1,
+    )
+    grid.set(xlabel="comparisons", ylabel="").set_titles("{col_name}")
+    grid.figure.set(layout_engine="constrained", size_inches=(7.2, 3.4))
+    sns.move_legend(grid, "outside lower center", ncols=len(VERDICT_COLORS), title="")
     return grid
 
 

@@ -25,7 +25,10 @@ from capcal_lib.applications.budget import (
 )
 from capcal_lib.applications.extrapolation import extrapolate_pass_at_k
 from capcal_lib.applications.gains import (
+    abstaining_gains,
     budget_gains,
+    evaluation_gains,
+    label_gains,
     others_mean,
     pass_at_k_gains,
     pass_at_k_gains_over_answer,
@@ -43,12 +46,15 @@ from capcal_lib.applications.topping_up import Components, score_components
 
 __all__ = [
     "Components",
+    "abstaining_gains",
     "allocate",
     "budget_gains",
     "deep_samples",
+    "evaluation_gains",
     "extrapolate_pass_at_k",
     "fit_concentration",
     "honest_oracle",
+    "label_gains",
     "others_mean",
     "pass_at_k",
     "pass_at_k_error_terms",

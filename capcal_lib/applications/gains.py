@@ -13,6 +13,8 @@ import pandas as pd
 
 from capcal_lib.applications.budget import allocate, spending_terms, success_terms
 from capcal_lib.applications.passk import pass_at_k, simulate_pass_at_k
+from capcal_lib.applications.selective import risk_area_terms
+from capcal_lib.metrics import correctness_variance_terms
 
 Column = pd.Series  # of one number a question
 
@@ -95,6 +97,54 @@ def budget_gains(
     gained = success_terms(spent, correct, total) - even
     paid = spending_terms(spent, more, correct, total)
     return pd.Series(gained - paid, confidence.index)
+
+
+def abstaining_gains(confidence: Column, correct: Column, total: Column) -> Column:
+    """Return by how much less is risked by answering the most confident questions first than by
+    answering at random: the risk less the question's term in the area under the risk-coverage curve
+    (:func:`risk_area_terms`).
+
+    >>> counts = pd.Series([0, 10]), pd.Series([10, 10])
+    >>> float(abstaining_gains(pd.Series([0.1, 0.9]), *counts).mean())
+    0.25
+    """
+    return 1 - correct / total - risk_area_terms(confidence, correct, total)
+
+
+def label_gains(confidence: Column, correct: Column, total: Column) -> Column:
+    """Return by how much less the squared error of an expected accuracy is that a line through the
+    confidences of other questions tells than that of the other questions' mean.
+
+    The line is fitted to nine tenths of the questions and used on the last, ten times, and kept
+    between 0 and 1.
+    """
+    from sklearn.linear_model import LinearRegression  # slow to import
+    from sklearn.model_selection import cross_val_predict
+
+    mu = correct / total
+    folds = min(10, len(mu))
+    line = cross_val_predict(LinearRegression(), confidence.to_frame(), mu, cv=folds)
+    return (mu - others_mean(mu)) ** 2 - (mu - np.clip(line, 0, 1)) ** 2
+
+
+def evaluation_gains(confidence: Column, correct: Column, total: Column, tokens: Column) -> Column:
+    """Return how much less the variance of a mean accuracy is if a question is sampled the more,
+    the less its answers will be alike, in units of the variance of one answer a question.
+
+    ``tokens`` are those of an answer to each question. A quarter of them is spent evenly, and three
+    quarters in proportion to the standard deviation of an answer that the confidence expects; that
+    many tokens are spent as one answer to each question takes.
+
+    >>> counts = pd.Series([5, 10]), pd.Series([10, 10])
+    >>> gains = evaluation_gains(pd.Series([0.5, 1.0]), *counts, pd.Series([20, 20]))
+    >>> gains.round(3).tolist()
+    [0.119, 0.0]
+    """
+    deviation = np.sqrt(confidence * (1 - confidence)).clip(lower=1e-9)
+    share = deviation * tokens.sum() / (deviation * tokens).sum()
+    samples = 0.25 + 0.75 * share
+    variance = correctness_variance_terms(correct, total, corrected=True)
+    return variance * (1 - 1 / samples)
 
 
 def routing_gains(confidence: Column, questions: pd.DataFrame) -> Column:

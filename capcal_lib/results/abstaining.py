@@ -90,7 +90,7 @@ def score_areas(terms: pd.DataFrame) -> pd.DataFrame:
             areas = metrics.compare(present, clusters=subjects(present)).rename_axis("method")
             areas = areas.rename(columns={"estimate": "brier"}).reset_index()
             varies = bool(_solved(own).any())
-            tables.append(areas.assign(dataset=dataset, questions=len(present), varies=varies))
+            tables.append(areas.assign(dataset=str(dataset), questions=len(present), varies=varies))
     return pd.concat(tables, ignore_index=True)
 
 
@@ -142,7 +142,8 @@ def use_thresholds(
             scored = judged_by(own, column).to_numpy().T
             for _ in range(times):
                 seen = rng.permutation(len(scored[0])) < len(scored[0]) // 2
-                limit = threshold(*scored[:, seen], risk)
+                confidence, correct, total = scored[:, seen]
+                limit = threshold(confidence, correct, total, risk)
                 confidence, correct, total = scored[:, ~seen]
                 answered = confidence > limit
                 wrong = answered * (1 - correct / total)

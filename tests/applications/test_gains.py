@@ -5,8 +5,11 @@ import pandas as pd
 import pytest
 
 from capcal_lib.applications import (
+    abstaining_gains,
     allocate,
     budget_gains,
+    evaluation_gains,
+    label_gains,
     others_mean,
     pass_at_k,
     pass_at_k_gains,
@@ -116,3 +119,32 @@ def test_questions_of_equal_confidence_are_sent_on_in_their_order():
     small, large = np.zeros(4), np.array([1.0, 1.0, 0.0, 0.0])
     level = pd.Series(0.5, INDEX)
     assert routing_gains(level, routed(small, large, reading=0.0)).mean() == pytest.approx(0.25)
+
+
+def test_answering_the_surest_first_gains_the_area():
+    gain = abstaining_gains(*GIVEN)
+    assert gain.index.equals(INDEX)
+    losses = [0.0, 0.4, 0.7, 1.0]  # from the most confident on
+    area = np.mean([np.mean(losses[:answered]) for answered in (1, 2, 3, 4)])
+    assert gain.mean() == pytest.approx(np.mean(losses) - area)
+
+
+def test_a_label_is_told_by_a_line_through_the_others():
+    mu = pd.Series(np.linspace(0.1, 0.9, 20))
+    total = pd.Series(10, mu.index)
+    gain = label_gains(1 - mu, mu * 10, total)  # whichever way it runs
+    assert gain.tolist() == pytest.approx(((others_mean(mu) - mu) ** 2).tolist())
+    assert label_gains(pd.Series(0.5, mu.index), mu * 10, total).abs().max() < 0.1
+
+
+def test_an_evaluation_spends_as_many_tokens_as_one_answer_each():
+    tokens = pd.Series([10, 20, 30, 40], INDEX)
+    gain = evaluation_gains(*GIVEN, tokens)
+    deviation = (CONFIDENCE * (1 - CONFIDENCE)) ** 0.5
+    samples = 0.25 + 0.75 * deviation * tokens.sum() / (deviation * tokens).sum()
+    assert (samples * tokens).sum() == pytest.approx(tokens.sum())
+    mu = CORRECT / TOTAL
+    variance = mu * (1 - mu) * 10 / 9
+    assert gain.tolist() == pytest.approx((variance - variance / samples).tolist())
+    level = evaluation_gains(pd.Series(0.3, INDEX), CORRECT, TOTAL, tokens)
+    assert level.tolist() == pytest.approx([0, 0, 0, 0])

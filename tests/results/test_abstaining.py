@@ -18,7 +18,7 @@ from capcal_lib.results.abstaining import (
 )
 
 
-def made(questions: int = 60, seed: int = 0) -> pd.DataFrame:
+def made(questions=60, seed=0):
     """Results of a data set whose questions differ, and of one that is never solved."""
     rng = np.random.default_rng(seed)
     parts = {}
@@ -36,7 +36,7 @@ def made(questions: int = 60, seed: int = 0) -> pd.DataFrame:
     return pd.concat(parts, names=["dataset"])
 
 
-def test_of_probes_the_nearest_ranks_and_what_was_not_stated_is_one_half() -> None:
+def test_of_probes_the_nearest_ranks_and_what_was_not_stated_is_one_half():
     results = made()
     results.loc[("gsm8k", "gsm8k/3"), "P(True)"] = np.nan
     results.loc[("gsm8k", "gsm8k/4"), "total"] = 1
@@ -48,13 +48,13 @@ def test_of_probes_the_nearest_ranks_and_what_was_not_stated_is_one_half() -> No
         assert ranked.loc[dataset, "Probe"].tolist() == expected.tolist()
 
 
-def test_a_data_set_that_was_not_asked_has_no_half() -> None:
+def test_a_data_set_that_was_not_asked_has_no_half():
     results = made()
     results.loc["math500", "P(True)"] = np.nan
     assert ranking_confidences(results).loc["math500", "P(True)"].isna().all()
 
 
-def test_terms_are_those_of_each_data_set_alone() -> None:
+def test_terms_are_those_of_each_data_set_alone():
     confidences = ranking_confidences(made())
     terms = area_terms(confidences)
     own = confidences.loc["gsm8k"]
@@ -63,7 +63,7 @@ def test_terms_are_those_of_each_data_set_alone() -> None:
     assert terms.loc["gsm8k", "Probe"].tolist() == pytest.approx(expected)
 
 
-def test_the_five_probes_of_the_papers_recipe_have_their_mean() -> None:
+def test_the_five_probes_of_the_papers_recipe_have_their_mean():
     results = made()
     five = results.rename(columns={"Probe (GSM8K)": "Probe (GSM8K) [0]"})
     five["Probe (GSM8K) [1]"] = 0.5
@@ -73,7 +73,7 @@ def test_the_five_probes_of_the_papers_recipe_have_their_mean() -> None:
     assert terms.tolist() == pytest.approx(np.mean(alone, axis=0))
 
 
-def test_what_is_never_solved_is_not_compared() -> None:
+def test_what_is_never_solved_is_not_compared():
     terms = area_terms(ranking_confidences(made()))
     judged = compare_with_random(terms)
     assert set(judged["dataset"]) == {"gsm8k"}
@@ -86,7 +86,7 @@ def test_what_is_never_solved_is_not_compared() -> None:
     assert compare_with_random(terms[[AT_RANDOM]]).empty
 
 
-def test_an_area_is_scored_on_the_questions_that_all_have() -> None:
+def test_an_area_is_scored_on_the_questions_that_all_have():
     confidences = ranking_confidences(made())
     confidences.loc[("gsm8k", "gsm8k/0"), "Probe"] = np.nan
     terms = area_terms(confidences)
@@ -100,7 +100,7 @@ def test_an_area_is_scored_on_the_questions_that_all_have() -> None:
     }
 
 
-def test_curves_are_named_by_their_probe() -> None:
+def test_curves_are_named_by_their_probe():
     results = made()
     curves = risk_curves(results, "math500", np.random.default_rng(0))
     assert [*curves["method"].unique()] == ["P(True)", "Probe (MATH)", "Honest oracle"]
@@ -111,11 +111,11 @@ def test_curves_are_named_by_their_probe() -> None:
     assert drawn["risk"].tolist() == pytest.approx(expected["risk"].tolist())
 
 
-def test_a_threshold_sees_one_half_and_answers_the_other() -> None:
+def test_a_threshold_sees_one_half_and_answers_the_other():
     confidences = ranking_confidences(made()).loc[["gsm8k"]]
     seen = []
 
-    def none_or_all(confidence, correct, total, risk):  # type: ignore[no-untyped-def]
+    def none_or_all(confidence, correct, total, risk):
         seen.append(len(confidence))
         return -np.inf if risk == 1 else np.inf
 
@@ -130,7 +130,7 @@ def test_a_threshold_sees_one_half_and_answers_the_other() -> None:
     assert shares[["answered", "wrong"]].to_numpy().tolist() == [[0, 0]] * 3
 
 
-def test_votes_are_judged_by_the_other_samples() -> None:
+def test_votes_are_judged_by_the_other_samples():
     results = load_results(RECORDED_RUNS, "smollm2-135m", datasets=["mini-exam"])
     confidences = ranking_confidences(results)
     terms = area_terms(confidences)["Response consistency"].dropna()

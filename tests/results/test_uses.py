@@ -1,0 +1,114 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from capcal_lib.applications import abstaining_gains, budget_gains, pass_at_k_gains
+from capcal_lib.manifests import RECORDED_RUNS
+from capcal_lib.metrics import judge_gain
+from capcal_lib.probes import describe_probes
+from capcal_lib.results import describe_runs, load_results
+from capcal_lib.results.uses import (
+    METHODS,
+    USES,
+    bounds_in_uses,
+    compare_uses,
+    count_uses,
+    gains_in_uses,
+    gains_of_method,
+    questions_to_use,
+)
+
+MODEL = "smollm2-135m"
+DATASETS = ["mini-exam", "mini-arithmetic"]
+
+
+@pytest.fixture(scope="module")
+def results():
+    return load_results(RECORDED_RUNS, MODEL, datasets=DATASETS)
+
+
+@pytest.fixture(scope="module")
+def runs():
+    return describe_runs(RECORDED_RUNS, MODEL, datasets=DATASETS)
+
+
+@pytest.fixture(scope="module")
+def compared(results, runs):
+    probes = describe_probes(RECORDED_RUNS, MODEL)["concentration"]
+    return compare_uses({MODEL: results}, {MODEL: runs}, {MODEL: probes})
+
+
+def test_a_comparison_is_that_of_its_own_questions(compared, results):
+    rows = compared.set_index(["use", "method", "dataset"])
+    own = results.loc["mini-exam"]
+    given = own["P(True)"].fillna(0.5), own["correct"], own["total"]
+    low, high = bounds_in_uses(own["correct"], own["total"])["Abstaining"]
+    gain = abstaining_gains(*given)
+    expected = judge_gain(gain, bounds=(low, high))
+    row = rows.loc[("Abstaining", "P(True)", "mini-exam")]
+    assert row["estimate"] == pytest.approx(gain.mean())
+    assert row[["low", "high"]].tolist() == pytest.approx(expected[["low", "high"]].tolist())
+    spent = budget_gains(*given, 2).mean()
+    assert rows.loc[("Budget", "P(True)", "mini-exam"), "estimate"] == pytest.approx(spent)
+
+
+def test_a_probe_is_the_nearest_and_is_taken_as_a_posterior(compared, results):
+    row = compared.set_index(["use", "method", "dataset"]).loc[("pass@k", "Probe", "mini-exam")]
+    own = results.loc["mini-exam"]
+    assert row["confidence"] == "Probe (Mini exam)"
+    nu = describe_probes(RECORDED_RUNS, MODEL).loc["Probe (Mini exam)", "concentration"]
+    given = own["Probe (Mini exam)"], own["correct"], own["total"]
+    assert row["estimate"] == pytest.approx(pass_at_k_gains(*given, 16, concentration=nu).mean())
+
+
+def test_votes_do_not_spend_more_than_a_budget(compared):
+    of_votes = compared[compared["method"] == "Response consistency"]
+    assert {*of_votes["use"]} == {*USES} - {"Budget", "Evaluation"}
+
+
+def test_what_is_never_solved_is_not_compared(results, runs):
+    unsolved = results.copy()
+    unsolved.loc["mini-exam", "correct"] = 0
+    judged = compare_uses({MODEL: unsolved}, {MODEL: runs}, {MODEL: pd.Series(dtype=float)})
+    assert set(judged["dataset"]) == {"mini-arithmetic"}
+
+
+def test_no_model_is_no_comparison():
+    judged = compare_uses({}, {}, {})
+    assert judged.empty
+    assert count_uses(judged).to_numpy().sum() == 0
+
+
+def test_the_five_probes_of_the_papers_recipe_have_their_mean(results, runs):
+    questions = questions_to_use(results, runs["run"]["mini-exam"], "mini-exam")
+    five = questions.rename(columns={"Probe (Mini exam)": "Probe (Mini exam) [0]"})
+    five["Probe (Mini exam) [1]"] = 0.5
+    gains = gains_of_method(five, "Probe (Mini exam)", None)
+    counts = five["correct"], five["total"]
+    each = [
+        gains_in_uses(five[f"Probe (Mini exam) [{n}]"], *counts, five["tokens"]) for n in (0, 1)
+    ]
+    for use in USES:
+        expected = (each[0][use] + each[1][use]) / 2
+        assert gains[use].tolist() == pytest.approx(expected.tolist(), nan_ok=True)
+
+
+def test_no_gain_is_beyond_its_bounds(results):
+    rng = np.random.default_rng(0)
+    own = results.loc["mini-exam"]
+    counts = own["correct"], own["total"]
+    tokens = pd.Series(rng.integers(1, 50, len(own)), own.index)
+    bounds = bounds_in_uses(*counts)
+    for confidence in (rng.random(len(own)), 1 - own["correct"] / own["total"]):
+        gains = gains_in_uses(pd.Series(confidence, own.index), *counts, tokens)
+        for use in set(USES) - {"Budget", "Evaluation"}:  # those count at an estimated price
+            assert bounds[use][0] <= gains[use].min(), use
+            assert gains[use].max() <= bounds[use][1], use
+
+
+def test_every_use_and_method_is_counted(compared):
+    counts = count_uses(compared)
+    assert counts.index.tolist() == [(use, method) for use in USES for method in METHODS]
+    decided = compared[compared["verdict"] != "undecidable"]
+    assert counts["decided"].sum() == len(decided)
+    assert counts["better"].sum() == (compared["verdict"] == "better").sum()
