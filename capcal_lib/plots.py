@@ -321,7 +321,7 @@ class ScoreDisplay(_Display):
         for number, (label, group) in enumerate(groups):
             if label == "Best constant" and self._has_data_sets():
                 ends = group["row"] - 0.4, group["row"] + 0.4
-                self.ax.vlines(group["brier"], *ends, color=MUTED, lw=2, label=label)
+                self.ax.vlines(group["brier"], *ends, color=MUTED, lw=2, label=str(label))
                 continue
             self.ax.errorbar(
                 group["brier"],

@@ -140,7 +140,7 @@ def evaluation_gains(confidence: Column, correct: Column, total: Column, tokens:
     >>> gains.round(3).tolist()
     [0.119, 0.0]
     """
-    deviation = np.sqrt(confidence * (1 - confidence)).clip(lower=1e-9)
+    deviation = ((confidence * (1 - confidence)) ** 0.5).clip(lower=1e-9)
     share = deviation * tokens.sum() / (deviation * tokens).sum()
     samples = 0.25 + 0.75 * share
     variance = correctness_variance_terms(correct, total, corrected=True)

@@ -68,7 +68,7 @@ def rank_correlations(results: pd.DataFrame) -> pd.DataFrame:
                     correlations.append(spearman(*judged.to_numpy().T))
                     questions.append(len(judged))
             if np.isfinite(correlations).any():
-                r, n = np.nanmean(correlations), np.mean(questions)
+                r, n = float(np.nanmean(correlations)), float(np.mean(questions))
                 rows[str(dataset), method] = [r, *rank_interval(r, n), n]
     index = pd.MultiIndex.from_tuples(list(rows), names=["dataset", "method"])
     return pd.DataFrame(list(rows.values()), index, RANKED, dtype=np.float64)

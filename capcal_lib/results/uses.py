@@ -129,14 +129,17 @@ def gains_of_method(
     """Return the gains of a method in each use; a probe by the paper's recipe has the mean of those
     of its five.
     """
-    by_column = {}
+    by_use: dict[str, dict[str, Any]] = {use: {} for use in USES}
     for column in columns_of(questions, method):
         scored = judged_by(questions, column)
         given = scored["confidence"], scored["correct"], scored["total"]
         tokens = questions["tokens"].reindex(scored.index)
-        by_column[column] = gains_in_uses(*given, tokens, concentration)
-    by_use = pd.concat(by_column, axis="columns").swaplevel(axis=1)
-    return pd.DataFrame({use: mean_over_probes(by_use[use])[method] for use in USES})
+        gains = gains_in_uses(*given, tokens, concentration)
+        for use in USES:
+            by_use[use][column] = gains[use]
+    return pd.DataFrame(
+        {use: mean_over_probes(pd.DataFrame(columns))[method] for use, columns in by_use.items()}
+    )
 
 
 def perfect_gains(
@@ -179,7 +182,7 @@ def judge_use(
 ) -> "pd.Series[float]":
     """Test a mean gain, with subjects drawn whole where there are any."""
     known = gains.dropna()
-    clusters = subjects(pd.concat({dataset: known}, names=["dataset"]))
+    clusters = subjects(pd.concat({dataset: known.to_frame()}, names=["dataset"]))
     return metrics.judge_gain(known, clusters=clusters.to_numpy(), bounds=bounds)[TESTED]
 
 
