@@ -118,6 +118,41 @@ def label_results(comparisons: pd.DataFrame, wording: "pd.Series[str]") -> pd.Da
     return comparisons.assign(result=result, claim=comparisons["says"] + suffix)
 
 
+def judge_claims(claims: pd.DataFrame, results: pd.DataFrame) -> pd.DataFrame:
+    """Return claims with a ``verdict`` on each, by its own wording: see :func:`verdict_of`.
+
+    ``claims`` are rows of :func:`load_claims`, and ``results`` has the columns ``says`` and
+    ``result``.
+
+    >>> claims = pd.DataFrame({"wording": {"A wins": "every", "B wins": "some"}})
+    >>> results = pd.DataFrame({"says": ["A wins", "B wins", "B wins"], "result": "holds"})
+    >>> judge_claims(claims, results)["verdict"].tolist()
+    ['supported', 'supported']
+    """
+    verdicts = []
+    for says, wording in claims["wording"].items():
+        verdicts.append(verdict_of(results.loc[results["says"] == says, "result"], wording))
+    return claims.assign(verdict=verdicts)
+
+
+def spell_results(results: pd.DataFrame, wording: "pd.Series[str]") -> "pd.Series[str]":
+    """Say in words how many comparisons of each claim hold, and how many fail, unless it asks for
+    some; indexed by what it ``says``.
+
+    >>> results = pd.DataFrame({"says": "A wins", "result": ["holds", "holds", "fails"]})
+    >>> spell_results(results, pd.Series({"A wins": "every"}))["A wins"]
+    '2 hold, 1 fail, of 3'
+    """
+    spelt = {}
+    for says, result in results.groupby("says")["result"]:
+        holds, fails = (result == "holds").sum(), (result == "fails").sum()
+        if wording[str(says)] == "some":
+            spelt[str(says)] = f"{holds} of {len(result)}"
+        else:
+            spelt[str(says)] = f"{holds} hold, {fails} fail, of {len(result)}"
+    return pd.Series(spelt, dtype=str)
+
+
 def opposite(results: "pd.Series[str]", group: "pd.Series[str]") -> "pd.Series[str]":
     """Say of each group of comparisons, one of a model each, whether it holds both signs.
 

@@ -19,7 +19,7 @@ k_eval: int = 100  # samples that define mu_hat
 protocol: str = "corrected"  # or paper: with the probes of its recipe
 verdicts: str = "rules"  # or judge:MODEL, of the model's own samples
 
-# %% tags=["provenance"]
+# %%
 import pandas as pd
 from capcal_lib.applications import (
     abstaining_gains,
@@ -44,6 +44,7 @@ from capcal_lib.results import (
 )
 from capcal_lib.results.uses import compare_uses, count_uses, questions_to_use
 
+# %% tags=["provenance"]
 page = open_page(globals())
 
 # %% [markdown]

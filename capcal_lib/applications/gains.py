@@ -135,12 +135,12 @@ def evaluation_gains(confidence: Column, correct: Column, total: Column, tokens:
     quarters in proportion to the standard deviation of an answer that the confidence expects; that
     many tokens are spent as one answer to each question takes.
 
-    >>> counts = pd.Series([5, 10]), pd.Series([10, 10])
-    >>> gains = evaluation_gains(pd.Series([0.5, 1.0]), *counts, pd.Series([20, 20]))
+    >>> counts = pd.Series([5, 8]), pd.Series([10, 10])
+    >>> gains = evaluation_gains(pd.Series([0.5, 0.9]), *counts, pd.Series([20, 20]))
     >>> gains.round(3).tolist()
-    [0.119, 0.0]
+    [0.044, -0.041]
     """
-    deviation = ((confidence * (1 - confidence)) ** 0.5).clip(lower=1e-9)
+    deviation = np.maximum(np.sqrt(confidence * (1 - confidence)), 1e-9)
     share = deviation * tokens.sum() / (deviation * tokens).sum()
     samples = 0.25 + 0.75 * share
     variance = correctness_variance_terms(correct, total, corrected=True)

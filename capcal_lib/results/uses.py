@@ -129,17 +129,14 @@ def gains_of_method(
     """Return the gains of a method in each use; a probe by the paper's recipe has the mean of those
     of its five.
     """
-    by_use: dict[str, dict[str, Any]] = {use: {} for use in USES}
+    by_column = {}
     for column in columns_of(questions, method):
         scored = judged_by(questions, column)
         given = scored["confidence"], scored["correct"], scored["total"]
         tokens = questions["tokens"].reindex(scored.index)
-        gains = gains_in_uses(*given, tokens, concentration)
-        for use in USES:
-            by_use[use][column] = gains[use]
-    return pd.DataFrame(
-        {use: mean_over_probes(pd.DataFrame(columns))[method] for use, columns in by_use.items()}
-    )
+        by_column[column] = gains_in_uses(*given, tokens, concentration)
+    by_use = pd.concat(by_column, axis="columns").swaplevel(axis=1)
+    return pd.DataFrame({use: mean_over_probes(pd.DataFrame(by_use[use]))[method] for use in USES})
 
 
 def perfect_gains(

@@ -1,0 +1,120 @@
+import pandas as pd
+import pytest
+
+from capcal_lib.applications import budget_gains, pass_at_k_gains_over_answer
+from capcal_lib.claims import load_claims
+from capcal_lib.manifests import RECORDED_RUNS
+from capcal_lib.metrics import adjusted
+from capcal_lib.probes import describe_probes
+from capcal_lib.results import brier_terms, load_results
+from capcal_lib.results.statements import (
+    COSTS,
+    FURTHER,
+    OF_THE_PAPER,
+    RESULTS,
+    compare_as_stated,
+    gain_of_probe,
+    results_of_claims,
+)
+
+MODEL = "smollm2-135m"
+EXAM, SUMS = "mini-exam", "mini-arithmetic"
+
+
+@pytest.fixture(scope="module")
+def results():
+    return load_results(RECORDED_RUNS, MODEL, datasets=[EXAM, SUMS])
+
+
+@pytest.fixture(scope="module")
+def concentrations():
+    return describe_probes(RECORDED_RUNS, MODEL)["concentration"]
+
+
+@pytest.fixture(scope="module")
+def compared(results, concentrations):
+    return compare_as_stated({MODEL: results}, {MODEL: concentrations})
+
+
+def test_gains_are_those_of_the_methods_that_are_named(compared, results, concentrations):
+    gains = compared.set_index(["what", "method", "dataset"])["estimate"]
+    terms = brier_terms(results).loc[EXAM]
+    own = "Probe (Mini exam)"
+    expected = (terms["Uniform random"] - terms[own]).mean()
+    assert gains["own probe < uniform", own, EXAM] == pytest.approx(expected)
+    far = "Probe (TriviaQA)"
+    expected = (terms["Uniform random"] - terms[far]).mean()
+    assert gains["far probe < uniform", far, EXAM] == pytest.approx(expected)
+    expected = (terms[far] - terms[own]).mean()
+    assert gains["own probe < other probes", far, EXAM] == pytest.approx(expected)
+    expected = (terms["Response consistency"] - terms[own]).mean()
+    assert gains[FURTHER, own, EXAM] == pytest.approx(expected)
+    table = results.loc[EXAM]
+    given = table[own], table["correct"], table["total"]
+    nu = concentrations[own]
+    expected = pass_at_k_gains_over_answer(*given, 16, concentration=nu).mean()
+    assert gains["pass@16 by probe < Oracle RC", own, EXAM] == pytest.approx(expected)
+    expected = budget_gains(*given, 2, concentration=nu).mean()
+    assert gains["budget by probe > even", own, EXAM] == pytest.approx(expected)
+
+
+def test_what_the_paper_does_not_ask_is_a_family_of_its_own(compared):
+    assert {*compared["what"]} <= {*OF_THE_PAPER, FURTHER}
+    further = compared["what"] == FURTHER
+    assert further.any()
+    for family in (further, ~further):
+        own = compared[family]
+        assert own["p (Holm)"].tolist() == adjusted(own["p"].to_numpy(), "holm").tolist()
+    clear = compared["p (Holm)"] < 0.05
+    assert ((compared["result"] != "neither") == clear).all()
+    assert (compared.loc[compared["result"] == "holds", "estimate"] > 0).all()
+    assert tuple(compared["result"].cat.categories) == RESULTS
+
+
+def test_where_nothing_differs_nothing_is_compared(results, concentrations):
+    alike = results.copy()
+    alike.loc[EXAM, "correct"] = 3
+    compared = compare_as_stated({MODEL: alike}, {MODEL: concentrations})
+    assert set(compared["dataset"]) == {SUMS}
+
+
+def test_the_five_probes_of_the_papers_recipe_have_their_mean(results):
+    own = results.loc[[EXAM]].rename(columns={"Probe (Mini exam)": "Probe (Mini exam) [0]"})
+    own["Probe (Mini exam) [1]"] = 0.5
+    each = [
+        budget_gains(own[f"Probe (Mini exam) [{n}]"], own["correct"], own["total"], 2)
+        for n in (0, 1)
+    ]
+    gain = gain_of_probe(budget_gains, own, "Probe (Mini exam)", 2, None)
+    assert gain.tolist() == pytest.approx(((each[0] + each[1]) / 2).tolist())
+
+
+def made(rows):
+    columns = ["what", "method", "dataset", "nearest", "result"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def test_a_claim_takes_the_comparisons_that_it_names():
+    comparisons = made(
+        [
+            ["own probe < uniform", "A", "x", True, "holds"],
+            ["far probe < uniform", "B", "x", False, "fails"],
+            ["far probe < uniform", "C", "y", True, "neither"],
+            ["asked < uniform", "P(True)", "x", False, "holds"],
+            ["asked < uniform", "P(True)", "x", False, "fails"],
+            ["asked < uniform", "P(True)", "y", False, "fails"],
+        ]
+    )
+    claims = load_claims()[["measured", "opposite"]]
+    claims = claims.iloc[:4].copy()
+    names = [["nearest probe < uniform"], ["not far probe < uniform"], [COSTS], ["asked < uniform"]]
+    claims["measured"] = names
+    claims["opposite"] = [None, None, None, True]
+    claims.index = ["nearest", "not far", "costs", "depends"]
+    found = results_of_claims(claims, comparisons, pd.Series([True, False]))
+    assert found.groupby("says")["result"].agg(list).to_dict() == {
+        "nearest": ["holds", "neither"],
+        "not far": ["holds", "neither"],
+        "costs": ["holds", "fails"],
+        "depends": ["holds"],  # x has both signs, and y one model alone
+    }
