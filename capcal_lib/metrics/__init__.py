@@ -27,6 +27,7 @@ from capcal_lib.metrics.comparisons import (
 from capcal_lib.metrics.intervals import (
     Interval,
     binomial_interval,
+    coverage_of_mean,
     coverage_probability,
     mean_interval,
 )
@@ -50,6 +51,7 @@ __all__ = [
     "compare",
     "correctness_variance",
     "correctness_variance_terms",
+    "coverage_of_mean",
     "coverage_probability",
     "divergence",
     "expected_response_brier",

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
         spending_rules,
     )
     from capcal_lib.results.constant import compare_with_constant, count_by_kind
+    from capcal_lib.results.precision import deep_questions, interval_growth, score_parts
     from capcal_lib.results.ranks import compare_ranks, points_of, rank_correlations
     from capcal_lib.results.results import costs, describe_runs, judged_by, load_results, subjects
     from capcal_lib.results.scores import (
@@ -42,8 +43,10 @@ __all__ = [
     "confidence_columns",
     "costs",
     "count_by_kind",
+    "deep_questions",
     "describe_runs",
     "gains_by_dataset",
+    "interval_growth",
     "judged_by",
     "keep_nearest_probe",
     "load_results",
@@ -54,6 +57,7 @@ __all__ = [
     "rank_correlations",
     "response_distances",
     "score",
+    "score_parts",
     "solved_by_oracles",
     "solved_by_rules",
     "spending_rules",
@@ -64,7 +68,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """Import a name when it is first asked for: to score a file takes no run store."""
     if name in __all__:
-        for module in ("results", "scores", "constant", "ranks", "budgets", "targets"):
+        for module in ("results", "scores", "constant", "ranks", "budgets", "targets", "precision"):
             if hasattr(room := import_module(f"{__name__}.{module}"), name):
                 return getattr(room, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -125,7 +125,7 @@ def test_pages_show_many_samples_of_the_questions_that_have_them(unlike: Path) -
     """Twenty questions have a hundred samples, forty have twelve."""
     given = {"model": "simulated", "store": str(unlike)}
     page = run_cells("02_k_eval_choice", **given)
-    assert {*page["scores"]["most"]} == {100}
+    assert {*page["growth"]["samples"]} == {100}
     assert {*page["growth"]["k"]} == {5, 10, 20, 50}
     page = run_cells("05_pass_at_k", **given)
     assert len(page["whole"]) == 20

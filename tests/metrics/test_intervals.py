@@ -6,12 +6,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import brentq
-from scipy.stats import beta, betabinom, binom, binomtest, norm
+from scipy.stats import beta, betabinom, binom, binomtest, norm, ttest_1samp
 from scipy.stats import t as student
 
 from benchmarks import coverage
 from capcal_lib.errors import InputError
-from capcal_lib.metrics import binomial_interval, compare, coverage_probability, mean_interval
+from capcal_lib.metrics import (
+    binomial_interval,
+    compare,
+    coverage_of_mean,
+    coverage_probability,
+    mean_interval,
+)
 
 METHODS = ["jeffreys", "wilson", "clopper-pearson", "wald"]
 
@@ -485,3 +491,18 @@ def test_coverage_refuses_what_is_no_probability():
         coverage_probability([0.5, 1.5], 10)
     with pytest.raises(InputError, match="k_eval must be a whole number"):
         coverage_probability([0.5], 0)
+
+
+def test_coverage_of_a_mean_is_the_share_of_intervals_that_hold_it() -> None:
+    rng, again = np.random.default_rng(3), np.random.default_rng(3)
+    found = coverage_of_mean(rng.random, 20, 0.5, studies=30, rng=rng)
+    held = []
+    for _ in range(30):
+        terms = again.random(20)
+        resampled = again.choice(terms, (1_000, 20)).mean(axis=1)
+        by_t = ttest_1samp(terms, 0.5).pvalue > 0.05
+        low, high = np.quantile(resampled, [0.025, 0.975])
+        _, least, most = mean_interval(terms, bounds=(0, 1))
+        held.append([by_t, low <= 0.5 <= high, least <= 0.5 <= most])
+    assert [*found.values()] == pytest.approx(np.mean(held, axis=0))
+    assert coverage_of_mean(rng.random, 20, 2.0, studies=3, rng=rng) == dict.fromkeys(found, 0)
