@@ -390,7 +390,7 @@ def test_search_finds_the_page_first(browser: Any) -> None:
         "budget": "06_budget_allocation",
         "temperature": "theory/definitions",
         "how many samples": "02_k_eval_choice",
-        "which method": "11_small_models",
+        "which method": "which_method",
         "does it help": "12_applications",
     }
     found = {words: hits(browser, words)[0] for words in wanted}
@@ -399,7 +399,7 @@ def test_search_finds_the_page_first(browser: Any) -> None:
 
 def test_search_finds_the_answer_to_a_question_among_the_first_six(browser: Any) -> None:
     wanted = {
-        "which confidence for my 8B model on math?": "notebooks/11_small_models",
+        "which confidence for my 8B model on math?": "guide/which_method",
         "how many samples do I need?": "notebooks/02_k_eval_choice",
         "did the claim about probes hold?": "notebooks/11_small_models",
         "how is pass@k predicted?": "notebooks/05_pass_at_k",
