@@ -1,0 +1,96 @@
+"""Corrections taken back one at a time, and scores by smaller sizes."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from capcal_lib.confidence.consistency import read_answers
+from capcal_lib.manifests import RECORDED_RUNS
+from capcal_lib.probes import runs_for_probes
+from capcal_lib.results import brier_terms, describe_runs, load_results, score
+from capcal_lib.results.corrections import (
+    GROUPS,
+    LEAN,
+    PAPER,
+    PROBE,
+    TOGETHER,
+    compare_sizes,
+    predict_from,
+    shifts_by_correction,
+    votes_without_answer,
+)
+
+MODEL = "simulated"
+RUNS = describe_runs(RECORDED_RUNS, MODEL)["run"]
+
+
+@pytest.fixture(scope="module")
+def shifts() -> pd.DataFrame:
+    return shifts_by_correction(RECORDED_RUNS, MODEL)
+
+
+def test_a_shift_is_the_difference_of_two_scores(shifts: pd.DataFrame) -> None:
+    ours = load_results(RECORDED_RUNS, MODEL)
+    scores = score(ours)["brier"]
+    paper = load_results(RECORDED_RUNS, MODEL, recipe="paper", held_out=False)
+    theirs = score(paper, protocol="paper")["brier"]
+    found = shifts.set_index(["switch", "dataset", "method"])["shift"]
+    whole = found[TOGETHER]
+    assert len(whole) > 3
+    for case, shift in whole.items():
+        assert shift == pytest.approx(theirs[case] - scores[case], abs=1e-9)
+    noise = brier_terms(ours, protocol="paper")["P(True)"] - brier_terms(ours)["P(True)"]
+    by_set = noise.groupby(level="dataset").mean()
+    alone = found["plug-in scores"].xs("P(True)", level="method")
+    assert alone.to_dict() == pytest.approx(by_set[alone.index].to_dict())
+
+
+def test_each_confidence_is_in_one_of_three_groups(shifts: pd.DataFrame) -> None:
+    probes = shifts["method"].str.startswith("Probe")
+    assert {*shifts.loc[~probes, "confidence"]} == {GROUPS[2]}
+    assert {*shifts.loc[probes, "confidence"]} <= {*GROUPS[:2]}
+    own = shifts["confidence"] == GROUPS[0]
+    named = {"mini-elements": "Probe (Mini elements)", "mini-capitals": "Probe (Mini capitals)"}
+    for dataset, method in named.items():
+        mine = shifts[(shifts["dataset"] == dataset) & (shifts["method"] == method)]
+        assert own[mine.index].all()
+
+
+def test_votes_without_an_answer_are_counted_naively() -> None:
+    name = RUNS.index[0]
+    table = votes_without_answer({name: RUNS[name]}, k_eval=20, k_c=5)
+    errors, absent = [], []
+    for _, own in read_answers(RUNS[name], k=20).groupby("question_id"):
+        votes = own.sort_values("sample_index").head(5)["canonical"]
+        known = votes.dropna()
+        confidence = known.value_counts().max() / 5 if len(known) else 0.5
+        errors.append((confidence - own["correct"].mean()) ** 2)
+        absent += [*own["canonical"].isna()]
+    row = table.loc[name]
+    assert row["without an answer"] == np.mean(absent)
+    assert row["agree with nobody"] == pytest.approx(np.mean(errors))
+    assert row["shift"] == row["as a group"] - row["agree with nobody"]
+
+
+def test_smaller_sizes_take_fewer_tokens_and_are_scored_by_their_own_samples() -> None:
+    scores, tokens = compare_sizes(RECORDED_RUNS, MODEL, sets=1)
+    (name,) = tokens.index
+    assert (tokens[LEAN] < tokens[PAPER]).all()
+    few = score(load_results(RECORDED_RUNS, MODEL, datasets=[name], k_eval=20, recipe=None))
+    method = "P(True)"
+    assert scores.loc[(name, LEAN, method), "brier"] == few.loc[(name, method), "brier"]
+    assert (name, PAPER, PROBE) in scores.index
+    assert scores.loc[(name, LEAN, PROBE), "spread"] > 0
+
+
+def test_a_probe_taught_by_the_same_draw_says_the_same() -> None:
+    training = {one.name: run for one, run in runs_for_probes(RECORDED_RUNS, MODEL, "training")}
+    shown = {one.name: run for one, run in runs_for_probes(RECORDED_RUNS, MODEL, "evaluation")}
+    name = min({*training} & {*shown})
+    drawn = [
+        predict_from(training[name], shown[name], 50, 1, rng=np.random.default_rng(seed))
+        for seed in (0, 0, 1)
+    ]
+    assert drawn[0].equals(drawn[1])
+    assert not drawn[0].equals(drawn[2])
+    assert drawn[0].between(0, 1).all()
