@@ -49,7 +49,7 @@ def shifts_by_correction(
     A row a ``switch``, ``dataset`` and ``method`` that shifts at all, with ``confidence``, which is
     one of ``GROUPS``, and ``shift``.
     """
-    sizes = {"k_eval": k_eval, "k_c": k_c}
+    sizes: dict[str, Any] = {"k_eval": k_eval, "k_c": k_c}
     ours = load_results(store, model, **sizes)
     terms = brier_terms(ours)
     runs = describe_runs(store, model, k_eval=k_eval)["run"]
@@ -73,7 +73,8 @@ def shifts_by_correction(
         switched[JUDGED] = judged
     switched[TOGETHER] = _means(brier_terms(paper, protocol="paper"))
     shifts = pd.DataFrame(switched).sub(_means(terms), axis="index")
-    table = shifts.rename_axis(columns="switch").stack().rename("shift").dropna().reset_index()
+    stacked: Any = shifts.rename_axis(columns="switch").stack()
+    table = stacked.rename("shift").dropna().reset_index()
     table = table[table["shift"].abs() > EQUAL].reset_index(drop=True)
     groups = [_group(*pair) for pair in table[["method", "dataset"]].to_numpy()]
     table["switch"] = pd.Categorical(table["switch"], [*switched]).remove_unused_categories()
@@ -84,11 +85,12 @@ def shifts_by_correction(
 def _means(terms: pd.DataFrame) -> "pd.Series[float]":
     """Return the mean term of each data set and method; the best constant is none."""
     by_set = terms.drop(columns=BEST_CONSTANT).groupby(level="dataset", sort=False).mean()
-    return by_set.rename_axis(columns="method").stack().dropna()
+    stacked: Any = by_set.rename_axis(columns="method").stack()
+    return stacked.dropna()
 
 
 def _judged(
-    store: Path | str, model: str, runs: "pd.Series[Any]", sizes: Mapping[str, int]
+    store: Path | str, model: str, runs: "pd.Series[Any]", sizes: Mapping[str, Any]
 ) -> "pd.Series[float]":
     """Return the mean terms by judges, of those that have judged every answer to a data set."""
     found = []
@@ -96,7 +98,9 @@ def _judged(
         for judge in judges(run):
             verdicts = f"judge:{judge}"
             try:
-                results = load_results(store, model, datasets=[name], verdicts=verdicts, **sizes)
+                results = load_results(
+                    store, model, datasets=[str(name)], verdicts=verdicts, **sizes
+                )
             except InputError:  # it has not judged them all
                 continue
             found.append(_means(brier_terms(results)))
@@ -126,7 +130,7 @@ def votes_without_answer(
     rows = {}
     for name, run in runs.items():
         answers = read_answers(run, k=k_eval)
-        wide = answers.pivot(index="question_id", columns="sample_index")
+        wide: Any = answers.pivot(index="question_id", columns="sample_index")
         mu = wide["correct"].mean(axis="columns").to_numpy()
         votes = wide["canonical"].iloc[:, :k_c]
         alone = pd.Series(consistency(votes.to_numpy())).fillna(MISSING_AS)
