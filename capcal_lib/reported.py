@@ -3,6 +3,7 @@ published later.
 """
 
 from collections import defaultdict
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Literal
@@ -10,7 +11,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from capcal_lib.applications import pass_at_k
+from capcal_lib.applications import pass_at_k, simulate_pass_at_k
 from capcal_lib.errors import InputError, check_known
 from capcal_lib.manifests import MANIFESTS, load_dataset
 
@@ -191,6 +192,26 @@ def expected_from_reported() -> pd.DataFrame:
         rows.append((model, dataset, k, value, mean, mean - band, mean + band))
     columns = ["model", "dataset", "k", "reported", "expected", "low", "high"]
     return pd.DataFrame(rows, columns=columns)
+
+
+def printed_curves(ks: Sequence[int]) -> pd.DataFrame:
+    """Work out the mean pass@k that a Beta with the two printed moments expects, of each model and
+    data set of which the paper prints errors of pass@k. The evidence is ``simulated``.
+
+    Returns a row a ``model``, ``dataset`` and ``k``, with its ``estimate``.
+
+    >>> table = printed_curves([1, 64]).query("model == 'gpt-oss-20b' and dataset == 'math500'")
+    >>> table["estimate"].round(3).tolist()
+    [0.934, 0.997]
+    """
+    printed = pd.concat(map(load_reported, ("passk_math500", "passk_aime25")))
+    curves = []
+    for model, dataset in printed[["model", "dataset"]].drop_duplicates().to_numpy():
+        a, b = beta_from_moments(*beta_moments(model, dataset))
+        solved = simulate_pass_at_k([a / (a + b)], ks, concentration=a + b)[0]
+        curve = pd.DataFrame({"k": ks, "estimate": solved})
+        curves.append(curve.assign(model=model, dataset=dataset))
+    return pd.concat(curves, ignore_index=True)
 
 
 @cache

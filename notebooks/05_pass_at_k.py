@@ -8,8 +8,11 @@
 
 # %% [markdown]
 # # Predicting pass@k from a confidence
+#
+# [Before](04_main_table.ipynb) we saw which confidences come close to the expected accuracy $\mu$. What is that good for? Does a
+# confidence predict *pass@k*, how often at least one of $k$ attempts at a question succeeds?
 
-# %% tags=["parameters", "hide-input"]
+# %% tags=["parameters"]
 model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`
 dataset: str = ""  # one with samples; empty: where questions differ most
 store: str = "runs/recorded"  # run store, from here or from the root
@@ -18,354 +21,46 @@ protocol: str = "corrected"  # or paper: as the paper did it
 verdicts: str = "rules"  # or judge:MODEL, where it has judged
 seed: int = 0  # of the halves that oracles know
 
-# %% tags=["hide-input"]
-import matplotlib.pyplot as plt
+# %%
 import numpy as np
 import pandas as pd
-import seaborn as sns
-from capcal_lib import plots
 from capcal_lib.applications import (
     deep_samples,
     extrapolate_pass_at_k,
-    fit_concentration,
     pass_at_k,
     pass_at_k_error_terms,
     simulate_pass_at_k,
-    split_counts,
 )
-from capcal_lib.book import notebook, style, tables
-from capcal_lib.manifests import load_dataset
-from capcal_lib.metrics import compare, holm
+from capcal_lib.book.lesson import open_page
+from capcal_lib.book.tables import show, show_scores, titled
+from capcal_lib.metrics import capability_brier_terms
+from capcal_lib.plots import draw_curves
 from capcal_lib.probes import describe_probes, nearest_probe
-from capcal_lib.reported import beta_from_moments, beta_moments, load_reported
+from capcal_lib.reported import (
+    beta_from_moments,
+    beta_moments,
+    load_reported,
+    printed_curves,
+)
 from capcal_lib.results import (
     best_constant,
+    check_bands,
     columns_of,
-    gains_by_dataset,
-    load_results,
-    mean_over_probes,
+    compare_pass_at_k,
+    half_band,
     methods,
-    subjects,
+    most_varied,
+    oracle_errors,
+    pass_at_k_curves,
+    pass_at_k_errors,
+    plug_in_errors,
+    predict_pass_at_k,
+    score_pass_at_k,
 )
+from scipy.special import comb
 
-# %% tags=["hide-input"]
-runs, data = notebook.open_page(globals())
-recipe = "paper" if protocol == "paper" else "tuned"
-results = load_results(
-    runs,
-    model,
-    k_eval=k_eval,
-    held_out=protocol != "paper",
-    recipe=recipe,
-    verdicts=verdicts,
-).query("total > 1")
-
-# %% tags=["hide-input"]
-probes = {
-    name: nearest_probe(methods(subset.dropna(axis="columns", how="all")), name)
-    for name, subset in results.groupby(level="dataset", sort=False)
-}
-own_probes = {
-    name: probe
-    for name, probe in probes.items()
-    if probe == load_dataset(name).probe
-}
-lacking = {}
-if not own_probes:
-    lacking["probes"] = "No probe is trained for these data sets."
-if results.empty:
-    lacking["counts"] = "pass@k takes two scored samples of a question."
-notebook.about(data, lacking)
-
-# %% tags=["hide-input"]
-# needs counts
-results["Best constant"] = best_constant(results)
-evidence = notebook.evidence_of(data)
-spread = (results["correct"] / results["total"]).groupby(level="dataset").var()
-depth = results["total"].groupby(level="dataset").agg(deep_samples)
-deep = [name for name in own_probes if depth[name] >= 32]
-most_varied = max(deep or [*own_probes] or spread.index, key=spread.get)
-shown = notebook.choose_dataset(dataset, spread.to_frame(), most_varied)
-title, probe = data.loc[shown, "title"], probes[shown]
-
-# %% [markdown] needs="probes"
-# If each attempt succeeds with probability $s$, one of $k$ does with probability $1-(1-s)^k$: the paper's *plug-in*
-# prediction. A *posterior* takes $s$ for the mean of a Beta distribution of $\mu$, whose *concentration* $\nu$ says how sure
-# the confidence is. That of a probe is learned from its training questions. The constant has an unfair advantage: it learns its
-# own from the very questions shown.
-
-# %%
-# needs counts
-concentration = describe_probes(runs, model, recipe=recipe, verdicts=verdicts)[
-    "concentration"
-]
-
-
-# %%
-# needs counts
-# By protocol=paper a probe is five; mean_over_probes averages their errors.
-def predict(subset, ks, probe):
-    """Predict pass@k by each method: a (questions, ks) array each."""
-    constant = subset["Best constant"]
-    nu = fit_concentration(constant, subset["correct"], subset["total"])
-    shared = simulate_pass_at_k(constant, ks, concentration=nu)
-    predicted = {"Best constant": shared}
-    for column in columns_of(subset, probe):
-        s, which = subset[column], column.removeprefix(probe)
-        given = {"concentration": concentration[probe]}
-        posterior = simulate_pass_at_k(s, ks, **given)
-        predicted[f"Probe, plug-in{which}"] = simulate_pass_at_k(s, ks)
-        predicted[f"Probe, posterior{which}"] = posterior
-    for name in ("Verbalized confidence", "P(True)"):
-        if name in subset and subset[name].notna().any():
-            predicted[name] = simulate_pass_at_k(subset[name].fillna(0.5), ks)
-    return predicted
-
-
-# %% [markdown] needs="probes"
-# With $f$ the predicted chance that all $k$ attempts fail and $Q_j = \binom{n-c}{j}/\binom{n}{j}$, the term
-# $f^2 - 2 f Q_k + Q_{2k}$ has the true squared error of a question for its expectation. It needs $2k$ samples, and all questions
-# that have these count. A method is judged by these terms against the best constant, and the posterior against the plug-in, all
-# data sets together by Holm's method. This family is about pass@4, and its verdicts are counted on no other page:
-
-
-# %%
-# needs probes
-def errors(subset, k, probe):
-    """Return a question's corrected squared error of each method's pass@k."""
-    counts = subset["correct"], subset["total"]
-    terms = {
-        name: pass_at_k_error_terms(predicted, *counts, [k])[:, 0]
-        for name, predicted in predict(subset, [k], probe).items()
-    }
-    return mean_over_probes(pd.DataFrame(terms, subset.index)).dropna()
-
-
-# %%
-# needs probes
-terms = pd.concat(
-    errors(
-        results.loc[[name]].dropna(subset=columns_of(results, own_probe)),
-        4,
-        own_probe,
-    )
-    for name, own_probe in own_probes.items()
-)
-rivals = ("Best constant", "Probe, plug-in")
-judged = {rival: gains_by_dataset(terms, rival) for rival in rivals}
-judged = pd.concat(judged, names=["rival"])
-of_probe = judged.index.get_level_values("method").str.startswith("Probe")
-judged = holm(judged[of_probe])
-
-# %% tags=["hide-input"]
-# needs probes
-pairs = {
-    "plug": ("Best constant", "Probe, plug-in"),
-    "posterior": ("Best constant", "Probe, posterior"),
-    "between": ("Probe, plug-in", "Probe, posterior"),
-}
-rows = judged.reset_index()
-for name, (rival, method) in pairs.items():
-    of_pair = (rows["rival"] == rival) & (rows["method"] == method)
-    verdict = rows.loc[of_pair, "verdict"]
-    better, worse = (verdict == "better").sum(), (verdict == "worse").sum()
-    notebook.glue(**{name: int(better), f"{name}_worse": int(worse)})
-notebook.glue(sets=judged.index.unique("dataset").size)
-
-# %% tags=["finding"]
-# needs probes
-notebook.finding("""
-A probe that says how sure it is predicts pass@4 better than a constant on {posterior} of {sets} data sets, and worse on
-{posterior_worse}; taken at its word, better on {plug}.
-""")
-
-# %%
-# needs counts
-columns = columns_of(results, probe)
-subset = results.loc[shown].dropna(subset=columns)
-counts = subset["correct"], subset["total"]
-groups = subjects(pd.concat({shown: subset}, names=["dataset"])).to_numpy()
-n = depth[shown]
-whole = subset[subset["total"] >= n]  # for curves, of the same questions
-ks = np.unique(np.geomspace(1, n, 40).round().astype(int))
-curves = {"Actual": pass_at_k(whole["correct"], whole["total"], ks)}
-curves |= predict(whole, ks, probe)
-lines = pd.DataFrame(
-    {name: values.mean(axis=0) for name, values in curves.items()}
-)
-lines = mean_over_probes(lines.set_index(pd.Index(ks, name="k")))
-
-# %% [markdown] needs="probes"
-# The paper draws a 95 % band around a predicted curve (appendix D.1.1). With $S_i$ the predicted pass@k of question $i$, it is
-# the mean plus and minus $1.96$ times $\sqrt{\sum_i S_i (1 - S_i)} / N$:
-
-
-# %%
-# needs counts
-def band(predicted):
-    """Return half the paper's band around the mean of predicted pass@k."""
-    variance = (predicted * (1 - predicted)).sum(axis=0)
-    return 1.96 * np.sqrt(variance) / len(predicted)
-
-
-# %% tags=["hide-input"]
-# needs counts
-main_ks = [k for k in (1, 4, 16, 64) if 2 * k <= n]
-terms = {
-    name: pass_at_k_error_terms(predicted, *counts, main_ks)
-    for name, predicted in predict(subset, main_ks, probe).items()
-}
-error = {}
-for column, k in enumerate(main_ks):
-    of_k = {name: values[:, column] for name, values in terms.items()}
-    error[k] = compare(mean_over_probes(pd.DataFrame(of_k)), clusters=groups)
-
-# %% tags=["hide-input"]
-# needs counts
-looks = {
-    "Actual": (plots.INK, "-", ""),
-    "Best constant": ("#8a8a8a", "--", "o"),
-    "Probe, plug-in": ("#2b6450", "-", "s"),
-    "Probe, posterior": ("#46a281", "-.", "D"),
-    "Verbalized confidence": ("#bc3e0b", ":", "^"),
-    "P(True)": ("#9b7cd2", ":", "v"),
-}
-
-
-# %% tags=["hide-input"]
-# needs counts
-def draw_curves(axes):
-    """Draw the mean pass@k of each method, and the paper's band."""
-    ticks = [k for k in (1, 4, 16, 64) if k <= n]
-    places = np.searchsorted(ks, ticks).tolist()
-    for name, line in lines.items():
-        color, dashes, marker = looks[name]
-        axes.plot(
-            line, dashes, c=color, marker=marker, markevery=places, label=name
-        )
-    plug_ins = [name for name in curves if name.startswith("Probe, plug-in")]
-    if plug_ins:
-        middle = lines["Probe, plug-in"]
-        width = np.mean([band(curves[name]) for name in plug_ins], axis=0)
-        ends = middle - width, middle + width
-        axes.fill_between(ks, *ends, color="#2b6450", alpha=0.2)
-    axes.set(xscale="log", xlabel="k", ylabel="pass@k", title=title)
-    axes.set_xticks(ticks, ticks)
-    axes.minorticks_off()
-
-
-# %% tags=["hide-input"]
-# needs counts
-def draw_errors(axes):
-    """Draw the squared errors at each k, with their intervals."""
-    table = pd.concat(error, names=["k", "method"]).reset_index()
-    for place, (name, of) in enumerate(table.groupby("method", sort=False)):
-        arms = of["estimate"] - of["low"], of["high"] - of["estimate"]
-        x = np.arange(len(of)) + 0.12 * (place - 2)
-        color, _, marker = looks[name]
-        bars = np.abs(arms)
-        axes.errorbar(x, of["estimate"], bars, c=color, fmt=marker, ms=5)
-    axes.set_xticks(range(len(main_ks)), main_ks)
-    axes.set(xlabel="k", title="squared error of a question", ylim=(0, None))
-
-
-# %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "Left: the mean over the questions with most samples. A constant is right at k = 1 by construction, and beyond that as far as one Beta distribution describes the questions. The band is the paper's, around the plug-in. Right: what decides is the error question by question, with its interval; lower is better.", "name": "fig-pass-at-k"}, "image": {"alt": "Two panels against k. Left, pass@k: a curve for what was measured, one for the best constant, and one for each prediction from a confidence, with a band around the plug-in of the probe. Right, the squared error of each prediction with its interval, at each k for which there are samples."}} paper=["figure-9", "appendix-d.1", "appendix-d.1.1", "appendix-d.1.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
-# needs counts
-figure, (left, right) = plt.subplots(1, 2, figsize=(style.WIDTH, 3.6))
-draw_curves(left)
-draw_errors(right)
-entries = left.get_legend_handles_labels()
-_ = figure.legend(*entries, loc="outside lower center", ncols=3)
-
-# %%
-# needs counts
-notebook.say(
-    """
-The curves are those of the {questions} questions of {title} that have {n} samples or more; an error at $k$ takes all that have
-$2k$.
-""",
-    questions=len(whole),
-    title=title,
-    n=int(n),
-)
-
-# %%
-# needs probes
-notebook.say("""
-On {sets} data sets, all judged together, the plug-in predicts pass@4 better than a constant on {plug} and worse on {plug_worse}; the
-posterior better than the plug-in on {between} and worse on {between_worse}.
-""")
-
-# %% [markdown] needs="probes"
-# The band asks how far one draw of $k$ attempts a question falls from its expectation, if every confidence is exactly right. It
-# knows nothing of confidences that are wrong, and shrinks as predictions come close to 1. Does it hold the measured pass@k? For the probe of its
-# own data set, over all models of the store:
-
-
-# %%
-def check_band(known, column, ks):
-    """Put a prediction and half its band beside the measured pass@k."""
-    rows = []
-    for k in ks:
-        having = known[known["total"] >= k]
-        predicted = simulate_pass_at_k(having[column], [k])
-        measured = pass_at_k(having["correct"], having["total"], [k]).mean()
-        rows.append((k, predicted.mean(), measured, band(predicted)[0]))
-    return rows
-
-
-# %%
-# needs probes
-names = [model]
-if evidence == "measured":
-    names = notebook.measured_models(runs, data, k_eval)
-rows = []
-for name in names:
-    options = {"k_eval": k_eval, "held_out": False, "recipe": recipe}
-    options["verdicts"] = verdicts if name == model else "rules"
-    loaded = load_results(runs, name, **options).query("total > 1")
-    for set_name, of_set in loaded.groupby(level="dataset", sort=False):
-        for column in columns_of(of_set, load_dataset(set_name).probe):
-            known = of_set.dropna(subset=column)
-            if len(known):
-                deepest = deep_samples(known["total"])
-                powers = [k for k in (1, 4, 16, 64) if k <= deepest]
-                rows += check_band(known, column, powers)
-columns = ["k", "predicted", "measured", "half the band"]
-held = pd.DataFrame(rows, columns=columns)
-gap = held["predicted"] - held["measured"]
-held["held"] = gap.abs() <= held["half the band"]
-
-# %% tags=["hide-input"] label="passk-band" paper=["appendix-d.1.1", "figure-9"] evidence=["measured"] reads=["verdicts", "features"]
-# needs probes
-by_k = held.groupby("k")
-table = by_k[["predicted", "measured", "half the band"]].mean()
-table.insert(0, "probes", by_k.size())
-table.insert(1, "held", by_k["held"].sum())
-tables.show(
-    table,
-    "The paper's 95 % band around the mean of plug-in predictions: how many probes there are, of how many the band holds the "
-    "measured pass@k, and means over them.",
-    evidence=evidence,
-    probes="{:.0f}",
-    held="{:.0f}",
-)
-
-# %%
-# needs probes
-first, last = table.index.min(), table.index.max()
-notebook.say(
-    """
-At k = {first} the band holds what was measured for {held_first} of {probes_first} probes, and at k = {last} for
-{held_last} of {probes_last}.
-""",
-    first=int(first),
-    last=int(last),
-    held_first=int(table.loc[first, "held"]),
-    held_last=int(table.loc[last, "held"]),
-    probes_first=int(table.loc[first, "probes"]),
-    probes_last=int(table.loc[last, "probes"]),
-)
+# %% tags=["provenance"]
+page = open_page(globals(), paper=["table-3", "table-8"])
 
 # %% [markdown]
 # ## From counts to pass@k
@@ -375,8 +70,6 @@ At k = {first} the band holds what was measured for {held_first} of {probes_firs
 # of $k = 64$: there are no 64 samples to draw.
 
 # %%
-from scipy.special import comb
-
 c, n, attempts = np.array([1, 5, 20]), 20, np.array([1, 4, 16, 64])
 with np.errstate(invalid="ignore"):  # 0/0 where k > n
     solved = 1 - comb(n - c[:, None], attempts) / comb(n, attempts)
@@ -384,214 +77,239 @@ assert np.allclose(solved, pass_at_k(c, [n] * 3, attempts), equal_nan=True)
 pd.DataFrame(solved, pd.Index(c, name="correct"), attempts).round(3)
 
 # %% [markdown]
-# ## Why a confidence promises too much
+# ## From a confidence to pass@k
 #
-# $1-(1-s)^k$ is concave in $s$, so that being wrong in both directions does not cancel: of two questions with $\mu = 0$ and
-# $\mu = 1$, both given $s = 1/2$, exactly one is solved however often one tries, and the plug-in says nearly two. What a
-# posterior with $s = 1/2$ expects:
+# If each attempt succeeds with probability $s$, one of $k$ does with probability $1-(1-s)^k$: the paper's *plug-in*
+# prediction. It is concave in $s$, so that being wrong in both directions does not cancel: of two questions with $\mu = 0$ and
+# $\mu = 1$, both given $s = 1/2$, exactly one is solved however often one tries, and the plug-in says nearly two.
+#
+# A *posterior* takes $s$ for the mean of a Beta distribution of $\mu$, whose *concentration* $\nu$ says how sure the confidence is.
+# What it expects for $s = 1/2$; infinitely sure, it is the plug-in:
 
 # %%
 believed = {
     nu: simulate_pass_at_k([0.5], attempts, concentration=nu)[0]
     for nu in (np.inf, 10, 1)
 }
-pd.DataFrame(believed, attempts).rename_axis("k").rename_axis(
-    columns="ν"
-).round(3)
+pd.DataFrame(believed, pd.Index(attempts, name="k")).round(3)
 
-# %% [markdown] needs="counts"
-# ## Question by question, with oracles
+# %% [markdown]
+# ## On one data set
 #
-# Oracles are scored honestly: they know one half of a question's samples, and are scored on the other half; their scores are
-# means over ten random halves. *Oracle RC* reports the verdict of one sample, which is correct with probability $\hat\mu$. A dash
-# stands where there are too few samples.
+# The concentration of a probe is learned from its training questions. The rival is the best constant; its concentration is fitted on
+# the test questions themselves, which favours it. Here is the data set whose questions differ most, of those that have a probe of
+# their own and many samples, or the one asked for:
 
 # %%
-# needs counts
-rng = np.random.default_rng(seed)
-halves = []
-for _ in range(10):
-    known_half, held_out = split_counts(*counts, rng=rng)
-    half = known_half[0] / known_half[1]
-    promised = simulate_pass_at_k(half, main_ks)
-    right = pass_at_k_error_terms(np.ones_like(promised), *held_out, main_ks)
-    wrong = pass_at_k_error_terms(np.zeros_like(promised), *held_out, main_ks)
-    oracle_cc = pass_at_k_error_terms(promised, *held_out, main_ks)
-    oracle_rc = half[:, None] * right + (1 - half)[:, None] * wrong
-    halves.append([oracle_cc, oracle_rc])
-oracles = dict(
-    zip(["Oracle CC", "Oracle RC"], np.mean(halves, axis=0), strict=True)
+results = page.results().query("total > 1")
+results["Best constant"] = best_constant(results)
+shown = page.choose_dataset(dataset, most_varied(results))
+probe = nearest_probe(
+    methods(results.loc[[shown]].dropna(axis=1, how="all")), shown
 )
+subset = results.loc[[shown]].dropna(subset=columns_of(results, probe))
+title = page.data.loc[shown, "title"]
+probe
 
-# %% tags=["hide-input"] label="passk-errors" paper=["table-3", "table-8", "section-5.1"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
-# needs counts
-scored = {}
-for column, k in enumerate(main_ks):
-    of_oracles = pd.DataFrame(
-        {name: values[:, column] for name, values in oracles.items()}
-    )
-    known = compare(of_oracles, clusters=groups).assign(may_be_best=False)
-    table = pd.concat([error[k], known])
-    head = f"pass@{k}, {(subset['total'] >= 2 * k).sum()} questions"
-    scored[head] = table.rename(columns={"estimate": "brier"})
-tables.show_scores(
-    pd.concat(scored, names=["dataset", "method"]).rename(
-        index={
-            "Probe, plug-in": f"{probe}, plug-in",
-            "Probe, posterior": f"{probe}, posterior",
-        }
-    ),
+# %% [markdown]
+# Curves are those of the questions with most samples. Each method predicts the pass@k of each question, and a curve is the mean:
+
+# %%
+counted = {"recipe": page.recipe, "verdicts": verdicts}
+probes = describe_probes(page.store, model, **counted)
+given = {"probe": probe, "concentration": probes["concentration"]}
+n = deep_samples(subset["total"])
+whole = subset[subset["total"] >= n]
+powers = [k for k in (1, 2, 4, 8, 16, 32, 64) if k <= n]
+curves = pass_at_k_curves(
+    whole, predict_pass_at_k(whole, powers, **given), powers
+)
+curves.pivot(index="method", columns="k", values="estimate").round(3)
+
+# %% tags=["picture"] label="fig-pass-at-k" paper=["figure-9", "appendix-d.1", "appendix-d.1.1", "appendix-d.1.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"] mystnb={"image": {"alt": "Curves of pass@k against k: one for what was measured, one for the best constant, and one for each prediction from a confidence, with a band around the plug-in of the probe."}}
+grid = draw_curves(curves, x="k")
+_ = grid.set_axis_labels("k", "pass@k").set(title=title)
+
+# %% [markdown] tags=["caption"]
+# The mean over the questions with most samples. A constant is right at k = 1 by construction, and beyond that as far as one Beta
+# distribution describes the questions. Upright bars are the paper's band, around the plug-in. A curve that is right on average may
+# still be wrong on every question: what decides is the error question by question, below.
+
+# %% [markdown]
+# The band of the paper (appendix D.1.1): with $S_i$ the predicted pass@k of question $i$, the mean plus and minus $1.96$ times
+# $\sqrt{\sum_i S_i (1 - S_i)} / N$. By hand, for five questions:
+
+# %%
+s = np.array([0.9, 0.5, 0.5, 0.2, 0.1])
+1.96 * np.sqrt((s * (1 - s)).sum()) / len(s), half_band(s[:, None])
+
+# %% [markdown]
+# ## Question by question, with oracles
+#
+# Let $f$ be the predicted chance that all $k$ attempts fail, and $Q_j = \binom{n-c}{j}/\binom{n}{j}$. Then
+# $f^2 - 2 f Q_k + Q_{2k}$ is an unbiased estimate of the squared error of a question. It needs $2k$ samples, and all questions that
+# have these count. For the constant, and four attempts:
+
+# %%
+correct, total = subset["correct"], subset["total"]
+f = (1 - subset["Best constant"].to_numpy()) ** 4
+all_fail = 1 - pass_at_k(correct, total, [4, 8])
+np.nanmean(f**2 - 2 * f * all_fail[:, 0] + all_fail[:, 1])
+
+# %% [markdown]
+# `pass_at_k_errors` does so for each method. Oracles are scored honestly: they know one half of a question's samples, and are
+# scored on the other half; their scores are means over ten random halves. *Oracle RC* reports the verdict of one sample, which is
+# correct with probability $\hat\mu$. A dash stands where there are too few samples.
+
+# %%
+main_ks = [k for k in (1, 4, 16, 64) if 2 * k <= n]
+predicted = predict_pass_at_k(subset, main_ks, **given)
+errors = pass_at_k_errors(subset, predicted, main_ks)
+scored = score_pass_at_k(errors, oracle_errors(subset, main_ks, seed=seed))
+
+# %% label="passk-errors" paper=["table-3", "table-8", "section-5.1"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+show_scores(
+    scored,
     f"Corrected squared error on {title} (lower is better). Oracles take the questions with twice the samples.",
-    evidence=evidence,
+    evidence=page.evidence,
 )
 
-# %% [markdown] needs="counts"
+# %% label="fig-pass-at-k-errors" paper=["figure-9", "appendix-d.1"] evidence=["measured"] reads=["verdicts", "confidences", "features"] mystnb={"image": {"alt": "The squared error of each prediction with its interval, at each k for which there are samples."}}
+drawn = scored.rename(columns={"brier": "estimate"}).reset_index()
+drawn = drawn[~drawn["method"].str.startswith("Oracle")]
+drawn["k"] = drawn["dataset"].str.extract(r"(\d+)", expand=False).astype(int)
+grid = draw_curves(drawn, x="k")
+_ = grid.set_axis_labels("k", "squared error of a question").set(ylim=(0, None))
+
+# %% [markdown] tags=["caption"]
+# What decides is the error question by question, with its interval; lower is better.
+
+# %% [markdown]
 # The paper's own protocol compares plug-in predictions with the measured pass@k, for $k$ up to the number of samples, and
 # takes the oracles from the very samples on which they are scored (*in sample*), so that Oracle CC can hardly fail:
 
-# %%
-# needs counts
-attempts = [1, 4, 16, 64]
-measured = pass_at_k(*counts, attempts)
-mu = (counts[0] / counts[1]).to_numpy()[:, None]
-predicted = {"Oracle CC (in sample)": simulate_pass_at_k(mu[:, 0], attempts)}
-predicted |= predict(subset, attempts, probe)
-squared = {
-    name: (values - measured) ** 2
-    for name, values in predicted.items()
-    if not name.startswith(("Probe, posterior", "Best constant"))
-}
-squared["Oracle RC (in sample)"] = (
-    mu * (1 - measured) ** 2 + (1 - mu) * measured**2
-)
-
-# %% tags=["hide-input"] label="passk-errors-paper" paper=["table-3", "table-8"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
-# needs counts
-table = pd.DataFrame(
-    {name: pd.DataFrame(values).mean() for name, values in squared.items()}
-)
-table = mean_over_probes(table)
-having = [(subset["total"] >= k).sum() for k in attempts]
-table.index = [
-    f"pass@{k}, {number} questions" if number < len(subset) else f"pass@{k}"
-    for k, number in zip(attempts, having, strict=True)
-]
-tables.show(
-    table.T.rename(index={"Probe, plug-in": probe or ""}).rename_axis("method"),
+# %% label="passk-errors-paper" paper=["table-3", "table-8"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+predicted = predict_pass_at_k(subset, attempts, **given)
+table = plug_in_errors(subset, predicted, attempts)
+page.show(
+    table.rename(index={"Probe, plug-in": probe}),
     f"Squared error on {title} by the paper's protocol (lower is better).",
     digits=4,
-    evidence=evidence,
+)
+
+# %% [markdown]
+# ## On all data sets
+#
+# Does a probe predict better than the constant, and a posterior better than the plug-in? Both are judged by the errors above, all
+# data sets together by Holm's method. This family is about pass@4, and its verdicts are counted on no other page:
+
+# %%
+judged = compare_pass_at_k(results, probes["concentration"], k=4)
+if judged.empty:
+    page.end(
+        "No probe is trained for these data sets: capcal features and capcal probe make one."
+    )
+pairs = judged.groupby(["rival", "method"])["verdict"]
+counts = pairs.value_counts().unstack()
+counts
+
+# %% tags=["finding"]
+posterior = counts.loc[("Best constant", "Probe, posterior")]
+plug_in = counts.loc[("Best constant", "Probe, plug-in")]
+page.finding(
+    "A probe that says how sure it is predicts pass@4 better than a constant on {posterior} of {sets} data sets, and worse on "
+    "{worse}; taken at its word, better on {plug}.",
+    posterior=posterior["better"],
+    sets=posterior.sum(),
+    worse=posterior["worse"],
+    plug=plug_in["better"],
+)
+
+# %% [markdown]
+# The band asks how far one draw of $k$ attempts a question falls from its expectation, if every confidence is exactly right. It
+# knows nothing of confidences that are wrong, and shrinks as predictions come close to 1. Does it hold the measured pass@k? For the
+# probe of its own data set, over all models of the store:
+
+# %%
+names = page.measured_models() if page.evidence == "measured" else [model]
+bands = {
+    name: check_bands(page.results(name).query("total > 1"), attempts)
+    for name in names
+}
+by_k = pd.concat(bands).groupby("k")
+held = by_k["held"].agg(probes="size", held="sum")
+
+# %% label="passk-band" paper=["appendix-d.1.1", "figure-9"] evidence=["measured"] reads=["verdicts", "features"]
+page.show(
+    held.join(by_k[["predicted", "measured", "half the band"]].mean()),
+    "The paper's 95 % band around the mean of plug-in predictions: how many probes there are, of how many the band holds the "
+    "measured pass@k, and means over them.",
 )
 
 # %% [markdown]
 # ## As the paper prints it
 #
-# The paper prints the squared error of three predictions, question by question, for three models. Oracle CC is *in
-# sample*, so that it cannot fail.
+# The paper prints the squared error of three predictions, question by question, for three models. Its Oracle CC is *in sample*, so
+# that it cannot fail.
 
-
-# %% tags=["hide-input"]
-def as_printed(table):
-    """Turn a printed table into a row a method and a column a k."""
-    rows = load_reported(table)
-    rows = tables.titled(rows)
-    rows["attempts"] = [f"pass@{k}" for k in rows["k"]]
-    wide = rows.set_index(["model", "method", "attempts"])["value"].unstack()
-    order = wide.index.unique("method").sort_values(ascending=False)
-    return wide[rows["attempts"].unique()].reindex(order, level="method")
-
-
-math, aime = as_printed("passk_math500"), as_printed("passk_aime25")
-
-# %%
-both = pd.concat({"math500": math, "aime25": aime})
-lower = both.xs("Probe (MATH)", level="method") < both.xs(
-    "Oracle RC", level="method"
-)
-notebook.glue(
-    printed_lower=int(lower.to_numpy().sum()), printed_pairs=lower.size
-)
-
-# %% tags=["hide-input"]
-notebook.say("""
-*Probe (MATH)* has a lower error than Oracle RC in {printed_lower} of {printed_pairs} printed cells.
-""")
-
-# %% tags=["finding"]
-# needs paper
-notebook.finding("""
-The paper's probe predicts pass@k with a lower error than one known answer in {printed_lower} of {printed_pairs} printed cells.
-""")
-
-
-# %% tags=["hide-input"] label="passk-reported" paper=["table-3", "section-5.1"] evidence=["reported"] reads=["passk_math500"]
-tables.show(
-    math.rename(index={"Oracle CC": "Oracle CC (in sample)"}),
+# %% label="passk-reported" paper=["table-3", "section-5.1"] evidence=["reported"] reads=["passk_math500"]
+in_sample = {"Oracle CC": "Oracle CC (in sample)"}
+math = titled(load_reported("passk_math500"))
+math = math.pivot_table("value", ["model", "method"], "k").add_prefix("pass@")
+show(
+    math.rename(index=in_sample),
     "Squared error on MATH-500 as printed (lower is better).",
     digits=4,
     evidence="reported",
 )
 
-# %% tags=["hide-input"] label="passk-reported-aime25" paper=["table-8", "appendix-d.1.2"] evidence=["reported"] reads=["passk_aime25"]
-tables.show(
-    aime.rename(index={"Oracle CC": "Oracle CC (in sample)"}),
+# %% label="passk-reported-aime25" paper=["table-8", "appendix-d.1.2"] evidence=["reported"] reads=["passk_aime25"]
+aime = titled(load_reported("passk_aime25"))
+aime = aime.pivot_table("value", ["model", "method"], "k").add_prefix("pass@")
+show(
+    aime.rename(index=in_sample),
     "Squared error on AIME25 as printed (lower is better).",
     digits=4,
     evidence="reported",
 )
 
 # %% [markdown]
+# In how many of these cells has the probe a lower error than Oracle RC, one known answer?
+
+# %%
+both = pd.concat({"math500": math, "aime25": aime})
+of_probe = both.xs("Probe (MATH)", level="method")
+lower = of_probe < both.xs("Oracle RC", level="method")
+int(lower.to_numpy().sum()), lower.size
+
+# %% [markdown]
 # The curves that the paper draws are not printed, but two printed numbers give most of them away: the mean accuracy and
-# the score of *Uniform random* fix a Beta distribution of $\mu$ over questions, and that has its own pass@k.
+# the score of *Uniform random* fix a Beta distribution of $\mu$ over questions, and that has its own pass@k. For one model:
 
 # %%
-powers, rows = [1, 2, 4, 8, 16, 32, 64], []
-printed = load_reported()
-pairs = printed[printed["table"].isin(["passk_math500", "passk_aime25"])]
-for name, of in pairs[["model", "dataset"]].drop_duplicates().to_numpy():
-    a, b = beta_from_moments(*beta_moments(name, of))
-    solved = simulate_pass_at_k([a / (a + b)], powers, concentration=a + b)
-    curve = pd.DataFrame({"k": powers, "pass@k": solved[0]})
-    rows.append(curve.assign(model=name, dataset=of))
-expected = tables.titled(pd.concat(rows, ignore_index=True))
+a, b = beta_from_moments(*beta_moments("gpt-oss-20b", "math500"))
+powers = [1, 2, 4, 8, 16, 32, 64]
+simulate_pass_at_k([a / (a + b)], powers, concentration=a + b).round(3)
 
-# %% tags=["hide-input"] mystnb={"figure": {"caption": "pass@k of the paper's models, expected from two printed numbers (lines; simulated), and what the authors' code repository says of one of them (crosses; read off).", "name": "fig-pass-at-k-paper"}, "image": {"alt": "Two panels, MATH-500 and AIME25, each with a line for each model of the paper against k, and crosses for one model on MATH-500."}} paper=["figure-9", "appendix-d.1.2"] evidence=["simulated", "read off"] reads=["main", "mean_accuracy", "passk_actual"]
-look = {"x": "k", "y": "pass@k"}
-grid = sns.relplot(
-    expected,
-    kind="line",
-    hue="model",
-    col="dataset",
-    col_order=["MATH-500", "AIME25"],
-    height=3,
-    aspect=1.2,
-    facet_kws={"legend_out": False},
-    **look,
-)
+# %% [markdown]
+# And for all, with what the authors' code repository says of one of them:
+
+# %%
+expected = printed_curves(powers)
 published = load_reported("passk_actual", source="reference code")
-published = published.rename(columns={"value": "pass@k"})
-sns.scatterplot(
-    published,
-    ax=grid.axes_dict["MATH-500"],
-    marker="x",
-    color=plots.INK,
-    **look,
-)
-grid.set(xscale="log", xticks=[1, 4, 16, 64], xticklabels=[1, 4, 16, 64])
-grid.set_titles("{col_name}").set_axis_labels("k", "pass@k")
-sns.move_legend(grid, "lower left", bbox_to_anchor=(0.12, 0.2), title="")
+of_one = expected.query("model == 'gpt-oss-20b' and dataset == 'math500'")
+apart = of_one.merge(published, on="k")
+(apart["estimate"] - apart["value"]).abs().max()
 
-# %% tags=["hide-input"]
-beta = expected.query("model == 'gpt-oss-20b' and dataset == 'MATH-500'")
-apart = beta.merge(published, on="k", suffixes=("", " published"))
-notebook.glue(
-    beta_apart=(apart["pass@k"] - apart["pass@k published"]).abs().max()
-)
+# %% label="fig-pass-at-k-paper" paper=["figure-9", "appendix-d.1.2"] evidence=["simulated", "read off"] reads=["main", "mean_accuracy", "passk_actual"] mystnb={"image": {"alt": "Two panels, MATH-500 and AIME25, each with a line for each model of the paper against k, and crosses for one model on MATH-500."}}
+grid = draw_curves(titled(expected), x="k", hue="model", col="dataset")
+crosses = published["k"], published["value"]
+grid.axes.flat[0].scatter(*crosses, marker="x", s=60, c="#bc3e0b", zorder=4)
+_ = grid.set_axis_labels("k", "pass@k")
 
-# %%
-notebook.say("""
-Where both are known, for gpt-oss-20b on MATH-500, they differ by at most {beta_apart:.3f}.
-""")
+# %% [markdown] tags=["caption"]
+# pass@k of the paper's models, expected from two printed numbers (lines; simulated), and what the authors' code repository says of
+# one of them (crosses; read off).
 
 # %% [markdown]
 # ## Beyond the samples at hand
@@ -613,18 +331,18 @@ extrapolate_pass_at_k(c, [20] * 120, [100, 10_000]).round(3)
 # - A band that takes the confidence for the truth says nothing of whether it is.
 # - Score an oracle on samples that it has not seen, and a prediction without the noise of the counts.
 #
+# So far each question had as many attempts as any other. [Next](06_budget_allocation.ipynb): does a confidence say where to spend
+# them?
+#
 # ## Exercises
 #
-# **1 (easy).** Show that the corrected error at $k = 1$ is the corrected capability Brier score.
-# *Hint:* $f = 1 - s$, $Q_1 = 1 - c/n$, and `capability_brier_terms` is in `capcal_lib.metrics`.
+# **1 (easy).** Look at the first figure: where is the curve of a confidence above what was measured, and what does that say of how
+# sure it is? *Hint:* compare the plug-in with the posterior at the largest $k$.
 
 # %% tags=["hide-cell", "solution"]
-# Both errors, term by term
-from capcal_lib.metrics import capability_brier_terms
-
-s, c, n = [0.2, 0.9], [3, 5], [10, 10]
-terms = pass_at_k_error_terms(np.array(s)[:, None], c, n, [1])[:, 0]
-assert np.allclose(terms, capability_brier_terms(s, c, n, corrected=True))
+# Above it, the confidence promises too much: it takes what differs between questions for luck
+wide = curves.pivot(index="k", columns="method", values="estimate")
+wide.sub(wide["Actual"], axis="index").tail(1).T.round(3)
 
 # %% [markdown]
 # **2 (medium).** How likely is it that *all* of $k$ attempts are correct, often written pass^$k$? *Hint:* exchange the
@@ -636,11 +354,11 @@ c, n = np.array([5, 19]), np.array([20, 20])
 1 - pass_at_k(n - c, n, [1, 4, 16])
 
 # %% [markdown]
-# **3 (hard).** A solved question is worth as much as 25 attempts. After how many failures should one give up on a
-# question with $s = 0.3$ and $\nu = 2.5$? *Hint:* after $k$ failures the next attempt succeeds with probability
-# $s\nu/(\nu + k)$.
+# **3 (hard).** Show that the corrected error at $k = 1$ is the corrected capability Brier score.
+# *Hint:* $f = 1 - s$, $Q_1 = 1 - c/n$, and `capability_brier_terms` is in `capcal_lib.metrics`.
 
 # %% tags=["hide-cell", "solution"]
-# The chance of the next attempt, after each number of failures
-chance = 0.75 / (2.5 + np.arange(50))
-int(np.argmax(25 * chance < 1))  # worth less than it costs
+# Both errors, term by term
+s, c, n = [0.2, 0.9], [3, 5], [10, 10]
+terms = pass_at_k_error_terms(np.array(s)[:, None], c, n, [1])[:, 0]
+assert np.allclose(terms, capability_brier_terms(s, c, n, corrected=True))

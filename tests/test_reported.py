@@ -15,6 +15,7 @@ from capcal_lib.reported import (
     constant_score,
     expected_from_reported,
     load_reported,
+    printed_curves,
     printed_distances,
     printed_scores,
 )
@@ -465,3 +466,14 @@ def test_the_distance_of_a_response_follows_from_the_printed_baseline() -> None:
     assert found["qwen3-8b", "gsm8k"] == pytest.approx(2 / 3 - 2 * score)
     unbiased = printed_distances().set_index(["model", "dataset"])["distance"]
     assert (unbiased / found).tolist() == pytest.approx([100 / 99] * len(found))
+
+
+def test_printed_curves_begin_at_the_printed_accuracy() -> None:
+    curves = printed_curves([1, 8]).set_index(["model", "dataset", "k"])["estimate"].sort_index()
+    accuracy = load_reported("mean_accuracy").set_index(["model", "dataset"])["value"]
+    assert len(curves) == 12  # three models on two sets
+    for model, dataset in curves.index.droplevel("k").unique():
+        assert curves[model, dataset, 1] == pytest.approx(accuracy[model, dataset])
+        a, b = beta_from_moments(*beta_moments(model, dataset))
+        mu = np.random.default_rng(0).beta(a, b, 200_000)
+        assert curves[model, dataset, 8] == pytest.approx((1 - (1 - mu) ** 8).mean(), abs=0.005)

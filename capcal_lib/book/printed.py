@@ -32,6 +32,12 @@ ITEMS = {
         "main",
         "Printed capability Brier score (lower is better), and cost in tokens (L: an answer).",
     ),
+    "table-3": Item(
+        "passk_math500", "Printed squared error of predicted pass@k, MATH-500 (lower is better)."
+    ),
+    "table-8": Item(
+        "passk_aime25", "Printed squared error of predicted pass@k, AIME25 (lower is better)."
+    ),
     "table-4": Item("mean_accuracy", "Mean expected accuracy as printed."),
     "table-6": Item("consistency", "Printed score of a vote over k samples (lower is better)."),
     "figure-11": Item(
@@ -76,7 +82,8 @@ def display(item: str, model: str) -> None:
     else:
         curves = tables.titled(of_model).rename(columns={"value": "estimate"})
         if of_model["method"].nunique() > 1:
-            figure = draw_curves(curves, x="k", col="dataset").figure
+            col = "dataset" if of_model["dataset"].nunique() > 1 else None
+            figure = draw_curves(curves, x="k", col=col).figure
         else:
             figure = draw_curves(curves, x="k", hue="dataset").figure
         drawn = tables.show(wide(of_model, "k"), caption, digits=4, evidence=evidence)

@@ -10,6 +10,17 @@ if TYPE_CHECKING:
         solved_by_oracles,
         solved_by_rules,
         spending_rules,
+    from capcal_lib.results.attempts import (
+        check_bands,
+        compare_pass_at_k,
+        half_band,
+        most_varied,
+        oracle_errors,
+        pass_at_k_curves,
+        pass_at_k_errors,
+        plug_in_errors,
+        predict_pass_at_k,
+        score_pass_at_k,
     )
     from capcal_lib.results.constant import compare_with_constant, count_by_kind
     from capcal_lib.results.precision import deep_questions, interval_growth, score_parts
@@ -36,7 +47,9 @@ __all__ = [
     "allocate_by_rules",
     "best_constant",
     "brier_terms",
+    "check_bands",
     "columns_of",
+    "compare_pass_at_k",
     "compare_ranks",
     "compare_spending",
     "compare_with_constant",
@@ -46,6 +59,7 @@ __all__ = [
     "deep_questions",
     "describe_runs",
     "gains_by_dataset",
+    "half_band",
     "interval_growth",
     "judged_by",
     "keep_nearest_probe",
@@ -53,7 +67,13 @@ __all__ = [
     "losses_by_target",
     "mean_over_probes",
     "methods",
+    "most_varied",
+    "oracle_errors",
+    "pass_at_k_curves",
+    "pass_at_k_errors",
+    "plug_in_errors",
     "points_of",
+    "predict_pass_at_k",
     "rank_correlations",
     "response_distances",
     "score",
@@ -61,14 +81,27 @@ __all__ = [
     "solved_by_oracles",
     "solved_by_rules",
     "spending_rules",
+    "score_pass_at_k",
     "subjects",
 ]
+
+
+MODULES = ("results", "scores", "constant", "ranks", "targets", "precision", "attempts")
 
 
 def __getattr__(name: str) -> Any:
     """Import a name when it is first asked for: to score a file takes no run store."""
     if name in __all__:
         for module in ("results", "scores", "constant", "ranks", "budgets", "targets", "precision"):
+        for module in (
+            "results",
+            "scores",
+            "constant",
+            "ranks",
+            "targets",
+            "precision",
+            "attempts",
+        ):
             if hasattr(room := import_module(f"{__name__}.{module}"), name):
                 return getattr(room, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

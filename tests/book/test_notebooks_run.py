@@ -105,9 +105,9 @@ def test_the_error_of_one_attempt_is_the_score(tmp_path: Path, recipe: str) -> N
     protocol = chosen.protocol
     page = run_cells("05_pass_at_k", model="simulated", store=str(tmp_path), protocol=protocol)
     if protocol == "paper":
-        errors = page["table"].iloc[0]
+        errors = page["table"]["pass@1"]
     else:
-        errors = page["scored"]["pass@1, 20 questions"]["brier"]
+        errors = page["scored"].loc["pass@1, 20 questions"]["brier"]
     errors = errors.rename({"Probe, plug-in": page["probe"]})
     for method in (page["probe"], "Verbalized confidence", "P(True)"):
         assert errors[method] == pytest.approx(expected[method], abs=1e-12)
@@ -129,7 +129,7 @@ def test_pages_show_many_samples_of_the_questions_that_have_them(unlike: Path) -
     assert {*page["growth"]["k"]} == {5, 10, 20, 50}
     page = run_cells("05_pass_at_k", **given)
     assert len(page["whole"]) == 20
-    assert [*page["scored"]] == [
+    assert page["scored"].index.unique("dataset").tolist() == [
         "pass@1, 60 questions",
         "pass@4, 60 questions",
         "pass@16, 20 questions",

@@ -1,0 +1,266 @@
+"""Does a confidence predict pass@k, the chance that one of k attempts is correct? (Section 5.1 and
+appendix D.1 of the paper.)
+
+A probe predicts it in two ways: *plug-in*, as if each attempt succeeded with the probability that
+it says, and as the mean of a *posterior* whose concentration is known from its training questions.
+Confidences that are asked for are plug-in, and one half where a question has none. The *best
+constant* is a posterior too, whose concentration is fitted on the very questions shown, which
+favours it. ``results`` are those of ``load_results`` with a column ``Best constant``;
+``concentration`` is the column of ``probes.describe_probes``; a probe by the paper's recipe is
+five, whose errors are averaged."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from capcal_lib import metrics
+from capcal_lib.applications import (
+    deep_samples,
+    fit_concentration,
+    pass_at_k,
+    pass_at_k_error_terms,
+    simulate_pass_at_k,
+    split_counts,
+)
+from capcal_lib.confidence.of_run import TITLES
+from capcal_lib.manifests import load_dataset
+from capcal_lib.metrics.validation import Floats
+from capcal_lib.results.results import subjects
+from capcal_lib.results.scores import (
+    BEST_CONSTANT,
+    MISSING_AS,
+    columns_of,
+    gains_by_dataset,
+    mean_over_probes,
+)
+
+PLUG_IN, POSTERIOR = "Probe, plug-in", "Probe, posterior"
+ACTUAL = "Actual"
+DEEP = 32  # samples of a question, from which a curve says something
+VERDICTS = ("better", "worse", "inconclusive")
+
+
+def most_varied(results: pd.DataFrame) -> str:
+    """Choose the data set whose questions differ most: of those that have a probe of their own and
+    32 samples a question, or else of those that have a probe, or else of all.
+    """
+    mu = results["correct"] / results["total"]
+    spread = mu.groupby(level="dataset").var()
+    own = [str(name) for name in spread.index if own_columns(results.loc[[name]])]
+    deep = [name for name in own if deep_samples(results.loc[[name]]["total"]) >= DEEP]
+    return str(spread[deep or own or [*spread.index]].idxmax())
+
+
+def own_columns(subset: pd.DataFrame) -> list[str]:
+    """List the columns of the probe that was trained for a data set, where it has any."""
+    probe = load_dataset(subset.index[0][0]).probe
+    return columns_of(subset.dropna(axis="columns", how="all"), probe)
+
+
+def predict_pass_at_k(
+    subset: pd.DataFrame,
+    ks: Sequence[int],
+    *,
+    probe: str | None = None,
+    concentration: "pd.Series[float] | None" = None,
+) -> dict[str, Floats]:
+    """Predict pass@k of the questions of one data set by each method, (n_questions, n_ks) each:
+    the best constant, a probe in its two ways, and confidences that are asked for.
+    """
+    constant = subset[BEST_CONSTANT]
+    nu = fit_concentration(constant, subset["correct"], subset["total"])
+    predicted = {BEST_CONSTANT: simulate_pass_at_k(constant, ks, concentration=nu)}
+    if probe is not None and concentration is not None:
+        for column in columns_of(subset, probe):
+            s, place = subset[column], column.removeprefix(probe)  # of the paper's five
+            posterior = simulate_pass_at_k(s, ks, concentration=concentration[probe])
+            predicted[PLUG_IN + place] = simulate_pass_at_k(s, ks)
+            predicted[POSTERIOR + place] = posterior
+    for name in TITLES.values():
+        if name in subset and subset[name].notna().any():
+            predicted[name] = simulate_pass_at_k(subset[name].fillna(MISSING_AS), ks)
+    return predicted
+
+
+def pass_at_k_curves(
+    subset: pd.DataFrame, predicted: dict[str, Floats], ks: Sequence[int]
+) -> pd.DataFrame:
+    """Return the mean pass@k over questions, as measured and as predicted: a row a ``method`` and
+    ``k``, with its ``estimate``; around the plug-in the paper's band, ``low`` to ``high``.
+    """
+    actual = pass_at_k(subset["correct"], subset["total"], ks)
+    columns = {name: values.mean(axis=0) for name, values in predicted.items()}
+    means = mean_over_probes(pd.DataFrame({ACTUAL: actual.mean(axis=0)} | columns))
+    curves = means.set_axis(pd.Index(ks, name="k")).melt(
+        ignore_index=False, var_name="method", value_name="estimate"
+    )
+    plug_in = curves["method"] == PLUG_IN
+    bands = [half_band(values) for name, values in predicted.items() if name.startswith(PLUG_IN)]
+    half = np.full(len(curves), np.nan)
+    if bands:
+        half[plug_in] = np.mean(bands, axis=0)
+    return curves.assign(
+        low=curves["estimate"] - half, high=curves["estimate"] + half
+    ).reset_index()
+
+
+def half_band(predicted: Floats) -> Floats:
+    """Return half the width of the paper's 95 % band around the mean of predicted pass@k, (n_ks,).
+
+    It says how far one draw of k attempts a question falls from its expectation, if every
+    confidence is exactly right (appendix D.1.1).
+
+    >>> half_band(np.array([[0.5], [1.0]])).round(2)
+    array([0.49])
+    """
+    deviation = np.sqrt((predicted * (1 - predicted)).sum(axis=0))
+    return np.asarray(1.96 * deviation / len(predicted))
+
+
+def pass_at_k_errors(
+    subset: pd.DataFrame, predicted: dict[str, Floats], ks: Sequence[int]
+) -> dict[int, pd.DataFrame]:
+    """Return the unbiased squared error of each question by each method, for each k: a row a
+    question, NaN where it has fewer than 2k samples.
+    """
+    counts = subset["correct"], subset["total"]
+    terms = {name: pass_at_k_error_terms(values, *counts, ks) for name, values in predicted.items()}
+    return {
+        k: mean_over_probes(
+            pd.DataFrame({name: values[:, place] for name, values in terms.items()}, subset.index)
+        )
+        for place, k in enumerate(ks)
+    }
+
+
+def oracle_errors(
+    subset: pd.DataFrame, ks: Sequence[int], *, seed: int = 0
+) -> dict[int, pd.DataFrame]:
+    """Return the errors of two oracles as :func:`pass_at_k_errors`. They know a random half of each
+    question's samples and are scored on the other half; means over ten halves.
+
+    *Oracle CC* knows the share of the half that is correct, *Oracle RC* the verdict of one of its
+    samples, in expectation.
+    """
+    counts = subset["correct"], subset["total"]
+    rng = np.random.default_rng(seed)
+    halves = []
+    for _ in range(10):
+        known, rest = split_counts(*counts, rng=rng)
+        share = (known[0] / known[1])[:, None]
+        promised = simulate_pass_at_k(share[:, 0], ks)
+        right = pass_at_k_error_terms(np.ones_like(promised), *rest, ks)
+        wrong = pass_at_k_error_terms(np.zeros_like(promised), *rest, ks)
+        of_mean = pass_at_k_error_terms(promised, *rest, ks)
+        halves.append([of_mean, share * right + (1 - share) * wrong])
+    of_mean, of_one = np.mean(halves, axis=0)
+    return {
+        k: pd.DataFrame(
+            {"Oracle CC": of_mean[:, place], "Oracle RC": of_one[:, place]}, subset.index
+        )
+        for place, k in enumerate(ks)
+    }
+
+
+def score_pass_at_k(
+    errors: dict[int, pd.DataFrame], oracles: dict[int, pd.DataFrame]
+) -> pd.DataFrame:
+    """Score predictions of pass@k: the mean error of each method with its interval.
+
+    Returns a table indexed by (dataset, method) for ``book.tables.show_scores``, where ``dataset``
+    is k and on how many questions it is judged; ``brier``, ``low``, ``high`` and ``may_be_best``,
+    for which oracles do not compete.
+    """
+    tables = {}
+    for k, terms in errors.items():
+        groups = subjects(terms).to_numpy()
+        own = metrics.compare(terms, clusters=groups)
+        of_oracles = metrics.compare(oracles[k], clusters=groups).assign(may_be_best=False)
+        questions = terms.iloc[:, 0].count()
+        tables[f"pass@{k}, {questions} questions"] = pd.concat([own, of_oracles])
+    table = pd.concat(tables, names=["dataset", "method"])
+    return table.rename(columns={"estimate": "brier"})
+
+
+def plug_in_errors(
+    subset: pd.DataFrame, predicted: dict[str, Floats], ks: Sequence[int]
+) -> pd.DataFrame:
+    """Score predictions by the paper's protocol: the mean squared distance of plug-in predictions
+    from the measured pass@k, a row a method and a column a k.
+
+    Both oracles are made from the very samples on which they are scored (*in sample*), so that
+    Oracle CC can hardly fail; NaN where no question has k samples.
+    """
+    counts = subset["correct"], subset["total"]
+    measured = pass_at_k(*counts, ks)
+    mu = (counts[0] / counts[1]).to_numpy()[:, None]
+    plug_in = {"Oracle CC (in sample)": simulate_pass_at_k(mu[:, 0], ks)}
+    for name, values in predicted.items():
+        if not name.startswith((POSTERIOR, BEST_CONSTANT)):
+            plug_in[name] = values
+    squared = {name: (values - measured) ** 2 for name, values in plug_in.items()}
+    squared["Oracle RC (in sample)"] = mu * (1 - measured) ** 2 + (1 - mu) * measured**2
+    means = pd.DataFrame({name: pd.DataFrame(each).mean() for name, each in squared.items()})
+    having = [int((subset["total"] >= k).sum()) for k in ks]
+    means.index = pd.Index(
+        [
+            f"pass@{k}, {number} questions" if number < len(subset) else f"pass@{k}"
+            for k, number in zip(ks, having, strict=True)
+        ]
+    )
+    return mean_over_probes(means).T.rename_axis("method")
+
+
+def compare_pass_at_k(
+    results: pd.DataFrame, concentration: "pd.Series[float]", *, k: int = 4
+) -> pd.DataFrame:
+    """Judge predictions of pass@k on each data set that has a probe of its own: both ways of the
+    probe against the best constant, and the posterior against the plug-in, all together by Holm's
+    method.
+
+    Questions need twice k samples. Returns a row a case: ``rival``, ``dataset``, ``method`` and the
+    columns of ``metrics.holm``, with the ``verdict`` a category; no rows without a probe.
+    """
+    terms = []
+    for name, own in results.groupby(level="dataset", sort=False):
+        columns = own_columns(own)
+        if columns:
+            known = own.dropna(subset=columns)
+            probe = load_dataset(str(name)).probe
+            predicted = predict_pass_at_k(known, [k], probe=probe, concentration=concentration)
+            terms.append(pass_at_k_errors(known, predicted, [k])[k].dropna())
+    columns = ["rival", "dataset", "method", "estimate", "low", "high", "p", "p (Holm)", "verdict"]
+    if not terms:
+        return pd.DataFrame(columns=columns)
+    all_terms = pd.concat(terms)
+    rivals = {rival: gains_by_dataset(all_terms, rival) for rival in (BEST_CONSTANT, PLUG_IN)}
+    cases = pd.concat(rivals, names=["rival"])
+    of_probe = cases.index.get_level_values("method").str.startswith("Probe")
+    judged = metrics.holm(cases[of_probe]).reset_index()
+    judged["verdict"] = pd.Categorical(judged["verdict"], VERDICTS)
+    return judged
+
+
+def check_bands(results: pd.DataFrame, ks: Sequence[int]) -> pd.DataFrame:
+    """Ask whether the paper's band around the plug-in of a data set's own probe holds the measured
+    pass@k.
+
+    Returns a row a (data set, probe) and k, for as many samples as most questions have:
+    ``dataset``, ``k``, ``predicted`` and ``measured`` means, ``half the band``, and whether it
+    ``held``. Each of the five probes of the paper's recipe has rows of its own.
+    """
+    rows = []
+    for name, own in results.groupby(level="dataset", sort=False):
+        for column in own_columns(own):
+            known = own.dropna(subset=column)
+            deepest = deep_samples(known["total"])
+            for k in [k for k in ks if k <= deepest]:
+                having = known[known["total"] >= k]
+                predicted = simulate_pass_at_k(having[column], [k])
+                measured = pass_at_k(having["correct"], having["total"], [k]).mean()
+                rows.append([name, k, predicted.mean(), measured, half_band(predicted)[0]])
+    columns = ["dataset", "k", "predicted", "measured", "half the band"]
+    table = pd.DataFrame(rows, columns=columns)
+    gap = (table["predicted"] - table["measured"]).abs()
+    return table.assign(held=gap <= table["half the band"])

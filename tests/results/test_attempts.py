@@ -1,0 +1,147 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from capcal_lib.applications import pass_at_k, simulate_pass_at_k
+from capcal_lib.metrics import capability_brier_terms
+from capcal_lib.results import (
+    best_constant,
+    check_bands,
+    compare_pass_at_k,
+    half_band,
+    most_varied,
+    oracle_errors,
+    pass_at_k_curves,
+    pass_at_k_errors,
+    plug_in_errors,
+    predict_pass_at_k,
+    score_pass_at_k,
+)
+
+NU = pd.Series({"Probe (GSM8K)": 20.0, "Probe (MATH)": 20.0})
+GSM8K = {"probe": "Probe (GSM8K)", "concentration": NU}
+
+
+def made(total: int = 40, questions: int = 150, seed: int = 0) -> pd.DataFrame:
+    """Results of two data sets: one whose questions differ much, with a probe that is right."""
+    rng = np.random.default_rng(seed)
+    parts = {}
+    for dataset, spread, probe in (("gsm8k", 1.0, "Probe (GSM8K)"), ("math500", 0.4, "other")):
+        mu = spread * rng.random(questions)
+        columns = {"correct": rng.binomial(total, mu), "total": total, probe: mu, "P(True)": 0.9}
+        parts[dataset] = pd.DataFrame(columns, index=[f"q{place}" for place in range(questions)])
+    results = pd.concat(parts, names=["dataset", "question_id"])
+    results["Best constant"] = best_constant(results)
+    return results
+
+
+def test_the_data_set_is_that_whose_questions_differ_most_among_those_with_a_probe() -> None:
+    results = made()
+    assert most_varied(results) == "gsm8k"
+    of_math = results.rename(columns={"Probe (GSM8K)": "Probe (MATH)"})
+    assert most_varied(of_math) == "gsm8k"  # no probe of its own on either
+    of_math = results.rename(columns={"other": "Probe (MATH)"})
+    assert most_varied(of_math) == "gsm8k"
+    only = results.drop(columns="Probe (GSM8K)").rename(columns={"other": "Probe (MATH)"})
+    assert most_varied(only) == "math500"
+    few = of_math.copy()
+    few.loc["gsm8k", "total"] = 20
+    few["correct"] = few[["correct", "total"]].min(axis="columns")
+    assert most_varied(few) == "math500"  # too few samples on the other
+
+
+def test_predictions_are_those_of_each_method() -> None:
+    subset = made().loc[["gsm8k"]]
+    subset.loc[subset.index[0], "P(True)"] = np.nan
+    predicted = predict_pass_at_k(subset, [1, 4], **GSM8K)
+    assert [*predicted] == ["Best constant", "Probe, plug-in", "Probe, posterior", "P(True)"]
+    s = subset["Probe (GSM8K)"].to_numpy()
+    assert predicted["Probe, plug-in"][:, 1] == pytest.approx(1 - (1 - s) ** 4)
+    expected = simulate_pass_at_k(s, [1, 4], concentration=20.0)
+    assert predicted["Probe, posterior"] == pytest.approx(expected)
+    assert predicted["P(True)"][0].tolist() == [0.5, 1 - 0.5**4]
+    assert [*predict_pass_at_k(subset, [1])] == ["Best constant", "P(True)"]
+
+
+def test_curves_are_means_and_the_band_is_around_the_plug_in() -> None:
+    subset = made().loc[["gsm8k"]]
+    predicted = predict_pass_at_k(subset, [1, 4], **GSM8K)
+    curves = pass_at_k_curves(subset, predicted, [1, 4]).set_index(["method", "k"])
+    actual = pass_at_k(subset["correct"], subset["total"], [4]).mean()
+    assert curves.loc[("Actual", 4), "estimate"] == pytest.approx(actual)
+    row = curves.loc[("Probe, plug-in", 4)]
+    values = predicted["Probe, plug-in"][:, 1]
+    half = 1.96 * sum(p * (1 - p) for p in values) ** 0.5 / len(values)
+    assert row.tolist() == pytest.approx(
+        [values.mean(), values.mean() - half, values.mean() + half]
+    )
+    assert curves["low"].notna().sum() == 2
+
+
+def test_the_error_of_one_attempt_is_the_brier_term() -> None:
+    subset = made().loc[["gsm8k"]]
+    errors = pass_at_k_errors(subset, predict_pass_at_k(subset, [1, 32], **GSM8K), [1, 32])
+    counts = subset["correct"], subset["total"]
+    expected = capability_brier_terms(subset["Probe (GSM8K)"], *counts, corrected=True)
+    assert errors[1]["Probe, plug-in"].to_numpy() == pytest.approx(expected)
+    assert errors[32].isna().all(axis=None)  # which takes 64 samples
+
+
+def test_an_oracle_of_half_the_samples_beats_a_constant() -> None:
+    subset = made().loc[["gsm8k"]]
+    ks = [1, 4]
+    errors = pass_at_k_errors(subset, predict_pass_at_k(subset, ks, **GSM8K), ks)
+    scored = score_pass_at_k(errors, oracle_errors(subset, ks))
+    assert scored.index.unique("dataset").tolist() == [
+        "pass@1, 150 questions",
+        "pass@4, 150 questions",
+    ]
+    brier = scored["brier"].xs("pass@1, 150 questions")
+    assert brier["Probe, plug-in"] < brier["Oracle CC"] < brier["Best constant"]
+    mu = subset["correct"] / subset["total"]
+    assert brier["Oracle RC"] == pytest.approx((mu * (1 - mu)).mean(), abs=0.03)
+    assert not scored.xs("Oracle CC", level="method")["may_be_best"].any()
+
+
+def test_in_sample_an_oracle_cannot_fail() -> None:
+    subset = made().loc[["gsm8k"]]
+    table = plug_in_errors(subset, predict_pass_at_k(subset, [1, 64], **GSM8K), [1, 64])
+    assert [*table] == ["pass@1", "pass@64, 0 questions"]
+    assert table.loc["Oracle CC (in sample)", "pass@1"] == pytest.approx(0)
+    mu = subset["correct"] / subset["total"]
+    expected = ((subset["Probe (GSM8K)"] - mu) ** 2).mean()
+    assert table.loc["Probe, plug-in", "pass@1"] == pytest.approx(expected)
+    assert table["pass@64, 0 questions"].isna().all()
+    assert "Probe, posterior" not in table.index
+
+
+def test_a_probe_that_is_right_is_judged_better() -> None:
+    judged = compare_pass_at_k(made(), NU, k=4).set_index(["rival", "method"])
+    assert judged["dataset"].unique().tolist() == ["gsm8k"]
+    assert judged.loc[("Best constant", "Probe, plug-in"), "verdict"] == "better"
+    assert len(judged) == 3
+    assert compare_pass_at_k(made().drop(columns="Probe (GSM8K)"), NU).empty
+
+
+def test_a_probe_by_the_papers_recipe_is_the_mean_of_its_five() -> None:
+    subset = made().loc[["gsm8k"]]
+    five = subset.assign(**{"Probe (GSM8K) [0]": subset["Probe (GSM8K)"]})
+    five["Probe (GSM8K) [1]"] = 0.5
+    five = five.drop(columns="Probe (GSM8K)")
+    errors = pass_at_k_errors(five, predict_pass_at_k(five, [4], **GSM8K), [4])[4]
+    half = pass_at_k_errors(five, {"half": np.full((150, 1), 1 - 0.5**4)}, [4])[4]["half"]
+    alone = pass_at_k_errors(subset, predict_pass_at_k(subset, [4], **GSM8K), [4])[4]
+    expected = (alone["Probe, plug-in"] + half) / 2
+    assert errors["Probe, plug-in"].to_numpy() == pytest.approx(expected.to_numpy())
+
+
+def test_a_band_holds_what_a_right_probe_promises_and_not_what_a_bold_one_does() -> None:
+    held = check_bands(made(), [1, 4, 64])
+    assert held[["dataset", "k", "held"]].to_numpy().tolist() == [
+        ["gsm8k", 1, True],
+        ["gsm8k", 4, True],
+    ]
+    bold = made()
+    bold["Probe (GSM8K)"] = bold["Probe (GSM8K)"] ** 0.2
+    assert not check_bands(bold, [4])["held"].any()
+    assert half_band(np.ones((5, 2))).tolist() == [0, 0]
