@@ -4,12 +4,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from capcal_lib.results.budgets import (
-        allocate_by_rules,
-        compare_spending,
-        solved_by_oracles,
-        solved_by_rules,
-        spending_rules,
     from capcal_lib.results.attempts import (
         check_bands,
         compare_pass_at_k,
@@ -21,6 +15,13 @@ if TYPE_CHECKING:
         plug_in_errors,
         predict_pass_at_k,
         score_pass_at_k,
+    )
+    from capcal_lib.results.budgets import (
+        allocate_by_rules,
+        compare_spending,
+        solved_by_oracles,
+        solved_by_rules,
+        spending_rules,
     )
     from capcal_lib.results.constant import compare_with_constant, count_by_kind
     from capcal_lib.results.precision import deep_questions, interval_growth, score_parts
@@ -78,30 +79,20 @@ __all__ = [
     "response_distances",
     "score",
     "score_parts",
+    "score_pass_at_k",
     "solved_by_oracles",
     "solved_by_rules",
     "spending_rules",
-    "score_pass_at_k",
     "subjects",
 ]
 
-
-MODULES = ("results", "scores", "constant", "ranks", "targets", "precision", "attempts")
+MODULES = ("results", "scores", "constant", "attempts", "budgets", "precision", "ranks", "targets")
 
 
 def __getattr__(name: str) -> Any:
     """Import a name when it is first asked for: to score a file takes no run store."""
     if name in __all__:
-        for module in ("results", "scores", "constant", "ranks", "budgets", "targets", "precision"):
-        for module in (
-            "results",
-            "scores",
-            "constant",
-            "ranks",
-            "targets",
-            "precision",
-            "attempts",
-        ):
+        for module in MODULES:
             if hasattr(room := import_module(f"{__name__}.{module}"), name):
                 return getattr(room, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
