@@ -138,21 +138,6 @@ def test_the_measured_models_of_a_store_come_from_the_smallest_to_the_largest() 
     assert measured_models(RECORDED_RUNS, page_of("gpt-oss-20b"), 100) == {}
 
 
-def test_a_page_begins_with_its_finding_its_provenance_and_its_picture() -> None:
-    def code(source: str, *tags: str) -> dict[str, Any]:
-        return {"cell_type": "code", "source": source, "metadata": {"tags": [*tags]}}
-
-    title = {"cell_type": "markdown", "source": "# Title", "metadata": {}}
-    cells = [code("1"), code("2", "provenance"), code("# needs samples\n3"), code("4", "picture")]
-    page = {"cells": [title, *cells, code("5", "finding"), code("6", "injected-parameters")]}
-    lay_out(page, "01_page", {"01_page": "simulated"})
-    assert [cell["source"] for cell in page["cells"]] == ["# Title", *"524136"]
-    quoted = {"cell_type": "markdown", "source": "See “Grading”.", "metadata": {}}
-    lay_out(other := {"cells": [title, quoted]}, "01_page", {"01_page": "simulated"})
-    assert other["cells"][-1]["source"] == "See [Grading](/reference/grading.md)."
-    assert page["cells"][-1]["metadata"]["tags"] == ["injected-parameters", "hide-input"]
-
-
 def test_a_page_of_several_models_links_the_others_and_has_labels_of_its_own() -> None:
     figure = {"figure": {"caption": "A.", "name": "fig-a"}}
     versions = {"04_main": "simulated", "04_main/qwen3-8b": "qwen3-8b"}
