@@ -13,6 +13,7 @@ from capcal_lib.results.scores import Protocol
 
 ALLOWED: dict[str | type, Any] = {  # of parameters, by name or type
     "k_eval": Annotated[int, Field(ge=2)],
+    "n_questions": Annotated[int, Field(ge=1)],
     "protocol": Protocol,
     int: Annotated[int, Field(ge=0)],
 }

@@ -44,3 +44,25 @@ def to_guess(results: pd.DataFrame) -> pd.DataFrame:
     subjects = pd.Series(names.str.split("-of-").str[-1], rows.index)
     guessed = subjects[names.isin(CLASS_QUESTIONS)]
     return rows[~subjects.duplicated() & ~subjects.isin(guessed)]
+
+
+def typical_question(both: pd.DataFrame) -> str:
+    """Choose the question to show: of those that were answered both rightly and wrongly when they
+    were recorded, or of all where there is none, the one whose share correct has changed by a
+    middling amount.
+
+    ``both`` is indexed by question id, with ``correct`` and ``total`` as recorded, and ``live
+    correct`` and ``live total``.
+
+    >>> columns = ["correct", "total", "live correct", "live total"]
+    >>> rows = [[0, 10, 9, 10], [5, 10, 5, 10], [5, 10, 6, 10], [5, 10, 9, 10]]
+    >>> typical_question(pd.DataFrame(rows, list("abcd"), columns))
+    'c'
+    """
+    unsure = both.query("0 < correct < total")
+    if unsure.empty:
+        unsure = both
+    before = unsure["correct"] / unsure["total"]
+    now = unsure["live correct"] / unsure["live total"]
+    change = (now - before).abs().sort_values(kind="stable")
+    return str(change.index[len(change) // 2])

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from capcal_lib.errors import InputError, check_known
 from capcal_lib.metrics.intervals import Limits, bounds_of, check_bounds, finite, variance_of_mean
-from capcal_lib.metrics.validation import Floats, align, check_share
+from capcal_lib.metrics.validation import Floats, align, as_counts, check_share
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -183,6 +183,30 @@ def holm(table: pd.DataFrame) -> pd.DataFrame:
     p = adjusted(table["p"].to_numpy(float), "holm")
     verdict = table["verdict"].where(p < 0.05, "inconclusive")
     return table.assign(verdict=verdict, **{"p (Holm)": p})
+
+
+def compare_counts(
+    correct: ArrayLike, total: ArrayLike, correct_again: ArrayLike, total_again: ArrayLike
+) -> pd.DataFrame:
+    """Test of each question whether two counts of it are draws from one expected accuracy.
+
+    Counts have shape (n_questions,). Returns a row a question: ``p`` of Fisher's exact test, and
+    ``p (Holm)``, adjusted so that the chance of any value below .05 is at most 5 % where none
+    differs.
+
+    References: Fisher, "Statistical Methods for Research Workers", 1925.
+
+    >>> compare_counts([5, 56], [10, 100], [5, 78], [10, 100]).round(3).to_numpy().tolist()
+    [[1.0, 1.0], [0.001, 0.003]]
+    """
+    import pandas as pd  # slow to import
+    from scipy.stats import fisher_exact
+
+    first, second = as_counts(correct, total), as_counts(correct_again, total_again)
+    pairs = zip(*first, *second, strict=True)
+    p = [fisher_exact([[a, n - a], [b, m - b]]).pvalue for a, n, b, m in pairs]
+    table = pd.DataFrame({"p": p, "p (Holm)": adjusted(np.array(p), "holm")})
+    return table.set_index(correct.index) if isinstance(correct, pd.Series) else table
 
 
 def compare(

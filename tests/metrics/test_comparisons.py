@@ -1,4 +1,5 @@
 import tracemalloc
+from math import comb
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ from capcal_lib.metrics import (
     adjusted,
     bounds_over_constant,
     compare,
+    compare_counts,
     gains,
     holm,
     judge_gain,
@@ -246,3 +248,13 @@ def test_a_partial_method_excludes_others_and_is_excluded() -> None:
     assert may_be_best(pd.DataFrame({"good": good + gap, "bad": bad})) == {"good"}
     assert may_be_best(pd.DataFrame({"good": good + gap, "bad": bad + gap[::-1]})) == {"good"}
     assert may_be_best(pd.DataFrame({"one": good, "other": np.nan})) == {"one"}
+
+
+def test_counts_are_compared_by_fishers_test_and_judged_together() -> None:
+    """By the hypergeometric probabilities of all tables with the same margins."""
+    a, n, b, m = 7, 10, 2, 12
+    weights = {i: comb(n, i) * comb(m, a + b - i) for i in range(a + b + 1)}
+    as_rare = sum(weight for weight in weights.values() if weight <= weights[a])
+    table = compare_counts([a, 5], [n, 10], [b, 5], [m, 10])
+    assert table["p"].tolist() == pytest.approx([as_rare / comb(n + m, a + b), 1])
+    assert table["p (Holm)"].tolist() == pytest.approx([2 * table["p"][0], 1])
