@@ -119,20 +119,24 @@ def label_results(comparisons: pd.DataFrame, wording: "pd.Series[str]") -> pd.Da
 
 
 def judge_claims(claims: pd.DataFrame, results: pd.DataFrame) -> pd.DataFrame:
-    """Return claims with a ``verdict`` on each, by its own wording: see :func:`verdict_of`.
+    """Return claims with a ``verdict`` on each, by its own wording (:func:`verdict_of`), and how
+    many comparisons ``hold``, such as ``8 of 9``, or ``no numbers``.
 
     ``claims`` are rows of :func:`load_claims`, and ``results`` has the columns ``says`` and
-    ``result``.
+    ``result`` of :func:`compare_printed`.
 
-    >>> claims = pd.DataFrame({"wording": {"A wins": "every", "B wins": "some"}})
-    >>> results = pd.DataFrame({"says": ["A wins", "B wins", "B wins"], "result": "holds"})
-    >>> judge_claims(claims, results)["verdict"].tolist()
-    ['supported', 'supported']
+    >>> claims = load_claims()
+    >>> judged = judge_claims(claims, compare_printed(claims))
+    >>> judged.loc["The best probe beats Uniform random", ["hold", "verdict"]].tolist()
+    ['21 of 21', 'supported']
     """
-    verdicts = []
+    verdicts, holds = [], []
     for says, wording in claims["wording"].items():
-        verdicts.append(verdict_of(results.loc[results["says"] == says, "result"], wording))
-    return claims.assign(verdict=verdicts)
+        of_claim = results.loc[results["says"] == says, "result"]
+        verdicts.append(verdict_of(of_claim, wording))
+        held = f"{(of_claim == 'holds').sum()} of {len(of_claim)}"
+        holds.append(held if len(of_claim) else "no numbers")
+    return claims.assign(verdict=verdicts, hold=holds)
 
 
 def spell_results(results: pd.DataFrame, wording: "pd.Series[str]") -> "pd.Series[str]":

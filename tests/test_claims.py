@@ -150,3 +150,12 @@ def test_what_asking_is_worth_depends_on_the_model_in_print() -> None:
             expected += better.any() and not better.all()
     assert (results == "holds").sum() == expected
     assert len(results) == 14
+
+
+def test_claims_are_judged_by_their_own_comparisons() -> None:
+    claims = load_claims().iloc[:2]
+    first, second = claims.index
+    rows = pd.DataFrame({"says": first, "result": ["holds", "holds", "fails"]})
+    judged = judge_claims(claims.assign(wording=["every", "most"]), rows)
+    assert judged.loc[first, ["verdict", "hold"]].tolist() == ["in part", "2 of 3"]
+    assert judged.loc[second, ["verdict", "hold"]].tolist() == ["inconclusive", "no numbers"]
