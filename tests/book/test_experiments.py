@@ -1,0 +1,74 @@
+"""What the page to try shows is what was recorded."""
+
+import pandas as pd
+import pytest
+
+from capcal_lib.book.experiments import (
+    accuracies_by_coverage,
+    explorer_data,
+    first_lines,
+    guess_data,
+    recorded_answers,
+    ten_to_guess,
+    without_voters,
+)
+from capcal_lib.grading.verdicts import read_verdicts
+from capcal_lib.manifests import RECORDED_RUNS
+from capcal_lib.results import describe_runs, load_results
+
+SET = "mini-elements"
+RESULTS = load_results(RECORDED_RUNS, "simulated", datasets=[SET])
+RUN = describe_runs(RECORDED_RUNS, "simulated").loc[SET, "run"]
+
+
+def test_samples_that_vote_judge_nobody() -> None:
+    judged = without_voters(RESULTS)
+    voted = RESULTS["votes total"] > 1
+    assert voted.any()
+    assert judged.loc[voted, "total"].equals(RESULTS.loc[voted, "votes total"].astype(int))
+    assert RESULTS["total"].max() > judged.loc[voted, "total"].max()
+    without = RESULTS.drop(columns=["votes total"])
+    assert without_voters(without).equals(without)
+
+
+def test_answers_come_in_the_order_of_their_samples() -> None:
+    shown = RESULTS.head(2)
+    verdicts = read_verdicts(RUN)
+    for question, key in zip(recorded_answers(RUN, shown, 7), shown.index, strict=True):
+        own = verdicts[verdicts["question_id"] == key[1]].sort_values("sample_index").head(7)
+        right = ["1" if verdict == "correct" else "0" for verdict in own["verdict"]]
+        assert question["verdicts"] == "".join(right)
+        assert len(question["answers"]) == 7
+        assert question["text"] == first_lines(shown.index)[key]
+
+
+def test_a_question_that_is_not_at_hand_goes_by_its_id() -> None:
+    index = pd.MultiIndex.from_tuples([(SET, "nobody/knows")], names=["dataset", "question_id"])
+    assert first_lines(index).tolist() == ["nobody/knows"]
+
+
+def test_ten_questions_are_guessed_that_are_not_shown_elsewhere() -> None:
+    shown = RESULTS.head(24)
+    ten = ten_to_guess(RESULTS, [SET], shown, public=False, seed=1)
+    assert len(ten) == 10
+    assert not {*ten.index} & {*shown.index}
+    data = guess_data(ten)
+    assert [one["correct"] for one in data["questions"]] == ten["correct"].tolist()
+    assert {*data["methods"]} <= {*data["colors"]}
+
+
+def test_the_explorer_has_each_count_and_says_where_a_confidence_is_missing() -> None:
+    gap = RESULTS.copy()
+    gap.iloc[0, gap.columns.get_loc("P(True)")] = None
+    (found,) = explorer_data(gap, [SET])["sets"]
+    assert found["correct"] == RESULTS["correct"].tolist()
+    assert found["methods"]["P(True)"][0] is None
+    assert None not in found["methods"]["P(True)"][1:]
+
+
+def test_who_answers_everything_has_the_mean_accuracy() -> None:
+    results = without_voters(RESULTS)
+    table = accuracies_by_coverage(results, SET)
+    asked = results.loc[[SET]].dropna(subset="P(True)")
+    mean = (asked["correct"] / asked["total"]).mean()
+    assert table.loc["P(True)", "100 %"] == pytest.approx(mean)
