@@ -31,11 +31,11 @@ def without_voters(results: pd.DataFrame) -> pd.DataFrame:
     return results
 
 
-def first_lines(keys: pd.MultiIndex) -> "pd.Series[str]":
+def first_lines(keys: "pd.Index[Any]") -> "pd.Series[str]":
     """Return the first line of each question, (dataset, question id), or its id where its text is
     not on this machine.
     """
-    texts = {}
+    texts: dict[tuple[str, str], str] = {}
     for name in keys.unique("dataset"):
         if at_hand(name, load_dataset(name).evaluation_split):
             texts |= {(name, question.id): question.text for question in load_questions(name)}
@@ -50,7 +50,7 @@ def recorded_answers(run: Run, shown: pd.DataFrame, k: int) -> list[dict[str, An
     verdicts = read_verdicts(run).query("verdict != 'not_scored'").sort_values("sample_index")
     by_question = verdicts.groupby("question_id")
     questions = []
-    for key, text in first_lines(shown.index).items():
+    for key, text in zip(shown.index, first_lines(shown.index), strict=True):
         answers = by_question.get_group(key[1]).head(k)
         right = (answers["verdict"] == "correct").astype(int).astype(str)
         extracted = answers["extracted"].fillna("").str.slice(0, 40).replace("", "no answer")
@@ -67,7 +67,7 @@ def ten_to_guess(
     """
     plain = [name for name in methods(results) if not name.startswith("Probe")]
     guessed = results.loc[sets, ["correct", "total", *plain]]
-    nearest = {name: nearest_probe(results.loc[[name]], name) for name in sets}
+    nearest = {name: nearest_probe(map(str, results), name) for name in sets}
     probes = [results.loc[[name], probe] for name, probe in nearest.items() if probe]
     if probes:
         guessed = guessed.assign(Probe=pd.concat(probes))
@@ -91,7 +91,7 @@ def guess_data(ten: pd.DataFrame) -> dict[str, Any]:
     return {
         "questions": questions,
         "methods": said.round(3).to_dict("list"),
-        "colors": colors_of(said),
+        "colors": colors_of(map(str, said)),
     }
 
 
@@ -113,8 +113,10 @@ def explorer_data(results: pd.DataFrame, names: Iterable[str]) -> dict[str, Any]
     plain = [name for name in methods(results) if not name.startswith("Probe")]
     sets = []
     for name in names:
-        subset = results.loc[name].dropna(axis="columns", how="all")
-        shown = [method for method in plain if method in subset] + nearest_probes(subset, name)
+        subset = results.loc[[name]].dropna(axis="columns", how="all")
+        shown = [method for method in plain if method in subset] + nearest_probes(
+            map(str, subset), name
+        )
         values = subset[shown].round(3).astype(object)
         sets.append(
             {
@@ -132,7 +134,7 @@ def accuracies_by_coverage(results: pd.DataFrame, name: str) -> pd.DataFrame:
     """Return the accuracy on one data set where a quarter, half and all of the questions are
     answered, the most confident first: a row a ``method``.
     """
-    subset = results.loc[name].dropna(axis="columns", how="all")
+    subset = results.loc[[name]].dropna(axis="columns", how="all")
     rows = {}
     for method in methods(subset):
         curve = risk_coverage(*judged_by(subset, method).to_numpy().T)

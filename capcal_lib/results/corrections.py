@@ -52,7 +52,7 @@ def shifts_by_correction(
     sizes: dict[str, Any] = {"k_eval": k_eval, "k_c": k_c}
     ours = load_results(store, model, **sizes)
     terms = brier_terms(ours)
-    runs = describe_runs(store, model, k_eval=k_eval)["run"]
+    runs: Any = describe_runs(store, model, k_eval=k_eval)["run"]
     asked = ours.groupby(level="dataset").transform("count") > 0
     filled = ours.fillna(MISSING_AS).where(asked)
     pool = {
@@ -85,12 +85,12 @@ def shifts_by_correction(
 def _means(terms: pd.DataFrame) -> "pd.Series[float]":
     """Return the mean term of each data set and method; the best constant is none."""
     by_set = terms.drop(columns=BEST_CONSTANT).groupby(level="dataset", sort=False).mean()
-    stacked: Any = by_set.rename_axis(columns="method").stack()
-    return stacked.dropna()
+    means: Any = by_set.rename_axis(columns="method").stack()
+    return means.dropna()
 
 
 def _judged(
-    store: Path | str, model: str, runs: "pd.Series[Any]", sizes: Mapping[str, Any]
+    store: Path | str, model: str, runs: Mapping[str, Run], sizes: Mapping[str, Any]
 ) -> "pd.Series[float]":
     """Return the mean terms by judges, of those that have judged every answer to a data set."""
     found = []
@@ -98,9 +98,7 @@ def _judged(
         for judge in judges(run):
             verdicts = f"judge:{judge}"
             try:
-                results = load_results(
-                    store, model, datasets=[str(name)], verdicts=verdicts, **sizes
-                )
+                results = load_results(store, model, datasets=[name], verdicts=verdicts, **sizes)
             except InputError:  # it has not judged them all
                 continue
             found.append(_means(brier_terms(results)))
