@@ -63,11 +63,7 @@ def display(item: str, model: str) -> None:
     from IPython.display import display as show
 
     table, caption, source = ITEMS[item]
-    if table == "distance":
-        reported = printed_distances().rename(columns={"distance": "value"})
-        reported = reported.assign(method="mean distance", k=np.nan)
-    else:
-        reported = load_reported(table, source=source)
+    reported = numbers_of(item)
     of_model = reported[reported["model"] == model]
     if of_model.empty:
         return
@@ -91,6 +87,17 @@ def display(item: str, model: str) -> None:
         show(figure)  # type: ignore[no-untyped-call]
         plt.close(figure)  # shown, and not once more at the end of the cell
     show(drawn)  # type: ignore[no-untyped-call]
+
+
+def numbers_of(item: str) -> pd.DataFrame:
+    """Return the numbers of an item, of all models, as ``load_reported`` does; distances are
+    computed from printed ones.
+    """
+    table, _, source = ITEMS[item]
+    if table == "distance":
+        distances = printed_distances().rename(columns={"distance": "value"})
+        return distances.assign(method="mean distance", k=np.nan)
+    return load_reported(table, source=source)
 
 
 def scores_and_constant(model: str) -> pd.DataFrame:

@@ -6,7 +6,7 @@ import pytest
 from capcal_lib.book import printed
 from capcal_lib.book.map import load_items
 from capcal_lib.manifests import load_model, model_names
-from capcal_lib.reported import constant_score, load_reported
+from capcal_lib.reported import constant_score
 
 PAPER_MODELS = [name for name in model_names() if load_model(name).paper_name]
 
@@ -24,8 +24,7 @@ def test_items_are_those_of_the_paper() -> None:
 
 @pytest.mark.parametrize("item", printed.ITEMS)
 def test_every_item_is_shown_with_all_its_numbers_of_a_model(item: str, shown: list[Any]) -> None:
-    table, _, source = printed.ITEMS[item]
-    reported = load_reported(table, source=source)
+    reported = printed.numbers_of(item)
     for model in PAPER_MODELS:
         shown.clear()
         printed.display(item, model)
