@@ -83,6 +83,8 @@ MARKERS = {  # a method that is not here has a dot
     OUT_OF_DISTRIBUTION: "P",
     OUT_OF_DOMAIN: "v",
 }
+TOKENS = {"0": 0, "1": 1, "100": 100, "10,000": 10_000}  # marks of an axis of prices
+LEVELS = [0, 0.05, 0.1, 0.2, 0.5]  # marks of an axis of scores
 BINS = 10
 BANDED = 12  # coverages at most whose risk has an interval
 KS = (1, 2, 4, 8, 16, 32, 64, 128)
@@ -407,6 +409,45 @@ def stack_verdicts(comparisons: pd.DataFrame, *, y: str, col: str) -> sns.FacetG
     grid.set(xlabel="comparisons", ylabel="").set_titles("{col_name}")
     grid.figure.set(layout_engine="constrained", size_inches=(7.2, 3.4))
     sns.move_legend(grid, "outside lower center", ncols=len(VERDICT_COLORS), title="")
+    return grid
+
+
+def draw_prices(table: pd.DataFrame) -> sns.FacetGrid:
+    """Draw scores against the tokens that they take, in a panel for each data set and with the best
+    constant as a dashed line; marks are filled as by :func:`mark_verdicts`.
+
+    ``table`` is that of ``results.score_by_price``, whose data sets are the titles of panels. Both
+    axes are linear near 0 and logarithmic beyond.
+
+    >>> row = {"brier": 0.1, "low": 0.05, "high": 0.2, "tokens": 0.0, "verdict": ""}
+    >>> table = pd.DataFrame([row, row]).assign(method=["Best constant", "Probe"], dataset="GSM8K")
+    >>> draw_prices(table).axes.size
+    1
+    """
+    import seaborn as sns
+
+    table = table.rename(columns={"brier": "estimate"})
+    asked = table[table["method"] != "Best constant"]
+    colors = palette(asked["method"])
+    across = min(3, table["dataset"].nunique())
+    grid = sns.FacetGrid(
+        table, col="dataset", col_wrap=across, height=2.5, aspect=2.85 / across, sharey=True
+    )
+    for title, ax in grid.axes_dict.items():
+        ax.set_yscale("symlog", linthresh=0.1)
+        panel = table[table["dataset"] == title]
+        constant = panel[panel["method"] == "Best constant"]
+        ax.axhline(constant["estimate"].item(), color=INK, ls="--", lw=1)
+        for name, color in colors.items():
+            row, marker = panel[panel["method"] == name], MARKERS.get(name, "o")
+            mark_verdicts(ax, row["tokens"], row, color=color, marker=marker, upright=True)
+    for name, color in colors.items():
+        ax.scatter([], [], color=color, marker=MARKERS.get(name, "o"), label=name)
+    grid.set(xscale="symlog", xlim=(-0.4, 3e4), xticks=[*TOKENS.values()], xticklabels=[*TOKENS])
+    grid.set(ylim=(-0.01, 0.8), yticks=LEVELS, yticklabels=LEVELS)
+    grid.set_titles("{col_name}").set_axis_labels("tokens a question", "score")
+    grid.figure.legend(loc="upper center", ncols=4)
+    grid.tight_layout(rect=(0, 0, 1, 0.93))
     return grid
 
 

@@ -25,6 +25,12 @@ if TYPE_CHECKING:
     )
     from capcal_lib.results.constant import compare_with_constant, count_by_kind
     from capcal_lib.results.precision import deep_questions, interval_growth, score_parts
+    from capcal_lib.results.prices import (
+        compare_with_nearest_probe,
+        keep_asked_and_nearest_probe,
+        printed_by_price,
+        score_by_price,
+    )
     from capcal_lib.results.ranks import compare_ranks, points_of, rank_correlations
     from capcal_lib.results.results import costs, describe_runs, judged_by, load_results, subjects
     from capcal_lib.results.scores import (
@@ -41,6 +47,12 @@ if TYPE_CHECKING:
         score,
     )
     from capcal_lib.results.targets import losses_by_target, response_distances
+    from capcal_lib.results.votes import (
+        find_majorities,
+        judge_optimism,
+        score_blocks,
+        score_first_votes,
+    )
 
 __all__ = [
     "BEST_CONSTANT",
@@ -54,15 +66,19 @@ __all__ = [
     "compare_ranks",
     "compare_spending",
     "compare_with_constant",
+    "compare_with_nearest_probe",
     "confidence_columns",
     "costs",
     "count_by_kind",
     "deep_questions",
     "describe_runs",
+    "find_majorities",
     "gains_by_dataset",
     "half_band",
     "interval_growth",
+    "judge_optimism",
     "judged_by",
+    "keep_asked_and_nearest_probe",
     "keep_nearest_probe",
     "load_results",
     "losses_by_target",
@@ -75,9 +91,13 @@ __all__ = [
     "plug_in_errors",
     "points_of",
     "predict_pass_at_k",
+    "printed_by_price",
     "rank_correlations",
     "response_distances",
     "score",
+    "score_blocks",
+    "score_by_price",
+    "score_first_votes",
     "score_parts",
     "score_pass_at_k",
     "solved_by_oracles",
@@ -86,7 +106,18 @@ __all__ = [
     "subjects",
 ]
 
-MODULES = ("results", "scores", "constant", "attempts", "budgets", "precision", "ranks", "targets")
+MODULES = (
+    "results",
+    "scores",
+    "constant",
+    "attempts",
+    "budgets",
+    "precision",
+    "prices",
+    "ranks",
+    "targets",
+    "votes",
+)
 
 
 def __getattr__(name: str) -> Any:

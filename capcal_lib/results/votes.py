@@ -1,0 +1,149 @@
+"""Let blocks of a question's samples vote, and score the votes by the samples that did not vote
+(*held-out*) and by all of them (*same pool*).
+
+``answers`` are those of ``confidence.read_answers``, a row a sample, of several data sets, whose
+name is the first level of the index. ``terms`` are what :func:`score_blocks` makes of them."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from capcal_lib import metrics
+from capcal_lib.applications import deep_samples
+from capcal_lib.confidence.consistency import consistency, majority
+from capcal_lib.metrics.validation import Floats
+from capcal_lib.results.results import CONSISTENCY, load_results, subjects
+from capcal_lib.results.scores import brier_terms
+
+NUMBERS = (5, 10, 20)  # of votes, as in the paper
+WAYS = ["held-out", "same pool"]
+SIDES = {True: "wrong", False: "right"}
+INDEX = ["dataset", "votes", "question_id"]
+
+
+def score_blocks(
+    answers: pd.DataFrame, *, numbers: Iterable[int] = NUMBERS, corrected: bool = True
+) -> pd.DataFrame:
+    """Let each block of k_c samples vote in turn, and score its vote in both ways.
+
+    Returns a row a ``dataset``, number of ``votes`` k_c and ``question_id``, the index: the squared
+    distance of the vote from mu_hat of the samples ``held-out``, and from that of the ``same
+    pool``, each less the noise of that mu_hat where ``corrected``; the ``share`` of the votes that
+    the winning answer has; these are means over the blocks of the question. ``noise`` is the
+    variance of the share over them, NaN where there is one.
+
+    Blocks that are not whole, or in which nobody answers, are left out, and so are numbers of votes
+    that would leave fewer than two of a data set's samples (``applications.deep_samples``).
+    """
+    numbers = tuple(numbers)
+    terms = {}
+    for dataset, rows in answers.groupby(level="dataset", sort=False):
+        table = rows.pivot(index="question_id", columns="sample_index")
+        depth = deep_samples(table["verdict"].notna().sum(axis="columns"))
+        for k_c in numbers:
+            if depth > k_c + 1:
+                terms[dataset, k_c] = _score_blocks_of(table, k_c, corrected)
+    if not terms:
+        index = pd.MultiIndex.from_tuples([], names=INDEX)
+        return pd.DataFrame(columns=[*WAYS, "share", "noise"], index=index, dtype=np.float64)
+    return pd.concat(terms, names=INDEX)
+
+
+def _score_blocks_of(table: pd.DataFrame, k_c: int, corrected: bool) -> pd.DataFrame:
+    """Score the blocks of one data set, of which ``table`` has a column a sample of each value."""
+    correct = table["correct"].to_numpy()  # (questions, samples), NaN where not scored
+    canonical = table["canonical"].to_numpy()
+    drawn = table["verdict"].notna().to_numpy()
+    blocks = []
+    for start in range(0, drawn.shape[1] - k_c + 1, k_c):
+        block = np.arange(start, start + k_c)
+        share = consistency(canonical[:, block])
+        scores = {
+            "held-out": _errors(share, np.delete(correct, block, axis=1), corrected),
+            "same pool": _errors(share, correct, corrected),
+            "share": share,
+        }
+        whole = drawn[:, block].all(axis=1)
+        blocks.append(pd.DataFrame(scores, table.index)[whole])
+    by_question = pd.concat(blocks).dropna().groupby(level=0)
+    return by_question.mean().assign(noise=by_question["share"].var())
+
+
+def _errors(confidence: Floats, correct: Floats, corrected: bool) -> Floats:
+    """Return the squared distance of each confidence from the mean of its row of samples, less the
+    noise of that mean; NaN where fewer than two are scored.
+    """
+    scored = np.isfinite(correct).sum(axis=1)
+    total = np.where(scored > 1, scored, np.nan)
+    mu = np.nansum(correct, axis=1) / total
+    noise = mu * (1 - mu) / (total - 1) if corrected else 0.0
+    return (confidence - mu) ** 2 - noise
+
+
+def judge_optimism(
+    terms: pd.DataFrame, total: "pd.Series[int]", *, corrected: bool = True
+) -> pd.DataFrame:
+    """Test by how much better votes look when their own samples judge them: held-out less same
+    pool.
+
+    ``total`` are the scored samples of each question. One sample moves the share of k_c votes by
+    1/k_c at most, so that optimism is expected to lie within sqrt(1/2)/n of 0 on each question, of
+    which n samples make mu_hat (Efron and Stein); these are the bounds of its interval. Where terms
+    are not ``corrected``, the noise of the fewer samples that are held out is added.
+
+    Returns a row a ``dataset`` and number of ``votes``, the index, as ``metrics.gains`` has them,
+    with ``verdict`` and ``p (Holm)`` of all together: *better* is flattered.
+
+    References: Efron and Stein, "The jackknife estimate of variance", Annals of Statistics 9
+    (1981).
+    """
+    found = {}
+    for (dataset, k_c), own in terms.groupby(level=["dataset", "votes"], sort=False):
+        ways = own.droplevel("votes")[WAYS]
+        n = total.reindex(ways.index).min()
+        largest = np.sqrt(0.5) / n
+        if not corrected:
+            largest += 0.25 / (n - k_c)
+        bounds = -largest, largest
+        tested = metrics.gains(ways, "held-out", clusters=subjects(ways), bounds=bounds)
+        found[dataset, k_c] = tested.loc["same pool"]
+    table = pd.DataFrame(found).T.rename_axis(["dataset", "votes"])
+    return metrics.holm(table.infer_objects())
+
+
+def find_majorities(answers: pd.DataFrame) -> "pd.Series[str]":
+    """Say of each question whether the most frequent of all its answers is ``right`` or ``wrong``,
+    under the index (dataset, question_id); where nobody answers it is wrong.
+    """
+    sides = {}
+    for key, samples in answers.groupby(["dataset", "question_id"], sort=False):
+        winner, _ = majority(samples["canonical"].tolist())
+        right = samples.loc[samples["canonical"] == winner, "correct"] == 1
+        sides[key] = SIDES[not right.mean() >= 0.5]
+    index = pd.MultiIndex.from_tuples(list(sides), names=["dataset", "question_id"])
+    return pd.Series([*sides.values()], index, name="majority")
+
+
+def score_first_votes(
+    store: Path | str,
+    model: str,
+    *,
+    numbers: Iterable[int] = NUMBERS,
+    k_eval: int = 100,
+    verdicts: str = "rules",
+) -> pd.DataFrame:
+    """Score votes by the paper's protocol: the first samples vote and judge themselves, and nothing
+    is subtracted; a question without an answer among its votes has 0.5.
+
+    Returns mean plug-in scores, a row a data set and a column a number of votes.
+    """
+    means = {}
+    for k_c in numbers:
+        results = load_results(
+            store, model, k_eval=k_eval, k_c=k_c, verdicts=verdicts, held_out=False, recipe=None
+        )
+        terms = brier_terms(results, protocol="paper")[CONSISTENCY]
+        means[k_c] = terms.groupby("dataset").mean()
+    return pd.DataFrame(means)
