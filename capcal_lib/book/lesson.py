@@ -148,17 +148,12 @@ class Page:
         evidence: str | Sequence[str] = "",
         **formats: str | Callable[[object], str],
     ) -> Html:
-        """Draw a table as ``tables.show`` does, with models and data sets by their titles, an
-        estimate with its interval in one cell, and by default the evidence of the page's model.
+        """Draw a table as ``tables.show`` does, with models and data sets by their titles, and by
+        default the evidence of the page's model.
         """
         if any(table.index.names):
             table = table.reset_index()
         table = tables.titled(table.rename_axis(columns=None))
-        if {"low", "high"} <= {*table}:
-            names = list(map(str, table))
-            estimate = names[names.index("low") - 1]
-            table[estimate] = tables.intervals(table, estimate, digits)
-            table = table.drop(columns=["low", "high"])
         table = table.rename(columns={"dataset": "data set"})
         for name in table.select_dtypes("category"):
             table[name] = table[name].astype(str)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from capcal_lib.book.lesson import KEPT_TYPE, plain
+from capcal_lib.book.lesson import KEPT_TYPE, evidence_of, plain  # noqa: F401
 from capcal_lib.book.parameters import check_parameters, open_store
 from capcal_lib.book.style import set_style
 from capcal_lib.book.tables import Html, badge, show

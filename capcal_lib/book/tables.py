@@ -66,12 +66,13 @@ def show(
 ) -> Html:
     """Draw a table of one row or more; a cell that is `Html` is shown as it is.
 
-    Its first column heads the rows; a named index comes before it as columns. The ``caption``, a
-    sentence, stands above it with the evidence and a link to all rows and digits as CSV. ``digits``
-    are those after the decimal point, for columns without one of the ``formats``, such as
-    ``"{:.1%}"`` or a function of the value. ``evidence`` says what kind of numbers these are, one
-    or several of ``measured``, ``reported``, ``read off`` and ``simulated``; where rows differ, a
-    column ``evidence`` says it of each.
+    Its first column heads the rows; a named index comes before it as columns. Columns ``low`` and
+    ``high`` are drawn in the cell of the column before them, and stay columns in the CSV. The
+    ``caption``, a sentence, stands above it with the evidence and a link to all rows and digits as
+    CSV. ``digits`` are those after the decimal point, for columns without one of the ``formats``,
+    such as ``"{:.1%}"`` or a function of the value. ``evidence`` says what kind of numbers these
+    are, one or several of ``measured``, ``reported``, ``read off`` and ``simulated``; where rows
+    differ, a column ``evidence`` says it of each.
 
     `InputError` for a table without rows (leave it out), or numbers without evidence.
 
@@ -85,7 +86,7 @@ def show(
         marks = table["evidence"].map(lambda mark: Html(badge(mark)))
         evidence, table = [*table["evidence"].unique()], table.assign(evidence=marks)
     cells = {}
-    for name, column in table.items():
+    for name, column in join_intervals(table, digits).items():
         number = f"{{:z,.{digits}f}}" if is_float_dtype(column) else "{:,}"
         form = formats.get(str(name), number if is_numeric_dtype(column) else "{}")
         write = form.format if isinstance(form, str) else form
@@ -168,6 +169,21 @@ def _score_cell(row: Mapping[Hashable, Any], digits: int) -> str:
     if row["missing"]:
         text += f"<br><small>{row['missing']:.1%} missing</small>"
     return text
+
+
+def join_intervals(table: pd.DataFrame, digits: int) -> pd.DataFrame:
+    """Put an interval, ``low`` to ``high``, into the column before it, where a table has one.
+
+    >>> gains = pd.DataFrame({"gain": [1.25], "low": [-0.5], "high": [3.0], "p": [0.2]})
+    >>> join_intervals(gains, 1).to_dict("records")
+    [{'gain': '1.2 [-0.5, 3.0]', 'p': 0.2}]
+    """
+    names = list(map(str, table))
+    if not {"low", "high"} <= set(names) or names.index("low") == 0:
+        return table
+    estimate = names[names.index("low") - 1]
+    joined = table.assign(**{estimate: intervals(table, estimate, digits)})
+    return joined.drop(columns=["low", "high"])
 
 
 def intervals(table: pd.DataFrame, estimate: str, digits: int) -> "pd.Series[str]":

@@ -6,6 +6,7 @@ name is the first level of the index. ``terms`` are what :func:`score_blocks` ma
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -40,7 +41,7 @@ def score_blocks(
     numbers = tuple(numbers)
     terms = {}
     for dataset, rows in answers.groupby(level="dataset", sort=False):
-        table = rows.pivot(index="question_id", columns="sample_index")
+        table: Any = rows.pivot(index="question_id", columns="sample_index")
         depth = deep_samples(table["verdict"].notna().sum(axis="columns"))
         for k_c in numbers:
             if depth > k_c + 1:
@@ -51,7 +52,7 @@ def score_blocks(
     return pd.concat(terms, names=INDEX)
 
 
-def _score_blocks_of(table: pd.DataFrame, k_c: int, corrected: bool) -> pd.DataFrame:
+def _score_blocks_of(table: Any, k_c: int, corrected: bool) -> pd.DataFrame:
     """Score the blocks of one data set, of which ``table`` has a column a sample of each value."""
     correct = table["correct"].to_numpy()  # (questions, samples), NaN where not scored
     canonical = table["canonical"].to_numpy()
@@ -100,7 +101,8 @@ def judge_optimism(
     (1981).
     """
     found = {}
-    for (dataset, k_c), own in terms.groupby(level=["dataset", "votes"], sort=False):
+    by_case: Any = terms.groupby(level=["dataset", "votes"], sort=False)
+    for (dataset, k_c), own in by_case:
         ways = own.droplevel("votes")[WAYS]
         n = total.reindex(ways.index).min()
         largest = np.sqrt(0.5) / n

@@ -1,0 +1,71 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from capcal_lib.manifests import RECORDED_RUNS
+from capcal_lib.metrics import adjusted, gains
+from capcal_lib.results import brier_terms, compare_with_constant, costs, load_results, subjects
+from capcal_lib.results.prices import (
+    compare_with_nearest_probe,
+    keep_asked_and_nearest_probe,
+    score_by_price,
+)
+
+MODEL = "smollm2-135m"
+
+
+@pytest.fixture(scope="module")
+def results() -> pd.DataFrame:
+    return load_results(RECORDED_RUNS, MODEL, datasets=["mini-exam", "mini-capitals"])
+
+
+def test_one_probe_stands_for_all_and_what_has_no_price_is_left_out(results: pd.DataFrame) -> None:
+    mine = results.assign(mine=0.5)
+    kept = keep_asked_and_nearest_probe(mine)
+    assert {*kept} - {"votes correct", "votes total", "votes term", "votes plug-in"} == {
+        "correct",
+        "total",
+        "Verbalized confidence",
+        "P(True)",
+        "Response consistency",
+        "Probe",
+    }
+    own = kept.loc["mini-exam", "Probe"]
+    assert own.equals(results.loc["mini-exam", "Probe (Mini exam)"].rename("Probe"))
+
+
+def test_nothing_solved_is_nothing_to_price(results: pd.DataFrame) -> None:
+    hopeless = results.assign(correct=0)
+    tokens = costs(RECORDED_RUNS, MODEL)
+    assert score_by_price(hopeless, tokens).empty
+    assert compare_with_nearest_probe(hopeless).empty
+
+
+def test_a_score_stands_beside_its_price_and_its_verdict(results: pd.DataFrame) -> None:
+    tokens = costs(RECORDED_RUNS, MODEL)
+    table = score_by_price(results, tokens).set_index(["dataset", "method"])
+    assert table["tokens"].is_monotonic_increasing
+    assert (table["tokens"].xs("Probe", level="method") == 0).all()
+    assert (table["tokens"].xs("Best constant", level="method") == 0).all()
+    price = tokens.loc["mini-exam", "Verbalized confidence"]
+    assert table.loc[("mini-exam", "Verbalized confidence"), "tokens"] == pytest.approx(price)
+    terms = brier_terms(results).loc["mini-exam"]
+    assert table.loc[("mini-exam", "P(True)"), "brier"] == pytest.approx(terms["P(True)"].mean())
+    judged = compare_with_constant(results).set_index(["dataset", "method"])["verdict"]
+    assert table.loc[("mini-exam", "P(True)"), "verdict"] == judged["mini-exam", "P(True)"]
+    own = judged["mini-exam", "Probe (Mini exam)"]
+    assert table.loc[("mini-exam", "Probe"), "verdict"] == own
+    assert table.loc[("mini-exam", "Best constant"), "verdict"] == ""
+
+
+def test_what_takes_tokens_is_judged_against_the_nearest_probe(results: pd.DataFrame) -> None:
+    judged = compare_with_nearest_probe(results)
+    assert {*judged["method"]} == {"Verbalized confidence", "P(True)", "Response consistency"}
+    kept = keep_asked_and_nearest_probe(results)
+    terms = brier_terms(kept).loc[["mini-exam"]][["Probe", "P(True)"]].dropna()
+    alone = gains(terms, "Probe", clusters=subjects(terms)).loc["P(True)"]
+    row = judged.set_index(["dataset", "method"]).loc[("mini-exam", "P(True)")]
+    assert row["estimate"] == pytest.approx((terms["Probe"] - terms["P(True)"]).mean())
+    assert row[["low", "high", "p"]].tolist() == pytest.approx(alone[["low", "high", "p"]].tolist())
+    together = adjusted(judged["p"].to_numpy(np.float64), "holm")
+    assert judged["p (Holm)"].tolist() == pytest.approx(together.tolist())
