@@ -412,6 +412,34 @@ def stack_verdicts(comparisons: pd.DataFrame, *, y: str, col: str) -> sns.FacetG
     return grid
 
 
+def draw_transfer(comparisons: pd.DataFrame) -> Axes:
+    """Draw comparisons of probes in rows, one a probe and data set, by how far the two are apart,
+    around a line at zero; marks are filled as by :func:`mark_verdicts`.
+
+    ``comparisons`` has the columns ``dataset``, ``method`` and ``shift`` beside those that are
+    marked.
+
+    >>> row = {"estimate": 0.1, "low": -0.1, "high": 0.3, "verdict": "inconclusive"}
+    >>> row |= {"dataset": "gsm8k", "method": "Probe (GSM8K)", "shift": SHIFTS[0]}
+    >>> [label.get_text() for label in draw_transfer(pd.DataFrame([row])).get_yticklabels()]
+    ['Probe (GSM8K) on GSM8K']
+    """
+    import matplotlib.pyplot as plt
+
+    size = plt.rcParams["figure.figsize"][0], 1.4 + 0.25 * len(comparisons)
+    ax = plt.subplots(figsize=size, layout="constrained")[1]
+    for distance, color in SHIFT_COLORS.items():
+        rows = comparisons[comparisons["shift"] == distance].sort_values("method", kind="stable")
+        titles = rows["dataset"].map(lambda name: load_dataset(name).title)
+        marker = MARKERS.get(distance, "o")
+        mark_verdicts(ax, rows["method"] + " on " + titles, rows, color=color, marker=marker)
+        ax.scatter([], [], color=color, marker=marker, label=distance)
+    ax.invert_yaxis()
+    ax.axvline(0, color=INK, lw=1)
+    ax.figure.legend(loc="outside upper center", ncols=3)
+    return ax
+
+
 def draw_prices(table: pd.DataFrame) -> sns.FacetGrid:
     """Draw scores against the tokens that they take, in a panel for each data set and with the best
     constant as a dashed line; marks are filled as by :func:`mark_verdicts`.

@@ -149,8 +149,12 @@ class Page:
         **formats: str | Callable[[object], str],
     ) -> Html:
         """Draw a table as ``tables.show`` does, with models and data sets by their titles, and by
-        default the evidence of the page's model.
+        default the evidence of the page's model; of one without rows, say that there is nothing.
         """
+        if table.empty:
+            return Html(
+                f"<p class='capcal-about'>There is nothing to show of: {escape(caption)}</p>"
+            )
         if any(table.index.names):
             table = table.reset_index()
         table = tables.titled(table.rename_axis(columns=None))
