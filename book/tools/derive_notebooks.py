@@ -2,7 +2,6 @@
 folds them.
 """
 
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,26 +12,15 @@ from capcal_lib.manifests import NOTEBOOKS
 
 
 def fold(notebook: nbformat.NotebookNode) -> None:
-    """Hide code that sets up, draws or says something, and solutions with their outputs; and say in
-    metadata what a cell needs and which is the line of provenance.
-    """
+    """Hide solutions with their outputs, and what only other pages take."""
     for cell in notebook.cells:
         cell.metadata.pop("jupyter", None)
         if cell.cell_type != "code":
             continue
         cell.outputs, cell.execution_count = [], None
-        needs = re.match(r"(?:# .*\n)?# needs (\w+)", cell.source)
-        call = re.match(r"(?:# needs \w+\n)?notebook\.(\w+)\(", cell.source)
         tags = set(cell.metadata.get("tags", ()))
-        tags |= {"remove-input"} if call and call[1] in ("say", "finding") else set()
-        tags |= {"provenance"} if "notebook.about(" in cell.source else set()
-        hidden = {}
-        if tags & {"hide-input", "hide-cell", "remove-input", "remove-cell"}:
-            hidden["source_hidden"] = True
-        if tags & {"hide-cell", "hide-output", "remove-cell"}:
-            hidden["outputs_hidden"] = True
-        facts = {"jupyter": hidden, "needs": needs and needs[1], "tags": sorted(tags)}
-        cell.metadata |= {key: fact for key, fact in facts.items() if fact}
+        if tags & {"hide-cell", "remove-cell"}:
+            cell.metadata["jupyter"] = {"source_hidden": True, "outputs_hidden": True}
 
 
 def main() -> None:

@@ -7,7 +7,6 @@ other engine is named. To a notebook that is none of ours nothing happens.
 from typing import Any
 
 from capcal_lib.book.layout import cut
-from capcal_lib.book.notebook import drop_what_is_lacking
 
 
 def __getattr__(name: str) -> Any:
@@ -20,7 +19,6 @@ def __getattr__(name: str) -> Any:
         def execute_managed_notebook(cls, nb_man: Any, kernel_name: str, **settings: Any) -> None:
             super().execute_managed_notebook(nb_man, kernel_name, **settings)
             cut(nb_man.nb)
-            drop_what_is_lacking(nb_man.nb)
 
     papermill_engines.register(None, Engine)
     return Engine

@@ -1,7 +1,6 @@
 """Lay executed notebooks out: where a page ended, and how the book shows it."""
 
 import hashlib
-import re
 from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
@@ -74,7 +73,7 @@ def lay_out(notebook: dict[str, Any], name: str, versions: Mapping[str, str]) ->
 
     >>> title = {"cell_type": "markdown", "source": "# Title", "metadata": {}}
     >>> data = {"image/svg+xml": ["<svg>wide</svg>"], NARROW: ["<svg>narrow</svg>"]}
-    >>> cell = {"source": "# needs samples\\n1", "metadata": {"tags": ["picture"]},
+    >>> cell = {"source": "1", "metadata": {"tags": ["picture"]},
     ...     "outputs": [{"data": data}]}
     >>> page = {"cells": [title, {**title, "source": "Text."}, cell]}
     >>> [*lay_out(page, "01_page", {"01_page": "simulated"}).values()], list(data)
@@ -86,7 +85,7 @@ def lay_out(notebook: dict[str, Any], name: str, versions: Mapping[str, str]) ->
     cells = caption_figures(cells)
     drawings = {}
     for cell in cells:
-        source = re.sub(r"^(# .*\n)?# needs \w+\n", r"\1", "".join(cell["source"]))
+        source = "".join(cell["source"])
         cell["source"] = source.replace("“Grading”", "[Grading](/reference/grading.md)")
         tags = cell["metadata"].setdefault("tags", [])
         if "injected-parameters" in tags:

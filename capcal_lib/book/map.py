@@ -102,7 +102,7 @@ def notebook_cells(folder: Path = NOTEBOOKS) -> list[Cell]:
         section = ""
         for cell in json.loads(path.read_bytes())["cells"]:
             metadata, source = cell["metadata"], "".join(cell["source"])
-            if cell["cell_type"] == "markdown" or "notebook.say(" in source:
+            if cell["cell_type"] == "markdown":
                 headings = re.findall(r"^## (.+)$", source, flags=re.MULTILINE)
                 section = [section, *headings][-1]
             elif "paper" in metadata:

@@ -164,7 +164,7 @@ def compare_spending(
     >>> from capcal_lib.results import load_results
     >>> concentrations = describe_probes(RECORDED_RUNS, "simulated")["concentration"]
     >>> judged = compare_spending(load_results(RECORDED_RUNS, "simulated"), concentrations)
-    >>> sorted(judged["rule"].unique())[-2:]
+    >>> judged["rule"].unique().tolist()[-2:]
     ['Probe, plug-in', 'Probe, posterior']
     """
     scored = results[results["total"] > 1]

@@ -104,7 +104,7 @@ def printed_by_price() -> pd.DataFrame:
 
     >>> printed = printed_by_price().set_index(["model", "dataset", "method"])
     >>> printed.loc[("qwen3-8b", "gsm8k", "Probe"), ["brier", "tokens"]].tolist()
-    [0.0257, 0.0]
+    [0.0368, 0.0]
     """
     keys = ["model", "dataset", "method"]
     votes = load_reported("consistency").query("k == 10").assign(method=CONSISTENCY)

@@ -197,10 +197,6 @@ def test_the_page_has_a_row_an_item_and_only_links_to_pages_of_the_book() -> Non
     assert page.count(":::{list-table}") == page.count("\n:::\n")
 
 
-def test_no_cell_takes_what_it_needs_for_its_section() -> None:
-    assert not [label_of(cell) for cell in CELLS if cell.section.startswith("needs")]
-
-
 def test_a_cell_has_a_label_of_its_own_known_evidence_and_known_files() -> None:
     labels = [label_of(cell) for cell in CELLS]
     assert len(set(labels)) == len(labels)
@@ -214,7 +210,7 @@ def test_a_cell_is_read_with_its_title_and_section(tmp_path: Path) -> None:
     metadata = {"label": "here", "paper": ["table-2"], "evidence": ["measured"]}
     cells = [
         {"cell_type": "markdown", "metadata": {}, "source": ["# A title\n", "\n", "## A section"]},
-        {"cell_type": "code", "metadata": metadata, "source": ["# needs samples\n", "1"]},
+        {"cell_type": "code", "metadata": metadata, "source": ["1"]},
     ]
     (tmp_path / "01_one.ipynb").write_text(json.dumps({"cells": cells}), encoding="utf-8")
     [cell] = notebook_cells(tmp_path)

@@ -10,14 +10,15 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import jupytext
 import matplotlib as mpl
 import matplotlib.pyplot as plt
+import nbformat
 import pytest
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
 
-from capcal_lib.book import notebook
 from capcal_lib.book.lesson import EndOfPage
 from capcal_lib.book.pipeline import notebook_names
 from capcal_lib.errors import InputError
@@ -49,19 +50,48 @@ def run_cells(name: str, **parameters: object) -> dict[str, Any]:
         f"{key} = {value!r}" for key, value in parameters.items()
     )
     namespace: dict[str, Any] = {"__name__": "__main__", "In": [injected]}
-    lacking: list[str] = []  # what `about` tells the kernel to pass over
-    with patch.object(notebook, "pass_over", lacking.extend), suppress(EndOfPage):
+    with suppress(EndOfPage):
         for code in (cells[0].source, injected, *(cell.source for cell in cells[1:])):
-            first = [line.removeprefix("# needs ") for line in code.split("\n")[:2]]
-            if not {*first} & {*lacking}:
-                exec(compile(code, name, "exec"), namespace)
-                plt.close("all")
+            exec(compile(code, name, "exec"), namespace)
+            plt.close("all")
     return namespace
 
 
 @pytest.mark.parametrize(("name", "model"), PAIRS, ids=["-".join(pair) for pair in PAIRS])
 def test_it_runs(name: str, model: str) -> None:
     assert run_cells(name, model=model)["model"] == model
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
+def test_another_model_in_a_live_kernel_shows_what_it_would_in_a_new_one() -> None:
+    """As in JupyterLab: a page ends for one model, and all its cells run again for the next."""
+    page = nbformat.read(NOTEBOOKS / "04_main_table.ipynb", as_version=4)
+    client = NotebookClient(page, kernel_name="python3", resources={"metadata": {"path": ROOT}})
+    code = [(place, cell) for place, cell in enumerate(page.cells) if cell.cell_type == "code"]
+    parameters = code[0][1]
+    page_parameters = parameters.source
+    with client.setup_kernel():
+        for model in ("gpt-oss-20b", "simulated"):
+            parameters.source = re.sub(
+                "model: str = .*", f"model: str = {model!r}", page_parameters
+            )
+            ended = run_until_the_end(client, code)
+            assert ended == (model == "gpt-oss-20b")
+    shown = " ".join(str(cell.outputs) for _, cell in code)
+    assert "Simulated model" in shown
+    assert "closer than the best constant" in shown
+
+
+def run_until_the_end(client: NotebookClient, code: list[tuple[int, Any]]) -> bool:
+    """Run cells in a kernel, and say whether the page ended before its last cell."""
+    for place, cell in code:
+        try:
+            client.execute_cell(cell, place)
+        except CellExecutionError as error:
+            assert error.ename == "EndOfPage"
+            return True
+    return False
 
 
 @pytest.mark.parametrize("recipe", ["lean", "paper"])
