@@ -49,6 +49,7 @@ from capcal_lib.results.transfer import (
 )
 from IPython.display import display
 
+# %%
 _ = open_lesson(globals())
 
 # %% [markdown]

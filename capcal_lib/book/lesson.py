@@ -29,13 +29,13 @@ from capcal_lib.text import counted
 
 USUAL = {"k_eval": 100, "protocol": "corrected", "verdicts": "rules"}  # of parameters
 MEASURE = (
-    "To measure it: capcal reproduce --model {0} --store runs/local, and then this page with "
-    "-p model {0} -p store runs/local"
+    "This page with -p model {0} -p store runs/local shows what is measured by: "
+    "capcal reproduce --model {0} --store runs/local"
 )
 NO_SAMPLES = "The run store has no samples of this model, so that nothing here is measured. "
 ONE_SAMPLE = (
     "Every question has one scored sample: its accuracy is known, and a score takes two. Draw more "
-    "with: capcal sample --k 2"
+    "with: capcal sample --model MODEL --dataset DATASET --k 2"
 )
 OTHER_RULES = (
     "Protocol: {}; verdicts: {}. The page “What each correction changes” shows the effect."
