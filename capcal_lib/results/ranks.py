@@ -34,7 +34,7 @@ def points_of(results: pd.DataFrame) -> pd.DataFrame:
     """
     tables = {column: judged_by(results, column) for column in confidence_columns(results)}
     if not tables:
-        raise InputError("there are no confidences; ask for one with: capcal confidence")
+        raise InputError("there are no confidences to rank: no method has predicted two questions")
     points = pd.concat(tables, names=["column"])
     points["method"] = points.index.get_level_values("column").map(probe_of)
     points["mu"] = points["correct"] / points["total"]
