@@ -920,7 +920,7 @@ def test_status_fits_120_columns(
 
 def proposed_in(module: Path) -> Iterator[str]:
     """Yield the commands that the messages of a module propose, names of a run being filled in."""
-    values = {"{asked}": "--k 2", "{recipe}": "tuned", "{mix}": ""}
+    values = {"{size}": "--k 2", "{recipe}": "tuned", "{mix}": ""}
     inside = set()  # pieces of a text that was met before them
     for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
         if isinstance(node, ast.JoinedStr):
