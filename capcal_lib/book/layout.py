@@ -1,6 +1,7 @@
 """Lay executed notebooks out: where a page ended, and how the book shows it."""
 
 import hashlib
+import re
 from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
@@ -81,12 +82,14 @@ def lay_out(notebook: dict[str, Any], name: str, versions: Mapping[str, str]) ->
     >>> [(cell["source"], "outputs" in cell and bool(cell["outputs"])) for cell in page["cells"]]
     [('# Title', False), ('1', True), ('Text.', False), ('1', False)]
     """
+    for cell in notebook["cells"]:  # versions of a page lie a folder deeper
+        text = "".join(cell["source"])
+        cell["source"] = re.sub(r"\]\((\d\d_\w+\.ipynb)", r"](/notebooks/\1", text)
     title, *cells = notebook["cells"]
     cells = caption_figures(cells)
     drawings = {}
     for cell in cells:
-        source = "".join(cell["source"])
-        cell["source"] = source.replace("“Grading”", "[Grading](/reference/grading.md)")
+        cell["source"] = cell["source"].replace("“Grading”", "[Grading](/reference/grading.md)")
         tags = cell["metadata"].setdefault("tags", [])
         if "injected-parameters" in tags:
             tags.append("hide-input")

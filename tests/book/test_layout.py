@@ -42,6 +42,14 @@ def test_the_page_on_the_grader_is_linked_where_a_text_names_it() -> None:
     assert page["cells"][-1]["source"] == "See [Grading](/reference/grading.md)."
 
 
+def test_a_link_to_a_notebook_leads_there_from_a_folder_too() -> None:
+    page = {"cells": [text("# T\n\n[Before](03_a.ipynb#one)"), text("[Next](05_b.ipynb)")]}
+    lay_out(page, "04_main/qwen3-8b", ONE)
+    first, last = (cell["source"] for cell in page["cells"])
+    assert "[Before](/notebooks/03_a.ipynb#one)" in first
+    assert last == "[Next](/notebooks/05_b.ipynb)"
+
+
 def test_the_text_below_a_figure_is_its_caption_and_its_label_its_name() -> None:
     figure = code("draw()", "picture", label="fig-a", mystnb={"image": {"alt": "A plot."}})
     cells = caption_figures([figure, text("What one\nsees.", "caption"), text("More.")])
