@@ -32,7 +32,10 @@ MEASURE = (
     "This page with -p model {0} -p store runs/local shows what is measured by: "
     "capcal reproduce --model {0} --store runs/local"
 )
-NO_SAMPLES = "The run store has no samples of this model, so that nothing here is measured. "
+NO_SAMPLES = (
+    "The run store has no samples of this model, so that nothing here is measured. Recorded runs "
+    "come with the repository, not with the package. "
+)
 ONE_SAMPLE = (
     "Every question has one scored sample: its accuracy is known, and a score takes two. Draw more "
     "with: capcal sample --model MODEL --dataset DATASET --k 2"

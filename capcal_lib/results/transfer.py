@@ -162,7 +162,8 @@ def score_labels(results: pd.DataFrame, *, seed: int = 0) -> pd.DataFrame:
         scores[dataset, method] = pd.DataFrame(draws)
     if not scores:
         index = pd.MultiIndex.from_tuples([], names=["dataset", "method", "draw"])
-        return pd.DataFrame(columns=["as it is", "recalibrated", "constant"], index=index)
+        columns = ["as it is", "recalibrated", "constant"]
+        return pd.DataFrame(columns=columns, index=index, dtype=np.float64)
     return pd.concat(scores, names=["dataset", "method", "draw"])
 
 

@@ -65,6 +65,7 @@ def test_data_sets_without_questions_that_differ_are_left_out(results: pd.DataFr
     assert compare_order(alike).empty
     assert near_probes(alike) == []
     assert score_labels(alike).empty
+    assert gains_of_labels(score_labels(alike)).empty
     assert compare_mixture(alike, "Probe (TriviaQA + GSM8K)").empty
 
 
