@@ -220,49 +220,6 @@ page.show(
 )
 
 # %% [markdown]
-# ## Does the recipe matter at home?
-#
-# The **paper's recipe** is linear on the mean over layers, trained by stochastic gradient descent; a fifth of the training questions
-# chooses learning rate and epoch, and its score is the mean over five choices of that fifth. The **tuned** probe, that of all other
-# pages, has the same form and loss, solved to its optimum, with the weight decay chosen by cross-validation. Both are trained on the
-# training split only, and scored once on the evaluation split of their own data set. Every recorded model is asked, on data sets
-# where the variance of $\hat\mu$ over questions is above 0.01.
-
-# %%
-models = [*page.measured_models()] if page.evidence == "measured" else [model]
-terms = recipe_terms(
-    page.store, models, k_eval=k_eval, verdicts=verdicts, protocol=protocol
-)
-recipes = compare_recipes(terms)
-recipes["verdict"].value_counts()
-
-# %% label="fig-predictors" mystnb={"image": {"alt": "Dot plot with intervals, a row for all questions and one for each pair of data set and model, around a line at zero. Marks are filled where the difference is significant, and hollow elsewhere."}} paper=["table-5", "appendix-c.2", "section-4.2"] evidence=["measured"] reads=["verdicts", "features"]
-named = tables.titled(recipes.replace({"all questions": "", "": None}))
-rows = (
-    named["dataset"].fillna("all questions")
-    + ", "
-    + named["model"].fillna("all models")
-).tolist()
-ax = plt.subplots(
-    figsize=(style.WIDTH, 1 + 0.25 * len(rows)), layout="constrained"
-)[1]
-plots.mark_verdicts(ax, rows, recipes, color=plots.method_color("Probe"))
-ax.invert_yaxis()
-ax.axvline(0, color=plots.INK, lw=1)
-_ = ax.set_xlabel("score of the paper's recipe less that of the tuned")
-
-# %% [markdown] tags=["caption"]
-# Capability Brier score by the paper's recipe less that of the tuned probe of the same data set, each with its own 95 % interval
-# paired on the same questions, subjects drawn whole; right of the line the tuned probe is closer. Filled: significant, of the pairs
-# after Holm; hollow: cannot tell.
-
-# %% label="probes-scores" paper=["appendix-c.2", "table-5"] evidence=["measured"] reads=["verdicts", "features"]
-page.show(
-    terms.groupby(["dataset", "model"], sort=False).mean(),
-    "Capability Brier score by the two recipes and of the best constant (lower is better).",
-)
-
-# %% [markdown]
 # ## Starting from a near probe
 #
 # Twenty questions of a new data set are labelled by four samples each, and there is a probe of another set of its domain. Is it
@@ -326,7 +283,55 @@ tables.show_scores(
 
 # %% [markdown]
 # A dash stands where a probe has seen no prompt of the data set's style.
+
+# %% [markdown]
+# ## Does the recipe matter at home?
 #
+# The **paper's recipe** is linear on the mean over layers, trained by stochastic gradient descent; a fifth of the training questions
+# chooses learning rate and epoch, and its score is the mean over five choices of that fifth. The **tuned** probe, that of all other
+# pages, has the same form and loss, solved to its optimum, with the weight decay chosen by cross-validation. Both are trained on the
+# training split only, and scored once on the evaluation split of their own data set. Every recorded model is asked, on data sets
+# where the variance of $\hat\mu$ over questions is above 0.01.
+
+# %%
+models = [*page.measured_models()] if page.evidence == "measured" else [model]
+terms = recipe_terms(
+    page.store, models, k_eval=k_eval, verdicts=verdicts, protocol=protocol
+)
+recipes = compare_recipes(terms)
+if recipes.empty:
+    page.end(
+        "No question has the probes of both recipes: capcal probe --recipe paper trains the other."
+    )
+recipes["verdict"].value_counts()
+
+# %% label="fig-predictors" mystnb={"image": {"alt": "Dot plot with intervals, a row for all questions and one for each pair of data set and model, around a line at zero. Marks are filled where the difference is significant, and hollow elsewhere."}} paper=["table-5", "appendix-c.2", "section-4.2"] evidence=["measured"] reads=["verdicts", "features"]
+named = tables.titled(recipes.replace({"all questions": "", "": None}))
+rows = (
+    named["dataset"].fillna("all questions")
+    + ", "
+    + named["model"].fillna("all models")
+).tolist()
+ax = plt.subplots(
+    figsize=(style.WIDTH, 1 + 0.25 * len(rows)), layout="constrained"
+)[1]
+plots.mark_verdicts(ax, rows, recipes, color=plots.method_color("Probe"))
+ax.invert_yaxis()
+ax.axvline(0, color=plots.INK, lw=1)
+_ = ax.set_xlabel("score of the paper's recipe less that of the tuned")
+
+# %% [markdown] tags=["caption"]
+# Capability Brier score by the paper's recipe less that of the tuned probe of the same data set, each with its own 95 % interval
+# paired on the same questions, subjects drawn whole; right of the line the tuned probe is closer. Filled: significant, of the pairs
+# after Holm; hollow: cannot tell.
+
+# %% label="probes-scores" paper=["appendix-c.2", "table-5"] evidence=["measured"] reads=["verdicts", "features"]
+page.show(
+    terms.groupby(["dataset", "model"], sort=False).mean(),
+    "Capability Brier score by the two recipes and of the best constant (lower is better).",
+)
+
+# %% [markdown]
 # ## Summary
 #
 # - A probe is asked twice: is it closer than the best constant, and does it tell easy questions from hard? The second may be so
