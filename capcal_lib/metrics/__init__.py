@@ -15,6 +15,7 @@ from capcal_lib.metrics.brier import (
     uniform_baseline_brier_terms,
 )
 from capcal_lib.metrics.comparisons import (
+    VERDICTS,
     adjusted,
     bounds_over_constant,
     compare,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from capcal_lib.metrics.recalibration import Calibrator
 
 __all__ = [
+    "VERDICTS",
     "Calibrator",
     "Interval",
     "IsotonicSplit",

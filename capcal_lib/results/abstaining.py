@@ -10,16 +10,16 @@ from numpy.typing import ArrayLike
 
 from capcal_lib import metrics
 from capcal_lib.applications import risk_area_terms, risk_coverage, split_counts
-from capcal_lib.confidence.of_run import TITLES
-from capcal_lib.probes import nearest_probe, probe_of
+from capcal_lib.probes import probe_of
 from capcal_lib.results.results import judged_by, subjects
 from capcal_lib.results.scores import (
-    MISSING_AS,
+    NEAREST_PROBE,
     confidence_columns,
+    fill_unstated,
     gains_by_dataset,
     keep_nearest_probe,
     mean_over_probes,
-    methods,
+    nearest_probe_of,
 )
 
 AT_RANDOM = "At random"
@@ -38,8 +38,7 @@ def ranking_confidences(results: pd.DataFrame) -> pd.DataFrame:
     ranked = []
     for dataset, subset in results[results["total"] > 1].groupby(level="dataset", sort=False):
         nearest = keep_nearest_probe(subset, str(dataset))
-        asked = {title: MISSING_AS for title in TITLES.values() if title in nearest}
-        ranked.append(nearest.fillna(asked))
+        ranked.append(fill_unstated(nearest))
     return pd.concat(ranked)
 
 
@@ -114,8 +113,8 @@ def risk_curves(results: pd.DataFrame, dataset: str, rng: np.random.Generator) -
     (first, drawn), rest = split_counts(own["correct"], own["total"], rng=rng)
     curves[HONEST_ORACLE] = risk_coverage(first / drawn, *rest)
     table = pd.concat(curves, names=["method", None]).reset_index("method")
-    nearest = nearest_probe(methods(results.loc[[dataset]].dropna(axis=1, how="all")), dataset)
-    table["method"] = table["method"].map(probe_of).replace("Probe", nearest)
+    nearest = nearest_probe_of(results.loc[[dataset]], dataset)
+    table["method"] = table["method"].map(probe_of).replace(NEAREST_PROBE, nearest)
     return table.groupby(["method", "coverage"], sort=False)["risk"].mean().reset_index()
 
 

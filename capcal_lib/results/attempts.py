@@ -38,7 +38,6 @@ from capcal_lib.results.scores import (
 PLUG_IN, POSTERIOR = "Probe, plug-in", "Probe, posterior"
 ACTUAL = "Actual"
 DEEP = 32  # samples of a question, from which a curve says something
-VERDICTS = ("better", "worse", "inconclusive")
 
 
 def most_varied(results: pd.DataFrame) -> str:
@@ -238,7 +237,7 @@ def compare_pass_at_k(
     cases = pd.concat(rivals, names=["rival"])
     of_probe = cases.index.get_level_values("method").str.startswith("Probe")
     judged = metrics.holm(cases[of_probe]).reset_index()
-    judged["verdict"] = pd.Categorical(judged["verdict"], VERDICTS)
+    judged["verdict"] = pd.Categorical(judged["verdict"], metrics.VERDICTS)
     return judged
 
 

@@ -11,14 +11,18 @@ import pandas as pd
 from capcal_lib import metrics
 from capcal_lib.confidence.of_run import TITLES
 from capcal_lib.grading.counts import count_run
-from capcal_lib.probes import ProbeRecipe, describe_probes, nearest_probe
+from capcal_lib.probes import ProbeRecipe, describe_probes
 from capcal_lib.results.results import CONSISTENCY, judged_by, subjects
-from capcal_lib.results.scores import keep_nearest_probe, mean_over_probes, methods
+from capcal_lib.results.scores import (
+    NEAREST_PROBE,
+    keep_nearest_probe,
+    mean_over_probes,
+    nearest_probe_of,
+)
 from capcal_lib.runs import open_runs
 
 TRAINING = "Training questions"
-PROBE = "Probe"  # the nearest to each data set
-METHODS = (*TITLES.values(), CONSISTENCY, PROBE)
+METHODS = (*TITLES.values(), CONSISTENCY, NEAREST_PROBE)
 VERDICTS = ("too high", "too low", "cannot tell")
 COLUMNS = ["model", "dataset", "method", "accuracy", "miss", "low", "high", "p"]
 
@@ -41,7 +45,7 @@ def training_accuracies(
     accuracies = {}
     for name, subset in results.groupby(level="dataset", sort=False):
         dataset = str(name)
-        nearest = nearest_probe(methods(subset.dropna(axis="columns", how="all")), dataset)
+        nearest = nearest_probe_of(subset, dataset)
         if nearest:
             counts = count_run(runs[str(probes["run"][nearest])], verdicts=verdicts)
             accuracies[dataset] = (counts["correct"] / counts["total"]).mean()

@@ -32,7 +32,6 @@ HONEST_ORACLE = "Honest oracle"
 BUDGETS = (1, 2, 4, 8)
 DEEP = 32  # samples a question, from which budgets can be compared
 HALVES = 10  # random halves that an honest oracle knows in turn
-VERDICTS = ("better", "worse", "inconclusive")
 COLUMNS = ["dataset", "B", "rule", "estimate", "low", "high", "p", "p (Holm)", "verdict"]
 
 
@@ -185,7 +184,7 @@ def compare_spending(
     table = pd.concat(found, names=["dataset", "B", "rule"])
     table = table.groupby("rule", group_keys=False, sort=False).apply(metrics.holm)
     table[["estimate", "low", "high"]] *= 100
-    verdict = pd.Categorical(table["verdict"], VERDICTS)
+    verdict = pd.Categorical(table["verdict"], metrics.VERDICTS)
     return table.assign(verdict=verdict).reset_index()[COLUMNS]
 
 

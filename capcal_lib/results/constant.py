@@ -4,6 +4,7 @@ This question has one answer for each method on each data set of a model, and th
 given: pages, the front page and ``capcal score --model`` take it from here. All methods on all data
 sets of one model are judged together by Holm's method."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from capcal_lib.manifests import IN_DISTRIBUTION, OUT_OF_DISTRIBUTION, OUT_OF_DO
 from capcal_lib.results.results import CONSISTENCY, ORACLE_CC, subjects
 from capcal_lib.results.scores import BEST_CONSTANT, Protocol, best_constant, brier_terms, methods
 
-VERDICTS = ("better", "worse", "inconclusive", "alike", "undecidable")
+VERDICTS = (*metrics.VERDICTS, "alike", "undecidable")
 KIND_BY_SHIFT = {
     IN_DISTRIBUTION: "probe of the data set",
     OUT_OF_DISTRIBUTION: "probe of the domain",
@@ -31,7 +32,9 @@ KINDS = (
 )
 LEVEL = 0.05  # the chance of any false verdict among all
 ALIKE = 0.005  # a gain of no more than half a point, on either side
-COLUMNS = ["estimate", "low", "high", "p", "p (Holm)", "verdict"]
+CASE = ["dataset", "method"]
+TESTED = ["estimate", "low", "high", "p"]
+COLUMNS = [*TESTED, "p (Holm)", "verdict"]
 
 
 def compare_with_constant(
@@ -72,7 +75,8 @@ def compare_with_constant(
                 tested = metrics.gains(both, BEST_CONSTANT, clusters=clusters, bounds=bounds)
                 found[dataset, method] = tested.loc[method]
                 perfect[dataset, method] = tested.loc[ORACLE_CC]
-    table = judge_together(_as_table(found), _as_table(perfect)).reset_index()
+    cases, in_their_place = table_of_cases(found, CASE), table_of_cases(perfect, CASE)
+    table = judge_together(cases, in_their_place).reset_index()
     kinds = [kind_of_method(*pair) for pair in table[["method", "dataset"]].to_numpy()]
     table.insert(2, "kind", pd.Series(pd.Categorical(kinds, KINDS), table.index))
     return table
@@ -130,12 +134,13 @@ def judge_together(cases: pd.DataFrame, perfect: pd.DataFrame) -> pd.DataFrame:
     return table[COLUMNS]
 
 
-def _as_table(rows: dict[tuple[str, str], Any]) -> pd.DataFrame:
-    """Return rows of comparisons as a table, which has its columns even without any."""
-    index = pd.MultiIndex.from_tuples(list(rows), names=["dataset", "method"])
-    columns = ["estimate", "low", "high", "p"]
-    values = [[float(row[name]) for name in columns] for row in rows.values()]
-    return pd.DataFrame(np.reshape(values, (-1, len(columns))), index, columns)
+def table_of_cases(rows: Mapping[Any, Any], names: Sequence[str]) -> pd.DataFrame:
+    """Return tested gains, rows of ``metrics.gains`` by what they are of, as a table under an index
+    of these ``names``; it has its columns even without any.
+    """
+    index = pd.MultiIndex.from_tuples(list(rows), names=list(names))
+    values = [[float(row[name]) for name in TESTED] for row in rows.values()]
+    return pd.DataFrame(np.reshape(values, (-1, len(TESTED))), index, TESTED)
 
 
 def kind_of_method(method: str, dataset: str) -> str:

@@ -12,18 +12,18 @@ from capcal_lib.reported import constant_score, load_reported
 from capcal_lib.results.constant import compare_with_constant
 from capcal_lib.results.results import CONSISTENCY, UNIFORM
 from capcal_lib.results.scores import (
+    NEAREST_PROBE,
     ORACLES,
     Protocol,
     brier_terms,
     gains_by_dataset,
     keep_nearest_probe,
     methods,
+    nearest_probe_of,
     score,
 )
 
 ASKED = ("Verbalized confidence", "P(True)", CONSISTENCY)
-PROBE = "Probe"
-VERDICTS = ("better", "worse", "inconclusive")
 COLUMNS = ["dataset", "method", "brier", "low", "high", "tokens", "verdict"]
 GAINS = ["dataset", "method", "estimate", "low", "high", "p", "p (Holm)", "verdict"]
 
@@ -35,7 +35,7 @@ def keep_asked_and_nearest_probe(results: pd.DataFrame) -> pd.DataFrame:
     kept = []
     for name, own in results[results["total"] > 1].groupby(level="dataset", sort=False):
         own = keep_nearest_probe(own, str(name))
-        others = {*methods(own)} - {*ASKED, PROBE}
+        others = {*methods(own)} - {*ASKED, NEAREST_PROBE}
         own = own.drop(columns=[*others])
         if own["correct"].any() and methods(own):
             kept.append(own)
@@ -65,9 +65,9 @@ def score_by_price(
     verdicts = judged.set_index(["dataset", "method"])["verdict"].astype(str)
     probes = {}
     for name, own in results.groupby(level="dataset", sort=False):
-        probes[name] = nearest_probe(methods(own.dropna(axis="columns", how="all")), str(name))
+        probes[name] = nearest_probe_of(own, str(name))
     scores["verdict"] = [
-        verdicts.get((name, probes[name] if method == PROBE else method), "")
+        verdicts.get((name, probes[name] if method == NEAREST_PROBE else method), "")
         for name, method in scores.index
     ]
     return scores.reset_index().sort_values("tokens", kind="stable")[COLUMNS]
@@ -86,11 +86,12 @@ def compare_with_nearest_probe(
     """
     terms = brier_terms(keep_asked_and_nearest_probe(results), protocol=protocol)
     asked = [name for name in ASKED if name in terms]
-    if PROBE not in terms or not asked:
+    if NEAREST_PROBE not in terms or not asked:
         return pd.DataFrame(columns=GAINS)
-    judged = metrics.holm(gains_by_dataset(terms[[PROBE, *asked]], PROBE)).reset_index()
+    gains = gains_by_dataset(terms[[NEAREST_PROBE, *asked]], NEAREST_PROBE)
+    judged = metrics.holm(gains).reset_index()
     judged["method"] = pd.Categorical(judged["method"], ASKED)
-    judged["verdict"] = pd.Categorical(judged["verdict"], VERDICTS)
+    judged["verdict"] = pd.Categorical(judged["verdict"], metrics.VERDICTS)
     return judged[GAINS]
 
 
@@ -113,7 +114,7 @@ def printed_by_price() -> pd.DataFrame:
     names = printed["method"].unique()
     near = printed["method"] == [nearest_probe(names, name) for name in printed["dataset"]]
     printed = printed[near | printed["method"].isin(ASKED)].copy()
-    printed["method"] = printed["method"].mask(near, PROBE)
+    printed["method"] = printed["method"].mask(near, NEAREST_PROBE)
 
     read_off = load_reported("tokens", source="reference code").set_index(keys)["value"]
     ten_answers = 10 * read_off.xs("Response", level="method", drop_level=False)

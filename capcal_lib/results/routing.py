@@ -11,12 +11,16 @@ import pandas as pd
 from capcal_lib import metrics
 from capcal_lib.applications import routing_gains
 from capcal_lib.manifests import load_model
-from capcal_lib.probes import nearest_probe
 from capcal_lib.results.results import subjects
-from capcal_lib.results.scores import columns_of, keep_nearest_probe, mean_over_probes, methods
+from capcal_lib.results.scores import (
+    NEAREST_PROBE,
+    columns_of,
+    keep_nearest_probe,
+    mean_over_probes,
+    nearest_probe_of,
+)
 from capcal_lib.runs import read_samples
 
-VERDICTS = ("better", "worse", "inconclusive")
 TOKENS = ["prompt_tokens", "completion_tokens"]
 COLUMNS = [
     "dataset",
@@ -52,19 +56,19 @@ def compare_routers(
     for small, large in combinations(results, 2):
         for dataset in runs[small].index.intersection(runs[large].index):
             questions = questions_of_pair(results, runs, small, large, dataset)
-            probes = questions[columns_of(questions, "Probe")]
+            probes = questions[columns_of(questions, NEAREST_PROBE)]
             known = probes.size and probes.notna().all(axis=None)
             if known and questions[["small", "large"]].any(axis=None):
-                gains = mean_over_probes(probes.apply(routing_gains, questions=questions))["Probe"]
+                of_columns = probes.apply(routing_gains, questions=questions)
+                gains = mean_over_probes(of_columns)[NEAREST_PROBE]
                 clusters = subjects(pd.concat({dataset: gains}, names=["dataset"])).to_numpy()
                 most = gains.abs().max()
                 tested = metrics.judge_gain(gains, clusters=clusters, bounds=(-most, most))
-                asked = results[small].loc[[dataset]].dropna(axis="columns", how="all")
-                probe = nearest_probe(methods(asked), dataset)
+                probe = nearest_probe_of(results[small].loc[[dataset]], dataset)
                 pair = f"{billions(small):.2g}B to {billions(large):.2g}B"
                 rows.append([dataset, small, large, pair, probe, *tested])
     judged = metrics.holm(pd.DataFrame(rows, columns=COLUMNS))
-    return judged.assign(verdict=pd.Categorical(judged["verdict"], VERDICTS))
+    return judged.assign(verdict=pd.Categorical(judged["verdict"], metrics.VERDICTS))
 
 
 def questions_of_pair(
@@ -91,7 +95,7 @@ def questions_of_pair(
     table["small cost"] = costs[small].sum(axis="columns")
     table["large cost"] = costs[large].sum(axis="columns")
     table["reading"] = costs[small]["prompt_tokens"]
-    return table.join(scored[small][columns_of(scored[small], "Probe")])
+    return table.join(scored[small][columns_of(scored[small], NEAREST_PROBE)])
 
 
 def costs_of(runs: pd.DataFrame, model: str, dataset: str) -> pd.DataFrame:

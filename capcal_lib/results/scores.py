@@ -8,6 +8,7 @@ import pandas as pd
 
 from capcal_lib import metrics
 from capcal_lib.applications import others_mean
+from capcal_lib.confidence.of_run import TITLES
 from capcal_lib.errors import check_known
 from capcal_lib.manifests import load_dataset
 from capcal_lib.probes import nearest_probe, probe_of
@@ -18,6 +19,7 @@ Protocol = Literal["corrected", "paper"]
 ROUNDING = 1e-12  # probes that are the same score alike up to this
 ORACLES = [ORACLE_RC, ORACLE_CC]
 BEST_CONSTANT = "Best constant"
+NEAREST_PROBE = "Probe"  # of a data set, whatever it was trained on
 NOT_COMPETING = [BEST_CONSTANT, *ORACLES]  # the rival of all, and two that know the samples
 MISSING_AS = 0.5  # the confidence that the paper's code gives a question without one
 BOUNDS = {UNIFORM: (1 / 12, 1 / 3), ORACLE_RC: (0, 1 / 4)}  # of a score; all others lie in [0, 1]
@@ -54,6 +56,27 @@ def methods(results: pd.DataFrame) -> list[str]:
     return [*dict.fromkeys(map(probe_of, confidence_columns(results)))]
 
 
+def nearest_probe_of(results: pd.DataFrame, dataset: str) -> str | None:
+    """Name the nearest probe to a data set (``probes.nearest_probe``) of those that have predicted
+    any question in ``results``, which are of that data set.
+
+    >>> columns = {"correct": [1], "total": [2], "Probe (MATH)": [0.5], "Probe (GSM8K)": [None]}
+    >>> nearest_probe_of(pd.DataFrame(columns), "gsm8k")
+    'Probe (MATH)'
+    """
+    return nearest_probe(methods(results.dropna(axis="columns", how="all")), dataset)
+
+
+def fill_unstated(results: pd.DataFrame) -> pd.DataFrame:
+    """Take one half for what the model was asked and has stated nothing, as the paper's code does.
+
+    >>> fill_unstated(pd.DataFrame({"P(True)": [0.2, None], "mine": [None, 0.3]})).values.tolist()
+    [[0.2, nan], [0.5, 0.3]]
+    """
+    asked = [title for title in TITLES.values() if title in results]
+    return results.fillna(dict.fromkeys(asked, MISSING_AS))
+
+
 def keep_nearest_probe(results: pd.DataFrame, dataset: str) -> pd.DataFrame:
     """Keep of the probes in results of one data set the nearest, under the name ``Probe``.
 
@@ -66,10 +89,10 @@ def keep_nearest_probe(results: pd.DataFrame, dataset: str) -> pd.DataFrame:
     ['correct', 'total', 'P(True)', 'Probe']
     """
     results = results.dropna(axis="columns", how="all")
-    nearest = nearest_probe(methods(results), dataset)
+    nearest = nearest_probe_of(results, dataset)
     names = {name: name for name in map(str, results) if not name.startswith("Probe (")}
     for column in columns_of(results, nearest):
-        names[column] = f"Probe{column.removeprefix(str(nearest))}"
+        names[column] = f"{NEAREST_PROBE}{column.removeprefix(str(nearest))}"
     return results[[*names]].rename(columns=names)
 
 

@@ -3,7 +3,6 @@ store on every data set.
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 import pandas as pd
 
@@ -20,19 +19,23 @@ from capcal_lib.applications import (
 )
 from capcal_lib.confidence.of_run import TITLES
 from capcal_lib.probes import nearest_probe
-from capcal_lib.results.constant import judge_together
+from capcal_lib.results.constant import judge_together, table_of_cases
 from capcal_lib.results.results import CONSISTENCY, judged_by, subjects
-from capcal_lib.results.scores import MISSING_AS, columns_of, mean_over_probes, methods
+from capcal_lib.results.scores import (
+    NEAREST_PROBE,
+    columns_of,
+    fill_unstated,
+    mean_over_probes,
+    methods,
+)
 from capcal_lib.runs import Run, read_samples
 
 USES = ("pass@k", "Budget", "Abstaining", "Labels saved", "Evaluation")
-PROBE = "Probe"  # the nearest, whatever it was trained on
-METHODS = (*TITLES.values(), CONSISTENCY, PROBE)
+METHODS = (*TITLES.values(), CONSISTENCY, NEAREST_PROBE)
 CHEAPER_THAN_VOTES = ("Budget", "Evaluation")  # what they spend is less than ten votes cost
 ATTEMPTS = 16
 EACH = 2  # samples a question of a budget
 CASE = ["use", "method", "model", "dataset"]
-TESTED = ["estimate", "low", "high", "p"]
 
 
 def compare_uses(
@@ -65,7 +68,7 @@ def compare_uses(
                     continue
                 gains = gains_of_method(questions, method, concentrations[model].get(method))
                 best, bounds = perfect_gains(questions, method)
-                kind = PROBE if method == probe else method
+                kind = NEAREST_PROBE if method == probe else method
                 for use in USES:
                     dear = kind == CONSISTENCY and use in CHEAPER_THAN_VOTES
                     if not dear and gains[use].count() > 1:
@@ -73,17 +76,10 @@ def compare_uses(
                         cases[case] = judge_use(gains[use], dataset, bounds[use])
                         perfect[case] = judge_use(best[use], dataset, bounds[use])
                         names[case] = method
-    tested = _as_table(cases).dropna()
-    judged = judge_together(tested, _as_table(perfect).reindex(tested.index))
+    tested = table_of_cases(cases, CASE).dropna()
+    judged = judge_together(tested, table_of_cases(perfect, CASE).reindex(tested.index))
     judged.insert(0, "confidence", [names[case] for case in judged.index])
     return judged.reset_index()
-
-
-def _as_table(cases: Mapping[Any, "pd.Series[float]"]) -> pd.DataFrame:
-    """Return tested gains as a table, which has its columns even without any."""
-    index = pd.MultiIndex.from_tuples(list(cases), names=CASE)
-    rows = [row.astype(float).tolist() for row in cases.values()]
-    return pd.DataFrame(rows, index, TESTED)
 
 
 def questions_to_use(results: pd.DataFrame, run: Run, dataset: str) -> pd.DataFrame:
@@ -96,7 +92,7 @@ def questions_to_use(results: pd.DataFrame, run: Run, dataset: str) -> pd.DataFr
     own = results[results["total"] > 1]
     own = own[own.index.get_level_values("dataset") == dataset]
     own = own.droplevel("dataset").dropna(axis="columns", how="all")
-    own = own.fillna({title: MISSING_AS for title in TITLES.values() if title in own})
+    own = fill_unstated(own)
     samples = read_samples(run, ["question_id", "completion_tokens"])
     return own.assign(tokens=samples.groupby("question_id")["completion_tokens"].mean())
 
@@ -177,10 +173,10 @@ def bounds_in_uses(
 def judge_use(
     gains: "pd.Series[float]", dataset: str, bounds: tuple[float, float]
 ) -> "pd.Series[float]":
-    """Test a mean gain, with subjects drawn whole where there are any."""
+    """Test a mean gain, with subjects drawn whole where there are any: ``metrics.judge_gain``."""
     known = gains.dropna()
     clusters = subjects(pd.concat({dataset: known.to_frame()}, names=["dataset"]))
-    return metrics.judge_gain(known, clusters=clusters.to_numpy(), bounds=bounds)[TESTED]
+    return metrics.judge_gain(known, clusters=clusters.to_numpy(), bounds=bounds)
 
 
 def count_uses(comparisons: pd.DataFrame) -> pd.DataFrame:
