@@ -26,7 +26,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import seaborn as sns
-from capcal_lib.book.lesson import glue, open_lesson, open_page
+from capcal_lib.book.lesson import glue, open_lesson
 from capcal_lib.book.tables import titled
 from capcal_lib.manifests import IN_DISTRIBUTION
 from capcal_lib.metrics import (
@@ -200,7 +200,7 @@ page.show(
 # questions:
 
 # %% tags=["provenance"]
-page = open_page(globals())
+page.show_runs()
 
 # %% label="wald-points" paper=["appendix-b.1"] evidence=["measured"] reads=["verdicts"]
 results = page.results()

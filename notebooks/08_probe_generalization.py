@@ -27,12 +27,13 @@ import pandas as pd
 import seaborn as sns
 from capcal_lib import plots
 from capcal_lib.book import style, tables
-from capcal_lib.book.lesson import open_lesson, open_page
+from capcal_lib.book.lesson import open_lesson
 from capcal_lib.manifests import SHIFTS, load_model, shift
 from capcal_lib.metrics import Calibrator, capability_brier
 from capcal_lib.probes import draw_training, probe_of
 from capcal_lib.reported import constant_score, load_reported
 from capcal_lib.results import (
+    columns_of,
     compare_with_constant,
     count_by_kind,
     methods,
@@ -50,7 +51,7 @@ from capcal_lib.results.transfer import (
 from IPython.display import display
 
 # %%
-_ = open_lesson(globals())
+page = open_lesson(globals())
 
 # %% [markdown]
 # ## What the paper prints
@@ -128,7 +129,7 @@ tables.show(
 # not win is *undecidable*, and counts for nobody.
 
 # %% tags=["provenance"]
-page = open_page(globals())
+page.show_runs()
 results = page.results()
 gained = compare_with_constant(results, protocol=protocol)
 gained["shift"] = [*map(shift, gained["method"], gained["dataset"])]
@@ -226,21 +227,18 @@ page.show(
 # best left as it is, recalibrated by Platt's method, or replaced by the mean of the labels? One draw of the twenty:
 
 # %%
-rng = np.random.default_rng(seed)
 near = near_probes(probes)
-for dataset, probe in near[:1]:
-    known = (
-        probes.loc[dataset]
-        .filter(regex="correct|total|Probe")
-        .dropna(axis="columns")
-    )
-    probe = next(name for name in known if name.startswith(probe))
-    labelled = draw_training(known, 20, 4, rng=rng)
-    counts = labelled["correct"], labelled["total"]
+if near:
+    name, probe = near[0]
+    column = columns_of(probes, probe)[0]  # by protocol=paper of five
+    known = probes.loc[name, ["correct", "total", column]].dropna()
+    labelled = draw_training(known, 20, 4, rng=np.random.default_rng(seed))
     others = known.drop(labelled.index)
-    platt = Calibrator("platt").fit(labelled[probe], *counts)
-    recalibrated = platt.predict(others[probe])
-    print(capability_brier(recalibrated, others["correct"], others["total"]))
+    platt = Calibrator("platt")
+    platt.fit(labelled[column], labelled["correct"], labelled["total"])
+    recalibrated = platt.predict(others[column])
+    counts = others["correct"], others["total"]
+    print(capability_brier(recalibrated, *counts, corrected=True))
 
 # %% [markdown]
 # Which twenty are labelled is drawn 400 times: whoever labels has one such draw, and 95 of a hundred draws lie within the limits

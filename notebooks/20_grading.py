@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 from capcal_lib import plots
 from capcal_lib.book import style, tables
-from capcal_lib.book.lesson import open_lesson, open_page
+from capcal_lib.book.lesson import open_lesson
 from capcal_lib.grading import normalize
 from capcal_lib.grading.agreement import agreements
 from capcal_lib.grading.labels import (
@@ -85,7 +85,7 @@ page.show(
 # many samples without an answer ask for a better prompt or a better extraction. What is not scored counts as nothing.
 
 # %% tags=["provenance"]
-page = open_page(globals())
+page.show_runs()
 
 # %%
 runs = page.data["run"]

@@ -20,6 +20,11 @@ from capcal_lib.results import judged_by, methods
 from capcal_lib.runs.run import Run
 
 
+def without_probes(names: Iterable[str]) -> list[str]:
+    """List the methods that are no probes."""
+    return [name for name in names if not name.startswith("Probe")]
+
+
 def without_voters(results: pd.DataFrame) -> pd.DataFrame:
     """Return results whose counts are those of the samples that did not vote, where any vote."""
     if "votes total" not in results:
@@ -65,7 +70,7 @@ def ten_to_guess(
     """Choose ten questions to guess, from the hardest to the easiest and shuffled, with all that
     the methods say of them; of ``public`` sets none of another page or of the class.
     """
-    plain = [name for name in methods(results) if not name.startswith("Probe")]
+    plain = without_probes(methods(results))
     guessed = results.loc[sets, ["correct", "total", *plain]]
     nearest = {name: nearest_probe(map(str, results), name) for name in sets}
     probes = [results.loc[[name], probe] for name, probe in nearest.items() if probe]
@@ -97,7 +102,7 @@ def guess_data(ten: pd.DataFrame) -> dict[str, Any]:
 
 def colors_of(names: Iterable[str]) -> dict[str, str]:
     """Return the colours of methods, of the baselines and of the reader."""
-    plain = {name: plots.method_color(name) for name in names if not name.startswith("Probe")}
+    plain = {name: plots.method_color(name) for name in without_probes(names)}
     return plain | {
         "Probe": plots.SHIFT_COLORS[IN_DISTRIBUTION],
         "Uniform random": plots.INK,
@@ -110,7 +115,7 @@ def explorer_data(results: pd.DataFrame, names: Iterable[str]) -> dict[str, Any]
     """Return what the widgets of scores and of abstaining take: counts and confidences of each data
     set, with its nearest probes.
     """
-    plain = [name for name in methods(results) if not name.startswith("Probe")]
+    plain = without_probes(methods(results))
     sets = []
     for name in names:
         subset = results.loc[[name]].dropna(axis="columns", how="all")

@@ -77,6 +77,18 @@ class Page:
         """What kind of numbers those of the page's own model are."""
         return evidence_of(self.data)
 
+    def show_runs(self, paper: Sequence[str] = ()) -> None:
+        """Show in one line, which unfolds, what is behind the page; where that is nothing, also
+        what the paper prints of these items of ``printed.ITEMS``, and end the page.
+        """
+        from IPython.display import display
+
+        display(provenance(self))  # type: ignore[no-untyped-call]
+        if self.data.empty:
+            for item in paper:
+                printed.display(item, self.model)
+            self.end(NO_SAMPLES + MEASURE.format(self.model))
+
     def results(self, model: str = "") -> pd.DataFrame:
         """Load the results of the page's model by its protocol, or those of another model, which
         only the rules have judged. The page ends where no question has two scored samples.
@@ -197,19 +209,15 @@ def open_page(namespace: Mapping[str, Any], *, paper: Sequence[str] = ()) -> Pag
     ``paper`` names what the paper prints of the page's subject, by keys of ``printed.ITEMS``. Where
     the store has no samples of the model, that is shown and the page ends.
     """
-    from IPython.display import display
-
     page = open_lesson(namespace)
-    display(provenance(page))  # type: ignore[no-untyped-call]
-    if page.data.empty:
-        for item in paper:
-            printed.display(item, page.model)
-        page.end(NO_SAMPLES + MEASURE.format(page.model))
+    page.show_runs(paper)
     return page
 
 
 def open_lesson(namespace: Mapping[str, Any]) -> Page:
-    """Open a page that needs no samples of its model, and show nothing."""
+    """Open a page that needs no samples of its model as yet, as :func:`open_page` does but for its
+    line: ``Page.show_runs`` shows that where samples begin.
+    """
     check_parameters(namespace)
     set_style()
     parameters = {name: namespace.get(name, usual) for name, usual in USUAL.items()}

@@ -33,28 +33,19 @@ from capcal_lib.results.scores import (
     columns_of,
     gains_by_dataset,
     mean_over_probes,
+    own_columns,
+    well_sampled,
 )
 
 PLUG_IN, POSTERIOR = "Probe, plug-in", "Probe, posterior"
 ACTUAL = "Actual"
-DEEP = 32  # samples of a question, from which a curve says something
 
 
 def most_varied(results: pd.DataFrame) -> str:
-    """Choose the data set whose questions differ most: of those that have a probe of their own and
-    32 samples a question, or else of those that have a probe, or else of all.
-    """
+    """Choose the data set whose questions differ most, of those that are ``well_sampled``."""
     mu = results["correct"] / results["total"]
     spread = mu.groupby(level="dataset").var()
-    own = [str(name) for name in spread.index if own_columns(results.loc[[name]])]
-    deep = [name for name in own if deep_samples(results.loc[[name]]["total"]) >= DEEP]
-    return str(spread[deep or own or [*spread.index]].idxmax())
-
-
-def own_columns(subset: pd.DataFrame) -> list[str]:
-    """List the columns of the probe that was trained for a data set, where it has any."""
-    probe = load_dataset(subset.index[0][0]).probe
-    return columns_of(subset.dropna(axis="columns", how="all"), probe)
+    return str(spread[spread.index.isin(well_sampled(results))].idxmax())
 
 
 def predict_pass_at_k(
@@ -223,7 +214,7 @@ def compare_pass_at_k(
     """
     terms = []
     for name, own in results.groupby(level="dataset", sort=False):
-        columns = own_columns(own)
+        columns = own_columns(own, str(name))
         if columns:
             known = own.dropna(subset=columns)
             probe = load_dataset(str(name)).probe
@@ -251,7 +242,7 @@ def check_bands(results: pd.DataFrame, ks: Sequence[int]) -> pd.DataFrame:
     """
     rows = []
     for name, own in results.groupby(level="dataset", sort=False):
-        for column in own_columns(own):
+        for column in own_columns(own, str(name)):
             known = own.dropna(subset=column)
             deepest = deep_samples(known["total"])
             for k in [k for k in ks if k <= deepest]:

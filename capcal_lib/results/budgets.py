@@ -22,15 +22,19 @@ from capcal_lib.applications import (
     success_terms,
 )
 from capcal_lib.confidence.of_run import TITLES
-from capcal_lib.manifests import load_dataset
 from capcal_lib.probes import nearest_probe
 from capcal_lib.results.results import subjects
-from capcal_lib.results.scores import MISSING_AS, columns_of, mean_over_probes, methods
+from capcal_lib.results.scores import (
+    MISSING_AS,
+    columns_of,
+    mean_over_probes,
+    methods,
+    well_sampled,
+)
 
 EVEN, PLUG_IN, POSTERIOR = "Even spending", "Probe, plug-in", "Probe, posterior"
 HONEST_ORACLE = "Honest oracle"
 BUDGETS = (1, 2, 4, 8)
-DEEP = 32  # samples a question, from which budgets can be compared
 HALVES = 10  # random halves that an honest oracle knows in turn
 COLUMNS = ["dataset", "B", "rule", "estimate", "low", "high", "p", "p (Holm)", "verdict"]
 
@@ -169,7 +173,7 @@ def compare_spending(
     scored = results[results["total"] > 1]
     budgets = tuple(budgets)
     found = {}
-    for name in _datasets_to_spend_on(scored):
+    for name in well_sampled(scored):
         of_set = scored.loc[[name]]
         depth = deep_samples(of_set["total"])
         for each in budgets:
@@ -197,17 +201,3 @@ def _gains_by_rules(
         for rule, (s, nu) in spending_rules(subset, concentrations).items()
     }
     return mean_over_probes(pd.DataFrame(gained, subset.index)).assign(**{EVEN: 0.0})
-
-
-def _datasets_to_spend_on(results: pd.DataFrame) -> list[str]:
-    """List the data sets on which rules are compared, see :func:`compare_spending`."""
-    totals = results["total"].groupby(level="dataset", sort=False)
-    depths = totals.agg(deep_samples)
-    names = list(map(str, depths.index))
-    probed = []
-    for name in names:
-        own = columns_of(results, load_dataset(name).probe)
-        if results.loc[[name], own].notna().to_numpy().any():
-            probed.append(name)
-    deep = [name for name in probed if depths[name] >= DEEP]
-    return deep or probed or names

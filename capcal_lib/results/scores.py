@@ -7,7 +7,7 @@ from typing import Literal, get_args
 import pandas as pd
 
 from capcal_lib import metrics
-from capcal_lib.applications import others_mean
+from capcal_lib.applications import deep_samples, others_mean
 from capcal_lib.confidence.of_run import TITLES
 from capcal_lib.errors import check_known
 from capcal_lib.manifests import load_dataset
@@ -16,6 +16,7 @@ from capcal_lib.results.results import CONSISTENCY, ORACLE_CC, ORACLE_RC, UNIFOR
 from capcal_lib.results.terms import COUNTS, question_terms
 
 Protocol = Literal["corrected", "paper"]
+DEEP = 32  # samples of a question, from which curves and budgets say something
 ROUNDING = 1e-12  # probes that are the same score alike up to this
 ORACLES = [ORACLE_RC, ORACLE_CC]
 BEST_CONSTANT = "Best constant"
@@ -54,6 +55,32 @@ def methods(results: pd.DataFrame) -> list[str]:
     ['Probe (MATH)']
     """
     return [*dict.fromkeys(map(probe_of, confidence_columns(results)))]
+
+
+def own_columns(results: pd.DataFrame, dataset: str) -> list[str]:
+    """List the columns of the probe that was trained for a data set, where it has predicted any of
+    its ``results``.
+
+    >>> results = pd.DataFrame({"Probe (GSM8K)": [0.5], "Probe (MATH)": [0.5]})
+    >>> own_columns(results, "math500"), own_columns(results, "triviaqa")
+    (['Probe (MATH)'], [])
+    """
+    return columns_of(results.dropna(axis="columns", how="all"), load_dataset(dataset).probe)
+
+
+def well_sampled(results: pd.DataFrame) -> list[str]:
+    """List the data sets that have a probe of their own and 32 samples a question, as far as
+    ``applications.deep_samples`` says; or else those that have a probe; or else all.
+    """
+    names, probed, deep = [], [], []
+    for name, own in results.groupby(level="dataset", sort=False):
+        dataset = str(name)
+        names.append(dataset)
+        if own_columns(own, dataset):
+            probed.append(dataset)
+            if deep_samples(own["total"]) >= DEEP:
+                deep.append(dataset)
+    return deep or probed or names
 
 
 def nearest_probe_of(results: pd.DataFrame, dataset: str) -> str | None:
