@@ -300,9 +300,8 @@ page.finding(
 
 # %% tags=["remove-cell"]
 of_probes = ten.loc[ten["kind"] == "probe of the data set", "percent"]
-glue(scores=len(ten), usual=int(ten["samples"].median()))
-glue(ten=ten["percent"].median(), most=ten["percent"].max())
-glue(probe=of_probes.median())
+glue(usual=int(ten["samples"].median()))
+glue(ten=ten["percent"].median(), probe=of_probes.median())
 
 # %% tags=["picture"] label="fig-k-eval" paper=["appendix-b.1"] evidence=["measured"] reads=["verdicts", "confidences", "features"] mystnb={"image": {"alt": "Box plots of the growth of the interval in per cent against k, in two groups: probes on their own data set, and any other confidence."}}
 kinds = {

@@ -62,15 +62,8 @@ REWRITES = {
     r'<script defer src="[./]*_static/scripts/fontawesome[^>]*></script>': "",
     # one notebook, a page for each model
     r"(lab/tree/|/blob/[^/]+/)(notebooks/\w+)/[\w.-]+(?=\.ipynb\")": r"\1\2",
-    # Folded cells beside each other that show nothing become one fold; the notebook keeps them, and
-    # their tags.
-    r'</details>\n</div>\n<div class="cell [^"]*tag_hide-input[^"]*">\n'
-    r"<details [^>]*above-input[^>]*>\n<summary[\s\S]*?</summary>\n": "",
     r"(tag_solution[\s\S]{,200}?Show the) code"
     r"(</p>\s*<p[^>]*>Hide the) code": r"\1 solution\2 solution",
-    # a fold of what a cell shows
-    r'(<details class="admonition hide below-input">\s*<summary[^>]*>\s*<p[^>]*>Show the) code'
-    r"(</p>\s*<p[^>]*>Hide the) code": r"\1 output\2 output",
     # A figure has a form for a telephone.
     r'<img [^>]*src="([./]*)_images/(\w{64}\.svg)"[^>]*>': (
         r'<picture><source media="(max-width: 576px)" srcset="\1_static/narrow/\2">\g<0></picture>'
