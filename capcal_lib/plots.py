@@ -444,8 +444,8 @@ def draw_prices(table: pd.DataFrame) -> sns.FacetGrid:
     """Draw scores against the tokens that they take, in a panel for each data set and with the best
     constant as a dashed line; marks are filled as by :func:`mark_verdicts`.
 
-    ``table`` is that of ``results.score_by_price``, whose data sets are the titles of panels. Both
-    axes are linear near 0 and logarithmic beyond.
+    ``table`` is that of ``results.prices.score_by_price``, whose data sets are the titles of
+    panels. Both axes are linear near 0 and logarithmic beyond.
 
     >>> row = {"brier": 0.1, "low": 0.05, "high": 0.2, "tokens": 0.0, "verdict": ""}
     >>> table = pd.DataFrame([row, row]).assign(method=["Best constant", "Probe"], dataset="GSM8K")

@@ -36,12 +36,8 @@ from capcal_lib.metrics import (
 )
 from capcal_lib.plots import INK, MUTED
 from capcal_lib.reported import printed_distances
-from capcal_lib.results import (
-    judged_by,
-    losses_by_target,
-    methods,
-    response_distances,
-)
+from capcal_lib.results import judged_by, methods
+from capcal_lib.results.targets import losses_by_target, response_distances
 
 # %% tags=["provenance"]
 page = open_page(globals(), paper=["figure-11"])

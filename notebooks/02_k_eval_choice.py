@@ -39,13 +39,11 @@ from capcal_lib.metrics import (
 )
 from capcal_lib.plots import INK, MUTED, SHIFT_COLORS
 from capcal_lib.reported import printed_distances
-from capcal_lib.results import (
-    confidence_columns,
+from capcal_lib.results import confidence_columns, judged_by, subjects
+from capcal_lib.results.precision import (
     deep_questions,
     interval_growth,
-    judged_by,
     score_parts,
-    subjects,
 )
 from scipy.stats import binom, norm
 

@@ -52,15 +52,13 @@ from capcal_lib.questions import Answer, Question
 from capcal_lib.questions.prompts import p_true_messages, verbalized_messages
 from capcal_lib.reported import load_reported
 from capcal_lib.results import (
-    compare_ranks,
     confidence_columns,
     costs,
     judged_by,
     keep_nearest_probe,
     methods,
-    points_of,
-    rank_correlations,
 )
+from capcal_lib.results.ranks import compare_ranks, points_of, rank_correlations
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 

@@ -42,13 +42,11 @@ from capcal_lib.reported import (
     load_reported,
     printed_curves,
 )
-from capcal_lib.results import (
-    best_constant,
+from capcal_lib.results import best_constant, columns_of, methods
+from capcal_lib.results.attempts import (
     check_bands,
-    columns_of,
     compare_pass_at_k,
     half_band,
-    methods,
     most_varied,
     oracle_errors,
     pass_at_k_curves,

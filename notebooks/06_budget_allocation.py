@@ -38,14 +38,16 @@ from capcal_lib.book.lesson import open_page
 from capcal_lib.metrics import mean_interval
 from capcal_lib.probes import describe_probes
 from capcal_lib.reported import load_reported
-from capcal_lib.results import (
+from capcal_lib.results import subjects
+from capcal_lib.results.budgets import (
+    EVEN,
+    PLUG_IN,
+    POSTERIOR,
     allocate_by_rules,
     compare_spending,
     solved_by_oracles,
     solved_by_rules,
-    subjects,
 )
-from capcal_lib.results.budgets import EVEN, PLUG_IN, POSTERIOR
 
 page = open_page(globals(), paper=["figure-10"])
 

@@ -33,8 +33,8 @@ from capcal_lib.confidence import majority, read_answers
 from capcal_lib.confidence.consistency import consistency
 from capcal_lib.metrics import capability_brier
 from capcal_lib.reported import load_reported
-from capcal_lib.results import (
-    brier_terms,
+from capcal_lib.results import brier_terms
+from capcal_lib.results.votes import (
     find_majorities,
     judge_optimism,
     score_blocks,

@@ -28,14 +28,12 @@ from capcal_lib.book import tables
 from capcal_lib.book.lesson import open_page
 from capcal_lib.metrics import mean_interval, questions_needed
 from capcal_lib.reported import load_reported
-from capcal_lib.results import (
-    brier_terms,
+from capcal_lib.results import brier_terms, costs, subjects
+from capcal_lib.results.prices import (
     compare_with_nearest_probe,
-    costs,
     keep_asked_and_nearest_probe,
     printed_by_price,
     score_by_price,
-    subjects,
 )
 
 page = open_page(globals(), paper=["table-2", "table-6"])

@@ -4,14 +4,17 @@ import pytest
 
 from capcal_lib.applications import allocate, budget_gains, pass_at_k, success_rate
 from capcal_lib.metrics import adjusted, judge_gain
-from capcal_lib.results import (
+from capcal_lib.results.budgets import (
+    EVEN,
+    HONEST_ORACLE,
+    PLUG_IN,
+    POSTERIOR,
     allocate_by_rules,
     compare_spending,
     solved_by_oracles,
     solved_by_rules,
     spending_rules,
 )
-from capcal_lib.results.budgets import EVEN, HONEST_ORACLE, PLUG_IN, POSTERIOR
 
 NU = {"Probe (GSM8K)": 3.0, "Probe (MATH)": 5.0}
 

@@ -6,9 +6,14 @@ from capcal_lib.applications import score_components
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import RECORDED_RUNS
 from capcal_lib.metrics import capability_brier_terms, mean_interval
-from capcal_lib.results import deep_questions, interval_growth, judged_by, load_results, score_parts
+from capcal_lib.results import judged_by, load_results
 from capcal_lib.results.constant import kind_of_method
-from capcal_lib.results.precision import interval_width
+from capcal_lib.results.precision import (
+    deep_questions,
+    interval_growth,
+    interval_width,
+    score_parts,
+)
 
 
 def made(total: int = 100, questions: int = 60, seed: int = 0) -> pd.DataFrame:

@@ -5,8 +5,8 @@ from scipy.stats import spearmanr
 
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import RECORDED_RUNS
-from capcal_lib.results import compare_ranks, judged_by, load_results, points_of, rank_correlations
-from capcal_lib.results.ranks import rank_interval
+from capcal_lib.results import judged_by, load_results
+from capcal_lib.results.ranks import compare_ranks, points_of, rank_correlations, rank_interval
 
 
 def made(seed: int = 0, questions: int = 80) -> pd.DataFrame:

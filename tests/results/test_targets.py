@@ -10,7 +10,8 @@ from capcal_lib.metrics import (
     expected_response_brier,
     mean_interval,
 )
-from capcal_lib.results import judged_by, load_results, losses_by_target, response_distances
+from capcal_lib.results import judged_by, load_results
+from capcal_lib.results.targets import losses_by_target, response_distances
 
 
 def made() -> pd.DataFrame:

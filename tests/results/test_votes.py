@@ -7,12 +7,10 @@ import pytest
 from capcal_lib.confidence import read_answers
 from capcal_lib.manifests import RECORDED_RUNS
 from capcal_lib.metrics import adjusted, capability_brier_terms, mean_interval
-from capcal_lib.results import (
-    brier_terms,
-    describe_runs,
+from capcal_lib.results import brier_terms, describe_runs, load_results
+from capcal_lib.results.votes import (
     find_majorities,
     judge_optimism,
-    load_results,
     score_blocks,
     score_first_votes,
 )
