@@ -11,7 +11,8 @@
 #
 # [Before](02_k_eval_choice.ipynb) we saw that a score takes many questions, and about ten samples of each. But a score of what:
 # how does one get a confidence, what does it cost, and which confidence tells easy questions from hard ones?
-#
+
+# %% [markdown]
 # | method | what is asked | cost | needs |
 # | --- | --- | --- | --- |
 # | Verbalized confidence | "how likely are you to answer correctly?", a number in words | a few tokens, or a reasoning | text |
