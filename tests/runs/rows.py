@@ -1,4 +1,6 @@
-"""A run of a few rows, to write, to damage and to find again."""
+"""A run of a few rows, to write, to damage and to find again. Processes that tests kill import it
+too, each anew: it needs only `runs`.
+"""
 
 from pathlib import Path
 
@@ -7,10 +9,9 @@ import pytest
 from capcal_lib.manifests import Sampling
 from capcal_lib.runs import Run
 from capcal_lib.runs import store as store_module
-from capcal_lib.runs.run import Identity, Record
+from capcal_lib.runs.run import Identity, Record, run_of
 from capcal_lib.runs.samples import Sample
 from capcal_lib.runs.store import open_writer, read_samples
-from tests.folders import run_folder
 
 IDENTITY = Identity(
     model="m",
@@ -43,7 +44,7 @@ def shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int = 3) -> 
     with open_writer(tmp_path, RECORD) as writer:
         for index in range(2 * number):
             writer.append([row("a", index, f"answer {index}")])
-    return run_folder(tmp_path, IDENTITY)
+    return run_of(tmp_path, IDENTITY).folder
 
 
 def flip(path: Path, place: int) -> None:
