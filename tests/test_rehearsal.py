@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import papermill
 import pytest
 import yaml
 
@@ -390,9 +391,14 @@ def check_tables(store: Path, pages: dict[str, Path]) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
 @pytest.mark.parametrize("recipe", ["lean", "paper"])
 def test_pages_measure_all_that_the_map_says_can_be_measured(
-    laboratory: Path, model: Model, tmp_path: Path, recipe: str
+    laboratory: Path,
+    model: Model,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    recipe: str,
 ) -> None:
     store = laboratory / recipe
     options = ["--recipe", recipe, "--store", str(store), "--features-engine", "simulated"]
@@ -401,24 +407,21 @@ def test_pages_measure_all_that_the_map_says_can_be_measured(
     said = dict(re.findall(r"-p (\w+) (\S+)", done.stdout))  # how the command opens its page
     assert said["model"] == MODEL
     assert said["store"] == str(store)
-    papermill = Path(sys.executable).with_name("papermill")
+    monkeypatch.chdir(ROOT)
+    for name, value in environment(laboratory, model).items():  # of the kernels
+        monkeypatch.setenv(name, value)
     pages: dict[str, Path] = {}
     for number, (page, parameters) in enumerate(PAGES):
         declared = (NOTEBOOKS / f"{page}.py").read_text(encoding="utf-8")
         given = {name: value for name, value in said.items() if f"\n{name}: str" in declared}
-        given |= parameters
-        words = [word for name, value in given.items() for word in ("-p", name, value)]
         executed = tmp_path / f"{number}.ipynb"
         pages[" ".join([page, *parameters.values()])] = executed
-        source = NOTEBOOKS / f"{page}.ipynb"
-        done = subprocess.run(
-            [papermill, "--no-progress-bar", source, executed, *words],
-            env=environment(laboratory, model),
-            capture_output=True,
-            text=True,
-            check=False,
+        papermill.execute_notebook(
+            NOTEBOOKS / f"{page}.ipynb",
+            executed,
+            parameters=given | parameters,
+            progress_bar=False,
         )
-        assert done.returncode == 0, done.stderr
         assert "has no samples of this model" not in executed.read_text(encoding="utf-8")
     measured = {
         key
