@@ -15,7 +15,8 @@ export PYTHONDONTWRITEBYTECODE :=
 book: $(READY)
 	$(BIN)/capcal book
 
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile
+# Files stay together, for their fixtures, until a worker has none left and takes over half of what is waiting.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal
 
 test: check
 	$(PYTEST) -m "not slow"
