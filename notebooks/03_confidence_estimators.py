@@ -30,7 +30,7 @@ store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
 protocol: str = "corrected"  # or paper: as the paper did it
 verdicts: str = "rules"  # or judge:MODEL, where it has judged
-seed: int = 0  # of the questions drawn anew
+seed: int = 0  # of what is drawn anew
 
 # %%
 from collections import Counter
@@ -40,6 +40,7 @@ import pandas as pd
 import seaborn as sns
 from capcal_lib.book import tables
 from capcal_lib.book.lesson import open_page
+from capcal_lib.manifests import load_dataset, load_model
 from capcal_lib.plots import MUTED, palette
 from capcal_lib.probes import (
     LinearProbe,
@@ -49,17 +50,21 @@ from capcal_lib.probes import (
     train,
     training_data,
 )
-from capcal_lib.questions import Answer, Question
+from capcal_lib.questions import Answer, Question, load_questions
 from capcal_lib.questions.prompts import p_true_messages, verbalized_messages
 from capcal_lib.reported import load_reported
 from capcal_lib.results import (
     confidence_columns,
     costs,
+    describe_runs,
     judged_by,
     keep_nearest_probe,
+    load_results,
     methods,
 )
 from capcal_lib.results.ranks import compare_ranks, points_of, rank_correlations
+from capcal_lib.runs import read_samples
+from capcal_lib.sampling import answer_requests, can_sample_here, open_engine
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
@@ -273,26 +278,115 @@ assert np.allclose(confidence, probe.predict(states), atol=1e-3)
 # %% [markdown]
 # This *tuned* probe is ours; [the page on how good a probe is](08_probe_generalization.ipynb) sets the paper's recipe beside it.
 #
+# ## Read $\mu$ itself, where an answer is a letter
+#
+# $\mu$ is estimated from samples because long answers cannot be summed over. Where a question has options and the answer is
+# one letter, they can: a model that is asked says first of all how probable each letter is. Given the right one, which no
+# confidence knows, that is $\mu$ itself, by one reading of the prompt. It takes the model, here the smallest of this book,
+# and samples to compare with.
+
+# %%
+reader, exam = load_model("smollm2-135m"), load_dataset("mini-exam")
+recorded = describe_runs(page.store, reader.name, k_eval=k_eval)
+if exam.name not in recorded.index or not can_sample_here(reader, exam):
+    page.end(
+        f"What is left of this page reads letters off {reader.title}: that takes its recorded samples of {exam.title} and its "
+        "weights on this machine, which capcal reproduce --model smollm2-135m gets."
+    )
+
+# %% [markdown]
+# The engine that draws samples reads as well. It returns the logarithm of a probability at temperature 1; sampling at another
+# temperature raises probabilities to its inverse power. Here are the first questions, as shares of what the four letters have
+# together:
+
+# %%
+exam_questions = load_questions(exam.name, limit=200)
+requests, letters = answer_requests(reader, exam_questions), list("ABCD")
+engine = open_engine(reader)
+read = engine.next_token_logprobs(requests, letters, reader.sampling, 0)[0]
+golds = pd.Series({one.id: one.answer.gold for one in exam_questions})
+weights = np.exp(read / reader.sampling.temperature)
+shares = pd.DataFrame(weights, golds.index, letters)
+shares = shares.div(shares.sum(axis="columns"), axis="index")
+shares.head().round(3)
+
+# %% [markdown]
+# The share of the right letter is $\mu$, and the samples of the same questions give $\hat\mu$. A *gap* is what divides the two.
+
+# %%
+is_right = pd.get_dummies(golds).reindex(columns=letters, fill_value=False)
+counts = load_results(
+    page.store, reader.name, datasets=[exam.name], k_eval=k_eval, recipe=None
+)
+counts = counts.loc[exam.name].query("total > 0").reindex(golds.index).dropna()
+by_samples = counts["correct"] / counts["total"]
+by_reading = shares.where(is_right).sum(axis="columns")[counts.index]
+gaps = by_samples - by_reading
+
+# %% label="fig-exact" mystnb={"image": {"alt": "Scatter plot of the share of correct samples against the probability of the right letter, a dot a question, with the diagonal."}}
+axes = sns.scatterplot(x=by_reading, y=by_samples)
+axes.axline((0, 0), slope=1, color=MUTED, linewidth=1)
+_ = axes.set(xlabel="probability of the right letter", ylabel="share correct")
+
+# %% [markdown] tags=["caption"]
+# The share of a question's samples that are correct against the probability of the right letter, read once. On the diagonal
+# both agree.
+
+# %% [markdown]
+# The dots are not on the diagonal. Need they be? If nothing but chance divided the two, counts would be draws from the
+# probabilities that were read. Drawn anew many times, they show how far apart chance alone puts the two, question by question;
+# and what chance makes has no sign, so that it averages out.
+
+# %%
+rng = np.random.default_rng(seed)
+size = counts["total"].astype(int)
+drawn = rng.binomial(size, by_reading, (10_000, len(size)))
+by_chance = drawn / size.to_numpy() - by_reading.to_numpy()
+squares, means = (by_chance**2).mean(axis=1), by_chance.mean(axis=1)
+as_far = {
+    "mean square": (squares >= (gaps**2).mean()).mean(),
+    "mean": (np.abs(means) >= abs(gaps.mean())).mean(),
+}
+
+# %%
+page.show(
+    pd.DataFrame(
+        {
+            "found": [(gaps**2).mean(), gaps.mean(), gaps.abs().mean()],
+            "by chance": [squares.mean(), 0, np.abs(by_chance).mean()],
+            "chance puts it as far from 0": as_far,
+        },
+        ["mean square", "mean", "mean distance"],
+    ).rename_axis("of the gaps"),
+    f"Gaps between {size.median():.0f} samples and one reading, over {len(size)} questions of {exam.title}, and what chance alone "
+    "makes of them.",
+    digits=4,
+)
+
+# %% [markdown]
+# What a reading of letters cannot see is a sample that begins with something else. It can have moved the share correct by no
+# more than the share of such samples:
+
+# %%
+samples = read_samples(recorded.loc[exam.name, "run"])
+samples = samples[samples["question_id"].isin(counts.index)]
+samples = samples.query("sample_index < @k_eval")
+starts = samples["response"].str.strip().str[:1]
+1 - starts.isin(letters).mean()
+
+# %% [markdown]
 # ## Summary
 #
 # - The methods differ in cost by orders of magnitude: a probe reads a prompt, consistency writes $k_c$ answers.
 # - What a method cannot say must be counted, and said where something else stands for it.
 # - A method may order questions well and still be off on the scale, and conversely.
+# - Where an answer is one letter, one reading gives $\mu$, up to answers that are more than a letter; elsewhere one has to sample.
 #
 # An order is not enough to act on. [Next](04_main_table.ipynb): which of them comes closest to $\mu$ itself?
 #
 # ## Exercises
 #
-# **1 (easy).** What does response consistency give on a question that the model always answers with the same wrong
-# answer, and what is $\mu$ there? *Hint:* count the votes.
-
-# %% tags=["hide-cell", "solution"]
-# The share of the votes, beside the accuracy
-votes = Counter(["Lyon"] * 10)
-{"consistency": votes.most_common(1)[0][1] / votes.total(), "mu": 0.0}
-
-# %% [markdown]
-# **2 (medium).** Square every confidence of a panel of the figure: where do its points move, and what happens to the rank
+# **1 (easy).** Square every confidence of a panel of the first figure: where do its points move, and what happens to the rank
 # correlation and to the Brier score? *Hint:* take $\mu = 0.5$ and $s = 0.5$.
 
 # %% tags=["hide-cell", "solution"]
@@ -300,6 +394,17 @@ votes = Counter(["Lyon"] * 10)
 squared = judged["confidence"] ** 2
 print(squared.corr(judged["correct"] / judged["total"], method="spearman"))
 {"before": (0.5 - 0.5) ** 2, "after": (0.5**2 - 0.5) ** 2}
+
+# %% [markdown]
+# **2 (medium).** At temperature 1 a model answers A, B, C and D with probabilities 0.5, 0.3, 0.15 and 0.05, and B is right.
+# What is $\mu$ at temperatures 1, 0.5 and 0.1, and where does it go as the temperature falls to 0? *Hint:* raise the
+# probabilities to the inverse power, and divide by their sum.
+
+# %% tags=["hide-cell", "solution"]
+# Probabilities raised to the inverse temperature, a row a temperature
+powers = 1 / np.array([[1], [0.5], [0.1]])
+raised = np.array([0.5, 0.3, 0.15, 0.05]) ** powers
+(raised / raised.sum(axis=1, keepdims=True)).round(3)[:, 1]
 
 # %% [markdown]
 # **3 (hard).** What does the probe say when it is trained with hardly any weight decay? *Hint:* refit `LinearProbe` with
