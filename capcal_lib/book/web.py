@@ -91,9 +91,10 @@ def _number_by_file(env: Any) -> None:
         for anchor, sections in numbers.items():
             if sections is not None:
                 numbers[anchor] = (int(number[1]), *sections[1:])
-        env.titles[name]["secnumber"] = numbers[""]
+        env.titles[name]["secnumber"] = [*numbers[""]]
         for reference in env.tocs[name].findall(nodes.reference):
-            reference["secnumber"] = numbers[reference["anchorname"]]
+            sections = numbers[reference["anchorname"]]
+            reference["secnumber"] = sections and [*sections]
 
 
 def _finish(app: Any, exception: Exception | None) -> None:
@@ -119,16 +120,17 @@ def _finish(app: Any, exception: Exception | None) -> None:
 
 def setup(app: Any) -> dict[str, bool]:
     """Register with Sphinx, after the extension that numbers chapters through all parts."""
-    from sphinx.environment.collectors.toctree import TocTreeCollector
+    from sphinx_external_toc.collectors import TocTreeCollectorWithStyles
 
-    number_through = TocTreeCollector.assign_section_numbers
+    collectors: Any = TocTreeCollectorWithStyles
+    number_through = collectors.assign_section_numbers
 
     def number(collector: Any, env: Any) -> list[str]:
         rewritten = number_through(collector, env)
         _number_by_file(env)
         return rewritten
 
-    TocTreeCollector.assign_section_numbers = number  # type: ignore[method-assign]
+    collectors.assign_section_numbers = number
     app.connect(
         "autodoc-skip-member",
         lambda *event: (

@@ -91,8 +91,8 @@ def test_a_chapter_is_shown_with_the_number_of_its_file() -> None:
     _number_by_file(env)
     seven = "notebooks/07_seven"
     assert env.toc_secnumbers[seven] == {"": (7,), "#part": (7, 2), "#deep": None}
-    assert env.titles[seven]["secnumber"] == (7,)
-    assert [link["secnumber"] for link in env.tocs[seven]] == [(7,), (7, 2), None]
+    assert env.titles[seven]["secnumber"] == [7]
+    assert [link["secnumber"] for link in env.tocs[seven]] == [[7], [7, 2], None]
     assert env.toc_secnumbers["index"][""] == (4,)
     assert env.toc_secnumbers["notebooks/02_two"][""] == (2,)
 
