@@ -139,5 +139,10 @@ def correlate(confidences: pd.DataFrame, mu: pd.DataFrame) -> "pd.Series[float]"
     """Correlate the ranks of each column with those of the same column of ``mu``, which is NaN on
     the same rows; NaN of a column that is the same throughout.
     """
-    confidences, mu = confidences.reset_index(drop=True), mu.reset_index(drop=True)
-    return confidences.rank().corrwith(mu.rank())
+    ranks, ranks_of_mu = confidences.rank(), mu.rank()
+    centred = (ranks - ranks.mean()).to_numpy()
+    centred_mu = (ranks_of_mu - ranks_of_mu.mean()).to_numpy()
+    both = np.nansum(centred * centred_mu, axis=0)
+    lengths = np.sqrt(np.nansum(centred**2, axis=0) * np.nansum(centred_mu**2, axis=0))
+    with np.errstate(invalid="ignore"):  # 0 / 0 where all ranks are alike
+        return pd.Series(both / lengths, confidences.columns)
