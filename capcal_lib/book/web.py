@@ -12,6 +12,7 @@ PLAIN_WORDS = {  # of the glossary, that every reader knows
     "question",
     "sample",
     "response",
+    "paper",
     "judge",
     "verdict",
     "temperature",
