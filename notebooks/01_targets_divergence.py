@@ -28,16 +28,14 @@ import seaborn as sns
 from capcal_lib.book import style, tables
 from capcal_lib.book.lesson import glue, open_page
 from capcal_lib.metrics import (
-    best_confidence,
     capability_brier,
     correctness_variance,
-    divergence,
     expected_response_brier,
 )
-from capcal_lib.plots import INK, MUTED
+from capcal_lib.plots import INK
 from capcal_lib.reported import printed_distances
 from capcal_lib.results import judged_by, methods
-from capcal_lib.results.targets import losses_by_target, response_distances
+from capcal_lib.results.targets import response_distances
 
 # %% tags=["provenance"]
 page = open_page(globals(), paper=["figure-11"])
@@ -198,109 +196,12 @@ one_set = results.loc[[shown]]
 judged = judged_by(one_set, methods(one_set.dropna(axis=1, how="all"))[0])
 s, *counts = judged.to_numpy().T
 response = expected_response_brier(s, *counts)
-response, correctness_variance(*counts), capability_brier(s, *counts)
+variance = correctness_variance(*counts)
+response, variance, response - variance, capability_brier(s, *counts)
 
 # %% [markdown]
-# Both sides, of every method on every data set: how many pairs there are, and the largest *gap* that is left of their
-# difference, which is rounding.
-
-# %%
-losses = losses_by_target(results)
-len(losses), losses["gap"].abs().max()
-
-# %% label="theorem-2-gaps" paper=["theorem-2", "equation-9", "equation-10", "equation-3", "equation-7"] evidence=["measured"] reads=["verdicts", "confidences"] mystnb={"image": {"alt": "Scatter plot of the capability against the expected response Brier score, a mark a method on a data set, with the diagonal and, for each data set, a line parallel to it."}}
-variances = losses.groupby("dataset")["Bregman information"].max().nlargest(4)
-points = tables.titled(losses.loc[[*variances.index]].reset_index())
-sides = {"x": "expected response loss", "y": "capability loss"}
-axes = sns.scatterplot(points, hue="dataset", style="dataset", s=60, **sides)
-for variance in variances:
-    axes.axline((0, -variance), slope=1, color=style.GRID, zorder=0)
-axes.axline((0, 0), slope=1, color=MUTED, linestyle=":", zorder=0)
-axes.set(xlim=(0, None), ylim=(0, None))
-_ = axes.legend(title="")
-
-# %% [markdown] tags=["caption"]
-# One mark a method, on the four data sets of largest correctness variance. The methods of a data set lie on one line of slope 1,
-# as far below the dotted diagonal as its correctness variance says: a method that is better by one score is better by the other,
-# and by as much.
-
-# %% [markdown]
-# ## Theorem 1: two targets, two optima
-#
-# The best confidence for a target is the one of least loss. By the response target, the correctness of one sample, it is 0
-# or 1; by the capability target, which that correctness has as its mean, it is $\hat\mu$. Search it on a grid, for one question
-# of which 3 in 10 samples are correct:
-
-# %%
-grid = np.arange(11) / 10
-losses_on_grid = divergence(np.full(11, 0.3), grid, score="brier")
-grid[losses_on_grid.argmin()]
-
-# %% [markdown]
-# `best_confidence` does so for each question, and finds both optima, by other proper scores as well:
-
-# %%
-share = one_set["correct"] / one_set["total"]
-once = (np.random.default_rng(seed).random(len(share)) < share).astype(float)
-rows = {}
-for score in ("Brier", "log", "spherical"):
-    searched = {"total": one_set["total"], "score": score.lower()}
-    by_response = best_confidence(once, **searched)
-    by_capability = best_confidence(share, **searched)
-    missed = by_response - once, by_capability - share
-    differ = (by_response != by_capability).mean()
-    rows[score] = [*np.abs(missed).max(axis=1), differ]
-
-# %% label="theorem-1-optima" paper=["theorem-1", "equation-4", "equation-5", "equation-6", "equation-8", "section-3.1"] evidence=["measured"] reads=["verdicts"]
-page.show(
-    pd.DataFrame.from_dict(
-        rows,
-        "index",
-        columns=[
-            "|best by response − C|",
-            "|best by capability − μ̂|",
-            "optima differ",
-        ],
-    ).rename_axis("score"),
-    f"Largest distances from the targets on {title}, and how "
-    "often the optima differ. The theorem lets them agree only where μ is 0 or 1.",
-    **{"optima differ": "{:.0%}"},
-)
-
-# %% [markdown]
-# ## Beyond the Brier score
-#
-# Appendix A.3 of the paper says that for strictly convex losses the difference is the Bregman information of the
-# correctness (Banerjee et al., 2005). For that the loss has to be written as a divergence, zero where confidence and target
-# agree:
-#
-# $$
-# \begin{aligned}
-# \mathcal D_g(t, s) &= g(t) - g(s) - g'(s)\,(t - s), \\
-# \mathbb E\bigl[\mathcal D_g(\mathcal C, s)\bigr] - \mathcal D_g(\mu, s) &= \mathbb E\bigl[g(\mathcal C)\bigr] - g(\mu).
-# \end{aligned}
-# $$
-#
-# The right side does not know $s$. With $g(t) = t^2$ it is the variance; with $g(t) = t\log t + (1-t)\log(1-t)$, of which
-# Kullback and Leibler's divergence comes, it is the entropy of $\mathcal C$; $g(t) = \sqrt{t^2 + (1-t)^2}$ is the spherical
-# score. Cross-entropy, $-t\log s - (1-t)\log(1-s)$, is a straight line in $t$ and has no gap: what it adds to the
-# divergence is the entropy of its target, which is zero for a verdict and is not for $\mu$.
-#
-# Both sides on the data set of the first figure, with confidences moved into $[0.001, 0.999]$, since the log score of a
-# wrong 0 or 1 is infinite:
-
-# %% label="proper-scores" paper=["appendix-a.3", "equation-15"] evidence=["measured"] reads=["verdicts", "confidences"]
-by_score = {
-    score: losses_by_target(one_set, score=score.lower(), least=0.001).loc[
-        shown
-    ]
-    for score in ("Brier", "log", "spherical")
-}
-page.show(
-    pd.concat(by_score, names=["score"]),
-    f"Three proper scores on {title}.",
-    gap="{:.1g}",
-)
+# The response score less the variance is the capability score. That it is so for every method on every data set, and what takes
+# the place of the variance for other scores, is [one of the checks](19_theorems.ipynb).
 
 # %% [markdown]
 # ## Summary
@@ -308,8 +209,6 @@ page.show(
 # - One response's correctness is a noisy stand-in for what a model can do, and the noise is the correctness variance.
 # - A method that is perfect by the capability target still scores that variance by the response target.
 # - The variance is a property of the model and the question; no estimator can remove it.
-# - Both theorems hold on counts to the last digit: no assumption on the model is left to check. Other proper scores have a
-#   variance of their own, which does not depend on the confidence either.
 #
 # One sample is too few. [Next](02_k_eval_choice.ipynb): how many does it take?
 #

@@ -223,7 +223,7 @@ probes["spread"][[LEAN]].assign(moved=moved).round(3)
 # - A correction that adds the same to every method changes no comparison; one that touches a method alone can.
 # - A score of a method without training hardly needs a hundred samples of each question; a probe depends on its draw too.
 #
-# All this trusts that a sample is rightly called correct. [Next](20_grading.ipynb): how good is the grader?
+# With the corrections or without, a score rests on the paper's two theorems. [Next](19_theorems.ipynb): do they hold on counts?
 #
 # ## Exercises
 #

@@ -9,8 +9,8 @@
 # %% [markdown]
 # # The grader is an instrument
 #
-# [Before](18_protocol.ipynb) we took back one correction after the other, and took every verdict on a sample as right. How
-# often is the grader wrong, and what would another one say?
+# [Before](19_theorems.ipynb) we saw that the theorems hold for counts, and took every verdict on a sample as right. How often is
+# the grader wrong, and what would another one say?
 
 # %% tags=["parameters"]
 model: str = "smollm2-135m"  # one of `capcal models`; it has the built-in sets

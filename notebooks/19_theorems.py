@@ -1,0 +1,199 @@
+# ---
+# jupyter:
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Do the theorems hold on counts?
+#
+# [Before](18_protocol.ipynb) we took back what this book does differently from the paper. The scores of both rest on the same two
+# theorems, which are proved for $\mu$ and an expectation over responses. Do they hold for what is measured, $c$ of $n$ samples
+# correct?
+
+# %% tags=["parameters"]
+model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`
+dataset: str = ""  # one with samples; empty: where a response tells least
+store: str = "runs/recorded"  # run store, from here or from the root
+k_eval: int = 100  # samples that define mu_hat
+protocol: str = "corrected"  # or paper: votes are scored on their own samples
+verdicts: str = "rules"  # or judge:MODEL, where it has judged
+seed: int = 0  # of the responses that are drawn
+
+# %% tags=["provenance"]
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from capcal_lib.book import style, tables
+from capcal_lib.book.lesson import open_page
+from capcal_lib.metrics import best_confidence, divergence
+from capcal_lib.plots import MUTED
+from capcal_lib.results.targets import losses_by_target, response_distances
+
+page = open_page(globals())
+
+# %% [markdown]
+# Theorems about any confidence can be tried on a few of them, so the probes are left out. What is shown of one data set is shown
+# of that on which a response tells least of what the model can do, or of the one asked for.
+
+# %%
+results = page.results()
+results = results.drop(columns=results.filter(like="Probe").columns)
+results = results[results["total"] > 1]
+distances = response_distances(results, protocol=protocol)["mean distance"]
+shown = page.choose_dataset(dataset, distances.idxmax())
+one_set, title = results.loc[[shown]], page.data.loc[shown, "title"]
+
+# %% [markdown]
+# ## Theorem 1: two targets, two optima
+#
+# The best confidence for a target is the one of least loss. By the response target, the correctness of one sample, it is 0
+# or 1; by the capability target, which that correctness has as its mean, it is $\hat\mu$. Search it on a grid, for one question
+# of which 3 in 10 samples are correct:
+
+# %%
+grid = np.arange(11) / 10
+losses_on_grid = divergence(np.full(11, 0.3), grid, score="brier")
+grid[losses_on_grid.argmin()]
+
+# %% [markdown]
+# `best_confidence` does so for each question, and finds both optima, by other proper scores as well. For the response target
+# one response $C$ to each question is drawn:
+
+# %%
+share = one_set["correct"] / one_set["total"]
+once = (np.random.default_rng(seed).random(len(share)) < share).astype(float)
+rows = {}
+for score in ("Brier", "log", "spherical"):
+    searched = {"total": one_set["total"], "score": score.lower()}
+    by_response = best_confidence(once, **searched)
+    by_capability = best_confidence(share, **searched)
+    missed = by_response - once, by_capability - share
+    differ = (by_response != by_capability).mean()
+    rows[score] = [*np.abs(missed).max(axis=1), differ]
+
+# %% label="theorem-1-optima" paper=["theorem-1", "equation-4", "equation-5", "equation-6", "equation-8", "section-3.1"] evidence=["measured"] reads=["verdicts"]
+columns = [
+    "|best by response − C|",
+    "|best by capability − μ̂|",
+    "optima differ",
+]
+optima = pd.DataFrame(rows, columns).T.rename_axis("score")
+page.show(
+    optima,
+    f"Largest distances from the targets on {title}, and how "
+    "often the optima differ. The theorem lets them agree only where μ is 0 or 1.",
+    **{"optima differ": "{:.0%}"},
+)
+
+# %% [markdown]
+# ## Theorem 2: the scores differ by the correctness variance
+#
+# [The first page](01_targets_divergence.ipynb) has both sides for one confidence. Here they are for every method on every data
+# set: how many pairs there are, and the largest *gap* that is left of their difference, which is rounding.
+
+# %%
+losses = losses_by_target(results)
+len(losses), losses["gap"].abs().max()
+
+# %% tags=["finding"]
+page.finding(
+    "On counts both theorems hold: for {pairs} pairs of a method and a data set, the two scores differ by the correctness variance "
+    "up to {gap:.0g}, and the best confidences by the two targets differ on {differ:.0%} of the questions of {title}.",
+    pairs=len(losses),
+    gap=losses["gap"].abs().max(),
+    differ=optima.loc["Brier", "optima differ"],
+    title=title,
+)
+
+# %% tags=["picture"] label="theorem-2-gaps" paper=["theorem-2", "equation-9", "equation-10", "equation-3", "equation-7"] evidence=["measured"] reads=["verdicts", "confidences"] mystnb={"image": {"alt": "Scatter plot of the capability against the expected response Brier score, a mark a method on a data set, with the diagonal and, for each data set, a line parallel to it."}}
+variances = losses.groupby("dataset")["Bregman information"].max().nlargest(4)
+points = tables.titled(losses.loc[[*variances.index]].reset_index())
+sides = {"x": "expected response loss", "y": "capability loss"}
+axes = sns.scatterplot(points, hue="dataset", style="dataset", s=60, **sides)
+for variance in variances:
+    axes.axline((0, -variance), slope=1, color=style.GRID, zorder=0)
+axes.axline((0, 0), slope=1, color=MUTED, linestyle=":", zorder=0)
+axes.set(xlim=(0, None), ylim=(0, None))
+_ = axes.legend(title="")
+
+# %% [markdown] tags=["caption"]
+# One mark a method, on the four data sets of largest correctness variance. The methods of a data set lie on one line of slope 1,
+# as far below the dotted diagonal as its correctness variance says: a method that is better by one score is better by the other,
+# and by as much.
+
+# %% [markdown]
+# ## Beyond the Brier score
+#
+# Appendix A.3 of the paper says that for strictly convex losses the difference is the Bregman information of the
+# correctness (Banerjee et al., 2005). For that the loss has to be written as a divergence, zero where confidence and target
+# agree:
+#
+# $$
+# \begin{aligned}
+# \mathcal D_g(t, s) &= g(t) - g(s) - g'(s)\,(t - s), \\
+# \mathbb E\bigl[\mathcal D_g(\mathcal C, s)\bigr] - \mathcal D_g(\mu, s) &= \mathbb E\bigl[g(\mathcal C)\bigr] - g(\mu).
+# \end{aligned}
+# $$
+#
+# The right side does not know $s$. With $g(t) = t^2$ it is the variance; with $g(t) = t\log t + (1-t)\log(1-t)$, of which
+# Kullback and Leibler's divergence comes, it is the entropy of $\mathcal C$; $g(t) = \sqrt{t^2 + (1-t)^2}$ is the spherical
+# score. Cross-entropy, $-t\log s - (1-t)\log(1-s)$, is a straight line in $t$ and has no gap: what it adds to the
+# divergence is the entropy of its target, which is zero for a verdict and is not for $\mu$.
+#
+# Both sides on one data set, with confidences moved into $[0.001, 0.999]$, since the log score of a wrong 0 or 1 is infinite:
+
+# %% label="proper-scores" paper=["appendix-a.3", "equation-15"] evidence=["measured"] reads=["verdicts", "confidences"]
+by_score = {
+    score: losses_by_target(one_set, score=score.lower(), least=0.001).loc[
+        shown
+    ]
+    for score in ("Brier", "log", "spherical")
+}
+page.show(
+    pd.concat(by_score, names=["score"]),
+    f"Three proper scores on {title}.",
+    gap="{:.1g}",
+)
+
+# %% [markdown]
+# ## Summary
+#
+# - Both theorems hold on counts up to rounding: no assumption on the model is left to check.
+# - The best confidence for one response is that response's own correctness, and the best for the model is $\hat\mu$.
+# - Other proper scores have a variance of their own, which does not depend on the confidence either.
+#
+# All this takes for granted that a sample is rightly called correct. [Next](20_grading.ipynb): how good is the grader?
+#
+# ## Exercises
+#
+# **1 (easy).** The optima differ on a part of the questions. What does it mean that they agree on the others? *Hint:* where does
+# the theorem let them agree?
+
+# %% tags=["hide-cell", "solution"]
+# All samples of these are correct, or none is: one response tells everything
+1 - ((share == 0) | (share == 1)).mean(), optima["optima differ"]
+
+# %% [markdown]
+# **2 (medium).** In the table of three scores the Bregman information of response consistency is another one than that of the
+# other methods. Does it depend on the confidence after all? *Hint:* its votes are samples as well.
+
+# %% tags=["hide-cell", "solution"]
+# No: votes are judged by the samples that did not vote, which are fewer
+losses.loc[shown, ["expected response loss", "Bregman information"]]
+
+# %% [markdown]
+# **3 (hard).** Show on one question with $\hat\mu = 0.3$ and $s = 0.6$ that the cross-entropy has no gap. *Hint:* its mean over
+# the correctness is $0.3$ times its value at $t = 1$ and $0.7$ times that at $t = 0$.
+
+
+# %% tags=["hide-cell", "solution"]
+# A straight line in t: the mean of its values is its value at the mean
+def cross_entropy(t, s):
+    return -t * np.log(s) - (1 - t) * np.log(1 - s)
+
+
+expected = 0.3 * cross_entropy(1, 0.6) + 0.7 * cross_entropy(0, 0.6)
+expected, cross_entropy(0.3, 0.6)
