@@ -148,20 +148,17 @@ def _parse_choice(text: str | None) -> str | dict[str, Any] | None:
     """Read what --run says: the beginning of a key, or settings with values of their types."""
     from pydantic import TypeAdapter
 
-    from capcal_lib.manifests import Sampling
-    from capcal_lib.runs.run import Identity
+    from capcal_lib.runs.run import setting_types
 
     if text is None or "=" not in text:
         return text
-    fields = Identity.model_fields | Sampling.model_fields
-    del fields["sampling"]  # whose fields are settings themselves
+    types = setting_types()
     settings = {}
     for part in text.split(","):
         name, _, value = part.partition("=")
-        check_known("setting", name, fields)
-        kind: Any = fields[name].annotation
+        check_known("setting", name, types)
         try:
-            settings[name] = TypeAdapter(kind).validate_python(value)
+            settings[name] = TypeAdapter(types[name]).validate_python(value)
         except ValueError:
             if value != "None":  # as a setting is shown that a run does without
                 raise InputError(

@@ -22,7 +22,7 @@ from capcal_lib.probes.features import read_features
 from capcal_lib.probes.sgd import PaperProbe
 from capcal_lib.probes.tuned import TunedProbe
 from capcal_lib.runs.artifacts import FEATURES, VERDICTS
-from capcal_lib.runs.run import Choice, Run, choose_run, differences, list_fitting
+from capcal_lib.runs.run import Choice, Run, differences, find_run_if_any
 
 ProbeRecipe = Literal["tuned", "paper"]
 Role = Literal["training", "evaluation"]
@@ -155,11 +155,10 @@ def _ready(
     """Return the run on a split that is graded and has hidden states, if there is one."""
     if split is None:
         return None
-    fitting = list_fitting(store, model, dataset, split, choice)
-    if not fitting:
+    run = find_run_if_any(store, model, dataset, split, choice)
+    if run is None or not (run.has(FEATURES) and run.has(VERDICTS)):
         return None
-    run = choose_run(fitting, model, dataset)
-    return run if run.has(FEATURES) and run.has(VERDICTS) else None
+    return run
 
 
 def runs_for_probes(

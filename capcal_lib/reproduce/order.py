@@ -9,7 +9,7 @@ from capcal_lib.errors import InputError
 from capcal_lib.manifests import dataset_names, load_dataset
 from capcal_lib.probes.training import is_scored
 from capcal_lib.reproduce.recipes import LEAN, Recipe
-from capcal_lib.runs.run import Run, choose_run, list_fitting
+from capcal_lib.runs.run import Run, find_run_if_any
 
 
 class Part(NamedTuple):
@@ -71,8 +71,7 @@ class Order:
 
     def run(self, dataset: str, split: str) -> Run | None:
         """Return the run on a split; None where none has been begun."""
-        fitting = list_fitting(self.store, self.model, dataset, split, self.choice)
-        return choose_run(fitting, self.model, dataset) if fitting else None
+        return find_run_if_any(self.store, self.model, dataset, split, self.choice)
 
     def scored(self, *datasets: str) -> dict[str, Any]:
         """Return what is scored, as ``load_results`` takes it: of these data sets, or else of all,

@@ -27,14 +27,14 @@ from capcal_lib.confidence.consistency import (
 from capcal_lib.confidence.of_run import TITLES, confidences_of
 from capcal_lib.grading.counts import count_run, count_verdicts
 from capcal_lib.grading.judgements import verdicts_by
-from capcal_lib.manifests import load_dataset, load_model
+from capcal_lib.manifests import dataset_names, load_dataset, load_model
 from capcal_lib.metrics.validation import check_int
 from capcal_lib.probes import ProbeRecipe, order_probes, predictions_of
 from capcal_lib.questions import subjects_of
 from capcal_lib.results.terms import COUNTS, accuracy_bounds
 from capcal_lib.runs import find_run
 from capcal_lib.runs.artifacts import VERDICTS
-from capcal_lib.runs.run import Choice, Run, choose_run, list_fitting, open_runs
+from capcal_lib.runs.run import Choice, Run, check_store, find_run_if_any
 from capcal_lib.runs.store import damaged_files
 
 INDEX = ["dataset", "question_id"]
@@ -252,17 +252,15 @@ def _runs(
 ) -> dict[str, Run]:
     """Find the graded runs on evaluation splits; of each data set the one that is chosen."""
     model = load_model(model).name
-    on_any_split = open_runs(store, model=model)  # refuses a store that is not there
+    check_store(store)
     runs = {}
     if datasets is not None:
-        for dataset in datasets:
-            split = load_dataset(dataset).evaluation_split
-            runs[dataset] = find_run(store, model, dataset, split, choice)
+        for name in datasets:
+            split = load_dataset(name).evaluation_split
+            runs[name] = find_run(store, model, name, split, choice)
         return runs
-    graded = [run.place["dataset"] for run in on_any_split if run.has(VERDICTS)]
-    for dataset in dict.fromkeys(graded):
-        split = load_dataset(dataset).evaluation_split
-        fitting = list_fitting(store, model, dataset, split, choice)
-        if any(run.has(VERDICTS) for run in fitting):
-            runs[dataset] = choose_run(fitting, model, dataset)
+    for dataset in map(load_dataset, dataset_names()):
+        run = find_run_if_any(store, model, dataset.name, dataset.evaluation_split, choice)
+        if run is not None and run.has(VERDICTS):
+            runs[dataset.name] = run
     return runs

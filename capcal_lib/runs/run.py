@@ -240,10 +240,15 @@ def open_runs(
     >>> [run.identity.split for run in runs]
     ['test', 'train']
     """
-    if not is_folder(Path(store)):
-        raise InputError(f"{store} is not a folder; name one with runs in it")
+    check_store(store)
     choice = None if seed is None else {"seed": seed}
     return list_fitting(store, model, dataset, split, choice)
+
+
+def check_store(store: Path | str) -> None:
+    """Refuse a store that is no folder."""
+    if not is_folder(Path(store)):
+        raise InputError(f"{store} is not a folder; name one with runs in it")
 
 
 def find_run(
@@ -257,20 +262,25 @@ def find_run(
     ``{"temperature": 0.2, "top_p": 0.9}``. Among those that fit, and where nothing is said, one
     with samples is taken, then the one with the sampling settings of the model's manifest, and then
     the one with seed 0."""
-    runs = list_fitting(store, model, dataset, split, choice)
-    if not runs:
+    run = find_run_if_any(store, model, dataset, split, choice)
+    if run is None:
         raise InputError(
             f"no samples of {model} on {dataset} ({split}){_spell(choice)} in {store}; "
             f"make them with: capcal sample --model {model} --dataset {dataset} --split {split} "
             f"--k 100{store_option(store)}"
         )
-    return choose_run(runs, model, dataset)
+    return run
 
 
-def choose_run(runs: Sequence[Run], model: str, dataset: str) -> Run:
-    """Return the run that ``find_run`` takes of a model's runs on a split, of which there is one at
-    least; `InputError` where several are left, with what they differ in.
-    """
+def find_run_if_any(
+    store: Path | str, model: str, dataset: str, split: str, choice: Choice | None = None
+) -> Run | None:
+    """Return the run that ``find_run`` does, or None where there is none.
+
+    `InputError` where several are left, with what they differ in."""
+    runs = list_fitting(store, model, dataset, split, choice)
+    if not runs:
+        return None
     if len(runs) == 1:
         return runs[0]
     usual = load_model(model).for_dataset(dataset).sampling
@@ -296,8 +306,11 @@ def list_fitting(
     choice: Choice | None = None,
 ) -> list[Run]:
     """List the runs of a model on a split that fit a choice of ``find_run``, sorted; those of all
-    for None, and none in a store that is not there.
+    for None, and none in a store that is not there. `InputError` for a setting that no run has.
     """
+    if isinstance(choice, Mapping):
+        for name in choice:
+            check_known("setting", name, setting_types())
     wanted = {"model": model, "dataset": dataset, "split": split}
     paths = glob(f"*/*-*/*/{RECORD}", root_dir=store)
     runs = []
@@ -310,6 +323,13 @@ def list_fitting(
     return runs
 
 
+def setting_types() -> dict[str, Any]:
+    """Name the settings by which a run may be chosen, with the types of their values."""
+    fields = Identity.model_fields | Sampling.model_fields
+    del fields["sampling"]  # whose fields are settings themselves
+    return {name: field.annotation for name, field in fields.items()}
+
+
 def _fits(run: Run, choice: Choice) -> bool:
     """Tell whether a run is meant by a choice of ``find_run``; by settings, one whose record is
     damaged is not.
@@ -320,8 +340,6 @@ def _fits(run: Run, choice: Choice) -> bool:
         settings = run.identity.settings
     except InputError:
         return False
-    for name in choice:
-        check_known("setting", name, settings)
     return all(settings[name] == value for name, value in choice.items())
 
 
