@@ -284,16 +284,16 @@ def find_run_if_any(
     if len(runs) == 1:
         return runs[0]
     usual = load_model(model).for_dataset(dataset).sampling
-    sampled = [run for run in runs if any(run.folder.glob(PARTS))] or runs
-    as_usual = [run for run in sampled if run.identity.sampling == usual] or sampled
-    left = [run for run in as_usual if run.identity.seed == 0] or as_usual
-    if len(left) == 1:
-        return left[0]
-    first, *others = (run.identity for run in left)
+    runs = [run for run in runs if any(run.folder.glob(PARTS))] or runs
+    runs = [run for run in runs if run.identity.sampling == usual] or runs
+    runs = [run for run in runs if run.identity.seed == 0] or runs
+    if len(runs) == 1:
+        return runs[0]
+    first, *others = (run.identity for run in runs)
     settings = sorted({line for other in others for line in differences(first, other)})
     raise InputError(
-        f"{len(left)} runs of {model} on {dataset} ({first.split}) in {left[0].folder.parents[2]}, "
-        f"{', '.join(run.folder.name for run in left)}, "
+        f"{len(runs)} runs of {model} on {dataset} ({first.split}) in {store}, "
+        f"{', '.join(run.folder.name for run in runs)}, "
         f"which differ in {'; '.join(settings)}; choose one with --run, by its key or a setting"
     )
 
