@@ -471,12 +471,52 @@ def draw_prices(table: pd.DataFrame) -> sns.FacetGrid:
             mark_verdicts(ax, row["tokens"], row, color=color, marker=marker, upright=True)
     for name, color in colors.items():
         ax.scatter([], [], color=color, marker=MARKERS.get(name, "o"), label=name)
-    grid.set(xscale="symlog", xlim=(-0.4, 3e4), xticks=[*TOKENS.values()], xticklabels=[*TOKENS])
-    grid.set(ylim=(-0.01, 0.8), yticks=LEVELS, yticklabels=LEVELS)
-    grid.set_titles("{col_name}").set_axis_labels("tokens a question", "score")
+    _set_price_axes(grid, dearest=3e4)
+    grid.set_titles("{col_name}")
     grid.figure.legend(loc="upper center", ncols=4)
     grid.tight_layout(rect=(0, 0, 1, 0.93))
     return grid
+
+
+def draw_printed_prices(printed: pd.DataFrame) -> sns.FacetGrid:
+    """Draw the paper's scores against the tokens that they take, in a panel for each model below
+    one another: a small mark for each data set, a large one for their mean, and the mean of the
+    best constant as a dashed line.
+
+    ``printed`` is the table of ``results.prices.printed_by_price``, whose models are the titles of
+    panels. Both axes are linear near 0 and logarithmic beyond.
+
+    >>> row = {"model": "Mine", "method": "P(True)", "brier": 0.2, "tokens": 1.0, "constant": 0.1}
+    >>> draw_printed_prices(pd.DataFrame([row])).axes.size
+    1
+    """
+    import seaborn as sns
+
+    colors = palette(printed["method"])
+    grid = sns.FacetGrid(printed, row="model", height=2.4, aspect=3)
+    for title, ax in grid.axes_dict.items():
+        panel = printed[printed["model"] == title]
+        ax.set_yscale("symlog", linthresh=0.1)
+        ax.axhline(panel["constant"].mean(), color=INK, ls="--", lw=1, label="Best constant")
+        for name, marks in panel.groupby("method", sort=False):
+            look = {"color": colors[str(name)], "marker": MARKERS.get(str(name), "o")}
+            ax.scatter(marks["tokens"], marks["brier"], s=20, **look)
+            mean = marks[["tokens", "brier"]].mean()
+            ax.scatter(*mean, s=130, edgecolors="white", zorder=3, label=name, **look)
+    _set_price_axes(grid, dearest=3e5)
+    grid.set_titles("{row_name}")
+    grid.figure.set(layout_engine="constrained", figheight=0.8 + 2.2 * grid.axes.size)
+    entries = grid.axes.flat[0].get_legend_handles_labels()
+    grid.figure.legend(*entries, loc="outside upper center", ncols=3)
+    return grid
+
+
+def _set_price_axes(grid: sns.FacetGrid, dearest: float) -> None:
+    """Mark the axes of scores against tokens, of which ``dearest`` are drawn at most."""
+    grid.set(xscale="symlog", xlim=(-0.4, dearest))
+    grid.set(xticks=[*TOKENS.values()], xticklabels=[*TOKENS])
+    grid.set(ylim=(-0.01, 0.8), yticks=LEVELS, yticklabels=LEVELS)
+    grid.set_axis_labels("tokens a question", "score")
 
 
 def mark_verdicts(

@@ -219,7 +219,7 @@ votes.most_common(1)[0][1] / votes.total()
 # ## How the paper asked
 #
 # The paper gives no confidences of single questions. It prints how it sampled from its three models. What its answers took in
-# tokens is on the page [on costs](09_cost_performance.ipynb), and how its probes were set on that
+# tokens is in the [main table](04_main_table.ipynb#as-the-paper-prints-it), and how its probes were set on that
 # [on probes](08_probe_generalization.ipynb).
 
 # %% label="estimator-settings" paper=["appendix-b.2"] evidence=["reported"] reads=["sampling"]

@@ -10,7 +10,7 @@
 # # Main table
 #
 # [Before](03_confidence_estimators.ipynb) we met the ways to ask how likely a model is to answer a question correctly. Which of
-# them comes closest to its expected accuracy $\mu$?
+# them comes closest to its expected accuracy $\mu$, and what does it cost?
 
 # %% tags=["parameters"]
 model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`
@@ -21,23 +21,30 @@ verdicts: str = "rules"  # or judge:MODEL, where it has judged
 
 # %% tags=["provenance"]
 import pandas as pd
+from capcal_lib import plots
+from capcal_lib.book import tables
 from capcal_lib.book.lesson import open_page
 from capcal_lib.metrics import (
     bounds_over_constant,
     capability_brier,
     mean_interval,
 )
-from capcal_lib.plots import ScoreDisplay
 from capcal_lib.results import (
     compare_with_constant,
     confidence_columns,
+    costs,
     count_by_kind,
     methods,
     score,
     subjects,
 )
+from capcal_lib.results.prices import (
+    compare_with_nearest_probe,
+    printed_by_price,
+    score_by_price,
+)
 
-page = open_page(globals(), paper=["table-2", "table-4"])
+page = open_page(globals(), paper=["table-2", "table-4", "figure-4"])
 
 # %% [markdown]
 # The results have a row a question: how many of its samples were scored, how many of those are correct, and what each method
@@ -93,7 +100,7 @@ page.finding(
 # %% tags=["picture"] label="fig-scores" paper=["table-2"] evidence=["measured"] reads=["verdicts", "confidences", "features"] mystnb={"image": {"alt": "Dot plot of capability Brier scores with intervals: a row a data set and a mark a method, with a line for the best constant in each row."}}
 several = [name for name in asked if " + " in name]  # see the page on transfer
 drawn = scores.drop([*several, "Uniform random", "Oracle CC"], level="method")
-_ = ScoreDisplay.from_scores(drawn.loc[judged["dataset"].unique()])
+_ = plots.ScoreDisplay.from_scores(drawn.loc[judged["dataset"].unique()])
 
 # %% [markdown] tags=["caption"]
 # Left of the line of the best constant, in its row, a method is closer to the expected accuracy than always giving the average.
@@ -148,8 +155,8 @@ mean_interval(gain, clusters=clusters, bounds=bounds)
 #
 # ## All scores
 #
-# The cost of a confidence is the mean of the tokens that it takes beside the answer. A dash stands where a probe was trained
-# with prompts of another style; what is not as in the paper says the line below the title.
+# A dash stands where a probe was trained with prompts of another style; what is not as in the paper says the line below the
+# title. The cost of a confidence is in tokens, and has the section below.
 
 # %% label="main-scores" paper=["table-2", "section-4.3.2", "equation-7", "equation-11"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 page.show_scores(
@@ -163,6 +170,53 @@ page.show(
     judged[[*columns, "verdict"]],
     "Mean gain over the best constant (higher is better) with its 95 % interval "
     "alone, and the verdict after Holm, all of the model judged together.",
+)
+
+# %% [markdown]
+# ## What a confidence costs
+#
+# Is what is dearer better? The price of a confidence is the mean number of tokens that it takes beside the answer. An answer to the
+# question "how likely?" is a few tokens, and ten votes are ten answers. A probe reads the hidden states of a prompt that is read
+# anyway, and takes none.
+
+# %% label="cost-tokens" paper=["figure-3", "figure-4"] evidence=["measured"] reads=["samples", "confidences"]
+tokens = costs(page.store, model, k_eval=k_eval)
+page.show(tokens, "Mean completion tokens a question.", digits=1)
+
+# %% [markdown]
+# Each way to ask stands beside the probe that was trained on the nearest questions, and the best constant; these two are free.
+
+# %% label="fig-cost" paper=["figure-3", "figure-4", "section-4.3.2"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"] mystnb={"image": {"alt": "A panel a data set with score against tokens on a logarithmic axis that begins at zero tokens: a mark with an interval for each method, filled where its comparison with the best constant is clear after Holm, and a dashed line for the best constant."}}
+prices = score_by_price(results, tokens, protocol=protocol)
+prices["dataset"] = prices["dataset"].map(page.data["title"])
+if len(prices):  # a confidence of one's own has no price
+    _ = plots.draw_prices(prices)
+
+# %% [markdown] tags=["caption"]
+# Score against mean completion tokens a question, with 95 % intervals; lower left is better. Dashed is the best constant, which
+# costs nothing; above it, tokens are wasted. Filled: closer or farther than the constant after Holm, as in the table of gains; hollow:
+# cannot tell.
+
+# %% [markdown]
+# Two scores side by side do not say what a price buys. `compare_with_nearest_probe` compares every method that takes tokens with
+# the probe, question by question, as above by hand. These comparisons, of all data sets, are a family of their own for Holm's
+# method, apart from those with the constant. On how many data sets are ten votes closer than the probe, and on how many is asking?
+
+# %% label="cost-counts" evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
+bought = compare_with_nearest_probe(results, protocol=protocol)
+of_method = bought.groupby("method", observed=False)["verdict"]
+page.show(
+    of_method.value_counts().unstack(),
+    "Data sets on which a method that takes tokens is closer to the accuracy than the nearest probe, which takes none (better), or "
+    "farther (worse), after Holm.",
+)
+
+# %% label="cost-gains" evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
+page.show(
+    bought.drop(columns="p"),
+    "Score of the nearest probe, which takes no tokens, less that of a method that does (higher is better), each with its own 95 % "
+    "interval, and the verdict after Holm, all cases of this table together.",
+    **{"p (Holm)": tables.p_value},
 )
 
 # %% [markdown]
@@ -184,11 +238,48 @@ page.show(
 # and the mean accuracy give the mean and the variance of $\hat\mu$, and so the score of the best constant. The paper prints
 # them for three models; each has this page of its own in the book.
 #
+# It draws them against tokens too. Here these are read off its figures, to about 6 %. Response consistency writes ten answers, a probe
+# nothing, and P(True) one token, unless the model reasons first.
+
+# %% label="cost-means" paper=["figure-4"] evidence=["reported", "read off"] reads=["main", "consistency", "tokens"]
+printed = printed_by_price()
+numbers = ["tokens", "brier", "constant"]
+means = printed.groupby(["model", "method"])[numbers].mean()
+page.show(
+    means.rename(columns={"brier": "score"}),
+    "Mean printed score and mean tokens of the paper's models, and the mean score of the best constant.",
+    digits=4,
+    evidence=["reported", "read off"],
+    tokens="{:,.0f}",
+)
+
+# %% [markdown]
+# For how many of the models is a method closer than the constant? Printed scores have no intervals, but they have a last digit. A
+# mean of seven that is rounded to four digits is off by at most .00005, and the constant's, which follows from two printed numbers of
+# each data set, by at most .0001: where the two are no farther apart than both together, they are *equal* as far as is printed.
+
+# %%
+rounding = 0.00015
+lead = means["constant"] - means["brier"]
+closer = (lead >= rounding).groupby("method").sum()
+equal = (lead.abs() < rounding).groupby("method").sum()
+pd.DataFrame({"closer": closer, "equal": equal})
+
+# %% label="fig-cost-paper" paper=["figure-3", "figure-4", "section-4.3.2"] evidence=["reported", "read off"] reads=["main", "consistency", "tokens"] mystnb={"image": {"alt": "Three panels, one a model, with printed scores against tokens, for each method a small mark a data set and a large one for their mean, and a dashed line for the best constant."}}
+_ = plots.draw_printed_prices(tables.titled(printed))
+
+# %% [markdown] tags=["caption"]
+# Printed scores (reported), without intervals, against tokens (read off) for the paper's models: small marks are its seven data sets,
+# large ones their mean. The probe is the one trained nearest to a data set. Dashed is the mean of the best constant.
+
+# %% [markdown]
 # ## Summary
 #
 # - The rival of a confidence is the best constant: *Uniform random* is beaten by nearly anything.
 # - A score without an interval does not rank methods; several are often not significantly worse than the best.
 # - Oracle RC shows what a single graded sample is worth as a confidence.
+# - A confidence that takes tokens has two free rivals, the constant and the nearest probe. What is dearer is worth its price where a
+#   paired comparison says so. Before its use a probe is not free: its training questions had to be sampled and graded.
 #
 # Scores are an end for none. [Next](05_pass_at_k.ipynb): does a confidence predict how often at least one of several attempts
 # succeeds?
@@ -208,15 +299,19 @@ half_corrected = capability_brier([0.5, 0.5], correct, total, corrected=True)
 round(sure - sure_corrected, 4), round(half - half_corrected, 4)
 
 # %% [markdown]
-# **2 (medium).** What does *Uniform random* score where $\mu$ is always 0 or 1, and what where $\mu$ is always one half?
-# *Hint:* it scores $1/3 - \mu(1-\mu)$ on average.
+# **2 (medium).** How many votes could response consistency afford at the price of a verbalized confidence of the paper's models?
+# *Hint:* one vote costs one answer.
 
 # %% tags=["hide-cell", "solution"]
-# The formula at an end and in the middle
-1 / 3 - 0 * (1 - 0), 1 / 3 - 0.5 * (1 - 0.5)
+# The cost of asking, counted in answers, of which ten votes are ten
+price = printed.pivot(
+    index=["dataset", "model"], columns="method", values="tokens"
+)
+votes = 10 * price["Verbalized confidence"] / price["Response consistency"]
+votes.unstack("model").round(1)
 
 # %% [markdown]
-# **3 (hard).** Look at the figure: on which data set can a method gain most over the best constant? What decides that? *Hint:* what
+# **3 (hard).** Look at the first figure: on which data set can a method gain most over the best constant? What decides that? *Hint:* what
 # does the best constant score, in terms of $\mu$ alone?
 
 # %% tags=["hide-cell", "solution"]

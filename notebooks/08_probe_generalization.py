@@ -339,7 +339,7 @@ page.show(
 # - Twenty labelled questions are a draw: look at the limits before recalibrating. Recalibration by an increasing function
 #   mends a level and leaves the order as it is.
 #
-# A probe costs no token where it is used. [Next](09_cost_performance.ipynb): what do the others cost, and is what is dearer better?
+# So far we measured for ourselves. [Next](10_paper_audit.ipynb): which sentences of the paper do its own numbers support?
 #
 # ## Exercises
 #

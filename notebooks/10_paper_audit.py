@@ -9,7 +9,7 @@
 # %% [markdown]
 # # The paper, audited
 #
-# [Before](09_cost_performance.ipynb) we measured what a confidence costs and what it is worth. What does the paper say of that,
+# [Before](08_probe_generalization.ipynb) we measured where a confidence is worth something. What does the paper say of that,
 # and do its own printed numbers bear it out? Nothing on this page is measured, but for samples of the paper's models in the
 # run store: *reported* is what is printed in the paper, *read off* what was taken from its curves, or from what its authors
 # published later.

@@ -16,6 +16,7 @@ from capcal_lib.plots import (
     ReliabilityDisplay,
     RiskCoverageDisplay,
     ScoreDisplay,
+    draw_printed_prices,
     mark_verdicts,
 )
 
@@ -164,3 +165,26 @@ def test_a_mark_is_filled_where_the_verdict_is_clear(upright: bool) -> None:
     assert points.get_offsets()[:, across].tolist() == [0, 1, 2, 3]
     ends = np.array([line[:, along] for line in lines.get_segments()])
     assert ends.tolist() == np.transpose([rows["low"], rows["high"]]).tolist()
+
+
+def test_printed_prices_are_marks_around_their_mean_in_a_panel_a_model() -> None:
+    rows = [
+        ("one", "Probe", 0.1, 0.0, 0.05),
+        ("one", "Probe", 0.3, 0.0, 0.15),
+        ("one", "P(True)", 0.5, 1.0, 0.05),
+        ("one", "P(True)", 0.1, 3.0, 0.15),
+        ("two", "P(True)", 0.2, 1.0, 0.3),
+    ]
+    columns = ["model", "method", "brier", "tokens", "constant"]
+    grid = draw_printed_prices(pd.DataFrame(rows, columns=columns))
+    assert [*grid.axes_dict] == ["one", "two"]
+    one, two = grid.axes_dict.values()
+    marks = [each.get_offsets().tolist() for each in one.collections]
+    assert marks[0] == [[0, 0.1], [0, 0.3]]
+    assert marks[1] == [pytest.approx([0, 0.2])]
+    assert marks[2] == [[1, 0.5], [3, 0.1]]
+    assert marks[3] == [pytest.approx([2, 0.3])]
+    constants = [axes.get_lines()[0].get_ydata()[0] for axes in (one, two)]
+    assert constants == pytest.approx([0.1, 0.3])
+    names = [text.get_text() for text in grid.figure.legends[0].get_texts()]
+    assert names == ["Best constant", "Probe", "P(True)"]

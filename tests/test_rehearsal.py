@@ -362,18 +362,16 @@ def check_tables(store: Path, pages: dict[str, Path]) -> None:
 
     nearest = dict.fromkeys(["triviaqa-1000", "simpleqa-verified"], "TriviaQA")
     nearest |= {"gsm8k": "GSM8K", "math500": "MATH", "aime25": "MATH"}
-    table = shown_table(pages["09_cost_performance"], "cost-scores")  # figures 3 and 4
-    assert {*table["data set"]} == {
-        *shown_table(pages["04_main_table"], "main-overview")["data set"]
-    }
-    assert "Probe" in {*table["method"]}
+    tokens = shown_table(pages["04_main_table"], "cost-tokens")  # figures 3 and 4
+    tokens = tokens.set_index("data set")
+    bought = shown_table(pages["04_main_table"], "cost-gains").set_index(["data set", "method"])
+    assert {*tokens.index} == {load_dataset(name).title for name in DATASETS}
     for name, training in nearest.items():
-        shown = table[table["data set"] == load_dataset(name).title].set_index("method")
-        assert shown["tokens"].is_monotonic_increasing
-        scores = main[name].rename({f"Probe ({training})": "Probe"})
-        both = shown.index.intersection(scores.index)
-        assert shown.loc[both, "score"].to_list() == pytest.approx(scores[both].to_list())
-        assert {*shown.index} <= {*both, "Best constant"}
+        title, probe = load_dataset(name).title, main[name, f"Probe ({training})"]
+        assert tokens.loc[title, "P(True)"] < tokens.loc[title, "Response consistency"]
+        for method in asked:
+            gain = probe - main[name, method]
+            assert bought.loc[(title, method), "estimate"] == pytest.approx(gain, abs=1e-6)
     table = shown_table(pages["06_budget_allocation aime25"], "budget-success")  # figures 5 and 10
     table = table.set_index("rule")
     assert table.loc["Even spending", "B = 1"] == pytest.approx(accuracy("aime25").mean())

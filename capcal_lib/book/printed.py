@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from capcal_lib.book import tables
-from capcal_lib.plots import ScoreDisplay, draw_curves
+from capcal_lib.plots import ScoreDisplay, draw_curves, draw_printed_prices
 from capcal_lib.reported import (
     Source,
     constant_score,
@@ -17,14 +17,18 @@ from capcal_lib.reported import (
     printed_distances,
     printed_scores,
 )
+from capcal_lib.results.prices import printed_by_price
 
 
 class Item(NamedTuple):
-    """An item of the paper: its reported table, and the caption under which it is shown."""
+    """An item of the paper: its reported table, the caption under which it is shown, and the digits
+    of its numbers.
+    """
 
     table: str
     caption: str
     source: Source = "paper"
+    digits: int = 4
 
 
 ITEMS = {
@@ -45,6 +49,13 @@ ITEMS = {
         "Mean distance of one response from the expected accuracy, computed from the printed score "
         "of Uniform random: one half is the most that is possible.",
     ),
+    "figure-4": Item(
+        "tokens",
+        "Mean completion tokens a question, to about 6 %; above, the printed scores against them "
+        "(lower left is better), with a small mark a data set and a large one for their mean.",
+        "reference code",
+        digits=0,
+    ),
     "appendix-b.2": Item("sampling", "Settings of sampling, as printed."),
     "figure-10": Item(
         "budget",
@@ -62,7 +73,7 @@ def display(item: str, model: str) -> None:
     import matplotlib.pyplot as plt
     from IPython.display import display as show
 
-    table, caption, source = ITEMS[item]
+    table, caption, source, digits = ITEMS[item]
     reported = numbers_of(item)
     of_model = reported[reported["model"] == model]
     if of_model.empty:
@@ -71,10 +82,14 @@ def display(item: str, model: str) -> None:
     if table == "main":
         scores = scores_and_constant(model)
         figure = ScoreDisplay.from_scores(scores).figure
-        drawn = tables.show_scores(scores, caption, digits=4, evidence=evidence)
+        drawn = tables.show_scores(scores, caption, digits=digits, evidence=evidence)
+    elif table == "tokens":
+        prices = printed_by_price().query("model == @model")
+        figure = draw_printed_prices(tables.titled(prices)).figure
+        drawn = tables.show(wide(of_model, "method"), caption, digits=digits, evidence=evidence)
     elif of_model["k"].isna().all():
         figure = None
-        drawn = tables.show(wide(of_model, "method"), caption, digits=4, evidence=evidence)
+        drawn = tables.show(wide(of_model, "method"), caption, digits=digits, evidence=evidence)
     else:
         curves = tables.titled(of_model).rename(columns={"value": "estimate"})
         if of_model["method"].nunique() > 1:
@@ -82,7 +97,7 @@ def display(item: str, model: str) -> None:
             figure = draw_curves(curves, x="k", col=col).figure
         else:
             figure = draw_curves(curves, x="k", hue="dataset").figure
-        drawn = tables.show(wide(of_model, "k"), caption, digits=4, evidence=evidence)
+        drawn = tables.show(wide(of_model, "k"), caption, digits=digits, evidence=evidence)
     if figure is not None:
         show(figure)  # type: ignore[no-untyped-call]
         plt.close(figure)  # shown, and not once more at the end of the cell
@@ -93,7 +108,7 @@ def numbers_of(item: str) -> pd.DataFrame:
     """Return the numbers of an item, of all models, as ``load_reported`` does; distances are
     computed from printed ones.
     """
-    table, _, source = ITEMS[item]
+    table, _, source, _ = ITEMS[item]
     if table == "distance":
         distances = printed_distances().rename(columns={"distance": "value"})
         return distances.assign(method="mean distance", k=np.nan)

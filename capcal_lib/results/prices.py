@@ -49,8 +49,8 @@ def score_by_price(
     beside the tokens that each takes.
 
     ``results`` are those of all data sets of a model, and ``tokens`` what ``results.costs`` says of
-    it. Returns a row a ``dataset`` and ``method``, as columns, from cheap to dear: ``brier`` (lower
-    is better) with its interval ``low`` to ``high``, ``tokens``, and the ``verdict`` of
+    it. Returns a row a ``dataset`` and ``method``, as columns: ``brier`` (lower is better) with its
+    interval ``low`` to ``high``, ``tokens``, and the ``verdict`` of
     :func:`~capcal_lib.results.compare_with_constant` on it, empty for the constant itself and where
     no questions differ. No rows where :func:`keep_asked_and_nearest_probe` keeps none.
     """
@@ -70,7 +70,7 @@ def score_by_price(
         verdicts.get((name, probes[name] if method == NEAREST_PROBE else method), "")
         for name, method in scores.index
     ]
-    return scores.reset_index().sort_values("tokens", kind="stable")[COLUMNS]
+    return scores.reset_index()[COLUMNS]
 
 
 def compare_with_nearest_probe(
@@ -86,10 +86,11 @@ def compare_with_nearest_probe(
     """
     terms = brier_terms(keep_asked_and_nearest_probe(results), protocol=protocol)
     asked = [name for name in ASKED if name in terms]
-    if NEAREST_PROBE not in terms or not asked:
-        return pd.DataFrame(columns=GAINS)
-    gains = gains_by_dataset(terms[[NEAREST_PROBE, *asked]], NEAREST_PROBE)
-    judged = metrics.holm(gains).reset_index()
+    if NEAREST_PROBE in terms and asked:
+        gains = gains_by_dataset(terms[[NEAREST_PROBE, *asked]], NEAREST_PROBE)
+        judged = metrics.holm(gains).reset_index()
+    else:
+        judged = pd.DataFrame(columns=GAINS)
     judged["method"] = pd.Categorical(judged["method"], ASKED)
     judged["verdict"] = pd.Categorical(judged["verdict"], metrics.VERDICTS)
     return judged[GAINS]

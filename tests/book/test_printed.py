@@ -30,7 +30,8 @@ def test_every_item_is_shown_with_all_its_numbers_of_a_model(item: str, shown: l
         printed.display(item, model)
         values = reported.loc[reported["model"] == model, "value"]
         assert bool(shown) == bool(len(values))
-        missing = [value for value in values if f"{value:.4f}" not in shown[-1].html]
+        digits = printed.ITEMS[item].digits
+        missing = [value for value in values if f"{value:,.{digits}f}" not in shown[-1].html]
         assert missing == []
 
 

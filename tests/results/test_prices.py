@@ -38,13 +38,14 @@ def test_nothing_solved_is_nothing_to_price(results: pd.DataFrame) -> None:
     hopeless = results.assign(correct=0)
     tokens = costs(RECORDED_RUNS, MODEL)
     assert score_by_price(hopeless, tokens).empty
-    assert compare_with_nearest_probe(hopeless).empty
+    judged = compare_with_nearest_probe(hopeless)
+    counts = judged.groupby("method", observed=False)["verdict"].value_counts()
+    assert counts.to_list() == [0] * 9  # of three methods and three verdicts
 
 
 def test_a_score_stands_beside_its_price_and_its_verdict(results: pd.DataFrame) -> None:
     tokens = costs(RECORDED_RUNS, MODEL)
     table = score_by_price(results, tokens).set_index(["dataset", "method"])
-    assert table["tokens"].is_monotonic_increasing
     assert (table["tokens"].xs("Probe", level="method") == 0).all()
     assert (table["tokens"].xs("Best constant", level="method") == 0).all()
     price = tokens.loc["mini-exam", "Verbalized confidence"]
