@@ -16,6 +16,7 @@ from functools import lru_cache
 from capcal_lib.grading import number, numerals
 from capcal_lib.grading.latex import respelt, undressed
 
+CACHED = 1 << 16  # texts, of which a run of a thousand questions has tens of thousands
 _ARTICLES = re.compile(r"(?<!\S)(?:a|an|the)(?!\S)")
 _WRAPPED = re.compile(r"\\(?:text\w*|mbox|hbox|mathrm|mathbf|mathit|emph)\s?\{([^{}]*)\}")
 _MARKS = re.compile(r"\*\*|\\[()\[\]]|\\(?=[&%$#_])|(?<!\\)\$(?!\s?\d[^$]*$)")
@@ -77,7 +78,7 @@ def normal(text: str) -> str:
     return str(value.value) if value else _words(text)
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=CACHED)
 def _number(text: str) -> number.Number | None:
     """Read a number, bare or with a unit: ``12 Monkeys``, ``1960s`` and ``12th`` are none."""
     text = re.sub(r"(?i)^(?:a|an|the)\s+", "", text.strip())
@@ -87,7 +88,7 @@ def _number(text: str) -> number.Number | None:
     return value if value.units or not re.search(r"\d\W*[^\W\d_]", numerals.digits(text)) else None
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=CACHED)
 def _words(text: str) -> str:
     signs = "".join(text.split()).lower()
     text = respelt(_ISO_DATE.sub(_in_words, _with_indices(text)), _MEANINGFUL)
