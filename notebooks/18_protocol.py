@@ -22,8 +22,7 @@ seed: int = 0  # of what is drawn
 # %% tags=["provenance"]
 import seaborn as sns
 from capcal_lib import plots
-from capcal_lib.book import tables
-from capcal_lib.book.lesson import open_page
+from capcal_lib.book.lesson import glue, open_page
 from capcal_lib.manifests import IN_DISTRIBUTION, OUT_OF_DOMAIN
 from capcal_lib.metrics import capability_brier
 from capcal_lib.results import brier_terms
@@ -168,12 +167,12 @@ page.show(
 # %% [markdown]
 # Runs of small models differ in more: quantised weights, prompts with examples, subsets of questions. Runs say all of it.
 #
-# ## The same row for fewer tokens
+# ## What the lean recipe loses
 #
-# `capcal reproduce --recipe lean` draws 20 samples of each evaluation question, which define $\hat\mu$ and vote, where the
-# paper draws 100. It trains on one sample of each training question, where the paper draws ten; three more of at most 500
-# questions tell the concentration $\nu$. What is lost? `compare_sizes` cuts both sizes from the same recorded samples, on the
-# data sets where questions differ most. Scores are corrected and probes tuned in both, so that nothing but the size differs.
+# `capcal reproduce --recipe lean` draws 20 samples of each evaluation question where the paper draws 100, and one of each
+# training question where it draws ten. When to take which is said on the page “Scaling out”; what it rests on is measured here.
+# `compare_sizes` cuts both sizes from the same recorded samples, on the data sets where questions differ most. Scores are
+# corrected and probes tuned in both, so that nothing but the size differs.
 
 # %%
 scores, tokens = compare_sizes(page.store, model, k_c=k_c, seed=seed)
@@ -192,36 +191,48 @@ page.show(
     share="{:.0%}",
 )
 
+# %% [markdown]
+# The width of an interval by the lean sizes, divided by that of the same score's by the paper's:
+
 # %% label="protocol-lean" paper=["section-4.1"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
-spelt = tables.intervals(scores, "brier", digits=3)
+widths = (scores["high"] - scores["low"]).unstack("sizes")
+wider = (widths[LEAN] / widths[PAPER]).unstack("method")
 page.show(
-    spelt.unstack("sizes")[[LEAN, PAPER]],
-    "Corrected scores with 95 % intervals, by the sizes of either recipe.",
+    wider,
+    "How many times as wide 95 % intervals of corrected scores are by the lean sizes.",
+    digits=2,
 )
 
 # %% [markdown]
-# How many times as wide are the intervals by the lean sizes?
+# A probe's score also depends on which samples taught it. Here it is the mean of three training draws; their *spread* (standard
+# deviation) is held by no interval over questions. *Worse by* says what fewer labels cost.
 
-# %%
-widths = (scores["high"] - scores["low"]).unstack("sizes")
-wider = (widths[LEAN] / widths[PAPER]).unstack("method")
-wider.agg(["median", "max"]).round(2)
+# %% label="protocol-lean-probe" evidence=["measured"] reads=["verdicts", "features"]
+probes = scores.xs(PROBE, level="method")
+taught = probes["brier"].unstack("sizes")[[LEAN, PAPER]]
+taught["worse by"] = taught[LEAN] - taught[PAPER]
+taught["spread"] = probes["spread"].xs(LEAN, level="sizes")
+page.show(
+    taught, "Score of the probe of each data set, and its spread by lean."
+)
 
-# %% [markdown]
-# A probe's score also depends on which samples taught it. Its rows above are means of three training draws; their *spread*
-# (standard deviation) is held by no interval over questions. Beside it, by how much fewer labels make the score worse:
-
-# %%
-probes = scores.xs(PROBE, level="method")[["brier", "spread"]].unstack("sizes")
-moved = probes["brier", LEAN] - probes["brier", PAPER]
-probes["spread"][[LEAN]].assign(moved=moved).round(3)
+# %% tags=["remove-cell"]
+glue(
+    lean_sets=len(tokens),
+    lean_share=100 * tokens[LEAN].sum() / tokens[PAPER].sum(),
+    lean_width=wider.stack().median(),
+    lean_widest=wider.max(axis=None),
+    lean_probe=taught["worse by"].mean(),
+    lean_probe_most=taught["worse by"].max(),
+    lean_spread=taught["spread"].max(),
+)
 
 # %% [markdown]
 # ## Summary
 #
 # - Corrections are switches: each can be taken back, and its effect is a number.
 # - A correction that adds the same to every method changes no comparison; one that touches a method alone can.
-# - A score of a method without training hardly needs a hundred samples of each question; a probe depends on its draw too.
+# - A fifth of the samples widens intervals little; what a probe loses by fewer labels is seen beside the spread of its draw.
 #
 # With the corrections or without, a score rests on the paper's two theorems. [Next](19_theorems.ipynb): do they hold on counts?
 #
