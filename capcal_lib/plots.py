@@ -64,13 +64,7 @@ RULE_COLORS = {  # of what follows from a confidence, such as a rule to spend by
     "Oracle CC, in sample": OWN,
     "Oracle RC, in sample": "#b9962f",
 }
-VERDICT_COLORS = {
-    "better": "#0f766e",
-    "alike": MUTED,
-    "cannot tell": "#adadad",
-    "worse": "#be123c",
-    "undecidable": "#d9d9d9",
-}
+VERDICT_COLORS = {"better": "#0f766e", "worse": "#be123c"}
 CURVE_MARKERS = "osD^vPX*"
 MARKERS = {  # a method that is not here has a dot
     "Uniform random": "|",
@@ -382,34 +376,36 @@ def draw_curves(
     return grid
 
 
-def stack_verdicts(comparisons: pd.DataFrame, *, y: str, col: str) -> sns.FacetGrid:
-    """Draw how many comparisons have each ``verdict``, stacked: a row for each ``y``, in a panel
-    for each ``col``, in the order in which they come.
+def draw_uses(counts: pd.DataFrame) -> Figure:
+    """Draw how often a method is worse, left of a line at zero, and better, right of it, and of how
+    many comparisons that could be decided: a panel for each method, a row for each use.
 
-    Verdicts are those of `VERDICT_COLORS`.
+    ``counts`` are those of ``results.uses.count_uses``. A dash stands where none was decided.
 
-    >>> row = {"use": ["Budget"], "method": ["P(True)"], "verdict": ["cannot tell"]}
-    >>> stack_verdicts(pd.DataFrame(row), y="use", col="method").axes.size
-    1
+    >>> row = pd.DataFrame({"better": [2], "worse": [1], "decided": [11]})
+    >>> row.index = pd.MultiIndex.from_tuples([("Budget", "Probe")], names=["use", "method"])
+    >>> [text.get_text() for text in draw_uses(row).axes[0].texts]
+    ['of 11']
     """
-    import seaborn as sns
+    import matplotlib.pyplot as plt
 
-    rows = pd.Categorical(comparisons[y], comparisons[y].unique(), ordered=True)
-    grid = sns.displot(
-        comparisons.assign(**{y: rows}),
-        y=y,
-        hue="verdict",
-        hue_order=[*VERDICT_COLORS][::-1],
-        palette=VERDICT_COLORS,
-        col=col,
-        multiple="stack",
-        shrink=0.8,
-        alpha=1,
-    )
-    grid.set(xlabel="comparisons", ylabel="").set_titles("{col_name}")
-    grid.figure.set(layout_engine="constrained", size_inches=(7.2, 3.4))
-    sns.move_legend(grid, "outside lower center", ncols=len(VERDICT_COLORS), title="")
-    return grid
+    methods = counts.groupby(level="method", sort=False)
+    layout: dict[str, Any] = {"figsize": (7.2, 3.2), "layout": "constrained", "squeeze": False}
+    figure, axes = plt.subplots(1, methods.ngroups, sharex=True, sharey=True, **layout)
+    for (method, own), ax in zip(methods, axes.flat, strict=True):
+        uses = own.index.get_level_values("use")
+        ax.barh(uses, -own["worse"], color=VERDICT_COLORS["worse"], label="worse")
+        ax.barh(uses, own["better"], color=VERDICT_COLORS["better"], label="better")
+        ax.axvline(0, color=INK, lw=1)
+        for use, decided in zip(uses, own["decided"], strict=True):
+            beside = {"transform": ax.get_yaxis_transform(), "va": "center", "color": MUTED}
+            ax.text(1.03, use, f"of {decided}" if decided else "–", **beside)
+        ax.xaxis.get_major_locator().set_params(integer=True, nbins=4, min_n_ticks=1)
+        ax.xaxis.set_major_formatter(lambda count, _: f"{abs(count):.0f}")
+        ax.set(title=method, xlabel="comparisons")
+    axes[0, 0].invert_yaxis()
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    return figure
 
 
 def draw_transfer(comparisons: pd.DataFrame) -> Axes:

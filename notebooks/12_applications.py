@@ -20,7 +20,9 @@ protocol: str = "corrected"  # or paper: with the probes of its recipe
 verdicts: str = "rules"  # or judge:MODEL, of the model's own samples
 
 # %%
+import matplotlib.pyplot as plt
 import pandas as pd
+from capcal_lib import plots
 from capcal_lib.applications import (
     abstaining_gains,
     budget_gains,
@@ -28,13 +30,13 @@ from capcal_lib.applications import (
     label_gains,
     pass_at_k_gains,
     risk_area_bounds,
+    routing_gains,
 )
-from capcal_lib.book import tables
+from capcal_lib.book import style, tables
 from capcal_lib.book.lesson import evidence_of, glue, open_page
 from capcal_lib.book.widgets import HEADS
 from capcal_lib.confidence import TITLES
 from capcal_lib.metrics import judge_gain
-from capcal_lib.plots import stack_verdicts
 from capcal_lib.probes import describe_probes
 from capcal_lib.results import (
     columns_of,
@@ -42,6 +44,7 @@ from capcal_lib.results import (
     count_by_kind,
     judged_by,
 )
+from capcal_lib.results.routing import compare_routers, questions_of_pair
 from capcal_lib.results.uses import compare_uses, count_uses, questions_to_use
 
 # %% tags=["provenance"]
@@ -61,7 +64,8 @@ page = open_page(globals())
 #
 # A *perfect* confidence is $\hat\mu$ itself. Where that would not be better than the rule either, by the same test and in the same
 # place, the questions are too few for any confidence: such a case is *undecidable*, and counts for nobody. `compare_uses` judges
-# every method in every use, for all models on all their data sets, as one family by Holm's method.
+# every method in every use, for all models on all their data sets, as one family by Holm's method. Routing questions to a larger
+# model is for a pair of models and has a section of its own.
 
 # %%
 models = page.measured_models()
@@ -78,6 +82,7 @@ for name in models:
 comparisons = compare_uses(results, models, concentrations)
 if comparisons.empty:
     page.end("No model of this store has a solved question.")
+comparisons["verdict"] = comparisons["verdict"].cat.rename_categories(HEADS)
 counts = count_uses(comparisons)
 by_method = counts.groupby("method", sort=False).sum()
 by_method
@@ -89,14 +94,14 @@ page.finding(
     **by_method.loc["Probe"],
 )
 
-# %% tags=["picture"] label="fig-applications" paper=["section-5.3", "appendix-d.3"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"] mystnb={"image": {"alt": "A panel of horizontal stacked bars for each method, with a row for each use: how many comparisons have each verdict."}}
-comparisons["verdict"] = comparisons["verdict"].cat.rename_categories(HEADS)
-_ = stack_verdicts(comparisons, y="use", col="method")
+# %% tags=["picture"] label="fig-applications" paper=["section-5.3", "appendix-d.3"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"] mystnb={"image": {"alt": "A panel of horizontal bars for each method, with a row for each use: in how many comparisons a confidence is worse, and in how many better, than the rule without one."}}
+_ = plots.draw_uses(counts)
 
 # %% [markdown] tags=["caption"]
-# What a confidence adds in each use. Comparisons, each of a model on a data set, after Holm over all of this page: a confidence is
-# better than the best rule without one; alike, within half a point; cannot tell; worse; or undecidable, where a perfect confidence
-# would not be better either, so that it counts for nobody. An empty row is not compared.
+# In each use, how often a confidence is worse than the best rule without one, and how often better, of the comparisons that could
+# be decided. Each is of a model on a data set, and all are judged after Holm. In the rest of them the two are alike, within half a
+# point, or the questions cannot tell. A dash: none is compared, or could be decided, since a perfect confidence would not be
+# better either.
 
 # %% label="applications-summary" paper=["section-5.1", "section-5.2", "section-5.3"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
 spelt = counts["better"].map("{} better, ".format)
@@ -105,8 +110,8 @@ spelt += counts["decided"].map("of {}".format)
 page.show(
     spelt.mask(counts["decided"] == 0, "–").unstack(sort=False),
     "Comparisons in which a confidence is better or worse than the best rule "
-    f"without one, of those that could be decided; after Holm over the {len(comparisons)} "
-    "comparisons of this page. A dash: none is compared, or could be decided.",
+    "without one, of those that could be decided; after Holm over all "
+    f"{len(comparisons)}. A dash: none is compared, or could be decided.",
     evidence=evidence_of(*models.values()),
 )
 
@@ -215,21 +220,100 @@ page.show(
 )
 
 # %% [markdown]
+# ## Routing to a larger model
+#
+# A question that a small model had better not answer may be sent on to a larger one, and where the small one will do, the large
+# one need not be paid for. The paper names this use too and does not try it. Here the router sends on the half of the questions on
+# which the nearest probe of the small model says least. Its rival is *random mixing*, which sends on a random share of them, as
+# large as costs the same. A question costs parameters, in billions, times tokens, those that are read and those that are written.
+#
+# `compare_routers` takes every pair of models on every data set that both have answered. Such a case is of two models, so these
+# cases are a family of their own by Holm's method, and no verdict above depends on them. By the paper's recipe the gain is the mean
+# of those of five probes. A gain has no bound that is known beforehand: the largest that a case shows, on either side, stands for
+# it.
+
+# %%
+routed = compare_routers(results, models)
+routed["verdict"] = routed["verdict"].cat.rename_categories(HEADS)
+routed[["estimate", "low", "high"]] *= 100  # questions of a hundred
+routed["verdict"].value_counts()
+
+# %% label="fig-routing" paper=["section-5.3", "appendix-d.3"] evidence=["measured"] reads=["verdicts", "samples", "features"] mystnb={"image": {"alt": "Dot plot with an interval for each data set and pair of models, around a line at zero."}}
+cases = tables.titled(routed)
+figsize = style.WIDTH, 1 + 0.25 * len(cases)
+axes = plt.subplots(figsize=figsize, layout="constrained")[1]
+names = cases["dataset"] + ", " + cases["pair"]
+plots.mark_verdicts(axes, names, cases, color=plots.INK)
+axes.invert_yaxis()
+axes.axvline(0, color=plots.INK)
+_ = axes.set(
+    xlabel="solved of a hundred, against random mixing",
+    yticks=range(len(cases)),
+)
+
+# %% [markdown] tags=["caption"]
+# Gain over random mixing at equal cost, in questions solved of a hundred, with 95 % intervals; right of the line the router is
+# better. In every case half of the questions are sent on, and the result is that of this share: with another one it may differ.
+# Filled: significant when all cases are judged together; hollow: cannot tell, because the questions are too few for the
+# difference. Where no two models have answered one data set, and solved some of it, there is no row.
+
+# %% label="routing-gains" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "samples", "features"]
+columns = ["dataset", "pair", "estimate", "low", "high", "verdict", "probe"]
+page.show(
+    routed[columns],
+    "Gain over random mixing at equal cost, in questions solved of a hundred.",
+    evidence=evidence_of(*models.values()),
+    digits=1,
+)
+
+# %% [markdown]
+# By hand, take four questions: what each model solves of them, in expectation, what an answer costs, and what *reading* costs the
+# small model, which has to read also what it sends on, since that is where the probe looks.
+
+# %%
+four = {"small": [0.0, 0.2, 0.7, 0.9], "large": [0.1, 0.8, 0.9, 1.0]}
+costs = {"small cost": 1, "large cost": 5, "reading": 0.5}
+questions = pd.DataFrame(four | costs)
+questions
+
+# %%
+probe = pd.Series([0.1, 0.3, 0.6, 0.8])
+sent = probe.rank() <= len(questions) / 2
+solved = questions["small"].where(~sent, questions["large"])
+paid = questions["large cost"] + questions["reading"]
+cost = questions["small cost"].where(~sent, paid)
+solved.mean(), cost.mean()
+
+# %% [markdown]
+# What does random mixing solve for that cost? Each question more that it sends on costs as much more, on average, as the large
+# model is dearer, and solves as much more as the large model is better: that is the *price* of a solved question. The price is
+# estimated from the same questions, and an interval has to hold its error, so `routing_gains` counts each question with its share
+# of both. The mean, which comes last, is the same.
+
+# %%
+means = questions.mean()
+dearer = means["large cost"] - means["small cost"]
+price = (means["large"] - means["small"]) / dearer
+mixed = means["small"] + price * (cost.mean() - means["small cost"])
+solved.mean() - mixed, routing_gains(probe, questions).mean()
+
+# %% [markdown]
 # ## Summary
 #
 # - The rival of a confidence is the best rule without one, at the same cost, and not doing nothing.
 # - A use that needs the order of questions is easier to serve than one that needs the number.
 # - Count the cost of the confidence too: a probe is nearly free, and asking the model costs about as much as a short answer.
+# - Compare a router with random mixing at equal cost, with everything that it reads paid for.
 #
 # [Next](13_selective_prediction.ipynb): what does a model risk that answers only where its confidence is high?
 #
 # ## Exercises
 #
-# **1 (easy).** Look at the figure. On which data sets does a probe help in any use, and what does a bar mean that is undecidable from
-# end to end? *Hint:* the verdict `better`; and the perfect confidence.
+# **1 (easy).** Look at the figure of uses. On which data sets does a probe help in any of them, and what does a row without a bar
+# mean, and one with a dash? *Hint:* the verdict `better`; and the perfect confidence.
 
 # %% tags=["hide-cell", "solution"]
-# The uses in which a probe's verdict is better, by data set; where all is undecidable no confidence could have won
+# The uses in which a probe is better, by data set. No bar: nothing is clear; a dash: no confidence could have won
 won = comparisons[comparisons["verdict"] == "better"]
 won[won["method"] == "Probe"].groupby("dataset")["use"].unique()
 
@@ -247,10 +331,14 @@ for nu in (2, 20, None):
 pd.DataFrame(by_concentration, ["pass@k", "Budget"])
 
 # %% [markdown]
-# **3 (hard).** How many verdicts would there be by chance, were no confidence better or worse than its rule and each judged
-# by its own 95 % interval? *Hint:* such an interval leaves out zero once in twenty.
+# **3 (hard).** A mark in the figure of routers stands left of the line: is it the probe that fails there, or the idea of a router?
+# *Hint:* `questions_of_pair`; and a router that knows the small model's expected accuracy.
 
 # %% tags=["hide-cell", "solution"]
-# Verdicts by chance, and as found
-apart = (comparisons["low"] > 0) | (comparisons["high"] < 0)
-round(len(comparisons) / 20), int(apart.sum())
+# Each case, and what its expected accuracy would gain as a router: where that gains nothing, better probes will not help
+oracle = []
+for case in routed.itertuples():
+    pair = results, models, case.small, case.large, case.dataset
+    questions = questions_of_pair(*pair)
+    oracle.append(100 * routing_gains(questions["small"], questions).mean())
+routed[["dataset", "pair", "estimate"]].assign(oracle=oracle)

@@ -233,7 +233,7 @@ promised.groupby("method", sort=False)["wrong"].max()
 #   right.
 # - Conformal risk control keeps a promise with any confidence; a good one keeps it and still answers.
 #
-# [Next](14_routing.ipynb): a question that is not answered may be sent to a larger model. Is the probe a good router?
+# [Next](15_benchmarking.ipynb): if a confidence is right on average, does its mean tell the accuracy of a model without labels?
 #
 # ## Exercises
 #

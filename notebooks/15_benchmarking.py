@@ -9,8 +9,8 @@
 # %% [markdown]
 # # Benchmarking without labels
 #
-# [Before](14_routing.ipynb) a confidence had to tell questions apart. Here it has only to be right on average: does its mean tell the
-# accuracy of a model, without a single graded answer?
+# [Before](13_selective_prediction.ipynb) a confidence had to tell questions apart. Here it has only to be right on average: does its
+# mean tell the accuracy of a model, without a single graded answer?
 
 # %% tags=["parameters"]
 model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`; all are shown

@@ -17,6 +17,7 @@ from capcal_lib.plots import (
     RiskCoverageDisplay,
     ScoreDisplay,
     draw_printed_prices,
+    draw_uses,
     mark_verdicts,
 )
 
@@ -188,3 +189,26 @@ def test_printed_prices_are_marks_around_their_mean_in_a_panel_a_model() -> None
     assert constants == pytest.approx([0.1, 0.3])
     names = [text.get_text() for text in grid.figure.legends[0].get_texts()]
     assert names == ["Best constant", "Probe", "P(True)"]
+
+
+def test_uses_have_what_is_worse_and_what_is_better_on_either_side_of_zero() -> None:
+    """In the order of the counts; a dash where nothing could be decided."""
+    index = pd.MultiIndex.from_product([["Labels saved", "Budget"], ["Probe", "P(True)"]])
+    counts = pd.DataFrame({"better": [3, 0, 0, 1], "worse": [1, 0, 2, 4], "decided": [9, 0, 7, 8]})
+    figure = draw_uses(counts.set_index(index.set_names(["use", "method"])))
+    drawn = {}
+    for ax in figure.axes:
+        worse, better = ([bar.get_width() for bar in bars] for bars in ax.containers)
+        drawn[ax.get_title()] = worse, better, [text.get_text() for text in ax.texts]
+    assert drawn == {
+        "Probe": ([-1, -2], [3, 0], ["of 9", "of 7"]),
+        "P(True)": ([0, -4], [0, 1], ["–", "of 8"]),
+    }
+    rows = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    assert rows == ["Labels saved", "Budget"]
+    low, high = figure.axes[0].get_ylim()
+    assert low > high, "the first use is above"
+    legend = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert legend == ["worse", "better"]
+    ticks = figure.axes[0].xaxis.get_major_formatter()
+    assert [ticks(-4), ticks(3)] == ["4", "3"]

@@ -29,7 +29,7 @@ from tests.folders import sample_unlike_totals
 # `make book` executes every page with the model that it opens with; here each is run with another
 # one.
 # for any model
-SAME = "11_small_models 14_routing 15_benchmarking 12_applications"
+SAME = "11_small_models 15_benchmarking 12_applications"
 PAIRS = [(name, "gpt-oss-20b") for name in notebook_names() if name not in SAME.split()]
 PAIRS += [
     ("04_main_table", "simulated"),
