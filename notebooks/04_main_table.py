@@ -180,8 +180,8 @@ page.show(
 # anyway, and takes none.
 
 # %% label="cost-tokens" paper=["figure-3", "figure-4"] evidence=["measured"] reads=["samples", "confidences"]
-tokens = costs(page.store, model, k_eval=k_eval)
-page.show(tokens, "Mean completion tokens a question.", digits=1)
+tokens = costs(page.store, model, k_eval=k_eval).reindex(page.data.index)
+page.show(tokens, "Mean completion tokens a question.", digits=0)
 
 # %% [markdown]
 # Each way to ask stands beside the probe that was trained on the nearest questions, and the best constant; these two are free.
@@ -236,7 +236,7 @@ page.show(
 #
 # The printed scores are plug-in scores without intervals, on samples that were not published. The score of *Uniform random*
 # and the mean accuracy give the mean and the variance of $\hat\mu$, and so the score of the best constant. The paper prints
-# them for three models; each has this page of its own in the book.
+# them for three models, which the book has on a page, “As the paper prints it”.
 #
 # It draws them against tokens too. Here these are read off its figures, to about 6 %. Response consistency writes ten answers, a probe
 # nothing, and P(True) one token, unless the model reasons first.

@@ -1,15 +1,16 @@
 """Lay executed notebooks out: where a page ended, and how the book shows it."""
 
 import hashlib
-import re
-from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
 
-from capcal_lib.book.lesson import EndOfPage, plain
+from capcal_lib.book.lesson import EndOfPage
 from capcal_lib.book.style import NARROW
-from capcal_lib.manifests import load_model
 
+PAGES = {  # that a notebook names, which is read where they are not
+    "“Grading”": "[Grading](/reference/grading.md)",
+    "“As the paper prints it”": "[As the paper prints it](/reference/printed.md)",
+}
 TOP = ("finding", "provenance", "picture")  # tags of what stands below the title, in this order
 
 
@@ -64,46 +65,36 @@ def lift(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [*lifted, *cells]
 
 
-def lay_out(notebook: dict[str, Any], name: str, versions: Mapping[str, str]) -> dict[str, str]:
+def lay_out(notebook: dict[str, Any]) -> dict[str, str]:
     """Lay an executed page out for the book: below the title what its finding, the line of
     provenance and the picture show, by their tags; then all cells, captions below their figures.
 
-    A page of which there are several ``versions``, the model of each by its name, has links to all
-    below its title. Returns the forms of figures for a telephone, taken out of the page, by the
-    names that the book's builder gives the figures themselves, digests.
+    Returns the forms of figures for a telephone, taken out of the page, by the names that the
+    book's builder gives the figures themselves, digests.
 
     >>> title = {"cell_type": "markdown", "source": "# Title", "metadata": {}}
     >>> data = {"image/svg+xml": ["<svg>wide</svg>"], NARROW: ["<svg>narrow</svg>"]}
     >>> cell = {"source": "1", "metadata": {"tags": ["picture"]},
     ...     "outputs": [{"data": data}]}
     >>> page = {"cells": [title, {**title, "source": "Text."}, cell]}
-    >>> [*lay_out(page, "01_page", {"01_page": "simulated"}).values()], list(data)
+    >>> [*lay_out(page).values()], list(data)
     (['<svg>narrow</svg>'], ['image/svg+xml'])
     >>> [(cell["source"], "outputs" in cell and bool(cell["outputs"])) for cell in page["cells"]]
     [('# Title', False), ('1', True), ('Text.', False), ('1', False)]
     """
-    for cell in notebook["cells"]:  # versions of a page lie a folder deeper
-        text = "".join(cell["source"])
-        cell["source"] = re.sub(r"\]\((\d\d_\w+\.ipynb)", r"](/notebooks/\1", text)
     title, *cells = notebook["cells"]
     cells = caption_figures(cells)
     drawings = {}
     for cell in cells:
-        cell["source"] = cell["source"].replace("“Grading”", "[Grading](/reference/grading.md)")
+        cell["source"] = "".join(cell["source"])
+        for named, link in PAGES.items():
+            cell["source"] = cell["source"].replace(named, link)
         tags = cell["metadata"].setdefault("tags", [])
         if "injected-parameters" in tags:
             tags.append("hide-input")
-        if "/" in name:  # labels are those of the first version
-            cell["metadata"].get("mystnb", {}).get("figure", {}).pop("name", None)
         for output in cell.get("outputs", ()):
             if narrow := output.get("data", {}).pop(NARROW, None):
                 wide = "\n".join("".join(output["data"]["image/svg+xml"]).splitlines())
                 drawings[hashlib.sha256(wide.encode()).hexdigest()] = "".join(narrow)
-    if len(versions) > 1:
-        titles = {page: plain(load_model(model).title) for page, model in versions.items()}
-        heading, _, rest = "".join(title["source"]).partition("\n")
-        heading += f": {titles[name]}" if "/" in name else ""
-        links = [f"[{text}](/notebooks/{page}.ipynb)" for page, text in titles.items()]
-        title["source"] = f"{heading}\n\n{' · '.join(links)}\n{rest}"
     notebook["cells"] = [title, *lift(cells)]
     return drawings

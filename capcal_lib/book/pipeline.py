@@ -19,6 +19,8 @@ from typing import NamedTuple
 from capcal_lib.book.layout import lay_out
 from capcal_lib.book.lesson import plain
 from capcal_lib.book.map import map_page
+from capcal_lib.book.printed import printed_page
+from capcal_lib.book.style import NARROW
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import (
     BOOK,
@@ -35,8 +37,7 @@ from capcal_lib.manifests import (
 DEFAULT_MODEL = (
     "qwen2.5-coder-1.5b"  # its expected accuracies differ most, of those recorded on public data
 )
-MAIN_TABLE, PAPER_MODELS = "04_main_table", ("olmo-3-7b-instruct", "qwen3-8b", "gpt-oss-20b")
-MAP = "reference/paper_map"
+MAP, PRINTED = "reference/paper_map", "reference/printed"
 WORKERS = 2
 CELL_TIMEOUT_S = 600
 LOCKS = ("lock", "files.lock")  # of a run
@@ -49,7 +50,7 @@ class Page(NamedTuple):
 
     notebook: str  # such as 04_main_table
     model: str
-    name: str  # path in the book without its ending
+    name: str  # path without its ending, in the book or among notebooks of several models
 
     def executed(self, folder: Path) -> Path:
         """Return where the executed notebook lies in a folder of them, one that failed as far as it
@@ -77,14 +78,11 @@ def default_model(notebook: str) -> str:
 
 
 def book_pages(models: Sequence[str] = ()) -> list[Page]:
-    """List the pages of a book: each notebook once, for the first of the models, by default its own
-    one; and the main table for each model of the paper.
+    """List the pages of a book that are notebooks: each for the first of the models, by default its
+    own one.
     """
     model = load_model(models[0]).name if models else None
-    return [
-        *(Page(name, model or default_model(name), name) for name in notebook_names()),
-        *(Page(MAIN_TABLE, name, f"{MAIN_TABLE}/{name}") for name in PAPER_MODELS),
-    ]
+    return [Page(name, model or default_model(name), name) for name in notebook_names()]
 
 
 def model_pages(models: Sequence[str]) -> list[Page]:
@@ -242,22 +240,27 @@ def build_book(
 def _write_source(
     source: Path, pages: Sequence[Page], executed: Path, models: Sequence[str]
 ) -> None:
-    """Write what Sphinx reads: the book's own pages, the map, and the executed notebooks laid out,
-    with the narrow form of each figure.
+    """Write what Sphinx reads: the book's own pages, the map, what the paper prints, and the
+    executed notebooks laid out, with the narrow form of each figure.
     """
     shutil.copytree(BOOK, source, ignore=shutil.ignore_patterns("tools"))
     narrow = source / "static" / "narrow"
     narrow.mkdir()
     (source / f"{MAP}.md").write_text(map_page(), encoding="utf-8")
+    text, figures = printed_page()
+    (source / f"{PRINTED}.md").write_text(text, encoding="utf-8")
+    (source / PRINTED).mkdir()
+    for name, forms in figures.items():
+        (source / PRINTED / f"{name}.svg").write_text(forms["image/svg+xml"], encoding="utf-8")
+        (narrow / f"{name}.svg").write_text(forms[NARROW], encoding="utf-8")
     if models:
         (source / "index.md").write_text(own_front_page(models[0]), encoding="utf-8")
     for page in pages:
         notebook = json.loads(page.executed(executed).read_bytes())
-        versions = {one.name: one.model for one in pages if one.notebook == page.notebook}
-        for name, drawing in lay_out(notebook, page.name, versions).items():
+        for name, drawing in lay_out(notebook).items():
             (narrow / f"{name}.svg").write_text(drawing, encoding="utf-8")
         path = page.executed(source / "notebooks")
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(exist_ok=True)
         path.write_text(json.dumps(notebook))
 
 

@@ -1,14 +1,18 @@
-"""Show what the paper prints of a page's subject, for a model of which there are no samples.
+"""Show what the paper prints of a page's subject, for a model of which there are no samples; and a
+page of the book that has the main table of each model of the paper.
 
 `ITEMS` says of an item of ``data_manifests/paper.yaml`` which reported table it is; a further item
 is a further row."""
 
-from typing import NamedTuple
+import hashlib
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from capcal_lib.book import tables
+from capcal_lib.book import style, tables
+from capcal_lib.book.tables import Html
+from capcal_lib.manifests import load_model
 from capcal_lib.plots import ScoreDisplay, draw_curves, draw_printed_prices
 from capcal_lib.reported import (
     Source,
@@ -18,6 +22,9 @@ from capcal_lib.reported import (
     printed_scores,
 )
 from capcal_lib.results.prices import printed_by_price
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 class Item(NamedTuple):
@@ -65,6 +72,24 @@ ITEMS = {
     ),
 }
 
+HEAD = """# As the paper prints it
+
+The paper scores three models. Their samples were not published, so that nothing here is measured:
+these are plug-in scores without intervals, on seven data sets. The best constant follows from two
+printed numbers. [The main table](/notebooks/04_main_table.ipynb) says how to read them, and has the
+same of models that are measured. After `capcal reproduce --model gpt-oss-20b` it measures that one:
+`papermill notebooks/04_main_table.ipynb page.ipynb -p model gpt-oss-20b -p store runs/local`.
+
+:::::{tab-set}
+"""
+MAIN_TABLE = {  # what a tab has, with the alternative text of its figure
+    "table-2": "Dot plot of printed capability Brier scores: a row a data set and a mark a method, "
+    "with a line for the best constant in each row.",
+    "table-4": "",
+    "figure-4": "Printed scores against tokens: for each method a small mark a data set and a "
+    "large one for their mean, and a dashed line for the best constant.",
+}
+
 
 def display(item: str, model: str) -> None:
     """Show an item of the paper of one model, where the paper has it: a table, and a figure of
@@ -73,11 +98,47 @@ def display(item: str, model: str) -> None:
     import matplotlib.pyplot as plt
     from IPython.display import display as show
 
+    if model not in {*numbers_of(item)["model"]}:
+        return
+    figure, table = draw(item, model)
+    if figure is not None:
+        show(figure)  # type: ignore[no-untyped-call]
+        plt.close(figure)  # shown, and not once more at the end of the cell
+    show(table)  # type: ignore[no-untyped-call]
+
+
+def printed_page() -> tuple[str, dict[str, dict[str, str]]]:
+    """Write the main table of each model of the paper, a tab a model, in MyST.
+
+    Returns it with its figures: the forms of each, of ``style.forms``, by the name of its file in
+    the folder ``printed`` beside the page, which is a digest of it.
+    """
+    import matplotlib.pyplot as plt
+
+    style.set_style()
+    page, figures = HEAD, {}
+    for model in load_reported("main")["model"].unique():
+        page += f"\n::::{{tab-item}} {load_model(model).paper_name}\n:name: {model}\n"
+        for item, alt in MAIN_TABLE.items():
+            figure, table = draw(item, model)
+            if figure is not None:
+                drawn = style.forms(figure)
+                plt.close(figure)
+                name = hashlib.sha256(drawn["image/svg+xml"].encode()).hexdigest()
+                figures[name] = drawn
+                page += (
+                    f"\n:::{{image}} printed/{name}.svg\n:class: capcal-drawing\n:alt: {alt}\n:::\n"
+                )
+            page += f"\n```{{raw}} html\n{table.html}\n```\n"
+        page += "::::\n"
+    return f"{page}:::::\n", figures
+
+
+def draw(item: str, model: str) -> "tuple[Figure | None, Html]":
+    """Draw an item of the paper of one of its models: a table, and maybe a figure."""
     table, caption, source, digits = ITEMS[item]
     reported = numbers_of(item)
     of_model = reported[reported["model"] == model]
-    if of_model.empty:
-        return
     evidence = "reported" if source == "paper" else "read off"
     if table == "main":
         scores = scores_and_constant(model)
@@ -98,10 +159,7 @@ def display(item: str, model: str) -> None:
         else:
             figure = draw_curves(curves, x="k", hue="dataset").figure
         drawn = tables.show(wide(of_model, "k"), caption, digits=digits, evidence=evidence)
-    if figure is not None:
-        show(figure)  # type: ignore[no-untyped-call]
-        plt.close(figure)  # shown, and not once more at the end of the cell
-    show(drawn)  # type: ignore[no-untyped-call]
+    return figure, drawn
 
 
 def numbers_of(item: str) -> pd.DataFrame:

@@ -61,8 +61,6 @@ REWRITES = {
     r'<th( class="head")?></th>': "<td></td>",  # the corner of a table heads nothing
     # the same icons as the font, in 1.5 MB
     r'<script defer src="[./]*_static/scripts/fontawesome[^>]*></script>': "",
-    # one notebook, a page for each model
-    r"(lab/tree/|/blob/[^/]+/)(notebooks/\w+)/[\w.-]+(?=\.ipynb\")": r"\1\2",
     r"(tag_solution[\s\S]{,200}?Show the) code"
     r"(</p>\s*<p[^>]*>Hide the) code": r"\1 solution\2 solution",
     # A figure has a form for a telephone.

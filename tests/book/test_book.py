@@ -13,7 +13,7 @@ import typer
 import yaml
 from docutils import nodes
 
-from capcal_lib.book.pipeline import MAP, book_pages
+from capcal_lib.book.pipeline import MAP, PRINTED, book_pages
 from capcal_lib.book.web import GLOSSARY, _explain, _number_by_file
 from capcal_lib.cli import app
 from capcal_lib.grading import grade
@@ -67,7 +67,7 @@ def test_the_contents_are_the_written_pages_and_the_executed_notebooks():
     pages = [page for page in PAGES if page.name not in apart]
     written = {page.relative_to(BOOK).with_suffix("").as_posix() for page in pages}
     executed = {f"notebooks/{page.name}" for page in book_pages()}
-    assert sorted(listed()) == sorted(written | executed | {MAP})
+    assert sorted(listed()) == sorted(written | executed | {MAP, PRINTED})
 
 
 def test_a_chapter_has_the_number_of_its_notebook():
@@ -99,7 +99,7 @@ def test_a_chapter_is_shown_with_the_number_of_its_file() -> None:
 
 def test_every_address_that_a_page_had_leads_to_one():
     moved = CONFIG["sphinx"]["config"]["redirects"]
-    targets = {normpath(join(dirname(old), new)) for old, new in moved.items()}
+    targets = {normpath(join(dirname(old), new.partition("#")[0])) for old, new in moved.items()}
     assert targets <= {f"{page}.html" for page in listed()}
     assert not set(moved) & set(listed())
     gone = {

@@ -376,7 +376,9 @@ def test_an_old_address_leads_to_its_page(browser: Any) -> None:
     tab = browser.new_page()
     for old, new in MOVED.items():
         tab.goto((HTML / f"{old}.html").as_uri())
-        tab.wait_for_url((HTML / f"{old}.html").parent.joinpath(new).resolve().as_uri())
+        path, mark, section = new.partition("#")
+        target = (HTML / f"{old}.html").parent.joinpath(path).resolve()
+        tab.wait_for_url(f"{target.as_uri()}{mark}{section}")
         assert tab.locator("h1").first.inner_text()
     tab.close()
 

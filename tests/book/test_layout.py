@@ -1,3 +1,4 @@
+import re
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -6,10 +7,9 @@ import nbformat
 import papermill
 import pytest
 
-from capcal_lib.book.layout import caption_figures, cut, lay_out
-from capcal_lib.book.pipeline import own_front_page
-
-ONE = {"01_page": "simulated"}
+from capcal_lib.book.layout import PAGES, caption_figures, cut, lay_out
+from capcal_lib.book.pipeline import PRINTED, own_front_page
+from capcal_lib.manifests import BOOK
 
 
 def code(source: str, *tags: str, **metadata: Any) -> dict[str, Any]:
@@ -24,7 +24,7 @@ def text(source: str, *tags: str) -> dict[str, Any]:
 def test_a_page_begins_with_what_its_finding_its_provenance_and_its_picture_show() -> None:
     cells = [code("1"), code("2", "provenance"), code("3"), code("4", "picture")]
     page = {"cells": [text("# T"), *cells, code("5", "finding"), code("6", "injected-parameters")]}
-    lay_out(page, "01_page", ONE)
+    lay_out(page)
     title, *cells = page["cells"]
     top, below = cells[:3], cells[3:]
     assert [cell["source"] for cell in top] == ["5", "2", "4"]
@@ -36,18 +36,13 @@ def test_a_page_begins_with_what_its_finding_its_provenance_and_its_picture_show
     assert title["source"] == "# T"
 
 
-def test_the_page_on_the_grader_is_linked_where_a_text_names_it() -> None:
+def test_a_page_without_a_notebook_is_linked_where_a_text_names_it() -> None:
     page = {"cells": [text("# T"), text("See “Grading”.")]}
-    lay_out(page, "01_page", ONE)
+    lay_out(page)
     assert page["cells"][-1]["source"] == "See [Grading](/reference/grading.md)."
-
-
-def test_a_link_to_a_notebook_leads_there_from_a_folder_too() -> None:
-    page = {"cells": [text("# T\n\n[Before](03_a.ipynb#one)"), text("[Next](05_b.ipynb)")]}
-    lay_out(page, "04_main/qwen3-8b", ONE)
-    first, last = (cell["source"] for cell in page["cells"])
-    assert "[Before](/notebooks/03_a.ipynb#one)" in first
-    assert last == "[Next](/notebooks/05_b.ipynb)"
+    for link in PAGES.values():
+        address = re.findall(r"\]\(/(.*)\.md\)", link)
+        assert address == [PRINTED] or BOOK.joinpath(f"{address[0]}.md").is_file()
 
 
 def test_the_text_below_a_figure_is_its_caption_and_its_label_its_name() -> None:
@@ -61,7 +56,7 @@ def test_the_text_below_a_figure_is_its_caption_and_its_label_its_name() -> None
 def test_a_figure_that_is_lifted_takes_its_caption_along() -> None:
     figure = code("draw()", "picture", label="fig-a")
     page = {"cells": [text("# T"), code("1"), figure, text("Seen.", "caption")]}
-    lay_out(page, "01_page", ONE)
+    lay_out(page)
     _, lifted, _, left = page["cells"]
     assert lifted["metadata"]["mystnb"]["figure"] == {"caption": "Seen.", "name": "fig-a"}
     assert "mystnb" not in left["metadata"]  # or the name would be there twice
@@ -98,22 +93,6 @@ def test_papermill_takes_the_end_of_a_page_for_no_error_and_any_other_for_one(
     assert [output.get("text") for output in cell.outputs] == ["shown\n"]
 
 
-def test_a_page_of_several_models_links_the_others_and_has_labels_of_its_own() -> None:
-    figure = {"figure": {"caption": "A.", "name": "fig-a"}}
-    versions = {"04_main": "simulated", "04_main/qwen3-8b": "qwen3-8b"}
-    heads, labels = [], []
-    for name in versions:
-        cell = code("1", mystnb=deepcopy(figure))
-        page = {"cells": [text("# Title"), cell]}
-        lay_out(page, name, versions)
-        heads.append(page["cells"][0]["source"])
-        labels.append(cell["metadata"]["mystnb"]["figure"].get("name"))
-    assert labels == ["fig-a", None]
-    names = ("Simulated model", "04_main"), ("Qwen3-8B (non-thinking)", "04_main/qwen3-8b")
-    links = " · ".join(f"[{title}](/notebooks/{page}.ipynb)" for title, page in names)
-    assert heads == [f"# Title\n\n{links}\n", f"# Title: {names[1][0]}\n\n{links}\n"]
-
-
 def test_the_title_of_a_model_is_text_wherever_a_page_names_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -122,10 +101,5 @@ def test_the_title_of_a_model_is_text_wherever_a_page_names_it(
     rest = "prompt_style: paper", "sampling: {temperature: 1, max_tokens: 8, context_tokens: 9}"
     (tmp_path / "models" / "evil.yaml").write_text("\n".join([*lines, *rest]))
     monkeypatch.setenv("CAPCAL_MANIFESTS", str(tmp_path))
-    page = {"cells": [text("# Title")]}
-    lay_out(page, "04_main/evil", {"04_main": "simulated", "04_main/evil": "evil"})
     shown = r"\<img src=x onerror=alert(1)\> \[\*A\*\] \$x\$"
-    heading, _, links = page["cells"][0]["source"].splitlines()
-    assert heading == f"# Title: {shown}"
-    assert links.endswith(f" · [{shown}](/notebooks/04_main/evil.ipynb)")
     assert own_front_page("evil").startswith(f"# Capability calibration of {shown}\n")

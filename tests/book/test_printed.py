@@ -1,3 +1,5 @@
+import hashlib
+import re
 from typing import Any
 
 import pandas as pd
@@ -5,6 +7,7 @@ import pytest
 
 from capcal_lib.book import printed
 from capcal_lib.book.map import load_items
+from capcal_lib.book.style import NARROW
 from capcal_lib.manifests import load_model, model_names
 from capcal_lib.reported import constant_score
 
@@ -47,3 +50,35 @@ def test_scores_have_the_best_constant_in_each_data_set() -> None:
         name: constant_score("qwen3-8b", name) for name in scores.index.unique("dataset")
     }
     assert pd.notna(scores["brier"]).all()
+
+
+@pytest.fixture(scope="module")
+def page() -> tuple[str, dict[str, dict[str, str]]]:
+    return printed.printed_page()
+
+
+def test_the_page_has_a_tab_with_all_numbers_of_each_model(page: Any) -> None:
+    tabs = page[0].split("\n::::{tab-item} ")[1:]
+    names = [re.findall(r"^:name: (.*)$", tab, flags=re.MULTILINE) for tab in tabs]
+    assert sorted(names) == sorted([model] for model in PAPER_MODELS)
+    for (model,), tab in zip(names, tabs, strict=True):
+        assert tab.startswith(f"{load_model(model).paper_name}\n")
+        for item in ("table-2", "table-4", "figure-4"):
+            numbers, digits = printed.numbers_of(item), printed.ITEMS[item].digits
+            values = numbers.loc[numbers["model"] == model, "value"]
+            assert [value for value in values if f"{value:,.{digits}f}" not in tab] == []
+
+
+def test_a_figure_of_the_page_has_a_file_a_narrow_form_and_a_description(page: Any) -> None:
+    text, figures = page
+    shown = re.findall(r"\{image\} printed/(\w+)\.svg\n.*\n:alt: (.+)\n", text)
+    assert sorted(name for name, _ in shown) == sorted(figures)
+    assert len(figures) == 2 * len(PAPER_MODELS)
+    for name, alt in shown:
+        assert hashlib.sha256(figures[name]["image/svg+xml"].encode()).hexdigest() == name
+        assert figures[name][NARROW].startswith("<?xml")
+        assert len(alt) > 40
+
+
+def test_the_page_is_the_same_each_time(page: Any) -> None:
+    assert printed.printed_page() == page
