@@ -236,7 +236,7 @@ page.show(
 #
 # The printed scores are plug-in scores without intervals, on samples that were not published. The score of *Uniform random*
 # and the mean accuracy give the mean and the variance of $\hat\mu$, and so the score of the best constant. The paper prints
-# them for three models, which the book has on a page, “As the paper prints it”.
+# them for three models, which the book has on a page, “The paper's main table”.
 #
 # It draws them against tokens too. Here these are read off its figures, to about 6 %. Response consistency writes ten answers, a probe
 # nothing, and P(True) one token, unless the model reasons first.

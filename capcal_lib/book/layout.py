@@ -9,7 +9,7 @@ from capcal_lib.book.style import NARROW
 
 PAGES = {  # that a notebook names, which is read where they are not
     "“Grading”": "[Grading](/reference/grading.md)",
-    "“As the paper prints it”": "[As the paper prints it](/reference/printed.md)",
+    "“The paper's main table”": "[The paper's main table](/reference/printed.md)",
 }
 TOP = ("finding", "provenance", "picture")  # tags of what stands below the title, in this order
 

@@ -72,7 +72,7 @@ ITEMS = {
     ),
 }
 
-HEAD = """# As the paper prints it
+HEAD = """# The paper's main table
 
 The paper scores three models. Their samples were not published, so that nothing here is measured:
 these are plug-in scores without intervals, on seven data sets. The best constant follows from two
