@@ -27,14 +27,14 @@ from capcal_lib.confidence.consistency import (
 from capcal_lib.confidence.of_run import TITLES, confidences_of
 from capcal_lib.grading.counts import count_run, count_verdicts
 from capcal_lib.grading.judgements import verdicts_by
-from capcal_lib.manifests import dataset_names, load_dataset, load_model
+from capcal_lib.manifests import load_dataset, load_model
 from capcal_lib.metrics.validation import check_int
 from capcal_lib.probes import ProbeRecipe, order_probes, predictions_of
 from capcal_lib.questions import subjects_of
 from capcal_lib.results.terms import COUNTS, accuracy_bounds
 from capcal_lib.runs import find_run
 from capcal_lib.runs.artifacts import VERDICTS
-from capcal_lib.runs.run import Choice, Run, check_store, find_run_if_any
+from capcal_lib.runs.run import Choice, Run, check_store, list_fitting
 from capcal_lib.runs.store import damaged_files
 
 INDEX = ["dataset", "question_id"]
@@ -253,14 +253,21 @@ def _runs(
     """Find the graded runs on evaluation splits; of each data set the one that is chosen."""
     model = load_model(model).name
     check_store(store)
+    if datasets is None:
+        datasets = _graded_datasets(store, model, choice)
     runs = {}
-    if datasets is not None:
-        for name in datasets:
-            split = load_dataset(name).evaluation_split
-            runs[name] = find_run(store, model, name, split, choice)
-        return runs
-    for dataset in map(load_dataset, dataset_names()):
-        run = find_run_if_any(store, model, dataset.name, dataset.evaluation_split, choice)
-        if run is not None and run.has(VERDICTS):
-            runs[dataset.name] = run
+    for name in datasets:
+        split = load_dataset(name).evaluation_split
+        runs[name] = find_run(store, model, name, split, choice)
     return runs
+
+
+def _graded_datasets(store: Path | str, model: str, choice: Choice | None) -> list[str]:
+    """List the data sets on whose evaluation split a run that fits a choice is graded."""
+    names = {}  # in their order
+    for run in list_fitting(store, model, None, None, choice):
+        if run.has(VERDICTS):
+            dataset = load_dataset(run.place["dataset"])
+            if run.place["split"] == dataset.evaluation_split:
+                names[dataset.name] = True
+    return list(names)

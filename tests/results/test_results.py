@@ -164,6 +164,27 @@ def test_a_model_without_samples_has_empty_results(tmp_path: Path) -> None:
     assert load_results(tmp_path, "simulated").empty
 
 
+def test_what_is_graded_is_read_or_refused_and_never_left_out(tmp_path: Path) -> None:
+    make(tmp_path)
+    other = "mini-capitals"
+    for temperature in (0.3, 0.4):  # two runs of which neither is graded, nor the usual one
+        settings = {"temperature": temperature}
+        warm = sample("simulated", other, k=2, limit=2, store=tmp_path, settings=settings).run
+    assert [*load_results(tmp_path, "simulated").index.unique("dataset")] == [SET]
+    grade_run(warm)
+    with pytest.raises(InputError, match=f"2 runs of simulated on {other}"):
+        load_results(tmp_path, "simulated")
+    chosen = load_results(tmp_path, "simulated", choice={"temperature": 0.4})
+    assert [*chosen.index.unique("dataset")] == [other]
+    sample("simulated", other, k=2, limit=2, store=tmp_path)  # the usual one, not graded
+    with pytest.raises(InputError, match=r"no verdicts in .* make them with: capcal grade"):
+        load_results(tmp_path, "simulated")
+    make(tmp_path / "mine")
+    (tmp_path / "mine/simulated" / f"{SET}-test").rename(tmp_path / "mine/simulated/unheard-test")
+    with pytest.raises(InputError, match="unknown data set 'unheard'"):
+        load_results(tmp_path / "mine", "simulated")
+
+
 def test_bad_requests_are_refused(tmp_path: Path) -> None:
     make(tmp_path, k=2, limit=2)
     with pytest.raises(InputError, match="unknown model 'gpt-9'; known: "):
