@@ -59,7 +59,7 @@ results.groupby("dataset").head(1)[["correct", "total"]]
 c, n = results["correct"], results["total"]
 mu = c / n
 distance = 2 * c * (n - c) / (n * (n - 1))
-distance.groupby("dataset", sort=False).mean()
+distance.groupby("dataset", sort=False).mean().rename(page.data["title"])
 
 # %% [markdown]
 # `response_distances` does so with an interval for questions like these. The paper finds that outputs are rarely binary

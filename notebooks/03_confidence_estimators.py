@@ -92,7 +92,7 @@ if ranks.empty:
     page.end(
         "No confidence of questions that differ is recorded: capcal confidence asks for one."
     )
-ranks.groupby("dataset").head(2)
+ranks.groupby("dataset").head(2).rename(page.data["title"], level="dataset")
 
 # %% [markdown]
 # Here is the data set on which difficulty varies most, of those that a probe predicts. Of several probes it shows the nearest:

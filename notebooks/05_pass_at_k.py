@@ -31,10 +31,11 @@ from capcal_lib.applications import (
     pass_at_k_error_terms,
     simulate_pass_at_k,
 )
+from capcal_lib.book import style
 from capcal_lib.book.lesson import open_page
 from capcal_lib.book.tables import show, show_scores, titled
 from capcal_lib.metrics import capability_brier_terms
-from capcal_lib.plots import draw_curves
+from capcal_lib.plots import INK, RULE_COLORS, draw_curves, mark_verdicts
 from capcal_lib.probes import describe_probes, nearest_probe
 from capcal_lib.reported import (
     beta_from_moments,
@@ -55,6 +56,7 @@ from capcal_lib.results.attempts import (
     predict_pass_at_k,
     score_pass_at_k,
 )
+from matplotlib import pyplot as plt
 from scipy.special import comb
 
 # %% tags=["provenance"]
@@ -124,7 +126,7 @@ curves = pass_at_k_curves(
 )
 curves.pivot(index="method", columns="k", values="estimate").round(3)
 
-# %% tags=["picture"] label="fig-pass-at-k" paper=["figure-9", "appendix-d.1", "appendix-d.1.1", "appendix-d.1.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"] mystnb={"image": {"alt": "Curves of pass@k against k: one for what was measured, one for the best constant, and one for each prediction from a confidence, with a band around the plug-in of the probe."}}
+# %% label="fig-pass-at-k" paper=["figure-9", "appendix-d.1", "appendix-d.1.1", "appendix-d.1.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"] mystnb={"image": {"alt": "Curves of pass@k against k: one for what was measured, one for the best constant, and one for each prediction from a confidence, with a band around the plug-in of the probe."}}
 grid = draw_curves(curves, x="k")
 _ = grid.set_axis_labels("k", "pass@k").set(title=title)
 
@@ -223,8 +225,26 @@ page.finding(
     plug=plug_in["better"],
 )
 
+# %% tags=["picture"] label="fig-pass-at-k-gains" paper=["section-5.1"] evidence=["measured"] reads=["verdicts", "features"] mystnb={"image": {"alt": "Dot plot with an interval for each data set and each of the two ways of its probe, around a line at zero."}}
+cases = titled(judged[judged["rival"] == "Best constant"])
+ways = cases["method"].str.removeprefix("Probe, ") + " on " + cases["dataset"]
+figsize = style.WIDTH, 1 + 0.25 * len(cases)
+axes = plt.subplots(figsize=figsize, layout="constrained")[1]
+for method in cases["method"].unique():
+    own = cases["method"] == method
+    mark_verdicts(axes, ways[own], cases[own], color=RULE_COLORS[method])
+axes.invert_yaxis()
+axes.axvline(0, color=INK)
+_ = axes.set_xlabel("squared error of the constant less that of the probe")
+
+# %% [markdown] tags=["caption"]
+# By how much a probe's squared error of pass@4 is below that of the best constant, plug-in and as the mean of a posterior, each with
+# its own 95 % interval; right of the line the probe is better. Filled: significant, all judged together; hollow: cannot tell.
+
 # %% [markdown]
-# The band asks how far one draw of $k$ attempts a question falls from its expectation, if every confidence is exactly right. It
+# ## Is the paper's band wide enough?
+#
+# The band above asks how far one draw of $k$ attempts a question falls from its expectation, if every confidence is exactly right. It
 # knows nothing of confidences that are wrong, and shrinks as predictions come close to 1. Does it hold the measured pass@k? For the
 # probe of its own data set, over all models of the store:
 

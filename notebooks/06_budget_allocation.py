@@ -131,7 +131,10 @@ page.show(
 # %%
 between = compare_spending(results, concentrations, rival=PLUG_IN)
 between = between[between["rule"] == POSTERIOR]
-between.pivot(index="dataset", columns="B", values="estimate").round(2)
+points = tables.titled(between).pivot(
+    index="dataset", columns="B", values="estimate"
+)
+points.round(2)
 
 # %%
 between["verdict"].value_counts()

@@ -105,7 +105,7 @@ wide = terms.unstack("votes", sort=False)
 numbers = wide[judge].count(axis="columns")
 whole = wide[numbers == numbers.groupby("dataset").transform("max")]
 by_votes = whole[judge].groupby("dataset", sort=False).mean()
-by_votes
+by_votes.rename(page.data["title"])
 
 # %% tags=["finding"]
 complete = by_votes.dropna()  # with samples enough for each number of votes

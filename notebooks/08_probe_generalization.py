@@ -265,7 +265,8 @@ if not mixtures:
     page.end(
         "No probe of two training sets is kept: capcal probe --mix D,D trains one."
     )
-compare_mixture(probes, mixtures[0], protocol=protocol)
+mixture = compare_mixture(probes, mixtures[0], protocol=protocol)
+mixture.rename(page.data["title"], level="dataset")
 
 # %% label="probe-mixture" paper=["table-7", "appendix-c.4"] evidence=["measured"] reads=["verdicts", "features"]
 sources = mixtures[0][len("Probe (") : -1].split(" + ")

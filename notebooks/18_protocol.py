@@ -22,6 +22,7 @@ seed: int = 0  # of what is drawn
 # %% tags=["provenance"]
 import seaborn as sns
 from capcal_lib import plots
+from capcal_lib.book import tables
 from capcal_lib.book.lesson import glue, open_page
 from capcal_lib.manifests import IN_DISTRIBUTION, OUT_OF_DOMAIN
 from capcal_lib.metrics import capability_brier
@@ -46,7 +47,8 @@ page = open_page(globals())
 results = page.results()
 terms = brier_terms(results)
 plug_in = brier_terms(results, protocol="paper").where(terms.notna())
-(plug_in - terms).groupby(level="dataset", sort=False).mean().T.round(4)
+worse = (plug_in - terms).groupby(level="dataset", sort=False).mean()
+worse.rename(page.data["title"]).T.round(4)
 
 # %% [markdown]
 # `shifts_by_correction` does that for every correction:
@@ -66,7 +68,7 @@ plug_in = brier_terms(results, protocol="paper").where(terms.notna())
 # %%
 shifts = shifts_by_correction(page.store, model, k_eval=k_eval, k_c=k_c)
 shifts["size"] = shifts["shift"].abs()
-shifts.nlargest(3, "size")
+tables.titled(shifts.nlargest(3, "size"))
 
 # %% tags=["finding"]
 alone = shifts.query("switch not in ['all together', 'a judge\\'s verdicts']")
@@ -79,25 +81,25 @@ page.finding(
     moved=", ".join(moved.index.astype(str) + moved),
 )
 
-# %% tags=["picture"] label="fig-protocol" mystnb={"image": {"alt": "Strip plot with a row for each switch and a dot for each data set and method, by the shift of its score, with a line at zero."}} paper=["section-4.1", "table-5", "table-6"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# %% tags=["picture"] label="fig-protocol" mystnb={"image": {"alt": "A panel for each kind of confidence, with a row for each switch and a dot for each data set and method, by the shift of its score, with a line at zero."}} paper=["section-4.1", "table-5", "table-6"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 near, far = (
     plots.SHIFT_COLORS[IN_DISTRIBUTION],
     plots.SHIFT_COLORS[OUT_OF_DOMAIN],
 )
 colors = dict(zip(GROUPS, (near, far, plots.INK), strict=True))
-marks = {"dodge": True, "jitter": False, "alpha": 0.6}
-axes = sns.stripplot(
-    shifts, x="shift", y="switch", hue="confidence", palette=colors, **marks
-)
-axes.axvline(0, color=plots.MUTED, zorder=0)
-axes.set(xlabel="shift of the capability Brier score", ylabel="")
-sns.move_legend(
-    axes, "upper center", bbox_to_anchor=(0.4, -0.14), ncols=3, title=""
-)
+marks = {"hue": "confidence", "palette": colors, "legend": False}
+aspect = 2.25 / shifts["confidence"].nunique()
+marks |= {"jitter": False, "alpha": 0.6, "height": 3.2, "aspect": aspect}
+panels = {"col": "confidence", "kind": "strip", "sharex": False}
+grid = sns.catplot(shifts, x="shift", y="switch", **panels, **marks)
+grid.refline(x=0, color=plots.MUTED, linestyle="-", zorder=0)
+grid.set_titles("{col_name}").set_axis_labels("shift of the score", "")
+_ = grid.tight_layout()
 
 # %% [markdown] tags=["caption"]
 # How far every score shifts (a mark a data set and method) when one correction is taken back, and when all are; right of zero
-# it becomes worse. What is the same for all methods hardly shows; what touches one method can move it across all others.
+# it becomes worse. Each panel has a scale of its own. What is the same for all methods moves no order; what touches one method
+# can move it across all others.
 
 # %% label="protocol-shifts" paper=["section-4.1"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 by_group = shifts.groupby(["switch", "confidence"], observed=True)

@@ -210,7 +210,7 @@ page.show(
 # model has judged these samples; `capcal judge` asks one.
 
 # %%
-agreements(runs).round(2)
+tables.titled(agreements(runs)).round(2)
 
 # %% [markdown]
 # A model that can answer questions need not be able to judge answers: look at what a judge says of answers that are letter by

@@ -81,7 +81,7 @@ def pass_at_k_curves(
     """
     actual = pass_at_k(subset["correct"], subset["total"], ks)
     columns = {name: values.mean(axis=0) for name, values in predicted.items()}
-    means = mean_over_probes(pd.DataFrame({ACTUAL: actual.mean(axis=0)} | columns))
+    means = mean_over_probes(pd.DataFrame(columns | {ACTUAL: actual.mean(axis=0)}))
     curves = means.set_axis(pd.Index(ks, name="k")).melt(
         ignore_index=False, var_name="method", value_name="estimate"
     )
