@@ -5,6 +5,7 @@ page of the book that has the main table of each model of the paper.
 is a further row."""
 
 import hashlib
+import warnings
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -115,22 +116,22 @@ def printed_page() -> tuple[str, dict[str, dict[str, str]]]:
     """
     import matplotlib.pyplot as plt
 
-    style.set_style()
     page, figures = HEAD, {}
-    for model in load_reported("main")["model"].unique():
-        page += f"\n::::{{tab-item}} {load_model(model).paper_name}\n:name: {model}\n"
-        for item, alt in MAIN_TABLE.items():
-            figure, table = draw(item, model)
-            if figure is not None:
-                drawn = style.forms(figure)
-                plt.close(figure)
-                name = hashlib.sha256(drawn["image/svg+xml"].encode()).hexdigest()
-                figures[name] = drawn
-                page += (
-                    f"\n:::{{image}} printed/{name}.svg\n:class: capcal-drawing\n:alt: {alt}\n:::\n"
-                )
-            page += f"\n```{{raw}} html\n{table.html}\n```\n"
-        page += "::::\n"
+    with plt.rc_context(), warnings.catch_warnings():  # the look is the book's alone
+        style.set_style()
+        for model in load_reported("main")["model"].unique():
+            page += f"\n::::{{tab-item}} {load_model(model).paper_name}\n:name: {model}\n"
+            for item, alt in MAIN_TABLE.items():
+                figure, table = draw(item, model)
+                if figure is not None:
+                    drawn = style.forms(figure)
+                    plt.close(figure)
+                    name = hashlib.sha256(drawn["image/svg+xml"].encode()).hexdigest()
+                    figures[name] = drawn
+                    page += f"\n:::{{image}} printed/{name}.svg\n:class: capcal-drawing\n"
+                    page += f":alt: {alt}\n:::\n"
+                page += f"\n```{{raw}} html\n{table.html}\n```\n"
+            page += "::::\n"
     return f"{page}:::::\n", figures
 
 

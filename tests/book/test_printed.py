@@ -2,6 +2,7 @@ import hashlib
 import re
 from typing import Any
 
+import matplotlib
 import pandas as pd
 import pytest
 
@@ -54,7 +55,10 @@ def test_scores_have_the_best_constant_in_each_data_set() -> None:
 
 @pytest.fixture(scope="module")
 def page() -> tuple[str, dict[str, dict[str, str]]]:
-    return printed.printed_page()
+    before = dict(matplotlib.rcParams)
+    made = printed.printed_page()
+    assert dict(matplotlib.rcParams) == before  # others who draw keep their look
+    return made
 
 
 def test_the_page_has_a_tab_with_all_numbers_of_each_model(page: Any) -> None:
