@@ -217,8 +217,8 @@ counts
 posterior = counts.loc[("Best constant", "Probe, posterior")]
 plug_in = counts.loc[("Best constant", "Probe, plug-in")]
 page.finding(
-    "A probe that says how sure it is predicts pass@4 better than a constant on {posterior} of {sets} data sets, and worse on "
-    "{worse}; taken at its word, better on {plug}.",
+    "As a posterior, a probe predicts pass@4 better than the best constant on {posterior} of {sets} data sets, and worse on "
+    "{worse}; plugged in as it is, better on {plug}.",
     posterior=posterior["better"],
     sets=posterior.sum(),
     worse=posterior["worse"],
@@ -344,7 +344,7 @@ extrapolate_pass_at_k(c, [20] * 120, [100, 10_000]).round(3)
 # ## Summary
 #
 # - pass@k needs the expected accuracy of every question, not its mean: this is what capability calibration estimates.
-# - A confidence taken at its word promises more than a posterior of the same mean, at every $k$ above 1, and too much where it
+# - A confidence that is plugged in promises more than a posterior of the same mean, at every $k$ above 1, and too much where it
 #   is unsure of questions that differ. A posterior may promise too much as well: look at its curve.
 # - A band that takes the confidence for the truth says nothing of whether it is.
 # - Score an oracle on samples that it has not seen, and a prediction without the noise of the counts.

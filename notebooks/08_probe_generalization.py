@@ -123,7 +123,7 @@ tables.show(
 # %% [markdown]
 # ## Closer than the best constant?
 #
-# Now our own probes. A probe taken at its word has to be closer to the accuracy than the best constant, the mean of the other
+# Now our own probes. A probe has to be closer to the accuracy than the best constant, the mean of the other
 # questions, which has seen samples of the data set. The verdicts are those of the [main table](04_main_table.ipynb):
 # `compare_with_constant` judges all methods on all data sets of the model together, and a case that even a perfect confidence would
 # not win is *undecidable*, and counts for nobody.
@@ -284,7 +284,7 @@ tables.show_scores(
 # A dash stands where a probe has seen no prompt of the data set's style.
 
 # %% [markdown]
-# ## Does the recipe matter at home?
+# ## Does the recipe matter on a probe's own data set?
 #
 # The **paper's recipe** is linear on the mean over layers, trained by stochastic gradient descent; a fifth of the training questions
 # chooses learning rate and epoch, and its score is the mean over five choices of that fifth. The **tuned** probe, that of all other

@@ -112,7 +112,7 @@ def _about_the_price(
 class _Gains(NamedTuple):
     """What one more sample of each row gains per cost, in logarithms: less after each failure."""
 
-    first: Floats  # of the first sample, the confidence taken at its word, and
+    first: Floats  # of the first sample, the confidence itself, and
     step: Floats  # what a failure adds to it, below 0
     posterior: npt.NDArray[np.bool_]  # which rows have one, and its shapes
     a: Floats

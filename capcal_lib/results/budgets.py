@@ -1,6 +1,6 @@
 """Spend a budget of samples on the questions of results: evenly, and as each confidence says.
 
-A *rule* is a way to divide a budget. It goes by the confidence of a method, taken at its word; the
+A *rule* is a way to divide a budget. It goes by the confidence of a method, used directly; the
 nearest probe has two rules, *plug-in* and as the mean of a *posterior*, and *even spending* needs
 no confidence. A budget is ``each``, the mean number of samples a question, and no question gets
 more than were scored of it. ``concentrations`` are those of posteriors, by the name of the probe,
@@ -43,7 +43,7 @@ def spending_rules(
     subset: pd.DataFrame, concentrations: Mapping[str, float]
 ) -> "dict[str, tuple[pd.Series[float], float | None]]":
     """Return what each rule on one data set goes by: a confidence of each question, and the
-    concentration of the posterior around it, None where it is taken at its word.
+    concentration of the posterior around it, None where it is used directly.
 
     A missing confidence is 0.5. A probe by the paper's recipe is five rules, which
     ``scores.mean_over_probes`` makes one of.

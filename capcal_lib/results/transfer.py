@@ -1,5 +1,5 @@
 """Where does a probe still work? Its order on other data sets than its own, what a second training
-set changes, what twenty labels of a new data set are worth, and what its recipe changes at home.
+set changes, what twenty labels of a new data set are worth, and what its recipe changes on its own.
 """
 
 from collections.abc import Iterable
