@@ -63,7 +63,7 @@ page = open_page(globals())
 # | Evaluation | Questions whose answers will differ are sampled more often: less variance of the accuracy, for the same tokens. | evenly | $-3/4$, $1/4$ |
 #
 # A *perfect* confidence is $\hat\mu$ itself. Where that would not be better than the rule either, by the same test and in the same
-# place, the questions are too few for any confidence: such a case is *undecidable*, and counts for nobody. `compare_uses` judges
+# place, the questions are too few for any confidence: such a case is *undecidable*, and left out of every count. `compare_uses` judges
 # every method in every use, for all models on all their data sets, as one family by Holm's method. Routing questions to a larger
 # model is for a pair of models and has a section of its own.
 

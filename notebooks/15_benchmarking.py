@@ -60,8 +60,10 @@ for name in models:
 
 # %%
 misses = miss_accuracies(results, trained)
-if "Probe" not in set(misses["method"]):
-    page.end("No model of this store has samples and a probe.")
+if "Training questions" not in set(misses["method"]):
+    page.end(
+        "No model of this store has samples, a probe, and the run that taught it."
+    )
 of_method = misses.groupby("method", sort=False)
 counts = of_method["verdict"].value_counts().unstack()
 counts["median"] = misses["miss"].abs().groupby(misses["method"]).median()

@@ -9,6 +9,7 @@ from capcal_lib.book.style import NARROW
 
 PAGES = {  # that a notebook names, which is read where they are not
     "“Grading”": "[Grading](/reference/grading.md)",
+    "“Scaling out”": "[Scaling out](/guide/scaling_out.md)",
     "“The paper's main table”": "[The paper's main table](/reference/printed.md)",
 }
 TOP = ("finding", "provenance", "picture")  # tags of what stands below the title, in this order

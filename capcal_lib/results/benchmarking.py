@@ -36,7 +36,7 @@ def training_accuracies(
     verdicts: str = "rules",
 ) -> "pd.Series[float]":
     """Return the mean accuracy on the training questions of the probe that is nearest to a data
-    set, by data set; those without a probe have none.
+    set, by data set; those without a probe, or without its training run, have none.
 
     ``results`` are those of ``load_results``; ``recipe`` and ``verdicts`` are theirs.
     """
@@ -46,8 +46,9 @@ def training_accuracies(
     for name, subset in results.groupby(level="dataset", sort=False):
         dataset = str(name)
         nearest = nearest_probe_of(subset, dataset)
-        if nearest:
-            counts = count_run(runs[str(probes["run"][nearest])], verdicts=verdicts)
+        training = runs.get(str(probes["run"][nearest])) if nearest else None
+        if training is not None:  # predictions may have come without the run that taught the probe
+            counts = count_run(training, verdicts=verdicts)
             accuracies[dataset] = (counts["correct"] / counts["total"]).mean()
     return pd.Series(accuracies, dtype=float)
 

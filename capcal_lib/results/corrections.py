@@ -12,6 +12,7 @@ import pandas as pd
 from capcal_lib.confidence import mean_tokens
 from capcal_lib.confidence.consistency import consistency, read_answers, split_votes
 from capcal_lib.errors import InputError
+from capcal_lib.grading.counts import count_run
 from capcal_lib.grading.judgements import judges
 from capcal_lib.probes import TunedProbe, draw_training, runs_for_probes, training_data
 from capcal_lib.results.constant import kind_of_method
@@ -74,7 +75,7 @@ def shifts_by_correction(
     switched[TOGETHER] = _means(brier_terms(paper, protocol="paper"))
     shifts = pd.DataFrame(switched).sub(_means(terms), axis="index")
     stacked: Any = shifts.rename_axis(columns="switch").stack()
-    table = stacked.rename("shift").dropna().reset_index()
+    table = stacked.rename("shift").astype(float).dropna().reset_index()
     table = table[table["shift"].abs() > EQUAL].reset_index(drop=True)
     groups = [_group(*pair) for pair in table[["method", "dataset"]].to_numpy()]
     table["switch"] = pd.Categorical(table["switch"], [*switched]).remove_unused_categories()
@@ -151,8 +152,9 @@ def compare_sizes(
     from the same recorded samples, on the data sets where questions differ most.
 
     Lean are 20 samples of each evaluation question and one of each training question, and three
-    more of at most 500; the paper's are 100 and ten, or as many as there are. The probe of the data
-    set is tuned on three draws of training samples from ``seed``.
+    more of at most 500; the paper's are 100 and ten, or as many as there are. Of the evaluation
+    questions those count that have most samples, up to 100. The probe of the data set is tuned on
+    three draws of training samples from ``seed``.
 
     Returns the table of ``score`` indexed by (dataset, sizes, method), without what needs no
     samples; and ``tokens`` that the samples take, a row a data set and a column a size. Both are
@@ -173,10 +175,14 @@ def compare_sizes(
         whole = int((total >= most).sum())
         drawn = {LEAN: len(total) + 3 * min(500, whole), PAPER: whole * most}
         taught = {LEAN: (len(total), 1), PAPER: (whole, most)}
-        for sizes, k_eval in ((LEAN, 20), (PAPER, 100)):
+        recorded = count_run(runs[name], 100)
+        samples = recorded["total"] + recorded["not_scored"]
+        deepest = samples.index[samples == samples.max()]
+        for sizes, k_eval in ((LEAN, min(20, samples.max())), (PAPER, samples.max())):
             scored = load_results(
                 store, model, datasets=[name], k_eval=k_eval, k_c=k_c, recipe=None
             )
+            scored = scored[scored.index.get_level_values("question_id").isin(deepest)]
             for draw in range(DRAWS):
                 rng = np.random.default_rng([seed, draw])
                 predicted = predict_from(training[name], runs[name], *taught[sizes], rng=rng)

@@ -256,7 +256,8 @@ def find_run(
 ) -> Run:
     """Return a model's run on a split; of several the one that is chosen.
 
-    `InputError` where there is none, with the command that makes one, and as by ``choose_run``.
+    `InputError` where there is none, with the command that makes one, and as by
+    ``find_run_if_any``.
 
     ``choice`` is the run's key or the beginning of it, or settings such as ``{"seed": 1}`` or
     ``{"temperature": 0.2, "top_p": 0.9}``. Among those that fit, and where nothing is said, one

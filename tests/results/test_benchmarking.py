@@ -1,3 +1,5 @@
+import shutil
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -91,3 +93,11 @@ def test_the_training_accuracy_is_that_of_the_nearest_probe():
         "mini-exam": pytest.approx((counts["correct"] / counts["total"]).mean())
     }
     assert training_accuracies(RECORDED_RUNS, MODEL, results.filter(["correct", "total"])).empty
+
+
+def test_a_probe_without_its_training_run_has_no_rival(tmp_path):
+    place = f"{MODEL}/mini-exam-test"
+    shutil.copytree(RECORDED_RUNS / place, tmp_path / place)
+    results = load_results(tmp_path, MODEL)
+    assert "Probe (Mini exam)" in results
+    assert training_accuracies(tmp_path, MODEL, results).empty
