@@ -22,6 +22,7 @@ verdicts: str = "rules"  # or judge:MODEL, where it has judged
 seed: int = 0  # of the halves that oracles know
 
 # %%
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from capcal_lib.applications import (
@@ -56,7 +57,6 @@ from capcal_lib.results.attempts import (
     predict_pass_at_k,
     score_pass_at_k,
 )
-from matplotlib import pyplot as plt
 from scipy.special import comb
 
 # %% tags=["provenance"]

@@ -122,7 +122,8 @@ def split_votes(
             rng = np.random.default_rng([0, crc32(str(name).encode())])
             rows[name] = _split_question(samples, k_c, splits, rng, held_out)
     table = pd.DataFrame.from_dict(rows, orient="index", columns=VOTE_COLUMNS)
-    return table.rename_axis("question_id").astype({"correct": int, "total": int})
+    types = dict.fromkeys(VOTE_COLUMNS, float) | {"correct": int, "total": int}
+    return table.rename_axis("question_id").astype(types)
 
 
 def _split_question(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from capcal_lib.applications import deep_samples
 from capcal_lib.confidence import mean_tokens
 from capcal_lib.confidence.consistency import consistency, read_answers, split_votes
 from capcal_lib.errors import InputError
@@ -75,7 +76,7 @@ def shifts_by_correction(
     switched[TOGETHER] = _means(brier_terms(paper, protocol="paper"))
     shifts = pd.DataFrame(switched).sub(_means(terms), axis="index")
     stacked: Any = shifts.rename_axis(columns="switch").stack()
-    table = stacked.rename("shift").astype(float).dropna().reset_index()
+    table = stacked.rename("shift").dropna().reset_index()
     table = table[table["shift"].abs() > EQUAL].reset_index(drop=True)
     groups = [_group(*pair) for pair in table[["method", "dataset"]].to_numpy()]
     table["switch"] = pd.Categorical(table["switch"], [*switched]).remove_unused_categories()
@@ -152,9 +153,9 @@ def compare_sizes(
     from the same recorded samples, on the data sets where questions differ most.
 
     Lean are 20 samples of each evaluation question and one of each training question, and three
-    more of at most 500; the paper's are 100 and ten, or as many as there are. Of the evaluation
-    questions those count that have most samples, up to 100. The probe of the data set is tuned on
-    three draws of training samples from ``seed``.
+    more of at most 500; the paper's are 100 and ten, or as many as there are. Evaluation questions
+    are those that have as many samples as ``applications.deep_samples`` says. The probe of the data
+    set is tuned on three draws of training samples from ``seed``.
 
     Returns the table of ``score`` indexed by (dataset, sizes, method), without what needs no
     samples; and ``tokens`` that the samples take, a row a data set and a column a size. Both are
@@ -177,12 +178,13 @@ def compare_sizes(
         taught = {LEAN: (len(total), 1), PAPER: (whole, most)}
         recorded = count_run(runs[name], 100)
         samples = recorded["total"] + recorded["not_scored"]
-        deepest = samples.index[samples == samples.max()]
-        for sizes, k_eval in ((LEAN, min(20, samples.max())), (PAPER, samples.max())):
+        depth = deep_samples(samples)
+        deep = samples.index[samples >= depth]
+        for sizes, k_eval in ((LEAN, min(20, depth)), (PAPER, depth)):
             scored = load_results(
                 store, model, datasets=[name], k_eval=k_eval, k_c=k_c, recipe=None
             )
-            scored = scored[scored.index.get_level_values("question_id").isin(deepest)]
+            scored = scored[scored.index.get_level_values("question_id").isin(deep)]
             for draw in range(DRAWS):
                 rng = np.random.default_rng([seed, draw])
                 predicted = predict_from(training[name], runs[name], *taught[sizes], rng=rng)

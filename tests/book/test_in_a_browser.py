@@ -380,6 +380,7 @@ def test_an_old_address_leads_to_its_page(browser: Any) -> None:
         target = (HTML / f"{old}.html").parent.joinpath(path).resolve()
         tab.wait_for_url(f"{target.as_uri()}{mark}{section}")
         assert tab.locator("h1").first.inner_text()
+        assert not section or tab.locator(f"id={section}").count() == 1, new
     tab.close()
 
 
