@@ -145,7 +145,9 @@ def _run(model: str, dataset: str, split: str | None, store: Path, choice: str |
 
 
 def _parse_choice(text: str | None) -> str | dict[str, Any] | None:
-    """Read what --run says: the beginning of a key, or settings with values of their types."""
+    """Read what --run says: the beginning of a key, or settings with values of their types; what is
+    no value of a setting stays a text, which ``runs`` refuses.
+    """
     from pydantic import TypeAdapter
 
     from capcal_lib.runs.run import setting_types
@@ -153,19 +155,14 @@ def _parse_choice(text: str | None) -> str | dict[str, Any] | None:
     if text is None or "=" not in text:
         return text
     types = setting_types()
-    settings = {}
+    settings: dict[str, Any] = {}
     for part in text.split(","):
         name, _, value = part.partition("=")
-        check_known("setting", name, types)
         try:
-            settings[name] = TypeAdapter(types[name]).validate_python(value)
+            settings[name] = TypeAdapter(types.get(name, str)).validate_python(value)
         except ValueError:
-            if value != "None":  # as a setting is shown that a run does without
-                raise InputError(
-                    f"--run: {sanitize(value)!r} is no value of {name}; name the run by the "
-                    "beginning of its key, which `capcal status` shows"
-                ) from None
-            settings[name] = None
+            # "None" is how a setting is shown that a run does without
+            settings[name] = None if value == "None" else value
     return settings
 
 

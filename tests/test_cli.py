@@ -166,7 +166,7 @@ BAD = {
     ),
     "a setting of another type": (
         ["grade", "--model", "simulated", "--dataset", "gsm8k", "--run", "seed=one"],
-        "--run: 'one' is no value of seed; ",
+        "setting seed should be a valid integer; got 'one'; or name the run by the beginning",
     ),
     "unknown model": (
         ["sample", "--model", "gpt-9", "--dataset", "gsm8k", "--k", 1],

@@ -9,8 +9,10 @@ from glob import glob  # of a name that is too long, nothing: where that of a pa
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
+from pydantic import TypeAdapter, ValidationError
 
 from capcal_lib.disk import is_folder
 from capcal_lib.errors import InputError, check_known
@@ -256,8 +258,8 @@ def find_run(
 ) -> Run:
     """Return a model's run on a split; of several the one that is chosen.
 
-    `InputError` where there is none, with the command that makes one, and as by
-    ``find_run_if_any``.
+    `InputError` where there is none, with the command that makes one; for a choice of another type
+    or an unknown setting; and as by ``find_run_if_any``.
 
     ``choice`` is the run's key or the beginning of it, or settings such as ``{"seed": 1}`` or
     ``{"temperature": 0.2, "top_p": 0.9}``. Among those that fit, and where nothing is said, one
@@ -307,11 +309,10 @@ def list_fitting(
     choice: Choice | None = None,
 ) -> list[Run]:
     """List the runs of a model on a split that fit a choice of ``find_run``, sorted; those of all
-    for None, and none in a store that is not there. `InputError` for a setting that no run has.
+    for None, and none in a store that is not there. `InputError` for what chooses no run, see
+    ``check_choice``.
     """
-    if isinstance(choice, Mapping):
-        for name in choice:
-            check_known("setting", name, setting_types())
+    check_choice(choice)
     wanted = {"model": model, "dataset": dataset, "split": split}
     paths = glob(f"*/*-*/*/{RECORD}", root_dir=store)
     runs = []
@@ -322,6 +323,31 @@ def list_fitting(
             if choice is None or _fits(run, choice):
                 runs.append(run)
     return runs
+
+
+def check_choice(choice: Any) -> None:
+    """Refuse what is no choice of ``find_run``: neither a key nor settings, a setting that no run
+    has, or a value of another type.
+    """
+    if choice is None or isinstance(choice, str):
+        return
+    if not isinstance(choice, Mapping):
+        raise InputError(
+            "a run is chosen by its key or the beginning of it, such as '1f0c2', or by settings, "
+            f"such as {{'seed': 1}}; got {choice!r:.60}"
+        )
+    types = setting_types()
+    for name, value in choice.items():
+        check_known("setting", name, types)
+        plain = value.item() if isinstance(value, np.generic) else value
+        try:
+            TypeAdapter(types[name]).validate_python(plain, strict=True)
+        except ValidationError as error:
+            wrong = error.errors()[0]["msg"].replace("Input", f"setting {name}")
+            raise InputError(
+                f"{wrong}; got {value!r:.60}; or name the run by the beginning of its key, which "
+                "`capcal status` shows"
+            ) from None
 
 
 def setting_types() -> dict[str, Any]:

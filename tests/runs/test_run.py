@@ -3,7 +3,9 @@
 import hashlib
 import json
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from pydantic import ValidationError
 
@@ -11,7 +13,15 @@ from capcal_lib.errors import InputError
 from capcal_lib.manifests import load_model
 from capcal_lib.runs import Run, find_run, open_runs
 from capcal_lib.runs.merge import merge
-from capcal_lib.runs.run import Choice, Identity, Record, differences, list_fitting, run_of
+from capcal_lib.runs.run import (
+    Choice,
+    Identity,
+    Record,
+    differences,
+    find_run_if_any,
+    list_fitting,
+    run_of,
+)
 from capcal_lib.runs.status import survey
 from capcal_lib.runs.store import open_writer, read_samples, remove_run
 from tests.folders import list_runs, run_folder
@@ -69,8 +79,6 @@ def test_of_several_runs_one_is_chosen(tmp_path: Path) -> None:
         InputError, match=r"no samples of .* with seed=7 in .*; make them with: capcal sample"
     ):
         find_run(*where, {"seed": 7})
-    with pytest.raises(InputError, match=r"unknown setting 'sead'; .* seed"):
-        find_run(*where, {"sead": 1})
     assert (
         runs["both"].options
         == f"--model simulated --dataset mini-exam --split test --run {runs['both'].folder.name} "
@@ -86,6 +94,42 @@ def test_of_several_runs_one_is_chosen(tmp_path: Path) -> None:
     with open_writer(tmp_path, Record(identity=other, made_with={})) as writer:
         writer.append([row("a", 0)])
     assert find_run(*where) == run_of(tmp_path, other), "one without samples blocks no other"
+
+
+WRONG_CHOICES: list[tuple[Any, str]] = [
+    (7, r"by its key or the beginning of it, .* or by settings, such as {'seed': 1}; got 7"),
+    ([1], r"or by settings, such as {'seed': 1}; got \[1\]"),
+    ({"sead": 1}, r"unknown setting 'sead'; known: .* seed"),
+    ({"seed": "0"}, r"setting seed should be a valid integer; got '0'; or name the run by"),
+    ({"seed": True}, "setting seed should be a valid integer; got True"),
+    ({"seed": 0, "temperature": "1.0"}, "setting temperature should be a valid number; got '1.0'"),
+    ({"temperature": None}, "setting temperature should be a valid number; got None"),
+    ({"dtype": "float16"}, "setting dtype should be 'float32' or 'bfloat16'; got 'float16'"),
+    ({"weights": 12}, "setting weights should be a valid string; got 12"),
+]
+
+
+@pytest.mark.parametrize(("choice", "message"), WRONG_CHOICES)
+@pytest.mark.parametrize("samples", ["some", "none"])
+def test_what_chooses_no_run_is_refused_whatever_the_store_has(
+    choice: Any, message: str, samples: str, tmp_path: Path
+) -> None:
+    if samples == "some":
+        with open_writer(tmp_path, RECORD) as writer:
+            writer.append([row("a", 0)])
+    for find in (find_run, find_run_if_any, list_fitting):
+        with pytest.raises(InputError, match=message):
+            find(tmp_path, IDENTITY.model, IDENTITY.dataset, IDENTITY.split, choice)
+
+
+def test_the_settings_of_a_run_choose_it(tmp_path: Path) -> None:
+    with open_writer(tmp_path, RECORD) as writer:
+        writer.append([row("a", 0)])
+    where = tmp_path, IDENTITY.model, IDENTITY.dataset, IDENTITY.split
+    assert find_run(*where, writer.run.identity.settings) == writer.run
+    assert find_run(*where, {"seed": np.int64(IDENTITY.seed)}) == writer.run
+    warm = {"temperature": np.float64(IDENTITY.sampling.temperature)}
+    assert find_run(*where, warm) == writer.run
 
 
 def test_a_type_of_weights_is_a_setting_that_older_runs_go_without() -> None:
