@@ -124,14 +124,11 @@ words = {
     "Evaluation": "designing an evaluation",
 }
 probed = counts.xs("Probe", level="method").rename(words)
-won = probed["better"].map(" ({} of ".format) + probed["decided"].map(
-    "{})".format
-)
-won = won.index + won
+won = probed["better"].map(" ({} of ".format)
+won += probed["decided"].map("{})".format)
 asked = by_method.loc[[*TITLES.values()]].sum()
 glue(
-    helps=", ".join(won[probed["better"] > 0]) or "nothing",
-    never=", ".join(won[probed["better"] == 0]) or "nothing",
+    uses=", ".join(won.index + won),
     asks=int(asked["decided"]),
     asked_better=int(asked["better"]),
     asked_worse=int(asked["worse"]),
