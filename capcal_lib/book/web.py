@@ -121,6 +121,8 @@ def setup(app: Any) -> dict[str, bool]:
     """Register with Sphinx, after the extension that numbers chapters through all parts."""
     from sphinx_external_toc.collectors import TocTreeCollectorWithStyles
 
+    from capcal_lib.book.glued import WholeParagraphs
+
     collectors: Any = TocTreeCollectorWithStyles
     number_through = collectors.assign_section_numbers
 
@@ -138,6 +140,7 @@ def setup(app: Any) -> dict[str, bool]:
             or None
         ),
     )
+    app.add_post_transform(WholeParagraphs)
     app.connect("doctree-resolved", _explain)
     app.connect("build-finished", _finish)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
