@@ -32,7 +32,6 @@ from capcal_lib.manifests import IN_DISTRIBUTION
 from capcal_lib.metrics import (
     binomial_interval,
     capability_brier_terms,
-    correctness_variance_terms,
     coverage_of_mean,
     coverage_probability,
     mean_interval,
@@ -45,6 +44,7 @@ from capcal_lib.results.precision import (
     interval_growth,
     score_parts,
 )
+from capcal_lib.results.targets import response_distances
 from scipy.stats import binom, norm
 
 # %%
@@ -53,7 +53,7 @@ page = open_lesson(globals())
 # %% [markdown]
 # ## One question: four intervals
 #
-# With $c$ of $k$ samples correct, where does $\mu$ lie? Four formulas give an interval of 95 %:
+# With $c$ of $k$ samples correct, where does $\mu$ lie? Four formulas give an interval of 95 %, here for one correct sample:
 
 # %%
 names = "jeffreys", "wilson", "clopper-pearson", "wald"
@@ -67,19 +67,18 @@ pd.DataFrame(intervals, ["low", "high"]).T.round(3)
 # $\mu$ is a finite sum, $\sum_c \binom kc \mu^c (1-\mu)^{k-c}\,[\text{low}_c \le \mu \le \text{high}_c]$, with no draws and no error.
 
 # %%
-mus = np.linspace(0.002, 0.998, 499)
-exact = pd.DataFrame(index=pd.Index(mus, name="mu"))
+mus = pd.Index(np.linspace(0.002, 0.998, 499), name="expected accuracy, μ")
+exact = pd.DataFrame(index=mus)
 for name in names:
     exact[name.title()] = coverage_probability(mus, k_eval, method=name)
 pd.DataFrame({"at 0.01": exact.loc[0.01:].iloc[0], "on average": exact.mean()})
 
 # %% label="fig-exact-coverage" paper=["appendix-b.1", "equation-16"] evidence=["simulated"] mystnb={"image": {"alt": "Four panels, one for each interval, with a toothed curve of coverage against expected accuracy and a line at the level that is promised."}}
-axes = exact.plot(subplots=True, layout=(2, 2), sharey=True, legend=False)
-for panel, name in zip(axes.flat, exact, strict=True):
-    panel.lines[0].set(color=INK, linewidth=0.8)
+panels = {"subplots": True, "layout": (2, 2), "sharey": True, "title": [*exact]}
+look = {"color": INK, "linewidth": 0.8, "ylim": (0.58, 1.005), "legend": False}
+axes = exact.plot(**panels, **look, ylabel="coverage")
+for panel in axes.flat:
     panel.axhline(0.95, color=MUTED, linestyle="--")
-    panel.set(title=name, ylim=(0.58, 1.005), ylabel="coverage")
-    panel.set_xlabel("expected accuracy, μ")
 
 # %% [markdown] tags=["caption"]
 # Probability that a 95 % interval covers the expected accuracy, summed exactly. The Wald interval, by which the paper plans, falls
@@ -103,21 +102,17 @@ int(np.ceil(norm.ppf(0.975) ** 2 / 4 / 0.1**2)), int(ks[width <= 0.2][0])
 # paper shows it on the 30 questions of AIME25. Its printed baselines give it for all its models: the mean of $\mu(1-\mu)$ is half
 # of the distance that we met before.
 
-# %% label="standard-errors" paper=["figure-6"] evidence=["reported"] reads=["main"]
+# %%
 ks = pd.Index([10, 25, 50, 100, 200], name="samples a question")
 printed = titled(printed_distances().query("dataset == 'aime25'"))
-variance = printed.set_index("model")["distance"] / 2
-errors = np.sqrt(np.outer(1 / ks, variance) / 30)
-errors = pd.DataFrame(errors, ks, variance.index)
-page.show(
-    errors,
-    "Standard error, by sampling alone, of the mean expected accuracy on AIME25. "
-    "The paper says of gpt-oss-20b that it is about 0.0056 at 100 samples.",
-    digits=4,
-    evidence="reported",
-)
+variance = printed.set_index("model")["distance"] / 2 / 30
+errors = pd.DataFrame(np.sqrt(np.outer(1 / ks, variance)), ks, variance.index)
+errors.loc[100].round(4)
 
-# %% label="fig-standard-error" paper=["appendix-b.1", "equation-16"] evidence=["reported"] reads=["main"] mystnb={"image": {"alt": "Curves of the standard error against samples a question, one a model."}}
+# %% [markdown]
+# The paper says of gpt-oss-20b that the error is about 0.0056 at 100 samples. For other numbers of samples:
+
+# %% label="fig-standard-error" paper=["figure-6", "appendix-b.1", "equation-16"] evidence=["reported"] reads=["main"] mystnb={"image": {"alt": "Curves of the standard error against samples a question, one a model."}}
 axes = sns.lineplot(errors, markers=True, dashes=False)
 axes.set(ylim=(0, None), ylabel="standard error")
 _ = axes.legend(title="")
@@ -194,8 +189,7 @@ page.show(
 #
 # ## Samples of a model
 #
-# From here on we take samples that are there. Where $\hat\mu$ is 0 or 1, the Wald interval has no width at all. So it is for many
-# questions:
+# From here on we take samples that are there. Where $\hat\mu$ is 0 or 1, the Wald interval has no width at all. How often is that?
 
 # %% tags=["provenance"]
 page.show_runs()
@@ -213,15 +207,10 @@ page.show(
 # And this is the standard error of the mean accuracy, by sampling alone, on each data set of the model:
 
 # %% label="standard-errors-measured" paper=["figure-6"] evidence=["measured"] reads=["verdicts"]
-known = results[results["total"] > 1]
-spread = correctness_variance_terms(
-    known["correct"], known["total"], corrected=True
-)
-spread = pd.Series(spread, known.index).groupby("dataset", sort=False)
-errors = np.sqrt(np.outer(1 / ks, spread.mean() / spread.size()))
-columns = page.data.loc[spread.mean().index, "title"]
+distances = response_distances(results).rename(page.data["title"])
+variance = distances["mean distance"] / 2 / distances["questions"]
 page.show(
-    pd.DataFrame(errors, ks, columns.to_list()),
+    pd.DataFrame(np.sqrt(np.outer(1 / ks, variance)), ks, variance.index),
     "Standard error, by sampling alone, of the mean expected accuracy.",
     digits=4,
 )
@@ -235,7 +224,7 @@ page.show(
 
 # %%
 votes = "Response consistency"
-deep = deep_questions(results.drop(columns=votes, errors="ignore"))
+deep = deep_questions(results).drop(columns=votes, errors="ignore")
 columns = confidence_columns(deep.dropna(axis="columns", how="all"))
 if not columns:
     page.end(
@@ -267,16 +256,13 @@ growth = {
     name: interval_growth(page.results(name), rng=draws) for name in names
 }
 growth = pd.concat(growth, names=["model", "case"]).reset_index()
-growth["confidence"] = np.where(
-    growth["kind"] == "probe of the data set",
-    "a probe on its own data set",
-    "any other confidence",
-)
 
 # %%
+own = "a probe on its own data set"
+is_own = growth["kind"] == "probe of the data set"
+growth["confidence"] = np.where(is_own, own, "any other confidence")
 ten = growth[growth["k"] == 10]
 wider = ten.groupby("confidence")["percent"].agg(["count", "median", "max"])
-wider.loc["all"] = ten["percent"].agg(["count", "median", "max"])
 wider.round(1)
 
 # %% [markdown]
@@ -286,7 +272,7 @@ wider.round(1)
 (ten["percent"] <= 10).mean()
 
 # %% tags=["finding"]
-kind = ten["confidence"].min()  # the probe's, where there is one
+kind = wider["median"].idxmax()
 page.finding(
     "Ten samples of each question in place of {usual:.0f} widen the interval of a score by {ten:.0f} % in the median, that of "
     "{kind} by {of_kind:.0f} %: add questions instead.",
@@ -297,18 +283,13 @@ page.finding(
 )
 
 # %% tags=["remove-cell"]
-of_probes = ten.loc[ten["kind"] == "probe of the data set", "percent"]
-glue(usual=int(ten["samples"].median()))
-glue(ten=ten["percent"].median(), probe=of_probes.median())
+glue(usual=int(ten["samples"].median()), ten=ten["percent"].median())
+glue(probe=wider["median"].reindex([own]).item())
 
 # %% tags=["picture"] label="fig-k-eval" paper=["appendix-b.1"] evidence=["measured"] reads=["verdicts", "confidences", "features"] mystnb={"image": {"alt": "Box plots of the growth of the interval in per cent against k, in two groups: probes on their own data set, and any other confidence."}}
-kinds = {
-    "any other confidence": "#bdbdbd",
-    "a probe on its own data set": SHIFT_COLORS[IN_DISTRIBUTION],
-}
-boxes = {"hue": "confidence", "hue_order": kinds, "palette": kinds, "gap": 0.15}
-axes = sns.boxplot(growth, x="k", y="percent", fliersize=3, **boxes)
-axes.axhline(0, color=MUTED, lw=0.8)
+colors = {"any other confidence": "#bdbdbd", own: SHIFT_COLORS[IN_DISTRIBUTION]}
+boxes = {"hue": "confidence", "hue_order": colors, "palette": colors}
+axes = sns.boxplot(growth, x="k", y="percent", gap=0.15, fliersize=3, **boxes)
 axes.legend(title="")
 _ = axes.set(xlabel="samples a question, k", ylabel="wider by, %")
 
@@ -330,22 +311,20 @@ _ = axes.set(xlabel="samples a question, k", ylabel="wider by, %")
 
 # %%
 widest = growth.loc[growth["percent"].idxmax()]
-of_widest = page.results(widest["model"]).loc[[widest["dataset"]]]
-parts = score_parts(of_widest).loc[widest["dataset"]]
-named = titled(widest[["model", "dataset"]].to_frame().T).iloc[0]
+parts = score_parts(page.results(widest["model"]).loc[[widest["dataset"]]])
 
 # %% label="score-parts" evidence=["measured"] reads=["verdicts", "confidences", "features"]
 page.show(
-    parts,
-    f"Parts of the variance of a question's term: {named['model']} on {named['dataset']}.",
+    parts.assign(model=widest["model"]),
+    "Parts of the variance of a question's term.",
     digits=4,
 )
 
 # %% [markdown]
 # ## Summary
 #
-# - The number of questions sets the precision of most scores; about ten samples of each do. The score of a probe on its own data
-#   set needs some more.
+# - The number of questions sets the precision of most scores; about ten samples of each do. A score needs more where a
+#   confidence is about equally far from $\mu$ on all questions.
 # - Near 0 and 1 the Wald interval covers too seldom; Jeffreys' and Wilson's are right on average.
 # - The bias of a plug-in score falls with samples. [Correct it](04_main_table.ipynb), rather than sampling more.
 # - An interval over few questions has to allow for what it has not seen.
@@ -354,11 +333,11 @@ page.show(
 #
 # ## Exercises
 #
-# **1 (easy).** In the figure there may be boxes and marks far above the others: of confidences that come close to $\mu$. Why does
-# *their* interval widen most? *Hint:* what is left between questions where a confidence is right on all of them?
+# **1 (easy).** In the figure there may be marks far above the others, and the parts above are of the furthest. Why does *its*
+# interval widen most? *Hint:* what is left between questions where a confidence is equally far from $\mu$ on all of them?
 
 # %% tags=["hide-cell", "solution"]
-# The closer a confidence is, the less lies between questions, and the more of the noise is samples
+# The less lies between questions, the more of the noise of ten samples each is that of samples
 (parts["within"] / 10 + parts["pairs"] / 90) / parts["between"]
 
 # %% [markdown]
