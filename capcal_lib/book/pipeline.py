@@ -233,6 +233,10 @@ def build_book(
     _write_source(source, pages, executed, models)
     strict = not models and not failed
     _run_jupyter_book(source, config, out, strict=strict)
+    downloads = index.parent / "_sources" / "notebooks"
+    downloads.mkdir(parents=True, exist_ok=True)
+    for page in pages:  # as it is run, and not as the book shows it: in another order, with outputs
+        shutil.copy(NOTEBOOKS / f"{page.notebook}.ipynb", page.executed(downloads))
     mark.write_text(inputs)
     return index, failed
 
