@@ -384,6 +384,19 @@ def test_an_old_address_leads_to_its_page(browser: Any) -> None:
     tab.close()
 
 
+def test_an_old_address_of_a_section_leads_to_the_section_that_the_page_went_to(
+    browser: Any,
+) -> None:
+    tab = browser.new_page()
+    for old in ("notebooks/14_routing", "notebooks/15_first_success"):
+        place = HTML / f"{old}.html"
+        path, _, section = MOVED[old].partition("#")
+        tab.goto(f"{place.as_uri()}#summary")
+        target = place.parent.joinpath(path).resolve()
+        tab.wait_for_url(f"{target.as_uri()}#{section or 'summary'}")
+    tab.close()
+
+
 def test_search_finds_the_page_first(browser: Any) -> None:
     wanted = {
         "pass@k": "05_pass_at_k",
