@@ -61,7 +61,8 @@ first_ten = table["canonical"].iloc[:, :10].to_numpy()
 Counter(first_ten[0])
 
 # %% [markdown]
-# The winner and its share, and the same for all questions; a sample without an answer counts as a vote for nobody.
+# The winner, of several the first, and its share, and the same for all questions; a sample without an answer counts as a vote for
+# nobody.
 
 # %%
 majority(first_ten[0])
@@ -73,7 +74,7 @@ confidence[:5]
 # %% [markdown]
 # ## Who judges a vote?
 #
-# With a hundred samples at hand it is tempting to let some of them vote, and to compare the vote with $\hat\mu$ of all of them, as
+# With many samples at hand it is tempting to let some of them vote, and to compare the vote with $\hat\mu$ of all of them, as
 # the authors' code does (*same pool*). But then the vote is part of its own target. The other way is to compare with $\hat\mu$ of
 # the samples that did not vote (*held-out*). These ten votes, scored in both ways; what the noise of $\hat\mu$ adds is its squared
 # standard error, and is subtracted:
@@ -90,17 +91,31 @@ same_pool.mean(), held_out.mean()
 #
 # Ten votes are one draw. `score_blocks` lets each block of $k_c$ samples vote in turn, and averages a question's terms over its
 # blocks: no spare samples are needed, and the two ways differ in nothing else. Two samples at least have to be left when the votes
-# are taken. More votes are compared with fewer on the same questions, those that have samples enough for the most votes of their
-# data set.
+# are taken.
 
 # %%
+corrected = protocol == "corrected"
 answers = pd.concat(answers, names=["dataset"])
-terms = score_blocks(answers, corrected=protocol == "corrected")
+terms = score_blocks(answers, corrected=corrected)
 if terms.empty:
     page.end(
         "Five votes and two held-out samples make seven a question, and no run has as many: capcal sample --k 7."
     )
-judge = "held-out" if protocol == "corrected" else "same pool"
+
+# %% [markdown]
+# By the paper's protocol the first votes alone are taken, a question where none of them is an answer has 0.5, and nothing is
+# subtracted; so does `capcal reproduce --recipe paper`.
+
+# %%
+judge = "held-out" if corrected else "first votes"
+if protocol == "paper":
+    counting = {"k_eval": k_eval, "verdicts": verdicts}
+    terms[judge] = score_first_votes(page.store, model, **counting)
+
+# %% [markdown]
+# More votes are compared with fewer on the same questions, those that have samples enough for the most votes of their data set:
+
+# %%
 wide = terms.unstack("votes", sort=False)
 numbers = wide[judge].count(axis="columns")
 whole = wide[numbers == numbers.groupby("dataset").transform("max")]
@@ -109,12 +124,13 @@ by_votes.rename(page.data["title"])
 
 # %% tags=["finding"]
 complete = by_votes.dropna()  # with samples enough for each number of votes
+few, many = by_votes.columns.min(), by_votes.columns.max()
 page.finding(
-    "Averaged over {sets} data sets, the score falls from {few:.3f} with 5 votes to {many:.3f} with {most}.",
+    "Averaged over {sets} data sets, the score is {few:.3f} with 5 votes and {many:.3f} with {most}; lower is better.",
     sets=len(complete),
-    few=complete[5].mean(),
-    many=complete[by_votes.columns.max()].mean(),
-    most=int(by_votes.columns.max()),
+    few=complete[few].mean(),
+    many=complete[many].mean(),
+    most=int(many),
 )
 
 # %% [markdown]
@@ -127,8 +143,7 @@ constant = rival.reindex(whole.index).groupby("dataset", sort=False).mean()
 
 # %% tags=["picture"] label="fig-consistency" paper=["table-6", "appendix-c.3"] evidence=["measured"] reads=["verdicts", "samples"] mystnb={"image": {"alt": "Dot plot with one row for each data set and a dot for each number of votes, the score along the axis, and a tick in each row for the best constant."}}
 shades = sns.light_palette(plots.method_color("Response consistency"), 5)[2:]
-dots = by_votes.rename(page.data["title"]).reset_index()
-dots = dots.melt("dataset", value_name="score").astype({"votes": int})
+dots = by_votes.rename(page.data["title"]).stack().reset_index(name="score")
 look = {"palette": shades[: by_votes.shape[1]], "size": 8, "jitter": False}
 ax = sns.stripplot(dots, x="score", y="dataset", hue="votes", **look)
 ax.plot(constant, range(len(constant)), "k|", ms=14, mew=2)
@@ -142,30 +157,19 @@ sns.move_legend(ax, "upper left", bbox_to_anchor=(1, 1))
 # the paper. Ticks: the best constant on the same questions.
 
 # %% [markdown]
-# By the paper's protocol the first votes alone are taken, a question where none of them is an answer has 0.5, and nothing is
-# subtracted; so does `capcal reproduce --recipe paper`. Where the most frequent answer of all samples is wrong, the *majority* is
-# wrong.
-
-# %%
-scores = by_votes
-if protocol == "paper":
-    counting = {"k_eval": k_eval, "verdicts": verdicts}
-    scores = score_first_votes(
-        page.store, model, numbers=[*by_votes], **counting
-    )
-majorities = find_majorities(answers)
-wrong = majorities.eq("wrong").reindex(whole.index)
+# Where the most frequent answer of all samples is wrong, the *majority* is wrong. How often is it, and what do ten votes cost?
 
 # %% label="consistency-table" paper=["table-6", "appendix-c.3"] evidence=["measured"] reads=["verdicts", "samples"]
-table = scores.reindex(by_votes.index).add_suffix(" votes")
+majorities = find_majorities(answers)
+wrong = majorities[whole.index] == "wrong"
+table = by_votes.add_suffix(" votes")
 table["best constant"] = constant
 table["questions"] = whole.groupby("dataset").size()
 table["tokens of 10 votes"] = 10 * page.data["tokens"]
 table["wrong majority"] = wrong.groupby("dataset").mean()
 page.show(
     table,
-    f"Score of {judge} votes ({protocol} protocol; lower is better), and the share of questions whose most frequent answer of all "
-    "samples is wrong.",
+    f"Score of votes ({judge}; {protocol} protocol; lower is better), and the share of questions with a wrong majority.",
     **{"tokens of 10 votes": "{:,.0f}", "wrong majority": "{:.0%}"},
 )
 
@@ -177,7 +181,6 @@ page.show(
 # The rest is level, since the largest of few shares is mostly too large. On the questions of the table above:
 
 # %% label="consistency-why" paper=["appendix-c.3"] evidence=["measured"] reads=["verdicts", "samples"]
-few, many = by_votes.columns.min(), by_votes.columns.max()
 means = whole.groupby("dataset", sort=False).mean()
 mu = (results["correct"] / results["total"]).reindex(whole.index)
 why = pd.DataFrame({"the score falls by": by_votes[few] - by_votes[many]})
@@ -194,9 +197,7 @@ page.show(
 # has no more votes than the half's own winner. So the share falls, whether the winner is right or wrong:
 
 # %% label="consistency-wrong-majority" paper=["appendix-c.3"] evidence=["measured"] reads=["verdicts", "samples"]
-by_side = whole["share"].groupby(
-    ["dataset", majorities.reindex(whole.index)], sort=False
-)
+by_side = whole["share"].groupby(["dataset", majorities], sort=False)
 shares = by_side.mean().add_suffix(" votes")
 shares.insert(0, "questions", by_side.size())
 page.show(
@@ -208,14 +209,16 @@ page.show(
 # ## How much shared samples flatter
 #
 # *Optimism* is how much better votes look when they are scored on their own samples. In expectation it is twice the covariance of a
-# vote with the $\hat\mu$ that it is part of, and that is $k_c / k_\text{eval}$ of its covariance with the accuracy of its own
-# block. No question's can be large: one sample more or less moves the share of $k_c$ votes by at most $1/k_c$, and so (Efron and
-# Stein) optimism is expected to lie within $0.71/n$ of 0 on every question, $n$ being the samples in $\hat\mu$. Its interval is
-# that of a mean with these bounds, and all rows of the table are judged together by Holm's method: *better* is flattered.
+# vote with the $\hat\mu$ that it is part of, and that is $k_c / n$ of its covariance with the accuracy of its own block, $n$ being
+# the samples in $\hat\mu$. No question's can be large: one sample more or less moves the share of $k_c$ votes by at most $1/k_c$,
+# and so (Efron and Stein) optimism is expected to lie within $0.71/n$ of 0 on every question. Its interval is that of a mean with
+# these bounds, and all rows of the table are judged together by Holm's method: *better* is flattered. Each row takes all
+# questions that have samples enough for its votes. Rows of other questions, with more samples each, are not to be
+# compared.
 
 # %% label="consistency-optimism" paper=["appendix-c.3"] evidence=["measured"] reads=["verdicts", "samples"]
-corrected = protocol == "corrected"
 optimism = judge_optimism(terms, results["total"], corrected=corrected)
+optimism.insert(0, "questions", terms.groupby(["dataset", "votes"]).size())
 page.show(
     optimism.rename(columns={"estimate": "optimism"}),
     "Optimism, held-out less same pool, with its 95 % interval alone, and the verdict after Holm.",
@@ -230,9 +233,9 @@ page.show(
 
 # %% label="consistency-sides" paper=["appendix-c.3"] evidence=["measured"] reads=["verdicts", "samples"]
 gap = (terms["held-out"] - terms["same pool"]).unstack("votes", sort=False)
-by_side = gap.groupby(["dataset", majorities.reindex(gap.index)], sort=False)
+by_side = gap.groupby(["dataset", majorities], sort=False).mean()
 page.show(
-    by_side.mean().add_suffix(" votes"),
+    by_side.add_suffix(" votes"),
     "Mean optimism where the majority is right, and where it is wrong.",
     digits=4,
 )
@@ -246,39 +249,27 @@ page.show(
 # %% label="consistency-reported" paper=["table-6", "appendix-c.3"] evidence=["reported"] reads=["consistency"]
 printed = tables.titled(load_reported("consistency"))
 printed = printed.rename(columns={"k": "votes"}).astype({"votes": int})
+table = printed.pivot_table("value", ["model", "votes"], "dataset", sort=False)
 tables.show(
-    printed.pivot_table("value", ["model", "votes"], "dataset", sort=False),
+    table,
     "Response consistency as printed in the paper (lower is better).",
     digits=4,
     evidence="reported",
 )
 
 # %% [markdown]
-# In how many pairs of a model and a data set does the score rise from 5 to 20 votes, which is worse, and in how many does it fall?
+# Of how many pairs of a model and a data set does the score rise from 5 to 20 votes, which is worse, and how many are there?
 
 # %%
-by_pair = printed.pivot(
-    index=["model", "dataset"], columns="votes", values="value"
-)
-rises = by_pair[20] > by_pair[5]
-rises.map({True: "rises", False: "falls"}).value_counts()
-
-# %% label="fig-consistency-reported" paper=["table-6", "appendix-c.3"] evidence=["reported"] reads=["consistency"] mystnb={"image": {"alt": "Dot plot with one row for each data set of the paper, a panel for each model, and a dot for each number of votes."}}
-look = {"palette": shades, "size": 7, "jitter": False}
-look |= {"height": 3.4, "aspect": 0.7, "col": "model", "hue": "votes"}
-grid = sns.catplot(printed, x="value", y="dataset", **look)
-grid.set_titles("{col_name}").set_axis_labels("score", "")
-_ = [ax.grid(visible=True, axis="y") for ax in grid.axes.flat]
-
-# %% [markdown] tags=["caption"]
-# Scores of response consistency as printed in the paper (plug-in, lower is better), with 5, 10 and 20 votes.
+rises = table.xs(20, level="votes") > table.xs(5, level="votes")
+rises.stack().agg(["sum", "size"])
 
 # %% [markdown]
 # ## Summary
 #
 # - More votes score lower, and each doubling buys less: the largest of few shares is too large.
 # - A wrong majority is no stronger for more votes; its share falls, but not to the accuracy.
-# - A vote that shares samples with its target is scored a little too well where the majority is right, and too badly where it is
+# - A vote that shares samples with its target looks better than it is where the majority is right; less so, or worse, where it is
 #   wrong. Holding its samples out costs nothing.
 # - Ten votes cost ten answers: they cannot save one.
 #

@@ -135,17 +135,18 @@ def score_first_votes(
     numbers: Iterable[int] = NUMBERS,
     k_eval: int = 100,
     verdicts: str = "rules",
-) -> pd.DataFrame:
+) -> "pd.Series[float]":
     """Score votes by the paper's protocol: the first samples vote and judge themselves, and nothing
     is subtracted; a question without an answer among its votes has 0.5.
 
-    Returns mean plug-in scores, a row a data set and a column a number of votes.
+    Returns plug-in terms, under the index of :func:`score_blocks`; NaN where a question has fewer
+    scored samples than votes.
     """
-    means = {}
+    terms = {}
     for k_c in numbers:
         results = load_results(
             store, model, k_eval=k_eval, k_c=k_c, verdicts=verdicts, held_out=False, recipe=None
         )
-        terms = brier_terms(results, protocol="paper")[CONSISTENCY]
-        means[k_c] = terms.groupby("dataset").mean()
-    return pd.DataFrame(means)
+        plug_in = brier_terms(results, protocol="paper")[CONSISTENCY]
+        terms[k_c] = plug_in.where(results["total"] >= k_c)
+    return pd.concat(terms, names=["votes"]).reorder_levels(INDEX)

@@ -14,6 +14,7 @@ from capcal_lib.results.votes import (
     score_blocks,
     score_first_votes,
 )
+from tests.folders import sample_unlike_totals
 
 
 def made(said: dict[str, str], right: str = "a") -> pd.DataFrame:
@@ -112,10 +113,15 @@ def test_a_majority_is_right_where_its_samples_are() -> None:
 
 
 def test_first_votes_are_those_of_the_papers_protocol() -> None:
-    numbers = [5, 10]
-    scores = score_first_votes(RECORDED_RUNS, "simulated", numbers=numbers)
-    assert [*scores] == numbers
+    first = score_first_votes(RECORDED_RUNS, "simulated", numbers=[5, 10])
+    assert first.index.names == ["dataset", "votes", "question_id"]
     results = load_results(Path(RECORDED_RUNS), "simulated", k_c=5, held_out=False, recipe=None)
     terms = brier_terms(results, protocol="paper")["Response consistency"]
-    for dataset, score in scores[5].items():
-        assert score == pytest.approx(terms[dataset].mean())
+    assert first.xs(5, level="votes").to_dict() == pytest.approx(terms.to_dict())
+
+
+def test_first_votes_need_as_many_samples_as_votes(tmp_path: Path) -> None:
+    """Twenty questions have a hundred samples, forty have twelve."""
+    sample_unlike_totals(tmp_path, "mini-capitals")
+    first = score_first_votes(tmp_path, "simulated")
+    assert first.groupby("votes").count().to_dict() == {5: 60, 10: 60, 20: 20}
