@@ -9,8 +9,8 @@
 # %% [markdown]
 # # Does it hold on small models?
 #
-# [Before](10_paper_audit.ipynb) the paper's statements were held against its own printed numbers. What becomes of them on models of
-# at most a tenth of the size, whose samples we have?
+# [Before](10_paper_audit.ipynb) the paper's statements were held against its own printed numbers. What becomes of them on
+# much smaller models, whose samples we have?
 
 # %% tags=["parameters"]
 model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`; all are shown
@@ -129,8 +129,8 @@ sns.move_legend(
 )
 
 # %% [markdown] tags=["caption"]
-# What the paper says, and what becomes of it on models of at most a tenth of the size. Only what stays clear when all comparisons
-# are judged together holds or fails; a bar that neither holds nor fails says that the questions are too few to tell, not that
+# What the paper says, and what becomes of it on much smaller models. Only what stays clear when all comparisons are judged
+# together holds or fails; a bar that neither holds nor fails says that the questions are too few to tell, not that
 # nothing is there.
 
 # %% [markdown]
@@ -209,13 +209,16 @@ home, voted = (
 away = cases.loc[["probe of the domain", "probe of another domain"]].sum()
 asked = cases.loc[["verbalized confidence", "P(True)"]].sum()
 of_cases = "{better} of {decided} cases".format
+closer = against.query("kind == 'probe of the data set' & verdict == 'better'")
+winners = {load_model(name).title for name in closer["model"]}
 answer = (
-    f"<p class='capcal-answer'><strong>A probe of its hidden states is closer "
-    f"than the average of the data set in {home['better']} of the "
-    f"{home['decided']} cells that could be decided, and farther in "
-    f"{home['worse']}.</strong> What the model says of itself is closer in "
-    f"{asked['better']} of {asked['decided']}, and farther in "
-    f"{asked['worse']}. {tables.badge(evidence)}</p>"
+    f"<p class='capcal-answer'><strong>A probe of its hidden states, trained "
+    f"on questions of the same data set, is closer than the average in "
+    f"{home['better']} of the {home['decided']} cases that a perfect "
+    f"confidence would win, and farther in {home['worse']}.</strong> It is "
+    f"closer with {' and '.join(sorted(winners))} only. What a model says of "
+    f"itself is closer in {asked['better']} of {asked['decided']}, and "
+    f"farther in {asked['worse']}. {tables.badge(evidence)}</p>"
 )
 glue(known=grid, answer=tables.Html(answer))
 
