@@ -436,6 +436,25 @@ def draw_transfer(comparisons: pd.DataFrame) -> Axes:
     return ax
 
 
+def draw_comparisons(rows: Iterable[str], comparisons: pd.DataFrame, *, color: ArrayLike) -> Axes:
+    """Draw comparisons one below another around a line at zero, under the names of their ``rows``;
+    marks are filled as by :func:`mark_verdicts`, and of one ``color`` or one each.
+
+    >>> row = {"estimate": [0.1], "low": [-0.1], "high": [0.3], "verdict": ["inconclusive"]}
+    >>> ax = draw_comparisons(["P(True)"], pd.DataFrame(row), color="black")
+    >>> [label.get_text() for label in ax.get_yticklabels()]
+    ['P(True)']
+    """
+    import matplotlib.pyplot as plt
+
+    size = plt.rcParams["figure.figsize"][0], 1 + 0.25 * len(comparisons)
+    ax = plt.subplots(figsize=size, layout="constrained")[1]
+    mark_verdicts(ax, [*rows], comparisons, color=color)
+    ax.invert_yaxis()
+    ax.axvline(0, color=INK, lw=1)
+    return ax
+
+
 def draw_prices(table: pd.DataFrame) -> sns.FacetGrid:
     """Draw scores against the tokens that they take, in a panel for each data set and with the best
     constant as a dashed line; marks are filled as by :func:`mark_verdicts`.
@@ -520,7 +539,7 @@ def mark_verdicts(
     places: ArrayLike,
     comparisons: pd.DataFrame,
     *,
-    color: str,
+    color: ArrayLike,
     marker: str = "o",
     upright: bool = False,
 ) -> None:
@@ -529,7 +548,8 @@ def mark_verdicts(
     ``comparisons`` has the columns ``estimate``, ``low``, ``high`` and ``verdict`` of
     ``metrics.gains``, and maybe of ``metrics.holm``: a mark is filled where the verdict is
     ``better`` or ``worse``, whatever the interval of the one comparison alone says. ``places`` are
-    numbers or names on the y axis; on the x axis where intervals stand ``upright``.
+    numbers or names on the y axis; on the x axis where intervals stand ``upright``. All have one
+    ``color``, or each its own.
 
     >>> import matplotlib.pyplot as plt
     >>> row = {"estimate": [0.1], "low": [-0.1], "high": [0.3], "verdict": ["inconclusive"]}
@@ -537,7 +557,7 @@ def mark_verdicts(
     >>> mark_verdicts(ax, ["P(True)"], pd.DataFrame(row), color="black")
     """
     clear = comparisons["verdict"].isin(["better", "worse"])
-    fills = clear.map({True: color, False: "white"})
+    fills = np.where(clear, color, "white")
     estimates, low, high = (comparisons[name] for name in ("estimate", "low", "high"))
     look: dict[str, Any] = {"c": fills, "edgecolors": color, "marker": marker, "s": 45, "zorder": 3}
     if upright:

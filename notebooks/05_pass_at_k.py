@@ -22,7 +22,6 @@ verdicts: str = "rules"  # or judge:MODEL, where it has judged
 seed: int = 0  # of the halves that oracles know
 
 # %%
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from capcal_lib.applications import (
@@ -32,19 +31,18 @@ from capcal_lib.applications import (
     pass_at_k_error_terms,
     simulate_pass_at_k,
 )
-from capcal_lib.book import style
 from capcal_lib.book.lesson import open_page
-from capcal_lib.book.tables import show, show_scores, titled
+from capcal_lib.book.tables import show_scores, titled
 from capcal_lib.metrics import capability_brier_terms
-from capcal_lib.plots import INK, RULE_COLORS, draw_curves, mark_verdicts
-from capcal_lib.probes import describe_probes, nearest_probe
+from capcal_lib.plots import RULE_COLORS, draw_comparisons, draw_curves
+from capcal_lib.probes import describe_probes
 from capcal_lib.reported import (
     beta_from_moments,
     beta_moments,
     load_reported,
     printed_curves,
 )
-from capcal_lib.results import best_constant, columns_of, methods
+from capcal_lib.results import best_constant, columns_of
 from capcal_lib.results.attempts import (
     check_bands,
     compare_pass_at_k,
@@ -57,6 +55,7 @@ from capcal_lib.results.attempts import (
     predict_pass_at_k,
     score_pass_at_k,
 )
+from capcal_lib.results.scores import nearest_probe_of
 from scipy.special import comb
 
 # %% tags=["provenance"]
@@ -104,9 +103,7 @@ pd.DataFrame(believed, pd.Index(attempts, name="k")).round(3)
 results = page.results().query("total > 1")
 results["Best constant"] = best_constant(results)
 shown = page.choose_dataset(dataset, most_varied(results))
-probe = nearest_probe(
-    methods(results.loc[[shown]].dropna(axis=1, how="all")), shown
-)
+probe = nearest_probe_of(results.loc[[shown]], shown)
 subset = results.loc[[shown]].dropna(subset=columns_of(results, probe))
 title = page.data.loc[shown, "title"]
 probe
@@ -120,10 +117,9 @@ probes = describe_probes(page.store, model, **counted)
 given = {"probe": probe, "concentration": probes["concentration"]}
 n = deep_samples(subset["total"])
 whole = subset[subset["total"] >= n]
-powers = [k for k in (1, 2, 4, 8, 16, 32, 64) if k <= n]
-curves = pass_at_k_curves(
-    whole, predict_pass_at_k(whole, powers, **given), powers
-)
+powers = 2 ** np.arange(7)
+ks = powers[powers <= n]
+curves = pass_at_k_curves(whole, predict_pass_at_k(whole, ks, **given), ks)
 curves.pivot(index="method", columns="k", values="estimate").round(3)
 
 # %% label="fig-pass-at-k" paper=["figure-9", "appendix-d.1", "appendix-d.1.1", "appendix-d.1.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"] mystnb={"image": {"alt": "Curves of pass@k against k: one for what was measured, one for the best constant, and one for each prediction from a confidence, with a band around the plug-in of the probe."}}
@@ -131,9 +127,10 @@ grid = draw_curves(curves, x="k")
 _ = grid.set_axis_labels("k", "pass@k").set(title=title)
 
 # %% [markdown] tags=["caption"]
-# The mean over the questions with most samples. A constant is right at k = 1 by construction, and beyond that as far as one Beta
-# distribution describes the questions. Upright bars are the paper's band, around the plug-in. A curve that is right on average may
-# still be wrong on every question: what decides is the error question by question, below.
+# The mean over the questions with most samples. The constant is off at k = 1 by as much as these are easier or harder than the rest
+# of the data set, and right beyond that as far as one Beta distribution describes them. Upright bars are the paper's band, around the
+# plug-in. A curve that is right on average may still be wrong on every question: what decides is the error question by question,
+# below.
 
 # %% [markdown]
 # The band of the paper (appendix D.1.1): with $S_i$ the predicted pass@k of question $i$, the mean plus and minus $1.96$ times
@@ -162,35 +159,25 @@ np.nanmean(f**2 - 2 * f * all_fail[:, 0] + all_fail[:, 1])
 # correct with probability $\hat\mu$. A dash stands where there are too few samples.
 
 # %%
-main_ks = [k for k in (1, 4, 16, 64) if 2 * k <= n]
-predicted = predict_pass_at_k(subset, main_ks, **given)
-errors = pass_at_k_errors(subset, predicted, main_ks)
-scored = score_pass_at_k(errors, oracle_errors(subset, main_ks, seed=seed))
+ks = attempts[2 * attempts <= n]
+predicted = predict_pass_at_k(subset, ks, **given)
+errors = pass_at_k_errors(subset, predicted, ks)
+scored = score_pass_at_k(errors, oracle_errors(subset, ks, seed=seed))
 
-# %% label="passk-errors" paper=["table-3", "table-8", "section-5.1"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# %% label="passk-errors" paper=["table-3", "table-8", "section-5.1", "appendix-d.1"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 show_scores(
     scored,
     f"Corrected squared error on {title} (lower is better). Oracles take the questions with twice the samples.",
     evidence=page.evidence,
 )
 
-# %% label="fig-pass-at-k-errors" paper=["figure-9", "appendix-d.1"] evidence=["measured"] reads=["verdicts", "confidences", "features"] mystnb={"image": {"alt": "The squared error of each prediction with its interval, at each k for which there are samples."}}
-drawn = scored.rename(columns={"brier": "estimate"}).reset_index()
-drawn = drawn[~drawn["method"].str.startswith("Oracle")]
-drawn["k"] = drawn["dataset"].str.extract(r"(\d+)", expand=False).astype(int)
-grid = draw_curves(drawn, x="k")
-_ = grid.set_axis_labels("k", "squared error of a question").set(ylim=(0, None))
-
-# %% [markdown] tags=["caption"]
-# What decides is the error question by question, with its interval; lower is better.
-
 # %% [markdown]
 # The paper's own protocol compares plug-in predictions with the measured pass@k, for $k$ up to the number of samples, and
 # takes the oracles from the very samples on which they are scored (*in sample*), so that Oracle CC can hardly fail:
 
 # %% label="passk-errors-paper" paper=["table-3", "table-8"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
-predicted = predict_pass_at_k(subset, attempts, **given)
-table = plug_in_errors(subset, predicted, attempts)
+ks = attempts[attempts <= n]
+table = plug_in_errors(subset, predict_pass_at_k(subset, ks, **given), ks)
 page.show(
     table.rename(index={"Probe, plug-in": probe}),
     f"Squared error on {title} by the paper's protocol (lower is better).",
@@ -227,14 +214,9 @@ page.finding(
 
 # %% tags=["picture"] label="fig-pass-at-k-gains" paper=["section-5.1"] evidence=["measured"] reads=["verdicts", "features"] mystnb={"image": {"alt": "Dot plot with an interval for each data set and each of the two ways of its probe, around a line at zero."}}
 cases = titled(judged[judged["rival"] == "Best constant"])
-ways = cases["method"].str.removeprefix("Probe, ") + " on " + cases["dataset"]
-figsize = style.WIDTH, 1 + 0.25 * len(cases)
-axes = plt.subplots(figsize=figsize, layout="constrained")[1]
-for method in cases["method"].unique():
-    own = cases["method"] == method
-    mark_verdicts(axes, ways[own], cases[own], color=RULE_COLORS[method])
-axes.invert_yaxis()
-axes.axvline(0, color=INK)
+rows = cases["method"].str.removeprefix("Probe, ") + " on " + cases["dataset"]
+colors = cases["method"].map(RULE_COLORS)
+axes = draw_comparisons(rows, cases, color=colors)
 _ = axes.set_xlabel("squared error of the constant less that of the probe")
 
 # %% [markdown] tags=["caption"]
@@ -270,23 +252,14 @@ page.show(
 # The paper prints the squared error of three predictions, question by question, for three models. Its Oracle CC is *in sample*, so
 # that it cannot fail.
 
-# %% label="passk-reported" paper=["table-3", "section-5.1"] evidence=["reported"] reads=["passk_math500"]
-in_sample = {"Oracle CC": "Oracle CC (in sample)"}
-math = titled(load_reported("passk_math500"))
-math = math.pivot_table("value", ["model", "method"], "k").add_prefix("pass@")
-show(
-    math.rename(index=in_sample),
-    "Squared error on MATH-500 as printed (lower is better).",
-    digits=4,
-    evidence="reported",
-)
-
-# %% label="passk-reported-aime25" paper=["table-8", "appendix-d.1.2"] evidence=["reported"] reads=["passk_aime25"]
-aime = titled(load_reported("passk_aime25"))
-aime = aime.pivot_table("value", ["model", "method"], "k").add_prefix("pass@")
-show(
-    aime.rename(index=in_sample),
-    "Squared error on AIME25 as printed (lower is better).",
+# %% label="passk-reported" paper=["table-3", "table-8", "section-5.1", "appendix-d.1.2"] evidence=["reported"] reads=["passk_math500", "passk_aime25"]
+printed = pd.concat(map(load_reported, ["passk_math500", "passk_aime25"]))
+printed = printed.replace("Oracle CC", "Oracle CC (in sample)")
+cases = ["dataset", "model", "method"]
+printed = printed.pivot_table("value", cases, "k", sort=False)
+page.show(
+    printed.add_prefix("pass@"),
+    "Squared error as printed (lower is better).",
     digits=4,
     evidence="reported",
 )
@@ -295,9 +268,8 @@ show(
 # In how many of these cells has the probe a lower error than Oracle RC, one known answer?
 
 # %%
-both = pd.concat({"math500": math, "aime25": aime})
-of_probe = both.xs("Probe (MATH)", level="method")
-lower = of_probe < both.xs("Oracle RC", level="method")
+of_probe = printed.xs("Probe (MATH)", level="method")
+lower = of_probe < printed.xs("Oracle RC", level="method")
 int(lower.to_numpy().sum()), lower.size
 
 # %% [markdown]
@@ -306,7 +278,6 @@ int(lower.to_numpy().sum()), lower.size
 
 # %%
 a, b = beta_from_moments(*beta_moments("gpt-oss-20b", "math500"))
-powers = [1, 2, 4, 8, 16, 32, 64]
 simulate_pass_at_k([a / (a + b)], powers, concentration=a + b).round(3)
 
 # %% [markdown]
@@ -354,11 +325,11 @@ extrapolate_pass_at_k(c, [20] * 120, [100, 10_000]).round(3)
 #
 # ## Exercises
 #
-# **1 (easy).** Look at the first figure: where is the curve of a confidence above what was measured, and what does that say of how
+# **1 (easy).** Look at the figure of curves: where is the curve of a confidence above what was measured, and what does that say of how
 # sure it is? *Hint:* compare the plug-in with the posterior at the largest $k$.
 
 # %% tags=["hide-cell", "solution"]
-# Above it, the confidence promises too much: it takes what differs between questions for luck
+# Above it, the confidence promises too much: at k = 1 by its level, and beyond that it takes what differs between questions for luck
 wide = curves.pivot(index="k", columns="method", values="estimate")
 wide.sub(wide["Actual"], axis="index").tail(1).T.round(3)
 

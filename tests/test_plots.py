@@ -16,6 +16,7 @@ from capcal_lib.plots import (
     ReliabilityDisplay,
     RiskCoverageDisplay,
     ScoreDisplay,
+    draw_comparisons,
     draw_printed_prices,
     draw_uses,
     mark_verdicts,
@@ -166,6 +167,22 @@ def test_a_mark_is_filled_where_the_verdict_is_clear(upright: bool) -> None:
     assert points.get_offsets()[:, across].tolist() == [0, 1, 2, 3]
     ends = np.array([line[:, along] for line in lines.get_segments()])
     assert ends.tolist() == np.transpose([rows["low"], rows["high"]]).tolist()
+
+
+def test_comparisons_stand_in_rows_from_the_top_each_in_its_color() -> None:
+    rows = {"estimate": [3.0, -2], "low": [2.0, -3], "high": [4.0, 1]}
+    comparisons = pd.DataFrame(rows | {"verdict": ["better", "inconclusive"]})
+    ax = draw_comparisons(["first", "second"], comparisons, color=["#ff0000", "#0000ff"])
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["first", "second"]
+    low, high = ax.get_ylim()
+    assert low > high, "the first row is the highest"
+    lines, points = ax.collections
+    assert [to_hex(color) for color in points.get_edgecolors()] == ["#ff0000", "#0000ff"]
+    assert [to_hex(color) for color in lines.get_colors()] == ["#ff0000", "#0000ff"]
+    assert [to_hex(color) for color in points.get_facecolors()] == ["#ff0000", "#ffffff"]
+    assert points.get_offsets().tolist() == [[3, 0], [-2, 1]]
+    [zero] = ax.lines
+    assert [*zero.get_xdata()] == [0, 0]
 
 
 def test_printed_prices_are_marks_around_their_mean_in_a_panel_a_model() -> None:
