@@ -21,7 +21,6 @@ verdicts: str = "rules"  # or judge:MODEL, where it has judged
 seed: int = 0  # of all that is drawn here
 
 # %%
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import seaborn as sns
@@ -84,9 +83,7 @@ lead = lead.melt(["shift", "brier"], [*rivals], "rival", "score")
 lead["gain"] = lead["score"] - lead["brier"]
 worse = lead.assign(worse=lead["gain"] < 0).groupby(["shift", "rival"])["worse"]
 tables.show(
-    worse.agg(["sum", "size"]).rename(
-        columns={"sum": "worse", "size": "cells"}
-    ),
+    worse.agg(worse="sum", cells="size"),
     "Printed scores of probes that are worse than their rival.",
     evidence="reported",
 )
@@ -133,19 +130,14 @@ page.show_runs()
 results = page.results()
 gained = compare_with_constant(results, protocol=protocol)
 gained["shift"] = [*map(shift, gained["method"], gained["dataset"])]
-single = gained["shift"].notna() & ~gained["method"].str.contains(
-    " + ", regex=False
-)
-gained = gained[single]
+gained = gained[gained["kind"].str.match("probe of (the|another)")]
 
 # %%
 if gained.empty:
     page.end(
         "No probe predicts questions whose accuracy varies: capcal features and probe make one."
     )
-counts = count_by_kind(gained).filter(
-    regex="^probe of (the|another)", axis="index"
-)
+counts = count_by_kind(gained).loc[:"probe of another domain"]
 counts
 
 # %% tags=["finding"]
@@ -175,7 +167,7 @@ _ = ax.set_xlabel("gain over the best constant")
 # question than that of the constant, chosen after the gains were seen. For one probe on one data set it is a line:
 
 # %%
-first = decided.iloc[0] if len(decided) else gained.iloc[0]
+first = gained.iloc[0]
 own = results.loc[first["dataset"]].filter(regex="correct|total|Probe")
 mu = own["correct"] / own["total"]
 own.filter(like=first["method"]).corrwith(mu)
@@ -198,22 +190,11 @@ _ = ax.set_xlabel("correlation with the expected accuracy")
 
 # %% label="probe-gains" paper=["section-4.3.2"] evidence=["measured"] reads=["verdicts", "features"]
 measures = pd.concat({"gain": gained, "correlation": order}, names=["measure"])
-measures = measures.reset_index("measure").sort_values(
-    ["dataset", "method"], kind="stable"
-)
-columns = [
-    "dataset",
-    "method",
-    "measure",
-    "estimate",
-    "low",
-    "high",
-    "p (Holm)",
-    "verdict",
-    "off",
-]
+measures = measures.reset_index("measure")
+measures = measures.sort_values(["dataset", "method"], kind="stable")
+columns = ["dataset", "method", "measure", "estimate", "low", "high"]
 page.show(
-    measures[columns],
+    measures[[*columns, "p (Holm)", "verdict", "off"]],
     "Mean gain of a probe over the best constant (higher is better), and its correlation with the expected accuracy, each with its own "
     "95 % interval; the verdict after Holm, with the family of each measure; and how far the level is off.",
     off="{:+.3f}",
@@ -302,21 +283,14 @@ if recipes.empty:
     page.end(
         "No question has the probes of both recipes: capcal probe --recipe paper trains the other."
     )
-recipes["verdict"].value_counts()
+pairs = recipes[1:]  # below the row of all questions
+pairs["verdict"].value_counts()
 
 # %% label="fig-predictors" mystnb={"image": {"alt": "Dot plot with intervals, a row for all questions and one for each pair of data set and model, around a line at zero. Marks are filled where the difference is significant, and hollow elsewhere."}} paper=["table-5", "appendix-c.2", "section-4.2"] evidence=["measured"] reads=["verdicts", "features"]
-named = tables.titled(recipes.replace({"all questions": "", "": None}))
-rows = (
-    named["dataset"].fillna("all questions")
-    + ", "
-    + named["model"].fillna("all models")
-).tolist()
-ax = plt.subplots(
-    figsize=(style.WIDTH, 1 + 0.25 * len(rows)), layout="constrained"
-)[1]
-plots.mark_verdicts(ax, rows, recipes, color=plots.method_color("Probe"))
-ax.invert_yaxis()
-ax.axvline(0, color=plots.INK, lw=1)
+titles = tables.titled(pairs)
+rows = ["all questions", *titles["dataset"] + ", " + titles["model"]]
+color = plots.method_color("Probe")
+ax = plots.draw_comparisons(rows, recipes, color=color)
 _ = ax.set_xlabel("score of the paper's recipe less that of the tuned")
 
 # %% [markdown] tags=["caption"]
@@ -352,8 +326,8 @@ page.show(
 capability_brier(np.full(4, 0.5), [0, 0, 100, 100], np.full(4, 100)), 1 / 3
 
 # %% [markdown]
-# **2 (medium).** In the two figures above, a mark may be hollow at a gain and filled at a correlation. What does that say of the
-# probe? *Hint:* what does subtracting the same number from all that it says change?
+# **2 (medium).** In the figures of gains and of correlations, the mark of a probe may be hollow in the first and filled in the second.
+# What does that say of the probe? *Hint:* what does subtracting the same number from all that it says change?
 
 # %% tags=["hide-cell", "solution"]
 # A level that is off costs its square, and leaves every correlation as it is
