@@ -15,9 +15,10 @@ def load_claims() -> pd.DataFrame:
     """Return a row a claim, indexed by what it ``says``.
 
     Every claim has ``place``, ``line`` and ``quote`` (where the paper says it, and in which words)
-    and ``wording``: how many comparisons have to hold, ``every``, ``most`` or ``some``. The other
-    columns are NaN where a claim lacks them. A claim on which printed numbers bear has both of
-    these:
+    and ``wording``: how many comparisons have to hold, ``every``, ``most`` or ``some``; and the
+    ``evidence``, ``read off`` where the numbers that bear on it are those of curves, else
+    ``reported``. The other columns are NaN where a claim lacks them. A claim on which printed
+    numbers bear has both of these:
 
     - ``tables``: the tables of `load_reported` whose numbers are compared;
     - ``pairs``: two pandas queries each. The numbers of the first should be lower than those of the
@@ -36,7 +37,9 @@ def load_claims() -> pd.DataFrame:
     >>> load_claims().loc["More votes score better in general", "wording"]
     'most'
     """
-    return pd.DataFrame(read_yaml(MANIFESTS / "claims.yaml")["claims"]).set_index("says")
+    claims = pd.DataFrame(read_yaml(MANIFESTS / "claims.yaml")["claims"]).set_index("says")
+    of_curves = claims["tables"].map(lambda tables: tables == ["budget"])
+    return claims.assign(evidence=of_curves.map({True: "read off", False: "reported"}))
 
 
 def compare_printed(claims: pd.DataFrame) -> pd.DataFrame:

@@ -30,6 +30,14 @@ def test_every_statement_is_unique_and_complete() -> None:
         assert ("pairs" in claim) == ("tables" in claim), claim["says"]
 
 
+def test_statements_on_curves_are_read_off() -> None:
+    evidence = load_claims()["evidence"]
+    for claim in CLAIMS:
+        of_curves = set(claim.get("tables", [])) == {"budget"}
+        assert evidence[claim["says"]] == ("read off" if of_curves else "reported")
+    assert {*evidence} == {"read off", "reported"}
+
+
 def test_a_statement_is_one_short_clause_of_the_paper_and_stands_once() -> None:
     assert len({(claim["line"], claim["quote"]) for claim in CLAIMS}) == len(CLAIMS)
     for claim in CLAIMS:
