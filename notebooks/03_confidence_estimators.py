@@ -33,8 +33,6 @@ verdicts: str = "rules"  # or judge:MODEL, where it has judged
 seed: int = 0  # of what is drawn anew
 
 # %%
-from collections import Counter
-
 import numpy as np
 import pandas as pd
 import seaborn as sns
@@ -55,11 +53,9 @@ from capcal_lib.questions.prompts import p_true_messages, verbalized_messages
 from capcal_lib.reported import load_reported
 from capcal_lib.results import (
     confidence_columns,
-    costs,
     describe_runs,
     judged_by,
     keep_nearest_probe,
-    load_results,
     methods,
 )
 from capcal_lib.results.ranks import compare_ranks, points_of, rank_correlations
@@ -92,7 +88,19 @@ if ranks.empty:
     page.end(
         "No confidence of questions that differ is recorded: capcal confidence asks for one."
     )
-ranks.groupby("dataset").head(2).rename(page.data["title"], level="dataset")
+
+# %% [markdown]
+# On all data sets, with all probes: in brackets stands the 95 % interval of Bonett and Wright (2000), from the number of
+# questions; where two of them overlap, the order of their methods is not shown.
+
+# %% label="estimator-ranks" paper=["section-4.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+ranks["shown"] = tables.intervals(ranks, "rank correlation", 2)
+wide = ranks["shown"].unstack("dataset", sort=False)
+page.show(
+    wide.reindex(methods(results)).rename(columns=page.data["title"]),
+    "Spearman correlation with expected accuracy (higher is better), with "
+    "95 % intervals.",
+)
 
 # %% [markdown]
 # Here is the data set on which difficulty varies most, of those that a probe predicts. Of several probes it shows the nearest:
@@ -147,47 +155,19 @@ compared.round(2)
 best = compared["rank correlation"].idxmax()
 behind = compared.index[compared["verdict"] == "behind"]
 page.finding(
-    r"On {dataset} the rank correlation with $\hat\mu$ is highest for *{best}*: {high:.2f} [{bottom:.2f}, {top:.2f}]; it is "
+    r"On {dataset} the rank correlation with $\hat\mu$ is highest for *{best}*: {highest}; it is "
     "significantly ahead of {behind}.",
     dataset=page.data.loc[widest, "title"],
     best=best,
-    high=compared.loc[best, "rank correlation"],
-    bottom=compared.loc[best, "low"],
-    top=compared.loc[best, "high"],
+    highest=tables.intervals(compared, "rank correlation", 2)[best],
     behind=", ".join(behind) or "no other method",
-)
-
-# %% [markdown]
-# On all data sets, with all probes: in brackets stands the 95 % interval of Bonett and Wright (2000), from the number of
-# questions; where two of them overlap, the order of their methods is not shown.
-
-# %% label="estimator-ranks" paper=["section-4.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
-ranks["shown"] = tables.intervals(ranks, "rank correlation", 2)
-wide = ranks["shown"].unstack("dataset", sort=False)
-page.show(
-    wide.reindex(methods(results)).rename(columns=page.data["title"]),
-    "Spearman correlation with expected accuracy (higher is better), with "
-    "95 % intervals.",
-)
-
-# %% [markdown]
-# ## What each costs
-#
-# A confidence is paid in tokens that are written beside the answer. A probe reads a prompt that is read anyway.
-
-# %% label="estimator-costs" paper=["section-4.2"] evidence=["measured"] reads=["confidences"]
-cost = costs(page.store, model, k_eval=k_eval).reindex(page.data.index)
-order = ["Verbalized confidence", "P(True)", "Response consistency", "Probe"]
-page.show(
-    cost.assign(Probe=0.0).filter(order),
-    "Mean completion tokens of a confidence, a question.",
-    digits=0,
 )
 
 # %% [markdown]
 # ## Ask in words, ask for one token
 #
-# How does one ask? These are the paper's two questions, about a product. Small models are asked in fewer words, with examples.
+# How does one ask? What that costs is counted with the scores, in [the main table](04_main_table.ipynb#what-a-confidence-costs).
+# These are the paper's two questions, about a product. Small models are asked in fewer words, with examples.
 
 # %% label="estimator-prompts" paper=["figure-7", "figure-8", "appendix-c.2"] evidence=["reported"]
 question = Question("sum", "What is 6 × 7?", Answer("number", "42"))
@@ -208,12 +188,12 @@ stated.isna().mean().rename("share missing").to_frame().round(3)
 # %% [markdown]
 # ## Let samples vote
 #
-# Response consistency is the share of votes for the most frequent answer. The samples that vote are not among those that
-# define $\hat\mu$: shared samples would tie the confidence to its own target.
+# Response consistency is the share of votes for the most frequent answer. By the corrected protocol the samples that vote are
+# not among those that define $\hat\mu$. By the paper's they are, which ties the confidence to its own target.
 
 # %%
-votes = Counter(["Paris", "Paris", "Lyon", "Paris"])
-votes.most_common(1)[0][1] / votes.total()
+votes = pd.Series(["Paris", "Paris", "Lyon", "Paris"])
+votes.value_counts(normalize=True).max()
 
 # %% [markdown]
 # ## How the paper asked
@@ -304,9 +284,9 @@ exam_questions = load_questions(exam.name, limit=200)
 requests, letters = answer_requests(reader, exam_questions), list("ABCD")
 engine = open_engine(reader)
 read = engine.next_token_logprobs(requests, letters, reader.sampling, 0)[0]
-golds = pd.Series({one.id: one.answer.gold for one in exam_questions})
 weights = np.exp(read / reader.sampling.temperature)
-shares = pd.DataFrame(weights, golds.index, letters)
+ids = [one.id for one in exam_questions]
+shares = pd.DataFrame(weights, ids, letters)
 shares = shares.div(shares.sum(axis="columns"), axis="index")
 shares.head().round(3)
 
@@ -314,13 +294,11 @@ shares.head().round(3)
 # The share of the right letter is $\mu$, and the samples of the same questions give $\hat\mu$. A *gap* is what divides the two.
 
 # %%
-is_right = pd.get_dummies(golds).reindex(columns=letters, fill_value=False)
-counts = load_results(
-    page.store, reader.name, datasets=[exam.name], k_eval=k_eval, recipe=None
-)
-counts = counts.loc[exam.name].query("total > 0").reindex(golds.index).dropna()
+counts = page.results(reader.name).loc[exam.name, ["correct", "total"]]
+counts = counts.query("total > 0").reindex(ids).dropna()
 by_samples = counts["correct"] / counts["total"]
-by_reading = shares.where(is_right).sum(axis="columns")[counts.index]
+right = {one.id: shares.at[one.id, one.answer.gold] for one in exam_questions}
+by_reading = pd.Series(right)[counts.index]
 gaps = by_samples - by_reading
 
 # %% label="fig-exact" mystnb={"image": {"alt": "Scatter plot of the share of correct samples against the probability of the right letter, a dot a question, with the diagonal."}}
@@ -339,26 +317,21 @@ _ = axes.set(xlabel="probability of the right letter", ylabel="share correct")
 
 # %%
 rng = np.random.default_rng(seed)
-size = counts["total"].astype(int)
-drawn = rng.binomial(size, by_reading, (10_000, len(size)))
-by_chance = drawn / size.to_numpy() - by_reading.to_numpy()
-squares, means = (by_chance**2).mean(axis=1), by_chance.mean(axis=1)
-as_far = {
-    "mean square": (squares >= (gaps**2).mean()).mean(),
-    "mean": (np.abs(means) >= abs(gaps.mean())).mean(),
-}
+size = counts["total"].to_numpy(int)
+drawn = rng.binomial(size, by_reading, (10_000, len(size))) / size
+by_chance = pd.DataFrame(drawn - by_reading.to_numpy()).T
+found = pd.Series({"mean": gaps.mean(), "mean square": (gaps**2).mean()})
+chance = pd.DataFrame(
+    {"mean": by_chance.mean(), "mean square": (by_chance**2).mean()}
+)
 
 # %%
+table = pd.DataFrame({"found": found, "by chance": chance.mean()})
+as_far = (chance.abs() >= found.abs()).mean()
+table["chance puts it as far from 0"] = as_far
 page.show(
-    pd.DataFrame(
-        {
-            "found": [(gaps**2).mean(), gaps.mean(), gaps.abs().mean()],
-            "by chance": [squares.mean(), 0, np.abs(by_chance).mean()],
-            "chance puts it as far from 0": as_far,
-        },
-        ["mean square", "mean", "mean distance"],
-    ).rename_axis("of the gaps"),
-    f"Gaps between {size.median():.0f} samples and one reading, over {len(size)} questions of {exam.title}, and what chance alone "
+    table.rename_axis("of the gaps"),
+    f"Gaps between {np.median(size):.0f} samples and one reading, over {len(size)} questions of {exam.title}, and what chance alone "
     "makes of them.",
     digits=4,
 )
@@ -411,9 +384,7 @@ raised = np.array([0.5, 0.3, 0.15, 0.05]) ** powers
 # `weight_decay=1e-6` and compare its spread with that of $\hat\mu$.
 
 # %% tags=["hide-cell", "solution"]
-# The spread of a probe with hardly any decay, beside the tuned one
+# The spread of a probe with hardly any decay, and that of the tuned one
 loose = LinearProbe(weight_decay=1e-6, standardize=True)
 loose.fit(features, questions["correct"], questions["total"])
-pd.Series(
-    {"loose": loose.predict(states).std(), "tuned": probe.predict(states).std()}
-).round(3)
+loose.predict(states).std(), probe.predict(states).std()
