@@ -52,7 +52,6 @@ page = open_page(globals(), paper=["table-2", "table-4", "figure-4"])
 
 # %%
 results = page.results()
-asked = methods(results)
 results.groupby("dataset").head(1)[["correct", "total"]]
 
 # %% [markdown]
@@ -94,11 +93,11 @@ page.finding(
 )
 
 # %% [markdown]
-# Read a row of the table above to its end: a kind of method that is better in some cases and worse in others has not been shown
-# to know its questions.
+# Read a row of the table above to its end: where a kind of method is better in some cases and worse in others, it depends on the
+# data set whether it helps, and the table of gains below says on which it does.
 
 # %% tags=["picture"] label="fig-scores" paper=["table-2"] evidence=["measured"] reads=["verdicts", "confidences", "features"] mystnb={"image": {"alt": "Dot plot of capability Brier scores with intervals: a row a data set and a mark a method, with a line for the best constant in each row."}}
-several = [name for name in asked if " + " in name]  # see the page on transfer
+several = [name for name in methods(results) if " + " in name]  # of two sets
 drawn = scores.drop([*several, "Uniform random", "Oracle CC"], level="method")
 _ = plots.ScoreDisplay.from_scores(drawn.loc[judged["dataset"].unique()])
 
@@ -155,8 +154,8 @@ mean_interval(gain, clusters=clusters, bounds=bounds)
 #
 # ## All scores
 #
-# A dash stands where a probe was trained with prompts of another style; what is not as in the paper says the line below the
-# title. The cost of a confidence is in tokens, and has the section below.
+# A dash stands where a probe was trained with prompts of another style, and where there are too few samples to vote and be judged;
+# what is not as in the paper says the line below the title. The cost of a confidence is in tokens, and has the section below.
 
 # %% label="main-scores" paper=["table-2", "section-4.3.2", "equation-7", "equation-11"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 page.show_scores(
@@ -165,11 +164,11 @@ page.show_scores(
 )
 
 # %% label="main-gains" paper=["section-4.3.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
-columns = ["dataset", "method", "estimate", "low", "high", "p (Holm)"]
 page.show(
-    judged[[*columns, "verdict"]],
+    judged.drop(columns=["kind", "p"]),
     "Mean gain over the best constant (higher is better) with its 95 % interval "
     "alone, and the verdict after Holm, all of the model judged together.",
+    **{"p (Holm)": tables.p_value},
 )
 
 # %% [markdown]
@@ -200,16 +199,13 @@ if len(prices):  # a confidence of one's own has no price
 # %% [markdown]
 # Two scores side by side do not say what a price buys. `compare_with_nearest_probe` compares every method that takes tokens with
 # the probe, question by question, as above by hand. These comparisons, of all data sets, are a family of their own for Holm's
-# method, apart from those with the constant. On how many data sets are ten votes closer than the probe, and on how many is asking?
+# method, apart from those with the constant. On how many data sets are ten votes closer than the probe (better), and on how many is
+# asking?
 
-# %% label="cost-counts" evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
+# %%
 bought = compare_with_nearest_probe(results, protocol=protocol)
 of_method = bought.groupby("method", observed=False)["verdict"]
-page.show(
-    of_method.value_counts().unstack(),
-    "Data sets on which a method that takes tokens is closer to the accuracy than the nearest probe, which takes none (better), or "
-    "farther (worse), after Holm.",
-)
+of_method.value_counts().unstack()
 
 # %% label="cost-gains" evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
 page.show(
