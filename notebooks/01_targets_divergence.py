@@ -34,19 +34,17 @@ from capcal_lib.metrics import (
 )
 from capcal_lib.plots import INK
 from capcal_lib.reported import printed_distances
-from capcal_lib.results import judged_by, methods
+from capcal_lib.results import confidence_columns, judged_by
 from capcal_lib.results.targets import response_distances
 
 # %% tags=["provenance"]
 page = open_page(globals(), paper=["figure-11"])
 
 # %% [markdown]
-# The results have a row a question: how many of its samples were scored, and how many of those are correct. (Probes, which
-# come [later](08_probe_generalization.ipynb), are left out.)
+# The results have a row a question: how many of its samples were scored, and how many of those are correct.
 
 # %%
 results = page.results()
-results = results.drop(columns=results.filter(like="Probe").columns)
 results = results[results["total"] > 1]
 results.groupby("dataset").head(1)[["correct", "total"]]
 
@@ -87,47 +85,46 @@ page.finding(
 glue(sets=len(distances), apart=distances["mean distance"].mean())
 
 # %% [markdown]
-# What does that look like? Draw one response to each question of the data set on which a response tells least, or of the one
-# asked for.
+# What does that look like? Draw one response to each question.
+
+# %%
+rng = np.random.default_rng(seed)
+points = mu.rename("share").reset_index()
+points["correct"] = rng.random(len(points)) < points["share"]
+noise = rng.normal(0, 0.05, len(points))  # so that each can be seen
+points["response"] = points["correct"] + noise
+
+# %% [markdown]
+# First on the data set on which a response tells least, or on the one asked for:
 
 # %%
 shown = page.choose_dataset(dataset, widest)
-title = page.data.loc[shown, "title"]
-rng = np.random.default_rng(seed)
-share = mu.loc[shown]
-correct = rng.random(len(share)) < share
-height = correct + rng.normal(0, 0.04, len(share))  # so that each can be seen
+of_shown = points[points["dataset"] == shown]
+marks = {"x": "share", "y": "response", "hue": "correct", "style": "correct"}
+marks |= {"alpha": 0.7, "legend": False, "markers": {False: "X", True: "o"}}
+marks["palette"] = {False: "#bc3e0b", True: style.ACCENT}
+bands = {"yticks": [0, 1], "yticklabels": ["incorrect", "correct"]}
+bands["ylim"] = (-0.4, 1.4)
 
 # %% tags=["picture"] label="fig-targets" paper=["figure-2", "section-3.2"] evidence=["measured"] reads=["verdicts"] mystnb={"image": {"alt": "Scatter plot with two horizontal bands of points, of incorrect and of correct responses, against expected accuracy."}}
-marks = {"markers": ["X", "o"], "palette": ["#bc3e0b", style.ACCENT]}
-marks |= {"alpha": 0.7, "legend": False}
-axes = sns.scatterplot(x=share, y=height, hue=correct, style=correct, **marks)
-axes.set_yticks([0, 1], ["incorrect", "correct"])
+axes = sns.scatterplot(of_shown, **marks)
 axes.set(xlabel="expected accuracy, estimated", ylabel="one drawn response")
-_ = axes.set(ylim=(-0.4, 1.4), title=title)
+_ = axes.set(title=page.data.loc[shown, "title"], **bands)
 
 # %% [markdown] tags=["caption"]
 # A point is one response, drawn at random, to each question of the data set on which a response tells least, or of the one asked
 # for. If a single answer told what the model can do, all points would lie in two corners, the incorrect at 0 and the correct at
-# 1. Instead both bands run over most of the scale: the same answer, right or wrong, comes from questions of very different
-# expected accuracy.
+# 1. Where both bands run over the scale instead, the same answer, right or wrong, comes from questions of very different expected
+# accuracy.
 
 # %% [markdown]
 # The same points on each data set; of more than 500 questions, 500 are drawn at random.
 
-# %%
-points = mu.sample(frac=1, random_state=rng).groupby(level="dataset").head(500)
-points = points.rename("share").reset_index()
-points["correct"] = rng.random(len(points)) < points["share"]
-points["response"] = points["correct"] + rng.normal(0, 0.06, len(points))
-
 # %% label="targets-points" paper=["figure-11", "appendix-e"] evidence=["measured"] reads=["verdicts"] mystnb={"image": {"alt": "A panel for each data set, with two horizontal bands of points as in the first figure."}}
+some = points.sample(frac=1, random_state=rng).groupby("dataset").head(500)
 order = page.data.loc[distances.index, "title"]
 panels = {"col": "dataset", "col_order": order, "col_wrap": 4, "height": 1.8}
-bands = {"hue": "correct", "style": "correct", "style_order": [False, True]}
-points = tables.titled(points)
-grid = sns.relplot(points, x="share", y="response", **panels, **bands, **marks)
-grid.set(ylim=(-0.4, 1.4), yticks=[0, 1], yticklabels=["incorrect", "correct"])
+grid = sns.relplot(tables.titled(some), **panels, **marks).set(**bands)
 grid.set_titles("{col_name}").set_axis_labels("expected accuracy", "")
 _ = grid.tight_layout()
 
@@ -141,18 +138,8 @@ _ = grid.tight_layout()
 #
 # The samples of the paper's models were not published, but their distance can be computed from a printed baseline: *Uniform
 # random* scores $1/3 - \hat\mu(1-\hat\mu)$ on average (section 4.2), so that $2\hat\mu(1-\hat\mu)$ is $2\,(1/3 - \text{score})$;
-# the factor $100/99$ removes the bias of a hundred samples.
-
-# %% label="targets-printed" paper=["figure-11"] evidence=["reported"] reads=["main"]
-printed = printed_distances(corrected=protocol == "corrected")
-tables.show(
-    tables.titled(printed).pivot_table("distance", "model", "dataset"),
-    "Mean distance of one response, computed from the printed baseline.",
-    evidence="reported",
-)
-
-# %% [markdown]
-# And those that have samples here, from the smallest to the largest. Simulated ones are never put beside measured ones.
+# the factor $100/99$ removes the bias of a hundred samples. They stand below the models that have samples here, from the smallest
+# to the largest. Simulated ones are never put beside measured ones.
 
 # %%
 names = page.measured_models() if page.evidence == "measured" else [model]
@@ -164,10 +151,9 @@ measured = pd.concat(measured, names=["model"])["mean distance"]
 measured = measured.rename("distance").reset_index()
 
 # %%
+printed = printed_distances(corrected=protocol == "corrected")
 printed = printed[~printed["model"].isin(measured["model"])]
-both = {"here": measured, "printed": printed}
-both = tables.titled(pd.concat(both, names=["source"]).reset_index("source"))
-both["model"] += " (" + both["source"] + ")"
+both = tables.titled(pd.concat([measured, printed]))
 wide = both.pivot_table("distance", "model", "dataset", sort=False)
 
 # %% label="targets-everywhere" paper=["figure-11", "appendix-e"] evidence=["measured", "reported"] reads=["verdicts", "main"] mystnb={"image": {"alt": "Heat map of the mean distance, models against data sets, with a line between measured and reported models."}}
@@ -188,12 +174,13 @@ _ = axes.set(xlabel="", ylabel="")
 #
 # A confidence can be scored by either target. By the *response* target it is compared with the correctness of one sample, by the
 # *capability* target with $\mu$. Half of the distance above is the *correctness variance*, and by it the two scores differ: the
-# capability Brier score is the expected response Brier score less the correctness variance. With $\hat\mu = c/n$ for $\mu$, and
-# the mean over $n$ samples for the expectation, it holds for counts as well. For one confidence:
+# capability Brier score is the expected response Brier score less the correctness variance. With $\hat\mu = c/n$ for $\mu$
+# throughout, as by the paper's protocol, and the mean over $n$ samples for the expectation, it holds for counts as well. For one
+# confidence:
 
 # %%
-one_set = results.loc[[shown]]
-judged = judged_by(one_set, methods(one_set.dropna(axis=1, how="all"))[0])
+one_set = results.loc[[shown]].dropna(axis="columns", how="all")
+judged = judged_by(one_set, confidence_columns(one_set)[0])
 s, *counts = judged.to_numpy().T
 response = expected_response_brier(s, *counts)
 variance = correctness_variance(*counts)
@@ -215,11 +202,11 @@ response, variance, response - variance, capability_brier(s, *counts)
 # ## Exercises
 #
 # **1 (easy).** Look at the first figure: what happened at a point in the upper band, left of the middle? How many of the correct
-# responses are such points? *Hint:* `share[correct]` of the first figure.
+# responses are such points? *Hint:* `of_shown` has its points.
 
 # %% tags=["hide-cell", "solution"]
 # A question that the model mostly gets wrong was answered right, by luck
-float((mu.loc[shown][correct] < 0.5).mean())
+(of_shown.loc[of_shown["correct"], "share"] < 0.5).mean()
 
 # %% [markdown]
 # **2 (medium).** Show that the expected value of $|C - \mu|$ is $2\mu(1-\mu)$, and check it by drawing responses to a
@@ -228,7 +215,7 @@ float((mu.loc[shown][correct] < 0.5).mean())
 # %% tags=["hide-cell", "solution"]
 # Many responses to one question, and their mean distance from mu
 responses = rng.random(100_000) < 0.3
-float(np.abs(responses - 0.3).mean()), 2 * 0.3 * 0.7
+np.abs(responses - 0.3).mean(), 2 * 0.3 * 0.7
 
 # %% [markdown]
 # **3 (hard).** The mean of $2\hat\mu(1-\hat\mu)$ falls when fewer samples define $\hat\mu$. By which factor, and how is it
