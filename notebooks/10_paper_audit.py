@@ -15,7 +15,7 @@
 # published later.
 
 # %% tags=["parameters"]
-model: str = "smollm2-135m"  # one of `capcal models`; it is shown if it is the paper's
+model: str = "smollm2-135m"  # one of `capcal models`; it may be the paper's
 store: str = "runs/recorded"  # run store, from here or from the root
 seed: int = 42  # the first of the ten seeds of the reference code
 

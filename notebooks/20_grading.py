@@ -25,17 +25,12 @@ from capcal_lib.book import style, tables
 from capcal_lib.book.lesson import open_lesson
 from capcal_lib.grading import normalize
 from capcal_lib.grading.agreement import agreements
-from capcal_lib.grading.labels import (
-    corrected_accuracy,
-    error_rates,
-    load_labels,
-    measured_error,
-)
+from capcal_lib.grading.labels import error_rates, load_labels, measured_error
 from capcal_lib.grading.regrading import OURS, regrade
 from capcal_lib.grading.verdicts import read_verdicts
 from capcal_lib.manifests import load_dataset
-from capcal_lib.metrics import binomial_interval, mean_interval
-from capcal_lib.metrics.grader import GraderError, corrected_mean, corrected_mu
+from capcal_lib.metrics import mean_interval
+from capcal_lib.metrics.grader import GraderError, corrected_mean
 from capcal_lib.questions import at_hand
 from capcal_lib.results import gains_by_dataset, load_results
 from matplotlib import pyplot as plt
@@ -91,12 +86,11 @@ page.show_runs()
 runs = page.data["run"]
 verdicts = pd.concat([*runs.map(read_verdicts)], keys=runs.index)
 verdicts = verdicts.query("sample_index < @k_eval")["verdict"]
-counts = verdicts.groupby(level="dataset", sort=False).value_counts(
-    normalize=True
-)
+by_set = verdicts.groupby(level="dataset", sort=False)
+counts = by_set.value_counts(normalize=True).unstack()
 names = ["correct", "incorrect", "no_answer", "not_scored"]
 page.show(
-    counts.unstack(fill_value=0.0).reindex(columns=names, fill_value=0.0),
+    counts.reindex(columns=names).fillna(0.0),
     "Verdicts by this book's rules, as shares of the samples.",
 )
 
@@ -188,16 +182,12 @@ _ = axes.figure.legend(loc="outside lower center", ncols=3)
 # Beside the moves, the accuracy by our rules itself, and that with their measured error allowed for:
 
 # %%
-counts = load_results(page.store, model, k_eval=k_eval, recipe=None)
-allowed = tables.intervals(corrected_accuracy(counts), "estimate", digits=3)
-table = mu.groupby(level="dataset", sort=False)[[OURS]].mean()
-table["their error allowed for"] = allowed.reindex(
-    at_home, fill_value="not measured"
-)
+columns = ["mean μ", "μ, the grader's error allowed for"]
+table = page.accuracies()[columns].reindex(at_home)
 spelt = tables.intervals(moves, "move", digits=3).unstack("rule")[[*rules]]
 page.show(
     table.join(spelt),
-    "Mean expected accuracy; with the measured error of the rules allowed for; and its move under other rules. "
+    "Mean expected accuracy by our rules; with their measured error allowed for; and its move under other rules. "
     "In brackets: 95 % intervals.",
 )
 
@@ -225,37 +215,31 @@ tables.titled(agreements(runs)).round(2)
 # suppose $\mathrm{Se} = 0.98$ and $\mathrm{Sp} = 0.99$, from a hundred labels of right and a hundred of wrong answers:
 
 # %%
-largest = counts.loc[page.data.index[0]].query("total > 0")
-correct, total = largest["correct"], largest["total"]
+largest = page.data.index[0]
+counts = load_results(page.store, model, datasets=[largest], k_eval=k_eval)
+scored = counts[counts["total"] > 0]
+correct, total = scored["correct"], scored["total"]
 plain = mean_interval(correct / total, bounds=(0, 1))
 error = GraderError(0.98, 0.99, right=100, wrong=100)
 plain, corrected_mean(correct, total, error)
 
 # %% [markdown]
-# And how wide is the interval of a single question, which takes the same error, with fewer labels or more?
+# The first takes the grader to be free of error. How wide is the second with fewer labels, or with more?
 
 # %%
-ends = binomial_interval(correct, total)
-rows = {"none": [*plain[:3], np.median(ends[:, 1] - ends[:, 0])]}
+rows = {}
 for number in (50, 100, 200, 500):
     error = GraderError(0.98, 0.99, right=number, wrong=number)
-    mean = corrected_mean(correct, total, error)
-    ends = corrected_mu(correct, total, error)[:, 1:]
-    rows[f"{number} + {number}"] = [
-        *mean[:3],
-        np.median(ends[:, 1] - ends[:, 0]),
-    ]
-columns = ["mean μ", "low", "high", "width, one question"]
-by_labels = pd.DataFrame(rows, columns).T.rename_axis("labels")
-
-# %%
+    rows[f"{number} + {number}"] = corrected_mean(correct, total, error)
+by_labels = pd.DataFrame(rows, ["mean μ", "low", "high"]).T
 page.show(
-    by_labels.assign(evidence=[page.evidence, *["simulated"] * 4]),
-    f"{page.data['title'].iloc[0]}: intervals with so many labelled right and wrong answers (labels supposed).",
+    by_labels.rename_axis("labels"),
+    f"{page.data['title'][largest]}: intervals with so many labelled right and wrong answers (labels supposed).",
+    evidence="simulated",
 )
 
 # %% [markdown]
-# Compare the first row, which takes the grader to be free of error, with the one below it.
+# Labels move the estimate by the error that they show, and their number is a part of its uncertainty.
 #
 # ## Summary
 #
@@ -290,4 +274,4 @@ rates.xs("right ones called correct", level="answers")["estimate"].round(1)
 # %% tags=["hide-cell", "solution"]
 # The sensitivity at which the move equals the width
 m, low, high = plain
-float(np.round(m / (m + high - low), 3))
+round(m / (m + high - low), 3)
