@@ -72,6 +72,7 @@ page.show(
 )
 
 # %% tags=["finding"]
+page.end_where_nothing_is_solved(results)
 widest = distances["mean distance"].idxmax()
 page.finding(
     "A single answer to a question is off by {apart:.2f} on average over {sets} data sets, and by {most:.2f} on {widest}.",

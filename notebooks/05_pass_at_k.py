@@ -105,6 +105,7 @@ results["Best constant"] = best_constant(results)
 shown = page.choose_dataset(dataset, most_varied(results))
 probe = nearest_probe_of(results.loc[[shown]], shown)
 subset = results.loc[[shown]].dropna(subset=columns_of(results, probe))
+page.end_where_nothing_is_solved(subset)
 title = page.data.loc[shown, "title"]
 probe
 
@@ -145,12 +146,12 @@ s = np.array([0.9, 0.5, 0.5, 0.2, 0.1])
 #
 # Let $f$ be the predicted chance that all $k$ attempts fail, and $Q_j = \binom{n-c}{j}/\binom{n}{j}$. Then
 # $f^2 - 2 f Q_k + Q_{2k}$ is an unbiased estimate of the squared error of a question. It needs $2k$ samples, and all questions that
-# have these count. For the constant, and four attempts:
+# have these count. For the constant, and four attempts, or as many as half the samples:
 
 # %%
-correct, total = subset["correct"], subset["total"]
-f = (1 - subset["Best constant"].to_numpy()) ** 4
-all_fail = 1 - pass_at_k(correct, total, [4, 8])
+correct, total, k = subset["correct"], subset["total"], min(4, n // 2)
+f = (1 - subset["Best constant"].to_numpy()) ** k
+all_fail = 1 - pass_at_k(correct, total, [k, 2 * k])
 np.nanmean(f**2 - 2 * f * all_fail[:, 0] + all_fail[:, 1])
 
 # %% [markdown]
@@ -194,7 +195,7 @@ page.show(
 judged = compare_pass_at_k(results, probes["concentration"], k=4)
 if judged.empty:
     page.end(
-        "No probe is trained for these data sets: capcal features and capcal probe make one."
+        "No data set here has a probe of its own and eight samples a question: capcal sample draws them, capcal probe trains one."
     )
 pairs = judged.groupby(["rival", "method"])["verdict"]
 counts = pairs.value_counts().unstack()

@@ -40,6 +40,11 @@ ONE_SAMPLE = (
     "Every question has one scored sample: its accuracy is known, and a score takes two. Draw more "
     "with: capcal sample --model MODEL --dataset DATASET --k 2"
 )
+NOTHING_VARIES = (
+    "No question of {} is solved, so that nothing varies: a single answer says what many would, "
+    "and no method can be told from another. The page has more to show of a data set of which some "
+    "questions are solved."
+)
 OTHER_RULES = (
     "Protocol: {}; verdicts: {}. The page “What each correction changes” shows the effect."
 )
@@ -123,6 +128,12 @@ class Page:
         if name:
             check_known("dataset with samples", name, [*self.data.index])
         return name or otherwise
+
+    def end_where_nothing_is_solved(self, results: pd.DataFrame) -> None:
+        """End the page where all samples of all questions are wrong."""
+        if not results["correct"].any():
+            titles = self.data["title"][results.index.unique("dataset")]
+            self.end(NOTHING_VARIES.format(" or ".join(titles)))
 
     def end(self, reason: str) -> None:
         """Say in one line why the page ends here, and end it."""

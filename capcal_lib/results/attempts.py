@@ -210,7 +210,8 @@ def compare_pass_at_k(
     method.
 
     Questions need twice k samples. Returns a row a case: ``rival``, ``dataset``, ``method`` and the
-    columns of ``metrics.holm``, with the ``verdict`` a category; no rows without a probe.
+    columns of ``metrics.holm``, with the ``verdict`` a category; no rows without a probe, or
+    without the samples.
     """
     terms = []
     for name, own in results.groupby(level="dataset", sort=False):
@@ -219,7 +220,9 @@ def compare_pass_at_k(
             known = own.dropna(subset=columns)
             probe = load_dataset(str(name)).probe
             predicted = predict_pass_at_k(known, [k], probe=probe, concentration=concentration)
-            terms.append(pass_at_k_errors(known, predicted, [k])[k].dropna())
+            errors = pass_at_k_errors(known, predicted, [k])[k].dropna()
+            if len(errors):
+                terms.append(errors)
     columns = ["rival", "dataset", "method", "estimate", "low", "high", "p", "p (Holm)", "verdict"]
     if not terms:
         return pd.DataFrame(columns=columns)

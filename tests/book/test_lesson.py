@@ -73,6 +73,18 @@ def test_results_of_one_sample_a_question_end_a_page(monkeypatch: pytest.MonkeyP
         page_of("simulated").results()
 
 
+def test_a_page_says_that_nothing_is_solved_and_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("IPython.display.display", lambda _: None)
+    page = page_of("qwen2.5-coder-1.5b")
+    names = pd.Index(["aime25", "gsm8k", "gsm8k"], name="dataset")
+    results = pd.DataFrame({"correct": [0, 0, 0], "total": [4, 4, 2]}, names)
+    with pytest.raises(
+        EndOfPage, match="No question of AIME25 or GSM8K is solved, so that nothing"
+    ):
+        page.end_where_nothing_is_solved(results)
+    page.end_where_nothing_is_solved(results.assign(correct=[0, 0, 1]))
+
+
 def test_a_data_set_without_samples_is_refused() -> None:
     page = page_of("simulated")
     assert page.choose_dataset("", "mini-exam") == "mini-exam"

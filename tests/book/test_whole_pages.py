@@ -32,6 +32,15 @@ def one_set(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return store
 
 
+@pytest.fixture(scope="module")
+def unsolved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with one data set, of which no question is solved."""
+    store = tmp_path_factory.mktemp("unsolved")
+    run = "qwen2.5-coder-1.5b/aime25-test"
+    shutil.copytree(RECORDED_RUNS / run, store / run)
+    return store
+
+
 def texts(cell: dict[str, Any]) -> Iterator[str]:
     """List what a reader reads of a cell, but not its code."""
     if cell["cell_type"] == "markdown":
@@ -77,7 +86,7 @@ def faults(notebook: dict[str, Any]) -> list[str]:
     return found
 
 
-def run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **parameters: str) -> Path:
+def run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **parameters: object) -> Path:
     monkeypatch.chdir(ROOT)
     page = tmp_path / f"{name}.ipynb"
     papermill.execute_notebook(
@@ -158,6 +167,31 @@ def test_a_page_is_whole(
     assert faults(as_text(notebook)) == []
     if case == "one set":  # simulated, throughout
         assert "evidence measured" not in json.dumps(notebook)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
+@pytest.mark.parametrize("name", ["01_targets_divergence", "05_pass_at_k"])
+def test_a_page_says_where_nothing_is_solved(
+    name: str, unsolved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = {"model": "qwen2.5-coder-1.5b", "store": str(unsolved)}
+    notebook = json.loads(run(name, tmp_path, monkeypatch, **given).read_text(encoding="utf-8"))
+    assert faults(as_text(notebook)) == []
+    *_, last = texts(notebook["cells"][-1])
+    assert "No question of AIME25 is solved, so that nothing varies" in last
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
+def test_the_page_on_pass_at_k_says_where_samples_are_too_few(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = run("05_pass_at_k", tmp_path, monkeypatch, model="simulated", k_eval=5)
+    notebook = as_text(json.loads(page.read_text(encoding="utf-8")))
+    assert faults(notebook) == []
+    *_, last = texts(notebook["cells"][-1])
+    assert "eight samples a question: capcal sample draws them" in last
 
 
 def as_text(notebook: dict[str, Any]) -> dict[str, Any]:

@@ -121,6 +121,8 @@ def test_a_probe_that_is_right_is_judged_better() -> None:
     assert judged.loc[("Best constant", "Probe, plug-in"), "verdict"] == "better"
     assert len(judged) == 3
     assert compare_pass_at_k(made().drop(columns="Probe (GSM8K)"), NU).empty
+    assert compare_pass_at_k(made(total=7), NU, k=4).empty
+    assert len(compare_pass_at_k(made(total=8), NU, k=4)) == 3
 
 
 def test_a_probe_by_the_papers_recipe_is_the_mean_of_its_five() -> None:
