@@ -143,10 +143,9 @@ _ = grid.tight_layout()
 # to the largest. Simulated ones are never put beside measured ones.
 
 # %%
-names = page.measured_models() if page.evidence == "measured" else [model]
 measured = {
     name: response_distances(page.results(name), protocol=protocol)
-    for name in names
+    for name in page.comparable_models()
 }
 measured = pd.concat(measured, names=["model"])["mean distance"]
 measured = measured.rename("distance").reset_index()

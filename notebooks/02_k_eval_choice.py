@@ -249,8 +249,7 @@ mean_interval(all_terms, **limits), mean_interval(few_terms, **limits)
 # samples a question:
 
 # %%
-names = sorted(page.measured_models())
-names = names if page.evidence == "measured" else [model]
+names = sorted(page.comparable_models())
 draws = np.random.default_rng(seed)
 growth = {
     name: interval_growth(page.results(name), rng=draws) for name in names

@@ -232,10 +232,9 @@ _ = axes.set_xlabel("squared error of the constant less that of the probe")
 # probe of its own data set, over all models of the store:
 
 # %%
-names = page.measured_models() if page.evidence == "measured" else [model]
 bands = {
     name: check_bands(page.results(name).query("total > 1"), attempts)
-    for name in names
+    for name in page.comparable_models()
 }
 by_k = pd.concat(bands).groupby("k")
 held = by_k["held"].agg(probes="size", held="sum")

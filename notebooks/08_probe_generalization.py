@@ -274,7 +274,7 @@ tables.show_scores(
 # where the variance of $\hat\mu$ over questions is above 0.01.
 
 # %%
-models = [*page.measured_models()] if page.evidence == "measured" else [model]
+models = page.comparable_models()
 terms = recipe_terms(
     page.store, models, k_eval=k_eval, verdicts=verdicts, protocol=protocol
 )

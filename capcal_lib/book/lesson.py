@@ -121,6 +121,12 @@ class Page:
                 described[name] = runs
         return described
 
+    def comparable_models(self) -> list[str]:
+        """Name the models that may stand beside the page's own, itself among them, from the
+        smallest to the largest: where it is measured, all that are; a simulated one stands alone.
+        """
+        return [*self.measured_models()] if self.evidence == "measured" else [self.model]
+
     def choose_dataset(self, name: str, otherwise: str) -> str:
         """Return the data set that was asked for, which needs samples; ``otherwise`` where none
         was.

@@ -98,6 +98,12 @@ def test_the_measured_models_of_a_store_come_from_the_smallest_to_the_largest() 
     assert list(models) == ["smollm2-135m", "qwen2.5-coder-0.5b", "qwen2.5-coder-1.5b"]
 
 
+def test_simulated_models_stand_beside_no_measured_ones() -> None:
+    measured = ["smollm2-135m", "qwen2.5-coder-0.5b", "qwen2.5-coder-1.5b"]
+    assert page_of("qwen2.5-coder-0.5b").comparable_models() == measured
+    assert page_of("simulated").comparable_models() == ["simulated"]
+
+
 def test_a_table_names_data_sets_and_joins_an_estimate_with_its_interval() -> None:
     index = pd.Index(["gsm8k"], name="dataset")
     table = pd.DataFrame({"gain": [0.12345], "low": [-0.1], "high": [0.3]}, index)
