@@ -99,9 +99,10 @@ def display(item: str, model: str) -> None:
     import matplotlib.pyplot as plt
     from IPython.display import display as show
 
-    if model not in {*numbers_of(item)["model"]}:
+    numbers = numbers_of(item, model)
+    if numbers.empty:
         return
-    figure, table = draw(item, model)
+    figure, table = draw(item, numbers)
     if figure is not None:
         show(figure)  # type: ignore[no-untyped-call]
         plt.close(figure)  # shown, and not once more at the end of the cell
@@ -122,7 +123,7 @@ def printed_page() -> tuple[str, dict[str, dict[str, str]]]:
         for model in load_reported("main")["model"].unique():
             page += f"\n::::{{tab-item}} {load_model(model).paper_name}\n:name: {model}\n"
             for item, alt in MAIN_TABLE.items():
-                figure, table = draw(item, model)
+                figure, table = draw(item, numbers_of(item, model))
                 if figure is not None:
                     drawn = style.forms(figure)
                     plt.close(figure)
@@ -135,11 +136,10 @@ def printed_page() -> tuple[str, dict[str, dict[str, str]]]:
     return f"{page}:::::\n", figures
 
 
-def draw(item: str, model: str) -> "tuple[Figure | None, Html]":
-    """Draw an item of the paper of one of its models: a table, and maybe a figure."""
+def draw(item: str, of_model: pd.DataFrame) -> "tuple[Figure | None, Html]":
+    """Draw an item of the paper from its numbers of one model: a table, and maybe a figure."""
     table, caption, source, digits = ITEMS[item]
-    reported = numbers_of(item)
-    of_model = reported[reported["model"] == model]
+    model = of_model["model"].iloc[0]
     evidence = "reported" if source == "paper" else "read off"
     if table == "main":
         scores = scores_and_constant(model)
@@ -163,15 +163,17 @@ def draw(item: str, model: str) -> "tuple[Figure | None, Html]":
     return figure, drawn
 
 
-def numbers_of(item: str) -> pd.DataFrame:
-    """Return the numbers of an item, of all models, as ``load_reported`` does; distances are
-    computed from printed ones.
+def numbers_of(item: str, model: str) -> pd.DataFrame:
+    """Return the numbers of an item, of one model, as ``load_reported`` does; distances are
+    computed from printed ones. No rows of a model that the paper does not have.
     """
     table, _, source, _ = ITEMS[item]
     if table == "distance":
         distances = printed_distances().rename(columns={"distance": "value"})
-        return distances.assign(method="mean distance", k=np.nan)
-    return load_reported(table, source=source)
+        reported = distances.assign(method="mean distance", k=np.nan)
+    else:
+        reported = load_reported(table, source=source)
+    return reported[reported["model"] == model]
 
 
 def scores_and_constant(model: str) -> pd.DataFrame:

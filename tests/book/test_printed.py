@@ -28,11 +28,10 @@ def test_items_are_those_of_the_paper() -> None:
 
 @pytest.mark.parametrize("item", printed.ITEMS)
 def test_every_item_is_shown_with_all_its_numbers_of_a_model(item: str, shown: list[Any]) -> None:
-    reported = printed.numbers_of(item)
     for model in PAPER_MODELS:
         shown.clear()
         printed.display(item, model)
-        values = reported.loc[reported["model"] == model, "value"]
+        values = printed.numbers_of(item, model)["value"]
         assert bool(shown) == bool(len(values))
         digits = printed.ITEMS[item].digits
         missing = [value for value in values if f"{value:,.{digits}f}" not in shown[-1].html]
@@ -42,6 +41,8 @@ def test_every_item_is_shown_with_all_its_numbers_of_a_model(item: str, shown: l
 def test_a_model_that_the_paper_does_not_have_shows_nothing(shown: list[Any]) -> None:
     printed.display("table-2", "simulated")
     assert shown == []
+    assert printed.numbers_of("table-2", "simulated").empty
+    assert {*printed.numbers_of("figure-11", "qwen3-8b")["model"]} == {"qwen3-8b"}
 
 
 def test_scores_have_the_best_constant_in_each_data_set() -> None:
@@ -68,8 +69,7 @@ def test_the_page_has_a_tab_with_all_numbers_of_each_model(page: Any) -> None:
     for (model,), tab in zip(names, tabs, strict=True):
         assert tab.startswith(f"{load_model(model).paper_name}\n")
         for item in ("table-2", "table-4", "figure-4"):
-            numbers, digits = printed.numbers_of(item), printed.ITEMS[item].digits
-            values = numbers.loc[numbers["model"] == model, "value"]
+            values, digits = printed.numbers_of(item, model)["value"], printed.ITEMS[item].digits
             assert [value for value in values if f"{value:,.{digits}f}" not in tab] == []
 
 
