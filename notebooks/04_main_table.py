@@ -67,8 +67,8 @@ scores.loc[largest]
 # %% [markdown]
 # Is a score lower by more than chance? A *gain* is how much lower the squared error is than the constant's, on the same
 # questions. `compare_with_constant` judges all methods on all data sets of the model together by Holm's method, so that the
-# chance of a single false verdict among them is 5 %; all pages of the book take these verdicts. Where even a perfect confidence
-# would not be called better, a case is *undecidable* and left out of every count; where the interval lies within .005 on either
+# chance of a single false verdict among them is 5 %; all pages of the book take these verdicts. A case without a verdict, in
+# which even a perfect confidence would have none, is *undecidable* and left out of every count; where the interval lies within .005 on either
 # side of zero, the two are *alike*.
 
 # %%

@@ -122,8 +122,8 @@ tables.show(
 #
 # Now our own probes. A probe has to be closer to the accuracy than the best constant, the mean of the other
 # questions, which has seen samples of the data set. The verdicts are those of the [main table](04_main_table.ipynb):
-# `compare_with_constant` judges all methods on all data sets of the model together, and a case that even a perfect confidence would
-# not win is *undecidable*, and left out of every count.
+# `compare_with_constant` judges all methods on all data sets of the model together, and a case without a verdict, in which a
+# perfect confidence would have none either, is *undecidable*, and left out of every count.
 
 # %% tags=["provenance"]
 page.show_runs()

@@ -189,7 +189,7 @@ grid = verdict_grid(
     rows=[*kinds],
     caption="Is a confidence closer than the average of the data set? A mark for "
     "each data set and model; all of a model after Holm. Undecidable, and not "
-    "counted: a perfect confidence would not be better either.",
+    "counted: without a verdict, where a perfect confidence has none either.",
     evidence=evidence,
 )
 grid
@@ -214,11 +214,11 @@ winners = {load_model(name).title for name in closer["model"]}
 answer = (
     f"<p class='capcal-answer'><strong>A probe of its hidden states, trained "
     f"on questions of the same data set, is closer than the average in "
-    f"{home['better']} of the {home['decided']} cases that a perfect "
-    f"confidence would win, and farther in {home['worse']}.</strong> It is "
-    f"closer with {' and '.join(sorted(winners))} only. What a model says of "
-    f"itself is closer in {asked['better']} of {asked['decided']}, and "
-    f"farther in {asked['worse']}. {tables.badge(evidence)}</p>"
+    f"{home['better']} of {home['decided']} cases, and farther in "
+    f"{home['worse']}.</strong> It is closer with "
+    f"{' and '.join(sorted(winners))} only. What a model says of itself is "
+    f"closer in {asked['better']} of {asked['decided']}, and farther in "
+    f"{asked['worse']}. {tables.badge(evidence)}</p>"
 )
 glue(known=grid, answer=tables.Html(answer))
 
