@@ -54,7 +54,6 @@ from capcal_lib.reported import load_reported
 from capcal_lib.results import (
     confidence_columns,
     describe_runs,
-    judged_by,
     keep_nearest_probe,
     methods,
 )
@@ -137,9 +136,8 @@ _ = grid.set_titles("{col_name}")
 
 # %%
 column = confidence_columns(subset)[0]
-judged = judged_by(subset, column)
-share = judged["correct"] / judged["total"]
-column, judged["confidence"].corr(share, method="spearman")
+first = points.loc[column]
+column, first["confidence"].corr(first["mu"], method="spearman")
 
 # %% [markdown]
 # A rank correlation of a few hundred questions has an error, and two methods on the same questions share part of it. So
@@ -364,8 +362,8 @@ starts = samples["response"].str.strip().str[:1]
 
 # %% tags=["hide-cell", "solution"]
 # To the left, in the same order: the rank correlation stays, the score does not
-squared = judged["confidence"] ** 2
-print(squared.corr(judged["correct"] / judged["total"], method="spearman"))
+squared = first["confidence"] ** 2
+print(squared.corr(first["mu"], method="spearman"))
 {"before": (0.5 - 0.5) ** 2, "after": (0.5**2 - 0.5) ** 2}
 
 # %% [markdown]
