@@ -55,7 +55,8 @@ answers = {
     name: read_answers(run, k=k_eval, verdicts=verdicts)
     for name, run in page.data["run"].items()
 }
-largest = answers[page.data.index[0]]  # the data set with most questions
+answers = pd.concat(answers, names=["dataset"])
+largest = answers.loc[page.data.index[0]]  # the data set with most questions
 table = largest.pivot(index="question_id", columns="sample_index")
 first_ten = table["canonical"].iloc[:, :10].to_numpy()
 Counter(first_ten[0])
@@ -95,7 +96,6 @@ same_pool.mean(), held_out.mean()
 
 # %%
 corrected = protocol == "corrected"
-answers = pd.concat(answers, names=["dataset"])
 terms = score_blocks(answers, corrected=corrected)
 if terms.empty:
     page.end(
@@ -107,8 +107,9 @@ if terms.empty:
 # subtracted; so does `capcal reproduce --recipe paper`.
 
 # %%
-judge = "held-out" if corrected else "first votes"
+judge = "held-out"
 if protocol == "paper":
+    judge = "first votes"
     counting = {"k_eval": k_eval, "verdicts": verdicts}
     terms[judge] = score_first_votes(page.store, model, **counting)
 
