@@ -193,6 +193,7 @@ page.show(
 
 # %% tags=["provenance"]
 page.show_runs()
+page.show_other_models()
 
 # %% label="wald-points" paper=["appendix-b.1"] evidence=["measured"] reads=["verdicts"]
 results = page.results()

@@ -46,6 +46,7 @@ from capcal_lib.results.statements import compare_as_stated, results_of_claims
 
 # %% tags=["provenance"]
 page = open_page(globals())
+page.show_other_models()
 
 # %% [markdown]
 # A statement about methods is many comparisons, each of two methods on the questions of one data set and the answers of one

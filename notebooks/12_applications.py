@@ -49,6 +49,7 @@ from capcal_lib.results.uses import compare_uses, count_uses, questions_to_use
 
 # %% tags=["provenance"]
 page = open_page(globals())
+page.show_other_models()
 
 # %% [markdown]
 # A confidence is of use where something is better with it than by the best rule without one, in the same model and on the same

@@ -34,6 +34,7 @@ from capcal_lib.results.benchmarking import (
 from scipy.stats import wilcoxon
 
 page = open_page(globals())
+page.show_other_models()
 
 # %% [markdown]
 # The paper names label-free benchmarking in section 5.3 and does not try it. The mean of a confidence over the questions is an

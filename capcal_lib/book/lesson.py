@@ -6,7 +6,7 @@ of papermill (:mod:`capcal_lib.book.engine`) takes what is below out of the note
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -93,6 +93,16 @@ class Page:
             for item in paper:
                 printed.display(item, self.model)
             self.end(NO_SAMPLES + MEASURE.format(self.model))
+
+    def show_other_models(self) -> None:
+        """Show in a line each what is behind the other models of a page that is about all."""
+        from IPython.display import display
+
+        for name in self.comparable_models():
+            if name != self.model:
+                runs = describe_runs(self.store, name, k_eval=self.k_eval)
+                page = replace(self, model=name, data=runs, verdicts="rules")
+                display(provenance(page))  # type: ignore[no-untyped-call]
 
     def results(self, model: str = "") -> pd.DataFrame:
         """Load the results of the page's model by its protocol, or those of another model, which

@@ -36,6 +36,22 @@ def test_what_is_behind_a_page_is_counted_and_marked() -> None:
     assert badge("simulated") in provenance(page_of("simulated")).html
 
 
+def test_a_page_about_all_models_says_what_is_behind_each(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shown: list[Html] = []
+    monkeypatch.setattr("IPython.display.display", shown.append)
+    page = page_of("qwen2.5-coder-0.5b")
+    page.show_other_models()
+    assert [BeautifulSoup(one.html, "html.parser").find("strong").text for one in shown] == [
+        "SmolLM2-135M-Instruct",
+        "Qwen2.5-Coder-1.5B-Instruct",
+    ]
+    assert shown[1].html == provenance(page_of("qwen2.5-coder-1.5b")).html
+    page_of("simulated").show_other_models()
+    assert len(shown) == 2  # it stands alone
+
+
 def test_a_page_says_whose_protocol_and_verdicts_it_follows() -> None:
     assert "What each correction changes" not in provenance(page_of("simulated")).html
     page = page_of("simulated", protocol="paper")
