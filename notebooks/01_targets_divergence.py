@@ -175,8 +175,8 @@ _ = axes.set(xlabel="", ylabel="")
 # A confidence can be scored by either target. By the *response* target it is compared with the correctness of one sample, by the
 # *capability* target with $\mu$. Half of the distance above is the *correctness variance*, and by it the two scores differ: the
 # capability Brier score is the expected response Brier score less the correctness variance. With $\hat\mu = c/n$ for $\mu$
-# throughout, as by the paper's protocol, and the mean over $n$ samples for the expectation, it holds for counts as well. For one
-# confidence:
+# throughout, as by the paper's protocol, and the mean over $n$ samples for the expectation, it holds for counts as well; the
+# variance is then too small by the share $1/n$. For one confidence:
 
 # %%
 one_set = results.loc[[shown]].dropna(axis="columns", how="all")

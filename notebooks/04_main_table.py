@@ -56,7 +56,7 @@ results.groupby("dataset").head(1)[["correct", "total"]]
 
 # %% [markdown]
 # The *capability Brier score* of a method is the mean squared distance of its confidence from $\hat\mu$, the share of
-# correct samples; lower is better. A confidence knows something of the questions only if it beats the *best constant*: the
+# correct samples; lower is better. A confidence is worth more than knowing the data set only if it beats the *best constant*: the
 # mean $\hat\mu$ of the other questions, which is nearly the same for all and needs no confidence at all.
 
 # %%
