@@ -20,7 +20,6 @@ protocol: str = "corrected"  # or paper: with the probes of its recipe
 verdicts: str = "rules"  # or judge:MODEL, of the model's own samples
 
 # %%
-import matplotlib.pyplot as plt
 import pandas as pd
 from capcal_lib import plots
 from capcal_lib.applications import (
@@ -32,18 +31,12 @@ from capcal_lib.applications import (
     risk_area_bounds,
     routing_gains,
 )
-from capcal_lib.book import style, tables
+from capcal_lib.book import tables
 from capcal_lib.book.lesson import evidence_of, glue, open_page
 from capcal_lib.book.widgets import HEADS
 from capcal_lib.confidence import TITLES
 from capcal_lib.metrics import judge_gain
-from capcal_lib.probes import describe_probes
-from capcal_lib.results import (
-    columns_of,
-    compare_with_constant,
-    count_by_kind,
-    judged_by,
-)
+from capcal_lib.results import columns_of, judged_by
 from capcal_lib.results.routing import compare_routers, questions_of_pair
 from capcal_lib.results.uses import compare_uses, count_uses, questions_to_use
 
@@ -71,13 +64,7 @@ page.show_other_models()
 # %%
 models = page.measured_models()
 results = {name: page.results(name) for name in models}
-concentrations = {}
-for name in models:
-    judge = verdicts if name == model else "rules"
-    probes = describe_probes(
-        page.store, name, recipe=page.recipe, verdicts=judge
-    )
-    concentrations[name] = probes["concentration"]
+concentrations = {name: page.concentrations(name) for name in models}
 
 # %%
 comparisons = compare_uses(results, models, concentrations)
@@ -105,48 +92,19 @@ _ = plots.draw_uses(counts)
 # better either.
 
 # %% label="applications-summary" paper=["section-5.1", "section-5.2", "section-5.3"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
-spelt = counts["better"].map("{} better, ".format)
-spelt += counts["worse"].map("{} worse, ".format)
-spelt += counts["decided"].map("of {}".format)
 page.show(
-    spelt.mask(counts["decided"] == 0, "–").unstack(sort=False),
+    counts,
     "Comparisons in which a confidence is better or worse than the best rule "
     "without one, of those that could be decided; after Holm over all "
-    f"{len(comparisons)}. A dash: none is compared, or could be decided.",
+    f"{len(comparisons)}.",
     evidence=evidence_of(*models.values()),
 )
 
-# %% tags=["remove-cell"]
-words = {
-    "pass@k": "pass@k",
-    "Budget": "spending a budget",
-    "Abstaining": "abstaining",
-    "Labels saved": "saving labels",
-    "Evaluation": "designing an evaluation",
-}
-probed = counts.xs("Probe", level="method").rename(words)
-won = probed["better"].map(" ({} of ".format)
-won += probed["decided"].map("{})".format)
-asked = by_method.loc[[*TITLES.values()]].sum()
-glue(
-    uses=", ".join(won.index + won),
-    asks=int(asked["decided"]),
-    asked_better=int(asked["better"]),
-    asked_worse=int(asked["worse"]),
-)
-
 # %% [markdown]
-# Read a row of the table: a use in which no method is better may still be one in which the questions are too few. Comparisons on
+# A use in which no method is better may still be one in which the questions are too few. Comparisons on
 # one run are not independent of each other, so read the pattern and not a single cell.
-#
-# Is a confidence that helps also closer to the expected accuracy than the average? That is judged
-# [with all methods of a model](11_small_models.ipynb), once for the whole book:
-
-# %%
-against = [
-    compare_with_constant(own, protocol=protocol) for own in results.values()
-]
-count_by_kind(pd.concat(against))
+# Whether a confidence that helps is also closer to the expected accuracy than the average is judged
+# [with all methods of a model](11_small_models.ipynb), once for the whole book.
 
 # %% [markdown]
 # ## One comparison by hand
@@ -222,13 +180,13 @@ page.show(
 #
 # A question that a small model had better not answer may be sent on to a larger one, and where the small one will do, the large
 # one need not be paid for. The paper names this use too and does not try it. Here the router sends on the half of the questions on
-# which the nearest probe of the small model says least. Its rival is *random mixing*, which sends on a random share of them, as
+# which the nearest probe of the small model says least; with another share the result may differ. Its rival is *random mixing*, which sends on a random share of them, as
 # large as costs the same. A question costs parameters, in billions, times tokens, those that are read and those that are written.
 #
 # `compare_routers` takes every pair of models on every data set that both have answered. Such a case is of two models, so these
 # cases are a family of their own by Holm's method, and no verdict above depends on them. By the paper's recipe the gain is the mean
 # of those of five probes. A gain has no bound that is known beforehand: the largest that a case shows, on either side, stands for
-# it.
+# it. Where no two models have answered one data set, and solved some of it, there is no row.
 
 # %%
 routed = compare_routers(results, models)
@@ -236,32 +194,34 @@ routed["verdict"] = routed["verdict"].cat.rename_categories(HEADS)
 routed[["estimate", "low", "high"]] *= 100  # questions of a hundred
 routed["verdict"].value_counts()
 
-# %% label="fig-routing" paper=["section-5.3", "appendix-d.3"] evidence=["measured"] reads=["verdicts", "samples", "features"] mystnb={"image": {"alt": "Dot plot with an interval for each data set and pair of models, around a line at zero."}}
-cases = tables.titled(routed)
-figsize = style.WIDTH, 1 + 0.25 * len(cases)
-axes = plt.subplots(figsize=figsize, layout="constrained")[1]
-names = cases["dataset"] + ", " + cases["pair"]
-plots.mark_verdicts(axes, names, cases, color=plots.INK)
-axes.invert_yaxis()
-axes.axvline(0, color=plots.INK)
-_ = axes.set(
-    xlabel="solved of a hundred, against random mixing",
-    yticks=range(len(cases)),
-)
-
-# %% [markdown] tags=["caption"]
-# Gain over random mixing at equal cost, in questions solved of a hundred, with 95 % intervals; right of the line the router is
-# better. In every case half of the questions are sent on, and the result is that of this share: with another one it may differ.
-# Filled: significant when all cases are judged together; hollow: cannot tell, because the questions are too few for the
-# difference. Where no two models have answered one data set, and solved some of it, there is no row.
-
-# %% label="routing-gains" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "samples", "features"]
+# %% label="routing-gains" paper=["section-5.3", "appendix-d.3"] evidence=["measured"] reads=["verdicts", "samples", "features"]
 columns = ["dataset", "pair", "estimate", "low", "high", "verdict", "probe"]
 page.show(
     routed[columns],
-    "Gain over random mixing at equal cost, in questions solved of a hundred.",
+    "Gain over random mixing at equal cost, in questions solved of a hundred; "
+    "the interval is that of one case alone, the verdict after Holm over all.",
     evidence=evidence_of(*models.values()),
     digits=1,
+)
+
+# %% tags=["remove-cell"]
+of_probe = counts.xs("Probe", level="method")
+of_probe = of_probe.sort_values("better", ascending=False)
+won = [
+    f"{use.lower()} ({case['better']} of {case['decided']})"
+    for use, case in of_probe.iterrows()
+]
+glue(uses=", ".join(won))
+
+# %% tags=["remove-cell"]
+asked = by_method.loc[[*TITLES.values()]].sum()
+sent = routed["verdict"].value_counts()
+glue(
+    **by_method.loc["Probe"].add_prefix("probe_").to_dict(),
+    **asked.add_prefix("asked_").to_dict(),
+    routed=len(routed),
+    routed_better=int(sent["better"]),
+    routed_worse=int(sent["worse"]),
 )
 
 # %% [markdown]
@@ -313,7 +273,8 @@ solved.mean() - mixed, routing_gains(probe, questions).mean()
 # %% tags=["hide-cell", "solution"]
 # The uses in which a probe is better, by data set. No bar: nothing is clear; a dash: no confidence could have won
 won = comparisons[comparisons["verdict"] == "better"]
-won[won["method"] == "Probe"].groupby("dataset")["use"].unique()
+won = won[won["method"] == "Probe"]
+pd.crosstab(won["dataset"], won["use"])
 
 # %% [markdown]
 # **2 (medium).** By hand the confidence was used directly. What changes in pass@k and budgets with a posterior around it? *Hint:* its
@@ -329,7 +290,7 @@ for nu in (2, 20, None):
 pd.DataFrame(by_concentration, ["pass@k", "Budget"])
 
 # %% [markdown]
-# **3 (hard).** A mark in the figure of routers stands left of the line: is it the probe that fails there, or the idea of a router?
+# **3 (hard).** A gain in the table of routers is below zero: is it the probe that fails there, or the idea of a router?
 # *Hint:* `questions_of_pair`; and a router that knows the small model's expected accuracy.
 
 # %% tags=["hide-cell", "solution"]

@@ -22,7 +22,7 @@ from capcal_lib.grading.core import UNSCORED
 from capcal_lib.grading.labels import corrected_accuracy
 from capcal_lib.manifests import load_model, model_names
 from capcal_lib.metrics import mean_interval
-from capcal_lib.probes import ProbeRecipe
+from capcal_lib.probes import ProbeRecipe, describe_probes
 from capcal_lib.reported import load_reported
 from capcal_lib.results import costs, describe_runs, load_results, subjects
 from capcal_lib.text import counted
@@ -112,13 +112,29 @@ class Page:
             self.store,
             model or self.model,
             k_eval=self.k_eval,
-            verdicts="rules" if model not in ("", self.model) else self.verdicts,
+            verdicts=self._verdicts(model),
             held_out=self.protocol != "paper",
             recipe=self.recipe,
         )
         if not model and (results["total"] < 2).all():
             self.end(ONE_SAMPLE)
         return results
+
+    def concentrations(self, model: str = "") -> "pd.Series[float]":
+        """Return the concentration of each probe of the page's model, or of another model, which
+        only the rules have judged; by the names of probes, as ``probes.describe_probes``.
+        """
+        probes = describe_probes(
+            self.store,
+            model or self.model,
+            recipe=self.recipe,
+            verdicts=self._verdicts(model),
+        )
+        return probes["concentration"]
+
+    def _verdicts(self, model: str) -> str:
+        """Return by whose verdicts a model is counted: another one's by the rules."""
+        return self.verdicts if model in ("", self.model) else "rules"
 
     def measured_models(self) -> dict[str, pd.DataFrame]:
         """Describe the runs of each model that has measured samples in the store, as ``data``, from

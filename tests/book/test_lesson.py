@@ -120,6 +120,16 @@ def test_simulated_models_stand_beside_no_measured_ones() -> None:
     assert page_of("simulated").comparable_models() == ["simulated"]
 
 
+def test_concentrations_of_another_model_are_by_the_rules() -> None:
+    page = page_of("smollm2-135m")
+    by_rules = page.concentrations()
+    assert by_rules["Probe (GSM8K)"] > 0
+    judged = Page(**{**vars(page), "verdicts": "judge:simulated"})
+    assert judged.concentrations().empty  # no probe was taught by this judge
+    other = Page(**{**vars(judged), "model": "simulated"})
+    assert other.concentrations("smollm2-135m").equals(by_rules)
+
+
 def test_a_table_names_data_sets_and_joins_an_estimate_with_its_interval() -> None:
     index = pd.Index(["gsm8k"], name="dataset")
     table = pd.DataFrame({"gain": [0.12345], "low": [-0.1], "high": [0.3]}, index)
