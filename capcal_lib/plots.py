@@ -354,7 +354,7 @@ def draw_curves(
     import seaborn as sns
 
     names = list(map(str, table[hue].unique()))
-    colors = palette(names) | {name: RULE_COLORS[name] for name in names if name in RULE_COLORS}
+    colors = palette(names)
     ticks = sorted(table[x].unique())
     grid = sns.FacetGrid(table, col=col, height=3.6, aspect=1 if col else 1.8)
     panels = table.groupby(col, sort=False) if col else [("", table)]
@@ -580,8 +580,8 @@ def method_color(method: str, dataset: str | None = None) -> str:
 
 
 def palette(methods: Iterable[str], dataset: str | None = None) -> dict[str, str]:
-    """Return the colour of each method, for seaborn's ``palette``; methods of one colour get darker
-    shades of it.
+    """Return the colour of each method or rule, for seaborn's ``palette``; methods of one colour
+    get darker shades of it.
 
     >>> palette(["Probe (GSM8K)", "Probe (MATH)"], "gsm8k")
     {'Probe (GSM8K)': '#46a281', 'Probe (MATH)': '#3866bd'}
@@ -591,6 +591,9 @@ def palette(methods: Iterable[str], dataset: str | None = None) -> dict[str, str
     chosen: dict[str, str] = {}
     uses: Counter[str] = Counter()
     for method in dict.fromkeys(methods):
+        if method in RULE_COLORS:
+            chosen[method] = RULE_COLORS[method]
+            continue
         base = COLORS.get(method, OWN)
         if method.startswith("Probe"):
             base = SHIFT_COLORS[shift(method, dataset) or IN_DISTRIBUTION]

@@ -36,7 +36,6 @@ from capcal_lib.applications import (
 from capcal_lib.book import tables
 from capcal_lib.book.lesson import open_page
 from capcal_lib.metrics import mean_interval
-from capcal_lib.probes import describe_probes
 from capcal_lib.reported import load_reported
 from capcal_lib.results import subjects
 from capcal_lib.results.budgets import (
@@ -59,10 +58,7 @@ page = open_page(globals(), paper=["figure-10"])
 
 # %%
 results = page.results().query("total > 1")
-probes = describe_probes(
-    page.store, model, recipe=page.recipe, verdicts=verdicts
-)
-concentrations = probes["concentration"]
+concentrations = page.concentrations()
 concentrations
 
 # %% [markdown]
@@ -101,7 +97,7 @@ page.finding(
 )
 
 # %% tags=["picture"] label="fig-budget-gains" paper=["section-5.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"] mystnb={"image": {"alt": "A panel for each data set, with a mark and an interval for each budget in samples a question, and a line at no gain. Marks are filled where the gain is significant after Holm, and hollow elsewhere."}}
-color = (plots.palette([rule]) | plots.RULE_COLORS)[rule]
+color = plots.palette([rule])[rule]
 shown = gains.assign(dataset=gains["dataset"].map(page.data["title"]))
 grid = sns.FacetGrid(shown, col="dataset", col_wrap=4, height=2.8, aspect=0.72)
 for title, ax in grid.axes_dict.items():
@@ -131,9 +127,7 @@ page.show(
 # %%
 between = compare_spending(results, concentrations, rival=PLUG_IN)
 between = between[between["rule"] == POSTERIOR]
-points = tables.titled(between).pivot(
-    index="dataset", columns="B", values="estimate"
-)
+points = tables.titled(between).pivot_table("estimate", "dataset", "B")
 points.round(2)
 
 # %%
@@ -158,7 +152,8 @@ spent
 # finds the same without taking the samples one at a time: it searches for the gain that all samples must beat.
 
 # %% label="budget-greedy" paper=["appendix-d.2.1", "equation-20"] evidence=["simulated"]
-allocate(confidence, 12)
+plug_in = allocate(confidence, 12)
+plug_in
 
 # %% [markdown]
 # A confidence is no certainty. Read as the mean of a posterior with concentration $\nu$, it falls with every failure,
@@ -166,7 +161,8 @@ allocate(confidence, 12)
 # seems harder with every failure, to an easier one.
 
 # %%
-allocate(confidence, 12, concentration=2)
+posterior = allocate(confidence, 12, concentration=2)
+posterior
 
 # %% [markdown]
 # What does an allocation achieve? Its *success rate* is the share of questions solved, when each question's samples are drawn from
@@ -174,32 +170,27 @@ allocate(confidence, 12, concentration=2)
 
 # %% label="budget-success-rate" paper=["equation-19"] evidence=["simulated"]
 correct, total = [90, 60, 5, 0], [100] * 4
-even = success_rate([3, 3, 3, 3], correct, total)
-plug_in = success_rate(allocate(confidence, 12), correct, total)
-posterior = success_rate(
-    allocate(confidence, 12, concentration=2), correct, total
-)
-round(even, 3), round(plug_in, 3), round(posterior, 3)
+for plan in ([3, 3, 3, 3], plug_in, posterior):
+    print(plan, round(success_rate(plan, correct, total), 3))
 
 # %% [markdown]
 # ## On one data set
 #
-# Now to real questions: the data set whose questions differ most, or the one asked for, and of it the questions that have the most
-# samples.
+# Now to real questions: those of the data set whose questions differ most, or of the one asked for.
 
 # %%
 mu = results["correct"] / results["total"]
 spread = mu.groupby("dataset").var()
 otherwise = spread[judged["dataset"].unique()].idxmax()
 chosen = page.choose_dataset(dataset, otherwise)
-subset = results.loc[[chosen]]
-subset = subset[subset["total"] >= deep_samples(subset["total"])]
+questions = results.loc[[chosen]]
+len(questions)
 
 # %% [markdown]
 # Each column here is a rule, and divides four samples a question as it sees fit; no question gets more than were recorded.
 
 # %%
-plans = allocate_by_rules(subset, 4, concentrations)
+plans = allocate_by_rules(questions, 4, concentrations)
 plans.describe()
 
 # %% [markdown]
@@ -207,18 +198,21 @@ plans.describe()
 # less for the others. So each pays for its samples, at the price of what one more of them solves: that is seen with a budget of five.
 
 # %%
-plan, counts = plans.iloc[:, -1], (subset["correct"], subset["total"])
-more = allocate_by_rules(subset, 5, concentrations).iloc[:, -1]
+plan, counts = plans.iloc[:, -1], (questions["correct"], questions["total"])
+more = allocate_by_rules(questions, 5, concentrations).iloc[:, -1]
 beyond = success_terms(plan, *counts) - success_terms(plans[EVEN], *counts)
 gain = beyond - spending_terms(plan, more, *counts)
-mean_interval(gain, clusters=subjects(subset), bounds=(-1, 1))
+mean_interval(gain, clusters=subjects(questions), bounds=(-1, 1))
 
 # %% [markdown]
-# That is one case of those counted above. Over all budgets that the samples allow, two oracles bound what a confidence can do. The
-# *honest oracle* knows a random half of each question's samples, and is scored on the other half. An oracle that knows the very
+# Where all questions have eight samples or more, that is the case of four samples a question in the table above; by the paper's
+# recipe it is one of five probes, whose mean stands there. How far could a confidence go, with all budgets that the samples allow?
+# That is told on the questions with most samples. The *honest oracle* knows a random half of each question's samples, and is scored on the other half. An oracle that knows the very
 # samples it is scored on, as in the paper, promises more than any confidence can keep; it is shown by the paper's protocol only.
 
 # %% label="budget-success" paper=["figure-10", "equation-19"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+depth = deep_samples(questions["total"])
+subset = questions[questions["total"] >= depth]
 budgets = [b for b in (1, 2, 4, 8, 16, 32, 64) if b < subset["total"].min()]
 rng = np.random.default_rng(seed)
 by_rules = solved_by_rules(subset, budgets, concentrations)
@@ -266,7 +260,7 @@ points.assign(mean=100 * above.mean()).round(2)
 
 # %% label="fig-budget-paper" paper=["figure-5", "figure-10", "section-5.2", "appendix-d.2.2"] evidence=["read off"] reads=["budget"] mystnb={"image": {"alt": "Six panels, three models by MATH-500 and AIME25, each with a curve for every rule against the budget."}}
 lines = tables.titled(published)
-colors = plots.palette(lines["method"]) | plots.RULE_COLORS
+colors = plots.palette(lines["method"])
 by = {"x": "k", "y": "value", "hue": "method", "style": "method"}
 by |= {"col": "model", "row": "dataset", "palette": colors, "kind": "line"}
 shared = {"sharey": "row", "margin_titles": True}

@@ -15,7 +15,16 @@ import seaborn as sns
 
 from capcal_lib.book import style
 from capcal_lib.manifests import BOOK, dataset_names
-from capcal_lib.plots import COLORS, INK, MUTED, OWN, SHIFT_COLORS, method_color, palette
+from capcal_lib.plots import (
+    COLORS,
+    INK,
+    MUTED,
+    OWN,
+    RULE_COLORS,
+    SHIFT_COLORS,
+    method_color,
+    palette,
+)
 
 WHITE, DARK = (
     (1.0, 1.0, 1.0),
@@ -119,6 +128,15 @@ def test_several_methods_of_one_colour_get_shades_that_differ():
     assert list(found) == methods
     assert len(set(found.values())) == len(methods)
     assert found["Probe (GSM8K)"] == SHIFT_COLORS["out-of-domain"]
+
+
+def test_a_rule_has_its_own_colour_among_methods():
+    found = palette(["mine", "Even spending", "Probe, posterior", "other"])
+    assert list(found) == ["mine", "Even spending", "Probe, posterior", "other"]
+    assert found["Even spending"] == RULE_COLORS["Even spending"]
+    assert found["Probe, posterior"] == RULE_COLORS["Probe, posterior"]
+    assert found["mine"] == OWN  # and a rule does not darken what comes after it
+    assert found["other"] == palette(["mine", "other"])["other"]
 
 
 def test_a_figure_fills_the_column_with_text_that_can_be_read():
