@@ -139,16 +139,12 @@ sns.move_legend(
 
 # %% label="findings-claims" paper=["section-4.3.2", "section-5.1", "section-5.2"] evidence=["measured", "reported", "read off"] reads=["verdicts", "samples", "confidences", "features", "main", "consistency", "passk_math500", "passk_aime25", "budget"]
 printed = compare_printed(load_claims())
-shown = claims.assign(
-    printed=spell_results(printed, load_claims()["wording"]),
-    measured=spell_results(found, claims["wording"]),
-)
+claims["printed"] = spell_results(printed, load_claims()["wording"])
+claims["small models"] = spell_results(found, claims["wording"])
 evidence = evidence_of(*(models[name] for name in results))
-columns = ["place", "printed", "measured", "verdict"]
+columns = ["place", "printed", "small models", "verdict"]
 page.show(
-    shown.rename_axis("the paper says")[columns].rename(
-        columns={"measured": "small models"}
-    ),
+    claims.rename_axis("the paper says")[columns],
     "The paper's statements: its own printed numbers, small models after Holm's "
     "method, and what becomes of each by the paper's own wording.",
     evidence=[evidence, "reported", "read off"],
@@ -180,8 +176,7 @@ judged = [
     for name, own in results.items()
 ]
 against = pd.concat(judged)
-cases = count_by_kind(against)
-cases
+against["verdict"].value_counts()
 
 # %% label="findings-constant" evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
 kinds = against["kind"].cat.remove_unused_categories().cat.categories
@@ -203,37 +198,30 @@ votes = comparisons[comparisons["what"] == "probe < ten votes"]
 votes["result"].value_counts()
 
 # %% tags=["remove-cell"]
-home, voted = (
-    cases.loc["probe of the data set"],
-    cases.loc["response consistency"],
+cases = count_by_kind(against)
+away = ["probe of the domain", "probe of another domain"]
+counted = {
+    "home": cases.loc["probe of the data set"],
+    "away": cases.loc[away].sum(),
+    "voted": cases.loc["response consistency"],
+    "asked": cases.loc[["verbalized confidence", "P(True)"]].sum(),
+}
+counted = pd.DataFrame(counted).T
+of_cases = counted["better"].map(str) + counted["decided"].map(
+    " of {} cases".format
 )
-away = cases.loc[["probe of the domain", "probe of another domain"]].sum()
-asked = cases.loc[["verbalized confidence", "P(True)"]].sum()
-of_cases = "{better} of {decided} cases".format
-closer = against.query("kind == 'probe of the data set' & verdict == 'better'")
-winners = {load_model(name).title for name in closer["model"]}
-answer = (
-    f"<p class='capcal-answer'><strong>A probe of its hidden states, trained "
-    f"on questions of the same data set, is closer than the average in "
-    f"{home['better']} of {home['decided']} cases, and farther in "
-    f"{home['worse']}.</strong> It is closer with "
-    f"{' and '.join(sorted(winners))} only. What a model says of itself is "
-    f"closer in {asked['better']} of {asked['decided']}, and farther in "
-    f"{asked['worse']}. {tables.badge(evidence)}</p>"
-)
-glue(known=grid, answer=tables.Html(answer))
+glue(**of_cases, **counted["worse"].map(str).add_suffix("_worse"))
 
 # %% tags=["remove-cell"]
-glue(
-    home=of_cases(**home),
-    home_worse=str(home["worse"]),
-    away=of_cases(**away),
-    away_worse=str(away["worse"]),
-    voted=of_cases(**voted),
-    voted_worse=str(voted["worse"]),
-    asked=of_cases(**asked),
-    asked_worse=str(asked["worse"]),
-)
+closer = against.query("kind == 'probe of the data set' & verdict == 'better'")
+winners = sorted({load_model(name).title for name in closer["model"]})
+glue(winners=" and ".join(winners) or "no model")
+
+# %% tags=["remove-cell"]
+voted = tables.titled(against[against["kind"] == "response consistency"])
+of_verdict = voted.groupby("verdict", observed=False)["dataset"].unique()
+voted_on = of_verdict.map(sorted).map(", ".join)
+glue(known=grid, votes_win=voted_on["better"], votes_lose=voted_on["worse"])
 
 # %% tags=["remove-cell"]
 sizes = [(load_model(name).parameters or 0) / 1e9 for name in results]
@@ -290,10 +278,9 @@ len(comparisons) / 20, int(alone.sum()), int(together.sum())
 # size that is seen where a comparison holds? *Hint:* how wide are the intervals?
 
 # %% tags=["hide-cell", "solution"]
-# Half the width of an interval, and the gain's size: where neither, a gain as wide as the interval would not be seen
-half = (comparisons["high"] - comparisons["low"]) / 2
-size = comparisons["estimate"].abs()
-of_result = pd.DataFrame(
-    {"half": half, "gain": size, "r": comparisons["result"]}
+# Neither: a gain wider than half an interval would be seen, and where it holds it is so; a smaller one may be there
+widths = comparisons["high"] - comparisons["low"]
+of_result = comparisons.assign(
+    half=widths / 2, gain=comparisons["estimate"].abs()
 )
-of_result.groupby("r", observed=True).median()
+of_result.groupby("result", observed=True)[["half", "gain"]].median()
