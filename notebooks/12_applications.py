@@ -267,8 +267,8 @@ solved.mean() - mixed, routing_gains(probe, questions).mean()
 #
 # ## Exercises
 #
-# **1 (easy).** Look at the figure of uses. On which data sets does a probe help in any of them, and what does a row without a bar
-# mean, and one with a dash? *Hint:* the verdict `better`; and the perfect confidence.
+# **1 (easy).** Look at the figure of uses. In which of them does a probe help, and what does a row without a bar mean, and one with
+# a dash? Then find in `comparisons` on which data sets it helps. *Hint:* the verdict `better`; and the perfect confidence.
 
 # %% tags=["hide-cell", "solution"]
 # The uses in which a probe is better, by data set. No bar: nothing is clear; a dash: no confidence could have won
