@@ -24,11 +24,9 @@ import seaborn as sns
 from capcal_lib import plots
 from capcal_lib.book import tables
 from capcal_lib.book.lesson import glue, open_page
-from capcal_lib.manifests import IN_DISTRIBUTION, OUT_OF_DOMAIN
 from capcal_lib.metrics import capability_brier
 from capcal_lib.results import brier_terms
 from capcal_lib.results.corrections import (
-    GROUPS,
     LEAN,
     PAPER,
     PROBE,
@@ -41,7 +39,8 @@ page = open_page(globals())
 
 # %% [markdown]
 # A correction is a switch. *Plug-in* scores leave the noise of $\hat\mu$ in; here is how much worse that makes each score, on
-# the same recorded samples:
+# the same recorded samples. Votes are judged by fewer samples, which leave more in; the oracle of one response becomes better, as
+# its error is that noise itself, which $\hat\mu$ makes too small:
 
 # %%
 results = page.results()
@@ -70,11 +69,20 @@ shifts = shifts_by_correction(page.store, model, k_eval=k_eval, k_c=k_c)
 shifts["size"] = shifts["shift"].abs()
 tables.titled(shifts.nlargest(3, "size"))
 
+# %% [markdown]
+# Of each switch and kind of confidence, the mean says which way scores move, and the mean size how far:
+
+# %%
+of_switch = shifts.groupby(["switch", "confidence"], observed=True)
+table = of_switch["shift"].agg(["size", "mean", "min", "max"])
+names = {"size": "cells", "min": "lowest", "max": "highest"}
+table = table.rename(columns=names)
+table["mean size"] = of_switch["size"].mean()
+
 # %% tags=["finding"]
-alone = shifts.query("switch not in ['all together', 'a judge\\'s verdicts']")
-sizes = alone.groupby(["switch", "confidence"], observed=True)["size"].mean()
-most = sizes.idxmax()[0]
-moved = sizes[most].map(" by {:.3f}".format)
+alone = table.query("switch not in ['all together', 'a judge\\'s verdicts']")
+most = alone["mean size"].idxmax()[0]
+moved = alone.loc[most, "mean size"].map(" by {:.3f}".format)
 page.finding(
     "Of our corrections, each taken back alone, *{most}* moves scores most; on average {moved}.",
     most=most,
@@ -82,16 +90,10 @@ page.finding(
 )
 
 # %% tags=["picture"] label="fig-protocol" mystnb={"image": {"alt": "A panel for each kind of confidence, with a row for each switch and a dot for each data set and method, by the shift of its score, with a line at zero."}} paper=["section-4.1", "table-5", "table-6"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
-near, far = (
-    plots.SHIFT_COLORS[IN_DISTRIBUTION],
-    plots.SHIFT_COLORS[OUT_OF_DOMAIN],
-)
-colors = dict(zip(GROUPS, (near, far, plots.INK), strict=True))
-marks = {"hue": "confidence", "palette": colors, "legend": False}
-aspect = 2.25 / shifts["confidence"].nunique()
-marks |= {"jitter": False, "alpha": 0.6, "height": 3.2, "aspect": aspect}
 panels = {"col": "confidence", "kind": "strip", "sharex": False}
-grid = sns.catplot(shifts, x="shift", y="switch", **panels, **marks)
+size = {"height": 3.2, "aspect": 2.25 / shifts["confidence"].nunique()}
+marks = {"jitter": False, "alpha": 0.6, "color": plots.INK}
+grid = sns.catplot(shifts, x="shift", y="switch", **panels, **size, **marks)
 grid.refline(x=0, color=plots.MUTED, linestyle="-", zorder=0)
 grid.set_titles("{col_name}").set_axis_labels("shift of the score", "")
 _ = grid.tight_layout()
@@ -102,19 +104,15 @@ _ = grid.tight_layout()
 # can move it across all others.
 
 # %% label="protocol-shifts" paper=["section-4.1"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
-by_group = shifts.groupby(["switch", "confidence"], observed=True)
-table = by_group["shift"].agg(["size", "mean", "min", "max"])
-names = {"size": "cells", "min": "lowest", "max": "highest"}
-table = table.rename(columns=names).assign(size=by_group["size"].mean())
 page.show(
-    table.rename(columns={"size": "mean size"}),
+    table,
     "Shift of the score by each switch, over data sets and methods: its mean "
     "with its sign, and the mean of its size.",
 )
 
 # %% [markdown]
 # A probe is meant for data like its own, so read that row first. The noise that *plug-in* leaves in is the same for every
-# confidence, so it changes no order among them; the other switches can.
+# confidence that all samples judge, so it changes no order among these; the other switches can.
 #
 # Pages that score confidences take the paper's protocol at once with `-p protocol paper`, and a judge's verdicts with `-p
 # verdicts judge:MODEL`; in Python, `score(results, protocol="paper")`.
@@ -194,6 +192,8 @@ page.show(
 )
 
 # %% [markdown]
+# Where fewer samples are recorded than the paper draws, all that there are stand for its size, and lean saves less than it would.
+#
 # The width of an interval by the lean sizes, divided by that of the same score's by the paper's:
 
 # %% label="protocol-lean" paper=["section-4.1"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
@@ -234,7 +234,7 @@ glue(
 #
 # - Corrections are switches: each can be taken back, and its effect is a number.
 # - A correction that adds the same to every method changes no comparison; one that touches a method alone can.
-# - A fifth of the samples widens intervals little; what a probe loses by fewer labels is seen beside the spread of its draw.
+# - The lean sizes widen intervals little; what a probe loses or gains by fewer labels is seen beside the spread of its draw.
 #
 # With the corrections or without, a score rests on the paper's two theorems. [Next](19_theorems.ipynb): do they hold on counts?
 #
