@@ -21,7 +21,6 @@ seed: int = 2026  # of the ten questions to guess
 # %% tags=["provenance"]
 import numpy as np
 import pandas as pd
-from capcal_lib.applications import risk_coverage
 from capcal_lib.book.experiments import (
     accuracies_by_coverage,
     explorer_data,
@@ -60,7 +59,7 @@ run = page.data.loc[shown.index[0][0], "run"]
 questions = pd.DataFrame(recorded_answers(run, shown, k_eval))
 after = pd.DataFrame(index=pd.Index(questions["text"], name="question"))
 for n in (1, 10, k_eval):
-    first = questions["verdicts"].str.slice(0, n)
+    first = questions["verdicts"].str[:n]
     after[f"correct of {n}"] = first.str.count("1").to_numpy()
 
 # %% tags=["finding"]
@@ -76,8 +75,8 @@ page.finding(
 )
 
 # %% [markdown]
-# Pick a question and ask it once, ten times, a hundred times. The answers are a model's, recorded one by one, and come in an
-# order that is drawn anew at each start. The *response target* jumps between 0 and 1 with every answer; the *capability
+# Pick a question and ask it once, ten times, or as often as it was recorded. The answers are a model's, recorded one by one, and
+# come in an order that is drawn anew at each start. The *response target* jumps between 0 and 1 with every answer; the *capability
 # target* $\hat\mu$ settles, and its 95 % Jeffreys interval shrinks.
 
 # %% tags=["picture"] label="try-coin" paper=["section-3.2", "section-4.1"] evidence=["measured"] reads=["verdicts"]
@@ -90,7 +89,9 @@ coin = widget(
     "Ask the same question again and again: each answer is correct or not, "
     "and the share of correct answers settles. Recorded answers, in an order "
     "drawn anew at each start.",
-    fallback=page.show(after, "Correct answers among the first."),
+    fallback=page.show(
+        after, "Correct answers among the first, or among all that there are."
+    ),
     evidence=page.evidence,
 )
 coin
@@ -164,36 +165,29 @@ widget(
 # %% [markdown]
 # ## Answer only some questions
 #
-# A confidence helps where it says which questions to leave alone. Let the model answer only the share of the questions on
-# which a method is most confident, and compare the accuracy there with that of answering all. Questions of equal confidence
-# count as their mean; the interval is that of a mean over the answered questions.
+# A confidence helps where it says which questions to leave alone, as on [the page on
+# abstaining](13_selective_prediction.ipynb). Let the model answer only the share of the questions on which a method is most
+# confident, and compare the accuracy there with that of answering all. Questions of equal confidence count as their mean; the
+# interval is that of a mean over the answered questions.
 
 # %%
-solved = results["correct"].groupby(level="dataset").any()
-fair = [name for name in varied.index if solved[name]]
-first = variance[fair or sets].idxmax()
-accuracies = accuracies_by_coverage(results, first)
-first = load_dataset(first).title
+widest = variance[varied.index].idxmax()
+accuracies = accuracies_by_coverage(results, widest)
+title = load_dataset(widest).title
 
 # %% label="try-abstain" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 caption = (
-    f"Accuracy on {first} where only a share of the questions is answered, "
+    f"Accuracy on {title} where only a share of the questions is answered, "
     "the most confident first (higher is better)."
 )
 widget(
     "abstain",
-    explored | {"first": first},
+    explored | {"first": title},
     "Choose a data set and a method, and move the share of questions that are "
     "answered.",
     fallback=page.show(accuracies, caption),
     evidence=page.evidence,
 )
-
-# %% [markdown]
-# In Python, for four questions with ten samples each: the *risk* is the share of wrong answers among those given.
-
-# %%
-risk_coverage([0.9, 0.8, 0.4, 0.1], [9, 5, 4, 0], [10, 10, 10, 10])
 
 # %% [markdown]
 # ## Summary
