@@ -45,15 +45,11 @@ page.show_other_models()
 models = page.measured_models()
 results, trained = {}, {}
 for name in models:
-    results[name] = page.results(name)
+    own = page.results(name)
     judge = verdicts if name == model else "rules"
-    trained[name] = training_accuracies(
-        page.store,
-        name,
-        results[name],
-        recipe=page.recipe,
-        verdicts=judge,
-    )
+    graded = {"recipe": page.recipe, "verdicts": judge}
+    trained[name] = training_accuracies(page.store, name, own, **graded)
+    results[name] = own
 
 # %% [markdown]
 # A *case* is a model on a data set. In a case a method *misses* the accuracy by its mean confidence less the accuracy, in points.
@@ -71,7 +67,8 @@ counts["median"] = misses["miss"].abs().groupby(misses["method"]).median()
 counts
 
 # %% [markdown]
-# The last column is the median of the absolute miss. What a model says of itself is asked for in two ways.
+# The last column is the median of the absolute miss. The accuracy on training questions is no confidence, and has no verdict. What
+# a model says of itself is asked for in two ways.
 
 # %% tags=["finding"]
 asked = counts.filter(["Verbalized confidence", "P(True)"], axis="index")
@@ -79,9 +76,9 @@ page.finding(
     "The mean of a probe lies {probe:.1f} points from the accuracy in the median of {probes} cases; what a model says of itself is "
     "significantly too high in {above} of {cases}.",
     probe=counts.loc["Probe", "median"],
-    probes=int((misses["method"] == "Probe").sum()),
+    probes=of_method.size()["Probe"],
     above=asked["too high"].sum(),
-    cases=int(misses["method"].isin(asked.index).sum()),
+    cases=of_method.size()[asked.index].sum(),
 )
 
 # %% tags=["picture"] label="fig-label-free" paper=["section-5.3", "appendix-d.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"] mystnb={"image": {"alt": "Strip plot with a row a method and a point a model on a data set, by mean confidence less accuracy in points, with a dotted line at zero."}}
@@ -115,14 +112,11 @@ int((nearer > 0).sum()), len(nearer), wilcoxon(nearer).pvalue
 # training questions; on others it may miss by any amount.
 
 # %% label="label-free-misses" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
-star = (
-    misses["verdict"].isin(["too high", "too low"]).map({True: "*", False: ""})
-)
-spelt = misses["miss"].map("{:+z.0f}".format) + star
+clear = misses["verdict"].isin(["too high", "too low"])
+star = np.where(clear, "*", "")
+misses["spelt"] = misses["miss"].map("{:+z.0f}".format) + star
 keys = ["model", "dataset", "accuracy"]
-wide = misses.assign(spelt=spelt).pivot(
-    index=keys, columns="method", values="spelt"
-)
+wide = misses.pivot(index=keys, columns="method", values="spelt")
 page.show(
     wide[counts.index].fillna("–"),
     "Accuracy in per cent, and mean confidence less accuracy in points "
