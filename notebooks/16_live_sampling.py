@@ -162,10 +162,8 @@ differs = np.where(
 both.groupby(differs).size()
 
 # %% tags=["picture"] label="fig-live" mystnb={"image": {"alt": "Scatter plot of live against recorded expected accuracy, a cross of two intervals at each point, and the diagonal on which the two are equal; points that differ significantly have another mark."}} paper=["section-4.1", "equation-16"] evidence=["measured"] reads=["samples", "verdicts"]
-x, y = (
-    both["correct"] / both["total"],
-    both["live correct"] / both["live total"],
-)
+x = both["correct"] / both["total"]
+y = both["live correct"] / both["live total"]
 colors = {"significantly": "#bc3e0b", "not significantly": plots.INK}
 marks = {"hue": differs, "style": differs, "palette": colors, "s": 50}
 axes = sns.scatterplot(x=x, y=y, zorder=3, **marks)
@@ -183,12 +181,11 @@ _ = axes.set(xlabel="share correct, recorded", ylabel="share correct, live")
 # prompt and sampling settings are the same, only chance moves a point off the line.
 
 # %% label="live-comparison" paper=["section-4.1"] evidence=["measured"] reads=["samples", "verdicts"]
-texts = [questions[name].text.splitlines()[0][:48] for name in both.index]
+furthest = both.drop(columns="live total").head(5)
 names = {"correct": "recorded correct", "total": "samples"}
-shown = both.rename(columns=names).drop(columns="live total")
-shown.insert(0, "question", texts)
+texts = [questions[name].text.splitlines()[0][:48] for name in furthest.index]
 page.show(
-    shown.set_index("question").head(5),
+    furthest.rename(columns=names).set_axis(texts).rename_axis("question"),
     "The five questions whose counts are furthest apart.",
 )
 
