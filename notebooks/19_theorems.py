@@ -96,14 +96,15 @@ page.show(
 
 # %%
 losses = losses_by_target(results)
-len(losses), losses["gap"].abs().max()
+gap = losses["gap"].abs().max()
+len(losses), gap
 
 # %% tags=["finding"]
 page.finding(
     "On counts both theorems hold: for {pairs} pairs of a method and a data set, the two scores differ by the correctness variance "
     "up to {gap:.0g}, and the best confidences by the two targets differ on {differ:.0%} of the questions of {title}.",
     pairs=len(losses),
-    gap=losses["gap"].abs().max(),
+    gap=gap,
     differ=optima.loc["Brier", "optima differ"],
     title=title,
 )
@@ -146,12 +147,10 @@ _ = axes.legend(title="")
 # Both sides on one data set, with confidences moved into $[0.001, 0.999]$, since the log score of a wrong 0 or 1 is infinite:
 
 # %% label="proper-scores" paper=["appendix-a.3", "equation-15"] evidence=["measured"] reads=["verdicts", "confidences"]
-by_score = {
-    score: losses_by_target(one_set, score=score.lower(), least=0.001).loc[
-        shown
-    ]
-    for score in ("Brier", "log", "spherical")
-}
+by_score = {}
+for score in ("Brier", "log", "spherical"):
+    of_score = losses_by_target(one_set, score=score.lower(), least=0.001)
+    by_score[score] = of_score.loc[shown]
 page.show(
     pd.concat(by_score, names=["score"]),
     f"Three proper scores on {title}.",
