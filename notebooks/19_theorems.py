@@ -121,9 +121,10 @@ axes.set(xlim=(0, None), ylim=(0, None))
 _ = axes.legend(title="")
 
 # %% [markdown] tags=["caption"]
-# One mark a method, on the four data sets of largest correctness variance. The methods of a data set lie on one line of slope 1,
-# as far below the dotted diagonal as its correctness variance says: a method that is better by one score is better by the other,
-# and by as much.
+# One mark a method, on the four data sets of largest correctness variance. The methods of a data set that all samples judge lie on
+# one line of slope 1, as far below the dotted diagonal as its correctness variance says: one that is better by one score is better
+# by the other, and by as much. Votes are judged by the samples that did not vote. Where these are few, their correctness varies
+# less, and the mark lies closer to the diagonal.
 
 # %% [markdown]
 # ## Beyond the Brier score
