@@ -81,7 +81,13 @@ page.finding(
 )
 
 # %% tags=["remove-cell"]
-glue(claims=len(claims), **counts)
+glue(
+    claims=len(claims),
+    supported=counts["supported"],
+    excepted=counts["excepted"],
+    reversed=counts["reversed"],
+    undecided=counts["undecided"],
+)
 
 # %%
 colors = {

@@ -210,7 +210,21 @@ counted = pd.DataFrame(counted).T
 of_cases = counted["better"].map(str) + counted["decided"].map(
     " of {} cases".format
 )
-glue(**of_cases, **counted["worse"].map(str).add_suffix("_worse"))
+glue(
+    home=of_cases["home"],
+    away=of_cases["away"],
+    voted=of_cases["voted"],
+    asked=of_cases["asked"],
+)
+
+# %% tags=["remove-cell"]
+worse = counted["worse"].map(str)
+glue(
+    home_worse=worse["home"],
+    away_worse=worse["away"],
+    voted_worse=worse["voted"],
+    asked_worse=worse["asked"],
+)
 
 # %% tags=["remove-cell"]
 closer = against.query("kind == 'probe of the data set' & verdict == 'better'")

@@ -214,11 +214,16 @@ won = [
 glue(uses=", ".join(won))
 
 # %% tags=["remove-cell"]
+probed = by_method.loc["Probe"]
 asked = by_method.loc[[*TITLES.values()]].sum()
 sent = routed["verdict"].value_counts()
 glue(
-    **by_method.loc["Probe"].add_prefix("probe_").to_dict(),
-    **asked.add_prefix("asked_").to_dict(),
+    probe_better=int(probed["better"]),
+    probe_worse=int(probed["worse"]),
+    probe_decided=int(probed["decided"]),
+    asked_better=int(asked["better"]),
+    asked_worse=int(asked["worse"]),
+    asked_decided=int(asked["decided"]),
     routed=len(routed),
     routed_better=int(sent["better"]),
     routed_worse=int(sent["worse"]),
