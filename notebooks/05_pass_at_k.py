@@ -205,12 +205,12 @@ counts
 posterior = counts.loc[("Best constant", "Probe, posterior")]
 plug_in = counts.loc[("Best constant", "Probe, plug-in")]
 page.finding(
-    "As a posterior, a probe predicts pass@4 better than the best constant on {posterior} of {sets} data sets, and worse on "
-    "{worse}; plugged in as it is, better on {plug}.",
+    "As a posterior, a probe predicts pass@4 better than the best constant on {posterior} of {sets} data sets; plugged in as it "
+    "is, better on {plug} and worse on {worse}.",
     posterior=posterior["better"],
     sets=posterior.sum(),
-    worse=posterior["worse"],
     plug=plug_in["better"],
+    worse=plug_in["worse"],
 )
 
 # %% tags=["picture"] label="fig-pass-at-k-gains" paper=["section-5.1"] evidence=["measured"] reads=["verdicts", "features"] mystnb={"image": {"alt": "Dot plot with an interval for each data set and each of the two ways of its probe, around a line at zero."}}
