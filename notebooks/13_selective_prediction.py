@@ -86,7 +86,6 @@ shown = page.choose_dataset(dataset, gained.idxmax())
 rng = np.random.default_rng(seed)
 curves = abstaining.risk_curves(results, shown, rng)
 colors = plots.palette(curves["method"].unique(), shown)
-colors["Honest oracle"] = plots.MUTED
 
 # %% tags=["picture"] label="fig-risk-coverage" paper=["section-5.3", "appendix-d.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"] mystnb={"image": {"alt": "Line plot of risk, the expected share of wrong answers, against coverage. A curve a method and one for the honest oracle, all of which meet at full coverage, and a dotted line for answering at random."}}
 axes = sns.lineplot(

@@ -98,9 +98,9 @@ class Page:
         """Show in a line each what is behind the other models of a page that is about all."""
         from IPython.display import display
 
-        for name in self.comparable_models():
+        others = self.measured_models() if self.evidence == "measured" else {}
+        for name, runs in others.items():
             if name != self.model:
-                runs = describe_runs(self.store, name, k_eval=self.k_eval)
                 page = replace(self, model=name, data=runs, verdicts="rules")
                 display(provenance(page))  # type: ignore[no-untyped-call]
 
