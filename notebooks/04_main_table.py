@@ -72,6 +72,7 @@ scores.loc[largest]
 # side of zero, the two are *alike*.
 
 # %%
+page.end_where_nothing_is_solved(results)
 judged = compare_with_constant(results, protocol=protocol)
 if judged.empty:
     page.end(

@@ -195,7 +195,8 @@ page.show(
 judged = compare_pass_at_k(results, probes["concentration"], k=4)
 if judged.empty:
     page.end(
-        "No data set here has a probe of its own and eight samples a question: capcal sample draws them, capcal probe trains one."
+        "No data set here has a probe of its own and eight samples a question: "
+        "capcal sample draws them, capcal probe trains one."
     )
 pairs = judged.groupby(["rival", "method"])["verdict"]
 counts = pairs.value_counts().unstack()

@@ -67,6 +67,7 @@ concentrations
 # all cases of a rule, each a budget on a data set, are judged together by Holm's method.
 
 # %% label="budget-verdicts" paper=["section-5.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+page.end_where_nothing_is_solved(results)
 judged = compare_spending(results, concentrations)
 if judged.empty:
     page.end(

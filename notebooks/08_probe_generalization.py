@@ -133,6 +133,7 @@ gained["shift"] = [*map(shift, gained["method"], gained["dataset"])]
 gained = gained[gained["kind"].str.match("probe of (the|another)")]
 
 # %%
+page.end_where_nothing_is_solved(results)
 if gained.empty:
     page.end(
         "No probe predicts questions whose accuracy varies: capcal features and probe make one."

@@ -132,7 +132,7 @@ sns.move_legend(
 # %% [markdown] tags=["caption"]
 # What the paper says, and what becomes of it on much smaller models. Only what stays clear when all comparisons are judged
 # together holds or fails; a bar that neither holds nor fails says that the questions are too few to tell, not that
-# nothing is there.
+# nothing is there. Where a statement asks only for some comparisons to hold, those that fail *need not hold*.
 
 # %% [markdown]
 # Printed numbers have no intervals, so that any difference counts there.
@@ -166,7 +166,7 @@ judge_gain(gain, clusters=subjects(gain.to_frame()))
 # %% [markdown]
 # ## What the paper does not ask
 #
-# The paper does not ask whether a confidence beats the *average*: the mean accuracy of the other questions, which knows the
+# The paper does not ask whether a confidence beats the *best constant*: the mean accuracy of the other questions, which knows the
 # data set and nothing of the question. This book does, by `compare_with_constant`, which judges all methods on all data sets of one
 # model together. It counts neither for nor against the paper.
 
@@ -183,7 +183,7 @@ kinds = against["kind"].cat.remove_unused_categories().cat.categories
 grid = verdict_grid(
     tables.titled(against),
     rows=[*kinds],
-    caption="Is a confidence closer than the average of the data set? A mark for "
+    caption="Is a confidence closer than the average of the data set, the best constant? A mark for "
     "each data set and model; all of a model after Holm. Undecidable, and not "
     "counted: without a verdict, where a perfect confidence has none either.",
     evidence=evidence,

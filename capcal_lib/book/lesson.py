@@ -98,8 +98,7 @@ class Page:
         """Show in a line each what is behind the other models of a page that is about all."""
         from IPython.display import display
 
-        others = self.measured_models() if self.evidence == "measured" else {}
-        for name, runs in others.items():
+        for name, runs in self.comparable_models().items():
             if name != self.model:
                 page = replace(self, model=name, data=runs, verdicts="rules")
                 display(provenance(page))  # type: ignore[no-untyped-call]
@@ -147,11 +146,12 @@ class Page:
                 described[name] = runs
         return described
 
-    def comparable_models(self) -> list[str]:
-        """Name the models that may stand beside the page's own, itself among them, from the
-        smallest to the largest: where it is measured, all that are; a simulated one stands alone.
+    def comparable_models(self) -> dict[str, pd.DataFrame]:
+        """Describe the runs of each model that may stand beside the page's own, itself among them,
+        as :meth:`measured_models`: where it is measured, all that are; a simulated one stands
+        alone.
         """
-        return [*self.measured_models()] if self.evidence == "measured" else [self.model]
+        return self.measured_models() if self.evidence == "measured" else {self.model: self.data}
 
     def choose_dataset(self, name: str, otherwise: str) -> str:
         """Return the data set that was asked for, which needs samples; ``otherwise`` where none

@@ -86,14 +86,14 @@ def answers_of(verdicts: pd.DataFrame) -> pd.DataFrame:
 def paper_consistency(answers: pd.DataFrame, k_c: int = 10) -> "pd.Series[float]":
     """Let the first k_c samples of each question vote, as the paper's code does, which count for
     mu_hat too; ``answers`` are those of :func:`answers_of`. Returns the share of the most frequent
-    answer by question_id, of those with so many samples.
+    answer by question_id, of those with so many samples; one half where no vote is an answer.
     """
     shares = {}
     voters = answers[answers["sample_index"] < k_c]
     for name, votes in voters.groupby("question_id")["canonical"]:
         if len(votes) == k_c:
             _, share = majority(votes.tolist())
-            shares[str(name)] = share
+            shares[str(name)] = 0.5 if pd.isna(share) else share
     return pd.Series(shares, dtype=np.float64)
 
 

@@ -87,7 +87,7 @@ def count_by_kind(judged: pd.DataFrame) -> pd.DataFrame:
     how many were ``decided``, which is all but the undecidable.
 
     ``judged`` is what :func:`compare_with_constant` returns, of one model or of several below one
-    another. Each of ``KINDS`` has a row.
+    another. Each of ``KINDS`` has a row, but ``other`` only where a method is none of these.
 
     >>> kinds = pd.Categorical(["P(True)", "P(True)", "other"], KINDS)
     >>> verdicts = pd.Categorical(["worse", "undecidable", "alike"], VERDICTS)
@@ -95,6 +95,8 @@ def count_by_kind(judged: pd.DataFrame) -> pd.DataFrame:
     {'better': 0, 'worse': 1, 'decided': 1}
     """
     counts = judged.groupby("kind", observed=False)["verdict"].value_counts().unstack()
+    if not counts.loc["other"].any():
+        counts = counts.drop(index="other")
     decided = counts.drop(columns="undecidable").sum(axis="columns")
     return pd.DataFrame({"better": counts["better"], "worse": counts["worse"], "decided": decided})
 

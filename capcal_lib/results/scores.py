@@ -155,7 +155,8 @@ def brier_terms(results: pd.DataFrame, *, protocol: Protocol = "corrected") -> p
     and the last two are exact expectations, and Best constant is :func:`best_constant`. A probe by
     the paper's recipe has the mean of the terms of its five. NaN is not scored: a question without
     a confidence, or with fewer than two scored samples. By the ``paper``'s protocol terms are
-    plug-in, and a missing confidence is 0.5. Another protocol is refused."""
+    plug-in, and a missing confidence is 0.5, but for votes of too few samples. Another protocol is
+    refused."""
     return mean_over_probes(_terms_of_columns(results, protocol))
 
 
@@ -167,7 +168,8 @@ def _terms_of_columns(results: pd.DataFrame, protocol: Protocol) -> pd.DataFrame
     confidences = scored[confidence_columns(results)]
     if not corrected:
         was_asked = confidences.groupby(level="dataset").transform("count") > 0
-        confidences = confidences.fillna(MISSING_AS).where(was_asked)
+        filled = confidences.drop(columns=CONSISTENCY, errors="ignore").fillna(MISSING_AS)
+        confidences = confidences.fillna(filled).where(was_asked)
     table = confidences.apply(question_terms, counts=scored, corrected=corrected)
     if len(scored):
         counts = scored["correct"], scored["total"]

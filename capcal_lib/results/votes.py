@@ -140,13 +140,12 @@ def score_first_votes(
     is subtracted; a question without an answer among its votes has 0.5.
 
     Returns plug-in terms, under the index of :func:`score_blocks`; NaN where a question has fewer
-    scored samples than votes.
+    samples than votes.
     """
     terms = {}
     for k_c in numbers:
         results = load_results(
             store, model, k_eval=k_eval, k_c=k_c, verdicts=verdicts, held_out=False, recipe=None
         )
-        plug_in = brier_terms(results, protocol="paper")[CONSISTENCY]
-        terms[k_c] = plug_in.where(results["total"] >= k_c)
+        terms[k_c] = brier_terms(results, protocol="paper")[CONSISTENCY]
     return pd.concat(terms, names=["votes"]).reorder_levels(INDEX)

@@ -116,8 +116,8 @@ def test_the_measured_models_of_a_store_come_from_the_smallest_to_the_largest() 
 
 def test_simulated_models_stand_beside_no_measured_ones() -> None:
     measured = ["smollm2-135m", "qwen2.5-coder-0.5b", "qwen2.5-coder-1.5b"]
-    assert page_of("qwen2.5-coder-0.5b").comparable_models() == measured
-    assert page_of("simulated").comparable_models() == ["simulated"]
+    assert list(page_of("qwen2.5-coder-0.5b").comparable_models()) == measured
+    assert list(page_of("simulated").comparable_models()) == ["simulated"]
 
 
 def test_concentrations_of_another_model_are_by_the_rules() -> None:

@@ -171,7 +171,17 @@ def test_a_page_is_whole(
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
-@pytest.mark.parametrize("name", ["01_targets_divergence", "05_pass_at_k"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "01_targets_divergence",
+        "03_confidence_estimators",
+        "04_main_table",
+        "05_pass_at_k",
+        "06_budget_allocation",
+        "08_probe_generalization",
+    ],
+)
 def test_a_page_says_where_nothing_is_solved(
     name: str, unsolved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

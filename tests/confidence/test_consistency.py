@@ -103,10 +103,12 @@ def test_too_few_samples_make_no_rows() -> None:
 
 
 def test_the_first_samples_vote_as_in_the_authors_code() -> None:
-    """By hand: two of three agree; one of three; no answer; and a question with fewer samples."""
+    """By hand: two of three agree; one of three; no answer, which is one half; and a question with
+    fewer samples, which has none.
+    """
     shares = paper_consistency(said(["AABB", "C..C", "...A", "AA  "]), 3)
     assert shares.index.tolist() == ["q0", "q1", "q2"]
-    np.testing.assert_array_equal(shares, [2 / 3, 1 / 3, NAN])
+    np.testing.assert_array_equal(shares, [2 / 3, 1 / 3, 1 / 2])
 
 
 def test_a_missing_vote_agrees_with_nobody_however_it_is_written() -> None:

@@ -87,6 +87,12 @@ def test_the_papers_protocol_is_plug_in_and_fills_gaps_with_one_half() -> None:
     )  # never asked is no gap
 
 
+def test_votes_of_too_few_samples_are_no_gap_of_the_papers_protocol() -> None:
+    votes = FOUR.rename(columns={"Verbalized confidence": "Response consistency"})
+    terms = brier_terms(votes, protocol="paper").loc["mini-exam", "Response consistency"]
+    np.testing.assert_allclose(terms, [1 / 16, NAN, NAN, NAN])
+
+
 def test_scores_by_hand() -> None:
     table = score(FOUR)
     assert table.index.names == ["dataset", "method"]
