@@ -6,6 +6,7 @@ const IN_HEADING = 2;
 const IN_TEXT = 1;
 const TERM = 60; // of a hundred, which a page has that holds all words in its title
 const ITEM = 120;
+const SHOWN = 240; // characters of a paragraph
 const UNLIKELY = 0.4; // of the best page's score: pages below are left out
 
 // The questions of the front page, and the pages that answer them.
@@ -15,6 +16,7 @@ const answers = [
   [/what holds|claims?\b/, "notebooks/11_small_models"],
   [/\bhelps?\b/, "notebooks/12_applications"],
   [/^\W*(brier|temperature)\W*$/, "theory/definitions"],
+  [/gpt-oss|olmo|qwen3/, "reference/printed"],
 ];
 
 const question = (new URLSearchParams(location.search).get("q") ?? "").toLowerCase();
@@ -29,9 +31,9 @@ const pagesWith = (word, index) => {
 };
 
 /* A row of Sphinx's results: page, title, anchor, description, score, file. */
-const result = (file, anchor, score) => {
+const result = (file, anchor, score, part = "") => {
   const { docnames, titles, filenames } = Search._index;
-  return [docnames[file], titles[file], anchor, null, score, filenames[file]];
+  return [docnames[file], titles[file] + part, anchor, null, score, filenames[file]];
 };
 
 const pageResults = (words) => {
@@ -61,7 +63,7 @@ const namedResults = () => {
   const named = [];
   for (const [name, places] of Object.entries(Search._index.indexentries))
     if (words.includes(` ${splitQuery(name).join(" ")} `))
-      for (const [file, anchor, main] of places) if (main) named.push(result(file, `#${anchor}`, ITEM));
+      for (const [file, anchor, main] of places) if (main) named.push(result(file, `#${anchor}`, ITEM, ` > ${name}`));
   return named;
 };
 
@@ -80,10 +82,46 @@ var Scorer = {
 
 Search.performTermsSearch = (words) => [...namedResults(), ...pageResults(words)];
 
-// What is shown of a page is what it says, and not its code or where its numbers come from.
-const textOf = Search.htmlToText;
-Search.htmlToText = (page, anchor) => {
+/* An address is shown once, as its best result, which comes last. */
+const search = Search._performSearch;
+Search._performSearch = (...query) => {
+  const best = new Map(search(...query).map((found) => [found[0] + found[2], found]));
+  return [...best.values()].sort((one, other) => one[4] - other[4]);
+};
+
+// Mathematics within a sentence: the two letters that this book is about, and dots for the rest.
+const spell = (formula) => {
+  const text = formula.replace(/\\[()]/g, "").replaceAll("\\hat\\mu", "μ̂").replaceAll("\\mu", "μ");
+  return text.includes("\\") ? "…" : text;
+};
+
+/* What a result says: a term its definition, an item of the paper its row, and else a heading's section or the page. */
+const partOf = (article, anchor) => {
+  const place = anchor ? article.querySelector(`[id="${anchor.slice(1)}"]`) : article;
+  if (place?.matches("dt")) {
+    let next = place;
+    while (next.matches("dt")) next = next.nextElementSibling;
+    return next;
+  }
+  return place?.closest("tr") ?? place ?? article;
+};
+
+/* Below a result stands its paragraph with most words of the question. */
+Search.makeSearchSummary = (page, words, anchor) => {
   const whole = new DOMParser().parseFromString(page, "text/html");
-  for (const part of whole.querySelectorAll(".cell_input, .highlight, .capcal-about, table, figure script")) part.remove();
-  return textOf(whole.documentElement.outerHTML, anchor);
+  const part = partOf(whole.querySelector("article"), anchor);
+  for (const other of part.querySelectorAll(".capcal-about, .headerlink, .evidence, figcaption a, script, style")) other.remove();
+  for (const formula of part.querySelectorAll(".math")) formula.textContent = spell(formula.textContent);
+  const paragraphs = part.matches("tr") ? [part] : part.querySelectorAll("p, figcaption");
+  let most = -1;
+  let text = "";
+  for (const paragraph of paragraphs) {
+    const said = paragraph.textContent.replace(/\s+/g, " ").trim();
+    const number = [...words].filter((word) => said.toLowerCase().includes(word)).length;
+    if (number > most) [most, text] = [number, said];
+  }
+  const summary = document.createElement("p");
+  summary.className = "context";
+  summary.textContent = text.length > SHOWN ? `${text.slice(0, SHOWN)}…` : text;
+  return summary;
 };

@@ -1,7 +1,7 @@
 """Write the index that the book's search reads, as a Sphinx extension: what a page says, and not
 its code, its tables of numbers, or where they come from.
 
-How pages are ranked stands in ``book/static/search_scorer.js``.
+How pages are ranked, and what is shown of each, stands in ``book/static/search_scorer.js``.
 """
 
 import re

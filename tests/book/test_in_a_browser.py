@@ -436,13 +436,40 @@ def test_search_finds_the_answer_to_a_question_among_the_first_six(browser: Any)
     assert len([page for page in every if "notebooks/" in page]) < len(MAIN_LINE) / 2
 
 
+def test_a_result_is_shown_once_with_what_it_says(browser: Any) -> None:
+    tab = browser.new_page()
+    for words in ("how many samples", "best constant", "expected accuracy", "table 7", "probe"):
+        tab.goto(f"{(HTML / 'search.html').as_uri()}?q={quote(words)}")
+        tab.get_by_text("Search finished").wait_for()
+        tab.wait_for_function(
+            "!document.querySelector('#search-results li:not(:has(p.context, span))')"
+        )
+        rows = tab.locator("#search-results li")
+        addresses = links_of(tab)
+        assert len(addresses) == len({*addresses}) == rows.count()
+        for text in rows.all_inner_texts():
+            assert not re.search(r"\\\(|Contents|\bCSV\b", text), text
+        first = rows.first.inner_text()
+        if words == "best constant":
+            assert "the same for all questions of a data set: the mean of μ̂ of the other" in first
+        if words == "table 7":
+            assert "Probes trained on one data set and on two" in first
+    tab.close()
+
+
 def hits(browser: Any, words: str) -> list[str]:
     """Return the addresses that the search page gives for words, in their order."""
     tab = browser.new_page()
     tab.goto(f"{(HTML / 'search.html').as_uri()}?q={quote(words)}")
     tab.wait_for_selector("#search-results li a", timeout=20_000)
     tab.wait_for_timeout(500)
-    links = tab.locator("#search-results li a")
-    addresses = links.evaluate_all("all => all.map(link => link.getAttribute('href'))")
+    addresses = links_of(tab)
     tab.close()
+    return addresses
+
+
+def links_of(tab: Any) -> list[str]:
+    """Return the addresses on a page of results, in their order, without what was searched."""
+    links = tab.locator("#search-results li > a")
+    addresses = links.evaluate_all("all => all.map(link => link.getAttribute('href'))")
     return [re.sub(r"\?[^#]*", "", address) for address in addresses]
