@@ -183,9 +183,10 @@ kinds = against["kind"].cat.remove_unused_categories().cat.categories
 grid = verdict_grid(
     tables.titled(against),
     rows=[*kinds],
-    caption="Is a confidence closer than the average of the data set, the best constant? A mark for "
-    "each data set and model; all of a model after Holm. Undecidable, and not "
-    "counted: without a verdict, where a perfect confidence has none either.",
+    caption="Is a confidence closer than the average of the data set, the best "
+    "constant? A mark for each data set and model; all of a model after Holm. "
+    "Undecidable, and not counted: without a verdict, where a perfect "
+    "confidence has none either.",
     evidence=evidence,
 )
 grid
@@ -197,45 +198,35 @@ grid
 votes = comparisons[comparisons["what"] == "probe < ten votes"]
 votes["result"].value_counts()
 
-# %% tags=["remove-cell"]
-cases = count_by_kind(against)
-away = ["probe of the domain", "probe of another domain"]
-counted = {
-    "home": cases.loc["probe of the data set"],
-    "away": cases.loc[away].sum(),
-    "voted": cases.loc["response consistency"],
-    "asked": cases.loc[["verbalized confidence", "P(True)"]].sum(),
+# %% [markdown]
+# So what is one to do? There are four ways to a confidence: train a probe on questions of the same kind, take one that was trained
+# on others, let answers vote, or ask. Of the cases that could be decided, so many are closer than the best constant, and so many
+# farther:
+
+# %%
+by_kind = count_by_kind(against)
+ways = {
+    "probe of the data set": ["probe of the data set"],
+    "other probes": ["probe of the domain", "probe of another domain"],
+    "votes": ["response consistency"],
+    "asking": ["verbalized confidence", "P(True)"],
 }
-counted = pd.DataFrame(counted).T
-of_cases = counted["better"].map(str) + counted["decided"].map(
-    " of {} cases".format
-)
-glue(
-    home=of_cases["home"],
-    away=of_cases["away"],
-    voted=of_cases["voted"],
-    asked=of_cases["asked"],
-)
+cases = {way: by_kind.loc[kinds].sum() for way, kinds in ways.items()}
+pd.DataFrame(cases).T
 
 # %% tags=["remove-cell"]
-worse = counted["worse"].map(str)
-glue(
-    home_worse=worse["home"],
-    away_worse=worse["away"],
-    voted_worse=worse["voted"],
-    asked_worse=worse["asked"],
-)
+spell = "{better} of {decided} cases, and farther in {worse}".format_map
+home, away, voted, asked = map(spell, cases.values())
+glue(home=home, away=away, voted=voted, asked=asked, known=grid)
 
 # %% tags=["remove-cell"]
-closer = against.query("kind == 'probe of the data set' & verdict == 'better'")
-winners = sorted({load_model(name).title for name in closer["model"]})
-glue(winners=" and ".join(winners) or "no model")
-
-# %% tags=["remove-cell"]
-voted = tables.titled(against[against["kind"] == "response consistency"])
-of_verdict = voted.groupby("verdict", observed=False)["dataset"].unique()
-voted_on = of_verdict.map(sorted).map(", ".join)
-glue(known=grid, votes_win=voted_on["better"], votes_lose=voted_on["worse"])
+titled = tables.titled(against)
+winners = titled.query("kind == 'probe of the data set' & verdict == 'better'")
+votes_on = titled[titled["kind"] == "response consistency"]
+votes_on = votes_on.groupby("verdict", observed=False)["dataset"].unique()
+votes_on = votes_on.map(sorted).map(", ".join).replace("", "none")
+glue(winners=" and ".join(winners["model"].unique()) or "no model")
+glue(votes_win=votes_on["better"], votes_lose=votes_on["worse"])
 
 # %% tags=["remove-cell"]
 sizes = [(load_model(name).parameters or 0) / 1e9 for name in results]

@@ -214,20 +214,12 @@ won = [
 glue(uses=", ".join(won))
 
 # %% tags=["remove-cell"]
-probed = by_method.loc["Probe"]
+spell = "{better} of {decided}, and lost to it in {worse}".format_map
 asked = by_method.loc[[*TITLES.values()]].sum()
 sent = routed["verdict"].value_counts()
-glue(
-    probe_better=int(probed["better"]),
-    probe_worse=int(probed["worse"]),
-    probe_decided=int(probed["decided"]),
-    asked_better=int(asked["better"]),
-    asked_worse=int(asked["worse"]),
-    asked_decided=int(asked["decided"]),
-    routed=len(routed),
-    routed_better=int(sent["better"]),
-    routed_worse=int(sent["worse"]),
-)
+sent["tests"] = len(routed)
+tests = "{better} of {tests} tests, and worse in {worse}".format_map(sent)
+glue(probe=spell(by_method.loc["Probe"]), asked=spell(asked), routed=tests)
 
 # %% [markdown]
 # By hand, take four questions: what each model solves of them, in expectation, what an answer costs, and what *reading* costs the

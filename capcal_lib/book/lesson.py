@@ -148,7 +148,7 @@ class Page:
 
     def comparable_models(self) -> dict[str, pd.DataFrame]:
         """Describe the runs of each model that may stand beside the page's own, itself among them,
-        as :meth:`measured_models`: where it is measured, all that are; a simulated one stands
+        as :meth:`Page.measured_models`: where it is measured, all that are; a simulated one stands
         alone.
         """
         return self.measured_models() if self.evidence == "measured" else {self.model: self.data}
