@@ -193,7 +193,7 @@ class Page:
         if (self.data["not scored"] > UNSCORED).any():
             bounds = {"all wrong": "μ, these wrong", "all right": "μ, these right"}
             table = table.join(self.data[["not scored", *bounds]].rename(columns=bounds))
-        allowed = tables.intervals(corrected_accuracy(counts), "estimate", digits=3)
+        allowed = tables.intervals(corrected_accuracy(counts, clusters), "estimate", digits=3)
         allowed = allowed.reindex(table.index).fillna("not measured")
         return table.assign(**{"μ, the grader's error allowed for": allowed})
 

@@ -7,6 +7,8 @@ verdicts of the rules (``first``) and of an independent grader (``second``), whe
 how many samples the label stands for (``weight``). All that the two graders dispute was read or a
 sample of it, and a sample of what they agree on. Questions are known by id alone."""
 
+from typing import Any
+
 import pandas as pd
 
 from capcal_lib.manifests import MANIFESTS
@@ -68,14 +70,18 @@ def error_rates(labels: pd.DataFrame) -> pd.DataFrame:
     return table.rename_axis(["dataset", "answers"])
 
 
-def corrected_accuracy(counts: pd.DataFrame) -> pd.DataFrame:
+def corrected_accuracy(
+    counts: pd.DataFrame, clusters: "pd.Series[Any] | None" = None
+) -> pd.DataFrame:
     """Correct the mean expected accuracy of each data set for the measured error of the rules.
 
     ``counts`` is indexed by data set and question id, with the columns ``correct`` and ``total``;
-    NaN and no scored sample is left out. Returns a row a data set of which both right and wrong
-    answers are labelled, ``estimate``, ``low`` and ``high`` in [0, 1], whose interval holds the
-    noise of questions, samples and labels (``metrics.grader.corrected_mean``). The labels are of
-    answers of small models; those of another model may be harder or easier to grade.
+    NaN and no scored sample is left out. ``clusters``, under the same index, are what questions
+    belong to, such as their subjects, which vary as a whole. Returns a row a data set of which both
+    right and wrong answers are labelled, ``estimate``, ``low`` and ``high`` in [0, 1], whose
+    interval holds the noise of questions, samples and labels (``metrics.grader.corrected_mean``).
+    The labels are of answers of small models; those of another model may be harder or easier to
+    grade.
 
     >>> names = ["dataset", "question_id"]
     >>> index = pd.MultiIndex.from_product([["gsm8k"], ["a", "b", "c"]], names=names)
@@ -88,8 +94,9 @@ def corrected_accuracy(counts: pd.DataFrame) -> pd.DataFrame:
     for dataset, scored in counts.query("total > 0").groupby(level="dataset", sort=False):
         labels = all_labels[all_labels["dataset"] == dataset]
         if labels["correct"].nunique() == 2:
+            own = None if clusters is None else clusters[scored.index]
             rows[dataset] = corrected_mean(
-                scored["correct"], scored["total"], measured_error(labels)
+                scored["correct"], scored["total"], measured_error(labels), clusters=own
             )
     columns = ["estimate", "low", "high"]
     table = pd.DataFrame.from_dict(rows, orient="index", columns=columns, dtype=float)

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from numpy.typing import ArrayLike
 
 from capcal_lib.errors import InputError
-from capcal_lib.metrics.intervals import Interval
+from capcal_lib.metrics.intervals import Interval, variance_of_mean
 from capcal_lib.metrics.validation import Floats, align, as_counts, as_numbers, check_rows
 
 NORMAL_95 = 1.959963984540054  # standard deviations to either end of a normal's middle 95 %
@@ -108,14 +108,21 @@ def corrected_mu(correct: ArrayLike, total: ArrayLike, error: GraderError) -> Fl
     return _corrected(hits / size, size, error)
 
 
-def corrected_mean(correct: ArrayLike, total: ArrayLike, error: GraderError) -> Interval:
+def corrected_mean(
+    correct: ArrayLike,
+    total: ArrayLike,
+    error: GraderError,
+    *,
+    clusters: ArrayLike | None = None,
+) -> Interval:
     """Correct the mean expected accuracy over questions, with an interval for questions, samples
-    and labels; what lies outside [0, 1] is put at its end, and one question has NaN limits.
+    and labels; what lies outside [0, 1] is put at its end, and one question, or one cluster, has
+    NaN limits.
 
     A question without a scored sample is left out; where none has one, an ``InputError`` is raised.
     Questions differ, so their mean is less certain than that of as many independent samples: the
-    interval is that of n = m (1 - m) / (s^2 / N) samples, where m and s are mean and standard
-    deviation of mu_hat over N questions.
+    interval is that of n = m (1 - m) / v samples, where m is the mean of mu_hat over questions and
+    v its variance (``metrics.intervals.variance_of_mean``), by which whole ``clusters`` vary.
 
     >>> error = grader_error([1] * 90 + [0] * 10 + [0] * 100, [1] * 100 + [0] * 100)
     >>> mean = corrected_mean([0, 9, 50, 80, 100] * 20, [100] * 100, error)
@@ -123,16 +130,20 @@ def corrected_mean(correct: ArrayLike, total: ArrayLike, error: GraderError) -> 
     (0.531, 0.441, 0.628)
     """
     hits, samples = as_counts(correct, total)
-    mu = hits[samples > 0] / samples[samples > 0]
-    if not len(mu):
+    scored = samples > 0
+    if not scored.any():
         raise InputError("no question has a scored sample; there is no accuracy to correct")
+    mu = hits[scored] / samples[scored]
+    units = np.arange(len(samples)) if clusters is None else np.asarray(clusters)
+    align(total=samples, clusters=units)
     mean = mu.mean()
     size = np.nan
-    if len(mu) > 1:
+    number = len(np.unique(units[scored]))
+    if number > 1:
         tiny = 1e-200  # in the place of a variance of 0, where all questions are alike
         over_samples = max(mean * (1 - mean), tiny)
-        over_questions = max(mu.var(ddof=1), tiny)
-        size = min(samples.sum(), over_samples / over_questions * len(mu))
+        of_mean = max(variance_of_mean(mu, units[scored]), tiny / number)
+        size = min(samples.sum(), over_samples / of_mean)
     return Interval(*_corrected(mean, size, error).tolist())
 
 

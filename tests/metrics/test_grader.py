@@ -139,6 +139,16 @@ def test_the_mean_is_as_uncertain_as_its_questions() -> None:
     apart = corrected_mean([0, 100] * 20, [100] * 40, error)
     assert alike.high - alike.low == pytest.approx(2 * Z * math.sqrt(0.25 / 4000), rel=0.01)
     assert apart.high - apart.low == pytest.approx(2 * Z * math.sqrt(0.25 / 39), rel=0.06)
+    pairs = np.repeat(np.arange(20), 2)
+    as_alone = corrected_mean([0, 100] * 20, [100] * 40, error, clusters=range(40))
+    assert as_alone == pytest.approx(apart)
+    together = corrected_mean([0] * 20 + [100] * 20, [100] * 40, error, clusters=pairs)
+    as_twenty = corrected_mean([0, 100] * 10, [100] * 20, error)
+    assert together == pytest.approx(as_twenty)  # forty questions of twenty subjects, each alike
+    one_subject = corrected_mean([0, 100], [100, 100], error, clusters=["s", "s"])
+    assert np.isnan([one_subject.low, one_subject.high]).all()
+    with pytest.raises(InputError, match="clusters"):
+        corrected_mean([0, 100], [100, 100], error, clusters=["s"])
     one = corrected_mean([50], [100], error)
     assert (one.estimate, math.isnan(one.low), math.isnan(one.high)) == (0.5, True, True)
     none = corrected_mean([0] * 40, [100] * 40, error)
