@@ -181,10 +181,11 @@ _ = axes.set(xlabel="", ylabel="")
 # %%
 one_set = results.loc[[shown]].dropna(axis="columns", how="all")
 judged = judged_by(one_set, confidence_columns(one_set)[0])
-s, *counts = judged.to_numpy().T
-response = expected_response_brier(s, *counts)
-variance = correctness_variance(*counts)
-response, variance, response - variance, capability_brier(s, *counts)
+confidence, correct, total = judged.to_numpy().T
+response = expected_response_brier(confidence, correct, total)
+variance = correctness_variance(correct, total)
+capability = capability_brier(confidence, correct, total)
+response, variance, response - variance, capability
 
 # %% [markdown]
 # The response score less the variance is the capability score. That it is so for every method on every data set, and what takes

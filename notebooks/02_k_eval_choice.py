@@ -157,7 +157,8 @@ rng = np.random.default_rng(seed)
 def draw_terms(case, n):
     """Draw n questions and their samples; return the terms of the score."""
     mu = rng.beta(0.05, 1, n) if case == "sparse" else rng.beta(0.5, 0.5, n)
-    missed = np.where(rng.random(n) < 0.01, mu < 0.5, mu).clip(0.02, 0.98)
+    opposite = (mu < 0.5).astype(float)  # one question in a hundred has it
+    missed = np.where(rng.random(n) < 0.01, opposite, mu).clip(0.02, 0.98)
     confidence = np.full(n, 0.05) if case == "sparse" else missed
     counts = rng.binomial(k_eval, mu), np.full(n, k_eval)
     return capability_brier_terms(confidence, *counts, corrected=True)
@@ -303,8 +304,8 @@ _ = axes.set(xlabel="samples a question, k", ylabel="wider by, %")
 #
 # The corrected score of a confidence $s$ is the mean over $N$ questions of a term with two kinds of noise: questions
 # differ, and a question's samples differ. With $v = \mu(1-\mu)$ the variance of the score is
-# $\frac1N\bigl(\text{between} + \overline{4(s-\mu)^2 v}/k + \overline{2v^2}/(k(k-1))\bigr)$.
-# `score_parts` estimates the three parts without bias. Where a confidence is right everywhere, or equally wrong
+# $\frac1N\bigl(\text{between} + \text{within}/k + \text{pairs}/(k(k-1))\bigr)$, where *within* is the mean of $4(s-\mu)^2 v$
+# and *pairs* that of $2v^2$. `score_parts` estimates the three parts without bias. Where a confidence is right everywhere, or equally wrong
 # everywhere, there is little between questions, and samples matter. These are the parts of the model and data set on which an
 # interval widens most; the interval itself widens by less than the root of this variance, since half a question more at either
 # bound is part of it, however many samples there are:
@@ -333,8 +334,9 @@ page.show(
 #
 # ## Exercises
 #
-# **1 (easy).** In the figure there may be marks far above the others, and the parts above are of the furthest. Why does *its*
-# interval widen most? *Hint:* what is left between questions where a confidence is equally far from $\mu$ on all of them?
+# **1 (easy).** In the figure there may be marks far above the others, and the parts above are of the model and data set of the furthest.
+# Whose intervals widen by much there, and why? *Hint:* what is left between questions where a confidence is equally far from $\mu$ on
+# all of them?
 
 # %% tags=["hide-cell", "solution"]
 # The less lies between questions, the more of the noise of ten samples each is that of samples

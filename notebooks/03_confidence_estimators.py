@@ -103,8 +103,8 @@ page.show(
 )
 
 # %% [markdown]
-# Here is the data set on which difficulty varies most, of those that a probe predicts. Of several probes it shows the nearest:
-# that of the data set itself, where there is one.
+# The highest is not the same method on all data sets. From here on we look at one, that on which difficulty varies most, of those that
+# a probe predicts. Of several probes it shows the nearest: that of the data set itself, where there is one.
 
 # %%
 mu = results["correct"] / results["total"]
@@ -130,7 +130,7 @@ _ = grid.set_titles("{col_name}")
 
 # %% [markdown] tags=["caption"]
 # A point for each question. Along the diagonal a confidence is right; a method that says nearly the same of every question draws
-# a vertical line, and one whose points rise to the right tells easy questions from hard ones even where it is wrong on the scale.
+# a narrow upright cloud, and one whose points rise to the right tells easy questions from hard ones even where it is wrong on the scale.
 
 # %% [markdown]
 # The rank correlation of one panel, by hand:
@@ -213,8 +213,9 @@ tables.show(
 # %% [markdown]
 # ## Read it from a hidden state
 #
-# A probe is a logistic regression from the hidden state of the prompt's last token (the mean over layers) to $\mu$. It is
-# trained on other questions, whose share of correct samples is known. These taught the probe that is shown above:
+# While it reads a prompt, a model computes at each token, in each of its layers, a list of numbers, the *hidden state*. A probe is a
+# logistic regression from that of the last token, the mean over layers, to $\mu$. It is trained on other questions, whose share of
+# correct samples is known. These taught the probe that is shown above:
 
 # %%
 known = results.loc[[widest]].dropna(axis="columns", how="all")
@@ -237,7 +238,7 @@ label = np.repeat([1, 0], len(share))
 weight = np.concatenate([share, 1 - share]) / len(share)
 
 # %% [markdown]
-# The weight decay, which keeps the coefficients small, is chosen by cross-validation on the training questions.
+# How much large coefficients are held back, the *weight decay*, is chosen by cross-validation on the training questions.
 
 # %%
 decay = train(sources[0]).weight_decay_
@@ -337,7 +338,7 @@ page.show(
 
 # %% [markdown]
 # What a reading of letters cannot see is a sample that begins with something else. It can have moved the share correct by no
-# more than the share of such samples:
+# more than the share of such samples; if the mean gap is larger, something else divides the two as well:
 
 # %%
 samples = read_samples(recorded.loc[exam.name, "run"])
@@ -352,7 +353,7 @@ starts = samples["response"].str.strip().str[:1]
 # - The methods differ in cost by orders of magnitude: a probe reads a prompt, consistency writes $k_c$ answers.
 # - What a method cannot say must be counted, and said where something else stands for it.
 # - A method may order questions well and still be off on the scale, and conversely.
-# - Where an answer is one letter, one reading gives $\mu$, up to answers that are more than a letter; elsewhere one has to sample.
+# - Where an answer is one letter, one reading comes close to $\mu$; elsewhere one has to sample.
 #
 # An order is not enough to act on. [Next](04_main_table.ipynb): which of them comes closest to $\mu$ itself?
 #

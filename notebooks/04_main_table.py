@@ -48,18 +48,12 @@ page = open_page(globals(), paper=["table-2", "table-4", "figure-4"])
 
 # %% [markdown]
 # The results have a row a question: how many of its samples were scored, how many of those are correct, and what each method
-# says of it. Here is the first question of each data set.
-
-# %%
-results = page.results()
-results.groupby("dataset").head(1)[["correct", "total"]]
-
-# %% [markdown]
-# The *capability Brier score* of a method is the mean squared distance of its confidence from $\hat\mu$, the share of
+# says of it. The *capability Brier score* of a method is the mean squared distance of its confidence from $\hat\mu$, the share of
 # correct samples; lower is better. A confidence is worth more than knowing the data set only if it beats the *best constant*: the
 # mean $\hat\mu$ of the other questions, which is nearly the same for all and needs no confidence at all.
 
 # %%
+results = page.results()
 scores = score(results, protocol=protocol)
 largest = page.data.index[0]  # the data set with most questions
 scores.loc[largest]
@@ -85,8 +79,8 @@ counts
 home = counts.loc["probe of the data set"]
 away = counts.loc[["probe of the domain", "probe of another domain"]].sum()
 page.finding(
-    "A probe is closer than the best constant on {home} of the {own} data sets of its own that could be decided, and on {away} "
-    "of {others} others.",
+    "Of the cases that could be decided, a probe is closer than the best constant in {home} of {own} on its own data set, and in "
+    "{away} of {others} on others.",
     home=home["better"],
     own=home["decided"],
     away=away["better"],
@@ -105,7 +99,7 @@ _ = plots.ScoreDisplay.from_scores(drawn.loc[judged["dataset"].unique()])
 # %% [markdown] tags=["caption"]
 # Left of the line of the best constant, in its row, a method is closer to the expected accuracy than always giving the average.
 # A bar is the 95 % interval of one score alone; which differences from the constant are more than chance, after Holm, says the table of
-# gains.
+# gains. *Uniform random*, Oracle CC and the probe of two data sets are left to the tables.
 
 # %% [markdown]
 # ## From samples to scores
@@ -156,7 +150,7 @@ mean_interval(gain, clusters=clusters, bounds=bounds)
 # ## All scores
 #
 # A dash stands where a probe was trained with prompts of another style, and where there are too few samples to vote and be judged;
-# what is not as in the paper says the line below the title. The cost of a confidence is in tokens, and has the section below.
+# the line below the title lists what differs from the paper. The cost of a confidence is in tokens, and has the section below.
 
 # %% label="main-scores" paper=["table-2", "section-4.3.2", "equation-7", "equation-11"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 page.show_scores(
@@ -193,9 +187,9 @@ if len(prices):  # a confidence of one's own has no price
     _ = plots.draw_prices(prices)
 
 # %% [markdown] tags=["caption"]
-# Score against mean completion tokens a question, with 95 % intervals; lower left is better. Dashed is the best constant, which
-# costs nothing; above it, tokens are wasted. Filled: closer or farther than the constant after Holm, as in the table of gains; hollow:
-# cannot tell.
+# Score against mean completion tokens a question, with 95 % intervals; lower left is better. Both axes are linear near zero and
+# logarithmic beyond. Dashed is the best constant, which costs nothing; above it, tokens are wasted. Filled: closer or farther than the
+# constant after Holm, as in the table of gains; hollow: neither.
 
 # %% [markdown]
 # Two scores side by side do not say what a price buys. `compare_with_nearest_probe` compares every method that takes tokens with
@@ -266,19 +260,19 @@ pd.DataFrame({"closer": closer, "equal": equal})
 _ = plots.draw_printed_prices(tables.titled(printed))
 
 # %% [markdown] tags=["caption"]
-# Printed scores (reported), without intervals, against tokens (read off) for the paper's models: small marks are its seven data sets,
-# large ones their mean. The probe is the one trained nearest to a data set. Dashed is the mean of the best constant.
+# Printed scores (reported), without intervals, against tokens (read off) for the paper's models, with axes as above: small marks are
+# its seven data sets, large ones their mean. The probe is the one trained nearest to a data set. Dashed is the mean of the best constant.
 
 # %% [markdown]
 # ## Summary
 #
-# - The rival of a confidence is the best constant: *Uniform random* is beaten by nearly anything.
-# - A score without an interval does not rank methods; several are often not significantly worse than the best.
+# - The rival of a confidence is the best constant, which scores lower than *Uniform random* on any set of more than a few questions.
+# - A score without an interval does not rank methods: the table marks those that may be the best.
 # - Oracle RC shows what a single graded sample is worth as a confidence.
 # - A confidence that takes tokens has two free rivals, the constant and the nearest probe. What is dearer is worth its price where a
 #   paired comparison says so. Before its use a probe is not free: its training questions had to be sampled and graded.
 #
-# Scores are an end for none. [Next](05_pass_at_k.ipynb): does a confidence predict how often at least one of several attempts
+# A score is not a goal in itself. [Next](05_pass_at_k.ipynb): does a confidence predict how often at least one of several attempts
 # succeeds?
 #
 # ## Exercises

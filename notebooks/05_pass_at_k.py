@@ -65,8 +65,8 @@ page = open_page(globals(), paper=["table-3", "table-8"])
 # ## From counts to pass@k
 #
 # Of $n$ samples $c$ are correct. Drawn without replacement, $k$ of them all fail with probability
-# $\binom{n-c}{k} / \binom{n}{k}$, and one minus this is an unbiased estimate of pass@k. With 20 samples nothing is known
-# of $k = 64$: there are no 64 samples to draw.
+# $\binom{n-c}{k} / \binom{n}{k}$, and one minus this is an unbiased estimate of pass@k. With 20 samples the counts
+# alone say nothing of $k = 64$: there are no 64 samples to draw.
 
 # %%
 c, n, attempts = np.array([1, 5, 20]), 20, np.array([1, 4, 16, 64])
@@ -128,8 +128,8 @@ grid = draw_curves(curves, x="k")
 _ = grid.set_axis_labels("k", "pass@k").set(title=title)
 
 # %% [markdown] tags=["caption"]
-# The mean over the questions with most samples. The constant is off at k = 1 by as much as these are easier or harder than the rest
-# of the data set, and right beyond that as far as one Beta distribution describes them. Upright bars are the paper's band, around the
+# The mean over the questions with most samples. At k = 1 the constant is wrong only because these questions are not quite like the
+# rest of the data set; beyond that it is right as far as one Beta distribution describes them. Upright bars are the paper's band, around the
 # plug-in. A curve that is right on average may still be wrong on every question: what decides is the error question by question,
 # below.
 
@@ -146,16 +146,16 @@ s = np.array([0.9, 0.5, 0.5, 0.2, 0.1])
 #
 # Let $f$ be the predicted chance that all $k$ attempts fail, and $Q_j = \binom{n-c}{j}/\binom{n}{j}$. Then
 # $f^2 - 2 f Q_k + Q_{2k}$ is an unbiased estimate of the squared error of a question. It needs $2k$ samples, and all questions that
-# have these count. For the constant, and four attempts, or as many as half the samples:
+# have these count. For the plug-in of the probe, and four attempts, or as many as half the samples:
 
 # %%
 correct, total, k = subset["correct"], subset["total"], min(4, n // 2)
-f = (1 - subset["Best constant"].to_numpy()) ** k
+f = (1 - subset[columns_of(subset, probe)[0]].to_numpy()) ** k
 all_fail = 1 - pass_at_k(correct, total, [k, 2 * k])
 np.nanmean(f**2 - 2 * f * all_fail[:, 0] + all_fail[:, 1])
 
 # %% [markdown]
-# `pass_at_k_errors` does so for each method. Oracles are scored honestly: they know one half of a question's samples, and are
+# `pass_at_k_errors` does so for each method, and takes the constant for the mean of a Beta distribution, as a posterior. Oracles are scored honestly: they know one half of a question's samples, and are
 # scored on the other half; their scores are means over ten random halves. *Oracle RC* reports the verdict of one sample, which is
 # correct with probability $\hat\mu$. A dash stands where there are too few samples.
 
@@ -251,7 +251,7 @@ page.show(
 # ## As the paper prints it
 #
 # The paper prints the squared error of three predictions, question by question, for three models. Its Oracle CC is *in sample*, so
-# that it cannot fail.
+# that it can hardly fail.
 
 # %% label="passk-reported" paper=["table-3", "table-8", "section-5.1", "appendix-d.1.2"] evidence=["reported"] reads=["passk_math500", "passk_aime25"]
 printed = pd.concat(map(load_reported, ["passk_math500", "passk_aime25"]))

@@ -83,14 +83,16 @@ page.show(
 )
 
 # %% [markdown]
-# The probe as a posterior knows most, where there is one. How often does it spend better?
+# The probe as a posterior knows most, where there is one. How often does it spend better? The other rows say that not every confidence
+# does.
 
 # %% tags=["finding"]
 rule = POSTERIOR if POSTERIOR in counts.index else counts.index[0]
 gains = judged[judged["rule"] == rule]
 page.finding(
-    "Spending by a confidence changes the questions solved by {mean:+.1f} in a hundred: more than even spending in {better} of "
+    "Spending by the rule “{rule}” changes the questions solved by {mean:+.1f} in a hundred: more than even spending in {better} of "
     "{cases} cases, and fewer in {worse}.",
+    rule=rule,
     mean=gains["estimate"].mean(),
     better=(gains["verdict"] == "better").sum(),
     cases=len(gains),
@@ -150,7 +152,7 @@ spent
 
 # %% [markdown]
 # The likely question needs little, the hopeless one gets nothing, and the rest goes where it still pays. `allocate`
-# finds the same without taking the samples one at a time: it searches for the gain that all samples must beat.
+# finds the same without taking the samples one at a time: it looks for the gain that every sample must reach.
 
 # %% label="budget-greedy" paper=["appendix-d.2.1", "equation-20"] evidence=["simulated"]
 plug_in = allocate(confidence, 12)
@@ -196,7 +198,8 @@ plans.describe()
 
 # %% [markdown]
 # Does the last of the rules solve more questions than spending evenly? All questions share one budget: one that takes more leaves
-# less for the others. So each pays for its samples, at the price of what one more of them solves: that is seen with a budget of five.
+# less for the others. So each question is charged for its samples. The charge is what one more sample a question would have solved:
+# the gain from a budget of four to one of five.
 
 # %%
 plan, counts = plans.iloc[:, -1], (questions["correct"], questions["total"])
@@ -276,13 +279,13 @@ _ = grid.set_axis_labels("B, samples a question", "questions solved")
 # %% [markdown]
 # ## Summary
 #
-# - Optimal allocation needs no search: take the largest gains, or find the gain that all of them beat.
+# - The best allocation takes the largest gains one at a time, or finds the gain that all of them reach.
 # - A confidence may spend better than even spending, or worse: count both, and judge all cases together.
 # - A posterior gives up sooner on what keeps failing; that it spends better does not follow.
 # - Score an oracle on samples that it has not seen, and compare with even spending at the same budget.
 #
-# A confidence that many samples make is one of the rules above. [Next](07_response_consistency.ipynb): how many votes should it take,
-# and who may judge them?
+# All these confidences are known before the first answer. [Next](07_response_consistency.ipynb): answers may also vote. How many does
+# that take, and who may judge them?
 #
 # ## Exercises
 #

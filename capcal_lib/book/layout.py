@@ -12,6 +12,15 @@ PAGES = {  # that a notebook names, which is read where they are not
     "“Scaling out”": "[Scaling out](/guide/scaling_out.md)",
     "“The paper's main table”": "[The paper's main table](/reference/printed.md)",
 }
+PARAMETERS = {
+    "code_prompt_show": "Show the parameters that this book was made with",
+    "code_prompt_hide": "Hide the parameters that this book was made with",
+}
+SHOWN_ABOVE = {
+    "output_type": "display_data",
+    "metadata": {},
+    "data": {"text/html": "<p class='capcal-about'>Shown at the top of the page.</p>"},
+}
 TOP = ("finding", "provenance", "picture")  # tags of what stands below the title, in this order
 
 
@@ -52,7 +61,7 @@ def caption_figures(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def lift(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Set what the cells tagged as `TOP` show before all others, without their code, which stays
-    where it is read.
+    where it is read and says so.
     """
     lifted = []
     for tag in TOP:
@@ -61,7 +70,7 @@ def lift(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
                 shown = deepcopy(cell)
                 shown["metadata"]["tags"] = ["remove-input"]
                 lifted.append(shown)
-                cell["outputs"] = []
+                cell["outputs"] = [] if tag == "provenance" else [deepcopy(SHOWN_ABOVE)]
                 cell["metadata"].pop("mystnb", None)
     return [*lifted, *cells]
 
@@ -81,7 +90,7 @@ def lay_out(notebook: dict[str, Any]) -> dict[str, str]:
     >>> [*lay_out(page).values()], list(data)
     (['<svg>narrow</svg>'], ['image/svg+xml'])
     >>> [(cell["source"], "outputs" in cell and bool(cell["outputs"])) for cell in page["cells"]]
-    [('# Title', False), ('1', True), ('Text.', False), ('1', False)]
+    [('# Title', False), ('1', True), ('Text.', False), ('1', True)]
     """
     title, *cells = notebook["cells"]
     cells = caption_figures(cells)
@@ -93,6 +102,7 @@ def lay_out(notebook: dict[str, Any]) -> dict[str, str]:
         tags = cell["metadata"].setdefault("tags", [])
         if "injected-parameters" in tags:
             tags.append("hide-input")
+            cell["metadata"]["mystnb"] = PARAMETERS
         for output in cell.get("outputs", ()):
             if narrow := output.get("data", {}).pop(NARROW, None):
                 wide = "\n".join("".join(output["data"]["image/svg+xml"]).splitlines())

@@ -238,9 +238,9 @@ class Page:
         return tables.show_scores(table, caption, evidence=self.evidence)
 
     def finding(self, text: str, /, **values: float | str) -> Any:
-        """Return the finding of the page in large type: one sentence, with at most four of the
-        ``values``, which stand in it as ``{key}`` or ``{key:.2f}``. A text among them is shown as
-        it is, whatever marks it holds.
+        """Return the finding of the page in large type: one sentence with at most four numbers,
+        whose ``values`` stand in it as ``{key}`` or ``{key:.2f}``. A text among them is shown as it
+        is, whatever marks it holds.
         """
         return large(fill(text, **values))
 

@@ -25,7 +25,8 @@ UNSAID = {"may_be_best": False, "missing": 0, "questions": 1, "varies": True, "p
 MARKED = {"best": "<strong>{}</strong>", "second": "<u>{}</u>", "level": "≈ {}"}
 LEGEND = {  # what a cell of scores holds, and what that means
     "<small>[": "in brackets: 95 % interval",
-    "<strong>": "bold: significantly lower than every other method, or the lowest printed",
+    "<strong>": "bold: significantly lower than every method but the constant and the oracles, or "
+    "the lowest printed",
     "≈": "≈: not significantly worse than the lowest",
     "<u>": "underlined: second lowest printed",
     "‡": "‡: all questions are alike, so nothing is compared",
