@@ -13,9 +13,7 @@
 # much smaller models, whose samples we have?
 
 # %% tags=["parameters"]
-model: str = (
-    "qwen2.5-coder-1.5b"  # one of `capcal models`; all with samples are shown
-)
+model: str = "qwen2.5-coder-1.5b"  # one of `capcal models` with samples
 store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
 recipe: str = "tuned"  # of the probes; or paper

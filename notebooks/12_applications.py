@@ -13,9 +13,7 @@
 # use by itself: is anything done better with a confidence than by the best rule without one?
 
 # %% tags=["parameters"]
-model: str = (
-    "qwen2.5-coder-1.5b"  # one of `capcal models`; all with samples are shown
-)
+model: str = "qwen2.5-coder-1.5b"  # one of `capcal models` with samples
 store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
 protocol: str = "corrected"  # or paper: with the probes of its recipe

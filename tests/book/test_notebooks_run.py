@@ -63,7 +63,7 @@ def test_it_runs(name: str, model: str) -> None:
 @pytest.mark.parametrize("name", ["11_small_models", "12_applications", "15_benchmarking"])
 def test_a_page_of_all_models_says_that_its_own_has_to_have_samples(name: str) -> None:
     source = (NOTEBOOKS / f"{name}.py").read_text(encoding="utf-8")
-    assert "# one of `capcal models`; all with samples are shown" in source
+    assert "# one of `capcal models` with samples" in source
     assert "models" not in run_cells(name, model="gpt-oss-20b")
 
 
