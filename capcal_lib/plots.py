@@ -354,17 +354,17 @@ def draw_curves(
     import seaborn as sns
 
     names = list(map(str, table[hue].unique()))
-    colors = palette(names)
+    colors = {} if hue == "model" else palette(names)  # models take those of the style
     ticks = sorted(table[x].unique())
     grid = sns.FacetGrid(table, col=col, height=3.6, aspect=1 if col else 1.8)
     panels = table.groupby(col, sort=False) if col else [("", table)]
     for (_, panel), ax in zip(panels, grid.axes.flat, strict=True):
         for place, (name, curve) in enumerate(panel.groupby(hue, sort=False)):
-            marker, color = CURVE_MARKERS[place % len(CURVE_MARKERS)], colors[str(name)]
-            ax.plot(curve[x], curve["estimate"], color=color, marker=marker, ms=5, label=name)
+            look = {"marker": CURVE_MARKERS[place % len(CURVE_MARKERS)], "ms": 5, "label": name}
+            [line] = ax.plot(curve[x], curve["estimate"], color=colors.get(str(name)), **look)
             if "low" in curve:
                 beside = curve[x] * 1.03**place  # not on one another
-                ax.vlines(beside, curve["low"], curve["high"], color=color, lw=1)
+                ax.vlines(beside, curve["low"], curve["high"], color=line.get_color(), lw=1)
         ax.set_xscale("log", base=2)
         ax.set_xticks(ticks, ticks)
     grid.set_titles("{col_name}")

@@ -299,7 +299,7 @@ _ = grid.set_axis_labels("k", "pass@k")
 
 # %% [markdown] tags=["caption"]
 # pass@k of the paper's models, expected from two printed numbers (lines; simulated), and what the authors' code repository says of
-# one of them (crosses; read off).
+# gpt-oss-20b on MATH-500 (crosses; read off).
 
 # %% [markdown]
 # ## Beyond the samples at hand

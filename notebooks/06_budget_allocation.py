@@ -260,7 +260,8 @@ points.assign(mean=100 * above.mean()).round(2)
 
 # %% [markdown]
 # So many points of each curve lie above, on and below that of the uniform allocation, and by so many points of a hundred questions in
-# the mean. And so the curves look:
+# the mean. A curve may lie above at most points and lose more at the others: the probe does so at one sample a question on AIME25. And
+# so the curves look:
 
 # %% label="fig-budget-paper" paper=["figure-5", "figure-10", "section-5.2", "appendix-d.2.2"] evidence=["read off"] reads=["budget"] mystnb={"image": {"alt": "Six panels, three models by MATH-500 and AIME25, each with a curve for every rule against the budget."}}
 lines = tables.titled(published)

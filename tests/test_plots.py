@@ -12,11 +12,13 @@ from matplotlib.colors import to_hex
 from capcal_lib.errors import InputError
 from capcal_lib.plots import (
     COLORS,
+    RULE_COLORS,
     PassAtKDisplay,
     ReliabilityDisplay,
     RiskCoverageDisplay,
     ScoreDisplay,
     draw_comparisons,
+    draw_curves,
     draw_printed_prices,
     draw_uses,
     mark_verdicts,
@@ -229,3 +231,16 @@ def test_uses_have_what_is_worse_and_what_is_better_on_either_side_of_zero() -> 
     assert legend == ["worse", "better"]
     ticks = figure.axes[0].xaxis.get_major_formatter()
     assert [ticks(-4), ticks(3)] == ["4", "3"]
+
+
+def test_curves_of_models_have_the_colours_of_the_style_and_those_of_methods_their_own() -> None:
+    rows = [(name, k, 0.5) for name in ("P(True)", "Best constant") for k in (1, 2)]
+    table = pd.DataFrame(rows, columns=["name", "k", "estimate"])
+    cycle = plt.rcParams["axes.prop_cycle"].by_key()["color"]
+    for column, expected in (
+        ("model", cycle[:2]),
+        ("method", [COLORS["P(True)"], RULE_COLORS["Best constant"]]),
+    ):
+        grid = draw_curves(table.rename(columns={"name": column}), x="k", hue=column)
+        drawn = [to_hex(line.get_color()) for line in grid.ax.get_lines()]
+        assert drawn == [to_hex(color) for color in expected]
