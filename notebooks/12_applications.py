@@ -48,13 +48,13 @@ page.show_other_models()
 # A confidence is of use where something is better with it than by the best rule without one, in the same model and on the same
 # questions. The paper names these uses and tries the first two (section 5); the rules without a confidence are of this book.
 #
-# | use | what a confidence may add, and its gain | best rule without one | a gain is at least, at most |
-# |---|---|---|---|
-# | [pass@k](05_pass_at_k.ipynb) | It tells whether one of 16 answers will be right: less squared error. | the other questions' mean $c$ | $-1 + \min(c^2, (1-c)^2)$, $\max(c^2, (1-c)^2)$ |
-# | [Budget](06_budget_allocation.ipynb) | Of two answers a question it gives one to the easy and three to others: more questions solved. | two for each | $-1$, $1$ |
-# | [Abstaining](13_selective_prediction.ipynb) | The surest questions are answered first: a smaller area under the risk-coverage curve. | at random | $-(H_n - 2 + 1/n)$, $H_n - 2 + 1/n$ |
-# | [Labels saved](15_benchmarking.ipynb) | A line through it tells a label before it is bought: less variance is left. | the other labels' mean $c$ | as pass@k |
-# | Evaluation | Questions whose answers will differ are sampled more often: less variance of the accuracy, for the same tokens. | evenly | $-3/4$, $1/4$ |
+# | use | what a confidence may add, and its gain | best rule without one |
+# |---|---|---|
+# | [pass@k](05_pass_at_k.ipynb) | It tells whether one of 16 answers will be right: less squared error. | the other questions' mean $c$ |
+# | [Budget](06_budget_allocation.ipynb) | Of two answers a question it gives one to the easy and three to others: more questions solved. | two for each |
+# | [Abstaining](13_selective_prediction.ipynb) | The surest questions are answered first: a smaller area under the risk-coverage curve. | at random |
+# | Labels saved | A line through it tells a label before it is bought: less variance is left. | the other labels' mean $c$ |
+# | Evaluation | Questions whose answers will differ are sampled more often: less variance of the accuracy, for the same tokens. | evenly |
 #
 # A *perfect* confidence is $\hat\mu$ itself. Where that would not be better than the rule either, by the same test and in the same
 # place, the questions are too few for any confidence: such a case is *undecidable*, and left out of every count. `compare_uses` judges
@@ -137,16 +137,9 @@ gains = {
 pd.DataFrame(gains).mean()
 
 # %% [markdown]
-# An interval of a mean gain allows for half an unseen question at the least and at the largest gain that one can have:
-#
-# - Over a mean $c$, squared errors gain most where a confidence is right and $c$ is far off, and lose most where it is wrong and
-#   $c$ is near. So it is for pass@k, and for labels, whose line is kept between 0 and 1.
-# - A budget loses a whole question where it spends nothing on one that even spending solves, and gains one the other way round.
-# - When abstaining, a question counts by how far it moves the area. The surest of $n$ is in every share that is answered, in the
-#   first alone, in the second with one other, and so on: with $H_n = 1 + 1/2 + \dots + 1/n$ it moves the area by up to
-#   $H_n - 2 + 1/n$ questions, if there are twelve or more.
-# - In an evaluation the variance of an answer is at most 1/4. A question with a quarter of the samples has four times that
-#   variance, three quarters more; one with very many has none.
+# An interval of a mean gain allows for half an unseen question that loses as much as a question can, and for half a one that gains
+# as much. When abstaining, that is the question that is answered first, and `risk_area_bounds` says by how far it can move the area.
+# The bounds of the other uses, and why they are these, stand with `bounds_in_uses` in `capcal_lib/results/uses.py`.
 
 # %%
 gain = gains["Abstaining"]
@@ -159,9 +152,9 @@ judge_gain(gain, bounds=risk_area_bounds(len(gain)))
 #
 # A probe is the one whose training set is nearest, never chosen by a score, and is taken as the mean of a posterior whose
 # concentration is fitted on its training questions. Confidences that the model was asked for, and votes, have no training
-# questions and are used directly; a question without one counts as one half. Ten votes cost more than a budget spends, so response
-# consistency is left out there; elsewhere its cost is not counted. By the paper's recipe a probe is five, and its gain is the mean
-# of theirs.
+# questions and are used directly; a question without one counts as one half. Ten votes cost more than a budget or an evaluation
+# spends, so response consistency is left out of these two; in the other uses its cost is not counted. By the paper's recipe a probe
+# is five, and its gain is the mean of theirs.
 
 # %% label="applications-all" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
 about = ["use", "method", "model", "dataset", "gain", "low", "high", "p (Holm)"]
@@ -240,16 +233,18 @@ cost = questions["small cost"].where(~sent, paid)
 solved.mean(), cost.mean()
 
 # %% [markdown]
-# What does random mixing solve for that cost? Each question more that it sends on costs as much more, on average, as the large
-# model is dearer, and solves as much more as the large model is better: that is the *price* of a solved question. The price is
-# estimated from the same questions, and an interval has to hold its error, so `routing_gains` counts each question with its share
-# of both. The mean, which comes last, is the same.
+# What does random mixing solve for that cost? The small model solves 0.45 of a question on average, for a cost of 1, and the large
+# one 0.70 for 5. So what is sent on at random gains 0.25 of a question for a cost of 4, or 0.0625 for a cost of 1. The router above
+# spends 3.25, which is 2.25 more than the small model alone; random mixing turns that into $2.25 \times 0.0625 \approx 0.14$ of a
+# question, and solves 0.59. What a cost of 1 gains is estimated from the same questions, and an interval has to allow for its
+# error, so `routing_gains` counts each question with its share of it. The mean, which comes last, is the same.
 
 # %%
 means = questions.mean()
 dearer = means["large cost"] - means["small cost"]
-price = (means["large"] - means["small"]) / dearer
-mixed = means["small"] + price * (cost.mean() - means["small cost"])
+gain_per_cost = (means["large"] - means["small"]) / dearer
+more = cost.mean() - means["small cost"]
+mixed = means["small"] + gain_per_cost * more
 solved.mean() - mixed, routing_gains(probe, questions).mean()
 
 # %% [markdown]

@@ -45,8 +45,10 @@ page = open_page(globals())
 # the risk-coverage curve; a confidence that knows nothing, such as a constant, has the mean risk. Of probes the nearest to each
 # data set is taken, and a question of which the model has stated no confidence counts as one half.
 #
-# Each method is compared with answering at random, question by question, and all are judged together by Holm's method. Data
-# sets without a solved question are left out.
+# Each method is compared with answering at random, question by question, and all comparisons of this model are judged together by
+# Holm's method. [Before](12_applications.ipynb) abstaining was judged together with every other use and every other model; so many
+# more comparisons ask more of each, and one that is decided here may be open there. Data sets without a solved question are left
+# out.
 
 # %%
 results = page.results()
@@ -87,24 +89,25 @@ rng = np.random.default_rng(seed)
 curves = abstaining.risk_curves(results, shown, rng)
 colors = plots.palette(curves["method"].unique(), shown)
 
-# %% tags=["picture"] label="fig-risk-coverage" paper=["section-5.3", "appendix-d.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"] mystnb={"image": {"alt": "Line plot of risk, the expected share of wrong answers, against coverage. A curve a method and one for the honest oracle, all of which meet at full coverage, and a dotted line for answering at random."}}
+# %% tags=["picture"] label="fig-risk-coverage" paper=["section-5.3", "appendix-d.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"] mystnb={"image": {"alt": "Line plot of risk, the expected share of wrong answers, against coverage. A curve a method and one for the honest oracle, which come together at full coverage, and a level line for answering at random."}}
 axes = sns.lineplot(
     curves, x="coverage", y="risk", hue="method", style="method", palette=colors
 )
 at_random = terms.loc[shown, "At random"].mean()
-axes.axhline(at_random, color=plots.MUTED, linestyle=":")
+axes.axhline(at_random, color=plots.MUTED, linewidth=1, label="At random")
 axes.set(xlim=(0, 1), ylim=(0, 1), title=load_dataset(shown).title)
 axes.set(xlabel="coverage: questions answered", ylabel="risk: answers wrong")
-sns.move_legend(axes, "lower right", title="")
+_ = axes.legend()
 
 # %% [markdown] tags=["caption"]
-# Whoever answers some of the questions answers those of which the confidence is highest; at full coverage all curves end. Shown is
-# the data set on which the method of the finding gains most, or the one asked for; dotted, answering at random. The honest oracle
-# orders questions by one half of their samples and is scored on the other.
+# Whoever answers some of the questions answers those of which the confidence is highest; the level line is answering at random.
+# Shown is the data set on which the method of the finding gains most, or the one asked for. The honest oracle orders questions by
+# one half of their samples and is scored on the other.
 
 # %% [markdown]
 # Read the figure at one half: how often is the model wrong that answers only the half of the questions of which it is surest, and
-# how often when it answers all?
+# how often when it answers all? Where all are answered no order counts. Votes and the honest oracle still end a little beside the
+# others: they are judged by those samples of a question that they have not seen, and not by all.
 
 # %%
 half = curves[curves["coverage"] <= 0.5].groupby("method", sort=False)["risk"]
@@ -112,8 +115,7 @@ whole = curves.groupby("method", sort=False)["risk"]
 pd.DataFrame({"half answered": half.last(), "all answered": whole.last()})
 
 # %% [markdown]
-# Votes cost ten more answers to each question, and are judged by the samples that did not vote; a probe reads the hidden states of
-# the prompt and costs no token.
+# Votes cost ten more answers to each question; a probe reads the hidden states of the prompt and costs no token.
 #
 # ## The area under the curve
 #
@@ -142,8 +144,9 @@ tables.show_scores(
 # ## Promising a risk
 #
 # Where is the threshold, so that at most a promised share of all questions gets a wrong answer? Read off the curve of
-# some questions, it is too low for new ones. *Conformal risk control* (Angelopoulos et al., 2024) adds one
-# question that is wrong with certainty: the lowest threshold $t$ with
+# some questions, it is too low for new ones. *Conformal* methods set a threshold on some questions so that a promise holds for new
+# ones that are drawn like them, whatever the confidence is. *Conformal risk control* (Angelopoulos et al., 2024) adds one question
+# that is wrong with certainty: the lowest threshold $t$ with
 #
 # $$
 # \frac{1}{n+1}\Bigl(1 + \sum_{i:\,s_i > t} (1 - \hat\mu_i)\Bigr) \le \alpha
@@ -167,7 +170,7 @@ promise_risk([0.9, 0.8, 0.5, 0.2], [10, 9, 5, 0], [10] * 4, risk=0.3)
 
 # %% [markdown]
 # On the recorded samples, thresholds are set on a random half of the questions and used on the other half, a hundred times. A
-# confidence that knows nothing, *at random*, keeps the promise as well. What confidences differ in is how much they answer.
+# confidence that knows nothing, *at random*, is promised the same. What confidences differ in is how much they answer.
 
 # %% label="selective-promise" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 rng = np.random.default_rng(seed)
@@ -182,9 +185,9 @@ page.show(
 )
 
 # %% [markdown]
-# Is the promise kept? This is the mean share of questions with a wrong answer, on the data set where it is largest. A promise
-# holds on average over the questions that set the threshold, and for questions like them, to within what drawing a hundred
-# halves leaves open.
+# Is the promise kept? This is the mean share of questions with a wrong answer, on the data set where it is largest. The promise is
+# one of expectation: it holds on average over all ways to draw the questions that set the threshold. A hundred halves are a sample
+# of these ways, and the largest of several data sets is shown, so that by chance a share may lie a little above what was promised.
 
 # %%
 promised.groupby("method", sort=False)["wrong"].max()
@@ -195,14 +198,14 @@ promised.groupby("method", sort=False)["wrong"].max()
 # - For abstaining only the order of the questions counts, and the area under the risk-coverage curve measures it.
 # - Compare areas question by question, and with answering at random, which is hard to beat where a model is hardly ever
 #   right.
-# - Conformal risk control keeps a promise with any confidence; a good one keeps it and still answers.
+# - Conformal risk control keeps a promise on average, with any confidence; a good one keeps it and still answers.
 #
 # [Next](15_benchmarking.ipynb): if a confidence is right on average, does its mean tell the accuracy of a model without labels?
 #
 # ## Exercises
 #
-# **1 (easy).** Look at the figure. What happens to a curve if its confidence is squared, and why do all curves end in one place?
-# *Hint:* only the order counts, and no order counts where all is answered.
+# **1 (easy).** Look at the figure. What happens to a curve if its confidence is squared, and where would all curves end if all
+# were judged by the same samples? *Hint:* only the order counts, and no order counts where all is answered.
 
 # %% tags=["hide-cell", "solution"]
 # The curve of a confidence, and of its square; at full coverage each ends in the mean risk
@@ -220,9 +223,9 @@ ten = [0.5] * 10, [1] * 10, [1] * 10
 promise_risk(*ten, 1 / 11 - 0.001), promise_risk(*ten, 1 / 11 + 0.001)
 
 # %% [markdown]
-# **3 (hard).** Simulate questions of known $\mu$ and a confidence near it. Promise the risk *among answered* questions by reading
-# it off the curve of 50 of them. How often is it broken on the others? *Hint:* the curve of some questions is lowest where they
-# were lucky.
+# **3 (hard).** The page promises wrong answers among *all* questions. Suppose somebody promises the risk among the *answered* ones,
+# which the curve shows, and reads it off the curve of 50 questions. Simulate questions of known $\mu$ and a confidence near it: how
+# often is this promise broken on the others? *Hint:* the curve of some questions is lowest where they were lucky.
 
 # %% tags=["hide-cell", "solution"]
 # Curves of fifty questions, tried on the others

@@ -143,8 +143,9 @@ guesses.apply(capability_brier, args=counts, corrected=True).round(3)
 # ## Explore a score
 #
 # Choose a data set and a method. The *plug-in* score takes $\hat\mu$ for $\mu$ and is too high by the noise of the samples;
-# the *corrected* score is not. Shifting or stretching the log-odds is what recalibration does: it moves all questions
-# alike, so it mends confidences that are too high or too low, and not those that order the questions wrongly.
+# the *corrected* score is not. Shifting or stretching the log-odds of a confidence, $\log(s/(1-s))$, is what recalibration does: it
+# moves all questions alike, so it mends confidences that are too high or too low, and not those that order the questions wrongly.
+# Scores are of the questions for which a method has a confidence: a model that was asked for a number does not always state one.
 
 # %%
 brier = score(results)["brier"].unstack("dataset")[list(varied.index)]
@@ -212,11 +213,11 @@ int(counts[(np.diff(ends)[:, 0] < 0.1).argmax()])
 
 # %% [markdown]
 # **2 (medium).** What capability Brier score has somebody who guesses every question's $\mu$ with a random error of
-# standard deviation 0.2? *Hint:* the score is a mean of squared distances.
+# standard deviation 0.2? *Hint:* the score is a mean of squared distances, and a guess has to lie between 0 and 1.
 
 # %% tags=["hide-cell", "solution"]
-# Guesses with a random error, and their score
+# Guesses with a random error, and their score: less than its square, 0.04, since a guess beyond 0 or 1 is moved back
 draws = np.random.default_rng(0)
 known = draws.uniform(0.3, 0.7, 10_000)
 noisy = (known + draws.normal(0, 0.2, len(known))).clip(0, 1)
-round(float(np.mean((noisy - known) ** 2)), 3)  # its square, 0.04
+round(float(np.mean((noisy - known) ** 2)), 3)

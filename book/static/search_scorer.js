@@ -5,6 +5,7 @@ const IN_TITLE = 4;
 const IN_HEADING = 2;
 const IN_TEXT = 1;
 const TERM = 60; // of a hundred, which a page has that holds all words in its title
+const MEANING = 120; // of a term whose meaning is asked for
 const ITEM = 120;
 const SHOWN = 240; // characters of a paragraph
 const UNLIKELY = 0.4; // of the best page's score: pages below are left out
@@ -15,19 +16,25 @@ const answers = [
   [/which (method|confidence)/, "guide/which_method"],
   [/what holds|claims?\b/, "notebooks/11_small_models"],
   [/\bhelps?\b/, "notebooks/12_applications"],
-  [/^\W*(brier|temperature)\W*$/, "theory/definitions"],
+  [/^\W*(brier( scores?)?|temperature)\W*$/, "theory/definitions"],
   [/gpt-oss|olmo|qwen3/, "reference/printed"],
 ];
 
 const question = (new URLSearchParams(location.search).get("q") ?? "").toLowerCase();
+const isAnswer = (page) => answers.some(([words, answer]) => words.test(question) && page === answer);
+const asksMeaning = /^\W*(what (is|are)|what does .* mean)\b/.test(question);
 const asList = (files) => (files === undefined ? [] : [files].flat());
 
-/* The numbers of the pages that have a word; where none has, of those that have it as part of a word. */
+// Words that ask are in nearly every page, and say nothing of what is looked for.
+stopwords.push("what", "which", "how", "why", "do", "does", "did", "can", "i");
+
+/* The numbers of the pages that have a word, or a name of it with a version, such as qwen2; where none has, of those
+   that have it as part of a word. */
 const pagesWith = (word, index) => {
-  if (Object.hasOwn(index, word)) return new Set(asList(index[word]));
-  if (word.length < 3) return new Set();
-  const longer = Object.keys(index).filter((term) => term.includes(word));
-  return new Set(longer.flatMap((term) => asList(index[term])));
+  const terms = Object.keys(index);
+  let found = terms.filter((term) => term === word || (term.startsWith(word) && /^\d+$/.test(term.slice(word.length))));
+  if (found.length === 0 && word.length > 2) found = terms.filter((term) => term.includes(word));
+  return new Set(found.flatMap((term) => asList(index[term])));
 };
 
 /* A row of Sphinx's results: page, title, anchor, description, score, file. */
@@ -37,7 +44,7 @@ const result = (file, anchor, score, part = "") => {
 };
 
 const pageResults = (words) => {
-  const { terms, titleterms, titles } = Search._index;
+  const { terms, titleterms, titles, docnames } = Search._index;
   const scores = new Map();
   let whole = 0;
   for (const word of words) {
@@ -53,7 +60,7 @@ const pageResults = (words) => {
     }
   }
   const best = Math.max(...scores.values());
-  const likely = [...scores].filter(([, score]) => score >= UNLIKELY * best);
+  const likely = [...scores].filter(([page, score]) => score >= UNLIKELY * best || isAnswer(docnames[page]));
   return likely.map(([page, score]) => result(page, "", (100 * score) / whole));
 };
 
@@ -70,8 +77,9 @@ const namedResults = () => {
 var Scorer = {
   score: ([page, , anchor, , score]) => {
     if (page.startsWith("reference/api")) return score - 1000;
-    if (answers.some(([words, answer]) => words.test(question) && page === answer)) return score + 100;
-    return anchor.startsWith("#term-") ? Math.min(score, TERM) : score;
+    if (isAnswer(page)) return score + 100;
+    if (anchor.startsWith("#term-")) return asksMeaning ? MEANING : Math.min(score, TERM);
+    return score;
   },
   objNameMatch: 11,
   objPartialMatch: 6,

@@ -277,6 +277,12 @@
     return [make("div", {}, ...rows), buttons, result, said];
   };
 
+  /* Say of how many questions a method has no confidence, such as a number that the model did not state. */
+  const leftOut = (values) => {
+    const without = values.filter((value) => value === null).length;
+    return without ? ` Left out: ${without} of ${values.length} questions, on which this method has no confidence.` : "";
+  };
+
   /* One score after another: plug-in or corrected, and after a shift and a stretch of the log-odds. */
   const explorer = (data) => {
     const state = { set: 0, method: "", corrected: true, shift: 0, stretch: 1 };
@@ -318,7 +324,8 @@
       said.textContent =
         `${state.method} on ${data.sets[state.set].title}: ${state.corrected ? "corrected" : "plug-in"} capability Brier ` +
         `${digits(score, 3)}, 95 % interval ${digits(score - half, 3)} to ${digits(score + half, 3)} over ` +
-        `${scored.length} questions (lower is better); best constant ${digits(constant, 3)}.`;
+        `${scored.length} questions (lower is better); best constant ${digits(constant, 3)}.` +
+        leftOut(values);
     };
     const set = (key) => (value) => {
       state[key] = value;
@@ -397,7 +404,8 @@
       said.textContent =
         `${state.method} on ${title}: answering the ${kept} most confident of ${order.length} questions gives an accuracy of ` +
         `${digits(answered)}, 95 % interval ${digits(Math.max(0, answered - half))} to ${digits(Math.min(1, answered + half))}; ` +
-        `answering all gives ${digits(all)}.`;
+        `answering all gives ${digits(all)}.` +
+        leftOut(values);
     };
     const set = (key) => (value) => {
       state[key] = value;

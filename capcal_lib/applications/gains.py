@@ -155,10 +155,11 @@ def routing_gains(confidence: Column, questions: pd.DataFrame) -> Column:
     models, what an answer of each costs, ``small cost`` and ``large cost``, and what the small one
     costs where it reads a question and sends it on, ``reading``.
 
-    Random mixing sends on as large a share as costs the same. That share, and the price of a solved
-    question, are estimated from the means of these questions, so each question counts with its part
-    in both: what is solved there, less what mixing solves, and less the price of what it costs more
-    than mixing does. Neither a gain nor a loss has a bound that is known beforehand.
+    Random mixing sends on as large a share as costs the same. That share, and what a cost of one
+    gains when it is sent on at random, are estimated from the means of these questions, so each
+    question counts with its part in both: what is solved there, less what mixing solves, and less
+    what mixing would gain for what it costs more. Neither a gain nor a loss has a bound that is
+    known beforehand.
 
     >>> rates = {"small": [0.0, 1.0], "large": [1.0, 1.0]}
     >>> costs = {"small cost": [1, 1], "large cost": [3, 3], "reading": [0, 0]}
@@ -171,8 +172,8 @@ def routing_gains(confidence: Column, questions: pd.DataFrame) -> Column:
     solved = small.where(~sent, large)
     cost = small_cost.where(~sent, large_cost + questions["reading"])
     dearer = large_cost.mean() - small_cost.mean()
-    price = (large.mean() - small.mean()) / dearer
+    gain_per_cost = (large.mean() - small.mean()) / dearer
     share = (cost - small_cost).mean() / dearer
     mixed = (1 - share) * small + share * large
     mixed_cost = (1 - share) * small_cost + share * large_cost
-    return solved - mixed - price * (cost - mixed_cost)
+    return solved - mixed - gain_per_cost * (cost - mixed_cost)

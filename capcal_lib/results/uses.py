@@ -153,10 +153,12 @@ def bounds_in_uses(
 ) -> dict[str, tuple[float, float]]:
     """Return the least and the largest gain of a question in each use.
 
-    Squared errors gain most where a confidence is right and the mean of the others is far off, and
-    lose most where it is wrong and that is near. A budget gains or loses a whole question. In an
-    evaluation the variance of an answer is at most 1/4, and four times that with a quarter of the
-    samples.
+    Squared errors, of pass@k and of labels, gain most where a confidence is right and the mean of
+    the others is far off, and lose most where it is wrong and that is near. A budget loses a whole
+    question where it spends nothing on one that even spending solves, and gains one the other way
+    round. When abstaining see ``applications.risk_area_bounds``. In an evaluation the variance of
+    an answer is at most 1/4: a question with a quarter of the samples has four times that, three
+    quarters more, and one with very many has none.
     """
     solved = pd.Series(pass_at_k(correct, total, [ATTEMPTS])[:, 0]).dropna()
     bounds = {

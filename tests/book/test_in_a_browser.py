@@ -276,6 +276,7 @@ def test_abstaining_answers_as_the_library_does(browser: Any) -> None:
         ]
         curve = risk_coverage(*own)
         said = figure.locator("[role=status]").inner_text()
+        assert left_out(said) == len(values) - len(scored)
         kept, accuracy = re.findall(r"the (\d+) most .* accuracy of (\S+),", said)[0]
         assert float(accuracy) == pytest.approx(1 - curve["risk"][int(kept) - 1], abs=0.0051)
     tab.close()
@@ -328,12 +329,18 @@ def test_the_explorer_scores_as_the_library_does(browser: Any) -> None:
         for kind in ("corrected", "plug-in"):
             figure.locator("select").nth(2).select_option(kind)
             wanted = capability_brier(*own, corrected=kind == "corrected")
-            said = re.search(
-                r"capability Brier (\S+?),", figure.locator("[role=status]").inner_text()
-            )
+            status = figure.locator("[role=status]").inner_text()
+            said = re.search(r"capability Brier (\S+?),", status)
             assert said is not None
             assert float(said[1].replace("−", "-")) == pytest.approx(wanted, abs=0.0006)
+            assert left_out(status) == len(values) - len(scored)
     tab.close()
+
+
+def left_out(status: str) -> int:
+    """Return of how many questions a widget says that a method has no confidence."""
+    said = re.search(r"Left out: (\d+) of", status)
+    return int(said[1]) if said else 0
 
 
 def test_a_table_is_sorted_by_its_heads(browser: Any) -> None:
@@ -401,6 +408,9 @@ def test_search_finds_the_page_first(browser: Any) -> None:
     wanted = {
         "pass@k": "05_pass_at_k",
         "Brier": "theory/definitions",
+        "Brier score": "theory/definitions",
+        "what is a probe": "reference/vocabulary.html#term-probe",
+        "how do I train a probe": "08_probe_generalization",
         "probe": "08_probe_generalization",
         "hallucination": "reference/vocabulary",
         "budget": "06_budget_allocation",
@@ -427,6 +437,9 @@ def test_search_finds_the_answer_to_a_question_among_the_first_six(browser: Any)
         "can I trust MMLU numbers?": "guide/limits",
         "best constant": "reference/vocabulary.html#term-best-constant",
         "limitations": "guide/limits",
+        "Qwen": "index.html",
+        "quantised": "reference/vocabulary.html#term-quantised",
+        "discrimination": "reference/vocabulary.html#term-discrimination",
         "contamination": "guide/limits",
     }
     found = {words: hits(browser, words)[:6] for words in wanted}

@@ -61,8 +61,10 @@ def test_a_page_says_whose_protocol_and_verdicts_it_follows() -> None:
 
 
 def test_a_page_says_what_is_not_as_in_the_paper() -> None:
-    html = provenance(page_of("qwen2.5-coder-1.5b")).html
-    assert "weights are quantised; SimpleQA is the whole set" in html
+    for model in ("smollm2-135m", "qwen2.5-coder-0.5b", "qwen2.5-coder-1.5b"):
+        html = provenance(page_of(model)).html
+        assert "weights are quantised; SimpleQA is the whole set" in html
+    assert "quantised" not in provenance(page_of("simulated")).html
     assert "Unlike in the paper" not in provenance(page_of("gpt-oss-20b")).html
 
 
