@@ -380,9 +380,9 @@ def draw_uses(counts: pd.DataFrame) -> Figure:
     """Draw how often a method is worse, left of a line at zero, and better, right of it, and of how
     many comparisons that could be decided: a panel for each method, a row for each use.
 
-    ``counts`` are those of ``results.uses.count_uses``. A dash stands where none was decided.
+    ``counts`` are those of ``results.uses.count_uses``. A dash stands where none is decidable.
 
-    >>> row = pd.DataFrame({"better": [2], "worse": [1], "decided": [11]})
+    >>> row = pd.DataFrame({"better": [2], "worse": [1], "decidable": [11]})
     >>> row.index = pd.MultiIndex.from_tuples([("Budget", "Probe")], names=["use", "method"])
     >>> [text.get_text() for text in draw_uses(row).axes[0].texts]
     ['of 11']
@@ -397,9 +397,9 @@ def draw_uses(counts: pd.DataFrame) -> Figure:
         ax.barh(uses, -own["worse"], color=VERDICT_COLORS["worse"], label="worse")
         ax.barh(uses, own["better"], color=VERDICT_COLORS["better"], label="better")
         ax.axvline(0, color=INK, lw=1)
-        for use, decided in zip(uses, own["decided"], strict=True):
+        for use, decidable in zip(uses, own["decidable"], strict=True):
             beside = {"transform": ax.get_yaxis_transform(), "va": "center", "color": MUTED}
-            ax.text(1.03, use, f"of {decided}" if decided else "–", **beside)
+            ax.text(1.03, use, f"of {decidable}" if decidable else "–", **beside)
         ax.xaxis.get_major_locator().set_params(integer=True, nbins=4, min_n_ticks=1)
         ax.xaxis.set_major_formatter(lambda count, _: f"{abs(count):.0f}")
         ax.set(title=method, xlabel="comparisons")

@@ -82,9 +82,9 @@ page.finding(
     "Of the cases that could be decided, a probe is closer than the best constant in {home} of {own} on its own data set, and in "
     "{away} of {others} on others.",
     home=home["better"],
-    own=home["decided"],
+    own=home["decidable"],
     away=away["better"],
-    others=away["decided"],
+    others=away["decidable"],
 )
 
 # %% [markdown]

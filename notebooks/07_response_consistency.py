@@ -212,8 +212,8 @@ page.show(
 # *Optimism* is how much better votes look when they are scored on their own samples. In expectation it is twice the covariance of a
 # vote with the $\hat\mu$ that it is part of, and that is $k_c / n$ of its covariance with the accuracy of its own block, $n$ being
 # the samples in $\hat\mu$. No question's can be large: one sample more or less moves the share of $k_c$ votes by at most $1/k_c$,
-# and so (Efron and Stein) optimism is expected to lie within $0.71/n$ of 0 on every question. Its interval is that of a mean with
-# these bounds, and all rows of the table are judged together by Holm's method: *better* is flattered. Each row takes all
+# and by the inequality of Efron and Stein, which bounds a variance by what drawing one sample anew changes, optimism is expected to lie
+# within $0.71/n$ of 0 on every question. Its interval is that of a mean with these bounds, and all rows of the table are judged together by Holm's method: *better* is flattered. Each row takes all
 # questions that have samples enough for its votes. Rows of other questions, with more samples each, are not to be
 # compared.
 
@@ -225,20 +225,6 @@ page.show(
     "Optimism, held-out less same pool, with its 95 % interval alone, and the verdict after Holm.",
     digits=4,
     **{"p": tables.p_value, "p (Holm)": tables.p_value},
-)
-
-# %% [markdown]
-# The covariance has a sign for each question. A block that happens to hold more right answers gives a right majority a larger
-# share, and a wrong one a smaller. So sharing may flatter on the former and do the opposite on the latter, and the two cancel in
-# part; what is left depends on the data set:
-
-# %% label="consistency-sides" paper=["appendix-c.3"] evidence=["measured"] reads=["verdicts", "samples"]
-gap = (terms["held-out"] - terms["same pool"]).unstack("votes", sort=False)
-by_side = gap.groupby(["dataset", majorities], sort=False).mean()
-page.show(
-    by_side.add_suffix(" votes"),
-    "Mean optimism where the majority is right, and where it is wrong.",
-    digits=4,
 )
 
 # %% [markdown]
@@ -268,11 +254,12 @@ rises.stack().agg(["sum", "size"])
 # %% [markdown]
 # ## Summary
 #
-# - More votes score lower, and each doubling buys less: the largest of few shares is too large.
+# - More votes score lower on the data sets measured here, and the second doubling buys less than the first: the largest of few
+#   shares is too large. In the paper's table both are mostly so, but not always.
 # - A wrong majority is no stronger for more votes; its share falls, but not to the accuracy.
-# - A vote that shares samples with its target looks better than it is where the majority is right; less so, or worse, where it is
-#   wrong. Holding its samples out costs nothing.
-# - Ten votes cost ten answers: they cannot save one.
+# - A vote that shares samples with its target looks a little better than it is; the table of optimism says on which data sets this
+#   is clear. Holding its samples out costs nothing.
+# - After ten answers it is too late to save the cost of one.
 #
 # A probe costs no answer at all. [Next](08_probe_generalization.ipynb): where does it work, and where not?
 #
@@ -300,7 +287,8 @@ for k_c in (5, 20, 100):
 # %% [markdown]
 # **3 (hard).** A model is right with probability 0.9, and otherwise always gives the same wrong answer. How much does
 # sharing flatter ten votes among 100 samples? *Hint:* the vote is nearly the accuracy of its block, with variance
-# $0.9 \cdot 0.1 / 10$; check your formula with `capability_brier`.
+# $0.9 \cdot 0.1 / 10$. The block is a tenth of the samples in $\hat\mu$, so that a tenth of this variance is the covariance of the two,
+# and optimism is twice that. Check it with `capability_brier`.
 
 # %% tags=["hide-cell", "solution"]
 # Ten votes scored on all samples, and on the others only

@@ -105,7 +105,7 @@ _ = grid.tight_layout()
 # The paper says that probes generalise reasonably well to other data sets of their domain, and not consistently out of it. Against
 # Uniform random its table shows that; the best constant asks for more.
 #
-# The settings that the paper's search chose differ from model to model, and none of them is a score.
+# The settings that the paper's search chose differ from model to model:
 
 # %% label="probes-reported" paper=["table-5", "appendix-c.2"] evidence=["reported"] reads=["hyperparameters"]
 settings = tables.titled(load_reported("hyperparameters"))
@@ -123,7 +123,7 @@ tables.show(
 # Now our own probes. A probe has to be closer to the accuracy than the best constant, the mean of the other
 # questions, which has seen samples of the data set. The verdicts are those of the [main table](04_main_table.ipynb):
 # `compare_with_constant` judges all methods on all data sets of the model together, and a case without a verdict, in which a
-# perfect confidence would have none either, is *undecidable*, and left out of every count.
+# perfect confidence would have none either, is *undecidable*, and left out of every count. The others are *decidable*.
 
 # %% tags=["provenance"]
 page.show_runs()
@@ -142,7 +142,7 @@ counts = count_by_kind(gained).loc[:"probe of another domain"]
 counts
 
 # %% tags=["finding"]
-cases = counts["better"].astype(str) + " of " + counts["decided"].astype(str)
+cases = counts["better"].astype(str) + " of " + counts["decidable"].astype(str)
 page.finding(
     "On its own data set a probe is closer to the accuracy than the best constant in {own} cases; on others of its domain in {domain}, "
     "and outside in {outside}.",
@@ -152,8 +152,8 @@ page.finding(
 )
 
 # %% tags=["picture"] label="fig-transfer" mystnb={"image": {"alt": "Marks with intervals, a row for each probe and data set, in three groups by shift, around a line at zero. Marks are filled where the verdict is clear after Holm, and hollow elsewhere."}} paper=["table-7", "section-4.3.2"] evidence=["measured"] reads=["verdicts", "features"]
-decided = gained[gained["verdict"] != "undecidable"]
-ax = plots.draw_transfer(decided)
+decidable = gained[gained["verdict"] != "undecidable"]
+ax = plots.draw_transfer(decidable)
 _ = ax.set_xlabel("gain over the best constant")
 
 # %% [markdown] tags=["caption"]
@@ -164,8 +164,10 @@ _ = ax.set_xlabel("gain over the best constant")
 # %% [markdown]
 # ## The level and the order
 #
-# A probe whose level is off may still tell easy questions from hard ones. Its correlation with the accuracy says so: another
-# question than that of the constant, chosen after the gains were seen. For one probe on one data set it is a line:
+# A probe whose level is off may still tell easy questions from hard ones. Its correlation with the accuracy says so. This is a second
+# question, and we chose it after seeing the gains. The correlation is Pearson's; that of
+# [another page](03_confidence_estimators.ipynb) is of ranks, so that the same probe has another number there. For one probe on one
+# data set it is a line of code:
 
 # %%
 first = gained.iloc[0]
@@ -176,7 +178,7 @@ own.filter(like=first["method"]).corrwith(mu)
 # %% [markdown]
 # `compare_order` asks it of all, where the accuracy varies between questions (a variance above .01), as a family of their own for
 # Holm's method. The interval is Fisher's, on $\operatorname{artanh} r$, with the error from the influence of each subject or question
-# on $r$. *Off* is the mean of what the probe says less the mean accuracy; the square of it is the part of a Brier score that the
+# on $r$, which is how far $r$ moves where it weighs a little more. *Off* is the mean of what the probe says less the mean accuracy; the square of it is the part of a Brier score that the
 # level alone costs.
 
 # %% label="fig-transfer-order" mystnb={"image": {"alt": "Marks with intervals, a row for each probe and data set, in three groups by shift, around a line at zero. Marks are filled where the verdict is clear after Holm, and hollow elsewhere."}} paper=["table-7", "section-4.3.2"] evidence=["measured"] reads=["verdicts", "features"]
@@ -206,7 +208,8 @@ page.show(
 # ## Starting from a near probe
 #
 # Twenty questions of a new data set are labelled by four samples each, and there is a probe of another set of its domain. Is it
-# best left as it is, recalibrated by Platt's method, or replaced by the mean of the labels? One draw of the twenty:
+# best left as it is, recalibrated by Platt's method, which fits a logistic curve to the labels, or replaced by the mean of the labels?
+# One draw of the twenty:
 
 # %%
 near = near_probes(probes)
@@ -255,7 +258,10 @@ sources = mixtures[0][len("Probe (") : -1].split(" + ")
 several = [f"Probe ({name})" for name in sources] + mixtures[:1]
 columns = [name for name in probes if probe_of(name) in several]
 scores = score(probes[["correct", "total", *columns]], protocol=protocol)
-scores = scores.query("method in @several")
+constant = scores["plug_in"].xs("Best constant", level="method")
+scores = scores.query("method in @several").join(
+    (constant > 0).rename("varies")
+)
 tables.show_scores(
     scores,
     "Capability Brier score (lower is better) of probes of one training set and of both.",
@@ -299,18 +305,15 @@ _ = ax.set_xlabel("score of the paper's recipe less that of the tuned")
 # paired on the same questions, subjects drawn whole; right of the line the tuned probe is closer. Filled: significant, of the pairs
 # after Holm; hollow: cannot tell.
 
-# %% label="probes-scores" paper=["appendix-c.2", "table-5"] evidence=["measured"] reads=["verdicts", "features"]
-page.show(
-    terms.groupby(["dataset", "model"], sort=False).mean(),
-    "Capability Brier score by the two recipes and of the best constant (lower is better).",
-)
+# %% [markdown]
+# Where the questions of the recorded models decide, it is the tuned probe that is closer; on most pairs they do not decide.
 
 # %% [markdown]
 # ## Summary
 #
 # - A probe is asked twice: is it closer than the best constant, and does it tell easy questions from hard? The second may be so
 #   where the first is not.
-# - The best constant of a data set is the rival that asks for order; Uniform random is beaten by almost anything.
+# - The best constant of a data set is the rival that asks for order; a probe may beat Uniform random by its level alone.
 # - Where an interval does not decide, "not shown to be closer" is all that can be said.
 # - Twenty labelled questions are a draw: look at the limits before recalibrating. Recalibration by an increasing function
 #   mends a level and leaves the order as it is.

@@ -59,7 +59,7 @@ comparisons = compare_printed(claims)
 comparisons["result"].value_counts()
 
 # %% [markdown]
-# The paper's own wording decides how many must hold: *every* one; *most*, where it says "generally", "typically" or "often";
+# The paper's own wording decides how many must hold: *every* one; *most*, which is more than half, where it says "generally", "typically" or "often";
 # *some*, where it denies that something is always so. A statement of which more comparisons hold than fail, but not as many as
 # its wording asks for, is supported *in part*; one of which more than half fail is *reversed*. It is *inconclusive* where
 # neither is so, or where no printed number bears on it, as on those that the table marks “no numbers”.
@@ -184,7 +184,8 @@ aime = load_reported("passk_aime25").pivot(
 (aime["Probe (MATH)"] < aime["Oracle RC"]).agg(["sum", "size"])
 
 # %% [markdown]
-# At $k = 1$ the pass@k error of a confidence *is* its Brier score, so that one number is printed twice:
+# At $k = 1$ the pass@k error of a confidence, as the paper computes it, *is* its plug-in Brier score, so that one number is printed
+# twice:
 
 # %% label="audit-twice" paper=["table-2", "table-3", "table-8"] evidence=["reported"] reads=["main", "passk_math500", "passk_aime25"]
 keys = ["model", "dataset"]
@@ -256,8 +257,9 @@ farthest = points.abs().nlargest(3).index
 points[farthest].round(2), (points.abs() > 1).sum(), len(points)
 
 # %% [markdown]
-# Numbers of two generations do not compare, and this book compares with the paper's alone. Where the run store has samples of a
-# model of the paper, they stand beside what is printed:
+# Numbers of two generations do not compare, and this book compares with the paper's alone. Where `model` is one of the paper's and
+# the run store has samples of it, their mean accuracies stand beside the printed ones in a table here; of any other model there is
+# nothing to show:
 
 # %%
 results = load_results(page.store, model, held_out=False, recipe=None)
@@ -271,17 +273,11 @@ page.show(
 )
 
 # %% [markdown]
-# All that the authors published later:
+# All that the authors published later, a row a number, with its table, its generation and where it was published:
 
 # %% label="audit-later" paper=["section-4.2", "section-4.3", "table-4", "figure-3", "figure-4", "figure-6", "figure-9", "appendix-b.2"] evidence=["read off"] reads=["later_brier", "later_ece", "later_mean_accuracy", "oracle_rc", "passk_actual", "tokens", "spearman", "recalibrated", "few_shot", "k_eval_curve", "temperature", "temperature_accuracy"]
-overview = later.value_counts(["table", "generation", "source"], sort=False)
-shown = page.show(
-    overview.rename("numbers").to_frame(),
-    "Tables that the authors published later.",
-    evidence="read off",
-)
-every_number = tables.csv_link(later, "published_later", "All of them as CSV")
-tables.Html(f"{shown.html}<p>{every_number}</p>")
+link = tables.csv_link(later, "published_later", "All of them as CSV")
+tables.Html(f"<p>{link} {tables.badge('read off')}</p>")
 
 # %% [markdown]
 # In Python `load_reported(source="reference code")` gives them, with the source and the precision of each.
@@ -307,7 +303,7 @@ tables.Html(f"{shown.html}<p>{every_number}</p>")
 2 * 0.00005
 
 # %% [markdown]
-# **2 (medium).** Which statements would change their verdict if *most* meant three quarters? *Hint:* `claims` has the
+# **2 (medium).** *Most* is more than half. Which statements would change their verdict if it were three quarters? *Hint:* `claims` has the
 # wording, `comparisons` the results.
 
 # %% tags=["hide-cell", "solution"]

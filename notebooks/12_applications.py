@@ -77,7 +77,7 @@ by_method
 
 # %% tags=["finding"]
 page.finding(
-    "Of the comparisons that could be decided, a probe beats the best rule without a confidence in {better} of {decided} and "
+    "Of the comparisons that could be decided, a probe beats the best rule without a confidence in {better} of {decidable} and "
     "loses to it in {worse}.",
     **by_method.loc["Probe"],
 )
@@ -201,13 +201,13 @@ page.show(
 of_probe = counts.xs("Probe", level="method")
 of_probe = of_probe.sort_values("better", ascending=False)
 won = [
-    f"{use.lower()} ({case['better']} of {case['decided']})"
+    f"{use.lower()} ({case['better']} of {case['decidable']})"
     for use, case in of_probe.iterrows()
 ]
 glue(uses=", ".join(won))
 
 # %% tags=["remove-cell"]
-spell = "{better} of {decided}, and lost to it in {worse}".format_map
+spell = "{better} of {decidable}, and lost to it in {worse}".format_map
 asked = by_method.loc[[*TITLES.values()]].sum()
 sent = routed["verdict"].value_counts()
 sent["tests"] = len(routed)

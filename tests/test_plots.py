@@ -213,7 +213,9 @@ def test_printed_prices_are_marks_around_their_mean_in_a_panel_a_model() -> None
 def test_uses_have_what_is_worse_and_what_is_better_on_either_side_of_zero() -> None:
     """In the order of the counts; a dash where nothing could be decided."""
     index = pd.MultiIndex.from_product([["Labels saved", "Budget"], ["Probe", "P(True)"]])
-    counts = pd.DataFrame({"better": [3, 0, 0, 1], "worse": [1, 0, 2, 4], "decided": [9, 0, 7, 8]})
+    counts = pd.DataFrame(
+        {"better": [3, 0, 0, 1], "worse": [1, 0, 2, 4], "decidable": [9, 0, 7, 8]}
+    )
     figure = draw_uses(counts.set_index(index.set_names(["use", "method"])))
     drawn = {}
     for ax in figure.axes:

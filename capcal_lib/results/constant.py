@@ -84,7 +84,7 @@ def compare_with_constant(
 
 def count_by_kind(judged: pd.DataFrame) -> pd.DataFrame:
     """Count the verdicts on each kind of method: how many are ``better``, how many ``worse``, and
-    how many were ``decided``, which is all but the undecidable.
+    how many are ``decidable``, which is all but the undecidable.
 
     ``judged`` is what :func:`compare_with_constant` returns, of one model or of several below one
     another. Each of ``KINDS`` has a row, but ``other`` only where a method is none of these.
@@ -92,13 +92,15 @@ def count_by_kind(judged: pd.DataFrame) -> pd.DataFrame:
     >>> kinds = pd.Categorical(["P(True)", "P(True)", "other"], KINDS)
     >>> verdicts = pd.Categorical(["worse", "undecidable", "alike"], VERDICTS)
     >>> count_by_kind(pd.DataFrame({"kind": kinds, "verdict": verdicts})).loc["P(True)"].to_dict()
-    {'better': 0, 'worse': 1, 'decided': 1}
+    {'better': 0, 'worse': 1, 'decidable': 1}
     """
     counts = judged.groupby("kind", observed=False)["verdict"].value_counts().unstack()
     if not counts.loc["other"].any():
         counts = counts.drop(index="other")
-    decided = counts.drop(columns="undecidable").sum(axis="columns")
-    return pd.DataFrame({"better": counts["better"], "worse": counts["worse"], "decided": decided})
+    decidable = counts.drop(columns="undecidable").sum(axis="columns")
+    return pd.DataFrame(
+        {"better": counts["better"], "worse": counts["worse"], "decidable": decidable}
+    )
 
 
 def judge_together(cases: pd.DataFrame, perfect: pd.DataFrame) -> pd.DataFrame:

@@ -183,7 +183,7 @@ def judge_use(
 
 def count_uses(comparisons: pd.DataFrame) -> pd.DataFrame:
     """Count the verdicts of each method in each use: how many are ``better``, how many ``worse``,
-    and how many were ``decided``, which is all but the undecidable.
+    and how many are ``decidable``, which is all but the undecidable.
 
     ``comparisons`` are those of :func:`compare_uses`. Every one of ``USES`` and ``METHODS`` has a
     row, in that order.
@@ -192,7 +192,7 @@ def count_uses(comparisons: pd.DataFrame) -> pd.DataFrame:
     marks = {
         "better": verdict == "better",
         "worse": verdict == "worse",
-        "decided": verdict != "undecidable",
+        "decidable": verdict != "undecidable",
     }
     counts = pd.DataFrame(marks).groupby([comparisons["use"], comparisons["method"]]).sum()
     every = pd.MultiIndex.from_product([USES, METHODS], names=["use", "method"])

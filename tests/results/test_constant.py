@@ -88,7 +88,7 @@ def test_verdicts_are_counted_by_kind_and_the_undecidable_for_nobody() -> None:
         expected = [verdicts.count("better"), verdicts.count("worse")]
         decided = sum(verdict != "undecidable" for verdict in verdicts)
         assert row.tolist() == [*expected, decided]
-    assert counts["decided"].sum() < len(twice)
+    assert counts["decidable"].sum() < len(twice)
 
 
 @pytest.mark.parametrize(

@@ -110,5 +110,5 @@ def test_every_use_and_method_is_counted(compared):
     counts = count_uses(compared)
     assert counts.index.tolist() == [(use, method) for use in USES for method in METHODS]
     decided = compared[compared["verdict"] != "undecidable"]
-    assert counts["decided"].sum() == len(decided)
+    assert counts["decidable"].sum() == len(decided)
     assert counts["better"].sum() == (compared["verdict"] == "better").sum()
