@@ -178,8 +178,8 @@ own.filter(like=first["method"]).corrwith(mu)
 # %% [markdown]
 # `compare_order` asks it of all, where the accuracy varies between questions (a variance above .01), as a family of their own for
 # Holm's method. The interval is Fisher's, on $\operatorname{artanh} r$, with the error from the influence of each subject or question
-# on $r$, which is how far $r$ moves where it weighs a little more. *Off* is the mean of what the probe says less the mean accuracy; the square of it is the part of a Brier score that the
-# level alone costs.
+# on $r$, which is how far $r$ moves where it weighs a little more. *Off* is the mean of what the probe says less the mean accuracy;
+# the square of it is the part of a Brier score that the level alone costs.
 
 # %% label="fig-transfer-order" mystnb={"image": {"alt": "Marks with intervals, a row for each probe and data set, in three groups by shift, around a line at zero. Marks are filled where the verdict is clear after Holm, and hollow elsewhere."}} paper=["table-7", "section-4.3.2"] evidence=["measured"] reads=["verdicts", "features"]
 probes = results.filter(regex=r"^correct$|^total$|^Probe \(").query("total > 1")
@@ -258,10 +258,8 @@ sources = mixtures[0][len("Probe (") : -1].split(" + ")
 several = [f"Probe ({name})" for name in sources] + mixtures[:1]
 columns = [name for name in probes if probe_of(name) in several]
 scores = score(probes[["correct", "total", *columns]], protocol=protocol)
-constant = scores["plug_in"].xs("Best constant", level="method")
-scores = scores.query("method in @several").join(
-    (constant > 0).rename("varies")
-)
+varies = scores["plug_in"].xs("Best constant", level="method") > 0
+scores = scores.query("method in @several").join(varies.rename("varies"))
 tables.show_scores(
     scores,
     "Capability Brier score (lower is better) of probes of one training set and of both.",
