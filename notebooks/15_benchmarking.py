@@ -18,7 +18,6 @@ store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
 protocol: str = "corrected"  # or paper: with the probes of its recipe
 verdicts: str = "rules"  # or judge:MODEL, of the model's own samples
-seed: int = 0  # of all that is drawn here
 
 # %% tags=["provenance"]
 import numpy as np
