@@ -62,8 +62,8 @@ scores.loc[largest]
 # Is a score lower by more than chance? A *gain* is how much lower the squared error is than the constant's, on the same
 # questions. `compare_with_constant` judges all methods on all data sets of the model together by Holm's method, so that the
 # chance of a single false verdict among them is 5 %; all pages of the book take these verdicts. A case without a verdict, in
-# which even a perfect confidence would have none, is *undecidable* and left out of every count; where the interval lies within .005 on either
-# side of zero, the two are *alike*.
+# which even a perfect confidence would have none, is *undecidable* and left out of every count, the others being *decidable*; where the
+# interval lies within .005 on either side of zero, the two are *alike*.
 
 # %%
 page.end_where_nothing_is_solved(results)
