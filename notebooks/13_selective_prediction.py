@@ -106,7 +106,7 @@ _ = axes.legend()
 
 # %% [markdown]
 # Read the figure at one half: how often is the model wrong that answers only the half of the questions of which it is surest, and
-# how often when it answers all? Where all are answered no order counts. Votes and the honest oracle still end a little beside the
+# how often when it answers all? Where all are answered no order counts. Votes and the honest oracle may still end a little beside the
 # others: they are judged by those samples of a question that they have not seen, and not by all.
 
 # %%
