@@ -50,10 +50,10 @@ page.show_other_models()
 #
 # | use | what a confidence may add, and its gain | best rule without one |
 # |---|---|---|
-# | [pass@k](05_pass_at_k.ipynb) | It tells whether one of 16 answers will be right: less squared error. | the other questions' mean $c$ |
+# | [pass@k](05_pass_at_k.ipynb) | It tells whether one of 16 answers will be right: less squared error. | the other questions' mean |
 # | [Budget](06_budget_allocation.ipynb) | Of two answers a question it gives one to the easy and three to others: more questions solved. | two for each |
 # | [Abstaining](13_selective_prediction.ipynb) | The surest questions are answered first: a smaller area under the risk-coverage curve. | at random |
-# | Labels saved | A line through it tells a label before it is bought: less variance is left. | the other labels' mean $c$ |
+# | Labels saved | A line through it tells a label before it is bought: less variance is left. | the other labels' mean |
 # | Evaluation | Questions whose answers will differ are sampled more often: less variance of the accuracy, for the same tokens. | evenly |
 #
 # A *perfect* confidence is $\hat\mu$ itself. Where that would not be better than the rule either, by the same test and in the same
