@@ -213,13 +213,15 @@ page.show(
 # vote with the $\hat\mu$ that it is part of, and that is $k_c / n$ of its covariance with the accuracy of its own block, $n$ being
 # the samples in $\hat\mu$. No question's can be large: one sample more or less moves the share of $k_c$ votes by at most $1/k_c$,
 # and by the inequality of Efron and Stein, which bounds a variance by what drawing one sample anew changes, optimism is expected to lie
-# within $0.71/n$ of 0 on every question. Its interval is that of a mean with these bounds, and all rows of the table are judged together by Holm's method: *better* is flattered. Each row takes all
-# questions that have samples enough for its votes. Rows of other questions, with more samples each, are not to be
-# compared.
+# within $0.71/n$ of 0 on every question. Its interval is that of a mean with these bounds, and all rows of the table are judged
+# together by Holm's method: *better* is flattered. The noise of $\hat\mu$ is subtracted by either protocol, since the fewer samples
+# that are held out have more of it. Each row takes all questions that have samples enough for its votes. Rows of other questions,
+# with more samples each, are not to be compared.
 
 # %% label="consistency-optimism" paper=["appendix-c.3"] evidence=["measured"] reads=["verdicts", "samples"]
-optimism = judge_optimism(terms, results["total"], corrected=corrected)
-optimism.insert(0, "questions", terms.groupby(["dataset", "votes"]).size())
+blocks = score_blocks(answers)
+optimism = judge_optimism(blocks, results["total"])
+optimism.insert(0, "questions", blocks.groupby(["dataset", "votes"]).size())
 page.show(
     optimism.rename(columns={"estimate": "optimism"}),
     "Optimism, held-out less same pool, with its 95 % interval alone, and the verdict after Holm.",

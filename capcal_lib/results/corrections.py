@@ -17,8 +17,14 @@ from capcal_lib.grading.counts import count_run
 from capcal_lib.grading.judgements import judges
 from capcal_lib.probes import TunedProbe, draw_training, runs_for_probes, training_data
 from capcal_lib.results.constant import kind_of_method
-from capcal_lib.results.results import describe_runs, load_results
-from capcal_lib.results.scores import BEST_CONSTANT, MISSING_AS, brier_terms, score
+from capcal_lib.results.results import CONSISTENCY, describe_runs, load_results
+from capcal_lib.results.scores import (
+    BEST_CONSTANT,
+    MISSING_AS,
+    brier_terms,
+    confidence_columns,
+    score,
+)
 from capcal_lib.runs.run import Run
 
 if TYPE_CHECKING:
@@ -44,7 +50,8 @@ def shifts_by_correction(
     all are but for the judge's verdicts; above zero it becomes worse.
 
     ``plug-in scores`` leave the noise of mu_hat in; ``missing as 0.5`` gives a question without a
-    confidence one half, where the method was asked at all; ``votes in the pool`` judges the votes
+    confidence one half, where the method was asked at all, but for votes, of which
+    :func:`votes_without_answer` tells; ``votes in the pool`` judges the votes
     of the same splits by all samples; ``paper's probes`` are trained by its recipe; ``a judge's
     verdicts`` are the mean over the judges that have judged every answer to a data set.
 
@@ -55,8 +62,10 @@ def shifts_by_correction(
     ours = load_results(store, model, **sizes)
     terms = brier_terms(ours)
     runs: Any = describe_runs(store, model, k_eval=k_eval)["run"]
-    asked = ours.groupby(level="dataset").transform("count") > 0
-    filled = ours.fillna(MISSING_AS).where(asked)
+    stated = ours[[name for name in confidence_columns(ours) if name != CONSISTENCY]]
+    asked = stated.groupby(level="dataset").transform("count") > 0
+    filled = ours.copy()
+    filled[stated.columns] = stated.fillna(MISSING_AS).where(asked)
     pool = {
         name: split_votes(read_answers(run, k=k_eval), k_c, held_out=False)["term"]
         for name, run in runs.items()
@@ -123,20 +132,27 @@ def votes_without_answer(
     """Return what samples without an answer do to the plug-in score of ``k_c`` votes, which share
     their samples with mu_hat.
 
-    A row a data set of ``runs``: the share of samples ``without an answer``; the score where they
-    ``agree with nobody``, and where they vote together ``as a group``; and the ``shift`` from the
-    first to the second, above zero where the group is worse.
+    A row a data set of ``runs`` of which any question has so many samples; only these questions
+    count: the share of their samples ``without an answer``; the score where those ``agree with
+    nobody``, and where they vote together ``as a group``; and the ``shift`` from the first to the
+    second, above zero where the group is worse.
     """
     rows = {}
     for name, run in runs.items():
         answers = read_answers(run, k=k_eval)
         wide: Any = answers.pivot(index="question_id", columns="sample_index")
+        drawn = wide["verdict"].notna()
+        wide = wide[drawn.iloc[:, :k_c].sum(axis="columns") == k_c]
+        if wide.empty:
+            continue
         mu = wide["correct"].mean(axis="columns").to_numpy()
         votes = wide["canonical"].iloc[:, :k_c]
+        without = (wide["canonical"].isna() & wide["verdict"].notna()).to_numpy().sum()
         alone = pd.Series(consistency(votes.to_numpy())).fillna(MISSING_AS)
         group = consistency(votes.fillna("no answer").to_numpy())
         scores = [_squared(alone, mu), _squared(group, mu)]
-        rows[name] = [answers["canonical"].isna().mean(), *scores, scores[1] - scores[0]]
+        share = without / wide["verdict"].notna().to_numpy().sum()
+        rows[name] = [share, *scores, scores[1] - scores[0]]
     columns = ["without an answer", "agree with nobody", "as a group", "shift"]
     return pd.DataFrame(rows, columns).T.rename_axis("dataset")
 

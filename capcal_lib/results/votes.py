@@ -83,16 +83,14 @@ def _errors(confidence: Floats, correct: Floats, corrected: bool) -> Floats:
     return (confidence - mu) ** 2 - noise
 
 
-def judge_optimism(
-    terms: pd.DataFrame, total: "pd.Series[int]", *, corrected: bool = True
-) -> pd.DataFrame:
+def judge_optimism(terms: pd.DataFrame, total: "pd.Series[int]") -> pd.DataFrame:
     """Test by how much better votes look when their own samples judge them: held-out less same
     pool.
 
-    ``total`` are the scored samples of each question. One sample moves the share of k_c votes by
-    1/k_c at most, so that optimism is expected to lie within sqrt(1/2)/n of 0 on each question, of
-    which n samples make mu_hat (Efron and Stein); these are the bounds of its interval. Where terms
-    are not ``corrected``, the noise of the fewer samples that are held out is added.
+    ``terms`` have to be corrected, since the fewer samples that are held out have more noise than
+    all; ``total`` are the scored samples of each question. One sample moves the share of k_c votes
+    by 1/k_c at most, so that optimism is expected to lie within sqrt(1/2)/n of 0 on each question,
+    of which n samples make mu_hat (Efron and Stein); these are the bounds of its interval.
 
     Returns a row a ``dataset`` and number of ``votes``, the index, as ``metrics.gains`` has them,
     with ``verdict`` and ``p (Holm)`` of all together: *better* is flattered.
@@ -102,15 +100,12 @@ def judge_optimism(
     """
     found = {}
     by_case: Any = terms.groupby(level=["dataset", "votes"], sort=False)
-    for (dataset, k_c), own in by_case:
+    for case, own in by_case:
         ways = own.droplevel("votes")[WAYS]
-        n = total.reindex(ways.index).min()
-        largest = np.sqrt(0.5) / n
-        if not corrected:
-            largest += 0.25 / (n - k_c)
+        largest = np.sqrt(0.5) / total.reindex(ways.index).min()
         bounds = -largest, largest
         tested = metrics.gains(ways, "held-out", clusters=subjects(ways), bounds=bounds)
-        found[dataset, k_c] = tested.loc["same pool"]
+        found[case] = tested.loc["same pool"]
     table = pd.DataFrame(found).T.rename_axis(["dataset", "votes"])
     return metrics.holm(table.infer_objects())
 

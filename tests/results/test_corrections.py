@@ -27,6 +27,7 @@ from capcal_lib.results.corrections import (
 )
 from capcal_lib.runs import open_runs
 from capcal_lib.sampling.draw import sample
+from tests.folders import sample_unlike_totals
 
 MODEL = "simulated"
 RUNS = describe_runs(RECORDED_RUNS, MODEL)["run"]
@@ -78,6 +79,28 @@ def test_votes_without_an_answer_are_counted_naively() -> None:
     assert row["without an answer"] == np.mean(absent)
     assert row["agree with nobody"] == pytest.approx(np.mean(errors))
     assert row["shift"] == row["as a group"] - row["agree with nobody"]
+
+
+def test_too_few_samples_to_vote_are_no_votes_of_any_correction(tmp_path: Path) -> None:
+    """Twenty questions have a hundred samples, forty have twelve: too few for eleven votes and two
+    others, or for twenty.
+    """
+    sample_unlike_totals(tmp_path, "mini-capitals")
+    switched = shifts_by_correction(tmp_path, MODEL, k_c=11)
+    missing = switched[switched["switch"] == "missing as 0.5"]
+    assert "Response consistency" not in {*missing["method"]}
+    runs = describe_runs(tmp_path, MODEL)["run"]
+    answers = read_answers(runs["mini-capitals"], k=100)
+    deep = answers.groupby("question_id").filter(lambda own: len(own) == 100)
+    errors = []
+    for _, own in deep.groupby("question_id"):
+        votes = own.sort_values("sample_index").head(20)["canonical"]
+        confidence = votes.value_counts().max() / 20
+        errors.append((confidence - own["correct"].mean()) ** 2)
+    row = votes_without_answer(runs, k_c=20).loc["mini-capitals"]
+    assert row["agree with nobody"] == pytest.approx(np.mean(errors))
+    assert row["without an answer"] == deep["canonical"].isna().mean()
+    assert votes_without_answer(runs, k_c=101).empty
 
 
 def test_smaller_sizes_take_fewer_tokens_and_are_scored_by_their_own_samples() -> None:

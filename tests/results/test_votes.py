@@ -97,8 +97,6 @@ def test_votes_that_judge_themselves_are_flattered() -> None:
     assert judged["p (Holm)"].tolist() == pytest.approx(
         adjusted(judged["p"].to_numpy(float), "holm").tolist()
     )
-    looser = judge_optimism(terms, total, corrected=False)
-    assert (looser["high"] > judged["high"]).all(), "the noise of fewer samples counts too"
 
 
 def test_a_majority_is_right_where_its_samples_are() -> None:
