@@ -35,7 +35,7 @@ from capcal_lib.results.terms import COUNTS, accuracy_bounds
 from capcal_lib.runs import find_run
 from capcal_lib.runs.artifacts import VERDICTS
 from capcal_lib.runs.run import Choice, Run, check_store, list_fitting
-from capcal_lib.runs.store import damaged_files
+from capcal_lib.runs.store import KEY, count_rows, damaged_files, present_of, stream_samples
 
 INDEX = ["dataset", "question_id"]
 DESCRIBED = [
@@ -176,7 +176,8 @@ def describe_runs(
     samples a question, ``fewest`` to ``most``; all ``samples`` counted, and the share of them
     ``not scored``; mean expected accuracy with those ``all wrong`` and ``all right``; mean
     completion ``tokens`` of a sample; ``evidence``, measured or simulated; and the ``run``.
-    ``attrs["problems"]`` names what of these runs is damaged."""
+    ``attrs["problems"]`` names what of these runs is damaged, and which have not a verdict on each
+    sample."""
     rows = {}
     runs = _runs(store, model, datasets, choice)
     for name, run in runs.items():
@@ -199,8 +200,25 @@ def describe_runs(
     table = pd.DataFrame.from_dict(rows, orient="index", columns=DESCRIBED).rename_axis("dataset")
     if datasets is None:
         table = table.sort_values("questions", ascending=False, kind="stable")
-    table.attrs["problems"] = [how for run in runs.values() for _, how in damaged_files(run)]
+    table.attrs["problems"] = [problem for run in runs.values() for problem in _problems(run)]
     return table
+
+
+def _problems(run: Run) -> list[str]:
+    """Say what of a run is damaged, or else whether it has other samples than verdicts."""
+    damaged = [how for _, how in damaged_files(run)]
+    if damaged:
+        return damaged
+    samples, verdicts = count_rows(run), run.count(VERDICTS)
+    if samples != verdicts:
+        samples = len(present_of(stream_samples(run, KEY)))
+    if samples > verdicts:
+        lacking = f"{samples - verdicts:,} of {samples:,} samples have no verdict"
+        return [f"{run}: {lacking}, and do not count; go on with: capcal grade {run.options}"]
+    if samples < verdicts:
+        gone = f"{verdicts - samples:,} of {verdicts:,} verdicts are of samples that are gone"
+        return [f"{run}: {gone}"]
+    return []
 
 
 def costs(

@@ -82,7 +82,7 @@ def test_votes_are_scored_against_the_other_samples(tmp_path: Path) -> None:
     others = results.assign(other=0.5)
     assert judged_by(others, "other").to_numpy().tolist() == [[0.5, 3, 4], [0.5, 0, 4]]
     paper = load_results(tmp_path, "simulated", k_eval=4, k_c=2, held_out=False).loc[SET]
-    np.testing.assert_allclose(paper.loc[[a, b], CONSISTENCY], [1, np.nan])
+    np.testing.assert_allclose(paper.loc[[a, b], CONSISTENCY], [1, 0.5])
 
 
 def test_what_is_written_anew_is_read_anew(tmp_path: Path) -> None:
@@ -222,3 +222,20 @@ def test_a_run_with_votes_is_reported_without_their_counts(tmp_path: Path) -> No
     done = CliRunner().invoke(app, command)
     assert done.exit_code == 0, done.output
     assert page.read_text().count("<img") == 2
+
+
+def test_samples_without_verdicts_and_verdicts_without_samples_are_said(tmp_path: Path) -> None:
+    run = sample("simulated", SET, k=4, limit=5, store=tmp_path).run
+    grade_run(run)
+    assert describe_runs(tmp_path, "simulated").attrs["problems"] == []
+    sample("simulated", SET, k=8, limit=5, store=tmp_path)
+    [problem] = describe_runs(tmp_path, "simulated").attrs["problems"]
+    assert (
+        "20 of 40 samples have no verdict, and do not count; go on with: capcal grade " in problem
+    )
+    grade_run(run)
+    assert describe_runs(tmp_path, "simulated").attrs["problems"] == []
+    for part in run.folder.glob("samples-*.parquet"):
+        part.unlink()
+    [problem] = describe_runs(tmp_path, "simulated").attrs["problems"]
+    assert problem.endswith("40 of 40 verdicts are of samples that are gone")
