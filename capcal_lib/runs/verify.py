@@ -9,7 +9,7 @@ from capcal_lib.manifests import load_dataset
 from capcal_lib.questions import at_hand, load_questions, questions_digest
 from capcal_lib.runs import files, store
 from capcal_lib.runs.artifacts import GIVEN, VERDICTS, artifact_of
-from capcal_lib.runs.run import Run, open_runs, store_option
+from capcal_lib.runs.run import PARTS, RECORD, Run, open_runs, store_option
 from capcal_lib.runs.sessions import open_ask
 
 Check = Callable[[Run], Iterable[str]]  # gives what is wrong with a run
@@ -38,13 +38,27 @@ def verify_store(
     checks: Sequence[Check] = (),
 ) -> Iterator[Checked]:
     """Check each run of a store, or those of a model or data set, as ``verify_run`` does; without
-    any it is refused.
+    any it is refused. A folder of samples without a record, which nothing else takes for a run, is
+    one here.
     """
     runs = open_runs(folder, model=model, dataset=dataset)
+    runs += _without_record(folder, model, dataset)
     if not runs:
         raise InputError(f"no run to check in {folder}; see: capcal status{store_option(folder)}")
     for run in runs:
         yield verify_run(run, grader=grader, checks=checks)
+
+
+def _without_record(store_folder: Path, model: str | None, dataset: str | None) -> list[Run]:
+    """List the folders of a store, or of a model or data set, that have samples and no record."""
+    folders = sorted({part.parent for part in store_folder.glob(f"*/*-*/*/{PARTS}")})
+    wanted = {"model": model, "dataset": dataset}
+    return [
+        Run(folder)
+        for folder in folders
+        if not (folder / RECORD).exists()
+        and all(name in (None, Run(folder).place[part]) for part, name in wanted.items())
+    ]
 
 
 def verify_run(run: Run, *, grader: str | None = None, checks: Sequence[Check] = ()) -> Checked:

@@ -240,3 +240,17 @@ def test_a_store_is_checked_by_model_and_data_set() -> None:
         list(verify_store(RECORDED_RUNS, "gpt-9"))
     with pytest.raises(InputError, match="is not a folder"):
         list(verify_store(RECORDED_RUNS / "nowhere"))
+
+
+def test_samples_without_a_record_are_not_passed_over(tmp_path: Path) -> None:
+    for split in ("test", "train"):
+        place = f"simulated/mini-exam-{split}"
+        shutil.copytree(RECORDED_RUNS / place, tmp_path / place)
+    [record] = (tmp_path / "simulated" / "mini-exam-test").glob("*/run.json")
+    record.unlink()
+    whole, lost = verify_store(tmp_path, "simulated", "mini-exam")
+    assert whole.problems == []
+    assert "run.json: missing or corrupt" in lost.problems[0]
+    with pytest.raises(InputError, match="no run to check"):
+        [*verify_store(tmp_path, "simulated", "mini")]
+    assert [*verify_store(tmp_path)][1].problems == lost.problems
