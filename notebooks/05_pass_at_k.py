@@ -146,11 +146,11 @@ s = np.array([0.9, 0.5, 0.5, 0.2, 0.1])
 #
 # Let $f$ be the predicted chance that all $k$ attempts fail, and $Q_j = \binom{n-c}{j}/\binom{n}{j}$. Then
 # $f^2 - 2 f Q_k + Q_{2k}$ is an unbiased estimate of the squared error of a question. It needs $2k$ samples, and all questions that
-# have these count. For the plug-in of the probe, and four attempts, or as many as half the samples:
+# have these count. For the constant, plugged in as it is, and four attempts, or as many as half the samples:
 
 # %%
 correct, total, k = subset["correct"], subset["total"], min(4, n // 2)
-f = (1 - subset[columns_of(subset, probe)[0]].to_numpy()) ** k
+f = (1 - subset["Best constant"].to_numpy()) ** k
 all_fail = 1 - pass_at_k(correct, total, [k, 2 * k])
 np.nanmean(f**2 - 2 * f * all_fail[:, 0] + all_fail[:, 1])
 

@@ -23,7 +23,6 @@ from capcal_lib.applications import (
     simulate_pass_at_k,
     split_counts,
 )
-from capcal_lib.confidence.of_run import TITLES
 from capcal_lib.manifests import load_dataset
 from capcal_lib.metrics.validation import Floats
 from capcal_lib.results.results import subjects
@@ -34,6 +33,7 @@ from capcal_lib.results.scores import (
     gains_by_dataset,
     mean_over_probes,
     own_columns,
+    stated_methods,
     well_sampled,
 )
 
@@ -67,9 +67,8 @@ def predict_pass_at_k(
             posterior = simulate_pass_at_k(s, ks, concentration=concentration[probe])
             predicted[PLUG_IN + place] = simulate_pass_at_k(s, ks)
             predicted[POSTERIOR + place] = posterior
-    for name in TITLES.values():
-        if name in subset and subset[name].notna().any():
-            predicted[name] = simulate_pass_at_k(subset[name].fillna(MISSING_AS), ks)
+    for name in stated_methods(subset):
+        predicted[name] = simulate_pass_at_k(subset[name].fillna(MISSING_AS), ks)
     return predicted
 
 

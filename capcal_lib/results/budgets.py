@@ -21,7 +21,6 @@ from capcal_lib.applications import (
     success_rate,
     success_terms,
 )
-from capcal_lib.confidence.of_run import TITLES
 from capcal_lib.probes import nearest_probe
 from capcal_lib.results.results import subjects
 from capcal_lib.results.scores import (
@@ -29,6 +28,7 @@ from capcal_lib.results.scores import (
     columns_of,
     mean_over_probes,
     methods,
+    stated_methods,
     well_sampled,
 )
 
@@ -49,9 +49,8 @@ def spending_rules(
     ``scores.mean_over_probes`` makes one of.
     """
     rules: dict[str, tuple[pd.Series[float], float | None]] = {}
-    for name in TITLES.values():
-        if name in subset and subset[name].notna().any():
-            rules[name] = subset[name].fillna(MISSING_AS), None
+    for name in stated_methods(subset):
+        rules[name] = subset[name].fillna(MISSING_AS), None
     dataset = str(subset.index[0][0])
     probe = nearest_probe(methods(subset.dropna(axis="columns")), dataset)
     for column in columns_of(subset, probe):

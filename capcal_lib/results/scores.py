@@ -8,7 +8,6 @@ import pandas as pd
 
 from capcal_lib import metrics
 from capcal_lib.applications import deep_samples, others_mean
-from capcal_lib.confidence.of_run import TITLES
 from capcal_lib.errors import check_known
 from capcal_lib.manifests import load_dataset
 from capcal_lib.probes import nearest_probe, probe_of
@@ -57,6 +56,18 @@ def methods(results: pd.DataFrame) -> list[str]:
     return [*dict.fromkeys(map(probe_of, confidence_columns(results)))]
 
 
+def stated_methods(results: pd.DataFrame) -> list[str]:
+    """List the methods that are neither probes nor votes: what a model says when it is asked, and
+    what was brought along (``capcal confidence --from``), as far as any of it is known.
+
+    >>> results = pd.DataFrame({"P(True)": [0.5], "Probe (MATH)": [0.5], "mine": [0.1]})
+    >>> stated_methods(results.assign(theirs=None))
+    ['P(True)', 'mine']
+    """
+    known = methods(results.dropna(axis="columns", how="all"))
+    return [name for name in known if name != CONSISTENCY and not name.startswith("Probe (")]
+
+
 def own_columns(results: pd.DataFrame, dataset: str) -> list[str]:
     """List the columns of the probe that was trained for a data set, where it has predicted any of
     its ``results``.
@@ -95,13 +106,14 @@ def nearest_probe_of(results: pd.DataFrame, dataset: str) -> str | None:
 
 
 def fill_unstated(results: pd.DataFrame) -> pd.DataFrame:
-    """Take one half for what the model was asked and has stated nothing, as the paper's code does.
+    """Take one half where a confidence that is stated of others is missing, as the paper's code
+    does.
 
-    >>> fill_unstated(pd.DataFrame({"P(True)": [0.2, None], "mine": [None, 0.3]})).values.tolist()
+    >>> table = pd.DataFrame({"P(True)": [0.2, None], "Probe (MATH)": [None, 0.3]})
+    >>> fill_unstated(table).values.tolist()
     [[0.2, nan], [0.5, 0.3]]
     """
-    asked = [title for title in TITLES.values() if title in results]
-    return results.fillna(dict.fromkeys(asked, MISSING_AS))
+    return results.fillna(dict.fromkeys(stated_methods(results), MISSING_AS))
 
 
 def keep_nearest_probe(results: pd.DataFrame, dataset: str) -> pd.DataFrame:

@@ -48,9 +48,9 @@ def compare_uses(
 
     ``results`` are those of ``load_results``, ``runs`` those of ``describe_runs``, and
     ``concentrations`` those of ``describe_probes``, by the names of models. Compared are what the
-    model was asked for, votes where they do not cost more than is spent, and the nearest probe,
-    under the name ``Probe``: never one that is chosen by its score. Data sets without a solved
-    question are left out.
+    model was asked for or what was brought along, votes where they do not cost more than is spent,
+    and the nearest probe, under the name ``Probe``: never one that is chosen by its score. Data
+    sets without a solved question are left out.
 
     Returns a row a comparison: ``use``, ``method``, ``model``, ``dataset``; the ``confidence``,
     which for a probe is its own name; the mean gain ``estimate`` with its 95 % interval ``low`` to
@@ -64,8 +64,8 @@ def compare_uses(
                 continue  # there is nothing to gain
             probe = nearest_probe(methods(questions.drop(columns="tokens")), dataset)
             for method in methods(questions.drop(columns="tokens")):
-                if method not in (*TITLES.values(), CONSISTENCY, probe):
-                    continue
+                if method.startswith("Probe (") and method != probe:
+                    continue  # the nearest stands for all
                 gains = gains_of_method(questions, method, concentrations[model].get(method))
                 best, bounds = perfect_gains(questions, method)
                 kind = NEAREST_PROBE if method == probe else method
@@ -186,7 +186,7 @@ def count_uses(comparisons: pd.DataFrame) -> pd.DataFrame:
     and how many are ``decidable``, which is all but the undecidable.
 
     ``comparisons`` are those of :func:`compare_uses`. Every one of ``USES`` and ``METHODS`` has a
-    row, in that order.
+    row, in that order, and then what else was compared.
     """
     verdict = comparisons["verdict"]
     marks = {
@@ -195,5 +195,6 @@ def count_uses(comparisons: pd.DataFrame) -> pd.DataFrame:
         "decidable": verdict != "undecidable",
     }
     counts = pd.DataFrame(marks).groupby([comparisons["use"], comparisons["method"]]).sum()
-    every = pd.MultiIndex.from_product([USES, METHODS], names=["use", "method"])
+    named = dict.fromkeys([*METHODS, *comparisons["method"]])
+    every = pd.MultiIndex.from_product([USES, [*named]], names=["use", "method"])
     return counts.reindex(every, fill_value=0)

@@ -3,7 +3,9 @@ import pandas as pd
 import pytest
 
 from capcal_lib.applications import allocate, budget_gains, pass_at_k, success_rate
+from capcal_lib.manifests import RECORDED_RUNS
 from capcal_lib.metrics import adjusted, judge_gain
+from capcal_lib.results import load_results
 from capcal_lib.results.budgets import (
     EVEN,
     HONEST_ORACLE,
@@ -166,3 +168,13 @@ def test_without_any_rule_nothing_is_compared() -> None:
     judged = compare_spending(made()[["correct", "total"]], {})
     assert judged.empty
     assert "verdict" in judged
+
+
+def test_a_confidence_that_was_brought_along_is_a_rule_as_any_other() -> None:
+    results = load_results(RECORDED_RUNS, "simulated", datasets=["mini-exam"])
+    results["mine"] = results["P(True)"].where(results["correct"] > 0)
+    plans = allocate_by_rules(results, 4, {"Probe (Mini exam)": 2.0, "Probe (TriviaQA)": 2.0})
+    expected = allocate(
+        results["mine"].fillna(0.5), 4 * len(results), max_per_question=results["total"]
+    )
+    assert plans["mine"].tolist() == expected.tolist()

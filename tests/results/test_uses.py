@@ -112,3 +112,18 @@ def test_every_use_and_method_is_counted(compared):
     decided = compared[compared["verdict"] != "undecidable"]
     assert counts["decidable"].sum() == len(decided)
     assert counts["better"].sum() == (compared["verdict"] == "better").sum()
+
+
+def test_a_confidence_that_was_brought_along_is_compared_as_what_the_model_says(results, runs):
+    mine = results["P(True)"].rename("mine")
+    with_mine = results.assign(mine=mine)
+    probes = describe_probes(RECORDED_RUNS, MODEL)["concentration"]
+    compared = compare_uses({MODEL: with_mine}, {MODEL: runs}, {MODEL: probes})
+    by_method = compared.set_index(["use", "dataset", "method"])
+    names = ["estimate", "low", "high"]
+    own = by_method.xs("mine", level="method")[names]
+    pd.testing.assert_frame_equal(own, by_method.xs("P(True)", level="method")[names])
+    assert len(own) == len(USES) * len(DATASETS)
+    counts = count_uses(compared)
+    assert counts.index.unique("method").tolist() == [*METHODS, "mine"]
+    assert counts.loc[("Abstaining", "mine")].equals(counts.loc[("Abstaining", "P(True)")])
