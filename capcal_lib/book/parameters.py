@@ -15,6 +15,7 @@ ALLOWED: dict[str | type, Any] = {  # of parameters, by name or type
     "k_eval": Annotated[int, Field(ge=2)],
     "n_questions": Annotated[int, Field(ge=1)],
     "protocol": Protocol,
+    "risk": Annotated[float, Field(ge=0, lt=1)],
     int: Annotated[int, Field(ge=0)],
 }
 INJECTED = "# Parameters"  # the first line of the cell in which papermill puts what it was given

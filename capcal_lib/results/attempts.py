@@ -42,9 +42,11 @@ ACTUAL = "Actual"
 
 
 def most_varied(results: pd.DataFrame) -> str:
-    """Choose the data set whose questions differ most, of those that are ``well_sampled``."""
+    """Choose the data set whose questions differ most, of those that are ``well_sampled``; those of
+    a data set with a single question do not differ.
+    """
     mu = results["correct"] / results["total"]
-    spread = mu.groupby(level="dataset").var()
+    spread = mu.groupby(level="dataset").var().fillna(0)
     return str(spread[spread.index.isin(well_sampled(results))].idxmax())
 
 

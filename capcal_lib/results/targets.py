@@ -24,9 +24,10 @@ def response_distances(results: pd.DataFrame, *, protocol: Protocol = "corrected
     without bias by the ``corrected`` protocol, and from mu_hat by the ``paper``'s.
 
     ``results`` are those of ``load_results``; questions with one sample are left out. Returns a row
-    a data set: ``questions``, ``mean distance`` in [0, 1/2], with its 95 % interval ``low`` to
-    ``high`` for questions like these, and ``share between``, that of the questions with mu_hat
-    between .1 and .9.
+    a data set, and none where there is no such question: ``questions``, ``mean distance``, with its
+    95 % interval ``low`` to ``high`` for questions like these, and ``share between``, that of the
+    questions with mu_hat between .1 and .9. No distance is above 1/2; its unbiased estimate is at
+    most n / (2 (n - 1)) of n samples, which is 1 of two.
 
     >>> index = pd.MultiIndex.from_product([["gsm8k"], ["a", "b"]])
     >>> index.names = ["dataset", "question_id"]
@@ -45,7 +46,9 @@ def response_distances(results: pd.DataFrame, *, protocol: Protocol = "corrected
         between = mu[own.index].between(*BETWEEN, inclusive="neither")
         rows[str(dataset)] = [len(own), *interval, between.mean()]
     columns = ["questions", "mean distance", "low", "high", "share between"]
-    return pd.DataFrame.from_dict(rows, "index", columns=columns).rename_axis("dataset")
+    types = dict.fromkeys(columns, float) | {"questions": int}  # also of no rows
+    table = pd.DataFrame.from_dict(rows, "index", columns=columns).astype(types)
+    return table.rename_axis("dataset")
 
 
 def losses_by_target(

@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -10,9 +11,11 @@ from markdown_it.renderer import RendererHTML
 from capcal_lib.book import lesson
 from capcal_lib.book.lesson import (
     KEPT_TYPE,
+    NOT_KNOWN,
     ONE_SAMPLE,
     EndOfPage,
     Page,
+    differences,
     fill,
     glue,
     open_lesson,
@@ -66,6 +69,17 @@ def test_a_page_says_what_is_not_as_in_the_paper() -> None:
         assert "weights are quantised; SimpleQA is the whole set" in html
     assert "quantised" not in provenance(page_of("simulated")).html
     assert "Unlike in the paper" not in provenance(page_of("gpt-oss-20b")).html
+
+
+def test_a_page_says_that_the_prompts_of_imported_samples_are_not_known() -> None:
+    page = page_of("simulated")
+    imported = replace(page, data=page.data.assign(prompts="imported"))
+    assert differences(imported) == [NOT_KNOWN]
+    one_of_them = page.data["prompts"].where(page.data.index != "mini-exam", "imported")
+    assert differences(replace(page, data=page.data.assign(prompts=one_of_them))) == [
+        "Unlike in the paper, prompts are of the styles “short”, with examples.",
+        NOT_KNOWN,
+    ]
 
 
 def test_a_page_of_a_model_without_samples_shows_the_paper_and_ends(

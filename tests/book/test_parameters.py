@@ -56,6 +56,9 @@ def test_values_that_are_not_allowed_are_one_clear_line() -> None:
         check_parameters(namespace("k_eval = -1", k_eval=-1))
     with pytest.raises(InputError, match="parameter k_c should be greater than or equal to 0"):
         check_parameters({"__annotations__": {"k_c": int}, "k_c": -1})
+    for risk, wrong in ((1.5, "less than 1"), (-0.1, "greater than or equal to 0")):
+        with pytest.raises(InputError, match=f"parameter risk should be {wrong}; got {risk}"):
+            check_parameters({"__annotations__": {"risk": float}, "risk": risk})
     with pytest.raises(
         InputError, match=r"store names no folder: 'runs/nowhere'; looked in .* by -p store DIR"
     ):

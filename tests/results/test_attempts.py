@@ -50,6 +50,13 @@ def test_the_data_set_is_that_whose_questions_differ_most_among_those_with_a_pro
     assert most_varied(few) == "math500"  # too few samples on the other
 
 
+def test_a_data_set_with_one_question_is_chosen_where_there_is_no_other() -> None:
+    results = made()
+    one = results.loc[["math500"]].head(1)
+    assert most_varied(one) == "math500"
+    assert most_varied(pd.concat([one, results.loc[["gsm8k"]]])) == "gsm8k"
+
+
 def test_predictions_are_those_of_each_method() -> None:
     subset = made().loc[["gsm8k"]]
     subset.loc[subset.index[0], "P(True)"] = np.nan

@@ -40,6 +40,14 @@ def test_distances_by_hand() -> None:
     assert plug_in["mean distance"].tolist() == pytest.approx([0.25, 2 * 0.9 * 0.1])
 
 
+def test_questions_with_one_sample_have_no_distances_and_two_may_lie_apart_by_one() -> None:
+    single = response_distances(made().query("total == 1"))
+    assert single.empty
+    assert single["mean distance"].dtype == float  # so that it can stand beside others in a figure
+    two = made().iloc[:1].assign(correct=1, total=2)
+    assert response_distances(two)["mean distance"].tolist() == [1.0]
+
+
 def test_intervals_of_distances_are_those_of_a_mean() -> None:
     results = load_results(RECORDED_RUNS, "smollm2-135m", datasets=["gsm8k"])
     c, n = results["correct"], results["total"]
