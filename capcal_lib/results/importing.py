@@ -161,13 +161,19 @@ def _keep_verdicts(run: Run, table: pd.DataFrame) -> list[str]:
 
 
 def _new_dataset(name: str, items: pd.DataFrame, kind: manifests.Kind) -> dict[str, str]:
-    """Return the files that make the questions of a log a data set of its own."""
+    """Return the files that make the questions of a log a data set of its own, in subjects where
+    each question has one.
+    """
+    clustered = bool(items["subject"].ne("").all())
+    if not clustered:
+        items = items.drop(columns="subject")
     rows = items.rename(columns={"gold": "answer"}).rename_axis("id").reset_index()
     lines = [json.dumps(row) + "\n" for row in rows.to_dict("records")]
     facts = {
         "name": name,
         "domain": "imported",
         "kind": kind,
+        "clustered": clustered,
         "source": "Questions of an imported log.",
         "splits": {"test": {"file": f"{name}.jsonl", "rows": len(lines)}},
     }

@@ -35,6 +35,7 @@ COLUMNS = {  # what may be mapped, and the names by which a row usually has it, 
     "aliases": ("aliases",),
     "choices": ("choices",),
     "question": ("question", "problem", "prompt", "input"),
+    "subject": ("subject", "cluster"),
     "verdict": ("verdict",),
     "extracted": ("extracted",),
     "reasoning": ("reasoning", "reasoning_content"),
@@ -43,7 +44,7 @@ COLUMNS = {  # what may be mapped, and the names by which a row usually has it, 
     "completion_tokens": ("completion_tokens",),
 }
 SETTINGS = ("temperature", "max_tokens", "top_p")
-ITEM = ["question_id", "question", "gold", "aliases", "choices"]
+ITEM = ["question_id", "question", "gold", "aliases", "choices", "subject"]
 NUMBERS = ("sample", "prompt_tokens", "completion_tokens")
 # Of a row of lm-evaluation-harness; what is beside them are metrics, where a version names none.
 HARNESS = {"doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter"}
@@ -93,7 +94,7 @@ class Log(NamedTuple):
     Where the log's verdicts were taken (``judged``) each sample has a ``verdict``."""
 
     samples: pd.DataFrame
-    items: pd.DataFrame  # by question_id: question, gold, and tuples of aliases and choices
+    items: pd.DataFrame  # by question_id: question, gold, tuples of aliases and choices, subject
     judged: bool
     notes: list[str]  # what was taken, and what was left out
     left_out: int  # requests without a response
@@ -144,7 +145,8 @@ def read_log(
     twice = items.index[items.index.duplicated()]
     if len(twice):
         raise InputError(
-            f"question {sanitize(twice[0], 80)!r} has two answers or texts; import the files apart"
+            f"question {sanitize(twice[0], 80)!r} has two answers, texts or subjects; import the "
+            "files apart"
         )
     judged = not regrade and _take_verdicts(samples, scores, scorer, notes)
     return Log(samples, items, judged, notes, left_out)
@@ -205,7 +207,7 @@ def _read_samples(
     lists = [_texts(gold) for gold in table["gold"]]
     golds = lists if all(lists) else map(_list, table["gold"])
     answers = map(_answer, golds, table["aliases"], table["choices"])
-    table[ITEM[2:]] = pd.DataFrame(answers, dtype=object)
+    table[["gold", "aliases", "choices"]] = pd.DataFrame(answers, dtype=object)
     return table, failed
 
 
@@ -451,6 +453,7 @@ def _check_sample(sample: Row, scores: Row, task: str) -> Row | None:
     question = str(sample["question_id"])
     sample["question_id"] = question
     sample["question"] = sys.intern(_text(sample["question"], "text") or question)
+    sample["subject"] = _text(sample["subject"], "text")
     sample["reasoning"] = reasoning
     sample["response"] = _text(sample["response"], "text")
     sample["task"] = task

@@ -86,7 +86,7 @@ def read_counts(path: Path, *, scorer: str | None = None, regrade: bool = False)
             raise InputError(f"{path}: the samples have neither answers nor a verdict each")
         kind = kind_of(items)
         answers = {
-            name: Answer(kind, gold, aliases) for name, _, gold, aliases, _ in items.itertuples()
+            name: Answer(kind, gold, aliases) for name, _, gold, aliases, *_ in items.itertuples()
         }
         cases = zip(samples["response"], samples["question_id"].map(answers), strict=True)
         samples["verdict"] = [one.verdict for one in grade_many(list(cases))]

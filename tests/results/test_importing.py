@@ -22,7 +22,7 @@ from capcal_lib.errors import InputError
 from capcal_lib.grading.judgements import judge_run
 from capcal_lib.grading.verdicts import grade_run, read_verdicts
 from capcal_lib.manifests import OWN_MANIFESTS, load_dataset, load_model, write_new
-from capcal_lib.questions import load_questions
+from capcal_lib.questions import load_questions, subjects_of
 from capcal_lib.results import costs, importing, load_results, logs
 from capcal_lib.results.importing import import_samples
 from capcal_lib.runs import Run
@@ -269,7 +269,7 @@ BAD: dict[str, tuple[Any, str]] = {
         "at which temperature 'toy' was sampled; say it: --temperature 0.7",
     ),
     "no gold": ([{"question_id": "q", "response": "1", "t": 1}], "neither answers nor verdicts"),
-    "another gold": ([good(), good(gold="2")], "two answers or texts"),
+    "another gold": ([good(), good(gold="2")], "two answers, texts or subjects"),
     "twice": ([good(sample=0), good(sample=0)], "sample 0 of question 'q' is there twice"),
     "a gap": ([good(sample=0), good(sample=2)], "sample 2 of question 'q' is not numbered from 0"),
     "a number far off": (
@@ -445,3 +445,19 @@ def test_samples_are_numbered_as_they_come(take: Take, tmp_path: Path) -> None:
     twice = [*rows[:4], rows[1] | {"sample": 0}]
     with pytest.raises(InputError, match="sample 0 of question 'a' is there twice"):
         take(lines(tmp_path / "b.jsonl", *twice), model="other", settings={"temperature": 1.0})
+
+
+@pytest.mark.parametrize(("subject", "clustered"), [("law", True), (None, False)])
+def test_subjects_of_imported_questions_vary_as_a_whole(
+    take: Take, tmp_path: Path, subject: str | None, clustered: bool
+) -> None:
+    """Where one question lacks its subject, each is a group of its own."""
+    rows = [
+        {"question_id": f"q{n}", "response": "4", "gold": "4", "subject": name}
+        for n, name in enumerate(["art", "art", subject])
+    ]
+    take(lines(tmp_path / "mine.jsonl", *rows), settings={"temperature": 1.0})
+    assert load_dataset("counts").clustered == clustered
+    ids = ["q0", "q1", "q2"]
+    found = subjects_of("counts", "test", ids)
+    assert found == (["art", "art", "law"] if clustered else None)
