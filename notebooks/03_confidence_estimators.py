@@ -91,7 +91,8 @@ if ranks.empty:
 
 # %% [markdown]
 # On all data sets, with all probes: in brackets stands the 95 % interval of Bonett and Wright (2000), from the number of
-# questions; where two of them overlap, the order of their methods is not shown.
+# questions, or, where questions of a subject belong together, of a jackknife over the subjects; where two of them overlap, the
+# order of their methods is not shown.
 
 # %% label="estimator-ranks" paper=["section-4.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 ranks["shown"] = tables.intervals(ranks, "rank correlation", 2)
@@ -142,8 +143,8 @@ column, first["confidence"].corr(first["mu"], method="spearman")
 
 # %% [markdown]
 # A rank correlation of a few hundred questions has an error, and two methods on the same questions share part of it. So
-# `compare_ranks` draws the questions anew, many times, each with what all methods say of it and with its samples. A method is
-# *behind* the highest where it ranks lower in so nearly all draws that not one of these comparisons is likely to be chance
+# `compare_ranks` draws the questions anew, in whole subjects, many times, each with what all methods say of it and with its
+# samples. A method is *behind* the highest where it ranks lower in so nearly all draws that not one of these comparisons is likely to be chance
 # (Bonferroni). The interval is the middle 95 % of the draws.
 
 # %%

@@ -104,11 +104,15 @@ _ = plots.ScoreDisplay.from_scores(drawn.loc[judged["dataset"].unique()])
 # %% [markdown]
 # ## From samples to scores
 #
-# A score takes two lines. Take one confidence, and for each question the share of its samples that are correct:
+# A score takes two lines. Take one confidence, and for each question that has two scored samples or more the share of them that are
+# correct:
 
 # %%
-confidence = results[confidence_columns(results)[0]]
-mu = results["correct"] / results["total"]
+scored = results[results["total"] > 1]
+names = confidence_columns(scored)
+others = [name for name in names if name != "Response consistency"]
+confidence = scored[(others or names)[0]]
+mu = scored["correct"] / scored["total"]
 plug_in = (confidence - mu) ** 2
 plug_in.groupby("dataset").mean()
 
@@ -118,7 +122,7 @@ plug_in.groupby("dataset").mean()
 # $\hat\mu(1-\hat\mu)/(n-1)$ estimates it without bias. The *corrected* score subtracts it.
 
 # %%
-noise = mu * (1 - mu) / (results["total"] - 1)
+noise = mu * (1 - mu) / (scored["total"] - 1)
 corrected = plug_in - noise
 corrected.groupby("dataset").mean()
 
@@ -138,7 +142,7 @@ constant_terms.groupby("dataset").mean()
 
 # %%
 gain = (constant_terms - corrected)[largest].dropna()
-clusters = subjects(results)[largest].reindex(gain.index)
+clusters = subjects(scored)[largest].reindex(gain.index)
 bounds = bounds_over_constant(constant[largest])
 mean_interval(gain, clusters=clusters, bounds=bounds)
 

@@ -45,16 +45,15 @@ page = open_page(globals())
 # the risk-coverage curve; a confidence that knows nothing, such as a constant, has the mean risk. Of probes the nearest to each
 # data set is taken, and a question of which the model has stated no confidence counts as one half.
 #
-# Each method is compared with answering at random, question by question, and all comparisons of this model are judged together by
-# Holm's method. [Before](12_applications.ipynb) abstaining was judged together with every other use and every other model; so many
-# more comparisons ask more of each, and one that is decided here may be open there. Data sets without a solved question are left
-# out.
+# Each method is compared with answering at random, question by question and by the same samples, and all comparisons of this
+# model are judged together by Holm's method. [Before](12_applications.ipynb) abstaining was judged together with every other use
+# and every other model; so many more comparisons ask more of each, and one that is decided here may be open there. Data sets
+# without a solved question are left out.
 
 # %%
 results = page.results()
 confidences = abstaining.ranking_confidences(results)
-terms = abstaining.area_terms(confidences)
-judged = abstaining.compare_with_random(terms)
+judged = abstaining.compare_with_random(confidences)
 if judged.empty:
     page.end("No confidence of a question that is ever solved.")
 of_method = judged.groupby("method", sort=False)["verdict"]
@@ -93,7 +92,8 @@ colors = plots.palette(curves["method"].unique(), shown)
 axes = sns.lineplot(
     curves, x="coverage", y="risk", hue="method", style="method", palette=colors
 )
-at_random = terms.loc[shown, "At random"].mean()
+own = confidences.loc[shown]
+at_random = (1 - own["correct"] / own["total"]).mean()
 axes.axhline(at_random, color=plots.MUTED, linewidth=1, label="At random")
 axes.set(xlim=(0, 1), ylim=(0, 1), title=load_dataset(shown).title)
 axes.set(xlabel="coverage: questions answered", ylabel="risk: answers wrong")
@@ -134,10 +134,22 @@ of_four = risk_area_terms([0.9, 0.2, 0.5, 0.5], correct, total)
 of_four.mean().round(3), (1 - np.divide(correct, total)).mean()
 
 # %% label="selective-areas" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+areas = abstaining.score_areas(confidences)
+if areas.empty:
+    page.end("The methods share no questions on which to compare their areas.")
 tables.show_scores(
-    abstaining.score_areas(terms),
+    areas,
     "Area under the risk-coverage curve (lower is better).",
     evidence=page.evidence,
+)
+
+# %% [markdown]
+# Areas stand beside each other on the questions on which all methods can be judged. These are so many, of all:
+
+# %%
+used = areas.groupby("dataset")["questions"].first()
+pd.DataFrame(
+    {"of all methods": used, "all": confidences.groupby("dataset").size()}
 )
 
 # %% [markdown]

@@ -27,7 +27,7 @@ LEGEND = {  # what a cell of scores holds, and what that means
     "<small>[": "in brackets: 95 % interval",
     "<strong>": "bold: significantly lower than every method but the constant and the oracles, or "
     "the lowest printed",
-    "≈": "≈: not significantly worse than the lowest",
+    "≈": "≈: not significantly worse than the lowest, the constant and the oracles aside",
     "<u>": "underlined: second lowest printed",
     "‡": "‡: all questions are alike, so nothing is compared",
 } | {f"<sup>{letter}": f"{letter}: {far} probe" for far, letter in SHIFT_LETTERS.items()}
@@ -120,9 +120,11 @@ def show_scores(
     for key, scored in rows.groupby("dataset", sort=False):
         name = str(key)
         best = scored["may_be_best"].isin([True]) & scored["varies"]
+        most = scored["questions"].max()
         marked = scored.assign(
             printed=scored["printed"].mask(best, "best" if best.sum() == 1 else "level"),
-            missing=scored["missing"] / scored["questions"].max(),
+            missing=scored["missing"] / most,
+            most=most,
         )
         known = load_dataset(name) if name in dataset_names() else None
         domain, title = (known.domain, known.title) if known else ("", name)
@@ -155,7 +157,9 @@ def _cell(value: Any, write: Callable[[Any], str]) -> str:
 
 
 def _score_cell(row: Mapping[Hashable, Any], digits: int) -> str:
-    """Write a score with its marks, its interval, and the share of confidences missing."""
+    """Write a score with its marks, its interval, and the questions that it is scored on where
+    others have more, or the share of confidences that are missing and count as one half.
+    """
     if pd.isna(row["brier"]):
         return "–"
     text = MARKED.get(row["printed"], "{}").format(f"{row['brier']:z.{digits}f}")
@@ -167,7 +171,9 @@ def _score_cell(row: Mapping[Hashable, Any], digits: int) -> str:
         text = f"<span class='{css}'>{text}</span><sup>{SHIFT_LETTERS[distance]}</sup>"
     if not pd.isna(row.get("low")):
         text += f"<br><small>[{row['low']:z.{digits}f}, {row['high']:z.{digits}f}]</small>"
-    if row["missing"]:
+    if row["questions"] < row["most"]:
+        text += f"<br><small>{row['questions']:,} of {row['most']:,} questions</small>"
+    elif row["missing"]:
         text += f"<br><small>{row['missing']:.1%} missing</small>"
     return text
 

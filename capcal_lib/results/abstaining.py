@@ -9,14 +9,19 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from capcal_lib import metrics
-from capcal_lib.applications import risk_area_terms, risk_coverage, split_counts
+from capcal_lib.applications import (
+    abstaining_gains,
+    risk_area_bounds,
+    risk_area_terms,
+    risk_coverage,
+    split_counts,
+)
 from capcal_lib.probes import probe_of
 from capcal_lib.results.results import judged_by, subjects
 from capcal_lib.results.scores import (
     NEAREST_PROBE,
     confidence_columns,
     fill_unstated,
-    gains_by_dataset,
     keep_nearest_probe,
     mean_over_probes,
     nearest_probe_of,
@@ -46,56 +51,76 @@ def area_terms(confidences: pd.DataFrame) -> pd.DataFrame:
     """Return the term of each question in the area under the risk-coverage curve of its data set
     (``applications.risk_area_terms``), by each of the `ranking_confidences`, and ``At random``.
 
-    Lower is better. A probe by the paper's recipe has the mean of its five.
+    The questions are those that all methods of a data set can be judged on, so that each mean is an
+    area of the same questions; none where they share fewer than two. Lower is better. A probe by
+    the paper's recipe has the mean of its five.
     """
     tables = []
     for _, subset in confidences.groupby(level="dataset", sort=False):
-        terms = {AT_RANDOM: 1 - subset["correct"] / subset["total"]}
-        for column in confidence_columns(subset.dropna(axis="columns", how="all")):
-            scored = judged_by(subset, column)
-            terms[column] = pd.Series(risk_area_terms(*scored.to_numpy().T), scored.index)
-        tables.append(mean_over_probes(pd.DataFrame(terms, subset.index)))
-    return pd.concat(tables)
+        by_column = _judged_by_column(subset)
+        common = subset.index
+        for scored in by_column.values():
+            common = common.intersection(scored.index, sort=False)
+        if len(common) < 2:
+            continue
+        terms = {AT_RANDOM: 1 - (subset["correct"] / subset["total"])[common]}
+        for column, scored in by_column.items():
+            terms[column] = pd.Series(risk_area_terms(*scored.loc[common].to_numpy().T), common)
+        tables.append(mean_over_probes(pd.DataFrame(terms, common)))
+    return pd.concat(tables) if tables else pd.DataFrame(index=confidences.index[:0])
 
 
-def compare_with_random(terms: pd.DataFrame) -> pd.DataFrame:
-    """Judge each method on each data set against answering at random, all together by Holm's
-    method.
-
-    ``terms`` are those of :func:`area_terms`. Data sets without a solved question are left out.
-    Returns a row a case: ``dataset``, ``method``, what ``metrics.gains`` says of it, ``p (Holm)``,
-    and the ``verdict``, a category.
+def _judged_by_column(subset: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Return what each column of confidences of one data set may be judged by, without columns that
+    are judged on fewer than two questions.
     """
-    solved = terms[_solved(terms)]
-    judged = pd.DataFrame(columns=COLUMNS)
-    if len(solved) and len(solved.columns) > 1:
-        judged = gains_by_dataset(solved, AT_RANDOM).reset_index()
-    judged = metrics.holm(judged)
+    tables = {column: judged_by(subset, column) for column in confidence_columns(subset)}
+    return {column: scored for column, scored in tables.items() if len(scored) > 1}
+
+
+def compare_with_random(confidences: pd.DataFrame) -> pd.DataFrame:
+    """Judge each of the `ranking_confidences` on each data set against answering at random, all
+    together by Holm's method.
+
+    Each is compared on all questions that have it, and the risk at random is that of the samples
+    which judge it: of votes, those that did not vote. Data sets without a solved question are left
+    out. Returns a row a case: ``dataset``, ``method``, what ``metrics.judge_gain`` says of it,
+    ``p (Holm)``, and the ``verdict``, a category.
+    """
+    rows = []
+    for dataset, subset in confidences.groupby(level="dataset", sort=False):
+        if not subset["correct"].any():
+            continue
+        gains = {}
+        for column, scored in _judged_by_column(subset).items():
+            gains[column] = abstaining_gains(
+                scored["confidence"], scored["correct"], scored["total"]
+            )
+        for method, gain in mean_over_probes(pd.DataFrame(gains)).items():
+            known = gain.dropna()
+            bounds = risk_area_bounds(len(known))
+            tested = metrics.judge_gain(known, clusters=subjects(known.to_frame()), bounds=bounds)
+            rows.append({"dataset": dataset, "method": method, **tested.to_dict()})
+    judged = metrics.holm(pd.DataFrame(rows, columns=COLUMNS).dropna(subset="p"))
     return judged.assign(verdict=pd.Categorical(judged["verdict"], VERDICTS))
 
 
-def score_areas(terms: pd.DataFrame) -> pd.DataFrame:
-    """Score each method on each data set by the area under the risk-coverage curve, on the
-    questions that all have.
+def score_areas(confidences: pd.DataFrame) -> pd.DataFrame:
+    """Score each of the `ranking_confidences` on each data set by the area under the risk-coverage
+    curve, on the questions that all have (:func:`area_terms`).
 
-    ``terms`` are those of :func:`area_terms`. Returns what ``tables.show_scores`` draws: a row a
-    method and data set with the area under the name ``brier``, its interval ``low`` to ``high``,
-    ``may_be_best``, the number of ``questions``, and whether any was solved, ``varies``.
+    Returns what ``tables.show_scores`` draws: a row a method and data set with the area under the
+    name ``brier``, its interval ``low`` to ``high``, ``may_be_best``, the number of ``questions``,
+    and whether any of the data set was solved, ``varies``.
     """
     tables = []
-    for dataset, own in terms.groupby(level="dataset", sort=False):
-        present = own.dropna(axis="columns", how="all").dropna()
-        if len(present):
-            areas = metrics.compare(present, clusters=subjects(present)).rename_axis("method")
-            areas = areas.rename(columns={"estimate": "brier"}).reset_index()
-            varies = bool(_solved(own).any())
-            tables.append(areas.assign(dataset=str(dataset), questions=len(present), varies=varies))
-    return pd.concat(tables, ignore_index=True)
-
-
-def _solved(terms: pd.DataFrame) -> "pd.Series[bool]":
-    """Tell of each question whether any of its data set was ever solved."""
-    return (terms[AT_RANDOM] < 1).groupby(level="dataset").transform("any")
+    for dataset, own in area_terms(confidences).groupby(level="dataset", sort=False):
+        terms = own.dropna(axis="columns", how="all")
+        areas = metrics.compare(terms, clusters=subjects(terms)).rename_axis("method")
+        areas = areas.rename(columns={"estimate": "brier"}).reset_index()
+        varies = bool(confidences.loc[[str(dataset)], "correct"].any())
+        tables.append(areas.assign(dataset=str(dataset), questions=len(terms), varies=varies))
+    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
 
 
 def risk_curves(results: pd.DataFrame, dataset: str, rng: np.random.Generator) -> pd.DataFrame:

@@ -11,7 +11,7 @@ from capcal_lib.errors import InputError
 from capcal_lib.metrics import spearman
 from capcal_lib.metrics.validation import check_int
 from capcal_lib.probes import probe_of
-from capcal_lib.results.results import judged_by
+from capcal_lib.results.results import judged_by, subjects
 from capcal_lib.results.scores import columns_of, confidence_columns, mean_over_probes, methods
 
 RANKED = ["rank correlation", "low", "high", "questions"]
@@ -51,6 +51,8 @@ def rank_correlations(results: pd.DataFrame) -> pd.DataFrame:
 
     The interval takes Fisher's transformation, with the standard error of Bonett and Wright,
     "Sample size requirements for estimating Pearson, Kendall and Spearman correlations" (2000).
+    Where questions come in subjects, they are not independent, and the error is that of the
+    jackknife over subjects (:func:`subject_interval`).
 
     >>> from capcal_lib.manifests import RECORDED_RUNS
     >>> from capcal_lib.results import load_results
@@ -60,16 +62,17 @@ def rank_correlations(results: pd.DataFrame) -> pd.DataFrame:
     """
     rows = {}
     for dataset, own in results.groupby(level="dataset", sort=False):
+        groups = subjects(own)
         for method in methods(own):
-            correlations, questions = [], []
-            for column in columns_of(own, method):
-                judged = judged_by(own, column)
-                if len(judged) > 1:
-                    correlations.append(spearman(*judged.to_numpy().T))
-                    questions.append(len(judged))
-            if np.isfinite(correlations).any():
-                r, n = float(np.nanmean(correlations)), float(np.mean(questions))
-                rows[str(dataset), method] = [r, *rank_interval(r, n), n]
+            tables = [judged_by(own, column) for column in columns_of(own, method)]
+            r = _correlation(tables)
+            if np.isfinite(r):
+                n = float(np.mean([len(table) for table in tables if len(table) > 1]))
+                if groups.is_unique:
+                    interval = rank_interval(r, n)
+                else:
+                    interval = subject_interval(tables, groups)
+                rows[str(dataset), method] = [r, *interval, n]
     index = pd.MultiIndex.from_tuples(list(rows), names=["dataset", "method"])
     return pd.DataFrame(list(rows.values()), index, RANKED, dtype=np.float64)
 
@@ -86,12 +89,44 @@ def rank_interval(correlation: float, questions: float) -> tuple[float, float]:
     return float(np.tanh(middle - 1.96 * error)), float(np.tanh(middle + 1.96 * error))
 
 
+def _correlation(tables: list[pd.DataFrame]) -> float:
+    """Return the mean rank correlation over tables of ``judged_by``; one without an order, or with
+    fewer than two questions, is left out, and NaN where all are.
+    """
+    correlations = [spearman(*table.to_numpy().T) for table in tables if len(table) > 1]
+    return float(pd.Series(correlations, dtype=np.float64).mean())
+
+
+def subject_interval(tables: list[pd.DataFrame], groups: "pd.Series[str]") -> tuple[float, float]:
+    """Return the 95 % interval of a rank correlation for subjects like these: Fisher's, with the
+    error from how far the correlation moves as each subject is left out.
+
+    ``tables`` are those of ``judged_by``, one a confidence, whose correlations are averaged, and
+    ``groups`` names the subject of each question. NaN for a single subject.
+    """
+    from scipy.stats import t  # slow to import
+
+    r = _correlation(tables)
+    own = [groups[table.index] for table in tables]
+    left_out = []
+    for subject in pd.concat(own).unique():
+        pairs = zip(tables, own, strict=True)
+        left_out.append(_correlation([table[group != subject] for table, group in pairs]))
+    free = len(left_out) - 1
+    error = np.sqrt(free * np.var(left_out))  # the jackknife's
+    error_of_z = error / max(1 - r**2, np.finfo(float).tiny)
+    with np.errstate(divide="ignore"):  # a perfect correlation is infinite, and has no width
+        low, high = np.arctanh(r) + error_of_z * t.ppf([0.025, 0.975], free)
+    return float(np.tanh(low)), float(np.tanh(high))
+
+
 def compare_ranks(subset: pd.DataFrame, *, draws: int = 500, seed: int = 0) -> pd.DataFrame:
     """Say which methods order the questions of one data set significantly worse than the method of
     the highest rank correlation.
 
     Two methods on the same questions share part of their error, so that questions are drawn anew,
-    each with what all methods say of it and with its samples. A method is ``behind`` where it is
+    in whole subjects where there are any, each with what all methods say of it and with its
+    samples. A method is ``behind`` where it is
     below the highest in so nearly all draws that none of these comparisons is likely to be chance
     (Bonferroni, at 5 %).
 
@@ -113,10 +148,14 @@ def compare_ranks(subset: pd.DataFrame, *, draws: int = 500, seed: int = 0) -> p
     correlations = mean_over_probes(correlate(confidences, mu).to_frame().T).iloc[0].dropna()
     if correlations.empty:
         raise InputError("no method tells one question from another, or all questions are alike")
+    groups, _ = pd.factorize(subjects(mu))
+    order = np.argsort(groups, kind="stable")
+    members = np.split(order, np.bincount(groups).cumsum()[:-1])  # the rows of each subject
     rng = np.random.default_rng(seed)
     drawn = []
     for _ in range(draws):
-        rows = rng.integers(len(mu), size=len(mu))
+        chosen = rng.integers(len(members), size=len(members))
+        rows = np.concatenate([members[subject] for subject in chosen])
         drawn.append(correlate(confidences.iloc[rows], mu.iloc[rows]))
     samples = mean_over_probes(pd.DataFrame(drawn))[correlations.index]
     highest = correlations.idxmax()

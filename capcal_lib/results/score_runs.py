@@ -10,7 +10,7 @@ from capcal_lib.errors import InputError
 from capcal_lib.grading.core import UNSCORED
 from capcal_lib.results.comparing import BEST
 from capcal_lib.results.constant import compare_with_constant
-from capcal_lib.results.results import VOTES, describe_runs, load_results
+from capcal_lib.results.results import VOTES, describe_runs, load_results, subjects
 from capcal_lib.results.score_file import CORRECTED, Scored, intervals_of, score_table, spell_score
 from capcal_lib.results.scores import score
 from capcal_lib.results.terms import COUNTS, FEWEST
@@ -19,6 +19,7 @@ from capcal_lib.text import counted, spell
 
 SIGNS = {"better": "+", "worse": "-"}
 AGAINST = "+ closer than the best constant, - farther, after Holm over all data sets"
+ASIDE = "the best constant and the oracles do not compete"
 GAINS = {  # columns of compare_with_constant, as the rows for programs name them
     "estimate": "gain",
     "low": "gain_low",
@@ -59,11 +60,13 @@ def score_models(store: Path, models: Sequence[str], **asked: Any) -> Scored:
             name = run["dataset"]
             title = f"{model} on {name}, {run['evidence']}"
             own = scores[scores.index.isin([name], 0)].droplevel(0)
-            parts[title] = own, results.loc[name].drop(columns=VOTES, errors="ignore")
-            above.append(f"{title}: {intervals_of(int((parts[title][1]['total'] > 0).sum()))}")
-            above += [f"  {line}" for line in _describe(run, *parts[title])]
+            questions = results.loc[name]
+            parts[title] = own, questions.drop(columns=VOTES, errors="ignore")
+            above.append(f"{title}: {intervals_of(int((questions['total'] > 0).sum()))}")
+            counts = questions[COUNTS].assign(cluster=subjects(results.loc[[name]]).to_numpy())
+            above += [f"  {line}" for line in _describe(run, own, counts)]
     table = pd.concat(columns, axis="columns").fillna("")
-    below = [CORRECTED, AGAINST, f"* {BEST}"] if len(table) else []
+    below = [CORRECTED, AGAINST, f"* {BEST}; {ASIDE}"] if len(table) else []
     return Scored(above, table, below, rows, parts, problems)
 
 
@@ -82,9 +85,11 @@ def _compare_all(
     return judged[[*GAINS]].rename(columns=GAINS).astype({"verdict_after_holm": object}), problems
 
 
-def _describe(run: Mapping[Any, Any], scores: pd.DataFrame, questions: pd.DataFrame) -> list[str]:
-    """Say what the scores of a run do not show."""
-    scored = questions.loc[questions["total"] > 0, COUNTS]
+def _describe(run: Mapping[Any, Any], scores: pd.DataFrame, counts: pd.DataFrame) -> list[str]:
+    """Say what the scores of a run do not show; ``counts`` are those of its questions, and the
+    ``cluster`` of each.
+    """
+    scored = counts[counts["total"] > 0]
     known = score_table(scored)
     facts = [f"accuracy {spell_score(known, 'accuracy')}"]
     attempts = [name for name in map(str, known.index) if name.startswith("pass@")]
@@ -100,18 +105,19 @@ def _describe(run: Mapping[Any, Any], scores: pd.DataFrame, questions: pd.DataFr
         samples += f" to {run['most']}"
     lines = [
         ", ".join(facts),
-        f"{counted(len(scored), 'question')}; scored samples of each: {samples}",
+        f"{counted(len(counts), 'question')}; scored samples of each: {samples}",
     ]
+    if unscored := len(counts) - len(scored):
+        lines.append(f"{unscored} of them without a scored sample, which count nowhere")
     if single := int((scored["total"] == 1).sum()):
         lines.append(
             f"{single} of them with one scored sample, and a score takes two samples of a "
             f"question; add them with: {more_samples(run['run'], 2)}"
         )
-    missing = scores["missing"]
-    lines += [
-        f"{method}: {number} questions without a confidence"
-        for method, number in missing[missing > 0].items()
-    ]
+    most = scores["questions"].max()
+    for method, number in scores["questions"].items():
+        if number < most:
+            lines.append(f"{method}: scored on {number:,} of {counted(most, 'question')}")
     if run["not scored"] > UNSCORED:
         bounds = "accuracy {0[all wrong]:.3f} with them wrong, {0[all right]:.3f} right"
         lines.append(f"{run['not scored']:.1%} are not scored: {bounds.format(run)}")

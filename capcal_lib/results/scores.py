@@ -252,9 +252,10 @@ def score(
     Returns a table indexed by (dataset, method): ``brier``, with the 95 % interval ``low`` to
     ``high`` for questions like these; ``plug_in``, the uncorrected score of the same questions;
     ``may_be_best``, whether no other is significantly better on the questions that both have, NA
-    for the best constant and the oracles, which do not compete; ``missing`` confidences; and scored
-    ``questions``. The corrected score is unbiased, so it may fall below zero. A method without any
-    confidence on a data set has no row there.
+    for the best constant and the oracles, which do not compete; ``missing`` confidences of
+    questions with two scored samples or more; and scored ``questions``. The corrected score is
+    unbiased, so it may fall below zero. A method without any confidence on a data set has no row
+    there.
 
     >>> from capcal_lib.manifests import RECORDED_RUNS
     >>> from capcal_lib.results import load_results
@@ -266,9 +267,12 @@ def score(
     terms = mean_over_probes(of_columns)
     plug_in = brier_terms(results, protocol="paper").where(terms.notna())
     missing = results[confidence_columns(results)].isna()
+    missing[results["total"] < 2] = False
     missing = mean_over_probes(missing).reindex(columns=terms.columns, fill_value=0)
-    if VOTES[-1] in results:  # of votes, a split's of any; too few samples to vote are none
-        missing[CONSISTENCY] = terms[CONSISTENCY].isna() & results["votes total"].notna()
+    if CONSISTENCY in results:  # too few samples to vote are no missing votes
+        missing[CONSISTENCY] = 0
+        if VOTES[-1] in results:  # of a split's, those of any
+            missing[CONSISTENCY] = terms[CONSISTENCY].isna() & results["votes total"].notna()
     groups = subjects(results)
     rows = {}
     for name, own in terms.groupby(level="dataset", sort=False):

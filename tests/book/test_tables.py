@@ -198,11 +198,13 @@ def test_where_no_two_questions_differ_nothing_is_marked() -> None:
     assert "‡: all questions are alike" in html
 
 
-def test_shares_are_of_all_questions() -> None:
+def test_a_score_on_fewer_questions_than_others_says_on_how_many() -> None:
     scores = SCORES.copy()
-    scores.loc[1, ["missing", "questions"]] = [4, 6]  # six of the ten that others scored
+    scores.loc[1, ["missing", "questions"]] = [0, 6]  # as of votes: too few samples on four
     html = show_scores(scores, "Scores.", evidence="measured").html
-    assert "<small>[0.050, 0.150]</small><br><small>40.0% missing</small>" in html
+    assert "<small>[0.050, 0.150]</small><br><small>6 of 10 questions</small>" in html
+    assert html.count(" questions</small>") == 1
+    assert "missing" not in html
 
 
 def test_the_oracles_come_last_whichever_method_a_data_set_lacks() -> None:

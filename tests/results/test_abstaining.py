@@ -2,9 +2,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from capcal_lib.applications import risk_area_terms, risk_coverage
+from capcal_lib.applications import (
+    abstaining_gains,
+    risk_area_bounds,
+    risk_area_terms,
+    risk_coverage,
+)
 from capcal_lib.manifests import RECORDED_RUNS
-from capcal_lib.metrics import adjusted
+from capcal_lib.metrics import adjusted, judge_gain
 from capcal_lib.results import load_results
 from capcal_lib.results.abstaining import (
     AT_RANDOM,
@@ -74,26 +79,33 @@ def test_the_five_probes_of_the_papers_recipe_have_their_mean():
 
 
 def test_what_is_never_solved_is_not_compared():
-    terms = area_terms(ranking_confidences(made()))
-    judged = compare_with_random(terms)
+    confidences = ranking_confidences(made())
+    judged = compare_with_random(confidences)
     assert set(judged["dataset"]) == {"gsm8k"}
     assert judged["p (Holm)"].tolist() == adjusted(judged["p"].to_numpy(), "holm").tolist()
     verdicts = judged.set_index("method")["verdict"]
     assert verdicts["Probe"] == "better"
     assert verdicts["P(True)"] == "inconclusive"
     assert tuple(verdicts.cat.categories) == VERDICTS
-    assert compare_with_random(terms.loc[["math500"]]).empty
-    assert compare_with_random(terms[[AT_RANDOM]]).empty
+    assert compare_with_random(confidences.loc[["math500"]]).empty
+    assert compare_with_random(confidences[["correct", "total"]]).empty
 
 
 def test_an_area_is_scored_on_the_questions_that_all_have():
     confidences = ranking_confidences(made())
-    confidences.loc[("gsm8k", "gsm8k/0"), "Probe"] = np.nan
-    terms = area_terms(confidences)
-    areas = score_areas(terms).set_index(["dataset", "method"])
-    assert areas.loc[("gsm8k", AT_RANDOM), "questions"] == 59
-    expected = terms.loc["gsm8k", "P(True)"].iloc[1:].mean()
-    assert areas.loc[("gsm8k", "P(True)"), "brier"] == pytest.approx(expected)
+    half = confidences.index[:30]
+    confidences.loc[half, "Probe"] = np.nan
+    areas = score_areas(confidences).set_index(["dataset", "method"])
+    assert areas.loc[("gsm8k", AT_RANDOM), "questions"] == 30
+    others = confidences.loc["gsm8k"].iloc[30:]
+    for method in ("P(True)", "Probe"):
+        curve = risk_coverage(others[method], others["correct"], others["total"])
+        found = areas.loc[("gsm8k", method), "brier"]
+        assert found == pytest.approx(curve["risk"].mean()), "an area of these questions alone"
+    compared = compare_with_random(confidences).set_index("method")
+    own = confidences.loc["gsm8k"]
+    gain = abstaining_gains(own["P(True)"], own["correct"], own["total"])
+    assert compared.loc["P(True)", "estimate"] == pytest.approx(gain.mean()), "on all it has"
     assert areas["varies"].groupby(level="dataset").all().to_dict() == {
         "gsm8k": True,
         "math500": False,
@@ -128,6 +140,24 @@ def test_a_threshold_sees_one_half_and_answers_the_other():
     assert shares["wrong"].tolist() == pytest.approx([wrong] * 3, abs=0.05)
     shares = use_thresholds(confidences, none_or_all, risk=0, rng=rng, times=2)
     assert shares[["answered", "wrong"]].to_numpy().tolist() == [[0, 0]] * 3
+
+
+def test_methods_on_unlike_questions_have_no_areas():
+    confidences = ranking_confidences(made())
+    confidences.loc[confidences.index[:30], "Probe"] = np.nan
+    confidences.loc[confidences.index[30:60], "P(True)"] = np.nan
+    assert score_areas(confidences.loc[["gsm8k"]]).empty
+    assert len(compare_with_random(confidences)) == 2
+
+
+def test_votes_are_compared_with_the_random_order_of_the_samples_that_judge_them():
+    results = load_results(RECORDED_RUNS, "smollm2-135m", datasets=["mini-exam"])
+    compared = compare_with_random(ranking_confidences(results)).set_index("method")
+    votes = results[["Response consistency", "votes correct", "votes total"]].dropna()
+    gain = abstaining_gains(*(votes[name] for name in votes))
+    expected = judge_gain(gain, bounds=risk_area_bounds(len(gain)))
+    row = compared.loc["Response consistency", ["estimate", "low", "high", "p"]]
+    assert row.tolist() == pytest.approx(expected[["estimate", "low", "high", "p"]].tolist())
 
 
 def test_votes_are_judged_by_the_other_samples():

@@ -89,6 +89,54 @@ def test_who_knows_nothing_is_behind_and_who_knows_the_same_is_not() -> None:
     }
 
 
+def subjects_of_copies(copies: int, subjects: int = 40) -> pd.DataFrame:
+    """Results of MMLU, of which each subject is one question, so many times over."""
+    of_one = made(questions=subjects).droplevel("dataset")
+    repeated = of_one.loc[of_one.index.repeat(copies)]
+    names = [f"mmlu/validation/{name}/{place}" for place, name in enumerate(repeated.index)]
+    index = pd.MultiIndex.from_product([["mmlu"], names], names=["dataset", "question_id"])
+    return repeated.set_index(index)
+
+
+def test_copies_of_a_subject_tell_nothing_more() -> None:
+    twice, often = subjects_of_copies(2), subjects_of_copies(9)
+    limits = ["rank correlation", "low", "high"]
+    found = rank_correlations(often)[limits]
+    pd.testing.assert_frame_equal(found, rank_correlations(twice)[limits])
+    independent = rank_correlations(made(questions=40)).droplevel("dataset")
+    width = found["high"] - found["low"]
+    expected = (independent["high"] - independent["low"]).to_numpy()
+    assert width.to_numpy()[1:] == pytest.approx(expected[1:], rel=0.2)
+    pd.testing.assert_frame_equal(
+        compare_ranks(often, draws=40)[limits], compare_ranks(twice, draws=40)[limits]
+    )
+
+
+def test_the_interval_over_subjects_is_that_of_a_bootstrap_of_them() -> None:
+    results = load_results(RECORDED_RUNS, "smollm2-135m", datasets=["mmlu"])
+    results = results[["correct", "total", "P(True)"]]
+    low, high = rank_correlations(results).iloc[0][["low", "high"]]
+    drawn = compare_ranks(results, draws=400).iloc[0]
+    assert (low, high) == pytest.approx((drawn["low"], drawn["high"]), abs=0.03)
+
+
+def test_a_single_subject_has_no_interval() -> None:
+    row = rank_correlations(subjects_of_copies(2).iloc[:0:-1].iloc[:2].assign(knows=[0.1, 0.2]))
+    assert row.empty, "a question twice has no order"
+    names = [f"mmlu/validation/anatomy/{place}" for place in range(80)]
+    index = pd.MultiIndex.from_product([["mmlu"], names], names=["dataset", "question_id"])
+    found = rank_correlations(made().set_index(index))
+    assert found["rank correlation"].notna().all()
+    assert found[["low", "high"]].isna().all(axis=None)
+
+
+def test_a_perfect_order_of_subjects_has_an_interval_without_width() -> None:
+    results = subjects_of_copies(2)
+    results["knows"] = results["correct"] / 50
+    found = rank_correlations(results).loc[("mmlu", "knows")]
+    assert found.tolist() == pytest.approx([1, 1, 1, 80])
+
+
 def test_ranks_alone_decide() -> None:
     results = made()
     squared = results.assign(noise=results["noise"] ** 2, knows=results["knows"] / 2)

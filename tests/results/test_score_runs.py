@@ -1,3 +1,4 @@
+import json
 import re
 from pathlib import Path
 
@@ -6,11 +7,15 @@ import pytest
 
 from capcal_lib.applications import pass_at_k
 from capcal_lib.grading.verdicts import grade_run
-from capcal_lib.manifests import RECORDED_RUNS
-from capcal_lib.results import compare_with_constant, load_results, score
+from capcal_lib.manifests import OWN_MANIFESTS, RECORDED_RUNS
+from capcal_lib.metrics import mean_interval
+from capcal_lib.results import compare_with_constant, load_results, score, subjects
+from capcal_lib.results.importing import import_samples
 from capcal_lib.results.results import CONSISTENCY
 from capcal_lib.results.score_runs import score_models
+from capcal_lib.results.terms import decimals_of
 from capcal_lib.sampling.draw import sample
+from capcal_lib.text import spell
 from tests.folders import sample_unlike_totals
 
 SET = "mini-elements"
@@ -32,6 +37,46 @@ def test_what_takes_many_samples_is_of_the_questions_that_have_them(unlike: Path
     assert exact.shape == (20, 1)
     assert float(shown) == pytest.approx(exact.mean(), abs=5e-4)
     assert any("60 questions; scored samples of each: 12 to 100" in line for line in scored.above)
+
+
+def test_accuracy_and_pass_at_k_draw_whole_subjects() -> None:
+    scored = score_models(RECORDED_RUNS, ["smollm2-135m"], datasets=["mmlu"])
+    [line] = [line for line in scored.above if "accuracy" in line]
+    results = load_results(RECORDED_RUNS, "smollm2-135m", datasets=["mmlu"])
+    mu = results["correct"] / results["total"]
+    interval = mean_interval(mu, clusters=subjects(results), bounds=(0, 1))
+    shown = spell(*interval, decimals_of(len(mu)))
+    assert f"accuracy {shown}, " in line
+    assert shown != spell(*mean_interval(mu, bounds=(0, 1)), decimals_of(len(mu)))
+
+
+def test_it_is_said_how_many_questions_have_no_scored_sample(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(OWN_MANIFESTS, str(tmp_path))
+    samples = []
+    for number in range(12):
+        row = {"question_id": f"q{number}", "question": f"{number}?", "response": "r"}
+        first, second = ("not_scored",) * 2 if number < 3 else ("correct", "incorrect")
+        samples += [row | {"verdict": first}, row | {"verdict": second}]
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in samples))
+    own = {"model": "mine", "dataset": "own", "settings": {"temperature": 1.0}}
+    grade_run(import_samples([path], store=tmp_path / "store", **own).run)
+    above = score_models(tmp_path / "store", ["mine"]).above
+    assert "  12 questions; scored samples of each: 0 to 2" in above
+    assert "  3 of them without a scored sample, which count nowhere" in above
+
+
+def test_a_score_on_fewer_questions_than_others_says_on_how_many() -> None:
+    asked = {"datasets": ["math500"]}
+    scored = score_models(RECORDED_RUNS, ["qwen2.5-coder-1.5b"], **asked)
+    questions = score(load_results(RECORDED_RUNS, "qwen2.5-coder-1.5b", **asked))["questions"]
+    assert questions["math500", "Best constant"] == 300
+    fewer = questions["math500"][questions["math500"] < 300]
+    assert CONSISTENCY in fewer
+    said = [f"  {method}: scored on {number} of 300 questions" for method, number in fewer.items()]
+    assert [line for line in scored.above if "scored on" in line] == said
 
 
 def test_scores_take_all_questions_as_they_are(unlike: Path) -> None:

@@ -107,6 +107,16 @@ def test_scores_by_hand() -> None:
     assert paper["brier"] == paper["plug_in"] == pytest.approx((1 / 16 + 1 / 4 + 1 / 4) / 3)
 
 
+def test_missing_are_confidences_of_questions_that_others_are_scored_on() -> None:
+    table = results({name: [2, 4, 0.5, 1] for name in "abc"} | {"d": [1, 1, NAN, NAN]})
+    table.loc[("mini-exam", "a"), "P(True)"] = NAN
+    for protocol in ("corrected", "paper"):
+        assert score(table, protocol=protocol).loc[("mini-exam", "P(True)"), "missing"] == 1
+    votes = table.rename(columns={"P(True)": "Response consistency"})
+    row = score(votes, protocol="paper").loc[("mini-exam", "Response consistency")]
+    assert (row["missing"], row["questions"]) == (0, 2), "too few samples to vote"
+
+
 FIVE = FOUR.drop(columns="P(True)").assign(
     **{f"Probe (MATH) [{fold}]": [0.2 * fold, 0.5, 1 - 0.25 * fold, 0.5] for fold in range(5)}
 )
