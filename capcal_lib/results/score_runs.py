@@ -19,7 +19,7 @@ from capcal_lib.text import counted, spell
 
 SIGNS = {"better": "+", "worse": "-"}
 AGAINST = "+ closer than the best constant, - farther, after Holm over all data sets"
-ASIDE = "the best constant and the oracles do not compete"
+ASIDE = "the best constant and the oracles do not compete, and have no star"
 GAINS = {  # columns of compare_with_constant, as the rows for programs name them
     "estimate": "gain",
     "low": "gain_low",
@@ -66,7 +66,7 @@ def score_models(store: Path, models: Sequence[str], **asked: Any) -> Scored:
             counts = questions[COUNTS].assign(cluster=subjects(results.loc[[name]]).to_numpy())
             above += [f"  {line}" for line in _describe(run, own, counts)]
     table = pd.concat(columns, axis="columns").fillna("")
-    below = [CORRECTED, AGAINST, f"* {BEST}; {ASIDE}"] if len(table) else []
+    below = [CORRECTED, AGAINST, f"* {BEST}", ASIDE] if len(table) else []
     return Scored(above, table, below, rows, parts, problems)
 
 
