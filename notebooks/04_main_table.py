@@ -78,13 +78,19 @@ counts
 # %% tags=["finding"]
 home = counts.loc["probe of the data set"]
 away = counts.loc[["probe of the domain", "probe of another domain"]].sum()
-page.finding(
+text = (
     "Of the cases that could be decided, a probe is closer than the best constant in {home} of {own} on its own data set, and in "
-    "{away} of {others} on others.",
+    "{away} of {others} on others."
+)
+if home["decidable"] + away["decidable"] == 0:
+    text = "Of {decidable} cases that could be decided, a confidence is closer than the best constant in {better}."
+page.finding(
+    text,
     home=home["better"],
     own=home["decidable"],
     away=away["better"],
     others=away["decidable"],
+    **counts.sum(),
 )
 
 # %% [markdown]

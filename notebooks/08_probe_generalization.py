@@ -144,8 +144,8 @@ counts
 # %% tags=["finding"]
 cases = counts["better"].astype(str) + " of " + counts["decidable"].astype(str)
 page.finding(
-    "On its own data set a probe is closer to the accuracy than the best constant in {own} cases; on others of its domain in {domain}, "
-    "and outside in {outside}.",
+    "On its own data set a probe is closer to the accuracy than the best constant in {own} decidable cases; on others of its domain "
+    "in {domain}, and outside in {outside}.",
     own=cases["probe of the data set"],
     domain=cases["probe of the domain"],
     outside=cases["probe of another domain"],

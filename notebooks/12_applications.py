@@ -70,8 +70,8 @@ concentrations = {name: page.concentrations(name) for name in models}
 comparisons = compare_uses(results, models, concentrations)
 if comparisons.empty:
     page.end(
-        "Nothing here can be compared. That takes a data set with a solved question, and of two samples a question a verbalized "
-        "confidence, P(True) or a probe, or of twelve votes; a confidence imported by another name is not compared here."
+        "Nothing here can be compared. That takes a data set with a solved question and two samples of each, and a confidence: one that "
+        "is asked for or imported, a probe, or ten votes, which take twelve samples."
     )
 comparisons["verdict"] = comparisons["verdict"].cat.rename_categories(HEADS)
 counts = count_uses(comparisons)
