@@ -754,8 +754,12 @@ def show(
     _say(shown.text)
     _say(f"right answer: {shown.answer.gold}")
     for row in samples.to_dict("records"):
-        line = "sample {sample_index}: {verdict}, extracted {extracted!r} ({reason})"
-        _say(line.format_map(row))
+        line = f"sample {row['sample_index']}: {row['verdict']}"
+        if row["extracted"]:
+            line += f", extracted {row['extracted']!r}"
+        if row["reason"]:
+            line += f" ({row['reason']})"
+        _say(line)
         _say(f"    {row['response'][:SHOWN]}")
 
 

@@ -514,6 +514,8 @@ def test_a_run_is_looked_at_and_removed(
     key, store = made.folder.name, ("--store", tmp_path / "store")
     out = run(monkeypatch, capsys, "show", key[:5], *store)[1]
     assert [line.split()[:2] for line in out.splitlines()[1:]] == [[name, "3"] for name in names]
+    out = run(monkeypatch, capsys, "show", key, "--question", names[0], *store)[1]
+    assert "sample 2: not graded\n" in out
     run(monkeypatch, capsys, "grade", *where)
     status, out, _ = run(monkeypatch, capsys, "show", key, "--question", names[0], *store)
     assert status == 0

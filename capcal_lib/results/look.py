@@ -53,7 +53,7 @@ def describe_unread_samples(run: Run) -> list[str]:
 
 def look_up(run: Run, question_id: str) -> tuple[Question, pd.DataFrame]:
     """Return a question, from the user's data, and a row a sample: sample_index, response, verdict
-    ("not graded" where there is none), extracted, reason.
+    ("not graded" where there is none), extracted and reason, which are empty where there are none.
 
     `InputError` for a question that was not sampled."""
     samples = read_samples(run, [*KEY, "response"])
@@ -64,6 +64,7 @@ def look_up(run: Run, question_id: str) -> tuple[Question, pd.DataFrame]:
             f"{run} has no samples of {sanitize(question_id, 80)!r}; its ids look like {known!r}"
         )
     graded = read_verdicts(run) if run.has(VERDICTS) else own[KEY]
-    columns = [*own, "verdict", "extracted", "reason"]
-    own = own.merge(graded, on=KEY, how="left").reindex(columns=columns)
-    return run_questions(run)[question_id], own.fillna({"verdict": "not graded"})
+    absent = {"verdict": "not graded", "extracted": "", "reason": ""}
+    own = own.merge(graded, on=KEY, how="left").reindex(columns=[*own, *absent])
+    own = own.astype(dict.fromkeys(absent, object)).fillna(absent)
+    return run_questions(run)[question_id], own
