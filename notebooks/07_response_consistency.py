@@ -47,7 +47,8 @@ page = open_page(globals(), paper=["table-6"])
 # ## How a vote becomes a confidence
 #
 # Response consistency lets $k_c$ samples of a question vote, and takes the share of the winning answer as the confidence. These
-# are the first ten answers to one question, in a form in which equal answers are equal texts:
+# are the first ten answers to one question, or five where no question has twelve samples, in a form in which equal answers are
+# equal texts:
 
 # %%
 results = page.results()
@@ -56,20 +57,31 @@ answers = {
     for name, run in page.data["run"].items()
 }
 answers = pd.concat(answers, names=["dataset"])
-largest = answers.loc[page.data.index[0]]  # the data set with most questions
-table = largest.pivot(index="question_id", columns="sample_index")
-first_ten = table["canonical"].iloc[:, :10].to_numpy()
-Counter(first_ten[0])
+corrected = protocol == "corrected"
+terms = score_blocks(answers, corrected=corrected)  # explained below
+if terms.empty:
+    page.end(
+        "Five votes and two held-out samples make seven a question, and no run has as many: capcal sample --k 7."
+    )
+
+# %%
+shown = terms.index[0][0]  # of the data sets, the one with most questions
+k_c = min(10, terms.xs(shown).index.unique("votes").max())
+enough = terms.xs(shown).xs(k_c).index  # so many votes and two more
+table = answers.loc[shown].pivot(index="question_id", columns="sample_index")
+table = table.loc[enough]
+first = table["canonical"].iloc[:, :k_c].to_numpy()
+Counter(first[0])
 
 # %% [markdown]
 # The winner, of several the first, and its share, and the same for all questions; a sample without an answer counts as a vote for
 # nobody.
 
 # %%
-majority(first_ten[0])
+majority(first[0])
 
 # %%
-confidence = consistency(first_ten)
+confidence = consistency(first)
 confidence[:5]
 
 # %% [markdown]
@@ -77,30 +89,26 @@ confidence[:5]
 #
 # With many samples at hand it is tempting to let some of them vote, and to compare the vote with $\hat\mu$ of all of them, as
 # the authors' code does (*same pool*). But then the vote is part of its own target. The other way is to compare with $\hat\mu$ of
-# the samples that did not vote (*held-out*). These ten votes, scored in both ways; what the noise of $\hat\mu$ adds is its squared
+# the samples that did not vote (*held-out*). These votes, scored in both ways; what the noise of $\hat\mu$ adds is its squared
 # standard error, and is subtracted:
 
 # %%
 correct = table["correct"]  # a column a sample
 same_pool = (confidence - correct.mean(axis=1)) ** 2 - correct.sem(axis=1) ** 2
-others = correct.iloc[:, 10:]
+others = correct.iloc[:, k_c:]
 held_out = (confidence - others.mean(axis=1)) ** 2 - others.sem(axis=1) ** 2
-same_pool.mean(), held_out.mean()
+both = pd.DataFrame({"same pool": same_pool, "held-out": held_out}).dropna()
+both.mean()
 
 # %% [markdown]
 # ## How many votes?
 #
-# Ten votes are one draw. `score_blocks` lets each block of $k_c$ samples vote in turn, and averages a question's terms over its
+# These votes are one draw. `score_blocks` lets each block of $k_c$ samples vote in turn, and averages a question's terms over its
 # blocks: no spare samples are needed, and the two ways differ in nothing else. Two samples at least have to be left when the votes
 # are taken.
 
 # %%
-corrected = protocol == "corrected"
-terms = score_blocks(answers, corrected=corrected)
-if terms.empty:
-    page.end(
-        "Five votes and two held-out samples make seven a question, and no run has as many: capcal sample --k 7."
-    )
+terms.head().round(3)
 
 # %% [markdown]
 # By the paper's protocol the first votes alone are taken, a question where none of them is an answer has 0.5, and nothing is

@@ -211,7 +211,11 @@ def compare_counts(
 
 
 def compare(
-    terms: pd.DataFrame, *, clusters: ArrayLike | None = None, level: float = 0.95
+    terms: pd.DataFrame,
+    *,
+    clusters: ArrayLike | None = None,
+    level: float = 0.95,
+    bounds: tuple[float, float] | None = None,
 ) -> pd.DataFrame:
     """Compare methods on the questions that all of them have: which may be the best, that is have
     the lowest mean?
@@ -220,7 +224,8 @@ def compare(
     False. Where nothing is common, so are all.
 
     Returns a row a method, in the order of the columns: ``estimate``, ``low``, ``high`` as from
-    :func:`~capcal_lib.metrics.mean_interval`, and ``may_be_best``, see :func:`may_be_best`.
+    :func:`~capcal_lib.metrics.mean_interval`, whose ``bounds`` are those of each mean, and
+    ``may_be_best``, see :func:`may_be_best`.
 
     >>> import pandas as pd
     >>> rng = np.random.default_rng(0)
@@ -236,7 +241,7 @@ def compare(
     rows = {}
     for name, column in common.items():
         own = column.to_numpy()
-        rows[name] = Limits(own, bounds_of(own), clusters).at(level)
+        rows[name] = Limits(own, bounds or bounds_of(own), clusters).at(level)
     table = pd.DataFrame(rows, ["estimate", "low", "high"], dtype=float).T
     best = may_be_best(common, clusters, level)
     return table.assign(may_be_best=[str(name) in best for name in common])

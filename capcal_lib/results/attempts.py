@@ -166,8 +166,9 @@ def score_pass_at_k(
     tables = {}
     for k, terms in errors.items():
         groups = subjects(terms).to_numpy()
-        own = metrics.compare(terms, clusters=groups)
-        of_oracles = metrics.compare(oracles[k], clusters=groups).assign(may_be_best=False)
+        own = metrics.compare(terms, clusters=groups, bounds=(0, 1))
+        of_oracles = metrics.compare(oracles[k], clusters=groups, bounds=(0, 1))
+        of_oracles = of_oracles.assign(may_be_best=False)
         questions = terms.iloc[:, 0].count()
         tables[f"pass@{k}, {questions} questions"] = pd.concat([own, of_oracles])
     table = pd.concat(tables, names=["dataset", "method"])

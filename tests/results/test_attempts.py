@@ -4,7 +4,7 @@ import pytest
 
 from capcal_lib.applications import pass_at_k, simulate_pass_at_k
 from capcal_lib.metrics import capability_brier_terms
-from capcal_lib.results import best_constant
+from capcal_lib.results import best_constant, score
 from capcal_lib.results.attempts import (
     check_bands,
     compare_pass_at_k,
@@ -108,6 +108,15 @@ def test_an_oracle_of_half_the_samples_beats_a_constant() -> None:
     mu = subset["correct"] / subset["total"]
     assert brier["Oracle RC"] == pytest.approx((mu * (1 - mu)).mean(), abs=0.03)
     assert not scored.xs("Oracle CC", level="method")["may_be_best"].any()
+
+
+def test_at_one_attempt_the_constant_has_the_score_and_interval_of_the_main_table() -> None:
+    subset = made(total=3, questions=20).loc[["gsm8k"]]
+    errors = pass_at_k_errors(subset, predict_pass_at_k(subset, [1], **GSM8K), [1])
+    limits = ["brier", "low", "high"]
+    found = score_pass_at_k(errors, oracle_errors(subset, [1])).loc["pass@1, 20 questions"]
+    expected = score(subset).loc[("gsm8k", "Best constant"), limits]
+    assert found.loc["Best constant", limits].tolist() == pytest.approx(expected.tolist())
 
 
 def test_in_sample_an_oracle_cannot_fail() -> None:
