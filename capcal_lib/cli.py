@@ -731,7 +731,7 @@ def _named(
 
     if model and dataset:
         return _run(model, dataset, split, store, key)
-    return named_run(store, key)
+    return named_run(store, key, model=model, dataset=dataset, split=split)
 
 
 @command(STORE, "show 1f0c2 --question mini-capitals/test/3")

@@ -14,11 +14,19 @@ from capcal_lib.runs.store import KEY, read_samples
 from capcal_lib.text import sanitize
 
 
-def named_run(store: Path, key: str) -> Run:
-    """Find the run of a store whose key begins so.
+def named_run(
+    store: Path,
+    key: str,
+    *,
+    model: str | None = None,
+    dataset: str | None = None,
+    split: str | None = None,
+) -> Run:
+    """Find the run of a store, or of a model, data set or split in it, whose key begins so.
 
     `InputError` where none or several fit."""
-    fitting = [run for run in open_runs(store) if run.folder.name.startswith(key)]
+    runs = open_runs(store, model=model, dataset=dataset, split=split)
+    fitting = [run for run in runs if run.folder.name.startswith(key)]
     if len(fitting) != 1:
         keys = ", ".join(run.folder.name for run in fitting) or "none"
         raise InputError(

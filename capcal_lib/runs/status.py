@@ -63,7 +63,9 @@ def run_status(run: Run, grader: str | None = None) -> dict[str, Any]:
                 for name in run.names(artifact)
             },
         }
-        if lacking or not samples:
+        if (lacking or not samples) and run.identity.engine == IMPORTED:
+            command = f"capcal import FILE {run.options}"
+        elif lacking or not samples:
             size = f"--limit {ask.questions} --k {ask.k}" if ask.questions else "--k 100"
             command = f"capcal sample {run.options} {size}"
         elif row["verdicts"] != "yes":

@@ -107,6 +107,9 @@ def test_a_model_of_imported_samples_is_not_asked(take: Take) -> None:
         estimate(run, "p-true")
     grade_run(run)
     assert run_status(run)["command"] == ""
+    [part] = run.folder.glob("samples-*.parquet")
+    part.unlink()
+    assert run_status(run)["command"] == f"capcal import FILE {run.options}"
 
 
 @pytest.mark.parametrize("file", ["counts.eval", "counts.json"])
