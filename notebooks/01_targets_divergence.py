@@ -100,7 +100,7 @@ points["response"] = points["correct"] + noise
 # First on the data set on which a response tells least, or on the one asked for:
 
 # %%
-shown = page.choose_dataset(dataset, widest)
+shown = dataset or widest
 of_shown = points[points["dataset"] == shown]
 marks = {"x": "share", "y": "response", "hue": "correct", "style": "correct"}
 marks |= {"alpha": 0.7, "legend": False, "markers": {False: "X", True: "o"}}

@@ -102,7 +102,7 @@ pd.DataFrame(believed, pd.Index(attempts, name="k")).round(3)
 # %%
 results = page.results().query("total > 1")
 results["Best constant"] = best_constant(results)
-shown = page.choose_dataset(dataset, most_varied(results))
+shown = dataset or most_varied(results)
 probe = nearest_probe_of(results.loc[[shown]], shown)
 subset = results.loc[[shown]].dropna(subset=columns_of(results, probe))
 page.end_where_nothing_is_solved(subset)

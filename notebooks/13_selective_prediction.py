@@ -83,7 +83,7 @@ page.finding(
 
 # %%
 gained = judged[judged["method"] == first].set_index("dataset")["estimate"]
-shown = page.choose_dataset(dataset, gained.idxmax())
+shown = dataset or gained.idxmax()
 rng = np.random.default_rng(seed)
 curves = abstaining.risk_curves(results, shown, rng)
 colors = plots.palette(curves["method"].unique(), shown)

@@ -27,7 +27,7 @@ import numpy as np
 import seaborn as sns
 from capcal_lib import plots
 from capcal_lib.applications import deep_samples
-from capcal_lib.book.lesson import glue, open_page
+from capcal_lib.book.lesson import glue, open_lesson
 from capcal_lib.book.workshop import evenly, typical_question
 from capcal_lib.grading import grade
 from capcal_lib.grading.counts import count_verdicts
@@ -39,7 +39,8 @@ from capcal_lib.results import load_results
 from capcal_lib.sampling import answer_requests, can_sample_here, open_engine
 from scipy.stats import fisher_exact
 
-page = open_page(globals())
+page = open_lesson(globals())  # its data set may have no samples as yet
+page.show_runs()
 
 # %% [markdown]
 # ## Ask

@@ -43,7 +43,7 @@ results = page.results()
 results = results.drop(columns=results.filter(like="Probe").columns)
 results = results[results["total"] > 1]
 distances = response_distances(results, protocol=protocol)["mean distance"]
-shown = page.choose_dataset(dataset, distances.idxmax())
+shown = dataset or distances.idxmax()
 one_set, title = results.loc[[shown]], page.data.loc[shown, "title"]
 
 # %% [markdown]

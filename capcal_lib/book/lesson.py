@@ -155,14 +155,6 @@ class Page:
         """
         return self.measured_models() if self.evidence == "measured" else {self.model: self.data}
 
-    def choose_dataset(self, name: str, otherwise: str) -> str:
-        """Return the data set that was asked for, which needs samples; ``otherwise`` where none
-        was.
-        """
-        if name:
-            check_known("dataset with samples", name, [*self.data.index])
-        return name or otherwise
-
     def end_where_nothing_is_solved(self, results: pd.DataFrame) -> None:
         """End the page where all samples of all questions are wrong."""
         if not results["correct"].any():
@@ -252,10 +244,13 @@ def open_page(namespace: Mapping[str, Any], *, paper: Sequence[str] = ()) -> Pag
     in one line, which unfolds, what is behind it.
 
     ``paper`` names what the paper prints of the page's subject, by keys of ``printed.ITEMS``. Where
-    the store has no samples of the model, that is shown and the page ends.
+    the store has no samples of the model, that is shown and the page ends. `InputError` for a
+    parameter ``dataset`` of which there are none.
     """
     page = open_lesson(namespace)
     page.show_runs(paper)
+    if "dataset" in namespace.get("__annotations__", {}) and namespace["dataset"]:
+        check_known("dataset with samples", namespace["dataset"], [*page.data.index])
     return page
 
 

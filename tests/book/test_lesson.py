@@ -117,12 +117,15 @@ def test_a_page_says_that_nothing_is_solved_and_ends(monkeypatch: pytest.MonkeyP
     page.end_where_nothing_is_solved(results.assign(correct=[0, 0, 1]))
 
 
-def test_a_data_set_without_samples_is_refused() -> None:
-    page = page_of("simulated")
-    assert page.choose_dataset("", "mini-exam") == "mini-exam"
-    assert page.choose_dataset("mini-capitals", "mini-exam") == "mini-capitals"
+def test_a_data_set_without_samples_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("IPython.display.display", lambda _: None)
+    parameters = {"model": "simulated", "store": str(RECORDED_RUNS)}
+    declared = {"__annotations__": {"dataset": str}}
+    for dataset in ("", "mini-capitals"):
+        open_page(parameters | declared | {"dataset": dataset})
     with pytest.raises(InputError, match=r"unknown dataset with samples 'mmlu'; known: mini-"):
-        page.choose_dataset("mmlu", "mini-exam")
+        open_page(parameters | declared | {"dataset": "mmlu"})
+    open_page(parameters | {"dataset": "mmlu"})  # a name of the page's own, and no parameter
 
 
 def test_the_measured_models_of_a_store_come_from_the_smallest_to_the_largest() -> None:
