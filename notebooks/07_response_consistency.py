@@ -21,8 +21,6 @@ verdicts: str = "rules"  # or judge:MODEL, where it has judged
 seed: int = 0  # of the exercises
 
 # %% tags=["provenance"]
-from collections import Counter
-
 import numpy as np
 import pandas as pd
 import seaborn as sns
@@ -40,6 +38,7 @@ from capcal_lib.results.votes import (
     score_blocks,
     score_first_votes,
 )
+from capcal_lib.text import counted
 
 page = open_page(globals(), paper=["table-6"])
 
@@ -71,7 +70,7 @@ enough = terms.xs(shown).xs(k_c).index  # so many votes and two more
 table = answers.loc[shown].pivot(index="question_id", columns="sample_index")
 table = table.loc[enough]
 first = table["canonical"].iloc[:, :k_c].to_numpy()
-Counter(first[0])
+pd.Series(first[0]).value_counts(dropna=False)
 
 # %% [markdown]
 # The winner, of several the first, and its share, and the same for all questions; a sample without an answer counts as a vote for
@@ -135,8 +134,8 @@ by_votes.rename(page.data["title"])
 complete = by_votes.dropna()  # with samples enough for each number of votes
 few, many = by_votes.columns.min(), by_votes.columns.max()
 page.finding(
-    "Averaged over {sets} data sets, the score is {few:.3f} with 5 votes and {many:.3f} with {most}; lower is better.",
-    sets=len(complete),
+    "Averaged over {sets}, the score is {few:.3f} with the fewest votes, 5, and {many:.3f} with the most, {most}; lower is better.",
+    sets=counted(len(complete), "data set"),
     few=complete[few].mean(),
     many=complete[many].mean(),
     most=int(many),
