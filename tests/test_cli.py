@@ -724,6 +724,10 @@ def test_scores_from_standard_input_and_from_a_run(
     monkeypatch.setattr(sys, "stdin", StringIO(CSV))
     said = run(monkeypatch, capsys, "score", "-", "--json")
     assert said == (0, wanted.replace(f'"{path}"', '"-"'), "")
+    many = "".join(f"q{place},{place % 2},{9 * (place % 2)},9\n" for place in range(20))
+    monkeypatch.setattr(sys, "stdin", StringIO(f"question_id,confidence,correct,total\n{many}"))
+    out = run(monkeypatch, capsys, "score", "-")[1]
+    assert "\nstandard input is better than the best constant by" in out
     where = ("--store", RECORDED_RUNS, "--model", "simulated", "--dataset", "mini-exam")
     rows = [
         json.loads(line)

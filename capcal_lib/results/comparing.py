@@ -140,13 +140,18 @@ def _sentence(name: Any, against: str, row: "pd.Series[Any]") -> str:
     decimals = decimals_of(row["questions"])
     estimate, low, high = row["estimate"], row["low"], row["high"]
     return SENTENCES[verdict].format(
-        file=name,
-        rival=against,
+        file=_spoken(name),
+        rival=_spoken(against),
         both=both,
         gain=spell(estimate, low, high, decimals),
         loss=spell(-estimate, -high, -low, decimals),
         needed=row["needed"],
     )
+
+
+def _spoken(name: str) -> str:
+    """Name a file in a sentence, where ``-`` would read as a dash."""
+    return "standard input" if name == "-" else name
 
 
 def in_words(name: str, table: pd.DataFrame, scores: pd.DataFrame) -> str:

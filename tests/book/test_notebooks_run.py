@@ -2,6 +2,7 @@
 reported one.
 """
 
+import json
 import re
 import shutil
 import subprocess
@@ -22,8 +23,12 @@ from nbclient.exceptions import CellExecutionError
 from capcal_lib.book.lesson import EndOfPage
 from capcal_lib.book.pipeline import notebook_names
 from capcal_lib.errors import InputError
-from capcal_lib.manifests import NOTEBOOKS, RECORDED_RUNS, ROOT
+from capcal_lib.grading.verdicts import grade_run
+from capcal_lib.manifests import NOTEBOOKS, OWN_MANIFESTS, RECORDED_RUNS, ROOT
 from capcal_lib.reproduce import RECIPES, Order, reproduce
+from capcal_lib.results.importing import import_samples
+from capcal_lib.runs import open_runs
+from capcal_lib.sampling.draw import sample
 from tests.folders import sample_unlike_totals
 
 # `make book` executes every page with the model that it opens with; here each is run with another
@@ -123,6 +128,50 @@ def test_it_runs_on_a_store_with_one_built_in_set(name: str, tmp_path: Path) -> 
         recorded = RECORDED_RUNS / f"simulated/mini-elements-{split}"
         shutil.copytree(recorded, tmp_path / f"simulated/mini-elements-{split}")
     run_cells(name, model="simulated", store=str(tmp_path))
+
+
+@pytest.mark.parametrize("name", ["11_small_models", "12_applications", "15_benchmarking"])
+def test_a_page_of_all_models_shows_a_simulated_one_alone(name: str) -> None:
+    assert list(run_cells(name, model="simulated")["models"]) == ["simulated"]
+
+
+def test_pages_run_on_samples_without_a_confidence(tmp_path: Path) -> None:
+    sample("simulated", "mini-exam", k=4, limit=20, store=tmp_path)
+    (run,) = open_runs(tmp_path)
+    grade_run(run)
+    given = {"model": "simulated", "store": str(tmp_path)}
+    page = run_cells("01_targets_divergence", **given)
+    assert page["capability"] == pytest.approx(page["response"] - page["variance"])
+    page = run_cells("12_applications", **given)
+    assert page["comparisons"].empty
+    assert "counts" not in page
+
+
+def test_the_page_on_pass_at_k_ends_on_one_question(tmp_path: Path) -> None:
+    sample("simulated", "mini-exam", k=10, limit=1, store=tmp_path)
+    (run,) = open_runs(tmp_path)
+    grade_run(run)
+    page = run_cells("05_pass_at_k", model="simulated", store=str(tmp_path))
+    assert len(page["subset"]) == 1
+    assert "title" not in page
+
+
+def test_the_page_of_corrections_ends_where_all_answers_are_alike(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(OWN_MANIFESTS, str(tmp_path))
+    rows = [
+        {"question_id": f"q{n}", "gold": "a", "question": f"Which? {n}", "response": "a"}
+        for n in range(10)
+    ] * 4
+    log = tmp_path / "rows.jsonl"
+    log.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    store, settings = tmp_path / "store", {"temperature": 1.0}
+    imported = import_samples([log], model="mine", dataset="alike", store=store, settings=settings)
+    grade_run(imported.run)
+    page = run_cells("18_protocol", model="mine", store=str(store))
+    assert page["shifts"].empty
+    assert "most" not in page
 
 
 @pytest.mark.parametrize("name", ["18_protocol", "17_try_it"])
