@@ -170,7 +170,7 @@ def read_predictions(
     >>> list(predicted)
     ['Probe (GSM8K)', 'Probe (MMLU)', 'Probe (TriviaQA)', 'Probe (TriviaQA + GSM8K)']
     >>> predicted.groupby("dataset").size()[["gsm8k", "triviaqa"]].to_dict()
-    {'gsm8k': 100, 'triviaqa': 200}
+    {'gsm8k': 300, 'triviaqa': 200}
     """
     tables = {
         dataset.name: predictions_of(run, recipe=recipe, verdicts=verdicts)[0]
@@ -194,7 +194,7 @@ def predictions_of(
     >>> run = find_run(RECORDED_RUNS, "qwen2.5-coder-0.5b", "gsm8k", "test")
     >>> predicted, stale = predictions_of(run)
     >>> predicted.shape, list(predicted), stale
-    ((100, 2), ['Probe (GSM8K)', 'Probe (TriviaQA + GSM8K)'], [])
+    ((300, 2), ['Probe (GSM8K)', 'Probe (TriviaQA + GSM8K)'], [])
     """
     columns = {}
     stale = []
