@@ -226,7 +226,7 @@ page.show(
 # with more samples each, are not to be compared.
 
 # %% label="consistency-optimism" paper=["appendix-c.3"] evidence=["measured"] reads=["verdicts", "samples"]
-blocks = score_blocks(answers)
+blocks = terms if corrected else score_blocks(answers)
 optimism = judge_optimism(blocks, results["total"])
 optimism.insert(0, "questions", blocks.groupby(["dataset", "votes"]).size())
 page.show(

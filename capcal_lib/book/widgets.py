@@ -58,7 +58,7 @@ def verdict_grid(found: pd.DataFrame, *, rows: Sequence[str], caption: str, evid
     >>> drawn.html.count("title='MMLU, A: cannot tell'"), "1 of 1" in drawn.html
     (1, True)
     """
-    decided = found.loc[found["verdict"] != UNDECIDABLE, "kind"].value_counts()
+    decidable = found.loc[found["verdict"] != UNDECIDABLE, "kind"].value_counts()
     cells: dict[str, list[Html]] = {head: [] for head in HEADS.values()}
     for kind in rows:
         for verdict, head in HEADS.items():
@@ -69,7 +69,7 @@ def verdict_grid(found: pd.DataFrame, *, rows: Sequence[str], caption: str, evid
                 marks += f"<i class='{verdict}' title='{title}'></i>"
             words = f"{len(cases)}"
             if verdict != UNDECIDABLE:
-                words += f" of {decided.get(kind, 0)}"
+                words += f" of {decidable.get(kind, 0)}"
             span = f"<span class='verdicts' aria-hidden='true'>{marks}</span>"
             cells[head].append(Html(f"{span}<small>{words}</small>"))
     table = pd.DataFrame(cells, pd.Index(rows, name="confidence"))

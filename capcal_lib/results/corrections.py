@@ -17,12 +17,13 @@ from capcal_lib.grading.counts import count_run
 from capcal_lib.grading.judgements import judges
 from capcal_lib.probes import TunedProbe, draw_training, runs_for_probes, training_data
 from capcal_lib.results.constant import kind_of_method
-from capcal_lib.results.results import CONSISTENCY, describe_runs, load_results
+from capcal_lib.results.results import describe_runs, load_results
 from capcal_lib.results.scores import (
     BEST_CONSTANT,
     MISSING_AS,
     brier_terms,
     confidence_columns,
+    fill_missing,
     score,
 )
 from capcal_lib.runs.run import Run
@@ -62,10 +63,9 @@ def shifts_by_correction(
     ours = load_results(store, model, **sizes)
     terms = brier_terms(ours)
     runs: Any = describe_runs(store, model, k_eval=k_eval)["run"]
-    stated = ours[[name for name in confidence_columns(ours) if name != CONSISTENCY]]
-    asked = stated.groupby(level="dataset").transform("count") > 0
+    columns = confidence_columns(ours)
     filled = ours.copy()
-    filled[stated.columns] = stated.fillna(MISSING_AS).where(asked)
+    filled[columns] = fill_missing(ours[columns])
     pool = {
         name: split_votes(read_answers(run, k=k_eval), k_c, held_out=False)["term"]
         for name, run in runs.items()

@@ -116,6 +116,18 @@ def fill_unstated(results: pd.DataFrame) -> pd.DataFrame:
     return results.fillna(dict.fromkeys(stated_methods(results), MISSING_AS))
 
 
+def fill_missing(confidences: pd.DataFrame) -> pd.DataFrame:
+    """Take one half for a question without a confidence, on data sets where the method has any, as
+    the paper's code does; but not for votes, which are missing where samples are too few.
+
+    ``confidences`` has a column a confidence, under the index of results."""
+    asked = confidences.groupby(level="dataset").transform("count") > 0
+    filled = confidences.fillna(MISSING_AS).where(asked)
+    if CONSISTENCY in confidences:
+        filled[CONSISTENCY] = confidences[CONSISTENCY]
+    return filled
+
+
 def keep_nearest_probe(results: pd.DataFrame, dataset: str) -> pd.DataFrame:
     """Keep of the probes in results of one data set the nearest, under the name ``Probe``.
 
@@ -179,9 +191,7 @@ def _terms_of_columns(results: pd.DataFrame, protocol: Protocol) -> pd.DataFrame
     scored = results[results["total"] > 1]
     confidences = scored[confidence_columns(results)]
     if not corrected:
-        was_asked = confidences.groupby(level="dataset").transform("count") > 0
-        filled = confidences.drop(columns=CONSISTENCY, errors="ignore").fillna(MISSING_AS)
-        confidences = confidences.fillna(filled).where(was_asked)
+        confidences = fill_missing(confidences)
     table = confidences.apply(question_terms, counts=scored, corrected=corrected)
     if len(scored):
         counts = scored["correct"], scored["total"]
