@@ -35,9 +35,8 @@ from capcal_lib.questions import load_questions
 from capcal_lib.runs import Run, open_runs
 from capcal_lib.runs.files import gather
 from capcal_lib.runs.merge import merge
-from capcal_lib.runs.samples import Sample
 from capcal_lib.runs.status import run_status
-from capcal_lib.runs.store import open_writer
+from capcal_lib.runs.store import Sample, open_writer
 from capcal_lib.runs.verify import verify_run
 from capcal_lib.sampling.draw import describe
 

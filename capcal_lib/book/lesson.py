@@ -25,7 +25,7 @@ from capcal_lib.metrics import mean_interval
 from capcal_lib.probes import ProbeRecipe, describe_probes
 from capcal_lib.reported import load_reported
 from capcal_lib.results import costs, describe_runs, load_results, subjects
-from capcal_lib.runs.samples import IMPORTED
+from capcal_lib.runs.run import IMPORTED
 from capcal_lib.text import counted
 
 USUAL = {"k_eval": 100, "protocol": "corrected", "verdicts": "rules"}  # of parameters

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from capcal_lib.confidence.estimates import Estimate
 from capcal_lib.confidence.p_true import p_true
-from capcal_lib.confidence.verbalized import verbalized
+from capcal_lib.confidence.verbalized import Estimate, verbalized
 from capcal_lib.errors import InputError, check_known
 from capcal_lib.grading.verdicts import run_questions
 from capcal_lib.manifests import Model, load_model
@@ -19,8 +18,7 @@ from capcal_lib.questions.prompts import template_digest
 from capcal_lib.rows import read_share
 from capcal_lib.runs.artifacts import CONFIDENCES
 from capcal_lib.runs.files import gather
-from capcal_lib.runs.run import Run
-from capcal_lib.runs.samples import IMPORTED
+from capcal_lib.runs.run import IMPORTED, Run
 from capcal_lib.runs.store import KEY, read_samples
 from capcal_lib.sampling.engines import open_engine
 from capcal_lib.text import sanitize

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from capcal_lib.confidence.estimates import Estimate
+from capcal_lib.confidence.verbalized import Estimate
 from capcal_lib.manifests import Model
 from capcal_lib.metrics.validation import Floats
 from capcal_lib.questions import Question

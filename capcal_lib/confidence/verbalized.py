@@ -4,10 +4,10 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-from capcal_lib.confidence.estimates import Estimate
 from capcal_lib.grading.latex import respelt
 from capcal_lib.manifests import Model
 from capcal_lib.questions import Question
@@ -48,6 +48,15 @@ _RESPELLINGS = (
     (r"(?<![\w.,/−–-])0(?:\.0)?\s?(?:-|–|—|to|and)\s?1(?:00)?(?:\.0)?(?![\w%]|[.,][0-9])", ""),
     (r"^\s+|[\s.]+$", ""),
 )
+
+
+class Estimate(NamedTuple):
+    """An estimate of mu for one question, and what it cost."""
+
+    question_id: str
+    confidence: float  # in [0, 1]; NaN where missing
+    tokens: int  # completion tokens spent, failed attempts included; 0 where the engine failed
+    text: str | None = None  # the model's last words, cut to a bounded length
 
 
 def verbalized(

@@ -7,8 +7,7 @@ asks many loads the words once."""
 from collections.abc import Iterable
 
 from capcal_lib.manifests import Prompts, PromptStyle, load_prompts
-from capcal_lib.questions.digests import digest_of
-from capcal_lib.questions.question import LETTERS, Question
+from capcal_lib.questions.question import LETTERS, Question, digest_of
 
 Messages = tuple[dict[str, str], ...]  # chat messages, each with a role and a content
 

@@ -1,5 +1,8 @@
-"""Load the questions of a data set: from its file, or from the hub."""
+"""Load the questions of a data set, from its file or from the hub, or the same random subset of
+them for everybody.
+"""
 
+import hashlib
 import logging
 import random
 from collections import Counter
@@ -19,13 +22,14 @@ from capcal_lib.manifests import (
     load_dataset,
     use_cache_without_hub,
 )
+from capcal_lib.metrics.validation import check_int
 from capcal_lib.questions.columns import make_question
-from capcal_lib.questions.digests import questions_digest
-from capcal_lib.questions.question import Question
+from capcal_lib.questions.question import Question, questions_digest
 from capcal_lib.questions.readers import READERS
-from capcal_lib.questions.subsets import subset
 from capcal_lib.rows import Row, stream_rows
 from capcal_lib.text import sanitize
+
+SUBSET_SEED = 42
 
 
 def load_questions(
@@ -89,6 +93,32 @@ def load_split(dataset: str, split: str | None = None) -> tuple[tuple[Question, 
             f"{known}; take the pinned copy, or give yours a manifest of its own"
         )
     return loaded, source
+
+
+def subset(questions: Sequence[Question], limit: int) -> tuple[Question, ...]:
+    """Take a random subset of questions, in their own order: the same one whoever asks, and a part
+    of every larger one.
+
+    Each question's rank is the SHA-256 of ``SUBSET_SEED`` and its id, and the lowest ranks are
+    taken. The choice thus depends neither on the order of the rows, nor on the model, k or seed of
+    a run.
+
+    >>> from capcal_lib.questions import load_questions
+    >>> questions = load_questions("mini-capitals")
+    >>> few, more = subset(questions, 2), subset(questions, 3)
+    >>> [question.id for question in few], set(few) < set(more)
+    (['mini-capitals/test/capital-of-belize', 'mini-capitals/test/continent-of-jamaica'], True)
+    """
+    few = {*rank_questions(questions)[: check_int("limit", limit, least=1)]}
+    return tuple(question for question in questions if question in few)
+
+
+def rank_questions(questions: Iterable[Question]) -> list[Question]:
+    """Sort questions in the order in which ``subset`` takes them."""
+    return sorted(
+        questions,
+        key=lambda question: hashlib.sha256(f"{SUBSET_SEED} {question.id}".encode()).digest(),
+    )
 
 
 def at_hand(dataset: str, split: str) -> bool:

@@ -15,9 +15,8 @@ question to 100 at most, until the interval of every score has a half-width of a
 Every step takes up what is there, so a second call after a stop goes on. The engine is opened once
 for all of them. A step that fails leaves the others done."""
 
-from capcal_lib.reproduce.order import WHOLE, Order, Part
+from capcal_lib.reproduce.order import LEAN, PAPER, RECIPES, WHOLE, Draw, Order, Part, Recipe
 from capcal_lib.reproduce.plan import Step, make_plan, show_plan, time_plan
-from capcal_lib.reproduce.recipes import LEAN, PAPER, RECIPES, Draw, Recipe
 from capcal_lib.reproduce.steps import NO_STATES, Reproduced, reproduce
 from capcal_lib.reproduce.table import beside_printed
 

@@ -1,4 +1,4 @@
-"""What is to be reproduced, of which questions, and how."""
+"""What is to be reproduced, of which questions, and by which recipe."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,9 +7,51 @@ from typing import Any, NamedTuple
 
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import dataset_names, load_dataset
+from capcal_lib.probes import ProbeRecipe
 from capcal_lib.probes.training import is_scored
-from capcal_lib.reproduce.recipes import LEAN, Recipe
+from capcal_lib.results.scores import Protocol
 from capcal_lib.runs.run import Run, find_run_if_any
+
+
+class Draw(NamedTuple):
+    """Which samples are drawn of a split."""
+
+    questions: int | None  # at most, the first by rank
+    first: int  # index of the first sample of each
+    each: int  # samples of each
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A way from samples to the table."""
+
+    protocol: Protocol
+    probe: ProbeRecipe
+    judge: str | None  # the model whose verdicts count; None: those of the rules
+    samples: int  # of an evaluation question, which define mu_hat and vote
+    training: tuple[Draw, ...]
+
+    @property
+    def verdicts(self) -> str:
+        """Return whose verdicts are scored, as ``load_results`` takes it."""
+        return f"judge:{self.judge}" if self.judge else "rules"
+
+
+LEAN = Recipe(
+    protocol="corrected",
+    probe="tuned",
+    judge=None,
+    samples=20,
+    training=(Draw(20_000, 0, 1), Draw(500, 1, 3)),
+)
+PAPER = Recipe(
+    protocol="paper",
+    probe="paper",
+    judge="gpt-oss-20b",
+    samples=100,
+    training=(Draw(None, 0, 10),),
+)
+RECIPES = {"lean": LEAN, "paper": PAPER}
 
 
 class Part(NamedTuple):

@@ -6,16 +6,18 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from capcal_lib.applications.topping_up import samples_needed
 from capcal_lib.confidence.consistency import mean_tokens
 from capcal_lib.confidence.of_run import TITLES
 from capcal_lib.grading.judge import JUDGED
 from capcal_lib.grading.judgements import judge_progress
+from capcal_lib.grading.verdicts import read_verdicts
 from capcal_lib.manifests import Dataset, load_dataset, load_model
 from capcal_lib.questions import planned_rows
 from capcal_lib.reported import load_reported
-from capcal_lib.reproduce.order import Order
-from capcal_lib.reproduce.recipes import Draw
-from capcal_lib.reproduce.top_up import MOST, needed_samples
+from capcal_lib.reproduce.order import Draw, Order
+from capcal_lib.results import load_results, methods, subjects
+from capcal_lib.results.terms import COUNTS
 from capcal_lib.runs.artifacts import CONFIDENCES, FEATURES, VERDICTS
 from capcal_lib.runs.run import Run
 from capcal_lib.runs.store import KEY, read_samples
@@ -24,6 +26,7 @@ from capcal_lib.text import spell_time
 
 STATES = "hidden states"
 TOP_UP = "top up"
+TOP_UP_LIMIT = 100  # samples of a question
 DRAWN = ("samples", TOP_UP)  # steps that draw samples
 PROMPT = 200  # tokens of a prompt, where no sample says
 # What the paper's figure of tokens calls a reply; a judge says a word after as long a reasoning.
@@ -100,7 +103,7 @@ def _draws(order: Order, dataset: Dataset) -> Iterator[tuple[str, list[str], Dra
     every = Draw(None, 0, recipe.samples)
     yield evaluation, ["samples", *TITLES, *states], every
     if order.precision:
-        yield evaluation, [TOP_UP], Draw(None, recipe.samples, MOST - recipe.samples)
+        yield evaluation, [TOP_UP], Draw(None, recipe.samples, TOP_UP_LIMIT - recipe.samples)
     if training in (None, evaluation):
         return
     as_paper = recipe.protocol == "paper"
@@ -142,9 +145,9 @@ def _done(order: Order, step: Step, run: Run, samples: pd.DataFrame) -> int:
     if step.step in DRAWN:
         done = (samples["sample_index"] - step.first).between(0, step.each - 1).sum()
         if step.step == TOP_UP:
-            needed = needed_samples(order, run, step.questions)
+            needed = top_up_samples(order, run, step.questions)
             if needed is not None:
-                done += (MOST - needed).sum()
+                done += (TOP_UP_LIMIT - needed).sum()
         return int(done)
     if step.step == "judge":
         wanted = step.questions * step.each
@@ -153,6 +156,26 @@ def _done(order: Order, step: Step, run: Run, samples: pd.DataFrame) -> int:
     if step.step == STATES:
         return run.count(FEATURES)
     return run.count(CONFIDENCES, step.step)
+
+
+def top_up_samples(order: Order, run: Run, questions: int) -> "pd.Series[int] | None":
+    """Return how many samples each of so many questions of a run needs, by the first ones of all of
+    them; None before these are there.
+    """
+    if not run.has(VERDICTS) or order.precision is None:
+        return None
+    first = order.recipe.samples
+    graded = read_verdicts(run).query("sample_index < @first").groupby("question_id").size()
+    if len(graded) < questions or graded.min() < first:
+        return None
+    results = load_results(k_eval=first, **order.scored(run.place["dataset"]))
+    results = results[[*COUNTS, *methods(results)]]
+    return samples_needed(
+        results.droplevel("dataset"),
+        clusters=subjects(results).droplevel("dataset"),
+        half_width=order.precision,
+        most=TOP_UP_LIMIT,
+    )
 
 
 def _tokens(step: Step) -> tuple[float, str]:

@@ -16,9 +16,8 @@ from capcal_lib.probes.features import extract
 from capcal_lib.probes.predictions import probe_title
 from capcal_lib.questions import load_questions, rank_questions
 from capcal_lib.reproduce.order import WHOLE, Order
-from capcal_lib.reproduce.plan import DRAWN, STATES, TOP_UP, Step, make_plan
+from capcal_lib.reproduce.plan import DRAWN, STATES, TOP_UP, Step, make_plan, top_up_samples
 from capcal_lib.reproduce.table import beside_printed
-from capcal_lib.reproduce.top_up import needed_samples
 from capcal_lib.runs.run import Run, find_run
 from capcal_lib.sampling.draw import Progress, sample
 from capcal_lib.sampling.engines import NotOpened, check_engine, close_engine
@@ -142,7 +141,7 @@ def _draw(order: Order, step: Step) -> Mapping[str, int]:
     if step.step == TOP_UP:
         keep_predictions(**order.scored(step.dataset))
         run = order.run(step.dataset, step.split)
-        needed = needed_samples(order, run, step.questions) if run else None
+        needed = top_up_samples(order, run, step.questions) if run else None
         if needed is None:
             raise InputError("not all of the first samples are there")
         wanted: dict[Any, int] = needed.to_dict()

@@ -27,8 +27,7 @@ from capcal_lib.questions import (
 )
 from capcal_lib.results.logs import LENGTH, SETTINGS, kind_of, list_files, read_log
 from capcal_lib.runs.artifacts import GIVEN, VERDICTS
-from capcal_lib.runs.run import Identity, Record, Run
-from capcal_lib.runs.samples import IMPORTED
+from capcal_lib.runs.run import IMPORTED, Identity, Record, Run
 from capcal_lib.runs.store import KEY, open_writer, present_of, read_samples
 from capcal_lib.text import sanitize
 

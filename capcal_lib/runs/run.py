@@ -27,10 +27,10 @@ from capcal_lib.manifests import (
 )
 from capcal_lib.runs import files
 from capcal_lib.runs.artifacts import Artifact
-from capcal_lib.runs.samples import IMPORTED
 
 RECORD = "run.json"
 PARTS = "samples-*.parquet"
+IMPORTED = "imported"  # the engine of a run whose samples no engine of ours has drawn
 # Which of several runs on a split is meant: the beginning of its key, or settings by name.
 Choice = str | Mapping[str, Any]
 

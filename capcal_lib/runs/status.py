@@ -8,8 +8,7 @@ import pandas as pd
 from capcal_lib.errors import InputError
 from capcal_lib.runs import store
 from capcal_lib.runs.artifacts import ARTIFACTS, GIVEN, JUDGEMENTS, VERDICTS
-from capcal_lib.runs.run import Run, open_runs, store_option
-from capcal_lib.runs.samples import IMPORTED
+from capcal_lib.runs.run import IMPORTED, Run, open_runs, store_option
 from capcal_lib.runs.sessions import open_ask
 
 # what fits a line; the other columns are for who reads all of them

@@ -23,6 +23,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from io import BytesIO
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -33,13 +34,28 @@ from capcal_lib.runs import files
 from capcal_lib.runs.artifacts import MOST_SAMPLES, VERDICTS
 from capcal_lib.runs.files import hold, plain_errors
 from capcal_lib.runs.run import PARTS, RECORD, Record, Run, run_of
-from capcal_lib.runs.samples import Sample
 
 ROWS = 50_000  # of a part, at most
 MOST_PART_ROWS = 1 << 17  # of one of an earlier version
 LOCK = "lock"
 KEY = ["question_id", "sample_index"]
 ORDER = [(name, "ascending") for name in KEY]
+FinishReason = Literal["stop", "length"]
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One drawn answer, identified by (question_id, sample_index) within its run."""
+
+    question_id: str
+    sample_index: int
+    response: str
+    reasoning: str | None  # kept apart from the answer and never graded
+    finish_reason: FinishReason
+    prompt_tokens: int  # 0 where a log or a server does not say
+    completion_tokens: int  # every generated token, the end-of-turn token included; likewise
+
+
 SCHEMA = pa.schema(
     [(field.name, pa.int32() if field.type is int else pa.string()) for field in fields(Sample)]
 )

@@ -26,9 +26,8 @@ from capcal_lib.questions import (
 from capcal_lib.questions.prompts import template_digest
 from capcal_lib.runs import files
 from capcal_lib.runs.run import Identity, Record, Run
-from capcal_lib.runs.samples import Sample
 from capcal_lib.runs.sessions import Ask, Session, open_session
-from capcal_lib.runs.store import open_writer
+from capcal_lib.runs.store import Sample, open_writer
 from capcal_lib.sampling.engines import (
     Failure,
     answer_requests,

@@ -18,8 +18,7 @@ from typing import Any
 from capcal_lib.disk import file_digest
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import Model, Weights, cache_dir, load_model, use_cache_without_hub
-from capcal_lib.runs.run import Run
-from capcal_lib.runs.samples import IMPORTED
+from capcal_lib.runs.run import IMPORTED, Run
 from capcal_lib.text import sanitize
 
 SERVED = "served:"  # begins what stands for the weights of a model that a server has

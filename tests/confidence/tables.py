@@ -2,7 +2,7 @@ from collections.abc import Iterable
 
 import pandas as pd
 
-from capcal_lib.confidence.estimates import Estimate
+from capcal_lib.confidence.verbalized import Estimate
 
 
 def tabulate(estimates: Iterable[Estimate]) -> pd.DataFrame:

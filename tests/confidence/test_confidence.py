@@ -13,7 +13,7 @@ from capcal_lib.confidence.verbalized import KEPT_CHARACTERS, parse_probability,
 from capcal_lib.manifests import load_model
 from capcal_lib.questions import Answer, Question
 from capcal_lib.questions.prompts import p_true_messages, verbalized_messages
-from capcal_lib.runs.samples import Sample
+from capcal_lib.runs.store import Sample
 from capcal_lib.sampling.engines import Request
 from capcal_lib.sampling.engines.simulated import SimulatedEngine, true_mu
 from tests.confidence.tables import tabulate

@@ -12,7 +12,6 @@ from typer.testing import CliRunner
 
 from capcal_lib.cli import app
 from capcal_lib.confidence import of_run
-from capcal_lib.confidence.estimates import Estimate
 from capcal_lib.confidence.of_run import (
     METHODS,
     estimate,
@@ -21,7 +20,7 @@ from capcal_lib.confidence.of_run import (
     read_confidence,
 )
 from capcal_lib.confidence.p_true import p_true
-from capcal_lib.confidence.verbalized import verbalized
+from capcal_lib.confidence.verbalized import Estimate, verbalized
 from capcal_lib.errors import InputError
 from capcal_lib.grading.verdicts import grade_run, run_questions
 from capcal_lib.manifests import RECORDED_RUNS, load_model

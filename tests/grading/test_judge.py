@@ -23,7 +23,7 @@ from capcal_lib.grading.judge import (
 )
 from capcal_lib.manifests import Sampling, load_model
 from capcal_lib.questions import Answer, Question, load_questions
-from capcal_lib.runs.samples import Sample
+from capcal_lib.runs.store import Sample
 from capcal_lib.sampling.engines import Failure, Request, open_engine
 from capcal_lib.sampling.engines.simulated import SimulatedEngine
 from capcal_lib.sampling.weights import weights_folder

@@ -31,8 +31,7 @@ from capcal_lib.probes.features import extract
 from capcal_lib.results import describe_runs, load_results
 from capcal_lib.runs import Run
 from capcal_lib.runs.files import write_table
-from capcal_lib.runs.samples import Sample
-from capcal_lib.runs.store import present_of
+from capcal_lib.runs.store import Sample, present_of
 from capcal_lib.sampling.draw import sample
 from capcal_lib.sampling.engines import Failure, Request
 from capcal_lib.sampling.engines.simulated import SimulatedEngine

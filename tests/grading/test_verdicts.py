@@ -24,8 +24,7 @@ from capcal_lib.runs import Run, find_run
 from capcal_lib.runs import store as store_module
 from capcal_lib.runs.files import write_table
 from capcal_lib.runs.run import Record
-from capcal_lib.runs.samples import Sample
-from capcal_lib.runs.store import KEY, hash_rows, open_writer, present_of, read_samples
+from capcal_lib.runs.store import KEY, Sample, hash_rows, open_writer, present_of, read_samples
 from capcal_lib.sampling.draw import describe, sample
 
 SET = "mini-exam"

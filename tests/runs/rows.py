@@ -10,8 +10,7 @@ from capcal_lib.manifests import Sampling
 from capcal_lib.runs import Run
 from capcal_lib.runs import store as store_module
 from capcal_lib.runs.run import Identity, Record, run_of
-from capcal_lib.runs.samples import Sample
-from capcal_lib.runs.store import open_writer, read_samples
+from capcal_lib.runs.store import Sample, open_writer, read_samples
 
 IDENTITY = Identity(
     model="m",

@@ -22,7 +22,7 @@ from capcal_lib.errors import InputError, check_known
 from capcal_lib.manifests import IN_CHECKOUT, Model, Sampling
 from capcal_lib.questions import Question
 from capcal_lib.questions.prompts import Messages, ask_for_answer
-from capcal_lib.runs.samples import Sample
+from capcal_lib.runs.store import Sample
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -12,7 +12,7 @@ from capcal_lib.errors import InputError
 from capcal_lib.manifests import Model, Sampling
 from capcal_lib.questions import reasoning
 from capcal_lib.questions.prompts import completion_answer, completion_text
-from capcal_lib.runs.samples import FinishReason, Sample
+from capcal_lib.runs.store import FinishReason, Sample
 from capcal_lib.sampling.engines import Request
 
 

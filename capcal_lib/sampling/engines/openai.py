@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import Model, Sampling
 from capcal_lib.questions.reasoning import split_reasoning
-from capcal_lib.runs.samples import FinishReason, Sample
+from capcal_lib.runs.store import FinishReason, Sample
 from capcal_lib.sampling.engines import Failure, Request, question_seed, warn_unanswered
 from capcal_lib.sampling.engines.chat import answer_start
 from capcal_lib.sampling.engines.client import Client, Unanswered

@@ -12,7 +12,7 @@ import numpy as np
 
 from capcal_lib.manifests import Model, Sampling
 from capcal_lib.questions import Question
-from capcal_lib.runs.samples import Sample
+from capcal_lib.runs.store import Sample
 from capcal_lib.sampling.engines import Request, hashed
 
 SHAPES = ((1.0, 8.0), (8.0, 1.0), (1.0, 1.0))

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from capcal_lib.runs.samples import Sample
+from capcal_lib.runs.store import Sample
 from capcal_lib.sampling.engines import client
 from tests.sampling.chat_server import ChatServer
 from tests.sampling.engines.served import draw, open_at, requests

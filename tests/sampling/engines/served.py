@@ -7,7 +7,7 @@ from typing import Any
 from capcal_lib.manifests import Model, Sampling, load_model
 from capcal_lib.questions import load_questions
 from capcal_lib.questions.prompts import answer_messages
-from capcal_lib.runs.samples import Sample
+from capcal_lib.runs.store import Sample
 from capcal_lib.sampling.engines import Failure, Request
 from capcal_lib.sampling.engines.openai import OpenAIEngine
 from tests.sampling.chat_server import ChatServer, Fault

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from capcal_lib.errors import InputError
-from capcal_lib.runs.samples import Sample
+from capcal_lib.runs.store import Sample
 from capcal_lib.sampling.engines import Failure, client
 from capcal_lib.sampling.engines.openai import OpenAIEngine
 from tests.sampling.chat_server import (

@@ -18,8 +18,7 @@ from capcal_lib.confidence.verbalized import verbalized
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import load_model
 from capcal_lib.runs import Run
-from capcal_lib.runs.samples import Sample
-from capcal_lib.runs.store import read_samples
+from capcal_lib.runs.store import Sample, read_samples
 from capcal_lib.sampling.draw import describe, sample
 from capcal_lib.sampling.engines import check_engine, open_engine, question_seed
 from capcal_lib.sampling.engines.openai import OpenAIEngine

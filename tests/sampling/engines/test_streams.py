@@ -4,7 +4,7 @@ import threading
 import time
 from typing import Any
 
-from capcal_lib.runs.samples import Sample
+from capcal_lib.runs.store import Sample
 from tests.sampling.chat_server import ChatServer, slow
 from tests.sampling.engines.served import SAMPLING, always, draw, open_at, requests
 

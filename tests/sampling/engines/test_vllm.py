@@ -23,7 +23,7 @@ from capcal_lib.errors import InputError
 from capcal_lib.manifests import Model, Sampling, load_model
 from capcal_lib.questions import load_questions
 from capcal_lib.questions.prompts import p_true_messages
-from capcal_lib.runs.samples import Sample
+from capcal_lib.runs.store import Sample
 from capcal_lib.sampling.engines import Engine, Failure, Request, close_engine, open_engine
 from capcal_lib.sampling.engines.chat import encode, single_tokens
 from capcal_lib.sampling.engines.openai import OpenAIEngine

@@ -10,7 +10,7 @@ import pytest
 
 from capcal_lib.manifests import Model, Sampling, load_model
 from capcal_lib.questions import Answer, Question
-from capcal_lib.runs.samples import Sample
+from capcal_lib.runs.store import Sample
 from capcal_lib.sampling.engines import Request
 from capcal_lib.sampling.engines.chat import encode
 
