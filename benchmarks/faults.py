@@ -42,7 +42,8 @@ from capcal_lib.errors import InputError
 from capcal_lib.grading import grade
 from capcal_lib.grading.judgements import judge_run
 from capcal_lib.grading.verdicts import grade_run
-from capcal_lib.manifests import MANIFESTS, RECORDED_RUNS, read_yaml
+from capcal_lib.manifests import read_yaml
+from capcal_lib.places import MANIFESTS, RECORDED_RUNS
 from capcal_lib.probes.features import extract
 from capcal_lib.questions import Answer, load_questions
 from capcal_lib.reproduce import Order, reproduce

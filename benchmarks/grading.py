@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 
 from capcal_lib.grading import grade, grade_many, pool
-from capcal_lib.manifests import ROOT
+from capcal_lib.places import ROOT
 from capcal_lib.questions import Answer
 
 WORKING = (

@@ -21,7 +21,8 @@ import pyarrow.parquet as pq
 
 from capcal_lib.grading.counts import count_run
 from capcal_lib.grading.verdicts import grade_run
-from capcal_lib.manifests import OWN_MANIFESTS, load_model
+from capcal_lib.manifests import load_model
+from capcal_lib.places import OWN_MANIFESTS
 from capcal_lib.questions import load_questions
 from capcal_lib.runs import open_runs
 from capcal_lib.runs.artifacts import VERDICTS

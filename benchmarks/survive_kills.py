@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from capcal_lib.manifests import ROOT
+from capcal_lib.places import ROOT
 from capcal_lib.runs import Run, open_runs
 from capcal_lib.runs.store import read_samples
 

@@ -164,7 +164,7 @@ def displays() -> None:
     import matplotlib.pyplot as plt
 
     from capcal_lib.book.style import set_style
-    from capcal_lib.manifests import RECORDED_RUNS
+    from capcal_lib.places import RECORDED_RUNS
     from capcal_lib.plots import (
         PassAtKDisplay,
         ReliabilityDisplay,

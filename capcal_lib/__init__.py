@@ -19,6 +19,7 @@ __all__ = [
     "grading",
     "manifests",
     "metrics",
+    "places",
     "plots",
     "probes",
     "questions",
@@ -28,6 +29,7 @@ __all__ = [
     "rows",
     "runs",
     "sampling",
+    "shifts",
     "text",
 ]
 

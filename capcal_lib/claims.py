@@ -4,8 +4,10 @@
 
 import pandas as pd
 
-from capcal_lib.manifests import MANIFESTS, read_yaml, shift
+from capcal_lib.manifests import read_yaml
+from capcal_lib.places import MANIFESTS
 from capcal_lib.reported import load_reported
+from capcal_lib.shifts import shift
 
 KEYS = ["model", "dataset"]
 PRINTED_PRECISION = 0.00005  # of a number that is printed with four digits

@@ -24,16 +24,8 @@ from typer import Argument, Option
 from typer.exceptions import TyperException
 
 from capcal_lib.errors import InputError, check_known, not_installed
-from capcal_lib.manifests import (
-    LOCAL_RUNS,
-    NOTEBOOKS,
-    OWN_MANIFESTS,
-    Kind,
-    dataset_names,
-    load_model,
-    model_names,
-    own_manifests,
-)
+from capcal_lib.manifests import Kind, dataset_names, load_model, model_names
+from capcal_lib.places import LOCAL_RUNS, NOTEBOOKS, OWN_MANIFESTS, own_manifests
 from capcal_lib.text import counted, printable, sanitize, spell, spell_cell, spell_time
 
 if TYPE_CHECKING:
@@ -888,7 +880,7 @@ def notebooks(
     """Execute the notebooks in order, those whose inputs have changed: the book's, or those of
     models."""
     from capcal_lib.book.pipeline import book_pages, execute, model_pages
-    from capcal_lib.manifests import BUILD
+    from capcal_lib.places import BUILD
 
     pages = model_pages(model) if model else book_pages()
     folder = out or BUILD / "notebooks"

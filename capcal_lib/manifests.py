@@ -1,5 +1,4 @@
-"""Typed manifests: which models, data sets and prompts there are, ours and the user's; and where
-things are.
+"""Typed manifests: which models, data sets and prompts there are, ours and the user's.
 
 Ours lie in ``data_manifests``. A user's lie in a folder of the same layout (``models/``,
 ``datasets/``, ``prompts/``, one ``NAME.yaml`` each): the one that ``CAPCAL_MANIFESTS`` names, or
@@ -28,33 +27,13 @@ from pydantic import (
     model_validator,
 )
 
-from capcal_lib.disk import is_file, is_folder, write_text
+from capcal_lib.disk import is_file, write_text
 from capcal_lib.errors import InputError, check_known
+from capcal_lib.places import MANIFESTS, own_manifests
 from capcal_lib.text import sanitize
-
-ROOT = Path(__file__).resolve().parents[1]
-IN_CHECKOUT = (
-    ROOT / "data_manifests"
-).is_dir()  # otherwise installed from a wheel, which holds the manifests
-HELD = ROOT if IN_CHECKOUT else ROOT / "capcal_lib"
-MANIFESTS = HELD / "data_manifests"
-NOTEBOOKS = HELD / "notebooks"
-BOOK = ROOT / "book" if IN_CHECKOUT else HELD / "book_source"
-RECORDED_RUNS = ROOT / "runs" / "recorded"
-MADE = ROOT if IN_CHECKOUT else Path()  # where what is made goes
-LOCAL_RUNS = MADE / "runs" / "local"
-BUILD = MADE / "build"
 
 MOST_MANIFEST_BYTES = 1 << 18
 LONGEST_NUMBER = 100  # characters of what YAML makes a number, a date or another value of
-
-OWN_MANIFESTS = "CAPCAL_MANIFESTS"  # the environment variable that names the user's folder
-
-IN_DISTRIBUTION, OUT_OF_DISTRIBUTION, OUT_OF_DOMAIN = SHIFTS = (  # of a probe; see shift
-    "in-domain in-distribution",
-    "in-domain out-of-distribution",
-    "out-of-domain",
-)
 
 Name = Annotated[str, Field(pattern=r"^[\w-][\w.-]*$", max_length=100)]  # becomes a part of a path
 NAME_HINT = (
@@ -322,35 +301,6 @@ class Prompts(Manifest):
 _Kind = TypeVar("_Kind", Model, Dataset, Prompts)
 
 
-def cache_dir() -> Path:
-    """Return the folder for downloaded weights: ``CAPCAL_CACHE_DIR``, or ``.cache`` at the root or
-    in one's home.
-    """
-    usual = ROOT / ".cache" if IN_CHECKOUT else Path.home() / ".cache" / "capcal"
-    return Path(os.environ.get("CAPCAL_CACHE_DIR") or usual)
-
-
-def data_dir() -> Path | None:
-    """Return ``CAPCAL_DATA_DIR``, the folder of local data sets, or None where it is not set."""
-    folder = os.environ.get("CAPCAL_DATA_DIR")
-    return Path(folder) if folder else None
-
-
-def own_manifests() -> Path | None:
-    """Return the user's folder of manifests: ``CAPCAL_MANIFESTS``, else ``capcal.d`` where one
-    stands, else None.
-    """
-    named = os.environ.get(OWN_MANIFESTS)
-    folder = Path(named or "capcal.d").absolute()
-    if is_folder(folder):
-        return folder
-    if named:
-        raise InputError(
-            f"{named!r} is no folder of manifests; make it, with models/ and datasets/ in it"
-        )
-    return None
-
-
 @contextmanager
 def new_manifests(files: Mapping[str, str]) -> Iterator[list[Path]]:
     """Write new files of the user's folder, such as ``models/mine.yaml``, or of ``capcal.d`` where
@@ -535,30 +485,6 @@ def load_model(name: str) -> Model:
 def load_dataset(name: str) -> Dataset:
     """Load the manifest of a data set, like ``load_model``."""
     return _load(Dataset, name)
-
-
-def shift(method: str, dataset: str | None) -> str | None:
-    """Say how far the nearest training questions of a probe are from a data set; None for another
-    method, and for a data set that is not known.
-
-    >>> shift("Probe (GSM8K)", "math500")
-    'in-domain out-of-distribution'
-    >>> shift("Probe (TriviaQA + GSM8K)", "mmlu")
-    'out-of-domain'
-    >>> shift("P(True)", "math500")
-    """
-    if not method.startswith("Probe (") or dataset not in dataset_names():
-        return None
-    shown_on = load_dataset(dataset)
-    titles = method.removeprefix("Probe (").split(")")[0].split(" + ")
-    probes = [f"Probe ({title})" for title in titles]
-    manifests = [load_dataset(name) for name in dataset_names()]
-    trained_on = [manifest for manifest in manifests if manifest.probe in probes]
-    if shown_on in trained_on:
-        return IN_DISTRIBUTION
-    if shown_on.domain in {manifest.domain for manifest in trained_on}:
-        return OUT_OF_DISTRIBUTION
-    return OUT_OF_DOMAIN
 
 
 def load_prompts(style: str) -> Prompts:

@@ -25,17 +25,10 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from capcal_lib.applications import pass_at_k, risk_coverage, simulate_pass_at_k
-from capcal_lib.manifests import (
-    IN_DISTRIBUTION,
-    OUT_OF_DISTRIBUTION,
-    OUT_OF_DOMAIN,
-    SHIFTS,
-    dataset_names,
-    load_dataset,
-    shift,
-)
+from capcal_lib.manifests import dataset_names, load_dataset
 from capcal_lib.metrics import mean_interval
 from capcal_lib.metrics.validation import Floats, align, as_scored
+from capcal_lib.shifts import IN_DISTRIBUTION, OUT_OF_DISTRIBUTION, OUT_OF_DOMAIN, SHIFTS, shift
 
 if TYPE_CHECKING:
     import seaborn as sns

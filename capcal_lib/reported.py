@@ -13,7 +13,8 @@ import pandas as pd
 
 from capcal_lib.applications import pass_at_k, simulate_pass_at_k
 from capcal_lib.errors import InputError, check_known
-from capcal_lib.manifests import MANIFESTS, load_dataset
+from capcal_lib.manifests import load_dataset
+from capcal_lib.places import MANIFESTS
 
 FOLDER = MANIFESTS / "reported"
 Source = Literal["paper", "reference code"]

@@ -28,7 +28,6 @@ import pandas as pd
 import seaborn as sns
 from capcal_lib.book.lesson import glue, open_lesson
 from capcal_lib.book.tables import titled
-from capcal_lib.manifests import IN_DISTRIBUTION
 from capcal_lib.metrics import (
     binomial_interval,
     capability_brier_terms,
@@ -45,6 +44,7 @@ from capcal_lib.results.precision import (
     score_parts,
 )
 from capcal_lib.results.targets import response_distances
+from capcal_lib.shifts import IN_DISTRIBUTION
 from scipy.stats import binom, norm
 
 # %%

@@ -27,7 +27,7 @@ import seaborn as sns
 from capcal_lib import plots
 from capcal_lib.book import style, tables
 from capcal_lib.book.lesson import open_lesson
-from capcal_lib.manifests import SHIFTS, load_model, shift
+from capcal_lib.manifests import load_model
 from capcal_lib.metrics import Calibrator, capability_brier
 from capcal_lib.probes import draw_training, probe_of
 from capcal_lib.reported import constant_score, load_reported
@@ -47,6 +47,7 @@ from capcal_lib.results.transfer import (
     recipe_terms,
     score_labels,
 )
+from capcal_lib.shifts import SHIFTS, shift
 from IPython.display import display
 
 # %%

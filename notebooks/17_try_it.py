@@ -33,8 +33,9 @@ from capcal_lib.book.experiments import (
 from capcal_lib.book.lesson import glue, open_page
 from capcal_lib.book.widgets import widget
 from capcal_lib.book.workshop import evenly
-from capcal_lib.manifests import RECORDED_RUNS, load_dataset, load_model
+from capcal_lib.manifests import load_dataset, load_model
 from capcal_lib.metrics import binomial_interval, capability_brier
+from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.results import methods, score
 
 page = open_page(globals())

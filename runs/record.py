@@ -11,7 +11,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from capcal_lib.manifests import MANIFESTS, read_yaml
+from capcal_lib.manifests import read_yaml
+from capcal_lib.places import MANIFESTS
 
 CAPCAL = Path(sys.executable).with_name("capcal")
 RECIPES = ("tuned", "paper")

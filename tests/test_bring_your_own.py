@@ -13,15 +13,8 @@ import pytest
 from capcal_lib.confidence.of_run import estimate
 from capcal_lib.errors import InputError
 from capcal_lib.grading.verdicts import grade_run
-from capcal_lib.manifests import (
-    BOOK,
-    OWN_MANIFESTS,
-    ROOT,
-    load_dataset,
-    load_model,
-    own_manifests,
-    write_new,
-)
+from capcal_lib.manifests import load_dataset, load_model, write_new
+from capcal_lib.places import BOOK, OWN_MANIFESTS, ROOT, own_manifests
 from capcal_lib.probes.features import extract
 from capcal_lib.questions import load_questions
 from capcal_lib.results import load_results

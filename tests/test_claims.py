@@ -14,7 +14,7 @@ from capcal_lib.claims import (
     spell_results,
     verdict_of,
 )
-from capcal_lib.manifests import MANIFESTS
+from capcal_lib.places import MANIFESTS
 from capcal_lib.reported import load_reported
 from capcal_lib.results.statements import OF_THE_PAPER
 from tests.outside import PAPER, needs_paper

@@ -24,7 +24,8 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from capcal_lib import cli
-from capcal_lib.manifests import RECORDED_RUNS, ROOT, dataset_names, model_names
+from capcal_lib.manifests import dataset_names, model_names
+from capcal_lib.places import RECORDED_RUNS, ROOT
 from capcal_lib.questions import load_questions
 from capcal_lib.results import describe_runs, load_results, score
 from capcal_lib.runs import Run, open_runs

@@ -9,7 +9,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from capcal_lib.manifests import ROOT
+from capcal_lib.places import ROOT
 
 NAMED = [
     "jupyter-book",

@@ -12,7 +12,7 @@ import pytest
 from packaging.requirements import Requirement
 
 import capcal_lib
-from capcal_lib.manifests import ROOT
+from capcal_lib.places import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 EXTRAS = PROJECT["optional-dependencies"]
@@ -31,8 +31,10 @@ ROOMS = [  # each may import from those above it
     "text",
     "errors",
     "disk",
+    "places",
     "rows",
     "manifests",
+    "shifts",
     "metrics",
     "applications",
     "questions",

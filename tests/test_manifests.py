@@ -14,15 +14,14 @@ from capcal_lib import manifests
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import (
     DOMAINS,
-    MANIFESTS,
     dataset_names,
     load_dataset,
     load_model,
     manifest_problems,
     model_names,
-    shift,
     use_cache_without_hub,
 )
+from capcal_lib.places import MANIFESTS
 from capcal_lib.questions import load_questions
 from capcal_lib.reported import load_reported
 
@@ -438,11 +437,3 @@ def test_the_hubs_cache_serves_where_the_hub_has_no_address(
     monkeypatch.setattr("socket.getaddrinfo", look_up)
     use_cache_without_hub()
     assert (constants.HF_HUB_OFFLINE, os.environ["HF_HUB_OFFLINE"] == "1") == (offline, offline)
-
-
-def test_a_probe_of_several_sets_is_as_near_as_the_nearest() -> None:
-    assert shift("Probe (GSM8K), stacked", "gsm8k") == "in-domain in-distribution"
-    assert shift("Probe (TriviaQA + GSM8K)", "math500") == "in-domain out-of-distribution"
-    assert shift("Probe (TriviaQA + GSM8K)", "triviaqa") == "in-domain in-distribution"
-    assert shift("Probe (MATH)", "no-such-set") is None
-    assert shift("Oracle RC", "gsm8k") is None

@@ -24,7 +24,8 @@ import pytest
 import yaml
 
 from capcal_lib.book.map import load_items
-from capcal_lib.manifests import MANIFESTS, NOTEBOOKS, ROOT, load_dataset
+from capcal_lib.manifests import load_dataset
+from capcal_lib.places import MANIFESTS, NOTEBOOKS, ROOT
 from capcal_lib.reported import load_reported
 from capcal_lib.sampling.engines.simulated import true_mu
 from tests.sampling.chat_server import ChatServer, Fault, cut, status
@@ -106,8 +107,8 @@ def furnish(folder: Path, test: int, training: int) -> None:
     place = str(folder / "data_manifests")
     (folder / "sitecustomize.py").write_text(
         "from pathlib import Path\n"
-        "from capcal_lib import manifests\n"
-        f"manifests.MANIFESTS = Path({place!r})\n"
+        "from capcal_lib import places\n"
+        f"places.MANIFESTS = Path({place!r})\n"
     )
 
 

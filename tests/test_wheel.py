@@ -11,14 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from capcal_lib.manifests import ROOT, dataset_names, model_names
+from capcal_lib.manifests import dataset_names, model_names
+from capcal_lib.places import ROOT
 from capcal_lib.reported import load_reported
 
 pytestmark = pytest.mark.slow
 
 CODE = """
 import json
-from capcal_lib import manifests
+from capcal_lib import manifests, places
 from capcal_lib.reported import load_reported
 from capcal_lib.questions import load_questions
 print(json.dumps({
@@ -26,7 +27,7 @@ print(json.dumps({
     "models": manifests.model_names(),
     "datasets": manifests.dataset_names(),
     "reported": len(load_reported()),
-    "store": str(manifests.LOCAL_RUNS),
+    "store": str(places.LOCAL_RUNS),
     "question": load_questions("mini-exam")[0].id,
 }))
 """

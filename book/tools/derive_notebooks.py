@@ -8,7 +8,7 @@ from pathlib import Path
 
 import nbformat
 
-from capcal_lib.manifests import NOTEBOOKS
+from capcal_lib.places import NOTEBOOKS
 
 
 def fold(notebook: nbformat.NotebookNode) -> None:

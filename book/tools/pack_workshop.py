@@ -25,8 +25,9 @@ from capcal_lib.book.tables import show
 from capcal_lib.book.widgets import widget
 from capcal_lib.book.workshop import CLASS_QUESTIONS, CLASS_SETS
 from capcal_lib.errors import InputError
-from capcal_lib.manifests import BOOK, BUILD, RECORDED_RUNS, load_model
+from capcal_lib.manifests import load_model
 from capcal_lib.metrics import binomial_interval, capability_brier, uniform_baseline_brier
+from capcal_lib.places import BOOK, BUILD, RECORDED_RUNS
 from capcal_lib.plots import INK, MUTED
 from capcal_lib.questions import load_questions
 from capcal_lib.results import load_results

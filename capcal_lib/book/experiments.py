@@ -13,11 +13,12 @@ from capcal_lib.applications import risk_coverage
 from capcal_lib.book.style import ACCENT
 from capcal_lib.book.workshop import evenly, to_guess
 from capcal_lib.grading.verdicts import read_verdicts
-from capcal_lib.manifests import IN_DISTRIBUTION, load_dataset
+from capcal_lib.manifests import load_dataset
 from capcal_lib.probes import nearest_probe, nearest_probes
 from capcal_lib.questions import at_hand, load_questions
 from capcal_lib.results import judged_by, methods
 from capcal_lib.runs.run import Run
+from capcal_lib.shifts import IN_DISTRIBUTION
 
 
 def without_probes(names: Iterable[str]) -> list[str]:

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from capcal_lib.manifests import MANIFESTS, NOTEBOOKS, read_yaml
+from capcal_lib.manifests import read_yaml
+from capcal_lib.places import MANIFESTS, NOTEBOOKS
 
 RUN_FILES = ("samples", "verdicts", "confidences", "features")  # others are printed tables
 HEAD = """# What is where in the paper

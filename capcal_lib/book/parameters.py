@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import Field, TypeAdapter, ValidationError
 
 from capcal_lib.errors import InputError, check_known
-from capcal_lib.manifests import ROOT
+from capcal_lib.places import ROOT
 from capcal_lib.results.scores import Protocol
 
 ALLOWED: dict[str | type, Any] = {  # of parameters, by name or type

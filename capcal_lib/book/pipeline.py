@@ -22,7 +22,8 @@ from capcal_lib.book.map import map_page
 from capcal_lib.book.printed import printed_page
 from capcal_lib.book.style import NARROW
 from capcal_lib.errors import InputError
-from capcal_lib.manifests import (
+from capcal_lib.manifests import load_model
+from capcal_lib.places import (
     BOOK,
     BUILD,
     IN_CHECKOUT,
@@ -30,7 +31,6 @@ from capcal_lib.manifests import (
     NOTEBOOKS,
     RECORDED_RUNS,
     ROOT,
-    load_model,
     own_manifests,
 )
 

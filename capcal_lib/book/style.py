@@ -15,7 +15,7 @@ from pathlib import Path
 from textwrap import fill
 from typing import Any
 
-from capcal_lib.manifests import BOOK
+from capcal_lib.places import BOOK
 from capcal_lib.plots import COLORS, SHIFT_COLORS
 
 WIDTH, NARROW_WIDTH = 7.2, 3.6  # inches; the browser shows 96 px an inch

@@ -13,7 +13,8 @@ import pandas as pd
 from pandas.api.types import is_float_dtype, is_numeric_dtype
 
 from capcal_lib.errors import InputError, check_known
-from capcal_lib.manifests import DOMAINS, SHIFTS, dataset_names, load_dataset, load_model, shift
+from capcal_lib.manifests import DOMAINS, dataset_names, load_dataset, load_model
+from capcal_lib.shifts import SHIFTS, shift
 
 EVIDENCE = ("measured", "reported", "read off", "simulated")
 UNFOLDED_ROWS = 20  # that a table shows

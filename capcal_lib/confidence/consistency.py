@@ -162,7 +162,7 @@ def vote(run: Run, *, k_eval: int = 100, k_c: int = 10) -> pd.DataFrame:
     Returns what :func:`split_votes` does, with the ``tokens`` that a vote takes, by the mean of the
     run. `InputError` where no question has k_c + 2 samples, with the command that draws them.
 
-    >>> from capcal_lib.manifests import RECORDED_RUNS
+    >>> from capcal_lib.places import RECORDED_RUNS
     >>> from capcal_lib.runs import find_run
     >>> vote(find_run(RECORDED_RUNS, "simulated", "mini-exam", "test"))["total"].max()
     np.int64(90)

@@ -20,7 +20,8 @@ from zlib import crc32
 
 from capcal_lib.grading.core import Outcome
 from capcal_lib.grading.latex import LONGEST
-from capcal_lib.manifests import MANIFESTS, Kind, Model, read_yaml
+from capcal_lib.manifests import Kind, Model, read_yaml
+from capcal_lib.places import MANIFESTS
 from capcal_lib.questions import Answer, Question
 from capcal_lib.questions.prompts import Messages, prompt_digest
 from capcal_lib.questions.reasoning import answer_text

@@ -11,8 +11,8 @@ from typing import Any
 
 import pandas as pd
 
-from capcal_lib.manifests import MANIFESTS
 from capcal_lib.metrics.grader import GraderError, corrected_mean, grader_error
+from capcal_lib.places import MANIFESTS
 
 
 def load_labels() -> pd.DataFrame:

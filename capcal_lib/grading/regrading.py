@@ -21,7 +21,7 @@ def regrade(run: Run, rules: Mapping[str, Rule], *, k: int) -> pd.DataFrame:
     response. Samples that ours did not score are left out. `InputError` where the run is not
     graded, or its questions are not on this machine.
 
-    >>> from capcal_lib.manifests import RECORDED_RUNS
+    >>> from capcal_lib.places import RECORDED_RUNS
     >>> from capcal_lib.runs import find_run
     >>> run = find_run(RECORDED_RUNS, "simulated", "mini-elements", "test")
     >>> regrade(run, {"never": lambda answer, extracted, response: False}, k=10).max().round(1)

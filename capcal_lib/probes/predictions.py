@@ -165,7 +165,7 @@ def read_predictions(
     to ``[4]``, and no number here is a mean of theirs. The arguments are those of
     ``keep_predictions``.
 
-    >>> from capcal_lib.manifests import RECORDED_RUNS
+    >>> from capcal_lib.places import RECORDED_RUNS
     >>> predicted = read_predictions(RECORDED_RUNS, "qwen2.5-coder-0.5b")
     >>> list(predicted)
     ['Probe (GSM8K)', 'Probe (MMLU)', 'Probe (TriviaQA)', 'Probe (TriviaQA + GSM8K)']
@@ -189,7 +189,7 @@ def predictions_of(
     (TriviaQA)``, or by the paper's recipe five, ``Probe (TriviaQA) [0]`` to ``[4]``; and a line for
     each that is stale, which has no column. No columns where none are kept.
 
-    >>> from capcal_lib.manifests import RECORDED_RUNS
+    >>> from capcal_lib.places import RECORDED_RUNS
     >>> from capcal_lib.runs import find_run
     >>> run = find_run(RECORDED_RUNS, "qwen2.5-coder-0.5b", "gsm8k", "test")
     >>> predicted, stale = predictions_of(run)
@@ -223,7 +223,7 @@ def describe_probes(
     the ``run`` that taught it, its ``questions``, and its ``concentration``: NaN where no question
     has two samples, so that confidences can only be taken at their word.
 
-    >>> from capcal_lib.manifests import RECORDED_RUNS
+    >>> from capcal_lib.places import RECORDED_RUNS
     >>> describe_probes(RECORDED_RUNS, "smollm2-135m").loc["Probe (GSM8K)", "questions"]
     np.int64(300)
     """

@@ -41,7 +41,7 @@ def training_data(
     ``verdicts`` are those of ``load_results``. Where the run lacks verdicts or hidden states, or a
     question with both, the error names the commands that make them.
 
-    >>> from capcal_lib.manifests import RECORDED_RUNS
+    >>> from capcal_lib.places import RECORDED_RUNS
     >>> from capcal_lib.runs import find_run
     >>> run = find_run(RECORDED_RUNS, "smollm2-135m", "gsm8k", "train")
     >>> questions, features = training_data(run)
@@ -95,7 +95,7 @@ def train(
     ``tuned``: linear, its decay chosen by cross-validation; ``paper``: linear, as the paper trains
     it, on five splits, each kept in ``checkpoint`` and told by ``say`` as it ends.
 
-    >>> from capcal_lib.manifests import RECORDED_RUNS
+    >>> from capcal_lib.places import RECORDED_RUNS
     >>> from capcal_lib.runs import find_run
     >>> probe = train(find_run(RECORDED_RUNS, "smollm2-135m", "mini-capitals", "train"))
     >>> 0.1 < probe.weight_decay_ < 10
@@ -169,7 +169,7 @@ def runs_for_probes(
 
     ``choice`` among several runs on a split is that of ``find_run``.
 
-    >>> from capcal_lib.manifests import RECORDED_RUNS
+    >>> from capcal_lib.places import RECORDED_RUNS
     >>> [each.name for each, _ in runs_for_probes(RECORDED_RUNS, "qwen2.5-coder-0.5b", "training")]
     ['gsm8k', 'mmlu', 'triviaqa']
     """

@@ -18,11 +18,11 @@ from capcal_lib.manifests import (
     Dataset,
     Selection,
     Split,
-    data_dir,
     load_dataset,
     use_cache_without_hub,
 )
 from capcal_lib.metrics.validation import check_int
+from capcal_lib.places import data_dir
 from capcal_lib.questions.columns import make_question
 from capcal_lib.questions.question import Question, questions_digest
 from capcal_lib.questions.readers import READERS

@@ -161,7 +161,7 @@ def compare_spending(
     ``high`` of the case alone, ``p``, ``p (Holm)`` and a ``verdict``, a category. No rows where
     there is no rule but the rival.
 
-    >>> from capcal_lib.manifests import RECORDED_RUNS
+    >>> from capcal_lib.places import RECORDED_RUNS
     >>> from capcal_lib.probes import describe_probes
     >>> from capcal_lib.results import load_results
     >>> concentrations = describe_probes(RECORDED_RUNS, "simulated")["concentration"]

@@ -12,9 +12,9 @@ import pandas as pd
 
 from capcal_lib import metrics
 from capcal_lib.confidence.of_run import TITLES
-from capcal_lib.manifests import IN_DISTRIBUTION, OUT_OF_DISTRIBUTION, OUT_OF_DOMAIN, shift
 from capcal_lib.results.results import CONSISTENCY, ORACLE_CC, subjects
 from capcal_lib.results.scores import BEST_CONSTANT, Protocol, best_constant, brier_terms, methods
+from capcal_lib.shifts import IN_DISTRIBUTION, OUT_OF_DISTRIBUTION, OUT_OF_DOMAIN, shift
 
 VERDICTS = (*metrics.VERDICTS, "alike", "undecidable")
 KIND_BY_SHIFT = {
@@ -50,7 +50,7 @@ def compare_with_constant(
     Returns a row a case: ``dataset``, ``method``, its ``kind``, and what :func:`judge_together`
     says of it. ``kind`` and ``verdict`` are categories, so that counts of them are whole.
 
-    >>> from capcal_lib.manifests import RECORDED_RUNS
+    >>> from capcal_lib.places import RECORDED_RUNS
     >>> from capcal_lib.results import load_results
     >>> judged = compare_with_constant(load_results(RECORDED_RUNS, "simulated"))
     >>> list(judged)[:4], judged["kind"].cat.categories[0]

@@ -74,7 +74,7 @@ def interval_growth(
     ``percent`` the interval is wider than with all of them, the mean over ``draws``. A probe by the
     paper's recipe has the mean of its five. No rows where no question has more than ten samples.
 
-    >>> from capcal_lib.manifests import RECORDED_RUNS
+    >>> from capcal_lib.places import RECORDED_RUNS
     >>> from capcal_lib.results import load_results
     >>> results = load_results(RECORDED_RUNS, "smollm2-135m", datasets=["mini-exam"])
     >>> growth = interval_growth(results, [5, 50], rng=np.random.default_rng(0))
@@ -111,7 +111,7 @@ def score_parts(results: pd.DataFrame) -> pd.DataFrame:
     ``within`` and ``pairs``, on the questions with most samples, *Response consistency* left out; a
     probe by the paper's recipe has the means of its five.
 
-    >>> from capcal_lib.manifests import RECORDED_RUNS
+    >>> from capcal_lib.places import RECORDED_RUNS
     >>> from capcal_lib.results import load_results
     >>> parts = score_parts(load_results(RECORDED_RUNS, "smollm2-135m", datasets=["mini-exam"]))
     >>> parts.loc[("mini-exam", "P(True)")].round(3).tolist()

@@ -54,7 +54,7 @@ def rank_correlations(results: pd.DataFrame) -> pd.DataFrame:
     Where questions come in subjects, they are not independent, and the error is that of the
     jackknife over subjects (:func:`subject_interval`).
 
-    >>> from capcal_lib.manifests import RECORDED_RUNS
+    >>> from capcal_lib.places import RECORDED_RUNS
     >>> from capcal_lib.results import load_results
     >>> results = load_results(RECORDED_RUNS, "smollm2-135m", datasets=["mini-exam"])
     >>> rank_correlations(results).loc[("mini-exam", "P(True)")].round(2).tolist()
@@ -135,7 +135,7 @@ def compare_ranks(subset: pd.DataFrame, *, draws: int = 500, seed: int = 0) -> p
     A method that says the same of every question has no row; a probe by the paper's recipe has the
     mean of its five. `InputError` where no method has a row.
 
-    >>> from capcal_lib.manifests import RECORDED_RUNS
+    >>> from capcal_lib.places import RECORDED_RUNS
     >>> from capcal_lib.results import load_results
     >>> results = load_results(RECORDED_RUNS, "smollm2-135m", datasets=["mini-exam"])
     >>> compare_ranks(results.loc[["mini-exam"]], draws=50)["verdict"].value_counts()["highest"]

@@ -94,7 +94,7 @@ def load_results(
     `InputError` for a store that is not there, an unknown model, a named data set without a graded
     run, answers that the judge has not judged, or a corrupt file; with what to do.
 
-    >>> from capcal_lib.manifests import RECORDED_RUNS
+    >>> from capcal_lib.places import RECORDED_RUNS
     >>> results = load_results(RECORDED_RUNS, "smollm2-135m", datasets=["mini-exam"])
     >>> list(results)[:5]
     ['correct', 'total', 'Verbalized confidence', 'P(True)', 'Response consistency']
@@ -146,7 +146,7 @@ def judged_by(results: pd.DataFrame, method: str) -> pd.DataFrame:
     questions that have a confidence and a scored sample. The counts of votes are those of the
     samples that did not vote; of every other method, those of all samples.
 
-    >>> from capcal_lib.manifests import RECORDED_RUNS
+    >>> from capcal_lib.places import RECORDED_RUNS
     >>> results = load_results(RECORDED_RUNS, "smollm2-135m", datasets=["mini-exam"])
     >>> judged_by(results, "P(True)")["total"].max(), judged_by(results, CONSISTENCY)["total"].max()
     (np.int64(100), np.int64(90))

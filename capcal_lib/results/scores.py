@@ -267,7 +267,7 @@ def score(
     unbiased, so it may fall below zero. A method without any confidence on a data set has no row
     there.
 
-    >>> from capcal_lib.manifests import RECORDED_RUNS
+    >>> from capcal_lib.places import RECORDED_RUNS
     >>> from capcal_lib.results import load_results
     >>> scores = score(load_results(RECORDED_RUNS, "smollm2-135m", datasets=["mini-exam"]))
     >>> round(float(scores.loc[("mini-exam", "Uniform random"), "brier"]), 4)

@@ -11,16 +11,11 @@ from capcal_lib import metrics
 from capcal_lib.applications import budget_gains, pass_at_k_gains_over_answer
 from capcal_lib.claims import opposite
 from capcal_lib.confidence.of_run import TITLES
-from capcal_lib.manifests import (
-    IN_DISTRIBUTION,
-    OUT_OF_DISTRIBUTION,
-    OUT_OF_DOMAIN,
-    load_dataset,
-    shift,
-)
+from capcal_lib.manifests import load_dataset
 from capcal_lib.probes import nearest_probe
 from capcal_lib.results.results import CONSISTENCY, ORACLE_RC, UNIFORM, subjects
 from capcal_lib.results.scores import MISSING_AS, brier_terms, columns_of, mean_over_probes, methods
+from capcal_lib.shifts import IN_DISTRIBUTION, OUT_OF_DISTRIBUTION, OUT_OF_DOMAIN, shift
 
 OVER_UNIFORM = {
     IN_DISTRIBUTION: "own probe < uniform",

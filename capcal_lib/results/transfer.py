@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from capcal_lib import metrics
-from capcal_lib.manifests import OUT_OF_DISTRIBUTION, load_dataset, shift
+from capcal_lib.manifests import load_dataset
 from capcal_lib.probes import ProbeRecipe, draw_training, nearest_probe, read_predictions
 from capcal_lib.results.results import load_results, subjects
 from capcal_lib.results.scores import (
@@ -23,6 +23,7 @@ from capcal_lib.results.scores import (
     mean_over_probes,
     methods,
 )
+from capcal_lib.shifts import OUT_OF_DISTRIBUTION, shift
 
 VARIED = 0.01  # a variance of mu_hat over questions: with less there is little to be learnt
 LABELS, LABEL_SAMPLES, DRAWS = 20, 4, 400

@@ -16,15 +16,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from capcal_lib.disk import is_folder
 from capcal_lib.errors import InputError, check_known
-from capcal_lib.manifests import (
-    LOCAL_RUNS,
-    DType,
-    Manifest,
-    Name,
-    PromptStyle,
-    Sampling,
-    load_model,
-)
+from capcal_lib.manifests import DType, Manifest, Name, PromptStyle, Sampling, load_model
+from capcal_lib.places import LOCAL_RUNS
 from capcal_lib.runs import files
 from capcal_lib.runs.artifacts import Artifact
 
@@ -237,7 +230,7 @@ def open_runs(
     damaged is listed by them, and only where a seed is asked for left out. A folder without a
     record is no run. `InputError` for a store that is no folder.
 
-    >>> from capcal_lib.manifests import RECORDED_RUNS
+    >>> from capcal_lib.places import RECORDED_RUNS
     >>> runs = open_runs(RECORDED_RUNS, model="smollm2-135m", dataset="gsm8k")
     >>> [run.identity.split for run in runs]
     ['test', 'train']

@@ -27,7 +27,7 @@ def survey(
 
     `InputError` for a store that is no folder.
 
-    >>> from capcal_lib.manifests import RECORDED_RUNS
+    >>> from capcal_lib.places import RECORDED_RUNS
     >>> survey(RECORDED_RUNS, "simulated", "mini-exam")[["split", "lacking"]].to_dict("records")
     [{'split': 'test', 'lacking': 0}, {'split': 'train', 'lacking': 0}]
     """

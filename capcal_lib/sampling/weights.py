@@ -17,7 +17,8 @@ from typing import Any
 
 from capcal_lib.disk import file_digest
 from capcal_lib.errors import InputError
-from capcal_lib.manifests import Model, Weights, cache_dir, load_model, use_cache_without_hub
+from capcal_lib.manifests import Model, Weights, load_model, use_cache_without_hub
+from capcal_lib.places import cache_dir
 from capcal_lib.runs.run import IMPORTED, Run
 from capcal_lib.text import sanitize
 

@@ -17,7 +17,8 @@ from capcal_lib.book.pipeline import MAP, PRINTED, book_pages
 from capcal_lib.book.web import GLOSSARY, _explain, _number_by_file
 from capcal_lib.cli import app
 from capcal_lib.grading import grade
-from capcal_lib.manifests import BOOK, NOTEBOOKS, ROOT, load_model, manifest_problems
+from capcal_lib.manifests import load_model, manifest_problems
+from capcal_lib.places import BOOK, NOTEBOOKS, ROOT
 from capcal_lib.questions import Answer, load_questions
 
 CONFIG = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))

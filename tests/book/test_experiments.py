@@ -13,7 +13,7 @@ from capcal_lib.book.experiments import (
     without_voters,
 )
 from capcal_lib.grading.verdicts import read_verdicts
-from capcal_lib.manifests import RECORDED_RUNS
+from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.results import describe_runs, load_results
 
 SET = "mini-elements"

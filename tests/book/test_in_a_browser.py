@@ -23,8 +23,8 @@ from pack_workshop import class_facts, class_page, class_set
 from capcal_lib.applications import risk_coverage
 from capcal_lib.book.style import FACE, TEXT_FACE
 from capcal_lib.book.tables import show
-from capcal_lib.manifests import BOOK, BUILD, ROOT
 from capcal_lib.metrics import binomial_interval, capability_brier
+from capcal_lib.places import BOOK, BUILD, ROOT
 
 HTML = BUILD / "book" / "_build" / "html"
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")

@@ -9,7 +9,7 @@ import pytest
 
 from capcal_lib.book.layout import PAGES, caption_figures, cut, lay_out
 from capcal_lib.book.pipeline import PRINTED, own_front_page
-from capcal_lib.manifests import BOOK
+from capcal_lib.places import BOOK
 
 
 def code(source: str, *tags: str, **metadata: Any) -> dict[str, Any]:

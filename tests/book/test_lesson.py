@@ -24,7 +24,7 @@ from capcal_lib.book.lesson import (
 )
 from capcal_lib.book.tables import Html, badge
 from capcal_lib.errors import InputError
-from capcal_lib.manifests import RECORDED_RUNS
+from capcal_lib.places import RECORDED_RUNS
 
 
 def page_of(model: str, **parameters: str) -> Page:

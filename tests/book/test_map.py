@@ -9,7 +9,7 @@ from myst_parser.mdit_to_docutils.base import default_slugify
 from capcal_lib.book.map import RUN_FILES, Cell, Item, load_items, map_page, notebook_cells
 from capcal_lib.book.pipeline import DEFAULT_MODEL, notebook_names
 from capcal_lib.book.tables import EVIDENCE
-from capcal_lib.manifests import BOOK, NOTEBOOKS, RECORDED_RUNS
+from capcal_lib.places import BOOK, NOTEBOOKS, RECORDED_RUNS
 from capcal_lib.reported import FOLDERS
 from tests.outside import PAPER, needs_paper
 

@@ -11,7 +11,7 @@ import nbformat
 from derive_notebooks import fold
 
 from capcal_lib.book.pipeline import DEFAULT_MODEL, default_model, notebook_names
-from capcal_lib.manifests import NOTEBOOKS
+from capcal_lib.places import NOTEBOOKS
 
 SOURCES = {path.stem: jupytext.read(path) for path in sorted(NOTEBOOKS.glob("[0-9]*.py"))}
 LONGEST_CELL, MEDIAN_CELL = 22, 10

@@ -24,7 +24,7 @@ from capcal_lib.book.lesson import EndOfPage
 from capcal_lib.book.pipeline import notebook_names
 from capcal_lib.errors import InputError
 from capcal_lib.grading.verdicts import grade_run
-from capcal_lib.manifests import NOTEBOOKS, OWN_MANIFESTS, RECORDED_RUNS, ROOT
+from capcal_lib.places import NOTEBOOKS, OWN_MANIFESTS, RECORDED_RUNS, ROOT
 from capcal_lib.reproduce import RECIPES, Order, reproduce
 from capcal_lib.results.importing import import_samples
 from capcal_lib.runs import open_runs

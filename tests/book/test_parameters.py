@@ -5,7 +5,7 @@ import pytest
 
 from capcal_lib.book.parameters import check_parameters, open_store
 from capcal_lib.errors import InputError
-from capcal_lib.manifests import RECORDED_RUNS
+from capcal_lib.places import RECORDED_RUNS
 
 DECLARED = {"model": str, "k_eval": int, "level": float, "fast": bool}
 VALUES: dict[str, Any] = {"model": "simulated", "k_eval": 10, "level": 0.5, "fast": True}

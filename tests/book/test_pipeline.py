@@ -151,7 +151,7 @@ def test_whose_verdicts_count_reaches_the_pages_that_let_one_choose(house: Path)
 
 
 def test_a_notebook_finds_ones_own_manifests(house: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    where = "from capcal_lib.manifests import own_manifests; print([str(own_manifests())])"
+    where = "from capcal_lib.places import own_manifests; print([str(own_manifests())])"
     asking = NOTEBOOK | {"cells": [NOTEBOOK["cells"][0], NOTEBOOK["cells"][1] | {"source": where}]}  # type: ignore[index, operator]
     (house / "notebooks/00_say.ipynb").write_text(json.dumps(asking))
     (house / "elsewhere" / "capcal.d").mkdir(parents=True)

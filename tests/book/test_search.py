@@ -6,7 +6,7 @@ import pytest
 from docutils import nodes
 
 from capcal_lib.book.search import searched
-from capcal_lib.manifests import BUILD
+from capcal_lib.places import BUILD
 
 INDEX = BUILD / "book" / "_build" / "html" / "searchindex.js"
 

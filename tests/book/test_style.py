@@ -14,7 +14,8 @@ import pytest
 import seaborn as sns
 
 from capcal_lib.book import style
-from capcal_lib.manifests import BOOK, dataset_names
+from capcal_lib.manifests import dataset_names
+from capcal_lib.places import BOOK
 from capcal_lib.plots import (
     COLORS,
     INK,

@@ -12,7 +12,7 @@ from bs4 import BeautifulSoup
 
 from capcal_lib.book.tables import Html, badge, intervals, show, show_scores, titled
 from capcal_lib.errors import InputError
-from capcal_lib.manifests import OWN_MANIFESTS
+from capcal_lib.places import OWN_MANIFESTS
 
 TABLE = pd.DataFrame(
     {"method": ["a", "b"], "Brier": [0.12345, np.nan], "n": [1200, 3], "note": ["<b>", None]}

@@ -18,7 +18,7 @@ import papermill
 import pytest
 
 from capcal_lib.book.pipeline import notebook_names
-from capcal_lib.manifests import NOTEBOOKS, OWN_MANIFESTS, RECORDED_RUNS, ROOT
+from capcal_lib.places import NOTEBOOKS, OWN_MANIFESTS, RECORDED_RUNS, ROOT
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 

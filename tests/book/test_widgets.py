@@ -9,7 +9,7 @@ from bs4 import BeautifulSoup
 
 from capcal_lib.book.tables import Html
 from capcal_lib.book.widgets import verdict_grid, widget
-from capcal_lib.manifests import BOOK, NOTEBOOKS
+from capcal_lib.places import BOOK, NOTEBOOKS
 
 TABLE = Html("<p>table</p>")
 

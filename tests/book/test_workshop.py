@@ -27,7 +27,8 @@ from typer.testing import CliRunner
 from capcal_lib.book.workshop import CLASS_SETS, LIVE_QUESTIONS, LIVE_SET, evenly, to_guess
 from capcal_lib.cli import app
 from capcal_lib.errors import InputError
-from capcal_lib.manifests import BOOK, NOTEBOOKS, RECORDED_RUNS, model_names
+from capcal_lib.manifests import model_names
+from capcal_lib.places import BOOK, NOTEBOOKS, RECORDED_RUNS
 from capcal_lib.results import load_results
 
 KEPT = {

@@ -14,7 +14,7 @@ from capcal_lib.confidence.consistency import (
     vote,
 )
 from capcal_lib.errors import InputError
-from capcal_lib.manifests import RECORDED_RUNS
+from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.runs import Run, find_run
 from capcal_lib.runs.store import read_samples
 from tests.results.test_results import by_hand, make

@@ -23,7 +23,8 @@ from capcal_lib.confidence.p_true import p_true
 from capcal_lib.confidence.verbalized import Estimate, verbalized
 from capcal_lib.errors import InputError
 from capcal_lib.grading.verdicts import grade_run, run_questions
-from capcal_lib.manifests import RECORDED_RUNS, load_model
+from capcal_lib.manifests import load_model
+from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.questions import load_questions
 from capcal_lib.results import load_results
 from capcal_lib.runs import Run, find_run

@@ -4,7 +4,8 @@ import gzip
 import json
 
 from capcal_lib.grading import grade_many
-from capcal_lib.manifests import ROOT, Kind
+from capcal_lib.manifests import Kind
+from capcal_lib.places import ROOT
 from capcal_lib.questions import Answer
 from tests.outside import DATA
 

@@ -11,7 +11,7 @@ from capcal_lib.errors import InputError
 from capcal_lib.grading.agreement import Agreement, agreement, agreements, judge_agreement
 from capcal_lib.grading.judgements import judge_run, judges
 from capcal_lib.grading.verdicts import grade_run, read_verdicts
-from capcal_lib.manifests import RECORDED_RUNS
+from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.runs import Run, find_run
 from capcal_lib.sampling.draw import sample
 

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from capcal_lib.errors import InputError
 from capcal_lib.grading import Verdict, grade, grade_file, grade_many, latex, normalize
 from capcal_lib.grading.extract import extract
-from capcal_lib.manifests import ROOT, Kind
+from capcal_lib.manifests import Kind
+from capcal_lib.places import ROOT
 from capcal_lib.questions import Answer
 from tests.grading.answers import CASES, GOLDS, outcomes
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from capcal_lib.errors import InputError
 from capcal_lib.grading.counts import count_run, count_verdicts
 from capcal_lib.grading.verdicts import read_verdicts
-from capcal_lib.manifests import RECORDED_RUNS
+from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.runs import files, open_runs
 
 VERDICTS = ("correct", "incorrect", "no_answer", "not_scored")

@@ -25,7 +25,8 @@ from capcal_lib.grading.judgements import (
     verdicts_by,
 )
 from capcal_lib.grading.verdicts import grade_run, read_verdicts, run_questions, write_verdicts
-from capcal_lib.manifests import RECORDED_RUNS, Sampling, load_model
+from capcal_lib.manifests import Sampling, load_model
+from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.probes import training_data
 from capcal_lib.probes.features import extract
 from capcal_lib.results import describe_runs, load_results

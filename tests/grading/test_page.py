@@ -5,7 +5,7 @@ import re
 import pandas as pd
 
 from capcal_lib.grading import grade_many
-from capcal_lib.manifests import BOOK, MANIFESTS
+from capcal_lib.places import BOOK, MANIFESTS
 from capcal_lib.questions import Answer, load_questions
 
 TEXT = (BOOK / "reference" / "grading.md").read_text(encoding="utf-8")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from capcal_lib.grading import Verdict, grade, grade_many, math, pool
-from capcal_lib.manifests import ROOT
+from capcal_lib.places import ROOT
 from capcal_lib.questions import Answer
 
 HALF = Answer("math", r"\frac{x}{2}")

@@ -2,7 +2,7 @@
 
 from capcal_lib.grading.regrading import OURS, regrade
 from capcal_lib.grading.verdicts import read_verdicts
-from capcal_lib.manifests import RECORDED_RUNS
+from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.questions import Answer
 from capcal_lib.runs import KEY, find_run, read_samples
 

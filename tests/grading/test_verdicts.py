@@ -18,7 +18,8 @@ from capcal_lib.grading.verdicts import (
     run_questions,
     write_verdicts,
 )
-from capcal_lib.manifests import RECORDED_RUNS, load_model
+from capcal_lib.manifests import load_model
+from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.questions import load_questions
 from capcal_lib.runs import Run, find_run
 from capcal_lib.runs import store as store_module

@@ -9,7 +9,7 @@ import hashlib
 import json
 
 from capcal_lib.grading import GRADER_VERSION, grade_many
-from capcal_lib.manifests import ROOT
+from capcal_lib.places import ROOT
 from capcal_lib.questions import Answer
 from tests.grading.answers import CASES
 from tests.grading.classes import CLASSES, cases

@@ -9,7 +9,8 @@ import pytest
 
 from capcal_lib.errors import InputError
 from capcal_lib.grading.verdicts import run_questions
-from capcal_lib.manifests import RECORDED_RUNS, load_model
+from capcal_lib.manifests import load_model
+from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.probes import features as features_module
 from capcal_lib.probes.features import extract, extract_features, read_features
 from capcal_lib.runs import Run, find_run

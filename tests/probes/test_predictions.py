@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from capcal_lib.errors import InputError
-from capcal_lib.manifests import RECORDED_RUNS, load_dataset
+from capcal_lib.manifests import load_dataset
+from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.probes import (
     PaperProbe,
     ProbeRecipe,

@@ -8,7 +8,8 @@ import pytest
 
 from capcal_lib.errors import InputError
 from capcal_lib.grading.verdicts import grade_run, read_verdicts
-from capcal_lib.manifests import RECORDED_RUNS, load_dataset
+from capcal_lib.manifests import load_dataset
+from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.probes import (
     PaperProbe,
     TunedProbe,

@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from capcal_lib.manifests import MANIFESTS
+from capcal_lib.places import MANIFESTS
 
 Row = dict[
     str, Any

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from capcal_lib import manifests
-from capcal_lib.manifests import MANIFESTS, OWN_MANIFESTS, load_dataset
+from capcal_lib.manifests import load_dataset
+from capcal_lib.places import MANIFESTS, OWN_MANIFESTS
 from tests.questions.files import HUB, MINI_SETS, Describe
 
 

@@ -9,7 +9,8 @@ import pytest
 from capcal_lib.confidence.verbalized import parse_probability
 from capcal_lib.errors import InputError
 from capcal_lib.grading import grade
-from capcal_lib.manifests import MANIFESTS, Kind, PromptStyle, load_prompts
+from capcal_lib.manifests import Kind, PromptStyle, load_prompts
+from capcal_lib.places import MANIFESTS
 from capcal_lib.questions import Answer, Question
 from capcal_lib.questions.prompts import (
     Messages,

@@ -8,8 +8,8 @@ from capcal_lib.applications import (
     risk_area_terms,
     risk_coverage,
 )
-from capcal_lib.manifests import RECORDED_RUNS
 from capcal_lib.metrics import adjusted, judge_gain
+from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.results import load_results
 from capcal_lib.results.abstaining import (
     AT_RANDOM,

@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 
 from capcal_lib.grading.counts import count_run
-from capcal_lib.manifests import RECORDED_RUNS
 from capcal_lib.metrics import adjusted, judge_gain
+from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.probes import describe_probes
 from capcal_lib.results import load_results
 from capcal_lib.results.benchmarking import (

@@ -3,8 +3,8 @@ import pandas as pd
 import pytest
 
 from capcal_lib.applications import allocate, budget_gains, pass_at_k, success_rate
-from capcal_lib.manifests import RECORDED_RUNS
 from capcal_lib.metrics import adjusted, judge_gain
+from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.results import load_results
 from capcal_lib.results.budgets import (
     EVEN,

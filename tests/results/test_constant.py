@@ -2,9 +2,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from capcal_lib.manifests import RECORDED_RUNS
 from capcal_lib.metrics import adjusted, gains
 from capcal_lib.metrics.comparisons import bounds_over_constant
+from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.results import (
     best_constant,
     brier_terms,

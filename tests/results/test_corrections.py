@@ -10,7 +10,7 @@ import pytest
 from capcal_lib.confidence import mean_tokens
 from capcal_lib.confidence.consistency import read_answers
 from capcal_lib.grading.verdicts import grade_run
-from capcal_lib.manifests import RECORDED_RUNS
+from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.probes import runs_for_probes, training_data
 from capcal_lib.probes.features import extract
 from capcal_lib.results import brier_terms, describe_runs, load_results, score

@@ -21,7 +21,8 @@ from capcal_lib.confidence.of_run import estimate
 from capcal_lib.errors import InputError
 from capcal_lib.grading.judgements import judge_run
 from capcal_lib.grading.verdicts import grade_run, read_verdicts
-from capcal_lib.manifests import OWN_MANIFESTS, load_dataset, load_model, write_new
+from capcal_lib.manifests import load_dataset, load_model, write_new
+from capcal_lib.places import OWN_MANIFESTS
 from capcal_lib.questions import load_questions, subjects_of
 from capcal_lib.results import costs, importing, load_results, logs
 from capcal_lib.results.importing import import_samples

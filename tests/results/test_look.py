@@ -1,7 +1,7 @@
 import pytest
 
 from capcal_lib.errors import InputError
-from capcal_lib.manifests import RECORDED_RUNS
+from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.results.look import named_run
 
 

@@ -4,8 +4,8 @@ import pytest
 
 from capcal_lib.applications import score_components
 from capcal_lib.errors import InputError
-from capcal_lib.manifests import RECORDED_RUNS
 from capcal_lib.metrics import capability_brier_terms, mean_interval
+from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.results import judged_by, load_results
 from capcal_lib.results.constant import kind_of_method
 from capcal_lib.results.precision import (

@@ -2,8 +2,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from capcal_lib.manifests import RECORDED_RUNS
 from capcal_lib.metrics import adjusted, gains
+from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.results import brier_terms, compare_with_constant, costs, load_results, subjects
 from capcal_lib.results.prices import (
     compare_with_nearest_probe,

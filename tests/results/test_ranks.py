@@ -4,7 +4,7 @@ import pytest
 from scipy.stats import spearmanr
 
 from capcal_lib.errors import InputError
-from capcal_lib.manifests import RECORDED_RUNS
+from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.results import judged_by, load_results
 from capcal_lib.results.ranks import compare_ranks, points_of, rank_correlations, rank_interval
 

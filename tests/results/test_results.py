@@ -13,7 +13,8 @@ from capcal_lib.confidence.of_run import estimate, read_confidence
 from capcal_lib.errors import InputError
 from capcal_lib.grading import GRADER_VERSION
 from capcal_lib.grading.verdicts import FILE, SCHEMA, grade_run, read_verdicts
-from capcal_lib.manifests import RECORDED_RUNS, load_dataset
+from capcal_lib.manifests import load_dataset
+from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.questions import load_questions
 from capcal_lib.results import brier_terms, costs, describe_runs, judged_by, load_results, subjects
 from capcal_lib.results.results import CONSISTENCY, VOTES

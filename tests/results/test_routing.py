@@ -2,8 +2,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from capcal_lib.manifests import RECORDED_RUNS
 from capcal_lib.metrics import VERDICTS, adjusted
+from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.results import describe_runs, load_results
 from capcal_lib.results.routing import billions, compare_routers, costs_of, questions_of_pair
 from capcal_lib.runs import read_samples

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from capcal_lib.applications import pass_at_k, simulate_pass_at_k
 from capcal_lib.errors import InputError
-from capcal_lib.manifests import RECORDED_RUNS
 from capcal_lib.metrics import gains, may_be_best
+from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.results import (
     best_constant,
     brier_terms,

@@ -3,8 +3,8 @@ import pytest
 
 from capcal_lib.applications import budget_gains, pass_at_k_gains_over_answer
 from capcal_lib.claims import load_claims
-from capcal_lib.manifests import RECORDED_RUNS
 from capcal_lib.metrics import adjusted
+from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.probes import describe_probes
 from capcal_lib.results import brier_terms, load_results
 from capcal_lib.results.statements import (

@@ -3,13 +3,13 @@ import pandas as pd
 import pytest
 
 from capcal_lib.errors import InputError
-from capcal_lib.manifests import RECORDED_RUNS
 from capcal_lib.metrics import (
     capability_brier,
     correctness_variance,
     expected_response_brier,
     mean_interval,
 )
+from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.results import judged_by, load_results
 from capcal_lib.results.targets import losses_by_target, response_distances
 

@@ -2,8 +2,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from capcal_lib.manifests import RECORDED_RUNS, shift
 from capcal_lib.metrics import adjusted
+from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.results import load_results
 from capcal_lib.results.transfer import (
     ALL_QUESTIONS,
@@ -19,6 +19,7 @@ from capcal_lib.results.transfer import (
     score_labels,
     varied_datasets,
 )
+from capcal_lib.shifts import shift
 
 MODEL = "qwen2.5-coder-1.5b"
 

@@ -3,8 +3,8 @@ import pandas as pd
 import pytest
 
 from capcal_lib.applications import abstaining_gains, budget_gains, pass_at_k_gains
-from capcal_lib.manifests import RECORDED_RUNS
 from capcal_lib.metrics import judge_gain
+from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.probes import describe_probes
 from capcal_lib.results import describe_runs, load_results
 from capcal_lib.results.uses import (

@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 
 from capcal_lib.confidence import read_answers
-from capcal_lib.manifests import RECORDED_RUNS
 from capcal_lib.metrics import adjusted, capability_brier_terms, mean_interval
+from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.results import brier_terms, describe_runs, load_results
 from capcal_lib.results.votes import (
     find_majorities,

@@ -11,7 +11,7 @@ for name in ("fcntl", "resource", "pwd", "grp", "termios", "readline"):
 from pathlib import Path
 from capcal_lib.grading import grade
 from capcal_lib.results import load_results
-from capcal_lib.manifests import RECORDED_RUNS
+from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.runs import open_runs, read_samples
 import capcal_lib.cli
 import capcal_lib.results.score_file

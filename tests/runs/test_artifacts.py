@@ -17,7 +17,7 @@ from capcal_lib.confidence.of_run import estimate, read_confidence
 from capcal_lib.errors import InputError
 from capcal_lib.grading.judgements import judge_run
 from capcal_lib.grading.verdicts import grade_run, read_verdicts
-from capcal_lib.manifests import RECORDED_RUNS
+from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.probes.features import extract
 from capcal_lib.probes.predictions import keep_predictions
 from capcal_lib.runs import Run, open_runs

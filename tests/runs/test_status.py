@@ -6,7 +6,7 @@ import pytest
 from capcal_lib.confidence.of_run import estimate, place_confidence
 from capcal_lib.errors import InputError
 from capcal_lib.grading.verdicts import grade_run
-from capcal_lib.manifests import RECORDED_RUNS
+from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.probes.features import extract
 from capcal_lib.questions import load_questions
 from capcal_lib.runs import Run

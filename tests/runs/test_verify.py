@@ -14,7 +14,7 @@ import pytest
 from capcal_lib.confidence.of_run import estimate
 from capcal_lib.errors import InputError
 from capcal_lib.grading.verdicts import FILE, grade_run
-from capcal_lib.manifests import RECORDED_RUNS
+from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.probes.features import extract
 from capcal_lib.runs import Run
 from capcal_lib.runs.artifacts import CONFIDENCES

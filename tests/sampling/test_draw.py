@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from capcal_lib.confidence.of_run import asked_model
 from capcal_lib.errors import InputError
-from capcal_lib.manifests import RECORDED_RUNS, Sampling, load_dataset, load_model
+from capcal_lib.manifests import Sampling, load_dataset, load_model
+from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.questions import Answer, load_questions, subset
 from capcal_lib.runs import Run, find_run
 from capcal_lib.runs.sessions import read_sessions

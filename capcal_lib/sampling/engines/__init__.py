@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 import numpy as np
 
 from capcal_lib.errors import InputError, check_known
-from capcal_lib.manifests import IN_CHECKOUT, Model, Sampling
+from capcal_lib.manifests import Model, Sampling
+from capcal_lib.places import IN_CHECKOUT
 from capcal_lib.questions import Question
 from capcal_lib.questions.prompts import Messages, ask_for_answer
 from capcal_lib.runs.store import Sample

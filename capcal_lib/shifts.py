@@ -1,0 +1,33 @@
+"""The shift of a probe: how far its training questions are from a data set."""
+
+from capcal_lib.manifests import dataset_names, load_dataset
+
+IN_DISTRIBUTION, OUT_OF_DISTRIBUTION, OUT_OF_DOMAIN = SHIFTS = (
+    "in-domain in-distribution",
+    "in-domain out-of-distribution",
+    "out-of-domain",
+)
+
+
+def shift(method: str, dataset: str | None) -> str | None:
+    """Say how far the nearest training questions of a probe are from a data set; None for another
+    method, and for a data set that is not known.
+
+    >>> shift("Probe (GSM8K)", "math500")
+    'in-domain out-of-distribution'
+    >>> shift("Probe (TriviaQA + GSM8K)", "mmlu")
+    'out-of-domain'
+    >>> shift("P(True)", "math500")
+    """
+    if not method.startswith("Probe (") or dataset not in dataset_names():
+        return None
+    shown_on = load_dataset(dataset)
+    titles = method.removeprefix("Probe (").split(")")[0].split(" + ")
+    probes = [f"Probe ({title})" for title in titles]
+    manifests = [load_dataset(name) for name in dataset_names()]
+    trained_on = [manifest for manifest in manifests if manifest.probe in probes]
+    if shown_on in trained_on:
+        return IN_DISTRIBUTION
+    if shown_on.domain in {manifest.domain for manifest in trained_on}:
+        return OUT_OF_DISTRIBUTION
+    return OUT_OF_DOMAIN
