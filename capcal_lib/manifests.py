@@ -33,7 +33,6 @@ from capcal_lib.places import MANIFESTS, own_manifests
 from capcal_lib.text import sanitize
 
 MOST_MANIFEST_BYTES = 1 << 18
-LONGEST_NUMBER = 100  # characters of what YAML makes a number, a date or another value of
 
 Name = Annotated[str, Field(pattern=r"^[\w-][\w.-]*$", max_length=100)]  # becomes a part of a path
 NAME_HINT = (
@@ -348,18 +347,12 @@ def write_new(what: Literal["model", "dataset"], name: str) -> list[Path]:
 
 
 class _Loader(yaml.SafeLoader):
-    """Read YAML without what a few bytes make large or slow: aliases, and long numbers."""
+    """Read YAML without aliases, of which a few bytes may unpack to any size."""
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):
             raise yaml.YAMLError("it has an alias, which no manifest may; write it out")
         return super().compose_node(parent, index)
-
-    def compose_scalar_node(self, anchor: dict[Any, yaml.Node]) -> yaml.ScalarNode:
-        node = super().compose_scalar_node(anchor)
-        if node.tag != "tag:yaml.org,2002:str" and len(node.value) > LONGEST_NUMBER:
-            raise yaml.YAMLError(f"no number is as long as {node.value[:20]}..., and no date")
-        return node
 
 
 def read_yaml(path: Path) -> Any:
