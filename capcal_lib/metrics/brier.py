@@ -116,20 +116,6 @@ def uniform_baseline_brier_terms(
     return 1 / 3 - correctness_variance_terms(correct, total, corrected=corrected)
 
 
-def noise_floor(correct: ArrayLike, total: ArrayLike) -> float:
-    """Return what the true mu would score by the plug-in capability Brier: mean mu(1 - mu)/total,
-    in [0, 1/4].
-
-    Plug-in scores at or below it are indistinguishable from perfect at this number of samples.
-    Estimated without bias from two samples or more.
-
-    >>> round(noise_floor([2, 4], [4, 4]), 4)
-    0.0417
-    """
-    _, samples = as_counts(correct, total)
-    return float((correctness_variance_terms(correct, total, corrected=True) / samples).mean())
-
-
 def soft_auroc(confidence: ArrayLike, correct: ArrayLike, total: ArrayLike) -> float:
     """Return the AUROC for targets that are fractions: how well confidences rank questions. Higher
     is better.

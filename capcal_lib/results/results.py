@@ -35,7 +35,7 @@ from capcal_lib.results.terms import COUNTS, accuracy_bounds
 from capcal_lib.runs import find_run
 from capcal_lib.runs.artifacts import VERDICTS
 from capcal_lib.runs.run import Choice, Run, check_store, list_fitting
-from capcal_lib.runs.store import KEY, count_rows, damaged_files, present_of, stream_samples
+from capcal_lib.runs.store import KEY, count_samples, damaged_files, present_of, stream_samples
 
 INDEX = ["dataset", "question_id"]
 DESCRIBED = [
@@ -209,7 +209,7 @@ def _problems(run: Run) -> list[str]:
     damaged = [how for _, how in damaged_files(run)]
     if damaged:
         return damaged
-    samples, verdicts = count_rows(run), run.count(VERDICTS)
+    samples, verdicts = count_samples(run), run.count(VERDICTS)
     if samples != verdicts:
         samples = len(present_of(stream_samples(run, KEY)))
     if samples > verdicts:

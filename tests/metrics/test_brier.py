@@ -27,12 +27,10 @@ SCORES = {
     "expected_response_brier": [{}],
     "correctness_variance": [{}, CORRECTED],
     "uniform_baseline_brier": [{}, CORRECTED],
-    "noise_floor": [{}],
     "soft_auroc": [{}],
     "spearman": [{}],
 }
-WITHOUT_CONFIDENCE = {"correctness_variance", "uniform_baseline_brier", "noise_floor"}
-NEEDS_TWO_SAMPLES = {"noise_floor"}  # and every corrected variant
+WITHOUT_CONFIDENCE = {"correctness_variance", "uniform_baseline_brier"}
 WITH_TERMS = {"capability_brier", "correctness_variance", "uniform_baseline_brier"}
 VARIANTS = [(name, options) for name, variants in SCORES.items() for options in variants]
 
@@ -48,7 +46,7 @@ def score(name, options, confidence, correct, total):
 
 
 def needs_two(name, options):
-    return name in NEEDS_TWO_SAMPLES or options == CORRECTED
+    return options == CORRECTED
 
 
 @st.composite
@@ -71,7 +69,7 @@ def test_every_metric_is_classified():
     }
     with_terms = {f"{name}_terms" for name in WITH_TERMS}
     assert public == set(SCORES) | with_terms
-    assert set(SCORES) >= WITHOUT_CONFIDENCE | NEEDS_TWO_SAMPLES | WITH_TERMS
+    assert set(SCORES) >= WITHOUT_CONFIDENCE | WITH_TERMS
 
 
 @pytest.mark.parametrize(("name", "options"), VARIANTS)
@@ -220,13 +218,6 @@ def test_corrected_scores_are_unbiased(mu, n):
     assert chance @ terms == pytest.approx(mu * (1 - mu), abs=1e-14)
     terms = metrics.uniform_baseline_brier_terms(counts, everyone, corrected=True)
     assert chance @ terms == pytest.approx(1 / 3 - mu + mu**2, abs=1e-14)
-    # The floor is what the true mu scores by the plug-in, in expectation.
-    floor = sum(
-        weight * metrics.noise_floor([count], [n])
-        for weight, count in zip(chance, counts, strict=True)
-    )
-    plug_in = chance @ metrics.capability_brier_terms(np.full(n + 1, mu), counts, everyone)
-    assert floor == pytest.approx(plug_in, abs=1e-14)
 
 
 def test_hand_cases():
@@ -243,7 +234,6 @@ def test_hand_cases():
     assert metrics.uniform_baseline_brier(correct, total, corrected=True) == pytest.approx(
         1 / 3 - 1 / 6
     )
-    assert metrics.noise_floor(correct, total) == pytest.approx(1 / 24)
 
 
 def test_uniform_baseline_is_the_mean_over_uniform_confidences():

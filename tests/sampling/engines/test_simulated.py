@@ -45,13 +45,12 @@ def test_answers_are_right_as_often_as_mu_says() -> None:
     assert 0.5 < np.mean(error**2) < 1.6
 
 
-def test_mu_is_spread_over_the_interval_and_hangs_on_id_and_seed_only() -> None:
+def test_mu_is_spread_over_the_interval() -> None:
     names = [f"q{i}" for i in range(2000)]
     mu = np.array([true_mu(name) for name in names])
     counts = np.histogram(mu, bins=10, range=(0, 1))[0]
     assert counts.min() > 50
     assert counts[0] > 3 * counts[5] < counts[9]
-    assert np.abs(np.corrcoef(mu, [true_mu(name, seed=1) for name in names])[0, 1]) < 0.1
 
 
 def test_some_samples_hold_no_answer_and_wrong_answers_repeat() -> None:
