@@ -31,8 +31,10 @@ WHY_MISSING = {
     "p-true": "the engine told the probability of no spelling of Yes, or of none of No, at the "
     "answer's first token; a server must return log-probabilities of the likeliest tokens",
 }
-# names that are something else
+# Columns and curves of results that are something else. The names of the others, such as
+# "Probe (MATH)", "votes total" and "Best constant", hold characters that no method's name may.
 RESERVED = {*METHODS, "consistency", "dataset", "question_id", "correct", "total"}
+RESERVED |= {"Probe", "Actual"}
 # of the entry points by which other packages offer methods: functions that take a run and give the
 # rows of `place_confidence`
 PLUGINS = "capcal.methods"

@@ -291,7 +291,9 @@ def test_ones_own_method_is_placed_and_listed(run: Path) -> None:
         estimate(Run(run), "length")
 
 
-@pytest.mark.parametrize("name", ["p-true", "verbalized", "consistency", "correct", "total"])
+@pytest.mark.parametrize(
+    "name", ["p-true", "verbalized", "consistency", "correct", "total", "Probe", "Actual"]
+)
 def test_the_name_of_something_else_is_refused(run: Path, name: str) -> None:
     with pytest.raises(
         InputError, match="is something else already; give your method another name"
