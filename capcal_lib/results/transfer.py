@@ -220,8 +220,10 @@ def recipe_terms(
         counts = results.sort_index()[["correct", "total"]].query("total > 1")
         if counts.empty:
             continue
-        tuned = own_predictions(store, model, "tuned", BY_TUNING)
-        predicted = counts.join(tuned).join(own_predictions(store, model, "paper", BY_PAPER))
+        tuned = own_predictions(store, model, "tuned", BY_TUNING, verdicts)
+        predicted = counts.join(tuned).join(
+            own_predictions(store, model, "paper", BY_PAPER, verdicts)
+        )
         mu_hat = predicted["correct"] / predicted["total"]
         varied = mu_hat.groupby(level="dataset").transform("var") > VARIED
         terms = brier_terms(predicted[varied].dropna(), protocol=protocol)
@@ -232,11 +234,13 @@ def recipe_terms(
     return pd.concat(found, names=["model"])
 
 
-def own_predictions(store: Path | str, model: str, recipe: ProbeRecipe, title: str) -> pd.DataFrame:
+def own_predictions(
+    store: Path | str, model: str, recipe: ProbeRecipe, title: str, verdicts: str
+) -> pd.DataFrame:
     """Return what each data set's own probe predicts of its questions, under a title: a column, or
     five by the paper's recipe.
     """
-    predictions = read_predictions(store, model, recipe=recipe)
+    predictions = read_predictions(store, model, recipe=recipe, verdicts=verdicts)
     predicted = []
     for dataset in predictions.index.unique("dataset"):
         probe = load_dataset(str(dataset)).probe

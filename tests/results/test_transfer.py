@@ -1,9 +1,13 @@
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from capcal_lib.metrics import adjusted
 from capcal_lib.places import RECORDED_RUNS
+from capcal_lib.reproduce import LEAN, PAPER, reproduce
 from capcal_lib.results import load_results
 from capcal_lib.results.transfer import (
     ALL_QUESTIONS,
@@ -20,8 +24,10 @@ from capcal_lib.results.transfer import (
     varied_datasets,
 )
 from capcal_lib.shifts import shift
+from tests.reproduce.orders import small
 
 MODEL = "qwen2.5-coder-1.5b"
+JUDGE = "simulated"  # which judges itself
 
 
 @pytest.fixture(scope="module")
@@ -94,3 +100,13 @@ def test_recipes_are_compared_on_the_same_questions() -> None:
         assert row["estimate"] == pytest.approx(by_pair[row["model"], row["dataset"]])
     nothing = recipe_terms(RECORDED_RUNS, [])
     assert compare_recipes(nothing).empty
+
+
+def test_a_judges_verdicts_are_compared_with_the_probes_that_learnt_from_them(
+    tmp_path: Path,
+) -> None:
+    for recipe in (PAPER, LEAN):  # whose samples are among those of the first
+        reproduce(small(tmp_path, limit=12, recipe=replace(recipe, judge=JUDGE)))
+    terms = recipe_terms(tmp_path, [JUDGE], verdicts=f"judge:{JUDGE}")
+    assert terms.index.unique("dataset").tolist() == ["mini-exam"]
+    assert recipe_terms(tmp_path, [JUDGE]).empty, "no probe has learnt from the rules"
