@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from capcal_lib.runs import Run
 
 SECONDS_BETWEEN_LINES = 10.0
-STOPPED = 130  # the exit status of a command that Ctrl-C ended
+STOPPED = 130  # the exit status of a command that was stopped
+STOPS = (signal.SIGINT, signal.SIGTERM)  # Ctrl-C; and what SLURM, docker and timeout send
 COLUMNS_IN_A_FILE = 160
 SHOWN = 2_000  # characters of a response
 OF_RUNS = ("dataset", "verdicts", "store", "choice")  # options of score
@@ -911,6 +912,7 @@ def _list_failed(failed: "Mapping[Page, str]") -> None:
 
 def main() -> None:
     """Run the command; bad input ends it with one line and exit status 2."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # where the encoding lacks a letter
@@ -941,7 +943,8 @@ def main() -> None:
     except (KeyboardInterrupt, SystemExit) as ended:
         if getattr(ended, "code", STOPPED) != STOPPED:
             raise
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # who presses again finds it done already
+        for number in STOPS:
+            signal.signal(number, signal.SIG_IGN)  # who sends it again finds it done already
         _warn(f"capcal: stopped; what was done is kept. Go on with: {_again()}")
         sys.exit(STOPPED)
     _warn(f"capcal: {line}")

@@ -436,8 +436,12 @@ def test_no_name_of_a_file_reaches_the_terminal_as_a_command(
     assert "a\\x1b[2J\\n[bold]" in err
 
 
-def test_ctrl_c_keeps_what_was_drawn_and_says_how_to_go_on(tmp_path: Path) -> None:
-    """Press it for real, in another process, and a second time at once."""
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_stop_keeps_what_was_drawn_and_says_how_to_go_on(
+    number: signal.Signals, tmp_path: Path
+) -> None:
+    """Send it for real, to another process, and a second time at once: Ctrl-C, and what SLURM,
+    docker and timeout send."""
     arguments = [
         "sample",
         "--model",
@@ -459,8 +463,8 @@ def test_ctrl_c_keeps_what_was_drawn_and_says_how_to_go_on(tmp_path: Path) -> No
     ) as process:
         assert process.stderr
         assert process.stderr.readline().startswith("simulated on mini-exam: 400 of 40800 samples")
-        process.send_signal(signal.SIGINT)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
+        process.send_signal(number)
         *_, last = process.stderr.read().splitlines()
     assert process.returncode == 130
     assert last.startswith(
