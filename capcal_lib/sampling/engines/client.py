@@ -1,6 +1,7 @@
 """Ask a server for many things at a time, over the failures that pass."""
 
 import asyncio
+import logging
 import math
 import random
 import re
@@ -20,6 +21,7 @@ ATTEMPTS = 4  # for a request whose answer cannot be used, or takes longer than 
 ANSWER_SECONDS = 3600.0  # generous, because to give up on slow answers would favour short ones
 CONNECT_SECONDS = 30.0
 PATIENCE = 600.0  # seconds to wait for a server that is away
+QUIET_SECONDS = 5.0  # without any answer, after which a line says what is waited for
 SHORTEST_WAIT, LONGEST_WAIT = 0.5, 30.0  # seconds between two attempts, at most, unless the server
 LONGEST_RETRY_AFTER = 300.0  # asks for more, which it may up to here
 ADDRESS = re.compile(r"https?://[^/?#][^?#]*")
@@ -33,6 +35,8 @@ FILES = 256  # that this process has open beside its connections, at most
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+logger = logging.getLogger(__name__)
 
 
 class Unanswered(Exception):
@@ -58,7 +62,7 @@ class Client:
     other server errors, and answers that are malformed or too slow, it is asked four times at most.
     What it refuses (4xx) is not asked again; one that lets nobody in (401, 403) ends
     everything with an `InputError`, and so does an address or a key in the wrong form, which is not
-    shown."""
+    shown. What is waited for is logged after five seconds without any answer."""
 
     def __init__(self, address: str, key: str, in_flight: int) -> None:
         key = key.strip() or "EMPTY"  # as servers without keys take; Windows' line ends leave a \r
@@ -94,14 +98,44 @@ class Client:
 
             soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
             resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, self.in_flight + FILES), hard))
-        self._away_since = math.inf  # until the server answers, however
+        self._hear()
         async with AsyncExitStack() as stack:
             pools = [
                 await stack.enter_async_context(httpx2.AsyncClient(**self.settings))
                 for _ in range(0, self.in_flight, CONNECTIONS_A_POOL)
             ]
             self._pools = cycle(pools)
+            telling = asyncio.create_task(self._tell_of_waiting())
+            stack.callback(telling.cancel)
             yield
+
+    def _hear(self) -> None:
+        """Note that the server answers, however."""
+        self._heard = monotonic()
+        self._away_since = math.inf
+        self._away_why = ""
+
+    async def _tell_of_waiting(self) -> None:
+        """Log what is waited for, once the server has answered nothing for a while, and again each
+        time that it does so for twice as long.
+        """
+        told_after = QUIET_SECONDS
+        while True:
+            await asyncio.sleep(QUIET_SECONDS / 10)
+            waited = monotonic() - self._heard
+            if waited < told_after:
+                continue
+            told_after *= 2
+            if self._away_why:
+                logger.warning(
+                    f"{self.url} is away: {self._away_why}; it is asked again for up to "
+                    f"{self.patience:g} s"
+                )
+            else:
+                logger.warning(
+                    f"{self.url} has not answered for {waited:.0f} s; still waiting, up to "
+                    f"{ANSWER_SECONDS:g} s for an answer"
+                )
 
     async def post(self, path: str, body: dict[str, Any], read: Callable[[bytes], T]) -> T:
         """Post a body as JSON and return what ``read`` makes of the answer, over failures that
@@ -121,6 +155,7 @@ class Client:
                     raise Unanswered(f"{error} ({ATTEMPTS} times)") from None
             except Away as error:
                 after = error.after
+                self._away_why = str(error)
                 now = monotonic()
                 self._away_since = min(self._away_since, now)
                 if now + after >= self._away_since + self.patience:
@@ -161,7 +196,7 @@ class Client:
             raise kind(sanitize(error) or type(error).__name__) from None
         status = answer.status_code
         if status == 200:
-            self._away_since = math.inf
+            self._hear()
             try:
                 return read(readable(bytes(content)))
             except ValueError:
@@ -172,7 +207,7 @@ class Client:
             with suppress(KeyError, ValueError):  # none, or a date
                 away.after = min(LONGEST_RETRY_AFTER, float(answer.headers["Retry-After"]))
             raise away
-        self._away_since = math.inf
+        self._hear()
         if status in (401, 403):
             raise InputError(f"{self.url} refuses access: {words}; check OPENAI_API_KEY")
         if status >= 500:

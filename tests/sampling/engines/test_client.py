@@ -89,6 +89,31 @@ def test_retry_after_is_honoured() -> None:
     assert times[1] - times[0] >= 1.0
 
 
+@pytest.mark.parametrize(
+    ("fault", "line"),
+    [
+        (
+            status(429, "slow down", Retry_After="1"),
+            f"is away: {said(429, 'slow down')}; it is asked again for up to 5 s",
+        ),
+        (slow(1.0), "has not answered for 1 s; still waiting, up to 3600 s for an answer"),
+    ],
+    ids=["429", "hang"],
+)
+def test_a_wait_says_what_it_waits_for(
+    fault: Fault, line: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(client, "QUIET_SECONDS", 0.7)
+    with ChatServer(fault=first(1, fault)) as server:
+        engine = open_at(server)
+        rows, _ = draw(engine, requests(1, 1))
+        assert caplog.messages == [f"{server.url} {line}"]
+        caplog.clear()
+        draw(engine, requests(3, 20))
+        assert caplog.messages == [], "a server that answers is not waited for"
+    assert len(rows) == 1
+
+
 def test_a_retry_after_longer_than_the_patience_is_not_waited_for() -> None:
     with ChatServer(fault=always(status(429, "come back tomorrow", Retry_After="86400"))) as server:
         rows, failures = draw(open_at(server), requests(1, 1))
