@@ -597,7 +597,6 @@ def confidence(
 
     Or keep your own: capcal confidence --model M --dataset D --from FILE.csv --name length
     """
-    from capcal_lib.confidence.consistency import vote
     from capcal_lib.confidence.of_run import METHODS, WHY_MISSING, estimate, place_confidence
     from capcal_lib.rows import read_columns
 
@@ -609,8 +608,6 @@ def confidence(
         raise InputError(
             "say either --method, or --from FILE and --name NAME for a method of your own"
         )
-    elif method == "consistency":
-        found = vote(run)
     else:
         found = estimate(run, method, engine=engine)
     missing = found[found["confidence"].isna()]
@@ -622,7 +619,10 @@ def confidence(
     if silent := len(missing) - unasked:
         _warn(f"capcal: {silent} are missing: {WHY_MISSING[method]}")
     if unasked:
-        _warn(f"{unasked} questions were not answered; the same command asks them again")
+        _warn(
+            f"{unasked} questions were not answered, for the reason above; once it is gone, the "
+            "same command asks them again"
+        )
     if unasked or len(missing) == len(found):
         raise typer.Exit(1)
 
@@ -672,7 +672,7 @@ def probe(
     what it was made from has changed.
     """
     from capcal_lib.probes import keep_predictions
-    from capcal_lib.runs.run import store_option
+    from capcal_lib.probes.training import next_step
 
     kept = keep_predictions(
         store,
@@ -685,11 +685,13 @@ def probe(
         say=_warn,
     )
     if kept.empty:
-        raise InputError(
-            f"{store} has no graded runs of {model} on a training and an evaluation split that "
-            f"have hidden states; what they lack says: capcal status --model {model}"
-            f"{store_option(store)}"
+        problem = (
+            f"{store} has no probe of {model}, which learns from a run on a training split and "
+            "predicts another on an evaluation split; both need verdicts and hidden states"
         )
+        if step := next_step(store, model, dataset):
+            problem += f"; go on with: {step}"
+        raise InputError(problem)
     _print_table(kept.reset_index())
 
 

@@ -29,7 +29,7 @@ from pydantic import (
 
 from capcal_lib.disk import is_file, write_text
 from capcal_lib.errors import InputError, check_known
-from capcal_lib.places import MANIFESTS, own_manifests
+from capcal_lib.places import MANIFESTS, OWN_MANIFESTS, own_manifests
 from capcal_lib.text import sanitize
 
 MOST_MANIFEST_BYTES = 1 << 18
@@ -409,7 +409,10 @@ def _paths(kind: type[Manifest]) -> list[Path]:
 
 def _load(kind: type[_Kind], name: str) -> _Kind:
     paths = _paths(kind)
-    check_known(kind.word, name, {path.stem for path in paths})
+    remedy = ""
+    if own_manifests() is None:
+        remedy = f"your own lie in capcal.d of the current folder, or where {OWN_MANIFESTS} says"
+    check_known(kind.word, name, {path.stem for path in paths}, remedy)
     path, *others = (path for path in paths if path.stem == name)
     if others:
         raise InputError(

@@ -147,6 +147,6 @@ def test_an_installed_method_is_found_by_its_entry_point(
     with pytest.raises(InputError, match="the method 'broken' of lengths:broken failed: no luck"):
         estimate(Run(folder), "broken")
     with pytest.raises(
-        InputError, match="unknown method 'other'; known: broken, length, p-true, verbalized"
+        InputError, match="unknown method 'other'; known: broken, consistency, length, p-true"
     ):
         estimate(Run(folder), "other")

@@ -412,6 +412,17 @@ def test_a_name_that_a_server_has_is_told_where_it_goes(own: Path) -> None:
     assert problem.endswith("what a server calls the model goes into served_as")
 
 
+def test_an_unknown_name_says_where_ones_own_are_looked_for(
+    own: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match=r"unknown model 'mine'; known: [^;]*$"):
+        load_model("mine")
+    monkeypatch.chdir(tmp_path / "capcal.d")
+    where = r"; your own lie in capcal\.d of the current folder, or where CAPCAL_MANIFESTS says$"
+    with pytest.raises(InputError, match=f"unknown model 'mine'; known: .*{where}"):
+        load_model("mine")
+
+
 def test_nobody_takes_a_name_of_ours(own: Path) -> None:
     (own / "datasets" / "gsm8k.yaml").write_text(DATASET.format("gsm8k", "gsm8k"))
     with pytest.raises(

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from capcal_lib.confidence.consistency import vote
 from capcal_lib.confidence.p_true import p_true
 from capcal_lib.confidence.verbalized import Estimate, verbalized
 from capcal_lib.errors import InputError, check_known
@@ -48,10 +49,12 @@ def estimate(run: Run, method: str, *, engine: str | None = None, **server: Any)
     question that has an answer is not asked again, whatever the engine; one that the engine failed
     to ask, which took no tokens, is, and by P(True) also one without a confidence, which may be the
     server's fault. What is answered is kept every few seconds. Returns what ``read_confidence``
-    does. Unknown methods, corrupt files, and runs whose questions or way of asking have changed are
-    refused."""
+    does. By ``consistency`` nothing is asked or kept, and ``vote`` says what is returned. Unknown
+    methods, corrupt files, and runs whose questions or way of asking have changed are refused."""
     installed = entry_points(group=PLUGINS)
-    check_known("method", method, {*METHODS, *installed.names})
+    check_known("method", method, {*METHODS, "consistency", *installed.names})
+    if method == "consistency":
+        return vote(run)
     if method not in METHODS:
         try:
             rows = list(installed[method].load()(run))

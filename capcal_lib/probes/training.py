@@ -22,7 +22,7 @@ from capcal_lib.probes.features import read_features
 from capcal_lib.probes.sgd import PaperProbe
 from capcal_lib.probes.tuned import TunedProbe
 from capcal_lib.runs.artifacts import FEATURES, VERDICTS
-from capcal_lib.runs.run import Choice, Run, differences, find_run_if_any
+from capcal_lib.runs.run import Choice, Run, differences, find_run_if_any, open_runs, store_option
 
 ProbeRecipe = Literal["tuned", "paper"]
 Role = Literal["training", "evaluation"]
@@ -179,6 +179,31 @@ def runs_for_probes(
         for dataset in map(load_dataset, dataset_names())
         if (run := _ready(store, model, dataset.name, getattr(dataset, f"{role}_split"), choice))
     ]
+
+
+def next_step(store: Path | str, model: str, datasets: Iterable[str] | None = None) -> str:
+    """Return the command that comes next before a first probe can be trained on a run of a model
+    and say something of another; empty where there are runs to train on and to predict.
+
+    Looked at are these data sets, or else those that the store has runs on."""
+    names = datasets or sorted({run.place["dataset"] for run in open_runs(store, model=model)})
+    for role in ("training", "evaluation"):
+        if runs_for_probes(store, model, role):
+            continue
+        for name in names:
+            split = getattr(load_dataset(name), f"{role}_split")
+            if split is None:
+                continue
+            run = find_run_if_any(store, model, name, split)
+            if run is None:
+                return (
+                    f"capcal sample --model {model} --dataset {name} --split {split} --k 4"
+                    f"{store_option(store)}"
+                )
+            if not run.has(VERDICTS):
+                return f"capcal grade {run.options}"
+            return f"capcal features {run.options}"
+    return ""
 
 
 def is_scored(run: Run, verdicts: str) -> bool:

@@ -70,7 +70,9 @@ def run_status(run: Run, grader: str | None = None) -> dict[str, Any]:
         elif row["verdicts"] != "yes":
             command = f"capcal grade {run.options}"
         elif not row["beside"] and run.identity.engine != IMPORTED:
-            command = f"capcal confidence {run.options} --method p-true"
+            # not every server tells the probabilities that p-true needs
+            method = "verbalized" if run.identity.engine == "openai" else "p-true"
+            command = f"capcal confidence {run.options} --method {method}"
     except InputError as error:
         command = f"capcal verify{store_option(run.folder.parents[2])}"
         row["problems"] = [str(error)]

@@ -169,7 +169,7 @@ def test_what_a_server_refuses_is_summed_up_and_asked_again(
         assert caplog.messages == [
             '5 of 8 questions were not answered: 5 times: status 400: {"error": {"message": "no"}}'
         ]
-        assert "5 questions were not answered; the same command asks them again" in told.stderr
+        assert "5 questions were not answered, for the reason above; once it is" in told.stderr
         asked = len(server.asked)
         refused.clear()
         told = CliRunner().invoke(app, command.split())
@@ -218,7 +218,8 @@ def test_two_that_ask_at_once_keep_what_both_were_answered(
 
 
 def test_an_unknown_method_is_refused(run: Path) -> None:
-    with pytest.raises(InputError, match=r"unknown method 'guess'; known: p-true, verbalized"):
+    known = "known: consistency, p-true, verbalized"
+    with pytest.raises(InputError, match=f"unknown method 'guess'; {known}"):
         estimate(Run(run), "guess")
     with pytest.raises(InputError, match=r"no confidence-guess in .* --from FILE --name guess"):
         read_confidence(Run(run), "guess")

@@ -22,7 +22,9 @@ from capcal_lib.probes import (
     training_data,
 )
 from capcal_lib.probes.features import extract, read_features
+from capcal_lib.probes.training import next_step
 from capcal_lib.runs import Run, find_run
+from capcal_lib.runs.artifacts import VERDICTS
 from capcal_lib.sampling.draw import sample
 
 MODEL, SET = "simulated", "mini-exam"
@@ -63,6 +65,22 @@ def test_training_questions_have_hidden_states_and_a_scored_sample(tmp_path: Pat
     verdicts = read_verdicts(Run(run))
     right = (verdicts["verdict"] == "correct").groupby(verdicts["question_id"]).sum()
     assert questions["correct"].tolist() == right[names].tolist()
+
+
+def test_the_next_step_to_a_probe_is_one_that_is_lacking(tmp_path: Path) -> None:
+    options = f"--model {MODEL} --dataset {SET} --split {{}} --store {tmp_path}"
+    first = f"capcal sample --model {MODEL} --dataset {SET} --split train --k 4 --store {tmp_path}"
+    tmp_path.joinpath(MODEL).mkdir()
+    assert next_step(tmp_path, MODEL) == "", "no data set is named, and there are no runs"
+    assert next_step(tmp_path, MODEL, ["gpqa", SET]) == first, "GPQA has no training questions"
+    run = Run(make(tmp_path, split="train", k=1, limit=5))
+    assert next_step(tmp_path, MODEL) == f"capcal features {options.format('train')}"
+    extract(run)
+    assert " --split test --k 4" in next_step(tmp_path, MODEL)
+    with_states(tmp_path, k=1, limit=5)
+    assert next_step(tmp_path, MODEL) == ""
+    run.path(VERDICTS).unlink()
+    assert next_step(tmp_path, MODEL) == f"capcal grade {options.format('train')}"
 
 
 @pytest.mark.parametrize("recipe", ["tuned", "paper"])

@@ -10,6 +10,7 @@ from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.probes.features import extract
 from capcal_lib.questions import load_questions
 from capcal_lib.runs import Run
+from capcal_lib.runs.run import Record
 from capcal_lib.runs.status import SHOWN, run_status, survey
 from capcal_lib.runs.store import read_samples
 from capcal_lib.sampling.draw import sample
@@ -88,6 +89,17 @@ def test_confidences_of_ones_own_are_what_a_score_needs(tmp_path: Path) -> None:
     status = state(run)
     assert status.beside == {"confidence-mine": 3}
     assert status.command == ""
+
+
+def test_a_server_is_asked_for_words_first_since_not_all_tell_probabilities(tmp_path: Path) -> None:
+    run = sample("simulated", SET, k=2, limit=3, store=tmp_path).run
+    grade_run(run)
+    assert state(run).command.endswith(" --method p-true")
+    identity = run.identity.model_copy(update={"engine": "openai"})
+    record = Record(identity=identity, made_with={})
+    (run.folder / "run.json").write_text(record.model_dump_json())
+    served = Run(run.folder.rename(run.folder.with_name(identity.key)))
+    assert state(served).command.endswith(" --method verbalized")
 
 
 def test_the_table_of_a_store_fits_a_line_and_has_a_word_for_what_is_next() -> None:
