@@ -39,13 +39,12 @@ import pyarrow.parquet as pq
 
 from capcal_lib.confidence.of_run import estimate
 from capcal_lib.errors import InputError
-from capcal_lib.grading import grade
 from capcal_lib.grading.judgements import judge_run
 from capcal_lib.grading.verdicts import grade_run
 from capcal_lib.manifests import read_yaml
 from capcal_lib.places import MANIFESTS, RECORDED_RUNS
 from capcal_lib.probes.features import extract
-from capcal_lib.questions import Answer, load_questions
+from capcal_lib.questions import load_questions
 from capcal_lib.reproduce import Order, reproduce
 from capcal_lib.results.importing import import_samples
 from capcal_lib.results.score_file import score_table
@@ -58,7 +57,6 @@ from capcal_lib.runs.store import read_samples
 from capcal_lib.runs.verify import verify_run
 from capcal_lib.sampling.draw import sample
 from capcal_lib.sampling.engines import client, openai
-from tests.grading import classes
 from tests.sampling import chat_server
 from tests.sampling.chat_server import ChatServer
 
@@ -623,15 +621,6 @@ def hostile_files(bench: Bench) -> Outcome:
     return how, words or (f"took {seconds:.1f} s" if seconds > 10 else "")
 
 
-def answers(bench: Bench) -> Outcome:
-    """Grade a made answer: a right one in another form, or a wrong one that looks right."""
-    name = bench.rng.choice(list(classes.CLASSES))
-    case = classes.CLASSES[name](bench.rng)
-    said = grade(case.response, Answer(case.kind, case.gold))
-    wrong = (said.verdict == "correct") != case.right
-    return "right" if case.right else "near miss", f"{name}: {case}: {said}" if wrong else ""
-
-
 CLASSES: dict[str, Callable[[Bench], Outcome]] = {
     "kills": kills,
     "flips": flips,
@@ -642,7 +631,6 @@ CLASSES: dict[str, Callable[[Bench], Outcome]] = {
     "odd places": odd_places,
     "server modes": servers,
     "hostile files": hostile_files,
-    "answers": answers,
 }
 
 

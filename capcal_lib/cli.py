@@ -532,6 +532,8 @@ def grade(
     _say(f"{graded.new} samples graded, {graded.again} graded again")
     for (old, new), number in sorted(graded.flipped.items()):
         _say(f"{number} flipped from {old} to {new}")
+    if graded.too_hard:
+        _say(f"{graded.too_hard} answers too hard to compare count as incorrect")
     for line in describe_unread_samples(run):
         _say(line)
 

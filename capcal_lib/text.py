@@ -1,6 +1,8 @@
 """Spell numbers, and text of others, in messages and tables."""
 
 import math
+import re
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -12,6 +14,17 @@ def counted(number: int, noun: str) -> str:
     ('1 sample', '2,000 samples')
     """
     return f"{number:,} {noun if number == 1 else f'{noun}s'}"
+
+
+def respelt(text: str, spellings: Sequence[tuple[str, str]]) -> str:
+    """Replace regular expression after regular expression.
+
+    >>> respelt("0,8 of 1", [(",", "."), ("of", "/")])
+    '0.8 / 1'
+    """
+    for pattern, replacement in spellings:
+        text = re.sub(pattern, replacement, text)
+    return text
 
 
 def spell(estimate: float, low: float, high: float, decimals: int = 3) -> str:

@@ -23,7 +23,7 @@ import pandas as pd
 from capcal_lib import plots
 from capcal_lib.book import style, tables
 from capcal_lib.book.lesson import open_lesson
-from capcal_lib.grading import normalize
+from capcal_lib.grading import canonical
 from capcal_lib.grading.agreement import agreements
 from capcal_lib.grading.labels import error_rates, load_labels, measured_error
 from capcal_lib.grading.regrading import OURS, regrade
@@ -108,9 +108,9 @@ def identical(answer, extracted, _response):
 
 
 def contained(answer, extracted, _response):
-    given = normalize(extracted, answer.kind)
+    given = canonical(extracted, answer.kind)
     golds = (answer.gold, *answer.aliases)
-    golds = {normalize(gold, answer.kind) for gold in golds} - {""}
+    golds = {canonical(gold, answer.kind) for gold in golds} - {""}
     return given != "" and any(g in given or given in g for g in golds)
 
 

@@ -16,7 +16,6 @@ import numpy as np
 import pandas as pd
 
 from capcal_lib.errors import InputError
-from capcal_lib.grading import normalize
 from capcal_lib.grading.judgements import verdicts_by
 from capcal_lib.metrics.validation import Floats, check_int
 from capcal_lib.runs.run import Run, more_samples
@@ -71,16 +70,13 @@ def answers_of(verdicts: pd.DataFrame) -> pd.DataFrame:
     ``canonical`` answer, so that equal answers are equal texts, missing where there is none; and
     ``correct``, 1 or 0, NaN where it is not scored.
 
-    >>> rows = [("q", 0, "The Moon", "short", "correct"), ("q", 1, "moon.", "short", "correct")]
-    >>> columns = ["question_id", "sample_index", "extracted", "kind", "verdict"]
-    >>> answers_of(pd.DataFrame(rows, columns=columns))["canonical"].tolist()
-    ['moon', 'moon']
+    >>> rows = [("q", 0, "moon", "correct"), ("q", 1, None, "not_scored")]
+    >>> columns = ["question_id", "sample_index", "canonical", "verdict"]
+    >>> answers_of(pd.DataFrame(rows, columns=columns))["correct"].tolist()
+    [1.0, nan]
     """
-    texts = verdicts[["extracted", "kind"]].dropna().drop_duplicates()
-    texts["canonical"] = [*map(normalize, texts["extracted"], texts["kind"])]
-    answers = verdicts.merge(texts, how="left")
-    answers["correct"] = answers["verdict"].map(CORRECTNESS)
-    return answers[["question_id", "sample_index", "verdict", "canonical", "correct"]]
+    answers = verdicts[["question_id", "sample_index", "verdict", "canonical"]]
+    return answers.assign(correct=answers["verdict"].map(CORRECTNESS))
 
 
 def paper_consistency(answers: pd.DataFrame, k_c: int = 10) -> "pd.Series[float]":

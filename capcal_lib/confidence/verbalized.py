@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from capcal_lib.grading.latex import respelt
 from capcal_lib.manifests import Model
 from capcal_lib.questions import Question
 from capcal_lib.questions.prompts import verbalized_messages
 from capcal_lib.questions.reasoning import answer_text
 from capcal_lib.sampling.engines import Engine, Failure, Request, warn_unanswered
+from capcal_lib.text import respelt
 
 MOST_QUERIES = 3
 KEPT_CHARACTERS = 2_000  # of the model's words; the estimate stands at their end

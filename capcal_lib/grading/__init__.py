@@ -2,22 +2,15 @@
 
 What takes a run is in modules of its own: verdicts, counts, judgements, agreement, error."""
 
-from capcal_lib.grading.core import (
-    GRADER_VERSION,
-    Outcome,
-    Verdict,
-    grade,
-    grade_file,
-    grade_many,
-    normalize,
-)
+from capcal_lib.grading.compare import canonical
+from capcal_lib.grading.core import GRADER_VERSION, Outcome, Verdict, grade, grade_file, grade_many
 
 __all__ = [
     "GRADER_VERSION",
     "Outcome",
     "Verdict",
+    "canonical",
     "grade",
     "grade_file",
     "grade_many",
-    "normalize",
 ]

@@ -1,27 +1,23 @@
 r"""Grade a response: extract the final answer, then compare it with the right one.
 
-The two steps are apart, have one file for each kind of answer, and no settings:
-:mod:`~capcal_lib.grading.extract`, :mod:`~capcal_lib.grading.math`,
-:mod:`~capcal_lib.grading.number`, :mod:`~capcal_lib.grading.choice`,
-:mod:`~capcal_lib.grading.short`."""
+The two steps are apart, a plain file each without settings: :mod:`~capcal_lib.grading.extract` and
+:mod:`~capcal_lib.grading.compare`."""
 
 import json
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from capcal_lib.disk import write_text
 from capcal_lib.errors import InputError
-from capcal_lib.grading import choice, math, number, pool, short
+from capcal_lib.grading import compare, pool
+from capcal_lib.grading.compare import LONGEST
 from capcal_lib.grading.extract import extract
-from capcal_lib.grading.latex import LONGEST, alternatives, clean
-from capcal_lib.manifests import Kind
 from capcal_lib.questions import Answer
 from capcal_lib.rows import stream_rows
 
 # Raised whenever a verdict may have changed: tests/grading/test_version.py holds it to that.
-GRADER_VERSION = "6"
+GRADER_VERSION = "7"
 UNSCORED = 0.02  # share of samples from which tables show the bounds
 IDS = ("question_id", "sample_index", "sample")  # of a row of a file, kept as they are
 
@@ -33,33 +29,19 @@ class Verdict(NamedTuple):
     the ``reason``.
     """
 
-    # no_answer: nothing extractable; not_scored: the grader failed, never counted as wrong
+    # no_answer: nothing extractable; not_scored: a worker was lost, never counted as wrong
     verdict: Outcome
     extracted: str | None  # at most 500 characters; None for no_answer
     reason: str
-
-
-def normalize(extracted: str, kind: Kind) -> str:
-    """Return a form that is the same for extracted answers that are cheaply seen to be equal, to
-    group votes by.
-
-    For ``math`` there is no algebra: ``x+1`` and ``1+x`` are two groups.
-
-    >>> (normalize("0.5", "number"), normalize("1/2", "math"), normalize("The Moon", "short"),
-    ...     normalize("c", "choice"))
-    ('1/2', '1/2', 'moon', 'C')
-    """
-    return {"math": math, "number": number, "choice": choice, "short": short}[kind].normal(
-        extracted
-    )
 
 
 def grade(response: str, answer: Answer) -> Verdict:
     r"""Grade one response, safely from any thread; hostile text is refused or graded, never
     evaluated.
 
-    ``not_scored`` is where the comparison was too hard, and the answer may be right. `InputError`
-    for a gold answer that does not read as its kind, or is longer than 500 characters.
+    An answer that is too hard to compare within the bounds on time and memory is ``incorrect``, and
+    its reason says so. `InputError` for a gold answer that does not read as its kind, or is longer
+    than 500 characters.
 
     >>> grade(r"Thus $x = \boxed{\tfrac12}$.", Answer("math", "0.5"))
     Verdict(verdict='correct', extracted='\\tfrac12', reason='boxed')
@@ -82,76 +64,40 @@ def grade_many(responses: Sequence[tuple[str, Answer]]) -> list[Verdict]:
     """
     for answer in {answer for _, answer in responses}:
         check_answer(answer)
-    extractions = [
-        (answer, *extract(text, answer.kind, (*answer.aliases, answer.gold)))
-        for text, answer in responses
-    ]
-    distinct = {
-        (answer, extracted) for answer, extracted, _ in extractions if extracted is not None
-    }
-    comparisons: dict[tuple[Answer, str], bool | str | None] = {
-        case: _compare(*case) for case in distinct
-    }
-    hard = [case for case, comparison in comparisons.items() if comparison is None]
-    cases = [(extracted, answer.gold, *answer.aliases) for answer, extracted in hard]
-    if cases:
-        comparisons |= zip(hard, pool.settle(math.equal, cases), strict=True)
-    return [
-        _verdict(extracted, where, comparisons[answer, extracted] if extracted else None)
-        for answer, extracted, where in extractions
-    ]
-
-
-def _verdict(extracted: str | None, where: str, comparison: bool | str | None) -> Verdict:
-    """Return the verdict of a comparison, which says why where it is none."""
-    if extracted is None:
-        return Verdict("no_answer", None, where)
-    if isinstance(comparison, str):
-        return Verdict("not_scored", extracted, f"too hard to compare: {comparison}")
-    return Verdict("correct" if comparison else "incorrect", extracted, where)
+    extractions = [(answer, *extract(text, answer.kind)) for text, answer in responses]
+    comparisons: dict[tuple[Answer, str], bool | None] = {}
+    for answer, extracted, _ in extractions:
+        if extracted is not None and (answer, extracted) not in comparisons:
+            golds = (answer.gold, *answer.aliases)
+            comparisons[answer, extracted] = compare.equal(answer.kind, golds, extracted)
+    hard = [case for case, is_equal in comparisons.items() if is_equal is None]
+    settled = {}
+    if hard:
+        cases = [(extracted, answer.gold, *answer.aliases) for answer, extracted in hard]
+        settled = dict(zip(hard, pool.settle(compare.mathematics, cases), strict=True))
+    verdicts = []
+    for answer, extracted, reason in extractions:
+        if extracted is None:
+            verdicts.append(Verdict("no_answer", None, reason))
+            continue
+        is_equal = comparisons[answer, extracted]
+        if is_equal is None:
+            is_equal, problem = settled[answer, extracted]
+            reason = problem or reason
+        outcome: Outcome = "correct" if is_equal else "incorrect"
+        verdicts.append(Verdict("not_scored" if is_equal is None else outcome, extracted, reason))
+    return verdicts
 
 
 def check_answer(answer: Answer) -> None:
     """Refuse a gold answer that does not read as its kind."""
     shown = f"the gold answer {answer.gold!r:.80}"
-    if answer.kind == "number" and number.read(answer.gold) is None:
+    if answer.kind == "number" and compare.read_number(answer.gold) is None:
         raise InputError(f"{shown} does not read as a number; use the kind 'math' or 'short'")
-    if answer.kind == "choice" and not choice.letter(answer.gold):
+    if answer.kind == "choice" and not compare.letter(answer.gold):
         raise InputError(f"{shown} is not a letter from A to Z")
     if len(answer.gold) > LONGEST:
         raise InputError(f"{shown} is longer than {LONGEST} characters")
-
-
-_DEEP = re.compile(r"(?:[({\[][^(){}\[\]]*){10}")  # brackets that take longer to read than to write
-
-
-def _compare(answer: Answer, extracted: str) -> bool | None:
-    """Compare with the gold answer and its aliases; None where a worker must tell."""
-    if len(extracted) >= LONGEST or _DEEP.search(extracted):
-        return False
-    golds = (answer.gold, *answer.aliases)
-    if answer.kind == "choice":
-        return choice.equal(answer.gold, answer.aliases, extracted)
-    if answer.kind == "short":
-        return short.equal(golds, extracted)
-    if extracted in golds:
-        return True
-    is_math = answer.kind == "math"
-    texts = alternatives(clean(extracted))
-    values = [number.read(text, variables=is_math) for text in texts]
-    rights = [number.read(gold, variables=is_math) for gold in golds]
-    if any(number.equal(right, value) for right in rights for value in values):
-        return True
-    if is_math:
-        return False if all(values) and all(rights) else None
-    is_arithmetic = not any(values) and any(map(_ARITHMETIC.fullmatch, texts))
-    return None if is_arithmetic else False
-
-
-# Arithmetic that a number may be given as: 9+9, 4!, \sqrt{324}, 18_{16}.
-_ARITHMETIC = re.compile(
-    r"(?=.*\d)(?:[\d\s+/^!(){}._-]|\\(?:cdot|div|frac|sqrt|binom)(?![A-Za-z]))+"
-)
 
 
 def grade_file(in_path: str | Path, out_path: str | Path) -> int:

@@ -18,8 +18,8 @@ from functools import cache
 from typing import Any, NamedTuple
 from zlib import crc32
 
+from capcal_lib.grading.compare import LONGEST
 from capcal_lib.grading.core import Outcome
-from capcal_lib.grading.latex import LONGEST
 from capcal_lib.manifests import Kind, Model, read_yaml
 from capcal_lib.places import MANIFESTS
 from capcal_lib.questions import Answer, Question

@@ -60,7 +60,7 @@ def judge_run(
             "a judge compares short and mathematical answers with the right ones, and "
             f"{run.identity.dataset} has none"
         )
-    answers = _answers(verdicts_by(run))
+    answers = _answers(run, read_verdicts(run))
     wanted = answers.assign(
         judge=model.name,
         weights=weights_digest(model, engine),
@@ -92,7 +92,7 @@ def judge_progress(run: Run) -> dict[str, tuple[int, int]]:
     """Count of each judge of a run the distinct answers that it has judged, and those to judge."""
     if not (run.has(JUDGEMENTS) and run.has(VERDICTS)):
         return {}
-    answers = _answers(verdicts_by(run))[PAIR]
+    answers = _answers(run, read_verdicts(run))[PAIR]
     judged = Counter(_read(run).merge(answers)["judge"])
     return {name: (number, len(answers)) for name, number in judged.items()}
 
@@ -129,8 +129,7 @@ def judge_of(by: str) -> str | None:
 
 
 def verdicts_by(run: Run, by: str = "rules") -> pd.DataFrame:
-    """Read the verdicts of a run, as ``read_verdicts``, by the rules or by ``judge:MODEL``, with
-    the ``kind`` of each sample's answer beside them.
+    """Read the verdicts of a run, as ``read_verdicts``, by the rules or by ``judge:MODEL``.
 
     A judge's are those of short and mathematical answers, its reason what it said; the rules' stay
     elsewhere, and where no answer was extracted.
@@ -138,11 +137,10 @@ def verdicts_by(run: Run, by: str = "rules") -> pd.DataFrame:
     `InputError` for another word, or where the judge has not judged every such answer, with the
     command that does."""
     rows = read_verdicts(run)
-    rows["kind"] = kinds_of(run, rows["question_id"])
     judge_name = judge_of(by)
     if judge_name is None:
         return rows
-    answers = _answers(rows)[PAIR]
+    answers = _answers(run, rows)[PAIR]
     if answers.empty:
         return rows
     judgements = read_judgements(run, judge_name)
@@ -156,10 +154,11 @@ def verdicts_by(run: Run, by: str = "rules") -> pd.DataFrame:
     return rows
 
 
-def _answers(rows: pd.DataFrame) -> pd.DataFrame:
-    """List the distinct answers that a judge judges, among verdicts of ``verdicts_by``, with
-    question_id, extracted and kind; those that most samples gave come first.
+def _answers(run: Run, rows: pd.DataFrame) -> pd.DataFrame:
+    """List the distinct answers that a judge judges, among the verdicts of a run, with question_id,
+    extracted and kind; those that most samples gave come first.
     """
+    rows = rows.assign(kind=kinds_of(run, rows["question_id"]))
     sizes = rows[rows["kind"].isin(JUDGED)].groupby([*PAIR, "kind"]).size()
     sizes = sizes.sort_values(ascending=False, kind="stable")
     return sizes.index.to_frame(index=False)

@@ -4,7 +4,9 @@ Each worker is a fresh interpreter (no copy of the caller's, whose script thus n
 again, and replaced after it died. The limit is on processor time, kept by the operating system, so
 that a busy machine does not change verdicts; a worker that stands still is killed by the clock."""
 
+import atexit
 import logging
+import multiprocessing
 import os
 import signal
 import sys
@@ -29,14 +31,20 @@ def cores() -> int:
     return int(cpu_count())
 
 
+TOO_HARD = "too hard to compare"  # how the reason begins
+
+
 def settle(
-    compare: Callable[..., bool | None],
+    compare: Callable[..., bool],
     cases: Sequence[tuple[Any, ...]],
     *,
     time_limit: float = TIME_LIMIT,
-) -> list[bool | str]:
-    """Call a function of a module of this package with each case, on all cores; return what it says
-    for each case in order, or why it says nothing: a limit, a failure, or that it cannot tell.
+) -> list[tuple[bool | None, str]]:
+    """Call a function of a module of this package with each case, on all cores; return for each, in
+    order, what it says, and what was the matter, if anything.
+
+    A case beyond the limits, or with which the function fails, is False; one whose worker was lost
+    is None.
     """
     # A worker takes a second to start, worth some fifty comparisons.
     pool = _pool(min(cores(), len(cases) // 50 + 1))
@@ -44,27 +52,29 @@ def settle(
         pool.schedule(_limited, (compare, case, time_limit), timeout=CLOCK_LIMIT + time_limit)
         for case in cases
     ]
-    results: list[bool | str] = []
+    results: list[tuple[bool | None, str]] = []
     for case, reply in zip(cases, replies, strict=True):
         error = reply.exception()
-        result = _reason(error, time_limit) if error else reply.result()
-        if result is None:
-            result = "no difference is seen, and none is excluded"
-        if isinstance(result, str):
-            logger.info("not compared %r: %s", case, result)
+        result = _failure(error, time_limit) if error else (reply.result(), "")
+        if error:
+            logger.info("not compared %r: %s", case, result[1])
         results.append(result)
     return results
 
 
-def _reason(error: BaseException, time_limit: float) -> str:
-    """Say why a comparison has no result."""
+def _failure(error: BaseException, time_limit: float) -> tuple[bool | None, str]:
+    """Return what a comparison without a result counts as, and why."""
+    from pebble import ProcessExpired
+
     if isinstance(error, TimeoutError):
-        return "the worker stood still"
+        return None, "the worker stood still"
+    if isinstance(error, ProcessExpired) and error.exitcode != -getattr(signal, "SIGPROF", 0):
+        return None, "the worker was killed"
+    if isinstance(error, ProcessExpired):
+        return False, f"{TOO_HARD}: it takes more than {time_limit:g} s of processor time"
     if isinstance(error, MemoryError):
-        return f"it takes more than {MEMORY_LIMIT >> 20} MB"
-    if getattr(error, "exitcode", None) == -getattr(signal, "SIGPROF", 0):
-        return f"it takes more than {time_limit:g} s of processor time"
-    return f"{type(error).__name__}: {error}".splitlines()[0][:200]
+        return False, f"{TOO_HARD}: it takes more than {MEMORY_LIMIT >> 20} MB"
+    return False, f"{TOO_HARD}: {type(error).__name__}: {error}".splitlines()[0][:200]
 
 
 _pools: dict[tuple[int, int], Any] = {}  # by process, and number of workers
@@ -77,6 +87,9 @@ def _pool(workers: int) -> Any:
     from pebble import ProcessPool
 
     key = os.getpid(), workers
+    caller = multiprocessing.current_process()
+    if caller.daemon:  # such as a worker of multiprocessing.Pool, which may start no process
+        caller.daemon = False
     with _opening:  # one for all threads
         if key not in _pools:
             # One seed for the order of sets, by which SymPy's way to a result would differ from
@@ -85,6 +98,8 @@ def _pool(workers: int) -> Any:
             context.Process = partial(LokyProcess, env={"PYTHONHASHSEED": "0"})
             pool = ProcessPool(max_workers=workers, context=context)
             pool.schedule(_prepare).result(CLOCK_LIMIT)  # or no worker can start
+            if not _pools:
+                atexit.register(close)
             _pools[key] = pool
         return _pools[key]
 
@@ -102,11 +117,11 @@ def _prepare() -> None:
     """Load the libraries and build the parser's tables, once a worker, and limit its memory from
     then on.
     """
-    from capcal_lib.grading import math
+    from capcal_lib.grading import compare
 
     logging.disable()
     warnings.simplefilter("ignore")
-    math.equal("x+x", "2x")
+    compare.mathematics("x+x", "2x")
     with suppress(ImportError, OSError, ValueError):  # not Linux: the limit on time remains
         import resource
 
@@ -115,9 +130,7 @@ def _prepare() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 
-def _limited(
-    compare: Callable[..., bool | None], case: tuple[Any, ...], time_limit: float
-) -> bool | None:
+def _limited(compare: Callable[..., bool], case: tuple[Any, ...], time_limit: float) -> bool:
     """Compare in a worker, which the system kills after so much processor time."""
     _prepare()
     if sys.platform == "win32":

@@ -1,7 +1,8 @@
 """The verdict file of a run: graded once, and again only when the grader or the samples have
 changed.
 
-Its metadata name the version of the grader and the digest of the samples that were graded.
+Beside each verdict stands the canonical form of the answer, by which votes are counted. The
+metadata name the version of the grader and the digest of the samples that were graded.
 """
 
 from collections import Counter
@@ -12,7 +13,9 @@ import pandas as pd
 import pyarrow as pa
 
 from capcal_lib.errors import InputError
-from capcal_lib.grading.core import GRADER_VERSION, grade_many
+from capcal_lib.grading.compare import canonical
+from capcal_lib.grading.core import GRADER_VERSION, Verdict, grade_many
+from capcal_lib.grading.pool import TOO_HARD
 from capcal_lib.manifests import load_dataset
 from capcal_lib.questions import Question, load_questions, questions_digest
 from capcal_lib.runs import store as runs
@@ -32,14 +35,16 @@ class Graded(NamedTuple):
         int  # samples graded again: the grader or the samples have changed, or grading had failed
     )
     flipped: dict[tuple[str, str], int]  # (old verdict, new verdict): how many
+    too_hard: int  # samples whose answer was too hard to compare, and counts as incorrect
 
 
 def grade_run(run: Run) -> Graded:
     """Grade the samples of a run that have no verdict by this version of the grader.
 
     Verdicts by another version, or of other samples, are all replaced; those that came with the
-    samples stand. What was not scored is tried again, since a worker may have been stopped from
-    outside. Memory grows with the verdicts, and not with the responses.
+    samples stand, and get the canonical forms that earlier files lack. What was not scored is tried
+    again, since a worker may have been stopped from outside. Memory grows with the verdicts, and
+    not with the responses.
 
     `InputError` when the run is corrupt, or its questions cannot be loaded or have changed.
     """
@@ -48,19 +53,23 @@ def grade_run(run: Run) -> Graded:
     if run.has(VERDICTS):
         with VERDICTS.open(run.path(VERDICTS)) as opened:
             made = opened.schema.metadata
-        old = read_verdicts(run)
+            has_canonical = "canonical" in opened.schema.names
+        old = run.read(VERDICTS).sort_by(runs.ORDER).to_pandas()
     if made.get(b"grader") == GIVEN.encode():
-        return Graded(0, 0, {})
+        if not has_canonical:
+            write_verdicts(run, [old], runs.present_of([old]), GIVEN)
+        return Graded(0, 0, {}, 0)
     questions = run_questions(run)
     present = runs.present_of(runs.stream_samples(run, runs.KEY))
     standing = old.head(0)
     if made and made == _made(run, runs.present_of([old]), GRADER_VERSION):
         standing = old[old["verdict"] != "not_scored"]
     if len(standing) == len(present):
-        return Graded(0, 0, {})
+        return Graded(0, 0, {}, 0)
 
     before = old[[*runs.KEY, "verdict"]].assign(stands=old.index.isin(standing.index))
     tables = [standing]
+    too_hard = 0
     moves: Counter[tuple[str, str]] = Counter()  # (old verdict, "" for none, and new verdict)
     for rows in runs.stream_samples(run, ["response"]):
         samples = rows.loc[runs.find_keys(present, rows)]  # none that came meanwhile
@@ -68,6 +77,7 @@ def grade_run(run: Run) -> Graded:
         samples = samples[~samples["stands"].eq(True)]  # NaN without a verdict
         fresh = _grade(samples, questions)
         moves.update(zip(samples["verdict"].fillna(""), fresh["verdict"], strict=True))
+        too_hard += int(fresh["reason"].str.startswith(TOO_HARD).sum())
         tables.append(fresh)
     write_verdicts(run, tables, present, GRADER_VERSION)
 
@@ -80,7 +90,7 @@ def grade_run(run: Run) -> Graded:
         again += count
         if earlier != now:
             flipped[earlier, now] = count
-    return Graded(new=new, again=again, flipped=flipped)
+    return Graded(new, again, flipped, too_hard)
 
 
 def _made(run: Run, graded: runs.Present, grader: str) -> dict[bytes, bytes]:
@@ -91,10 +101,25 @@ def _made(run: Run, graded: runs.Present, grader: str) -> dict[bytes, bytes]:
 def write_verdicts(
     run: Run, verdicts: Iterable[pd.DataFrame], graded: runs.Present, grader: str
 ) -> None:
-    """Write the verdicts of the samples that are graded, below one another."""
+    """Write the verdicts of the samples that are graded, below one another, and the canonical form
+    of each answer that has none yet.
+    """
     schema = SCHEMA.with_metadata(_made(run, graded, grader))
-    tables = (pa.Table.from_pandas(rows, schema, preserve_index=False) for rows in verdicts)
+    tables = (
+        pa.Table.from_pandas(_with_canonical(run, rows), schema, preserve_index=False)
+        for rows in verdicts
+    )
     write_tables(run.path(VERDICTS), schema, tables)
+
+
+def _with_canonical(run: Run, rows: pd.DataFrame) -> pd.DataFrame:
+    rows = rows.reindex(columns=SCHEMA.names)
+    lacking = rows["canonical"].isna() & rows["extracted"].notna()
+    answers = rows.loc[lacking, ["question_id", "extracted"]]
+    cases = [*zip(answers["extracted"], kinds_of(run, answers["question_id"]), strict=True)]
+    forms = {case: canonical(*case) for case in set(cases)}  # many samples are the same
+    fresh = pd.Series([forms[case] for case in cases], answers.index, dtype=object)
+    return rows.assign(canonical=rows["canonical"].astype(object).where(~lacking, fresh))
 
 
 def _grade(samples: pd.DataFrame, questions: Mapping[str, Question]) -> pd.DataFrame:
@@ -107,15 +132,22 @@ def _grade(samples: pd.DataFrame, questions: Mapping[str, Question]) -> pd.DataF
         )
     answers = [questions[name].answer for name in samples["question_id"]]
     verdicts = grade_many(list(zip(samples["response"], answers, strict=True)))
-    return samples[runs.KEY].join(pd.DataFrame(verdicts, samples.index, SCHEMA.names[2:]))
+    return samples[runs.KEY].join(pd.DataFrame(verdicts, samples.index, Verdict._fields))
 
 
 def read_verdicts(run: Run) -> pd.DataFrame:
     """Read the verdicts of a run, one row a graded sample, sorted by (question_id, sample_index).
 
-    `InputError` where the run is not graded, with the command that grades it; for a corrupt file.
+    `InputError` where the run is not graded, or was by a version that kept no canonical answers,
+    with the command that grades it; for a corrupt file.
     """
-    return run.read(VERDICTS).sort_by(runs.ORDER).to_pandas()
+    table = run.read(VERDICTS)
+    if "canonical" not in table.schema.names:
+        raise InputError(
+            f"{run} was graded by an earlier version; grade it again with: capcal grade "
+            f"{run.options}"
+        )
+    return table.sort_by(runs.ORDER).to_pandas()
 
 
 def kinds_of(run: Run, question_ids: "pd.Series[str]") -> "pd.Series[str]":

@@ -175,9 +175,11 @@ VERDICTS = Artifact(
             "verdict": TEXT,
             "extracted": TEXT,
             "reason": TEXT,
+            "canonical": TEXT,  # the same for equal answers; null where there is none
         }
     ),
     made=frozenset({b"grader"}),
+    optional=("canonical",),
 )
 JUDGEMENTS = Artifact(
     name="judgements.parquet",

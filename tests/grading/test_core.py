@@ -11,14 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from capcal_lib.errors import InputError
-from capcal_lib.grading import Verdict, grade, grade_file, grade_many, latex, normalize
+from capcal_lib.grading import Verdict, canonical, grade, grade_file, grade_many
+from capcal_lib.grading.compare import LONGEST
 from capcal_lib.grading.extract import extract
 from capcal_lib.manifests import Kind
 from capcal_lib.places import ROOT
 from capcal_lib.questions import Answer
 from tests.grading.answers import CASES, GOLDS, outcomes
-
-WHOLE = ("bases", "percent is a unit and a hundredth", "thousands", "intervals", "lists")
 
 
 def test_hand_cases() -> None:
@@ -33,8 +32,7 @@ def test_hand_cases() -> None:
         for case, verdict in zip(CASES, verdicts, strict=True)
         if verdict.verdict != case["expected"]
     ]
-    assert len(wrong) <= 0.05 * len(CASES), wrong
-    assert [case for case in wrong if case[0] in WHOLE] == []
+    assert wrong == []
 
 
 def test_there_are_cases_of_every_kind_and_verdict() -> None:
@@ -58,7 +56,7 @@ def test_there_are_cases_of_every_kind_and_verdict() -> None:
             "math",
             r"\boxed{1+x+2^{-9^{9^9}}}",
             Verdict(
-                "not_scored",
+                "incorrect",
                 "1+x+2^{-9^{9^9}}",
                 "too hard to compare: it takes more than 1 s of processor time",
             ),
@@ -130,9 +128,9 @@ def check_verdict(text: str, kind: Kind) -> None:
     verdict = grade_many([(text, Answer(kind, GOLDS[kind]))])[0]
     assert verdict.verdict in ("correct", "incorrect", "no_answer", "not_scored")
     assert (verdict.extracted is None) == (verdict.verdict == "no_answer")
-    assert verdict.extracted is None or 0 < len(verdict.extracted.encode()) <= 4 * latex.LONGEST
+    assert verdict.extracted is None or 0 < len(verdict.extracted.encode()) <= 4 * LONGEST
     if verdict.extracted is not None:
-        assert isinstance(normalize(verdict.extracted, kind), str)
+        assert isinstance(canonical(verdict.extracted, kind), str)
 
 
 @pytest.mark.parametrize("kind", GOLDS)
@@ -325,22 +323,20 @@ def test_only_regular_files_other_than_the_input_are_written(tmp_path: Path) -> 
     [
         ("number", ["0.5", "1/2", ".50", r"\frac12"], "2"),
         ("math", ["0.5", "1/2", r"x = \frac{1}{2}", r"\dfrac{1}{2}"], "x"),
-        ("math", ["1,2", r"\{2, 1\}", "2 and 1"], "(1,2)"),
+        ("math", ["x + 1", "x+1", r"x\,+ 1"], "1+x"),
         ("choice", ["C", "(c)", r"\text{C.}"], "B"),
         ("short", ["The Moon", "moon!", "MOON"], "Sun"),
         ("short", ["1,000", "1000"], "100"),
     ],
 )
 def test_votes_group_by_normal_form(kind: Kind, same: list[str], other: str) -> None:
-    assert len({normalize(text, kind) for text in same}) == 1
-    assert normalize(other, kind) != normalize(same[0], kind)
+    assert len({canonical(text, kind) for text in same}) == 1
+    assert canonical(other, kind) != canonical(same[0], kind)
 
 
-def test_equal_normal_forms_are_equal_answers() -> None:
+def test_equal_canonical_forms_are_equal_answers() -> None:
     for case in CASES:
         found = extract(case["response"], "math")[0] if case["kind"] == "math" else None
-        if found and normalize(found, "math") == normalize(case["gold"], "math"):
-            # Labels and units are left out of the normal form.
-            assert case["expected"] == "correct" or re.search(
-                r"=|\$|text|mbox|_|cup", case["gold"] + found
-            )
+        if found and canonical(found, "math") == canonical(case["gold"], "math"):
+            # Names and units are left out of the canonical form.
+            assert case["expected"] == "correct" or re.search(r"=|\$|text", case["gold"] + found)

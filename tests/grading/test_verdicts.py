@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -20,9 +21,10 @@ from capcal_lib.grading.verdicts import (
 )
 from capcal_lib.manifests import load_model
 from capcal_lib.places import RECORDED_RUNS
-from capcal_lib.questions import load_questions
+from capcal_lib.questions import Answer, load_questions
 from capcal_lib.runs import Run, find_run
 from capcal_lib.runs import store as store_module
+from capcal_lib.runs.artifacts import GIVEN
 from capcal_lib.runs.files import write_table
 from capcal_lib.runs.run import Record
 from capcal_lib.runs.store import KEY, Sample, hash_rows, open_writer, present_of, read_samples
@@ -42,7 +44,7 @@ def write(folder: Path, rows: pd.DataFrame, version: str) -> None:
 
 
 def test_every_sample_is_graded_as_alone(run: Path) -> None:
-    assert grade_run(Run(run)) == Graded(new=20, again=0, flipped={})
+    assert grade_run(Run(run)) == Graded(new=20, again=0, flipped={}, too_hard=0)
     answers = {name: question.answer for name, question in run_questions(Run(run)).items()}
     samples, graded = read_samples(Run(run)), read_verdicts(Run(run))
     assert graded[KEY].to_numpy().tolist() == samples[KEY].to_numpy().tolist()
@@ -65,11 +67,11 @@ def test_a_run_of_many_shards_is_graded_as_one_of_a_single_shard(
 def test_a_sample_is_graded_once(run: Path, tmp_path: Path) -> None:
     grade_run(Run(run))
     written = (run / FILE).stat().st_mtime_ns
-    assert grade_run(Run(run)) == Graded(new=0, again=0, flipped={})
+    assert grade_run(Run(run)) == Graded(new=0, again=0, flipped={}, too_hard=0)
     assert (run / FILE).stat().st_mtime_ns == written
     before = read_verdicts(Run(run))
     sample("simulated", SET, k=5, limit=6, store=tmp_path)
-    assert grade_run(Run(run)) == Graded(new=10, again=0, flipped={})
+    assert grade_run(Run(run)) == Graded(new=10, again=0, flipped={}, too_hard=0)
     both = before.merge(read_verdicts(Run(run)), on=KEY, suffixes=("", "_now"))
     assert len(both) == 20
     assert (both["verdict"] == both["verdict_now"]).all()
@@ -97,12 +99,15 @@ def test_another_version_grades_all_again_and_reports_what_flips(
     sample("simulated", SET, k=5, limit=5, store=tmp_path)
     graded = grade_run(Run(run))
     assert graded == Graded(
-        new=5, again=20, flipped={("incorrect", "correct"): 2, ("no_answer", "correct"): 1}
+        new=5,
+        again=20,
+        flipped={("incorrect", "correct"): 2, ("no_answer", "correct"): 1},
+        too_hard=0,
     )
     again = read_verdicts(Run(run))
     pd.testing.assert_frame_equal(again[again["sample_index"] < 4].reset_index(drop=True), right)
     monkeypatch.setattr(verdicts_module, "GRADER_VERSION", "next")
-    assert grade_run(Run(run)) == Graded(new=0, again=25, flipped={})
+    assert grade_run(Run(run)) == Graded(new=0, again=25, flipped={}, too_hard=0)
     assert pq.read_schema(run / FILE).metadata[b"grader"] == b"next"
 
 
@@ -113,12 +118,14 @@ def test_not_scored_is_tried_again(run: Path, monkeypatch: pytest.MonkeyPatch) -
     rows.loc[0, ["verdict", "extracted", "reason"]] = ["not_scored", None, "grader worker stopped"]
     write(run, rows, GRADER_VERSION)
     graded = grade_run(Run(run))
-    assert graded == Graded(new=0, again=1, flipped={("not_scored", right.loc[0, "verdict"]): 1})
+    assert graded == Graded(
+        new=0, again=1, flipped={("not_scored", right.loc[0, "verdict"]): 1}, too_hard=0
+    )
     pd.testing.assert_frame_equal(read_verdicts(Run(run)), right)
     write(run, rows, GRADER_VERSION)
     slow = [Verdict("not_scored", None, "grader time limit")]
     monkeypatch.setattr(verdicts_module, "grade_many", lambda pairs: slow * len(pairs))
-    assert grade_run(Run(run)) == Graded(new=0, again=1, flipped={})
+    assert grade_run(Run(run)) == Graded(new=0, again=1, flipped={}, too_hard=0)
     pd.testing.assert_frame_equal(
         read_verdicts(Run(run)).drop(columns="reason"), rows.drop(columns="reason")
     )
@@ -183,6 +190,53 @@ def test_an_ungraded_run_names_the_command(run: Path) -> None:
         match=r"no verdicts in .*; make them with: capcal grade --model simulated --dataset mini-",
     ):
         read_verdicts(Run(run))
+
+
+def test_equal_answers_have_one_canonical_form(tmp_path: Path) -> None:
+    questions = load_questions("mini-capitals")
+    record = describe(
+        load_model("simulated"), "mini-capitals", "test", questions, engine="simulated", seed=0
+    )
+    said = ["The answer is Paris.", "paris!", "The answer is \\boxed{2^{9^{9^9}}}", ""]
+    with open_writer(tmp_path, record) as writer:
+        writer.append(
+            [
+                Sample(questions[0].id, index, text, None, "stop", 1, 1)
+                for index, text in enumerate(said)
+            ]
+        )
+    grade_run(writer.run)
+    forms = read_verdicts(writer.run)["canonical"]
+    assert forms[:2].tolist() == ["paris", "paris"]
+    assert forms[2:].isna().tolist() == [False, True]
+
+
+def test_answers_too_hard_to_compare_are_counted(tmp_path: Path) -> None:
+    questions = load_questions("mini-arithmetic")
+    hard = Answer("math", "x+1")
+    record = describe(
+        load_model("simulated"), "mini-arithmetic", "test", questions, engine="simulated", seed=0
+    )
+    with open_writer(tmp_path, record) as writer:
+        writer.append([Sample(questions[0].id, 0, r"\boxed{1+x+2^{-9^{9^9}}}", None, "stop", 1, 1)])
+    with pytest.MonkeyPatch.context() as patch:
+        question = replace(questions[0], answer=hard)
+        patch.setattr(verdicts_module, "run_questions", lambda run: {question.id: question})
+        assert grade_run(writer.run) == Graded(new=1, again=0, flipped={}, too_hard=1)
+    assert read_verdicts(writer.run)["verdict"].tolist() == ["incorrect"]
+
+
+def test_a_file_without_canonical_answers_is_refused_and_graded_again(run: Path) -> None:
+    grade_run(Run(run))
+    right = read_verdicts(Run(run))
+    for version in ("6", GIVEN):
+        table = pq.read_table(run / FILE).drop_columns("canonical")
+        metadata = {**table.schema.metadata, b"grader": version.encode()}
+        write_table(run / FILE, table.replace_schema_metadata(metadata))
+        with pytest.raises(InputError, match="graded by an earlier version; grade it again with"):
+            read_verdicts(Run(run))
+        grade_run(Run(run))
+        pd.testing.assert_frame_equal(read_verdicts(Run(run)), right)
 
 
 def test_a_changed_question_set_is_refused(run: Path) -> None:
