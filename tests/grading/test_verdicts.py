@@ -115,7 +115,8 @@ def test_not_scored_is_tried_again(run: Path, monkeypatch: pytest.MonkeyPatch) -
     grade_run(Run(run))
     right = read_verdicts(Run(run))
     rows = right.copy()
-    rows.loc[0, ["verdict", "extracted", "reason"]] = ["not_scored", None, "grader worker stopped"]
+    lost = {"verdict": "not_scored", "extracted": None, "reason": "stopped", "canonical": None}
+    rows.loc[0, [*lost]] = [*lost.values()]
     write(run, rows, GRADER_VERSION)
     graded = grade_run(Run(run))
     assert graded == Graded(
