@@ -30,8 +30,8 @@ from capcal_lib.metrics import (
     mean_interval,
 )
 from capcal_lib.results import (
+    columns_of,
     compare_with_constant,
-    confidence_columns,
     costs,
     count_by_kind,
     methods,
@@ -55,7 +55,7 @@ page = open_page(globals(), paper=["table-2", "table-4", "figure-4"])
 # %%
 results = page.results()
 scores = score(results, protocol=protocol)
-largest = page.data.index[0]  # the data set with most questions
+largest = scores.index[0][0]  # of the data sets with a score
 scores.loc[largest]
 
 # %% [markdown]
@@ -110,14 +110,15 @@ _ = plots.ScoreDisplay.from_scores(drawn.loc[judged["dataset"].unique()])
 # %% [markdown]
 # ## From samples to scores
 #
-# A score takes two lines. Take one confidence, and for each question that has two scored samples or more the share of them that are
-# correct:
+# A score takes two lines. Take one confidence of the largest data set that has any, and for each question with two scored samples or
+# more the share of them that are correct:
 
 # %%
 scored = results[results["total"] > 1]
-names = confidence_columns(scored)
-others = [name for name in names if name != "Response consistency"]
-confidence = scored[(others or names)[0]]
+asked = judged[judged["method"] != "Response consistency"]
+case = (asked if len(asked) else judged).iloc[0]
+shown, method = case[["dataset", "method"]]
+confidence = scored[columns_of(scored, method)[0]]
 mu = scored["correct"] / scored["total"]
 plug_in = (confidence - mu) ** 2
 plug_in.groupby("dataset").mean()
@@ -147,9 +148,9 @@ constant_terms.groupby("dataset").mean()
 # difference is beyond what a confidence between 0 and 1 can gain or lose.
 
 # %%
-gain = (constant_terms - corrected)[largest].dropna()
-clusters = subjects(scored)[largest].reindex(gain.index)
-bounds = bounds_over_constant(constant[largest])
+gain = (constant_terms - corrected)[shown].dropna()
+clusters = subjects(scored)[shown].reindex(gain.index)
+bounds = bounds_over_constant(constant[shown])
 mean_interval(gain, clusters=clusters, bounds=bounds)
 
 # %% [markdown]

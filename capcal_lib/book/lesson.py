@@ -244,13 +244,16 @@ def open_page(namespace: Mapping[str, Any], *, paper: Sequence[str] = ()) -> Pag
     in one line, which unfolds, what is behind it.
 
     ``paper`` names what the paper prints of the page's subject, by keys of ``printed.ITEMS``. Where
-    the store has no samples of the model, that is shown and the page ends. `InputError` for a
-    parameter ``dataset`` of which there are none.
+    the store has no samples of the model, that is shown and the page ends; it also ends where no
+    question of the parameter ``dataset`` has two scored samples. `InputError` for a ``dataset`` of
+    which there are none.
     """
     page = open_lesson(namespace)
     page.show_runs(paper)
     if "dataset" in namespace.get("__annotations__", {}) and namespace["dataset"]:
         check_known("dataset with samples", namespace["dataset"], [*page.data.index])
+        if page.data.loc[namespace["dataset"], "most"] < 2:
+            page.end(ONE_SAMPLE)
     return page
 
 

@@ -22,6 +22,7 @@ from nbclient.exceptions import CellExecutionError
 
 from capcal_lib.book.lesson import EndOfPage
 from capcal_lib.book.pipeline import notebook_names
+from capcal_lib.confidence.of_run import estimate
 from capcal_lib.errors import InputError
 from capcal_lib.grading.verdicts import grade_run
 from capcal_lib.places import NOTEBOOKS, OWN_MANIFESTS, RECORDED_RUNS, ROOT
@@ -128,6 +129,33 @@ def test_it_runs_on_a_store_with_one_built_in_set(name: str, tmp_path: Path) -> 
         recorded = RECORDED_RUNS / f"simulated/mini-elements-{split}"
         shutil.copytree(recorded, tmp_path / f"simulated/mini-elements-{split}")
     run_cells(name, model="simulated", store=str(tmp_path))
+
+
+@pytest.fixture(scope="module")
+def holes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store of three data sets: of the largest one sample a question, of the next no confidence,
+    and of the smallest a verbalized one.
+    """
+    store = tmp_path_factory.mktemp("holes")
+    sample("simulated", "mini-elements", k=1, limit=30, store=store)
+    sample("simulated", "mini-capitals", k=12, limit=20, store=store)
+    sample("simulated", "mini-exam", k=12, limit=12, store=store)
+    for run in open_runs(store):
+        grade_run(run)
+    (smallest,) = open_runs(store, dataset="mini-exam")
+    estimate(smallest, "verbalized")
+    return store
+
+
+@pytest.mark.parametrize("name", notebook_names())
+def test_it_runs_where_not_every_method_is_on_every_data_set(name: str, holes: Path) -> None:
+    page = run_cells(name, model="simulated", store=str(holes))
+    if name == "04_main_table":
+        assert page["largest"] == "mini-capitals"
+        assert page["shown"] == "mini-exam"
+        assert page["gain"].mean() == pytest.approx(page["case"]["estimate"])
+    if "\ndataset: " in (NOTEBOOKS / f"{name}.py").read_text(encoding="utf-8"):
+        run_cells(name, model="simulated", store=str(holes), dataset="mini-elements")
 
 
 @pytest.mark.parametrize("name", ["11_small_models", "12_applications", "15_benchmarking"])
