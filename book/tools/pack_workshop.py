@@ -8,6 +8,7 @@ import ast
 import json
 import re
 import shutil
+import sys
 from base64 import b64encode
 from collections.abc import Mapping
 from functools import partial
@@ -216,7 +217,7 @@ def _shown(notebook: Mapping[str, Any]) -> dict[str, Any]:
     """
     found: dict[str, Any] = {}
     for cell in notebook["cells"]:
-        figure = cell["metadata"].get("mystnb", {}).get("figure", {}).get("name")
+        figure = cell["metadata"].get("label")
         alt = cell["metadata"].get("mystnb", {}).get("image", {}).get("alt", "")
         for output in cell.get("outputs", ()):
             kinds = {
@@ -270,5 +271,14 @@ def pack(out: Path = BUILD) -> Path:
     return Path(shutil.make_archive(str(out / "workshop"), "zip", folder))
 
 
+def main() -> None:
+    """Pack, and say where the archive lies, or in one line what is missing."""
+    try:
+        print(pack())
+    except InputError as error:
+        print(error, file=sys.stderr)
+        sys.exit(2)
+
+
 if __name__ == "__main__":
-    print(pack())
+    main()

@@ -6,6 +6,7 @@ import json
 import re
 from zipfile import ZipFile
 
+import pack_workshop
 import pandas as pd
 import pytest
 from pack_workshop import (
@@ -24,6 +25,7 @@ from pack_workshop import (
 )
 from typer.testing import CliRunner
 
+from capcal_lib.book.pipeline import Page, execute
 from capcal_lib.book.workshop import CLASS_SETS, LIVE_QUESTIONS, LIVE_SET, evenly, to_guess
 from capcal_lib.cli import app
 from capcal_lib.errors import InputError
@@ -36,7 +38,7 @@ KEPT = {
     "metadata": {"scrapbook": {"name": "share"}},
 }
 DRAWN = {"data": {"image/svg+xml": ["<svg>", "</svg>"]}, "metadata": {}}
-NAMED = {"mystnb": {"figure": {"name": "fig-a.b"}, "image": {"alt": "a 'line'"}}}
+NAMED = {"label": "fig-a.b", "mystnb": {"image": {"alt": "a 'line'"}}}
 
 
 @pytest.fixture
@@ -128,18 +130,19 @@ def test_the_archive_has_at_its_root_a_page_that_leads_to_the_others(tmp_path):
     (html / "index.html").write_text("the book")
     texts = [path.read_text(encoding="utf-8") for path in WORKSHOP.glob("*.md")]
     wanted = {(found["page"], found["key"]) for text in texts for found in re.finditer(KEY, text)}
+    executed.mkdir()
     for page in {page for page, _ in wanted} - {"class", "static"}:
-        cells = []
-        for key in {key for name, key in wanted if name == page}:
-            metadata = {"mystnb": {"figure": {"name": key}, "image": {"alt": key}}}
-            glued = {
+        notebook = json.loads((NOTEBOOKS / f"{page}.ipynb").read_text(encoding="utf-8"))
+        for cell in notebook["cells"]:
+            if "label" in cell["metadata"]:
+                cell["outputs"] = [DRAWN]
+        for key in {key for name, key in wanted if name == page and not key.startswith("fig-")}:
+            kept = {
                 "data": {"application/papermill.record/text/plain": "1"},
                 "metadata": {"scrapbook": {"name": key}},
             }
-            cells.append({"metadata": metadata if key.startswith("fig-") else {}})
-            cells[-1]["outputs"] = [DRAWN if key.startswith("fig-") else glued]
-        executed.mkdir(exist_ok=True)
-        (executed / f"{page}.ipynb").write_text(json.dumps({"cells": cells}))
+            notebook["cells"].append({"metadata": {}, "outputs": [kept]})
+        (executed / f"{page}.ipynb").write_text(json.dumps(notebook))
     with ZipFile(pack(tmp_path)) as archive:
         names = set(archive.namelist())
         start = archive.read("index.html").decode()
@@ -180,8 +183,7 @@ def test_every_key_stands_in_the_source_of_its_page(name):
             source = (NOTEBOOKS / f"{page}.py").read_text(encoding="utf-8")
             figure = next((each for each in model_names() if key.endswith(f"-{each}")), "")
             key = key.removesuffix(f"-{figure}") if figure else key
-            names = f'label="{key}"', f'"name": "{key}"'  # of a figure
-            named = any(name in source for name in names)
+            named = f'label="{key}"' in source  # a figure
             assert named or re.search(rf"\b{key}=", source), found[0]
 
 
@@ -230,6 +232,28 @@ def test_a_class_guesses_what_no_page_asks():
     assert guessed.isdisjoint(subjects)
 
 
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
+def test_the_slides_take_all_from_pages_as_they_are_executed(tmp_path):
+    text = (WORKSHOP / "slides.md").read_text(encoding="utf-8")
+    names = {found["page"] for found in re.finditer(KEY, text)} - {"class", "static"}
+    pages = [Page(name, "simulated", name) for name in sorted(names)]
+    assert execute(pages, tmp_path, say=print) == {}
+    filled = fill(text, tmp_path, class_facts(class_set()))
+    assert filled.count("<img class='figure'") == len(re.findall(r"\{\{\w+:fig-", text)) > 0
+
+
 def test_there_is_no_archive_without_a_book(tmp_path):
     with pytest.raises(InputError, match="run `capcal book` first"):
         pack(tmp_path)
+
+
+def test_what_is_missing_is_said_in_one_line(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(pack_workshop.pack, "__defaults__", (tmp_path,))
+    with pytest.raises(SystemExit) as ended:
+        pack_workshop.main()
+    assert ended.value.code == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith(f"there is no built book in {tmp_path}")
+    assert said.err.count("\n") == 1
