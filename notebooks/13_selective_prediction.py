@@ -212,7 +212,7 @@ promised.groupby("method", sort=False)["wrong"].max()
 #   right.
 # - Conformal risk control keeps a promise on average, with any confidence; a good one keeps it and still answers.
 #
-# [Next](15_benchmarking.ipynb): if a confidence is right on average, does its mean tell the accuracy of a model without labels?
+# [Next](16_live_sampling.ipynb): all samples so far were recorded. What does a model answer that is asked here and now?
 #
 # ## Exercises
 #

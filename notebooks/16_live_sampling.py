@@ -9,7 +9,7 @@
 # %% [markdown]
 # # Sampling, live
 #
-# [Before](15_benchmarking.ipynb) everything came from recorded samples. Here a model is asked again, now and on this machine:
+# [Before](13_selective_prediction.ipynb) everything came from recorded samples. Here a model is asked again, now and on this machine:
 # does it give the same expected accuracies?
 
 # %% tags=["parameters"]

@@ -66,7 +66,7 @@ def test_it_runs(name: str, model: str) -> None:
     assert run_cells(name, model=model)["model"] == model
 
 
-@pytest.mark.parametrize("name", ["11_small_models", "12_applications", "15_benchmarking"])
+@pytest.mark.parametrize("name", ["11_small_models", "12_applications"])
 def test_a_page_of_all_models_says_that_its_own_has_to_have_samples(name: str) -> None:
     source = (NOTEBOOKS / f"{name}.py").read_text(encoding="utf-8")
     assert "# one of `capcal models` with samples" in source
@@ -158,7 +158,7 @@ def test_it_runs_where_not_every_method_is_on_every_data_set(name: str, holes: P
         run_cells(name, model="simulated", store=str(holes), dataset="mini-elements")
 
 
-@pytest.mark.parametrize("name", ["11_small_models", "12_applications", "15_benchmarking"])
+@pytest.mark.parametrize("name", ["11_small_models", "12_applications"])
 def test_a_page_of_all_models_shows_a_simulated_one_alone(name: str) -> None:
     assert list(run_cells(name, model="simulated")["models"]) == ["simulated"]
 
