@@ -17,20 +17,15 @@ model: str = "smollm2-135m"  # one of `capcal models`; it has most data sets
 store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
 k_c: int = 10  # samples that vote
-seed: int = 0  # of what is drawn
 
 # %% tags=["provenance"]
 import seaborn as sns
 from capcal_lib import plots
 from capcal_lib.book import tables
-from capcal_lib.book.lesson import glue, open_page
+from capcal_lib.book.lesson import open_page
 from capcal_lib.metrics import capability_brier
 from capcal_lib.results import brier_terms
 from capcal_lib.results.corrections import (
-    LEAN,
-    PAPER,
-    PROBE,
-    compare_sizes,
     shifts_by_correction,
     votes_without_answer,
 )
@@ -171,74 +166,10 @@ page.show(
 # %% [markdown]
 # Runs of small models differ in more: quantised weights, prompts with examples, subsets of questions. Runs say all of it.
 #
-# ## What the lean recipe loses
-#
-# `capcal reproduce --recipe lean` draws 20 samples of each evaluation question where the paper draws 100, and one of each
-# training question where it draws ten. When to take which is said on the page “Scaling out”; what it rests on is measured here.
-# `compare_sizes` cuts both sizes from the same recorded samples, on the data sets where questions differ most. Scores are
-# corrected and probes tuned in both, so that nothing but the size differs.
-
-# %%
-scores, tokens = compare_sizes(page.store, model, k_c=k_c, seed=seed)
-if scores.empty:
-    page.end(
-        "No training run of this model with 100 questions or more is recorded: capcal reproduce draws one."
-    )
-
-# %% label="protocol-lean-tokens" evidence=["measured"] reads=["samples"]
-tokens = tokens / 1_000
-tokens["share"] = tokens[LEAN] / tokens[PAPER]
-page.show(
-    tokens,
-    "Thousands of tokens that the samples of either size take.",
-    digits=1,
-    share="{:.0%}",
-)
-
-# %% [markdown]
-# Where fewer samples are recorded than the paper draws, all that there are stand for its size, and lean saves less than it would.
-#
-# The width of an interval by the lean sizes, divided by that of the same score's by the paper's:
-
-# %% label="protocol-lean" paper=["section-4.1"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
-widths = (scores["high"] - scores["low"]).unstack("sizes")
-wider = (widths[LEAN] / widths[PAPER]).unstack("method")
-page.show(
-    wider,
-    "How many times as wide 95 % intervals of corrected scores are by the lean sizes.",
-    digits=2,
-)
-
-# %% [markdown]
-# A probe's score also depends on which samples taught it. Here it is the mean of three training draws; their *spread* (standard
-# deviation) is held by no interval over questions. *Worse by* says what fewer labels cost.
-
-# %% label="protocol-lean-probe" evidence=["measured"] reads=["verdicts", "features"]
-probes = scores.xs(PROBE, level="method")
-taught = probes["brier"].unstack("sizes")[[LEAN, PAPER]]
-taught["worse by"] = taught[LEAN] - taught[PAPER]
-taught["spread"] = probes["spread"].xs(LEAN, level="sizes")
-page.show(
-    taught, "Score of the probe of each data set, and its spread by lean."
-)
-
-# %% tags=["remove-cell"]
-glue(
-    lean_sets=len(tokens),
-    lean_share=100 * tokens[LEAN].sum() / tokens[PAPER].sum(),
-    lean_width=wider.stack().median(),
-    lean_widest=wider.max(axis=None),
-    lean_probe=taught["worse by"].mean(),
-    lean_probe_most=taught["worse by"].max(),
-    lean_spread=taught["spread"].max(),
-)
-
-# %% [markdown]
 # ## Summary
 #
 # - Corrections are switches: each can be taken back, and its effect is a number.
 # - A correction that adds the same to every method changes no comparison; one that touches a method alone can.
-# - The lean sizes widen intervals little; what a probe loses or gains by fewer labels is seen beside the spread of its draw.
 #
 # With the corrections or without, a score rests on the paper's two theorems. [Next](19_theorems.ipynb): do they hold on counts?
 #

@@ -1,5 +1,5 @@
 """Take back what this book does differently from the paper, one correction at a time, on the same
-recorded samples; and score by the sizes of the lean recipe and of the paper's.
+recorded samples.
 """
 
 from collections.abc import Mapping
@@ -9,13 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from capcal_lib.applications import deep_samples
-from capcal_lib.confidence import mean_tokens
 from capcal_lib.confidence.consistency import consistency, read_answers, split_votes
 from capcal_lib.errors import InputError
-from capcal_lib.grading.counts import count_run
 from capcal_lib.grading.judgements import judges
-from capcal_lib.probes import TunedProbe, draw_training, runs_for_probes, training_data
 from capcal_lib.results.constant import kind_of_method
 from capcal_lib.results.results import describe_runs, load_results
 from capcal_lib.results.scores import (
@@ -24,7 +20,6 @@ from capcal_lib.results.scores import (
     brier_terms,
     confidence_columns,
     fill_missing,
-    score,
 )
 from capcal_lib.runs.run import Run
 
@@ -37,10 +32,6 @@ OWN_PROBE, OTHER_PROBE, OTHER = GROUPS = (
     "any other probe",
     "any other confidence",
 )
-LEAN, PAPER = SIZES = "lean", "the paper's"
-PROBE = "Probe of the data set"
-LEAST_TRAINING = 100  # questions: fewer teach a probe nothing
-DRAWS = 3  # of training samples, which are chance too
 EQUAL = 1e-12  # shifts up to this are rounding
 
 
@@ -160,72 +151,3 @@ def votes_without_answer(
 def _squared(confidence: "ArrayLike", mu: "ArrayLike") -> float:
     """Return the mean squared distance."""
     return float(np.mean((np.asarray(confidence) - np.asarray(mu)) ** 2))
-
-
-def compare_sizes(
-    store: Path | str, model: str, *, k_c: int = 10, seed: int = 0, sets: int = 4
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Score the confidences of a model by the sizes of the lean recipe and of the paper's, both cut
-    from the same recorded samples, on the data sets where questions differ most.
-
-    Lean are 20 samples of each evaluation question and one of each training question, and three
-    more of at most 500; the paper's are 100 and ten, or as many as there are. Evaluation questions
-    are those that have as many samples as ``applications.deep_samples`` says. The probe of the data
-    set is tuned on three draws of training samples from ``seed``.
-
-    Returns the table of ``score`` indexed by (dataset, sizes, method), without what needs no
-    samples; and ``tokens`` that the samples take, a row a data set and a column a size. Both are
-    empty where no training run has 100 questions.
-    """
-    runs = {dataset.name: run for dataset, run in runs_for_probes(store, model, "evaluation")}
-    training = {
-        dataset.name: run
-        for dataset, run in runs_for_probes(store, model, "training")
-        if dataset.name in runs and len(training_data(run)[0]) >= LEAST_TRAINING
-    }
-    counts = load_results(store, model, k_c=k_c, recipe=None)
-    spread = (counts["correct"] / counts["total"]).groupby(level="dataset").var()
-    scores, tokens = {}, {}
-    for name in spread.reindex([*training]).nlargest(sets).index:
-        total = training_data(training[name])[0]["total"]
-        most = min(10, total.max())
-        whole = int((total >= most).sum())
-        drawn = {LEAN: len(total) + 3 * min(500, whole), PAPER: whole * most}
-        taught = {LEAN: (len(total), 1), PAPER: (whole, most)}
-        recorded = count_run(runs[name], 100)
-        samples = recorded["total"] + recorded["not_scored"]
-        depth = deep_samples(samples)
-        deep = samples.index[samples >= depth]
-        for sizes, k_eval in ((LEAN, min(20, depth)), (PAPER, depth)):
-            scored = load_results(
-                store, model, datasets=[name], k_eval=k_eval, k_c=k_c, recipe=None
-            )
-            scored = scored[scored.index.get_level_values("question_id").isin(deep)]
-            for draw in range(DRAWS):
-                rng = np.random.default_rng([seed, draw])
-                predicted = predict_from(training[name], runs[name], *taught[sizes], rng=rng)
-                ids = scored.index.get_level_values("question_id")
-                scored[f"{PROBE} [{draw}]"] = predicted.reindex(ids).array
-            table = score(scored).loc[name]
-            left_out = table.index.str.startswith(("Uniform", "Best", "Oracle"))
-            scores[name, sizes] = table[~left_out]
-            answers = len(scored) * k_eval * mean_tokens(runs[name])
-            tokens[name, sizes] = drawn[sizes] * mean_tokens(training[name]) + answers
-    if not scores:
-        return pd.DataFrame(), pd.DataFrame()
-    wide = pd.Series(tokens).rename_axis(["dataset", "sizes"]).unstack("sizes")
-    return pd.concat(scores, names=["dataset", "sizes", "method"]), wide[[*SIZES]]
-
-
-def predict_from(
-    training: Run, evaluation: Run, n: int, k: int, *, rng: np.random.Generator
-) -> "pd.Series[float]":
-    """Train a tuned probe on ``k`` samples of each of ``n`` questions, drawn from a training run,
-    and return its confidence in each question of another run, by question id.
-    """
-    questions, features = training_data(training)
-    drawn = draw_training(questions, n, k, rng=rng)
-    rows = questions.index.get_indexer(drawn.index)
-    probe = TunedProbe().fit(features[rows], drawn["correct"], drawn["total"])
-    shown, states = training_data(evaluation)
-    return pd.Series(probe.predict(states), shown.index)

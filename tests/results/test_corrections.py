@@ -1,32 +1,20 @@
-"""Corrections taken back one at a time, and scores by smaller sizes."""
+"""Corrections taken back one at a time."""
 
-import shutil
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from capcal_lib.confidence import mean_tokens
 from capcal_lib.confidence.consistency import read_answers
-from capcal_lib.grading.verdicts import grade_run
 from capcal_lib.places import RECORDED_RUNS
-from capcal_lib.probes import runs_for_probes, training_data
-from capcal_lib.probes.features import extract
 from capcal_lib.results import brier_terms, describe_runs, load_results, score
 from capcal_lib.results.corrections import (
     GROUPS,
-    LEAN,
-    PAPER,
-    PROBE,
     TOGETHER,
-    compare_sizes,
-    predict_from,
     shifts_by_correction,
     votes_without_answer,
 )
-from capcal_lib.runs import open_runs
-from capcal_lib.sampling.draw import sample
 from tests.folders import sample_unlike_totals
 
 MODEL = "simulated"
@@ -103,47 +91,7 @@ def test_too_few_samples_to_vote_are_no_votes_of_any_correction(tmp_path: Path) 
     assert votes_without_answer(runs, k_c=101).empty
 
 
-def test_smaller_sizes_take_fewer_tokens_and_are_scored_by_their_own_samples() -> None:
-    scores, tokens = compare_sizes(RECORDED_RUNS, MODEL, sets=1)
-    (name,) = tokens.index
-    assert (tokens[LEAN] < tokens[PAPER]).all()
-    few = score(load_results(RECORDED_RUNS, MODEL, datasets=[name], k_eval=20, recipe=None))
-    method = "P(True)"
-    assert scores.loc[(name, LEAN, method), "brier"] == few.loc[(name, method), "brier"]
-    assert (name, PAPER, PROBE) in scores.index
-    assert scores.loc[(name, LEAN, PROBE), "spread"] > 0
-
-
-def test_sizes_are_cut_from_the_questions_with_most_samples(tmp_path: Path) -> None:
-    for limit, k in ((20, 30), (40, 12)):
-        run = sample(MODEL, "mini-exam", k=k, limit=limit, store=tmp_path).run
-    grade_run(run)
-    extract(run)
-    place = f"{MODEL}/mini-exam-train"
-    shutil.copytree(RECORDED_RUNS / place, tmp_path / place)
-    scores, tokens = compare_sizes(tmp_path, MODEL)
-    asked = scores.drop(PROBE, level="method")["questions"]
-    assert {*asked} == {20}
-    [training] = open_runs(tmp_path, split="train")
-    taught = training_data(training)[0]["total"]
-    by_paper = 20 * 30 * mean_tokens(run) + 10 * (taught >= 10).sum() * mean_tokens(training)
-    assert tokens.loc["mini-exam", PAPER] == pytest.approx(by_paper)
-
-
 def test_shifts_are_numbers_where_a_data_set_has_no_votes() -> None:
     shifts = shifts_by_correction(RECORDED_RUNS, "qwen2.5-coder-0.5b")
     assert "aime25" in set(shifts["dataset"])
     assert shifts.nlargest(1, "shift")["shift"].item() == max(shifts["shift"])
-
-
-def test_a_probe_taught_by_the_same_draw_says_the_same() -> None:
-    training = {one.name: run for one, run in runs_for_probes(RECORDED_RUNS, MODEL, "training")}
-    shown = {one.name: run for one, run in runs_for_probes(RECORDED_RUNS, MODEL, "evaluation")}
-    name = min({*training} & {*shown})
-    drawn = [
-        predict_from(training[name], shown[name], 50, 1, rng=np.random.default_rng(seed))
-        for seed in (0, 0, 1)
-    ]
-    assert drawn[0].equals(drawn[1])
-    assert not drawn[0].equals(drawn[2])
-    assert drawn[0].between(0, 1).all()
