@@ -257,7 +257,7 @@ probe.fit(features, questions["correct"], questions["total"])
 assert np.allclose(confidence, probe.predict(states), atol=1e-3)
 
 # %% [markdown]
-# This *tuned* probe is ours; [the page on how good a probe is](08_probe_generalization.ipynb) sets the paper's recipe beside it.
+# This *tuned* probe is ours; [the page on corrections](18_protocol.ipynb) tells what the paper's recipe changes.
 #
 # ## Read $\mu$ itself, where an answer is a letter
 #

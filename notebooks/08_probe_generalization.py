@@ -18,7 +18,6 @@ store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
 protocol: str = "corrected"  # or paper: as the paper did it
 verdicts: str = "rules"  # or judge:MODEL, where it has judged
-seed: int = 0  # of all that is drawn here
 
 # %%
 import numpy as np
@@ -27,27 +26,18 @@ import seaborn as sns
 from capcal_lib import plots
 from capcal_lib.book import style, tables
 from capcal_lib.book.lesson import open_lesson
-from capcal_lib.manifests import load_model
-from capcal_lib.metrics import Calibrator, capability_brier
-from capcal_lib.probes import draw_training, probe_of
+from capcal_lib.manifests import SHIFTS, load_model
+from capcal_lib.metrics import capability_brier
+from capcal_lib.probes import probe_of
 from capcal_lib.reported import constant_score, load_reported
 from capcal_lib.results import (
-    columns_of,
     compare_with_constant,
     count_by_kind,
     methods,
     score,
 )
-from capcal_lib.results.transfer import (
-    compare_mixture,
-    compare_order,
-    compare_recipes,
-    gains_of_labels,
-    near_probes,
-    recipe_terms,
-    score_labels,
-)
-from capcal_lib.shifts import SHIFTS, shift
+from capcal_lib.results.transfer import compare_mixture, compare_order
+from capcal_lib.shifts import shift
 from IPython.display import display
 
 # %%
@@ -121,7 +111,8 @@ tables.show(
 # %% [markdown]
 # ## Closer than the best constant?
 #
-# Now our own probes. A probe has to be closer to the accuracy than the best constant, the mean of the other
+# Now our own probes, which are *tuned*: they have the form and the loss of the paper's, and are solved to their optimum.
+# [What each correction changes](18_protocol.ipynb) tells what the paper's recipe scores. A probe has to be closer to the accuracy than the best constant, the mean of the other
 # questions, which has seen samples of the data set. The verdicts are those of the [main table](04_main_table.ipynb):
 # `compare_with_constant` judges all methods on all data sets of the model together, and a case without a verdict, in which a
 # perfect confidence would have none either, is *undecidable*, and left out of every count. The others are *decidable*.
@@ -206,39 +197,6 @@ page.show(
 )
 
 # %% [markdown]
-# ## Starting from a near probe
-#
-# Twenty questions of a new data set are labelled by four samples each, and there is a probe of another set of its domain. Is it
-# best left as it is, recalibrated by Platt's method, which fits a logistic curve to the labels, or replaced by the mean of the labels?
-# One draw of the twenty:
-
-# %%
-near = near_probes(probes)
-if near:
-    name, probe = near[0]
-    column = columns_of(probes, probe)[0]  # by protocol=paper of five
-    known = probes.loc[name, ["correct", "total", column]].dropna()
-    labelled = draw_training(known, 20, 4, rng=np.random.default_rng(seed))
-    others = known.drop(labelled.index)
-    platt = Calibrator("platt")
-    platt.fit(labelled[column], labelled["correct"], labelled["total"])
-    recalibrated = platt.predict(others[column])
-    counts = others["correct"], others["total"]
-    print(capability_brier(recalibrated, *counts, corrected=True))
-
-# %% [markdown]
-# Which twenty are labelled is drawn 400 times: whoever labels has one such draw, and 95 of a hundred draws lie within the limits
-# below. Other questions would widen them.
-
-# %% label="probe-labels" evidence=["measured"] reads=["verdicts", "features"]
-draws = score_labels(probes, seed=seed)
-page.show(
-    gains_of_labels(draws),
-    "By how much recalibration on twenty labelled questions lowers the score on the others, against two rivals: its mean over 400 draws "
-    "of the twenty, and the limits of the middle 95 %.",
-)
-
-# %% [markdown]
 # ## Two training sets in one
 #
 # The paper merges TriviaQA and GSM8K, and trains one probe on all of their questions (its table 7). `capcal probe --mix D,D` does so
@@ -269,53 +227,14 @@ tables.show_scores(
 
 # %% [markdown]
 # A dash stands where a probe has seen no prompt of the data set's style.
-
-# %% [markdown]
-# ## Does the recipe matter on a probe's own data set?
 #
-# The **paper's recipe** is linear on the mean over layers, trained by stochastic gradient descent; a fifth of the training questions
-# chooses learning rate and epoch, and its score is the mean over five choices of that fifth. The **tuned** probe, that of all other
-# pages, has the same form and loss, solved to its optimum, with the weight decay chosen by cross-validation. Both are trained on the
-# training split only, and scored once on the evaluation split of their own data set. Every recorded model is asked, on data sets
-# where the variance of $\hat\mu$ over questions is above 0.01.
-
-# %%
-models = page.comparable_models()
-terms = recipe_terms(
-    page.store, models, k_eval=k_eval, verdicts=verdicts, protocol=protocol
-)
-recipes = compare_recipes(terms)
-if recipes.empty:
-    page.end(
-        "No question has the probes of both recipes: capcal probe --recipe paper trains the other."
-    )
-pairs = recipes[1:]  # below the row of all questions
-pairs["verdict"].value_counts()
-
-# %% label="fig-predictors" mystnb={"image": {"alt": "Dot plot with intervals, a row for all questions and one for each pair of data set and model, around a line at zero. Marks are filled where the difference is significant, and hollow elsewhere."}} paper=["table-5", "appendix-c.2", "section-4.2"] evidence=["measured"] reads=["verdicts", "features"]
-titles = tables.titled(pairs)
-rows = ["all questions", *titles["dataset"] + ", " + titles["model"]]
-color = plots.method_color("Probe")
-ax = plots.draw_comparisons(rows, recipes, color=color)
-_ = ax.set_xlabel("score of the paper's recipe less that of the tuned")
-
-# %% [markdown] tags=["caption"]
-# Capability Brier score by the paper's recipe less that of the tuned probe of the same data set, each with its own 95 % interval
-# paired on the same questions, subjects drawn whole; right of the line the tuned probe is closer. Filled: significant, of the pairs
-# after Holm; hollow: cannot tell.
-
-# %% [markdown]
-# Where the questions of the recorded models decide, it is the tuned probe that is closer; on most pairs they do not decide.
-
-# %% [markdown]
 # ## Summary
 #
 # - A probe is asked twice: is it closer than the best constant, and does it tell easy questions from hard? The second may be so
 #   where the first is not.
 # - The best constant of a data set is the rival that asks for order; a probe may beat Uniform random by its level alone.
 # - Where an interval does not decide, "not shown to be closer" is all that can be said.
-# - Twenty labelled questions are a draw: look at the limits before recalibrating. Recalibration by an increasing function
-#   mends a level and leaves the order as it is.
+# - Recalibration by an increasing function mends a level and leaves the order as it is.
 #
 # So far we measured for ourselves. [Next](10_paper_audit.ipynb): which sentences of the paper do its own numbers support?
 #

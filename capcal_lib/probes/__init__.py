@@ -14,7 +14,6 @@ from capcal_lib.probes.predictions import (
 from capcal_lib.probes.sgd import PaperProbe
 from capcal_lib.probes.training import (
     ProbeRecipe,
-    draw_training,
     nearest_probe,
     nearest_probes,
     runs_for_probes,
@@ -30,7 +29,6 @@ __all__ = [
     "ProbeRecipe",
     "TunedProbe",
     "describe_probes",
-    "draw_training",
     "extract_features",
     "keep_predictions",
     "nearest_probe",

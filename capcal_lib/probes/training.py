@@ -60,29 +60,6 @@ def training_data(
     return questions[kept], features[kept]
 
 
-def draw_training(
-    questions: pd.DataFrame, n: int, samples: int, *, rng: np.random.Generator
-) -> pd.DataFrame:
-    """Draw ``n`` training questions, and ``samples`` of the scored samples of each: a cheaper
-    training set, as if no more had been drawn.
-
-    Takes questions as ``training_data`` gives them, and gives them in the order of drawing, with
-    ``correct`` and ``total`` of what was drawn, without replacement. `InputError` where fewer than
-    ``n`` questions have that many samples.
-
-    >>> questions = pd.DataFrame({"correct": [3, 0, 2], "total": [4, 4, 2]}, index=["a", "b", "c"])
-    >>> draw_training(questions, 2, 3, rng=np.random.default_rng(0))["total"].to_dict()
-    {'a': 3, 'b': 3}
-    """
-    enough = questions[questions["total"] >= samples]
-    if len(enough) < n:
-        raise InputError(f"{len(enough)} questions have {samples} scored samples; asked for {n}")
-    drawn = enough.iloc[rng.permutation(len(enough))[:n]]
-    wrong = drawn["total"] - drawn["correct"]
-    correct = rng.hypergeometric(drawn["correct"], wrong, samples)
-    return drawn.assign(correct=correct, total=samples)
-
-
 def train(
     *runs: Run,
     recipe: ProbeRecipe = "tuned",

@@ -1,36 +1,25 @@
-"""Where does a probe still work? Its order on other data sets than its own, what a second training
-set changes, what twenty labels of a new data set are worth, and what its recipe changes on its own.
+"""Where does a probe still work? Its order on other data sets than its own, and what a second
+training set changes.
 """
-
-from collections.abc import Iterable
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from capcal_lib import metrics
-from capcal_lib.manifests import load_dataset
-from capcal_lib.probes import ProbeRecipe, draw_training, nearest_probe, read_predictions
-from capcal_lib.results.results import load_results, subjects
+from capcal_lib.probes import nearest_probe
+from capcal_lib.results.results import subjects
 from capcal_lib.results.scores import (
-    BEST_CONSTANT,
     Protocol,
     brier_terms,
     columns_of,
     confidence_columns,
-    gains_by_dataset,
     mean_over_probes,
     methods,
 )
-from capcal_lib.shifts import OUT_OF_DISTRIBUTION, shift
+from capcal_lib.shifts import shift
 
 VARIED = 0.01  # a variance of mu_hat over questions: with less there is little to be learnt
-LABELS, LABEL_SAMPLES, DRAWS = 20, 4, 400
-LEAST_OTHERS = 60  # questions to score on, beside those that are labelled
 ORDER = ["dataset", "method", "shift", "estimate", "low", "high", "p", "p (Holm)", "verdict", "off"]
-BY_PAPER, BY_TUNING = "Probe, paper's recipe", "Probe, tuned"
-ALL_QUESTIONS = "all questions"
 TESTED = ["estimate", "low", "high", "p", "p (Holm)", "verdict"]
 
 
@@ -41,15 +30,15 @@ def varied_datasets(results: pd.DataFrame) -> list[str]:
     return [str(name) for name in variance.index[variance > VARIED]]
 
 
-def probe_pairs(results: pd.DataFrame) -> "pd.Series[int]":
-    """Count the questions that each probe of one data set has predicted on each data set whose
-    questions differ: two or more, indexed by (dataset, method).
+def probe_pairs(results: pd.DataFrame) -> list[tuple[str, str]]:
+    """List the pairs of a data set whose questions differ and a probe of one training set that has
+    predicted two of them or more.
     """
     predicted = mean_over_probes(results[confidence_columns(results)].notna())
     counts = predicted.groupby(level="dataset", sort=False).sum().rename_axis(columns="method")
     counts = counts.loc[varied_datasets(results)].filter(regex=r"^Probe \([^+]*\)$")
-    stacked = pd.Series(counts.stack(), dtype=np.float64).astype(int)
-    return stacked[stacked > 1]
+    stacked = pd.Series(counts.stack(), dtype=np.float64)
+    return stacked.index[stacked > 1].tolist()
 
 
 def compare_order(results: pd.DataFrame) -> pd.DataFrame:
@@ -63,7 +52,7 @@ def compare_order(results: pd.DataFrame) -> pd.DataFrame:
     the level alone costs. By the paper's recipe they are means over the five probes.
     """
     rows = []
-    for dataset, method in probe_pairs(results).index:
+    for dataset, method in probe_pairs(results):
         columns = columns_of(results, method)
         own = results.loc[[dataset], ["correct", "total", *columns]].dropna()
         mu = own["correct"] / own["total"]
@@ -131,137 +120,3 @@ def compare_mixture(
     if not found:
         return pd.DataFrame(columns=TESTED, index=index)
     return metrics.holm(pd.DataFrame(list(found.values()), index).infer_objects())
-
-
-def near_probes(results: pd.DataFrame) -> list[tuple[str, str]]:
-    """List the pairs of a data set and a probe of another set of its domain that leave more than 60
-    questions to score on.
-    """
-    counts = probe_pairs(results)
-    enough = counts[counts > LEAST_OTHERS].index.tolist()
-    return [pair for pair in enough if shift(pair[1], pair[0]) == OUT_OF_DISTRIBUTION]
-
-
-def score_labels(results: pd.DataFrame, *, seed: int = 0) -> pd.DataFrame:
-    """Score what twenty labelled questions of a new data set are worth to a probe of another set of
-    its domain (:func:`near_probes`), over 400 draws of the twenty from ``seed``, with four samples
-    of each.
-
-    Returns corrected Brier scores (lower is better) on the other questions, a row a ``dataset``,
-    ``method`` and ``draw``, the index: of the probe ``as it is``, ``recalibrated`` by Platt's
-    method, and replaced by the mean of the labels, a ``constant``.
-    """
-    rng = np.random.default_rng(seed)
-    scores = {}
-    for dataset, method in near_probes(results):
-        columns = columns_of(results, method)
-        own = results.loc[[dataset], ["correct", "total", *columns]].droplevel("dataset").dropna()
-        draws = []
-        for column in columns:
-            for _ in range(DRAWS // len(columns)):
-                draws.append(score_labels_once(own, column, rng=rng))
-        scores[dataset, method] = pd.DataFrame(draws)
-    if not scores:
-        index = pd.MultiIndex.from_tuples([], names=["dataset", "method", "draw"])
-        columns = ["as it is", "recalibrated", "constant"]
-        return pd.DataFrame(columns=columns, index=index, dtype=np.float64)
-    return pd.concat(scores, names=["dataset", "method", "draw"])
-
-
-def score_labels_once(
-    questions: pd.DataFrame, probe: str, *, rng: np.random.Generator
-) -> dict[str, float]:
-    """Score three uses of twenty labelled questions on the others, as :func:`score_labels` does."""
-    labelled = draw_training(questions, LABELS, LABEL_SAMPLES, rng=rng)
-    others = questions.drop(labelled.index)
-    correct, total = labelled["correct"], labelled["total"]
-    platt = metrics.Calibrator("platt").fit(labelled[probe], correct, total)
-    ways: dict[str, Any] = {
-        "as it is": others[probe],
-        "recalibrated": platt.predict(others[probe]),
-        "constant": np.full(len(others), correct.sum() / total.sum()),
-    }
-    counts = others["correct"], others["total"]
-    return {
-        way: metrics.capability_brier(confidence, *counts, corrected=True)
-        for way, confidence in ways.items()
-    }
-
-
-def gains_of_labels(scores: pd.DataFrame) -> pd.DataFrame:
-    """Return by how much recalibration lowers the score against its two rivals: the mean ``gain``
-    over draws, and the limits ``low`` and ``high`` of the middle 95 % of them.
-
-    ``scores`` are those of :func:`score_labels`. A row a ``dataset``, ``method`` and ``rival``.
-    """
-    rivals = scores[["as it is", "constant"]]
-    lowered: Any = rivals.sub(scores["recalibrated"], axis="index").rename_axis(columns="rival")
-    by_rival = lowered.stack().groupby(["dataset", "method", "rival"], sort=False)
-    low, high = by_rival.quantile(0.025), by_rival.quantile(0.975)
-    return pd.DataFrame({"gain": by_rival.mean(), "low": low, "high": high})
-
-
-def recipe_terms(
-    store: Path | str,
-    models: Iterable[str],
-    *,
-    k_eval: int = 100,
-    verdicts: str = "rules",
-    protocol: Protocol = "corrected",
-) -> pd.DataFrame:
-    """Return the Brier terms of questions by the probe of their own data set, by the paper's recipe
-    and tuned, and those of the best constant; a row a ``model``, ``dataset`` and ``question_id``.
-
-    Only data sets whose questions differ, and questions that both have predicted.
-    """
-    found = {}
-    for model in models:
-        results = load_results(store, model, k_eval=k_eval, recipe=None, verdicts=verdicts)
-        counts = results.sort_index()[["correct", "total"]].query("total > 1")
-        if counts.empty:
-            continue
-        tuned = own_predictions(store, model, "tuned", BY_TUNING, verdicts)
-        predicted = counts.join(tuned).join(
-            own_predictions(store, model, "paper", BY_PAPER, verdicts)
-        )
-        mu_hat = predicted["correct"] / predicted["total"]
-        varied = mu_hat.groupby(level="dataset").transform("var") > VARIED
-        terms = brier_terms(predicted[varied].dropna(), protocol=protocol)
-        found[model] = terms.reindex(columns=[BEST_CONSTANT, BY_PAPER, BY_TUNING]).dropna()
-    if not found:
-        index = pd.MultiIndex.from_tuples([], names=["model", "dataset", "question_id"])
-        return pd.DataFrame(columns=[BEST_CONSTANT, BY_PAPER, BY_TUNING], index=index, dtype=float)
-    return pd.concat(found, names=["model"])
-
-
-def own_predictions(
-    store: Path | str, model: str, recipe: ProbeRecipe, title: str, verdicts: str
-) -> pd.DataFrame:
-    """Return what each data set's own probe predicts of its questions, under a title: a column, or
-    five by the paper's recipe.
-    """
-    predictions = read_predictions(store, model, recipe=recipe, verdicts=verdicts)
-    predicted = []
-    for dataset in predictions.index.unique("dataset"):
-        probe = load_dataset(str(dataset)).probe
-        columns = columns_of(predictions, probe)
-        names = [column.replace(str(probe), title) for column in columns]
-        predicted.append(predictions.loc[[dataset], columns].set_axis(names, axis="columns"))
-    return pd.concat(predicted) if predicted else predictions
-
-
-def compare_recipes(terms: pd.DataFrame) -> pd.DataFrame:
-    """Judge by how much lower a tuned probe scores than one by the paper's recipe, on the same
-    questions and with subjects drawn whole.
-
-    ``terms`` are those of :func:`recipe_terms`. Returns a first row for all questions, judged by
-    itself, and one a ``model`` and ``dataset``, judged together by Holm's method.
-    """
-    rivals = terms[[BY_PAPER, BY_TUNING]]
-    if rivals.empty:
-        return pd.DataFrame(columns=["model", "dataset", *TESTED])
-    by_pair = metrics.holm(gains_by_dataset(rivals, BY_PAPER)).reset_index()
-    groups = subjects(terms.droplevel("model")).to_numpy()
-    whole = metrics.gains(rivals, BY_PAPER, clusters=groups).loc[[BY_TUNING]]
-    whole = whole.assign(model="", dataset=ALL_QUESTIONS)
-    return pd.concat([whole, by_pair], ignore_index=True)[["model", "dataset", *TESTED]]

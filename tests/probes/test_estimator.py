@@ -1,15 +1,12 @@
 """What every probe shares: its face, a concentration, and learning from one sample a question."""
 
 import numpy as np
-import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from sklearn.base import clone
 
 from capcal_lib.applications import fit_concentration, simulate_pass_at_k
 from capcal_lib.errors import InputError
-from capcal_lib.probes import PaperProbe, Probe, TunedProbe, draw_training
+from capcal_lib.probes import PaperProbe, Probe, TunedProbe
 
 PROBES = (TunedProbe(), PaperProbe())
 
@@ -63,37 +60,3 @@ def test_a_probe_is_an_estimator_of_scikit_learn(probe: Probe) -> None:
     assert repr(type(probe)(seed=3)) == f"{type(probe).__name__}(seed=3)"
     with pytest.raises(InputError, match="not fitted; call fit"):
         fresh.predict([[1.0]])
-
-
-@given(
-    st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=20),
-    st.integers(1, 6),
-    st.integers(0, 99),
-)
-def test_what_is_drawn_are_samples_that_were_there(
-    pairs: list[tuple[int, int]], samples: int, seed: int
-) -> None:
-    correct, wrong = np.array(pairs).T
-    names = [f"q{row}" for row in range(len(pairs))]
-    questions = pd.DataFrame({"correct": correct, "total": correct + wrong}, index=names)
-    enough = questions[questions["total"] >= samples]
-    rng = np.random.default_rng(seed)
-    if enough.empty:
-        with pytest.raises(InputError, match=f"0 questions have {samples} scored samples"):
-            draw_training(questions, 1, samples, rng=rng)
-        return
-    drawn = draw_training(questions, len(enough), samples, rng=rng)
-    assert set(drawn.index) == set(enough.index)
-    assert (drawn["total"] == samples).all()
-    full = enough.loc[drawn.index]
-    assert (drawn["correct"] <= full["correct"]).all()
-    assert (samples - drawn["correct"] <= full["total"] - full["correct"]).all()
-
-
-def test_what_is_drawn_is_right_on_average() -> None:
-    questions = pd.DataFrame({"correct": [6, 1], "total": [8, 4]}, index=["a", "b"])
-    rng = np.random.default_rng(0)
-    drawn = [draw_training(questions, 1, 2, rng=rng) for _ in range(4_000)]
-    table = pd.concat(drawn).groupby(level=0)["correct"].agg(["mean", "size"])
-    np.testing.assert_allclose(table["mean"], [1.5, 0.5], atol=0.05)
-    np.testing.assert_allclose(table["size"], [2_000, 2_000], atol=150)
