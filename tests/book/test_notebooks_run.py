@@ -16,9 +16,11 @@ import jupytext
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import nbformat
+import numpy as np
 import pytest
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
+from scipy.stats import spearmanr
 
 from capcal_lib.book.lesson import EndOfPage
 from capcal_lib.book.pipeline import notebook_names
@@ -27,6 +29,7 @@ from capcal_lib.errors import InputError
 from capcal_lib.grading.verdicts import grade_run
 from capcal_lib.places import NOTEBOOKS, OWN_MANIFESTS, RECORDED_RUNS, ROOT
 from capcal_lib.reproduce import RECIPES, Order, reproduce
+from capcal_lib.results import columns_of, judged_by
 from capcal_lib.results.importing import import_samples
 from capcal_lib.runs import open_runs
 from capcal_lib.sampling.draw import sample
@@ -156,6 +159,20 @@ def test_it_runs_where_not_every_method_is_on_every_data_set(name: str, holes: P
         assert page["gain"].mean() == pytest.approx(page["case"]["estimate"])
     if "\ndataset: " in (NOTEBOOKS / f"{name}.py").read_text(encoding="utf-8"):
         run_cells(name, model="simulated", store=str(holes), dataset="mini-elements")
+
+
+@pytest.mark.parametrize("protocol", ["corrected", "paper"])
+def test_rank_correlations_of_the_page_are_those_of_scipy(protocol: str) -> None:
+    page = run_cells("03_confidence_estimators", model="simulated", protocol=protocol)
+    results, ranks = page["results"], page["ranks"]
+    for (dataset, method), found in ranks.stack().items():
+        of_columns = []
+        for column in columns_of(results, method):
+            own = judged_by(results.loc[[dataset]], column)
+            of_columns.append(spearmanr(own["confidence"], own["correct"] / own["total"]).statistic)
+        assert len(of_columns) == (5 if protocol == "paper" and "Probe" in method else 1)
+        assert found == pytest.approx(np.mean(of_columns))
+    assert ranks.shape == (4, 7)
 
 
 @pytest.mark.parametrize("name", ["11_small_models", "12_applications"])
