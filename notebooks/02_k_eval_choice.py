@@ -18,11 +18,9 @@ store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
 protocol: str = "corrected"  # or paper: with the probes of its recipe
 verdicts: str = "rules"  # or judge:MODEL, where it has judged
-seed: int = 0  # of the simulated studies
+seed: int = 0  # of what is drawn
 
 # %%
-from functools import partial
-
 import numpy as np
 import pandas as pd
 import seaborn as sns
@@ -31,7 +29,6 @@ from capcal_lib.book.tables import titled
 from capcal_lib.metrics import (
     binomial_interval,
     capability_brier_terms,
-    coverage_of_mean,
     coverage_probability,
     mean_interval,
 )
@@ -125,12 +122,11 @@ _ = axes.legend(title="")
 # ## Intervals for questions like these
 #
 # Another thirty questions would have another mean, however many samples each has. A mean over questions, such as a score, has an
-# interval that lets whole questions vary. Three ways: Student's $t$, the percentiles of a plain bootstrap, and `mean_interval`,
-# that of every score in this book. It is $t$ on the terms and half a question more at either bound of the score: it assumes that
-# questions are independent draws, and that errors too rare to show up add at most about two questions of the largest possible
-# error. Rarer and heavier ones are covered less often, and so is a whole subject that is rare and missed throughout, where
-# questions come in subjects. How much less, for terms that are 1 at a rate of 1 to 6 questions in a hundred and else 0, is a finite
-# sum again:
+# interval that lets whole questions vary. `mean_interval`, that of every score in this book, is Student's $t$ on the terms and half a
+# question more at either bound of the score: it assumes that questions are independent draws, and that errors too rare to show up
+# add at most about two questions of the largest possible error. Rarer and heavier ones are covered less often, and so is a whole
+# subject that is rare and missed throughout, where questions come in subjects. How much less, for terms that are 1 at a rate of 1 to
+# 6 questions in a hundred and else 0, is a finite sum again:
 
 # %%
 n, rates = 100, np.arange(1, 61) / 1_000
@@ -146,47 +142,7 @@ covered.idxmin(), covered.min(), covered.mean()
 
 # %% [markdown]
 # The first number is the rate at which it covers least, then come the probability there and that on average over the rates.
-#
-# Do the three cover the score of all questions? *Sparse*: most are never answered right, and all have one small confidence. *Rare
-# misses*: the confidence is right, and for one question in a hundred grossly wrong. Draw questions and their samples:
-
-# %%
-rng = np.random.default_rng(seed)
-
-
-def draw_terms(case, n):
-    """Draw n questions and their samples; return the terms of the score."""
-    mu = rng.beta(0.05, 1, n) if case == "sparse" else rng.beta(0.5, 0.5, n)
-    opposite = (mu < 0.5).astype(float)  # one question in a hundred has it
-    missed = np.where(rng.random(n) < 0.01, opposite, mu).clip(0.02, 0.98)
-    confidence = np.full(n, 0.05) if case == "sparse" else missed
-    counts = rng.binomial(k_eval, mu), np.full(n, k_eval)
-    return capability_brier_terms(confidence, *counts, corrected=True)
-
-
-# %% [markdown]
-# `coverage_of_mean` draws two hundred studies of each size, and counts the intervals that hold the score of very many questions.
-
-# %%
-rows = {}
-for case in ("sparse", "rare misses"):
-    truth = draw_terms(case, 300_000).mean()
-    draw = partial(draw_terms, case)
-    for n in (30, 100, 200):
-        rows[case, n] = coverage_of_mean(draw, n, truth, studies=200, rng=rng)
-coverage = pd.DataFrame(rows).T.rename_axis(["population", "questions"])
-
-# %% label="mean-coverage" evidence=["simulated"]
-page.show(
-    coverage,
-    "Share of 200 studies whose 95 % intervals hold the score of all questions.",
-    digits=2,
-    evidence="simulated",
-)
-
-# %% [markdown]
-# With 30 questions three studies in four see none of the rare misses, for which the interval must allow; it pays by its width where
-# nothing is left to see.
+# `benchmarks/coverage.py` draws studies of other kinds, and counts the intervals that hold the score of all questions.
 #
 # ## Samples of a model
 #
@@ -349,6 +305,7 @@ page.show(
 
 # %% tags=["hide-cell", "solution"]
 # The noise of a score, by questions and by samples
+rng = np.random.default_rng(seed)
 for n, k in ((100, 10), (10, 100)):
     mu = rng.binomial(k, rng.random((300, n))) / k
     terms = (0.5 - mu) ** 2 - mu * (1 - mu) / (k - 1)

@@ -28,7 +28,6 @@ from capcal_lib.metrics.comparisons import (
 from capcal_lib.metrics.intervals import (
     Interval,
     binomial_interval,
-    coverage_of_mean,
     coverage_probability,
     mean_interval,
 )
@@ -54,7 +53,6 @@ __all__ = [
     "compare_counts",
     "correctness_variance",
     "correctness_variance_terms",
-    "coverage_of_mean",
     "coverage_probability",
     "divergence",
     "expected_response_brier",

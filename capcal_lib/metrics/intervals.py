@@ -10,7 +10,6 @@ out of range, of unequal length or infinite is refused with an
 
 from __future__ import annotations  # keeps ArrayLike short in help()
 
-from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -93,12 +92,11 @@ def coverage_probability(
     k_eval: int,
     *,
     method: BinomialMethod = "jeffreys",
-    level: float = 0.95,
 ) -> Floats:
-    """Return how often an interval from k_eval samples holds each mu, shape (n,), summed exactly
-    over the counts.
+    """Return how often a 95 % interval from k_eval samples holds each mu, shape (n,), summed
+    exactly over the counts.
 
-    Near ``level`` is good, below it the interval promises too much. See :func:`binomial_interval`.
+    Near .95 is good, below it the interval promises too much. See :func:`binomial_interval`.
 
     >>> coverage_probability([0.01, 0.5], 100, method="wald").round(3)
     array([0.633, 0.943])
@@ -107,50 +105,11 @@ def coverage_probability(
 
     mu = as_confidence(expected_accuracy)[:, None]
     correct = np.arange(check_int("k_eval", k_eval, least=1) + 1)
-    low, high = binomial_interval(correct, k_eval, method=method, level=level).T
+    low, high = binomial_interval(correct, k_eval, method=method).T
     normal = np.where(mu < 1e-300, 0, mu)  # scipy overflows at the smallest floats
     chance = binom.pmf(correct, k_eval, normal)
     holds = (low <= mu) & (mu <= high)
     return (chance * holds).sum(axis=1)
-
-
-def coverage_of_mean(
-    draw: Callable[[int], Floats],
-    questions: int,
-    truth: float,
-    *,
-    studies: int = 200,
-    rng: np.random.Generator,
-) -> dict[str, float]:
-    """Return how often three 95 % intervals hold the mean of all questions, over simulated studies.
-
-    ``draw`` returns a term each of that many questions, in [0, 1] on average, of which ``truth`` is
-    the mean over all there are. The intervals are Student's ``t``, the percentiles of a plain
-    ``bootstrap`` of a thousand draws, and ``this interval``, :func:`mean_interval`. Near .95 is
-    good, below it an interval promises too much.
-
-    >>> rng = np.random.default_rng(0)
-    >>> coverage_of_mean(rng.random, 50, 0.5, studies=40, rng=rng)["this interval"] > 0.8
-    True
-    """
-    from scipy.stats import t  # slow to import
-
-    check_int("studies", studies, least=1)
-    limits = []
-    for _ in range(studies):
-        terms = draw(questions)
-        error = terms.std(ddof=1) / np.sqrt(questions)
-        resampled = rng.choice(terms, (1_000, questions)).mean(axis=1)
-        limits.append(
-            [
-                t.interval(0.95, questions - 1, terms.mean(), error),
-                np.quantile(resampled, [0.025, 0.975]),
-                mean_interval(terms, bounds=(0, 1))[1:],
-            ]
-        )
-    low, high = np.moveaxis(np.array(limits), -1, 0)
-    shares = ((low <= truth) & (truth <= high)).mean(axis=0)
-    return dict(zip(["t", "bootstrap", "this interval"], shares.tolist(), strict=True))
 
 
 def mean_interval(

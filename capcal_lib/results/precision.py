@@ -4,20 +4,18 @@ Samples that are there are drawn again, fewer of each question, as if no more ha
 counts is how much wider the interval of a score becomes, for questions like these. Questions are
 those of a data set that have most samples."""
 
-from collections.abc import Sequence
-
 import numpy as np
 import pandas as pd
 
 from capcal_lib.applications import Components, deep_samples, score_components
 from capcal_lib.metrics import capability_brier_terms, mean_interval
-from capcal_lib.metrics.validation import check_int
 from capcal_lib.results.constant import KINDS, kind_of_method
 from capcal_lib.results.results import CONSISTENCY, judged_by, subjects
 from capcal_lib.results.scores import columns_of, confidence_columns, mean_over_probes, methods
 
 DEEP = 10  # samples, with no more than which nothing can be drawn again
 FEWER = 5, 10, 20, 50
+DRAWS = 10  # of fewer samples
 GROWTH = ["k", "dataset", "method", "kind", "samples", "percent"]
 
 
@@ -40,18 +38,18 @@ def deep_questions(results: pd.DataFrame) -> pd.DataFrame:
     return deep[varied]
 
 
-def interval_width(judged: pd.DataFrame, k: int, *, draws: int, rng: np.random.Generator) -> float:
+def interval_width(judged: pd.DataFrame, k: int, *, rng: np.random.Generator) -> float:
     """Return how wide the 95 % interval of a corrected score is with ``k`` samples a question.
 
     They are drawn from those that are there, at random and without replacement; the width is the
-    mean over ``draws``. ``judged`` is what ``judged_by`` returns, with k samples or more of each
+    mean over ten draws. ``judged`` is what ``judged_by`` returns, with k samples or more of each
     question.
     """
     confidence, correct, total = judged.to_numpy().T
     correct, wrong = correct.astype(int), (total - correct).astype(int)
     groups = subjects(judged).to_numpy()
     widths = []
-    for _ in range(draws):
+    for _ in range(DRAWS):
         drawn = rng.hypergeometric(correct, wrong, k)
         terms = capability_brier_terms(confidence, drawn, k, corrected=True)
         _, low, high = mean_interval(terms, clusters=groups, bounds=(0, 1))
@@ -59,45 +57,40 @@ def interval_width(judged: pd.DataFrame, k: int, *, draws: int, rng: np.random.G
     return float(np.mean(widths))
 
 
-def interval_growth(
-    results: pd.DataFrame,
-    ks: Sequence[int] = FEWER,
-    *,
-    draws: int = 10,
-    rng: np.random.Generator,
-) -> pd.DataFrame:
-    """Say how much wider the interval of each score becomes with fewer samples of each question.
+def interval_growth(results: pd.DataFrame, *, rng: np.random.Generator) -> pd.DataFrame:
+    """Say how much wider the interval of each score becomes with 5, 10, 20 and 50 samples of each
+    question.
 
     ``results`` are those of ``load_results``. *Response consistency* is left out: its votes are
     samples too. Returns a row a case: ``k``, ``dataset``, ``method`` and its ``kind`` as of
     ``compare_with_constant``; the ``samples`` that questions have, more than k; and by how many
-    ``percent`` the interval is wider than with all of them, the mean over ``draws``. A probe by the
+    ``percent`` the interval is wider than with all of them, the mean over ten draws. A probe by the
     paper's recipe has the mean of its five. No rows where no question has more than ten samples.
 
     >>> from capcal_lib.places import RECORDED_RUNS
     >>> from capcal_lib.results import load_results
     >>> results = load_results(RECORDED_RUNS, "smollm2-135m", datasets=["mini-exam"])
-    >>> growth = interval_growth(results, [5, 50], rng=np.random.default_rng(0))
-    >>> growth.query("method == 'P(True)'")[["k", "samples", "percent"]].round().to_numpy().tolist()
-    [[5.0, 100.0, 50.0], [50.0, 100.0, 2.0]]
+    >>> growth = interval_growth(results, rng=np.random.default_rng(0))
+    >>> growth.query("method == 'P(True)'").set_index("k")["percent"].round().to_dict()
+    {5: 53.0, 10: 24.0, 20: 13.0, 50: 2.0}
     """
-    check_int("draws", draws, least=1)
     rows = []
     for name, own in deep_questions(results).groupby(level="dataset", sort=False):
         dataset, most = str(name), int(own["total"].min())
+        ks = [k for k in FEWER if k < most]
         for method in methods(own):
             growths = []
             for column in columns_of(own, method):
                 judged = judged_by(own, column)
                 if method == CONSISTENCY or len(judged) < 2:
                     continue
-                by_all = interval_width(judged, most, draws=draws, rng=rng)
-                widths = [interval_width(judged, k, draws=draws, rng=rng) for k in ks if k < most]
+                by_all = interval_width(judged, most, rng=rng)
+                widths = [interval_width(judged, k, rng=rng) for k in ks]
                 growths.append(100 * (np.array(widths) / by_all - 1))
             if growths:
                 kind = kind_of_method(method, dataset)
                 percents = np.mean(growths, axis=0)
-                for k, percent in zip([k for k in ks if k < most], percents, strict=True):
+                for k, percent in zip(ks, percents, strict=True):
                     rows.append([k, dataset, method, kind, most, percent])
     table = pd.DataFrame(rows, columns=GROWTH)
     return table.assign(kind=pd.Categorical(table["kind"], KINDS))

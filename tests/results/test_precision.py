@@ -3,7 +3,6 @@ import pandas as pd
 import pytest
 
 from capcal_lib.applications import score_components
-from capcal_lib.errors import InputError
 from capcal_lib.metrics import capability_brier_terms, mean_interval
 from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.results import judged_by, load_results
@@ -41,19 +40,21 @@ def test_all_samples_have_one_interval() -> None:
     terms = capability_brier_terms(*judged.to_numpy().T, corrected=True)
     _, low, high = mean_interval(terms, bounds=(0, 1))
     rng = np.random.default_rng(0)
-    assert interval_width(judged, 100, draws=2, rng=rng) == pytest.approx(high - low)
+    assert interval_width(judged, 100, rng=rng) == pytest.approx(high - low)
 
 
 def test_growth_is_that_of_widths() -> None:
-    growth = interval_growth(made(), [10], draws=3, rng=np.random.default_rng(5))
+    growth = interval_growth(made(), rng=np.random.default_rng(5))
     rng = np.random.default_rng(5)
     for method in ("Probe (GSM8K)", "far off"):
         judged = judged_by(made(), method)
-        by_all = interval_width(judged, 100, draws=3, rng=rng)
-        expected = 100 * (interval_width(judged, 10, draws=3, rng=rng) / by_all - 1)
-        [row] = growth[growth["method"] == method].to_dict("records")
-        assert row["percent"] == pytest.approx(expected)
-        assert (row["samples"], row["kind"]) == (100, kind_of_method(method, "gsm8k"))
+        by_all = interval_width(judged, 100, rng=rng)
+        rows = growth[growth["method"] == method].set_index("k")
+        for k in (5, 10, 20, 50):
+            expected = 100 * (interval_width(judged, k, rng=rng) / by_all - 1)
+            assert rows.loc[k, "percent"] == pytest.approx(expected)
+        assert {*rows["samples"]} == {100}
+        assert {*rows["kind"]} == {kind_of_method(method, "gsm8k")}
 
 
 def test_the_fewer_samples_the_wider_the_interval() -> None:
@@ -69,15 +70,14 @@ def test_there_is_nothing_to_draw_from_few_samples() -> None:
     assert {*interval_growth(made(20), rng=rng)["k"]} == {5, 10}
     votes = made().rename(columns={"far off": "Response consistency"})
     assert {*interval_growth(votes, rng=rng)["method"]} == {"Probe (GSM8K)"}
-    with pytest.raises(InputError, match="draws"):
-        interval_growth(made(), draws=0, rng=rng)
 
 
 def test_a_probe_by_the_papers_recipe_is_one_case() -> None:
     names = {"Probe (GSM8K)": "Probe (GSM8K) [0]", "far off": "Probe (GSM8K) [1]"}
-    five = interval_growth(made().rename(columns=names), [10], rng=np.random.default_rng(1))
-    alone = interval_growth(made(), [10], rng=np.random.default_rng(1))
-    assert five["percent"].tolist() == pytest.approx([alone["percent"].mean()])
+    five = interval_growth(made().rename(columns=names), rng=np.random.default_rng(1))
+    alone = interval_growth(made(), rng=np.random.default_rng(1))
+    means = alone.groupby("k")["percent"].mean()
+    assert five.set_index("k")["percent"].to_dict() == pytest.approx(means.to_dict())
     parts = score_parts(made().rename(columns=names)).loc[("gsm8k", "Probe (GSM8K)")]
     assert parts.to_list() == pytest.approx(score_parts(made()).mean().to_list())
 
