@@ -29,10 +29,8 @@ from capcal_lib.grading.labels import error_rates, load_labels, measured_error
 from capcal_lib.grading.regrading import OURS, regrade
 from capcal_lib.grading.verdicts import read_verdicts
 from capcal_lib.manifests import load_dataset
-from capcal_lib.metrics import mean_interval
-from capcal_lib.metrics.grader import GraderError, corrected_mean
 from capcal_lib.questions import at_hand
-from capcal_lib.results import gains_by_dataset, load_results
+from capcal_lib.results import gains_by_dataset
 from matplotlib import pyplot as plt
 
 # %% [markdown]
@@ -71,8 +69,7 @@ page.show(
 # %% [markdown]
 # Nearly all errors are misses: answers in words that no rule expects, an element named by its symbol, and on TriviaQA right
 # answers that the list of accepted ones misspells or lacks. A miss lowers the accuracy, alike for every confidence that is
-# compared there. A data set that is not in this table has “not measured” elsewhere: nobody has read both right and wrong
-# answers to it.
+# compared there. Of a data set that is not in this table nobody has read both right and wrong answers.
 #
 # ## Four verdicts
 #
@@ -179,16 +176,14 @@ _ = axes.figure.legend(loc="outside lower center", ncols=3)
 # drawn.
 
 # %% [markdown]
-# Beside the moves, the accuracy by our rules itself, and that with their measured error allowed for:
+# Beside the moves, the accuracy by our rules itself:
 
 # %%
-columns = ["mean μ", "μ, the grader's error allowed for"]
-table = page.accuracies()[columns].reindex(at_home)
+table = page.accuracies()[["mean μ"]].reindex(at_home)
 spelt = tables.intervals(moves, "move", digits=3).unstack("rule")[[*rules]]
 page.show(
     table.join(spelt),
-    "Mean expected accuracy by our rules; with their measured error allowed for; and its move under other rules. "
-    "In brackets: 95 % intervals.",
+    "Mean expected accuracy by our rules, and its move under other rules. In brackets: 95 % intervals.",
 )
 
 # %% [markdown]
@@ -207,45 +202,34 @@ tables.titled(agreements(runs)).round(2)
 # letter the right one before you use it. And two graders that agree can both be wrong. Only a person settles that, and a person
 # settles few.
 #
-# ## From labels to an interval
+# ## From labels to an accuracy
 #
-# Suppose that a person labels some answers, and so measures the sensitivity $\mathrm{Se}$ and the specificity $\mathrm{Sp}$ of
-# the grader. With its mean verdict these give the accuracy (Rogan and Gladen, 1978). All three are uncertain, and
-# `corrected_mean` puts them into one interval, whose formula is derived on the page “Grading”. Take the largest data set, and
-# suppose $\mathrm{Se} = 0.98$ and $\mathrm{Sp} = 0.99$, from a hundred labels of right and a hundred of wrong answers:
+# Of the right answers the rules call a share $\mathrm{Se}$ correct, the sensitivity, and of the wrong ones a share $1-\mathrm{Sp}$. So
+# of a model of accuracy $\mu$ the mean verdict is $m = \mathrm{Se}\,\mu + (1-\mathrm{Sp})(1-\mu)$. Solved for $\mu$, that is the
+# estimator of Rogan and Gladen (1978), by which the measured error of the rules is taken out of an accuracy:
 
 # %%
-largest = page.data.index[0]
-counts = load_results(page.store, model, datasets=[largest], k_eval=k_eval)
-scored = counts[counts["total"] > 0]
-correct, total = scored["correct"], scored["total"]
-plain = mean_interval(correct / total, bounds=(0, 1))
-error = GraderError(0.98, 0.99, right=100, wrong=100)
-plain, corrected_mean(correct, total, error)
-
-# %% [markdown]
-# The first takes the grader to be free of error. How wide is the second with fewer labels, or with more?
-
-# %%
-rows = {}
-for number in (50, 100, 200, 500):
-    error = GraderError(0.98, 0.99, right=number, wrong=number)
-    rows[f"{number} + {number}"] = corrected_mean(correct, total, error)
-by_labels = pd.DataFrame(rows, ["mean μ", "low", "high"]).T
+overview = page.accuracies()
+by_rate = (rates["estimate"] / 100).unstack("answers")
+se, sp = by_rate[rates.index.unique("answers")].to_numpy().T
+found = overview["mean μ"].reindex(by_rate.index)
+corrected = ((found + sp - 1) / (se + sp - 1)).clip(0, 1)
+table = pd.DataFrame({"by our rules": found, "corrected": corrected})
 page.show(
-    by_labels.rename_axis("labels"),
-    f"{page.data['title'][largest]}: intervals with so many labelled right and wrong answers (labels supposed).",
-    evidence="simulated",
+    table.dropna(),
+    "Mean expected accuracy, and corrected for the measured error of the rules.",
 )
 
 # %% [markdown]
-# Labels move the estimate by the error that they show, and their number is a part of its uncertainty.
+# The correction takes the error for alike on all questions, and the labels for the truth. They are of answers of small models; those of
+# another model may be harder or easier to grade. A corrected accuracy is less certain than the accuracy itself, since the two
+# rates are uncertain as well.
 #
 # ## Summary
 #
 # - The same samples give other accuracies under other rules. Say which rule, and keep the answers so that it can change.
 # - No answer, not scored and incorrect are three things.
-# - A judge is a measuring instrument too, and labels by a person turn the grader's error into a part of the interval.
+# - A judge is a measuring instrument too. With labels of its answers the grader's error can be taken out of an accuracy.
 #
 # That was the last of the checks. [The first page](01_targets_divergence.ipynb) asks what all this is measured for: how far is
 # one answer from the expected accuracy?
@@ -273,5 +257,5 @@ rates.xs("right ones called correct", level="answers")["estimate"].round(1)
 
 # %% tags=["hide-cell", "solution"]
 # The sensitivity at which the move equals the width
-m, low, high = plain
+m, low, high = overview[["mean μ", "low", "high"]].iloc[0]
 round(m / (m + high - low), 3)

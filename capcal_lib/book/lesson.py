@@ -19,7 +19,6 @@ from capcal_lib.book.style import set_style
 from capcal_lib.book.tables import Html
 from capcal_lib.errors import check_known
 from capcal_lib.grading.core import UNSCORED
-from capcal_lib.grading.labels import corrected_accuracy
 from capcal_lib.manifests import load_model, model_names
 from capcal_lib.metrics import mean_interval
 from capcal_lib.probes import ProbeRecipe, describe_probes
@@ -170,8 +169,7 @@ class Page:
 
     def accuracies(self) -> pd.DataFrame:
         """Return the mean expected accuracy of each data set with its interval; with what was not
-        scored taken for wrong, and for right, where that is enough to matter; and with the grader's
-        error allowed for, where it is measured.
+        scored taken for wrong, and for right, where that is enough to matter.
         """
         counts = load_results(
             self.store, self.model, k_eval=self.k_eval, recipe=None, verdicts=self.verdicts
@@ -187,9 +185,7 @@ class Page:
         if (self.data["not scored"] > UNSCORED).any():
             bounds = {"all wrong": "μ, these wrong", "all right": "μ, these right"}
             table = table.join(self.data[["not scored", *bounds]].rename(columns=bounds))
-        allowed = tables.intervals(corrected_accuracy(counts, clusters), "estimate", digits=3)
-        allowed = allowed.reindex(table.index).fillna("not measured")
-        return table.assign(**{"μ, the grader's error allowed for": allowed})
+        return table
 
     def show(
         self,

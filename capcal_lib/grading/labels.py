@@ -7,11 +7,9 @@ verdicts of the rules (``first``) and of an independent grader (``second``), whe
 how many samples the label stands for (``weight``). All that the two graders dispute was read or a
 sample of it, and a sample of what they agree on. Questions are known by id alone."""
 
-from typing import Any
-
 import pandas as pd
 
-from capcal_lib.metrics.grader import GraderError, corrected_mean, grader_error
+from capcal_lib.metrics.grader import GraderError, grader_error
 from capcal_lib.places import MANIFESTS
 
 
@@ -68,36 +66,3 @@ def error_rates(labels: pd.DataFrame) -> pd.DataFrame:
             rows[dataset, answers] = [rate, low, 1.0 if rate == 1 else high]
     table = pd.DataFrame(rows, ["estimate", "low", "high"]).T
     return table.rename_axis(["dataset", "answers"])
-
-
-def corrected_accuracy(
-    counts: pd.DataFrame, clusters: "pd.Series[Any] | None" = None
-) -> pd.DataFrame:
-    """Correct the mean expected accuracy of each data set for the measured error of the rules.
-
-    ``counts`` is indexed by data set and question id, with the columns ``correct`` and ``total``;
-    NaN and no scored sample is left out. ``clusters``, under the same index, are what questions
-    belong to, such as their subjects, which vary as a whole. Returns a row a data set of which both
-    right and wrong answers are labelled, ``estimate``, ``low`` and ``high`` in [0, 1], whose
-    interval holds the noise of questions, samples and labels (``metrics.grader.corrected_mean``).
-    The labels are of answers of small models; those of another model may be harder or easier to
-    grade.
-
-    >>> names = ["dataset", "question_id"]
-    >>> index = pd.MultiIndex.from_product([["gsm8k"], ["a", "b", "c"]], names=names)
-    >>> counts = pd.DataFrame({"correct": [0, 5, 9], "total": 10}, index)
-    >>> corrected_accuracy(counts)["estimate"].round(2).to_dict()
-    {'gsm8k': 0.49}
-    """
-    all_labels = load_labels()
-    rows = {}
-    for dataset, scored in counts.query("total > 0").groupby(level="dataset", sort=False):
-        labels = all_labels[all_labels["dataset"] == dataset]
-        if labels["correct"].nunique() == 2:
-            own = None if clusters is None else clusters[scored.index]
-            rows[dataset] = corrected_mean(
-                scored["correct"], scored["total"], measured_error(labels), clusters=own
-            )
-    columns = ["estimate", "low", "high"]
-    table = pd.DataFrame.from_dict(rows, orient="index", columns=columns, dtype=float)
-    return table.rename_axis("dataset")

@@ -26,6 +26,7 @@ from capcal_lib.book.lesson import EndOfPage
 from capcal_lib.book.pipeline import notebook_names
 from capcal_lib.confidence.of_run import estimate
 from capcal_lib.errors import InputError
+from capcal_lib.grading.labels import load_labels, measured_error
 from capcal_lib.grading.verdicts import grade_run
 from capcal_lib.places import NOTEBOOKS, OWN_MANIFESTS, RECORDED_RUNS, ROOT
 from capcal_lib.reproduce import RECIPES, Order, reproduce
@@ -173,6 +174,16 @@ def test_rank_correlations_of_the_page_are_those_of_scipy(protocol: str) -> None
         assert len(of_columns) == (5 if protocol == "paper" and "Probe" in method else 1)
         assert found == pytest.approx(np.mean(of_columns))
     assert ranks.shape == (4, 7)
+
+
+def test_a_corrected_accuracy_gives_the_mean_verdict_back() -> None:
+    page = run_cells("20_grading", model="smollm2-135m")
+    measured = page["corrected"].dropna().to_dict()
+    assert {"gsm8k", "triviaqa"} <= {*measured}
+    for dataset, mu in measured.items():
+        error = measured_error(load_labels().query("dataset == @dataset"))
+        by_rules = error.sensitivity * mu + (1 - error.specificity) * (1 - mu)
+        assert by_rules == pytest.approx(page["overview"].loc[dataset, "mean μ"])
 
 
 @pytest.mark.parametrize("name", ["11_small_models", "12_applications"])

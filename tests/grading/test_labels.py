@@ -1,21 +1,13 @@
-"""What was labelled by reading, and what it does to an accuracy."""
+"""What was labelled by reading, and how often the rules were found wrong."""
 
-import pandas as pd
 import pytest
 from scipy.stats import beta
 
 from capcal_lib.errors import InputError
-from capcal_lib.grading.labels import corrected_accuracy, error_rates, load_labels, measured_error
+from capcal_lib.grading.labels import error_rates, load_labels, measured_error
 from capcal_lib.manifests import dataset_names, model_names
-from capcal_lib.metrics.grader import corrected_mean
 
 LABELS = load_labels()
-
-
-def counts(dataset: str, correct: list[float], total: list[float]) -> pd.DataFrame:
-    ids = [f"q{number}" for number in range(len(correct))]
-    index = pd.MultiIndex.from_product([[dataset], ids], names=["dataset", "question_id"])
-    return pd.DataFrame({"correct": correct, "total": total}, index)
 
 
 def test_labels_know_questions_by_id_and_are_of_known_models_and_data_sets() -> None:
@@ -51,30 +43,6 @@ def test_an_open_label_counts_on_neither_side() -> None:
 def test_labels_of_wrong_answers_alone_measure_nothing() -> None:
     with pytest.raises(InputError, match="no right answer is labelled"):
         measured_error(LABELS[LABELS["correct"] == 0])
-
-
-def test_an_accuracy_is_corrected_by_the_labels_of_its_data_set() -> None:
-    both = pd.concat(
-        [
-            counts("triviaqa", [1, 5, 9, 3], [10] * 4),
-            counts("gsm8k", [1, 5, 9, 3, 0], [10, 10, 10, 10, 0]),  # one without a scored sample
-            counts("aime25", [1, 2], [10] * 2),  # of which no right answer is labelled
-        ]
-    )
-    corrected = corrected_accuracy(both)
-    assert list(corrected.index) == ["triviaqa", "gsm8k"]
-    for dataset, row in corrected.iterrows():
-        error = measured_error(LABELS[LABELS["dataset"] == dataset])
-        assert tuple(row) == pytest.approx(corrected_mean([1, 5, 9, 3], [10] * 4, error))
-        assert row["low"] <= row["estimate"] <= row["high"]
-    # m = Se mu + (1 - Sp) (1 - mu), solved by hand
-    se, sp, *_ = measured_error(LABELS[LABELS["dataset"] == "triviaqa"])
-    assert se < 1
-    assert corrected.loc["triviaqa", "estimate"] == pytest.approx((0.45 + sp - 1) / (se + sp - 1))
-
-
-def test_where_nothing_is_labelled_there_is_no_row() -> None:
-    assert corrected_accuracy(counts("aime25", [1.0], [2.0])).empty
 
 
 def test_rates_have_the_interval_of_as_many_labels_as_would_tell_as_much() -> None:
