@@ -57,7 +57,6 @@ RULE_COLORS = {  # of what follows from a confidence, such as a rule to spend by
     "Oracle CC, in sample": OWN,
     "Oracle RC, in sample": "#b9962f",
 }
-VERDICT_COLORS = {"better": "#0f766e", "worse": "#be123c"}
 CURVE_MARKERS = "osD^vPX*"
 MARKERS = {  # a method that is not here has a dot
     "Uniform random": "|",
@@ -70,8 +69,6 @@ MARKERS = {  # a method that is not here has a dot
     OUT_OF_DISTRIBUTION: "P",
     OUT_OF_DOMAIN: "v",
 }
-TOKENS = {"0": 0, "1": 1, "100": 100, "10,000": 10_000}  # marks of an axis of prices
-LEVELS = [0, 0.05, 0.1, 0.2, 0.5]  # marks of an axis of scores
 BINS = 10
 BANDED = 12  # coverages at most whose risk has an interval
 KS = (1, 2, 4, 8, 16, 32, 64, 128)
@@ -367,164 +364,6 @@ def draw_curves(
         entries = grid.axes.flat[0].get_legend_handles_labels()
         grid.figure.legend(*entries, loc="outside lower center", ncols=3)
     return grid
-
-
-def draw_uses(counts: pd.DataFrame) -> Figure:
-    """Draw how often a method is worse, left of a line at zero, and better, right of it, and of how
-    many comparisons that could be decided: a panel for each method, a row for each use.
-
-    ``counts`` are those of ``results.uses.count_uses``. A dash stands where none is decidable.
-
-    >>> row = pd.DataFrame({"better": [2], "worse": [1], "decidable": [11]})
-    >>> row.index = pd.MultiIndex.from_tuples([("Budget", "Probe")], names=["use", "method"])
-    >>> [text.get_text() for text in draw_uses(row).axes[0].texts]
-    ['of 11']
-    """
-    import matplotlib.pyplot as plt
-
-    methods = counts.groupby(level="method", sort=False)
-    layout: dict[str, Any] = {"figsize": (7.2, 3.2), "layout": "constrained", "squeeze": False}
-    figure, axes = plt.subplots(1, methods.ngroups, sharex=True, sharey=True, **layout)
-    for (method, own), ax in zip(methods, axes.flat, strict=True):
-        uses = own.index.get_level_values("use")
-        ax.barh(uses, -own["worse"], color=VERDICT_COLORS["worse"], label="worse")
-        ax.barh(uses, own["better"], color=VERDICT_COLORS["better"], label="better")
-        ax.axvline(0, color=INK, lw=1)
-        for use, decidable in zip(uses, own["decidable"], strict=True):
-            beside = {"transform": ax.get_yaxis_transform(), "va": "center", "color": MUTED}
-            ax.text(1.03, use, f"of {decidable}" if decidable else "–", **beside)
-        ax.xaxis.get_major_locator().set_params(integer=True, nbins=4, min_n_ticks=1)
-        ax.xaxis.set_major_formatter(lambda count, _: f"{abs(count):.0f}")
-        ax.set(title=method, xlabel="comparisons")
-    axes[0, 0].invert_yaxis()
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
-    return figure
-
-
-def draw_transfer(comparisons: pd.DataFrame) -> Axes:
-    """Draw comparisons of probes in rows, one a probe and data set, by how far the two are apart,
-    around a line at zero; marks are filled as by :func:`mark_verdicts`.
-
-    ``comparisons`` has the columns ``dataset``, ``method`` and ``shift`` beside those that are
-    marked.
-
-    >>> row = {"estimate": 0.1, "low": -0.1, "high": 0.3, "verdict": "inconclusive"}
-    >>> row |= {"dataset": "gsm8k", "method": "Probe (GSM8K)", "shift": SHIFTS[0]}
-    >>> [label.get_text() for label in draw_transfer(pd.DataFrame([row])).get_yticklabels()]
-    ['Probe (GSM8K) on GSM8K']
-    """
-    import matplotlib.pyplot as plt
-
-    size = plt.rcParams["figure.figsize"][0], 1.4 + 0.25 * len(comparisons)
-    ax = plt.subplots(figsize=size, layout="constrained")[1]
-    for distance, color in SHIFT_COLORS.items():
-        rows = comparisons[comparisons["shift"] == distance].sort_values("method", kind="stable")
-        titles = rows["dataset"].map(lambda name: load_dataset(name).title)
-        marker = MARKERS.get(distance, "o")
-        mark_verdicts(ax, rows["method"] + " on " + titles, rows, color=color, marker=marker)
-        ax.scatter([], [], color=color, marker=marker, label=distance)
-    ax.invert_yaxis()
-    ax.axvline(0, color=INK, lw=1)
-    ax.figure.legend(loc="outside upper center", ncols=3)
-    return ax
-
-
-def draw_comparisons(rows: Iterable[str], comparisons: pd.DataFrame, *, color: ArrayLike) -> Axes:
-    """Draw comparisons one below another around a line at zero, under the names of their ``rows``;
-    marks are filled as by :func:`mark_verdicts`, and of one ``color`` or one each.
-
-    >>> row = {"estimate": [0.1], "low": [-0.1], "high": [0.3], "verdict": ["inconclusive"]}
-    >>> ax = draw_comparisons(["P(True)"], pd.DataFrame(row), color="black")
-    >>> [label.get_text() for label in ax.get_yticklabels()]
-    ['P(True)']
-    """
-    import matplotlib.pyplot as plt
-
-    size = plt.rcParams["figure.figsize"][0], 1 + 0.25 * len(comparisons)
-    ax = plt.subplots(figsize=size, layout="constrained")[1]
-    mark_verdicts(ax, [*rows], comparisons, color=color)
-    ax.invert_yaxis()
-    ax.axvline(0, color=INK, lw=1)
-    return ax
-
-
-def draw_prices(table: pd.DataFrame) -> sns.FacetGrid:
-    """Draw scores against the tokens that they take, in a panel for each data set and with the best
-    constant as a dashed line; marks are filled as by :func:`mark_verdicts`.
-
-    ``table`` is that of ``results.prices.score_by_price``, whose data sets are the titles of
-    panels. Both axes are linear near 0 and logarithmic beyond.
-
-    >>> row = {"brier": 0.1, "low": 0.05, "high": 0.2, "tokens": 0.0, "verdict": ""}
-    >>> table = pd.DataFrame([row, row]).assign(method=["Best constant", "Probe"], dataset="GSM8K")
-    >>> draw_prices(table).axes.size
-    1
-    """
-    import seaborn as sns
-
-    table = table.rename(columns={"brier": "estimate"})
-    asked = table[table["method"] != "Best constant"]
-    colors = palette(asked["method"])
-    across = min(3, table["dataset"].nunique())
-    grid = sns.FacetGrid(
-        table, col="dataset", col_wrap=across, height=2.5, aspect=2.85 / across, sharey=True
-    )
-    for title, ax in grid.axes_dict.items():
-        ax.set_yscale("symlog", linthresh=0.1)
-        panel = table[table["dataset"] == title]
-        constant = panel[panel["method"] == "Best constant"]
-        ax.axhline(constant["estimate"].item(), color=INK, ls="--", lw=1)
-        for name, color in colors.items():
-            row, marker = panel[panel["method"] == name], MARKERS.get(name, "o")
-            mark_verdicts(ax, row["tokens"], row, color=color, marker=marker, upright=True)
-    for name, color in colors.items():
-        ax.scatter([], [], color=color, marker=MARKERS.get(name, "o"), label=name)
-    _set_price_axes(grid, dearest=3e4)
-    grid.set_titles("{col_name}")
-    grid.figure.legend(loc="upper center", ncols=4)
-    grid.tight_layout(rect=(0, 0, 1, 0.93))
-    return grid
-
-
-def draw_printed_prices(printed: pd.DataFrame) -> sns.FacetGrid:
-    """Draw the paper's scores against the tokens that they take, in a panel for each model below
-    one another: a small mark for each data set, a large one for their mean, and the mean of the
-    best constant as a dashed line.
-
-    ``printed`` is the table of ``results.prices.printed_by_price``, whose models are the titles of
-    panels. Both axes are linear near 0 and logarithmic beyond.
-
-    >>> row = {"model": "Mine", "method": "P(True)", "brier": 0.2, "tokens": 1.0, "constant": 0.1}
-    >>> draw_printed_prices(pd.DataFrame([row])).axes.size
-    1
-    """
-    import seaborn as sns
-
-    colors = palette(printed["method"])
-    grid = sns.FacetGrid(printed, row="model", height=2.4, aspect=3)
-    for title, ax in grid.axes_dict.items():
-        panel = printed[printed["model"] == title]
-        ax.set_yscale("symlog", linthresh=0.1)
-        ax.axhline(panel["constant"].mean(), color=INK, ls="--", lw=1, label="Best constant")
-        for name, marks in panel.groupby("method", sort=False):
-            look = {"color": colors[str(name)], "marker": MARKERS.get(str(name), "o")}
-            ax.scatter(marks["tokens"], marks["brier"], s=20, **look)
-            mean = marks[["tokens", "brier"]].mean()
-            ax.scatter(*mean, s=130, edgecolors="white", zorder=3, label=name, **look)
-    _set_price_axes(grid, dearest=3e5)
-    grid.set_titles("{row_name}")
-    grid.figure.set(layout_engine="constrained", figheight=0.8 + 2.2 * grid.axes.size)
-    entries = grid.axes.flat[0].get_legend_handles_labels()
-    grid.figure.legend(*entries, loc="outside upper center", ncols=3)
-    return grid
-
-
-def _set_price_axes(grid: sns.FacetGrid, dearest: float) -> None:
-    """Mark the axes of scores against tokens, of which ``dearest`` are drawn at most."""
-    grid.set(xscale="symlog", xlim=(-0.4, dearest))
-    grid.set(xticks=[*TOKENS.values()], xticklabels=[*TOKENS])
-    grid.set(ylim=(-0.01, 0.8), yticks=LEVELS, yticklabels=LEVELS)
-    grid.set_axis_labels("tokens a question", "score")
 
 
 def mark_verdicts(

@@ -40,6 +40,8 @@ from capcal_lib.results import (
 )
 from capcal_lib.results.prices import (
     compare_with_nearest_probe,
+    draw_prices,
+    draw_printed_prices,
     printed_by_price,
     score_by_price,
 )
@@ -195,7 +197,7 @@ page.show(tokens, "Mean completion tokens a question.", digits=0)
 prices = score_by_price(results, tokens, protocol=protocol)
 prices["dataset"] = prices["dataset"].map(page.data["title"])
 if len(prices):  # a confidence of one's own has no price
-    _ = plots.draw_prices(prices)
+    _ = draw_prices(prices)
 
 # %% [markdown] tags=["caption"]
 # Score against mean completion tokens a question, with 95 % intervals; lower left is better. Both axes are linear near zero and
@@ -268,7 +270,7 @@ equal = (lead.abs() < rounding).groupby("method").sum()
 pd.DataFrame({"closer": closer, "equal": equal})
 
 # %% label="fig-cost-paper" paper=["figure-3", "figure-4", "section-4.3.2"] evidence=["reported", "read off"] reads=["main", "consistency", "tokens"] mystnb={"image": {"alt": "Three panels, one a model, with printed scores against tokens, for each method a small mark a data set and a large one for their mean, and a dashed line for the best constant."}}
-_ = plots.draw_printed_prices(tables.titled(printed))
+_ = draw_printed_prices(tables.titled(printed))
 
 # %% [markdown] tags=["caption"]
 # Printed scores (reported), without intervals, against tokens (read off) for the paper's models, with axes as above: small marks are

@@ -31,10 +31,11 @@ from capcal_lib.applications import (
     pass_at_k_error_terms,
     simulate_pass_at_k,
 )
+from capcal_lib.book import style
 from capcal_lib.book.lesson import open_page
 from capcal_lib.book.tables import show_scores, titled
 from capcal_lib.metrics import capability_brier_terms
-from capcal_lib.plots import RULE_COLORS, draw_comparisons, draw_curves
+from capcal_lib.plots import INK, RULE_COLORS, draw_curves, mark_verdicts
 from capcal_lib.probes import describe_probes
 from capcal_lib.reported import (
     beta_from_moments,
@@ -56,6 +57,7 @@ from capcal_lib.results.attempts import (
     score_pass_at_k,
 )
 from capcal_lib.results.scores import nearest_probe_of
+from matplotlib import pyplot as plt
 from scipy.special import comb
 
 # %% tags=["provenance"]
@@ -222,7 +224,10 @@ page.finding(
 cases = titled(judged[judged["rival"] == "Best constant"])
 rows = cases["method"].str.removeprefix("Probe, ") + " on " + cases["dataset"]
 colors = cases["method"].map(RULE_COLORS)
-axes = draw_comparisons(rows, cases, color=colors)
+_, axes = plt.subplots(figsize=(style.WIDTH, 1 + 0.25 * len(cases)))
+mark_verdicts(axes, [*rows], cases, color=colors)
+axes.invert_yaxis()
+axes.axvline(0, color=INK, linewidth=1)
 _ = axes.set_xlabel("squared error of the constant less that of the probe")
 
 # %% [markdown] tags=["caption"]

@@ -36,8 +36,11 @@ from capcal_lib.results import (
     methods,
     score,
 )
-from capcal_lib.results.transfer import compare_mixture, compare_order
-from capcal_lib.shifts import shift
+from capcal_lib.results.transfer import (
+    compare_mixture,
+    compare_order,
+    draw_transfer,
+)
 from IPython.display import display
 
 # %%
@@ -145,7 +148,7 @@ page.finding(
 
 # %% tags=["picture"] label="fig-transfer" mystnb={"image": {"alt": "Marks with intervals, a row for each probe and data set, in three groups by shift, around a line at zero. Marks are filled where the verdict is clear after Holm, and hollow elsewhere."}} paper=["table-7", "section-4.3.2"] evidence=["measured"] reads=["verdicts", "features"]
 decidable = gained[gained["verdict"] != "undecidable"]
-ax = plots.draw_transfer(decidable)
+ax = draw_transfer(decidable)
 _ = ax.set_xlabel("gain over the best constant")
 
 # %% [markdown] tags=["caption"]
@@ -176,7 +179,7 @@ own.filter(like=first["method"]).corrwith(mu)
 # %% label="fig-transfer-order" mystnb={"image": {"alt": "Marks with intervals, a row for each probe and data set, in three groups by shift, around a line at zero. Marks are filled where the verdict is clear after Holm, and hollow elsewhere."}} paper=["table-7", "section-4.3.2"] evidence=["measured"] reads=["verdicts", "features"]
 probes = results.filter(regex=r"^correct$|^total$|^Probe \(").query("total > 1")
 order = compare_order(probes)
-ax = plots.draw_transfer(order)
+ax = draw_transfer(order)
 _ = ax.set_xlabel("correlation with the expected accuracy")
 
 # %% [markdown] tags=["caption"]

@@ -21,7 +21,6 @@ verdicts: str = "rules"  # or judge:MODEL, of the model's own samples
 
 # %%
 import pandas as pd
-from capcal_lib import plots
 from capcal_lib.applications import (
     abstaining_gains,
     budget_gains,
@@ -38,7 +37,12 @@ from capcal_lib.confidence import TITLES
 from capcal_lib.metrics import judge_gain
 from capcal_lib.results import columns_of, judged_by
 from capcal_lib.results.routing import compare_routers, questions_of_pair
-from capcal_lib.results.uses import compare_uses, count_uses, questions_to_use
+from capcal_lib.results.uses import (
+    compare_uses,
+    count_uses,
+    draw_uses,
+    questions_to_use,
+)
 
 # %% tags=["provenance"]
 page = open_page(globals())
@@ -89,7 +93,7 @@ page.finding(
 )
 
 # %% tags=["picture"] label="fig-applications" paper=["section-5.3", "appendix-d.3"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"] mystnb={"image": {"alt": "A panel of horizontal bars for each method, with a row for each use: in how many comparisons a confidence is worse, and in how many better, than the rule without one."}}
-_ = plots.draw_uses(counts)
+_ = draw_uses(counts)
 
 # %% [markdown] tags=["caption"]
 # In each use, how often a confidence is worse than the best rule without one, and how often better, of the comparisons that could

@@ -17,10 +17,7 @@ from capcal_lib.plots import (
     ReliabilityDisplay,
     RiskCoverageDisplay,
     ScoreDisplay,
-    draw_comparisons,
     draw_curves,
-    draw_printed_prices,
-    draw_uses,
     mark_verdicts,
 )
 
@@ -169,70 +166,6 @@ def test_a_mark_is_filled_where_the_verdict_is_clear(upright: bool) -> None:
     assert points.get_offsets()[:, across].tolist() == [0, 1, 2, 3]
     ends = np.array([line[:, along] for line in lines.get_segments()])
     assert ends.tolist() == np.transpose([rows["low"], rows["high"]]).tolist()
-
-
-def test_comparisons_stand_in_rows_from_the_top_each_in_its_color() -> None:
-    rows = {"estimate": [3.0, -2], "low": [2.0, -3], "high": [4.0, 1]}
-    comparisons = pd.DataFrame(rows | {"verdict": ["better", "inconclusive"]})
-    ax = draw_comparisons(["first", "second"], comparisons, color=["#ff0000", "#0000ff"])
-    assert [label.get_text() for label in ax.get_yticklabels()] == ["first", "second"]
-    low, high = ax.get_ylim()
-    assert low > high, "the first row is the highest"
-    lines, points = ax.collections
-    assert [to_hex(color) for color in points.get_edgecolors()] == ["#ff0000", "#0000ff"]
-    assert [to_hex(color) for color in lines.get_colors()] == ["#ff0000", "#0000ff"]
-    assert [to_hex(color) for color in points.get_facecolors()] == ["#ff0000", "#ffffff"]
-    assert points.get_offsets().tolist() == [[3, 0], [-2, 1]]
-    [zero] = ax.lines
-    assert [*zero.get_xdata()] == [0, 0]
-
-
-def test_printed_prices_are_marks_around_their_mean_in_a_panel_a_model() -> None:
-    rows = [
-        ("one", "Probe", 0.1, 0.0, 0.05),
-        ("one", "Probe", 0.3, 0.0, 0.15),
-        ("one", "P(True)", 0.5, 1.0, 0.05),
-        ("one", "P(True)", 0.1, 3.0, 0.15),
-        ("two", "P(True)", 0.2, 1.0, 0.3),
-    ]
-    columns = ["model", "method", "brier", "tokens", "constant"]
-    grid = draw_printed_prices(pd.DataFrame(rows, columns=columns))
-    assert [*grid.axes_dict] == ["one", "two"]
-    one, two = grid.axes_dict.values()
-    marks = [each.get_offsets().tolist() for each in one.collections]
-    assert marks[0] == [[0, 0.1], [0, 0.3]]
-    assert marks[1] == [pytest.approx([0, 0.2])]
-    assert marks[2] == [[1, 0.5], [3, 0.1]]
-    assert marks[3] == [pytest.approx([2, 0.3])]
-    constants = [axes.get_lines()[0].get_ydata()[0] for axes in (one, two)]
-    assert constants == pytest.approx([0.1, 0.3])
-    names = [text.get_text() for text in grid.figure.legends[0].get_texts()]
-    assert names == ["Best constant", "Probe", "P(True)"]
-
-
-def test_uses_have_what_is_worse_and_what_is_better_on_either_side_of_zero() -> None:
-    """In the order of the counts; a dash where nothing could be decided."""
-    index = pd.MultiIndex.from_product([["Labels saved", "Budget"], ["Probe", "P(True)"]])
-    counts = pd.DataFrame(
-        {"better": [3, 0, 0, 1], "worse": [1, 0, 2, 4], "decidable": [9, 0, 7, 8]}
-    )
-    figure = draw_uses(counts.set_index(index.set_names(["use", "method"])))
-    drawn = {}
-    for ax in figure.axes:
-        worse, better = ([bar.get_width() for bar in bars] for bars in ax.containers)
-        drawn[ax.get_title()] = worse, better, [text.get_text() for text in ax.texts]
-    assert drawn == {
-        "Probe": ([-1, -2], [3, 0], ["of 9", "of 7"]),
-        "P(True)": ([0, -4], [0, 1], ["–", "of 8"]),
-    }
-    rows = [label.get_text() for label in figure.axes[0].get_yticklabels()]
-    assert rows == ["Labels saved", "Budget"]
-    low, high = figure.axes[0].get_ylim()
-    assert low > high, "the first use is above"
-    legend = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert legend == ["worse", "better"]
-    ticks = figure.axes[0].xaxis.get_major_formatter()
-    assert [ticks(-4), ticks(3)] == ["4", "3"]
 
 
 def test_curves_of_models_have_the_colours_of_the_style_and_those_of_methods_their_own() -> None:

@@ -14,7 +14,7 @@ import pandas as pd
 from capcal_lib.book import style, tables
 from capcal_lib.book.tables import Html
 from capcal_lib.manifests import load_model
-from capcal_lib.plots import ScoreDisplay, draw_curves, draw_printed_prices
+from capcal_lib.plots import ScoreDisplay, draw_curves
 from capcal_lib.reported import (
     Source,
     constant_score,
@@ -22,7 +22,7 @@ from capcal_lib.reported import (
     printed_distances,
     printed_scores,
 )
-from capcal_lib.results.prices import printed_by_price
+from capcal_lib.results.prices import draw_printed_prices, printed_by_price
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -4,9 +4,12 @@ Three confidences are asked of the model and have a price; a probe has none, and
 best constant. Of the probes that which was trained nearest to a data set stands for all, under the
 name ``Probe``."""
 
+from typing import TYPE_CHECKING
+
 import pandas as pd
 
 from capcal_lib import metrics
+from capcal_lib.plots import INK, MARKERS, mark_verdicts, palette
 from capcal_lib.probes import nearest_probe
 from capcal_lib.reported import constant_score, load_reported
 from capcal_lib.results.constant import compare_with_constant
@@ -23,8 +26,13 @@ from capcal_lib.results.scores import (
     score,
 )
 
+if TYPE_CHECKING:
+    import seaborn as sns
+
 ASKED = ("Verbalized confidence", "P(True)", CONSISTENCY)
 COLUMNS = ["dataset", "method", "brier", "low", "high", "tokens", "verdict"]
+PRICES = {"0": 0, "1": 1, "100": 100, "10,000": 10_000}  # marks of an axis of tokens
+LEVELS = [0, 0.05, 0.1, 0.2, 0.5]  # marks of an axis of scores
 GAINS = ["dataset", "method", "estimate", "low", "high", "p", "p (Holm)", "verdict"]
 
 
@@ -125,3 +133,82 @@ def printed_by_price() -> pd.DataFrame:
     printed["tokens"] = printed["tokens"].fillna(one_token)
     pairs = printed[["model", "dataset"]].to_numpy()
     return printed.assign(constant=[constant_score(*pair) for pair in pairs])
+
+
+def draw_prices(table: pd.DataFrame) -> "sns.FacetGrid":
+    """Draw scores against the tokens that they take, in a panel for each data set and with the best
+    constant as a dashed line; marks are filled as by ``plots.mark_verdicts``.
+
+    ``table`` is that of :func:`score_by_price`, whose data sets are the titles of
+    panels. Both axes are linear near 0 and logarithmic beyond.
+
+    >>> row = {"brier": 0.1, "low": 0.05, "high": 0.2, "tokens": 0.0, "verdict": ""}
+    >>> table = pd.DataFrame([row, row]).assign(method=["Best constant", "Probe"], dataset="GSM8K")
+    >>> draw_prices(table).axes.size
+    1
+    """
+    import seaborn as sns
+
+    table = table.rename(columns={"brier": "estimate"})
+    asked = table[table["method"] != "Best constant"]
+    colors = palette(asked["method"])
+    across = min(3, table["dataset"].nunique())
+    grid = sns.FacetGrid(
+        table, col="dataset", col_wrap=across, height=2.5, aspect=2.85 / across, sharey=True
+    )
+    for title, ax in grid.axes_dict.items():
+        ax.set_yscale("symlog", linthresh=0.1)
+        panel = table[table["dataset"] == title]
+        constant = panel[panel["method"] == "Best constant"]
+        ax.axhline(constant["estimate"].item(), color=INK, ls="--", lw=1)
+        for name, color in colors.items():
+            row, marker = panel[panel["method"] == name], MARKERS.get(name, "o")
+            mark_verdicts(ax, row["tokens"], row, color=color, marker=marker, upright=True)
+    for name, color in colors.items():
+        ax.scatter([], [], color=color, marker=MARKERS.get(name, "o"), label=name)
+    _set_price_axes(grid, dearest=3e4)
+    grid.set_titles("{col_name}")
+    grid.figure.legend(loc="upper center", ncols=4)
+    grid.tight_layout(rect=(0, 0, 1, 0.93))
+    return grid
+
+
+def draw_printed_prices(printed: pd.DataFrame) -> "sns.FacetGrid":
+    """Draw the paper's scores against the tokens that they take, in a panel for each model below
+    one another: a small mark for each data set, a large one for their mean, and the mean of the
+    best constant as a dashed line.
+
+    ``printed`` is the table of :func:`printed_by_price`, whose models are the titles of
+    panels. Both axes are linear near 0 and logarithmic beyond.
+
+    >>> row = {"model": "Mine", "method": "P(True)", "brier": 0.2, "tokens": 1.0, "constant": 0.1}
+    >>> draw_printed_prices(pd.DataFrame([row])).axes.size
+    1
+    """
+    import seaborn as sns
+
+    colors = palette(printed["method"])
+    grid = sns.FacetGrid(printed, row="model", height=2.4, aspect=3)
+    for title, ax in grid.axes_dict.items():
+        panel = printed[printed["model"] == title]
+        ax.set_yscale("symlog", linthresh=0.1)
+        ax.axhline(panel["constant"].mean(), color=INK, ls="--", lw=1, label="Best constant")
+        for name, marks in panel.groupby("method", sort=False):
+            look = {"color": colors[str(name)], "marker": MARKERS.get(str(name), "o")}
+            ax.scatter(marks["tokens"], marks["brier"], s=20, **look)
+            mean = marks[["tokens", "brier"]].mean()
+            ax.scatter(*mean, s=130, edgecolors="white", zorder=3, label=name, **look)
+    _set_price_axes(grid, dearest=3e5)
+    grid.set_titles("{row_name}")
+    grid.figure.set(layout_engine="constrained", figheight=0.8 + 2.2 * grid.axes.size)
+    entries = grid.axes.flat[0].get_legend_handles_labels()
+    grid.figure.legend(*entries, loc="outside upper center", ncols=3)
+    return grid
+
+
+def _set_price_axes(grid: "sns.FacetGrid", dearest: float) -> None:
+    """Mark the axes of scores against tokens, of which ``dearest`` are drawn at most."""
+    grid.set(xscale="symlog", xlim=(-0.4, dearest))
+    grid.set(xticks=[*PRICES.values()], xticklabels=[*PRICES])
+    grid.set(ylim=(-0.01, 0.8), yticks=LEVELS, yticklabels=LEVELS)
+    grid.set_axis_labels("tokens a question", "score")

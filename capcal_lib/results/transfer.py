@@ -2,10 +2,14 @@
 training set changes.
 """
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pandas as pd
 
 from capcal_lib import metrics
+from capcal_lib.manifests import load_dataset
+from capcal_lib.plots import INK, MARKERS, SHIFT_COLORS, mark_verdicts
 from capcal_lib.probes import nearest_probe
 from capcal_lib.results.results import subjects
 from capcal_lib.results.scores import (
@@ -17,6 +21,9 @@ from capcal_lib.results.scores import (
     methods,
 )
 from capcal_lib.shifts import shift
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 VARIED = 0.01  # a variance of mu_hat over questions: with less there is little to be learnt
 ORDER = ["dataset", "method", "shift", "estimate", "low", "high", "p", "p (Holm)", "verdict", "off"]
@@ -120,3 +127,32 @@ def compare_mixture(
     if not found:
         return pd.DataFrame(columns=TESTED, index=index)
     return metrics.holm(pd.DataFrame(list(found.values()), index).infer_objects())
+
+
+def draw_transfer(comparisons: pd.DataFrame) -> "Axes":
+    """Draw comparisons of probes in rows, one a probe and data set, by how far the two are apart,
+    around a line at zero; marks are filled as by ``plots.mark_verdicts``.
+
+    ``comparisons`` has the columns ``dataset``, ``method`` and ``shift`` beside those that are
+    marked.
+
+    >>> row = {"estimate": 0.1, "low": -0.1, "high": 0.3, "verdict": "inconclusive"}
+    >>> row |= {"dataset": "gsm8k", "method": "Probe (GSM8K)"}
+    >>> row["shift"] = shift(row["method"], row["dataset"])
+    >>> [label.get_text() for label in draw_transfer(pd.DataFrame([row])).get_yticklabels()]
+    ['Probe (GSM8K) on GSM8K']
+    """
+    import matplotlib.pyplot as plt
+
+    size = plt.rcParams["figure.figsize"][0], 1.4 + 0.25 * len(comparisons)
+    ax = plt.subplots(figsize=size, layout="constrained")[1]
+    for distance, color in SHIFT_COLORS.items():
+        rows = comparisons[comparisons["shift"] == distance].sort_values("method", kind="stable")
+        titles = rows["dataset"].map(lambda name: load_dataset(name).title)
+        marker = MARKERS.get(distance, "o")
+        mark_verdicts(ax, rows["method"] + " on " + titles, rows, color=color, marker=marker)
+        ax.scatter([], [], color=color, marker=marker, label=distance)
+    ax.invert_yaxis()
+    ax.axvline(0, color=INK, lw=1)
+    ax.figure.legend(loc="outside upper center", ncols=3)
+    return ax

@@ -3,6 +3,7 @@ store on every data set.
 """
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -18,6 +19,7 @@ from capcal_lib.applications import (
     risk_area_bounds,
 )
 from capcal_lib.confidence.of_run import TITLES
+from capcal_lib.plots import INK, MUTED
 from capcal_lib.probes import nearest_probe
 from capcal_lib.results.constant import judge_together, table_of_cases
 from capcal_lib.results.results import CONSISTENCY, judged_by, subjects
@@ -30,11 +32,15 @@ from capcal_lib.results.scores import (
 )
 from capcal_lib.runs import Run, read_samples
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 USES = ("pass@k", "Budget", "Abstaining", "Labels saved", "Evaluation")
 METHODS = (*TITLES.values(), CONSISTENCY, NEAREST_PROBE)
 CHEAPER_THAN_VOTES = ("Budget", "Evaluation")  # what they spend is less than ten votes cost
 ATTEMPTS = 16
 EACH = 2  # samples a question of a budget
+BETTER_COLOR, WORSE_COLOR = "#0f766e", "#be123c"
 CASE = ["use", "method", "model", "dataset"]
 
 
@@ -198,3 +204,35 @@ def count_uses(comparisons: pd.DataFrame) -> pd.DataFrame:
     named = dict.fromkeys([*METHODS, *comparisons["method"]])
     every = pd.MultiIndex.from_product([USES, [*named]], names=["use", "method"])
     return counts.reindex(every, fill_value=0)
+
+
+def draw_uses(counts: pd.DataFrame) -> "Figure":
+    """Draw how often a method is worse, left of a line at zero, and better, right of it, and of how
+    many comparisons that could be decided: a panel for each method, a row for each use.
+
+    ``counts`` are those of :func:`count_uses`. A dash stands where none is decidable.
+
+    >>> row = pd.DataFrame({"better": [2], "worse": [1], "decidable": [11]})
+    >>> row.index = pd.MultiIndex.from_tuples([("Budget", "Probe")], names=["use", "method"])
+    >>> [text.get_text() for text in draw_uses(row).axes[0].texts]
+    ['of 11']
+    """
+    import matplotlib.pyplot as plt
+
+    by_method = counts.groupby(level="method", sort=False)
+    layout: dict[str, Any] = {"figsize": (7.2, 3.2), "layout": "constrained", "squeeze": False}
+    figure, axes = plt.subplots(1, by_method.ngroups, sharex=True, sharey=True, **layout)
+    for (method, own), ax in zip(by_method, axes.flat, strict=True):
+        uses = own.index.get_level_values("use")
+        ax.barh(uses, -own["worse"], color=WORSE_COLOR, label="worse")
+        ax.barh(uses, own["better"], color=BETTER_COLOR, label="better")
+        ax.axvline(0, color=INK, lw=1)
+        for use, decidable in zip(uses, own["decidable"], strict=True):
+            beside = {"transform": ax.get_yaxis_transform(), "va": "center", "color": MUTED}
+            ax.text(1.03, use, f"of {decidable}" if decidable else "–", **beside)
+        ax.xaxis.get_major_locator().set_params(integer=True, nbins=4, min_n_ticks=1)
+        ax.xaxis.set_major_formatter(lambda count, _: f"{abs(count):.0f}")
+        ax.set(title=method, xlabel="comparisons")
+    axes[0, 0].invert_yaxis()
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    return figure

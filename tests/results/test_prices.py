@@ -1,3 +1,4 @@
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,6 +8,7 @@ from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.results import brier_terms, compare_with_constant, costs, load_results, subjects
 from capcal_lib.results.prices import (
     compare_with_nearest_probe,
+    draw_printed_prices,
     keep_asked_and_nearest_probe,
     score_by_price,
 )
@@ -70,3 +72,27 @@ def test_what_takes_tokens_is_judged_against_the_nearest_probe(results: pd.DataF
     assert row[["low", "high", "p"]].tolist() == pytest.approx(alone[["low", "high", "p"]].tolist())
     together = adjusted(judged["p"].to_numpy(np.float64), "holm")
     assert judged["p (Holm)"].tolist() == pytest.approx(together.tolist())
+
+
+def test_printed_prices_are_marks_around_their_mean_in_a_panel_a_model() -> None:
+    rows = [
+        ("one", "Probe", 0.1, 0.0, 0.05),
+        ("one", "Probe", 0.3, 0.0, 0.15),
+        ("one", "P(True)", 0.5, 1.0, 0.05),
+        ("one", "P(True)", 0.1, 3.0, 0.15),
+        ("two", "P(True)", 0.2, 1.0, 0.3),
+    ]
+    columns = ["model", "method", "brier", "tokens", "constant"]
+    grid = draw_printed_prices(pd.DataFrame(rows, columns=columns))
+    assert [*grid.axes_dict] == ["one", "two"]
+    one, two = grid.axes_dict.values()
+    marks = [each.get_offsets().tolist() for each in one.collections]
+    assert marks[0] == [[0, 0.1], [0, 0.3]]
+    assert marks[1] == [pytest.approx([0, 0.2])]
+    assert marks[2] == [[1, 0.5], [3, 0.1]]
+    assert marks[3] == [pytest.approx([2, 0.3])]
+    constants = [axes.get_lines()[0].get_ydata()[0] for axes in (one, two)]
+    assert constants == pytest.approx([0.1, 0.3])
+    names = [text.get_text() for text in grid.figure.legends[0].get_texts()]
+    assert names == ["Best constant", "Probe", "P(True)"]
+    plt.close(grid.figure)

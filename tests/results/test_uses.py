@@ -1,3 +1,4 @@
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,6 +14,7 @@ from capcal_lib.results.uses import (
     bounds_in_uses,
     compare_uses,
     count_uses,
+    draw_uses,
     gains_in_uses,
     gains_of_method,
     questions_to_use,
@@ -127,3 +129,29 @@ def test_a_confidence_that_was_brought_along_is_compared_as_what_the_model_says(
     counts = count_uses(compared)
     assert counts.index.unique("method").tolist() == [*METHODS, "mine"]
     assert counts.loc[("Abstaining", "mine")].equals(counts.loc[("Abstaining", "P(True)")])
+
+
+def test_uses_have_what_is_worse_and_what_is_better_on_either_side_of_zero():
+    """In the order of the counts; a dash where nothing could be decided."""
+    index = pd.MultiIndex.from_product([["Labels saved", "Budget"], ["Probe", "P(True)"]])
+    counts = pd.DataFrame(
+        {"better": [3, 0, 0, 1], "worse": [1, 0, 2, 4], "decidable": [9, 0, 7, 8]}
+    )
+    figure = draw_uses(counts.set_index(index.set_names(["use", "method"])))
+    drawn = {}
+    for ax in figure.axes:
+        worse, better = ([bar.get_width() for bar in bars] for bars in ax.containers)
+        drawn[ax.get_title()] = worse, better, [text.get_text() for text in ax.texts]
+    assert drawn == {
+        "Probe": ([-1, -2], [3, 0], ["of 9", "of 7"]),
+        "P(True)": ([0, -4], [0, 1], ["–", "of 8"]),
+    }
+    rows = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    assert rows == ["Labels saved", "Budget"]
+    low, high = figure.axes[0].get_ylim()
+    assert low > high, "the first use is above"
+    legend = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert legend == ["worse", "better"]
+    ticks = figure.axes[0].xaxis.get_major_formatter()
+    assert [ticks(-4), ticks(3)] == ["4", "3"]
+    plt.close(figure)
