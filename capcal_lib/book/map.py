@@ -8,18 +8,16 @@ what it makes::
 
 ``label`` is unique (a figure's own name serves too), ``paper`` lists keys of the paper's items,
 ``evidence`` the marks that the page of the default model shows, and ``reads`` the files behind it,
-of a run or of reported numbers."""
+of a run (samples, verdicts, confidences, features) or of reported numbers."""
 
 import json
 import re
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from capcal_lib.manifests import read_yaml
 from capcal_lib.places import MANIFESTS, NOTEBOOKS
 
-RUN_FILES = ("samples", "verdicts", "confidences", "features")  # others are printed tables
 HEAD = """# What is where in the paper
 
 Everything in the paper {cite:p}`yang2026capability` that has a number or a heading, in its order,
@@ -96,10 +94,10 @@ def load_items() -> list[Item]:
     return [Item(**entry) for entry in read_yaml(MANIFESTS / "paper.yaml")["items"]]
 
 
-def notebook_cells(folder: Path = NOTEBOOKS) -> list[Cell]:
+def notebook_cells() -> list[Cell]:
     """List the cells of all notebooks that name something of the paper."""
     cells = []
-    for path in sorted(folder.glob("[0-9]*.ipynb")):
+    for path in sorted(NOTEBOOKS.glob("[0-9]*.ipynb")):
         section = ""
         for cell in json.loads(path.read_bytes())["cells"]:
             metadata, source = cell["metadata"], "".join(cell["source"])

@@ -34,9 +34,6 @@ from capcal_lib.places import (
     own_manifests,
 )
 
-DEFAULT_MODEL = (
-    "qwen2.5-coder-1.5b"  # its expected accuracies differ most, of those recorded on public data
-)
 MAP, PRINTED = "reference/paper_map", "reference/printed"
 WORKERS = 2
 CELL_TIMEOUT_S = 600
@@ -67,11 +64,11 @@ def notebook_names() -> list[str]:
 def default_model(notebook: str) -> str:
     """Return the model that a notebook opens with, from its parameters.
 
-    It is `DEFAULT_MODEL`, but where a page needs what only another model has recorded, which its
-    parameters say.
+    Most open with the model whose expected accuracies differ most, of those recorded on public
+    data; where a page needs what only another one has recorded, its parameters say so.
 
-    >>> default_model("04_main_table") == DEFAULT_MODEL
-    True
+    >>> default_model("04_main_table")
+    'qwen2.5-coder-1.5b'
     """
     text = (NOTEBOOKS / f"{notebook}.ipynb").read_text(encoding="utf-8")
     return re.findall(r'"model: str = \\"(.+?)\\"', text)[0]

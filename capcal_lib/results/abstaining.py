@@ -29,6 +29,7 @@ from capcal_lib.results.scores import (
 
 AT_RANDOM = "At random"
 HONEST_ORACLE = "Honest oracle"
+TIMES = 100  # that a threshold is set
 VERDICTS = ("better", "inconclusive", "worse")
 COLUMNS = ["dataset", "method", "estimate", "low", "high", "p", "verdict"]
 
@@ -149,9 +150,8 @@ def use_thresholds(
     *,
     risk: float,
     rng: np.random.Generator,
-    times: int = 100,
 ) -> pd.DataFrame:
-    """Set a threshold on a random half of the questions and use it on the other, over and over.
+    """Set a threshold on a random half of the questions and use it on the other, a hundred times.
 
     ``threshold`` takes confidences, correct and scored samples, and the ``risk``; answered are the
     questions of a higher confidence. ``confidences`` are those of :func:`ranking_confidences`; a
@@ -164,7 +164,7 @@ def use_thresholds(
         own = own.assign(**{AT_RANDOM: rng.random(len(own))})
         for column in confidence_columns(own):
             scored = judged_by(own, column).to_numpy().T
-            for _ in range(times):
+            for _ in range(TIMES):
                 seen = rng.permutation(len(scored[0])) < len(scored[0]) // 2
                 confidence, correct, total = scored[:, seen]
                 limit = threshold(confidence, correct, total, risk)

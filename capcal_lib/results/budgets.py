@@ -145,7 +145,6 @@ def compare_spending(
     concentrations: Mapping[str, float],
     *,
     rival: str = EVEN,
-    budgets: Iterable[int] = BUDGETS,
 ) -> pd.DataFrame:
     """Judge each rule against a rival at the same budget, on each data set and budget; all cases of
     a rule together, by Holm's method.
@@ -170,12 +169,11 @@ def compare_spending(
     ['Probe, plug-in', 'Probe, posterior']
     """
     scored = results[results["total"] > 1]
-    budgets = tuple(budgets)
     found = {}
     for name in well_sampled(scored):
         of_set = scored.loc[[name]]
         depth = deep_samples(of_set["total"])
-        for each in budgets:
+        for each in BUDGETS:
             subset = of_set[of_set["total"] >= 2 * each]
             if 2 * each <= depth:
                 terms = -_gains_by_rules(subset, each, concentrations)  # lower is better

@@ -56,6 +56,7 @@ UNIFORM = "Uniform random"
 ORACLE_RC = "Oracle RC"
 ORACLE_CC = "Oracle CC"
 CONSISTENCY = "Response consistency"
+K_C = 10  # samples whose votes are counted as a cost
 VOTES = ["votes correct", "votes total", "votes term", "votes plug-in"]
 
 
@@ -226,10 +227,9 @@ def costs(
     model: str,
     *,
     k_eval: int = 100,
-    k_c: int = 10,
 ) -> pd.DataFrame:
     """Say what a confidence costs: mean completion tokens a question, indexed by dataset, a column
-    a method.
+    a method; ten votes take ten answers.
 
     A probe reads the hidden states of a prompt that is read anyway, and costs none.
     """
@@ -239,8 +239,8 @@ def costs(
         for method, confidences in confidences_of(run).items():
             tokens[method] = confidences["tokens"].mean()
         counts = count_run(run, k_eval)
-        if (counts["total"] + counts["not_scored"]).max() > k_c + 1:
-            tokens[CONSISTENCY] = np.round(k_c * mean_tokens(run))  # NaN where none is known
+        if (counts["total"] + counts["not_scored"]).max() > K_C + 1:
+            tokens[CONSISTENCY] = np.round(K_C * mean_tokens(run))  # NaN where none is known
         tables[name] = tokens
     return pd.DataFrame(tables, dtype=np.float64).T.rename_axis("dataset")
 

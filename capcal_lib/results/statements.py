@@ -29,7 +29,6 @@ SPENT = "budget by probe > even"
 SPENT_BY_VOICE = "budget by voice > even"
 NEAREST = "nearest probe < uniform"  # those of OVER_UNIFORM by the nearest probe
 COSTS = "tokens of an answer < of ten votes"  # counted, and not tested
-OF_THE_PAPER = (ASKED, *OVER_UNIFORM.values(), OTHERS, PASS, SPENT, SPENT_BY_VOICE, NEAREST, COSTS)
 FURTHER = "probe < ten votes"  # what the paper does not ask for
 VOICE, P_TRUE = TITLES["verbalized"], TITLES["p-true"]
 RESULTS = ("holds", "neither", "fails")

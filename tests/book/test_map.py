@@ -4,10 +4,12 @@ import json
 import re
 from pathlib import Path
 
+import pytest
 from myst_parser.mdit_to_docutils.base import default_slugify
 
-from capcal_lib.book.map import RUN_FILES, Cell, Item, load_items, map_page, notebook_cells
-from capcal_lib.book.pipeline import DEFAULT_MODEL, notebook_names
+from capcal_lib.book import map as map_module
+from capcal_lib.book.map import Cell, Item, load_items, map_page, notebook_cells
+from capcal_lib.book.pipeline import notebook_names
 from capcal_lib.book.tables import EVIDENCE
 from capcal_lib.places import BOOK, NOTEBOOKS, RECORDED_RUNS
 from capcal_lib.reported import FOLDERS
@@ -165,8 +167,7 @@ def test_every_written_page_and_its_section_exist() -> None:
 
 
 def test_every_file_read_exists() -> None:
-    for model in (DEFAULT_MODEL, "simulated"):
-        assert {*KEPT} == {*RUN_FILES}
+    for model in ("qwen2.5-coder-1.5b", "simulated"):
         for patterns in KEPT.values():
             for pattern in patterns:
                 assert list(RECORDED_RUNS.joinpath(model).glob(pattern)), pattern
@@ -175,8 +176,8 @@ def test_every_file_read_exists() -> None:
 def test_measured_cells_read_runs_and_reported_ones_read_what_is_reported() -> None:
     for cell in CELLS:
         if "measured" in cell.metadata["evidence"]:
-            assert reads(cell) & set(RUN_FILES), label_of(cell)
-        if reads(cell) & set(RUN_FILES):
+            assert reads(cell) & {*KEPT}, label_of(cell)
+        if reads(cell) & {*KEPT}:
             assert "measured" in cell.metadata["evidence"], label_of(cell)
         if reads(cell) & REPORTED:
             assert {"reported", "read off", "simulated"} & set(cell.metadata["evidence"]), label_of(
@@ -203,16 +204,19 @@ def test_a_cell_has_a_label_of_its_own_known_evidence_and_known_files() -> None:
     for cell in CELLS:
         assert cell.metadata["evidence"], label_of(cell)
         assert set(cell.metadata["evidence"]) <= set(EVIDENCE), label_of(cell)
-        assert reads(cell) <= {*RUN_FILES, *REPORTED}, label_of(cell)
+        assert reads(cell) <= {*KEPT, *REPORTED}, label_of(cell)
 
 
-def test_a_cell_is_read_with_its_title_and_section(tmp_path: Path) -> None:
+def test_a_cell_is_read_with_its_title_and_section(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     metadata = {"label": "here", "paper": ["table-2"], "evidence": ["measured"]}
     cells = [
         {"cell_type": "markdown", "metadata": {}, "source": ["# A title\n", "\n", "## A section"]},
         {"cell_type": "code", "metadata": metadata, "source": ["1"]},
     ]
     (tmp_path / "01_one.ipynb").write_text(json.dumps({"cells": cells}), encoding="utf-8")
-    [cell] = notebook_cells(tmp_path)
+    monkeypatch.setattr(map_module, "NOTEBOOKS", tmp_path)
+    [cell] = notebook_cells()
     assert (cell.notebook, cell.section) == ("01_one", "A section")
     assert cell.metadata == metadata

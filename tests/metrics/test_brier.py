@@ -45,10 +45,6 @@ def score(name, options, confidence, correct, total):
     return function(*columns, **options)
 
 
-def needs_two(name, options):
-    return options == CORRECTED
-
-
 @st.composite
 def scored_questions(draw, least_total=1):
     n = draw(st.integers(1, 8))
@@ -115,7 +111,7 @@ def test_lists_arrays_and_series_score_the_same(name, options):
 )
 def test_bad_rows_are_refused(name, options, row, message):
     if ("confidence" in message and name in WITHOUT_CONFIDENCE) or (
-        row[2] == 1 and not needs_two(name, options)
+        row[2] == 1 and options != CORRECTED
     ):
         return  # the row is fine there
     columns = [[good, bad] for good, bad in zip((0.5, 1, 4), row, strict=True)]

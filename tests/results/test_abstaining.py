@@ -132,13 +132,13 @@ def test_a_threshold_sees_one_half_and_answers_the_other():
         return -np.inf if risk == 1 else np.inf
 
     rng = np.random.default_rng(0)
-    shares = use_thresholds(confidences, none_or_all, risk=1, rng=rng, times=40)
+    shares = use_thresholds(confidences, none_or_all, risk=1, rng=rng)
     assert set(shares["method"]) == {"P(True)", "Probe", AT_RANDOM}
     assert set(seen) == {30}
     assert shares["answered"].tolist() == [1, 1, 1]
     wrong = 1 - (confidences["correct"] / 50).mean()
     assert shares["wrong"].tolist() == pytest.approx([wrong] * 3, abs=0.05)
-    shares = use_thresholds(confidences, none_or_all, risk=0, rng=rng, times=2)
+    shares = use_thresholds(confidences, none_or_all, risk=0, rng=rng)
     assert shares[["answered", "wrong"]].to_numpy().tolist() == [[0, 0]] * 3
 
 

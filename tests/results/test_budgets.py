@@ -54,7 +54,7 @@ def test_a_probe_of_the_papers_recipe_is_five_rules_and_one_case() -> None:
         results[f"Probe (GSM8K) [{fold}]"] = (probe + 0.02 * fold).clip(0, 1)
     rules = spending_rules(results, NU)
     assert len(rules) == 1 + 2 * 5
-    judged = compare_spending(results, NU, budgets=[2])
+    judged = compare_spending(results, NU).query("B == 2")
     assert judged["rule"].tolist() == ["P(True)", PLUG_IN, POSTERIOR]
     counts = results["correct"], results["total"]
     five = [

@@ -133,9 +133,9 @@ def test_confidences_join_by_question_and_not_by_position(tmp_path: Path) -> Non
 
 
 def test_costs_of_a_vote_are_those_of_its_samples(tmp_path: Path) -> None:
-    folder = make(tmp_path, k=6, limit=4)
+    folder = make(tmp_path, k=12, limit=4)
     mean = read_samples(Run(folder), ["completion_tokens"])["completion_tokens"].mean()
-    assert costs(tmp_path, "simulated", k_eval=6, k_c=3).loc[SET, CONSISTENCY] == round(3 * mean)
+    assert costs(tmp_path, "simulated").loc[SET, CONSISTENCY] == round(10 * mean)
 
 
 def test_what_is_behind_results(tmp_path: Path) -> None:

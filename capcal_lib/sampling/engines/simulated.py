@@ -54,7 +54,7 @@ def true_mu(question_id: str) -> float:
     >>> round(true_mu("mini-capitals/test/0"), 3)
     0.035
     """
-    rng = _rng("mu", 0, question_id)  # the 0 is a seed, with which the recorded runs were drawn
+    rng = _rng("mu", 0, question_id)
     return float(rng.beta(*SHAPES[rng.choice(len(SHAPES), p=SHARES)]))
 
 
