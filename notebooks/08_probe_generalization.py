@@ -41,6 +41,7 @@ from capcal_lib.results.transfer import (
     compare_order,
     draw_transfer,
 )
+from capcal_lib.shifts import shift
 from IPython.display import display
 
 # %%

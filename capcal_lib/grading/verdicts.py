@@ -7,7 +7,7 @@ metadata name the version of the grader and the digest of the samples that were 
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import pandas as pd
 import pyarrow as pa
@@ -16,7 +16,7 @@ from capcal_lib.errors import InputError
 from capcal_lib.grading.compare import canonical
 from capcal_lib.grading.core import GRADER_VERSION, Verdict, grade_many
 from capcal_lib.grading.pool import TOO_HARD
-from capcal_lib.manifests import load_dataset
+from capcal_lib.manifests import Kind, load_dataset
 from capcal_lib.questions import Question, load_questions, questions_digest
 from capcal_lib.runs import store as runs
 from capcal_lib.runs.artifacts import GIVEN, VERDICTS
@@ -117,7 +117,9 @@ def _with_canonical(run: Run, rows: pd.DataFrame) -> pd.DataFrame:
     lacking = rows["canonical"].isna() & rows["extracted"].notna()
     answers = rows.loc[lacking, ["question_id", "extracted"]]
     cases = [*zip(answers["extracted"], kinds_of(run, answers["question_id"]), strict=True)]
-    forms = {case: canonical(*case) for case in set(cases)}  # many samples are the same
+    forms = {}
+    for extracted, kind in set(cases):  # many samples are the same
+        forms[extracted, kind] = canonical(extracted, cast(Kind, kind))
     fresh = pd.Series([forms[case] for case in cases], answers.index, dtype=object)
     return rows.assign(canonical=rows["canonical"].astype(object).where(~lacking, fresh))
 
