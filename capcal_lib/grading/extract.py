@@ -155,13 +155,13 @@ def _find(text: str, kind: Kind) -> tuple[str | None, str]:
             value = _STATEMENT.sub("", value)
         if _reads(value, kind):
             return value, "phrase"
-    if is_denied:
-        return None, "nothing extractable"
     line = _tidied(text)
     if kind == "choice" and (chosen := letter(line.partition("\n")[0])):
         options = {name for names in _OPTION.findall(text) for name in names if name}
         if options <= {chosen}:  # not a list of them
             return chosen, "opening option"
+        return None, "nothing extractable"
+    if is_denied:
         return None, "nothing extractable"
     is_short = "\n" not in line and len(line) <= SHORT and len(line.split()) <= WORDS
     is_short = is_short and not _LABEL.search(text)
