@@ -30,6 +30,7 @@ __all__ = [
     "runs",
     "sampling",
     "shifts",
+    "studies",
     "text",
 ]
 

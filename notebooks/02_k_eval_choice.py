@@ -35,13 +35,9 @@ from capcal_lib.metrics import (
 from capcal_lib.plots import INK, MUTED, SHIFT_COLORS
 from capcal_lib.reported import printed_distances
 from capcal_lib.results import confidence_columns, judged_by, subjects
-from capcal_lib.results.precision import (
-    deep_questions,
-    interval_growth,
-    score_parts,
-)
 from capcal_lib.results.targets import response_distances
 from capcal_lib.shifts import IN_DISTRIBUTION
+from capcal_lib.studies import k_eval_choice as study
 from scipy.stats import binom, norm
 
 # %%
@@ -182,7 +178,7 @@ page.show(
 
 # %%
 votes = "Response consistency"
-deep = deep_questions(results).drop(columns=votes, errors="ignore")
+deep = study.deep_questions(results).drop(columns=votes, errors="ignore")
 columns = confidence_columns(deep.dropna(axis="columns", how="all"))
 if not columns:
     page.end(
@@ -210,7 +206,7 @@ mean_interval(all_terms, **limits), mean_interval(few_terms, **limits)
 names = sorted(page.comparable_models())
 draws = np.random.default_rng(seed)
 growth = {
-    name: interval_growth(page.results(name), rng=draws) for name in names
+    name: study.interval_growth(page.results(name), rng=draws) for name in names
 }
 growth = pd.concat(growth, names=["model", "case"]).reset_index()
 
@@ -268,7 +264,9 @@ _ = axes.set(xlabel="samples a question, k", ylabel="wider by, %")
 
 # %%
 widest = growth.loc[growth["percent"].idxmax()]
-parts = score_parts(page.results(widest["model"]).loc[[widest["dataset"]]])
+parts = study.score_parts(
+    page.results(widest["model"]).loc[[widest["dataset"]]]
+)
 
 # %% label="score-parts" evidence=["measured"] reads=["verdicts", "confidences", "features"]
 page.show(

@@ -38,13 +38,7 @@ from capcal_lib.results import (
     score,
     subjects,
 )
-from capcal_lib.results.prices import (
-    compare_with_nearest_probe,
-    draw_prices,
-    draw_printed_prices,
-    printed_by_price,
-    score_by_price,
-)
+from capcal_lib.studies import main_table as study
 
 page = open_page(globals(), paper=["table-2", "table-4", "figure-4"])
 
@@ -194,10 +188,10 @@ page.show(tokens, "Mean completion tokens a question.", digits=0)
 # Each way to ask stands beside the probe that was trained on the nearest questions, and the best constant; these two are free.
 
 # %% label="fig-cost" paper=["figure-3", "figure-4", "section-4.3.2"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"] mystnb={"image": {"alt": "A panel a data set with score against tokens on a logarithmic axis that begins at zero tokens: a mark with an interval for each method, filled where its comparison with the best constant is clear after Holm, and a dashed line for the best constant."}}
-prices = score_by_price(results, tokens, protocol=protocol)
+prices = study.score_by_price(results, tokens, protocol=protocol)
 prices["dataset"] = prices["dataset"].map(page.data["title"])
 if len(prices):  # a confidence of one's own has no price
-    _ = draw_prices(prices)
+    _ = study.draw_prices(prices)
 
 # %% [markdown] tags=["caption"]
 # Score against mean completion tokens a question, with 95 % intervals; lower left is better. Both axes are linear near zero and
@@ -211,7 +205,7 @@ if len(prices):  # a confidence of one's own has no price
 # asking?
 
 # %%
-bought = compare_with_nearest_probe(results, protocol=protocol)
+bought = study.compare_with_nearest_probe(results, protocol=protocol)
 of_method = bought.groupby("method", observed=False)["verdict"]
 of_method.value_counts().unstack()
 
@@ -246,7 +240,7 @@ page.show(
 # nothing, and P(True) one token, unless the model reasons first.
 
 # %% label="cost-means" paper=["figure-4"] evidence=["reported", "read off"] reads=["main", "consistency", "tokens"]
-printed = printed_by_price()
+printed = study.printed_by_price()
 numbers = ["tokens", "brier", "constant"]
 means = printed.groupby(["model", "method"])[numbers].mean()
 page.show(
@@ -270,7 +264,7 @@ equal = (lead.abs() < rounding).groupby("method").sum()
 pd.DataFrame({"closer": closer, "equal": equal})
 
 # %% label="fig-cost-paper" paper=["figure-3", "figure-4", "section-4.3.2"] evidence=["reported", "read off"] reads=["main", "consistency", "tokens"] mystnb={"image": {"alt": "Three panels, one a model, with printed scores against tokens, for each method a small mark a data set and a large one for their mean, and a dashed line for the best constant."}}
-_ = draw_printed_prices(tables.titled(printed))
+_ = study.draw_printed_prices(tables.titled(printed))
 
 # %% [markdown] tags=["caption"]
 # Printed scores (reported), without intervals, against tokens (read off) for the paper's models, with axes as above: small marks are

@@ -44,19 +44,8 @@ from capcal_lib.reported import (
     printed_curves,
 )
 from capcal_lib.results import best_constant, columns_of
-from capcal_lib.results.attempts import (
-    check_bands,
-    compare_pass_at_k,
-    half_band,
-    most_varied,
-    oracle_errors,
-    pass_at_k_curves,
-    pass_at_k_errors,
-    plug_in_errors,
-    predict_pass_at_k,
-    score_pass_at_k,
-)
 from capcal_lib.results.scores import nearest_probe_of
+from capcal_lib.studies import pass_at_k as study
 from matplotlib import pyplot as plt
 from scipy.special import comb
 
@@ -104,7 +93,7 @@ pd.DataFrame(believed, pd.Index(attempts, name="k")).round(3)
 # %%
 results = page.results().query("total > 1")
 results["Best constant"] = best_constant(results)
-shown = dataset or most_varied(results)
+shown = dataset or study.most_varied(results)
 probe = nearest_probe_of(results.loc[[shown]], shown)
 subset = results.loc[[shown]].dropna(subset=columns_of(results, probe))
 page.end_where_nothing_is_solved(subset)
@@ -126,7 +115,9 @@ n = deep_samples(subset["total"])
 whole = subset[subset["total"] >= n]
 powers = 2 ** np.arange(7)
 ks = powers[powers <= n]
-curves = pass_at_k_curves(whole, predict_pass_at_k(whole, ks, **given), ks)
+curves = study.pass_at_k_curves(
+    whole, study.predict_pass_at_k(whole, ks, **given), ks
+)
 curves.pivot(index="method", columns="k", values="estimate").round(3)
 
 # %% label="fig-pass-at-k" paper=["figure-9", "appendix-d.1", "appendix-d.1.1", "appendix-d.1.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"] mystnb={"image": {"alt": "Curves of pass@k against k: one for what was measured, one for the best constant, and one for each prediction from a confidence, with a band around the plug-in of the probe."}}
@@ -145,7 +136,7 @@ _ = grid.set_axis_labels("k", "pass@k").set(title=title)
 
 # %%
 s = np.array([0.9, 0.5, 0.5, 0.2, 0.1])
-1.96 * np.sqrt((s * (1 - s)).sum()) / len(s), half_band(s[:, None])
+1.96 * np.sqrt((s * (1 - s)).sum()) / len(s), study.half_band(s[:, None])
 
 # %% [markdown]
 # ## Question by question, with oracles
@@ -167,9 +158,11 @@ np.nanmean(f**2 - 2 * f * all_fail[:, 0] + all_fail[:, 1])
 
 # %%
 ks = attempts[2 * attempts <= n]
-predicted = predict_pass_at_k(subset, ks, **given)
-errors = pass_at_k_errors(subset, predicted, ks)
-scored = score_pass_at_k(errors, oracle_errors(subset, ks, seed=seed))
+predicted = study.predict_pass_at_k(subset, ks, **given)
+errors = study.pass_at_k_errors(subset, predicted, ks)
+scored = study.score_pass_at_k(
+    errors, study.oracle_errors(subset, ks, seed=seed)
+)
 
 # %% label="passk-errors" paper=["table-3", "table-8", "section-5.1", "appendix-d.1"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 show_scores(
@@ -184,7 +177,9 @@ show_scores(
 
 # %% label="passk-errors-paper" paper=["table-3", "table-8"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 ks = attempts[attempts <= n]
-table = plug_in_errors(subset, predict_pass_at_k(subset, ks, **given), ks)
+table = study.plug_in_errors(
+    subset, study.predict_pass_at_k(subset, ks, **given), ks
+)
 page.show(
     table.rename(index={"Probe, plug-in": probe}),
     f"Squared error on {title} by the paper's protocol (lower is better).",
@@ -198,7 +193,7 @@ page.show(
 # data sets together by Holm's method. This family is about pass@4, and its verdicts are counted on no other page:
 
 # %%
-judged = compare_pass_at_k(results, probes["concentration"], k=4)
+judged = study.compare_pass_at_k(results, probes["concentration"], k=4)
 if judged.empty:
     page.end(
         "No data set here has a probe of its own and eight samples a question: "
@@ -243,7 +238,7 @@ _ = axes.set_xlabel("squared error of the constant less that of the probe")
 
 # %%
 bands = {
-    name: check_bands(page.results(name).query("total > 1"), attempts)
+    name: study.check_bands(page.results(name).query("total > 1"), attempts)
     for name in page.comparable_models()
 }
 by_k = pd.concat(bands).groupby("k")

@@ -37,16 +37,8 @@ from capcal_lib.book import tables
 from capcal_lib.book.lesson import open_page
 from capcal_lib.metrics import mean_interval
 from capcal_lib.reported import load_reported
-from capcal_lib.results import subjects
-from capcal_lib.results.budgets import (
-    EVEN,
-    PLUG_IN,
-    POSTERIOR,
-    allocate_by_rules,
-    compare_spending,
-    solved_by_oracles,
-    solved_by_rules,
-)
+from capcal_lib.results import questions_predicted, subjects
+from capcal_lib.studies import budget_allocation as study
 
 page = open_page(globals(), paper=["figure-10"])
 
@@ -68,7 +60,7 @@ concentrations
 
 # %% label="budget-verdicts" paper=["section-5.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 page.end_where_nothing_is_solved(results)
-judged = compare_spending(results, concentrations)
+judged = study.compare_spending(results, concentrations)
 if judged.empty:
     page.end(
         "No confidence is recorded for these data sets: capcal confidence asks for one."
@@ -87,7 +79,7 @@ page.show(
 # does.
 
 # %% tags=["finding"]
-rule = POSTERIOR if POSTERIOR in counts.index else counts.index[0]
+rule = study.POSTERIOR if study.POSTERIOR in counts.index else counts.index[0]
 gains = judged[judged["rule"] == rule]
 page.finding(
     "Spending by the rule “{rule}” changes the questions solved by {mean:+.1f} in a hundred: more than even spending in {better} of "
@@ -128,8 +120,8 @@ page.show(
 # the same way, a row here is a data set, a column a budget, and a cell how many more questions in a hundred the posterior solves.
 
 # %%
-between = compare_spending(results, concentrations, rival=PLUG_IN)
-between = between[between["rule"] == POSTERIOR]
+between = study.compare_spending(results, concentrations, rival=study.PLUG_IN)
+between = between[between["rule"] == study.POSTERIOR]
 points = tables.titled(between).pivot_table("estimate", "dataset", "B")
 points.round(2)
 
@@ -186,14 +178,14 @@ mu = results["correct"] / results["total"]
 spread = mu.groupby("dataset").var()
 otherwise = spread[judged["dataset"].unique()].idxmax()
 chosen = dataset or otherwise
-questions = results.loc[[chosen]]
+questions = questions_predicted(results.loc[[chosen]], chosen)
 len(questions)
 
 # %% [markdown]
 # Each column here is a rule, and divides four samples a question as it sees fit; no question gets more than were recorded.
 
 # %%
-plans = allocate_by_rules(questions, 4, concentrations)
+plans = study.allocate_by_rules(questions, 4, concentrations)
 plans.describe()
 
 # %% [markdown]
@@ -203,8 +195,10 @@ plans.describe()
 
 # %%
 plan, counts = plans.iloc[:, -1], (questions["correct"], questions["total"])
-more = allocate_by_rules(questions, 5, concentrations).iloc[:, -1]
-beyond = success_terms(plan, *counts) - success_terms(plans[EVEN], *counts)
+more = study.allocate_by_rules(questions, 5, concentrations).iloc[:, -1]
+beyond = success_terms(plan, *counts) - success_terms(
+    plans[study.EVEN], *counts
+)
 gain = beyond - spending_terms(plan, more, *counts)
 mean_interval(gain, clusters=subjects(questions), bounds=(-1, 1))
 
@@ -219,8 +213,8 @@ depth = deep_samples(questions["total"])
 subset = questions[questions["total"] >= depth]
 budgets = [b for b in (1, 2, 4, 8, 16, 32, 64) if b < subset["total"].min()]
 rng = np.random.default_rng(seed)
-by_rules = solved_by_rules(subset, budgets, concentrations)
-oracles = solved_by_oracles(
+by_rules = study.solved_by_rules(subset, budgets, concentrations)
+oracles = study.solved_by_oracles(
     subset, budgets, rng=rng, in_sample=protocol == "paper"
 )
 solved = pd.concat([by_rules, oracles])
@@ -232,7 +226,7 @@ page.show(
 
 # %% label="fig-budget" paper=["figure-5", "figure-10", "section-5.2", "appendix-d.2", "appendix-d.2.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"] mystnb={"image": {"alt": "Line plot of the share of questions solved against the budget in samples a question, a line for each rule and for the honest oracle, with a vertical interval at each point of even spending."}}
 limits = ["low", "high"]
-solved[limits] = solved[limits].where(solved["rule"] == EVEN)
+solved[limits] = solved[limits].where(solved["rule"] == study.EVEN)
 grid = plots.draw_curves(solved, x="B", hue="rule")
 _ = grid.set_axis_labels("B, samples a question", "questions solved")
 

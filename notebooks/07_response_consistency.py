@@ -32,12 +32,7 @@ from capcal_lib.confidence.consistency import consistency
 from capcal_lib.metrics import capability_brier
 from capcal_lib.reported import load_reported
 from capcal_lib.results import brier_terms
-from capcal_lib.results.votes import (
-    find_majorities,
-    judge_optimism,
-    score_blocks,
-    score_first_votes,
-)
+from capcal_lib.studies import response_consistency as study
 from capcal_lib.text import counted
 
 page = open_page(globals(), paper=["table-6"])
@@ -57,7 +52,7 @@ answers = {
 }
 answers = pd.concat(answers, names=["dataset"])
 corrected = protocol == "corrected"
-terms = score_blocks(answers, corrected=corrected)  # explained below
+terms = study.score_blocks(answers, corrected=corrected)  # explained below
 if terms.empty:
     page.end(
         "Five votes and two held-out samples make seven a question, and no run has as many: capcal sample --k 7."
@@ -118,7 +113,7 @@ judge = "held-out"
 if protocol == "paper":
     judge = "first votes"
     counting = {"k_eval": k_eval, "verdicts": verdicts}
-    terms[judge] = score_first_votes(page.store, model, **counting)
+    terms[judge] = study.score_first_votes(page.store, model, **counting)
 
 # %% [markdown]
 # More votes are compared with fewer on the same questions, those that have samples enough for the most votes of their data set:
@@ -168,7 +163,7 @@ sns.move_legend(ax, "upper left", bbox_to_anchor=(1, 1))
 # Where the most frequent answer of all samples is wrong, the *majority* is wrong. How often is it, and what do ten votes cost?
 
 # %% label="consistency-table" paper=["table-6", "appendix-c.3"] evidence=["measured"] reads=["verdicts", "samples"]
-majorities = find_majorities(answers)
+majorities = study.find_majorities(answers)
 wrong = majorities[whole.index] == "wrong"
 table = by_votes.add_suffix(" votes")
 table["best constant"] = constant
@@ -226,8 +221,8 @@ page.show(
 # with more samples each, are not to be compared.
 
 # %% label="consistency-optimism" paper=["appendix-c.3"] evidence=["measured"] reads=["verdicts", "samples"]
-blocks = terms if corrected else score_blocks(answers)
-optimism = judge_optimism(blocks, results["total"])
+blocks = terms if corrected else study.score_blocks(answers)
+optimism = study.judge_optimism(blocks, results["total"])
 optimism.insert(0, "questions", blocks.groupby(["dataset", "votes"]).size())
 page.show(
     optimism.rename(columns={"estimate": "optimism"}),

@@ -36,12 +36,8 @@ from capcal_lib.results import (
     methods,
     score,
 )
-from capcal_lib.results.transfer import (
-    compare_mixture,
-    compare_order,
-    draw_transfer,
-)
 from capcal_lib.shifts import shift
+from capcal_lib.studies import probe_generalization as study
 from IPython.display import display
 
 # %%
@@ -149,7 +145,7 @@ page.finding(
 
 # %% tags=["picture"] label="fig-transfer" mystnb={"image": {"alt": "Marks with intervals, a row for each probe and data set, in three groups by shift, around a line at zero. Marks are filled where the verdict is clear after Holm, and hollow elsewhere."}} paper=["table-7", "section-4.3.2"] evidence=["measured"] reads=["verdicts", "features"]
 decidable = gained[gained["verdict"] != "undecidable"]
-ax = draw_transfer(decidable)
+ax = study.draw_transfer(decidable)
 _ = ax.set_xlabel("gain over the best constant")
 
 # %% [markdown] tags=["caption"]
@@ -179,8 +175,8 @@ own.filter(like=first["method"]).corrwith(mu)
 
 # %% label="fig-transfer-order" mystnb={"image": {"alt": "Marks with intervals, a row for each probe and data set, in three groups by shift, around a line at zero. Marks are filled where the verdict is clear after Holm, and hollow elsewhere."}} paper=["table-7", "section-4.3.2"] evidence=["measured"] reads=["verdicts", "features"]
 probes = results.filter(regex=r"^correct$|^total$|^Probe \(").query("total > 1")
-order = compare_order(probes)
-ax = draw_transfer(order)
+order = study.compare_order(probes)
+ax = study.draw_transfer(order)
 _ = ax.set_xlabel("correlation with the expected accuracy")
 
 # %% [markdown] tags=["caption"]
@@ -213,7 +209,7 @@ if not mixtures:
     page.end(
         "No probe of two training sets is kept: capcal probe --mix D,D trains one."
     )
-mixture = compare_mixture(probes, mixtures[0], protocol=protocol)
+mixture = study.compare_mixture(probes, mixtures[0], protocol=protocol)
 mixture.rename(page.data["title"], level="dataset")
 
 # %% label="probe-mixture" paper=["table-7", "appendix-c.4"] evidence=["measured"] reads=["verdicts", "features"]

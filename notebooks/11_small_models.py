@@ -42,7 +42,7 @@ from capcal_lib.results import (
     load_results,
     subjects,
 )
-from capcal_lib.results.statements import compare_as_stated, results_of_claims
+from capcal_lib.studies import small_models as study
 
 # %% tags=["provenance"]
 page = open_page(globals())
@@ -71,7 +71,7 @@ if not results:
 # the questions are too few.
 
 # %%
-comparisons = compare_as_stated(results, concentrations)
+comparisons = study.compare_as_stated(results, concentrations)
 comparisons["result"].value_counts()
 
 # %% [markdown]
@@ -93,7 +93,7 @@ dearer.value_counts()
 
 # %%
 stated = load_claims().dropna(subset="measured")
-found = results_of_claims(stated, comparisons, dearer)
+found = study.results_of_claims(stated, comparisons, dearer)
 claims = judge_claims(stated, found)
 verdicts = ["supported", "in part", "reversed", "inconclusive"]
 tally = claims["verdict"].value_counts().reindex(verdicts, fill_value=0)

@@ -36,13 +36,7 @@ from capcal_lib.book.widgets import HEADS
 from capcal_lib.confidence import TITLES
 from capcal_lib.metrics import judge_gain
 from capcal_lib.results import columns_of, judged_by
-from capcal_lib.results.routing import compare_routers, questions_of_pair
-from capcal_lib.results.uses import (
-    compare_uses,
-    count_uses,
-    draw_uses,
-    questions_to_use,
-)
+from capcal_lib.studies import applications as study
 
 # %% tags=["provenance"]
 page = open_page(globals())
@@ -71,14 +65,14 @@ results = {name: page.results(name) for name in models}
 concentrations = {name: page.concentrations(name) for name in models}
 
 # %%
-comparisons = compare_uses(results, models, concentrations)
+comparisons = study.compare_uses(results, models, concentrations)
 if comparisons.empty:
     page.end(
         "Nothing here can be compared. That takes a data set with a solved question and two samples of each, and a confidence: one that "
         "is asked for or imported, a probe, or ten votes, which take twelve samples."
     )
 comparisons["verdict"] = comparisons["verdict"].cat.rename_categories(HEADS)
-counts = count_uses(comparisons)
+counts = study.count_uses(comparisons)
 by_method = counts.groupby("method", sort=False).sum()
 by_method
 
@@ -93,7 +87,7 @@ page.finding(
 )
 
 # %% tags=["picture"] label="fig-applications" paper=["section-5.3", "appendix-d.3"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"] mystnb={"image": {"alt": "A panel of horizontal bars for each method, with a row for each use: in how many comparisons a confidence is worse, and in how many better, than the rule without one."}}
-_ = draw_uses(counts)
+_ = study.draw_uses(counts)
 
 # %% [markdown] tags=["caption"]
 # In each use, how often a confidence is worse than the best rule without one, and how often better, of the comparisons that could
@@ -126,7 +120,7 @@ abstained = comparisons[comparisons["use"] == "Abstaining"]
 case = abstained.loc[abstained["p (Holm)"].idxmin()]
 name, dataset, method = case[["model", "dataset", "confidence"]]
 run = models[name]["run"][dataset]
-questions = questions_to_use(results[name], run, dataset)
+questions = study.questions_to_use(results[name], run, dataset)
 column = columns_of(questions, method)[0]  # of a probe by the paper's recipe
 case[["model", "dataset", "confidence", "estimate", "low", "high", "verdict"]]
 
@@ -192,7 +186,7 @@ page.show(
 # it. Where no two models have answered one data set, and solved some of it, there is no row.
 
 # %%
-routed = compare_routers(results, models)
+routed = study.compare_routers(results, models)
 routed["verdict"] = routed["verdict"].cat.rename_categories(HEADS)
 routed[["estimate", "low", "high"]] *= 100  # questions of a hundred
 routed["verdict"].value_counts()
@@ -300,6 +294,6 @@ pd.DataFrame(by_concentration, ["pass@k", "Budget"])
 oracle = []
 for case in routed.itertuples():
     pair = results, models, case.small, case.large, case.dataset
-    questions = questions_of_pair(*pair)
+    questions = study.questions_of_pair(*pair)
     oracle.append(100 * routing_gains(questions["small"], questions).mean())
 routed[["dataset", "pair", "estimate"]].assign(oracle=oracle)

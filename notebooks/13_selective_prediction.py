@@ -31,7 +31,7 @@ from capcal_lib.applications import risk_area_terms, risk_coverage
 from capcal_lib.book import tables
 from capcal_lib.book.lesson import open_page
 from capcal_lib.manifests import load_dataset
-from capcal_lib.results import abstaining
+from capcal_lib.studies import selective_prediction as study
 
 page = open_page(globals())
 
@@ -52,8 +52,8 @@ page = open_page(globals())
 
 # %%
 results = page.results()
-confidences = abstaining.ranking_confidences(results)
-judged = abstaining.compare_with_random(confidences)
+confidences = study.ranking_confidences(results)
+judged = study.compare_with_random(confidences)
 if judged.empty:
     page.end("No confidence of a question that is ever solved.")
 of_method = judged.groupby("method", sort=False)["verdict"]
@@ -85,7 +85,7 @@ page.finding(
 gained = judged[judged["method"] == first].set_index("dataset")["estimate"]
 shown = dataset or gained.idxmax()
 rng = np.random.default_rng(seed)
-curves = abstaining.risk_curves(results, shown, rng)
+curves = study.risk_curves(results, shown, rng)
 colors = plots.palette(curves["method"].unique(), shown)
 
 # %% tags=["picture"] label="fig-risk-coverage" paper=["section-5.3", "appendix-d.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"] mystnb={"image": {"alt": "Line plot of risk, the expected share of wrong answers, against coverage. A curve a method and one for the honest oracle, which come together at full coverage, and a level line for answering at random."}}
@@ -134,7 +134,7 @@ of_four = risk_area_terms([0.9, 0.2, 0.5, 0.5], correct, total)
 of_four.mean().round(3), (1 - np.divide(correct, total)).mean()
 
 # %% label="selective-areas" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
-areas = abstaining.score_areas(confidences)
+areas = study.score_areas(confidences)
 if areas.empty:
     page.end("The methods share no questions on which to compare their areas.")
 tables.show_scores(
@@ -186,9 +186,7 @@ promise_risk([0.9, 0.8, 0.5, 0.2], [10, 9, 5, 0], [10] * 4, risk=0.3)
 
 # %% label="selective-promise" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 rng = np.random.default_rng(seed)
-promised = abstaining.use_thresholds(
-    confidences, promise_risk, risk=risk, rng=rng
-)
+promised = study.use_thresholds(confidences, promise_risk, risk=risk, rng=rng)
 titled = tables.titled(promised)
 page.show(
     titled.pivot_table("answered", "method", "dataset", sort=False),

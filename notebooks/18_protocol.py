@@ -25,10 +25,7 @@ from capcal_lib.book import tables
 from capcal_lib.book.lesson import open_page
 from capcal_lib.metrics import capability_brier
 from capcal_lib.results import brier_terms
-from capcal_lib.results.corrections import (
-    shifts_by_correction,
-    votes_without_answer,
-)
+from capcal_lib.studies import protocol as study
 
 page = open_page(globals())
 
@@ -60,7 +57,7 @@ worse.rename(page.data["title"]).T.round(4)
 # A probe on its own data set, any other probe, and any other confidence are told apart, as their shifts are unlike.
 
 # %%
-shifts = shifts_by_correction(page.store, model, k_eval=k_eval, k_c=k_c)
+shifts = study.shifts_by_correction(page.store, model, k_eval=k_eval, k_c=k_c)
 shifts["size"] = shifts["shift"].abs()
 tables.titled(shifts.nlargest(3, "size"))
 
@@ -156,7 +153,7 @@ page.show(
 # answer bounds what guessing one can add to the accuracy.
 
 # %% label="protocol-no-answers" paper=["table-6"] evidence=["measured"] reads=["verdicts"]
-absent = votes_without_answer(page.data["run"], k_eval=k_eval, k_c=k_c)
+absent = study.votes_without_answer(page.data["run"], k_eval=k_eval, k_c=k_c)
 page.show(
     absent,
     f"Samples without an answer, and the score of {k_c} votes either way.",

@@ -16,7 +16,7 @@ from capcal_lib.claims import (
 )
 from capcal_lib.places import MANIFESTS
 from capcal_lib.reported import load_reported
-from capcal_lib.results import statements
+from capcal_lib.studies import small_models as statements
 from tests.outside import PAPER, needs_paper
 
 CLAIMS = yaml.safe_load((MANIFESTS / "claims.yaml").read_text(encoding="utf-8"))["claims"]

@@ -47,6 +47,7 @@ ROOMS = [  # each may import from those above it
     "probes",
     "plots",
     "results",
+    "studies",
     "reproduce",
     "book",
     "cli",

@@ -22,7 +22,7 @@ from capcal_lib.reported import (
     printed_distances,
     printed_scores,
 )
-from capcal_lib.results.prices import draw_printed_prices, printed_by_price
+from capcal_lib.studies.main_table import draw_printed_prices, printed_by_price
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         keep_nearest_probe,
         mean_over_probes,
         methods,
+        questions_predicted,
         score,
     )
 
@@ -37,6 +38,7 @@ __all__ = [
     "load_results",
     "mean_over_probes",
     "methods",
+    "questions_predicted",
     "score",
     "subjects",
 ]

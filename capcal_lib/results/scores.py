@@ -105,6 +105,18 @@ def nearest_probe_of(results: pd.DataFrame, dataset: str) -> str | None:
     return nearest_probe(methods(results.dropna(axis="columns", how="all")), dataset)
 
 
+def questions_predicted(results: pd.DataFrame, dataset: str) -> pd.DataFrame:
+    """Keep of the results of one data set the questions that its nearest probe has predicted; all
+    of them where it has no probe.
+
+    >>> columns = {"correct": [1, 2], "total": [2, 2], "Probe (MATH)": [0.5, None]}
+    >>> len(questions_predicted(pd.DataFrame(columns), "gsm8k"))
+    1
+    """
+    nearest = nearest_probe_of(results, dataset)
+    return results.dropna(subset=columns_of(results, nearest))
+
+
 def fill_unstated(results: pd.DataFrame) -> pd.DataFrame:
     """Take one half where a confidence that is stated of others is missing, as the paper's code
     does.

@@ -8,7 +8,7 @@ from capcal_lib.confidence import read_answers
 from capcal_lib.metrics import adjusted, capability_brier_terms, mean_interval
 from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.results import brier_terms, describe_runs, load_results
-from capcal_lib.results.votes import (
+from capcal_lib.studies.response_consistency import (
     find_majorities,
     judge_optimism,
     score_blocks,

@@ -7,7 +7,7 @@ from capcal_lib.metrics import capability_brier_terms, mean_interval
 from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.results import judged_by, load_results
 from capcal_lib.results.constant import kind_of_method
-from capcal_lib.results.precision import (
+from capcal_lib.studies.k_eval_choice import (
     deep_questions,
     interval_growth,
     interval_width,

@@ -9,12 +9,7 @@ import pytest
 from capcal_lib.confidence.consistency import read_answers
 from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.results import brier_terms, describe_runs, load_results, score
-from capcal_lib.results.corrections import (
-    GROUPS,
-    TOGETHER,
-    shifts_by_correction,
-    votes_without_answer,
-)
+from capcal_lib.studies.protocol import GROUPS, TOGETHER, shifts_by_correction, votes_without_answer
 from tests.folders import sample_unlike_totals
 
 MODEL = "simulated"

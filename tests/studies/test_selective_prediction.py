@@ -11,7 +11,7 @@ from capcal_lib.applications import (
 from capcal_lib.metrics import adjusted, judge_gain
 from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.results import load_results
-from capcal_lib.results.abstaining import (
+from capcal_lib.studies.selective_prediction import (
     AT_RANDOM,
     VERDICTS,
     area_terms,

@@ -5,7 +5,7 @@ import pytest
 from capcal_lib.applications import pass_at_k, simulate_pass_at_k
 from capcal_lib.metrics import capability_brier_terms
 from capcal_lib.results import best_constant, score
-from capcal_lib.results.attempts import (
+from capcal_lib.studies.pass_at_k import (
     check_bands,
     compare_pass_at_k,
     half_band,

@@ -21,13 +21,13 @@ from capcal_lib.applications import (
     success_rate,
     success_terms,
 )
-from capcal_lib.probes import nearest_probe
 from capcal_lib.results.results import subjects
 from capcal_lib.results.scores import (
     MISSING_AS,
     columns_of,
     mean_over_probes,
-    methods,
+    nearest_probe_of,
+    questions_predicted,
     stated_methods,
     well_sampled,
 )
@@ -52,7 +52,7 @@ def spending_rules(
     for name in stated_methods(subset):
         rules[name] = subset[name].fillna(MISSING_AS), None
     dataset = str(subset.index[0][0])
-    probe = nearest_probe(methods(subset.dropna(axis="columns")), dataset)
+    probe = nearest_probe_of(subset, dataset)
     for column in columns_of(subset, probe):
         which = column.removeprefix(str(probe))  # of the five probes
         rules[PLUG_IN + which] = subset[column], None
@@ -154,7 +154,7 @@ def compare_spending(
     (``applications.budget_gains``). A budget of B is tried on the questions that have 2 B samples
     or more, where there are enough of them (``applications.deep_samples``). Data sets are those
     with a probe of their own and 32 samples a question, or else those with a probe of their own, or
-    else all.
+    else all; questions of which the nearest probe says nothing are left out.
 
     Returns a row a case: ``dataset``, ``B``, ``rule``, ``estimate`` with the interval ``low`` to
     ``high`` of the case alone, ``p``, ``p (Holm)`` and a ``verdict``, a category. No rows where
@@ -171,7 +171,7 @@ def compare_spending(
     scored = results[results["total"] > 1]
     found = {}
     for name in well_sampled(scored):
-        of_set = scored.loc[[name]]
+        of_set = questions_predicted(scored.loc[[name]], name)
         depth = deep_samples(of_set["total"])
         for each in BUDGETS:
             subset = of_set[of_set["total"] >= 2 * each]

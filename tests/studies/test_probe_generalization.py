@@ -5,8 +5,13 @@ import pytest
 from capcal_lib.metrics import adjusted
 from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.results import load_results
-from capcal_lib.results.transfer import compare_mixture, compare_order, correlation, varied_datasets
 from capcal_lib.shifts import shift
+from capcal_lib.studies.probe_generalization import (
+    compare_mixture,
+    compare_order,
+    correlation,
+    varied_datasets,
+)
 
 MODEL = "qwen2.5-coder-1.5b"
 JUDGE = "simulated"  # which judges itself

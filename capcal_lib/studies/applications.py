@@ -1,8 +1,11 @@
-"""What does a confidence add in each use, compared with the best rule without one? Every model of a
-store on every data set.
-"""
+"""What does a confidence add in each use, compared with the best rule without one, and does a
+router between two models solve more than random mixing? Every model of a store on every data set.
+
+The router is the nearest probe of the small model. A question costs a model its parameters, in
+billions, times the tokens that it reads and writes."""
 
 from collections.abc import Mapping
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -17,8 +20,10 @@ from capcal_lib.applications import (
     pass_at_k,
     pass_at_k_gains,
     risk_area_bounds,
+    routing_gains,
 )
 from capcal_lib.confidence.of_run import TITLES
+from capcal_lib.manifests import load_model
 from capcal_lib.plots import INK, MUTED
 from capcal_lib.probes import nearest_probe
 from capcal_lib.results.constant import judge_together, table_of_cases
@@ -27,8 +32,10 @@ from capcal_lib.results.scores import (
     NEAREST_PROBE,
     columns_of,
     fill_unstated,
+    keep_nearest_probe,
     mean_over_probes,
     methods,
+    nearest_probe_of,
 )
 from capcal_lib.runs import Run, read_samples
 
@@ -236,3 +243,94 @@ def draw_uses(counts: pd.DataFrame) -> "Figure":
     axes[0, 0].invert_yaxis()
     figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
     return figure
+
+
+TOKENS = ["prompt_tokens", "completion_tokens"]
+COLUMNS = [
+    "dataset",
+    "small",
+    "large",
+    "pair",
+    "probe",
+    "estimate",
+    "low",
+    "high",
+    "p",
+    "verdict",
+]
+
+
+def compare_routers(
+    results: Mapping[str, pd.DataFrame], runs: Mapping[str, pd.DataFrame]
+) -> pd.DataFrame:
+    """Judge on each data set of two models whether the small one's nearest probe is a better router
+    than chance at equal cost (``applications.routing_gains``), all cases together by Holm's method.
+
+    ``results`` are those of ``load_results`` and ``runs`` those of ``describe_runs``, by the names
+    of models, from the smallest to the largest. Left out are data sets on which neither model
+    solves a question, and questions of which the probe says nothing.
+
+    Returns a row a case: ``dataset``, ``small`` and ``large``; the ``pair``, as "0.5B to 1.5B", by
+    parameters; the ``probe``; the mean gain
+    ``estimate`` with its 95 % interval ``low`` to ``high``, by itself; ``p``, ``p (Holm)``; and the
+    ``verdict``, a category. No gain has a bound that is known beforehand, so that the largest of a
+    case, on either side, stands for it.
+    """
+    rows = []
+    for small, large in combinations(results, 2):
+        for dataset in runs[small].index.intersection(runs[large].index):
+            questions = questions_of_pair(results, runs, small, large, dataset)
+            columns = columns_of(questions, NEAREST_PROBE)
+            questions = questions.dropna(subset=columns)
+            probes = questions[columns]
+            if probes.size and questions[["small", "large"]].any(axis=None):
+                of_columns = probes.apply(routing_gains, questions=questions)
+                gains = mean_over_probes(of_columns)[NEAREST_PROBE]
+                clusters = subjects(pd.concat({dataset: gains}, names=["dataset"])).to_numpy()
+                most = gains.abs().max()
+                tested = metrics.judge_gain(gains, clusters=clusters, bounds=(-most, most))
+                probe = nearest_probe_of(results[small].loc[[dataset]], dataset)
+                pair = f"{billions(small):.2g}B to {billions(large):.2g}B"
+                rows.append([dataset, small, large, pair, probe, *tested])
+    judged = metrics.holm(pd.DataFrame(rows, columns=COLUMNS))
+    return judged.assign(verdict=pd.Categorical(judged["verdict"], metrics.VERDICTS))
+
+
+def questions_of_pair(
+    results: Mapping[str, pd.DataFrame],
+    runs: Mapping[str, pd.DataFrame],
+    small: str,
+    large: str,
+    dataset: str,
+) -> pd.DataFrame:
+    """Put the questions that two models have answered on a data set side by side.
+
+    Arguments are those of :func:`compare_routers`. Returns a row a question that has two scored
+    samples of both: their accuracies ``small`` and ``large``; what an answer costs each, ``small
+    cost`` and ``large cost``; what ``reading`` alone costs the small one; and the confidence of its
+    nearest ``Probe``, by the paper's recipe in five columns.
+    """
+    costs = {name: costs_of(runs[name], name, dataset) for name in (small, large)}
+    scored = {}
+    for name in (small, large):
+        subset = keep_nearest_probe(results[name].loc[[dataset]], dataset)
+        subset = subset[subset["total"] > 1].droplevel("dataset")
+        scored[name] = subset.assign(rate=subset["correct"] / subset["total"])
+    table = pd.DataFrame({"small": scored[small]["rate"], "large": scored[large]["rate"]}).dropna()
+    table["small cost"] = costs[small].sum(axis="columns")
+    table["large cost"] = costs[large].sum(axis="columns")
+    table["reading"] = costs[small]["prompt_tokens"]
+    return table.join(scored[small][columns_of(scored[small], NEAREST_PROBE)])
+
+
+def costs_of(runs: pd.DataFrame, model: str, dataset: str) -> pd.DataFrame:
+    """Return the mean cost of each question in billions of parameters times tokens, those read and
+    those written.
+    """
+    samples = read_samples(runs["run"][dataset], ["question_id", *TOKENS])
+    return samples.groupby("question_id")[TOKENS].mean() * billions(model)
+
+
+def billions(model: str) -> float:
+    """Return how many billions of parameters a model has; 0 where that is not known."""
+    return (load_model(model).parameters or 0) / 1e9

@@ -6,7 +6,7 @@ import pytest
 from capcal_lib.metrics import adjusted, gains
 from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.results import brier_terms, compare_with_constant, costs, load_results, subjects
-from capcal_lib.results.prices import (
+from capcal_lib.studies.main_table import (
     compare_with_nearest_probe,
     draw_printed_prices,
     keep_asked_and_nearest_probe,

@@ -4,19 +4,24 @@ import pandas as pd
 import pytest
 
 from capcal_lib.applications import abstaining_gains, budget_gains, pass_at_k_gains
-from capcal_lib.metrics import judge_gain
+from capcal_lib.metrics import VERDICTS, adjusted, judge_gain
 from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.probes import describe_probes
 from capcal_lib.results import describe_runs, load_results
-from capcal_lib.results.uses import (
+from capcal_lib.runs import read_samples
+from capcal_lib.studies.applications import (
     METHODS,
     USES,
+    billions,
     bounds_in_uses,
+    compare_routers,
     compare_uses,
+    costs_of,
     count_uses,
     draw_uses,
     gains_in_uses,
     gains_of_method,
+    questions_of_pair,
     questions_to_use,
 )
 
@@ -155,3 +160,80 @@ def test_uses_have_what_is_worse_and_what_is_better_on_either_side_of_zero():
     ticks = figure.axes[0].xaxis.get_major_formatter()
     assert [ticks(-4), ticks(3)] == ["4", "3"]
     plt.close(figure)
+
+
+PAIR = ["smollm2-135m", "qwen2.5-coder-0.5b"]
+
+
+@pytest.fixture(scope="module")
+def all_results() -> dict[str, pd.DataFrame]:
+    return {name: load_results(RECORDED_RUNS, name) for name in PAIR}
+
+
+@pytest.fixture(scope="module")
+def all_runs() -> dict[str, pd.DataFrame]:
+    return {name: describe_runs(RECORDED_RUNS, name) for name in PAIR}
+
+
+def test_a_question_costs_parameters_times_tokens(all_runs: dict[str, pd.DataFrame]) -> None:
+    name, dataset = PAIR[0], all_runs[PAIR[0]].index[0]
+    samples = read_samples(all_runs[name].loc[dataset, "run"])
+    question = samples["question_id"].iloc[0]
+    own = samples[samples["question_id"] == question]
+    costs = costs_of(all_runs[name], name, dataset).loc[question]
+    assert costs["prompt_tokens"] == pytest.approx(billions(name) * own["prompt_tokens"].mean())
+    written = billions(name) * own["completion_tokens"].mean()
+    assert costs["completion_tokens"] == pytest.approx(written)
+
+
+def test_questions_of_a_pair_are_put_together_by_their_ids(
+    all_results: dict[str, pd.DataFrame], all_runs: dict[str, pd.DataFrame]
+) -> None:
+    small, large = PAIR
+    dataset = all_runs[small].index.intersection(all_runs[large].index)[0]
+    mixed = {name: table.sample(frac=1, random_state=0) for name, table in all_results.items()}
+    questions = questions_of_pair(mixed, all_runs, small, large, dataset)
+    for name, column in (("small", small), ("large", large)):
+        counts = all_results[column].loc[dataset].loc[questions.index]
+        assert questions[name].tolist() == pytest.approx(
+            (counts["correct"] / counts["total"]).tolist()
+        )
+    assert (questions["reading"] < questions["small cost"]).all()
+
+
+def test_all_cases_are_judged_together(
+    all_results: dict[str, pd.DataFrame], all_runs: dict[str, pd.DataFrame]
+) -> None:
+    judged = compare_routers(all_results, all_runs)
+    assert len(judged) > 1
+    assert judged["p (Holm)"].tolist() == adjusted(judged["p"].to_numpy(), "holm").tolist()
+    clear = judged["p (Holm)"] < 0.05
+    assert (judged["verdict"] != "inconclusive").tolist() == clear.tolist()
+    assert tuple(judged["verdict"].cat.categories) == VERDICTS
+    assert (judged["small"] == PAIR[0]).all()
+    assert judged["pair"].unique().tolist() == ["0.13B to 0.49B"]
+
+
+def test_one_model_is_no_pair(
+    all_results: dict[str, pd.DataFrame], all_runs: dict[str, pd.DataFrame]
+) -> None:
+    judged = compare_routers({PAIR[0]: all_results[PAIR[0]]}, all_runs)
+    assert judged.empty
+    assert judged["verdict"].value_counts().tolist() == [0, 0, 0]
+
+
+def test_a_question_without_a_prediction_is_left_out_of_its_case_alone(
+    all_results: dict[str, pd.DataFrame], all_runs: dict[str, pd.DataFrame]
+) -> None:
+    before = compare_routers(all_results, all_runs).set_index("dataset")
+    without = all_results[PAIR[0]].copy()
+    probes = [name for name in without if str(name).startswith("Probe")]
+    first = without.groupby(level="dataset").head(1).index
+    without.loc[first, probes] = np.nan
+    judged = compare_routers(all_results | {PAIR[0]: without}, all_runs).set_index("dataset")
+    assert judged.index.equals(before.index)
+    for dataset in judged.index:
+        questions = questions_of_pair(
+            all_results | {PAIR[0]: without}, all_runs, *PAIR, str(dataset)
+        )
+        assert len(questions.dropna()) == len(questions) - 1

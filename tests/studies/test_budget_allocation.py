@@ -6,7 +6,7 @@ from capcal_lib.applications import allocate, budget_gains, pass_at_k, success_r
 from capcal_lib.metrics import adjusted, judge_gain
 from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.results import load_results
-from capcal_lib.results.budgets import (
+from capcal_lib.studies.budget_allocation import (
     EVEN,
     HONEST_ORACLE,
     PLUG_IN,
@@ -45,6 +45,18 @@ def test_a_rule_goes_by_a_confidence_and_a_concentration() -> None:
     assert rules[PLUG_IN][1] is None
     assert rules[POSTERIOR][1] == 3.0
     assert rules[POSTERIOR][0].equals(results["Probe (GSM8K)"])
+
+
+def test_a_question_without_a_prediction_is_left_out_and_the_probe_stays() -> None:
+    results = made()
+    results["Probe (MATH)"] = 0.5  # of the same domain, and with a prediction of each question
+    whole = compare_spending(results, NU).set_index(["B", "rule"])
+    hole = results.copy()
+    hole.iloc[3, hole.columns.get_loc("Probe (GSM8K)")] = np.nan
+    judged = compare_spending(hole, NU).set_index(["B", "rule"])
+    assert judged.index.equals(whole.index)
+    without = compare_spending(results.drop(results.index[3]), NU).set_index(["B", "rule"])
+    pd.testing.assert_frame_equal(judged, without)
 
 
 def test_a_probe_of_the_papers_recipe_is_five_rules_and_one_case() -> None:

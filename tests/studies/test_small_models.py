@@ -7,7 +7,7 @@ from capcal_lib.metrics import adjusted
 from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.probes import describe_probes
 from capcal_lib.results import brier_terms, load_results
-from capcal_lib.results.statements import (
+from capcal_lib.studies.small_models import (
     ASKED,
     COSTS,
     FURTHER,
