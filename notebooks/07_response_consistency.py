@@ -52,7 +52,7 @@ answers = {
 }
 answers = pd.concat(answers, names=["dataset"])
 corrected = protocol == "corrected"
-terms = study.score_blocks(answers, corrected=corrected)  # explained below
+terms = study.score_votes(answers, corrected=corrected)  # explained below
 if terms.empty:
     page.end(
         "Five votes and two held-out samples make seven a question, and no run has as many: capcal sample --k 7."
@@ -97,9 +97,9 @@ both.mean()
 # %% [markdown]
 # ## How many votes?
 #
-# These votes are one draw. `score_blocks` lets each block of $k_c$ samples vote in turn, and averages a question's terms over its
-# blocks: no spare samples are needed, and the two ways differ in nothing else. Two samples at least have to be left when the votes
-# are taken.
+# These votes are one draw. `score_votes` lets a hundred random choices of $k_c$ samples vote, and averages the terms of a question
+# over them, as the main table does: no spare samples are needed, and the two ways differ in nothing else. At least two samples
+# have to be left when the votes are taken.
 
 # %%
 terms.head().round(3)
@@ -180,7 +180,7 @@ page.show(
 # ## Why more votes score lower
 #
 # Two things change with $k_c$: the share of one draw of votes lies closer to its mean over draws, and this mean lies closer to
-# the accuracy. The first can be seen where there are several blocks of a question: it is the variance of the share over them.
+# the accuracy. The first can be seen if a question has samples for two draws: it is the variance of the share from draw to draw.
 # The rest is level, since the largest of few shares is mostly too large. On the questions of the table above:
 
 # %% label="consistency-why" paper=["appendix-c.3"] evidence=["measured"] reads=["verdicts", "samples"]
@@ -191,8 +191,8 @@ why["of that less noise"] = means["noise"][few] - means["noise"][many]
 why["accuracy"] = mu.groupby("dataset").mean()
 page.show(
     why.join(means["share"].add_prefix("mean share of ")),
-    f"From {few} votes to {many}: what the score falls by, what of it is less noise of the vote (a dash where a question has one "
-    "block), and the mean share beside the mean accuracy that it should have.",
+    f"From {few} votes to {many}: what the score falls by, what of it is less noise of the vote (a dash if the samples "
+    "are too few for two draws), and the mean share beside the mean accuracy that it should have.",
 )
 
 # %% [markdown]
@@ -221,9 +221,9 @@ page.show(
 # with more samples each, are not to be compared.
 
 # %% label="consistency-optimism" paper=["appendix-c.3"] evidence=["measured"] reads=["verdicts", "samples"]
-blocks = terms if corrected else study.score_blocks(answers)
-optimism = study.judge_optimism(blocks, results["total"])
-optimism.insert(0, "questions", blocks.groupby(["dataset", "votes"]).size())
+votes = terms if corrected else study.score_votes(answers)
+optimism = study.judge_optimism(votes, results["total"])
+optimism.insert(0, "questions", votes.groupby(["dataset", "votes"]).size())
 page.show(
     optimism.rename(columns={"estimate": "optimism"}),
     "Optimism, held-out less same pool, with its 95 % interval alone, and the verdict after Holm.",

@@ -22,7 +22,7 @@ from capcal_lib.runs.run import Run, more_samples
 from capcal_lib.runs.store import read_samples
 
 CORRECTNESS = {"correct": 1.0, "incorrect": 0.0, "no_answer": 0.0}  # NaN where not scored
-VOTE_COLUMNS = ["confidence", "correct", "total", "term", "plug_in"]
+VOTE_COLUMNS = ["confidence", "correct", "total", "term", "plug_in", "share", "noise"]
 VOTE_SPLITS = 100  # of a question's samples into votes and others
 # Answers in canonical form, so that equal answers are equal texts; None or NaN for no answer.
 Votes = Sequence[str | float | None]
@@ -104,7 +104,10 @@ def split_votes(
     in [1 / k_c, 1], NaN without an answer among them; ``correct`` and ``total``, the counts of the
     other samples, by which alone it may be judged; and what the capability Brier score is the mean
     of: ``term``, the corrected term of a vote, and ``plug_in``, the uncorrected one, each averaged
-    over ``splits`` random choices of the voters. No sample judges itself and none is set aside:
+    over ``splits`` random choices of the voters. ``share`` is the mean of the majority's share over
+    the same choices, and ``noise`` the variance of the share from one draw of k_c samples to the
+    next: that over the choices, which are without replacement, over 1 - k_c / n; NaN for fewer than
+    2 k_c of n samples, or one choice. No sample judges itself and none is set aside:
     each split scores its vote without bias, and so does the mean over them, with less noise (a
     U-statistic; a question's are the same whichever others there are). Splits without an answer
     among the votes, or without two scored samples beside them, are left out; NaN where all are.
@@ -124,7 +127,7 @@ def split_votes(
 
 def _split_question(
     samples: pd.DataFrame, k_c: int, splits: int, rng: np.random.Generator, held_out: bool
-) -> tuple[float, float, int, float, float]:
+) -> tuple[float, ...]:
     """Return of one question's n samples what a row of :func:`split_votes` holds."""
     # Which samples vote: an order of all n a row, of which the first k_c do. Row 0 is the order in
     # which they were drawn, the others are random.
@@ -147,9 +150,17 @@ def _split_question(
     scored = np.where(total > 1, total, np.nan)
     mu_hat = correct / scored
 
-    plug_in = pd.Series((share - mu_hat) ** 2)
+    plug_in = (share - mu_hat) ** 2
     term = plug_in - mu_hat * (1 - mu_hat) / (scored - 1)
-    return share[0], correct[0], total[0], term[1:].mean(), plug_in[1:].mean()
+    known = np.isfinite(term)
+    known[0] = False
+    noise = np.nan
+    if known.sum() > 1 and len(samples) >= 2 * k_c:
+        noise = share[known].var(ddof=1) / (1 - k_c / len(samples))
+    if not known.any():
+        return share[0], correct[0], total[0], np.nan, np.nan, np.nan, noise
+    means = term[known].mean(), plug_in[known].mean(), share[known].mean()
+    return share[0], correct[0], total[0], *means, noise
 
 
 def vote(run: Run, *, k_eval: int = 100, k_c: int = 10) -> pd.DataFrame:

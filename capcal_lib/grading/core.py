@@ -64,7 +64,9 @@ def grade_many(responses: Sequence[tuple[str, Answer]]) -> list[Verdict]:
     """
     for answer in {answer for _, answer in responses}:
         check_answer(answer)
-    extractions = [(answer, *extract(text, answer.kind)) for text, answer in responses]
+    extractions = [
+        (answer, *extract(text, answer.kind, answer.aliases)) for text, answer in responses
+    ]
     comparisons: dict[tuple[Answer, str], bool | None] = {}
     for answer, extracted, _ in extractions:
         if extracted is not None and (answer, extracted) not in comparisons:

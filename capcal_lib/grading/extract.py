@@ -8,7 +8,7 @@ answer: no last number of a text, no stray letter."""
 import json
 import re
 
-from capcal_lib.grading.compare import LONGEST, letter, read_number
+from capcal_lib.grading.compare import LONGEST, letter, option, read_number
 from capcal_lib.manifests import Kind
 from capcal_lib.questions.reasoning import answer_text
 
@@ -107,9 +107,10 @@ def boxed(text: str) -> str | None:
     return found
 
 
-def extract(response: str, kind: Kind) -> tuple[str | None, str]:
+def extract(response: str, kind: Kind, aliases: tuple[str, ...] = ()) -> tuple[str | None, str]:
     r"""Extract the final answer as the response writes it, and say where it was found, or why there
-    is none (None).
+    is none (None). ``aliases`` are texts of the right option, which a line may be in place of its
+    letter.
 
     >>> extract(r"So $\boxed{\frac{1}{2}}$.", "math"), extract("The answer is A.", "choice")
     (('\\frac{1}{2}', 'boxed'), ('A', 'phrase'))
@@ -125,7 +126,7 @@ def extract(response: str, kind: Kind) -> tuple[str | None, str]:
     if boxed(without_confidence) or _LABEL.search(without_confidence):
         text = without_confidence.strip()
     inside = enclosed(text)
-    value, where = _find(inside or text, kind)
+    value, where = _find(inside or text, kind, aliases)
     if inside and not value:
         value, where = inside, "enclosed"
     if value and len(value) > LONGEST:
@@ -137,7 +138,7 @@ def extract(response: str, kind: Kind) -> tuple[str | None, str]:
 _STATEMENT = re.compile(r"(?i)^(?:it|the\s(?:\S+\s){1,6}?of\s.+?)\s(?:is|was)\s(?=\S)")
 
 
-def _find(text: str, kind: Kind) -> tuple[str | None, str]:
+def _find(text: str, kind: Kind, aliases: tuple[str, ...]) -> tuple[str | None, str]:
     if content := boxed(text):
         return content, "boxed"
     is_denied = False
@@ -167,6 +168,8 @@ def _find(text: str, kind: Kind) -> tuple[str | None, str]:
     is_short = is_short and not _LABEL.search(text)
     if is_short and kind == "short":
         line = _tidied(_STATEMENT.sub("", line))
+    if kind == "choice":
+        is_short = is_short and option(line) in map(option, aliases)
     if is_short and (read_number(line) or kind in ("short", "choice")) and _reads(line, kind):
         return line, "bare line"
     if kind in ("number", "math"):

@@ -15,7 +15,7 @@ def is_unread(response: str, answer: Answer) -> bool:
     >>> is_unread("Hm.", Answer("number", "4")), is_unread("It is 5.", Answer("number", "4"))
     (True, False)
     """
-    extracted, _ = extract(response, answer.kind)
+    extracted, _ = extract(response, answer.kind, answer.aliases)
     return not extracted
 
 

@@ -113,6 +113,7 @@ def load_results(
         answers = answers_of(rows)
         if held_out:
             votes = split_votes(answers[answers["sample_index"] < k_eval], k_c)
+            votes = votes[["confidence", "correct", "total", "term", "plug_in"]]
             votes.columns = pd.Index([CONSISTENCY, *VOTES])
         else:
             votes = paper_consistency(answers, k_c).to_frame(CONSISTENCY)

@@ -1,8 +1,8 @@
-"""Let blocks of a question's samples vote, and score the votes by the samples that did not vote
+"""Let some of a question's samples vote, and score the votes by the samples that did not vote
 (*held-out*) and by all of them (*same pool*).
 
 ``answers`` are those of ``confidence.read_answers``, a row a sample, of several data sets, whose
-name is the first level of the index. ``terms`` are what :func:`score_blocks` makes of them."""
+name is the first level of the index. ``terms`` are what :func:`score_votes` makes of them."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,8 +13,7 @@ import pandas as pd
 
 from capcal_lib import metrics
 from capcal_lib.applications import deep_samples
-from capcal_lib.confidence.consistency import consistency, majority
-from capcal_lib.metrics.validation import Floats
+from capcal_lib.confidence.consistency import majority, split_votes
 from capcal_lib.results.results import CONSISTENCY, load_results, subjects
 from capcal_lib.results.scores import brier_terms
 
@@ -24,63 +23,36 @@ SIDES = {True: "wrong", False: "right"}
 INDEX = ["dataset", "votes", "question_id"]
 
 
-def score_blocks(
+def score_votes(
     answers: pd.DataFrame, *, numbers: Iterable[int] = NUMBERS, corrected: bool = True
 ) -> pd.DataFrame:
-    """Let each block of k_c samples vote in turn, and score its vote in both ways.
+    """Let random choices of k_c samples vote, and score their votes in both ways, as
+    ``confidence.split_votes`` does for the main table.
 
     Returns a row a ``dataset``, number of ``votes`` k_c and ``question_id``, the index: the squared
     distance of the vote from mu_hat of the samples ``held-out``, and from that of the ``same
-    pool``, each less the noise of that mu_hat where ``corrected``; the ``share`` of the votes that
-    the winning answer has; these are means over the blocks of the question. ``noise`` is the
-    variance of the share over them, NaN where there is one.
+    pool``, each less the noise of that mu_hat where ``corrected``; and the mean ``share`` of the
+    votes that the winning answer has, with its ``noise``, the variance from one draw of votes to
+    the next.
 
-    Blocks that are not whole, or in which nobody answers, are left out, and so are numbers of votes
-    that would leave fewer than two of a data set's samples (``applications.deep_samples``).
+    Questions without an answer are left out, and so are numbers of votes that would leave fewer
+    than two of a data set's samples (``applications.deep_samples``).
     """
     numbers = tuple(numbers)
+    column = "term" if corrected else "plug_in"
     terms = {}
     for dataset, rows in answers.groupby(level="dataset", sort=False):
-        table: Any = rows.pivot(index="question_id", columns="sample_index")
-        depth = deep_samples(table["verdict"].notna().sum(axis="columns"))
+        depth = deep_samples(rows.groupby("question_id").size())
         for k_c in numbers:
             if depth > k_c + 1:
-                terms[dataset, k_c] = _score_blocks_of(table, k_c, corrected)
+                table = split_votes(rows, k_c)[[column, "share", "noise"]]
+                table.insert(1, "same pool", split_votes(rows, k_c, held_out=False)[column])
+                table = table.rename(columns={column: "held-out"})
+                terms[dataset, k_c] = table.dropna(subset=WAYS)
     if not terms:
         index = pd.MultiIndex.from_tuples([], names=INDEX)
         return pd.DataFrame(columns=[*WAYS, "share", "noise"], index=index, dtype=np.float64)
     return pd.concat(terms, names=INDEX)
-
-
-def _score_blocks_of(table: Any, k_c: int, corrected: bool) -> pd.DataFrame:
-    """Score the blocks of one data set, of which ``table`` has a column a sample of each value."""
-    correct = table["correct"].to_numpy()  # (questions, samples), NaN where not scored
-    canonical = table["canonical"].to_numpy()
-    drawn = table["verdict"].notna().to_numpy()
-    blocks = []
-    for start in range(0, drawn.shape[1] - k_c + 1, k_c):
-        block = np.arange(start, start + k_c)
-        share = consistency(canonical[:, block])
-        scores = {
-            "held-out": _errors(share, np.delete(correct, block, axis=1), corrected),
-            "same pool": _errors(share, correct, corrected),
-            "share": share,
-        }
-        whole = drawn[:, block].all(axis=1)
-        blocks.append(pd.DataFrame(scores, table.index)[whole])
-    by_question = pd.concat(blocks).dropna().groupby(level=0)
-    return by_question.mean().assign(noise=by_question["share"].var())
-
-
-def _errors(confidence: Floats, correct: Floats, corrected: bool) -> Floats:
-    """Return the squared distance of each confidence from the mean of its row of samples, less the
-    noise of that mean; NaN where fewer than two are scored.
-    """
-    scored = np.isfinite(correct).sum(axis=1)
-    total = np.where(scored > 1, scored, np.nan)
-    mu = np.nansum(correct, axis=1) / total
-    noise = mu * (1 - mu) / (total - 1) if corrected else 0.0
-    return (confidence - mu) ** 2 - noise
 
 
 def judge_optimism(terms: pd.DataFrame, total: "pd.Series[int]") -> pd.DataFrame:
@@ -134,7 +106,7 @@ def score_first_votes(
     """Score votes by the paper's protocol: the first samples vote and judge themselves, and nothing
     is subtracted; a question without an answer among its votes has 0.5.
 
-    Returns plug-in terms, under the index of :func:`score_blocks`; NaN where a question has fewer
+    Returns plug-in terms, under the index of :func:`score_votes`; NaN where a question has fewer
     samples than votes.
     """
     terms = {}

@@ -1,3 +1,4 @@
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -5,14 +6,14 @@ import pandas as pd
 import pytest
 
 from capcal_lib.confidence import read_answers
-from capcal_lib.metrics import adjusted, capability_brier_terms, mean_interval
+from capcal_lib.metrics import adjusted, mean_interval
 from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.results import brier_terms, describe_runs, load_results
 from capcal_lib.studies.response_consistency import (
     find_majorities,
     judge_optimism,
-    score_blocks,
     score_first_votes,
+    score_votes,
 )
 from tests.folders import sample_unlike_totals
 
@@ -29,61 +30,61 @@ def made(said: dict[str, str], right: str = "a") -> pd.DataFrame:
     return pd.concat({"gsm8k": pd.DataFrame(rows, columns=columns)}, names=["dataset"])
 
 
-def test_each_block_votes_in_turn_by_hand() -> None:
-    terms = score_blocks(made({"q": "aabbaa"}), numbers=[2])
+def test_votes_are_scored_in_both_ways_by_hand() -> None:
+    """Of aabbaa two vote: in 7 of 15 pairs they are alike. Others are right in 2 or 4 of 4 then."""
+    terms = score_votes(made({"q": "aabbaa"}), numbers=[2])
     assert terms.index.tolist() == [("gsm8k", 2, "q")]
+    pairs = [*combinations("aabbaa", 2)]
+    shares = [1.0 if one == two else 0.5 for one, two in pairs]
+    right = [(4 - pair.count("a")) / 4 for pair in pairs]
+    held_out = [(s - m) ** 2 - m * (1 - m) / 3 for s, m in zip(shares, right, strict=True)]
+    pool = [(s - 2 / 3) ** 2 - (2 / 9) / 5 for s in shares]
     row = terms.iloc[0]
-    # The shares of aa, bb and aa are 1; others are right in 2, 4 and 2 of 4; all in 4 of 6.
-    of_others = [(1 - 0.5) ** 2 - 0.25 / 3, 0.0, (1 - 0.5) ** 2 - 0.25 / 3]
-    assert row["held-out"] == pytest.approx(np.mean(of_others))
-    assert row["same pool"] == pytest.approx((1 / 3) ** 2 - (2 / 9) / 5)
-    assert row["share"] == 1
-    assert row["noise"] == 0
-    plug_in = score_blocks(made({"q": "aabbaa"}), numbers=[2], corrected=False).iloc[0]
-    assert plug_in["held-out"] == pytest.approx(np.mean([0.25, 0, 0.25]))
-    assert plug_in["same pool"] == pytest.approx(1 / 9)
+    assert row["held-out"] == pytest.approx(np.mean(held_out), abs=0.05)  # over 100 choices
+    assert row["same pool"] == pytest.approx(np.mean(pool), abs=0.05)
+    assert row["share"] == pytest.approx(np.mean(shares), abs=0.08)
+    assert row["noise"] == pytest.approx(np.var(shares) / (1 - 2 / 6), abs=0.02)
+    plug_in = score_votes(made({"q": "aabbaa"}), numbers=[2], corrected=False).iloc[0]
+    assert plug_in["same pool"] == pytest.approx(row["same pool"] + (2 / 9) / 5)
 
 
-def test_blocks_that_are_not_whole_or_without_an_answer_do_not_vote() -> None:
-    said = {"whole": "abaabb", "silent": "--aabb", "short": "aab bb"}
-    terms = score_blocks(made(said), numbers=[2])["share"].droplevel(["dataset", "votes"])
-    assert terms["whole"] == pytest.approx((0.5 + 1 + 1) / 3)
-    assert terms["silent"] == pytest.approx((1 + 1) / 2)
-    assert terms["short"] == pytest.approx((1 + 1) / 2)
+def test_the_scores_are_those_of_the_main_table() -> None:
+    results = load_results(RECORDED_RUNS, "smollm2-135m", datasets=["mini-exam"], recipe=None)
+    run = describe_runs(RECORDED_RUNS, "smollm2-135m")["run"]["mini-exam"]
+    answers = pd.concat({"mini-exam": read_answers(run, k=100)}, names=["dataset"])
+    terms = score_votes(answers, numbers=[10])["held-out"].xs(10, level="votes")
+    main = brier_terms(results)["Response consistency"].dropna()
+    assert terms.to_dict() == pytest.approx(main.to_dict())
+
+
+def test_the_noise_is_that_of_another_draw_of_votes() -> None:
+    rng = np.random.default_rng(1)
+    said = {f"q{n}": "".join(rng.choice([*"aab"], 100)) for n in range(60)}
+    noise = score_votes(made(said), numbers=[10])["noise"].mean()
+    draws = rng.choice([*"aab"], (4000, 10))
+    shares = [max(np.mean(draw == "a"), np.mean(draw == "b")) for draw in draws]
+    assert noise == pytest.approx(np.var(shares), rel=0.15)
 
 
 def test_two_samples_at_least_are_left() -> None:
     answers = made({"q": "aaab", "r": "abab"})
-    votes = score_blocks(answers, numbers=[2, 3]).index.unique("votes")
+    votes = score_votes(answers, numbers=[2, 3]).index.unique("votes")
     assert votes.tolist() == [2]
-    nothing = score_blocks(answers, numbers=[3])
+    nothing = score_votes(answers, numbers=[3])
     assert nothing.empty
     assert nothing.index.names == ["dataset", "votes", "question_id"]
     assert [*nothing] == ["held-out", "same pool", "share", "noise"]
 
 
-def test_a_naive_definition_gives_the_same_terms() -> None:
-    run = describe_runs(RECORDED_RUNS, "simulated")["run"]["mini-elements"]
-    rows = read_answers(run, k=40)
-    answers = pd.concat({"mini-elements": rows}, names=["dataset"])
-    terms = score_blocks(answers, numbers=[10]).loc["mini-elements", 10]
-    for name, samples in list(rows.groupby("question_id"))[:12]:
-        held_out, shared = [], []
-        for start in range(0, 40, 10):
-            block = samples.iloc[start : start + 10]
-            most = block["canonical"].value_counts().max()
-            for judges, terms_of in ((samples.drop(block.index), held_out), (samples, shared)):
-                counts = [judges["correct"].sum()], [judges["correct"].count()]
-                [term] = capability_brier_terms([most / 10], *counts, corrected=True)
-                terms_of.append(term)
-        assert terms.loc[name, "held-out"] == pytest.approx(np.mean(held_out))
-        assert terms.loc[name, "same pool"] == pytest.approx(np.mean(shared))
+def test_a_question_without_an_answer_does_not_vote() -> None:
+    terms = score_votes(made({"q": "aabb", "silent": "----"}), numbers=[2])
+    assert terms.index.get_level_values("question_id").tolist() == ["q"]
 
 
 def test_votes_that_judge_themselves_are_flattered() -> None:
     rng = np.random.default_rng(0)
     said = {f"q{n}": "".join(rng.choice([*"aaab"], 40)) for n in range(80)}
-    terms = score_blocks(made(said), numbers=[5, 10])
+    terms = score_votes(made(said), numbers=[5, 10])
     total = pd.Series(40, terms.xs(5, level="votes").index)
     judged = judge_optimism(terms, total)
     assert judged.index.tolist() == [("gsm8k", 5), ("gsm8k", 10)]
