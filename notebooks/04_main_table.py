@@ -38,6 +38,7 @@ from capcal_lib.results import (
     score,
     subjects,
 )
+from capcal_lib.results.nearest import compare_with_nearest_probe
 from capcal_lib.studies import main_table as study
 
 page = open_page(globals(), paper=["table-2", "table-4", "figure-4"])
@@ -205,7 +206,7 @@ if len(prices):  # a confidence of one's own has no price
 # asking?
 
 # %%
-bought = study.compare_with_nearest_probe(results, protocol=protocol)
+bought = compare_with_nearest_probe(results, protocol=protocol)
 of_method = bought.groupby("method", observed=False)["verdict"]
 of_method.value_counts().unstack()
 

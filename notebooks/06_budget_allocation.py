@@ -56,7 +56,8 @@ concentrations
 # %% [markdown]
 # Each rule is compared with even spending at the same budget, question by question. A budget of $B$ samples a question is
 # tried on the questions that have $2B$ or more. A *gain* is how many questions in a hundred are solved beyond even spending, and
-# all cases of a rule, each a budget on a data set, are judged together by Holm's method.
+# all methods on all data sets are judged together by Holm's method, each budget by itself. The verdicts for two samples a question
+# are those on the [page of uses](12_applications.ipynb). A case that even a perfect confidence could not win is *undecidable*.
 
 # %% label="budget-verdicts" paper=["section-5.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 page.end_where_nothing_is_solved(results)
@@ -87,7 +88,7 @@ page.finding(
     rule=rule,
     mean=gains["estimate"].mean(),
     better=(gains["verdict"] == "better").sum(),
-    cases=len(gains),
+    cases=(gains["verdict"] != "undecidable").sum(),
     worse=(gains["verdict"] == "worse").sum(),
 )
 
@@ -104,7 +105,7 @@ _ = grid.tight_layout()
 
 # %% [markdown] tags=["caption"]
 # Questions solved beyond those of even spending, in points, each with its own 95 % interval. A filled mark is a difference that is
-# significant with all cases judged together (Holm), a hollow one is not, whatever its own interval says. The rule is the probe as a
+# significant with all cases of its budget judged together (Holm), a hollow one is not, whatever its own interval says. The rule is the probe as a
 # posterior, where there is one, and budgets are one to eight samples a question.
 
 # %% label="budget-gains" paper=["section-5.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
@@ -116,12 +117,11 @@ page.show(
 )
 
 # %% [markdown]
-# A posterior gives up sooner on a question that keeps failing. Does it spend better than the plug-in of the same probe? Judged in
-# the same way, a row here is a data set, a column a budget, and a cell how many more questions in a hundred the posterior solves.
+# A posterior gives up sooner on a question that keeps failing. Does it spend better than the plug-in of the same probe? With all
+# data sets and budgets judged together, a row here is a data set, a column a budget, and a cell how many more questions in a hundred the posterior solves.
 
 # %%
-between = study.compare_spending(results, concentrations, rival=study.PLUG_IN)
-between = between[between["rule"] == study.POSTERIOR]
+between = study.compare_posterior(results, concentrations)
 points = tables.titled(between).pivot_table("estimate", "dataset", "B")
 points.round(2)
 

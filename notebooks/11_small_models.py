@@ -66,8 +66,9 @@ if not results:
     page.end("No model has samples and a probe here.")
 
 # %% [markdown]
-# All comparisons that its statements lead to are judged together by Holm's method, so that the chance of a single false verdict
-# among them is 5 %, as far as each interval holds. A comparison *holds* or *fails* where it is then clear, and says *neither* where
+# The comparisons that its statements lead to are judged together by Holm's method, so that the chance of a single false verdict
+# among them is 5 %, as far as each interval holds. Those of budgets have the verdicts of the [page of budgets](06_budget_allocation.ipynb),
+# and those of votes the verdicts of the [main table](04_main_table.ipynb). A comparison *holds* or *fails* where it is then clear, and says *neither* where
 # the questions are too few.
 
 # %%

@@ -36,6 +36,7 @@ from capcal_lib.book.widgets import HEADS
 from capcal_lib.confidence import TITLES
 from capcal_lib.metrics import judge_gain
 from capcal_lib.results import columns_of, judged_by
+from capcal_lib.results.uses import questions_to_use
 from capcal_lib.studies import applications as study
 
 # %% tags=["provenance"]
@@ -56,7 +57,8 @@ page.show_other_models()
 #
 # A *perfect* confidence is $\hat\mu$ itself. Where that would not be better than the rule either, by the same test and in the same
 # place, the questions are too few for any confidence: such a case is *undecidable*, and left out of every count. `compare_uses` judges
-# every method in every use, for all models on all their data sets, as one family by Holm's method. Routing questions to a larger
+# every method in every use. All methods on all data sets of a model are one family in each use, by Holm's method, and the pages on
+# budgets and on abstaining show the same verdicts. Routing questions to a larger
 # model is for a pair of models and has a section of its own.
 
 # %%
@@ -99,8 +101,7 @@ _ = study.draw_uses(counts)
 page.show(
     counts,
     "Comparisons in which a confidence is better or worse than the best rule "
-    "without one, of those that could be decided; after Holm over all "
-    f"{len(comparisons)}.",
+    "without one, of those that could be decided; after Holm in each use of a model.",
     evidence=evidence_of(*models.values()),
 )
 
@@ -120,7 +121,7 @@ abstained = comparisons[comparisons["use"] == "Abstaining"]
 case = abstained.loc[abstained["p (Holm)"].idxmin()]
 name, dataset, method = case[["model", "dataset", "confidence"]]
 run = models[name]["run"][dataset]
-questions = study.questions_to_use(results[name], run, dataset)
+questions = questions_to_use(results[name], dataset, run)
 column = columns_of(questions, method)[0]  # of a probe by the paper's recipe
 case[["model", "dataset", "confidence", "estimate", "low", "high", "verdict"]]
 
@@ -143,7 +144,7 @@ pd.DataFrame(gains).mean()
 # %% [markdown]
 # An interval of a mean gain allows for half an unseen question that loses as much as a question can, and for half a one that gains
 # as much. When abstaining, that is the question that is answered first, and `risk_area_bounds` says by how far it can move the area.
-# The bounds of the other uses, and why they are these, stand with `bounds_in_uses` in `capcal_lib/results/uses.py`.
+# The bounds of the other uses, and why they are these, stand with `bounds_in_use` in `capcal_lib/results/uses.py`.
 
 # %%
 gain = gains["Abstaining"]
@@ -164,9 +165,8 @@ judge_gain(gain, bounds=risk_area_bounds(len(gain)))
 about = ["use", "method", "model", "dataset", "gain", "low", "high", "p (Holm)"]
 page.show(
     comparisons.rename(columns={"estimate": "gain"})[[*about, "verdict"]],
-    "All comparisons: mean gain with its own 95 % interval, and the verdict "
-    f"after Holm over these {len(comparisons)}, so that an interval may leave out 0 "
-    "where nothing is decided.",
+    "All comparisons: mean gain with its own 95 % interval, and the verdict after Holm in each use of a model, so that an interval "
+    "may leave out 0 where nothing is decided.",
     evidence=evidence_of(*models.values()),
     digits=4,
     **{"p (Holm)": tables.p_value},

@@ -31,6 +31,7 @@ from capcal_lib.applications import risk_area_terms, risk_coverage
 from capcal_lib.book import tables
 from capcal_lib.book.lesson import open_page
 from capcal_lib.manifests import load_dataset
+from capcal_lib.results.uses import compare_use
 from capcal_lib.studies import selective_prediction as study
 
 page = open_page(globals())
@@ -45,19 +46,19 @@ page = open_page(globals())
 # the risk-coverage curve; a confidence that knows nothing, such as a constant, has the mean risk. Of probes the nearest to each
 # data set is taken, and a question of which the model has stated no confidence counts as one half.
 #
-# Each method is compared with answering at random, question by question and by the same samples, and all comparisons of this
-# model are judged together by Holm's method. [Before](12_applications.ipynb) abstaining was judged together with every other use
-# and every other model; so many more comparisons ask more of each, and one that is decided here may be open there. Data sets
-# without a solved question are left out.
+# Each method is compared with answering at random, question by question and on the same samples. All methods on all data sets of
+# this model are judged together by Holm's method; these are the comparisons in abstaining of the [page before](12_applications.ipynb).
+# Data sets without a solved question are left out, and a case that even a perfect confidence could not win is *undecidable*.
 
 # %%
 results = page.results()
 confidences = study.ranking_confidences(results)
-judged = study.compare_with_random(confidences)
+judged = compare_use(results, "Abstaining", page.concentrations())
 if judged.empty:
     page.end("No confidence of a question that is ever solved.")
 of_method = judged.groupby("method", sort=False)["verdict"]
 counts = of_method.value_counts().unstack()[::-1]
+decidable = counts.drop(columns="undecidable").sum(axis="columns")
 
 # %% label="selective-verdicts" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 page.show(
@@ -68,14 +69,14 @@ page.show(
 # %% tags=["finding"]
 first, last = counts.index[[0, -1]]
 page.finding(
-    "Answering first where *{first}* is high risks significantly less than answering at random on {better} of {sets} data sets; "
-    "going by *{last}* does so on {last_better} of {last_sets}.",
+    "Answering first where *{first}* is high risks significantly less than answering at random on {better} of {sets} data sets that "
+    "could be decided; going by *{last}* does so on {last_better} of {last_sets}.",
     first=first,
     better=counts.loc[first, "better"],
-    sets=counts.loc[first].sum(),
+    sets=decidable[first],
     last=last,
     last_better=counts.loc[last, "better"],
-    last_sets=counts.loc[last].sum(),
+    last_sets=decidable[last],
 )
 
 # %% [markdown]

@@ -13,7 +13,14 @@ import pandas as pd
 from capcal_lib import metrics
 from capcal_lib.confidence.of_run import TITLES
 from capcal_lib.results.results import CONSISTENCY, ORACLE_CC, subjects
-from capcal_lib.results.scores import BEST_CONSTANT, Protocol, best_constant, brier_terms, methods
+from capcal_lib.results.scores import (
+    BEST_CONSTANT,
+    Protocol,
+    best_constant,
+    brier_terms,
+    methods,
+    questions_differ,
+)
 from capcal_lib.shifts import IN_DISTRIBUTION, OUT_OF_DISTRIBUTION, OUT_OF_DOMAIN, shift
 
 VERDICTS = (*metrics.VERDICTS, "alike", "undecidable")
@@ -58,12 +65,12 @@ def compare_with_constant(
     """
     terms = brier_terms(results, protocol=protocol)
     constant = best_constant(results[results["total"] > 1])
-    differ = results["correct"] / results["total"]
-    differ = differ.groupby(level="dataset").transform("nunique") > 1
     groups = subjects(results)
     found, perfect = {}, {}
-    for name, own in terms[differ].groupby(level="dataset", sort=False):
+    for name, own in terms.groupby(level="dataset", sort=False):
         dataset = str(name)
+        if not questions_differ(results.loc[[dataset]]):
+            continue
         known = constant.reindex(own.index).dropna()
         if known.empty:
             continue  # no question has two samples, which a score takes

@@ -105,6 +105,17 @@ def nearest_probe_of(results: pd.DataFrame, dataset: str) -> str | None:
     return nearest_probe(methods(results.dropna(axis="columns", how="all")), dataset)
 
 
+def questions_differ(results: pd.DataFrame) -> bool:
+    """Say whether there is anything to compare in results of one data set: whether two of its
+    questions have another share of correct samples.
+
+    >>> questions_differ(pd.DataFrame({"correct": [0, 0], "total": [4, 8]}))
+    False
+    """
+    scored = results[results["total"] > 0]
+    return bool((scored["correct"] / scored["total"]).nunique() > 1)
+
+
 def questions_predicted(results: pd.DataFrame, dataset: str) -> pd.DataFrame:
     """Keep of the results of one data set the questions that its nearest probe has predicted; all
     of them where it has no probe.

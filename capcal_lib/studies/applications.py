@@ -11,44 +11,26 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from capcal_lib import metrics
-from capcal_lib.applications import (
-    abstaining_gains,
-    budget_gains,
-    evaluation_gains,
-    label_gains,
-    others_mean,
-    pass_at_k,
-    pass_at_k_gains,
-    risk_area_bounds,
-    routing_gains,
-)
+from capcal_lib.applications import routing_gains
 from capcal_lib.confidence.of_run import TITLES
 from capcal_lib.manifests import load_model
 from capcal_lib.plots import INK, MUTED
-from capcal_lib.probes import nearest_probe
-from capcal_lib.results.constant import judge_together, table_of_cases
-from capcal_lib.results.results import CONSISTENCY, judged_by, subjects
+from capcal_lib.results.results import CONSISTENCY, subjects
 from capcal_lib.results.scores import (
     NEAREST_PROBE,
     columns_of,
-    fill_unstated,
     keep_nearest_probe,
     mean_over_probes,
-    methods,
     nearest_probe_of,
 )
-from capcal_lib.runs import Run, read_samples
+from capcal_lib.results.uses import USES, compare_use
+from capcal_lib.runs import read_samples
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-USES = ("pass@k", "Budget", "Abstaining", "Labels saved", "Evaluation")
 METHODS = (*TITLES.values(), CONSISTENCY, NEAREST_PROBE)
-CHEAPER_THAN_VOTES = ("Budget", "Evaluation")  # what they spend is less than ten votes cost
-ATTEMPTS = 16
-EACH = 2  # samples a question of a budget
 BETTER_COLOR, WORSE_COLOR = "#0f766e", "#be123c"
-CASE = ["use", "method", "model", "dataset"]
 
 
 def compare_uses(
@@ -56,142 +38,20 @@ def compare_uses(
     runs: Mapping[str, pd.DataFrame],
     concentrations: Mapping[str, "pd.Series[float]"],
 ) -> pd.DataFrame:
-    """Judge in each use, on each data set of each model, what a confidence gains over the best rule
-    without one, all comparisons together (``results.constant.judge_together``).
+    """Judge every use of every model, as :func:`~capcal_lib.results.uses.compare_use` does one.
 
     ``results`` are those of ``load_results``, ``runs`` those of ``describe_runs``, and
-    ``concentrations`` those of ``describe_probes``, by the names of models. Compared are what the
-    model was asked for or what was brought along, votes where they do not cost more than is spent,
-    and the nearest probe, under the name ``Probe``: never one that is chosen by its score. Data
-    sets without a solved question are left out.
-
-    Returns a row a comparison: ``use``, ``method``, ``model``, ``dataset``; the ``confidence``,
-    which for a probe is its own name; the mean gain ``estimate`` with its 95 % interval ``low`` to
-    ``high``, by itself; ``p (Holm)``; and the ``verdict``, a category.
+    ``concentrations`` those of ``describe_probes``, by the names of models. Returns the rows of all
+    below one another, with ``use`` and ``model`` beside the others.
     """
-    cases, perfect, names = {}, {}, {}
-    for model, own in results.items():
-        for dataset in own[own["total"] > 1].index.unique("dataset"):
-            questions = questions_to_use(own, runs[model]["run"][dataset], dataset)
-            if not questions["correct"].any():
-                continue  # there is nothing to gain
-            probe = nearest_probe(methods(questions.drop(columns="tokens")), dataset)
-            for method in methods(questions.drop(columns="tokens")):
-                if method.startswith("Probe (") and method != probe:
-                    continue  # the nearest stands for all
-                gains = gains_of_method(questions, method, concentrations[model].get(method))
-                best, bounds = perfect_gains(questions, method)
-                kind = NEAREST_PROBE if method == probe else method
-                for use in USES:
-                    dear = kind == CONSISTENCY and use in CHEAPER_THAN_VOTES
-                    if not dear and gains[use].count() > 1:
-                        case = use, kind, model, dataset
-                        cases[case] = judge_use(gains[use], dataset, bounds[use])
-                        perfect[case] = judge_use(best[use], dataset, bounds[use])
-                        names[case] = method
-    tested = table_of_cases(cases, CASE).dropna()
-    judged = judge_together(tested, table_of_cases(perfect, CASE).reindex(tested.index))
-    judged.insert(0, "confidence", [names[case] for case in judged.index])
-    return judged.reset_index()
-
-
-def questions_to_use(results: pd.DataFrame, run: Run, dataset: str) -> pd.DataFrame:
-    """Return the results of one data set under the index of its questions, as they are used, with
-    the mean completion ``tokens`` of an answer.
-
-    Questions with fewer than two scored samples, and columns without any confidence, are left out;
-    where the model was asked, a question of which it has stated nothing counts as one half.
-    """
-    own = results[results["total"] > 1]
-    own = own[own.index.get_level_values("dataset") == dataset]
-    own = own.droplevel("dataset").dropna(axis="columns", how="all")
-    own = fill_unstated(own)
-    samples = read_samples(run, ["question_id", "completion_tokens"])
-    return own.assign(tokens=samples.groupby("question_id")["completion_tokens"].mean())
-
-
-def gains_in_uses(
-    confidence: "pd.Series[float]",
-    correct: "pd.Series[int]",
-    total: "pd.Series[int]",
-    tokens: "pd.Series[float]",
-    concentration: float | None = None,
-) -> pd.DataFrame:
-    """Return what a confidence gains in each use: a row a question, a column for each of ``USES``.
-
-    Arguments are those of ``applications``; ``tokens`` are those of an answer.
-    """
-    given = confidence, correct, total
-    gains = {
-        "pass@k": pass_at_k_gains(*given, ATTEMPTS, concentration=concentration),
-        "Budget": budget_gains(*given, EACH, concentration=concentration),
-        "Abstaining": abstaining_gains(*given),
-        "Labels saved": label_gains(*given),
-        "Evaluation": evaluation_gains(*given, tokens),
-    }
-    return pd.DataFrame(gains)
-
-
-def gains_of_method(
-    questions: pd.DataFrame, method: str, concentration: float | None
-) -> pd.DataFrame:
-    """Return the gains of a method in each use; a probe by the paper's recipe has the mean of those
-    of its five.
-    """
-    by_column = {}
-    for column in columns_of(questions, method):
-        scored = judged_by(questions, column)
-        given = scored["confidence"], scored["correct"], scored["total"]
-        tokens = questions["tokens"].reindex(scored.index)
-        by_column[column] = gains_in_uses(*given, tokens, concentration)
-    by_use = pd.concat(by_column, axis="columns").swaplevel(axis=1)
-    return pd.DataFrame({use: mean_over_probes(pd.DataFrame(by_use[use]))[method] for use in USES})
-
-
-def perfect_gains(
-    questions: pd.DataFrame, method: str
-) -> tuple[pd.DataFrame, dict[str, tuple[float, float]]]:
-    """Return the gains that mu_hat itself has in the place of a method, and the least and the
-    largest gain of a question, in each use.
-    """
-    scored = judged_by(questions, columns_of(questions, method)[0])
-    correct, total = scored["correct"], scored["total"]
-    tokens = questions["tokens"].reindex(scored.index)
-    gains = gains_in_uses(correct / total, correct, total, tokens)
-    return gains, bounds_in_uses(correct, total)
-
-
-def bounds_in_uses(
-    correct: "pd.Series[int]", total: "pd.Series[int]"
-) -> dict[str, tuple[float, float]]:
-    """Return the least and the largest gain of a question in each use.
-
-    Squared errors, of pass@k and of labels, gain most where a confidence is right and the mean of
-    the others is far off, and lose most where it is wrong and that is near. A budget loses a whole
-    question where it spends nothing on one that even spending solves, and gains one the other way
-    round. When abstaining see ``applications.risk_area_bounds``. In an evaluation the variance of
-    an answer is at most 1/4: a question with a quarter of the samples has four times that, three
-    quarters more, and one with very many has none.
-    """
-    solved = pd.Series(pass_at_k(correct, total, [ATTEMPTS])[:, 0]).dropna()
-    bounds = {
-        "Budget": (-1.0, 1.0),
-        "Abstaining": risk_area_bounds(len(correct)),
-        "Labels saved": metrics.bounds_over_constant(others_mean(correct / total).dropna()),
-        "Evaluation": (-3 / 4, 1 / 4),
-    }
-    if len(solved) > 1:
-        bounds["pass@k"] = metrics.bounds_over_constant(others_mean(solved).dropna())
-    return bounds
-
-
-def judge_use(
-    gains: "pd.Series[float]", dataset: str, bounds: tuple[float, float]
-) -> "pd.Series[float]":
-    """Test a mean gain, with subjects drawn whole where there are any: ``metrics.judge_gain``."""
-    known = gains.dropna()
-    clusters = subjects(pd.concat({dataset: known.to_frame()}, names=["dataset"]))
-    return metrics.judge_gain(known, clusters=clusters.to_numpy(), bounds=bounds)
+    tables = {}
+    for use in USES:
+        for model, own in results.items():
+            known = concentrations[model]
+            tables[use, model] = compare_use(own, use, known, runs=runs[model]["run"])
+    if not tables:
+        return pd.DataFrame(columns=["use", "model", "dataset", "method", "verdict"])
+    return pd.concat(tables, names=["use", "model", None]).reset_index(["use", "model"])
 
 
 def count_uses(comparisons: pd.DataFrame) -> pd.DataFrame:

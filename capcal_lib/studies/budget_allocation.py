@@ -24,13 +24,14 @@ from capcal_lib.applications import (
 from capcal_lib.results.results import subjects
 from capcal_lib.results.scores import (
     MISSING_AS,
+    NEAREST_PROBE,
     columns_of,
     mean_over_probes,
     nearest_probe_of,
     questions_predicted,
     stated_methods,
-    well_sampled,
 )
+from capcal_lib.results.uses import compare_use
 
 EVEN, PLUG_IN, POSTERIOR = "Even spending", "Probe, plug-in", "Probe, posterior"
 HONEST_ORACLE = "Honest oracle"
@@ -141,52 +142,54 @@ def _share_solved(
 
 
 def compare_spending(
-    results: pd.DataFrame,
-    concentrations: Mapping[str, float],
-    *,
-    rival: str = EVEN,
+    results: pd.DataFrame, concentrations: "Mapping[str, float] | pd.Series[float]"
 ) -> pd.DataFrame:
-    """Judge each rule against a rival at the same budget, on each data set and budget; all cases of
-    a rule together, by Holm's method.
+    """Judge each rule against even spending at the same budget, on each data set: all cases of one
+    budget together (:func:`~capcal_lib.results.uses.compare_use`).
 
-    Gains are questions solved beyond the rival in a hundred, so that above zero a rule is better;
-    the budget is shared, so that a question's gain counts what it takes from others
-    (``applications.budget_gains``). A budget of B is tried on the questions that have 2 B samples
-    or more, where there are enough of them (``applications.deep_samples``). Data sets are those
-    with a probe of their own and 32 samples a question, or else those with a probe of their own, or
-    else all; questions of which the nearest probe says nothing are left out.
+    Gains are questions solved beyond even spending in a hundred, so that above zero a rule is
+    better; the budget is shared, so that a question's gain counts what it takes from others
+    (``applications.budget_gains``).
 
     Returns a row a case: ``dataset``, ``B``, ``rule``, ``estimate`` with the interval ``low`` to
-    ``high`` of the case alone, ``p``, ``p (Holm)`` and a ``verdict``, a category. No rows where
-    there is no rule but the rival.
+    ``high`` of the case alone, ``p``, ``p (Holm)`` and a ``verdict``, a category. The rule of the
+    nearest probe is the posterior. No rows where there is no confidence.
+    """
+    tables = {}
+    for each in BUDGETS:
+        tables[each] = compare_use(results, "Budget", concentrations, each=each)
+    table = pd.concat(tables, names=["B", None]).reset_index("B")
+    table[["estimate", "low", "high"]] *= 100
+    table["rule"] = table["method"].replace(NEAREST_PROBE, POSTERIOR)
+    return table.reset_index(drop=True)[COLUMNS]
 
-    >>> from capcal_lib.places import RECORDED_RUNS
-    >>> from capcal_lib.probes import describe_probes
-    >>> from capcal_lib.results import load_results
-    >>> concentrations = describe_probes(RECORDED_RUNS, "simulated")["concentration"]
-    >>> judged = compare_spending(load_results(RECORDED_RUNS, "simulated"), concentrations)
-    >>> judged["rule"].unique().tolist()[-2:]
-    ['Probe, plug-in', 'Probe, posterior']
+
+def compare_posterior(results: pd.DataFrame, concentrations: Mapping[str, float]) -> pd.DataFrame:
+    """Judge the posterior of the nearest probe against its plug-in at the same budget, on each data
+    set and budget, all together by Holm's method.
+
+    Rows are those of :func:`compare_spending` but for the ``rule``; questions of which the probe
+    says nothing are left out.
     """
     scored = results[results["total"] > 1]
     found = {}
-    for name in well_sampled(scored):
+    for name in scored.index.unique("dataset"):
         of_set = questions_predicted(scored.loc[[name]], name)
         depth = deep_samples(of_set["total"])
         for each in BUDGETS:
             subset = of_set[of_set["total"] >= 2 * each]
-            if 2 * each <= depth:
+            if 2 * each <= depth and subset["correct"].any():
                 terms = -_gains_by_rules(subset, each, concentrations)  # lower is better
-                if rival in terms and len(terms.columns) > 1:
-                    clusters = subjects(subset)
-                    found[name, each] = metrics.gains(terms, rival, clusters=clusters)
+                if PLUG_IN in terms:
+                    both = terms[[PLUG_IN, POSTERIOR]]
+                    found[name, each] = metrics.gains(both, PLUG_IN, clusters=subjects(subset))
+    columns = [name for name in COLUMNS if name != "rule"]
     if not found:
-        return pd.DataFrame(columns=COLUMNS)
-    table = pd.concat(found, names=["dataset", "B", "rule"])
-    table = table.groupby("rule", group_keys=False, sort=False).apply(metrics.holm)
+        return pd.DataFrame(columns=columns)
+    table = metrics.holm(pd.concat(found, names=["dataset", "B", "rule"]))
     table[["estimate", "low", "high"]] *= 100
     verdict = pd.Categorical(table["verdict"], metrics.VERDICTS)
-    return table.assign(verdict=verdict).reset_index()[COLUMNS]
+    return table.assign(verdict=verdict).reset_index()[columns]
 
 
 def _gains_by_rules(

@@ -8,46 +8,20 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from capcal_lib import metrics
 from capcal_lib.plots import INK, MARKERS, mark_verdicts, palette
 from capcal_lib.probes import nearest_probe
 from capcal_lib.reported import constant_score, load_reported
 from capcal_lib.results.constant import compare_with_constant
+from capcal_lib.results.nearest import ASKED, keep_asked_and_nearest_probe
 from capcal_lib.results.results import CONSISTENCY, UNIFORM
-from capcal_lib.results.scores import (
-    NEAREST_PROBE,
-    ORACLES,
-    Protocol,
-    brier_terms,
-    gains_by_dataset,
-    keep_nearest_probe,
-    methods,
-    nearest_probe_of,
-    score,
-)
+from capcal_lib.results.scores import NEAREST_PROBE, ORACLES, Protocol, nearest_probe_of, score
 
 if TYPE_CHECKING:
     import seaborn as sns
 
-ASKED = ("Verbalized confidence", "P(True)", CONSISTENCY)
 COLUMNS = ["dataset", "method", "brier", "low", "high", "tokens", "verdict"]
 PRICES = {"0": 0, "1": 1, "100": 100, "10,000": 10_000}  # marks of an axis of tokens
 LEVELS = [0, 0.05, 0.1, 0.2, 0.5]  # marks of an axis of scores
-GAINS = ["dataset", "method", "estimate", "low", "high", "p", "p (Holm)", "verdict"]
-
-
-def keep_asked_and_nearest_probe(results: pd.DataFrame) -> pd.DataFrame:
-    """Keep of results the confidences that are asked of the model, and on each data set the nearest
-    probe; without data sets on which nothing is solved or no confidence is known.
-    """
-    kept = []
-    for name, own in results[results["total"] > 1].groupby(level="dataset", sort=False):
-        own = keep_nearest_probe(own, str(name))
-        others = {*methods(own)} - {*ASKED, NEAREST_PROBE}
-        own = own.drop(columns=[*others])
-        if own["correct"].any() and methods(own):
-            kept.append(own)
-    return pd.concat(kept) if kept else results.iloc[:0]
 
 
 def score_by_price(
@@ -79,29 +53,6 @@ def score_by_price(
         for name, method in scores.index
     ]
     return scores.reset_index()[COLUMNS]
-
-
-def compare_with_nearest_probe(
-    results: pd.DataFrame, *, protocol: Protocol = "corrected"
-) -> pd.DataFrame:
-    """Judge each confidence that takes tokens against the nearest probe, which takes none, on each
-    data set; all of them together, by Holm's method.
-
-    Returns a row a ``dataset`` and ``method``: ``estimate``, how much lower the score of the method
-    is than that of the probe, with the interval ``low`` to ``high`` of the case alone, ``p``, ``p
-    (Holm)`` and a ``verdict``. ``method`` and ``verdict`` are categories, so that counts of them
-    are whole. No rows where no probe or nothing else is known.
-    """
-    terms = brier_terms(keep_asked_and_nearest_probe(results), protocol=protocol)
-    asked = [name for name in ASKED if name in terms]
-    if NEAREST_PROBE in terms and asked:
-        gains = gains_by_dataset(terms[[NEAREST_PROBE, *asked]], NEAREST_PROBE)
-        judged = metrics.holm(gains).reset_index()
-    else:
-        judged = pd.DataFrame(columns=GAINS)
-    judged["method"] = pd.Categorical(judged["method"], ASKED)
-    judged["verdict"] = pd.Categorical(judged["verdict"], metrics.VERDICTS)
-    return judged[GAINS]
 
 
 def printed_by_price() -> pd.DataFrame:

@@ -9,13 +9,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from capcal_lib import metrics
-from capcal_lib.applications import (
-    abstaining_gains,
-    risk_area_bounds,
-    risk_area_terms,
-    risk_coverage,
-    split_counts,
-)
+from capcal_lib.applications import risk_area_terms, risk_coverage, split_counts
 from capcal_lib.probes import probe_of
 from capcal_lib.results.results import judged_by, subjects
 from capcal_lib.results.scores import (
@@ -30,8 +24,6 @@ from capcal_lib.results.scores import (
 AT_RANDOM = "At random"
 HONEST_ORACLE = "Honest oracle"
 TIMES = 100  # that a threshold is set
-VERDICTS = ("better", "inconclusive", "worse")
-COLUMNS = ["dataset", "method", "estimate", "low", "high", "p", "verdict"]
 
 
 def ranking_confidences(results: pd.DataFrame) -> pd.DataFrame:
@@ -77,33 +69,6 @@ def _judged_by_column(subset: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """
     tables = {column: judged_by(subset, column) for column in confidence_columns(subset)}
     return {column: scored for column, scored in tables.items() if len(scored) > 1}
-
-
-def compare_with_random(confidences: pd.DataFrame) -> pd.DataFrame:
-    """Judge each of the `ranking_confidences` on each data set against answering at random, all
-    together by Holm's method.
-
-    Each is compared on all questions that have it, and the risk at random is that of the samples
-    which judge it: of votes, those that did not vote. Data sets without a solved question are left
-    out. Returns a row a case: ``dataset``, ``method``, what ``metrics.judge_gain`` says of it,
-    ``p (Holm)``, and the ``verdict``, a category.
-    """
-    rows = []
-    for dataset, subset in confidences.groupby(level="dataset", sort=False):
-        if not subset["correct"].any():
-            continue
-        gains = {}
-        for column, scored in _judged_by_column(subset).items():
-            gains[column] = abstaining_gains(
-                scored["confidence"], scored["correct"], scored["total"]
-            )
-        for method, gain in mean_over_probes(pd.DataFrame(gains)).items():
-            known = gain.dropna()
-            bounds = risk_area_bounds(len(known))
-            tested = metrics.judge_gain(known, clusters=subjects(known.to_frame()), bounds=bounds)
-            rows.append({"dataset": dataset, "method": method, **tested.to_dict()})
-    judged = metrics.holm(pd.DataFrame(rows, columns=COLUMNS).dropna(subset="p"))
-    return judged.assign(verdict=pd.Categorical(judged["verdict"], VERDICTS))
 
 
 def score_areas(confidences: pd.DataFrame) -> pd.DataFrame:

@@ -8,13 +8,23 @@ from typing import Any
 import pandas as pd
 
 from capcal_lib import metrics
-from capcal_lib.applications import budget_gains, pass_at_k_gains_over_answer
+from capcal_lib.applications import pass_at_k_gains_over_answer
 from capcal_lib.claims import opposite
 from capcal_lib.confidence.of_run import TITLES
 from capcal_lib.manifests import load_dataset
 from capcal_lib.probes import nearest_probe
+from capcal_lib.results.nearest import compare_with_nearest_probe
 from capcal_lib.results.results import CONSISTENCY, ORACLE_RC, UNIFORM, subjects
-from capcal_lib.results.scores import MISSING_AS, brier_terms, columns_of, mean_over_probes, methods
+from capcal_lib.results.scores import (
+    NEAREST_PROBE,
+    brier_terms,
+    columns_of,
+    mean_over_probes,
+    methods,
+    nearest_probe_of,
+    questions_differ,
+)
+from capcal_lib.results.uses import compare_use
 from capcal_lib.shifts import IN_DISTRIBUTION, OUT_OF_DISTRIBUTION, OUT_OF_DOMAIN, shift
 
 OVER_UNIFORM = {
@@ -45,15 +55,19 @@ def compare_as_stated(
 
     Returns a row a comparison: ``what`` is compared, for which ``method``, ``model`` and
     ``dataset``, and whether that is the ``nearest`` probe; the mean gain ``estimate`` with its 95 %
-    interval ``low`` to ``high``, by itself; ``p``; ``p (Holm)``, for all comparisons of the paper
-    together and for those that it does not ask for together; and the ``result``, a category:
-    ``holds`` or ``fails`` where that is below .05, else ``neither``.
+    interval ``low`` to ``high``, by itself; ``p``; ``p (Holm)``, for all comparisons with a random
+    confidence, among probes, and of pass@k together; and the ``result``, a category: ``holds`` or
+    ``fails`` where that is below .05, else ``neither``. Budgets and votes are judged where other
+    pages take their verdicts: :func:`~capcal_lib.results.uses.compare_use` and
+    :func:`~capcal_lib.results.nearest.compare_with_nearest_probe`.
     """
-    rows = []
+    rows, judged = [], []
     for model, own in results.items():
+        judged.append(compare_spent(model, own, concentrations[model]))
+        judged.append(compare_votes(model, own))
         for name, subset in own[own["total"] > 1].groupby(level="dataset"):
-            if subset["correct"].nunique() < 2:
-                continue  # nothing to tell apart
+            if not questions_differ(subset):
+                continue
             dataset = str(name)
             present = subset.dropna(axis="columns", how="all")
             probe = nearest_probe(methods(present), dataset)
@@ -65,13 +79,58 @@ def compare_as_stated(
                     case = [what, method, model, dataset, method == probe]
                     rows.append([*case, *tested.drop("verdict")])
     table = pd.DataFrame(rows, columns=COLUMNS).dropna(subset="p").reset_index(drop=True)
-    further = table["what"] == FURTHER
-    for family in (~further, further):
-        alone = table.loc[family, "p"].to_numpy(float)
-        table.loc[family, "p (Holm)"] = metrics.adjusted(alone, "holm")
+    table["p (Holm)"] = metrics.adjusted(table["p"].to_numpy(float), "holm")
     sign = (table["estimate"] > 0).map({True: "holds", False: "fails"})
     result = sign.where(table["p (Holm)"] < 0.05, "neither")
-    return table.assign(result=pd.Categorical(result, RESULTS))
+    table = pd.concat([table.assign(result=result), *judged], ignore_index=True)
+    return table.assign(result=pd.Categorical(table["result"], RESULTS))
+
+
+def compare_spent(
+    model: str, results: pd.DataFrame, concentrations: "pd.Series[float]"
+) -> pd.DataFrame:
+    """Return what the paper states of budgets, as rows of :func:`compare_as_stated`: the nearest
+    probe, and what the model says, against even spending of two samples a question.
+    """
+    judged = compare_use(results, "Budget", concentrations)
+    what = {NEAREST_PROBE: SPENT, VOICE: SPENT_BY_VOICE}
+    judged = judged[judged["method"].isin(list(what))]
+    verdicts = {"better": "holds", "worse": "fails"}
+    return pd.DataFrame(
+        {
+            "what": judged["method"].map(what),
+            "method": judged["confidence"],
+            "model": model,
+            "dataset": judged["dataset"],
+            "nearest": judged["method"] == NEAREST_PROBE,
+            **judged[["estimate", "low", "high", "p", "p (Holm)"]],
+            "result": judged["verdict"].astype(str).map(verdicts).fillna("neither"),
+        }
+    )
+
+
+def compare_votes(model: str, results: pd.DataFrame) -> pd.DataFrame:
+    """Compare the nearest probe with ten votes, as rows of :func:`compare_as_stated`."""
+    judged = compare_with_nearest_probe(results)
+    judged = judged[judged["method"] == CONSISTENCY]
+    nearest = {
+        name: nearest_probe_of(own, str(name)) for name, own in results.groupby(level="dataset")
+    }
+    verdicts = {"worse": "holds", "better": "fails"}  # of the votes
+    return pd.DataFrame(
+        {
+            "what": FURTHER,
+            "method": judged["dataset"].map(nearest),
+            "model": model,
+            "dataset": judged["dataset"],
+            "nearest": True,
+            "estimate": -judged["estimate"],
+            "low": -judged["high"],
+            "high": -judged["low"],
+            **judged[["p", "p (Holm)"]],
+            "result": judged["verdict"].astype(str).map(verdicts).fillna("neither"),
+        }
+    )
 
 
 def stated_gains(
@@ -93,13 +152,6 @@ def stated_gains(
     if probe:
         gain = gain_of_probe(pass_at_k_gains_over_answer, subset, probe, 16, concentration)
         yield PASS, probe, gain
-        gain = gain_of_probe(budget_gains, subset, probe, 2, concentration)
-        yield SPENT, probe, gain
-    if VOICE in subset:
-        stated = subset[VOICE].fillna(MISSING_AS)
-        yield SPENT_BY_VOICE, VOICE, budget_gains(stated, subset["correct"], subset["total"], 2)
-    if CONSISTENCY in terms and probe:
-        yield FURTHER, probe, terms[CONSISTENCY] - terms[probe]
 
 
 def gain_of_probe(

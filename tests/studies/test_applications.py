@@ -8,21 +8,24 @@ from capcal_lib.metrics import VERDICTS, adjusted, judge_gain
 from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.probes import describe_probes
 from capcal_lib.results import describe_runs, load_results
+from capcal_lib.results.uses import (
+    bounds_in_use,
+    compare_use,
+    gain_in_use,
+    gains_of_method,
+    questions_to_use,
+)
 from capcal_lib.runs import read_samples
 from capcal_lib.studies.applications import (
     METHODS,
     USES,
     billions,
-    bounds_in_uses,
     compare_routers,
     compare_uses,
     costs_of,
     count_uses,
     draw_uses,
-    gains_in_uses,
-    gains_of_method,
     questions_of_pair,
-    questions_to_use,
 )
 
 MODEL = "smollm2-135m"
@@ -49,7 +52,7 @@ def test_a_comparison_is_that_of_its_own_questions(compared, results):
     rows = compared.set_index(["use", "method", "dataset"])
     own = results.loc["mini-exam"]
     given = own["P(True)"].fillna(0.5), own["correct"], own["total"]
-    low, high = bounds_in_uses(own["correct"], own["total"])["Abstaining"]
+    low, high = bounds_in_use("Abstaining", own["correct"], own["total"])
     gain = abstaining_gains(*given)
     expected = judge_gain(gain, bounds=(low, high))
     row = rows.loc[("Abstaining", "P(True)", "mini-exam")]
@@ -80,6 +83,16 @@ def test_what_is_never_solved_is_not_compared(results, runs):
     assert set(judged["dataset"]) == {"mini-arithmetic"}
 
 
+def test_the_methods_of_a_model_are_a_family_in_each_use(compared, results):
+    concentrations = describe_probes(RECORDED_RUNS, MODEL)["concentration"]
+    for use in ("Budget", "Abstaining"):  # which pages of their own show
+        alone = compare_use(results, use, concentrations)
+        own = compared[compared["use"] == use].reset_index(drop=True)
+        pd.testing.assert_frame_equal(own[[*alone]], alone, check_categorical=False)
+        together = adjusted(alone["p"].to_numpy(), "holm")
+        assert alone["p (Holm)"].tolist() == pytest.approx(together.tolist())
+
+
 def test_no_model_is_no_comparison():
     judged = compare_uses({}, {}, {})
     assert judged.empty
@@ -87,17 +100,17 @@ def test_no_model_is_no_comparison():
 
 
 def test_the_five_probes_of_the_papers_recipe_have_their_mean(results, runs):
-    questions = questions_to_use(results, runs["run"]["mini-exam"], "mini-exam")
+    questions = questions_to_use(results, "mini-exam", runs["run"]["mini-exam"])
     five = questions.rename(columns={"Probe (Mini exam)": "Probe (Mini exam) [0]"})
     five["Probe (Mini exam) [1]"] = 0.5
-    gains = gains_of_method(five, "Probe (Mini exam)", None)
     counts = five["correct"], five["total"]
-    each = [
-        gains_in_uses(five[f"Probe (Mini exam) [{n}]"], *counts, five["tokens"]) for n in (0, 1)
-    ]
     for use in USES:
-        expected = (each[0][use] + each[1][use]) / 2
-        assert gains[use].tolist() == pytest.approx(expected.tolist(), nan_ok=True)
+        gains = gains_of_method(five, "Probe (Mini exam)", use, None)
+        first, second = (
+            gain_in_use(use, five[f"Probe (Mini exam) [{n}]"], *counts, tokens=five["tokens"])
+            for n in (0, 1)
+        )
+        assert gains.tolist() == pytest.approx(((first + second) / 2).tolist(), nan_ok=True)
 
 
 def test_no_gain_is_beyond_its_bounds(results):
@@ -105,12 +118,12 @@ def test_no_gain_is_beyond_its_bounds(results):
     own = results.loc["mini-exam"]
     counts = own["correct"], own["total"]
     tokens = pd.Series(rng.integers(1, 50, len(own)), own.index)
-    bounds = bounds_in_uses(*counts)
     for confidence in (rng.random(len(own)), 1 - own["correct"] / own["total"]):
-        gains = gains_in_uses(pd.Series(confidence, own.index), *counts, tokens)
         for use in set(USES) - {"Budget", "Evaluation"}:  # those count at an estimated price
-            assert bounds[use][0] <= gains[use].min(), use
-            assert gains[use].max() <= bounds[use][1], use
+            gains = gain_in_use(use, pd.Series(confidence, own.index), *counts, tokens=tokens)
+            low, high = bounds_in_use(use, *counts)
+            assert low <= gains.min(), use
+            assert gains.max() <= high, use
 
 
 def test_every_use_and_method_is_counted(compared):

@@ -12,6 +12,7 @@ from capcal_lib.studies.budget_allocation import (
     PLUG_IN,
     POSTERIOR,
     allocate_by_rules,
+    compare_posterior,
     compare_spending,
     solved_by_oracles,
     solved_by_rules,
@@ -56,7 +57,10 @@ def test_a_question_without_a_prediction_is_left_out_and_the_probe_stays() -> No
     judged = compare_spending(hole, NU).set_index(["B", "rule"])
     assert judged.index.equals(whole.index)
     without = compare_spending(results.drop(results.index[3]), NU).set_index(["B", "rule"])
-    pd.testing.assert_frame_equal(judged, without)
+    of_probe = judged.xs(POSTERIOR, level="rule")["estimate"]
+    assert of_probe.equals(without.xs(POSTERIOR, level="rule")["estimate"])
+    of_others = judged.xs("P(True)", level="rule")["estimate"]
+    assert of_others.equals(whole.xs("P(True)", level="rule")["estimate"])
 
 
 def test_a_probe_of_the_papers_recipe_is_five_rules_and_one_case() -> None:
@@ -67,7 +71,7 @@ def test_a_probe_of_the_papers_recipe_is_five_rules_and_one_case() -> None:
     rules = spending_rules(results, NU)
     assert len(rules) == 1 + 2 * 5
     judged = compare_spending(results, NU).query("B == 2")
-    assert judged["rule"].tolist() == ["P(True)", PLUG_IN, POSTERIOR]
+    assert judged["rule"].tolist() == ["P(True)", POSTERIOR]
     counts = results["correct"], results["total"]
     five = [
         budget_gains(results[f"Probe (GSM8K) [{fold}]"], *counts, 2, concentration=3.0).mean()
@@ -121,31 +125,39 @@ def test_oracles_bound_what_a_confidence_can_do() -> None:
 
 def test_a_naive_definition_gives_the_same_gains_and_verdicts() -> None:
     results = pd.concat([made(), made("math500", questions=40)])
-    judged = compare_spending(results, NU).set_index(["rule", "dataset", "B"]).sort_index()
-    assert len(judged) == 3 * 4, "MATH-500 has no probe of its own"
-    rules = spending_rules(results.loc[["gsm8k"]], NU)
-    counts = results.loc[["gsm8k"], "correct"], results.loc[["gsm8k"], "total"]
-    for rule, (s, nu) in rules.items():
-        rows = [judge_gain(budget_gains(s, *counts, b, concentration=nu)) for b in (1, 2, 4, 8)]
-        alone = pd.DataFrame(rows)
-        found = judged.loc[rule, "gsm8k"]
+    judged = compare_spending(results, NU).set_index(["B", "dataset", "rule"]).sort_index()
+    for each in (1, 2, 4, 8):
+        alone = {}
+        for dataset in ("gsm8k", "math500"):
+            own = results.loc[[dataset]]
+            counts = own["correct"], own["total"]
+            said = own["P(True)"].fillna(0.5)
+            alone[dataset, "P(True)"] = judge_gain(budget_gains(said, *counts, each))
+            gain = budget_gains(own["Probe (GSM8K)"], *counts, each, concentration=3.0)
+            alone[dataset, POSTERIOR] = judge_gain(gain)
+        table = pd.DataFrame(alone).T
+        found = judged.loc[each].loc[[*table.index]]
         for column in ("estimate", "low", "high"):
-            assert found[column].tolist() == pytest.approx((100 * alone[column]).tolist())
-        together = adjusted(alone["p"].to_numpy(float), "holm")
+            expected = (100 * table[column].astype(float)).tolist()
+            assert found[column].tolist() == pytest.approx(expected)
+        together = adjusted(table["p"].to_numpy(float), "holm")
         assert found["p (Holm)"].tolist() == pytest.approx(together.tolist())
-        assert (found["verdict"] != "inconclusive").tolist() == (together < 0.05).tolist()
-    assert "better" in judged.loc[POSTERIOR, "verdict"].tolist()
-    assert "worse" in judged.loc["P(True)", "verdict"].tolist()
-    assert [*judged["verdict"].cat.categories] == ["better", "worse", "inconclusive"]
+        decided = found["verdict"].isin(["better", "worse"])
+        assert decided.tolist() == (together < 0.05).tolist()
+    assert "better" in judged.xs(POSTERIOR, level="rule")["verdict"].tolist()
+    assert "worse" in judged.xs("P(True)", level="rule")["verdict"].tolist()
 
 
-def test_against_a_rival_a_gain_is_the_difference_of_gains_over_even_spending() -> None:
+def test_the_posterior_is_compared_with_the_plug_in_by_the_difference_of_their_gains() -> None:
     results = made()
-    over_even = compare_spending(results, NU).set_index(["B", "rule"])["estimate"].unstack()
-    between = compare_spending(results, NU, rival=PLUG_IN).set_index(["B", "rule"])["estimate"]
-    differences = over_even[POSTERIOR] - over_even[PLUG_IN]
-    assert between.unstack()[POSTERIOR].tolist() == pytest.approx(differences.tolist())
-    assert between.unstack()[EVEN].tolist() == pytest.approx((-over_even[PLUG_IN]).tolist())
+    between = compare_posterior(results, NU).set_index("B")
+    counts = results["correct"], results["total"]
+    probe = results["Probe (GSM8K)"]
+    for each in (1, 2, 4, 8):
+        gain = budget_gains(probe, *counts, each, concentration=3.0)
+        gain -= budget_gains(probe, *counts, each)
+        assert between.loc[each, "estimate"] == pytest.approx(100 * gain.mean())
+    assert compare_posterior(results.drop(columns="Probe (GSM8K)"), NU).empty
 
 
 def test_a_budget_is_tried_on_the_questions_that_have_twice_as_many_samples() -> None:
@@ -154,26 +166,13 @@ def test_a_budget_is_tried_on_the_questions_that_have_twice_as_many_samples() ->
     results.loc[few, "total"] = 6
     results.loc[few, "correct"] = results.loc[few, "correct"].clip(upper=6)
     judged = compare_spending(results, NU).set_index(["rule", "B"])["estimate"]
-    assert judged[PLUG_IN].index.tolist() == [1, 2, 4, 8]
+    assert judged[POSTERIOR].index.tolist() == [1, 2, 4, 8]
     deep = results.iloc[30:]
     counts = deep["correct"], deep["total"]
-    by_hand = 100 * budget_gains(deep["Probe (GSM8K)"], *counts, 4).mean()
-    assert judged[PLUG_IN, 4] == pytest.approx(by_hand)
+    gain = budget_gains(deep["Probe (GSM8K)"], *counts, 4, concentration=3.0)
+    assert judged[POSTERIOR, 4] == pytest.approx(100 * gain.mean())
     shallow = made(total=6)
     assert compare_spending(shallow, NU)["B"].unique().tolist() == [1, 2]
-
-
-def test_data_sets_are_the_deep_ones_with_a_probe_or_what_there_is() -> None:
-    deep, shallow, unprobed = made(), made("math500", total=16), made("triviaqa")
-    shallow = shallow.rename(columns={"Probe (GSM8K)": "Probe (MATH)"})
-    unprobed = unprobed.drop(columns="Probe (GSM8K)")
-
-    def compared(*tables: pd.DataFrame) -> list[str]:
-        return compare_spending(pd.concat(tables), NU)["dataset"].unique().tolist()
-
-    assert compared(deep, shallow, unprobed) == ["gsm8k"]
-    assert compared(shallow, unprobed) == ["math500"]
-    assert compared(unprobed, shallow.drop(columns="Probe (MATH)")) == ["triviaqa", "math500"]
 
 
 def test_without_any_rule_nothing_is_compared() -> None:

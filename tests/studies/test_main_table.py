@@ -6,12 +6,8 @@ import pytest
 from capcal_lib.metrics import adjusted, gains
 from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.results import brier_terms, compare_with_constant, costs, load_results, subjects
-from capcal_lib.studies.main_table import (
-    compare_with_nearest_probe,
-    draw_printed_prices,
-    keep_asked_and_nearest_probe,
-    score_by_price,
-)
+from capcal_lib.results.nearest import compare_with_nearest_probe, keep_asked_and_nearest_probe
+from capcal_lib.studies.main_table import draw_printed_prices, score_by_price
 
 MODEL = "smollm2-135m"
 

@@ -11,11 +11,10 @@ from capcal_lib.applications import (
 from capcal_lib.metrics import adjusted, judge_gain
 from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.results import load_results
+from capcal_lib.results.uses import compare_use
 from capcal_lib.studies.selective_prediction import (
     AT_RANDOM,
-    VERDICTS,
     area_terms,
-    compare_with_random,
     ranking_confidences,
     risk_curves,
     score_areas,
@@ -79,16 +78,14 @@ def test_the_five_probes_of_the_papers_recipe_have_their_mean():
 
 
 def test_what_is_never_solved_is_not_compared():
-    confidences = ranking_confidences(made())
-    judged = compare_with_random(confidences)
+    judged = compare_use(made(), "Abstaining", {})
     assert set(judged["dataset"]) == {"gsm8k"}
     assert judged["p (Holm)"].tolist() == adjusted(judged["p"].to_numpy(), "holm").tolist()
     verdicts = judged.set_index("method")["verdict"]
     assert verdicts["Probe"] == "better"
     assert verdicts["P(True)"] == "inconclusive"
-    assert tuple(verdicts.cat.categories) == VERDICTS
-    assert compare_with_random(confidences.loc[["math500"]]).empty
-    assert compare_with_random(confidences[["correct", "total"]]).empty
+    assert compare_use(made().loc[["math500"]], "Abstaining", {}).empty
+    assert compare_use(made()[["correct", "total"]], "Abstaining", {}).empty
 
 
 def test_an_area_is_scored_on_the_questions_that_all_have():
@@ -102,10 +99,6 @@ def test_an_area_is_scored_on_the_questions_that_all_have():
         curve = risk_coverage(others[method], others["correct"], others["total"])
         found = areas.loc[("gsm8k", method), "brier"]
         assert found == pytest.approx(curve["risk"].mean()), "an area of these questions alone"
-    compared = compare_with_random(confidences).set_index("method")
-    own = confidences.loc["gsm8k"]
-    gain = abstaining_gains(own["P(True)"], own["correct"], own["total"])
-    assert compared.loc["P(True)", "estimate"] == pytest.approx(gain.mean()), "on all it has"
     assert areas["varies"].groupby(level="dataset").all().to_dict() == {
         "gsm8k": True,
         "math500": False,
@@ -147,12 +140,11 @@ def test_methods_on_unlike_questions_have_no_areas():
     confidences.loc[confidences.index[:30], "Probe"] = np.nan
     confidences.loc[confidences.index[30:60], "P(True)"] = np.nan
     assert score_areas(confidences.loc[["gsm8k"]]).empty
-    assert len(compare_with_random(confidences)) == 2
 
 
 def test_votes_are_compared_with_the_random_order_of_the_samples_that_judge_them():
     results = load_results(RECORDED_RUNS, "smollm2-135m", datasets=["mini-exam"])
-    compared = compare_with_random(ranking_confidences(results)).set_index("method")
+    compared = compare_use(results, "Abstaining", {}).set_index("method")
     votes = results[["Response consistency", "votes correct", "votes total"]].dropna()
     gain = abstaining_gains(*(votes[name] for name in votes))
     expected = judge_gain(gain, bounds=risk_area_bounds(len(gain)))

@@ -3,10 +3,11 @@ import pytest
 
 from capcal_lib.applications import budget_gains, pass_at_k_gains_over_answer
 from capcal_lib.claims import load_claims
-from capcal_lib.metrics import adjusted
 from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.probes import describe_probes
 from capcal_lib.results import brier_terms, load_results
+from capcal_lib.results.nearest import compare_with_nearest_probe
+from capcal_lib.studies.budget_allocation import compare_spending
 from capcal_lib.studies.small_models import (
     ASKED,
     COSTS,
@@ -14,7 +15,6 @@ from capcal_lib.studies.small_models import (
     OTHERS,
     OVER_UNIFORM,
     PASS,
-    RESULTS,
     SPENT,
     SPENT_BY_VOICE,
     compare_as_stated,
@@ -63,18 +63,21 @@ def test_gains_are_those_of_the_methods_that_are_named(compared, results, concen
     assert gains["budget by probe > even", own, EXAM] == pytest.approx(expected)
 
 
-def test_what_the_paper_does_not_ask_is_a_family_of_its_own(compared):
+def test_budgets_and_votes_have_the_verdicts_of_their_pages(compared, results, concentrations):
     of_the_paper = {ASKED, *OVER_UNIFORM.values(), OTHERS, PASS, SPENT, SPENT_BY_VOICE}
     assert {*compared["what"]} <= {*of_the_paper, FURTHER}
-    further = compared["what"] == FURTHER
-    assert further.any()
-    for family in (further, ~further):
-        own = compared[family]
-        assert own["p (Holm)"].tolist() == adjusted(own["p"].to_numpy(), "holm").tolist()
-    clear = compared["p (Holm)"] < 0.05
-    assert ((compared["result"] != "neither") == clear).all()
-    assert (compared.loc[compared["result"] == "holds", "estimate"] > 0).all()
-    assert tuple(compared["result"].cat.categories) == RESULTS
+    spent = compare_spending(results, concentrations).query("B == 2")
+    signs = {"better": "holds", "worse": "fails"}
+    expected = spent[spent["rule"] == "Probe, posterior"].set_index("dataset")["verdict"]
+    found = compared[compared["what"] == SPENT].set_index("dataset")["result"]
+    assert len(found) > 1
+    for dataset, result in found.items():
+        assert result == signs.get(expected[dataset], "neither")
+    against = compare_with_nearest_probe(results)
+    votes = against[against["method"] == "Response consistency"].set_index("dataset")["verdict"]
+    found = compared[compared["what"] == FURTHER].set_index("dataset")["result"]
+    for dataset, result in found.items():
+        assert result == {"worse": "holds", "better": "fails"}.get(votes[dataset], "neither")
 
 
 def test_where_nothing_differs_nothing_is_compared(results, concentrations):

@@ -1,0 +1,60 @@
+"""Is a confidence that takes tokens closer to the expected accuracy than the nearest probe, which
+takes none?
+
+This question has one answer for each method on each data set of a model, and this is where it is
+given: the main table and the page on small models take it from here. All cases of a model are
+judged together by Holm's method."""
+
+import pandas as pd
+
+from capcal_lib import metrics
+from capcal_lib.results.results import CONSISTENCY
+from capcal_lib.results.scores import (
+    NEAREST_PROBE,
+    Protocol,
+    brier_terms,
+    gains_by_dataset,
+    keep_nearest_probe,
+    methods,
+    questions_differ,
+)
+
+ASKED = ("Verbalized confidence", "P(True)", CONSISTENCY)
+GAINS = ["dataset", "method", "estimate", "low", "high", "p", "p (Holm)", "verdict"]
+
+
+def keep_asked_and_nearest_probe(results: pd.DataFrame) -> pd.DataFrame:
+    """Keep of results the confidences that are asked of the model, and on each data set the nearest
+    probe; without data sets on which no two questions differ or no confidence is known.
+    """
+    kept = []
+    for name, own in results[results["total"] > 1].groupby(level="dataset", sort=False):
+        own = keep_nearest_probe(own, str(name))
+        others = {*methods(own)} - {*ASKED, NEAREST_PROBE}
+        own = own.drop(columns=[*others])
+        if questions_differ(own) and methods(own):
+            kept.append(own)
+    return pd.concat(kept) if kept else results.iloc[:0]
+
+
+def compare_with_nearest_probe(
+    results: pd.DataFrame, *, protocol: Protocol = "corrected"
+) -> pd.DataFrame:
+    """Judge each confidence that takes tokens against the nearest probe, which takes none, on each
+    data set; all of them together, by Holm's method.
+
+    Returns a row a ``dataset`` and ``method``: ``estimate``, how much lower the score of the method
+    is than that of the probe, with the interval ``low`` to ``high`` of the case alone, ``p``, ``p
+    (Holm)`` and a ``verdict``. ``method`` and ``verdict`` are categories, so that counts of them
+    are whole. No rows where no probe or nothing else is known.
+    """
+    terms = brier_terms(keep_asked_and_nearest_probe(results), protocol=protocol)
+    asked = [name for name in ASKED if name in terms]
+    if NEAREST_PROBE in terms and asked:
+        gains = gains_by_dataset(terms[[NEAREST_PROBE, *asked]], NEAREST_PROBE)
+        judged = metrics.holm(gains).reset_index()
+    else:
+        judged = pd.DataFrame(columns=GAINS)
+    judged["method"] = pd.Categorical(judged["method"], ASKED)
+    judged["verdict"] = pd.Categorical(judged["verdict"], metrics.VERDICTS)
+    return judged[GAINS]

@@ -1,0 +1,204 @@
+"""What does a confidence gain in one use, compared with the best rule without one?
+
+This question has one answer for each method on each data set of a model, and this is where it is
+given: the pages on budgets, on uses and on abstaining take it from here. A family is one use of one
+model: all methods on all its data sets are judged together by Holm's method. Budgets of another
+size are another use."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from capcal_lib import metrics
+from capcal_lib.applications import (
+    abstaining_gains,
+    budget_gains,
+    deep_samples,
+    evaluation_gains,
+    label_gains,
+    others_mean,
+    pass_at_k,
+    pass_at_k_gains,
+    risk_area_bounds,
+)
+from capcal_lib.metrics.comparisons import APART
+from capcal_lib.results.constant import judge_together, table_of_cases
+from capcal_lib.results.results import CONSISTENCY, judged_by, subjects
+from capcal_lib.results.scores import (
+    NEAREST_PROBE,
+    columns_of,
+    fill_unstated,
+    mean_over_probes,
+    methods,
+    nearest_probe_of,
+    questions_differ,
+)
+from capcal_lib.runs import Run, read_samples
+
+USES = ("pass@k", "Budget", "Abstaining", "Labels saved", "Evaluation")
+CHEAPER_THAN_VOTES = ("Budget", "Evaluation")  # what they spend is less than ten votes cost
+ATTEMPTS = 16
+EACH = 2  # samples a question of a budget
+CASE = ["dataset", "method"]
+
+
+def compare_use(
+    results: pd.DataFrame,
+    use: str,
+    concentrations: "Mapping[str, float] | pd.Series[float]",
+    *,
+    runs: "pd.Series[Any] | None" = None,
+    each: int = EACH,
+) -> pd.DataFrame:
+    """Judge what each confidence of a model gains in one of ``USES`` on each data set, all of them
+    together (``results.constant.judge_together``).
+
+    ``results`` are those of ``load_results``, ``concentrations`` those of ``describe_probes``, and
+    ``runs``, which an evaluation takes, the column ``run`` of ``describe_runs``. Compared are what
+    the model was asked for or what was brought along, votes where they do not cost more than is
+    spent, and the nearest probe, under the name ``Probe``: never one that is chosen by its score. A
+    budget has ``each`` samples a
+    question, and is tried on questions with twice as many, if there are enough of them
+    (``applications.deep_samples``). Data sets on which no two
+    questions differ are left out.
+
+    Returns a row a comparison: ``dataset``, ``method``; the ``confidence``, which for a probe is
+    its own name; the mean gain ``estimate`` with its 95 % interval ``low`` to ``high``, by itself;
+    ``p``, ``p (Holm)``; and the ``verdict``, a category.
+    """
+    cases, perfect, names = {}, {}, {}
+    for name in results[results["total"] > 1].index.unique("dataset"):
+        dataset = str(name)
+        questions = questions_to_use(results, dataset, None if runs is None else runs[dataset])
+        if use == "Budget":
+            if 2 * each > deep_samples(questions["total"]):
+                continue
+            questions = questions[questions["total"] >= 2 * each]
+        if not questions_differ(questions):
+            continue
+        probe = nearest_probe_of(questions, dataset)
+        for method in methods(questions.drop(columns="tokens")):
+            if method.startswith("Probe (") and method != probe:
+                continue  # the nearest stands for all
+            if method == CONSISTENCY and use in CHEAPER_THAN_VOTES:
+                continue
+            gains = gains_of_method(questions, method, use, concentrations.get(method), each)
+            best, bounds = perfect_gains(questions, method, use, each)
+            if gains.count() > 1:
+                case = dataset, NEAREST_PROBE if method == probe else method
+                cases[case] = judge_gains(gains, dataset, bounds)
+                perfect[case] = judge_gains(best, dataset, bounds)
+                names[case] = method
+    tested = table_of_cases(cases, CASE).dropna()
+    judged = judge_together(tested, table_of_cases(perfect, CASE).reindex(tested.index))
+    judged.insert(0, "confidence", [names[case] for case in judged.index])
+    return judged.reset_index()
+
+
+def questions_to_use(results: pd.DataFrame, dataset: str, run: Run | None = None) -> pd.DataFrame:
+    """Return the results of one data set under the index of its questions, as they are used, with
+    the mean completion ``tokens`` of an answer, NaN without a run.
+
+    Questions with fewer than two scored samples, and columns without any confidence, are left out;
+    where the model was asked, a question of which it has stated nothing counts as one half.
+    """
+    own = results[results["total"] > 1]
+    own = own[own.index.get_level_values("dataset") == dataset]
+    own = own.droplevel("dataset").dropna(axis="columns", how="all")
+    own = fill_unstated(own)
+    if run is None:
+        return own.assign(tokens=np.nan)
+    samples = read_samples(run, ["question_id", "completion_tokens"])
+    return own.assign(tokens=samples.groupby("question_id")["completion_tokens"].mean())
+
+
+def gain_in_use(
+    use: str,
+    confidence: "pd.Series[float]",
+    correct: "pd.Series[int]",
+    total: "pd.Series[int]",
+    *,
+    tokens: "pd.Series[float]",
+    concentration: float | None = None,
+    each: int = EACH,
+) -> "pd.Series[float]":
+    """Return what a confidence gains in a use on each question, (n_questions,).
+
+    Arguments are those of ``applications``; ``tokens`` are those of an answer.
+    """
+    given = confidence, correct, total
+    if use == "pass@k":
+        return pass_at_k_gains(*given, ATTEMPTS, concentration=concentration)
+    if use == "Budget":
+        return budget_gains(*given, each, concentration=concentration)
+    if use == "Abstaining":
+        return abstaining_gains(*given)
+    if use == "Labels saved":
+        return label_gains(*given)
+    return evaluation_gains(*given, tokens)
+
+
+def gains_of_method(
+    questions: pd.DataFrame, method: str, use: str, concentration: float | None, each: int = EACH
+) -> "pd.Series[float]":
+    """Return the gains of a method in a use; a probe by the paper's recipe has the mean of those of
+    its five.
+    """
+    by_column = {}
+    for column in columns_of(questions, method):
+        scored = judged_by(questions, column)
+        given = scored["confidence"], scored["correct"], scored["total"]
+        tokens = questions["tokens"].reindex(scored.index)
+        gain = gain_in_use(use, *given, tokens=tokens, concentration=concentration, each=each)
+        by_column[column] = pd.Series(gain, scored.index)
+    return mean_over_probes(pd.DataFrame(by_column))[method]
+
+
+def perfect_gains(
+    questions: pd.DataFrame, method: str, use: str, each: int = EACH
+) -> tuple["pd.Series[float]", tuple[float, float]]:
+    """Return the gains that mu_hat itself has in the place of a method, and the least and the
+    largest gain of a question.
+    """
+    scored = judged_by(questions, columns_of(questions, method)[0])
+    correct, total = scored["correct"], scored["total"]
+    tokens = questions["tokens"].reindex(scored.index)
+    gain = gain_in_use(use, correct / total, correct, total, tokens=tokens, each=each)
+    return pd.Series(gain, scored.index), bounds_in_use(use, correct, total)
+
+
+def bounds_in_use(
+    use: str, correct: "pd.Series[int]", total: "pd.Series[int]"
+) -> tuple[float, float]:
+    """Return the least and the largest gain of a question in a use.
+
+    Squared errors, of pass@k and of labels, gain most where a confidence is right and the mean of
+    the others is far off, and lose most where it is wrong and that is near. A budget loses a whole
+    question where it spends nothing on one that even spending solves, and gains one the other way
+    round. When abstaining see ``applications.risk_area_bounds``. In an evaluation the variance of
+    an answer is at most 1/4: a question with a quarter of the samples has four times that, three
+    quarters more, and one with very many has none.
+    """
+    if use == "Budget":
+        return -1.0, 1.0
+    if use == "Abstaining":
+        return risk_area_bounds(len(correct))
+    if use == "Evaluation":
+        return -3 / 4, 1 / 4
+    mu = correct / total
+    if use == "pass@k":
+        mu = pd.Series(pass_at_k(correct, total, [ATTEMPTS])[:, 0]).dropna()
+        if len(mu) < 2:
+            return APART
+    return metrics.bounds_over_constant(others_mean(mu).dropna())
+
+
+def judge_gains(
+    gains: "pd.Series[float]", dataset: str, bounds: tuple[float, float]
+) -> "pd.Series[float]":
+    """Test a mean gain, with subjects drawn whole where there are any: ``metrics.judge_gain``."""
+    known = gains.dropna()
+    clusters = subjects(pd.concat({dataset: known.to_frame()}, names=["dataset"]))
+    return metrics.judge_gain(known, clusters=clusters.to_numpy(), bounds=bounds)
