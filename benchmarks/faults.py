@@ -41,14 +41,14 @@ from capcal_lib.confidence.of_run import estimate
 from capcal_lib.errors import InputError
 from capcal_lib.grading.judgements import judge_run
 from capcal_lib.grading.verdicts import grade_run
+from capcal_lib.io.importing import import_samples
+from capcal_lib.io.score_file import score_table
+from capcal_lib.io.tables import read_confidences
 from capcal_lib.manifests import read_yaml
 from capcal_lib.places import MANIFESTS, RECORDED_RUNS
 from capcal_lib.probes.features import extract
 from capcal_lib.questions import load_questions
 from capcal_lib.reproduce import Order, reproduce
-from capcal_lib.results.importing import import_samples
-from capcal_lib.results.score_file import score_table
-from capcal_lib.results.tables import read_confidences
 from capcal_lib.rows import stream_rows
 from capcal_lib.runs import Run, find_run, open_runs
 from capcal_lib.runs.artifacts import artifact_of

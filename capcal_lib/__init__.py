@@ -17,6 +17,7 @@ __all__ = [
     "disk",
     "errors",
     "grading",
+    "io",
     "manifests",
     "metrics",
     "places",

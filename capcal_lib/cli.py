@@ -256,7 +256,7 @@ def score(
     if html and html.resolve() in map(Path.resolve, inputs):
         raise InputError(f"--html {html} would overwrite what is scored; name another")
     if files:
-        from capcal_lib.results.score_file import score_files
+        from capcal_lib.io.score_file import score_files
 
         found = score_files(
             files,
@@ -267,7 +267,7 @@ def score(
             regrade=regrade,
         )
     else:
-        from capcal_lib.results.score_runs import score_models
+        from capcal_lib.io.score_runs import score_models
 
         found = score_models(
             store,
@@ -318,7 +318,7 @@ def import_files(
 
     Columns of a table: question_id, response, gold or verdict; if there: sample, question, aliases,
     choices, tokens."""
-    from capcal_lib.results.importing import import_samples
+    from capcal_lib.io.importing import import_samples
 
     columns = {}
     for text in column or ():

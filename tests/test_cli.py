@@ -661,7 +661,7 @@ def test_the_first_minute_of_the_readme_is_what_one_sees(
 def test_logs_of_others_are_scored_as_they_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    logs = ROOT / "tests" / "results" / "logs"
+    logs = ROOT / "tests" / "io" / "logs"
     status, out, _ = run(monkeypatch, capsys, "score", logs / "samples_counts.jsonl")
     assert status == 0
     assert "pass@2" in out

@@ -47,6 +47,7 @@ ROOMS = [  # each may import from those above it
     "probes",
     "plots",
     "results",
+    "io",
     "studies",
     "reproduce",
     "book",
@@ -83,7 +84,7 @@ def test_scoring_a_file_takes_a_small_install(tmp_path: Path) -> None:
     assert {"pyarrow", "datasets", "matplotlib", "math_verify"} < set(lacking)
     (tmp_path / "mine.csv").write_text("question_id,confidence,correct,total\na,.5,1,2\nb,1,2,2\n")
     code = LACKING.format(lacking=lacking)
-    logs = ROOT / "tests" / "results" / "logs"
+    logs = ROOT / "tests" / "io" / "logs"
     for asked, status, said in (
         (["score", "mine.csv"], 0, "too few to tell mine.csv and"),
         (["score", str(logs / "counts.json")], 0, "verdicts of the log: match"),

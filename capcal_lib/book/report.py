@@ -17,8 +17,8 @@ import pandas as pd
 
 from capcal_lib.book.style import set_style
 from capcal_lib.disk import file_digest, is_file, write_text
+from capcal_lib.io.score_file import MEANINGS, Scored
 from capcal_lib.plots import PassAtKDisplay, ReliabilityDisplay, known_color
-from capcal_lib.results.score_file import MEANINGS, Scored
 from capcal_lib.text import sanitize, spell_cell
 
 if TYPE_CHECKING:

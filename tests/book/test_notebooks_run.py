@@ -28,10 +28,9 @@ from capcal_lib.confidence.of_run import estimate
 from capcal_lib.errors import InputError
 from capcal_lib.grading.labels import load_labels, measured_error
 from capcal_lib.grading.verdicts import grade_run
+from capcal_lib.io.importing import import_samples
 from capcal_lib.places import NOTEBOOKS, OWN_MANIFESTS, RECORDED_RUNS, ROOT
 from capcal_lib.reproduce import RECIPES, Order, reproduce
-from capcal_lib.results import columns_of, judged_by
-from capcal_lib.results.importing import import_samples
 from capcal_lib.runs import open_runs
 from capcal_lib.sampling.draw import sample
 from tests.folders import sample_unlike_totals

@@ -11,7 +11,7 @@ from bs4 import BeautifulSoup
 
 from capcal_lib.book.report import write_report
 from capcal_lib.errors import InputError
-from capcal_lib.results.score_file import Scored
+from capcal_lib.io.score_file import Scored
 
 HOSTILE = "<script>alert(1)</script>$\\frac{"
 

@@ -14,7 +14,7 @@ from capcal_lib.results import load_results
 from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.runs import open_runs, read_samples
 import capcal_lib.cli
-import capcal_lib.results.score_file
+import capcal_lib.io.score_file
 (run,) = open_runs(RECORDED_RUNS, model="simulated", dataset="mini-exam", split="test")
 assert len(read_samples(run)) == 12_240
 assert len(load_results(RECORDED_RUNS, "simulated", datasets=["mini-exam"])) == 102

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from capcal_lib.errors import InputError
-from capcal_lib.results.tables import read_confidences, read_counts, read_file
-from tests.results.files import BY_RULES, CSV, GROUPED, LOG
+from capcal_lib.io.tables import read_confidences, read_counts, read_file
+from tests.io.files import BY_RULES, CSV, GROUPED, LOG
 
 BAD = {
     "no confidence": (

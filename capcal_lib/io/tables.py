@@ -12,8 +12,8 @@ from capcal_lib.disk import is_folder
 from capcal_lib.errors import InputError
 from capcal_lib.grading.core import grade_many
 from capcal_lib.grading.unread import describe_unread
+from capcal_lib.io.logs import WORDS, kind_of, read_log
 from capcal_lib.questions import NOT_STATED, Answer
-from capcal_lib.results.logs import WORDS, kind_of, read_log
 from capcal_lib.results.terms import COUNTS, NUMBERS, accuracy_bounds
 from capcal_lib.rows import MISSING, plain_head, read_columns, read_share, stream_rows
 from capcal_lib.text import counted, sanitize
@@ -76,7 +76,7 @@ def is_log(path: Path) -> bool:
 
 
 def read_counts(path: Path, *, scorer: str | None = None, regrade: bool = False) -> Counted:
-    """Count the verdicts of a log, see :func:`~capcal_lib.results.logs.read_log`, or those of the
+    """Count the verdicts of a log, see :func:`~capcal_lib.io.logs.read_log`, or those of the
     rules where it has none.
 
     `InputError` where no sample of it has a verdict."""

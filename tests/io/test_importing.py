@@ -21,11 +21,12 @@ from capcal_lib.confidence.of_run import estimate
 from capcal_lib.errors import InputError
 from capcal_lib.grading.judgements import judge_run
 from capcal_lib.grading.verdicts import grade_run, read_verdicts
+from capcal_lib.io import importing, logs
+from capcal_lib.io.importing import import_samples
 from capcal_lib.manifests import load_dataset, load_model, write_new
 from capcal_lib.places import OWN_MANIFESTS
 from capcal_lib.questions import load_questions, subjects_of
-from capcal_lib.results import costs, importing, load_results, logs
-from capcal_lib.results.importing import import_samples
+from capcal_lib.results import costs, load_results
 from capcal_lib.runs import Run
 from capcal_lib.runs.merge import merge
 from capcal_lib.runs.status import run_status

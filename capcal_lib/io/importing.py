@@ -17,6 +17,7 @@ from capcal_lib.errors import InputError
 from capcal_lib.grading import grade
 from capcal_lib.grading.unread import describe_unread, is_unread
 from capcal_lib.grading.verdicts import write_verdicts
+from capcal_lib.io.logs import LENGTH, SETTINGS, kind_of, list_files, read_log
 from capcal_lib.questions import (
     NOT_STATED,
     Answer,
@@ -25,7 +26,6 @@ from capcal_lib.questions import (
     load_questions,
     questions_digest,
 )
-from capcal_lib.results.logs import LENGTH, SETTINGS, kind_of, list_files, read_log
 from capcal_lib.runs.artifacts import GIVEN, VERDICTS
 from capcal_lib.runs.run import IMPORTED, Identity, Record, Run
 from capcal_lib.runs.store import KEY, open_writer, present_of, read_samples
@@ -61,9 +61,9 @@ def import_samples(
     that share ids are told apart. A ``model`` or ``dataset`` without a manifest gets one in the
     user's folder, with the log's settings and questions; in a data set that is known each question
     is looked up by its id, or else by its text, and must have the same answer. ``kind`` is that of
-    the answers of a new data set; None: see :func:`~capcal_lib.results.logs.kind_of`. The log's
+    the answers of a new data set; None: see :func:`~capcal_lib.io.logs.kind_of`. The log's
     verdicts are taken, which nothing grades again, unless with ``regrade``; ``of_log`` are this and
-    the other options of :func:`~capcal_lib.results.logs.read_log`. ``settings`` are of the
+    the other options of :func:`~capcal_lib.io.logs.read_log`. ``settings`` are of the
     sampling, such as ``temperature``, where the file does not say them or says them wrong.
 
     `InputError` for a file that cannot be read or has no samples, a question that the data set does

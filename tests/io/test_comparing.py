@@ -8,11 +8,11 @@ import pandas as pd
 import pytest
 
 from capcal_lib.errors import InputError
+from capcal_lib.io.comparing import BEST, compare_files, in_words
+from capcal_lib.io.score_file import score_files, score_table
+from capcal_lib.io.tables import read_confidences, read_counts, read_file
 from capcal_lib.metrics import gains, mean_interval, questions_needed
-from capcal_lib.results.comparing import BEST, compare_files, in_words
-from capcal_lib.results.score_file import score_files, score_table
-from capcal_lib.results.tables import read_confidences, read_counts, read_file
-from tests.results.files import CSV, GROUPED, LOG, table_of
+from tests.io.files import CSV, GROUPED, LOG, table_of
 
 
 def test_files_that_count_differently_are_not_compared(tmp_path: Path) -> None:

@@ -6,6 +6,9 @@ import pandas as pd
 import pytest
 
 from capcal_lib.errors import InputError
+from capcal_lib.io.comparing import BEST, compare_files, in_words
+from capcal_lib.io.score_file import score_files, score_table, spell_scores, summarize
+from capcal_lib.io.tables import read_confidences, read_file
 from capcal_lib.metrics import (
     binned_ece,
     bounds_over_constant,
@@ -13,10 +16,7 @@ from capcal_lib.metrics import (
     gains,
     mean_interval,
 )
-from capcal_lib.results.comparing import BEST, compare_files, in_words
-from capcal_lib.results.score_file import score_files, score_table, spell_scores, summarize
-from capcal_lib.results.tables import read_confidences, read_file
-from tests.results.files import BY_RULES, CSV, LOG, table_of
+from tests.io.files import BY_RULES, CSV, LOG, table_of
 
 
 def test_scores_are_those_of_the_metrics_whatever_the_order_of_rows(tmp_path: Path) -> None:

@@ -12,10 +12,10 @@ import pytest
 
 from capcal_lib import rows as row_files
 from capcal_lib.errors import InputError
+from capcal_lib.io.importing import import_samples
+from capcal_lib.io.logs import list_files, read_log
+from capcal_lib.io.tables import read_file
 from capcal_lib.questions import load_questions
-from capcal_lib.results.importing import import_samples
-from capcal_lib.results.logs import list_files, read_log
-from capcal_lib.results.tables import read_file
 
 
 def write(path: Path, *rows: object) -> Path:

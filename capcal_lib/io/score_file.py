@@ -13,8 +13,8 @@ import pandas as pd
 
 from capcal_lib import metrics
 from capcal_lib.applications import deep_samples, pass_at_k
-from capcal_lib.results.comparing import BEST, compare_files, file_terms, in_words, labels_of
-from capcal_lib.results.tables import read_file
+from capcal_lib.io.comparing import BEST, compare_files, file_terms, in_words, labels_of
+from capcal_lib.io.tables import read_file
 from capcal_lib.results.terms import (
     COUNTS,
     FEWEST,
@@ -68,7 +68,7 @@ def score_files(files: Sequence[Path], *, every: bool = False, **options: Any) -
 
     What is shown are the metrics that matter most, or ``every`` one; the rows for programs always
     have all. The other ``options`` are those of
-    :func:`~capcal_lib.results.tables.read_file`. `InputError` for whatever
+    :func:`~capcal_lib.io.tables.read_file`. `InputError` for whatever
     reading and comparing refuse."""
     notes: list[str] = []
     tables, scores, parts, shown = {}, {}, {}, {}

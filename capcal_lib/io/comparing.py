@@ -8,7 +8,7 @@ import pandas as pd
 
 from capcal_lib import metrics
 from capcal_lib.errors import InputError
-from capcal_lib.results.tables import CLUSTERS
+from capcal_lib.io.tables import CLUSTERS
 from capcal_lib.results.terms import (
     COUNTS,
     FEWEST,

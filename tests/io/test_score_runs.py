@@ -7,12 +7,12 @@ import pytest
 
 from capcal_lib.applications import pass_at_k
 from capcal_lib.grading.verdicts import grade_run
+from capcal_lib.io.importing import import_samples
+from capcal_lib.io.score_runs import score_models
 from capcal_lib.metrics import mean_interval
 from capcal_lib.places import OWN_MANIFESTS, RECORDED_RUNS
 from capcal_lib.results import compare_with_constant, load_results, score, subjects
-from capcal_lib.results.importing import import_samples
 from capcal_lib.results.results import CONSISTENCY
-from capcal_lib.results.score_runs import score_models
 from capcal_lib.results.terms import decimals_of
 from capcal_lib.sampling.draw import sample
 from capcal_lib.text import spell

@@ -8,10 +8,10 @@ import pandas as pd
 
 from capcal_lib.errors import InputError
 from capcal_lib.grading.core import UNSCORED
-from capcal_lib.results.comparing import BEST
+from capcal_lib.io.comparing import BEST
+from capcal_lib.io.score_file import CORRECTED, Scored, intervals_of, score_table, spell_score
 from capcal_lib.results.constant import compare_with_constant
 from capcal_lib.results.results import VOTES, describe_runs, load_results, subjects
-from capcal_lib.results.score_file import CORRECTED, Scored, intervals_of, score_table, spell_score
 from capcal_lib.results.scores import score
 from capcal_lib.results.terms import COUNTS, FEWEST
 from capcal_lib.runs.run import more_samples, store_option
