@@ -40,7 +40,7 @@ STOPS = (signal.SIGINT, signal.SIGTERM)  # Ctrl-C; and what SLURM, docker and ti
 COLUMNS_IN_A_FILE = 160
 SHOWN = 2_000  # characters of a response
 OF_RUNS = ("dataset", "verdicts", "store", "choice")  # options of score
-OF_FILES = ("key", "drop_missing", "scorer", "regrade", "every")
+OF_FILES = ("key", "drop_missing", "scorer", "correct", "regrade", "every")
 WITH_ENGINE = {"sample", "features", "confidence", "judge", "reproduce"}
 ENGINE_EXTRAS = {"transformers": "local", "vllm": "vllm"}
 ANOTHER = "Another run"
@@ -107,6 +107,9 @@ PromptStyle = Annotated[
     Option(help="A file of prompts/; short@3 has 3 of its examples.", rich_help_panel=ANOTHER),
 ]
 Scorer = Annotated[str | None, Option(help="Of a log with several scorers or filters, this one.")]
+Correct = Annotated[
+    str | None, Option(metavar="VALUE", help="The verdict of a correct sample, such as pass.")
+]
 Regrade = Annotated[bool, Option("--regrade", help="Grade logs by the rules, not as they say.")]
 AsJson = Annotated[bool, Option("--json", help="One JSON object a line.")]
 Verdicts = Annotated[str, Option(help="rules, or judge:MODEL for short and mathematical answers.")]
@@ -228,6 +231,7 @@ def score(
         bool, Option("--drop-missing", help="Leave out questions without a confidence.")
     ] = False,
     scorer: Scorer = None,
+    correct: Correct = None,
     regrade: Regrade = False,
     every: Annotated[
         bool, Option("--all", help="Of files show every metric, as --json does.")
@@ -264,6 +268,7 @@ def score(
             key=key,
             drop_missing=drop_missing,
             scorer=scorer,
+            correct=correct,
             regrade=regrade,
         )
     else:
@@ -306,6 +311,7 @@ def import_files(
         list[str] | None, Option(help="Where it is, such as gold=doc.answer.")
     ] = None,
     scorer: Scorer = None,
+    correct: Correct = None,
     regrade: Regrade = False,
     store: Store = LOCAL_RUNS,
     temperature: Temperature = None,
@@ -317,7 +323,7 @@ def import_files(
     or parquet.
 
     Columns of a table: question_id, response, gold or verdict; if there: sample, question, aliases,
-    choices, tokens."""
+    choices, subject, temperature."""
     from capcal_lib.io.importing import import_samples
 
     columns = {}
@@ -333,6 +339,7 @@ def import_files(
         kind=kind,
         columns=columns,
         scorer=scorer,
+        correct=correct,
         regrade=regrade,
         settings=_typed(
             temperature=temperature,

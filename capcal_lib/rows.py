@@ -1,6 +1,5 @@
-"""Read the rows of people's files: JSONL, JSON, CSV and parquet, by the name of the file."""
+"""Read the tables of people's files: JSONL, JSON, CSV and parquet, by the name of the file."""
 
-import csv
 import gzip
 import io
 import json
@@ -8,10 +7,9 @@ import math
 import re
 import sys
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
-from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -21,12 +19,13 @@ from capcal_lib.text import sanitize
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-TEXTS = (".csv", ".csv.gz", ".tsv", ".txt")
-MOST_LINE_BYTES = 1 << 26  # of a file of rows
-MOST_FILE_BYTES = 1 << 32
+JSON = (".jsonl", ".json")
+TEXTS = (".csv", ".tsv", ".txt", "-")
+MOST_UNPACKED = 1 << 32  # bytes
 UNPACKED_RATIO = 200  # bytes that one byte of an archive may become, above UNPACKED_BYTES in all
 UNPACKED_BYTES = 1 << 28
-FORMATS = (".jsonl", ".jsonl.gz", ".json", *TEXTS, ".parquet")
+CELL_BYTES = 8  # of memory that a cell of a table takes at least
+STEP = 1 << 16  # rows that are read at a time
 QUESTION_ID = ("question_id", "id", "doc_id", "custom_id")  # what it is called, in order
 MISSING = {"", "nan", "none", "null", "na", "n/a"}  # how tables say that there is nothing
 
@@ -34,32 +33,38 @@ Row = dict[str, Any]
 
 
 def stream_rows(path: Path) -> Iterator[Row]:
-    """Yield the rows of a file by its name: JSONL, JSON (an array, or as pandas writes a table),
-    parquet, else CSV, separated by commas, semicolons or tabs; ``-`` is CSV on standard input.
+    """Yield the rows of a file by its name: JSONL, JSON (an array, a table as pandas writes one, or
+    one object), parquet, else CSV, separated by commas, semicolons or tabs; ``-`` is CSV on
+    standard input.
 
-    `InputError` for a file that is not there or no such file, and for a row that cannot be read,
-    which is named by its place. Two columns of one name are refused."""
-    number = 0
-    try:
-        rows = _parquet(path) if path.suffix == ".parquet" else _texts(path)
-        for row in rows:
-            if not isinstance(row, dict):
-                raise ValueError("not a JSON object")
-            yield row
-            number += 1
-    except FileNotFoundError:
-        raise InputError(f"{path}: there is no such file") from None
-    except IsADirectoryError:
-        raise InputError(f"{path} is a folder; name the files in it") from None
-    except InputError:
-        raise
-    except UnicodeDecodeError:
-        raise InputError(
-            f"{path}, row {number}: cannot be read: it is no text in UTF-8; save it as CSV UTF-8"
-        ) from None
-    except (OSError, EOFError, zlib.error, csv.Error, ValueError, RecursionError) as error:
-        # pyarrow's errors are ValueErrors too.
-        raise InputError(f"{path}, row {number}: cannot be read: {sanitize(error)}") from None
+    `InputError` for a file that is not there or cannot be read, and for two columns of one name."""
+    if _suffix(path) in JSON:
+        with _opened(path) as file, io.TextIOWrapper(file, "utf-8-sig") as text:
+            yield from _json_rows(path, text)
+    else:
+        for table in _tables(path):
+            yield from table.to_dict("records")  # type: ignore[misc]
+
+
+def read_table(path: Path) -> "DataFrame":
+    """Read a file as :func:`stream_rows` does into one table, its cells as they are written."""
+    import pandas as pd  # slow to import
+
+    if _suffix(path) in JSON:
+        return pd.DataFrame([*stream_rows(path)], dtype=object)
+    return pd.concat([pd.DataFrame(), *_tables(path)], ignore_index=True)
+
+
+def _tables(path: Path) -> Iterator["DataFrame"]:
+    """Yield the rows of a parquet file or of a text table, some at a time."""
+    with _opened(path) as file:
+        if _suffix(path) == ".parquet":
+            yield from _parquet(path, file)
+        elif _suffix(path) in TEXTS:
+            yield from _csv(file)
+        else:
+            formats = ", ".join([*JSON, *TEXTS[:-1]])
+            raise InputError(f"{path}: not a file of rows; the formats are {formats} and .parquet")
 
 
 def read_columns(
@@ -72,36 +77,47 @@ def read_columns(
 
     `InputError` for a table without rows, without a column that is ``needed``, which is named with
     the ``remedy``, or with two that are called alike."""
-    import pandas as pd  # slow to import
-
-    rows = list(stream_rows(path))
-    if not rows:
+    table = read_table(path)
+    if table.empty:
         raise InputError(f"{path}: there are no rows")
-    heads = [str(head) for head in dict.fromkeys(chain.from_iterable(rows))]
-    columns = {}
-    for name in (*needed, *others):
-        head = _find_head(path, heads, name)
+    names = {name: (name,) for name in (*needed, *others)} | {"question_id": QUESTION_ID}
+    found = take_columns(path, table, names, needed, remedy)
+    # Most cells are texts, of which a table may have millions.
+    return found.map(lambda cell: cell.strip() if type(cell) is str else _spell(cell))
+
+
+def take_columns(
+    path: Path,
+    table: "DataFrame",
+    names: Mapping[str, Sequence[str]],
+    needed: Sequence[str],
+    remedy: str = "",
+) -> "DataFrame":
+    """Return the columns of a table under their usual names, each the first of its spellings.
+
+    `InputError` as from :func:`read_columns`."""
+    heads = [*map(str, table)]
+    found = {}
+    for name, spellings in names.items():
+        head = _find_head(path, heads, spellings)
         if head is not None:
-            cells = (row.get(head) for row in rows)
-            # Most cells are texts, of which a table may have millions.
-            columns[name] = [c.strip() if type(c) is str else _spell(c) for c in cells]
+            found[head] = name
         elif name in needed:
             raise InputError(
                 f"{path}: no column {name}; needed: {', '.join(needed)}; found: "
                 f"{sanitize(', '.join(heads))}{remedy}"
             )
-    return pd.DataFrame(columns, dtype=object)
+    return table[[*found]].rename(columns=found)
 
 
-def _find_head(path: Path, heads: list[str], name: str) -> str | None:
-    """Find how a table spells the name of a column, if it has it."""
-    spellings = QUESTION_ID if name == "question_id" else (name,)
+def _find_head(path: Path, heads: Sequence[str], spellings: Sequence[str]) -> str | None:
+    """Find how a table spells the name of a column, if it has it: the first of ``spellings``."""
     for spelling in spellings:
         alike = [head for head in heads if plain_head(head) == plain_head(spelling)]
         if len(alike) > 1:
             raise InputError(
-                f"{path}: several columns are called {name}: {sanitize(', '.join(alike))}; name "
-                "them apart"
+                f"{path}: several columns are called {spelling}: {sanitize(', '.join(alike))}; "
+                "name them apart"
             )
         if alike:
             return alike[0]
@@ -149,61 +165,71 @@ def field_of(row: Row, name: str) -> Any:
     return value
 
 
+def parse_json(text: str | bytes) -> Any:
+    """Parse a JSON text; half a surrogate pair in it, which no other file can hold, becomes ``?``.
+
+    >>> parse_json(r'["\\ud83d\\ude00", "\\ud83d"]')
+    ['😀', '?']
+    """
+    value = json.loads(text)
+    mark = b"\\ud" if isinstance(text, bytes) else "\\ud"
+    if mark in text.lower():  # type: ignore[operator]
+        value = json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
+    return value
+
+
 def most_unpacked(path: Path) -> int:
     """Return how many bytes a compressed file may hold: 200 times its own, or 256 MiB if that is
     more.
     """
-    return min(MOST_FILE_BYTES, max(UNPACKED_BYTES, UNPACKED_RATIO * path.stat().st_size))
+    return min(MOST_UNPACKED, max(UNPACKED_BYTES, UNPACKED_RATIO * path.stat().st_size))
 
 
-def _parquet(path: Path) -> Iterator[Row]:
-    import pyarrow.parquet as pq
-
-    with path.open("rb") as file:  # pyarrow takes no path that is not UTF-8
-        table = pq.ParquetFile(file)
-        _check_heads(table.schema_arrow.names)
-        for batch in table.iter_batches():
-            yield from batch.to_pylist()
+def check_unpacked(path: Path, size: int) -> None:
+    """Refuse a file that unpacks to more bytes than it may hold."""
+    most = most_unpacked(path)
+    if size > most:
+        raise ValueError(f"it unpacks to more than {most >> 20} MiB")
 
 
-def _texts(path: Path) -> Iterator[Any]:
-    name = path.name.lower().removesuffix(".gz")
-    with _open(path) as file:
-        if not name.endswith(FORMATS) and name != "-":
-            raise InputError(f"{path}: not a file of rows; the formats are {', '.join(FORMATS)}")
-        head = next(filter(str.strip, file), "")
-        lines = chain([head], file)
-        parse = json.JSONDecoder(object_pairs_hook=_object).decode
-        if name.endswith(".json") or head.startswith("["):  # or as the harness once wrote its logs
-            yield from _records(parse("".join(lines)))
-        elif name.endswith(".jsonl"):
-            yield from map(parse, filter(str.strip, lines))
-        else:
-            yield from _table(head, file)
+def _suffix(path: Path) -> str:
+    return Path(path.name.lower().removesuffix(".gz")).suffix or str(path)
 
 
 @contextmanager
-def _open(path: Path) -> Iterator[IO[str]]:
-    """Open a file as text, unpacked and bounded."""
-    if str(path) == "-":
-        yield sys.stdin
-        return
-    packed = path.suffix == ".gz"
-    with gzip.open(path) if packed else path.open("rb") as source:
-        bounded = _Bounded(source, most_unpacked(path) if packed else MOST_FILE_BYTES)
-        buffered = io.BufferedReader(bounded, 1 << 20)
-        yield io.TextIOWrapper(buffered, "utf-8-sig", newline="")
+def _opened(path: Path) -> Iterator[io.BufferedReader]:
+    """Open a file, unpacked and bounded; turn what reading it raises into one line."""
+    try:
+        if str(path) == "-":
+            yield io.BufferedReader(sys.stdin.buffer)  # type: ignore[arg-type]
+        elif path.suffix == ".gz":
+            with gzip.open(path) as source:
+                yield io.BufferedReader(_Unpacked(path, source), 1 << 20)
+        else:
+            with path.open("rb") as file:
+                yield file
+    except InputError:
+        raise
+    except FileNotFoundError:
+        raise InputError(f"{path}: there is no such file") from None
+    except IsADirectoryError:
+        raise InputError(f"{path} is a folder; name the files in it") from None
+    except UnicodeDecodeError:
+        raise InputError(
+            f"{path}: cannot be read: it is no text in UTF-8; save it as CSV UTF-8"
+        ) from None
+    except (OSError, EOFError, zlib.error, ValueError) as error:
+        # Errors of pandas and pyarrow are ValueErrors too.
+        raise InputError(f"{path}: cannot be read: {sanitize(error)}") from None
 
 
-class _Bounded(io.RawIOBase):
-    """Hand on the bytes of a file as long as neither a line nor all together are too many: a small
-    file may hold much when it is unpacked.
-    """
+class _Unpacked(io.RawIOBase):
+    """Hand on the bytes of a packed file as long as they are not too many."""
 
-    def __init__(self, source: Any, most: int) -> None:
+    def __init__(self, path: Path, source: Any) -> None:
+        self.path = path
         self.source = source
-        self.most = most
-        self.total = self.line = 0  # bytes so far, in all and since the last end of a line
+        self.total = 0
 
     def readable(self) -> bool:
         return True
@@ -211,57 +237,25 @@ class _Bounded(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         block = self.source.read(len(buffer))
         buffer[: len(block)] = block
-        end = max(block.rfind(b"\n"), block.rfind(b"\r"))
-        self.line = len(block) - end - 1 if end >= 0 else self.line + len(block)
         self.total += len(block)
-        if self.line > MOST_LINE_BYTES or self.total > self.most:
-            raise ValueError(
-                f"more than {MOST_LINE_BYTES >> 20} MiB in a line, or {self.most >> 20} MiB in all"
-            )
+        check_unpacked(self.path, self.total)
         return len(block)
 
 
-def _table(head: str, lines: Iterator[str]) -> Iterator[Row]:
-    """Yield the rows of a text table, whose first line names the columns."""
-    delimiter = max(",;\t", key=head.count)
-    if named := re.fullmatch(r"sep=(.)\s*", head):  # as Excel says it
-        delimiter, head = named[1], next(lines, "")
-    if head.startswith("#"):
-        raise ValueError(
-            f"the first line is a comment, {head.strip()[:40]!r}; delete what stands above the "
-            "names of the columns"
-        )
-    csv.field_size_limit(MOST_LINE_BYTES)
-    how: Any = {"delimiter": delimiter, "skipinitialspace": True}
-    cells = csv.reader(chain([head], lines), strict=True, **how)
-    heads = next(cells, [])
-    _check_heads(heads)
-    for row in cells:
-        if row and len(row) != len(heads):
-            raise ValueError(
-                f"it has {len(row)} fields, and the header {len(heads)} "
-                f"({sanitize(', '.join(heads), 60)}); quote those that hold a comma, and let the "
-                "first line name the columns"
-            )
-        if row:
-            yield dict(zip(heads, row, strict=True))
-
-
-def _object(pairs: list[tuple[str, Any]]) -> Row:
-    """Make a JSON object of its members."""
-    made = dict(pairs)
-    if len(made) < len(pairs):
-        _check_heads([name for name, _ in pairs])
-    return made
-
-
-def _check_heads(heads: Sequence[str]) -> None:
-    """Refuse two columns of one name; a table may have several without one."""
-    known = set()
-    for head in filter(None, heads):
-        if head in known:
-            raise ValueError(f"two columns are called {sanitize(head, 80)!r}; name them apart")
-        known.add(head)
+def _json_rows(path: Path, text: IO[str]) -> Iterator[Row]:
+    """Yield the objects of a JSON text, or of each line of JSONL."""
+    lines = _suffix(path) == ".jsonl"
+    number = 0
+    for part in filter(str.strip, text if lines else [text.read()]):
+        try:
+            value = parse_json(part)
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"row {number}: {error}") from None
+        for row in [value] if lines else _records(value):
+            if not isinstance(row, dict):
+                raise ValueError(f"row {number}: not a JSON object")
+            yield row
+            number += 1
 
 
 def _records(whole: Any) -> list[Any]:
@@ -275,3 +269,49 @@ def _records(whole: Any) -> list[Any]:
     import pandas as pd  # slow to import
 
     return pd.DataFrame(whole, dtype=object).to_dict("records") or [whole]
+
+
+def _csv(file: io.BufferedReader) -> Iterator["DataFrame"]:
+    """Yield the rows of a text table, whose first line names the columns; those without a name are
+    left out.
+    """
+    import pandas as pd
+
+    first = file.peek().lstrip().partition(b"\n")[0]
+    delimiter = max(",;\t", key=lambda sign: first.count(sign.encode()))
+    options: Any = {"dtype": object, "keep_default_na": False, "skipinitialspace": True}
+    # Without a header that it knows of, pandas takes no column for the names of the rows.
+    options |= {"sep": delimiter, "header": None, "encoding": "utf-8-sig", "chunksize": STEP}
+    heads: list[str] = []
+    try:
+        with pd.read_csv(file, **options) as tables:
+            for table in tables:
+                start = 0 if heads else 1
+                heads = heads or [*table.iloc[0]]
+                _check_heads(heads)
+                named = [bool(head) for head in heads]
+                yield table[start:].set_axis(heads, axis="columns").loc[:, named]
+    except pd.errors.EmptyDataError:
+        return
+
+
+def _parquet(path: Path, file: io.BufferedReader) -> Iterator["DataFrame"]:
+    """Yield the rows of a parquet file if it is neither too long nor unpacks to too much."""
+    import pandas as pd
+    import pyarrow.parquet as pq
+
+    parquet = pq.ParquetFile(file)  # of a file, as pyarrow takes no path that is not UTF-8
+    facts = parquet.metadata
+    _check_heads(parquet.schema_arrow.names)
+    groups = map(facts.row_group, range(facts.num_row_groups))
+    check_unpacked(path, sum(group.total_byte_size for group in groups))
+    check_unpacked(path, facts.num_rows * facts.num_columns * CELL_BYTES)
+    for batch in parquet.iter_batches(STEP):
+        yield pd.DataFrame(batch.to_pydict(), dtype=object)
+
+
+def _check_heads(heads: Sequence[str]) -> None:
+    """Refuse two columns of one name; a table may have several without one."""
+    for head in filter(None, heads):
+        if heads.count(head) > 1:
+            raise ValueError(f"two columns are called {sanitize(head, 80)!r}; name them apart")

@@ -14,7 +14,7 @@ from dataclasses import replace
 from hashlib import sha256
 from importlib import metadata
 from importlib.metadata import version
-from io import StringIO
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 import pandas as pd
@@ -726,11 +726,12 @@ def test_scores_from_standard_input_and_from_a_run(
     path = tmp_path / "mine.csv"
     path.write_text(CSV)
     wanted = run(monkeypatch, capsys, "score", path, "--json")[1]
-    monkeypatch.setattr(sys, "stdin", StringIO(CSV))
+    monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(CSV.encode())))
     said = run(monkeypatch, capsys, "score", "-", "--json")
     assert said == (0, wanted.replace(f'"{path}"', '"-"'), "")
     many = "".join(f"q{place},{place % 2},{9 * (place % 2)},9\n" for place in range(20))
-    monkeypatch.setattr(sys, "stdin", StringIO(f"question_id,confidence,correct,total\n{many}"))
+    table = f"question_id,confidence,correct,total\n{many}"
+    monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(table.encode())))
     out = run(monkeypatch, capsys, "score", "-")[1]
     assert "\nstandard input is better than the best constant by" in out
     where = ("--store", RECORDED_RUNS, "--model", "simulated", "--dataset", "mini-exam")

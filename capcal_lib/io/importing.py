@@ -17,7 +17,9 @@ from capcal_lib.errors import InputError
 from capcal_lib.grading import grade
 from capcal_lib.grading.unread import describe_unread, is_unread
 from capcal_lib.grading.verdicts import write_verdicts
-from capcal_lib.io.logs import LENGTH, SETTINGS, kind_of, list_files, read_log
+from capcal_lib.io.answers import kind_of
+from capcal_lib.io.chat import LENGTH
+from capcal_lib.io.samples import SETTINGS, list_files, read_log
 from capcal_lib.questions import (
     NOT_STATED,
     Answer,
@@ -61,9 +63,9 @@ def import_samples(
     that share ids are told apart. A ``model`` or ``dataset`` without a manifest gets one in the
     user's folder, with the log's settings and questions; in a data set that is known each question
     is looked up by its id, or else by its text, and must have the same answer. ``kind`` is that of
-    the answers of a new data set; None: see :func:`~capcal_lib.io.logs.kind_of`. The log's
+    the answers of a new data set; None: see :func:`~capcal_lib.io.answers.kind_of`. The log's
     verdicts are taken, which nothing grades again, unless with ``regrade``; ``of_log`` are this and
-    the other options of :func:`~capcal_lib.io.logs.read_log`. ``settings`` are of the
+    the other options of :func:`~capcal_lib.io.samples.read_log`. ``settings`` are of the
     sampling, such as ``temperature``, where the file does not say them or says them wrong.
 
     `InputError` for a file that cannot be read or has no samples, a question that the data set does

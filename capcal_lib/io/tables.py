@@ -12,7 +12,9 @@ from capcal_lib.disk import is_folder
 from capcal_lib.errors import InputError
 from capcal_lib.grading.core import grade_many
 from capcal_lib.grading.unread import describe_unread
-from capcal_lib.io.logs import WORDS, kind_of, read_log
+from capcal_lib.io.answers import kind_of
+from capcal_lib.io.samples import read_log
+from capcal_lib.io.verdicts import read_verdicts, spell_value
 from capcal_lib.questions import NOT_STATED, Answer
 from capcal_lib.results.terms import COUNTS, NUMBERS, accuracy_bounds
 from capcal_lib.rows import MISSING, plain_head, read_columns, read_share, stream_rows
@@ -20,8 +22,10 @@ from capcal_lib.text import counted, sanitize
 
 CLUSTERS = ["cluster", "subject"]  # columns of which questions belong together
 WEIGHT = "weight"  # a column that is refused
-ABOUT_QUESTIONS = ["total", *CLUSTERS, WEIGHT]  # columns that a file may have
 NO_COUNTS = "; --key FILE takes correct and total from another file, or a log"
+TWO_CONFIDENCES = (
+    "has two confidences; use one file per model or method, and average repeated confidences first"
+)
 NO_TOTAL = "; without a column total each row is one sample"
 
 
@@ -49,7 +53,8 @@ def read_file(
         return read_counts(path, **of_log)
     if any(of_log.values()) and (key is None or not is_log(key)):
         raise InputError(
-            f"{key or path} is a table of counts, no log: --scorer and --regrade are for logs"
+            f"{key or path} is a table of counts, no log: --scorer, --correct and --regrade are "
+            "for logs"
         )
     return read_confidences(path, key=key, drop_missing=drop_missing, **of_log)
 
@@ -75,12 +80,12 @@ def is_log(path: Path) -> bool:
     return True
 
 
-def read_counts(path: Path, *, scorer: str | None = None, regrade: bool = False) -> Counted:
-    """Count the verdicts of a log, see :func:`~capcal_lib.io.logs.read_log`, or those of the
+def read_counts(path: Path, **of_log: Any) -> Counted:
+    """Count the verdicts of a log, see :func:`~capcal_lib.io.samples.read_log`, or those of the
     rules where it has none.
 
     `InputError` where no sample of it has a verdict."""
-    samples, items, judged, notes, _ = read_log([path], scorer=scorer, regrade=regrade)
+    samples, items, judged, notes, _ = read_log([path], **of_log)
     if not judged:
         if NOT_STATED in {*items["gold"]}:
             raise InputError(f"{path}: the samples have neither answers nor a verdict each")
@@ -121,20 +126,17 @@ def read_confidences(
     `InputError` for a file that cannot be read, a column that lacks, a question with two
     confidences, or a value that is not allowed; the row is named by its place and id, and the rule
     that it breaks."""
+    needed, others = ["question_id", "confidence"], [*CLUSTERS, WEIGHT]
     if key is None:
-        table = read_columns(
-            path, ["question_id", "confidence", "correct"], ABOUT_QUESTIONS, NO_COUNTS
-        )
+        table = read_columns(path, [*needed, "correct"], ["total", *others], NO_COUNTS)
         notes = _note_samples(table)
     else:
-        table = read_columns(path, ["question_id", "confidence"], [*CLUSTERS, WEIGHT])
+        table = read_columns(path, needed, others)
         counts, notes = read_key(key, **of_log)
         inside = table["question_id"].isin(counts.index)
         example = sanitize(counts.index[0], 80)
         _refuse(path, table, ~inside, f"is not in the key {key}, whose ids look like {example!r}")
         notes.append(f"counts of {key}: {len(table)} of its {counted(len(counts), 'question')}")
-        for name in COUNTS:
-            table[name] = table["question_id"].map(counts[name])
     missing = table["confidence"].str.lower().isin(MISSING)
     few = f"{missing.sum()} of {counted(len(table), 'row')}"
     if drop_missing:
@@ -145,34 +147,19 @@ def read_confidences(
         _refuse(path, table, missing, rule)
     if table.empty:
         raise InputError(f"{path}: no question has a confidence")
-    numbers = _check_counts(path, table) if key is None else table[COUNTS]
-    numbers = numbers.assign(confidence=_check_shares(path, table))
-    names = table["question_id"]
+    if key is None:
+        counts = _count(path, table)
+    stated = table[["question_id"]].assign(confidence=_check_shares(path, table))
+    again = stated["question_id"].duplicated()
     if "total" in table:
-        _refuse(
-            path,
-            table,
-            names.duplicated(),
-            "stands in two rows; give its counts in one, and another model or method a file of its "
-            "own",
-        )
-    else:
-        again = names.duplicated() & ~numbers.assign(name=names).duplicated(["name", "confidence"])
-        _refuse(
-            path,
-            table,
-            again,
-            "has two confidences; one is for all its samples, so give another model or method a "
-            "file of its own",
-        )
-    sums = {"confidence": "first", "correct": "sum", "total": "sum"}
-    found = numbers.groupby(names, sort=False).agg(sums)
-    found = found.astype(dict.fromkeys(COUNTS, np.int64))
+        _refuse(path, table, again, "stands in two rows; use one file per model or method")
+    _refuse(path, table, again & ~stated.duplicated(), TWO_CONFIDENCES)
+    found = stated[~again].set_index("question_id").join(counts)
     clusters = _read_clusters(path, table)
-    if clusters is None and key is not None:
-        clusters = counts.get("cluster")  # its questions may be more
+    if clusters is None:
+        clusters = found.get("cluster")  # of the key
     if clusters is not None:
-        found = _with_clusters(found, clusters)
+        found["cluster"] = clusters
         notes.append(f"whole {clusters.name}s vary: {found['cluster'].nunique()} of them")
     if single := (found["total"] == 1).sum():
         notes.append(f"no corrected score of {counted(single, 'question')}: one scored sample")
@@ -192,19 +179,24 @@ def read_key(path: Path, **of_log: Any) -> Counted:
             name = sanitize(counts.index[counts.index.duplicated()][0], 80)
             raise InputError(f"{path}: question {name!r} has two texts; give a log of one task")
         return Counted(counts, notes)
-    table = read_columns(path, ["question_id", "correct"], ABOUT_QUESTIONS)
-    numbers = _check_counts(path, table).assign(question_id=table["question_id"])
-    notes = _note_samples(table)
+    table = read_columns(path, ["question_id", "correct"], ["total", *CLUSTERS, WEIGHT])
+    counts = _count(path, table)
     clusters = _read_clusters(path, table)
-    if "total" not in table:
-        summed = numbers.groupby("question_id", sort=False).sum()
-        return Counted(_with_clusters(summed, clusters), notes)
-    # Equal rows of one sample each may be two samples as well as one that is said twice.
-    same = numbers.duplicated() & (numbers["total"] > 1)
-    unlike = numbers["question_id"].duplicated() & ~same
-    _refuse(path, table, unlike, "stands in two rows; give its counts in one")
-    first = numbers.drop_duplicates("question_id").set_index("question_id")
-    return Counted(_with_clusters(first, clusters), notes)
+    if clusters is not None:
+        counts["cluster"] = clusters
+    return Counted(counts, _note_samples(table))
+
+
+def _count(path: Path, table: pd.DataFrame) -> pd.DataFrame:
+    """Return ``correct`` and ``total`` of each question, which may come again with equal counts."""
+    numbers = _check_counts(path, table).assign(question_id=table["question_id"])
+    if "total" in table:
+        # Equal rows of one sample each may be two samples as well as one that is said twice.
+        same = numbers.duplicated() & (numbers["total"] > 1)
+        unlike = numbers["question_id"].duplicated() & ~same
+        _refuse(path, table, unlike, "stands in two rows; give its counts in one")
+        numbers = numbers.drop_duplicates()
+    return numbers.groupby("question_id", sort=False).sum()
 
 
 def _read_clusters(path: Path, table: pd.DataFrame) -> "pd.Series[str] | None":
@@ -229,11 +221,6 @@ def _read_clusters(path: Path, table: pd.DataFrame) -> "pd.Series[str] | None":
     return labels.set_index("question_id")[name]
 
 
-def _with_clusters(counts: pd.DataFrame, clusters: "pd.Series[str] | None") -> pd.DataFrame:
-    """Return counts with the label of each question where there is one."""
-    return counts if clusters is None else counts.assign(cluster=clusters)
-
-
 def _note_samples(table: pd.DataFrame) -> list[str]:
     """Say that rows are samples where there is no total."""
     if "total" in table:
@@ -248,7 +235,7 @@ def _check_counts(path: Path, table: pd.DataFrame) -> pd.DataFrame:
     """
     _refuse(path, table, table["question_id"] == "", "has no question_id")
     correct = pd.to_numeric(table["correct"], errors="coerce").astype(float)
-    words = table["correct"][correct.isna()].str.lower().map(WORDS)
+    words, _ = read_verdicts(table["correct"][correct.isna()].map(spell_value))
     correct = correct.fillna(words.map({"correct": 1.0, "incorrect": 0.0}))
     whole = (correct % 1 == 0) & (correct >= 0)
     _refuse(path, table, ~whole, "has a number of correct samples that is not whole, or below 0")

@@ -77,7 +77,7 @@ def test_an_imported_log_of_single_samples_is_scored_as_far_as_it_goes(
     named = ["--model", "mine", "--store", tmp_path / "store"]
     made = capcal("import", file, *named, "--dataset", "sums", "--temperature", "1")
     assert made.returncode == 0, made.stderr
-    assert "1 sample without yes or no left out" in made.stdout
+    assert "1 sample without a verdict left out" in made.stdout
     page = tmp_path / "report.html"
     for more in ([], ["--json"], ["--html", page]):
         ended = capcal("score", *named, *more)

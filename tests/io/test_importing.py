@@ -3,10 +3,9 @@ should trust.
 """
 
 import gzip
-import json
 import shutil
-import zipfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from capcal_lib.confidence.of_run import estimate
 from capcal_lib.errors import InputError
 from capcal_lib.grading.judgements import judge_run
 from capcal_lib.grading.verdicts import grade_run, read_verdicts
-from capcal_lib.io import importing, logs
+from capcal_lib.io import importing
 from capcal_lib.io.importing import import_samples
 from capcal_lib.manifests import load_dataset, load_model, write_new
 from capcal_lib.places import OWN_MANIFESTS
@@ -32,6 +31,7 @@ from capcal_lib.runs.merge import merge
 from capcal_lib.runs.status import run_status
 from capcal_lib.runs.store import read_samples
 from tests.folders import list_runs, verify_run
+from tests.io.files import batch, reply, write
 
 LOGS = Path(__file__).parent / "logs"
 Take = Callable[..., importing.Imported]
@@ -54,11 +54,6 @@ def outcomes(folder: Path) -> dict[str, list[str]]:
     grade_run(Run(folder))
     table = read_verdicts(Run(folder))
     return {str(name): group["verdict"].tolist() for name, group in table.groupby("question_id")}
-
-
-def lines(path: Path, *rows: object) -> Path:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
 
 
 def test_a_log_of_lm_evaluation_harness(take: Take, tmp_path: Path) -> None:
@@ -91,16 +86,6 @@ def test_a_log_of_lm_evaluation_harness(take: Take, tmp_path: Path) -> None:
     again = take(LOGS / "samples_counts.jsonl")
     assert (again.new, again.present, again.run.folder) == (0, 9, done.run.folder)
     assert not any(note.startswith("wrote ") for note in again.notes)
-
-
-def test_a_log_of_an_older_harness_has_its_requests_in_lists(take: Take, tmp_path: Path) -> None:
-    rows = [json.loads(line) for line in (LOGS / "samples_counts.jsonl").read_text().splitlines()]
-    for row in rows:
-        row["arguments"] = [list(request.values()) for request in row["arguments"].values()]
-    older = take(lines(tmp_path / "samples_older.jsonl", *rows))
-    newer = take(LOGS / "samples_counts.jsonl")
-    assert (older.new, newer.new, newer.present) == (9, 0, 9)
-    assert load_model("toy").sampling.temperature == 0.7
 
 
 def test_a_model_of_imported_samples_is_not_asked(take: Take) -> None:
@@ -159,31 +144,15 @@ def test_choices_and_given_verdicts(take: Take, tmp_path: Path) -> None:
     assert len(load_results(tmp_path / "both", "other")) == 1
 
 
-def batch(name: str, *texts: str, status: int = 200) -> dict[str, Any]:
-    choices = [
-        {
-            "index": index,
-            "message": {"role": "assistant", "content": text},
-            "finish_reason": "length",
-        }
-        for index, text in enumerate(texts)
-    ]
-    body = (
-        {"choices": choices, "usage": {"prompt_tokens": 9, "completion_tokens": 4}}
-        if texts
-        else None
-    )
-    return {"custom_id": name, "response": {"status_code": status, "body": body}, "error": None}
-
-
 def test_batch_output_on_questions_that_are_known(take: Take, tmp_path: Path) -> None:
     one, two = load_questions("mini-capitals")[:2]
+    cut = partial(reply, finish_reason="length")
     rows = [
-        batch(one.id, one.answer.gold, "Atlantis"),
-        batch(two.id, two.answer.gold),
+        batch(one.id, cut(one.answer.gold), cut("Atlantis")),
+        batch(two.id, cut(two.answer.gold)),
         batch(two.id, status=500),
     ]
-    done = take(lines(tmp_path / "out.jsonl", *rows), model="simulated", dataset="mini-capitals")
+    done = take(write(tmp_path / "out.jsonl", *rows), model="simulated", dataset="mini-capitals")
     assert done.new == 3
     assert done.notes[0] == "1 request without a response left out"
     samples = read_samples(done.run).set_index("question_id")
@@ -196,8 +165,8 @@ def test_batch_output_on_questions_that_are_known(take: Take, tmp_path: Path) ->
     assert verify_run(done.run).problems == [], "of which there are not equally many"
     assert run_status(done.run)["lacking"] == 0
     assert costs(tmp_path / "store", "simulated").empty, "nobody was asked, and too few vote"
-    rows[2] = {"custom_id": one.id, "response": batch("", "a third")["response"]}
-    more = take(lines(tmp_path / "more.jsonl", *rows), model="simulated", dataset="mini-capitals")
+    rows[2] = batch(one.id, cut("a third"))
+    more = take(write(tmp_path / "more.jsonl", *rows), model="simulated", dataset="mini-capitals")
     assert (more.new, more.present) == (1, 3)
 
 
@@ -237,7 +206,7 @@ def test_any_table_with_mapped_columns(take: Take, tmp_path: Path, suffix: str, 
 def test_a_benchmark_takes_no_other_answers(take: Take, tmp_path: Path) -> None:
     one = load_questions("mini-capitals")[0]
     row = {"question_id": 7, "question": one.text, "response": "x", "gold": one.answer.gold}
-    done = take(lines(tmp_path / "a.jsonl", row), model="simulated", dataset="mini-capitals")
+    done = take(write(tmp_path / "a.jsonl", row), model="simulated", dataset="mini-capitals")
     assert read_samples(done.run)["question_id"].tolist() == [one.id], "found by its text"
     for change, message in (
         (
@@ -251,7 +220,7 @@ def test_a_benchmark_takes_no_other_answers(take: Take, tmp_path: Path) -> None:
     ):
         with pytest.raises(InputError, match=message):
             take(
-                lines(tmp_path / "a.jsonl", row | change),
+                write(tmp_path / "a.jsonl", row | change),
                 model="simulated",
                 dataset="mini-capitals",
             )
@@ -264,11 +233,11 @@ def good(**change: Any) -> dict[str, Any]:
 
 BAD: dict[str, tuple[Any, str]] = {
     "empty": ("", "no samples with a response in it"),
-    "no json": ("{", "row 0: cannot be read: Expecting"),
-    "deep": ("[" * 100_000, "row 0: cannot be read: maximum recursion"),
+    "no json": ("{", "cannot be read: row 0: Expecting"),
+    "deep": ("[" * 100_000, "cannot be read: row 0: maximum recursion"),
     "a number": ("7\n", "not a JSON object"),
-    "no columns": ([{"a": 1}], "no 'question_id'"),
-    "no response": ([{"question_id": "q"}], "no 'response'"),
+    "no columns": ([{"a": 1}], "no column question_id; needed: question_id, response"),
+    "no response": ([{"question_id": "q"}], "no column response; needed"),
     "no temperature": (
         [good()],
         "at which temperature 'toy' was sampled; say it: --temperature 0.7",
@@ -281,24 +250,10 @@ BAD: dict[str, tuple[Any, str]] = {
         [good(sample=0), good(sample=1, response=None), good(sample=1 << 30)],
         "sample 1073741824 of question 'q' is not numbered from 0",
     ),
-    "below 0": ([good(sample=-1), good(sample=0)], "sample -1"),
-    "too many tokens": ([good(completion_tokens=1 << 31)], "completion_tokens 2147483648"),
-    "no number": ([good(sample="first")], "invalid literal"),
-    "likelihoods": (
-        [
-            {
-                "doc_id": 0,
-                "doc": {},
-                "target": "a",
-                "arguments": {"x": {"arg_0": "q", "arg_1": " a"}},
-                "resps": [[[-1, 1]]],
-            }
-        ],
-        "log-likelihoods of given answers",
-    ),
-    "half a log": ([{"doc_id": 0, "resps": [["a"]]}], "neither answers nor verdicts"),
-    "half a sample": ([{"id": 1, "epoch": 1, "output": {}}], "no 'response'"),
-    "half a batch": ([{"custom_id": "q", "response": [1]}], "the responses are no texts"),
+    "below 0": ([good(sample=-1), good(sample=0)], "row 0: sample '-1' is no whole number"),
+    "no number": ([good(sample="first")], "row 0: sample 'first' is no whole number from 0 on"),
+    "half a log": ([{"doc_id": 0, "resps": [["a"]]}], "row 0: no 'arguments'"),
+    "half a batch": ([{"custom_id": "q", "response": [1]}], "row 0: 'list' object has no"),
 }
 
 
@@ -306,17 +261,17 @@ def test_a_response_that_was_left_out_leaves_a_gap_which_a_later_file_fills(
     take: Take, tmp_path: Path
 ) -> None:
     rows = [good(sample=0), good(sample=1, response=None), good(sample=2, response="2")]
-    first = take(lines(tmp_path / "a.jsonl", *rows), settings={"temperature": 0.7})
+    first = take(write(tmp_path / "a.jsonl", *rows), settings={"temperature": 0.7})
     assert "1 request without a response left out" in first.notes
     assert read_samples(first.run)["sample_index"].tolist() == [0, 2]
     assert outcomes(first.run.folder) == {"q": ["correct", "incorrect"]}
     mended = [*rows[::2], good(sample=1, response="3")]
-    again = take(lines(tmp_path / "b.jsonl", *mended), settings={"temperature": 0.7})
+    again = take(write(tmp_path / "b.jsonl", *mended), settings={"temperature": 0.7})
     assert (again.new, again.present) == (1, 2)
     assert read_samples(again.run)["response"].tolist() == ["1", "3", "2"]
     rows.append(good(sample=4))  # a second gap, for which nothing was left out
     with pytest.raises(InputError, match="sample 4 of question 'q' is not numbered from 0"):
-        take(lines(tmp_path / "c.jsonl", *rows), settings={"temperature": 0.7})
+        take(write(tmp_path / "c.jsonl", *rows), settings={"temperature": 0.7})
 
 
 @pytest.mark.parametrize(("rows", "message"), BAD.values(), ids=BAD)
@@ -325,7 +280,7 @@ def test_a_bad_file_is_one_line_and_leaves_nothing(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "bad.jsonl"
-    path.write_text(rows) if isinstance(rows, str) else lines(path, *rows)
+    path.write_text(rows) if isinstance(rows, str) else write(path, *rows)
     hot = [] if "temperature" in message else ["--temperature", "1"]
     asked = ["import", str(path), "--model", "toy", "--dataset", "mine", "--store", "store", *hot]
     refused = CliRunner().invoke(app, asked)
@@ -339,7 +294,7 @@ def test_a_killed_import_is_given_again(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "capcal.d" / "datasets"
     folder.mkdir(parents=True)
-    path = lines(tmp_path / "a.jsonl", good())
+    path = write(tmp_path / "a.jsonl", good())
     (folder / "mine.jsonl").write_text("half")  # of one that was killed before its manifest
     asked = ["import", str(path), "--model", "toy", "--dataset", "mine", "--store", "store"]
     done = CliRunner().invoke(app, [*asked, "--temperature", "1"])
@@ -351,23 +306,6 @@ def test_a_killed_import_is_given_again(tmp_path: Path, monkeypatch: pytest.Monk
     (folder / "other.jsonl").write_text("half")
     assert write_new("dataset", "other")[-1].name == "other.yaml"
     assert len(load_questions("other")) == 3
-
-
-def test_logs_that_are_bombs_or_no_logs_are_refused(
-    take: Take, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(logs, "MEMBER_BYTES", 1 << 12)
-    path = tmp_path / "bomb.eval"
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("samples/1_epoch_1.json", b" " * (1 << 20))
-    with pytest.raises(InputError, match="larger than"):
-        take(path)
-    monkeypatch.setattr(logs, "MEMBER_BYTES", 60)
-    with pytest.raises(InputError, match=r"counts\.eval: "):
-        take(LOGS / "counts.eval")
-    (tmp_path / "no.eval").write_bytes(b"PK nothing")
-    with pytest.raises(InputError, match="not a log of inspect_ai"):
-        take(tmp_path / "no.eval")
 
 
 @settings(
@@ -406,7 +344,7 @@ def test_a_damaged_log_is_refused_in_one_line_or_read(
 
 @pytest.mark.parametrize("name", ["../../x", "", "a b", "-x", "x" * 200])
 def test_a_name_that_is_no_part_of_a_path_is_refused(take: Take, tmp_path: Path, name: str) -> None:
-    file = lines(tmp_path / "a.jsonl", good())
+    file = write(tmp_path / "a.jsonl", good())
     for names in ({"model": name}, {"dataset": name}):
         with pytest.raises(InputError, match="nothing can be called"):
             take(file, settings={"temperature": 1.0}, **names)
@@ -414,9 +352,9 @@ def test_a_name_that_is_no_part_of_a_path_is_refused(take: Take, tmp_path: Path,
 
 
 def test_other_content_under_the_number_of_a_sample_is_refused(take: Take, tmp_path: Path) -> None:
-    take(lines(tmp_path / "a.jsonl", good()), settings={"temperature": 1.0})
+    take(write(tmp_path / "a.jsonl", good()), settings={"temperature": 1.0})
     with pytest.raises(InputError, match=r"sample 0 of question 'q' is another in .*; nothing"):
-        take(lines(tmp_path / "a.jsonl", good(response="2")))
+        take(write(tmp_path / "a.jsonl", good(response="2")))
     assert read_samples(Run(list_runs(tmp_path / "store")[0]))["response"].tolist() == ["1"]
 
 
@@ -425,7 +363,7 @@ def test_odd_names_and_texts_survive(take: Take, tmp_path: Path) -> None:
     folder = tmp_path / "a b\udcff"
     folder.mkdir()
     row = good(question_id=odd, response="\ud800 1", question=f"{odd}?")
-    done = take(lines(folder / "x.jsonl", row), settings={"temperature": 0.0})
+    done = take(write(folder / "x.jsonl", row), settings={"temperature": 0.0})
     assert read_samples(done.run)[["question_id", "response"]].to_numpy().tolist() == [[odd, "? 1"]]
     assert verify_run(done.run).problems == []
     assert "\x1b" not in str(verify_run(done.run))
@@ -439,7 +377,7 @@ def test_samples_are_numbered_as_they_come(take: Take, tmp_path: Path) -> None:
         for number in range(5)
         for name in "ba"
     ]
-    done = take(lines(tmp_path / "a.jsonl", *rows), settings={"temperature": 1.0})
+    done = take(write(tmp_path / "a.jsonl", *rows), settings={"temperature": 1.0})
     assert done.new == 10
     samples = read_samples(done.run)
     assert samples["response"].tolist() == [f"{name} {n}" for name in "ab" for n in range(5)]
@@ -449,7 +387,7 @@ def test_samples_are_numbered_as_they_come(take: Take, tmp_path: Path) -> None:
     assert verify_run(done.run).problems == []
     twice = [*rows[:4], rows[1] | {"sample": 0}]
     with pytest.raises(InputError, match="sample 0 of question 'a' is there twice"):
-        take(lines(tmp_path / "b.jsonl", *twice), model="other", settings={"temperature": 1.0})
+        take(write(tmp_path / "b.jsonl", *twice), model="other", settings={"temperature": 1.0})
 
 
 @pytest.mark.parametrize(("subject", "clustered"), [("law", True), (None, False)])
@@ -461,7 +399,7 @@ def test_subjects_of_imported_questions_vary_as_a_whole(
         {"question_id": f"q{n}", "response": "4", "gold": "4", "subject": name}
         for n, name in enumerate(["art", "art", subject])
     ]
-    take(lines(tmp_path / "mine.jsonl", *rows), settings={"temperature": 1.0})
+    take(write(tmp_path / "mine.jsonl", *rows), settings={"temperature": 1.0})
     assert load_dataset("counts").clustered == clustered
     ids = ["q0", "q1", "q2"]
     found = subjects_of("counts", "test", ids)

@@ -1,0 +1,205 @@
+"""Read samples that others drew: logs of lm-evaluation-harness and inspect_ai, batch output, any
+table of rows.
+
+Nothing in a file is evaluated, and what it unpacks to is bounded. What a log does not say is not
+made up: token counts that are not there are 0, which stands for not known."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
+
+import pandas as pd
+
+from capcal_lib.disk import is_folder
+from capcal_lib.errors import InputError, check_known
+from capcal_lib.io.answers import read_answers
+from capcal_lib.io.batch import read_batch
+from capcal_lib.io.harness import read_harness, task_of
+from capcal_lib.io.inspect_ai import archive_rows, is_inspect, log_rows, read_sample
+from capcal_lib.io.verdicts import take_verdicts
+from capcal_lib.rows import QUESTION_ID, Row, field_of, stream_rows, take_columns
+from capcal_lib.text import counted, sanitize
+
+COLUMNS = {  # of a sample, and what a table may call them, in order
+    "question_id": QUESTION_ID,
+    "response": ("response",),
+    "gold": ("gold", "answer", "target"),
+    "verdict": ("verdict",),
+    "sample": ("sample", "sample_index"),
+    "question": ("question", "problem", "prompt", "input"),
+    "aliases": ("aliases",),
+    "choices": ("choices",),
+    "subject": ("subject", "cluster"),
+    "extracted": ("extracted",),
+    "temperature": ("temperature",),
+    "max_tokens": ("max_tokens",),
+    "top_p": ("top_p",),
+}
+SETTINGS = ["temperature", "max_tokens", "top_p"]
+# What logs have beside them.
+OF_LOGS = ["reasoning", "finish_reason", "prompt_tokens", "completion_tokens"]
+OF_LOGS += ["task", "scores", "key", "row"]
+ITEM = ["question_id", "question", "gold", "aliases", "choices", "subject"]
+MOST_SAMPLES = 1 << 31  # of a question
+NEEDED = "; samples stand a row each, with gold or verdict"
+
+
+class Log(NamedTuple):
+    """The samples of files, a row each under the names of ``COLUMNS``, and their questions.
+
+    Where the log's verdicts were taken (``judged``) each sample has a ``verdict``."""
+
+    samples: pd.DataFrame
+    items: pd.DataFrame  # by question_id: question, gold, tuples of aliases and choices, subject
+    judged: bool
+    notes: list[str]  # what was taken, and what was left out
+    left_out: int  # requests without a response
+
+
+def list_files(files: Iterable[Path]) -> list[Path]:
+    """Return files, and in place of a folder the logs in it."""
+    listed = []
+    for file in files:
+        if not is_folder(file):
+            listed.append(file)
+            continue
+        logs = sorted([*file.rglob("samples_*.jsonl"), *file.rglob("*.eval")])
+        if not logs:
+            raise InputError(
+                f"{file}: a folder without logs, samples_*.jsonl or *.eval; name the files in it"
+            )
+        listed += logs
+    return listed
+
+
+def read_log(
+    files: Sequence[Path],
+    columns: Mapping[str, str] = MappingProxyType({}),
+    *,
+    scorer: str | None = None,
+    correct: str | None = None,
+    regrade: bool = False,
+) -> Log:
+    """Read the samples of files, or of the logs in folders.
+
+    ``columns`` say which column (``a.b`` for a field inside) holds what. The verdicts are those of
+    the log's ``scorer``, see :func:`~capcal_lib.io.verdicts.take_verdicts`; ``correct`` is the
+    value that stands for a correct sample if no usual one does. A log without verdicts, or with
+    ``regrade``, is left to the rules.
+
+    `InputError` for a file that cannot be read, or has no samples; a question with two answers or
+    texts; a scorer that the log does not have; and scores that are no verdicts."""
+    for name in columns:
+        check_known("column", name, COLUMNS)
+    notes: list[str] = []
+    samples = pd.concat(
+        [_check_samples(path, _read_file(path, columns)) for path in list_files(files)],
+        ignore_index=True,
+    )
+    failed = samples["response"].isna()
+    if failed.all():
+        raise InputError(f"{', '.join(map(str, files))}: no samples with a response in it")
+    if failed.any():
+        notes.append(f"{counted(failed.sum(), 'request')} without a response left out")
+    samples = _join_repeated(samples[~failed], notes)
+    samples[["gold", "aliases", "choices"]] = read_answers(samples)
+    ids = samples.drop_duplicates(ITEM)["question_id"]
+    if ids.duplicated().any() and samples["task"].nunique() > 1:
+        samples["question_id"] = samples["task"] + "/" + samples["question_id"]
+    items = samples[ITEM].drop_duplicates().set_index("question_id")
+    twice = items.index[items.index.duplicated()]
+    if len(twice):
+        raise InputError(
+            f"question {sanitize(twice[0], 80)!r} has two answers, texts or subjects; import the "
+            "files apart"
+        )
+    judged = not regrade and take_verdicts(samples, scorer, correct, notes)
+    return Log(samples, items, judged, notes, int(failed.sum()))
+
+
+def _read_file(path: Path, columns: Mapping[str, str]) -> pd.DataFrame:
+    """Read the samples of a file, those of a log or of a table, with the ``row`` of each."""
+    rows = _rows(path)
+    first = next(rows, None)
+    if first is None:
+        return pd.DataFrame()
+    reader = _reader(first)
+    samples = []
+    places = []
+    for place, row in enumerate(chain([first], rows)):
+        try:
+            mapped = {name: field_of(row, column) for name, column in columns.items()}
+            found = [sample | mapped for sample in (reader(row) if reader else [row])]
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as bad:
+            what = f"no {bad}" if isinstance(bad, KeyError) else str(bad)
+            raise InputError(f"{path}, row {place}: {sanitize(what)}") from None
+        samples += found
+        places += [place] * len(found)
+    table = pd.DataFrame(samples, dtype=object)
+    if not reader:
+        names = COLUMNS | {name: (name,) for name in columns}
+        table = take_columns(path, table, names, ["question_id", "response"], NEEDED)
+    return table.assign(row=places)
+
+
+def _rows(path: Path) -> Iterator[Row]:
+    """Yield the rows of a file, and in place of a whole log of inspect_ai its samples."""
+    for row in archive_rows(path) if path.suffix == ".eval" else stream_rows(path):
+        yield from log_rows(path, row) if is_inspect(row) else [row]
+
+
+def _reader(row: Row) -> Callable[[Row], list[Row]] | None:
+    """Return what reads the samples of such rows; None if they are rows of a table."""
+    if "log" in row:
+        return read_sample
+    if "resps" in row:
+        return read_harness
+    batch = "custom_id" in row and not isinstance(row.get("response"), str)
+    return read_batch if batch else None
+
+
+def _check_samples(path: Path, samples: pd.DataFrame) -> pd.DataFrame:
+    """Return the samples of a file with all columns, None where it does not say a value."""
+    samples = samples.reindex(columns=[*COLUMNS, *OF_LOGS]).astype(object)
+    samples = samples.where(samples.notna(), None)
+    given = samples["sample"].notna() & (samples["sample"] != "")
+    numbers = pd.to_numeric(samples["sample"], errors="coerce")
+    whole = numbers.between(0, MOST_SAMPLES - 1) & (numbers % 1 == 0)
+    listed = samples["response"].map(lambda value: isinstance(value, list | dict))
+    for name, wrong, rule in (
+        ("question_id", samples["question_id"].isna(), "is missing"),
+        ("sample", given & ~whole, "is no whole number from 0 on"),
+        ("response", listed, "is a list; write a row a sample (pandas: table.explode)"),
+    ):
+        if wrong.any():
+            row = samples[wrong].iloc[0]
+            value = sanitize(row[name], 80)
+            raise InputError(f"{path}, row {row['row']}: {name} {value!r} {rule}")
+    verdict = samples["verdict"].where(samples["verdict"] != "", None)
+    scores = verdict.map(lambda value: {"verdict": value}).where(verdict.notna(), samples["scores"])
+    return samples.assign(
+        sample=numbers,
+        scores=[one or {} for one in scores],
+        key=f"{path} " + samples["key"],
+        question_id=samples["question_id"].map(str),
+        response=samples["response"].map(str, na_action="ignore"),
+        question=samples["question"].fillna(samples["question_id"]).map(str),
+        subject=samples["subject"].fillna("").map(str),
+        reasoning=samples["reasoning"].fillna(""),
+        task=samples["task"].fillna(task_of(path)),
+    )
+
+
+def _join_repeated(samples: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
+    """Keep each sample once, with the scores of all rows that are of it, such as a row a filter."""
+    again = samples["key"].notna() & samples["key"].duplicated()
+    first = samples[~again].set_index("key")["scores"].to_dict()
+    repeated = 0
+    for key, scores in samples.loc[again, ["key", "scores"]].itertuples(index=False):
+        repeated += scores.keys() <= first[key].keys()
+        first[key].update(scores | first[key])
+    if repeated:
+        notes.append(f"{counted(repeated, 'repeated row')} left out: the same sample again")
+    return samples[~again].reset_index(drop=True)

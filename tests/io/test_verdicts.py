@@ -1,0 +1,115 @@
+"""Verdicts that came with samples are taken on a known scale, or refused."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from capcal_lib.errors import InputError
+from capcal_lib.io.tables import read_file
+from tests.io.files import accuracy, epoch, harness, inspect, write
+
+
+def judged(path: Path, values: list[Any]) -> Path:
+    return inspect(path, *(epoch(number, value) for number, value in enumerate(values)))
+
+
+@pytest.mark.parametrize(
+    ("values", "right", "scored"),
+    [
+        (["C"] * 8 + ["I", "P"], 8, 9),
+        ([1.0] * 8 + [0.0, "P"], 8, 9),
+        ([1] * 8 + [0, float("nan")], 8, 9),
+        (["CORRECT"] * 7 + ["INCORRECT", ""], 7, 8),
+        ([True, False, "true", "False", None], 2, 4),
+        ([0, -0.0, 1, None], 1, 3),
+        ([" C ", "i ", "C", "N", "P"], 2, 4),
+        (["incorrect", "no_answer", "correct", "not_scored"], 1, 3),
+    ],
+)
+def test_a_sample_without_a_verdict_is_left_out(
+    tmp_path: Path, values: list[Any], right: int, scored: int
+) -> None:
+    path = judged(tmp_path / "log.json", values)
+    assert accuracy(path) == (right, scored)
+    [taken, left_out, *_] = read_file(path).notes
+    assert taken == "verdicts of the log: judge; its scorers: judge"
+    assert left_out.startswith("1 sample without a verdict left out; verdicts are 1/0, true/false")
+
+
+UNKNOWN = [
+    ([0.65], "0.65"),
+    ([0.2, 0.4, 1.0, 0.7], "0.2, 0.4, 0.7"),
+    (["A", "B", "C-"], "a, b, c-"),
+    (["A"] * 10 + ["B"] * 5 + ["C"] * 25, "a, b"),
+    (["yes"] * 9 + ["no"], "no, yes"),
+    ([1, 0, -1], "-1"),
+    ([1, 2, 3, 4, 5], "2, 3, 4, 5"),
+    (["T", "F"], "f, t"),
+    (["100%", "0%"], "0%, 100%"),
+]
+
+
+@pytest.mark.parametrize(("values", "said"), UNKNOWN)
+def test_an_unknown_scale_is_refused_and_graded_if_asked(
+    tmp_path: Path, values: list[Any], said: str
+) -> None:
+    path = judged(tmp_path / "log.json", values)
+    named = re.escape(f"no verdict on each sample by judge (judge has {said}); verdicts are 1/0")
+    with pytest.raises(InputError, match=named + ".*--correct VALUE .*--scorer .*--regrade"):
+        read_file(path)
+    assert accuracy(path, regrade=True) == (0, len(values))
+    rows = [
+        {"question_id": n, "gold": "x", "response": "x", "verdict": v} for n, v in enumerate(values)
+    ]
+    table = write(tmp_path / "rows.jsonl", *rows)
+    with pytest.raises(InputError, match=re.escape(f"by verdict (verdict has {said}); verdicts")):
+        read_file(table)
+    assert accuracy(table, regrade=True) == (len(values), len(values))
+
+
+def test_the_value_of_a_correct_sample_can_be_named(tmp_path: Path) -> None:
+    path = judged(tmp_path / "log.json", ["pass", "fail", "PASS", "error", None, float("nan")])
+    assert accuracy(path, correct="Pass") == (2, 4), "all others are incorrect but what is missing"
+    assert accuracy(judged(path, [5, 4, 5.0, 1]), correct="5") == (2, 4)
+
+
+def test_words_of_what_is_correct_go_before_numbers_of_anything(tmp_path: Path) -> None:
+    both = [{"refused": {"value": 0.0}, "match": {"value": "CI"[n == 4]}} for n in range(5)]
+    path = judged(tmp_path / "log.json", both)
+    assert accuracy(path) == (4, 5)
+    assert read_file(path).notes[0] == "verdicts of the log: match; its scorers: refused, match"
+    assert accuracy(path, scorer="refused") == (0, 5)
+    with pytest.raises(InputError, match="unknown scorer 'other'; known: match, refused"):
+        read_file(path, scorer="other")
+
+
+def test_the_scorer_that_says_most_is_taken_and_the_first_of_two_filters(tmp_path: Path) -> None:
+    rows = [
+        harness(n, "x", metrics=["f1", "em"], f1=[0.4, 1.0, 0.6][n], em=[0, 1, 0][n])
+        for n in range(3)
+    ]
+    path = write(tmp_path / "samples_f1.jsonl", *rows)
+    assert accuracy(path) == (1, 3)
+    with pytest.raises(InputError, match=r"by f1 \(f1 has 0.4, 0.6\)"):
+        read_file(path, scorer="f1")
+    rows = [
+        harness(n, "x", filter=kept, exact_match=float(kept == "flexible-extract"))
+        for n in range(3)
+        for kept in ("strict-match", "flexible-extract")
+    ]
+    path = write(tmp_path / "samples_gsm8k.jsonl", *rows)
+    assert accuracy(path) == (0, 3)
+    assert accuracy(path, scorer="flexible-extract") == (3, 3)
+
+
+@pytest.mark.parametrize("metric", ["pass@1", "bleu"])
+def test_tasks_that_no_rule_grades_are_taken_at_their_word_or_refused(
+    tmp_path: Path, metric: str
+) -> None:
+    single = [harness(n, "x", metrics=[metric], **{metric: float(n % 2)}) for n in range(4)]
+    assert accuracy(write(tmp_path / "samples_one.jsonl", *single)) == (2, 4)
+    several = [harness(0, *"abcd", metrics=[metric], **{metric: 0.75})]
+    with pytest.raises(InputError, match=f"no verdict on each sample by {metric} "):
+        read_file(write(tmp_path / "samples_more.jsonl", *several))
