@@ -40,7 +40,7 @@ STOPS = (signal.SIGINT, signal.SIGTERM)  # Ctrl-C; and what SLURM, docker and ti
 COLUMNS_IN_A_FILE = 160
 SHOWN = 2_000  # characters of a response
 OF_RUNS = ("dataset", "verdicts", "store", "choice")  # options of score
-OF_FILES = ("key", "drop_missing", "scorer", "correct", "regrade", "every")
+OF_FILES = ("key", "drop_missing", "column", "scorer", "correct", "regrade", "every")
 WITH_ENGINE = {"sample", "features", "confidence", "judge", "reproduce"}
 ENGINE_EXTRAS = {"transformers": "local", "vllm": "vllm"}
 ANOTHER = "Another run"
@@ -106,6 +106,10 @@ PromptStyle = Annotated[
     str | None,
     Option(help="A file of prompts/; short@3 has 3 of its examples.", rich_help_panel=ANOTHER),
 ]
+Columns = Annotated[
+    list[str] | None,
+    Option(metavar="NAME=COLUMN", help="Where it is, such as gold=doc.answer; repeatable."),
+]
 Scorer = Annotated[str | None, Option(help="Of a log with several scorers or filters, this one.")]
 Correct = Annotated[
     str | None, Option(metavar="VALUE", help="The verdict of a correct sample, such as pass.")
@@ -160,6 +164,15 @@ def _parse_choice(text: str | None) -> str | dict[str, Any] | None:
             # "None" is how a setting is shown that a run does without
             settings[name] = None if value == "None" else value
     return settings
+
+
+def _columns(typed: list[str] | None) -> dict[str, str]:
+    """Read what --column says: NAME=COLUMN."""
+    columns = {}
+    for text in typed or ():
+        name, _, column = text.partition("=")
+        columns[name] = column
+    return columns
 
 
 def _typed(**settings: Any) -> dict[str, Any]:
@@ -230,6 +243,7 @@ def score(
     drop_missing: Annotated[
         bool, Option("--drop-missing", help="Leave out questions without a confidence.")
     ] = False,
+    column: Columns = None,
     scorer: Scorer = None,
     correct: Correct = None,
     regrade: Regrade = False,
@@ -267,6 +281,7 @@ def score(
             every=every,
             key=key,
             drop_missing=drop_missing,
+            columns=_columns(column),
             scorer=scorer,
             correct=correct,
             regrade=regrade,
@@ -307,9 +322,7 @@ def import_files(
     dataset: Annotated[str, Option(help="A known one, or what the log's questions are called.")],
     split: SplitName = None,
     kind: Annotated[Kind | None, Option(help="Of new answers.")] = None,
-    column: Annotated[
-        list[str] | None, Option(help="Where it is, such as gold=doc.answer.")
-    ] = None,
+    column: Columns = None,
     scorer: Scorer = None,
     correct: Correct = None,
     regrade: Regrade = False,
@@ -326,10 +339,6 @@ def import_files(
     choices, subject, temperature."""
     from capcal_lib.io.importing import import_samples
 
-    columns = {}
-    for text in column or ():
-        name, _, path = text.partition("=")
-        columns[name] = path
     done = import_samples(
         files,
         model=model,
@@ -337,7 +346,7 @@ def import_files(
         store=store,
         split=split,
         kind=kind,
-        columns=columns,
+        columns=_columns(column),
         scorer=scorer,
         correct=correct,
         regrade=regrade,

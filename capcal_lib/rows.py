@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO, TYPE_CHECKING, Any
 
 from capcal_lib.errors import InputError
@@ -26,7 +27,8 @@ UNPACKED_RATIO = 200  # bytes that one byte of an archive may become, above UNPA
 UNPACKED_BYTES = 1 << 28
 CELL_BYTES = 8  # of memory that a cell of a table takes at least
 STEP = 1 << 16  # rows that are read at a time
-QUESTION_ID = ("question_id", "id", "doc_id", "custom_id")  # what it is called, in order
+QUESTION_ID = ("question_id", "doc_id", "custom_id", "id")  # what it is called, in order
+NAMED = {"question_id": "questions", "gold": "answers"}  # columns that must not disagree
 MISSING = {"", "nan", "none", "null", "na", "n/a"}  # how tables say that there is nothing
 
 Row = dict[str, Any]
@@ -68,20 +70,25 @@ def _tables(path: Path) -> Iterator["DataFrame"]:
 
 
 def read_columns(
-    path: Path, needed: Sequence[str], others: Sequence[str] = (), remedy: str = ""
+    path: Path,
+    needed: Sequence[str],
+    others: Sequence[str] = (),
+    remedy: str = "",
+    columns: Mapping[str, str] = MappingProxyType({}),
 ) -> "DataFrame":
     """Read columns of a table as they are written, every cell a text; the index is the row.
 
     Heads may be in capitals and with spaces; a ``question_id`` may also be called ``id``,
-    ``doc_id`` or ``custom_id``. Of the ``others`` those are read that are there.
+    ``doc_id`` or ``custom_id``. ``columns`` say which column, or which field inside one, is meant.
+    Of the ``others`` those are read that are there.
 
     `InputError` for a table without rows, without a column that is ``needed``, which is named with
-    the ``remedy``, or with two that are called alike."""
+    the ``remedy``, or with two that are called alike or disagree on which questions there are."""
     table = read_table(path)
     if table.empty:
         raise InputError(f"{path}: there are no rows")
     names = {name: (name,) for name in (*needed, *others)} | {"question_id": QUESTION_ID}
-    found = take_columns(path, table, names, needed, remedy)
+    found = take_columns(path, table, names, needed, remedy, columns)
     # Most cells are texts, of which a table may have millions.
     return found.map(lambda cell: cell.strip() if type(cell) is str else _spell(cell))
 
@@ -91,37 +98,53 @@ def take_columns(
     table: "DataFrame",
     names: Mapping[str, Sequence[str]],
     needed: Sequence[str],
-    remedy: str = "",
+    remedy: str,
+    columns: Mapping[str, str],
 ) -> "DataFrame":
-    """Return the columns of a table under their usual names, each the first of its spellings.
+    """Return the columns of a table under their usual names, each the first of its spellings or the
+    one that ``columns`` say.
 
     `InputError` as from :func:`read_columns`."""
-    heads = [*map(str, table)]
-    found = {}
+    found = table[[]].copy()
+    listed = sanitize(", ".join(map(str, table)))
     for name, spellings in names.items():
-        head = _find_head(path, heads, spellings)
+        if name in columns:
+            try:
+                found[name] = [field_of(row, columns[name]) for row in table.to_dict("records")]
+            except (KeyError, TypeError, ValueError, IndexError):
+                raise InputError(f"{path}: no column {columns[name]}; found: {listed}") from None
+            continue
+        head = _find_head(path, table, name, spellings)
         if head is not None:
-            found[head] = name
+            found[name] = table[head]
         elif name in needed:
             raise InputError(
-                f"{path}: no column {name}; needed: {', '.join(needed)}; found: "
-                f"{sanitize(', '.join(heads))}{remedy}"
+                f"{path}: no column {name}; needed: {', '.join(needed)}; found: {listed}{remedy}"
             )
-    return table[[*found]].rename(columns=found)
+    return found
 
 
-def _find_head(path: Path, heads: Sequence[str], spellings: Sequence[str]) -> str | None:
+def _find_head(path: Path, table: "DataFrame", name: str, spellings: Sequence[str]) -> str | None:
     """Find how a table spells the name of a column, if it has it: the first of ``spellings``."""
+    heads = []
     for spelling in spellings:
-        alike = [head for head in heads if plain_head(head) == plain_head(spelling)]
+        alike = [head for head in map(str, table) if plain_head(head) == plain_head(spelling)]
         if len(alike) > 1:
             raise InputError(
                 f"{path}: several columns are called {spelling}: {sanitize(', '.join(alike))}; "
                 "name them apart"
             )
-        if alike:
+        if alike and spelling == name:
             return alike[0]
-    return None
+        heads += alike
+    for other in heads[1:] if name in NAMED else []:
+        pairs = table[[heads[0], other]].astype(str).drop_duplicates()
+        if pairs[heads[0]].duplicated().any() or pairs[other].duplicated().any():
+            raise InputError(
+                f"{path}: columns {other} and {heads[0]} name different {NAMED[name]}; keep one, "
+                f"or say --column {name}={heads[0]}"
+            )
+    return heads[0] if heads else None
 
 
 def _spell(cell: Any) -> str:

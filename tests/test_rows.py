@@ -117,6 +117,36 @@ def test_a_question_is_known_by_any_of_its_names(tmp_path: Path, head: str) -> N
     assert table.to_dict("records") == [{"question_id": "01", "n": "5"}]
 
 
+@pytest.mark.parametrize(("row", "other"), [("id", "doc_id"), ("id", "custom_id")])
+def test_two_columns_that_name_the_question_and_disagree_are_refused(
+    tmp_path: Path, row: str, other: str
+) -> None:
+    path = tmp_path / "a.csv"
+    numbered = f"{row},{other},n\n0,x,1\n1,x,2\n2,y,3\n"
+    read(path, numbered)
+    said = f"columns {row} and {other} name different questions; keep one, or say --column question"
+    with pytest.raises(InputError, match=f"{said}_id={other}$"):
+        read_columns(path, ["question_id", "n"])
+    taken = read_columns(path, ["question_id", "n"], columns={"question_id": other})
+    assert taken["question_id"].tolist() == ["x", "x", "y"]
+    read(path, numbered.replace("1,x", "1,z"))
+    assert read_columns(path, ["question_id"])["question_id"].tolist() == ["x", "z", "y"], (
+        "the same questions by two names, of which an id says the least"
+    )
+    read(path, "id,question_id,n\n0,x,1\n1,x,2\n")
+    assert read_columns(path, ["question_id"])["question_id"].tolist() == ["x", "x"], "as we say it"
+
+
+def test_a_column_may_be_named_and_may_be_a_field_inside_one(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    read(path, '{"key": 1, "said": {"p": [0.5, 0.7]}}\n{"key": 2, "said": {"p": [0.1, 0.2]}}\n')
+    columns = {"question_id": "key", "confidence": "said.p.1"}
+    table = read_columns(path, ["question_id", "confidence"], columns=columns)
+    assert table.to_dict("list") == {"question_id": ["1", "2"], "confidence": ["0.7", "0.2"]}
+    with pytest.raises(InputError, match=r"a\.jsonl: no column said\.q; found: key, said$"):
+        read_columns(path, ["question_id"], columns={"question_id": "said.q"})
+
+
 def test_columns_that_lack_or_are_alike_are_named(tmp_path: Path) -> None:
     read(tmp_path / "a.csv", "id,question_id,Q,q\n1,2,3,4\n")
     assert read_columns(tmp_path / "a.csv", ["question_id"])["question_id"].tolist() == ["2"]

@@ -43,7 +43,10 @@ OF_LOGS = ["reasoning", "finish_reason", "prompt_tokens", "completion_tokens"]
 OF_LOGS += ["task", "scores", "key", "row"]
 ITEM = ["question_id", "question", "gold", "aliases", "choices", "subject"]
 MOST_SAMPLES = 1 << 31  # of a question
-NEEDED = "; samples stand a row each, with gold or verdict"
+NEEDED = (
+    "; samples stand a row each, with gold or verdict; confidences are scored in columns "
+    "question_id, confidence, correct, total"
+)
 
 
 class Log(NamedTuple):
@@ -126,22 +129,22 @@ def _read_file(path: Path, columns: Mapping[str, str]) -> pd.DataFrame:
     if first is None:
         return pd.DataFrame()
     reader = _reader(first)
-    samples = []
-    places = []
+    if reader is None:
+        table = pd.DataFrame([first, *rows], dtype=object)
+        needed = ["question_id", "response"]
+        samples = take_columns(path, table, COLUMNS, needed, NEEDED, columns)
+        return samples.assign(row=table.index)
+    samples, places = [], []
     for place, row in enumerate(chain([first], rows)):
         try:
             mapped = {name: field_of(row, column) for name, column in columns.items()}
-            found = [sample | mapped for sample in (reader(row) if reader else [row])]
+            found = [sample | mapped for sample in reader(row)]
         except (KeyError, TypeError, ValueError, AttributeError, IndexError) as bad:
             what = f"no {bad}" if isinstance(bad, KeyError) else str(bad)
             raise InputError(f"{path}, row {place}: {sanitize(what)}") from None
         samples += found
         places += [place] * len(found)
-    table = pd.DataFrame(samples, dtype=object)
-    if not reader:
-        names = COLUMNS | {name: (name,) for name in columns}
-        table = take_columns(path, table, names, ["question_id", "response"], NEEDED)
-    return table.assign(row=places)
+    return pd.DataFrame(samples, dtype=object).assign(row=places)
 
 
 def _rows(path: Path) -> Iterator[Row]:

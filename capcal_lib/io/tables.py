@@ -2,14 +2,16 @@
 of logs.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from capcal_lib.disk import is_folder
-from capcal_lib.errors import InputError
+from capcal_lib.errors import InputError, check_known
 from capcal_lib.grading.core import grade_many
 from capcal_lib.grading.unread import describe_unread
 from capcal_lib.io.answers import kind_of
@@ -41,43 +43,37 @@ class Counted(NamedTuple):
 
 
 def read_file(
-    path: Path, *, key: Path | None = None, drop_missing: bool = False, **of_log: Any
+    path: Path,
+    *,
+    key: Path | None = None,
+    drop_missing: bool = False,
+    columns: Mapping[str, str] = MappingProxyType({}),
+    **of_log: Any,
 ) -> Counted:
     """Read what is to be scored: :func:`read_confidences`, or :func:`read_counts` of a log.
 
     `InputError` also for an option that has nothing to do: of logs for a table, or of tables for a
     log."""
-    if key is None and is_log(path):
+    if key is None and is_log(path, columns):
         if drop_missing:
             raise InputError(f"{path} is a log, which has no confidences to miss")
-        return read_counts(path, **of_log)
+        return read_counts(path, columns=columns, **of_log)
     if any(of_log.values()) and (key is None or not is_log(key)):
         raise InputError(
             f"{key or path} is a table of counts, no log: --scorer, --correct and --regrade are "
             "for logs"
         )
-    return read_confidences(path, key=key, drop_missing=drop_missing, **of_log)
+    return read_confidences(path, key=key, drop_missing=drop_missing, columns=columns, **of_log)
 
 
-def is_log(path: Path) -> bool:
-    """Tell a log of samples from a table of confidences or counts.
-
-    `InputError` for a table that is neither."""
+def is_log(path: Path, columns: Mapping[str, str] = MappingProxyType({})) -> bool:
+    """Tell a log of samples from a table of confidences or counts, which ``columns`` may name."""
     if str(path) == "-":
         return False
     if path.suffix == ".eval" or is_folder(path):
         return True
-    heads = [str(head) for head in next(stream_rows(path), NUMBERS)]
-    plain = {*map(plain_head, heads)}
-    if not plain.isdisjoint(NUMBERS):
-        return False
-    if path.suffix not in (".jsonl", ".json", ".gz") and "response" not in plain:
-        raise InputError(
-            f"{path}: confidences are needed in columns {', '.join(['question_id', *NUMBERS])}, or "
-            "samples in columns question_id, response, and gold or verdict; found: "
-            f"{sanitize(', '.join(heads))}"
-        )
-    return True
+    heads = {plain_head(str(head)) for head in next(stream_rows(path), NUMBERS)}
+    return heads.isdisjoint(NUMBERS) and columns.keys().isdisjoint(NUMBERS)
 
 
 def read_counts(path: Path, **of_log: Any) -> Counted:
@@ -113,13 +109,18 @@ def read_counts(path: Path, **of_log: Any) -> Counted:
 
 
 def read_confidences(
-    path: Path, *, key: Path | None = None, drop_missing: bool = False, **of_log: Any
+    path: Path,
+    *,
+    key: Path | None = None,
+    drop_missing: bool = False,
+    columns: Mapping[str, str] = MappingProxyType({}),
+    **of_log: Any,
 ) -> Counted:
     """Read and check confidences and counts: a row a question, indexed by question_id as it is
     written.
 
-    The file is one of :func:`~capcal_lib.rows.read_columns`; a confidence is read by
-    :func:`~capcal_lib.rows.read_share`. Without a ``total`` each row is one sample, and those of
+    The file and ``columns`` are those of :func:`~capcal_lib.rows.read_columns`; confidences are
+    read by :func:`~capcal_lib.rows.read_share`. Without a ``total`` each row is one sample, and those of
     one question are counted. The counts are those of a ``key`` where one is given, see
     :func:`read_key`. Rows without a confidence are left out with ``drop_missing``. Notes say so.
 
@@ -127,11 +128,13 @@ def read_confidences(
     confidences, or a value that is not allowed; the row is named by its place and id, and the rule
     that it breaks."""
     needed, others = ["question_id", "confidence"], [*CLUSTERS, WEIGHT]
+    for name in columns:
+        check_known("column", name, [*needed, *COUNTS, *CLUSTERS])
     if key is None:
-        table = read_columns(path, [*needed, "correct"], ["total", *others], NO_COUNTS)
+        table = read_columns(path, [*needed, "correct"], ["total", *others], NO_COUNTS, columns)
         notes = _note_samples(table)
     else:
-        table = read_columns(path, needed, others)
+        table = read_columns(path, needed, others, columns=columns)
         counts, notes = read_key(key, **of_log)
         inside = table["question_id"].isin(counts.index)
         example = sanitize(counts.index[0], 80)

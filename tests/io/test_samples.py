@@ -101,7 +101,9 @@ def test_any_other_format_is_told_the_columns_that_are_needed(
     path = tmp_path / "other.json"
     path.write_text(json.dumps(content))
     said = "no column question_id; needed: question_id, response; found: .*; samples stand a row "
-    with pytest.raises(InputError, match=said + "each, with gold or verdict$"):
+    with pytest.raises(
+        InputError, match=said + "each, with gold or verdict; confidences are scored in"
+    ):
         read_file(path)
 
 

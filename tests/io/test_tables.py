@@ -242,13 +242,30 @@ def test_options_of_logs_and_of_tables_are_not_exchanged(tmp_path: Path) -> None
     assert read_file(path, scorer=None, regrade=False).table["total"].tolist() == [2, 2]
 
 
-def test_a_table_that_is_neither_says_what_either_needs(tmp_path: Path) -> None:
+def test_columns_of_other_names_are_named(tmp_path: Path) -> None:
     path = tmp_path / "mine.csv"
-    path.write_text("id,prob,n_correct,n\na,0.5,1,2\n")
-    with pytest.raises(
-        InputError, match=r"confidences are needed in columns question_id, .* or sam"
-    ):
+    path.write_text("id,prob,n_correct,n\na,0.5,1,2\nb,1,2,2\n")
+    with pytest.raises(InputError, match=r"no column response; .* scored in columns question_id, "):
         read_file(path)
+    columns = {"confidence": "prob", "correct": "n_correct", "total": "n"}
+    found = read_file(path, columns=columns)
+    assert found.table.to_numpy().tolist() == [[0.5, 1, 2], [1, 2, 2]]
+    for wrong in ({"prob": "confidence"}, {"confidence": "prob", "response": "n"}):
+        with pytest.raises(InputError, match="unknown column '[pr].*'; known: "):
+            read_file(path, columns=wrong)
+    rows = tmp_path / "rows.csv"
+    rows.write_text("id,said,gold\na,4,4\na,5,4\n")
+    assert read_file(rows, columns={"response": "said"}).table["correct"].tolist() == [1]
+
+
+def test_a_row_number_beside_the_question_is_not_taken_for_it(tmp_path: Path) -> None:
+    path = tmp_path / "mine.csv"
+    rows = [f"{n},q{n // 4},0.5,{n % 2}\n" for n in range(16)]
+    path.write_text("id,doc_id,confidence,correct\n" + "".join(rows))
+    with pytest.raises(InputError, match="columns id and doc_id name different questions"):
+        read_file(path)
+    found = read_file(path, columns={"question_id": "doc_id"})
+    assert found.table["total"].tolist() == [4] * 4
 
 
 def test_subjects_may_stand_in_the_key_and_in_rows_of_samples(tmp_path: Path) -> None:
