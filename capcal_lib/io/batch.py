@@ -17,7 +17,9 @@ def read_batch(row: Row) -> list[Row]:
         raise ValueError("a response without choices: chat or text completions are read")
     usage = body.get("usage") or {}
     samples = [question | sample for sample in read_choices(body["choices"])]
-    for sample in samples:
+    for number, sample in enumerate(samples):
+        sample["key"] = f"{row['id']} {number}" if "id" in row else None
+        sample["model"] = body.get("model")
         sample["prompt_tokens"] = usage.get("prompt_tokens")
     if len(samples) == 1:  # or else it counts them all
         samples[0]["completion_tokens"] = usage.get("completion_tokens")

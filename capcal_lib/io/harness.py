@@ -5,7 +5,7 @@ responses to the question.
 import re
 from pathlib import Path
 
-from capcal_lib.rows import Row
+from capcal_lib.rows import Row, stream_rows
 
 # Of a row; what is beside them are metrics, where a version names none.
 NAMES = {"doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter"}
@@ -19,6 +19,18 @@ def task_of(path: Path) -> str:
     'gsm8k'
     """
     return re.sub(r"^samples_|_\d{4}-\d\d-\d\dT.*$", "", path.name.split(".")[0])
+
+
+def model_of(path: Path) -> str:
+    """Return the model of a log: as its results say, ``*_TIME.json`` beside it, or the folder that
+    is called after it.
+    """
+    time = path.stem.partition("_20")[2]
+    for results in path.parent.glob(f"*_20{time}.json") if time else []:
+        for row in stream_rows(results):
+            if isinstance(row.get("model_name"), str):
+                return re.sub(r'[<>:/|\\?*\[\]"]+', "__", row["model_name"])
+    return path.absolute().parent.name
 
 
 def read_harness(row: Row) -> list[Row]:
@@ -43,9 +55,10 @@ def read_harness(row: Row) -> list[Row]:
         "temperature": settings.get("temperature"),
         "max_tokens": settings.get("max_gen_toks"),
         "top_p": settings.get("top_p"),
+        "prompt": hash(request["arg_0"]),
         "scores": {f"{name}{suffix}": row[name] if single else None for name in metrics},
     }
     return [
-        sample | {"response": response, "key": f"{row['doc_id']} {number} {responses}"}
+        sample | {"response": response, "key": f"{row['doc_id']} {number}"}
         for number, response in enumerate(responses or [None])
     ]

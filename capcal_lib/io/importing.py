@@ -73,12 +73,6 @@ def import_samples(
     content. Nothing is written then."""
     log = read_log(files, **of_log)
     notes = log.notes
-    known = log.samples[[*SETTINGS]].astype(str).drop_duplicates()
-    if len(known) > 1:
-        several = sanitize(known.to_dict("records"))
-        raise InputError(
-            f"the samples were drawn with several settings, {several}; import them apart"
-        )
     sampling = dict(log.samples[[*SETTINGS]].iloc[0].dropna(), **settings)
     facts: dict[str, str] = {}
     if dataset not in manifests.dataset_names():

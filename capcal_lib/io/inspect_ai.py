@@ -1,5 +1,6 @@
 """Logs of inspect_ai, ``.eval`` and ``.json``: a sample an epoch of a question."""
 
+import json
 import re
 import sys
 from collections.abc import Iterator
@@ -69,11 +70,18 @@ def _unpack(archive: Any, name: str) -> bytes:
 
 
 def _header(log: Row) -> Row:
-    """Return what is true of all samples of a log: its task and its settings."""
-    plan = log.get("plan") or {}
-    settings = (log["eval"].get("model_generate_config") or {}) | (plan.get("config") or {})
-    names = ("temperature", "max_tokens", "top_p")
-    return {"task": log["eval"]["task"], **{name: settings.get(name) for name in names}}
+    """Return what is true of all samples of a log: its task, its model, its settings."""
+    spec, plan = log["eval"], log.get("plan") or {}
+    settings = (spec.get("model_generate_config") or {}) | (plan.get("config") or {})
+    return {
+        "task": spec["task"],
+        "model": spec.get("model"),
+        "prompt": hash(json.dumps([plan.get("steps"), settings.get("system_message")])),
+        "place": spec.get("task_id"),  # which a retry keeps
+        "temperature": settings.get("temperature"),
+        "max_tokens": settings.get("max_tokens"),
+        "top_p": settings.get("top_p"),
+    }
 
 
 def read_sample(row: Row) -> list[Row]:
@@ -86,7 +94,9 @@ def read_sample(row: Row) -> list[Row]:
     output = row.get("output") or {}
     usage = output.get("usage") or {}
     scores = row.get("scores") or {}
+    place = f"{row['log']['place']} {row['id']} {row['epoch']}"
     sample = row["log"] | {
+        "place": place,
         "question_id": row["id"],
         "question": asked,
         "gold": row.get("target"),
@@ -97,7 +107,7 @@ def read_sample(row: Row) -> list[Row]:
     }
     samples = [sample | choice for choice in read_choices(output.get("choices"))]
     for number, one in enumerate(samples):
-        one["key"] = f"{row['id']} {row['epoch']} {number}"
+        one["key"] = f"{row.get('uuid') or place} {number}"
         if len(samples) > 1:  # what is known of several is not known of any of them
             one["completion_tokens"] = None
             one["scores"] = dict.fromkeys(scores)

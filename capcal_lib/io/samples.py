@@ -16,11 +16,18 @@ from capcal_lib.disk import is_folder
 from capcal_lib.errors import InputError, check_known
 from capcal_lib.io.answers import read_answers
 from capcal_lib.io.batch import read_batch
-from capcal_lib.io.harness import read_harness, task_of
+from capcal_lib.io.harness import model_of, read_harness, task_of
+from capcal_lib.io.identity import (
+    check_one_prompt,
+    check_one_run,
+    check_one_task,
+    drop_copies,
+    join_repeated,
+)
 from capcal_lib.io.inspect_ai import archive_rows, is_inspect, log_rows, read_sample
 from capcal_lib.io.verdicts import take_verdicts
 from capcal_lib.rows import QUESTION_ID, Row, field_of, stream_rows, take_columns
-from capcal_lib.text import counted, sanitize
+from capcal_lib.text import counted, printable, sanitize
 
 COLUMNS = {  # of a sample, and what a table may call them, in order
     "question_id": QUESTION_ID,
@@ -36,11 +43,13 @@ COLUMNS = {  # of a sample, and what a table may call them, in order
     "temperature": ("temperature",),
     "max_tokens": ("max_tokens",),
     "top_p": ("top_p",),
+    "model": ("model", "model_name"),
+    "task": ("task", "dataset"),
 }
 SETTINGS = ["temperature", "max_tokens", "top_p"]
 # What logs have beside them.
 OF_LOGS = ["reasoning", "finish_reason", "prompt_tokens", "completion_tokens"]
-OF_LOGS += ["task", "scores", "key", "row"]
+OF_LOGS += ["scores", "prompt", "key", "place", "row"]  # key: of one sample; place: of one try
 ITEM = ["question_id", "question", "gold", "aliases", "choices", "subject"]
 MOST_SAMPLES = 1 << 31  # of a question
 NEEDED = (
@@ -102,14 +111,18 @@ def read_log(
         ignore_index=True,
     )
     failed = samples["response"].isna()
+    where = ", ".join(map(str, files))
     if failed.all():
-        raise InputError(f"{', '.join(map(str, files))}: no samples with a response in it")
-    if failed.any():
-        notes.append(f"{counted(failed.sum(), 'request')} without a response left out")
-    samples = _join_repeated(samples[~failed], notes)
+        raise InputError(f"{where}: no samples with a response in it")
+    lost = failed & ~samples["place"].isin(samples.loc[~failed, "place"].dropna())
+    if lost.any():
+        notes.append(f"{counted(lost.sum(), 'request')} without a response left out")
+    samples = samples[~failed]
+    check_one_run(where, samples)
+    samples = join_repeated(samples, notes, scored=not regrade)
     samples[["gold", "aliases", "choices"]] = read_answers(samples)
-    ids = samples.drop_duplicates(ITEM)["question_id"]
-    if ids.duplicated().any() and samples["task"].nunique() > 1:
+    check_one_task(where, samples, ["question_id", "question"])
+    if samples.drop_duplicates(["question_id", "task"])["question_id"].duplicated().any():
         samples["question_id"] = samples["task"] + "/" + samples["question_id"]
     items = samples[ITEM].drop_duplicates().set_index("question_id")
     twice = items.index[items.index.duplicated()]
@@ -118,8 +131,10 @@ def read_log(
             f"question {sanitize(twice[0], 80)!r} has two answers, texts or subjects; import the "
             "files apart"
         )
+    check_one_prompt(where, samples)
+    samples = drop_copies(samples, notes)
     judged = not regrade and take_verdicts(samples, scorer, correct, notes)
-    return Log(samples, items, judged, notes, int(failed.sum()))
+    return Log(samples, items, judged, notes, int(lost.sum()))
 
 
 def _read_file(path: Path, columns: Mapping[str, str]) -> pd.DataFrame:
@@ -133,6 +148,10 @@ def _read_file(path: Path, columns: Mapping[str, str]) -> pd.DataFrame:
         table = pd.DataFrame([first, *rows], dtype=object)
         needed = ["question_id", "response"]
         samples = take_columns(path, table, COLUMNS, needed, NEEDED, columns)
+        if "sample" in samples:
+            numbered = samples["sample"].notna() & (samples["sample"] != "")
+            names = samples["question_id"].map(str) + " " + samples["sample"].map(str)
+            samples["key"] = samples["place"] = names.where(numbered, None)
         return samples.assign(row=table.index)
     samples, places = [], []
     for place, row in enumerate(chain([first], rows)):
@@ -144,7 +163,11 @@ def _read_file(path: Path, columns: Mapping[str, str]) -> pd.DataFrame:
             raise InputError(f"{path}, row {place}: {sanitize(what)}") from None
         samples += found
         places += [place] * len(found)
-    return pd.DataFrame(samples, dtype=object).assign(row=places)
+    table = pd.DataFrame(samples, dtype=object).assign(row=places)
+    if reader is read_harness:  # whose rows say neither
+        table = table.assign(task=task_of(path), model=model_of(path))
+        table["key"] = f"{printable(path)} " + table["key"]
+    return table
 
 
 def _rows(path: Path) -> Iterator[Row]:
@@ -185,24 +208,11 @@ def _check_samples(path: Path, samples: pd.DataFrame) -> pd.DataFrame:
     return samples.assign(
         sample=numbers,
         scores=[one or {} for one in scores],
-        key=f"{path} " + samples["key"],
         question_id=samples["question_id"].map(str),
         response=samples["response"].map(str, na_action="ignore"),
         question=samples["question"].fillna(samples["question_id"]).map(str),
         subject=samples["subject"].fillna("").map(str),
         reasoning=samples["reasoning"].fillna(""),
-        task=samples["task"].fillna(task_of(path)),
+        task=samples["task"].fillna("").map(str),
+        path=printable(path),
     )
-
-
-def _join_repeated(samples: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
-    """Keep each sample once, with the scores of all rows that are of it, such as a row a filter."""
-    again = samples["key"].notna() & samples["key"].duplicated()
-    first = samples[~again].set_index("key")["scores"].to_dict()
-    repeated = 0
-    for key, scores in samples.loc[again, ["key", "scores"]].itertuples(index=False):
-        repeated += scores.keys() <= first[key].keys()
-        first[key].update(scores | first[key])
-    if repeated:
-        notes.append(f"{counted(repeated, 'repeated row')} left out: the same sample again")
-    return samples[~again].reset_index(drop=True)

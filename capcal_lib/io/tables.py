@@ -2,7 +2,7 @@
 of logs.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -15,6 +15,7 @@ from capcal_lib.errors import InputError, check_known
 from capcal_lib.grading.core import grade_many
 from capcal_lib.grading.unread import describe_unread
 from capcal_lib.io.answers import kind_of
+from capcal_lib.io.identity import AGAIN, RUN, check_one_run, check_one_task
 from capcal_lib.io.samples import read_log
 from capcal_lib.io.verdicts import read_verdicts, spell_value
 from capcal_lib.questions import NOT_STATED, Answer
@@ -24,6 +25,7 @@ from capcal_lib.text import counted, sanitize
 
 CLUSTERS = ["cluster", "subject"]  # columns of which questions belong together
 WEIGHT = "weight"  # a column that is refused
+OTHERS = ["total", *CLUSTERS, WEIGHT, "sample", "task", *RUN]  # columns that a file may have
 NO_COUNTS = "; --key FILE takes correct and total from another file, or a log"
 TWO_CONFIDENCES = (
     "has two confidences; use one file per model or method, and average repeated confidences first"
@@ -120,21 +122,20 @@ def read_confidences(
     written.
 
     The file and ``columns`` are those of :func:`~capcal_lib.rows.read_columns`; confidences are
-    read by :func:`~capcal_lib.rows.read_share`. Without a ``total`` each row is one sample, and those of
-    one question are counted. The counts are those of a ``key`` where one is given, see
+    read by :func:`~capcal_lib.rows.read_share`. Without a ``total`` each row is one sample, and the
+    rows of a question are counted. The counts are those of a ``key`` if one is given, see
     :func:`read_key`. Rows without a confidence are left out with ``drop_missing``. Notes say so.
 
     `InputError` for a file that cannot be read, a column that lacks, a question with two
     confidences, or a value that is not allowed; the row is named by its place and id, and the rule
     that it breaks."""
-    needed, others = ["question_id", "confidence"], [*CLUSTERS, WEIGHT]
+    needed = ["question_id", "confidence"]
     for name in columns:
-        check_known("column", name, [*needed, *COUNTS, *CLUSTERS])
+        check_known("column", name, [*needed, "correct", *OTHERS])
     if key is None:
-        table = read_columns(path, [*needed, "correct"], ["total", *others], NO_COUNTS, columns)
-        notes = _note_samples(table)
+        table, notes = _read_rows(path, [*needed, "correct"], columns)
     else:
-        table = read_columns(path, needed, others, columns=columns)
+        table, _ = _read_rows(path, needed, columns)
         counts, notes = read_key(key, **of_log)
         inside = table["question_id"].isin(counts.index)
         example = sanitize(counts.index[0], 80)
@@ -182,12 +183,35 @@ def read_key(path: Path, **of_log: Any) -> Counted:
             name = sanitize(counts.index[counts.index.duplicated()][0], 80)
             raise InputError(f"{path}: question {name!r} has two texts; give a log of one task")
         return Counted(counts, notes)
-    table = read_columns(path, ["question_id", "correct"], ["total", *CLUSTERS, WEIGHT])
+    table, notes = _read_rows(path, ["question_id", "correct"])
     counts = _count(path, table)
     clusters = _read_clusters(path, table)
     if clusters is not None:
         counts["cluster"] = clusters
-    return Counted(counts, _note_samples(table))
+    return Counted(counts, notes)
+
+
+def _read_rows(
+    path: Path, needed: Sequence[str], columns: Mapping[str, str] = MappingProxyType({})
+) -> tuple[pd.DataFrame, list[str]]:
+    """Read the rows of one run, a sample that is numbered once, and say what was left out.
+
+    Without a total the rows are samples."""
+    notes = []
+    table = read_columns(path, needed, OTHERS, NO_COUNTS, columns)
+    check_one_run(path, table)
+    if "task" in table:
+        check_one_task(path, table, ["question_id"])
+    if "sample" in table and "total" not in table:
+        again = (table["sample"] != "") & table.duplicated(["question_id", "sample"])
+        _refuse(path, table, again & ~table.duplicated(), "has a sample twice, with other values")
+        if again.any():
+            notes.append(f"{counted(again.sum(), 'repeated row')} left out: {AGAIN}")
+            table = table[~again]
+    if "correct" in table and "total" not in table:
+        questions = counted(table["question_id"].nunique(), "question")
+        notes.append(f"no total: {counted(len(table), 'row')} counted as samples of {questions}")
+    return table, notes
 
 
 def _count(path: Path, table: pd.DataFrame) -> pd.DataFrame:
@@ -222,14 +246,6 @@ def _read_clusters(path: Path, table: pd.DataFrame) -> "pd.Series[str] | None":
     again = table["question_id"].isin(labels["question_id"][labels["question_id"].duplicated()])
     _refuse(path, table, again, f"has more than one {name}")
     return labels.set_index("question_id")[name]
-
-
-def _note_samples(table: pd.DataFrame) -> list[str]:
-    """Say that rows are samples where there is no total."""
-    if "total" in table:
-        return []
-    questions = counted(table["question_id"].nunique(), "question")
-    return [f"no total: {counted(len(table), 'row')} counted as samples of {questions}"]
 
 
 def _check_counts(path: Path, table: pd.DataFrame) -> pd.DataFrame:

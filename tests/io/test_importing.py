@@ -244,7 +244,10 @@ BAD: dict[str, tuple[Any, str]] = {
     ),
     "no gold": ([{"question_id": "q", "response": "1", "t": 1}], "neither answers nor verdicts"),
     "another gold": ([good(), good(gold="2")], "two answers, texts or subjects"),
-    "twice": ([good(sample=0), good(sample=0)], "sample 0 of question 'q' is there twice"),
+    "twice": (
+        [good(sample=0), good(sample=0, response="2")],
+        "sample 0 of question 'q' is there twice, with two responses",
+    ),
     "a gap": ([good(sample=0), good(sample=2)], "sample 2 of question 'q' is not numbered from 0"),
     "a number far off": (
         [good(sample=0), good(sample=1, response=None), good(sample=1 << 30)],

@@ -251,7 +251,7 @@ def test_columns_of_other_names_are_named(tmp_path: Path) -> None:
     found = read_file(path, columns=columns)
     assert found.table.to_numpy().tolist() == [[0.5, 1, 2], [1, 2, 2]]
     for wrong in ({"prob": "confidence"}, {"confidence": "prob", "response": "n"}):
-        with pytest.raises(InputError, match="unknown column '[pr].*'; known: "):
+        with pytest.raises(InputError, match=r"unknown column '[pr].*'; known: "):
             read_file(path, columns=wrong)
     rows = tmp_path / "rows.csv"
     rows.write_text("id,said,gold\na,4,4\na,5,4\n")
