@@ -1,23 +1,47 @@
-"""Read the right answers that came with samples."""
+"""Read the right answers that came with samples: golds, aliases and options."""
 
 import ast
+import json
+import re
+import warnings
+from contextlib import suppress
 from typing import Any
 
 import pandas as pd
 
 from capcal_lib import manifests
+from capcal_lib.errors import InputError
 from capcal_lib.questions import NOT_STATED
+from capcal_lib.questions.columns import right_option
+from capcal_lib.questions.question import LETTERS
+from capcal_lib.text import sanitize
 
-LIST = 1 << 16  # characters of a list of texts that Python wrote
+LONGEST = 1 << 16  # characters of a list in a text
+QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
+NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+# As Python, JSON and numpy write one: numpy without commas.
+LIST = r"(?:array\()?[\[(]\s*((?:{0})(?:[\s,]+(?:{0}))*)\s*,?\s*[\])](?:,\s*dtype=\w+\))?"
 
 
 def read_answers(samples: pd.DataFrame) -> pd.DataFrame:
     """Return the ``gold`` of each sample, and tuples of its ``aliases`` and ``choices``.
 
-    Golds that Python wrote as lists of texts are lists where all are."""
-    lists = [_list_of_texts(gold) for gold in samples["gold"]]
+    Golds that stand as lists in texts are lists where all are. The gold of a question with choices
+    is the letter of an option, which was named by its number, letter or text. `InputError` for one
+    that names no option, or two."""
+    lists = [read_list(gold) for gold in samples["gold"]]
     golds = lists if all(lists) else map(_listed, samples["gold"])
-    answers = map(_answer, golds, samples["aliases"], samples["choices"])
+    known: dict[str, Any] = {}
+    answers = []
+    rows = samples[["path", "row", "aliases", "choices"]].itertuples(index=False)
+    for gold, (path, row, aliases, choices) in zip(golds, rows, strict=True):
+        key = str((gold, aliases, choices))
+        if key not in known:
+            try:
+                known[key] = _answer(gold, aliases, choices)
+            except ValueError as error:
+                raise InputError(f"{path}, row {row}: {sanitize(error)}") from None
+        answers.append(known[key])
     return pd.DataFrame(answers, samples.index, ["gold", "aliases", "choices"], dtype=object)
 
 
@@ -32,15 +56,41 @@ def kind_of(items: pd.DataFrame) -> manifests.Kind:
     return "math" if items["gold"].str.contains(r"\\[a-zA-Z]|\^").any() else "short"
 
 
-def _answer(golds: Any, aliases: Any, choices: Any) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+def _answer(
+    golds: list[Any], aliases: Any, choices: Any
+) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
     """Return the right answer, others that are right, and the choices where an answer is stated."""
-    others = tuple(str(alias) for alias in _listed(aliases))
+    others = read_list(aliases) or _listed(aliases)
+    if not golds:
+        return NOT_STATED, tuple(map(str, others)), ()
+    labels: list[str] = []
+    if isinstance(choices, dict):
+        labels, choices = [*map(str, choices["label"])], choices["text"]
+    listed = read_list(choices, numbers=True) or _listed(choices)
+    if listed == [choices]:
+        raise ValueError(f"choices {choices!r} are no list")
+    options = [str(option).strip() for option in listed]
+    if options and len(golds) == 1:
+        place = _place(golds[0], options, labels)
+        return LETTERS[place], (options[place],), tuple(options)
     # GSM8K writes its solution, then #### and the answer.
     texts = [str(gold).rpartition("####")[2].strip() for gold in golds]
-    if not texts:
-        return NOT_STATED, others, ()
-    options = tuple(str(choice) for choice in _listed(choices))
-    return texts[0], (*texts[1:], *others), options
+    return texts[0], (*texts[1:], *map(str, others)), ()
+
+
+def _place(gold: Any, options: list[str], labels: list[str]) -> int:
+    """Return the place of the right option; an integer is its number, from 0 on."""
+    if len(options) > len(LETTERS):
+        raise ValueError(f"{len(options)} options; a question has 2 to {len(LETTERS)}")
+    if isinstance(gold, float) and gold.is_integer():  # as tables make one of an integer
+        gold = int(gold)
+    if isinstance(gold, str) and gold.strip().isdecimal() and gold.strip() in options:
+        number, text = int(gold), options.index(gold.strip())
+        if not labels and number < len(options) and number != text:
+            raise ValueError(
+                f"{gold!r} is the text of one option and the number of another; write its letter"
+            )
+    return right_option(gold, options, labels)
 
 
 def _listed(value: Any) -> list[Any]:
@@ -49,12 +99,31 @@ def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _list_of_texts(text: Any) -> list[str] | None:
-    """Read a list of texts as Python writes it."""
-    if not isinstance(text, str) or not text.startswith("[") or len(text) > LIST:
+def read_list(text: Any, *, numbers: bool = False) -> list[str] | None:
+    r"""Read a list of texts, and of ``numbers``, that stands in a text; None for any other text,
+    which is never evaluated.
+
+    >>> read_list("['a', \"it's\"]"), read_list("['a' 'b']"), read_list("[1, 2]")
+    (['a', "it's"], ['a', 'b'], None)
+    """
+    if not isinstance(text, str) or len(text) > LONGEST:
         return None
-    try:
-        value = ast.literal_eval(text)
-    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
+    part = f"{QUOTED}|{NUMBER}" if numbers else QUOTED
+    found = re.fullmatch(LIST.format(part), text.strip(), re.DOTALL)
+    if not found:
         return None
-    return value if isinstance(value, list) and {*map(type, value)} == {str} else None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of \s and the like in a text that nobody quoted
+        try:
+            return [_unquote(one) for one in re.findall(part, found[1], re.DOTALL)]
+        except (ValueError, SyntaxError):
+            return None
+
+
+def _unquote(text: str) -> str:
+    """Return what a quoted text says, in the words of JSON or of Python; a number as it is."""
+    if text[0] not in "'\"":
+        return text
+    with suppress(ValueError):
+        return str(json.loads(text))
+    return str(ast.literal_eval(text))

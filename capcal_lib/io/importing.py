@@ -28,6 +28,7 @@ from capcal_lib.questions import (
     load_questions,
     questions_digest,
 )
+from capcal_lib.questions.question import LETTERS
 from capcal_lib.runs.artifacts import GIVEN, VERDICTS
 from capcal_lib.runs.run import IMPORTED, Identity, Record, Run
 from capcal_lib.runs.store import KEY, open_writer, present_of, read_samples
@@ -159,9 +160,15 @@ def _new_dataset(name: str, items: pd.DataFrame, kind: manifests.Kind) -> dict[s
     """Return the files that make the questions of a log a data set of its own, in subjects where
     each question has one.
     """
+    items = items.copy()
     clustered = bool(items["subject"].ne("").all())
     if not clustered:
         items = items.drop(columns="subject")
+    if kind == "choice":  # an option by its number, which no text of another one is
+        named = zip(items["gold"], items["choices"], strict=True)
+        items["gold"] = [LETTERS.index(gold) if options else gold for gold, options in named]
+    else:
+        items = items.drop(columns="choices")
     rows = items.rename(columns={"gold": "answer"}).rename_axis("id").reset_index()
     lines = [json.dumps(row) + "\n" for row in rows.to_dict("records")]
     facts = {

@@ -1,13 +1,22 @@
 """The right answers that came with samples."""
 
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 
+from capcal_lib.errors import InputError
 from capcal_lib.io.importing import import_samples
 from capcal_lib.io.samples import read_log
 from capcal_lib.questions import load_questions
-from tests.io.files import accuracy, harness, write
+from capcal_lib.rows import stream_rows
+from tests.io.files import accuracy, epoch, harness, inspect, write
+
+HOT = {"temperature": 1.0}
+COLOURS = ["red", "green", "blue"]
+NUMBERS = ["3", "4", "1", "2"]
 
 INTERVALS = [
     ("[-2,7]", r"\boxed{[-2,7]}", r"\boxed{-2}"),
@@ -48,3 +57,126 @@ def test_a_list_of_right_answers_is_bounded_before_it_is_read(tmp_path: Path) ->
     items = read_log([write(tmp_path / "samples_long.jsonl", *rows)]).items
     assert items.loc["0", "gold"] == "['a', 'b']", "a text, since the other is taken for one"
     assert len(items.loc["1", "gold"]) == 80_002
+
+
+def chosen(path: Path, letter: str, answer: Any, choices: Any = NUMBERS) -> Path:
+    row = {"question": "Which?", "choices": choices, "answer": answer, "response": letter}
+    return write(path, *({"question_id": f"q{n}"} | row for n in range(2)))
+
+
+@pytest.mark.parametrize(
+    ("answer", "choices", "letter"),
+    [
+        (1, NUMBERS, "B"),
+        (1, [3, 4, 1, 2], "B"),
+        (1.0, NUMBERS, "B"),
+        (2, COLOURS, "C"),
+        ("2", COLOURS, "C"),
+        ("b", COLOURS, "B"),
+        ("green", COLOURS, "B"),
+        ("A", ["D", "C", "B", "E"], "A"),
+        ("4", ["5", "6", "4"], "C"),
+        ("2", {"text": COLOURS, "label": ["1", "2", "3"]}, "B"),
+        (["B"], COLOURS, "B"),
+    ],
+)
+def test_an_option_is_named_by_its_number_letter_or_text_in_score_and_import_alike(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: Any, choices: Any, letter: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = chosen(tmp_path / "rows.jsonl", letter, answer, choices)
+    assert accuracy(path) == (2, 2)
+    import_samples([path], model="m", dataset="d", store=tmp_path, settings=HOT)
+    assert load_questions("d")[0].answer.gold == letter
+    wrong = "A" if letter != "A" else "B"
+    assert accuracy(chosen(path, wrong, answer, choices)) == (0, 2)
+
+
+@pytest.mark.parametrize(
+    ("answer", "choices", "said"),
+    [
+        ("1", NUMBERS, "'1' is the text of one option and the number of another; write its letter"),
+        ("B", ["D", "C", "B", "E"], "the answer 'B' is not the text, letter or number of one opt"),
+        (4, NUMBERS, "the answer '4' is not the text, letter or number of one option"),
+        ("pink", COLOURS, "the answer 'pink' is not the text, letter or number of one option"),
+        (0, "red", "choices 'red' are no list"),
+    ],
+)
+def test_an_option_that_is_not_clear_is_refused(
+    tmp_path: Path, answer: Any, choices: Any, said: str
+) -> None:
+    path = chosen(tmp_path / "rows.jsonl", "B", answer, choices)
+    with pytest.raises(InputError, match=f"rows.jsonl, row 0: {said}"):
+        read_log([path])
+
+
+def test_options_of_some_questions_only_are_no_choices(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    row = {"question_id": "a", "choices": COLOURS, "answer": 1, "response": "green"}
+    other = {"question_id": "b", "answer": "Oslo", "response": "Oslo"}
+    path = write(tmp_path / "rows.jsonl", row, other)
+    assert accuracy(path) == (2, 2)
+    import_samples([path], model="m", dataset="d", store=tmp_path, settings=HOT)
+    assert [one.answer.kind for one in load_questions("d")] == ["short", "short"]
+
+
+@pytest.mark.parametrize("target", ["B", ["B"]])
+def test_choices_of_inspect_are_named_by_their_letter(tmp_path: Path, target: Any) -> None:
+    sample = epoch(0, {}, response="B", choices=COLOURS, target=target)
+    assert accuracy(inspect(tmp_path / "log.json", sample)) == (1, 1)
+
+
+LISTS = [
+    "['City of Light', 'Paname']",
+    '["City of Light", "Paname"]',
+    "['City of Light' 'Paname']",
+    "['City of Light'\n 'Paname']",
+    "array(['City of Light', 'Paname'], dtype=object)",
+    "('City of Light', 'Paname')",
+    "['City of Light']",
+]
+
+
+@pytest.mark.parametrize("text", LISTS)
+def test_a_list_in_a_csv_is_a_list(tmp_path: Path, text: str) -> None:
+    """As Python, JSON and numpy write it."""
+    row = {"question_id": "a", "gold": "Paris", "response": "City of Light", "aliases": text}
+    pd.DataFrame([row]).to_csv(tmp_path / "rows.csv", index=False)
+    assert accuracy(tmp_path / "rows.csv") == (1, 1)
+    assert read_log([tmp_path / "rows.csv"]).items["aliases"].item()[0] == "City of Light"
+
+
+def test_lists_that_pandas_wrote_are_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a parquet file they are arrays, which a CSV spells without commas."""
+    monkeypatch.chdir(tmp_path)
+    table = pd.DataFrame({"question_id": ["a", "b"], "question": "Which?", "answer": [1, 0]})
+    table["choices"] = [np.array(["it's red", 'a "b"'], dtype=object), np.array(["x", "y, z"])]
+    table["response"] = ["B", "B"]
+    table.to_parquet(tmp_path / "rows.parquet")
+    pd.read_parquet(tmp_path / "rows.parquet").to_csv(tmp_path / "rows.csv", index=False)
+    found = [read_log([tmp_path / f"rows.{form}"]).items for form in ("parquet", "csv")]
+    assert found[1]["choices"].tolist() == [("it's red", 'a "b"'), ("x", "y, z")]
+    pd.testing.assert_frame_equal(*found)
+    assert accuracy(tmp_path / "rows.csv") == (1, 2)
+    import_samples([tmp_path / "rows.csv"], model="m", dataset="d", store=tmp_path, settings=HOT)
+    assert [one.answer.gold for one in load_questions("d")] == ["B", "A"]
+    again = [row | {"response": "A"} for row in stream_rows(tmp_path / "capcal.d/datasets/d.jsonl")]
+    assert read_log([write(tmp_path / "again.jsonl", *again)]).items["gold"].tolist() == ["B", "A"]
+
+
+def test_numbers_in_a_list_are_options(tmp_path: Path) -> None:
+    for text in ("[3, 4, 1, 2]", "[3 4 1 2]", "['3', '4', '1', '2']"):
+        row = {"question_id": "a", "answer": "D", "response": "D", "choices": text}
+        pd.DataFrame([row]).to_csv(tmp_path / "rows.csv", index=False)
+        assert read_log([tmp_path / "rows.csv"]).items["choices"].item() == ("3", "4", "1", "2")
+
+
+@pytest.mark.parametrize("text", ["[sic]", "__import__('os').getcwd()", "[x for x in 'ab']", "(a)"])
+def test_what_is_no_list_is_one_alias_and_is_not_evaluated(tmp_path: Path, text: str) -> None:
+    row = {"question_id": "a", "gold": "Paris", "response": "x", "aliases": text}
+    pd.DataFrame([row]).to_csv(tmp_path / "rows.csv", index=False)
+    assert read_log([tmp_path / "rows.csv"]).items["aliases"].tolist() == [(text,)]
