@@ -84,17 +84,29 @@ def read_columns(
 
     `InputError` for a table without rows, without a column that is ``needed``, which is named with
     the ``remedy``, or with two that are called alike or disagree on which questions there are."""
-    table = read_table(path)
+    return take_texts(path, read_table(path), needed, others, remedy, columns)
+
+
+def take_texts(
+    where: object,
+    table: "DataFrame",
+    needed: Sequence[str],
+    others: Sequence[str],
+    remedy: str,
+    columns: Mapping[str, str],
+) -> "DataFrame":
+    """Take columns of a table as :func:`read_columns` does those of a file."""
     if table.empty:
-        raise InputError(f"{path}: there are no rows")
+        raise InputError(f"{where}: there are no rows")
     names = {name: (name,) for name in (*needed, *others)} | {"question_id": QUESTION_ID}
-    found = take_columns(path, table, names, needed, remedy, columns)
+    found = take_columns(where, table, names, needed, remedy, columns).astype(object)
+    found = found.where(found.notna(), None)
     # Most cells are texts, of which a table may have millions.
     return found.map(lambda cell: cell.strip() if type(cell) is str else _spell(cell))
 
 
 def take_columns(
-    path: Path,
+    where: object,
     table: "DataFrame",
     names: Mapping[str, Sequence[str]],
     needed: Sequence[str],
@@ -112,26 +124,28 @@ def take_columns(
             try:
                 found[name] = [field_of(row, columns[name]) for row in table.to_dict("records")]
             except (KeyError, TypeError, ValueError, IndexError):
-                raise InputError(f"{path}: no column {columns[name]}; found: {listed}") from None
+                raise InputError(f"{where}: no column {columns[name]}; found: {listed}") from None
             continue
-        head = _find_head(path, table, name, spellings)
+        head = _find_head(where, table, name, spellings)
         if head is not None:
             found[name] = table[head]
         elif name in needed:
             raise InputError(
-                f"{path}: no column {name}; needed: {', '.join(needed)}; found: {listed}{remedy}"
+                f"{where}: no column {name}; needed: {', '.join(needed)}; found: {listed}{remedy}"
             )
     return found
 
 
-def _find_head(path: Path, table: "DataFrame", name: str, spellings: Sequence[str]) -> str | None:
+def _find_head(
+    where: object, table: "DataFrame", name: str, spellings: Sequence[str]
+) -> str | None:
     """Find how a table spells the name of a column, if it has it: the first of ``spellings``."""
     heads = []
     for spelling in spellings:
         alike = [head for head in map(str, table) if plain_head(head) == plain_head(spelling)]
         if len(alike) > 1:
             raise InputError(
-                f"{path}: several columns are called {spelling}: {sanitize(', '.join(alike))}; "
+                f"{where}: several columns are called {spelling}: {sanitize(', '.join(alike))}; "
                 "name them apart"
             )
         if alike and spelling == name:
@@ -141,7 +155,7 @@ def _find_head(path: Path, table: "DataFrame", name: str, spellings: Sequence[st
         pairs = table[[heads[0], other]].astype(str).drop_duplicates()
         if pairs[heads[0]].duplicated().any() or pairs[other].duplicated().any():
             raise InputError(
-                f"{path}: columns {other} and {heads[0]} name different {NAMED[name]}; keep one, "
+                f"{where}: columns {other} and {heads[0]} name different {NAMED[name]}; keep one, "
                 f"or say --column {name}={heads[0]}"
             )
     return heads[0] if heads else None

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from capcal_lib.io.importing import import_samples
-    from capcal_lib.io.score_file import score_files
+    from capcal_lib.io.score_file import score_files, score_table
 
-__all__ = ["import_samples", "score_files"]
-MODULES = {"import_samples": "importing", "score_files": "score_file"}
+__all__ = ["import_samples", "score_files", "score_table"]
 
 
 def __getattr__(name: str) -> Any:
     """Import a name when it is first asked for: to score a file takes no run store."""
-    if name in MODULES:
-        return getattr(import_module(f"{__name__}.{MODULES[name]}"), name)
+    if name in __all__:
+        module = "importing" if name == "import_samples" else "score_file"
+        return getattr(import_module(f"{__name__}.{module}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

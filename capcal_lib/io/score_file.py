@@ -4,8 +4,9 @@ they are.
 A log of lm-evaluation-harness (``samples_*.jsonl``) or inspect_ai (``.eval``, ``.json``) has counts
 and no confidences: it is scored by its accuracy, and says what a confidence would have to beat."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ import pandas as pd
 from capcal_lib import metrics
 from capcal_lib.applications import deep_samples, pass_at_k
 from capcal_lib.io.comparing import BEST, compare_files, file_terms, in_words, labels_of
-from capcal_lib.io.tables import read_file
+from capcal_lib.io.tables import check_counts, check_table, read_file
 from capcal_lib.results.terms import (
     COUNTS,
     FEWEST,
@@ -24,6 +25,7 @@ from capcal_lib.results.terms import (
     gain_bounds,
     question_terms,
 )
+from capcal_lib.rows import QUESTION_ID, plain_head
 from capcal_lib.text import counted, spell
 
 POWERS = (2, 4, 8, 16, 32, 64)  # the k of pass@k, as far as ten questions have samples, or all
@@ -76,7 +78,7 @@ def score_files(files: Sequence[Path], *, every: bool = False, **options: Any) -
         table, of_file = read_file(Path(name), **options)
         notes += [f"{name}: {note}" for note in of_file]
         tables[name] = table
-        scores[name] = score_table(table)
+        scores[name] = score_counts(table)
         shown[name] = spell_scores(scores[name]) if every else summarize(scores[name])
         parts[name] = shown[name].to_frame("value"), table
         notes += [f"{name}: {note}" for note in _notes_on(scores[name], table, every)]
@@ -117,8 +119,37 @@ def _notes_on(scores: pd.DataFrame, table: pd.DataFrame, every: bool) -> list[st
     return notes
 
 
-def score_table(table: pd.DataFrame) -> pd.DataFrame:
-    """Score what a file holds: confidences, or counts alone.
+def score_table(
+    table: pd.DataFrame,
+    *,
+    drop_missing: bool = False,
+    columns: Mapping[str, str] = MappingProxyType({}),
+) -> pd.DataFrame:
+    """Score a table of one's own: ``question_id``, ``confidence``, ``correct`` and ``total``.
+
+    The questions may be the index. Without a ``total`` each row is one sample, and without a
+    ``confidence`` the counts alone are scored. ``columns`` say what is called otherwise, as in
+    ``{"confidence": "p"}``; rows without a confidence are refused, or left out with
+    ``drop_missing``. The result is that of :func:`score_counts`.
+
+    `InputError` for whatever :func:`~capcal_lib.io.tables.read_confidences` refuses in a file.
+
+    >>> table = pd.DataFrame({"confidence": [0.9, 0.2], "correct": [8, 1], "total": 10})
+    >>> round(score_table(table).loc["capability Brier, plug-in", "value"], 4)
+    0.01
+    """
+    heads = {*map(plain_head, map(str, table)), *columns}
+    if "total" in heads and heads.isdisjoint(map(plain_head, (*QUESTION_ID, "question_id"))):
+        table = table.assign(question_id=table.index.map(str))
+    table = table.reset_index(drop=True)
+    if "confidence" not in heads:
+        return score_counts(check_counts("the table", table, columns).table)
+    checked = check_table("the table", table, drop_missing=drop_missing, columns=columns)
+    return score_counts(checked.table)
+
+
+def score_counts(table: pd.DataFrame) -> pd.DataFrame:
+    """Score what a file holds, checked: confidences, or counts alone, with a row a question.
 
     Returns a table indexed by ``metric``: its ``value``, where there is one the 95 % interval
     ``low`` to ``high`` for questions like these, and the number of ``questions`` that it rests on.
@@ -222,7 +253,7 @@ def spell_scores(scores: pd.DataFrame) -> "pd.Series[str]":
 
 
 def spell_score(scores: pd.DataFrame, metric: str) -> str:
-    """Spell a row of :func:`score_table`."""
+    """Spell a row of :func:`score_counts`."""
     row: Any = scores.loc[metric]
     if isinstance(row["value"], int):
         return f"{row['value']:,}"

@@ -9,7 +9,7 @@ import pandas as pd
 from capcal_lib.errors import InputError
 from capcal_lib.grading.core import UNSCORED
 from capcal_lib.io.comparing import BEST
-from capcal_lib.io.score_file import CORRECTED, Scored, intervals_of, score_table, spell_score
+from capcal_lib.io.score_file import CORRECTED, Scored, intervals_of, score_counts, spell_score
 from capcal_lib.results.constant import compare_with_constant
 from capcal_lib.results.results import VOTES, describe_runs, load_results, subjects
 from capcal_lib.results.scores import score
@@ -90,7 +90,7 @@ def _describe(run: Mapping[Any, Any], scores: pd.DataFrame, counts: pd.DataFrame
     ``cluster`` of each.
     """
     scored = counts[counts["total"] > 0]
-    known = score_table(scored)
+    known = score_counts(scored)
     facts = [f"accuracy {spell_score(known, 'accuracy')}"]
     attempts = [name for name in map(str, known.index) if name.startswith("pass@")]
     if attempts:

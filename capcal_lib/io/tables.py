@@ -20,7 +20,7 @@ from capcal_lib.io.samples import read_log
 from capcal_lib.io.verdicts import read_verdicts, spell_value
 from capcal_lib.questions import NOT_STATED, Answer
 from capcal_lib.results.terms import COUNTS, NUMBERS, accuracy_bounds
-from capcal_lib.rows import MISSING, plain_head, read_columns, read_share, stream_rows
+from capcal_lib.rows import MISSING, plain_head, read_share, read_table, stream_rows, take_texts
 from capcal_lib.text import counted, sanitize
 
 CLUSTERS = ["cluster", "subject"]  # columns of which questions belong together
@@ -121,7 +121,7 @@ def read_confidences(
     """Read and check confidences and counts: a row a question, indexed by question_id as it is
     written.
 
-    The file and ``columns`` are those of :func:`~capcal_lib.rows.read_columns`; confidences are
+    The file and ``columns`` are those of :func:`~capcal_lib.rows.take_texts`; confidences are
     read by :func:`~capcal_lib.rows.read_share`. Without a ``total`` each row is one sample, and the
     rows of a question are counted. The counts are those of a ``key`` if one is given, see
     :func:`read_key`. Rows without a confidence are left out with ``drop_missing``. Notes say so.
@@ -129,37 +129,69 @@ def read_confidences(
     `InputError` for a file that cannot be read, a column that lacks, a question with two
     confidences, or a value that is not allowed; the row is named by its place and id, and the rule
     that it breaks."""
-    needed = ["question_id", "confidence"]
-    for name in columns:
-        check_known("column", name, [*needed, "correct", *OTHERS])
     if key is None:
-        table, notes = _read_rows(path, [*needed, "correct"], columns)
-    else:
-        table, _ = _read_rows(path, needed, columns)
-        counts, notes = read_key(key, **of_log)
-        inside = table["question_id"].isin(counts.index)
-        example = sanitize(counts.index[0], 80)
-        _refuse(path, table, ~inside, f"is not in the key {key}, whose ids look like {example!r}")
-        notes.append(f"counts of {key}: {len(table)} of its {counted(len(counts), 'question')}")
+        return check_table(path, read_table(path), drop_missing=drop_missing, columns=columns)
+    counts, notes = read_key(key, **of_log)
+    table, _ = _take_rows(path, read_table(path), ["question_id", "confidence"], columns)
+    inside = table["question_id"].isin(counts.index)
+    example = sanitize(counts.index[0], 80)
+    _refuse(path, table, ~inside, f"is not in the key {key}, whose ids look like {example!r}")
+    notes.append(f"counts of {key}: {len(table)} of its {counted(len(counts), 'question')}")
+    table = _drop_missing(path, table, drop_missing, notes)
+    return _join(path, table, counts, notes)
+
+
+def check_table(
+    where: object,
+    table: pd.DataFrame,
+    *,
+    drop_missing: bool = False,
+    columns: Mapping[str, str] = MappingProxyType({}),
+) -> Counted:
+    """Check a table of confidences and counts as :func:`read_confidences` does a file."""
+    needed = ["question_id", "confidence", "correct"]
+    table, notes = _take_rows(where, table, needed, columns)
+    table = _drop_missing(where, table, drop_missing, notes)
+    return _join(where, table, _count(where, table), notes)
+
+
+def check_counts(
+    where: object, table: pd.DataFrame, columns: Mapping[str, str] = MappingProxyType({})
+) -> Counted:
+    """Check a table of counts alone; a question may come again with equal ones."""
+    table, notes = _take_rows(where, table, ["question_id", "correct"], columns)
+    counts = _count(where, table)
+    clusters = _read_clusters(where, table)
+    if clusters is not None:
+        counts["cluster"] = clusters
+    return Counted(counts, notes)
+
+
+def _drop_missing(
+    where: object, table: pd.DataFrame, allowed: bool, notes: list[str]
+) -> pd.DataFrame:
+    """Leave out rows without a confidence, or refuse them."""
     missing = table["confidence"].str.lower().isin(MISSING)
     few = f"{missing.sum()} of {counted(len(table), 'row')}"
-    if drop_missing:
-        notes.append(f"{few} without a confidence left out")
-        table = table[~missing]
-    else:
+    if not allowed:
         rule = f"has no confidence, as {few}; --drop-missing leaves them out"
-        _refuse(path, table, missing, rule)
-    if table.empty:
-        raise InputError(f"{path}: no question has a confidence")
-    if key is None:
-        counts = _count(path, table)
-    stated = table[["question_id"]].assign(confidence=_check_shares(path, table))
+        _refuse(where, table, missing, rule)
+        return table
+    if missing.all():
+        raise InputError(f"{where}: no question has a confidence")
+    notes.append(f"{few} without a confidence left out")
+    return table[~missing]
+
+
+def _join(where: object, table: pd.DataFrame, counts: pd.DataFrame, notes: list[str]) -> Counted:
+    """Join the confidence of each question with its counts."""
+    stated = table[["question_id"]].assign(confidence=_check_shares(where, table))
     again = stated["question_id"].duplicated()
     if "total" in table:
-        _refuse(path, table, again, "stands in two rows; use one file per model or method")
-    _refuse(path, table, again & ~stated.duplicated(), TWO_CONFIDENCES)
+        _refuse(where, table, again, "stands in two rows; use one file per model or method")
+    _refuse(where, table, again & ~stated.duplicated(), TWO_CONFIDENCES)
     found = stated[~again].set_index("question_id").join(counts)
-    clusters = _read_clusters(path, table)
+    clusters = _read_clusters(where, table)
     if clusters is None:
         clusters = found.get("cluster")  # of the key
     if clusters is not None:
@@ -183,28 +215,28 @@ def read_key(path: Path, **of_log: Any) -> Counted:
             name = sanitize(counts.index[counts.index.duplicated()][0], 80)
             raise InputError(f"{path}: question {name!r} has two texts; give a log of one task")
         return Counted(counts, notes)
-    table, notes = _read_rows(path, ["question_id", "correct"])
-    counts = _count(path, table)
-    clusters = _read_clusters(path, table)
-    if clusters is not None:
-        counts["cluster"] = clusters
-    return Counted(counts, notes)
+    return check_counts(path, read_table(path))
 
 
-def _read_rows(
-    path: Path, needed: Sequence[str], columns: Mapping[str, str] = MappingProxyType({})
+def _take_rows(
+    where: object,
+    table: pd.DataFrame,
+    needed: Sequence[str],
+    columns: Mapping[str, str],
 ) -> tuple[pd.DataFrame, list[str]]:
-    """Read the rows of one run, a sample that is numbered once, and say what was left out.
+    """Take the rows of one run, a sample that is numbered once, and say what was left out.
 
     Without a total the rows are samples."""
+    for name in columns:
+        check_known("column", name, [*needed, *OTHERS])
     notes = []
-    table = read_columns(path, needed, OTHERS, NO_COUNTS, columns)
-    check_one_run(path, table)
+    table = take_texts(where, table, needed, OTHERS, NO_COUNTS, columns)
+    check_one_run(where, table)
     if "task" in table:
-        check_one_task(path, table, ["question_id"])
+        check_one_task(where, table, ["question_id"])
     if "sample" in table and "total" not in table:
         again = (table["sample"] != "") & table.duplicated(["question_id", "sample"])
-        _refuse(path, table, again & ~table.duplicated(), "has a sample twice, with other values")
+        _refuse(where, table, again & ~table.duplicated(), "has a sample twice, with other values")
         if again.any():
             notes.append(f"{counted(again.sum(), 'repeated row')} left out: {AGAIN}")
             table = table[~again]
@@ -214,62 +246,62 @@ def _read_rows(
     return table, notes
 
 
-def _count(path: Path, table: pd.DataFrame) -> pd.DataFrame:
+def _count(where: object, table: pd.DataFrame) -> pd.DataFrame:
     """Return ``correct`` and ``total`` of each question, which may come again with equal counts."""
-    numbers = _check_counts(path, table).assign(question_id=table["question_id"])
+    numbers = _check_counts(where, table).assign(question_id=table["question_id"])
     if "total" in table:
         # Equal rows of one sample each may be two samples as well as one that is said twice.
         same = numbers.duplicated() & (numbers["total"] > 1)
         unlike = numbers["question_id"].duplicated() & ~same
-        _refuse(path, table, unlike, "stands in two rows; give its counts in one")
+        _refuse(where, table, unlike, "stands in two rows; give its counts in one")
         numbers = numbers.drop_duplicates()
     return numbers.groupby("question_id", sort=False).sum()
 
 
-def _read_clusters(path: Path, table: pd.DataFrame) -> "pd.Series[str] | None":
+def _read_clusters(where: object, table: pd.DataFrame) -> "pd.Series[str] | None":
     """Read which questions belong together, a label a question; None where no column says it.
 
     `InputError` for a column of weights, for two columns of labels, and for a question without a
     label or with two."""
     if WEIGHT in table:
         raise InputError(
-            f"{path}: a column {WEIGHT} is not used, as every question counts alike; leave it out"
+            f"{where}: a column {WEIGHT} is not used, as every question counts alike; leave it out"
         )
     names = [name for name in CLUSTERS if name in table]
     if not names:
         return None
     if len(names) > 1:
-        raise InputError(f"{path}: columns {' and '.join(names)} say it twice; keep one of them")
+        raise InputError(f"{where}: columns {' and '.join(names)} say it twice; keep one of them")
     name = names[0]
-    _refuse(path, table, table[name] == "", f"has no {name}")
+    _refuse(where, table, table[name] == "", f"has no {name}")
     labels = table[["question_id", name]].drop_duplicates()
     again = table["question_id"].isin(labels["question_id"][labels["question_id"].duplicated()])
-    _refuse(path, table, again, f"has more than one {name}")
+    _refuse(where, table, again, f"has more than one {name}")
     return labels.set_index("question_id")[name]
 
 
-def _check_counts(path: Path, table: pd.DataFrame) -> pd.DataFrame:
+def _check_counts(where: object, table: pd.DataFrame) -> pd.DataFrame:
     """Return ``correct`` and ``total`` of texts as whole numbers; without a total each row is one
     sample, whose ``correct`` may be a word of a verdict.
     """
-    _refuse(path, table, table["question_id"] == "", "has no question_id")
+    _refuse(where, table, table["question_id"] == "", "has no question_id")
     correct = pd.to_numeric(table["correct"], errors="coerce").astype(float)
     words, _ = read_verdicts(table["correct"][correct.isna()].map(spell_value))
     correct = correct.fillna(words.map({"correct": 1.0, "incorrect": 0.0}))
     whole = (correct % 1 == 0) & (correct >= 0)
-    _refuse(path, table, ~whole, "has a number of correct samples that is not whole, or below 0")
+    _refuse(where, table, ~whole, "has a number of correct samples that is not whole, or below 0")
     if "total" not in table:
-        _refuse(path, table, correct > 1, f"has more than one correct in a row{NO_TOTAL}")
+        _refuse(where, table, correct > 1, f"has more than one correct in a row{NO_TOTAL}")
         return pd.DataFrame({"correct": correct, "total": 1}, dtype=np.int64)
     total = pd.to_numeric(table["total"], errors="coerce").astype(float)
     whole = (total % 1 == 0) & (total >= 0)
-    _refuse(path, table, ~whole, "has a total that is no whole number, or below 0")
-    _refuse(path, table, total == 0, "has no scored sample; leave it out")
-    _refuse(path, table, correct > total, "has more correct samples than its total")
+    _refuse(where, table, ~whole, "has a total that is no whole number, or below 0")
+    _refuse(where, table, total == 0, "has no scored sample; leave it out")
+    _refuse(where, table, correct > total, "has more correct samples than its total")
     return pd.DataFrame({"correct": correct, "total": total}, dtype=np.int64)
 
 
-def _check_shares(path: Path, table: pd.DataFrame) -> "pd.Series[float]":
+def _check_shares(where: object, table: pd.DataFrame) -> "pd.Series[float]":
     """Return the confidences of texts, each in [0, 1]."""
     texts = table["confidence"]
     shares = pd.to_numeric(texts, errors="coerce").astype(float)
@@ -280,18 +312,18 @@ def _check_shares(path: Path, table: pd.DataFrame) -> "pd.Series[float]":
         except ValueError:
             others.append(np.nan)
     shares = shares.mask(shares.isna(), pd.Series(others, texts.index[shares.isna()]))
-    _refuse(path, table, shares.isna(), "has a confidence that is no number")
-    _refuse(path, table, shares < 0, "has a confidence below 0")
+    _refuse(where, table, shares.isna(), "has a confidence that is no number")
+    _refuse(where, table, shares < 0, "has a confidence below 0")
     percent = "; divide percentages by 100, or write them with %" if shares.max() > 2 else ""
-    _refuse(path, table, shares > 1, f"has a confidence above 1{percent}")
+    _refuse(where, table, shares > 1, f"has a confidence above 1{percent}")
     return shares
 
 
-def _refuse(path: Path, table: pd.DataFrame, wrong: "pd.Series[bool]", rule: str) -> None:
+def _refuse(where: object, table: pd.DataFrame, wrong: "pd.Series[bool]", rule: str) -> None:
     """Refuse a table for the first row that breaks a rule, if there is one."""
     if wrong.any():
         place = int(wrong.to_numpy().argmax())
         row = table.iloc[place]
         name = sanitize(row["question_id"], 80)
         values = sanitize(row[row.index.intersection(NUMBERS)].to_dict())
-        raise InputError(f"{path}, row {table.index[place]}: question {name!r} {rule}: {values}")
+        raise InputError(f"{where}, row {table.index[place]}: question {name!r} {rule}: {values}")

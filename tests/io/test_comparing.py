@@ -9,7 +9,7 @@ import pytest
 
 from capcal_lib.errors import InputError
 from capcal_lib.io.comparing import BEST, compare_files, in_words
-from capcal_lib.io.score_file import score_files, score_table
+from capcal_lib.io.score_file import score_counts, score_files
 from capcal_lib.io.tables import read_confidences, read_counts, read_file
 from capcal_lib.metrics import gains, mean_interval, questions_needed
 from tests.io.files import CSV, GROUPED, LOG, table_of
@@ -77,11 +77,11 @@ def test_what_two_files_say_is_said_with_its_direction() -> None:
 def test_one_file_is_compared_with_the_best_constant() -> None:
     rng = np.random.default_rng(0)
     sharp = table_of(rng.random(300), 0.1, rng)
-    said = in_words("sharp", sharp, score_table(sharp))
+    said = in_words("sharp", sharp, score_counts(sharp))
     assert said.startswith("sharp is better than the best constant by 0.")
     assert said.endswith("on 300 questions"), "which both have anyway"
     single = sharp.assign(correct=1, total=1)
-    said = in_words("single", single, score_table(single))
+    said = in_words("single", single, score_counts(single))
     assert "draw two or more of each" in said
 
 
@@ -93,11 +93,11 @@ def test_subjects_of_a_file_vary_whole(head: str, tmp_path: Path) -> None:
     found = read_file(path)
     assert found.table["cluster"].tolist() == [f"s{n // 10}" for n in range(60)]
     assert f"whole {head.lower()}s vary: 6 of them" in found.notes
-    row = score_table(found.table).loc["accuracy"]
+    row = score_counts(found.table).loc["accuracy"]
     mu_hat = found.table["correct"] / found.table["total"]
     expected = mean_interval(mu_hat, clusters=found.table["cluster"], bounds=(0, 1))
     assert row[["value", "low", "high"]].tolist() == list(expected)
-    alone = score_table(read_file(plain).table).loc["accuracy"]
+    alone = score_counts(read_file(plain).table).loc["accuracy"]
     assert row["high"] - row["low"] > 1.5 * (alone["high"] - alone["low"])
     other = read_file(path).table.assign(confidence=0.5)
     both = {"mine": found.table, "other": other.sample(frac=1, random_state=0)}

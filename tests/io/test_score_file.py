@@ -6,8 +6,9 @@ import pandas as pd
 import pytest
 
 from capcal_lib.errors import InputError
+from capcal_lib.io import score_table
 from capcal_lib.io.comparing import BEST, compare_files, in_words
-from capcal_lib.io.score_file import score_files, score_table, spell_scores, summarize
+from capcal_lib.io.score_file import score_counts, score_files, spell_scores, summarize
 from capcal_lib.io.tables import read_confidences, read_file
 from capcal_lib.metrics import (
     binned_ece,
@@ -29,7 +30,7 @@ def test_scores_are_those_of_the_metrics_whatever_the_order_of_rows(tmp_path: Pa
     table.to_csv(paths[0], index=False)
     table.sample(frac=1, random_state=2).to_csv(paths[1], index=False)
     tables = [read_confidences(path).table for path in paths]
-    first, second = map(score_table, tables)
+    first, second = map(score_counts, tables)
     expected = capability_brier(
         table["confidence"], table["correct"], table["total"], corrected=True
     )
@@ -45,7 +46,7 @@ def test_log_loss_and_binned_error_by_hand() -> None:
     table = pd.DataFrame({"confidence": said, "correct": 4 * mu, "total": 4}).astype(
         {"correct": int}
     )
-    scores = score_table(table)
+    scores = score_counts(table)
     loss = -(mu * np.log(said) + (1 - mu) * np.log(1 - said))
     assert scores.loc["log loss", "value"] == pytest.approx(loss.mean())
     assert scores.loc["ECE, ten bins, corrected", "value"] == pytest.approx(
@@ -66,7 +67,7 @@ def test_an_infinite_log_loss_says_of_how_many_where_it_is_shown(tmp_path: Path)
 def test_what_a_careful_person_would_say_is_seven_rows() -> None:
     rng = np.random.default_rng(0)
     table = table_of(rng.random(60), 0.2, rng)
-    scores = score_table(table)
+    scores = score_counts(table)
     shown = summarize(scores)
     assert shown.index.tolist() == [
         "questions, scored samples",
@@ -88,9 +89,9 @@ def test_what_a_careful_person_would_say_is_seven_rows() -> None:
 def test_below_ten_questions_nothing_has_an_interval_or_four_decimals() -> None:
     rng = np.random.default_rng(0)
     table = table_of(rng.random(10), 0.2, rng)
-    assert score_table(table).loc["accuracy", ["low", "high"]].notna().all()
+    assert score_counts(table).loc["accuracy", ["low", "high"]].notna().all()
     few = table.iloc[:9]
-    scores = score_table(few)
+    scores = score_counts(few)
     assert scores[["low", "high"]].isna().all(axis=None)
     assert not re.search(r"\[|\.\d\d\d", " ".join(spell_scores(scores)))
     said = in_words("few", few, scores)
@@ -120,7 +121,7 @@ def test_counts_far_from_any_noise_have_no_interval() -> None:
     table = pd.DataFrame(
         {"confidence": 0.5, "correct": 1, "total": 2}, [f"q{n}" for n in range(20)]
     )
-    scores = score_table(table)
+    scores = score_counts(table)
     row = scores.loc["capability Brier, corrected"]
     assert row["value"] == -0.25
     assert row[["low", "high"]].isna().all()
@@ -141,7 +142,7 @@ def test_the_gain_of_a_file_is_tested_within_the_bounds_of_its_constant() -> Non
     )
     bounds = bounds_over_constant(share.mean())
     expected = gains(terms, "constant", bounds=bounds).loc["mine"]
-    row = score_table(table).loc["gain over the best constant"]
+    row = score_counts(table).loc["gain over the best constant"]
     assert row[["value", "low", "high"]].tolist() == pytest.approx(
         expected[["estimate", "low", "high"]].tolist()
     )
@@ -151,15 +152,15 @@ def test_what_rests_on_fewer_questions_says_so() -> None:
     rng = np.random.default_rng(0)
     table = table_of(rng.random(40), 0.2, rng)
     table.loc[table.index[5:], ["correct", "total"]] = 1
-    shown = summarize(score_table(table))
+    shown = summarize(score_counts(table))
     assert re.fullmatch(r"0\.\d\d\d \[.*\]", shown["accuracy"])
     assert re.fullmatch(r"-?\d\.\d\d on 5 questions", shown["capability Brier, corrected"])
     assert re.fullmatch(r"-?\d\.\d\d on 5 questions", shown["gain over the best constant"])
     assert shown.iloc[5].count("on 5 questions") == 1
-    said = in_words("mine", table, score_table(table))
+    said = in_words("mine", table, score_counts(table))
     assert said == "too few to tell mine and the best constant apart: 5 questions"
     ones = table.assign(correct=rng.integers(0, 2, 40), total=1)
-    shown = summarize(score_table(ones))
+    shown = summarize(score_counts(ones))
     response = (ones["confidence"] - ones["correct"]) ** 2
     assert shown["expected response Brier"] == f"{response.mean():.3f}"
     assert "capability Brier, corrected" not in shown
@@ -169,7 +170,7 @@ def test_a_log_of_many_questions_says_what_a_confidence_has_to_beat() -> None:
     rng = np.random.default_rng(0)
     mu = rng.random(40)
     table = pd.DataFrame({"correct": rng.binomial(8, mu), "total": 8}, [f"q{n}" for n in range(40)])
-    scores = score_table(table)
+    scores = score_counts(table)
     assert summarize(scores).index.tolist() == [
         "questions, scored samples",
         "accuracy",
@@ -183,14 +184,16 @@ def test_a_log_of_many_questions_says_what_a_confidence_has_to_beat() -> None:
         f"to beat {value['best constant']:.3f}, the score of always saying {value['accuracy']:.2f}"
     )
     alike = table.assign(correct=8)
-    assert in_words("log", alike, score_table(alike)).startswith("these samples show no difference")
+    assert in_words("log", alike, score_counts(alike)).startswith(
+        "these samples show no difference"
+    )
 
 
 def test_a_log_is_counted_as_it_is() -> None:
     table = read_file(LOG).table
     assert table["total"].tolist() == [3, 3, 3]
     assert table["correct"].tolist() == [1, 1, 2], "by the rules: the log has one score for three"
-    scores = score_table(table)
+    scores = score_counts(table)
     assert scores.loc["accuracy", "value"] == pytest.approx(4 / 9)
     # 1 - C(2, 2) / C(3, 2) of one correct sample in three, and 1 of two
     assert scores.loc["pass@2", "value"] == pytest.approx((2 / 3 + 2 / 3 + 1) / 3)
@@ -216,7 +219,7 @@ def test_one_sample_does_not_take_the_corrected_score_from_the_others(tmp_path: 
     path.write_text(CSV + "c,0.5,1,1\n")
     found = read_file(path)
     assert found.notes == ["no corrected score of 1 question: one scored sample"]
-    scores = score_table(found.table)
+    scores = score_counts(found.table)
     assert scores.loc["questions", "value"] == 3
     assert scores.loc["capability Brier, corrected", "value"] == pytest.approx(-0.125)
 
@@ -238,3 +241,45 @@ def test_a_method_with_few_confidences_takes_no_question_from_the_others(
     assert "too few to tell few.csv and sharp.csv apart: 6 questions that both have" in found.below
     best = f"sharp.csv and few.csv {BEST}"
     assert best in found.below, "six questions do not show that it is not"
+
+
+def test_a_data_frame_is_scored_in_one_call_as_its_file_is(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    table = table_of(rng.random(30), 0.2, rng).astype({"correct": int})
+    path = tmp_path / "mine.csv"
+    table.rename_axis("question_id").to_csv(path)
+    wanted = score_counts(read_confidences(path).table)
+    named = table.rename_axis("question_id").reset_index()
+    nullable = pd.concat([named[:10], named[10:].set_axis(range(20))]).convert_dtypes()
+    for given in (table, named, named.sample(frac=1, random_state=0), nullable):
+        pd.testing.assert_frame_equal(score_table(given), wanted)
+    other = named.rename(columns={"confidence": "p", "correct": "right"})
+    columns = {"confidence": "p", "correct": "right"}
+    pd.testing.assert_frame_equal(score_table(other, columns=columns), wanted)
+    samples = pd.DataFrame({"question_id": ["a", "a", "b"], "confidence": [0.5, 0.5, 1]})
+    scores = score_table(samples.assign(correct=[True, False, True]))
+    assert scores.loc["scored samples", "value"] == 3
+    counts = score_table(table[["correct", "total"]])
+    assert counts.loc["accuracy"].equals(wanted.loc["accuracy"])
+    assert "AUROC" not in counts.index
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"correct": 3}, "the table, row 0: question 'a' has more correct samples than its total"),
+        ({"confidence": 2.5}, "the table, row 0: question 'a' has a confidence above 1"),
+        ({"confidence": None}, "the table, row 0: question 'a' has no confidence, as 2 of 2 rows"),
+        ({"correct": "x"}, "the table, row 0: question 'a' has a number of correct samples that"),
+    ],
+)
+def test_a_data_frame_is_checked_as_a_file_is(change: dict[str, object], said: str) -> None:
+    table = pd.DataFrame({"confidence": 0.5, "correct": 1, "total": 2}, ["a", "b"])
+    with pytest.raises(InputError, match=said):
+        score_table(table.assign(**change))
+    with pytest.raises(InputError, match="the table: no column correct; needed: question_id, conf"):
+        score_table(table.rename(columns={"correct": "right"}))
+    with pytest.raises(InputError, match="the table: no column question_id"):
+        score_table(table[["confidence", "correct"]])
+    missing = table.assign(confidence=pd.array([0.5, None], dtype="Float64"))
+    assert score_table(missing, drop_missing=True).loc["questions", "value"] == 1
