@@ -20,7 +20,7 @@ LONGEST = 1 << 16  # characters of a list in a text
 QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
 NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 # As Python, JSON and numpy write one: numpy without commas.
-LIST = r"(?:array\()?[\[(]\s*((?:{0})(?:[\s,]+(?:{0}))*)\s*,?\s*[\])](?:,\s*dtype=\w+\))?"
+LIST = r"(?:array\()?[\[(]\s*((?:{0})?(?:[\s,]+(?:{0}))*)\s*,?\s*[\])](?:,\s*dtype=\w+\))?"
 
 
 def read_answers(samples: pd.DataFrame) -> pd.DataFrame:
@@ -30,7 +30,7 @@ def read_answers(samples: pd.DataFrame) -> pd.DataFrame:
     is the letter of an option, which was named by its number, letter or text. `InputError` for one
     that names no option, or two."""
     lists = [read_list(gold) for gold in samples["gold"]]
-    golds = lists if all(lists) else map(_listed, samples["gold"])
+    golds = lists if all(lists) else map(_as_list, samples["gold"])
     known: dict[str, Any] = {}
     answers = []
     rows = samples[["path", "row", "aliases", "choices"]].itertuples(index=False)
@@ -60,13 +60,17 @@ def _answer(
     golds: list[Any], aliases: Any, choices: Any
 ) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
     """Return the right answer, others that are right, and the choices where an answer is stated."""
-    others = read_list(aliases) or _listed(aliases)
+    others = read_list(aliases)
+    if others is None:
+        others = _as_list(aliases)
     if not golds:
         return NOT_STATED, tuple(map(str, others)), ()
     labels: list[str] = []
     if isinstance(choices, dict):
         labels, choices = [*map(str, choices["label"])], choices["text"]
-    listed = read_list(choices, numbers=True) or _listed(choices)
+    listed = read_list(choices, numbers=True)
+    if listed is None:
+        listed = _as_list(choices)
     if listed == [choices]:
         raise ValueError(f"choices {choices!r} are no list")
     options = [str(option).strip() for option in listed]
@@ -93,7 +97,7 @@ def _place(gold: Any, options: list[str], labels: list[str]) -> int:
     return right_option(gold, options, labels)
 
 
-def _listed(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     if value is None or value == "" or value != value:
         return []
     return value if isinstance(value, list) else [value]

@@ -10,7 +10,8 @@ from capcal_lib.errors import InputError
 from capcal_lib.io.verdicts import spell_value
 from capcal_lib.text import counted, sanitize
 
-RUN = ("model", "temperature", "max_tokens", "top_p")  # what makes two runs two, beside the prompt
+# What makes two runs two, beside the prompt.
+RUN = ("model", "temperature", "max_tokens", "top_p", "top_k", "reasoning_effort")
 AGAIN = "the same sample again"
 
 
@@ -48,8 +49,8 @@ def check_one_prompt(where: object, samples: pd.DataFrame) -> None:
     if again.any():
         name = sanitize(prompts.loc[again, "question_id"].iloc[0], 80)
         raise InputError(
-            f"{where}: question {name!r} was asked in two ways, by another prompt or solver; give "
-            "each run a file or a folder of its own"
+            f"{where}: question {name!r} was asked in two ways, with another prompt, solver or "
+            "setting; give each run a file or a folder of its own"
         )
 
 

@@ -1,6 +1,5 @@
 """Logs of inspect_ai, ``.eval`` and ``.json``: a sample an epoch of a question."""
 
-import json
 import re
 import sys
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from capcal_lib.text import sanitize
 
 MEMBER_BYTES = 1 << 26  # of one sample of a log
 STEP = 1 << 12  # bytes of one that are unpacked at a time
+OF_PROMPT = ("system_message", "top_k", "reasoning_effort", "reasoning_tokens", "stop_seqs")
 HEADERS = ("_journal/start.json", "header.json")  # the latter once the log has ended
 MEMBERS = re.compile(r"samples/.*\.json")  # beside them
 
@@ -76,7 +76,7 @@ def _header(log: Row) -> Row:
     return {
         "task": spec["task"],
         "model": spec.get("model"),
-        "prompt": hash(json.dumps([plan.get("steps"), settings.get("system_message")])),
+        "prompt": hash(str([plan.get("steps"), *map(settings.get, OF_PROMPT)])),
         "place": spec.get("task_id"),  # which a retry keeps
         "temperature": settings.get("temperature"),
         "max_tokens": settings.get("max_tokens"),

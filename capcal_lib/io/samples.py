@@ -43,8 +43,11 @@ COLUMNS = {  # of a sample, and what a table may call them, in order
     "temperature": ("temperature",),
     "max_tokens": ("max_tokens",),
     "top_p": ("top_p",),
+    "top_k": ("top_k",),
+    "reasoning_effort": ("reasoning_effort",),
     "model": ("model", "model_name"),
     "task": ("task", "dataset"),
+    "uuid": ("uuid",),
 }
 SETTINGS = ["temperature", "max_tokens", "top_p"]
 # What logs have beside them.
@@ -151,8 +154,8 @@ def _read_file(path: Path, columns: Mapping[str, str]) -> pd.DataFrame:
         if "sample" in samples:
             numbered = samples["sample"].notna() & (samples["sample"] != "")
             names = samples["question_id"].map(str) + " " + samples["sample"].map(str)
-            samples["key"] = samples["place"] = names.where(numbered, None)
-        return samples.assign(row=table.index)
+            samples["place"] = names.where(numbered, None)
+        return samples.assign(row=table.index, key=samples.get("uuid", samples.get("place")))
     samples, places = [], []
     for place, row in enumerate(chain([first], rows)):
         try:

@@ -148,6 +148,12 @@ def test_a_list_in_a_csv_is_a_list(tmp_path: Path, text: str) -> None:
     assert read_log([tmp_path / "rows.csv"]).items["aliases"].item()[0] == "City of Light"
 
 
+def test_an_empty_list_has_no_alias(tmp_path: Path) -> None:
+    row = {"question_id": "a", "gold": "Paris", "response": "[]", "aliases": "[]"}
+    pd.DataFrame([row]).to_csv(tmp_path / "rows.csv", index=False)
+    assert read_log([tmp_path / "rows.csv"]).items["aliases"].tolist() == [()]
+
+
 def test_lists_that_pandas_wrote_are_read_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -63,7 +63,8 @@ def test_two_models_of_a_batch_are_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "values"), [("model", ("a", "b")), ("temperature", (0.2, 1)), ("max_tokens", (9, 10))]
+    ("name", "values"),
+    [("model", ("a", "b")), ("max_tokens", (9, 10)), ("reasoning_effort", ("low", "high"))],
 )
 @pytest.mark.parametrize("form", ["rows.jsonl", "rows.csv", "confidences.csv", "key.csv"])
 def test_two_runs_in_one_table_are_named(
@@ -102,13 +103,32 @@ def test_two_temperatures_and_two_prompts_of_one_model_are_told_apart(tmp_path: 
     shots = ten("5", temperature=0.1)
     for row in shots:
         row["arguments"]["gen_args_0"]["arg_0"] = "What is 1?\n4\n\nWhat?"
-    with pytest.raises(InputError, match="question '0' was asked in two ways, by another prompt"):
+    with pytest.raises(InputError, match="question '0' was asked in two ways, with another pr"):
         read_log([cold, write(warm, *shots)])
-    steps = [{"solver": "chain_of_thought", "params": {}}, {"solver": "generate", "params": {}}]
-    inspect(tmp_path / "logs" / "a.eval", epoch(0, "C"))
-    inspect(tmp_path / "logs" / "b.eval", epoch(0, "I"), plan={"steps": steps, "config": {}})
+    greedy = ten("5", temperature=0.1)
+    for row in greedy:
+        row["arguments"]["gen_args_0"]["arg_1"]["top_k"] = 1
     with pytest.raises(InputError, match="question '0' was asked in two ways"):
-        read_file(tmp_path / "logs")
+        read_log([cold, write(warm, *greedy)])
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        {"steps": [{"solver": "chain_of_thought"}, {"solver": "generate"}], "config": {}},
+        {"steps": [{"solver": "generate"}], "config": {"reasoning_effort": "high"}},
+    ],
+)
+def test_two_solvers_and_two_efforts_of_inspect_are_told_apart(
+    tmp_path: Path, plan: dict[str, Any]
+) -> None:
+    inspect(tmp_path / "a.eval", epoch(0, "C"))
+    inspect(tmp_path / "b.eval", epoch(0, "I"), plan=plan)
+    with pytest.raises(InputError, match="question '0' was asked in two ways"):
+        read_file(tmp_path)
+    again = {"steps": [{"solver": "generate"}], "config": {"seed": 7, "max_connections": 2}}
+    inspect(tmp_path / "b.eval", epoch(0, "I", response="It is not."), plan=again)
+    assert accuracy(tmp_path) == (1, 2), "another seed is another draw"
 
 
 def test_two_tasks_on_the_same_documents_are_named(tmp_path: Path) -> None:
@@ -196,6 +216,12 @@ def test_a_numbered_sample_counts_once_or_is_refused(tmp_path: Path, form: str) 
     assert "10 repeated rows left out: the same sample again" in notes
     with pytest.raises(InputError, match=r"question 'q0' (is there|has a sample) twice, with "):
         read_file(table(0, 1))
+
+
+def test_a_sample_of_a_table_is_known_by_its_uuid(tmp_path: Path) -> None:
+    row = {"question_id": "a", "response": "x", "verdict": 1}
+    path = write(tmp_path / "rows.jsonl", *(row | {"uuid": name} for name in "uvuw"))
+    assert accuracy(path) == (3, 3)
 
 
 def test_the_output_of_a_batch_counts_once(tmp_path: Path) -> None:
