@@ -108,13 +108,13 @@ PromptStyle = Annotated[
 ]
 Columns = Annotated[
     list[str] | None,
-    Option(metavar="NAME=COLUMN", help="Where it is, such as gold=doc.answer; repeatable."),
+    Option(metavar="NAME=COLUMN", help="Take a column or field under this name: gold=doc.answer."),
 ]
-Scorer = Annotated[str | None, Option(help="Of a log with several scorers or filters, this one.")]
+Scorer = Annotated[str | None, Option(help="Scorer or filter to use, if the log has several.")]
 Correct = Annotated[
     str | None, Option(metavar="VALUE", help="The verdict of a correct sample, such as pass.")
 ]
-Regrade = Annotated[bool, Option("--regrade", help="Grade logs by the rules, not as they say.")]
+Regrade = Annotated[bool, Option("--regrade", help="Ignore the log's verdicts, and grade.")]
 AsJson = Annotated[bool, Option("--json", help="One JSON object a line.")]
 Verdicts = Annotated[str, Option(help="rules, or judge:MODEL for short and mathematical answers.")]
 RunName = Annotated[
@@ -248,7 +248,7 @@ def score(
     correct: Correct = None,
     regrade: Regrade = False,
     every: Annotated[
-        bool, Option("--all", help="Of files show every metric, as --json does.")
+        bool, Option("--all", help="Show every metric of files, as --json does.")
     ] = False,
     as_json: AsJson = False,
     html: Annotated[Path | None, Option(metavar="OUT", help="Write a report as one page.")] = None,
@@ -318,10 +318,10 @@ def score(
 @command(SCORE, "import samples_law.jsonl --model my-model --dataset law", "import")
 def import_files(
     files: Annotated[list[Path], Argument(metavar="FILE...", help="All files of a run.")],
-    model: Annotated[str, Option(help="A known one, or what a new one is called.")],
-    dataset: Annotated[str, Option(help="A known one, or what the log's questions are called.")],
+    model: Annotated[str, Option(help="Model name, known or new.")],
+    dataset: Annotated[str, Option(help="Data set name, known or new.")],
     split: SplitName = None,
-    kind: Annotated[Kind | None, Option(help="Of new answers.")] = None,
+    kind: Annotated[Kind | None, Option(help="How to grade a new data set.")] = None,
     column: Columns = None,
     scorer: Scorer = None,
     correct: Correct = None,

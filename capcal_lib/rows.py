@@ -122,7 +122,8 @@ def take_columns(
     for name, spellings in names.items():
         if name in columns:
             try:
-                found[name] = [field_of(row, columns[name]) for row in table.to_dict("records")]
+                rows: Any = table.to_dict("records")
+                found[name] = [field_of(row, columns[name]) for row in rows]
             except (KeyError, TypeError, ValueError, IndexError):
                 raise InputError(f"{where}: no column {columns[name]}; found: {listed}") from None
             continue

@@ -29,8 +29,9 @@ def read_answers(samples: pd.DataFrame) -> pd.DataFrame:
     Golds that stand as lists in texts are lists where all are. The gold of a question with choices
     is the letter of an option, which was named by its number, letter or text. `InputError` for one
     that names no option, or two."""
-    lists = [read_list(gold) for gold in samples["gold"]]
-    golds = lists if all(lists) else map(_as_list, samples["gold"])
+    golds: Any = [read_list(gold) for gold in samples["gold"]]
+    if not all(golds):
+        golds = map(_as_list, samples["gold"])
     known: dict[str, Any] = {}
     answers = []
     rows = samples[["path", "row", "aliases", "choices"]].itertuples(index=False)

@@ -88,21 +88,18 @@ def drop_copies(samples: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
     """
     if samples["path"].nunique() == 1:
         return samples
-    place = samples.groupby(["path", "question_id"]).cumcount()
-    responses = samples.set_index(["question_id", place.rename("place")])["response"]
-    rows = samples.reset_index(drop=True).groupby("path", sort=False).indices
-    kept: dict[str, Any] = {}
-    left_out: list[int] = []
-    for path, places in rows.items():
-        own = responses.iloc[places]
+    numbers = samples.groupby(["path", "question_id"]).cumcount().rename("number")
+    rows = samples.assign(number=numbers).set_index(["question_id", "number"])
+    kept: dict[str, pd.DataFrame] = {}
+    for path, own in rows.groupby("path", sort=False):
         for earlier, known in kept.items():
             both = own.index.isin(known.index)
-            if both.any() and own[both].equals(known.reindex(own.index[both])):
-                left_out += [*places[both]]
+            responses = known["response"].reindex(own.index[both])
+            if both.any() and (own["response"][both] == responses).all():
                 notes.append(
                     f"{path}: {counted(both.sum(), 'sample')} left out: they are those of "
                     f"{earlier} again"
                 )
-                own, places = own[~both], places[~both]
+                own = own[~both]
         kept[str(path)] = own
-    return samples.drop(samples.index[left_out])
+    return pd.concat(kept.values()).reset_index("question_id").reset_index(drop=True)

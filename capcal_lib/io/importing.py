@@ -235,8 +235,8 @@ def _is_right(gold: str, answer: Answer) -> bool:
 
 def _no_such_question(name: str, problem: str) -> InputError:
     return InputError(
-        f"question {sanitize(name, 80)!r} of the file {sanitize(problem)}; give all files of a "
-        "group at once, or the log's own questions another --dataset"
+        f"question {sanitize(name, 80)!r} of the file {sanitize(problem)}; is this the right "
+        "--dataset? To import new questions give them another name"
     )
 
 

@@ -150,23 +150,24 @@ def _read_file(path: Path, columns: Mapping[str, str]) -> pd.DataFrame:
     if reader is None:
         table = pd.DataFrame([first, *rows], dtype=object)
         needed = ["question_id", "response"]
-        samples = take_columns(path, table, COLUMNS, needed, NEEDED, columns)
-        if "sample" in samples:
-            numbered = samples["sample"].notna() & (samples["sample"] != "")
-            names = samples["question_id"].map(str) + " " + samples["sample"].map(str)
-            samples["place"] = names.where(numbered, None)
-        return samples.assign(row=table.index, key=samples.get("uuid", samples.get("place")))
-    samples, places = [], []
+        table = take_columns(path, table, COLUMNS, needed, NEEDED, columns)
+        if "sample" in table:
+            numbered = table["sample"].notna() & (table["sample"] != "")
+            names = table["question_id"].map(str) + " " + table["sample"].map(str)
+            table["place"] = names.where(numbered, None)
+        return table.assign(row=table.index, key=table.get("uuid", table.get("place")))
+    found: list[Row] = []
+    places: list[int] = []
     for place, row in enumerate(chain([first], rows)):
         try:
             mapped = {name: field_of(row, column) for name, column in columns.items()}
-            found = [sample | mapped for sample in reader(row)]
+            samples = [sample | mapped for sample in reader(row)]
         except (KeyError, TypeError, ValueError, AttributeError, IndexError) as bad:
             what = f"no {bad}" if isinstance(bad, KeyError) else str(bad)
             raise InputError(f"{path}, row {place}: {sanitize(what)}") from None
-        samples += found
-        places += [place] * len(found)
-    table = pd.DataFrame(samples, dtype=object).assign(row=places)
+        found += samples
+        places += [place] * len(samples)
+    table = pd.DataFrame(found, dtype=object).assign(row=places)
     if reader is read_harness:  # whose rows say neither
         table = table.assign(task=task_of(path), model=model_of(path))
         table["key"] = f"{printable(path)} " + table["key"]
@@ -210,7 +211,7 @@ def _check_samples(path: Path, samples: pd.DataFrame) -> pd.DataFrame:
     scores = verdict.map(lambda value: {"verdict": value}).where(verdict.notna(), samples["scores"])
     return samples.assign(
         sample=numbers,
-        scores=[one or {} for one in scores],
+        scores=scores.map(lambda one: one or {}),
         question_id=samples["question_id"].map(str),
         response=samples["response"].map(str, na_action="ignore"),
         question=samples["question"].fillna(samples["question_id"]).map(str),

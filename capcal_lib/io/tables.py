@@ -238,7 +238,7 @@ def _take_rows(
         again = (table["sample"] != "") & table.duplicated(["question_id", "sample"])
         _refuse(where, table, again & ~table.duplicated(), "has a sample twice, with other values")
         if again.any():
-            notes.append(f"{counted(again.sum(), 'repeated row')} left out: {AGAIN}")
+            notes.append(f"{counted(int(again.sum()), 'repeated row')} left out: {AGAIN}")
             table = table[~again]
     if "correct" in table and "total" not in table:
         questions = counted(table["question_id"].nunique(), "question")
@@ -271,7 +271,7 @@ def _read_clusters(where: object, table: pd.DataFrame) -> "pd.Series[str] | None
     if not names:
         return None
     if len(names) > 1:
-        raise InputError(f"{where}: columns {' and '.join(names)} say it twice; keep one of them")
+        raise InputError(f"{where}: columns {' and '.join(names)} mean the same; keep one")
     name = names[0]
     _refuse(where, table, table[name] == "", f"has no {name}")
     labels = table[["question_id", name]].drop_duplicates()

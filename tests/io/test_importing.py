@@ -211,7 +211,7 @@ def test_a_benchmark_takes_no_other_answers(take: Take, tmp_path: Path) -> None:
     for change, message in (
         (
             {"gold": "Atlantis"},
-            r"with the answer 'Atlantis', in mini-capitals .*; give all files of a group",
+            r"with the answer 'Atlantis', in mini-capitals .*; is this the right --dataset",
         ),
         (
             {"question": "What?"},

@@ -287,7 +287,7 @@ def test_subjects_may_stand_in_the_key_and_in_rows_of_samples(tmp_path: Path) ->
         (GROUPED.format("Weight"), "a column weight is not used, as every question counts alike"),
         (
             "question_id,confidence,correct,total,subject,cluster\na,.5,1,2,x,y\n",
-            "columns cluster and subject say it twice; keep one of them",
+            "columns cluster and subject mean the same; keep one",
         ),
         (
             "question_id,confidence,correct,total,subject\na,.5,1,2,x\nb,.5,1,2,\n",
