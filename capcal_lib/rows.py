@@ -27,7 +27,15 @@ UNPACKED_RATIO = 200  # bytes that one byte of an archive may become, above UNPA
 UNPACKED_BYTES = 1 << 28
 CELL_BYTES = 8  # of memory that a cell of a table takes at least
 STEP = 1 << 16  # rows that are read at a time
-QUESTION_ID = ("question_id", "doc_id", "custom_id", "id")  # what it is called, in order
+QUESTION_ID = ("question_id", "doc_id", "custom_id", "id")
+SPELLINGS = {  # what else a column may be called, in order
+    "question_id": QUESTION_ID,
+    "sample": ("sample", "sample_index"),
+    "gold": ("gold", "answer", "target"),
+    "question": ("question", "problem", "prompt", "input"),
+    "model": ("model", "model_name"),
+    "task": ("task", "dataset"),
+}
 NAMED = {"question_id": "questions", "gold": "answers"}  # columns that must not disagree
 MISSING = {"", "nan", "none", "null", "na", "n/a"}  # how tables say that there is nothing
 
@@ -98,8 +106,7 @@ def take_texts(
     """Take columns of a table as :func:`read_columns` does those of a file."""
     if table.empty:
         raise InputError(f"{where}: there are no rows")
-    names = {name: (name,) for name in (*needed, *others)} | {"question_id": QUESTION_ID}
-    found = take_columns(where, table, names, needed, remedy, columns).astype(object)
+    found = take_columns(where, table, needed, others, remedy, columns).astype(object)
     found = found.where(found.notna(), None)
     # Most cells are texts, of which a table may have millions.
     return found.map(lambda cell: cell.strip() if type(cell) is str else _spell(cell))
@@ -108,18 +115,15 @@ def take_texts(
 def take_columns(
     where: object,
     table: "DataFrame",
-    names: Mapping[str, Sequence[str]],
     needed: Sequence[str],
+    others: Sequence[str],
     remedy: str,
     columns: Mapping[str, str],
 ) -> "DataFrame":
-    """Return the columns of a table under their usual names, each the first of its spellings or the
-    one that ``columns`` say.
-
-    `InputError` as from :func:`read_columns`."""
+    """Take columns of a table, their cells as they are, under their usual names."""
     found = table[[]].copy()
     listed = sanitize(", ".join(map(str, table)))
-    for name, spellings in names.items():
+    for name in (*needed, *others):
         if name in columns:
             try:
                 rows: Any = table.to_dict("records")
@@ -127,7 +131,7 @@ def take_columns(
             except (KeyError, TypeError, ValueError, IndexError):
                 raise InputError(f"{where}: no column {columns[name]}; found: {listed}") from None
             continue
-        head = _find_head(where, table, name, spellings)
+        head = _find_head(where, table, name)
         if head is not None:
             found[name] = table[head]
         elif name in needed:
@@ -137,12 +141,10 @@ def take_columns(
     return found
 
 
-def _find_head(
-    where: object, table: "DataFrame", name: str, spellings: Sequence[str]
-) -> str | None:
-    """Find how a table spells the name of a column, if it has it: the first of ``spellings``."""
+def _find_head(where: object, table: "DataFrame", name: str) -> str | None:
+    """Find how a table spells the name of a column, if it has it."""
     heads = []
-    for spelling in spellings:
+    for spelling in SPELLINGS.get(name, (name,)):
         alike = [head for head in map(str, table) if plain_head(head) == plain_head(spelling)]
         if len(alike) > 1:
             raise InputError(

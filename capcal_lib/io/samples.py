@@ -18,6 +18,7 @@ from capcal_lib.io.answers import read_answers
 from capcal_lib.io.batch import read_batch
 from capcal_lib.io.harness import model_of, read_harness, task_of
 from capcal_lib.io.identity import (
+    RUN,
     check_one_prompt,
     check_one_run,
     check_one_task,
@@ -26,43 +27,26 @@ from capcal_lib.io.identity import (
 )
 from capcal_lib.io.inspect_ai import archive_rows, is_inspect, log_rows, read_sample
 from capcal_lib.io.verdicts import take_verdicts
-from capcal_lib.rows import QUESTION_ID, Row, field_of, stream_rows, take_columns
+from capcal_lib.rows import Row, field_of, stream_rows, take_columns
 from capcal_lib.text import counted, printable, sanitize
 
-COLUMNS = {  # of a sample, and what a table may call them, in order
-    "question_id": QUESTION_ID,
-    "response": ("response",),
-    "gold": ("gold", "answer", "target"),
-    "verdict": ("verdict",),
-    "sample": ("sample", "sample_index"),
-    "question": ("question", "problem", "prompt", "input"),
-    "aliases": ("aliases",),
-    "choices": ("choices",),
-    "subject": ("subject", "cluster"),
-    "extracted": ("extracted",),
-    "temperature": ("temperature",),
-    "max_tokens": ("max_tokens",),
-    "top_p": ("top_p",),
-    "top_k": ("top_k",),
-    "reasoning_effort": ("reasoning_effort",),
-    "model": ("model", "model_name"),
-    "task": ("task", "dataset"),
-    "uuid": ("uuid",),
-}
+NEEDED = ["question_id", "response"]
+COLUMNS = ["gold", "verdict", "sample", "question", "aliases", "choices", "subject", "extracted"]
+COLUMNS += [*RUN, "task", "uuid"]  # that a table may have
 SETTINGS = ["temperature", "max_tokens", "top_p"]
 # What logs have beside them.
 OF_LOGS = ["reasoning", "finish_reason", "prompt_tokens", "completion_tokens"]
 OF_LOGS += ["scores", "prompt", "key", "place", "row"]  # key: of one sample; place: of one try
 ITEM = ["question_id", "question", "gold", "aliases", "choices", "subject"]
 MOST_SAMPLES = 1 << 31  # of a question
-NEEDED = (
+REMEDY = (
     "; samples stand a row each, with gold or verdict; confidences are scored in columns "
     "question_id, confidence, correct, total"
 )
 
 
 class Log(NamedTuple):
-    """The samples of files, a row each under the names of ``COLUMNS``, and their questions.
+    """The samples of files, a row each under usual names, and their questions.
 
     Where the log's verdicts were taken (``judged``) each sample has a ``verdict``."""
 
@@ -107,7 +91,7 @@ def read_log(
     `InputError` for a file that cannot be read, or has no samples; a question with two answers or
     texts; a scorer that the log does not have; and scores that are no verdicts."""
     for name in columns:
-        check_known("column", name, COLUMNS)
+        check_known("column", name, [*NEEDED, *COLUMNS])
     notes: list[str] = []
     samples = pd.concat(
         [_check_samples(path, _read_file(path, columns)) for path in list_files(files)],
@@ -149,8 +133,7 @@ def _read_file(path: Path, columns: Mapping[str, str]) -> pd.DataFrame:
     reader = _reader(first)
     if reader is None:
         table = pd.DataFrame([first, *rows], dtype=object)
-        needed = ["question_id", "response"]
-        table = take_columns(path, table, COLUMNS, needed, NEEDED, columns)
+        table = take_columns(path, table, NEEDED, COLUMNS, REMEDY, columns)
         if "sample" in table:
             numbered = table["sample"].notna() & (table["sample"] != "")
             names = table["question_id"].map(str) + " " + table["sample"].map(str)
@@ -192,7 +175,7 @@ def _reader(row: Row) -> Callable[[Row], list[Row]] | None:
 
 def _check_samples(path: Path, samples: pd.DataFrame) -> pd.DataFrame:
     """Return the samples of a file with all columns, None where it does not say a value."""
-    samples = samples.reindex(columns=[*COLUMNS, *OF_LOGS]).astype(object)
+    samples = samples.reindex(columns=[*NEEDED, *COLUMNS, *OF_LOGS]).astype(object)
     samples = samples.where(samples.notna(), None)
     given = samples["sample"].notna() & (samples["sample"] != "")
     numbers = pd.to_numeric(samples["sample"], errors="coerce")

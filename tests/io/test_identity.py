@@ -147,7 +147,7 @@ def test_two_tasks_on_the_same_documents_are_named(tmp_path: Path) -> None:
         read_file(write(tmp_path / "rows.jsonl", *rows))
     lines = [f"{row['question_id']},{row['task']},0.5,{row['verdict']}" for row in rows]
     path = tmp_path / "mine.csv"
-    path.write_text("\n".join(["question_id,task,confidence,correct", *lines]))
+    path.write_text("\n".join(["question_id,dataset,confidence,correct", *lines]))
     with pytest.raises(InputError, match="question 'q0' is of several tasks, a, b"):
         read_file(path)
 
