@@ -74,7 +74,12 @@ def import_samples(
     content. Nothing is written then."""
     log = read_log(files, **of_log)
     notes = log.notes
-    sampling = dict(log.samples[[*SETTINGS]].iloc[0].dropna(), **settings)
+    sampling: dict[str, Any] = {}
+    for name in SETTINGS:
+        value = log.samples[name].iloc[0]
+        if pd.notna(value):
+            sampling[name] = int(value) if name == "max_tokens" else float(value)
+    sampling |= settings
     facts: dict[str, str] = {}
     if dataset not in manifests.dataset_names():
         kind = kind or kind_of(log.items)

@@ -177,23 +177,21 @@ def _check_samples(path: Path, samples: pd.DataFrame) -> pd.DataFrame:
     """Return the samples of a file with all columns, None where it does not say a value."""
     samples = samples.reindex(columns=[*NEEDED, *COLUMNS, *OF_LOGS]).astype(object)
     samples = samples.where(samples.notna(), None)
-    given = samples["sample"].notna() & (samples["sample"] != "")
-    numbers = pd.to_numeric(samples["sample"], errors="coerce")
-    whole = numbers.between(0, MOST_SAMPLES - 1) & (numbers % 1 == 0)
+    missing = samples["question_id"].isin([None, ""])
+    _refuse(path, samples, missing, "question_id", "is missing")
     listed = samples["response"].map(lambda value: isinstance(value, list | dict))
-    for name, wrong, rule in (
-        ("question_id", samples["question_id"].isna(), "is missing"),
-        ("sample", given & ~whole, "is no whole number from 0 on"),
-        ("response", listed, "is a list; write a row a sample (pandas: table.explode)"),
-    ):
-        if wrong.any():
-            row = samples[wrong].iloc[0]
-            value = sanitize(row[name], 80)
-            raise InputError(f"{path}, row {row['row']}: {name} {value!r} {rule}")
+    _refuse(path, samples, listed, "response", "is a list; write a row a sample (table.explode)")
+    for name in ("sample", *SETTINGS):
+        numbers = pd.to_numeric(samples[name], errors="coerce")
+        odd = numbers.isna() & ~samples[name].isin([None, ""])
+        _refuse(path, samples, odd, name, "is no number")
+        samples[name] = numbers
+    numbers = samples["sample"].fillna(0)
+    whole = numbers.between(0, MOST_SAMPLES - 1) & (numbers % 1 == 0)
+    _refuse(path, samples, ~whole, "sample", "is no whole number from 0 on")
     verdict = samples["verdict"].where(samples["verdict"] != "", None)
     scores = verdict.map(lambda value: {"verdict": value}).where(verdict.notna(), samples["scores"])
     return samples.assign(
-        sample=numbers,
         scores=scores.map(lambda one: one or {}),
         question_id=samples["question_id"].map(str),
         response=samples["response"].map(str, na_action="ignore"),
@@ -203,3 +201,12 @@ def _check_samples(path: Path, samples: pd.DataFrame) -> pd.DataFrame:
         task=samples["task"].fillna("").map(str),
         path=printable(path),
     )
+
+
+def _refuse(
+    path: Path, samples: pd.DataFrame, wrong: "pd.Series[bool]", name: str, rule: str
+) -> None:
+    """Refuse a file for the first row whose value breaks a rule, if there is one."""
+    if wrong.any():
+        row = samples[wrong].iloc[0]
+        raise InputError(f"{path}, row {row['row']}: {name} {sanitize(row[name], 80)!r} {rule}")

@@ -203,6 +203,20 @@ def test_any_table_with_mapped_columns(take: Take, tmp_path: Path, suffix: str, 
             judge_run(done.run, "simulated")
 
 
+def test_settings_of_a_csv_are_numbers(take: Take, tmp_path: Path) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_text("id,gold,response,temperature,top_p,max_tokens\na,2,2,0.7,,64\n")
+    take(path)
+    sampling = load_model("toy").sampling
+    assert (sampling.temperature, sampling.max_tokens) == (0.7, 64)
+    path.write_text("id,gold,response,temperature\na,2,2,hot\n")
+    with pytest.raises(InputError, match=r"mine\.csv, row 0: temperature 'hot' is no number"):
+        take(path)
+    path.write_text("id,gold,response\n,2,2\n")
+    with pytest.raises(InputError, match=r"mine\.csv, row 0: question_id '' is missing"):
+        take(path)
+
+
 def test_a_benchmark_takes_no_other_answers(take: Take, tmp_path: Path) -> None:
     one = load_questions("mini-capitals")[0]
     row = {"question_id": 7, "question": one.text, "response": "x", "gold": one.answer.gold}
@@ -254,7 +268,7 @@ BAD: dict[str, tuple[Any, str]] = {
         "sample 1073741824 of question 'q' is not numbered from 0",
     ),
     "below 0": ([good(sample=-1), good(sample=0)], "row 0: sample '-1' is no whole number"),
-    "no number": ([good(sample="first")], "row 0: sample 'first' is no whole number from 0 on"),
+    "no number": ([good(sample="first")], "row 0: sample 'first' is no number"),
     "half a log": ([{"doc_id": 0, "resps": [["a"]]}], "row 0: no 'arguments'"),
     "half a batch": ([{"custom_id": "q", "response": [1]}], "row 0: 'list' object has no"),
 }

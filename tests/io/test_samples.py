@@ -49,7 +49,7 @@ def test_numbers_and_truths_are_texts_that_a_table_changed(tmp_path: Path) -> No
 
 def test_a_list_of_responses_is_refused_with_what_to_do(tmp_path: Path) -> None:
     listed = {"question_id": "a", "gold": "b", "response": ["a", "b"]}
-    said = r"row 0: response .* is a list; write a row a sample \(pandas: table.explode\)"
+    said = r"row 0: response .* is a list; write a row a sample \(table.explode\)"
     with pytest.raises(InputError, match=said):
         read_log([write(tmp_path / "rows.jsonl", listed)])
     table = pd.DataFrame([{"question_id": "a", "gold": "b", "generations": ["a", "b"]}])
