@@ -55,7 +55,7 @@ def read_harness(row: Row) -> list[Row]:
         "temperature": settings.get("temperature"),
         "max_tokens": settings.get("max_gen_toks"),
         "top_p": settings.get("top_p"),
-        "prompt": hash(f"{request['arg_0']} {settings}"),
+        "prompt": hash(f"{request['arg_0']} {settings | {'seed': None}}"),
         "scores": {f"{name}{suffix}": row[name] if single else None for name in metrics},
     }
     return [

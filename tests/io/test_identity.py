@@ -110,6 +110,10 @@ def test_two_temperatures_and_two_prompts_of_one_model_are_told_apart(tmp_path: 
         row["arguments"]["gen_args_0"]["arg_1"]["top_k"] = 1
     with pytest.raises(InputError, match="question '0' was asked in two ways"):
         read_log([cold, write(warm, *greedy)])
+    seeded = ten("5", temperature=0.1)
+    for row in seeded:
+        row["arguments"]["gen_args_0"]["arg_1"]["seed"] = 7
+    assert len(read_log([cold, write(warm, *seeded)]).samples) == 20, "another draw"
 
 
 @pytest.mark.parametrize(
