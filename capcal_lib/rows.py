@@ -1,5 +1,6 @@
 """Read the tables of people's files: JSONL, JSON, CSV and parquet, by the name of the file."""
 
+import csv
 import gzip
 import io
 import json
@@ -10,6 +11,7 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
 from typing import IO, TYPE_CHECKING, Any
@@ -22,10 +24,12 @@ if TYPE_CHECKING:
 
 JSON = (".jsonl", ".json")
 TEXTS = (".csv", ".tsv", ".txt", "-")
+FORMATS = (".jsonl", ".jsonl.gz", ".json", ".csv", ".csv.gz", ".tsv", ".txt", ".parquet")
 MOST_UNPACKED = 1 << 32  # bytes
 UNPACKED_RATIO = 200  # bytes that one byte of an archive may become, above UNPACKED_BYTES in all
 UNPACKED_BYTES = 1 << 28
 CELL_BYTES = 8  # of memory that a cell of a table takes at least
+MOST_FIELD = 1 << 30  # characters of a cell
 STEP = 1 << 16  # rows that are read at a time
 QUESTION_ID = ("question_id", "doc_id", "custom_id", "id")
 SPELLINGS = {  # what else a column may be called, in order
@@ -49,8 +53,8 @@ def stream_rows(path: Path) -> Iterator[Row]:
 
     `InputError` for a file that is not there or cannot be read, and for two columns of one name."""
     if _suffix(path) in JSON:
-        with _opened(path) as file, io.TextIOWrapper(file, "utf-8-sig") as text:
-            yield from _json_rows(path, text)
+        with _opened(path) as (file, place), io.TextIOWrapper(file, "utf-8-sig") as text:
+            yield from _json_rows(path, text, place)
     else:
         for table in _tables(path):
             yield from table.to_dict("records")  # type: ignore[misc]
@@ -67,14 +71,13 @@ def read_table(path: Path) -> "DataFrame":
 
 def _tables(path: Path) -> Iterator["DataFrame"]:
     """Yield the rows of a parquet file or of a text table, some at a time."""
-    with _opened(path) as file:
+    with _opened(path) as (file, place):
         if _suffix(path) == ".parquet":
             yield from _parquet(path, file)
         elif _suffix(path) in TEXTS:
-            yield from _csv(file)
+            yield from _csv(file, place)
         else:
-            formats = ", ".join([*JSON, *TEXTS[:-1]])
-            raise InputError(f"{path}: not a file of rows; the formats are {formats} and .parquet")
+            raise InputError(f"{path}: not a file of rows; the formats are {', '.join(FORMATS)}")
 
 
 def read_columns(
@@ -206,15 +209,15 @@ def field_of(row: Row, name: str) -> Any:
 
 
 def parse_json(text: str | bytes) -> Any:
-    """Parse a JSON text; half a surrogate pair in it, which no other file can hold, becomes ``?``.
+    """Parse a JSON text; half a surrogate pair in it, which no other file can hold, is left out.
 
     >>> parse_json(r'["\\ud83d\\ude00", "\\ud83d"]')
-    ['😀', '?']
+    ['😀', '']
     """
     value = json.loads(text)
     mark = b"\\ud" if isinstance(text, bytes) else "\\ud"
     if mark in text.lower():  # type: ignore[operator]
-        value = json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
+        value = json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "ignore"))
     return value
 
 
@@ -236,18 +239,25 @@ def _suffix(path: Path) -> str:
     return Path(path.name.lower().removesuffix(".gz")).suffix or str(path)
 
 
+class _Place:
+    """Where reading a file has come to."""
+
+    row = 0
+
+
 @contextmanager
-def _opened(path: Path) -> Iterator[io.BufferedReader]:
+def _opened(path: Path) -> Iterator[tuple[io.BufferedReader, _Place]]:
     """Open a file, unpacked and bounded; turn what reading it raises into one line."""
+    place = _Place()
     try:
         if str(path) == "-":
-            yield io.BufferedReader(sys.stdin.buffer)  # type: ignore[arg-type]
+            yield io.BufferedReader(sys.stdin.buffer), place  # type: ignore[arg-type]
         elif path.suffix == ".gz":
             with gzip.open(path) as source:
-                yield io.BufferedReader(_Unpacked(path, source), 1 << 20)
+                yield io.BufferedReader(_Unpacked(path, source), 1 << 20), place
         else:
             with path.open("rb") as file:
-                yield file
+                yield file, place
     except InputError:
         raise
     except FileNotFoundError:
@@ -256,11 +266,11 @@ def _opened(path: Path) -> Iterator[io.BufferedReader]:
         raise InputError(f"{path} is a folder; name the files in it") from None
     except UnicodeDecodeError:
         raise InputError(
-            f"{path}: cannot be read: it is no text in UTF-8; save it as CSV UTF-8"
+            f"{path}, row {place.row}: cannot be read: it is no text in UTF-8; save it as CSV UTF-8"
         ) from None
-    except (OSError, EOFError, zlib.error, ValueError) as error:
-        # Errors of pandas and pyarrow are ValueErrors too.
-        raise InputError(f"{path}: cannot be read: {sanitize(error)}") from None
+    except (OSError, EOFError, zlib.error, csv.Error, ValueError, RecursionError) as error:
+        # Errors of pyarrow are ValueErrors too.
+        raise InputError(f"{path}, row {place.row}: cannot be read: {sanitize(error)}") from None
 
 
 class _Unpacked(io.RawIOBase):
@@ -282,20 +292,17 @@ class _Unpacked(io.RawIOBase):
         return len(block)
 
 
-def _json_rows(path: Path, text: IO[str]) -> Iterator[Row]:
+def _json_rows(path: Path, text: IO[str], place: _Place) -> Iterator[Row]:
     """Yield the objects of a JSON text, or of each line of JSONL."""
-    lines = _suffix(path) == ".jsonl"
-    number = 0
-    for part in filter(str.strip, text if lines else [text.read()]):
-        try:
-            value = parse_json(part)
-        except (ValueError, RecursionError) as error:
-            raise ValueError(f"row {number}: {error}") from None
-        for row in [value] if lines else _records(value):
-            if not isinstance(row, dict):
-                raise ValueError(f"row {number}: not a JSON object")
-            yield row
-            number += 1
+    if _suffix(path) == ".jsonl":
+        rows: Any = map(parse_json, filter(str.strip, text))
+    else:
+        rows = _records(parse_json(text.read()))
+    for place.row, row in enumerate(rows):
+        if not isinstance(row, dict):
+            raise ValueError("not a JSON object")
+        yield row
+        place.row += 1
 
 
 def _records(whole: Any) -> list[Any]:
@@ -311,7 +318,7 @@ def _records(whole: Any) -> list[Any]:
     return pd.DataFrame(whole, dtype=object).to_dict("records") or [whole]
 
 
-def _csv(file: io.BufferedReader) -> Iterator["DataFrame"]:
+def _csv(file: io.BufferedReader, place: _Place) -> Iterator["DataFrame"]:
     """Yield the rows of a text table, whose first line names the columns; those without a name are
     left out.
     """
@@ -319,20 +326,28 @@ def _csv(file: io.BufferedReader) -> Iterator["DataFrame"]:
 
     first = file.peek().lstrip().partition(b"\n")[0]
     delimiter = max(",;\t", key=lambda sign: first.count(sign.encode()))
-    options: Any = {"dtype": object, "keep_default_na": False, "skipinitialspace": True}
-    # Without a header that it knows of, pandas takes no column for the names of the rows.
-    options |= {"sep": delimiter, "header": None, "encoding": "utf-8-sig", "chunksize": STEP}
-    heads: list[str] = []
-    try:
-        with pd.read_csv(file, **options) as tables:
-            for table in tables:
-                start = 0 if heads else 1
-                heads = heads or [*table.iloc[0]]
-                _check_heads(heads)
-                named = [bool(head) for head in heads]
-                yield table[start:].set_axis(heads, axis="columns").loc[:, named]
-    except pd.errors.EmptyDataError:
-        return
+    csv.field_size_limit(MOST_FIELD)
+    with io.TextIOWrapper(file, "utf-8-sig", newline="") as text:
+        rows = csv.reader(text, delimiter=delimiter, skipinitialspace=True, strict=True)
+        heads = next(rows, [])
+        _check_heads(heads)
+        named = [bool(head) for head in heads]
+        fields = _fields(rows, heads, place)
+        while some := list(islice(fields, STEP)):
+            yield pd.DataFrame(some, columns=heads, dtype=object).loc[:, named]
+
+
+def _fields(rows: Any, heads: Sequence[str], place: _Place) -> Iterator[list[str]]:
+    """Yield the fields of each row; pandas would fill those that a row lacks."""
+    for row in filter(None, rows):
+        if len(row) != len(heads):
+            raise ValueError(
+                f"it has {len(row)} fields, and the header {len(heads)} "
+                f"({sanitize(', '.join(heads), 60)}); quote those that hold a comma, and let the "
+                "first line name the columns"
+            )
+        yield row
+        place.row += 1
 
 
 def _parquet(path: Path, file: io.BufferedReader) -> Iterator["DataFrame"]:

@@ -256,7 +256,6 @@ def _lay_out(samples: pd.DataFrame, names: Mapping[str, str], left_out: int) -> 
     table = samples.assign(
         question_id=ids,
         sample_index=samples["sample"].fillna(ids.groupby(ids).cumcount()).astype(int),
-        response=samples["response"].str.encode("utf-8", "replace").str.decode("utf-8"),
         reasoning=samples["reasoning"].replace("", None),
         finish_reason=cut.map({True: "length", False: "stop"}),
         prompt_tokens=samples["prompt_tokens"].fillna(0).astype(int),

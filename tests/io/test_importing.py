@@ -247,8 +247,8 @@ def good(**change: Any) -> dict[str, Any]:
 
 BAD: dict[str, tuple[Any, str]] = {
     "empty": ("", "no samples with a response in it"),
-    "no json": ("{", "cannot be read: row 0: Expecting"),
-    "deep": ("[" * 100_000, "cannot be read: row 0: maximum recursion"),
+    "no json": ("{", "row 0: cannot be read: Expecting"),
+    "deep": ("[" * 100_000, "row 0: cannot be read: maximum recursion"),
     "a number": ("7\n", "not a JSON object"),
     "no columns": ([{"a": 1}], "no column question_id; needed: question_id, response"),
     "no response": ([{"question_id": "q"}], "no column response; needed"),
@@ -381,7 +381,7 @@ def test_odd_names_and_texts_survive(take: Take, tmp_path: Path) -> None:
     folder.mkdir()
     row = good(question_id=odd, response="\ud800 1", question=f"{odd}?")
     done = take(write(folder / "x.jsonl", row), settings={"temperature": 0.0})
-    assert read_samples(done.run)[["question_id", "response"]].to_numpy().tolist() == [[odd, "? 1"]]
+    assert read_samples(done.run)[["question_id", "response"]].to_numpy().tolist() == [[odd, " 1"]]
     assert verify_run(done.run).problems == []
     assert "\x1b" not in str(verify_run(done.run))
     shutil.rmtree(folder)

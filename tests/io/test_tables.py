@@ -71,7 +71,7 @@ BAD = {
     "a question twice": (CSV.replace("b,", "a,"), "row 1: question 'a' stands in two rows"),
     "too many fields": (
         CSV.replace("a,0.5", "a,x,0.5"),
-        "cannot be read: .* Expected 4 fields in line 2, saw 5",
+        "row 0: cannot be read: it has 5 fields, and the header 4 .question_id, confidence, ",
     ),
     "an empty file": ("", "there are no rows"),
 }
