@@ -31,6 +31,7 @@ from capcal_lib.grading.verdicts import grade_run
 from capcal_lib.io.importing import import_samples
 from capcal_lib.places import NOTEBOOKS, OWN_MANIFESTS, RECORDED_RUNS, ROOT
 from capcal_lib.reproduce import RECIPES, Order, reproduce
+from capcal_lib.results import columns_of, judged_by
 from capcal_lib.runs import open_runs
 from capcal_lib.sampling.draw import sample
 from tests.folders import sample_unlike_totals
