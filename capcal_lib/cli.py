@@ -39,7 +39,7 @@ STOPPED = 130  # the exit status of a command that was stopped
 STOPS = (signal.SIGINT, signal.SIGTERM)  # Ctrl-C; and what SLURM, docker and timeout send
 COLUMNS_IN_A_FILE = 160
 SHOWN = 2_000  # characters of a response
-OF_RUNS = ("dataset", "verdicts", "store", "choice")  # options of score
+OF_RUNS = ("dataset", "verdicts", "store", "choice", "k_eval")  # options of score
 OF_FILES = ("key", "drop_missing", "column", "scorer", "correct", "regrade", "every")
 WITH_ENGINE = {"sample", "features", "confidence", "judge", "reproduce"}
 ENGINE_EXTRAS = {"transformers": "local", "vllm": "vllm"}
@@ -236,6 +236,9 @@ def score(
     verdicts: Verdicts = "rules",
     store: Store = LOCAL_RUNS,
     choice: Choice = None,
+    k_eval: Annotated[
+        int, Option(min=1, help="With --model: count the first so many samples of each question.")
+    ] = 100,
     key: Annotated[
         Path | None,
         Option(metavar="FILE", help="Take correct and total from here, by question_id."),
@@ -295,10 +298,13 @@ def score(
             datasets=dataset,
             verdicts=verdicts,
             choice=_parse_choice(choice),
+            k_eval=k_eval,
         )
     for problem in found.problems:
         _warn(f"capcal: {problem}")
     if as_json:
+        for line in (*found.above, *found.below):
+            _warn(line)
         for rows in found.rows:
             _say_rows(rows)
     else:

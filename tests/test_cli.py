@@ -594,7 +594,11 @@ def test_scores_as_json_with_a_comparison(
     path, other = Path("mine.csv"), Path("other.csv")
     path.write_text(CSV)
     other.write_text(CSV.replace("0.5", "0.1"))
-    status, out, _ = run(monkeypatch, capsys, "score", path, other, "--json")
+    status, out, err = run(monkeypatch, capsys, "score", path, other, "--json")
+    as_text = run(monkeypatch, capsys, "score", path, other)[1]
+    notes = [line for line in err.splitlines() if line]
+    assert notes, "what the scores do not show"
+    assert {*notes} <= {*as_text.splitlines()}
     assert status == 0
     *rows, last = map(json.loads, out.splitlines())
     assert {row["file"] for row in rows} == {str(path), str(other)}

@@ -15,6 +15,7 @@ from capcal_lib.results.results import VOTES, describe_runs, load_results, subje
 from capcal_lib.results.scores import score
 from capcal_lib.results.terms import COUNTS, FEWEST
 from capcal_lib.runs.run import more_samples, store_option
+from capcal_lib.runs.store import count_samples
 from capcal_lib.text import counted, spell
 
 SIGNS = {"better": "+", "worse": "-"}
@@ -107,6 +108,9 @@ def _describe(run: Mapping[Any, Any], scores: pd.DataFrame, counts: pd.DataFrame
         ", ".join(facts),
         f"{counted(len(counts), 'question')}; scored samples of each: {samples}",
     ]
+    drawn = count_samples(run["run"])
+    if drawn > run["samples"]:
+        lines.append(f"{run['samples']:,} of {drawn:,} samples count; --k-eval counts more")
     if unscored := len(counts) - len(scored):
         lines.append(f"{unscored} of them without a scored sample, which count nowhere")
     if single := int((scored["total"] == 1).sum()):

@@ -39,6 +39,17 @@ def test_what_takes_many_samples_is_of_the_questions_that_have_them(unlike: Path
     assert any("60 questions; scored samples of each: 12 to 100" in line for line in scored.above)
 
 
+def test_samples_beyond_k_eval_are_named_and_an_option_counts_them(unlike: Path) -> None:
+    scored = score_models(unlike, ["simulated"], k_eval=50)
+    assert "  1,480 of 2,480 samples count; --k-eval counts more" in scored.above
+    whole = score_models(unlike, ["simulated"], k_eval=100)
+    assert not any("samples count" in line for line in whole.above)
+    [line] = [line for line in whole.above if "accuracy" in line]
+    counts = load_results(unlike, "simulated", k_eval=100)
+    mu = (counts["correct"] / counts["total"]).mean()
+    assert f"accuracy {mu:.3f}" in line
+
+
 def test_accuracy_and_pass_at_k_draw_whole_subjects() -> None:
     scored = score_models(RECORDED_RUNS, ["smollm2-135m"], datasets=["mmlu"])
     [line] = [line for line in scored.above if "accuracy" in line]
