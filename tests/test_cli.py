@@ -731,8 +731,9 @@ def test_scores_from_standard_input_and_from_a_run(
     path.write_text(CSV)
     wanted = run(monkeypatch, capsys, "score", path, "--json")[1]
     monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(CSV.encode())))
-    said = run(monkeypatch, capsys, "score", "-", "--json")
-    assert said == (0, wanted.replace(f'"{path}"', '"-"'), "")
+    status, out, notes = run(monkeypatch, capsys, "score", "-", "--json")
+    assert (status, out) == (0, wanted.replace(f'"{path}"', '"-"'))
+    assert "-: 2 questions, too few for intervals" in notes
     many = "".join(f"q{place},{place % 2},{9 * (place % 2)},9\n" for place in range(20))
     table = f"question_id,confidence,correct,total\n{many}"
     monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(table.encode())))
