@@ -26,7 +26,7 @@ import seaborn as sns
 from capcal_lib import plots
 from capcal_lib.book import style, tables
 from capcal_lib.book.lesson import open_lesson
-from capcal_lib.manifests import SHIFTS, load_model
+from capcal_lib.manifests import load_model
 from capcal_lib.metrics import capability_brier
 from capcal_lib.probes import probe_of
 from capcal_lib.reported import constant_score, load_reported
@@ -36,7 +36,7 @@ from capcal_lib.results import (
     methods,
     score,
 )
-from capcal_lib.shifts import shift
+from capcal_lib.shifts import SHIFTS, shift
 from capcal_lib.studies import probe_generalization as study
 from IPython.display import display
 

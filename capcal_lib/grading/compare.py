@@ -8,6 +8,7 @@ words, and no table of units."""
 import re
 import string
 import unicodedata
+from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -123,7 +124,7 @@ _NUMBER = re.compile(
     (?P<sign>[+-]?) \s? (?: (?:\\?[$] | [€£¥]) \s? (?P<sign_behind>-?) )?
     (?: (?P<whole>\d+) \s (?=\d+\s?/) )?
     (?P<top> \d{{1,3}} (?:,\d{{3}})+ (?:\.\d*)? | \d+ (?:\.\d*)? | \.\d+ )
-    (?: e (?P<exponent>[+-]?\d{{1,3}}) )? (?: \s? / \s? (?P<bottom>\d+) )?
+    (?: [eE] (?P<exponent>[+-]?\d{{1,3}}) )? (?: \s? / \s? (?P<bottom>\d+) )?
     (?: \s? (?P<multiplier>{"|".join(name for name in _MULTIPLIERS if len(name) > 1)}) \b
       | (?P<suffix>[kKM]) \b )?
     \s? (?P<percent> \\?% | percent\b | per\scent\b )?
@@ -285,7 +286,13 @@ def equal(kind: Kind, golds: tuple[str, ...], extracted: str) -> bool | None:
     if kind == "number" or (number and all(rights)) or _TOO_DEEP.search(extracted):
         return False
     texts = [canonical(gold, "math") for gold in golds]
-    return True if canonical(extracted, "math") in texts else None
+    if canonical(extracted, "math") in texts:
+        return True
+    answer = clean(extracted)
+    results = [_same(clean(gold), answer, _undecided) for gold in golds]
+    if True in results:
+        return True
+    return None if None in results else False
 
 
 def _same_name(gold: str, other: str) -> bool:
@@ -313,6 +320,9 @@ _FRACTION = re.compile(r"(?<![\w.}^)])(\d+)/(\d+)(?![\d.^!(a-zA-Z\\])")
 _BEHIND = re.compile(rf"(?<=\S)\s?(?:{_WORDS}(?:\^\{{?[23]\}}?)?|\^\s?\{{?\\circ\}}?|\\%)\s?$")
 
 
+Ask = Callable[[str, str], bool | None]  # about two parts that no rule here tells apart
+
+
 def mathematics(extracted: str, *golds: str) -> bool:
     r"""Ask Math-Verify part by part; only the workers should, for it may take long.
 
@@ -321,11 +331,17 @@ def mathematics(extracted: str, *golds: str) -> bool:
     >>> mathematics("2, 1", "1, 2"), mathematics(r"[-\infty, 0]", r"(-\infty, 0]")
     (True, False)
     """
-    return any(_same(clean(gold), clean(extracted)) for gold in golds)
+    return any(_same(clean(gold), clean(extracted), _verified) for gold in golds)
 
 
-def _same(gold: str, other: str) -> bool:
-    """Compare two cleaned answers: as many parts, in the same brackets, each equal."""
+def _undecided(_gold: str, _other: str) -> bool | None:
+    return None
+
+
+def _same(gold: str, other: str, ask: Ask) -> bool | None:
+    """Compare two cleaned answers: as many parts, in the same brackets, each equal; None where one
+    of these is undecided, and none is unequal.
+    """
     if re.fullmatch(_WORDS, gold) and option(gold) == option(other):
         return True
     if _BY_TEXT.search(f"{gold} {other}"):
@@ -334,19 +350,24 @@ def _same(gold: str, other: str) -> bool:
     shape, parts = _parts(gold)
     other_shape, others = _parts(other)
     if len(parts) == len(others) == 1:
-        return _same_part(gold, other)
+        return _same_part(gold, other, ask)
     if 1 in (len(parts), len(others)):  # an interval may be written as an inequality
-        return bool(_INEQUALITY.search(gold + other)) and _verified(gold, other)
+        return ask(gold, other) if _INEQUALITY.search(gold + other) else False
     if len(parts) != len(others) or {shape, other_shape} not in _ALIKE:
         return False
     if {shape, other_shape} & {*_ORDERED}:
-        return all(map(_same, parts, others))
-    for part in parts:
-        equal_one = next((one for one in others if _same(part, one)), None)
-        if equal_one is None:
-            return False
-        others.remove(equal_one)
-    return True
+        results = [_same(*pair, ask) for pair in zip(parts, others, strict=True)]
+    else:
+        results = []
+        for part in parts:
+            found = [_same(part, one, ask) for one in others]
+            best = True if True in found else None if None in found else False
+            if best:
+                others.pop(found.index(True))
+            results.append(best)
+    if False in results:
+        return False
+    return None if None in results else True
 
 
 def _without_name(text: str, other: str) -> str:
@@ -393,32 +414,65 @@ def _split(text: str) -> list[str]:
     return parts
 
 
-def _same_part(gold: str, other: str) -> bool:
-    """Compare two parts: as numbers, as words, or by Math-Verify."""
+def _same_part(gold: str, other: str, ask: Ask) -> bool | None:
+    """Compare two parts: as numbers, as words, or as they are asked about."""
     if gold.replace(" ", "") == other.replace(" ", ""):
         return True
     right, number = read_number(gold), read_number(other)
     if right and number:
         return same_number(right, number)
+    if re.match(r"\\text", gold) or re.match(r"\\text", other):
+        is_letter = letter(gold) is not None and letter(gold) == letter(other)
+        return is_letter or option(gold) == option(other)
     if re.fullmatch(r"[A-Za-z -]*[A-Za-z]{4}[A-Za-z -]*", gold):  # words, and no product of letters
         return option(gold) == option(other)
     named, other_named = _NAMED.fullmatch(gold), _NAMED.fullmatch(other)
     if named and other_named:
-        return named[1] == other_named[1] and _same_part(named[2].strip(), other_named[2].strip())
+        same_names = named[1] == other_named[1]
+        return same_names and _same_part(named[2].strip(), other_named[2].strip(), ask)
     if ("=" in gold) != ("=" in other):
         return False
-    return _verified(_BEHIND.sub("", gold), _BEHIND.sub("", other))
+    gold, other = _BEHIND.sub("", gold), _BEHIND.sub("", other)
+    if _variables(gold) != _variables(other) and not _INEQUALITY.search(gold + other):
+        return False
+    return ask(gold, other)
 
 
-def _verified(gold: str, other: str) -> bool:
+def _variables(text: str) -> set[str]:
+    """Return the letters that are neither of a command or an environment, nor e or i."""
+    text = re.sub(r"\\(?:begin|end)\s?\{[a-z]+\}|\\[A-Za-z]+", " ", text)
+    return {*re.findall("[A-Za-z]", text)} - {"e", "i"}
+
+
+def _verified(gold: str, other: str) -> bool | None:
+    """Ask Math-Verify; what it cannot read is not equal."""
     from math_verify import verify
 
     one, two = parse(gold), parse(other)
-    if one is None or two is None:
+    if one is None or two is None or _differ(one, two):
         return False
     return bool(
         verify([one], [two], float_rounding=15, timeout_seconds=None, allow_set_relation_comp=True)
     )
+
+
+def _differ(one: Any, two: Any) -> bool:
+    """Say whether two expressions have another value at a point, which is quicker to see than that
+    they are equal.
+    """
+    import sympy
+
+    if not isinstance(one, sympy.Expr) or not isinstance(two, sympy.Expr):
+        return False
+    values = []
+    for expression in (one, two):
+        symbols = sorted(expression.free_symbols, key=str)
+        point = {symbol: sympy.Rational(15 + 7 * ord(str(symbol)[0]), 97) for symbol in symbols}
+        value = expression.subs(point).evalf()
+        if not value.is_number or not value.is_finite:
+            return False
+        values.append(value)
+    return bool(abs(values[0] - values[1]) > 1e-9 * max(map(abs, values)))
 
 
 @lru_cache(maxsize=1 << 12)

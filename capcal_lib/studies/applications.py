@@ -51,7 +51,8 @@ def compare_uses(
             tables[use, model] = compare_use(own, use, known, runs=runs[model]["run"])
     if not tables:
         return pd.DataFrame(columns=["use", "model", "dataset", "method", "verdict"])
-    return pd.concat(tables, names=["use", "model", None]).reset_index(["use", "model"])
+    table = pd.concat(tables, names=["use", "model", None]).reset_index(["use", "model"])
+    return table.reset_index(drop=True)
 
 
 def count_uses(comparisons: pd.DataFrame) -> pd.DataFrame:
