@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from capcal_lib.confidence.clause import meaning
 from capcal_lib.manifests import Model
 from capcal_lib.questions import Question
 from capcal_lib.questions.prompts import verbalized_messages
@@ -32,6 +33,7 @@ _ESTIMATE = re.compile(
     (?: \s{{0,3}}(?:-|–|—|\bto\b|\band\b)\s{{0,3}}
         (?P<high>{_SHARE}) (?P<high_percent>{_PER_CENT})?
       | \s{{0,3}}(?:/|\bout\ of\b|\bin\b)\s{{0,3}} (?P<whole>{_SHARE}) )?
+    (?: [\s,(]{{0,4}} ± \s{{0,3}} {_SHARE} (?P<width_percent>{_PER_CENT})? \)? )?
     (?![\w%/] | [.,][0-9])
     """,
 )
@@ -43,6 +45,8 @@ _RESPELLINGS = (
     (r"\\[dt]?frac\{([0-9.]{1,30})\}\{([0-9.]{1,30})\}", r"\1/\2"),
     (r"\\%", "%"),
     (r"\{,\}", ","),
+    (r"\\pm\b|∓|\+\s?/?\s?[-−–]|(?i:\bplus\W(?:or\W)?minus|\bgive or take)\b", "±"),
+    (r"±\s?(?i:an?|about|around|some|maybe)\b", "±"),
     (r"\\(?:[,!()]|approx)|[$*`{}]", ""),
     # The whole scale is no estimate.
     (r"(?<![\w.,/−–-])0(?:\.0)?\s?(?:-|–|—|to|and)\s?1(?:00)?(?:\.0)?(?![\w%]|[.,][0-9])", ""),
@@ -109,7 +113,9 @@ def parse_probability(text: str) -> float | None:
     or ``confidence``, then ``=``, ``:`` or the like), whatever follows it without one, and where
     none has a label the last estimate: a decimal, a percentage, a fraction or a range. A range
     stands for its middle; the whole scale, 0 to 1, is no estimate. Numbers outside [0, 1] are
-    refused, not clipped. Reasoning is never read, and of a long text only the end.
+    refused, not clipped. A probability to be wrong is turned round. A width, a bound, a number that
+    is denied or that a guess would have, and a share of something else are not read. Reasoning is
+    never read, and of a long text only the end.
 
     >>> said = (r"I said 0.9, so \\boxed{85\\%}", "about 0,8", "7/10", "0.7-0.8")
     >>> [parse_probability(text) for text in said]
@@ -118,27 +124,39 @@ def parse_probability(text: str) -> float | None:
     [0.4, 0.9]
     >>> [parse_probability(text) for text in (r"\\boxed{1.5}", "1e9", "nan", "<think> 0.9")]
     [None, None, None, None]
+    >>> said = ("a 10% chance that I am wrong", "0.9 ± 0.05", "60% sure, not 100%")
+    >>> [parse_probability(text) for text in said]
+    [0.9, 0.9, 0.6]
     """
     answer = answer_text(text)
     if answer is None:
         return None
     answer = unicodedata.normalize("NFKC", answer[-READ_CHARACTERS:])
-    boxes = _BOXED.findall(answer)
+    boxes = [*_BOXED.finditer(answer)]
     for box in reversed(boxes):
-        value = _probability(_ESTIMATE.fullmatch(respelt(box, _RESPELLINGS)))
+        value = _probability(_ESTIMATE.fullmatch(respelt(box[1], _RESPELLINGS)))
         if value is not None:
-            return value
+            wrong = meaning(answer, *box.span()) == "wrong"
+            return 1 - value if wrong else value
     if boxes:
         return None
     answer = respelt(answer, _RESPELLINGS)
     value = _probability(_ESTIMATE.fullmatch(answer))
     if value is not None:
         return value
-    estimates = [match for match in _ESTIMATE.finditer(answer) if _MARKED.search(match[0])]
-    labelled = [match for match in estimates if match["label"]]
-    if labelled:
-        return _probability(labelled[-1])
-    return _probability(estimates[-1]) if estimates else None
+    estimates = []
+    labelled = []
+    for match in _ESTIMATE.finditer(answer):
+        of = meaning(answer, match.start("first"), match.end())
+        if of and _MARKED.search(match[0]):
+            estimates.append((match, of))
+            if match["label"]:
+                labelled.append((match, of))
+    if not estimates:
+        return None
+    match, of = (labelled or estimates)[-1]
+    value = _probability(match)
+    return 1 - value if value is not None and of == "wrong" else value
 
 
 def _probability(match: re.Match[str] | None) -> float | None:
@@ -151,6 +169,8 @@ def _probability(match: re.Match[str] | None) -> float | None:
     high = _number(match["high"] or match["first"])
     whole = _number(match["whole"] or "1")
     is_percentage = bool(match["percent"] or match["high_percent"])
+    if match["width_percent"] and first > 1:  # 90 ± 5%
+        is_percentage = True
     if match["whole"] and first + whole == 100:  # 50/50 and 30/70
         is_percentage = True
     if match["label"] and not match["whole"] and first > 1 and first.is_integer():
