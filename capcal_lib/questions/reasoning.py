@@ -3,21 +3,26 @@
 A reasoning is a block between marks such as ``<think>`` and ``</think>``, whose first mark may
 stand in the prompt, or whatever the harmony format of gpt-oss does not put into its channel
 ``final``, also where its special tokens have been left out. One that does not end has no answer
-after it.
+after it. Marks in plain words open a reasoning only at the beginning of a text; those of Granite,
+with which other models begin their answers, only if its end follows.
 """
 
 import re
 
 HARMONY = "<|channel|>"  # every message names its channel
-# <think> (Qwen, DeepSeek), [THINK] (Mistral), <seed:think>, <|begin_of_thought|>, ◁think▷ (Kimi)
+# <think> (Qwen, DeepSeek), [THINK] (Mistral), <seed:think>, <|begin_of_thought|>, ◁think▷ (Kimi);
+# in plain words those of Granite and of ollama
 MARK = re.compile(
     r"""
     (?:<\|?|◁|\[(?=/?(?-i:THINK)\]))(?=\s?[/a-z])\s?
     (?P<end>/|end_of_|end_)?(?:seed:|begin_of_|start_)?
     (?:think|thinking|thought|reasoning|scratchpad)
     \s?(?:\|?>|▷|(?<=THINK)\])
+    | (?P<granite>Here(?:['’]s|\ is)\ my\ thought\ process:)
+    | (?P<ollama>^Thinking\.\.\.[\ \t]*$)
+    | (?P<words_end>Here(?:['’]s|\ is)\ my\ response: | ^\.\.\.done\ thinking\.)
     """,
-    re.VERBOSE | re.IGNORECASE,
+    re.VERBOSE | re.IGNORECASE | re.MULTILINE,
 )
 _HEADER = re.compile(
     r"""
@@ -28,6 +33,10 @@ _HEADER = re.compile(
 )
 _SPECIAL = re.compile(r"<\|(?:start|end|message|channel|constrain|return|call)\|>")
 _BARE_FINAL = "assistantfinal"  # the header of the final channel without its special tokens
+
+
+def _is_end(mark: re.Match[str]) -> bool:
+    return bool(mark["end"] or mark["words_end"])
 
 
 def answer_start(text: str) -> int | None:
@@ -47,11 +56,18 @@ def answer_start(text: str) -> int | None:
         if _BARE_FINAL not in text:
             return None
         start = text.rindex(_BARE_FINAL) + len(_BARE_FINAL)
+    first = len(text) - len(text[start:].lstrip())
     inside = False
+    granite_start = None
     for mark in MARK.finditer(text, start):
-        inside = not mark["end"]
+        if (mark["granite"] or mark["ollama"]) and mark.start() != first:
+            continue
+        if mark["words_end"] and not inside:
+            continue
+        inside = not _is_end(mark)
+        granite_start = start if mark["granite"] else None
         start = mark.end()
-    return None if inside else start
+    return granite_start if inside else start
 
 
 def answer_text(text: str) -> str | None:
@@ -91,5 +107,5 @@ def opened(prompt: str) -> bool | None:
     (True, False, None)
     """
     prompt = prompt.rstrip()
-    opens = {mark.end(): not mark["end"] for mark in MARK.finditer(prompt)}
+    opens = {mark.end(): not _is_end(mark) for mark in MARK.finditer(prompt)}
     return opens.get(len(prompt))

@@ -38,6 +38,9 @@ ANSWERED = [  # what stands for A is the answer
     "<|channel|>final <|constrain|>json<|message|>A",
     "It is written <|channel|>final<|message|>A",
     "analysisHm.assistantfinalA",
+    "Here is my thought process: \\boxed{8}, 0.1 CORRECT\n\nHere is my response: A",
+    " Here's my thought process:\n8\nHere's my response:\nA",
+    "Thinking...\n\\boxed{8}, 0.1 CORRECT\n...done thinking.\n\nA",
 ]
 UNFINISHED = [  # nothing is
     "",
@@ -62,6 +65,7 @@ UNFINISHED = [  # nothing is
     "<|channel|>finale<|message|>A",
     f"<|channel|>analysis<|message|>A<|end|>{FINAL}",
     "analysisHm. A",
+    "Thinking...\nA",
 ]
 CASES = [(text, True) for text in ANSWERED] + [(text, False) for text in UNFINISHED]
 
@@ -97,15 +101,32 @@ def test_tokens_are_parted_where_the_text_is(text: str, answered: bool) -> None:
         ),
         ("<|channel|>final<|message|>A", None),
         ("analysisHm.assistantfinalA", "analysisHm."),
+        ("Here is my thought process: hm\n\nHere is my response: A", "hm"),
+        ("Thinking...\nhm\n...done thinking.\n\nA", "hm"),
     ],
 )
 def test_the_reasoning_is_kept_without_its_marks(text: str, reasoning: str | None) -> None:
     assert split_reasoning(text)[0] == reasoning
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Here is my thought process: 6 + 1. The answer is 7.",
+        "8? Here is my thought process: 6 + 1. Here is my response: The answer is 7.",
+        "Thinking... The answer is 7.",
+        "8?\nThinking...\n6 + 1\n...done thinking.\nThe answer is 7.",
+    ],
+)
+def test_plain_words_of_other_models_open_no_reasoning(text: str) -> None:
+    assert split_reasoning(text) == (None, text)
+    assert grade(text, Answer("number", "7")).verdict == "correct"
+
+
 def test_a_reasoning_may_be_opened_or_closed_by_the_prompt() -> None:
     prompts = ["<seed:think>\n", "[THINK]", "<think></think>\n", "[/THINK]", "<think> 2", ""]
     assert [opened(prompt) for prompt in prompts] == [True, True, False, False, None, None]
+    assert split_reasoning("<think>hm\nHere is my response: A") == ("hm", " A")
 
 
 def test_the_answer_of_harmony_may_hold_angle_brackets() -> None:
@@ -122,6 +143,9 @@ def test_the_answer_of_harmony_may_hold_angle_brackets() -> None:
         "<|start|>",
         "<|end|>",
         "[THINK]",
+        "Here is my thought process:",
+        "Here is my response:",
+        "Thinking...\n",
     ],
 )
 def test_hostile_text_takes_time_in_proportion(piece: str) -> None:
