@@ -10,7 +10,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from pydantic import BaseModel
+from pydantic import BaseModel, model_validator
+from pydantic_core import from_json
 
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import Model, Sampling
@@ -39,6 +40,8 @@ LIMIT = re.compile(r"length|max\w*tokens|token\w*limit", re.IGNORECASE)
 INTERFERENCE = re.compile(
     r"filter|safety|error|abort|cancel|block|prohibit|recitation", re.IGNORECASE
 )
+
+THOUGHT = re.compile(r"think|thought|reason", re.IGNORECASE)  # types of parts that are reasoning
 
 
 class OpenAIEngine:
@@ -148,14 +151,13 @@ class OpenAIEngine:
         hubs = [way.hub for way in model.weights if way.hub]
         names = [model.served_as] if model.served_as else [model.name, *hubs]
         client = self.client
-        ask = partial(client.ask, read=_Listing.model_validate_json, seconds=LISTING_SECONDS)
+        ask = partial(client.ask, read=read_listing, seconds=LISTING_SECONDS)
         try:
-            [listing] = client.each(["/models"], ask)
+            [listed] = client.each(["/models"], ask)
         except Unanswered as error:
             raise InputError(
                 f"no server answers at {client.url}: {error}; does OPENAI_BASE_URL end in /v1?"
             ) from None
-        listed = {card.id: card.owned_by or "" for card in listing.data}
         for name in names:
             if name in listed:
                 return name, listed[name]
@@ -205,26 +207,78 @@ class OpenAIEngine:
         return answer
 
 
-class _Card(BaseModel):
-    id: str
-    owned_by: str | None = None
+def read_listing(content: bytes) -> dict[str, str]:
+    """Read what models a server lists, and which software it says that it is.
+
+    >>> read_listing(b'{"data": [{"id": "a", "owned_by": "vllm"}]}'), read_listing(b'["a"]')
+    ({'a': 'vllm'}, {'a': ''})
+    """
+    listing = from_json(content)
+    if isinstance(listing, dict):
+        listing = listing.get("data", listing.get("models"))
+    if not isinstance(listing, list):
+        raise ValueError("no list of models")
+    listed = {}
+    for card in listing:
+        if isinstance(card, str):
+            listed[card] = ""
+        elif isinstance(card, dict):
+            names = (card.get(key) for key in ("id", "name", "model"))
+            name = next((name for name in names if name and isinstance(name, str)), None)
+            owner = card.get("owned_by")
+            if name:
+                listed[name] = owner if isinstance(owner, str) else ""
+    return listed
 
 
-class _Listing(BaseModel):
-    data: list[_Card]
+class _Part(BaseModel):
+    """One of several parts of an answer, which holds its words under one of these names."""
+
+    type: str = "text"
+    text: str | None = None
+    refusal: str | None = None
+    thinking: "str | list[_Part] | None" = None
+    reasoning: "str | list[_Part] | None" = None
+    summary: "str | list[_Part] | None" = None
+
+    @property
+    def words(self) -> str | None:
+        for words in (self.text, self.refusal, self.thinking, self.reasoning, self.summary):
+            if isinstance(words, list):
+                return "".join(part.words or "" for part in words)
+            if words is not None:
+                return words
+        return None
+
+    @model_validator(mode="after")
+    def _has_words(self) -> "_Part":
+        if self.words is None and not THOUGHT.search(self.type):  # a thought may be redacted
+            raise ValueError("a part without words")
+        return self
 
 
 class _Message(BaseModel):
-    content: str | None = None
+    content: str | list[str | _Part] | None = None
     reasoning_content: str | None = None
     reasoning: str | None = None
 
     @property
     def parts(self) -> tuple[str | None, str]:
-        """Return the reasoning, from its own field or from the text, and the answer."""
-        apart = self.reasoning_content or self.reasoning
-        reasoning, response = split_reasoning(self.content or "")
-        return ("\n".join(filter(None, (apart, reasoning))) or None, response)
+        """Return the reasoning, from its own field, parts or text, and the answer."""
+        thoughts = [self.reasoning_content or self.reasoning]
+        content = self.content or ""
+        if isinstance(content, list):
+            texts = []
+            for part in content:
+                if isinstance(part, str):
+                    texts.append(part)
+                elif THOUGHT.search(part.type):
+                    thoughts.append(part.words)
+                else:
+                    texts.append(part.words or "")
+            content = "".join(texts)
+        reasoning, response = split_reasoning(content)
+        return ("\n".join(filter(None, (*thoughts, reasoning))) or None, response)
 
 
 class _Token(BaseModel):

@@ -23,7 +23,7 @@ from capcal_lib.sampling.draw import describe, sample
 from capcal_lib.sampling.engines import check_engine, open_engine, question_seed
 from capcal_lib.sampling.engines.openai import OpenAIEngine
 from tests.folders import verify_run
-from tests.sampling.chat_server import ChatServer, Exchange, Fault, slow, status
+from tests.sampling.chat_server import ChatServer, Exchange, Fault, raw, slow, status
 from tests.sampling.engines.served import (
     CHOSEN,
     MODEL,
@@ -111,6 +111,31 @@ def test_reasoning_is_kept_apart() -> None:
         ("2 + 2", "4", "stop"), ("2 + 2", "4", "stop"), ("2 + 2", "4", "stop"),
         ("2 + 2", "", "length"), (None, "4", "stop"), (None, "", "length"),
     ]  # fmt: skip
+
+
+def test_an_answer_may_be_a_list_of_parts() -> None:
+    text = {"type": "text", "text": "4"}
+    replies: list[list[Any]] = [
+        [{"type": "thinking", "thinking": [{"type": "text", "text": "2 + 2"}]}, text],
+        [{"type": "thinking", "thinking": "2 + 2", "signature": "x"}, text],
+        [{"type": "reasoning", "summary": [{"type": "summary_text", "text": "2 + 2"}]}, text],
+        [{"type": "output_text", "text": "<think>2 + 2</think>"}, "4"],
+        [{"type": "redacted_thinking", "data": "x"}, text],
+        [],
+    ]
+    with ChatServer(choice=lambda index: {"message": {"content": replies[index]}}) as server:
+        rows, _ = draw(open_at(server, in_flight=1), requests(1, 6))
+    assert [(row.reasoning, row.response) for row in rows] == [
+        *4 * [("2 + 2", "4")], (None, "4"), (None, "")
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("part", [4, {"type": "image", "data": "x"}])
+def test_a_part_without_words_is_refused(part: object) -> None:
+    with ChatServer(choice=lambda index: {"message": {"content": [part]}}) as server:
+        rows, [failure] = draw(open_at(server), requests(1, 1))
+    assert not rows
+    assert "an answer that cannot be read" in failure.reason
 
 
 def test_nothing_to_draw_asks_nothing() -> None:
@@ -359,6 +384,36 @@ def test_opening_names_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     with pytest.raises(InputError, match="export OPENAI_BASE_URL=http"):
         check_engine(MODEL, "openai")
+
+
+@pytest.mark.parametrize(
+    ("listing", "software"),
+    [
+        ([{"id": "smollm2-135m", "owned_by": "vllm"}], "vllm"),
+        (["other", "smollm2-135m"], ""),
+        ({"data": [{"object": "model"}, {"id": None}, 4, {"id": "smollm2-135m"}]}, ""),
+        ({"data": [{"name": "smollm2-135m", "owned_by": ["x"]}]}, ""),
+        ({"object": "list", "models": [{"model": "smollm2-135m"}]}, ""),
+    ],
+)
+def test_models_are_listed_in_many_ways(listing: object, software: str) -> None:
+    with ChatServer(listing=raw(json.dumps(listing).encode())) as server:
+        engine = open_at(server)
+    assert (engine.name, engine.software) == ("smollm2-135m", software)
+
+
+@pytest.mark.parametrize(
+    ("listing", "said"),
+    [
+        (b'"smollm2-135m"', "an answer that cannot be read"),
+        (b'{"data": null}', "an answer that cannot be read"),
+        (b"[" * 100_000, "an answer that cannot be read"),
+        (b"[{}, {}]", "lists no model, not smollm2-135m"),
+    ],
+)
+def test_a_listing_without_the_model_is_refused(listing: bytes, said: str) -> None:
+    with ChatServer(listing=raw(listing)) as server, pytest.raises(InputError, match=said):
+        open_at(server)
 
 
 def test_a_server_may_call_the_model_otherwise() -> None:
