@@ -276,6 +276,8 @@ def score(
         inputs.append(key)
     if html and html.resolve() in map(Path.resolve, inputs):
         raise InputError(f"--html {html} would overwrite what is scored; name another")
+    if html:
+        from capcal_lib.book.report import write_report
     if files:
         from capcal_lib.io.score_file import score_files
 
@@ -315,8 +317,6 @@ def score(
         for line in found.below:
             _say(line)
     if html:
-        from capcal_lib.book.report import write_report
-
         write_report(html, found, inputs)
         _warn(f"wrote {html}")
 
@@ -953,10 +953,10 @@ def main() -> None:
         line = f"{words}; --help lists what is known"
         if not sys.argv[1:]:  # its help was asked for, and is printed
             sys.exit(2)
-    except InputError as error:
-        line = str(error)
     except ModuleNotFoundError as error:
         line = str(not_installed(error, _extra()))
+    except InputError as error:
+        line = str(error)
     except BrokenPipeError:  # who reads it has enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)

@@ -1,6 +1,7 @@
 """The one exception for input that a person can put right."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 
 
 class InputError(ValueError):
@@ -40,10 +41,25 @@ EXTRAS |= {"papermill": "book", "jupyter_book": "book", "jupytext": "book"}
 EXTRAS |= {"torch": "local", "transformers": "local", "gguf": "local", "vllm": "vllm"}
 
 
-def not_installed(error: ModuleNotFoundError, extra: str = "") -> InputError:
+class NotInstalled(ModuleNotFoundError, InputError):
+    """Say which extra brings a package that is not installed."""
+
+
+def not_installed(error: ModuleNotFoundError, extra: str = "") -> NotInstalled:
     """Build the error for a package that is not installed, with the ``extra`` of the command that
     needs it, or else the one that brings the package.
     """
     package = str(error.name).partition(".")[0]
     extra = extra or EXTRAS.get(package, "runs")
-    return InputError(f"this needs {package}, not installed; say: pip install 'capcal[{extra}]'")
+    return NotInstalled(
+        f"this needs {package}, not installed; say: pip install 'capcal[{extra}]'", name=package
+    )
+
+
+@contextmanager
+def naming_extra() -> Iterator[None]:
+    """Let imports of packages that are not installed name the extra that brings them."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise not_installed(error) from None

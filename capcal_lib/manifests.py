@@ -28,7 +28,7 @@ from pydantic import (
 )
 
 from capcal_lib.disk import is_file, write_text
-from capcal_lib.errors import InputError, check_known
+from capcal_lib.errors import InputError, check_known, naming_extra
 from capcal_lib.places import MANIFESTS, OWN_MANIFESTS, own_manifests
 from capcal_lib.text import sanitize
 
@@ -458,7 +458,8 @@ def use_cache_without_hub() -> None:
     """Let the hub's client work from its cache where the hub has no address here, in place of a
     minute of retries.
     """
-    from huggingface_hub import constants
+    with naming_extra():
+        from huggingface_hub import constants
 
     if not constants.HF_HUB_OFFLINE and not getproxies():
         try:

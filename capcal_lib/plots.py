@@ -25,6 +25,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from capcal_lib.applications import pass_at_k, risk_coverage, simulate_pass_at_k
+from capcal_lib.errors import naming_extra
 from capcal_lib.manifests import dataset_names, load_dataset
 from capcal_lib.metrics import mean_interval
 from capcal_lib.metrics.validation import Floats, align, as_scored
@@ -83,7 +84,8 @@ class _Display:
     def _take(self, ax: Axes | None) -> None:
         """Take the axes that are given, or new ones."""
         if ax is None:
-            import matplotlib.pyplot as plt
+            with naming_extra():
+                import matplotlib.pyplot as plt
 
             ax = plt.subplots(layout="constrained")[1]
         self.ax = ax
@@ -341,7 +343,8 @@ def draw_curves(
     >>> draw_curves(table, x="k").axes.size
     1
     """
-    import seaborn as sns
+    with naming_extra():
+        import seaborn as sns
 
     names = list(map(str, table[hue].unique()))
     colors = {} if hue == "model" else palette(names)  # models take those of the style
@@ -418,7 +421,8 @@ def palette(methods: Iterable[str], dataset: str | None = None) -> dict[str, str
     >>> palette(["Probe (GSM8K)", "Probe (MATH)"], "gsm8k")
     {'Probe (GSM8K)': '#46a281', 'Probe (MATH)': '#3866bd'}
     """
-    from matplotlib.colors import to_hex, to_rgb
+    with naming_extra():
+        from matplotlib.colors import to_hex, to_rgb
 
     chosen: dict[str, str] = {}
     uses: Counter[str] = Counter()

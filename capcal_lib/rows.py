@@ -16,7 +16,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import IO, TYPE_CHECKING, Any
 
-from capcal_lib.errors import InputError
+from capcal_lib.errors import InputError, naming_extra
 from capcal_lib.text import sanitize
 
 if TYPE_CHECKING:
@@ -353,7 +353,9 @@ def _fields(rows: Any, heads: Sequence[str], place: _Place) -> Iterator[list[str
 def _parquet(path: Path, file: io.BufferedReader) -> Iterator["DataFrame"]:
     """Yield the rows of a parquet file if it is neither too long nor unpacks to too much."""
     import pandas as pd
-    import pyarrow.parquet as pq
+
+    with naming_extra():
+        import pyarrow.parquet as pq
 
     parquet = pq.ParquetFile(file)  # of a file, as pyarrow takes no path that is not UTF-8
     facts = parquet.metadata

@@ -3,6 +3,7 @@
 import ast
 import importlib
 import inspect
+import os
 import subprocess
 import sys
 import tomllib
@@ -24,9 +25,9 @@ class Lacking:
         if name.partition(".")[0] in {lacking}:
             raise ModuleNotFoundError(name, name=name)
 sys.meta_path.insert(0, Lacking())
-from capcal_lib.cli import main
-main()
+{call}
 """
+COMMAND = "from capcal_lib.cli import main; main()"
 ROOMS = [  # each may import from those above it
     "text",
     "errors",
@@ -83,7 +84,7 @@ def test_scoring_a_file_takes_a_small_install(tmp_path: Path) -> None:
     lacking = ["sklearn", *(Requirement(line).name.replace("-", "_") for line in lines)]
     assert {"pyarrow", "datasets", "matplotlib", "math_verify"} < set(lacking)
     (tmp_path / "mine.csv").write_text("question_id,confidence,correct,total\na,.5,1,2\nb,1,2,2\n")
-    code = LACKING.format(lacking=lacking)
+    code = LACKING.format(lacking=lacking, call=COMMAND)
     logs = ROOT / "tests" / "io" / "logs"
     for asked, status, said in (
         (["score", "mine.csv"], 0, "too few to tell mine.csv and"),
@@ -97,7 +98,54 @@ def test_scoring_a_file_takes_a_small_install(tmp_path: Path) -> None:
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
         assert done.returncode == status, done.stderr
         assert said in (done.stderr if status else done.stdout)
+        assert not (status and done.stdout)
         assert "Traceback" not in done.stderr
+
+
+LIBRARY_CALLS = {
+    "c.plots.ReliabilityDisplay.from_counts([0.5], [1], [2])": "plots",
+    "c.plots.palette(['P(True)'])": "plots",
+    "next(c.rows.stream_rows(Path('mine.parquet')))": "runs",
+    "c.metrics.Calibrator": "runs",
+    "c.runs.open_runs('store')": "runs",
+    "c.sampling": "runs",
+    "c.confidence": "runs",
+    "c.probes": "runs",
+    "c.results.load_results": "runs",
+    "c.io.import_samples": "runs",
+    "c.reproduce": "runs",
+    "c.grading.grade('x + 1', c.questions.Answer('math', '2 x'))": "runs",
+    "c.questions.load_questions('gsm8k')": "hub",
+}
+
+
+def test_calls_of_the_library_name_the_extra_that_they_lack(tmp_path: Path) -> None:
+    (tmp_path / "mine.parquet").write_bytes(b"")
+    lines = [line for name in ("runs", "hub", "plots") for line in EXTRAS[name]]
+    lacking = ["sklearn", *(Requirement(line).name.replace("-", "_") for line in lines)]
+    tried = f"""
+import capcal_lib as c
+from pathlib import Path
+for call in {[*LIBRARY_CALLS]}:
+    try:
+        eval(call)
+    except Exception as error:
+        refused = isinstance(error, ImportError) and isinstance(error, c.errors.InputError)
+        print(call, error if refused else repr(error), sep=": ")
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", LACKING.format(lacking=lacking, call=tried)],
+        env={name: value for name, value in os.environ.items() if name != "CAPCAL_DATA_DIR"},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    said = done.stdout.splitlines()
+    assert len(said) == len(LIBRARY_CALLS)
+    for line, (call, extra) in zip(said, LIBRARY_CALLS.items(), strict=True):
+        assert line.startswith(f"{call}: this needs ")
+        assert line.endswith(f", not installed; say: pip install 'capcal[{extra}]'")
 
 
 @pytest.mark.parametrize(
@@ -116,7 +164,7 @@ def test_the_extra_that_is_named_is_that_of_the_command(
     typed: str, extra: str, tmp_path: Path
 ) -> None:
     lacking = ["pyarrow", "papermill", "jupyter_book", "torch", "vllm"]
-    command = [sys.executable, "-c", LACKING.format(lacking=lacking), *typed.split()]
+    command = [sys.executable, "-c", LACKING.format(lacking=lacking, call=COMMAND), *typed.split()]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr.endswith(f"not installed; say: pip install 'capcal[{extra}]'\n")

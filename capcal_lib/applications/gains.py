@@ -14,6 +14,7 @@ import pandas as pd
 from capcal_lib.applications.budget import allocate, spending_terms, success_terms
 from capcal_lib.applications.passk import pass_at_k, simulate_pass_at_k
 from capcal_lib.applications.selective import risk_area_terms
+from capcal_lib.errors import naming_extra
 from capcal_lib.metrics import correctness_variance_terms
 
 Column = pd.Series  # of one number a question
@@ -118,8 +119,9 @@ def label_gains(confidence: Column, correct: Column, total: Column) -> Column:
     The line is fitted to nine tenths of the questions and used on the last, ten times, and kept
     between 0 and 1.
     """
-    from sklearn.linear_model import LinearRegression  # slow to import
-    from sklearn.model_selection import cross_val_predict
+    with naming_extra():
+        from sklearn.linear_model import LinearRegression  # slow to import
+        from sklearn.model_selection import cross_val_predict
 
     mu = correct / total
     folds = min(10, len(mu))

@@ -11,17 +11,19 @@ from html import escape
 from importlib.metadata import version
 from itertools import cycle
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from capcal_lib.book.style import set_style
 from capcal_lib.disk import file_digest, is_file, write_text
+from capcal_lib.errors import naming_extra
 from capcal_lib.io.score_file import MEANINGS, Scored
 from capcal_lib.plots import PassAtKDisplay, ReliabilityDisplay, known_color
 from capcal_lib.text import sanitize, spell_cell
 
-if TYPE_CHECKING:
+with naming_extra():  # or else the scores would be printed first
+    import seaborn  # noqa: F401 -- for set_style
+    from matplotlib import rc_context
     from matplotlib.figure import Figure
 
 PANELS_IN_A_ROW, SIDE = 3, 2.6  # figures of reliability in a row, and their size in inches
@@ -68,8 +70,6 @@ def write_report(path: Path, scored: Scored, files: Iterable[Path] = ()) -> None
     ``total``, then a column a method with its confidences. What is said ``below`` the scores stands
     first, what was scored last, with the digests of ``files``. Names may come from anywhere; all
     are escaped. A path that is there and no regular file is refused."""
-    from matplotlib import rc_context
-
     stated = "".join(f"<p>{escape(sanitize(line, 1_000))}</p>" for line in scored.below)
     with rc_context(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph")  # a name in letters that the font lacks
@@ -93,8 +93,6 @@ def _chapter(title: str, scores: pd.DataFrame, questions: pd.DataFrame) -> str:
 
 def _figures(known: pd.DataFrame) -> str:
     """Draw the reliability of each method, and pass@k of all."""
-    from matplotlib.figure import Figure
-
     counts = ["correct", "total"]
     methods = known.drop(columns=counts).dropna(axis="columns", how="all").columns
     rows = -(-len(methods) // PANELS_IN_A_ROW)
@@ -112,7 +110,7 @@ def _figures(known: pd.DataFrame) -> str:
     return "".join(map(_image, FIGURES, (reliability, passed)))
 
 
-def _image(title: str, figure: "Figure") -> str:
+def _image(title: str, figure: Figure) -> str:
     """Show a figure as SVG inside an image, where nothing in it can run; nothing for none."""
     if not figure.axes:
         return ""

@@ -15,6 +15,7 @@ from pathlib import Path
 from textwrap import fill
 from typing import Any
 
+from capcal_lib.errors import naming_extra
 from capcal_lib.places import BOOK
 from capcal_lib.plots import COLORS, SHIFT_COLORS
 
@@ -50,11 +51,12 @@ def set_style() -> None:
     """
     import warnings
 
-    import matplotlib.pyplot as plt
-    import numpy as np
-    import pandas as pd
-    import seaborn as sns
-    from matplotlib.font_manager import fontManager
+    with naming_extra():
+        import matplotlib.pyplot as plt
+        import numpy as np
+        import pandas as pd
+        import seaborn as sns
+        from matplotlib.font_manager import fontManager
 
     # seaborn's grids do so
     warnings.filterwarnings("ignore", "The figure layout has changed to tight")

@@ -1,15 +1,18 @@
 """Confidences: one estimate of mu for each question. One file a method."""
 
-from capcal_lib.confidence.consistency import majority, mean_tokens, read_answers
-from capcal_lib.confidence.of_run import (
-    METHODS,
-    TITLES,
-    estimate,
-    methods_of,
-    place_confidence,
-    read_confidence,
-)
-from capcal_lib.confidence.verbalized import parse_probability
+from capcal_lib.errors import naming_extra
+
+with naming_extra():
+    from capcal_lib.confidence.consistency import majority, mean_tokens, read_answers
+    from capcal_lib.confidence.of_run import (
+        METHODS,
+        TITLES,
+        estimate,
+        methods_of,
+        place_confidence,
+        read_confidence,
+    )
+    from capcal_lib.confidence.verbalized import parse_probability
 
 __all__ = [
     "METHODS",

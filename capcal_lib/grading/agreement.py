@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from capcal_lib.errors import InputError
+from capcal_lib.errors import InputError, naming_extra
 from capcal_lib.grading.judgements import PAIR, judges, read_judgements
 from capcal_lib.grading.verdicts import read_verdicts
 from capcal_lib.metrics.intervals import Interval, mean_interval
@@ -40,7 +40,8 @@ def agreement(
     >>> result.rate.estimate, result.kappa
     (0.75, 0.5)
     """
-    from sklearn.metrics import cohen_kappa_score  # slow to import
+    with naming_extra():
+        from sklearn.metrics import cohen_kappa_score  # slow to import
 
     scored = (first != "not_scored") & (second != "not_scored")
     if not scored.any():

@@ -13,6 +13,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from capcal_lib.errors import naming_extra
 from capcal_lib.manifests import Kind
 from capcal_lib.text import respelt
 
@@ -446,7 +447,8 @@ def _variables(text: str) -> set[str]:
 
 def _verified(gold: str, other: str) -> bool | None:
     """Ask Math-Verify; what it cannot read is not equal."""
-    from math_verify import verify
+    with naming_extra():
+        from math_verify import verify
 
     one, two = parse(gold), parse(other)
     if one is None or two is None or _differ(one, two):
@@ -478,9 +480,10 @@ def _differ(one: Any, two: Any) -> bool:
 @lru_cache(maxsize=1 << 12)
 def parse(text: str) -> Any:
     """Parse as a SymPy object; None where Math-Verify cannot."""
-    import math_verify
-    import sympy
-    from latex2sympy2_extended import NormalizationConfig
+    with naming_extra():
+        import math_verify
+        import sympy
+        from latex2sympy2_extended import NormalizationConfig
 
     # Its stripping of units would read 2m as 2.
     settings = NormalizationConfig(units=False, malformed_operators=True, nits=False, boxed="none")

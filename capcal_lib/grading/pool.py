@@ -18,6 +18,8 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+from capcal_lib.errors import naming_extra
+
 logger = logging.getLogger(__name__)
 TIME_LIMIT = 1.0  # seconds of processor time for one comparison; those of MATH take 0.01
 CLOCK_LIMIT = 60.0  # seconds by the clock beyond that, the start of a worker included
@@ -26,7 +28,8 @@ MEMORY_LIMIT = 128 * 2**20  # bytes that a worker may take beyond its libraries
 
 def cores() -> int:
     """Return how many cores this process may use."""
-    from loky import cpu_count
+    with naming_extra():
+        from loky import cpu_count
 
     return int(cpu_count())
 
@@ -82,9 +85,10 @@ _opening = threading.Lock()
 
 
 def _pool(workers: int) -> Any:
-    from loky.backend.context import LokyContext
-    from loky.backend.process import LokyProcess
-    from pebble import ProcessPool
+    with naming_extra():
+        from loky.backend.context import LokyContext
+        from loky.backend.process import LokyProcess
+        from pebble import ProcessPool
 
     key = os.getpid(), workers
     caller = multiprocessing.current_process()

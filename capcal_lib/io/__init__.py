@@ -5,6 +5,8 @@ imported.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from capcal_lib.errors import naming_extra
+
 if TYPE_CHECKING:
     from capcal_lib.io.importing import import_samples
     from capcal_lib.io.score_file import score_files, score_table
@@ -16,7 +18,8 @@ def __getattr__(name: str) -> Any:
     """Import a name when it is first asked for: to score a file takes no run store."""
     if name in __all__:
         module = "importing" if name == "import_samples" else "score_file"
-        return getattr(import_module(f"{__name__}.{module}"), name)
+        with naming_extra():
+            return getattr(import_module(f"{__name__}.{module}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from capcal_lib.errors import naming_extra
 from capcal_lib.metrics.brier import (
     capability_brier,
     capability_brier_terms,
@@ -76,7 +77,8 @@ def __getattr__(name: str) -> Any:
     for the rest.
     """
     if name == "Calibrator":
-        from capcal_lib.metrics.recalibration import Calibrator
+        with naming_extra():
+            from capcal_lib.metrics.recalibration import Calibrator
 
         return Calibrator
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

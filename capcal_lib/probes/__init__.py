@@ -1,26 +1,29 @@
 """Probes: read the confidence from the model's hidden states."""
 
-from capcal_lib.probes.estimator import Probe
-from capcal_lib.probes.features import extract_features, read_features
-from capcal_lib.probes.linear import LinearProbe
-from capcal_lib.probes.predictions import (
-    describe_probes,
-    keep_predictions,
-    order_probes,
-    predictions_of,
-    probe_of,
-    read_predictions,
-)
-from capcal_lib.probes.sgd import PaperProbe
-from capcal_lib.probes.training import (
-    ProbeRecipe,
-    nearest_probe,
-    nearest_probes,
-    runs_for_probes,
-    train,
-    training_data,
-)
-from capcal_lib.probes.tuned import TunedProbe
+from capcal_lib.errors import naming_extra
+
+with naming_extra():
+    from capcal_lib.probes.estimator import Probe
+    from capcal_lib.probes.features import extract_features, read_features
+    from capcal_lib.probes.linear import LinearProbe
+    from capcal_lib.probes.predictions import (
+        describe_probes,
+        keep_predictions,
+        order_probes,
+        predictions_of,
+        probe_of,
+        read_predictions,
+    )
+    from capcal_lib.probes.sgd import PaperProbe
+    from capcal_lib.probes.training import (
+        ProbeRecipe,
+        nearest_probe,
+        nearest_probes,
+        runs_for_probes,
+        train,
+        training_data,
+    )
+    from capcal_lib.probes.tuned import TunedProbe
 
 __all__ = [
     "LinearProbe",

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from capcal_lib.disk import is_file
-from capcal_lib.errors import InputError, check_known, not_installed
+from capcal_lib.errors import InputError, check_known, naming_extra
 from capcal_lib.manifests import (
     Columns,
     Dataset,
@@ -247,15 +247,13 @@ def _ways_to_get(manifest: Dataset, entry: Split) -> str:
 def _load_from_hub(manifest: Dataset, entry: Split) -> tuple[str, Iterable[Row]]:
     """Load the rows of a split through the ``datasets`` library, and say of which revision."""
     use_cache_without_hub()
-    try:
+    with naming_extra():
         from datasets import load_dataset as load_rows
-
+    try:
         with _without_retries():
             loaded = load_rows(
                 entry.hub, entry.config, split=entry.hub_split, revision=entry.revision
             )
-    except ModuleNotFoundError as error:
-        raise not_installed(error) from None
     except Exception as error:  # of the library and of its HTTP client there are dozens of kinds
         why = sanitize(error, 200)
         remedy = _ways_to_get(manifest, entry)

@@ -15,10 +15,13 @@ question to 100 at most, until the interval of every score has a half-width of a
 Every step takes up what is there, so a second call after a stop goes on. The engine is opened once
 for all of them. A step that fails leaves the others done."""
 
-from capcal_lib.reproduce.order import LEAN, PAPER, RECIPES, WHOLE, Draw, Order, Part, Recipe
-from capcal_lib.reproduce.plan import Step, make_plan, show_plan, time_plan
-from capcal_lib.reproduce.steps import NO_STATES, Reproduced, reproduce
-from capcal_lib.reproduce.table import beside_printed
+from capcal_lib.errors import naming_extra
+
+with naming_extra():
+    from capcal_lib.reproduce.order import LEAN, PAPER, RECIPES, WHOLE, Draw, Order, Part, Recipe
+    from capcal_lib.reproduce.plan import Step, make_plan, show_plan, time_plan
+    from capcal_lib.reproduce.steps import NO_STATES, Reproduced, reproduce
+    from capcal_lib.reproduce.table import beside_printed
 
 __all__ = [
     "LEAN",

@@ -3,6 +3,8 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from capcal_lib.errors import naming_extra
+
 if TYPE_CHECKING:
     from capcal_lib.results.constant import compare_with_constant, count_by_kind
     from capcal_lib.results.results import costs, describe_runs, judged_by, load_results, subjects
@@ -48,7 +50,9 @@ def __getattr__(name: str) -> Any:
     """Import a name when it is first asked for: to score a file takes no run store."""
     if name in __all__:
         for module in ("results", "scores", "constant"):
-            if hasattr(room := import_module(f"{__name__}.{module}"), name):
+            with naming_extra():
+                room = import_module(f"{__name__}.{module}")
+            if hasattr(room, name):
                 return getattr(room, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

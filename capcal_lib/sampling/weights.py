@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from capcal_lib.disk import file_digest
-from capcal_lib.errors import InputError
+from capcal_lib.errors import InputError, naming_extra
 from capcal_lib.manifests import Model, Weights, load_model, use_cache_without_hub
 from capcal_lib.places import cache_dir
 from capcal_lib.runs.run import IMPORTED, Run
@@ -169,7 +169,8 @@ def _source(way: Weights, scratch: Path) -> Path:
     if way.path:
         return Path(way.path)
     if way.hub:
-        from huggingface_hub import hf_hub_download, snapshot_download
+        with naming_extra():
+            from huggingface_hub import hf_hub_download, snapshot_download
 
         use_cache_without_hub()
         if way.file:
@@ -219,8 +220,9 @@ def _convert(way: Weights, gguf: Path, folder: Path) -> str:
         raise InputError(
             f"wrong digest: the manifest says sha256 {way.sha256}, the file has {digest}"
         )
-    import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer
+    with naming_extra():
+        import torch
+        from transformers import AutoModelForCausalLM, AutoTokenizer
 
     options: dict[str, Any] = {"gguf_file": gguf.name, "trust_remote_code": False}
     # progress bars that no switch turns off

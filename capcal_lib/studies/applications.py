@@ -13,6 +13,7 @@ import pandas as pd
 from capcal_lib import metrics
 from capcal_lib.applications import routing_gains
 from capcal_lib.confidence.of_run import TITLES
+from capcal_lib.errors import naming_extra
 from capcal_lib.manifests import load_model
 from capcal_lib.plots import INK, MUTED
 from capcal_lib.results.results import CONSISTENCY, subjects
@@ -85,7 +86,8 @@ def draw_uses(counts: pd.DataFrame) -> "Figure":
     >>> [text.get_text() for text in draw_uses(row).axes[0].texts]
     ['of 11']
     """
-    import matplotlib.pyplot as plt
+    with naming_extra():
+        import matplotlib.pyplot as plt
 
     by_method = counts.groupby(level="method", sort=False)
     layout: dict[str, Any] = {"figsize": (7.2, 3.2), "layout": "constrained", "squeeze": False}

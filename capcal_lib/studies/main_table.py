@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from capcal_lib.errors import naming_extra
 from capcal_lib.plots import INK, MARKERS, mark_verdicts, palette
 from capcal_lib.probes import nearest_probe
 from capcal_lib.reported import constant_score, load_reported
@@ -98,7 +99,8 @@ def draw_prices(table: pd.DataFrame) -> "sns.FacetGrid":
     >>> draw_prices(table).axes.size
     1
     """
-    import seaborn as sns
+    with naming_extra():
+        import seaborn as sns
 
     table = table.rename(columns={"brier": "estimate"})
     asked = table[table["method"] != "Best constant"]
@@ -136,7 +138,8 @@ def draw_printed_prices(printed: pd.DataFrame) -> "sns.FacetGrid":
     >>> draw_printed_prices(pd.DataFrame([row])).axes.size
     1
     """
-    import seaborn as sns
+    with naming_extra():
+        import seaborn as sns
 
     colors = palette(printed["method"])
     grid = sns.FacetGrid(printed, row="model", height=2.4, aspect=3)

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from capcal_lib import metrics
+from capcal_lib.errors import naming_extra
 from capcal_lib.manifests import load_dataset
 from capcal_lib.plots import INK, MARKERS, SHIFT_COLORS, mark_verdicts
 from capcal_lib.probes import nearest_probe
@@ -142,7 +143,8 @@ def draw_transfer(comparisons: pd.DataFrame) -> "Axes":
     >>> [label.get_text() for label in draw_transfer(pd.DataFrame([row])).get_yticklabels()]
     ['Probe (GSM8K) on GSM8K']
     """
-    import matplotlib.pyplot as plt
+    with naming_extra():
+        import matplotlib.pyplot as plt
 
     size = plt.rcParams["figure.figsize"][0], 1.4 + 0.25 * len(comparisons)
     ax = plt.subplots(figsize=size, layout="constrained")[1]
