@@ -58,6 +58,38 @@ DOMAINS = (
 )  # the paper's; a user's may be any other
 
 
+# Arguments of vLLM's engine that a manifest may give. All others are ours or vLLM's: among them are
+# those that name code to run, or other weights than the manifest's.
+VLLM_ARGUMENTS = (
+    "tensor_parallel_size",
+    "pipeline_parallel_size",
+    "data_parallel_size",
+    "enable_expert_parallel",
+    "disable_custom_all_reduce",
+    "gpu_memory_utilization",
+    "kv_cache_memory_bytes",
+    "kv_cache_dtype",
+    "cpu_offload_gb",
+    "swap_space",
+    "block_size",
+    "num_gpu_blocks_override",
+    "enable_prefix_caching",
+    "max_model_len",
+    "max_num_seqs",
+    "max_num_batched_tokens",
+    "max_num_partial_prefills",
+    "enable_chunked_prefill",
+    "async_scheduling",
+    "max_logprobs",
+    "dtype",
+    "quantization",
+    "attention_backend",
+    "disable_cascade_attn",
+    "enforce_eager",
+    "disable_log_stats",
+)
+
+
 class Manifest(BaseModel):
     """Refuse unknown keys and wrong types; never change after loading."""
 
@@ -73,6 +105,12 @@ def _beside(path: str, fields: ValidationInfo) -> str:
 
 
 Beside = Annotated[str, AfterValidator(_beside)]
+
+
+def _check_vllm(arguments: dict[str, Any]) -> dict[str, Any]:
+    for name in arguments:
+        check_known("argument of vLLM", name, VLLM_ARGUMENTS, "a manifest may give no other")
+    return arguments
 
 
 class Sampling(Manifest):
@@ -129,7 +167,7 @@ class Model(Manifest):
     engine: Name  # one of ours, or one that another package offers
     served_as: Text | None = None  # what a server calls it, such as llama3.1:8b; None: by its name
     omit: tuple[Text, ...] = ()  # settings that its server refuses, such as seed: not sent
-    vllm: dict[str, Any] = {}  # arguments of vLLM's engine, such as tensor_parallel_size
+    vllm: Annotated[dict[str, bool | int | float | str], AfterValidator(_check_vllm)] = {}
     weights: tuple[Weights, ...] = ()  # tried in order
     parameters: int | None = None
     active_parameters: int | None = None  # of a mixture of experts: those that read a token

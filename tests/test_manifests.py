@@ -219,6 +219,11 @@ def test_malformed_data_set(copies: Path, old: str, new: str, message: str) -> N
         ),
         (
             "engine: vllm",
+            "engine: vllm\nvllm: {max_num_seqs: {a: 1}}",
+            "vllm.max_num_seqs.bool: Input should be a valid boolean",
+        ),
+        (
+            "engine: vllm",
             "engine: a/b",
             "engine: String should match pattern",
         ),
@@ -231,6 +236,46 @@ def test_malformed_model(copies: Path, old: str, new: str, message: str) -> None
         load_model("qwen3-8b")
     assert message in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "argument",
+    [
+        "trust_remote_code",
+        "worker_cls",
+        "worker_extension_cls",
+        "model",
+        "revision",
+        "tokenizer",
+        "load_format",
+        "hf_overrides",
+        "logits_processors",
+        "speculative_config",
+        "compilation_config",
+        "kv_transfer_config",
+        "distributed_executor_backend",
+        "io_processor_plugin",
+    ],
+)
+def test_a_manifest_names_no_code_and_no_other_weights(copies: Path, argument: str) -> None:
+    path = copies / "models" / "qwen3-8b.yaml"
+    path.write_text(f"{path.read_text()}\nvllm:\n  max_num_seqs: 8\n  {argument}: evil\n")
+    with pytest.raises(
+        InputError, match=f"unknown argument of vLLM '{argument}'; known: "
+    ) as raised:
+        load_model("qwen3-8b")
+    assert "\n" not in str(raised.value)
+
+
+def test_a_manifest_tells_vllm_of_copies_memory_and_batches(copies: Path) -> None:
+    path = copies / "models" / "qwen3-8b.yaml"
+    said = "tensor_parallel_size: 2, gpu_memory_utilization: 0.95, enforce_eager: true"
+    path.write_text(f"{path.read_text()}\nvllm: {{{said}}}\n")
+    assert load_model("qwen3-8b").vllm == {
+        "tensor_parallel_size": 2,
+        "gpu_memory_utilization": 0.95,
+        "enforce_eager": True,
+    }
 
 
 @pytest.mark.parametrize("content", ["? [1]\n: 2\n", "", "- a list\n", "just text\n", "\x00"])

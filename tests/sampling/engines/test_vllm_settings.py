@@ -126,6 +126,15 @@ def test_what_the_manifest_says_of_copies_is_done_and_nothing_is_said_of_it(
     assert not lines(caplog)
 
 
+def test_weights_and_code_are_not_the_manifests_to_say() -> None:
+    folder = Path("weights")
+    evil = manifest(trust_remote_code=True, model="stranger/other", worker_extension_cls="evil.W")
+    settings = settings_of(evil, folder, gpus=0)
+    assert settings["trust_remote_code"] is False
+    assert settings["model"] == str(folder)
+    assert settings["worker_extension_cls"].endswith(".PositionWatcher")
+
+
 def test_the_older_runner_is_named_on_the_cpu_alone(
     machine: Callable[[int], dict[str, Any]],
     monkeypatch: pytest.MonkeyPatch,
