@@ -273,11 +273,11 @@ def provenance(page: Page) -> Html:
     title = f"<strong>{escape(load_model(page.model).title)}</strong>"
     in_paper = (load_reported()["model"] == page.model).sum()
     if page.data.empty:
-        mark = tables.badge("reported") if in_paper else ""
-        return Html(f"<p class='capcal-about'>{title} {mark}</p>")
+        mark = f" · {tables.badge('reported')}" if in_paper else ""
+        return Html(f"<p class='capcal-about'>{title}{mark}</p>")
     data = page.data
     sizes = counted(len(data), "data set"), counted(int(data["questions"].sum()), "question")
-    marks = "".join(map(tables.badge, data["evidence"].unique()))
+    marks = map(tables.badge, data["evidence"].unique())
     behind = data[["title", "questions"]].rename(columns={"title": "data set"})
     behind["samples a question"] = [
         str(most) if fewest == most else f"{fewest} to {most}"
@@ -292,7 +292,7 @@ def provenance(page: Page) -> Html:
     if in_paper:
         notes.append(f"The paper prints {in_paper} numbers of this model.")
     paragraphs = "".join(f"<p>{escape(note)}</p>" for note in notes)
-    summary = f"<summary>{title} · {' · '.join(sizes)} {marks}</summary>"
+    summary = f"<summary>{' · '.join([title, *sizes, *marks])}</summary>"
     details = f"<details>{summary}{table.html}{paragraphs}</details>"
     return Html(f"<div class='capcal-about'>{details}</div>")
 

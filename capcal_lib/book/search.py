@@ -10,7 +10,7 @@ from typing import Any
 from docutils import nodes
 from sphinx.builders.html import StandaloneHTMLBuilder
 
-CAPTION = re.compile(r"<figcaption>(.*?)(?=<span class=.evidence|</figcaption>)", re.DOTALL)
+CAPTION = re.compile(r"<figcaption>(.*?)(?= · <span class=.evidence|</figcaption>)", re.DOTALL)
 
 
 def searched(page: nodes.document) -> nodes.document:

@@ -13,6 +13,10 @@ import pandas as pd
 
 from capcal_lib.book.tables import Html, badge, show
 
+ELSEWHERE = (
+    "<p>The experiment runs in the built book, which <code>capcal book</code> makes. "
+    "Here is a table in its place.</p>"
+)
 UNDECIDABLE = "undecidable"  # where a perfect confidence would not be better either
 HEADS = {  # of columns of verdicts, in their order
     "worse": "worse",
@@ -30,7 +34,7 @@ def widget(
 
     ``data`` are what JSON can hold, and NaN is not among it. The ``caption`` says what the reader
     can do and stands below with the evidence; ``fallback`` is a table that says the same where no
-    scripts run.
+    scripts run, as in JupyterLab.
 
     >>> "<figcaption>Ask." in widget("coin", {}, "Ask.", fallback=Html("<p>0 of 0</p>"),
     ...     evidence="measured").html
@@ -40,8 +44,8 @@ def widget(
     return Html(
         f"<figure class='capcal-widget' data-widget='{kind}' data-label='{escape(caption)}'>"
         f"<script type='application/json'>{text}</script><div "
-        f"class='cw-fallback'>{fallback.html}</div>"
-        f"<figcaption>{escape(caption)} {badge(evidence)}</figcaption></figure>"
+        f"class='cw-fallback'>{ELSEWHERE}{fallback.html}</div>"
+        f"<figcaption>{escape(caption)} · {badge(evidence)}</figcaption></figure>"
     )
 
 

@@ -35,6 +35,7 @@ def test_what_is_behind_a_page_is_counted_and_marked() -> None:
     html = provenance(page_of("smollm2-135m")).html
     row = BeautifulSoup(html, "html.parser").find("th", string="MMLU").parent
     assert [cell.text for cell in row.select("td")] == ["300", "100", "measured"]
+    assert "1,116 questions · measured" in BeautifulSoup(html, "html.parser").summary.text
     assert "The paper prints" not in html
     assert badge("simulated") in provenance(page_of("simulated")).html
 
@@ -91,7 +92,7 @@ def test_a_page_of_a_model_without_samples_shows_the_paper_and_ends(
     with pytest.raises(EndOfPage, match="capcal reproduce --model gpt-oss-20b --store runs/local"):
         open_page(parameters, paper=["table-4"])
     title, table, reason = [output.html for output in shown]
-    assert badge("reported") in title
+    assert f" · {badge('reported')}" in title
     assert "0.9338" in table  # mean accuracy on MATH-500
     assert "-p model gpt-oss-20b" in reason
     assert EndOfPage("why")._render_traceback_() == []

@@ -19,8 +19,8 @@ def page() -> nodes.document:
         return nodes.container("", *parts, classes=["cell", tag])
 
     table = (
-        "<figure><figcaption>Scores of pears. <span class='evidence measured'>measured</span> "
-        "<a>CSV</a></figcaption><table><tr><td>quinces</td></tr></table></figure>"
+        "<figure><figcaption>Scores of pears. · <span class='evidence measured'>measured</span> "
+        "· <a>CSV</a></figcaption><table><tr><td>quinces</td></tr></table></figure>"
     )
     document = new_document("page")
     document += nodes.section("", nodes.title("", "Of apples"), ids=["of-apples"])

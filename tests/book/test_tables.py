@@ -90,6 +90,8 @@ def test_what_is_long_is_folded_and_not_cut() -> None:
 def test_evidence_stands_in_the_caption_and_in_rows_where_they_differ() -> None:
     assert show(TABLE, "T.", evidence="measured").html.count(badge("measured")) == 1
     two = show(TABLE.assign(evidence=["measured", "read off"]), "T.")
+    caption = BeautifulSoup(two.html, "html.parser").figcaption
+    assert caption.text == "T. · measured · read off · CSV"
     assert two.html.count(badge("measured")) == two.html.count(badge("read off")) == 2
     assert csv_of(two)["evidence"].tolist() == ["measured", "read off"]
 

@@ -24,6 +24,15 @@ def test_answers_of_a_model_stay_text():
     assert json.loads(kept) == data
 
 
+def test_where_no_scripts_run_a_widget_says_where_they_do() -> None:
+    drawn = widget("coin", {}, "Ask.", fallback=TABLE, evidence="measured")
+    page = BeautifulSoup(drawn.html, "html.parser")
+    fallback = page.select_one(".cw-fallback")
+    assert fallback.text.startswith("The experiment runs in the built book, which capcal book ")
+    assert fallback.text.endswith("table")
+    assert page.figcaption.text == "Ask. · measured"
+
+
 def test_what_no_script_reads_is_refused():
     with pytest.raises(ValueError, match="not JSON compliant"):
         widget("coin", {"share": float("nan")}, "Ask.", fallback=TABLE, evidence="measured")
