@@ -26,9 +26,9 @@ UNSAID = {"may_be_best": False, "missing": 0, "questions": 1, "varies": True, "p
 MARKED = {"best": "<strong>{}</strong>", "second": "<u>{}</u>", "level": "≈ {}"}
 LEGEND = {  # what a cell of scores holds, and what that means
     "<small>[": "in brackets: 95 % interval",
-    "<strong>": "bold: significantly lower than every method but the constant and the oracles, or "
-    "the lowest printed",
-    "≈": "≈: not significantly worse than the lowest, the constant and the oracles aside",
+    "<strong>": "bold: significantly lower than every method but baselines and oracles, or the "
+    "lowest printed",
+    "≈": "≈: not significantly worse than the lowest, baselines and oracles aside",
     "<u>": "underlined: second lowest printed",
     "‡": "‡: all questions are alike, so nothing is compared",
 } | {f"<sup>{letter}": f"{letter}: {far} probe" for far, letter in SHIFT_LETTERS.items()}

@@ -20,7 +20,7 @@ from capcal_lib.text import counted, spell
 
 SIGNS = {"better": "+", "worse": "-"}
 AGAINST = "+ closer than the best constant, - farther, after Holm over all data sets"
-ASIDE = "the best constant and the oracles do not compete, and have no star"
+ASIDE = "no star for baselines, oracles, a method alone, or fewer than ten questions"
 GAINS = {  # columns of compare_with_constant, as the rows for programs name them
     "estimate": "gain",
     "low": "gain_low",

@@ -12,7 +12,7 @@ from capcal_lib.errors import check_known
 from capcal_lib.manifests import load_dataset
 from capcal_lib.probes import nearest_probe, probe_of
 from capcal_lib.results.results import CONSISTENCY, ORACLE_CC, ORACLE_RC, UNIFORM, VOTES, subjects
-from capcal_lib.results.terms import COUNTS, question_terms
+from capcal_lib.results.terms import COUNTS, FEWEST, question_terms
 
 Protocol = Literal["corrected", "paper"]
 DEEP = 32  # samples of a question, from which curves and budgets say something
@@ -20,7 +20,7 @@ ROUNDING = 1e-12  # probes that are the same score alike up to this
 ORACLES = [ORACLE_RC, ORACLE_CC]
 BEST_CONSTANT = "Best constant"
 NEAREST_PROBE = "Probe"  # of a data set, whatever it was trained on
-NOT_COMPETING = [BEST_CONSTANT, *ORACLES]  # the rival of all, and two that know the samples
+NOT_COMPETING = [UNIFORM, BEST_CONSTANT, *ORACLES]  # two baselines, and two that know the samples
 MISSING_AS = 0.5  # the confidence that the paper's code gives a question without one
 BOUNDS = {UNIFORM: (1 / 12, 1 / 3), ORACLE_RC: (0, 1 / 4)}  # of a score; all others lie in [0, 1]
 COLUMNS = ["brier", "low", "high", "plug_in", "may_be_best", "missing", "questions"]
@@ -270,6 +270,26 @@ def gains_by_dataset(terms: pd.DataFrame, rival: str) -> pd.DataFrame:
     return pd.concat(gains, names=[*cases, "method"]).dropna(subset="p")
 
 
+def mark_best(terms: pd.DataFrame, clusters: "pd.Series[str] | None" = None) -> "pd.Series[bool]":
+    """Say of each method of a data set whether it may be the best: no other is significantly better
+    on the questions that both have.
+
+    ``terms`` has a row a question and a column a method. NA for what does not compete: baselines
+    and oracles, a method with fewer than ten questions, and one that has no competitor.
+
+    >>> terms = pd.DataFrame({"P(True)": [0.1, 0.2] * 20, "Probe": [0.6, 0.5] * 20})
+    >>> mark_best(terms.assign(**{"Uniform random": 0.05})).tolist()
+    [True, False, <NA>]
+    """
+    competing = terms.drop(columns=NOT_COMPETING, errors="ignore")
+    competing = competing.dropna(axis="columns", thresh=FEWEST)
+    marks = pd.Series(pd.NA, terms.columns, dtype="boolean")
+    if competing.shape[1] > 1:
+        best = metrics.may_be_best(competing, clusters)
+        marks[competing.columns] = [name in best for name in competing]
+    return marks
+
+
 def score(
     results: pd.DataFrame,
     *,
@@ -284,11 +304,9 @@ def score(
 
     Returns a table indexed by (dataset, method): ``brier``, with the 95 % interval ``low`` to
     ``high`` for questions like these; ``plug_in``, the uncorrected score of the same questions;
-    ``may_be_best``, whether no other is significantly better on the questions that both have, NA
-    for the best constant and the oracles, which do not compete; ``missing`` confidences of
-    questions with two scored samples or more; and scored ``questions``. The corrected score is
-    unbiased, so it may fall below zero. A method without any confidence on a data set has no row
-    there.
+    ``may_be_best``, see :func:`mark_best`; ``missing`` confidences of questions with two scored
+    samples or more; and scored ``questions``. The corrected score is unbiased, so it may fall below
+    zero. A method without any confidence on a data set has no row there.
 
     >>> from capcal_lib.places import RECORDED_RUNS
     >>> from capcal_lib.results import load_results
@@ -312,7 +330,7 @@ def score(
         dataset = str(name)
         own = own.dropna(axis="columns", how="all")
         clusters = groups[own.index] if load_dataset(dataset).clustered else None
-        best = metrics.may_be_best(own.drop(columns=NOT_COMPETING, errors="ignore"), clusters)
+        best = mark_best(own, clusters)
         for method, values in zip(map(str, own), own.to_numpy().T, strict=True):
             bounds = BOUNDS.get(method, (0, 1))
             estimate, low, high = metrics.mean_interval(values, clusters=clusters, bounds=bounds)
@@ -323,7 +341,7 @@ def score(
                 low,
                 high,
                 plug_in[method][own.index].mean(),
-                None if method in NOT_COMPETING else method in best,
+                best[method],
                 int(missing[method][own.index].sum()),
                 own[method].count(),
             ]

@@ -31,6 +31,7 @@ from capcal_lib.results.scores import (
     MISSING_AS,
     columns_of,
     gains_by_dataset,
+    mark_best,
     mean_over_probes,
     own_columns,
     stated_methods,
@@ -161,16 +162,16 @@ def score_pass_at_k(
 
     Returns a table indexed by (dataset, method) for ``book.tables.show_scores``, where ``dataset``
     is k and on how many questions it is judged; ``brier``, ``low``, ``high`` and ``may_be_best``,
-    for which oracles do not compete.
+    for which neither the constant nor oracles compete.
     """
     tables = {}
     for k, terms in errors.items():
         groups = subjects(terms).to_numpy()
         own = metrics.compare(terms, clusters=groups, bounds=(0, 1))
         of_oracles = metrics.compare(oracles[k], clusters=groups, bounds=(0, 1))
-        of_oracles = of_oracles.assign(may_be_best=False)
         questions = terms.iloc[:, 0].count()
-        tables[f"pass@{k}, {questions} questions"] = pd.concat([own, of_oracles])
+        scored = pd.concat([own, of_oracles]).assign(may_be_best=mark_best(terms, groups))
+        tables[f"pass@{k}, {questions} questions"] = scored
     table = pd.concat(tables, names=["dataset", "method"])
     return table.rename(columns={"estimate": "brier"})
 

@@ -17,6 +17,7 @@ from capcal_lib.results.scores import (
     confidence_columns,
     fill_unstated,
     keep_nearest_probe,
+    mark_best,
     mean_over_probes,
     nearest_probe_of,
 )
@@ -76,13 +77,16 @@ def score_areas(confidences: pd.DataFrame) -> pd.DataFrame:
     curve, on the questions that all have (:func:`area_terms`).
 
     Returns what ``tables.show_scores`` draws: a row a method and data set with the area under the
-    name ``brier``, its interval ``low`` to ``high``, ``may_be_best``, the number of ``questions``,
-    and whether any of the data set was solved, ``varies``.
+    name ``brier``, its interval ``low`` to ``high``, ``may_be_best``, for which answering at random
+    does not compete, the number of ``questions``, and whether any of the data set was solved,
+    ``varies``.
     """
     tables = []
     for dataset, own in area_terms(confidences).groupby(level="dataset", sort=False):
         terms = own.dropna(axis="columns", how="all")
-        areas = metrics.compare(terms, clusters=subjects(terms)).rename_axis("method")
+        groups = subjects(terms)
+        areas = metrics.compare(terms, clusters=groups).rename_axis("method")
+        areas["may_be_best"] = mark_best(terms.drop(columns=AT_RANDOM), groups)
         areas = areas.rename(columns={"estimate": "brier"}).reset_index()
         varies = bool(confidences.loc[[str(dataset)], "correct"].any())
         tables.append(areas.assign(dataset=str(dataset), questions=len(terms), varies=varies))

@@ -184,7 +184,7 @@ def test_bold_is_only_who_is_best_alone() -> None:
     assert html.count("<strong>0.") == 1
     again = SCORES.set_axis([0] * len(SCORES))  # tables of several runs, one below the other
     assert show_scores(again, "Scores.", evidence="measured").html == html
-    assert "or the lowest printed; ≈: not significantly worse" in html
+    assert "every method but baselines and oracles, or the lowest printed; ≈: not" in html
     reported = SCORES.drop(columns=["low", "high", "may_be_best", "missing", "questions"])
     plain = show_scores(reported, "As printed.", digits=4, evidence="reported").html
     assert ">0.1000</td>" in plain

@@ -171,10 +171,27 @@ def test_the_error_of_pass_at_1_is_the_score_of_the_main_table() -> None:
     assert lower < scores.loc["Probe (GSM8K)", "brier"]
 
 
-def test_oracles_and_the_best_constant_do_not_compete() -> None:
-    table = score(FOUR).loc["mini-exam"]
-    assert table.loc[["Best constant", "Oracle RC", "Oracle CC"], "may_be_best"].isna().all()
-    assert table["may_be_best"].any()
+def test_neither_baselines_nor_oracles_compete() -> None:
+    wrong = results({f"q{place}": [place % 3, 8, 0.9, 1] for place in range(12)})
+    best = score(wrong).loc["mini-exam", "may_be_best"]
+    assert best.dropna().to_dict() == {"P(True)": True, "Verbalized confidence": False}
+    briers = score(wrong).loc["mini-exam", "brier"]
+    assert briers["Uniform random"] < briers["P(True)"]
+
+
+def test_a_method_alone_is_not_called_best() -> None:
+    alone = results({f"q{place}": [place % 3, 8, 0.9, NAN] for place in range(12)})
+    assert score(alone)["may_be_best"].isna().all()
+
+
+def test_of_fewer_than_ten_questions_nothing_is_called_best() -> None:
+    questions = {f"q{place}": [place % 3, 8, 0.5, 0.9] for place in range(10)}
+    assert score(results(questions))["may_be_best"].any()
+    questions["q9"][3] = NAN
+    best = score(results(questions)).loc["mini-exam", "may_be_best"]
+    assert best.isna().all(), "one that competes is left"
+    del questions["q9"]
+    assert score(results(questions))["may_be_best"].isna().all()
 
 
 @settings(max_examples=5, deadline=None)

@@ -94,6 +94,8 @@ def test_an_area_is_scored_on_the_questions_that_all_have():
     confidences.loc[half, "Probe"] = np.nan
     areas = score_areas(confidences).set_index(["dataset", "method"])
     assert areas.loc[("gsm8k", AT_RANDOM), "questions"] == 30
+    best = areas.loc["gsm8k", "may_be_best"]
+    assert best.dropna().to_dict() == {"P(True)": False, "Probe": True}
     others = confidences.loc["gsm8k"].iloc[30:]
     for method in ("P(True)", "Probe"):
         curve = risk_coverage(others[method], others["correct"], others["total"])
