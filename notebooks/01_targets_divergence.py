@@ -208,7 +208,7 @@ response, variance, response - variance, capability
 
 # %% tags=["hide-cell", "solution"]
 # A question that the model mostly gets wrong was answered right, by luck
-(of_shown.loc[of_shown["correct"], "share"] < 0.5).mean()
+page.solution((of_shown.loc[of_shown["correct"], "share"] < 0.5).mean())
 
 # %% [markdown]
 # **2 (medium).** Show that the expected value of $|C - \mu|$ is $2\mu(1-\mu)$, and check it by drawing responses to a
@@ -217,7 +217,7 @@ response, variance, response - variance, capability
 # %% tags=["hide-cell", "solution"]
 # Many responses to one question, and their mean distance from mu
 responses = rng.random(100_000) < 0.3
-np.abs(responses - 0.3).mean(), 2 * 0.3 * 0.7
+page.solution(np.abs(responses - 0.3).mean(), 2 * 0.3 * 0.7)
 
 # %% [markdown]
 # **3 (hard).** The mean of $2\hat\mu(1-\hat\mu)$ falls when fewer samples define $\hat\mu$. By which factor, and how is it
@@ -228,4 +228,4 @@ np.abs(responses - 0.3).mean(), 2 * 0.3 * 0.7
 counts = rng.binomial(5, 0.3, 100_000), np.full(100_000, 5)
 plain = correctness_variance(*counts) / (0.3 * 0.7)  # (k - 1) / k = 0.8
 corrected = correctness_variance(*counts, corrected=True) / (0.3 * 0.7)
-round(plain, 2), round(corrected, 2)
+page.solution(round(plain, 2), round(corrected, 2))

@@ -294,7 +294,7 @@ page.show(
 
 # %% tags=["hide-cell", "solution"]
 # The less lies between questions, the more of the noise of ten samples each is that of samples
-(parts["within"] / 10 + parts["pairs"] / 90) / parts["between"]
+page.solution((parts["within"] / 10 + parts["pairs"] / 90) / parts["between"])
 
 # %% [markdown]
 # **2 (medium).** Scores of $N$ questions with $k$ samples each cost $Nk$ samples. With 1,000 samples in all, is it better to
@@ -303,8 +303,9 @@ page.show(
 
 # %% tags=["hide-cell", "solution"]
 # The noise of a score, by questions and by samples
-rng = np.random.default_rng(seed)
+rng, noise = np.random.default_rng(seed), {}
 for n, k in ((100, 10), (10, 100)):
     mu = rng.binomial(k, rng.random((300, n))) / k
     terms = (0.5 - mu) ** 2 - mu * (1 - mu) / (k - 1)
-    print(f"{n} questions: {terms.mean(axis=1).std():.3f}")
+    noise[f"{n} questions"] = terms.mean(axis=1).std().round(3)
+page.solution(noise)

@@ -365,8 +365,10 @@ starts = samples["response"].str.strip().str[:1]
 # To the left, in the same order: the rank correlation stays, the score does not
 first = points.loc[points.index[0][0]]
 squared = first["confidence"] ** 2
-print(squared.corr(first["mu"], method="spearman"))
-{"before": (0.5 - 0.5) ** 2, "after": (0.5**2 - 0.5) ** 2}
+page.solution(
+    squared.corr(first["mu"], method="spearman"),
+    {"before": (0.5 - 0.5) ** 2, "after": (0.5**2 - 0.5) ** 2},
+)
 
 # %% [markdown]
 # **2 (medium).** At temperature 1 a model answers A, B, C and D with probabilities 0.5, 0.3, 0.15 and 0.05, and B is right.
@@ -377,7 +379,7 @@ print(squared.corr(first["mu"], method="spearman"))
 # Probabilities raised to the inverse temperature, a row a temperature
 powers = 1 / np.array([[1], [0.5], [0.1]])
 raised = np.array([0.5, 0.3, 0.15, 0.05]) ** powers
-(raised / raised.sum(axis=1, keepdims=True)).round(3)[:, 1]
+page.solution((raised / raised.sum(axis=1, keepdims=True)).round(3)[:, 1])
 
 # %% [markdown]
 # **3 (hard).** What does the probe say when it is trained with hardly any weight decay? *Hint:* refit `LinearProbe` with
@@ -387,4 +389,4 @@ raised = np.array([0.5, 0.3, 0.15, 0.05]) ** powers
 # The spread of a probe with hardly any decay, and that of the tuned one
 loose = LinearProbe(weight_decay=1e-6, standardize=True)
 loose.fit(features, questions["correct"], questions["total"])
-loose.predict(states).std(), probe.predict(states).std()
+page.solution(loose.predict(states).std(), probe.predict(states).std())

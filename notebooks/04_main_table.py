@@ -295,7 +295,7 @@ sure = capability_brier([0.2, 0.9], correct, total)
 half = capability_brier([0.5, 0.5], correct, total)
 sure_corrected = capability_brier([0.2, 0.9], correct, total, corrected=True)
 half_corrected = capability_brier([0.5, 0.5], correct, total, corrected=True)
-round(sure - sure_corrected, 4), round(half - half_corrected, 4)
+page.solution(round(sure - sure_corrected, 4), round(half - half_corrected, 4))
 
 # %% [markdown]
 # **2 (medium).** How many votes could response consistency afford at the price of a verbalized confidence of the paper's models?
@@ -307,7 +307,7 @@ price = printed.pivot(
     index=["dataset", "model"], columns="method", values="tokens"
 )
 votes = 10 * price["Verbalized confidence"] / price["Response consistency"]
-votes.unstack("model").round(1)
+page.solution(votes.unstack("model").round(1))
 
 # %% [markdown]
 # **3 (hard).** Look at the first figure: on which data set can a method gain most over the best constant? What decides that? *Hint:* what
@@ -317,4 +317,4 @@ votes.unstack("model").round(1)
 # Where questions differ most: the constant scores the variance of mu over them
 variance = of_dataset.var() - noise.groupby("dataset").mean()
 constant_score = scores["brier"].xs("Best constant", level="method")
-pd.DataFrame({"variance": variance, "constant": constant_score})
+page.solution(pd.DataFrame({"variance": variance, "constant": constant_score}))

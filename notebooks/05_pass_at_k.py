@@ -336,7 +336,7 @@ extrapolate_pass_at_k(c, [20] * 120, [100, 10_000]).round(3)
 # %% tags=["hide-cell", "solution"]
 # Above it, the confidence promises too much: at k = 1 by its level, and beyond that it takes what differs between questions for luck
 wide = curves.pivot(index="k", columns="method", values="estimate")
-wide.sub(wide["Actual"], axis="index").tail(1).T.round(3)
+page.solution(wide.sub(wide["Actual"], axis="index").tail(1).T.round(3))
 
 # %% [markdown]
 # **2 (medium).** How likely is it that *all* of $k$ attempts are correct, often written pass^$k$? *Hint:* exchange the
@@ -345,7 +345,7 @@ wide.sub(wide["Actual"], axis="index").tail(1).T.round(3)
 # %% tags=["hide-cell", "solution"]
 # The roles of correct and incorrect, exchanged
 c, n = np.array([5, 19]), np.array([20, 20])
-1 - pass_at_k(n - c, n, [1, 4, 16])
+page.solution(1 - pass_at_k(n - c, n, [1, 4, 16]))
 
 # %% [markdown]
 # **3 (hard).** Show that the corrected error at $k = 1$ is the corrected capability Brier score.

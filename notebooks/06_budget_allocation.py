@@ -289,7 +289,7 @@ _ = grid.set_axis_labels("B, samples a question", "questions solved")
 
 # %% tags=["hide-cell", "solution"]
 # Hopeless questions get none and others two; many samples solve all anyway
-above["Oracle CC"].groupby("k").mean()
+page.solution(above["Oracle CC"].groupby("k").mean())
 
 # %% [markdown]
 # **2 (medium).** Replace every confidence by one half. What does the allocation become, and does it matter which number
@@ -297,7 +297,7 @@ above["Oracle CC"].groupby("k").mean()
 
 # %% tags=["hide-cell", "solution"]
 # Two constant confidences: both are even spending
-allocate([0.5] * 5, 12), allocate([0.1] * 5, 12)
+page.solution(allocate([0.5] * 5, 12), allocate([0.1] * 5, 12))
 
 # %% [markdown]
 # **3 (hard).** A question's samples cost different numbers of tokens. What takes the place of the gain? *Hint:* try
@@ -307,4 +307,4 @@ allocate([0.5] * 5, 12), allocate([0.1] * 5, 12)
 # Two questions whose samples cost 100 and 300 tokens: by gain per token
 tokens = np.array([100, 300])
 spent = allocate([0.3, 0.3], 2000, cost=tokens)
-spent, spent @ tokens
+page.solution(spent, spent @ tokens)

@@ -273,7 +273,7 @@ rises.stack().agg(["sum", "size"])
 
 # %% tags=["hide-cell", "solution"]
 # Four samples, one of which says nothing
-consistency([["4", "4", "5", None]])
+page.solution(consistency([["4", "4", "5", None]]))
 
 # %% [markdown]
 # **2 (medium).** A model answers B with probability 0.5, A with 0.3 and C with 0.2, and A is right. Where does the
@@ -282,11 +282,12 @@ consistency([["4", "4", "5", None]])
 
 # %% tags=["hide-cell", "solution"]
 # Votes drawn from three answers, by their number: as where the majority is wrong
-rng = np.random.default_rng(seed)
+rng, means = np.random.default_rng(seed), {}
 votes = rng.choice(["A", "B", "C"], p=[0.3, 0.5, 0.2], size=(2_000, 100))
 for k_c in (5, 20, 100):
     vote = consistency(votes[:, :k_c].tolist())
-    print(k_c, vote.mean().round(3), ((vote - 0.3) ** 2).mean().round(3))
+    means[k_c] = vote.mean(), ((vote - 0.3) ** 2).mean()
+page.solution(pd.DataFrame(means, ["confidence", "squared error"]))
 
 # %% [markdown]
 # **3 (hard).** A model is right with probability 0.9, and otherwise always gives the same wrong answer. How much does
@@ -301,4 +302,4 @@ vote = consistency(right[:, :10].tolist())
 pool, rest = right.sum(axis=1), right[:, 10:].sum(axis=1)
 shared = capability_brier(vote, pool, 100, corrected=True)
 apart = capability_brier(vote, rest, 90, corrected=True)
-shared - apart, -2 * (10 / 100) * 0.9 * 0.1 / 10
+page.solution(shared - apart, -2 * (10 / 100) * 0.9 * 0.1 / 10)

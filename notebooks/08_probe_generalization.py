@@ -245,7 +245,9 @@ tables.show_scores(
 
 # %% tags=["hide-cell", "solution"]
 # The probe's score, and that of Uniform random
-capability_brier(np.full(4, 0.5), [0, 0, 100, 100], np.full(4, 100)), 1 / 3
+page.solution(
+    capability_brier(np.full(4, 0.5), [0, 0, 100, 100], np.full(4, 100)), 1 / 3
+)
 
 # %% [markdown]
 # **2 (medium).** In the figures of gains and of correlations, the mark of a probe may be hollow in the first and filled in the second.
@@ -255,7 +257,7 @@ capability_brier(np.full(4, 0.5), [0, 0, 100, 100], np.full(4, 100)), 1 / 3
 # A level that is off costs its square, and leaves every correlation as it is
 said = np.array([0.2, 0.5, 0.8])
 off = said + 0.3
-np.mean((off - said) ** 2), np.corrcoef(said, off)[0, 1]
+page.solution(np.mean((off - said) ** 2), np.corrcoef(said, off)[0, 1])
 
 # %% [markdown]
 # **3 (hard).** A probe that has learned to say 0.9 meets questions with other $\mu$. Below which $\mu$ is it worse than
@@ -265,4 +267,4 @@ np.mean((off - said) ** 2), np.corrcoef(said, off)[0, 1]
 # Where a constant of 0.9 is worse, on a grid and by algebra
 mu = np.linspace(0, 1, 1001)
 worse = (0.9 - mu) ** 2 > 1 / 3 - mu * (1 - mu)
-float(mu[worse].max()), (0.9**2 - 1 / 3) / (2 * 0.9 - 1)
+page.solution(float(mu[worse].max()), (0.9**2 - 1 / 3) / (2 * 0.9 - 1))

@@ -300,7 +300,7 @@ tables.Html(f"<p>{link} {tables.badge('read off')}</p>")
 
 # %% tags=["hide-cell", "solution"]
 # Two numbers, each of them rounded
-2 * 0.00005
+page.solution(2 * 0.00005)
 
 # %% [markdown]
 # **2 (medium).** *Most* is more than half. Which statements would change their verdict if it were three quarters? *Hint:* `claims` has the
@@ -309,9 +309,8 @@ tables.Html(f"<p>{link} {tables.badge('read off')}</p>")
 # %% tags=["hide-cell", "solution"]
 # The share of comparisons that holds, by statement
 share = comparisons["result"].eq("holds").groupby(comparisons["says"]).mean()
-share[claims["wording"].reindex(share.index).eq("most") & (share < 0.75)].round(
-    2
-)
+most = claims["wording"].reindex(share.index).eq("most")
+page.solution(share[most & (share < 0.75)].round(2))
 
 # %% [markdown]
 # **3 (hard).** With ten shared draws, what is the standard deviation of the success at one sample if $\mu$ is uniform on
@@ -320,4 +319,4 @@ share[claims["wording"].reindex(share.index).eq("most") & (share < 0.75)].round(
 # %% tags=["hide-cell", "solution"]
 # Means of ten uniform positions, by simulation and by formula
 positions = np.random.default_rng(0).random((10_000, 10))
-float(positions.mean(axis=1).std()), float(np.sqrt(1 / 12 / 10))
+page.solution(float(positions.mean(axis=1).std()), float(np.sqrt(1 / 12 / 10)))

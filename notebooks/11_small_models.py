@@ -293,7 +293,7 @@ page.show(
 # %% tags=["hide-cell", "solution"]
 # Clear comparisons: by chance, as found, and judged together
 alone, together = comparisons["p"] < 0.05, comparisons["p (Holm)"] < 0.05
-len(comparisons) / 20, int(alone.sum()), int(together.sum())
+page.solution(len(comparisons) / 20, int(alone.sum()), int(together.sum()))
 
 # %% [markdown]
 # **2 (medium).** Look at the figure: what does it mean where a bar says neither? Could the same questions have shown a gain of the
@@ -305,4 +305,6 @@ widths = comparisons["high"] - comparisons["low"]
 of_result = comparisons.assign(
     half=widths / 2, gain=comparisons["estimate"].abs()
 )
-of_result.groupby("result", observed=True)[["half", "gain"]].median()
+page.solution(
+    of_result.groupby("result", observed=True)[["half", "gain"]].median()
+)

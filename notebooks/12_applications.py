@@ -270,7 +270,7 @@ solved.mean() - mixed, routing_gains(probe, questions).mean()
 # The uses in which a probe is better, by data set. No bar: nothing is clear; a dash: no confidence could have won
 won = comparisons[comparisons["verdict"] == "better"]
 won = won[won["method"] == "Probe"]
-pd.crosstab(won["dataset"], won["use"])
+page.solution(pd.crosstab(won["dataset"], won["use"]))
 
 # %% [markdown]
 # **2 (medium).** By hand the confidence was used directly. What changes in pass@k and budgets with a posterior around it? *Hint:* its
@@ -283,7 +283,7 @@ for nu in (2, 20, None):
     passed = pass_at_k_gains(confidence, correct, total, 16, concentration=nu)
     spent = budget_gains(confidence, correct, total, 2, concentration=nu)
     by_concentration[nu or "directly"] = passed.mean(), spent.mean()
-pd.DataFrame(by_concentration, ["pass@k", "Budget"])
+page.solution(pd.DataFrame(by_concentration, ["pass@k", "Budget"]))
 
 # %% [markdown]
 # **3 (hard).** A gain in the table of routers is below zero: is it the probe that fails there, or the idea of a router?
@@ -296,4 +296,4 @@ for case in routed.itertuples():
     pair = results, models, case.small, case.large, case.dataset
     questions = study.questions_of_pair(*pair)
     oracle.append(100 * routing_gains(questions["small"], questions).mean())
-routed[["dataset", "pair", "estimate"]].assign(oracle=oracle)
+page.solution(routed[["dataset", "pair", "estimate"]].assign(oracle=oracle))

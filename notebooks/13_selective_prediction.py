@@ -223,7 +223,7 @@ promised.groupby("method", sort=False)["wrong"].max()
 s = np.array([0.9, 0.2, 0.5, 0.5])
 squared = risk_coverage(s**2, correct, total)
 assert squared.equals(risk_coverage(s, correct, total))
-squared["risk"].iloc[-1]
+page.solution(squared["risk"].iloc[-1])
 
 # %% [markdown]
 # **2 (medium).** With ten questions, what is the least risk that can be promised? *Hint:* the added question is wrong.
@@ -231,7 +231,9 @@ squared["risk"].iloc[-1]
 # %% tags=["hide-cell", "solution"]
 # Ten right questions, and two risks close to each other
 ten = [0.5] * 10, [1] * 10, [1] * 10
-promise_risk(*ten, 1 / 11 - 0.001), promise_risk(*ten, 1 / 11 + 0.001)
+page.solution(
+    promise_risk(*ten, 1 / 11 - 0.001), promise_risk(*ten, 1 / 11 + 0.001)
+)
 
 # %% [markdown]
 # **3 (hard).** The page promises wrong answers among *all* questions. Suppose somebody promises the risk among the *answered* ones,
@@ -250,4 +252,4 @@ for _ in range(300):
     if len(safe):
         answered = ~seen & (s >= np.quantile(s[seen], 1 - safe.max()))
         broken.append((1 - mu[answered]).mean() > 0.3)
-np.mean(broken)
+page.solution(np.mean(broken))

@@ -210,7 +210,7 @@ page.show(
 # %% tags=["hide-cell", "solution"]
 # Both ends of the interval, whose width is asked
 low, high = binomial_interval([5], [10])[0]
-float(high - low)
+page.solution(float(high - low))
 
 # %% [markdown]
 # **2 (medium).** In the figure, most crosses meet the dotted line though their middle lies off it. What does that mean? And how
@@ -219,7 +219,7 @@ float(high - low)
 
 # %% tags=["hide-cell", "solution"]
 # Both counts can come from one expected accuracy; the chance that all 16 tests keep silent
-round(1 - 0.95**16, 2)
+page.solution(round(1 - 0.95**16, 2))
 
 # %% [markdown]
 # **3 (hard).** Simulate pages of 16 questions whose recorded and live counts come from the same $\mu$. On what share of
@@ -233,4 +233,4 @@ for _ in range(50):
     one, two = rng.binomial(100, rng.random(16)[:, None], (16, 2)).T
     p = compare_counts(one, [100] * 16, two, [100] * 16)["p (Holm)"]
     rejected += (p < 0.05).any()
-rejected / 50
+page.solution(rejected / 50)

@@ -210,7 +210,7 @@ widget(
 # The width of the interval, by number of samples
 counts = np.arange(10, 1000, 10)
 ends = binomial_interval(counts // 2, counts)
-int(counts[(np.diff(ends)[:, 0] < 0.1).argmax()])
+page.solution(int(counts[(np.diff(ends)[:, 0] < 0.1).argmax()]))
 
 # %% [markdown]
 # **2 (medium).** What capability Brier score has somebody who guesses every question's $\mu$ with a random error of
@@ -221,4 +221,4 @@ int(counts[(np.diff(ends)[:, 0] < 0.1).argmax()])
 draws = np.random.default_rng(0)
 known = draws.uniform(0.3, 0.7, 10_000)
 noisy = (known + draws.normal(0, 0.2, len(known))).clip(0, 1)
-round(float(np.mean((noisy - known) ** 2)), 3)
+page.solution(round(float(np.mean((noisy - known) ** 2)), 3))

@@ -179,7 +179,9 @@ page.show(
 # At one half and a hundred samples: the plug-in score less the corrected one
 plug_in_score = capability_brier([0.7], [50], [100])
 corrected_score = capability_brier([0.7], [50], [100], corrected=True)
-round(plug_in_score - corrected_score, 5), round(0.5 * 0.5 / 99, 5)
+page.solution(
+    round(plug_in_score - corrected_score, 5), round(0.5 * 0.5 / 99, 5)
+)
 
 # %% [markdown]
 # **2 (medium).** When does 0.5 for a missing confidence improve a score? *Hint:* compare $(0.5 - \mu)^2$ with the mean
@@ -188,7 +190,7 @@ round(plug_in_score - corrected_score, 5), round(0.5 * 0.5 / 99, 5)
 # %% tags=["hide-cell", "solution"]
 # An imputed one half, against the mean score of the others
 mu, others = 0.6, 0.05
-round((0.5 - mu) ** 2, 2), others  # it does where the first is lower
+page.solution(round((0.5 - mu) ** 2, 2), others)  # better if the first is lower
 
 # %% [markdown]
 # **3 (medium).** In the figure, the marks of one row lie on both sides of the line. What does that say of a table of scores that
@@ -197,4 +199,4 @@ round((0.5 - mu) ** 2, 2), others  # it does where the first is lower
 # %% tags=["hide-cell", "solution"]
 # Their order may be another one: a score that rises passes one that falls
 ends = shifts.groupby("switch", observed=True)["shift"].agg(["min", "max"])
-(ends["min"] < 0) & (ends["max"] > 0)
+page.solution((ends["min"] < 0) & (ends["max"] > 0))

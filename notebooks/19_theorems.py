@@ -174,7 +174,7 @@ page.show(
 
 # %% tags=["hide-cell", "solution"]
 # All samples of these are correct, or none is: one response tells everything
-1 - ((share == 0) | (share == 1)).mean(), optima["optima differ"]
+page.solution(1 - ((share == 0) | (share == 1)).mean(), optima["optima differ"])
 
 # %% [markdown]
 # **2 (medium).** In the table of three scores the Bregman information of response consistency is another one than that of the
@@ -182,7 +182,9 @@ page.show(
 
 # %% tags=["hide-cell", "solution"]
 # No: votes are judged by the samples that did not vote, which are fewer
-losses.loc[shown, ["expected response loss", "Bregman information"]]
+page.solution(
+    losses.loc[shown, ["expected response loss", "Bregman information"]]
+)
 
 # %% [markdown]
 # **3 (hard).** Show on one question with $\hat\mu = 0.3$ and $s = 0.6$ that the cross-entropy has no gap. *Hint:* its mean over
@@ -196,4 +198,4 @@ def cross_entropy(t, s):
 
 
 expected = 0.3 * cross_entropy(1, 0.6) + 0.7 * cross_entropy(0, 0.6)
-expected, cross_entropy(0.3, 0.6)
+page.solution(expected, cross_entropy(0.3, 0.6))

@@ -241,7 +241,7 @@ page.show(
 
 # %% tags=["hide-cell", "solution"]
 # The mean verdict, solved for the accuracy
-round((0.4 + 0.95 - 1) / (0.9 + 0.95 - 1), 3)
+page.solution(round((0.4 + 0.95 - 1) / (0.9 + 0.95 - 1), 3))
 
 # %% [markdown]
 # **2 (medium).** In the figure an interval lies wholly to the right of the line. Does that mean that the rule finds more right
@@ -249,7 +249,9 @@ round((0.4 + 0.95 - 1) / (0.9 + 0.95 - 1), 3)
 
 # %% tags=["hide-cell", "solution"]
 # No: it calls more answers correct, and labels say whether ours had missed them
-rates.xs("right ones called correct", level="answers")["estimate"].round(1)
+page.solution(
+    rates.xs("right ones called correct", level="answers")["estimate"].round(1)
+)
 
 # %% [markdown]
 # **3 (hard).** At which sensitivity would the correction move the accuracy of the largest data set by as much as
@@ -258,4 +260,4 @@ rates.xs("right ones called correct", level="answers")["estimate"].round(1)
 # %% tags=["hide-cell", "solution"]
 # The sensitivity at which the move equals the width
 m, low, high = overview[["mean μ", "low", "high"]].iloc[0]
-round(m / (m + high - low), 3)
+page.solution(round(m / (m + high - low), 3))

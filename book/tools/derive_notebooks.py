@@ -12,15 +12,17 @@ from capcal_lib.places import NOTEBOOKS
 
 
 def fold(notebook: nbformat.NotebookNode) -> None:
-    """Hide solutions with their outputs, and what only other pages take."""
+    """Hide the code of solutions, whose output folds itself, and what only other pages take."""
     for cell in notebook.cells:
         cell.metadata.pop("jupyter", None)
         if cell.cell_type != "code":
             continue
         cell.outputs, cell.execution_count = [], None
         tags = set(cell.metadata.get("tags", ()))
-        if tags & {"hide-cell", "remove-cell"}:
+        if "remove-cell" in tags:
             cell.metadata["jupyter"] = {"source_hidden": True, "outputs_hidden": True}
+        elif "solution" in tags:
+            cell.metadata["jupyter"] = {"source_hidden": True}
 
 
 def main() -> None:

@@ -104,8 +104,12 @@ def lay_out(notebook: dict[str, Any]) -> dict[str, str]:
             tags.append("hide-input")
             cell["metadata"]["mystnb"] = PARAMETERS
         for output in cell.get("outputs", ()):
-            if narrow := output.get("data", {}).pop(NARROW, None):
-                wide = "\n".join("".join(output["data"]["image/svg+xml"]).splitlines())
+            data = output.get("data", {})
+            if "solution" in tags and "text/html" in data:  # the book folds it with its code
+                html = "".join(data["text/html"])
+                data["text/html"] = html.replace("<details>", "<details open>", 1)
+            if narrow := data.pop(NARROW, None):
+                wide = "\n".join("".join(data["image/svg+xml"]).splitlines())
                 drawings[hashlib.sha256(wide.encode()).hexdigest()] = "".join(narrow)
     notebook["cells"] = [title, *lift(cells)]
     return drawings

@@ -234,6 +234,18 @@ class Page:
         """
         return large(fill(text, **values))
 
+    def solution(self, *found: object) -> Html:
+        """Fold what the solution of an exercise finds, drawn as a notebook draws it.
+
+        JupyterLab opens the output of each cell that it runs, whatever the notebook says.
+        """
+        from IPython.core.formatters import format_display_data
+
+        value = found[0] if len(found) == 1 else found
+        shown, _ = format_display_data(value)  # type: ignore[no-untyped-call]
+        html = shown.get("text/html", f"<pre>{escape(shown['text/plain'])}</pre>")
+        return Html(f"<details><summary>What the solution finds</summary>{html}</details>")
+
 
 def open_page(namespace: Mapping[str, Any], *, paper: Sequence[str] = ()) -> Page:
     """Check the parameters of a page, which are among its names, give it the book's look, and show

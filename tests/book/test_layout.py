@@ -38,6 +38,15 @@ def test_a_page_begins_with_what_its_finding_its_provenance_and_its_picture_show
     assert title["source"] == "# T"
 
 
+def test_the_book_folds_a_solution_once() -> None:
+    found = {"output_type": "execute_result", "data": {"text/html": ["<details>", "7</details>"]}}
+    solution = {**code("1", "hide-cell", "solution"), "outputs": [found]}
+    page = {"cells": [text("# T"), solution, {**deepcopy(solution), "metadata": {}}]}
+    lay_out(page)
+    shown = ["".join(cell["outputs"][0]["data"]["text/html"]) for cell in page["cells"][1:]]
+    assert shown == ["<details open>7</details>", "<details>7</details>"]
+
+
 def test_a_page_without_a_notebook_is_linked_where_a_text_names_it() -> None:
     page = {"cells": [text("# T"), text("See “Grading”.")]}
     lay_out(page)

@@ -98,6 +98,16 @@ def test_a_page_of_a_model_without_samples_shows_the_paper_and_ends(
     assert EndOfPage("why")._render_traceback_() == []
 
 
+def test_what_a_solution_finds_is_folded_as_the_notebook_would_show_it() -> None:
+    page = page_of("simulated")
+    found = BeautifulSoup(page.solution(0.25, "<b>").html, "html.parser").details
+    assert not found.has_attr("open")
+    assert found.summary.text == "What the solution finds"
+    assert found.pre.text == "(0.25, '<b>')"
+    table = page.solution(pd.DataFrame({"k": [7]})).html
+    assert BeautifulSoup(table, "html.parser").details.td.text == "7"
+
+
 def test_results_of_one_sample_a_question_end_a_page(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("IPython.display.display", lambda _: None)
     counts = {"correct": [1, 0], "total": [1, 1]}

@@ -201,6 +201,17 @@ def test_a_folded_solution_says_what_it_is_about() -> None:
                 assert cell.source.startswith("# "), (name, cell.source)
 
 
+def test_what_a_solution_finds_is_folded() -> None:
+    """JupyterLab opens the output of each cell that it runs, whatever the notebook says of it."""
+    for name in SOURCES:
+        for cell in cells(name, "code"):
+            if "solution" in cell.metadata.get("tags", []):
+                last = ast.parse(cell.source).body[-1]
+                if not isinstance(last, ast.Assert):
+                    assert ast.unparse(last).startswith("page.solution("), (name, cell.source)
+                assert "print(" not in cell.source, (name, cell.source)
+
+
 def test_a_page_begins_with_the_one_before_and_ends_with_the_next() -> None:
     names = [*SOURCES]
     for before, name in itertools.pairwise(names):

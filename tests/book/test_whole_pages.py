@@ -301,6 +301,9 @@ def test_jupyterlab_shows_the_figure_and_folds_the_solutions(
             solution = tab.locator(".jp-CodeCell").last
             assert solution.locator(".jp-InputCollapser, .jp-Placeholder").count() > 0
             assert "consistency(" not in solution.inner_text()
+            found = solution.locator("details pre")
+            assert found.count() == 1
+            assert not found.is_visible()
             if shot := os.environ.get("CAPCAL_SHOT"):
                 tab.screenshot(path=shot)
             browser.close()
