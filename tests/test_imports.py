@@ -71,7 +71,13 @@ def imported_rooms(path) -> set[str]:  # type: ignore[no-untyped-def]
 
 
 @pytest.mark.parametrize(
-    "statement", ["import capcal_lib", "import capcal_lib.cli", "import capcal_lib.metrics"]
+    "statement",
+    [
+        "import capcal_lib",
+        "import capcal_lib.cli",
+        "import capcal_lib.metrics",
+        "from capcal_lib.results import load_results",
+    ],
 )
 def test_importing_loads_nothing_heavy(statement: str) -> None:
     code = f"{statement}; import sys; print(*sys.modules)"

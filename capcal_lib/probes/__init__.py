@@ -1,11 +1,12 @@
 """Probes: read the confidence from the model's hidden states."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from capcal_lib.errors import naming_extra
 
 with naming_extra():
-    from capcal_lib.probes.estimator import Probe
     from capcal_lib.probes.features import extract_features, read_features
-    from capcal_lib.probes.linear import LinearProbe
     from capcal_lib.probes.predictions import (
         describe_probes,
         keep_predictions,
@@ -14,7 +15,6 @@ with naming_extra():
         probe_of,
         read_predictions,
     )
-    from capcal_lib.probes.sgd import PaperProbe
     from capcal_lib.probes.training import (
         ProbeRecipe,
         nearest_probe,
@@ -23,6 +23,11 @@ with naming_extra():
         train,
         training_data,
     )
+
+if TYPE_CHECKING:
+    from capcal_lib.probes.estimator import Probe
+    from capcal_lib.probes.linear import LinearProbe
+    from capcal_lib.probes.sgd import PaperProbe
     from capcal_lib.probes.tuned import TunedProbe
 
 __all__ = [
@@ -45,3 +50,20 @@ __all__ = [
     "train",
     "training_data",
 ]
+
+_ESTIMATORS = {
+    "LinearProbe": "linear",
+    "PaperProbe": "sgd",
+    "Probe": "estimator",
+    "TunedProbe": "tuned",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import an estimator when it is asked for: scikit-learn is slow to import, and who reads what
+    a probe predicted does not need it.
+    """
+    if name in _ESTIMATORS:
+        with naming_extra():
+            return getattr(import_module(f"{__name__}.{_ESTIMATORS[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -8,7 +8,7 @@ from __future__ import annotations  # keeps signatures short in help()
 
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -17,12 +17,12 @@ import pandas as pd
 from capcal_lib.errors import InputError, check_known
 from capcal_lib.grading.counts import count_run
 from capcal_lib.manifests import Dataset, dataset_names, load_dataset, load_model
-from capcal_lib.probes.estimator import Probe
 from capcal_lib.probes.features import read_features
-from capcal_lib.probes.sgd import PaperProbe
-from capcal_lib.probes.tuned import TunedProbe
 from capcal_lib.runs.artifacts import FEATURES, VERDICTS
 from capcal_lib.runs.run import Choice, Run, differences, find_run_if_any, open_runs, store_option
+
+if TYPE_CHECKING:
+    from capcal_lib.probes.estimator import Probe
 
 ProbeRecipe = Literal["tuned", "paper"]
 Role = Literal["training", "evaluation"]
@@ -83,7 +83,11 @@ def train(
         raise InputError("a probe is trained on one run or more; got none")
     features, correct, total = _together(runs, verdicts)
     if recipe == "tuned":
+        from capcal_lib.probes.tuned import TunedProbe  # slow to import
+
         return TunedProbe().fit(features, correct, total)
+    from capcal_lib.probes.sgd import PaperProbe
+
     judging = validation_runs(runs)
     validation = _together(judging, verdicts) if judging else None
     return PaperProbe().fit(
