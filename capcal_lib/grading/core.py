@@ -58,7 +58,7 @@ def grade_many(responses: Sequence[tuple[str, Answer]]) -> list[Verdict]:
     Equal answers to equal questions are compared once.
 
     >>> gold = Answer("math", r"\frac{x}{2}")
-    >>> responses = (r"\boxed{0.5x}", r"\boxed{x}", "Hm.")
+    >>> responses = (r"\boxed{0.5x}", r"\boxed{x}", "<think>Hm.")
     >>> [graded.verdict for graded in grade_many([(text, gold) for text in responses])]
     ['correct', 'incorrect', 'no_answer']
     """

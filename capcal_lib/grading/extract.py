@@ -55,9 +55,6 @@ _STATED = re.compile(
 )
 
 
-_STATEMENT = re.compile(r"(?i)(?:it|the\s(?:\S+\s){1,6}?of\s.+?)\s(?:is|was)\s(?=\S)")
-
-
 def final_text(response: str) -> str | None:
     """Return the end of what follows the reasoning, up to a new turn, without comments, invisible
     characters and end marks; None where the reasoning does not end.

@@ -32,7 +32,7 @@ def measured_error(labels: pd.DataFrame) -> GraderError:
     `InputError` where no right or no wrong answer is among them.
 
     >>> round(measured_error(load_labels()).sensitivity, 3)
-    0.975
+    0.974
     """
     labels = labels.dropna(subset="correct")
     says = labels["first"] == "correct"
