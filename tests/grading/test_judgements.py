@@ -215,7 +215,7 @@ def test_another_prompt_replaces_and_another_judge_stands_beside(
 def test_judged_verdicts_have_the_form_of_the_rules_verdicts(run: Path) -> None:
     judge_run(Run(run), JUDGE)
     rules, judged = read_verdicts(Run(run)), verdicts_by(Run(run), BY)
-    assert list(judged) == [*rules, "kind"]
+    assert list(judged) == list(rules)
     assert judged[["question_id", "sample_index"]].equals(rules[["question_id", "sample_index"]])
     missing = rules["extracted"].isna()
     assert (judged.loc[missing, "verdict"] == "no_answer").all()
@@ -235,8 +235,7 @@ def test_answers_of_other_kinds_keep_the_verdicts_of_the_rules(tmp_path: Path) -
         InputError, match="mathematical answers with the right ones, and mini-exam has none"
     ):
         judge_run(Run(folder), JUDGE)
-    rules = read_verdicts(Run(folder)).assign(kind="choice")
-    pd.testing.assert_frame_equal(verdicts_by(Run(folder), BY), rules)
+    pd.testing.assert_frame_equal(verdicts_by(Run(folder), BY), read_verdicts(Run(folder)))
     mixed = sample("simulated", "mini-elements", k=2, store=tmp_path).run.folder
     grade_run(Run(mixed))
     judge_run(Run(mixed), JUDGE)
@@ -245,7 +244,6 @@ def test_answers_of_other_kinds_keep_the_verdicts_of_the_rules(tmp_path: Path) -
     assert {kinds[name] for name in read_judgements(Run(mixed), JUDGE)["question_id"]} == {"short"}
     rows = verdicts_by(Run(mixed), BY)
     short = rows["question_id"].map(kinds) == "short"
-    assert rows["kind"].tolist() == rows["question_id"].map(kinds).tolist()
     by_rules = read_verdicts(Run(mixed))[~short]
     pd.testing.assert_frame_equal(rows.loc[~short, list(by_rules)], by_rules)
     assert rows.loc[short & rows["extracted"].notna(), "reason"].str.startswith("judge: ").all()
@@ -256,8 +254,7 @@ def test_a_run_without_an_answer_needs_no_judge(run: Path, stern: type[Stern]) -
     write_verdicts(Run(run), [rows], present_of([rows]), GRADER_VERSION)
     assert judge_run(Run(run), JUDGE) == (0, 0, {})
     assert stern.asked == 0
-    by_judge = verdicts_by(Run(run), BY)
-    pd.testing.assert_frame_equal(by_judge.drop(columns="kind"), read_verdicts(Run(run)))
+    pd.testing.assert_frame_equal(verdicts_by(Run(run), BY), read_verdicts(Run(run)))
 
 
 @pytest.mark.parametrize("by", ["judge", "judge:", "simulated", ""])

@@ -3,7 +3,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
@@ -12,7 +11,7 @@ from capcal_lib.cli import app
 from capcal_lib.confidence.of_run import estimate, read_confidence
 from capcal_lib.errors import InputError
 from capcal_lib.grading import GRADER_VERSION
-from capcal_lib.grading.verdicts import FILE, SCHEMA, grade_run, read_verdicts
+from capcal_lib.grading.verdicts import grade_run, read_verdicts, write_verdicts
 from capcal_lib.manifests import load_dataset
 from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.questions import load_questions
@@ -21,7 +20,7 @@ from capcal_lib.results.results import CONSISTENCY, VOTES
 from capcal_lib.runs import Run
 from capcal_lib.runs.artifacts import CONFIDENCES
 from capcal_lib.runs.files import write_table
-from capcal_lib.runs.store import read_samples
+from capcal_lib.runs.store import KEY, present_of, read_samples
 from capcal_lib.sampling.draw import sample
 
 SET = "mini-exam"
@@ -41,10 +40,8 @@ def by_hand(folder: Path, votes: dict[str, list[Vote]]) -> None:
         for name, said in sorted(votes.items())
         for index, (extracted, verdict) in enumerate(said)
     ]
-    table = pa.Table.from_pandas(
-        pd.DataFrame(rows, columns=SCHEMA.names), schema=SCHEMA, preserve_index=False
-    )
-    write_table(folder / FILE, table.replace_schema_metadata({"grader": GRADER_VERSION}))
+    verdicts = pd.DataFrame(rows, columns=[*KEY, "verdict", "extracted", "reason"])
+    write_verdicts(Run(folder), [verdicts], present_of([verdicts]), GRADER_VERSION)
 
 
 def test_counts_are_those_of_the_first_k_eval_samples(tmp_path: Path) -> None:

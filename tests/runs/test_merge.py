@@ -11,7 +11,7 @@ import pytest
 
 from capcal_lib.confidence.of_run import estimate, read_confidence
 from capcal_lib.errors import DiskError, InputError
-from capcal_lib.grading.verdicts import FILE, grade_run, read_verdicts, write_verdicts
+from capcal_lib.grading.verdicts import FILE, Graded, grade_run, read_verdicts, write_verdicts
 from capcal_lib.probes.features import extract, read_features
 from capcal_lib.results import load_results
 from capcal_lib.runs import Run
@@ -165,7 +165,7 @@ def test_verdicts_of_the_target_stand_and_the_rest_is_graded(
     (folder,) = list_runs(tmp_path / "all")
     assert len(read_verdicts(Run(folder))) == 18
     assert run_status(Run(folder))["verdicts"] == "stale: 18 of 22"
-    assert grade_run(Run(folder)) == (4, 0, {})
+    assert grade_run(Run(folder)) == Graded(new=4, again=0, flipped={}, too_hard=0)
 
 
 def test_verdicts_that_came_with_samples_are_those_of_both(

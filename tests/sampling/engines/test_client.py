@@ -90,20 +90,25 @@ def test_retry_after_is_honoured() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fault", "line"),
+    ("fault", "quiet", "line"),
     [
         (
             status(429, "slow down", Retry_After="1"),
+            0.7,
             f"is away: {said(429, 'slow down')}; it is asked again for up to 5 s",
         ),
-        (slow(1.0), "has not answered for 1 s; still waiting, up to 3600 s for an answer"),
+        (slow(2.3), 2, "has not answered for 2 s; still waiting, up to 3600 s for an answer"),
     ],
     ids=["429", "hang"],
 )
 def test_a_wait_says_what_it_waits_for(
-    fault: Fault, line: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    fault: Fault,
+    quiet: float,
+    line: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(client, "QUIET_SECONDS", 0.7)
+    monkeypatch.setattr(client, "QUIET_SECONDS", quiet)
     with ChatServer(fault=first(1, fault)) as server:
         engine = open_at(server)
         rows, _ = draw(engine, requests(1, 1))
