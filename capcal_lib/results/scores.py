@@ -2,7 +2,7 @@
 best.
 """
 
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import pandas as pd
 
@@ -13,6 +13,9 @@ from capcal_lib.manifests import load_dataset
 from capcal_lib.probes import nearest_probe, probe_of
 from capcal_lib.results.results import CONSISTENCY, ORACLE_CC, ORACLE_RC, UNIFORM, VOTES, subjects
 from capcal_lib.results.terms import COUNTS, FEWEST, question_terms
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 Protocol = Literal["corrected", "paper"]
 DEEP = 32  # samples of a question, from which curves and budgets say something
@@ -270,7 +273,7 @@ def gains_by_dataset(terms: pd.DataFrame, rival: str) -> pd.DataFrame:
     return pd.concat(gains, names=[*cases, "method"]).dropna(subset="p")
 
 
-def mark_best(terms: pd.DataFrame, clusters: "pd.Series[str] | None" = None) -> "pd.Series[bool]":
+def mark_best(terms: pd.DataFrame, clusters: "ArrayLike | None" = None) -> "pd.Series[bool]":
     """Say of each method of a data set whether it may be the best: no other is significantly better
     on the questions that both have.
 

@@ -333,7 +333,7 @@ def settings_of(model: Model, folder: Path, gpus: int) -> dict[str, Any]:
         settings["max_num_batched_tokens"] = max(model.sampling.context_tokens, 2048)
     else:
         sizes = ("tensor_parallel_size", "pipeline_parallel_size")
-        ranks = math.prod(model.vllm.get(size, 1) for size in sizes)  # of a copy
+        ranks = math.prod(int(model.vllm.get(size, 1)) for size in sizes)  # of a copy
         copies = max(1, gpus // ranks)
         if copies > 1 and "data_parallel_size" not in model.vllm and has_experts(folder):
             logging.getLogger(__name__).warning(
