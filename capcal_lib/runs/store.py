@@ -168,16 +168,17 @@ def damaged_files(run: Run) -> Iterator[tuple[Path, str]]:
 def remove_run(run: Run) -> None:
     """Remove a run with all that was made from it; one that is being written is refused.
 
-    Its record goes last: a stop leaves a run that lacks samples, which is removed by the same
-    call."""
+    Its record goes last, after the locks: a stop leaves a run that lacks samples, which is removed
+    by the same call."""
     with hold(run.folder, LOCK), hold(run.folder), plain_errors(run.folder):
         for path in run.folder.iterdir():
             if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path)
             elif path.name not in (RECORD, LOCK, files.FILES_LOCK):
                 path.unlink()
-        (run.folder / RECORD).unlink(missing_ok=True)
-        shutil.rmtree(run.folder)
+        for name in (LOCK, files.FILES_LOCK, RECORD):
+            (run.folder / name).unlink(missing_ok=True)
+        run.folder.rmdir()
 
 
 def parts_of(run: Run) -> list[Path]:
