@@ -108,8 +108,12 @@ Beside = Annotated[str, AfterValidator(_beside)]
 
 
 def _check_vllm(arguments: dict[str, Any]) -> dict[str, Any]:
-    for name in arguments:
+    for name, value in arguments.items():
         check_known("argument of vLLM", name, VLLM_ARGUMENTS, "a manifest may give no other")
+        if not isinstance(value, int | float | str):  # True is an int
+            raise InputError(f"{name} must be a number, a text, true or false")
+        if name.endswith("_parallel_size") and (type(value) is not int or value < 1):
+            raise InputError(f"{name} must be a whole number of at least 1")
     return arguments
 
 
@@ -167,7 +171,7 @@ class Model(Manifest):
     engine: Name  # one of ours, or one that another package offers
     served_as: Text | None = None  # what a server calls it, such as llama3.1:8b; None: by its name
     omit: tuple[Text, ...] = ()  # settings that its server refuses, such as seed: not sent
-    vllm: Annotated[dict[str, bool | int | float | str], AfterValidator(_check_vllm)] = {}
+    vllm: Annotated[dict[str, Any], AfterValidator(_check_vllm)] = {}
     weights: tuple[Weights, ...] = ()  # tried in order
     parameters: int | None = None
     active_parameters: int | None = None  # of a mixture of experts: those that read a token

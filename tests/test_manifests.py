@@ -220,7 +220,12 @@ def test_malformed_data_set(copies: Path, old: str, new: str, message: str) -> N
         (
             "engine: vllm",
             "engine: vllm\nvllm: {max_num_seqs: {a: 1}}",
-            "vllm.max_num_seqs.bool: Input should be a valid boolean",
+            "vllm: Value error, max_num_seqs must be a number, a text, true or false",
+        ),
+        (
+            "engine: vllm",
+            "engine: vllm\nvllm: {tensor_parallel_size: two}",
+            "vllm: Value error, tensor_parallel_size must be a whole number of at least 1",
         ),
         (
             "engine: vllm",
