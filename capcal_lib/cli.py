@@ -3,6 +3,7 @@ library, imported when it is called.
 """
 
 import os
+import re
 import shlex
 import signal
 import sys
@@ -87,24 +88,22 @@ Datasets = Annotated[
     Option("--dataset", help="Only this data set; again for more.", autocompletion=dataset_names),
 ]
 SplitName = Annotated[str | None, Option(help="Default: the data set's evaluation split.")]
-Limit = Annotated[int | None, Option(help="Only a random subset of a split.", min=1)]
+Limit = Annotated[int | None, Option(help="Use a random subset of so many questions.", min=1)]
 Store = Annotated[Path, Option(help="Folder of the run store.", envvar="CAPCAL_STORE")]
 Engine = Annotated[str | None, Option(help="Default: the engine of the model's manifest.")]
-InFlight = Annotated[
-    int | None, Option(help="Samples that a server is asked for at a time.", min=1)
-]
+InFlight = Annotated[int | None, Option(help="Parallel requests to the server.", min=1)]
 JudgeUrl = Annotated[str | None, Option(help="Address of the judge's server, if it has its own.")]
-Seed = Annotated[int, Option(help="Decides the rows; another seed is another run.")]
+Seed = Annotated[int, Option(help="Random seed; part of the run's identity.")]
 Choice = Annotated[
     str | None,
-    Option("--run", help="Of several runs that of this key, or seed=1,temperature=0.2."),
+    Option("--run", help="Choose one run, by key or settings (seed=1,temperature=0.2)."),
 ]
 Temperature = Annotated[float | None, Option(rich_help_panel=ANOTHER)]
 TopP = Annotated[float | None, Option(rich_help_panel=ANOTHER)]
-MaxTokens = Annotated[int | None, Option(help="New tokens of an answer.", rich_help_panel=ANOTHER)]
+MaxTokens = Annotated[int | None, Option(help="Most tokens of an answer.", rich_help_panel=ANOTHER)]
 PromptStyle = Annotated[
     str | None,
-    Option(help="A file of prompts/; short@3 has 3 of its examples.", rich_help_panel=ANOTHER),
+    Option(help="Name of a prompt style; short@3 has 3 of its examples.", rich_help_panel=ANOTHER),
 ]
 Columns = Annotated[
     list[str] | None,
@@ -115,11 +114,9 @@ Correct = Annotated[
     str | None, Option(metavar="VALUE", help="The verdict of a correct sample, such as pass.")
 ]
 Regrade = Annotated[bool, Option("--regrade", help="Ignore the log's verdicts, and grade.")]
-AsJson = Annotated[bool, Option("--json", help="One JSON object a line.")]
+AsJson = Annotated[bool, Option("--json", help="Print one JSON object per line.")]
 Verdicts = Annotated[str, Option(help="rules, or judge:MODEL for short and mathematical answers.")]
-RunName = Annotated[
-    str, Argument(metavar="[RUN]", help="The beginning of its key, where several fit.")
-]
+RunName = Annotated[str, Argument(metavar="[RUN]", help="The run's key, or the beginning of it.")]
 ShownStore = Annotated[
     Path | None,
     Option(
@@ -217,8 +214,11 @@ def options(
         Option("--version", callback=_version, is_eager=True, help="Say which version this is."),
     ] = False,
 ) -> None:
+    """Say it where a typed name is that of a manifest in the current folder."""
     if not os.environ.get(OWN_MANIFESTS) and (folder := own_manifests()):
-        _warn(f"with the manifests in {folder}, because it stands in the current folder")
+        words = {part for word in sys.argv for part in re.split("[=,@]", word)}
+        if words & {path.stem for path in folder.glob("*/*.yaml")}:
+            _warn(f"with the manifests in {folder}, because it stands in the current folder")
 
 
 @command(SCORE, "score mine.csv --html report.html")
@@ -265,12 +265,12 @@ def score(
         raise InputError(
             "name either files, such as mine.csv (- is standard input), or a --model that has runs"
         )
-    mode, others = ("files", OF_RUNS) if files else ("--model", OF_FILES)
+    mode, others = ("--model", OF_RUNS) if files else ("files", OF_FILES)
     for name in others:
         source = typed.get_parameter_source(name)
         if source and source.name == "COMMANDLINE":
             option = {"choice": "--run", "every": "--all"}.get(name, f"--{name.replace('_', '-')}")
-            raise InputError(f"{option} has nothing to do with {mode}; leave it out")
+            raise InputError(f"{option} applies to {mode} only")
     inputs = list(files or ())
     if key:
         inputs.append(key)
@@ -375,7 +375,9 @@ def grade_file(
     rows: Annotated[
         Path, Argument(metavar="IN.jsonl", help="Rows {kind, gold, aliases?, response}.")
     ],
-    verdicts: Annotated[Path, Option("--out", metavar="OUT.jsonl", help="Where the verdicts go.")],
+    verdicts: Annotated[
+        Path, Option("--out", metavar="OUT.jsonl", help="Where verdicts are written.")
+    ],
 ) -> None:
     """Grade responses from anywhere: one JSON object a line in, one verdict a line out."""
     from capcal_lib.grading import grade_file
@@ -388,11 +390,11 @@ def grade_file(
 def sample(
     model: ModelName,
     dataset: DatasetName,
-    k: Annotated[int, Option(help="Samples a question.")],
+    k: Annotated[int, Option(help="Samples per question.")],
     split: SplitName = None,
     limit: Limit = None,
     ids: Annotated[
-        Path | None, Option(metavar="FILE", help="Only these questions: an id a line.")
+        Path | None, Option(metavar="FILE", help="Use only these questions, one id per line.")
     ] = None,
     engine: Engine = None,
     in_flight: InFlight = None,
@@ -435,7 +437,8 @@ def sample(
             progress=progress,
             say=_say,
         )
-    _say(f"{done.new} samples drawn, {done.present} were there; {done.run}")
+    if done.new or done.present:
+        _say(f"{done.new} samples drawn, {done.present} were there; {done.run}")
     if failed := Counter(done.failed):
         _warn(f"capcal: {failed.total()} samples failed; the same command tries them again")
         for reason, number in failed.most_common(9):
@@ -451,13 +454,13 @@ def reproduce(
         str, Option(help="lean (20 samples, corrected scores) or paper (100, as the paper).")
     ] = "lean",
     limit: Limit = None,
-    plan: Annotated[bool, Option("--plan", help="Only say what it takes.")] = False,
+    plan: Annotated[bool, Option("--plan", help="Print the plan and its cost only.")] = False,
     rate: Annotated[
-        float | None, Option(help="Tokens a second of all GPUs, for the plan's hours.", min=1)
+        float | None, Option(help="Tokens per second of all GPUs, for the time of the plan.", min=1)
     ] = None,
     engine: Engine = None,
     features_engine: Annotated[
-        str | None, Option(help="For hidden states, which a server does not give.")
+        str | None, Option(help="Engine for hidden states (a server has none).")
     ] = None,
     verdicts: Verdicts = "",
     judge_url: JudgeUrl = None,
@@ -465,14 +468,13 @@ def reproduce(
     precision: Annotated[
         float | None,
         Option(
-            help="Top up samples until 95 % intervals reach about so far to either side.",
+            metavar="X",
+            help="Draw further samples until 95 % intervals are about ±X.",
             min=0,
             max=0.5,
         ),
     ] = None,
-    part: Annotated[
-        str, Option(help="3/8: the third of eight parts of all questions, in a store of its own.")
-    ] = "1/1",
+    part: Annotated[str, Option(help="3/8: do part 3 of 8 (one store per part).")] = "1/1",
     store: Store = LOCAL_RUNS,
     seed: Seed = 0,
 ) -> None:
@@ -507,7 +509,7 @@ def reproduce(
         _print_table(table)
         _say(sums)
         if rate is None:
-            _say("how long tokens take is not known: give --rate, tokens a second of all GPUs")
+            _say("to estimate the time, give --rate: tokens per second of all GPUs")
         return
     with _progress(f"reproducing {model}", "requests") as progress:
         done = recipes.reproduce(order, progress, _warn)
@@ -608,9 +610,10 @@ def confidence(
         str | None, Option(help="verbalized, p-true, consistency, or an installed one.")
     ] = None,
     file: Annotated[
-        Path | None, Option("--from", metavar="FILE", help="Your own: question_id, confidence.")
+        Path | None,
+        Option("--from", metavar="FILE", help="Your own: question_id, confidence."),
     ] = None,
-    name: Annotated[str | None, Option(help="What your own method is called.")] = None,
+    name: Annotated[str | None, Option(help="Name of your own method.")] = None,
     split: SplitName = None,
     engine: Engine = None,
     store: Store = LOCAL_RUNS,
@@ -630,13 +633,16 @@ def confidence(
         found = place_confidence(run, name, table.to_dict("records"))
     elif not method or file or name:
         raise InputError(
-            "say either --method, or --from FILE and --name NAME for a method of your own"
+            "use either --method, or --from FILE with --name NAME for a method of your own"
         )
     else:
         found = estimate(run, method, engine=engine)
     missing = found[found["confidence"].isna()]
-    counts = f"{len(found) - len(missing)} ok, {len(missing)} missing"
-    _say(f"{method or name}: {counts}; {found['tokens'].sum():.0f} tokens")
+    line = f"{method or name}: {counted(len(found) - len(missing), 'confidence')} kept"
+    line += f", {len(missing) or 'none'} missing"
+    if tokens := found["tokens"].sum():
+        line += f"; {tokens:,.0f} tokens"
+    _say(line)
     if method not in METHODS or missing.empty:
         return
     unasked = (missing["tokens"] == 0).sum()
@@ -756,7 +762,7 @@ def _named(
 @command(STORE, "show 1f0c2 --question mini-capitals/test/3")
 def show(
     run: RunName = "",
-    question: Annotated[str | None, Option(help="Show its samples and their verdicts.")] = None,
+    question: Annotated[str | None, Option(help="Show the samples of this question.")] = None,
     model: OnlyModel = None,
     dataset: OnlyDataset = None,
     split: SplitName = None,
@@ -785,7 +791,7 @@ def show(
 @command(STORE, "rm 1f0c2 --store runs/local --yes")
 def rm(
     run: RunName = "",
-    yes: Annotated[bool, Option("--yes", help="Remove it; else it is only shown.")] = False,
+    yes: Annotated[bool, Option("--yes", help="Delete it; without --yes, show it.")] = False,
     model: OnlyModel = None,
     dataset: OnlyDataset = None,
     split: SplitName = None,
@@ -833,8 +839,8 @@ def verify(
     model: OnlyModel = None,
     dataset: OnlyDataset = None,
 ) -> None:
-    """Check every run of a store: one line a run, ok or all that is wrong with it; exit status 1
-    where anything is.
+    """Check every run of a store: one line per run, ok or all that is wrong with it; exit status 1
+    if anything is wrong.
     """
     from capcal_lib.grading import GRADER_VERSION
     from capcal_lib.probes.predictions import check_predictions
@@ -853,7 +859,7 @@ def verify(
 @command(NAMES, "new dataset law")
 def new(
     what: Annotated[Literal["model", "dataset"], Argument()],
-    name: Annotated[str, Argument(metavar="NAME", help="What yours is called.")],
+    name: Annotated[str, Argument(metavar="NAME", help="Name of the new manifest.")],
 ) -> None:
     """Write a commented manifest of your own that works as it is, into your folder or capcal.d."""
     from capcal_lib.manifests import write_new

@@ -357,7 +357,8 @@ def new_manifests(files: Mapping[str, str]) -> Iterator[list[Path]]:
             if not re.fullmatch(r"\w+/\w[\w.-]{0,99}\.\w+", file):
                 name = file.partition("/")[2].rpartition(".")[0]
                 raise InputError(
-                    f"nothing can be called {name!r}; use at most 100 letters, digits, _, . and -"
+                    f"invalid name {name!r}; use at most 100 letters, digits, _, . and -, a letter "
+                    "or a digit first"
                 )
             if path.with_suffix(".yaml").exists():  # which is written last
                 raise InputError(f"{path} is there already; choose another name, or delete it")
@@ -379,13 +380,15 @@ def new_manifests(files: Mapping[str, str]) -> Iterator[list[Path]]:
 
 def write_new(what: Literal["model", "dataset"], name: str) -> list[Path]:
     """Write a commented manifest of a model or a dataset that works as it is; return its files."""
+    kind: type[Manifest] = Model if what == "model" else Dataset
+    if (MANIFESTS / kind.folder / f"{name}.yaml").exists():
+        raise InputError(f"there is a {kind.word} {name!r} already; choose another name")
     files = {
         f"{what}s/{name}{template.suffix}": template.read_text("utf-8").replace("NAME", name)
         for template in sorted(MANIFESTS.glob(f"new/{what}.*"))
     }
     with new_manifests(files) as made:
-        (load_model if what == "model" else load_dataset)(name)  # refuses the name of one of ours
-    return made
+        return made
 
 
 class _Loader(yaml.SafeLoader):

@@ -79,7 +79,7 @@ def test_a_run_from_sample_to_confidence(
     run(monkeypatch, capsys, "sample", *where, "--k", 110, "--limit", 2)
     run(monkeypatch, capsys, "grade", *where)
     assert (
-        "consistency: 2 ok"
+        "consistency: 2 confidences kept"
         in run(monkeypatch, capsys, "confidence", *where, "--method", "consistency")[1]
     )
     status, out, _ = run(monkeypatch, capsys, "features", *where)
@@ -108,7 +108,7 @@ def test_several_runs_stand_side_by_side_and_a_setting_chooses(
             f"{2 * (3 + number)} samples graded"
         )
         assert (
-            f"p-true: {3 + number} ok"
+            f"p-true: {3 + number} confidences kept"
             in run(monkeypatch, capsys, "confidence", *where, "--method", "p-true", *chosen)[1]
         )
         assert len(load_results(tmp_path, "simulated", choice=choice)) == 3 + number
@@ -220,20 +220,26 @@ BAD = {
     ),
     "a file and a choice of runs": (
         ["score", "nowhere.csv", "--run", "zzz"],
-        "--run has nothing to do with files; leave it out",
+        "--run applies to --model only",
     ),
-    "a file and verdicts": (["score", "nowhere.csv", "--verdicts", "rules"], "--verdicts has"),
-    "a file and a store": (["score", "nowhere.csv", "--store", "s"], "--store has nothing to do"),
-    "a file and a data set": (["score", "nowhere.csv", "--dataset", "x"], "--dataset has nothing"),
+    "a file and verdicts": (["score", "nowhere.csv", "--verdicts", "rules"], "--verdicts applies"),
+    "a file and a store": (
+        ["score", "nowhere.csv", "--store", "s"],
+        "--store applies",
+    ),
+    "a file and a data set": (["score", "nowhere.csv", "--dataset", "x"], "--dataset applies"),
     "a model and a key": (
         ["score", "--model", "simulated", "--key", "k.csv"],
-        "--key has nothing to do with --model; leave it out",
+        "--key applies to files only",
     ),
-    "a model to grade again": (["score", "--model", "simulated", "--regrade"], "--regrade has"),
-    "a model and a scorer": (["score", "--model", "simulated", "--scorer", "x"], "--scorer has"),
+    "a model to grade again": (["score", "--model", "simulated", "--regrade"], "--regrade applies"),
+    "a model and a scorer": (
+        ["score", "--model", "simulated", "--scorer", "x"],
+        "--scorer applies",
+    ),
     "a model and what is missing": (
         ["score", "--model", "simulated", "--drop-missing"],
-        "--drop-missing has nothing",
+        "--drop-missing applies",
     ),
     "no rows": (["grade-file", "nowhere.jsonl", "--out", "out.jsonl"], "nowhere.jsonl"),
     "notebooks of an unknown model": (["notebooks", "--model", "gpt-9"], "unknown model 'gpt-9'"),
@@ -276,10 +282,15 @@ def test_manifests_that_stand_in_the_current_folder_are_named(
     monkeypatch.delenv("CAPCAL_MANIFESTS", raising=False)
     assert run(monkeypatch, capsys, "models")[2] == ""
     (tmp_path / "capcal.d").mkdir()
+    assert run(monkeypatch, capsys, "new", "model", "mine")[0] == 0
     named = f"with the manifests in {tmp_path}/capcal.d, because it stands in the current folder\n"
-    assert run(monkeypatch, capsys, "models")[2].replace("\n", " ").strip() == named.strip()
+    for words in (("--model", "mine"), ("--model=mine",)):
+        err = run(monkeypatch, capsys, "sample", *words, "--dataset", "none", "--k", 1)[2]
+        assert err.startswith(named), "it decides what is done"
+    assert run(monkeypatch, capsys, "models")[2] == "", "it is not used"
     monkeypatch.setenv("CAPCAL_MANIFESTS", str(tmp_path / "capcal.d"))
-    assert run(monkeypatch, capsys, "models")[2] == "", "who named it knows it"
+    err = run(monkeypatch, capsys, "sample", "--model", "mine", "--dataset", "none", "--k", 1)[2]
+    assert "with the manifests" not in err, "who named it knows it"
 
 
 def test_memory_that_runs_out_is_one_line(
@@ -573,7 +584,7 @@ def test_score_by_hand(
     status, out, _ = run(monkeypatch, capsys, "score", path)
     assert (status, "correctness variance" in out) == (0, False)
     status, _, err = run(monkeypatch, capsys, "score", "--model", "simulated", "--all")
-    assert (status, "--all has nothing to do with --model; leave it out" in err) == (2, True)
+    assert (status, "--all applies to files only" in err) == (2, True)
 
 
 def test_a_bad_csv_is_one_line(

@@ -102,7 +102,7 @@ def place_confidence(run: Run, name: str, rows: Iterable[Mapping[Any, Any]]) -> 
     sampled question without a row has no confidence; a question twice is refused, and one that the
     run has not sampled. Returns what ``read_confidence`` does."""
     if not re.fullmatch(r"[\w-][\w.-]{0,99}", name):
-        raise InputError(f"a method cannot be called {name!r}; use letters, digits, _, . and -")
+        raise InputError(f"invalid name {name!r} of a method; use letters, digits, _, . and -")
     if name in RESERVED:
         raise InputError(f"{name!r} is something else already; give your method another name")
     sampled = {*read_samples(run, KEY)["question_id"]}

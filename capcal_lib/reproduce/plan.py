@@ -208,11 +208,11 @@ def show_plan(timed: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     requests, tokens, seconds = timed[["requests", "tokens", "seconds"]].sum()
     line = f"{requests:,.0f} requests, {tokens:,.0f} tokens"
     if timed["seconds"].isna().all():
-        line += ", in a time that is not known"
+        line += ", duration unknown"
     elif timed["seconds"].isna().any():
-        line += f", {spell_time(seconds)} and what is not known"
+        line += f", {spell_time(seconds)} and an unknown rest"
     else:
         line += f", {spell_time(seconds)}"
     table = timed.drop(columns=["first", "seconds"])
     table["time"] = timed["seconds"].map(spell_time, na_action="ignore")
-    return table.convert_dtypes().astype(object).fillna("not known"), line
+    return table.convert_dtypes().astype(object).fillna("unknown"), line

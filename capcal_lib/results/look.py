@@ -10,6 +10,7 @@ from capcal_lib.grading.unread import describe_unread
 from capcal_lib.grading.verdicts import VERDICTS, read_verdicts, run_questions
 from capcal_lib.questions import Question
 from capcal_lib.runs import Run, open_runs
+from capcal_lib.runs.run import store_option
 from capcal_lib.runs.store import KEY, read_samples
 from capcal_lib.text import sanitize
 
@@ -27,11 +28,15 @@ def named_run(
     `InputError` where none or several fit."""
     runs = open_runs(store, model=model, dataset=dataset, split=split)
     fitting = [run for run in runs if run.folder.name.startswith(key)]
-    if len(fitting) != 1:
-        keys = ", ".join(run.folder.name for run in fitting) or "none"
+    if not fitting:
+        asked = ", ".join(filter(None, (model, dataset, split, sanitize(key))))
+        fits = f" that fits {asked}" if asked else ""
+        raise InputError(f"{store} has no run{fits}; see: capcal status{store_option(store)}")
+    if len(fitting) > 1:
+        keys = ", ".join(run.folder.name for run in fitting)
         raise InputError(
-            f"name one run of {store}, by --model and --dataset or by the beginning of its key, "
-            f"which `capcal status` shows; with {sanitize(key)!r} begin {keys}"
+            f"{len(fitting)} runs fit, {keys}; choose one by --model and --dataset, or by the "
+            "beginning of its key"
         )
     return fitting[0]
 

@@ -164,7 +164,7 @@ def test_what_a_server_refuses_is_summed_up_and_asked_again(
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         told = CliRunner().invoke(app, command.split())
         assert told.exit_code == 1
-        assert "3 ok" in told.output
+        assert "3 confidences kept" in told.output
         assert read_confidence(Run(run), method).tokens.tolist()[:3] != [0, 0, 0]
         assert caplog.messages == [
             '5 of 8 questions were not answered: 5 times: status 400: {"error": {"message": "no"}}'
@@ -173,7 +173,7 @@ def test_what_a_server_refuses_is_summed_up_and_asked_again(
         asked = len(server.asked)
         refused.clear()
         told = CliRunner().invoke(app, command.split())
-        assert (told.exit_code, "8 ok" in told.output) == (0, True)
+        assert (told.exit_code, "8 confidences kept" in told.output) == (0, True)
         again = [body["messages"][-1]["content"] for body in server.asked[asked:]]
         assert not any(question.text in said for said in again for question in sampled(run)[:3])
 
@@ -223,7 +223,7 @@ def test_an_unknown_method_is_refused(run: Path) -> None:
         estimate(Run(run), "guess")
     with pytest.raises(InputError, match=r"no confidence-guess in .* --from FILE --name guess"):
         read_confidence(Run(run), "guess")
-    with pytest.raises(InputError, match=r"a method cannot be called '\.\./x'; use letters"):
+    with pytest.raises(InputError, match=r"invalid name '\.\./x' of a method; use letters"):
         place_confidence(Run(run), "../x", [])
 
 
@@ -351,7 +351,7 @@ def test_ones_own_method_by_command_is_a_column_and_known_to_status_and_verify(r
     asked = ["--model", "simulated", "--dataset", SET, "--store", str(store)]
     grade_run(Run(run))
     done = CliRunner().invoke(app, ["confidence", *asked, "--from", str(file), "--name", "length"])
-    assert done.stdout == "length: 7 ok, 1 missing; 0 tokens\n"
+    assert done.stdout == "length: 7 confidences kept, 1 missing\n"
     results = load_results(store, "simulated")
     assert list(results) == ["correct", "total", "length"]
     assert results["length"].isna().sum() == 1
@@ -370,4 +370,4 @@ def test_ones_own_method_by_command_is_a_column_and_known_to_status_and_verify(r
     ):
         refused = CliRunner().invoke(app, ["confidence", *asked, *wrong])
         assert isinstance(refused.exception, InputError)
-        assert "say either --method, or --from FILE and --name NAME" in str(refused.exception)
+        assert "use either --method, or --from FILE with --name NAME" in str(refused.exception)

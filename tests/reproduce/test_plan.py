@@ -92,12 +92,12 @@ def test_a_plan_tells_the_night(tmp_path: Path) -> None:
     drawing = steps.loc[("test", "verbalized")]
     assert drawing["seconds"] == drawing["tokens"] / 1000
     table, sums = show_plan(timed)
-    assert table.loc[timed["step"] == "hidden states", "time"].eq("not known").all()
+    assert table.loc[timed["step"] == "hidden states", "time"].eq("unknown").all()
     # read off: 430 tokens of a sample, 310 and 195 of the confidences
     tokens = (131_900 + 74_730) * 430 + 1_319 * (310 + 195)
     requests = 131_900 + 74_730 + 3 * 1_319 + 7_473
     night = "1 day, 0:51:57"  # a thousandth of the tokens, in seconds
-    assert sums == f"{requests:,} requests, {tokens:,} tokens, {night} and what is not known"
+    assert sums == f"{requests:,} requests, {tokens:,} tokens, {night} and an unknown rest"
 
 
 def test_what_a_plan_does_not_know_is_nothing(
@@ -108,7 +108,7 @@ def test_what_a_plan_does_not_know_is_nothing(
     timed = time_plan(steps.reset_index()).set_index(["split", "step"])["seconds"]
     assert timed.isna().all()
     sums = show_plan(time_plan(steps.reset_index()))[1]
-    assert sums.endswith(" tokens, in a time that is not known")
+    assert sums.endswith(" tokens, duration unknown")
     nothing_left = time_plan(steps.reset_index().assign(requests=0, tokens=0, reads=0))
     assert show_plan(nothing_left)[1] == "0 requests, 0 tokens, 0:00:00"
     open_rows = plans.load_dataset("gpqa").model_copy()

@@ -152,7 +152,7 @@ class Client:
             except Bad as error:
                 bad += 1
                 if bad == ATTEMPTS:
-                    raise Unanswered(f"{error} ({ATTEMPTS} times)") from None
+                    raise Unanswered(f"{error}, after {ATTEMPTS} tries") from None
             except Away as error:
                 after = error.after
                 self._away_why = str(error)

@@ -131,11 +131,17 @@ def test_a_retry_after_longer_than_the_patience_is_not_waited_for() -> None:
 @pytest.mark.parametrize(
     ("fault", "reason"),
     [
-        (status(500, "out of memory"), f"{said(500, 'out of memory')} (4 times)"),
+        (status(500, "out of memory"), f"{said(500, 'out of memory')}, after 4 tries"),
         (raw(b"no gzip", Content_Encoding="gzip"), "decompressing data: incorrect header"),
-        (raw(b"<html>\n\x1b[2J"), "an answer that cannot be read: status 200: <html> \\x1b[2J ("),
-        (raw(b'{"choices": []}'), 'an answer that cannot be read: status 200: {"choices": []} ('),
-        (raw(b'{"usage": {}}'), 'an answer that cannot be read: status 200: {"usage": {}} ('),
+        (
+            raw(b"<html>\n\x1b[2J"),
+            "an answer that cannot be read: status 200: <html> \\x1b[2J, after",
+        ),
+        (
+            raw(b'{"choices": []}'),
+            'an answer that cannot be read: status 200: {"choices": []}, after',
+        ),
+        (raw(b'{"usage": {}}'), 'an answer that cannot be read: status 200: {"usage": {}}, after'),
         (
             raw(b'{"error": {"message": "upstream overloaded", "code": 502}}'),
             'an answer that cannot be read: status 200: {"error": {"message": "upstream overload',
@@ -148,7 +154,7 @@ def test_what_does_not_pass_fails_after_four_attempts(fault: Fault, reason: str)
         assert not rows
         assert (failure.question_id, failure.sample_indices) == (QUESTIONS[0].id, (0,))
         assert reason in failure.reason
-        assert failure.reason.endswith("(4 times)")
+        assert failure.reason.endswith(", after 4 tries")
         assert len(server.asked) == 4
 
 
@@ -162,14 +168,14 @@ def test_an_answer_is_utf_8_whatever_the_server_calls_it(charset: str) -> None:
     with ChatServer(fault=always(good)) as server:
         rows, failures = draw(open_at(server), requests(1, 1))
         assert ([row.response for row in rows], failures) == (["Zürich"], [])
-    for code, times in ((400, ""), (500, " (4 times)")):
+    for code, times in ((400, ""), (500, ", after 4 tries")):
         with ChatServer(fault=always(status(code, "nö", **named))) as server:
             _, [failure] = draw(open_at(server), requests(1, 1))
             assert failure.reason.startswith(f"status {code}: ")
             assert failure.reason.endswith(f"}}{times}")
     with ChatServer(fault=always(raw(b"<html>", **named))) as server:
         _, [failure] = draw(open_at(server), requests(1, 1))
-        assert failure.reason.startswith("an answer that cannot be read: status 200: <html> (")
+        assert failure.reason.startswith("an answer that cannot be read: status 200: <html>, after")
 
 
 @pytest.mark.parametrize(
@@ -200,7 +206,7 @@ def test_an_answer_without_an_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -
     for long in (raw(b" " * ((1 << 20) + 1)), flood):
         with ChatServer(fault=always(long)) as server:
             _, [failure] = draw(open_at(server), requests(1, 1))
-        assert failure.reason == "an answer of more than 1,048,576 bytes (4 times)"
+        assert failure.reason == "an answer of more than 1,048,576 bytes, after 4 tries"
 
 
 def flood(exchange: Exchange, body: dict[str, Any]) -> bool:
@@ -218,10 +224,10 @@ def test_an_answer_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(client, "ANSWER_SECONDS", 0.05)
     with ChatServer(fault=always(slow(0.5))) as server:
         _, [failure] = draw(open_at(server), requests(1, 1))
-    assert failure.reason == "no answer within 0.05 s (4 times)"
+    assert failure.reason == "no answer within 0.05 s, after 4 tries"
     with ChatServer(fault=always(dribble)) as server:
         _, [failure] = draw(open_at(server), requests(1, 1))
-    assert failure.reason == "no answer within 0.05 s (4 times)"
+    assert failure.reason == "no answer within 0.05 s, after 4 tries"
 
 
 @pytest.mark.parametrize("code", [400, 404, 413, 422])

@@ -612,6 +612,9 @@ def test_the_command_says_what_failed_and_goes_on(tmp_path: Path) -> None:
         assert ended.returncode == 1
         assert "20 samples failed" in ended.stderr
         assert len(ended.stderr.splitlines()) <= 11  # however many reasons a server gives
+        one = ("--k", 1, "--limit", 1, "--store", tmp_path / "none")
+        ended = capcal(*command, *one, OPENAI_BASE_URL=server.url)
+        assert (ended.returncode, ended.stdout) == (1, ""), "nothing was drawn"
         server.fault = lambda number, body: None
         ended = capcal(*command, *options, OPENAI_BASE_URL=server.url)
         assert ended.returncode == 0
