@@ -15,6 +15,7 @@ from capcal_lib.results.results import VOTES, describe_runs, load_results, subje
 from capcal_lib.results.scores import score
 from capcal_lib.results.terms import COUNTS, FEWEST
 from capcal_lib.runs.run import more_samples, store_option
+from capcal_lib.runs.status import survey
 from capcal_lib.runs.store import count_samples
 from capcal_lib.text import counted, spell
 
@@ -41,10 +42,10 @@ def score_models(store: Path, models: Sequence[str], **asked: Any) -> Scored:
     for model in models:
         results = load_results(store, model, **asked)
         if results.empty:
-            raise InputError(
-                f"{store} has no graded run of {model}; go on with: capcal status --model {model}"
-                f"{store_option(store)}"
-            )
+            step = f"capcal status --model {model}{store_option(store)}"
+            for command in survey(store, model).query("verdicts == 'no'")["command"][:1]:
+                step = command
+            raise InputError(f"{store} has no graded run of {model}; go on with: {step}")
         runs = describe_runs(store, model, **asked)
         problems += runs.attrs["problems"] + results.attrs["stale"]
         judged, problem = _compare_all(store, model, results, asked)

@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 from capcal_lib.applications import pass_at_k
+from capcal_lib.errors import InputError
 from capcal_lib.grading.verdicts import grade_run
 from capcal_lib.io.importing import import_samples
 from capcal_lib.io.score_runs import score_models
@@ -149,3 +150,12 @@ def test_what_cannot_be_read_beside_what_is_shown_is_no_part_of_the_verdicts(
     pd.testing.assert_series_equal(
         p, alone.set_index("method")["p (Holm)"].loc[p.index], check_names=False
     )
+
+
+def test_a_run_without_verdicts_names_the_command_that_makes_them(tmp_path: Path) -> None:
+    drawn = sample("simulated", "mini-exam", k=2, limit=3, store=tmp_path)
+    step = f"go on with: capcal grade {drawn.run.options}"
+    with pytest.raises(InputError, match=re.escape(step)):
+        score_models(tmp_path, ["simulated"])
+    with pytest.raises(InputError, match="go on with: capcal status --model smollm2-135m"):
+        score_models(tmp_path, ["smollm2-135m"])
