@@ -32,23 +32,13 @@ from capcal_lib.runs import Run, open_runs
 from capcal_lib.runs.store import read_samples
 from capcal_lib.sampling.engines import Failure
 from capcal_lib.sampling.engines.simulated import SimulatedEngine
+from tests.command import run
 from tests.folders import list_runs
 
 
 def capcal(*arguments: object) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-W", "error", "-m", "capcal_lib.cli", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-
-
-def run(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: object
-) -> tuple[int, str, str]:
-    """Call the command in this process, for speed; return its status and what it printed."""
-    monkeypatch.setattr(sys, "argv", ["capcal", *map(str, arguments)])
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
-    captured = capsys.readouterr()
-    return int(ended.value.code or 0), captured.out, captured.err
 
 
 def test_a_run_from_sample_to_confidence(

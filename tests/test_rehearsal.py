@@ -30,6 +30,8 @@ from capcal_lib.reported import load_reported
 from capcal_lib.sampling.engines.simulated import true_mu
 from tests.sampling.chat_server import ChatServer, Fault, cut, status
 
+pytestmark = pytest.mark.slow
+
 MODEL = "gpt-oss-20b"
 TEST, TRAINING = 6, 12  # questions of a split
 LETTERS = "ABCD"
@@ -389,7 +391,6 @@ def check_tables(store: Path, pages: dict[str, Path]) -> None:
     assert distance == pytest.approx((2 * mu * (1 - mu)).mean())
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
 @pytest.mark.parametrize("recipe", ["lean", "paper"])
 def test_pages_measure_all_that_the_map_says_can_be_measured(
@@ -438,7 +439,6 @@ def test_pages_measure_all_that_the_map_says_can_be_measured(
         check_tables(store, pages)
 
 
-@pytest.mark.slow
 def test_every_page_is_executed_on_a_store_of_the_papers_recipe(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:

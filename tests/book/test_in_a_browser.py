@@ -39,6 +39,7 @@ MOVED = SETTINGS["sphinx"]["config"]["redirects"]
 RULES = ["wcag2a", "wcag2aa", "best-practice"]
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine"),
     pytest.mark.skipif(
         not (HTML / "index.html").exists(), reason="the book is not built: make book"

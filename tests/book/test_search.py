@@ -40,6 +40,7 @@ def test_a_page_is_searched_by_what_it_says() -> None:
     assert "plums" in whole.astext()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not INDEX.exists(), reason="the book is not built: make book")
 def test_the_index_has_words_of_pages_and_none_of_their_code_or_tables() -> None:
     text = INDEX.read_text(encoding="utf-8")

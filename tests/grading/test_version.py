@@ -1,4 +1,4 @@
-"""The grader's version moves with its verdicts.
+"""The hand cases, and the grader's version, which moves with its verdicts.
 
 A digest of the grader's source would move with every comment, and make all stores stale. So the
 verdicts of the hand cases are kept beside the version that gave them: where one moves, this fails
@@ -7,44 +7,68 @@ until the version is raised and they are frozen again, by ``python -m tests.grad
 
 import hashlib
 import json
+from functools import cache
+from typing import Any
 
-from capcal_lib.grading import GRADER_VERSION, grade_many
+from capcal_lib.grading import GRADER_VERSION, Verdict, grade_many
 from capcal_lib.places import ROOT
 from capcal_lib.questions import Answer
-from tests.grading.answers import CASES
+from tests.grading.answers import CASES, GOLDS
 
 FROZEN = ROOT / "tests" / "grading" / "frozen_verdicts.json"
 
 
-def sample() -> dict[str, tuple[str, Answer]]:
-    """Return responses and their right answers, by a digest of both."""
-    pairs = [
-        (case["response"], Answer(case["kind"], case["gold"], tuple(case.get("aliases", ()))))
-        for case in CASES
+def pair(case: dict[str, Any]) -> tuple[str, Answer]:
+    answer = Answer(case["kind"], case["gold"], tuple(case.get("aliases", ())))
+    return case["response"], answer
+
+
+def digest(case: dict[str, Any]) -> str:
+    """Return what a response and its right answer are known by."""
+    return hashlib.sha256(repr(pair(case)).encode(errors="backslashreplace")).hexdigest()[:16]
+
+
+@cache
+def verdicts_of_cases() -> list[Verdict]:
+    return grade_many([pair(case) for case in CASES])
+
+
+def test_hand_cases() -> None:
+    wrong = [
+        (case["source"], case["gold"], case["response"][:80], case["expected"], verdict)
+        for case, verdict in zip(CASES, verdicts_of_cases(), strict=True)
+        if verdict.verdict != case["expected"]
     ]
-    return {
-        hashlib.sha256(repr(pair).encode(errors="backslashreplace")).hexdigest()[:16]: pair
-        for pair in pairs
-    }
+    assert wrong == []
 
 
-def graded(pairs: dict[str, tuple[str, Answer]]) -> dict[str, list[str | None]]:
-    """Return verdict and extracted answer of each."""
-    verdicts = grade_many(list(pairs.values()))
+def test_there_are_cases_of_every_kind_and_verdict() -> None:
+    assert len(CASES) >= 150
+    for kind in GOLDS:
+        assert {case["expected"] for case in CASES if case["kind"] == kind} >= {
+            "correct",
+            "incorrect",
+            "no_answer",
+        }
+
+
+def graded() -> dict[str, list[str | None]]:
+    """Return verdict and extracted answer of each case, by its digest."""
     return {
-        digest: [verdict.verdict, verdict.extracted]
-        for digest, verdict in zip(pairs, verdicts, strict=True)
+        digest(case): [verdict.verdict, verdict.extracted]
+        for case, verdict in zip(CASES, verdicts_of_cases(), strict=True)
     }
 
 
 def test_verdicts_move_only_with_the_version() -> None:
     frozen = json.loads(FROZEN.read_text(encoding="utf-8"))
-    pairs = {digest: pair for digest, pair in sample().items() if digest in frozen["verdicts"]}
+    pairs = {digest(case): pair(case) for case in CASES if digest(case) in frozen["verdicts"]}
     assert len(pairs) >= 300
+    verdicts = graded()
     moved = {
-        pairs[digest]: (frozen["verdicts"][digest], verdict)
-        for digest, verdict in graded(pairs).items()
-        if verdict != frozen["verdicts"][digest]
+        pairs[name]: (frozen["verdicts"][name], verdicts[name])
+        for name in pairs
+        if verdicts[name] != frozen["verdicts"][name]
     }
     again = "freeze the sample: python -m tests.grading.test_version"
     assert not moved, f"raise GRADER_VERSION, and {again}"
@@ -52,7 +76,7 @@ def test_verdicts_move_only_with_the_version() -> None:
 
 
 if __name__ == "__main__":
-    verdicts = graded(sample())
+    verdicts = graded()
     lines = ",\n".join(f'"{digest}": {json.dumps(verdict)}' for digest, verdict in verdicts.items())
     FROZEN.write_text(
         f'{{"grader": "{GRADER_VERSION}", "verdicts": {{\n{lines}\n}}}}\n', encoding="utf-8"

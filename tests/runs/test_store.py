@@ -252,6 +252,7 @@ print("end", flush=True)
 """
 
 
+@pytest.mark.slow
 def test_twenty_killed_writers_leave_the_rows_of_one_that_nobody_killed(tmp_path: Path) -> None:
     rng = random.Random(0)
     root = Path(__file__).resolve().parents[2]

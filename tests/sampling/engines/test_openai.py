@@ -1,9 +1,7 @@
 """The openai engine against a real server on this machine, which misbehaves on purpose."""
 
 import json
-import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -22,6 +20,7 @@ from capcal_lib.runs.store import Sample, read_samples
 from capcal_lib.sampling.draw import describe, sample
 from capcal_lib.sampling.engines import check_engine, open_engine, question_seed
 from capcal_lib.sampling.engines.openai import OpenAIEngine
+from tests.command import run as capcal
 from tests.folders import verify_run
 from tests.sampling.chat_server import ChatServer, Exchange, Fault, raw, slow, status
 from tests.sampling.engines.served import (
@@ -574,15 +573,9 @@ def test_an_answer_without_yes_and_no_is_asked_again(tmp_path: Path, served: Cha
     assert len(served.asked) <= asked + 1, "what is known is not asked again"
 
 
-def capcal(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-W", "error", "-m", "capcal_lib.cli", *map(str, arguments)]
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("OPENAI_")}
-    return subprocess.run(
-        command, capture_output=True, text=True, timeout=120, check=False, env=clean | environment
-    )
-
-
-def test_the_command_says_what_failed_and_goes_on(tmp_path: Path) -> None:
+def test_the_command_says_what_failed_and_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     def refuse(number: int, body: dict[str, Any]) -> Fault | None:
         return (
             status(400, "not [bold]this[/bold]")
@@ -590,61 +583,55 @@ def test_the_command_says_what_failed_and_goes_on(tmp_path: Path) -> None:
             else None
         )
 
-    command = (
-        "sample",
-        "--model",
-        "smollm2-135m",
-        "--dataset",
-        "mini-capitals",
-        "--engine",
-        "openai",
-    )
-    options = ("--k", 20, "--limit", 4, "--store", tmp_path)
+    asked = "sample --model smollm2-135m --dataset mini-capitals --engine openai --k 20 --limit 4"
+    command = (*asked.split(), "--store", tmp_path)
     with ChatServer(fault=refuse) as server:
-        ended = capcal(*command, *options, OPENAI_BASE_URL=server.url)
-        assert ended.returncode == 1
-        assert "60 samples drawn, 0 were there" in ended.stdout
-        assert "20 samples failed; the same command tries them again" in ended.stderr
-        assert f"20 failed: {said(400, 'not [bold]this[/bold]')}\n" in ended.stderr
-        assert "Traceback" not in ended.stderr
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        ended, out, err = capcal(monkeypatch, capsys, *command)
+        assert ended == 1
+        assert "60 samples drawn, 0 were there" in out
+        assert "20 samples failed; the same command tries them again" in err
+        assert f"20 failed: {said(400, 'not [bold]this[/bold]')}\n" in err
         server.fault = lambda number, body: status(400, f"no {body.get('seed')}")
-        ended = capcal(*command, *options, OPENAI_BASE_URL=server.url)
-        assert ended.returncode == 1
-        assert "20 samples failed" in ended.stderr
-        assert len(ended.stderr.splitlines()) <= 11  # however many reasons a server gives
-        one = ("--k", 1, "--limit", 1, "--store", tmp_path / "none")
-        ended = capcal(*command, *one, OPENAI_BASE_URL=server.url)
-        assert (ended.returncode, ended.stdout) == (1, ""), "nothing was drawn"
+        ended, _, err = capcal(monkeypatch, capsys, *command)
+        assert ended == 1
+        assert "20 samples failed" in err
+        assert len(err.splitlines()) <= 11  # however many reasons a server gives
+        one = (*asked.replace("--k 20 --limit 4", "--k 1 --limit 1").split(), "--store")
+        ended, out, _ = capcal(monkeypatch, capsys, *one, tmp_path / "none")
+        assert (ended, out) == (1, ""), "nothing was drawn"
         server.fault = lambda number, body: None
-        ended = capcal(*command, *options, OPENAI_BASE_URL=server.url)
-        assert ended.returncode == 0
-        assert "20 samples drawn, 60 were there" in ended.stdout
-    ended = capcal(*command, *options, "--k", 21, OPENAI_BASE_URL=server.url)
-    assert (ended.returncode, ended.stdout) == (2, "")
-    assert ended.stderr.startswith(f"capcal: no server answers at {server.url}: ")
-    assert len(ended.stderr.splitlines()) == 1
-    ended = capcal(*command, *options)
-    assert ended.returncode == 2
-    assert "OPENAI_BASE_URL" in ended.stderr
+        ended, out, _ = capcal(monkeypatch, capsys, *command)
+        assert ended == 0
+        assert "20 samples drawn, 60 were there" in out
+    ended, out, err = capcal(monkeypatch, capsys, *command, "--k", 21)
+    assert (ended, out) == (2, "")
+    assert err.startswith(f"capcal: no server answers at {server.url}: ")
+    assert len(err.splitlines()) == 1
+    monkeypatch.delenv("OPENAI_BASE_URL")
+    ended, _, err = capcal(monkeypatch, capsys, *command)
+    assert ended == 2
+    assert "OPENAI_BASE_URL" in err
     with ChatServer(key="right") as server:
-        ended = capcal(
-            *command, *options, "--k", 21, OPENAI_BASE_URL=server.url, OPENAI_API_KEY="wrong-key"
-        )
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        monkeypatch.setenv("OPENAI_API_KEY", "wrong-key")
+        ended, out, err = capcal(monkeypatch, capsys, *command, "--k", 21)
     refused = f"{server.url} refuses access: {said(401, 'wrong key')}; check OPENAI_API_KEY"
-    assert (ended.returncode, ended.stdout, ended.stderr) == (2, "", f"capcal: {refused}\n")
+    assert (ended, out, err) == (2, "", f"capcal: {refused}\n")
 
 
 @pytest.mark.skipif("vllm" in sys.modules, reason="vLLM is there")
-def test_a_model_for_vllm_says_how_to_get_it(tmp_path: Path) -> None:
+def test_a_model_for_vllm_says_how_to_get_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     from importlib.util import find_spec
 
     if find_spec("vllm"):
         pytest.skip("vLLM is there")
-    ended = capcal(
-        "sample", "--model", "gpt-oss-20b", "--dataset", "gsm8k", "--k", 1, "--store", tmp_path
-    )
-    assert (ended.returncode, ended.stdout) == (2, "")
-    assert ended.stderr == (
+    asked = "sample --model gpt-oss-20b --dataset gsm8k --k 1 --store"
+    ended, out, err = capcal(monkeypatch, capsys, *asked.split(), tmp_path)
+    assert (ended, out) == (2, "")
+    assert err == (
         "capcal: 'gpt-oss-20b' is to be drawn with vllm, which needs vllm, not installed; say: pip "
         "install -e '.[vllm]'; or name a server of the model with --engine openai and "
         "OPENAI_BASE_URL\n"
@@ -679,10 +666,16 @@ def test_a_judge_may_have_a_server_of_its_own(served: ChatServer) -> None:
 
 
 @pytest.mark.parametrize("address", ["http://[::1]:99999/v1", "nonsense", "http://127.0.0.1:9/v1"])
-def test_an_address_that_leads_nowhere_is_one_line(tmp_path: Path, address: str) -> None:
+def test_an_address_that_leads_nowhere_is_one_line(
+    address: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", address)
     command = "sample --model smollm2-135m --dataset mini-capitals --k 1 --engine openai --store"
-    ended = capcal(*command.split(), tmp_path, OPENAI_BASE_URL=address)
-    assert (ended.returncode, ended.stdout) == (2, "")
-    assert ended.stderr.startswith("capcal: ")
-    assert len(ended.stderr.splitlines()) == 1
+    ended, out, err = capcal(monkeypatch, capsys, *command.split(), tmp_path)
+    assert (ended, out) == (2, "")
+    assert err.startswith("capcal: ")
+    assert len(err.splitlines()) == 1
     assert not list(tmp_path.rglob("*.parquet"))
