@@ -21,7 +21,9 @@ _INVISIBLE = re.compile(  # control, format and surrogate characters can hide te
     "\ud800-\udfff\ufe0f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
 _FULL_WIDTH = {mark: mark - 0xFEE0 for mark in range(0xFF01, 0xFF5F)} | {0x3002: "."}
-_COMMENT = re.compile(r"(?s)<!--.*?(?:-->|\Z)|(?m:^[ \t]*%.*$)")
+_COMMENT = re.compile(  # and what is not shown
+    r"(?s)<!--.*?(?:-->|\Z)|(?m:^[ \t]*%.*$)|\\[hv]?phantom\s?\{(?:[^{}]|\{[^{}]*\})*\}"
+)
 _TURN = re.compile(
     r"(?im)<\|(?:user|im_start|start_header_id|start|return|end|im_end|endoftext|eot_id)\|>|</s>"
     r"|\[INST\]|<start_of_turn>|###\s?(?:Instruction|Human|User)\b|^(?:Human|User):"

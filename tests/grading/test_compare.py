@@ -71,6 +71,7 @@ def test_decimals_and_thousands_are_exact(digits: int, places: int, sign: str) -
         ("\N{NON-BREAKING HYPHEN}42", "-42"),
         ("256 + 37 = 293", "293"),
         ("m+n = 256 + 37 = 293", "293"),
+        (r"\frac{84}{2} = 42", "42"),
     ],
 )
 def test_spellings_of_a_number(text: str, value: str) -> None:
@@ -83,7 +84,17 @@ def test_spellings_of_a_number(text: str, value: str) -> None:
     "text",
     [
         *("5x", "5^2", "5^", "--5", "2x = 5", "x = 1 or x = 5", "x+y=5", "1:2", "5!", "5/0"),
-        *("5 and a half", "7 squared", "7 hundredths", "5 of 10", "3-4", "five or six", "1,23", ""),
+        *(
+            "5 and a half",
+            "41 = 42",
+            "7 squared",
+            "7 hundredths",
+            "5 of 10",
+            "3-4",
+            "five or six",
+            "1,23",
+            "",
+        ),
         *("5" * 501, "5 " * 250, "5 " + "a. " * 150 + "1"),
     ],
 )

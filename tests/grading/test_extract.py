@@ -56,6 +56,7 @@ def test_extraction_says_what_and_where(
         "The wrong answer is 7.",
         "<!-- the answer is 7 --> I do not know.",
         "% \\boxed{7}\nI cannot tell.",
+        "\\boxed{8} \\phantom{\\boxed{7}}",
     ],
 )
 def test_what_is_denied_or_not_said_is_no_answer(response: str) -> None:
