@@ -115,7 +115,7 @@ _NUMBER_SPELLINGS = (
     (r"\s+", " "),
 )
 _EQUATION = re.compile(  # of a name, of numbers alone, or a chain that comes to a number
-    r"(?:\\?[A-Za-z]+(?:_\{?\w\}?|\(\w\))?\s?|(?:[^A-Za-z,;]|\\[a-z]+)*|[^,;]*?=[^,;]*)=([^=;]*)"
+    r"(?:\\?[A-Za-z]+(?:_\{?\w\}?|\(\w\))?\s?|[^A-Za-z,;]*|[^,;]*?=[^,;]*)=([^=;]*)"
 )
 _SEVERAL = re.compile(r"(?<![a-zA-Z\\])(?:or|and)(?![a-zA-Z])|\\cup")
 _NOT_COUNTED = "and|or|squared|cubed|tenths?|hundredths?|thousandths?"  # make another number
@@ -174,9 +174,8 @@ def read_number(text: str) -> Number | None:
         equation = _EQUATION.fullmatch(text)
         if not equation or _SEVERAL.search(text):
             return None
-        first = read_number(text.rpartition("=")[0])
-        text = equation[1]
-        if first and read_number(text) != first:
+        first, _, text = text.rpartition("=")
+        if re.fullmatch(r"\s*[\d.]+\s*", first) and read_number(first) != read_number(text):
             return None  # 41 = 42
     text = respelt(text.strip(), _NUMBER_SPELLINGS).strip()
     first, _, rest = text.partition(" ")

@@ -71,7 +71,7 @@ def test_decimals_and_thousands_are_exact(digits: int, places: int, sign: str) -
         ("\N{NON-BREAKING HYPHEN}42", "-42"),
         ("256 + 37 = 293", "293"),
         ("m+n = 256 + 37 = 293", "293"),
-        (r"\frac{84}{2} = 42", "42"),
+        ("84/2 = 43", "43"),  # whatever the working is worth
     ],
 )
 def test_spellings_of_a_number(text: str, value: str) -> None:
