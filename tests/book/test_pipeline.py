@@ -12,7 +12,7 @@ import nbformat
 import pytest
 
 from capcal_lib.book import pipeline
-from capcal_lib.book.pipeline import Page, book_pages, execute, model_pages
+from capcal_lib.book.pipeline import NARROW, Page, book_pages, execute, model_pages
 from capcal_lib.errors import InputError
 
 NOTEBOOK = {
@@ -231,6 +231,8 @@ def test_a_book_of_which_nothing_has_changed_is_not_built_again(
     tool.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(tool.with_name("python")))
     monkeypatch.setattr(pipeline, "BOOK", book)
+    drawn = {"0a": {"image/svg+xml": "<svg/>", NARROW: "<svg/>"}}
+    monkeypatch.setattr(pipeline, "printed_page", lambda: ("# What is printed", drawn))
     out = house / "out"
 
     def build() -> int:
@@ -244,7 +246,7 @@ def test_a_book_of_which_nothing_has_changed_is_not_built_again(
 
     assert build() == 1
     figures = {path.name for path in (out / "book_source/reference/printed").iterdir()}
-    assert figures
+    assert figures == {"0a.svg"}
     assert {path.name for path in (out / "book_source/static/narrow").iterdir()} == figures
     assert build() == 1
     (book / "index.md").write_text("# Another book")

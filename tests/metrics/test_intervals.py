@@ -196,7 +196,7 @@ def test_more_spread_never_narrows_the_interval(terms, spread):
 MISSED_WHOLE = ["clusters missed whole", "subjects missed whole"]
 
 
-@pytest.mark.parametrize("n", [30, 100])
+@pytest.mark.parametrize("n", [30, pytest.param(100, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", sorted(coverage.WORLDS.keys() - MISSED_WHOLE))
 def test_the_interval_holds_the_score_of_all_questions_like_these(name, n):
     held, _ = coverage.coverage(name, n, 400)["this"]

@@ -16,14 +16,14 @@ from tests.reproduce.orders import BY_RULES, small
 
 
 @pytest.mark.parametrize("recipe", [LEAN, BY_RULES], ids=["lean", "paper"])
-def test_eight_parts_merged_give_the_table_of_the_whole(tmp_path: Path, recipe: Recipe) -> None:
-    sets = {"limit": 17, "recipe": recipe}
+def test_parts_merged_give_the_table_of_the_whole(tmp_path: Path, recipe: Recipe) -> None:
+    sets = {"limit": 7, "recipe": recipe}
     whole = reproduce(small(tmp_path / "whole", **sets)).scores
-    parts = [tmp_path / f"part-{number}" for number in range(1, 9)]
+    parts = [tmp_path / f"part-{number}" for number in (1, 2, 3)]
     for number, store in enumerate(parts, 1):
-        done = reproduce(small(store, part=Part(number, 8), **sets))
+        done = reproduce(small(store, part=Part(number, 3), **sets))
         assert (len(done.scores), len(done.left)) == (0, 0)
-        assert make_plan(small(store, part=Part(number, 8), **sets))["requests"].sum() == 0
+        assert make_plan(small(store, part=Part(number, 3), **sets))["requests"].sum() == 0
         for run in open_runs(store):
             assert len(read_samples(run, ["question_id"])["question_id"].unique()) in (2, 3)
             assert not verify_run(run).problems

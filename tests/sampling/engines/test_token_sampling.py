@@ -23,11 +23,15 @@ SETTINGS = [
 
 
 @pytest.mark.parametrize("sampling", SETTINGS, ids=str)
-@pytest.mark.parametrize("vocabulary", [8, 256, 3000])
-def test_tokens_are_drawn_with_their_probabilities(vocabulary: int, sampling: Sampling) -> None:
+@pytest.mark.parametrize(
+    ("vocabulary", "draws"), [(8, 3_000), (256, 6_000), (3000, 20_000)], ids=["8", "256", "3000"]
+)
+def test_tokens_are_drawn_with_their_probabilities(
+    vocabulary: int, draws: int, sampling: Sampling
+) -> None:
     rng = np.random.default_rng(0)
     logits = torch.tensor(rng.normal(scale=2, size=(3, vocabulary)), dtype=torch.float32)
-    rows = torch.arange(3).repeat(20_000)
+    rows = torch.arange(3).repeat(draws)
     tokens = draw_tokens(logits.clone(), rows, torch.tensor(rng.random(len(rows))), sampling)
     for row in range(3):
         counts = np.bincount(tokens[rows == row].numpy(), minlength=vocabulary)
