@@ -1,5 +1,5 @@
-"""Every page is whole where papermill made it: for a model of the paper, for the embedded one, and
-for a store with one set. And JupyterLab shows its figure."""
+"""Every page is whole where papermill made it: in the book, for a model of the paper, for data of
+one's own, and for a store with one set. And JupyterLab shows its figure."""
 
 import json
 import os
@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 import papermill
 import pytest
+from filelock import FileLock
 
-from capcal_lib.book.pipeline import notebook_names
-from capcal_lib.places import NOTEBOOKS, OWN_MANIFESTS, RECORDED_RUNS, ROOT
+from capcal_lib.book.pipeline import book_pages, execute, notebook_names
+from capcal_lib.places import BUILD, NOTEBOOKS, OWN_MANIFESTS, RECORDED_RUNS, ROOT
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 
@@ -105,7 +106,7 @@ if "CAPCAL_EVERY_PAGE" in os.environ:
 else:  # what shows confidences by data set
     OWN_CASES += [(name, "template") for name in ("04_main_table", "13_selective_prediction")]
     CASES += [(name, "one set") for name in ("04_main_table", "05_pass_at_k", "12_applications")]
-    CASES += [("03_confidence_estimators", "smollm2-135m")]
+    CASES += [("05_pass_at_k", "smollm2-135m")]
 
 
 @pytest.fixture(scope="module")
@@ -140,6 +141,25 @@ def own_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
         words = [sys.executable, "-m", "capcal_lib", *command.split()]
         subprocess.run(words, cwd=folder, env=environment, check=True)
     return folder
+
+
+@pytest.fixture(scope="session")
+def of_the_book() -> Path:
+    """The folder in which the book's pages are executed; only those whose inputs have changed since
+    it was built are executed here.
+    """
+    BUILD.mkdir(exist_ok=True)
+    with FileLock(BUILD / "notebooks.lock"):
+        assert not execute(book_pages(), BUILD / "notebooks", say=print)
+    return BUILD / "notebooks"
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
+@pytest.mark.parametrize("name", notebook_names())
+def test_a_page_of_the_book_is_whole(name: str, of_the_book: Path) -> None:
+    page = of_the_book / f"{name}.ipynb"
+    assert faults(as_text(json.loads(page.read_text(encoding="utf-8")))) == []
 
 
 @pytest.mark.slow
@@ -257,12 +277,12 @@ def test_formulas_and_whole_sections_are_no_faults() -> None:
 @pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine")
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
 def test_jupyterlab_shows_the_figure_and_folds_the_solutions(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    of_the_book: Path, tmp_path: Path
 ) -> None:
     pytest.importorskip("jupyterlab")
     from playwright.sync_api import sync_playwright
 
-    page = run("07_response_consistency", tmp_path, monkeypatch)
+    page = Path(shutil.copy(of_the_book / "07_response_consistency.ipynb", tmp_path))
     lab = [Path(sys.executable).with_name("jupyter-lab"), "--no-browser", "--allow-root"]
     lab += ["--ServerApp.port=0", "--IdentityProvider.token=", f"--ServerApp.root_dir={tmp_path}"]
     home = {f"JUPYTER_{kind}_DIR": str(tmp_path / kind) for kind in ("CONFIG", "RUNTIME")}
