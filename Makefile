@@ -21,7 +21,8 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal
 test: check
 	$(PYTEST) -m "not slow"
 
-# Faults, kills, wheels and recorded runs whole: what changes seldom, and every release has to pass.
+# Faults, kills, wheels, the paper's experiment in small, pages by papermill and in a browser, recorded runs whole: what
+# takes long, and every release has to pass. What needs the built book is skipped where there is none.
 test-slow: $(READY)
 	$(PYTEST) -m slow
 
@@ -87,7 +88,7 @@ here:
 check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	$(BIN)/mypy --num-workers 2
 
 # How large each room is, for information.
 size:
