@@ -855,11 +855,11 @@ def test_what_is_next_after_an_import_is_to_grade(
     assert hint == ["grade", *named[:4], "--split", "test", *named[4:]]
     status, _, err = run(monkeypatch, capsys, "score", *named[:2], *named[4:])
     assert status == 2
-    proposed = err.strip().partition("go on with: capcal ")[2]
-    assert shlex.split(proposed)[0] == "status"
-    status, out, _ = run(monkeypatch, capsys, *shlex.split(proposed))
+    proposed = shlex.split(err.strip().rpartition(": capcal ")[2])
+    assert proposed[:5] == hint[:5]
+    status, out, _ = run(monkeypatch, capsys, "status", *named[4:])
     assert (status, "capcal grade --model mine --dataset sums" in out) == (0, True)
-    assert run(monkeypatch, capsys, *hint)[0] == 0
+    assert run(monkeypatch, capsys, *proposed)[0] == 0
     assert run(monkeypatch, capsys, "score", *named[:2], *named[4:])[0] == 0
 
 
@@ -996,8 +996,8 @@ def test_a_hint_is_a_whole_command_of_the_store_that_was_typed(
         assert run(monkeypatch, capsys, *few)[0] == 0
 
     follow_hint("sample", "grade", *where)
-    follow_hint("status", "score", "--model", "simulated", in_store)
-    follow_hint("grade", "status", in_store)
+    assert "capcal grade --model simulated" in run(monkeypatch, capsys, "status", in_store)[1]
+    follow_hint("grade", "score", "--model", "simulated", in_store)
     [part] = store.rglob("samples-*.parquet")
     part.unlink()
     follow_hint("sample", "confidence", *where, "--method", "p-true")
