@@ -159,6 +159,38 @@ def test_it_runs_where_not_every_method_is_on_every_data_set(name: str, holes: P
         run_cells(name, model="simulated", store=str(holes), dataset="mini-elements")
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store of two data sets, with all that a model's row needs."""
+    store = tmp_path_factory.mktemp("whole")
+    asked: dict[str, Any] = {"datasets": ["mini-capitals", "mini-exam"], "limit": 20}
+    reproduce(Order(model="simulated", store=store, **asked))
+    return store
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", notebook_names())
+@pytest.mark.parametrize(
+    "lacking",
+    [
+        {"mini-exam": ["confidence-verbalized*"], "mini-capitals": ["confidence-p-true*"]},
+        {"mini-exam": ["confidence-p-true*", "predictions-*"], "mini-capitals": ["*verbalized*"]},
+    ],
+)
+def test_it_runs_where_a_method_lacks_on_a_data_set(
+    name: str, lacking: dict[str, list[str]], whole: Path, tmp_path: Path
+) -> None:
+    store = Path(shutil.copytree(whole, tmp_path / "store"))
+    for dataset, kinds in lacking.items():
+        (run,) = open_runs(store, dataset=dataset, split="test")
+        for kind in kinds:
+            removed = [*run.folder.glob(kind)]
+            assert removed
+            for file in removed:
+                file.unlink()
+    run_cells(name, model="simulated", store=str(store))
+
+
 @pytest.mark.parametrize("protocol", ["corrected", "paper"])
 def test_rank_correlations_of_the_page_are_those_of_scipy(protocol: str) -> None:
     page = run_cells("03_confidence_estimators", "by_method", model="simulated", protocol=protocol)
