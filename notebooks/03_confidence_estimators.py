@@ -247,12 +247,12 @@ ids, states = read_features(page.data.loc[widest, "run"])
 confidence = by_hand.predict_proba(scaler.transform(states))[:, 1]
 
 # %% [markdown]
-# `LinearProbe` solves the same problem and is faster on thousands of features:
+# `LinearProbe` solves the same problem and is faster on thousands of features. The largest difference between the two:
 
 # %%
 probe = LinearProbe(weight_decay=decay, standardize=True)
 probe.fit(features, questions["correct"], questions["total"])
-assert np.allclose(confidence, probe.predict(states), atol=1e-3)
+np.abs(confidence - probe.predict(states)).max().round(3)
 
 # %% [markdown]
 # This *tuned* probe is ours; [the page on corrections](18_protocol.ipynb) tells what the paper's recipe changes.
