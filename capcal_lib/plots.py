@@ -381,7 +381,7 @@ def mark_verdicts(
     """Draw comparisons with their intervals, filled where the verdict is clear and else hollow.
 
     ``comparisons`` has the columns ``estimate``, ``low``, ``high`` and ``verdict`` of
-    ``metrics.gains``, and maybe of ``metrics.holm``: a mark is filled where the verdict is
+    ``metrics.gains`` or ``results.judged``: a mark is filled where the verdict is
     ``better`` or ``worse``, whatever the interval of the one comparison alone says. ``places`` are
     numbers or names on the y axis; on the x axis where intervals stand ``upright``. All have one
     ``color``, or each its own.

@@ -57,7 +57,7 @@ concentrations
 # Each rule is compared with even spending at the same budget, question by question. A budget of $B$ samples a question is
 # tried on the questions that have $2B$ or more. A *gain* is how many questions in a hundred are solved beyond even spending, and
 # all methods on all data sets are judged together by Holm's method, each budget by itself. The verdicts for two samples a question
-# are those on the [page of uses](12_applications.ipynb). A case that even a perfect confidence could not win is *undecidable*.
+# are those on the [page of uses](12_applications.ipynb). A case *could be won* if a perfect confidence would be significantly better.
 
 # %% label="budget-verdicts" paper=["section-5.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 page.end_where_nothing_is_solved(results)
@@ -68,6 +68,7 @@ if judged.empty:
     )
 by_rule = judged.groupby("rule", sort=False)
 counts = by_rule["verdict"].value_counts().unstack()
+counts["could be won"] = by_rule["could be won"].sum()
 counts["mean gain, points"] = by_rule["estimate"].mean()
 page.show(
     counts.rename_axis(columns=None),
@@ -84,11 +85,11 @@ rule = study.POSTERIOR if study.POSTERIOR in counts.index else counts.index[0]
 gains = judged[judged["rule"] == rule]
 page.finding(
     "Spending by the rule “{rule}” changes the questions solved by {mean:+.1f} in a hundred: more than even spending in {better} of "
-    "{cases} cases, and fewer in {worse}.",
+    "{cases} cases that could be won, and fewer in {worse}.",
     rule=rule,
     mean=gains["estimate"].mean(),
-    better=(gains["verdict"] == "better").sum(),
-    cases=(gains["verdict"] != "undecidable").sum(),
+    better=(gains["could be won"] & (gains["verdict"] == "better")).sum(),
+    cases=gains["could be won"].sum(),
     worse=(gains["verdict"] == "worse").sum(),
 )
 

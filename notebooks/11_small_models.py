@@ -177,8 +177,8 @@ judge_gain(gain, clusters=subjects(gain.to_frame()))
 # ## What the paper does not ask
 #
 # The paper does not ask whether a confidence beats the *best constant*: the mean accuracy of the other questions, which knows the
-# data set and nothing of the question. This book does, by `compare_with_constant`, which judges all methods on all data sets of one
-# model together. It counts neither for nor against the paper.
+# data set and nothing of the question. This book does, by `compare_with_constant`, for all data sets of a model together. It counts
+# neither for nor against the paper.
 
 # %%
 judged = [
@@ -193,10 +193,10 @@ grid = verdict_grid(
     tables.titled(against),
     rows=[*kinds],
     caption="Is a confidence closer than the average of the data set, the best "
-    "constant? A mark for each data set and model; all of a model after Holm. "
-    "Undecidable: these questions could not have shown even a perfect "
-    "confidence to be better; such cases are not counted. A probe of several "
-    "data sets is judged on its own training sets too.",
+    "constant? A mark for each data set and model, after Holm. A faint mark: "
+    "even a perfect confidence could not have won there. Better is counted of "
+    "the cases that could be won, and the rest of all. A probe of several data "
+    "sets is judged on its own training sets too.",
     evidence=evidence,
 )
 grid
@@ -213,8 +213,8 @@ votes["result"].value_counts()
 
 # %% [markdown]
 # So what is one to do? We count the confidences in four kinds: probes trained on questions of the same data set, probes trained on
-# one other set, votes, and what the model says when it is asked. Of the decidable cases, so many are closer than the best constant,
-# and so many farther:
+# one other set, votes, and what the model says when it is asked. So many are closer than the best constant, of the cases that could
+# be won, and so many are farther, of all:
 
 # %%
 by_kind = count_by_kind(against)
@@ -228,7 +228,7 @@ cases = {way: by_kind.loc[kinds].sum() for way, kinds in ways.items()}
 pd.DataFrame(cases).T
 
 # %% tags=["remove-cell"]
-spell = "{better} of {decidable} cases, and farther in {worse}".format_map
+spell = "{better} of {could be won} cases that could be won, and farther in {worse} of {cases}".format_map
 home, away, voted, asked = map(spell, cases.values())
 glue(home=home, away=away, voted=voted, asked=asked, known=grid)
 

@@ -55,9 +55,9 @@ page.show_other_models()
 # | Labels saved | A line through it tells a label before it is bought: less variance is left. | the other labels' mean |
 # | Evaluation | Questions whose answers will differ are sampled more often: less variance of the accuracy, for the same tokens. | evenly |
 #
-# A *perfect* confidence is $\hat\mu$ itself. Where that would not be better than the rule either, by the same test and in the same
-# place, the questions are too few for any confidence: such a case is *undecidable*, and left out of every count. `compare_uses` judges
-# every method in every use. All methods on all data sets of a model are one family in each use, by Holm's method, and the pages on
+# A case *could be won* if a perfect confidence would be significantly better than the rule. A perfect confidence knows each
+# question's expected accuracy, but not the noise of the samples that judge it, so `perfect_gains` draws accuracies that the samples
+# leave possible. `compare_uses` judges every method in every use. All methods on all data sets of a model are one family in each use, by Holm's method, and the pages on
 # budgets and on abstaining show the same verdicts. Routing questions to a larger
 # model is for a pair of models and has a section of its own.
 
@@ -79,13 +79,17 @@ by_method = counts.groupby("method", sort=False).sum()
 by_method
 
 # %% tags=["finding"]
-decidable = by_method.loc[comparisons["method"].unique(), "decidable"]
-method = "Probe" if "Probe" in decidable else decidable.idxmax()
+winnable = by_method.loc[comparisons["method"].unique(), "could be won"]
+method = "Probe" if "Probe" in winnable else winnable.idxmax()
+case = by_method.loc[method]
 page.finding(
-    "Of {decidable} comparisons that could be decided, going by *{method}* beats the best rule without a confidence in {better} and "
-    "loses to it in {worse}.",
+    "Going by *{method}* beats the best rule without a confidence in {better} of {winnable} comparisons that could be won, and loses to "
+    "it in {worse} of {cases}.",
     method=method,
-    **by_method.loc[method],
+    better=case["better"],
+    winnable=case["could be won"],
+    worse=case["worse"],
+    cases=case["cases"],
 )
 
 # %% tags=["picture"] label="fig-applications" paper=["section-5.3", "appendix-d.3"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"] mystnb={"image": {"alt": "A panel of horizontal bars for each method, with a row for each use: in how many comparisons a confidence is worse, and in how many better, than the rule without one."}}
@@ -93,15 +97,14 @@ _ = study.draw_uses(counts)
 
 # %% [markdown] tags=["caption"]
 # In each use, how often a confidence is worse than the best rule without one, and how often better, of the comparisons that could
-# be decided. Each is of a model on a data set, and all are judged after Holm. In the rest of them the two are alike, within half a
-# point, or the questions cannot tell. A dash: none is compared, or could be decided, since a perfect confidence would not be
-# better either.
+# be won. Each is of a model on a data set, after Holm; in the rest of them the questions cannot tell. A dash: none is compared, or
+# could be won.
 
 # %% label="applications-summary" paper=["section-5.1", "section-5.2", "section-5.3"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
 page.show(
     counts,
     "Comparisons in which a confidence is better or worse than the best rule "
-    "without one, of those that could be decided; after Holm in each use of a model.",
+    "without one, of those that could be won and of all; after Holm in each use of a model.",
     evidence=evidence_of(*models.values()),
 )
 
@@ -205,13 +208,13 @@ page.show(
 of_probe = counts.xs("Probe", level="method")
 of_probe = of_probe.sort_values("better", ascending=False)
 won = [
-    f"{use.lower()} ({case['better']} of {case['decidable']})"
+    f"{use.lower()} ({case['better']} of {case['could be won']})"
     for use, case in of_probe.iterrows()
 ]
 glue(uses=", ".join(won))
 
 # %% tags=["remove-cell"]
-spell = "{better} of {decidable}, and lost to it in {worse}".format_map
+spell = "{better} of {could be won} comparisons that could be won, and lost to it in {worse} of {cases}".format_map
 asked = by_method.loc[[*TITLES.values()]].sum()
 sent = routed["verdict"].value_counts()
 sent["tests"] = len(routed)

@@ -31,6 +31,7 @@ from capcal_lib.applications import risk_area_terms, risk_coverage
 from capcal_lib.book import tables
 from capcal_lib.book.lesson import open_page
 from capcal_lib.manifests import load_dataset
+from capcal_lib.results.judged import tally
 from capcal_lib.results.uses import compare_use
 from capcal_lib.studies import selective_prediction as study
 
@@ -48,7 +49,7 @@ page = open_page(globals())
 #
 # Each method is compared with answering at random, question by question and on the same samples. All methods on all data sets of
 # this model are judged together by Holm's method; these are the comparisons in abstaining of the [page before](12_applications.ipynb).
-# Data sets without a solved question are left out, and a case that even a perfect confidence could not win is *undecidable*.
+# Data sets without a solved question are left out. A case *could be won* if a perfect confidence would be significantly better.
 
 # %%
 results = page.results()
@@ -56,9 +57,9 @@ confidences = study.ranking_confidences(results)
 judged = compare_use(results, "Abstaining", page.concentrations())
 if judged.empty:
     page.end("No confidence of a question that is ever solved.")
-of_method = judged.groupby("method", sort=False)["verdict"]
-counts = of_method.value_counts().unstack()[::-1]
-decidable = counts.drop(columns="undecidable").sum(axis="columns")
+counts = tally(judged, [judged["method"]]).reindex(
+    judged["method"].unique()[::-1]
+)
 
 # %% label="selective-verdicts" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 page.show(
@@ -70,13 +71,13 @@ page.show(
 first, last = counts.index[[0, -1]]
 page.finding(
     "Answering first where *{first}* is high risks significantly less than answering at random on {better} of {sets} data sets that "
-    "could be decided; going by *{last}* does so on {last_better} of {last_sets}.",
+    "could be won; going by *{last}* does so on {last_better} of {last_sets}.",
     first=first,
     better=counts.loc[first, "better"],
-    sets=decidable[first],
+    sets=counts.loc[first, "could be won"],
     last=last,
     last_better=counts.loc[last, "better"],
-    last_sets=decidable[last],
+    last_sets=counts.loc[last, "could be won"],
 )
 
 # %% [markdown]

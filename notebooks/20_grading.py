@@ -30,7 +30,7 @@ from capcal_lib.grading.regrading import OURS, regrade
 from capcal_lib.grading.verdicts import read_verdicts
 from capcal_lib.manifests import load_dataset
 from capcal_lib.questions import at_hand
-from capcal_lib.results import gains_by_dataset
+from capcal_lib.results.judged import gains_over, judge_cases
 from matplotlib import pyplot as plt
 
 # %% [markdown]
@@ -143,7 +143,8 @@ mu.groupby(level="dataset", sort=False).head(1)
 # How far does a rule *move* the accuracy from that of this book's rules, question by question?
 
 # %%
-moves = gains_by_dataset(-mu, OURS).rename_axis(["dataset", "rule"])
+moves = judge_cases(gains_over(-mu, OURS), ["dataset", "rule"])
+moves = moves.set_index(["dataset", "rule"])
 moves = moves.rename(columns={"estimate": "move"})
 moves.loc[at_home[0], ["move", "low", "high"]].round(3)
 

@@ -40,7 +40,7 @@ from capcal_lib.applications.passk import (
     pass_at_k_error_terms,
     simulate_pass_at_k,
 )
-from capcal_lib.applications.posterior import fit_concentration
+from capcal_lib.applications.posterior import draw_accuracies, fit_concentration
 from capcal_lib.applications.selective import risk_area_bounds, risk_area_terms, risk_coverage
 from capcal_lib.applications.topping_up import Components, score_components
 
@@ -50,6 +50,7 @@ __all__ = [
     "allocate",
     "budget_gains",
     "deep_samples",
+    "draw_accuracies",
     "evaluation_gains",
     "extrapolate_pass_at_k",
     "fit_concentration",

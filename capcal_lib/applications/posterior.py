@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from capcal_lib.errors import InputError
-from capcal_lib.metrics.validation import align, as_confidence, as_counts
+from capcal_lib.metrics.validation import Floats, align, as_confidence, as_counts
 
 CERTAIN = 0.005  # how near to 0 or 1 a confidence may come
 SMALLEST_NU = 1e-4
@@ -56,3 +56,23 @@ def fit_concentration(confidence: ArrayLike, correct: ArrayLike, total: ArrayLik
     if spread_helps and start < grid.size - 1:
         return float(np.exp(optimum.x))
     return float("inf")
+
+
+def draw_accuracies(correct: ArrayLike, total: ArrayLike, *, rng: np.random.Generator) -> Floats:
+    """Draw for each question an expected accuracy that its samples leave possible.
+
+    Returns draws from the posterior of mu, shape (n_questions,): the Beta prior is fitted to the
+    questions given, with the mean over them. A draw fits the samples as well as the true mu, and
+    does not know their noise, as correct / total does. Where questions do not differ, all draws
+    are that mean.
+
+    >>> draw_accuracies([5, 4, 5, 6], [10] * 4, rng=np.random.default_rng(0)).tolist()
+    [0.5, 0.5, 0.5, 0.5]
+    """
+    c, n = as_counts(*align(correct=correct, total=total), scored=1)
+    mean = np.full(len(c), (c / n).mean())
+    nu = fit_concentration(mean, c, n)
+    if np.isinf(nu):
+        return mean
+    prior = np.clip(mean, CERTAIN, 1 - CERTAIN) * nu
+    return rng.beta(prior + c, nu - prior + n - c)

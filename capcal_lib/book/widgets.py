@@ -12,19 +12,13 @@ from typing import Any
 import pandas as pd
 
 from capcal_lib.book.tables import Html, badge, show
+from capcal_lib.results.judged import WINNABLE, tally
 
 ELSEWHERE = (
     "<p>The experiment runs in the built book, which <code>capcal book</code> makes. "
     "Here is a table in its place.</p>"
 )
-UNDECIDABLE = "undecidable"  # where a perfect confidence would not be better either
-HEADS = {  # of columns of verdicts, in their order
-    "worse": "worse",
-    "inconclusive": "cannot tell",
-    "alike": "alike",
-    "better": "better",
-    UNDECIDABLE: "undecidable",
-}
+HEADS = {"worse": "worse", "inconclusive": "cannot tell", "better": "better"}  # of verdicts
 
 
 def widget(
@@ -52,28 +46,29 @@ def widget(
 def verdict_grid(found: pd.DataFrame, *, rows: Sequence[str], caption: str, evidence: str) -> Html:
     """Draw comparisons as marks: a row a kind of method, a column a verdict, a mark a comparison.
 
-    ``found`` has the columns ``kind``, ``model``, ``dataset`` and ``verdict`` of
-    ``results.compare_with_constant``; a cell says in words how many there are, of those that could
-    be decided.
+    ``found`` has the columns ``kind``, ``model``, ``dataset``, ``verdict`` and ``could be won`` of
+    ``results.compare_with_constant``. A cell says how many there are: of all cases, and those that
+    are better of the cases that could be won; a mark of a case that could not is faint.
 
     >>> one = {"kind": "P(True)", "model": "A", "dataset": "MMLU", "verdict": "inconclusive"}
-    >>> drawn = verdict_grid(pd.DataFrame([one]), rows=["P(True)"], caption="Against a constant.",
-    ...     evidence="measured")
+    >>> found = pd.DataFrame([one | {"could be won": True}])
+    >>> drawn = verdict_grid(found, rows=["P(True)"], caption="Why?", evidence="measured")
     >>> drawn.html.count("title='MMLU, A: cannot tell'"), "1 of 1" in drawn.html
     (1, True)
     """
-    decidable = found.loc[found["verdict"] != UNDECIDABLE, "kind"].value_counts()
+    counts = tally(found, [found["kind"].astype(str)])
     cells: dict[str, list[Html]] = {head: [] for head in HEADS.values()}
     for kind in rows:
         for verdict, head in HEADS.items():
             cases = found[(found["kind"] == kind) & (found["verdict"] == verdict)]
             marks = ""
-            for model, name in cases[["model", "dataset"]].to_numpy():
-                title = escape(f"{name}, {model}: {head}")
-                marks += f"<i class='{verdict}' title='{title}'></i>"
-            words = f"{len(cases)}"
-            if verdict != UNDECIDABLE:
-                words += f" of {decidable.get(kind, 0)}"
+            for model, name, winnable in cases[["model", "dataset", WINNABLE]].to_numpy():
+                title = f"{name}, {model}: {head}" + ("" if winnable else ", could not be won")
+                faint = "" if winnable else " faint"
+                marks += f"<i class='{verdict}{faint}' title='{escape(title)}'></i>"
+            words = f"{len(cases)} of {counts['cases'].get(kind, 0)}"
+            if verdict == "better":
+                words = f"{counts['better'].get(kind, 0)} of {counts[WINNABLE].get(kind, 0)}"
             span = f"<span class='verdicts' aria-hidden='true'>{marks}</span>"
             cells[head].append(Html(f"{span}<small>{words}</small>"))
     table = pd.DataFrame(cells, pd.Index(rows, name="confidence"))

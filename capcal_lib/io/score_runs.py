@@ -10,7 +10,7 @@ from capcal_lib.errors import InputError
 from capcal_lib.grading.core import UNSCORED
 from capcal_lib.io.comparing import BEST
 from capcal_lib.io.score_file import CORRECTED, Scored, intervals_of, score_counts, spell_score
-from capcal_lib.results.constant import compare_with_constant
+from capcal_lib.results.constant import compare_recalibrated, compare_with_constant
 from capcal_lib.results.results import VOTES, describe_runs, load_results, subjects
 from capcal_lib.results.scores import score
 from capcal_lib.results.terms import COUNTS, FEWEST
@@ -20,7 +20,9 @@ from capcal_lib.runs.store import count_samples
 from capcal_lib.text import counted, spell
 
 SIGNS = {"better": "+", "worse": "-"}
+RECALIBRATED = {"better": "(+)", "worse": "(-)"}
 AGAINST = "+ closer than the best constant, - farther, after Holm over all data sets"
+ON_LABELS = "(+) closer, (-) farther once it is recalibrated on labels of other questions"
 ASIDE = "no star for baselines, oracles, a method alone, or fewer than ten questions"
 GAINS = {  # columns of compare_with_constant, as the rows for programs name them
     "estimate": "gain",
@@ -28,6 +30,7 @@ GAINS = {  # columns of compare_with_constant, as the rows for programs name the
     "high": "gain_high",
     "p (Holm)": "p_after_holm",
     "verdict": "verdict_after_holm",
+    "could be won": "could_be_won",
 }
 
 
@@ -56,6 +59,7 @@ def score_models(store: Path, models: Sequence[str], **asked: Any) -> Scored:
         limits = scores[["brier"]].join(scores[["low", "high"]].mask(few))
         texts = [spell(*row) for row in limits.to_numpy()]
         signs = scores["verdict_after_holm"].map(SIGNS).fillna("")
+        signs += scores["recalibrated_verdict_after_holm"].map(RECALIBRATED).fillna("")
         marks = scores["may_be_best"].map({True: "*"}).fillna("")
         columns[model] = pd.Series(texts, scores.index) + signs + marks
         for run in runs.reset_index().to_dict("records"):
@@ -68,23 +72,29 @@ def score_models(store: Path, models: Sequence[str], **asked: Any) -> Scored:
             counts = questions[COUNTS].assign(cluster=subjects(results.loc[[name]]).to_numpy())
             above += [f"  {line}" for line in _describe(run, own, counts)]
     table = pd.concat(columns, axis="columns").fillna("")
-    below = [CORRECTED, AGAINST, f"* {BEST}", ASIDE] if len(table) else []
+    below = [CORRECTED, AGAINST, ON_LABELS, f"* {BEST}", ASIDE] if len(table) else []
     return Scored(above, table, below, rows, parts, problems)
 
 
 def _compare_all(
     store: Path, model: str, shown: pd.DataFrame, asked: Mapping[str, Any]
 ) -> tuple[pd.DataFrame, list[str]]:
-    """Judge the methods of a model on all of its data sets, or on those shown where the others
-    cannot be read in the same way, and say so."""
+    """Judge the methods of a model, as they are and recalibrated, on all of its data sets, or on
+    those shown where the others cannot be read in the same way, and say so.
+    """
     results, problems = shown, []
     if asked.get("datasets") is not None:
         try:
             results = load_results(store, model, **{**asked, "datasets": None})
         except InputError as error:
             problems = [f"{model}: only the data sets shown are judged together: {error}"]
-    judged = compare_with_constant(results).set_index(["dataset", "method"])
-    return judged[[*GAINS]].rename(columns=GAINS).astype({"verdict_after_holm": object}), problems
+    tables = []
+    for compare in (compare_with_constant, compare_recalibrated):
+        judged = compare(results).set_index(["dataset", "method"])[[*GAINS]].rename(columns=GAINS)
+        tables.append(judged.astype({"verdict_after_holm": object}))
+    as_it_is, recalibrated = tables
+    recalibrated = recalibrated.drop(columns="could_be_won").add_prefix("recalibrated_")
+    return as_it_is.join(recalibrated), problems
 
 
 def _describe(run: Mapping[Any, Any], scores: pd.DataFrame, counts: pd.DataFrame) -> list[str]:

@@ -169,23 +169,6 @@ def adjusted(p: Floats, adjust: Adjustment) -> Floats:
     return result[np.argsort(order)]
 
 
-def holm(table: pd.DataFrame) -> pd.DataFrame:
-    """Judge all rows of comparisons together, so that the chance of any false verdict is 5 %, as
-    far as each row's interval holds its truth in 95 % of studies.
-
-    Returns the table with ``p (Holm)``, its ``p`` adjusted by Holm's method, and its ``verdict``,
-    ``inconclusive`` where that is .05 or more.
-
-    >>> import pandas as pd
-    >>> two = pd.DataFrame({"p": [0.01, 0.04, 0.03], "verdict": "better"})
-    >>> holm(two)["verdict"].tolist()
-    ['better', 'inconclusive', 'inconclusive']
-    """
-    p = adjusted(table["p"].to_numpy(float), "holm")
-    verdict = table["verdict"].where(p < 0.05, "inconclusive")
-    return table.assign(verdict=verdict, **{"p (Holm)": p})
-
-
 def compare_counts(
     correct: ArrayLike, total: ArrayLike, correct_again: ArrayLike, total_again: ArrayLike
 ) -> pd.DataFrame:

@@ -6,7 +6,12 @@ from typing import TYPE_CHECKING, Any
 from capcal_lib.errors import naming_extra
 
 if TYPE_CHECKING:
-    from capcal_lib.results.constant import compare_with_constant, count_by_kind
+    from capcal_lib.results.constant import (
+        compare_recalibrated,
+        compare_with_constant,
+        count_by_kind,
+    )
+    from capcal_lib.results.recalibrated import recalibrate
     from capcal_lib.results.results import costs, describe_runs, judged_by, load_results, subjects
     from capcal_lib.results.scores import (
         BEST_CONSTANT,
@@ -15,7 +20,6 @@ if TYPE_CHECKING:
         brier_terms,
         columns_of,
         confidence_columns,
-        gains_by_dataset,
         keep_nearest_probe,
         mean_over_probes,
         methods,
@@ -29,18 +33,19 @@ __all__ = [
     "best_constant",
     "brier_terms",
     "columns_of",
+    "compare_recalibrated",
     "compare_with_constant",
     "confidence_columns",
     "costs",
     "count_by_kind",
     "describe_runs",
-    "gains_by_dataset",
     "judged_by",
     "keep_nearest_probe",
     "load_results",
     "mean_over_probes",
     "methods",
     "questions_predicted",
+    "recalibrate",
     "score",
     "subjects",
 ]
@@ -49,7 +54,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """Import a name when it is first asked for: to score a file takes no run store."""
     if name in __all__:
-        for module in ("results", "scores", "constant"):
+        for module in ("results", "scores", "recalibrated", "constant"):
             with naming_extra():
                 room = import_module(f"{__name__}.{module}")
             if hasattr(room, name):

@@ -7,20 +7,18 @@ judged together by Holm's method."""
 
 import pandas as pd
 
-from capcal_lib import metrics
+from capcal_lib.results.judged import gains_over, judge_cases
 from capcal_lib.results.results import CONSISTENCY
 from capcal_lib.results.scores import (
     NEAREST_PROBE,
     Protocol,
     brier_terms,
-    gains_by_dataset,
     keep_nearest_probe,
     methods,
     questions_differ,
 )
 
 ASKED = ("Verbalized confidence", "P(True)", CONSISTENCY)
-GAINS = ["dataset", "method", "estimate", "low", "high", "p", "p (Holm)", "verdict"]
 
 
 def keep_asked_and_nearest_probe(results: pd.DataFrame) -> pd.DataFrame:
@@ -50,11 +48,8 @@ def compare_with_nearest_probe(
     """
     terms = brier_terms(keep_asked_and_nearest_probe(results), protocol=protocol)
     asked = [name for name in ASKED if name in terms]
-    if NEAREST_PROBE in terms and asked:
-        gains = gains_by_dataset(terms[[NEAREST_PROBE, *asked]], NEAREST_PROBE)
-        judged = metrics.holm(gains).reset_index()
-    else:
-        judged = pd.DataFrame(columns=GAINS)
-    judged["method"] = pd.Categorical(judged["method"], ASKED)
-    judged["verdict"] = pd.Categorical(judged["verdict"], metrics.VERDICTS)
-    return judged[GAINS]
+    gains = {}
+    if NEAREST_PROBE in terms:
+        gains = gains_over(terms[[NEAREST_PROBE, *asked]], NEAREST_PROBE)
+    judged = judge_cases(gains, ["dataset", "method"])
+    return judged.assign(method=pd.Categorical(judged["method"], ASKED))

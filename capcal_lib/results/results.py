@@ -57,7 +57,8 @@ ORACLE_RC = "Oracle RC"
 ORACLE_CC = "Oracle CC"
 CONSISTENCY = "Response consistency"
 K_C = 10  # samples whose votes are counted as a cost
-VOTES = ["votes correct", "votes total", "votes term", "votes plug-in"]
+SPLIT_TERMS = ["votes term", "votes plug-in"]  # means over the splits
+VOTES = ["votes correct", "votes total", *SPLIT_TERMS]
 
 
 def load_results(

@@ -11,7 +11,15 @@ from capcal_lib.applications import deep_samples, others_mean
 from capcal_lib.errors import check_known
 from capcal_lib.manifests import load_dataset
 from capcal_lib.probes import nearest_probe, probe_of
-from capcal_lib.results.results import CONSISTENCY, ORACLE_CC, ORACLE_RC, UNIFORM, VOTES, subjects
+from capcal_lib.results.results import (
+    CONSISTENCY,
+    ORACLE_CC,
+    ORACLE_RC,
+    UNIFORM,
+    VOTES,
+    judged_by,
+    subjects,
+)
 from capcal_lib.results.terms import COUNTS, FEWEST, question_terms
 
 if TYPE_CHECKING:
@@ -219,6 +227,10 @@ def _terms_of_columns(results: pd.DataFrame, protocol: Protocol) -> pd.DataFrame
     if not corrected:
         confidences = fill_missing(confidences)
     table = confidences.apply(question_terms, counts=scored, corrected=corrected)
+    if voted_once(results):
+        judges = judged_by(scored, CONSISTENCY)
+        once = question_terms(judges["confidence"], judges, corrected=corrected)
+        table[CONSISTENCY] = once.reindex(scored.index)
     if len(scored):
         counts = scored["correct"], scored["total"]
         table[UNIFORM] = metrics.uniform_baseline_brier_terms(*counts, corrected=corrected)
@@ -231,6 +243,13 @@ def _terms_of_columns(results: pd.DataFrame, protocol: Protocol) -> pd.DataFrame
     if CONSISTENCY in results and VOTES[-1] in results:
         table[CONSISTENCY] = results["votes term" if corrected else "votes plug-in"]
     return table
+
+
+def voted_once(results: pd.DataFrame) -> bool:
+    """Say whether results have votes that are judged by the samples that did not vote, without the
+    means over many splits: those of ``recalibrate``.
+    """
+    return CONSISTENCY in results and "votes total" in results and VOTES[-1] not in results
 
 
 def best_constant(results: pd.DataFrame) -> "pd.Series[float]":
@@ -249,28 +268,6 @@ def best_constant(results: pd.DataFrame) -> "pd.Series[float]":
     """
     mu_hat = results["correct"] / results["total"]
     return mu_hat.groupby(level="dataset").transform(others_mean)
-
-
-def gains_by_dataset(terms: pd.DataFrame, rival: str) -> pd.DataFrame:
-    """Test on each data set how much better than a rival each method is, with subjects drawn whole.
-
-    ``terms`` are those of ``brier_terms``, whose index may have levels beside the data set, such as
-    a model; lower is better. Returns the table of ``metrics.gains`` with a row a method under each
-    case, without those that have fewer than two questions in common.
-
-    >>> index = pd.MultiIndex.from_product(
-    ...     [["gsm8k"], map(str, range(100))], names=["dataset", "question_id"]
-    ... )
-    >>> terms = pd.DataFrame({"rival": 0.5, "mine": 0.1}, index)
-    >>> gains_by_dataset(terms, "rival").loc[("gsm8k", "mine"), "verdict"]
-    'better'
-    """
-    cases = [name for name in terms.index.names if name != "question_id"]
-    gains = {
-        case: metrics.gains(of_case, rival, clusters=subjects(of_case))
-        for case, of_case in terms.groupby(level=cases, sort=False)
-    }
-    return pd.concat(gains, names=[*cases, "method"]).dropna(subset="p")
 
 
 def mark_best(terms: pd.DataFrame, clusters: "ArrayLike | None" = None) -> "pd.Series[bool]":

@@ -16,6 +16,7 @@ from capcal_lib.applications import (
     abstaining_gains,
     budget_gains,
     deep_samples,
+    draw_accuracies,
     evaluation_gains,
     label_gains,
     others_mean,
@@ -24,8 +25,8 @@ from capcal_lib.applications import (
     risk_area_bounds,
 )
 from capcal_lib.metrics.comparisons import APART
-from capcal_lib.results.constant import judge_together, table_of_cases
-from capcal_lib.results.results import CONSISTENCY, judged_by, subjects
+from capcal_lib.results.judged import judge_cases
+from capcal_lib.results.results import CONSISTENCY, judged_by
 from capcal_lib.results.scores import (
     NEAREST_PROBE,
     columns_of,
@@ -41,7 +42,7 @@ USES = ("pass@k", "Budget", "Abstaining", "Labels saved", "Evaluation")
 CHEAPER_THAN_VOTES = ("Budget", "Evaluation")  # what they spend is less than ten votes cost
 ATTEMPTS = 16
 EACH = 2  # samples a question of a budget
-CASE = ["dataset", "method"]
+WORLDS = 10  # sets of expected accuracies that a perfect confidence knows in turn
 
 
 def compare_use(
@@ -53,22 +54,23 @@ def compare_use(
     each: int = EACH,
 ) -> pd.DataFrame:
     """Judge what each confidence of a model gains in one of ``USES`` on each data set, all of them
-    together (``results.constant.judge_together``).
+    together (``results.judged.judge_cases``).
 
     ``results`` are those of ``load_results``, ``concentrations`` those of ``describe_probes``, and
     ``runs``, which an evaluation takes, the column ``run`` of ``describe_runs``. Compared are what
     the model was asked for or what was brought along, votes where they do not cost more than is
     spent, and the nearest probe, under the name ``Probe``: never one that is chosen by its score. A
-    budget has ``each`` samples a
-    question, and is tried on questions with twice as many, if there are enough of them
-    (``applications.deep_samples``). Data sets on which no two
-    questions differ are left out.
+    budget has ``each`` samples a question, and is tried on questions with twice as many, if there
+    are enough of them (``applications.deep_samples``). Data sets on which no two questions differ
+    are left out.
 
     Returns a row a comparison: ``dataset``, ``method``; the ``confidence``, which for a probe is
     its own name; the mean gain ``estimate`` with its 95 % interval ``low`` to ``high``, by itself;
-    ``p``, ``p (Holm)``; and the ``verdict``, a category.
+    ``p``, ``p (Holm)``; the ``verdict``, a category; and whether the case ``could be won``.
     """
-    cases, perfect, names = {}, {}, {}
+    gains: dict[Any, Any] = {}
+    perfect: dict[Any, Any] = {}
+    bounds = {}
     for name in results[results["total"] > 1].index.unique("dataset"):
         dataset = str(name)
         questions = questions_to_use(results, dataset, None if runs is None else runs[dataset])
@@ -79,22 +81,25 @@ def compare_use(
         if not questions_differ(questions):
             continue
         probe = nearest_probe_of(questions, dataset)
+        of_all = perfect_gains(questions, questions["tokens"], use, each)
         for method in methods(questions.drop(columns="tokens")):
             if method.startswith("Probe (") and method != probe:
                 continue  # the nearest stands for all
             if method == CONSISTENCY and use in CHEAPER_THAN_VOTES:
                 continue
-            gains = gains_of_method(questions, method, use, concentrations.get(method), each)
-            best, bounds = perfect_gains(questions, method, use, each)
-            if gains.count() > 1:
-                case = dataset, NEAREST_PROBE if method == probe else method
-                cases[case] = judge_gains(gains, dataset, bounds)
-                perfect[case] = judge_gains(best, dataset, bounds)
-                names[case] = method
-    tested = table_of_cases(cases, CASE).dropna()
-    judged = judge_together(tested, table_of_cases(perfect, CASE).reindex(tested.index))
-    judged.insert(0, "confidence", [names[case] for case in judged.index])
-    return judged.reset_index()
+            gain = gains_of_method(questions, method, use, concentrations.get(method), each)
+            if gain.count() < 2:
+                continue
+            case = dataset, NEAREST_PROBE if method == probe else method, method
+            judges = judged_by(questions, columns_of(questions, method)[0])
+            best = of_all
+            if method == CONSISTENCY:
+                best = perfect_gains(judges, questions["tokens"], use, each)
+            for of_cases, values in ((gains, gain), (perfect, best)):
+                of_cases[case] = pd.concat({dataset: values}, names=["dataset"])
+            bounds[case] = bounds_in_use(use, judges["correct"], judges["total"])
+    names = ["dataset", "method", "confidence"]
+    return judge_cases(gains, names, bounds=bounds, perfect=perfect)
 
 
 def questions_to_use(results: pd.DataFrame, dataset: str, run: Run | None = None) -> pd.DataFrame:
@@ -157,16 +162,22 @@ def gains_of_method(
 
 
 def perfect_gains(
-    questions: pd.DataFrame, method: str, use: str, each: int = EACH
-) -> tuple["pd.Series[float]", tuple[float, float]]:
-    """Return the gains that mu_hat itself has in the place of a method, and the least and the
-    largest gain of a question.
+    judges: pd.DataFrame, tokens: "pd.Series[float]", use: str, each: int = EACH
+) -> "pd.Series[float]":
+    """Return what a confidence without error gains in a use, on the questions and counts of
+    ``judges``.
+
+    It knows each question's expected accuracy and not the noise of the samples that judge it: the
+    mean over ten draws of accuracies that these leave possible (``applications.draw_accuracies``).
     """
-    scored = judged_by(questions, columns_of(questions, method)[0])
-    correct, total = scored["correct"], scored["total"]
-    tokens = questions["tokens"].reindex(scored.index)
-    gain = gain_in_use(use, correct / total, correct, total, tokens=tokens, each=each)
-    return pd.Series(gain, scored.index), bounds_in_use(use, correct, total)
+    rng = np.random.default_rng(0)
+    counts = judges["correct"], judges["total"]
+    tokens = tokens.reindex(judges.index)
+    worlds = []
+    for _ in range(WORLDS):
+        accuracy = pd.Series(draw_accuracies(*counts, rng=rng), judges.index)
+        worlds.append(gain_in_use(use, accuracy, *counts, tokens=tokens, each=each))
+    return pd.concat(worlds, axis="columns").mean(axis="columns", skipna=False)
 
 
 def bounds_in_use(
@@ -193,12 +204,3 @@ def bounds_in_use(
         if len(mu) < 2:
             return APART
     return metrics.bounds_over_constant(others_mean(mu).dropna())
-
-
-def judge_gains(
-    gains: "pd.Series[float]", dataset: str, bounds: tuple[float, float]
-) -> "pd.Series[float]":
-    """Test a mean gain, with subjects drawn whole where there are any: ``metrics.judge_gain``."""
-    known = gains.dropna()
-    clusters = subjects(pd.concat({dataset: known.to_frame()}, names=["dataset"]))
-    return metrics.judge_gain(known, clusters=clusters.to_numpy(), bounds=bounds)

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from capcal_lib import metrics
 from capcal_lib.applications import routing_gains
 from capcal_lib.confidence.of_run import TITLES
 from capcal_lib.errors import naming_extra
 from capcal_lib.manifests import load_model
 from capcal_lib.plots import INK, MUTED
-from capcal_lib.results.results import CONSISTENCY, subjects
+from capcal_lib.results.judged import WINNABLE, judge_cases, tally
+from capcal_lib.results.results import CONSISTENCY
 from capcal_lib.results.scores import (
     NEAREST_PROBE,
     columns_of,
@@ -51,37 +51,31 @@ def compare_uses(
             known = concentrations[model]
             tables[use, model] = compare_use(own, use, known, runs=runs[model]["run"])
     if not tables:
-        return pd.DataFrame(columns=["use", "model", "dataset", "method", "verdict"])
+        return pd.DataFrame(columns=["use", "model", "dataset", "method", "verdict", WINNABLE])
     table = pd.concat(tables, names=["use", "model", None]).reset_index(["use", "model"])
     return table.reset_index(drop=True)
 
 
 def count_uses(comparisons: pd.DataFrame) -> pd.DataFrame:
-    """Count the verdicts of each method in each use: how many are ``better``, how many ``worse``,
-    and how many are ``decidable``, which is all but the undecidable.
+    """Count the verdicts of each method in each use: how many are ``better``, of those that ``could
+    be won``; and how many are ``worse``, of all ``cases``.
 
     ``comparisons`` are those of :func:`compare_uses`. Every one of ``USES`` and ``METHODS`` has a
     row, in that order, and then what else was compared.
     """
-    verdict = comparisons["verdict"]
-    marks = {
-        "better": verdict == "better",
-        "worse": verdict == "worse",
-        "decidable": verdict != "undecidable",
-    }
-    counts = pd.DataFrame(marks).groupby([comparisons["use"], comparisons["method"]]).sum()
+    counts = tally(comparisons, [comparisons["use"], comparisons["method"]])
     named = dict.fromkeys([*METHODS, *comparisons["method"]])
     every = pd.MultiIndex.from_product([USES, [*named]], names=["use", "method"])
     return counts.reindex(every, fill_value=0)
 
 
 def draw_uses(counts: pd.DataFrame) -> "Figure":
-    """Draw how often a method is worse, left of a line at zero, and better, right of it, and of how
-    many comparisons that could be decided: a panel for each method, a row for each use.
+    """Draw how often a method is worse, left of a line at zero, and better, right of it, and how
+    many comparisons could be won: a panel for each method, a row for each use.
 
-    ``counts`` are those of :func:`count_uses`. A dash stands where none is decidable.
+    ``counts`` are those of :func:`count_uses`. A dash stands where none could be won.
 
-    >>> row = pd.DataFrame({"better": [2], "worse": [1], "decidable": [11]})
+    >>> row = pd.DataFrame({"better": [2], "worse": [1], "could be won": [11]})
     >>> row.index = pd.MultiIndex.from_tuples([("Budget", "Probe")], names=["use", "method"])
     >>> [text.get_text() for text in draw_uses(row).axes[0].texts]
     ['of 11']
@@ -97,9 +91,9 @@ def draw_uses(counts: pd.DataFrame) -> "Figure":
         ax.barh(uses, -own["worse"], color=WORSE_COLOR, label="worse")
         ax.barh(uses, own["better"], color=BETTER_COLOR, label="better")
         ax.axvline(0, color=INK, lw=1)
-        for use, decidable in zip(uses, own["decidable"], strict=True):
+        for use, winnable in zip(uses, own[WINNABLE], strict=True):
             beside = {"transform": ax.get_yaxis_transform(), "va": "center", "color": MUTED}
-            ax.text(1.03, use, f"of {decidable}" if decidable else "–", **beside)
+            ax.text(1.03, use, f"of {winnable}" if winnable else "–", **beside)
         ax.xaxis.get_major_locator().set_params(integer=True, nbins=4, min_n_ticks=1)
         ax.xaxis.set_major_formatter(lambda count, _: f"{abs(count):.0f}")
         ax.set(title=method, xlabel="comparisons")
@@ -109,18 +103,7 @@ def draw_uses(counts: pd.DataFrame) -> "Figure":
 
 
 TOKENS = ["prompt_tokens", "completion_tokens"]
-COLUMNS = [
-    "dataset",
-    "small",
-    "large",
-    "pair",
-    "probe",
-    "estimate",
-    "low",
-    "high",
-    "p",
-    "verdict",
-]
+ROUTED = ["dataset", "small", "large", "pair", "probe"]
 
 
 def compare_routers(
@@ -139,7 +122,7 @@ def compare_routers(
     ``verdict``, a category. No gain has a bound that is known beforehand, so that the largest of a
     case, on either side, stands for it.
     """
-    rows = []
+    gains, bounds = {}, {}
     for small, large in combinations(results, 2):
         for dataset in runs[small].index.intersection(runs[large].index):
             questions = questions_of_pair(results, runs, small, large, dataset)
@@ -148,15 +131,13 @@ def compare_routers(
             probes = questions[columns]
             if probes.size and questions[["small", "large"]].any(axis=None):
                 of_columns = probes.apply(routing_gains, questions=questions)
-                gains = mean_over_probes(of_columns)[NEAREST_PROBE]
-                clusters = subjects(pd.concat({dataset: gains}, names=["dataset"])).to_numpy()
-                most = gains.abs().max()
-                tested = metrics.judge_gain(gains, clusters=clusters, bounds=(-most, most))
+                gain = mean_over_probes(of_columns)[NEAREST_PROBE]
                 probe = nearest_probe_of(results[small].loc[[dataset]], dataset)
                 pair = f"{billions(small):.2g}B to {billions(large):.2g}B"
-                rows.append([dataset, small, large, pair, probe, *tested])
-    judged = metrics.holm(pd.DataFrame(rows, columns=COLUMNS))
-    return judged.assign(verdict=pd.Categorical(judged["verdict"], metrics.VERDICTS))
+                case = dataset, small, large, pair, probe
+                gains[case] = pd.concat({dataset: gain}, names=["dataset"])
+                bounds[case] = -gain.abs().max(), gain.abs().max()
+    return judge_cases(gains, ROUTED, bounds=bounds)
 
 
 def questions_of_pair(

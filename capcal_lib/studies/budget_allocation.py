@@ -21,6 +21,7 @@ from capcal_lib.applications import (
     success_rate,
     success_terms,
 )
+from capcal_lib.results.judged import JUDGED, WINNABLE, judge_cases
 from capcal_lib.results.results import subjects
 from capcal_lib.results.scores import (
     MISSING_AS,
@@ -37,7 +38,7 @@ EVEN, PLUG_IN, POSTERIOR = "Even spending", "Probe, plug-in", "Probe, posterior"
 HONEST_ORACLE = "Honest oracle"
 BUDGETS = (1, 2, 4, 8)
 HALVES = 10  # random halves that an honest oracle knows in turn
-COLUMNS = ["dataset", "B", "rule", "estimate", "low", "high", "p", "p (Holm)", "verdict"]
+CASE = ["dataset", "B", "rule"]
 
 
 def spending_rules(
@@ -161,7 +162,7 @@ def compare_spending(
     table = pd.concat(tables, names=["B", None]).reset_index("B")
     table[["estimate", "low", "high"]] *= 100
     table["rule"] = table["method"].replace(NEAREST_PROBE, POSTERIOR)
-    return table.reset_index(drop=True)[COLUMNS]
+    return table.reset_index(drop=True)[[*CASE, *JUDGED, WINNABLE]]
 
 
 def compare_posterior(results: pd.DataFrame, concentrations: Mapping[str, float]) -> pd.DataFrame:
@@ -172,24 +173,19 @@ def compare_posterior(results: pd.DataFrame, concentrations: Mapping[str, float]
     says nothing are left out.
     """
     scored = results[results["total"] > 1]
-    found = {}
+    gains = {}
     for name in scored.index.unique("dataset"):
         of_set = questions_predicted(scored.loc[[name]], name)
         depth = deep_samples(of_set["total"])
         for each in BUDGETS:
             subset = of_set[of_set["total"] >= 2 * each]
             if 2 * each <= depth and subset["correct"].any():
-                terms = -_gains_by_rules(subset, each, concentrations)  # lower is better
-                if PLUG_IN in terms:
-                    both = terms[[PLUG_IN, POSTERIOR]]
-                    found[name, each] = metrics.gains(both, PLUG_IN, clusters=subjects(subset))
-    columns = [name for name in COLUMNS if name != "rule"]
-    if not found:
-        return pd.DataFrame(columns=columns)
-    table = metrics.holm(pd.concat(found, names=["dataset", "B", "rule"]))
-    table[["estimate", "low", "high"]] *= 100
-    verdict = pd.Categorical(table["verdict"], metrics.VERDICTS)
-    return table.assign(verdict=verdict).reset_index()[columns]
+                gained = _gains_by_rules(subset, each, concentrations)
+                if PLUG_IN in gained:
+                    gains[name, each] = gained[POSTERIOR] - gained[PLUG_IN]
+    judged = judge_cases(gains, ["dataset", "B"])
+    judged[["estimate", "low", "high"]] *= 100
+    return judged
 
 
 def _gains_by_rules(

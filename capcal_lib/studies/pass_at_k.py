@@ -10,6 +10,7 @@ favours it. ``results`` are those of ``load_results`` with a column ``Best const
 five, whose errors are averaged."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -25,12 +26,12 @@ from capcal_lib.applications import (
 )
 from capcal_lib.manifests import load_dataset
 from capcal_lib.metrics.validation import Floats
+from capcal_lib.results.judged import gains_over, judge_cases
 from capcal_lib.results.results import subjects
 from capcal_lib.results.scores import (
     BEST_CONSTANT,
     MISSING_AS,
     columns_of,
-    gains_by_dataset,
     mark_best,
     mean_over_probes,
     own_columns,
@@ -212,9 +213,9 @@ def compare_pass_at_k(
     probe against the best constant, and the posterior against the plug-in, all together by Holm's
     method.
 
-    Questions need twice k samples. Returns a row a case: ``rival``, ``dataset``, ``method`` and the
-    columns of ``metrics.holm``, with the ``verdict`` a category; no rows without a probe, or
-    without the samples.
+    Questions need twice k samples. Returns a row a case: ``dataset``, ``method``, ``rival`` and the
+    columns of :func:`~capcal_lib.results.judged.judge_cases`; no rows without a probe, or without
+    the samples.
     """
     terms = []
     for name, own in results.groupby(level="dataset", sort=False):
@@ -226,16 +227,12 @@ def compare_pass_at_k(
             errors = pass_at_k_errors(known, predicted, [k])[k].dropna()
             if len(errors):
                 terms.append(errors)
-    columns = ["rival", "dataset", "method", "estimate", "low", "high", "p", "p (Holm)", "verdict"]
-    if not terms:
-        return pd.DataFrame(columns=columns)
-    all_terms = pd.concat(terms)
-    rivals = {rival: gains_by_dataset(all_terms, rival) for rival in (BEST_CONSTANT, PLUG_IN)}
-    cases = pd.concat(rivals, names=["rival"])
-    of_probe = cases.index.get_level_values("method").str.startswith("Probe")
-    judged = metrics.holm(cases[of_probe]).reset_index()
-    judged["verdict"] = pd.Categorical(judged["verdict"], metrics.VERDICTS)
-    return judged
+    gains: dict[Any, Any] = {}
+    for errors in terms:
+        for rival in (BEST_CONSTANT, PLUG_IN):
+            ways = [way for way in (PLUG_IN, POSTERIOR) if way != rival]
+            gains |= gains_over(errors[[rival, *ways]], rival, rival)
+    return judge_cases(gains, ["dataset", "method", "rival"])
 
 
 def check_bands(results: pd.DataFrame, ks: Sequence[int]) -> pd.DataFrame:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from capcal_lib import metrics
 from capcal_lib.errors import naming_extra
 from capcal_lib.manifests import load_dataset
 from capcal_lib.plots import INK, MARKERS, SHIFT_COLORS, mark_verdicts
 from capcal_lib.probes import nearest_probe
+from capcal_lib.results.judged import judge_cases, judge_together
 from capcal_lib.results.results import subjects
 from capcal_lib.results.scores import (
     Protocol,
@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 VARIED = 0.01  # a variance of mu_hat over questions: with less there is little to be learnt
-ORDER = ["dataset", "method", "shift", "estimate", "low", "high", "p", "p (Holm)", "verdict", "off"]
-TESTED = ["estimate", "low", "high", "p", "p (Holm)", "verdict"]
+CORRELATED = ["dataset", "method", "shift", "estimate", "low", "high", "p"]
 
 
 def varied_datasets(results: pd.DataFrame) -> list[str]:
@@ -68,20 +67,19 @@ def compare_order(results: pd.DataFrame) -> pd.DataFrame:
         off = own[columns].mean().mean() - mu.mean()
         distance = shift(method, dataset)
         rows.append({"dataset": dataset, "method": method, "shift": distance, **row, "off": off})
-    if not rows:
-        return pd.DataFrame(columns=ORDER)
-    return metrics.holm(pd.DataFrame(rows).dropna())[ORDER]
+    tested = pd.DataFrame(rows, columns=[*CORRELATED, "off"])
+    return judge_together(tested.dropna())[[*CORRELATED, "p (Holm)", "verdict", "off"]]
 
 
 def correlation(
     confidences: pd.DataFrame, mu: "pd.Series[float]", groups: "pd.Series[str]"
-) -> dict[str, float | str]:
+) -> dict[str, float]:
     """Correlate confidences with accuracies: the mean of Pearson's r over the columns of
     confidences.
 
     The interval is Fisher's, on artanh r, with the error from the influence of each group of
-    questions on r. Returns ``estimate``, ``low``, ``high``, ``p`` and the ``verdict`` alone; NaN
-    where a confidence is the same for all.
+    questions on r. Returns ``estimate``, ``low``, ``high`` and ``p``; NaN where a confidence is the
+    same for all.
     """
     from scipy.stats import t
 
@@ -100,8 +98,7 @@ def correlation(
     z = np.arctanh(r)
     low, high = np.tanh(z + error * t.ppf([0.025, 0.975], free))
     p = 2 * t.sf(abs(z) / error, free)
-    verdict = "better" if r > 0 else "worse"
-    return {"estimate": r, "low": low, "high": high, "p": p, "verdict": verdict}
+    return {"estimate": r, "low": low, "high": high, "p": p}
 
 
 def compare_mixture(
@@ -111,23 +108,19 @@ def compare_mixture(
     whose questions differ, all together by Holm's method.
 
     Returns a row a ``dataset`` and ``rival``, the index: the gain of the mixture as
-    ``metrics.gains`` has it, with ``p (Holm)`` and ``verdict``.
+    :func:`~capcal_lib.results.judged.judge_cases` has it.
     """
     sources = mixture.removeprefix("Probe (").removesuffix(")").split(" + ")
     single_probes = [f"Probe ({source})" for source in sources]
-    found = {}
+    gains = {}
     for dataset in varied_datasets(results):
         own = results.loc[[dataset]].dropna(axis="columns", how="all")
         known = methods(own)
         rival = nearest_probe([name for name in single_probes if name in known], dataset)
         if rival and mixture in known:
-            terms = brier_terms(own, protocol=protocol)[[rival, mixture]]
-            tested = metrics.gains(terms, rival, clusters=subjects(own))
-            found[dataset, rival] = tested.loc[mixture]
-    index = pd.MultiIndex.from_tuples(list(found), names=["dataset", "rival"])
-    if not found:
-        return pd.DataFrame(columns=TESTED, index=index)
-    return metrics.holm(pd.DataFrame(list(found.values()), index).infer_objects())
+            terms = brier_terms(own, protocol=protocol)
+            gains[dataset, rival] = terms[rival] - terms[mixture]
+    return judge_cases(gains, ["dataset", "rival"]).set_index(["dataset", "rival"])
 
 
 def draw_transfer(comparisons: pd.DataFrame) -> "Axes":

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from capcal_lib import metrics
 from capcal_lib.applications import deep_samples
 from capcal_lib.confidence.consistency import majority, split_votes
-from capcal_lib.results.results import CONSISTENCY, load_results, subjects
+from capcal_lib.results.judged import judge_cases
+from capcal_lib.results.results import CONSISTENCY, load_results
 from capcal_lib.results.scores import brier_terms
 
 NUMBERS = (5, 10, 20)  # of votes, as in the paper
@@ -64,22 +64,22 @@ def judge_optimism(terms: pd.DataFrame, total: "pd.Series[int]") -> pd.DataFrame
     by 1/k_c at most, so that optimism is expected to lie within sqrt(1/2)/n of 0 on each question,
     of which n samples make mu_hat (Efron and Stein); these are the bounds of its interval.
 
-    Returns a row a ``dataset`` and number of ``votes``, the index, as ``metrics.gains`` has them,
-    with ``verdict`` and ``p (Holm)`` of all together: *better* is flattered.
+    Returns a row a ``dataset`` and number of ``votes``, the index, as
+    :func:`~capcal_lib.results.judged.judge_cases` has them, all of them together: *better* is
+    flattered.
 
     References: Efron and Stein, "The jackknife estimate of variance", Annals of Statistics 9
     (1981).
     """
-    found = {}
+    gains, bounds = {}, {}
     by_case: Any = terms.groupby(level=["dataset", "votes"], sort=False)
     for case, own in by_case:
         ways = own.droplevel("votes")[WAYS]
+        gains[case] = ways["held-out"] - ways["same pool"]
         largest = np.sqrt(0.5) / total.reindex(ways.index).min()
-        bounds = -largest, largest
-        tested = metrics.gains(ways, "held-out", clusters=subjects(ways), bounds=bounds)
-        found[case] = tested.loc["same pool"]
-    table = pd.DataFrame(found).T.rename_axis(["dataset", "votes"])
-    return metrics.holm(table.infer_objects())
+        bounds[case] = -largest, largest
+    names = ["dataset", "votes"]
+    return judge_cases(gains, names, bounds=bounds).set_index(names)
 
 
 def find_majorities(answers: pd.DataFrame) -> "pd.Series[str]":

@@ -7,14 +7,14 @@ from typing import Any
 
 import pandas as pd
 
-from capcal_lib import metrics
 from capcal_lib.applications import pass_at_k_gains_over_answer
 from capcal_lib.claims import opposite
 from capcal_lib.confidence.of_run import TITLES
 from capcal_lib.manifests import load_dataset
 from capcal_lib.probes import nearest_probe
+from capcal_lib.results.judged import judge_cases
 from capcal_lib.results.nearest import compare_with_nearest_probe
-from capcal_lib.results.results import CONSISTENCY, ORACLE_RC, UNIFORM, subjects
+from capcal_lib.results.results import CONSISTENCY, ORACLE_RC, UNIFORM
 from capcal_lib.results.scores import (
     NEAREST_PROBE,
     brier_terms,
@@ -42,7 +42,7 @@ COSTS = "tokens of an answer < of ten votes"  # counted, and not tested
 FURTHER = "probe < ten votes"  # what the paper does not ask for
 VOICE, P_TRUE = TITLES["verbalized"], TITLES["p-true"]
 RESULTS = ("holds", "neither", "fails")
-COLUMNS = ["what", "method", "model", "dataset", "nearest", "estimate", "low", "high", "p"]
+COLUMNS = ["what", "method", "model", "dataset", "nearest"]
 
 
 def compare_as_stated(
@@ -61,10 +61,10 @@ def compare_as_stated(
     pages take their verdicts: :func:`~capcal_lib.results.uses.compare_use` and
     :func:`~capcal_lib.results.nearest.compare_with_nearest_probe`.
     """
-    rows, judged = [], []
+    gains, elsewhere = {}, []
     for model, own in results.items():
-        judged.append(compare_spent(model, own, concentrations[model]))
-        judged.append(compare_votes(model, own))
+        elsewhere.append(compare_spent(model, own, concentrations[model]))
+        elsewhere.append(compare_votes(model, own))
         for name, subset in own[own["total"] > 1].groupby(level="dataset"):
             if not questions_differ(subset):
                 continue
@@ -73,16 +73,11 @@ def compare_as_stated(
             probe = nearest_probe(methods(present), dataset)
             concentration = concentrations[model].get(probe)
             for what, method, gain in stated_gains(present, dataset, probe, concentration):
-                known = gain.dropna()
-                if len(known) > 1:
-                    tested = metrics.judge_gain(known, clusters=subjects(known.to_frame()))
-                    case = [what, method, model, dataset, method == probe]
-                    rows.append([*case, *tested.drop("verdict")])
-    table = pd.DataFrame(rows, columns=COLUMNS).dropna(subset="p").reset_index(drop=True)
-    table["p (Holm)"] = metrics.adjusted(table["p"].to_numpy(float), "holm")
-    sign = (table["estimate"] > 0).map({True: "holds", False: "fails"})
-    result = sign.where(table["p (Holm)"] < 0.05, "neither")
-    table = pd.concat([table.assign(result=result), *judged], ignore_index=True)
+                gains[what, method, model, dataset, method == probe] = gain
+    judged = judge_cases(gains, COLUMNS)
+    result = judged.pop("verdict").map({"better": "holds", "worse": "fails"}).astype(object)
+    judged = judged.assign(result=result.fillna("neither"))
+    table = pd.concat([judged, *elsewhere], ignore_index=True)
     return table.assign(result=pd.Categorical(table["result"], RESULTS))
 
 

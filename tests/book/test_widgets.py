@@ -47,22 +47,24 @@ def test_the_script_draws_every_kind():
     assert set(kinds.split(", ")) == set(asked)
 
 
-def test_verdicts_are_counted_of_those_that_could_be_decided() -> None:
-    verdicts = ["better", "better", "undecidable", "inconclusive", "worse"]
+def test_verdicts_are_counted_of_those_that_could_be_won() -> None:
+    verdicts = ["better", "better", "worse", "inconclusive", "worse"]
     kinds = ["P(True)"] * 4 + ["other"]
     cases = {"kind": kinds, "model": "A & B", "dataset": [*"abcde"], "verdict": verdicts}
+    cases["could be won"] = [True, True, False, True, True]
     rows = ["other", "P(True)", "none"]
     drawn = verdict_grid(pd.DataFrame(cases), rows=rows, caption="All.", evidence="measured")
     page = BeautifulSoup(drawn.html, "html.parser")
     heads = [head.text for head in page.select("thead th")]
-    assert heads == ["confidence", "worse", "cannot tell", "alike", "better", "undecidable"]
+    assert heads == ["confidence", "worse", "cannot tell", "better"]
     texts = [[cell.text for cell in row.select("td")] for row in page.select("tbody tr")]
     assert texts == [
-        ["1 of 1", "0 of 1", "0 of 1", "0 of 1", "0"],
-        ["0 of 3", "1 of 3", "0 of 3", "2 of 3", "1"],
-        ["0 of 0", "0 of 0", "0 of 0", "0 of 0", "0"],
+        ["1 of 1", "0 of 1", "0 of 1"],
+        ["1 of 4", "1 of 4", "2 of 3"],
+        ["0 of 0", "0 of 0", "0 of 0"],
     ]
     marks = [(mark["class"], mark["title"]) for mark in page.select("tbody i")]
     assert (["better"], "a, A & B: better") in marks
     assert (["inconclusive"], "d, A & B: cannot tell") in marks
+    assert (["worse", "faint"], "c, A & B: worse, could not be won") in marks
     assert len(marks) == len(verdicts)

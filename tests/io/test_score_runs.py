@@ -12,7 +12,13 @@ from capcal_lib.io.importing import import_samples
 from capcal_lib.io.score_runs import score_models
 from capcal_lib.metrics import mean_interval
 from capcal_lib.places import OWN_MANIFESTS, RECORDED_RUNS
-from capcal_lib.results import compare_with_constant, load_results, score, subjects
+from capcal_lib.results import (
+    compare_recalibrated,
+    compare_with_constant,
+    load_results,
+    score,
+    subjects,
+)
 from capcal_lib.results.results import CONSISTENCY
 from capcal_lib.results.terms import decimals_of
 from capcal_lib.sampling.draw import sample
@@ -114,7 +120,6 @@ def test_a_verdict_is_that_of_all_data_sets_whichever_are_shown() -> None:
     probe, name = "Probe (Mini capitals)", "mini-capitals"
     alone = load_results(RECORDED_RUNS, "smollm2-135m", datasets=[name])
     judged = compare_with_constant(alone).set_index(["dataset", "method"])
-    assert judged.loc[(name, probe), "verdict"] == "better", "in a family of one data set"
     scored = score_models(RECORDED_RUNS, ["smollm2-135m"], datasets=[name])
     [rows] = scored.rows
     rows = rows.set_index(["dataset", "method"])
@@ -126,12 +131,30 @@ def test_a_verdict_is_that_of_all_data_sets_whichever_are_shown() -> None:
         assert both[key].tolist() == every[column].tolist()
     assert both["p_after_holm"].tolist() == every["p (Holm)"].tolist()
     assert both["verdict_after_holm"].tolist() == every["verdict"].tolist()
-    assert both.loc[(name, probe), "verdict_after_holm"] == "inconclusive"
+    of_one_set = judged.loc[(name, probe), "p (Holm)"]
+    assert both.loc[(name, probe), "p_after_holm"] > of_one_set
     assert rows.loc[(name, "Oracle CC"), ["gain", "verdict_after_holm"]].isna().all()
     texts = scored.table["smollm2-135m"]
     assert "-" in texts[(name, "Verbalized confidence")].partition("]")[2]
-    assert not set("+-") & set(texts[(name, probe)].partition("]")[2])
+    assert texts[(name, probe)].endswith("]+*")
     assert any("after Holm" in line for line in scored.below)
+
+
+def test_a_method_is_judged_as_it_is_and_after_recalibration() -> None:
+    model = "qwen2.5-coder-1.5b"
+    scored = score_models(RECORDED_RUNS, [model], datasets=["gsm8k"])
+    [rows] = scored.rows
+    rows = rows.set_index("method")
+    judged = compare_recalibrated(load_results(RECORDED_RUNS, model))
+    judged = judged[judged["dataset"] == "gsm8k"].set_index("method")
+    gains = rows.loc[judged.index, "recalibrated_gain"]
+    assert gains.tolist() == judged["estimate"].tolist()
+    said = rows.loc["P(True)"]
+    assert said["verdict_after_holm"] == "worse"
+    assert said["recalibrated_verdict_after_holm"] == "better"
+    assert bool(said["could_be_won"]) is True
+    assert scored.table[model]["gsm8k", "P(True)"].endswith("-(+)")
+    assert rows.loc["Probe (GSM8K)", ["recalibrated_gain"]].isna().all(), "it has learned before"
 
 
 def test_what_cannot_be_read_beside_what_is_shown_is_no_part_of_the_verdicts(

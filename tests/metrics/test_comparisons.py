@@ -15,7 +15,6 @@ from capcal_lib.metrics import (
     compare,
     compare_counts,
     gains,
-    holm,
     judge_gain,
     may_be_best,
     mean_interval,
@@ -165,16 +164,6 @@ def test_adjusted_p_values_of_holm_and_bonferroni_by_hand():
     assert adjusted(p, "bonferroni")[[0, 2, 3, 4]] == pytest.approx([0.04, 0.16, 0.12, 1])
     assert adjusted(p, "holm")[[0, 2, 3, 4]] == pytest.approx([0.04, 0.09, 0.09, 0.9])
     assert np.isnan(adjusted(p, "holm")[1])
-
-
-def test_rows_are_judged_together_by_hand():
-    table = pd.DataFrame({"p": [0.02, 0.012, np.nan, 0.2], "verdict": ["worse", "better"] * 2})
-    together = holm(table)
-    assert together["verdict"].tolist() == ["worse", "better", "inconclusive", "inconclusive"]
-    assert together["p (Holm)"][:2].tolist() == pytest.approx([0.04, 0.036])
-    more = holm(pd.concat([table, table], ignore_index=True))  # twice as many comparisons
-    assert set(more["verdict"]) == {"inconclusive"}
-    assert table["verdict"].tolist() == ["worse", "better"] * 2
 
 
 def test_clusters_are_aligned_and_widen_a_gain():

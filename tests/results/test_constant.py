@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from capcal_lib.metrics import adjusted, gains
+from capcal_lib.metrics import VERDICTS, adjusted, gains
 from capcal_lib.metrics.comparisons import bounds_over_constant
 from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.results import (
@@ -13,7 +13,7 @@ from capcal_lib.results import (
     load_results,
     methods,
 )
-from capcal_lib.results.constant import ALIKE, KINDS, VERDICTS, judge_together, kind_of_method
+from capcal_lib.results.constant import ELSEWHERE, KINDS, kind_of_method
 
 
 def made(questions: int = 200, seed: int = 0) -> pd.DataFrame:
@@ -51,32 +51,27 @@ def test_a_naive_definition_gives_the_same_gains_and_verdicts() -> None:
                 alone[["estimate", "low", "high", "p"]].tolist()
             )
             p[dataset, method] = alone["p"]
-    holm = adjusted(np.array([p[case] for case in judged.index]), "holm")
-    assert judged["p (Holm)"].tolist() == pytest.approx(holm.tolist())
+    for elsewhere in (False, True):
+        family = judged[judged["kind"].isin(ELSEWHERE) == elsewhere]
+        holm = adjusted(np.array([p[case] for case in family.index]), "holm")
+        assert family["p (Holm)"].tolist() == pytest.approx(holm.tolist())
+        assert len(family)
     assert judged.loc[("gsm8k", "Probe (GSM8K)"), "verdict"] == "better"
     assert judged.loc[("gsm8k", "P(True)"), "verdict"] == "worse"
     assert judged.loc[("math500", "P(True)"), "verdict"] == "worse", "even where none could win"
 
 
-def test_what_a_perfect_confidence_would_not_win_is_undecidable() -> None:
+def test_what_a_perfect_confidence_would_not_win_could_not_be_won() -> None:
     """Of sixty questions whose accuracies differ by a hair, none can be shown to be better."""
     results = made(questions=60)
     results["mine"] = results["correct"] / results["total"]
     judged = compare_with_constant(results).set_index(["dataset", "method"])
-    assert judged.loc[("math500", "mine"), "verdict"] == "undecidable"
-    assert judged.loc[("math500", "Probe (TriviaQA)"), "verdict"] == "undecidable"
-    assert judged.loc[("gsm8k", "Probe (TriviaQA)"), "verdict"] in ("inconclusive", "worse")
+    assert not judged.loc["math500", "could be won"].any(), "nor by what is worse there"
+    assert judged.loc[("math500", "P(True)"), "verdict"] == "worse"
+    assert judged.loc["gsm8k", "could be won"].all()
 
 
-def test_an_interval_within_half_a_point_is_alike() -> None:
-    results = made(questions=3000)
-    judged = compare_with_constant(results).set_index(["dataset", "method"])
-    row = judged.loc[("math500", "Probe (TriviaQA)")]
-    assert max(-row["low"], row["high"]) <= ALIKE
-    assert row["verdict"] == "alike"
-
-
-def test_verdicts_are_counted_by_kind_and_the_undecidable_for_nobody() -> None:
+def test_verdicts_are_counted_by_kind_better_of_those_that_could_be_won() -> None:
     judged = compare_with_constant(made(questions=60))
     twice = pd.concat([judged, judged])  # two models
     counts = count_by_kind(twice)
@@ -84,34 +79,11 @@ def test_verdicts_are_counted_by_kind_and_the_undecidable_for_nobody() -> None:
     known = twice[twice["kind"] != "other"]
     assert count_by_kind(known).index.tolist() == list(KINDS[:-1])
     for kind, row in counts.iterrows():
-        verdicts = twice.loc[twice["kind"] == kind, "verdict"].tolist()
-        expected = [verdicts.count("better"), verdicts.count("worse")]
-        decided = sum(verdict != "undecidable" for verdict in verdicts)
-        assert row.tolist() == [*expected, decided]
-    assert counts["decidable"].sum() < len(twice)
-
-
-@pytest.mark.parametrize(
-    ("case", "perfect", "verdict"),
-    [
-        ((0.1, 0.05, 0.15, 0.001), (0.2, 1e-9), "better"),
-        ((-0.1, -0.15, -0.05, 0.001), (0.001, 0.9), "worse"),
-        ((0.001, -0.004, 0.0049, 0.4), (0.001, 0.9), "alike"),
-        ((0.001, -0.004, 0.0051, 0.4), (0.001, 0.9), "undecidable"),
-        ((0.001, -0.004, 0.0051, 0.4), (0.2, 1e-9), "inconclusive"),
-        ((0.1, 0.001, 0.2, 0.045), (0.2, 0.03), "undecidable"),  # .06 after Holm
-        ((0.1, 0.001, 0.2, 0.045), (0.2, 0.02), "inconclusive"),
-    ],
-)
-def test_verdicts_by_hand(
-    case: tuple[float, ...], perfect: tuple[float, ...], verdict: str
-) -> None:
-    """A second case, which is undecided, is judged with each."""
-    other = (0.0, -0.1, 0.1, 0.99)
-    table = pd.DataFrame([case, other], columns=["estimate", "low", "high", "p"])
-    table["verdict"] = "inconclusive"
-    rivals = pd.DataFrame([perfect, (0.0, 0.99)], columns=["estimate", "p"])
-    assert judge_together(table, rivals)["verdict"].tolist() == [verdict, "undecidable"]
+        own = twice[twice["kind"] == kind]
+        winnable = own[own["could be won"]]
+        better, worse = (winnable["verdict"] == "better").sum(), (own["verdict"] == "worse").sum()
+        assert row.tolist() == [better, len(winnable), worse, len(own)]
+    assert counts["could be won"].sum() < counts["cases"].sum() == len(twice)
 
 
 def test_counts_of_kinds_and_verdicts_are_whole() -> None:

@@ -6,19 +6,17 @@ from hypothesis import strategies as st
 
 from capcal_lib.applications import pass_at_k, simulate_pass_at_k
 from capcal_lib.errors import InputError
-from capcal_lib.metrics import gains, may_be_best
+from capcal_lib.metrics import may_be_best
 from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.results import (
     best_constant,
     brier_terms,
     columns_of,
     confidence_columns,
-    gains_by_dataset,
     load_results,
     mean_over_probes,
     methods,
     score,
-    subjects,
 )
 
 NAN = np.nan
@@ -243,22 +241,3 @@ def test_the_best_constant_is_the_mean_of_the_others_within_a_data_set() -> None
     assert constant.index.equals(index)
     assert constant["a"].iloc[:2].tolist() == [1.0, 0.5]
     assert constant.isna().tolist() == [False, True, False, True, True]
-
-
-def test_gains_are_those_of_each_data_set_by_itself_with_its_subjects() -> None:
-    rng = np.random.default_rng(0)
-    names = [f"mmlu/val/{subject}/{place}" for subject in ("law", "logic") for place in range(20)]
-    sets = [("m1", "mmlu", names), ("m2", "mmlu", names), ("m1", "gsm8k", names[:1])]
-    rows = [(model, dataset, name) for model, dataset, ids in sets for name in ids]
-    index = pd.MultiIndex.from_tuples(rows, names=["model", "dataset", "question_id"])
-    terms = pd.DataFrame(rng.random((len(rows), 3)), index, ["rival", "a", "b"])
-    table = gains_by_dataset(terms, "rival")
-    assert table.index.names == ["model", "dataset", "method"]
-    assert [*table.index.droplevel("method").unique()] == [("m1", "mmlu"), ("m2", "mmlu")]
-    own = terms.loc["m2"]
-    alone = gains(own, "rival", clusters=subjects(own))
-    pd.testing.assert_frame_equal(
-        table.loc[("m2", "mmlu")], alone, check_names=False, check_exact=True
-    )
-    shuffled = gains_by_dataset(terms.sample(frac=1, random_state=0), "rival")
-    pd.testing.assert_frame_equal(shuffled.sort_index(), table.sort_index())

@@ -129,9 +129,9 @@ def test_no_gain_is_beyond_its_bounds(results):
 def test_every_use_and_method_is_counted(compared):
     counts = count_uses(compared)
     assert counts.index.tolist() == [(use, method) for use in USES for method in METHODS]
-    decided = compared[compared["verdict"] != "undecidable"]
-    assert counts["decidable"].sum() == len(decided)
-    assert counts["better"].sum() == (compared["verdict"] == "better").sum()
+    assert counts["could be won"].sum() == compared["could be won"].sum()
+    assert counts["cases"].sum() == len(compared)
+    assert counts["worse"].sum() == (compared["verdict"] == "worse").sum()
 
 
 def test_a_confidence_that_was_brought_along_is_compared_as_what_the_model_says(results, runs):
@@ -150,10 +150,10 @@ def test_a_confidence_that_was_brought_along_is_compared_as_what_the_model_says(
 
 
 def test_uses_have_what_is_worse_and_what_is_better_on_either_side_of_zero():
-    """In the order of the counts; a dash where nothing could be decided."""
+    """In the order of the counts; a dash where nothing could be won."""
     index = pd.MultiIndex.from_product([["Labels saved", "Budget"], ["Probe", "P(True)"]])
     counts = pd.DataFrame(
-        {"better": [3, 0, 0, 1], "worse": [1, 0, 2, 4], "decidable": [9, 0, 7, 8]}
+        {"better": [3, 0, 0, 1], "worse": [1, 0, 2, 4], "could be won": [9, 0, 7, 8]}
     )
     figure = draw_uses(counts.set_index(index.set_names(["use", "method"])))
     drawn = {}

@@ -1,0 +1,135 @@
+"""Judge comparisons: the one place that corrects verdicts for how many are judged together.
+
+A *case* is one comparison, such as a method on a data set. A *family* is all cases that answer one
+question: the chance of any false verdict in it is 5 %, and whoever asks says which cases they are.
+A case *could be won* if a perfect confidence would be significantly better than the rival there, in
+this case by itself. That depends on the questions and not on the method, so shares of ``better``
+are shares of these cases."""
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from capcal_lib import metrics
+from capcal_lib.metrics.comparisons import APART
+from capcal_lib.results.results import subjects
+
+LEVEL = 0.05  # the chance of any false verdict in a family
+TESTED = ["estimate", "low", "high", "p"]
+TOGETHER = "p (Holm)"
+WINNABLE = "could be won"
+JUDGED = [*TESTED, TOGETHER, "verdict"]
+
+Bounds = tuple[float, float]
+Gains = Mapping[Any, "pd.Series[float]"]  # of each question, by case
+
+
+def judge_cases(
+    gains: Gains,
+    names: Sequence[str],
+    *,
+    bounds: Bounds | Mapping[Any, Bounds] = APART,
+    perfect: Gains | None = None,
+    family: Sequence[str] = (),
+) -> pd.DataFrame:
+    """Test the mean gain of each case, and judge the cases of a family together by Holm's method.
+
+    ``gains`` has by case, a tuple whose parts are called ``names``, the gain of each question, by
+    (dataset, question_id); above zero is better. Subjects are drawn whole. ``bounds`` are the least
+    and the largest gain of a question, of all cases or by case. ``perfect`` are gains of a
+    confidence without error in the same cases. ``family`` are names within whose values a family
+    is; without any, all cases are one.
+
+    Returns a row a case: its names; the mean gain ``estimate`` with the 95 % interval ``low`` to
+    ``high`` and ``p`` of the case by itself; ``p (Holm)``; the ``verdict``, a category, ``better``
+    or ``worse`` where that is below .05, else ``inconclusive``; and with ``perfect`` whether the
+    case ``could be won``. Cases with fewer than two questions have no row.
+
+    >>> index = pd.MultiIndex.from_product([["gsm8k"], map(str, range(60))])
+    >>> index.names = ["dataset", "question_id"]
+    >>> gains = {("gsm8k", "mine"): pd.Series([0.1, 0.3] * 30, index)}
+    >>> judge_cases(gains, ["dataset", "method"], perfect=gains).iloc[0, [0, 2, -2, -1]].tolist()
+    ['gsm8k', 0.2, 'better', True]
+    """
+    rows = []
+    for case, gain in gains.items():
+        limits = bounds[case] if isinstance(bounds, Mapping) else bounds
+        known = gain.dropna()
+        if len(known) < 2:
+            continue
+        row = [*case, *judge_alone(known, limits)]
+        if perfect is not None:
+            best = judge_alone(perfect[case].reindex(known.index).dropna(), limits)
+            row.append(bool(best["estimate"] > 0 and best["p"] < LEVEL))
+        rows.append(row)
+    columns = [*names, *TESTED] if perfect is None else [*names, *TESTED, WINNABLE]
+    table = pd.DataFrame(rows, columns=columns).dropna(subset="p").reset_index(drop=True)
+    judged = judge_together(table, family)
+    last = [WINNABLE] if perfect is not None else []
+    return judged[[*names, *JUDGED, *last]].astype(dict.fromkeys(last, bool))
+
+
+def judge_together(tested: pd.DataFrame, family: Sequence[str] = ()) -> pd.DataFrame:
+    """Judge tested rows together by Holm's method: return them with ``p (Holm)`` and ``verdict``.
+
+    ``tested`` has ``estimate`` and ``p`` of each comparison by itself; ``family`` is that of
+    :func:`judge_cases`.
+
+    >>> tested = pd.DataFrame({"estimate": [0.1, 0.1, -0.1], "p": [0.01, 0.04, 0.03]})
+    >>> judge_together(tested)["verdict"].tolist()
+    ['better', 'inconclusive', 'inconclusive']
+    """
+    p = tested["p"].astype(float)
+    if family and len(tested):
+        together = p.groupby([tested[name] for name in family], observed=True).transform(_holm)
+    else:
+        together = _holm(p)
+    sign = np.where(tested["estimate"] > 0, "better", "worse")
+    verdict = np.where(together < LEVEL, sign, "inconclusive")
+    categories = pd.Categorical(verdict, metrics.VERDICTS)
+    return tested.assign(verdict=categories, **{TOGETHER: together})
+
+
+def _holm(p: "pd.Series[float]") -> "pd.Series[float]":
+    return pd.Series(metrics.adjusted(np.asarray(p, np.float64), "holm"), p.index)
+
+
+def judge_alone(gain: "pd.Series[float]", bounds: Bounds) -> "pd.Series[Any]":
+    """Test one mean gain, with subjects drawn whole: a row of ``metrics.judge_gain``."""
+    clusters = subjects(gain.to_frame()).to_numpy()
+    return metrics.judge_gain(gain, clusters=clusters, bounds=bounds)[TESTED]
+
+
+def gains_over(
+    terms: pd.DataFrame, rival: str, case: Hashable = ()
+) -> "dict[tuple[Any, ...], pd.Series[float]]":
+    """Return by how much less than a rival's the term of each other column is, by question, under
+    the key (data set, method) or (data set, method, *case).
+
+    ``terms`` are those of ``brier_terms``; lower is better, so that above zero a method is better.
+    """
+    gains = {}
+    more = case if isinstance(case, tuple) else (case,)
+    for dataset, own in terms.groupby(level="dataset", sort=False):
+        for method in map(str, terms.columns.drop(rival)):
+            gains[dataset, method, *more] = own[rival] - own[method]
+    return gains
+
+
+def tally(judged: pd.DataFrame, by: "Sequence[pd.Series[Any]]") -> pd.DataFrame:
+    """Count verdicts in groups: how many are ``better``, of those that ``could be won``; and how
+    many are ``worse``, of all ``cases``.
+
+    ``judged`` are rows of :func:`judge_cases`, and ``by`` say the groups; all of a category have a
+    row.
+    """
+    verdict, winnable = judged["verdict"], judged[WINNABLE].astype(bool)
+    marks = {
+        "better": (verdict == "better") & winnable,
+        WINNABLE: winnable,
+        "worse": verdict == "worse",
+        "cases": pd.Series(True, judged.index),
+    }
+    return pd.DataFrame(marks).groupby([*by], observed=False).sum()

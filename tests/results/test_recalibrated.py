@@ -1,0 +1,112 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from capcal_lib.errors import InputError
+from capcal_lib.metrics import Calibrator
+from capcal_lib.places import RECORDED_RUNS
+from capcal_lib.results import (
+    best_constant,
+    brier_terms,
+    compare_recalibrated,
+    judged_by,
+    load_results,
+    recalibrate,
+    score,
+    subjects,
+)
+from capcal_lib.results.recalibrated import _folds_of
+
+VOTES = "Response consistency"
+
+
+def made(questions: int = 300, dataset: str = "gsm8k") -> pd.DataFrame:
+    """A confidence that knows mu and says far too much, and one that knows nothing."""
+    rng = np.random.default_rng(0)
+    mu = rng.random(questions)
+    columns = {"correct": rng.binomial(20, mu), "total": 20}
+    columns |= {"P(True)": 0.9 + 0.1 * mu, "mine": np.full(questions, 0.9)}
+    index = pd.MultiIndex.from_product([[dataset], map(str, range(questions))])
+    index.names = ["dataset", "question_id"]
+    return pd.DataFrame(columns, index)
+
+
+@pytest.fixture(scope="module")
+def recorded() -> pd.DataFrame:
+    return load_results(RECORDED_RUNS, "smollm2-135m", datasets=["mini-exam", "mmlu"])
+
+
+def test_a_naive_definition_gives_the_same_confidences(recorded: pd.DataFrame) -> None:
+    recalibrated = recalibrate(recorded)
+    for dataset in ("mini-exam", "mmlu"):
+        own = judged_by(recorded.loc[[dataset]], "P(True)")
+        groups = subjects(recorded.loc[[dataset]])
+        fold = _folds_of(groups, 5)[own.index]
+        assert groups.groupby(_folds_of(groups, 5)).unique().explode().is_unique, "whole subjects"
+        for question in own.index[:3]:
+            others = own[fold != fold[question]]
+            calibrator = Calibrator("platt").fit(
+                others["confidence"], others["correct"], others["total"]
+            )
+            expected = calibrator.predict([own.loc[question, "confidence"]])
+            assert recalibrated.loc[question, "P(True)"] == pytest.approx(expected[0])
+
+
+def test_no_question_helps_to_recalibrate_itself_or_its_subject(recorded: pd.DataFrame) -> None:
+    before = recalibrate(recorded)["P(True)"]
+    own = recorded.loc[["mmlu"]]
+    groups = subjects(own)
+    subject = own.index[groups == groups.iloc[0]]
+    changed = recorded.copy()
+    changed.loc[subject, "correct"] = changed.loc[subject, "total"]
+    after = recalibrate(changed)["P(True)"]
+    pd.testing.assert_series_equal(before[subject], after[subject])
+    assert (before["mmlu"] != after["mmlu"]).any()
+    pd.testing.assert_series_equal(before["mini-exam"], after["mini-exam"])
+
+
+def test_a_level_is_mended_and_what_knows_nothing_becomes_the_constant() -> None:
+    results = made()
+    before, after = score(results)["brier"]["gsm8k"], score(recalibrate(results))["brier"]["gsm8k"]
+    assert before["P(True)"] > before["Best constant"] > 10 * after["P(True)"]
+    assert after["mine"] == pytest.approx(after["Best constant"], abs=0.002)
+    assert score(results)["brier"]["gsm8k"]["P(True)"] == before["P(True)"], "a copy"
+
+
+def test_the_order_of_the_rows_is_of_no_matter(recorded: pd.DataFrame) -> None:
+    shuffled = recalibrate(recorded.sample(frac=1, random_state=0)).loc[recorded.index]
+    pd.testing.assert_frame_equal(shuffled, recalibrate(recorded), check_exact=False)
+
+
+def test_votes_are_judged_by_the_samples_that_did_not_vote(recorded: pd.DataFrame) -> None:
+    recalibrated = recalibrate(recorded)
+    terms = brier_terms(recalibrated)[VOTES].dropna()
+    judges = judged_by(recalibrated, VOTES).loc[terms.index]
+    mu = judges["correct"] / judges["total"]
+    expected = (judges["confidence"] - mu) ** 2 - mu * (1 - mu) / (judges["total"] - 1)
+    assert terms.tolist() == pytest.approx(expected.tolist())
+    judged = compare_recalibrated(recorded).set_index(["dataset", "method"])
+    constant = best_constant(recorded)[terms.index]
+    gain = (constant - mu) ** 2 - (judges["confidence"] - mu) ** 2  # their noise is the same
+    found = judged.loc[("mini-exam", VOTES), "estimate"]
+    assert found == pytest.approx(gain["mini-exam"].mean())
+
+
+def test_probes_have_learned_from_labels_and_are_not_judged_again(recorded: pd.DataFrame) -> None:
+    assert recorded.filter(like="Probe").notna().any(axis=None)
+    kinds = {*compare_recalibrated(recorded)["method"]}
+    assert kinds == {"Verbalized confidence", "P(True)", VOTES}
+
+
+def test_too_few_questions_are_not_scored() -> None:
+    results = made(3)
+    results.loc[("gsm8k", "1"), "P(True)"] = np.nan
+    results.loc[("gsm8k", "2"), "total"] = 0
+    results.loc[("gsm8k", "2"), "correct"] = 0
+    recalibrated = recalibrate(results)
+    assert recalibrated["P(True)"].isna().all(), "one question is known, and no other to learn from"
+    assert recalibrate(results.iloc[:0]).empty
+    nothing = recalibrate(made(40).assign(correct=0))
+    assert nothing["P(True)"].max() < 0.01
+    with pytest.raises(InputError, match="folds"):
+        recalibrate(results, folds=1)
