@@ -21,7 +21,7 @@ recipe: str = "tuned"  # of the probes; or paper
 # %%
 import pandas as pd
 import seaborn as sns
-from capcal_lib.book import style, tables
+from capcal_lib.book import front, style, tables
 from capcal_lib.book.lesson import evidence_of, glue, open_page
 from capcal_lib.book.widgets import verdict_grid
 from capcal_lib.claims import (
@@ -31,14 +31,13 @@ from capcal_lib.claims import (
     load_claims,
     spell_results,
 )
-from capcal_lib.manifests import load_model
 from capcal_lib.metrics import judge_gain
 from capcal_lib.probes import describe_probes
 from capcal_lib.results import (
     brier_terms,
+    compare_recalibrated,
     compare_with_constant,
     costs,
-    count_by_kind,
     load_results,
     subjects,
 )
@@ -181,17 +180,25 @@ judge_gain(gain, clusters=subjects(gain.to_frame()))
 # neither for nor against the paper.
 
 # %%
-judged = [
-    compare_with_constant(own).assign(model=name)
-    for name, own in results.items()
-]
-against = pd.concat(judged)
+judged, equal = [], []
+for name, own in results.items():
+    judged.append(compare_with_constant(own).assign(model=name))
+    equal.append(compare_recalibrated(own).assign(model=name))
+against, recalibrated = pd.concat(judged), pd.concat(equal)
+
+# %% [markdown]
+# The constant and the probes have learned from labels, which what the model says, and votes, have not. So these are judged a second
+# time after [recalibration](04_main_table.ipynb#on-equal-terms) on the labels of other questions, as a family of their own. That is
+# the most important thing that the paper's own table leaves out: it sets a trained probe beside methods that never saw a label.
 
 # %% label="findings-constant" evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
-kinds = against["kind"].cat.remove_unused_categories().cat.categories
+after = recalibrated.astype({"kind": str})
+after["kind"] += ", recalibrated"
+both = pd.concat([against, after])
+rows = against["kind"].cat.remove_unused_categories().cat.categories
 grid = verdict_grid(
-    tables.titled(against),
-    rows=[*kinds],
+    tables.titled(both),
+    rows=[*rows, *after["kind"].unique()],
     caption="Is a confidence closer than the average of the data set, the best "
     "constant? A mark for each data set and model, after Holm. A faint mark: "
     "even a perfect confidence could not have won there. Better is counted of "
@@ -212,54 +219,36 @@ votes = comparisons[comparisons["what"] == "probe < ten votes"]
 votes["result"].value_counts()
 
 # %% [markdown]
-# So what is one to do? We count the confidences in four kinds: probes trained on questions of the same data set, probes trained on
-# one other set, votes, and what the model says when it is asked. So many are closer than the best constant, of the cases that could
-# be won, and so many are farther, of all:
+# ## What to do with what you have
+#
+# Without a label of the data set, a method must not be compared with the mean of its labels. The rival of a probe from elsewhere is
+# then the mean of its own training set, and that of votes and of what the model says is one half. With labels, the rival is the best
+# constant. So what is a method worth for somebody who has no labels, or some hundreds; one answer, ten, or the hidden states?
 
 # %%
-by_kind = count_by_kind(against)
-ways = {
-    "probe of the data set": ["probe of the data set"],
-    "other probes": ["probe of the domain", "probe of another domain"],
-    "votes": ["response consistency"],
-    "asking": ["verbalized confidence", "P(True)"],
-}
-cases = {way: by_kind.loc[kinds].sum() for way, kinds in ways.items()}
-pd.DataFrame(cases).T
+without = []
+for name, own in results.items():
+    means = study.training_means(page.store, name)
+    without.append(study.compare_without_labels(own, means).assign(model=name))
+advice = study.advise(pd.concat(without), against, recalibrated)
 
-# %% tags=["remove-cell"]
-spell = "{better} of {could be won} cases that could be won, and farther in {worse} of {cases}".format_map
-home, away, voted, asked = map(spell, cases.values())
-glue(home=home, away=away, voted=voted, asked=asked, known=grid)
-
-# %% tags=["remove-cell"]
-titled = tables.titled(against)
-winners = titled.query("kind == 'probe of the data set' & verdict == 'better'")
-votes_on = titled[titled["kind"] == "response consistency"]
-votes_on = votes_on.groupby("verdict", observed=False)["dataset"].unique()
-votes_on = votes_on.map(sorted).map(", ".join).replace("", "none")
-glue(winners=" and ".join(winners["model"].unique()) or "no model")
-glue(votes_win=votes_on["better"], votes_lose=votes_on["worse"])
-counted = votes["result"].value_counts()
-beaten = f"{counted.get('holds', 0)} of {counted.sum()} comparisons"
-glue(beaten=f"{beaten}, and farther in {counted.get('fails', 0)}")
-
-# %% tags=["remove-cell"]
-sizes = [(load_model(name).parameters or 0) / 1e9 for name in results]
-sets = pd.concat(models[name]["questions"] for name in results)
-glue(
-    tested=len(claims),
-    supported=int(tally["supported"]),
-    partly=int(tally["in part"]),
-    reversed=int(tally["reversed"]),
-    open=int(tally["inconclusive"]),
-    models=len(results),
+# %% label="findings-advice" evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
+table = page.show(
+    advice,
+    "Mean gain over the rival (higher is better); better in so many cases of those that could be won, and worse in so many of all. "
+    "A case is a model on a data set.",
     evidence=evidence,
-    smallest=min(sizes),
-    largest=max(sizes),
-    sets=sets.index.nunique(),
-    questions=int(sets.groupby(level="dataset").max().sum()),
 )
+table
+
+# %% [markdown]
+# A number of a row is a mean over models and data sets, and says nothing of a model or a data set that is not among them. How few
+# labels are enough has a [section of its own](08_probe_generalization.ipynb).
+
+# %% tags=["remove-cell"]
+glue(advice=table, known=grid, evidence=evidence, **front.spell_advice(advice))
+glue(**front.count_statements(tally))
+glue(**front.describe_models({name: models[name] for name in results}))
 
 # %% [markdown]
 # ## All comparisons

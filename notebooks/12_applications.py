@@ -30,10 +30,8 @@ from capcal_lib.applications import (
     risk_area_bounds,
     routing_gains,
 )
-from capcal_lib.book import tables
+from capcal_lib.book import front, tables
 from capcal_lib.book.lesson import evidence_of, glue, open_page
-from capcal_lib.book.widgets import HEADS
-from capcal_lib.confidence import TITLES
 from capcal_lib.metrics import judge_gain
 from capcal_lib.results import columns_of, judged_by
 from capcal_lib.results.uses import questions_to_use
@@ -73,7 +71,6 @@ if comparisons.empty:
         "Nothing here can be compared. That takes a data set with a solved question and two samples of each, and a confidence: one that "
         "is asked for or imported, a probe, or ten votes, which take twelve samples."
     )
-comparisons["verdict"] = comparisons["verdict"].cat.rename_categories(HEADS)
 counts = study.count_uses(comparisons)
 by_method = counts.groupby("method", sort=False).sum()
 by_method
@@ -190,7 +187,6 @@ page.show(
 
 # %%
 routed = study.compare_routers(results, models)
-routed["verdict"] = routed["verdict"].cat.rename_categories(HEADS)
 routed[["estimate", "low", "high"]] *= 100  # questions of a hundred
 routed["verdict"].value_counts()
 
@@ -205,21 +201,7 @@ page.show(
 )
 
 # %% tags=["remove-cell"]
-of_probe = counts.xs("Probe", level="method")
-of_probe = of_probe.sort_values("better", ascending=False)
-won = [
-    f"{use.lower()} ({case['better']} of {case['could be won']})"
-    for use, case in of_probe.iterrows()
-]
-glue(uses=", ".join(won))
-
-# %% tags=["remove-cell"]
-spell = "{better} of {could be won} comparisons that could be won, and lost to it in {worse} of {cases}".format_map
-asked = by_method.loc[[*TITLES.values()]].sum()
-sent = routed["verdict"].value_counts()
-sent["tests"] = len(routed)
-tests = "{better} of {tests} tests, and worse in {worse}".format_map(sent)
-glue(probe=spell(by_method.loc["Probe"]), asked=spell(asked), routed=tests)
+glue(**front.spell_uses(counts, routed["verdict"]))
 
 # %% [markdown]
 # By hand, take four questions: what each model solves of them, in expectation, what an answer costs, and what *reading* costs the

@@ -42,7 +42,7 @@ USES = ("pass@k", "Budget", "Abstaining", "Labels saved", "Evaluation")
 CHEAPER_THAN_VOTES = ("Budget", "Evaluation")  # what they spend is less than ten votes cost
 ATTEMPTS = 16
 EACH = 2  # samples a question of a budget
-WORLDS = 10  # sets of expected accuracies that a perfect confidence knows in turn
+WORLDS = 5  # sets of expected accuracies that a perfect confidence knows in turn
 
 
 def compare_use(
@@ -168,7 +168,7 @@ def perfect_gains(
     ``judges``.
 
     It knows each question's expected accuracy and not the noise of the samples that judge it: the
-    mean over ten draws of accuracies that these leave possible (``applications.draw_accuracies``).
+    mean over five draws of accuracies that these leave possible (``applications.draw_accuracies``).
     """
     rng = np.random.default_rng(0)
     counts = judges["correct"], judges["total"]

@@ -3,6 +3,7 @@
 """
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -10,13 +11,16 @@ import pandas as pd
 from capcal_lib.applications import pass_at_k_gains_over_answer
 from capcal_lib.claims import opposite
 from capcal_lib.confidence.of_run import TITLES
+from capcal_lib.grading.counts import count_run
 from capcal_lib.manifests import load_dataset
-from capcal_lib.probes import nearest_probe
-from capcal_lib.results.judged import judge_cases
+from capcal_lib.probes import nearest_probe, runs_for_probes
+from capcal_lib.results.constant import ELSEWHERE, KIND_BY_SHIFT, KINDS, kind_of_method
+from capcal_lib.results.judged import WINNABLE, judge_cases, tally
 from capcal_lib.results.nearest import compare_with_nearest_probe
 from capcal_lib.results.results import CONSISTENCY, ORACLE_RC, UNIFORM
 from capcal_lib.results.scores import (
     NEAREST_PROBE,
+    Protocol,
     brier_terms,
     columns_of,
     mean_over_probes,
@@ -24,6 +28,7 @@ from capcal_lib.results.scores import (
     nearest_probe_of,
     questions_differ,
 )
+from capcal_lib.results.terms import question_terms
 from capcal_lib.results.uses import compare_use
 from capcal_lib.shifts import IN_DISTRIBUTION, OUT_OF_DISTRIBUTION, OUT_OF_DOMAIN, shift
 
@@ -42,6 +47,23 @@ COSTS = "tokens of an answer < of ten votes"  # counted, and not tested
 FURTHER = "probe < ten votes"  # what the paper does not ask for
 VOICE, P_TRUE = TITLES["verbalized"], TITLES["p-true"]
 RESULTS = ("holds", "neither", "fails")
+ONE_HALF, OWN_MEAN, CONSTANT = "one half", "mean of its training set", "mean of the data set"
+VOTED, NUMBER, YES = ASKING = "response consistency", "verbalized confidence", "P(True)"
+OWN, NEAR, FAR = KIND_BY_SHIFT.values()
+STATES, ONE, TEN = "hidden states", "one answer", "ten answers"
+WAYS = (  # labels, what of the model, kind, in words, rival
+    ("none", ONE, NUMBER, "stated number, as it is", ONE_HALF),
+    ("none", ONE, YES, "P(True), as it is", ONE_HALF),
+    ("none", TEN, VOTED, "votes, as they are", ONE_HALF),
+    ("none", STATES, NEAR, "probe of the same domain", OWN_MEAN),
+    ("none", STATES, FAR, "probe of another domain", OWN_MEAN),
+    ("many, recalibrated", ONE, NUMBER, "stated number, recalibrated", CONSTANT),
+    ("many, recalibrated", ONE, YES, "P(True), recalibrated", CONSTANT),
+    ("many, recalibrated", TEN, VOTED, "votes, recalibrated", CONSTANT),
+    ("many", STATES, OWN, "probe of the data set", CONSTANT),
+)
+ADVICE = ["labels", "of the model", "method", "rival", "mean gain"]
+ADVICE += ["better", WINNABLE, "worse", "cases"]
 COLUMNS = ["what", "method", "model", "dataset", "nearest"]
 
 
@@ -158,6 +180,81 @@ def gain_of_probe(
     for name in columns_of(subset, probe):
         of_column[name] = gains(subset[name], *counts, number, concentration=concentration)
     return mean_over_probes(pd.DataFrame(of_column))[probe]
+
+
+def training_means(store: Path | str, model: str) -> "pd.Series[float]":
+    """Return the mean expected accuracy of each training set of a model, by the name of the probe
+    that learned from it.
+    """
+    means = {}
+    for dataset, run in runs_for_probes(store, model, "training"):
+        counts = count_run(run)
+        counts = counts[counts["total"] > 0]
+        means[dataset.probe] = (counts["correct"] / counts["total"]).mean()
+    return pd.Series(means, dtype=float)
+
+
+def compare_without_labels(
+    results: pd.DataFrame, means: "pd.Series[float]", *, protocol: Protocol = "corrected"
+) -> pd.DataFrame:
+    """Judge what is there for somebody without a label of the data set, against what needs none.
+
+    Probes of one other training set are judged against the mean of that set, ``means`` as of
+    :func:`training_means`, those of the same domain and of another as a family each; what the model
+    says, and votes, against one half, as a third.
+
+    Returns a row a case: ``dataset``, ``method``, ``kind``, ``rival`` and the columns of
+    :func:`~capcal_lib.results.judged.judge_cases`, with whether it ``could be won``.
+    """
+    corrected = protocol == "corrected"
+    terms = brier_terms(results, protocol=protocol)
+    gains, perfect = {}, {}
+    for name, counts in results[results["total"] > 1].groupby(level="dataset", sort=False):
+        dataset = str(name)
+        if not questions_differ(counts):
+            continue
+        own = terms.loc[counts.index]
+        for method in methods(results):
+            kind = kind_of_method(method, dataset)
+            if method in means and kind in ELSEWHERE:
+                level, rival, family = means[method], OWN_MEAN, kind
+            elif kind in ASKING:
+                level, rival, family = 0.5, ONE_HALF, "asked"
+            else:
+                continue
+            constant = pd.Series(level, counts.index)
+            constant_terms = question_terms(constant, counts, corrected=corrected)
+            case = dataset, method, kind, rival, family
+            gains[case] = constant_terms - own[method]
+            perfect[case] = constant_terms
+    names = ["dataset", "method", "kind", "rival", "family"]
+    judged = judge_cases(gains, names, perfect=perfect, family=["family"]).drop(columns="family")
+    return judged.assign(kind=pd.Categorical(judged["kind"], KINDS))
+
+
+def advise(
+    without: pd.DataFrame, as_it_is: pd.DataFrame, recalibrated: pd.DataFrame
+) -> pd.DataFrame:
+    """Say what each kind of confidence gained for a reader with no labels, and for one with labels
+    of the data set.
+
+    Arguments are rows of :func:`compare_without_labels`, ``compare_with_constant`` and
+    ``compare_recalibrated``, of all models below one another. Returns a row a way to go, in the
+    order of ``WAYS``: the ``labels`` that it takes, what ``of the model`` it takes, the ``method``,
+    its ``rival``, the ``mean gain`` over the cases, and the columns of ``results.judged.tally``. A
+    way without a case has no row.
+    """
+    judged = {"none": without, "many": as_it_is, "many, recalibrated": recalibrated}
+    rows = []
+    for labels, access, kind, method, rival in WAYS:
+        cases = judged[labels]
+        cases = cases[cases["kind"] == kind]
+        if len(cases):
+            [counts] = tally(cases, [cases["kind"].astype(str)]).to_dict("records")
+            gain = cases["estimate"].mean()
+            shown = labels.partition(",")[0]
+            rows.append([shown, access, method, rival, gain, *counts.values()])
+    return pd.DataFrame(rows, columns=ADVICE)
 
 
 def results_of_claims(

@@ -1,0 +1,60 @@
+import pandas as pd
+
+from capcal_lib.book.front import (
+    ADVICE,
+    count_statements,
+    describe_models,
+    spell_advice,
+    spell_uses,
+)
+from capcal_lib.places import RECORDED_RUNS
+from capcal_lib.results import describe_runs
+from capcal_lib.studies.applications import METHODS, USES, count_uses
+from capcal_lib.studies.small_models import WAYS
+
+COUNTS = {"better": 2, "could be won": 5, "worse": 1, "cases": 9}
+
+
+def test_every_way_to_go_is_spelled_and_what_has_no_case_says_so() -> None:
+    assert {*ADVICE.values()} == {method for *_, method, _ in WAYS}
+    texts = spell_advice(pd.DataFrame([{"method": "votes, recalibrated", **COUNTS}]))
+    assert texts["votes"] == "2 of the 5 cases that could be won, and farther in 1 of all 9"
+    assert {*texts} == {*ADVICE}
+    assert {text for key, text in texts.items() if key != "votes"} == {"no case"}
+
+
+def test_statements_are_counted_by_what_they_came_to() -> None:
+    tally = pd.Series({"supported": 3, "in part": 2, "reversed": 4, "inconclusive": 1})
+    counted = {"tested": 10, "supported": 3, "partly": 2, "reversed": 4, "open": 1}
+    assert count_statements(tally) == counted
+
+
+def test_models_are_described_with_each_question_once() -> None:
+    """A data set that two models were asked counts with the larger number of its questions."""
+    runs = {
+        name: describe_runs(RECORDED_RUNS, name, datasets=["gsm8k"])
+        for name in ("qwen2.5-coder-0.5b", "qwen2.5-coder-1.5b")
+    }
+    described = describe_models(runs)
+    most = max(int(table.loc["gsm8k", "questions"]) for table in runs.values())
+    assert (described["models"], described["sets"], described["questions"]) == (2, 1, most)
+    assert 0.4 < described["smallest"] < 0.6 < 1.4 < described["largest"] < 1.6
+
+
+def test_uses_are_those_of_the_probe_with_most_wins_first() -> None:
+    compared = pd.DataFrame(
+        [
+            ["Budget", "Probe", "better", True],
+            ["Budget", "Probe", "worse", False],
+            ["Evaluation", "P(True)", "worse", True],
+        ],
+        columns=["use", "method", "verdict", "could be won"],
+    )
+    counts = count_uses(compared)
+    assert len(counts) == len(USES) * len(METHODS)
+    routed = pd.Series(pd.Categorical(["worse"], ["better", "worse", "inconclusive"]))
+    texts = spell_uses(counts, routed)
+    assert texts["probe"] == "1 of the 1 cases that could be won, and lost in 1 of all 2"
+    assert texts["asked"] == "0 of the 1 cases that could be won, and lost in 1 of all 1"
+    assert texts["uses"].startswith("budget (1 of 1), ")
+    assert texts["routed"] == "0 of 1 tests, and worse in 1"
