@@ -54,10 +54,11 @@ page.show_other_models()
 
 # %%
 models = page.comparable_models()
-results, concentrations = {}, {}
+results, concentrations, taught = {}, {}, {}
 for name in models:
     own = load_results(page.store, name, k_eval=k_eval, recipe=recipe)
     probes = describe_probes(page.store, name, recipe=recipe)
+    taught[name] = probes["questions"]
     if own.filter(like="Probe (").notna().any(axis=None):
         results[name] = own
         concentrations[name] = probes["concentration"]
@@ -242,8 +243,22 @@ table = page.show(
 table
 
 # %% [markdown]
-# A number of a row is a mean over models and data sets, and says nothing of a model or a data set that is not among them. How few
-# labels are enough has a [section of its own](08_probe_generalization.ipynb).
+# A number of a row is a mean over models and data sets, and says nothing of a model or a data set that is not among them. Verdicts are
+# judged for each model apart, so with three models the chance of any false one in a row is up to 15 %. The probes of a data set learned
+# from very different numbers of questions:
+
+# %% label="findings-taught" evidence=["measured"] reads=["verdicts", "features"]
+home = against[against["kind"] == "probe of the data set"]
+learned = pd.concat(taught, names=["model", "method"]).rename("learned from")
+columns = ["dataset", "model", "learned from", "estimate", "low", "high"]
+page.show(
+    home.join(learned, on=["model", "method"])[[*columns, "verdict"]],
+    "Gain over the best constant of each probe on its own data set, and how many training questions it learned from.",
+    evidence=evidence,
+)
+
+# %% [markdown]
+# How few labels are enough has a [section of its own](08_probe_generalization.ipynb).
 
 # %% tags=["remove-cell"]
 glue(advice=table, known=grid, evidence=evidence, **front.spell_advice(advice))

@@ -57,10 +57,10 @@ WAYS = (  # labels, what of the model, kind, in words, rival
     ("none", TEN, VOTED, "votes, as they are", ONE_HALF),
     ("none", STATES, NEAR, "probe of the same domain", OWN_MEAN),
     ("none", STATES, FAR, "probe of another domain", OWN_MEAN),
-    ("many, recalibrated", ONE, NUMBER, "stated number, recalibrated", CONSTANT),
-    ("many, recalibrated", ONE, YES, "P(True), recalibrated", CONSTANT),
-    ("many, recalibrated", TEN, VOTED, "votes, recalibrated", CONSTANT),
-    ("many", STATES, OWN, "probe of the data set", CONSTANT),
+    ("hundreds, recalibrated", ONE, NUMBER, "stated number, recalibrated", CONSTANT),
+    ("hundreds, recalibrated", ONE, YES, "P(True), recalibrated", CONSTANT),
+    ("hundreds, recalibrated", TEN, VOTED, "votes, recalibrated", CONSTANT),
+    ("hundreds", STATES, OWN, "probe of the data set", CONSTANT),
 )
 ADVICE = ["labels", "of the model", "method", "rival", "mean gain"]
 ADVICE += ["better", WINNABLE, "worse", "cases"]
@@ -244,7 +244,7 @@ def advise(
     its ``rival``, the ``mean gain`` over the cases, and the columns of ``results.judged.tally``. A
     way without a case has no row.
     """
-    judged = {"none": without, "many": as_it_is, "many, recalibrated": recalibrated}
+    judged = {"none": without, "hundreds": as_it_is, "hundreds, recalibrated": recalibrated}
     rows = []
     for labels, access, kind, method, rival in WAYS:
         cases = judged[labels]
