@@ -266,7 +266,7 @@ np.abs(confidence - probe.predict(states)).max().round(3)
 
 # %%
 reader, exam = load_model("smollm2-135m"), load_dataset("mini-exam")
-recorded = describe_runs(page.store, reader.name, k_eval=k_eval)
+recorded = describe_runs(page.counting_of(reader.name))
 if exam.name not in recorded.index or not can_sample_here(reader, exam):
     page.end(
         f"What is left of this page reads letters off {reader.title}: that takes its recorded samples of {exam.title} and its "

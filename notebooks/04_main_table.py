@@ -224,7 +224,7 @@ page.show(
 # anyway, and takes none.
 
 # %% label="cost-tokens" paper=["figure-3", "figure-4"] evidence=["measured"] reads=["samples", "confidences"]
-tokens = costs(page.store, model, k_eval=k_eval).reindex(page.data.index)
+tokens = costs(page.counting).reindex(page.data.index)
 page.show(tokens, "Mean completion tokens a question.", digits=0)
 
 # %% [markdown]

@@ -36,7 +36,6 @@ from capcal_lib.book.lesson import open_page
 from capcal_lib.book.tables import show_scores, titled
 from capcal_lib.metrics import capability_brier_terms
 from capcal_lib.plots import INK, RULE_COLORS, draw_curves, mark_verdicts
-from capcal_lib.probes import describe_probes
 from capcal_lib.reported import (
     beta_from_moments,
     beta_moments,
@@ -108,8 +107,7 @@ probe
 # Curves are those of the questions with most samples. Each method predicts the pass@k of each question, and a curve is the mean:
 
 # %%
-counted = {"recipe": page.recipe, "verdicts": verdicts}
-probes = describe_probes(page.store, model, **counted)
+probes = page.probes()
 given = {"probe": probe, "concentration": probes["concentration"]}
 n = deep_samples(subset["total"])
 whole = subset[subset["total"] >= n]

@@ -112,8 +112,7 @@ terms.head().round(3)
 judge = "held-out"
 if protocol == "paper":
     judge = "first votes"
-    counting = {"k_eval": k_eval, "verdicts": verdicts}
-    terms[judge] = study.score_first_votes(page.store, model, **counting)
+    terms[judge] = study.score_first_votes(page.counting)
 
 # %% [markdown]
 # More votes are compared with fewer on the same questions, those that have samples enough for the most votes of their data set:

@@ -80,7 +80,8 @@ comparisons["result"].value_counts()
 
 # %%
 dearer = [
-    costs(page.store, name)["Response consistency"] - models[name]["tokens"]
+    costs(page.counting_of(name))["Response consistency"]
+    - models[name]["tokens"]
     for name in results
 ]
 dearer = pd.concat(dearer).dropna() > 0

@@ -27,7 +27,7 @@ from capcal_lib import cli
 from capcal_lib.manifests import dataset_names, model_names
 from capcal_lib.places import RECORDED_RUNS, ROOT
 from capcal_lib.questions import load_questions
-from capcal_lib.results import describe_runs, load_results, score
+from capcal_lib.results import Counting, describe_runs, load_results, score
 from capcal_lib.runs import Run, open_runs
 from capcal_lib.runs.store import read_samples
 from capcal_lib.sampling.engines import Failure
@@ -103,7 +103,9 @@ def test_several_runs_stand_side_by_side_and_a_setting_chooses(
         )
         assert len(load_results(tmp_path, "simulated", choice=choice)) == 3 + number
         assert (
-            describe_runs(tmp_path, "simulated", choice=choice).loc["mini-exam", "questions"]
+            describe_runs(Counting(tmp_path, "simulated", choice=choice)).loc[
+                "mini-exam", "questions"
+            ]
             == 3 + number
         )
     for key, folder in folders.items():

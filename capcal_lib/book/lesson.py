@@ -21,9 +21,10 @@ from capcal_lib.errors import check_known
 from capcal_lib.grading.core import UNSCORED
 from capcal_lib.manifests import load_model, model_names
 from capcal_lib.metrics import mean_interval
-from capcal_lib.probes import ProbeRecipe, describe_probes
+from capcal_lib.probes import describe_probes
 from capcal_lib.reported import load_reported
-from capcal_lib.results import costs, describe_runs, load_results, subjects
+from capcal_lib.results import Counting, costs, describe_runs, subjects
+from capcal_lib.results.results import results_of
 from capcal_lib.runs.run import IMPORTED
 from capcal_lib.text import counted
 
@@ -61,22 +62,30 @@ class EndOfPage(Exception):
 
 @dataclass(frozen=True)
 class Page:
-    """A page: its parameters, and what its run store has of its model.
+    """A page: which samples of its model count, by which protocol, and what its store has of them.
 
     ``data`` has a row a data set, as ``results.describe_runs`` tells it; none for a model without
     samples."""
 
-    model: str
-    store: Path
-    k_eval: int
+    counting: Counting
     protocol: str
-    verdicts: str
     data: pd.DataFrame
 
     @property
-    def recipe(self) -> ProbeRecipe:
-        """The recipe of probes that goes with the protocol."""
-        return "paper" if self.protocol == "paper" else "tuned"
+    def model(self) -> str:
+        """The page's own model."""
+        return self.counting.model
+
+    @property
+    def store(self) -> Path:
+        """The page's run store."""
+        return Path(self.counting.store)
+
+    def counting_of(self, model: str) -> Counting:
+        """Say what counts of a model: of another than the page's own, only the rules' verdicts."""
+        if model in ("", self.model):
+            return self.counting
+        return replace(self.counting, model=model, verdicts="rules")
 
     @property
     def evidence(self) -> str:
@@ -101,40 +110,33 @@ class Page:
 
         for name, runs in self.comparable_models().items():
             if name != self.model:
-                page = replace(self, model=name, data=runs, verdicts="rules")
+                page = replace(self, counting=self.counting_of(name), data=runs)
                 display(provenance(page))  # type: ignore[no-untyped-call]
 
     def results(self, model: str = "") -> pd.DataFrame:
         """Load the results of the page's model by its protocol, or those of another model, which
         only the rules have judged. The page ends where no question has two scored samples.
         """
-        results = load_results(
-            self.store,
-            model or self.model,
-            k_eval=self.k_eval,
-            verdicts=self._verdicts(model),
-            held_out=self.protocol != "paper",
-            recipe=self.recipe,
-        )
+        results = results_of(self.counting_of(model))
         if not model and (results["total"] < 2).all():
             self.end(ONE_SAMPLE)
         return results
 
-    def concentrations(self, model: str = "") -> "pd.Series[float]":
-        """Return the concentration of each probe of the page's model, or of another model, which
-        only the rules have judged; by the names of probes, as ``probes.describe_probes``.
+    def probes(self, model: str = "") -> pd.DataFrame:
+        """Describe the probes of the page's model, or of another one, by their names: see
+        ``probes.describe_probes``.
         """
-        probes = describe_probes(
-            self.store,
-            model or self.model,
-            recipe=self.recipe,
-            verdicts=self._verdicts(model),
+        counting = self.counting_of(model)
+        return describe_probes(
+            counting.store,
+            counting.model,
+            recipe=counting.recipe or "tuned",
+            verdicts=counting.verdicts,
         )
-        return probes["concentration"]
 
-    def _verdicts(self, model: str) -> str:
-        """Return by whose verdicts a model is counted: another one's by the rules."""
-        return self.verdicts if model in ("", self.model) else "rules"
+    def concentrations(self, model: str = "") -> "pd.Series[float]":
+        """Return the concentration of each probe, by its name; of another model as of the own."""
+        return self.probes(model)["concentration"]
 
     def measured_models(self) -> dict[str, pd.DataFrame]:
         """Describe the runs of each model that has measured samples in the store, as ``data``, from
@@ -142,7 +144,7 @@ class Page:
         """
         described = {}
         for name in sorted(model_names(), key=lambda name: load_model(name).parameters or 0):
-            runs = describe_runs(self.store, name, k_eval=self.k_eval)
+            runs = describe_runs(self.counting_of(name))
             if "measured" in {*runs["evidence"]}:
                 described[name] = runs
         return described
@@ -171,9 +173,7 @@ class Page:
         """Return the mean expected accuracy of each data set with its interval; with what was not
         scored taken for wrong, and for right, where that is enough to matter.
         """
-        counts = load_results(
-            self.store, self.model, k_eval=self.k_eval, recipe=None, verdicts=self.verdicts
-        )
+        counts = results_of(replace(self.counting, recipe=None))
         mu = (counts["correct"] / counts["total"]).dropna()
         clusters = subjects(counts)
         means = {
@@ -218,7 +218,7 @@ class Page:
 
         ``scores`` are those of ``results.score``. Where all questions of a data set are alike,
         nothing is marked."""
-        tokens = costs(self.store, self.model, k_eval=self.k_eval).mean().dropna()
+        tokens = costs(self.counting).mean().dropna()
         table = scores.reset_index()
         costs_of = {"Uniform random": "N/A"} | tokens.map("{:.0f}".format).to_dict()
         cost = table["method"].map(costs_of)
@@ -272,10 +272,16 @@ def open_lesson(namespace: Mapping[str, Any]) -> Page:
     check_parameters(namespace)
     set_style()
     parameters = {name: namespace.get(name, usual) for name, usual in USUAL.items()}
-    store, model = open_store(namespace["store"]), namespace["model"]
-    counting = {name: parameters[name] for name in ("k_eval", "verdicts")}
-    data = describe_runs(store, model, **counting)
-    return Page(model=model, store=store, data=data, **parameters)
+    protocol = parameters["protocol"]
+    counting = Counting(
+        open_store(namespace["store"]),
+        namespace["model"],
+        k_eval=parameters["k_eval"],
+        verdicts=parameters["verdicts"],
+        recipe="paper" if protocol == "paper" else "tuned",
+        held_out=protocol != "paper",
+    )
+    return Page(counting, protocol, describe_runs(counting))
 
 
 def provenance(page: Page) -> Html:
@@ -312,8 +318,8 @@ def provenance(page: Page) -> Html:
 def differences(page: Page) -> list[str]:
     """Say in a sentence each what is not as in the paper, or not as usual."""
     notes = []
-    if (page.protocol, page.verdicts) != ("corrected", "rules"):
-        notes.append(OTHER_RULES.format(page.protocol, page.verdicts))
+    if (page.protocol, page.counting.verdicts) != ("corrected", "rules"):
+        notes.append(OTHER_RULES.format(page.protocol, page.counting.verdicts))
     if load_model(page.model).paper_name:
         return notes
     unlike = []

@@ -11,7 +11,8 @@ from capcal_lib.grading.core import UNSCORED
 from capcal_lib.io.comparing import BEST
 from capcal_lib.io.score_file import CORRECTED, Scored, intervals_of, score_counts, spell_score
 from capcal_lib.results.constant import compare_recalibrated, compare_with_constant
-from capcal_lib.results.results import VOTES, describe_runs, load_results, subjects
+from capcal_lib.results.counting import Counting
+from capcal_lib.results.results import VOTES, describe_runs, results_of, subjects
 from capcal_lib.results.scores import score
 from capcal_lib.results.terms import COUNTS, FEWEST
 from capcal_lib.runs.run import more_samples, store_option
@@ -34,24 +35,27 @@ GAINS = {  # columns of compare_with_constant, as the rows for programs name the
 }
 
 
-def score_models(store: Path, models: Sequence[str], **asked: Any) -> Scored:
+def score_models(
+    store: Path, models: Sequence[str], *, datasets: Sequence[str] | None = None, **asked: Any
+) -> Scored:
     """Score the runs of models in a store, and say what the scores do not show.
 
-    ``asked`` is which verdicts of which runs count, as in ``load_results``. Whether a method is
-    closer than the best constant is judged with all data sets of its model, also where fewer are
-    shown. `InputError` for a model without a graded run, with what is next for it."""
+    ``asked`` are the other fields of a ``results.Counting``; None takes all ``datasets``. Whether a
+    method is closer than the best constant is judged with all data sets of its model, also where
+    fewer are shown. `InputError` for a model without a graded run, with what is next for it."""
     above, problems, rows = [], [], []
     parts, columns = {}, {}
     for model in models:
-        results = load_results(store, model, **asked)
+        counting = Counting(store, model, **asked)
+        results = results_of(counting, datasets)
         if results.empty:
             step = f"capcal status --model {model}{store_option(store)}"
             for command in survey(store, model).query("verdicts == 'no'")["command"][:1]:
                 step = command
             raise InputError(f"{store} has no graded run of {model}; go on with: {step}")
-        runs = describe_runs(store, model, **asked)
+        runs = describe_runs(counting, datasets)
         problems += runs.attrs["problems"] + results.attrs["stale"]
-        judged, problem = _compare_all(store, model, results, asked)
+        judged, problem = _compare_all(counting, results, every=datasets is None)
         problems += problem
         scores = score(results).join(judged)
         rows.append(scores.reset_index().assign(model=model))
@@ -77,16 +81,17 @@ def score_models(store: Path, models: Sequence[str], **asked: Any) -> Scored:
 
 
 def _compare_all(
-    store: Path, model: str, shown: pd.DataFrame, asked: Mapping[str, Any]
+    counting: Counting, shown: pd.DataFrame, *, every: bool
 ) -> tuple[pd.DataFrame, list[str]]:
     """Judge the methods of a model, as they are and recalibrated, on all of its data sets, or on
     those shown where the others cannot be read in the same way, and say so.
     """
     results, problems = shown, []
-    if asked.get("datasets") is not None:
+    if not every:
         try:
-            results = load_results(store, model, **{**asked, "datasets": None})
+            results = results_of(counting)
         except InputError as error:
+            model = counting.model
             problems = [f"{model}: only the data sets shown are judged together: {error}"]
     tables = []
     for compare in (compare_with_constant, compare_recalibrated):

@@ -9,6 +9,7 @@ from capcal_lib.errors import InputError
 from capcal_lib.manifests import dataset_names, load_dataset
 from capcal_lib.probes import ProbeRecipe
 from capcal_lib.probes.training import is_scored
+from capcal_lib.results.counting import Counting
 from capcal_lib.results.scores import Protocol
 from capcal_lib.runs.run import Run, find_run_if_any
 
@@ -115,20 +116,23 @@ class Order:
         """Return the run on a split; None where none has been begun."""
         return find_run_if_any(self.store, self.model, dataset, split, self.choice)
 
-    def scored(self, *datasets: str) -> dict[str, Any]:
-        """Return what is scored, as ``load_results`` takes it: of these data sets, or else of all,
-        those that have the verdicts.
-        """
-        verdicts = self.recipe.verdicts
+    @property
+    def counting(self) -> Counting:
+        """Return which samples count in the table, and by whose verdicts."""
+        return Counting(
+            self.store,
+            self.model,
+            verdicts=self.recipe.verdicts,
+            recipe=self.recipe.probe,
+            held_out=self.recipe.protocol == "corrected",
+            choice=self.choice,
+        )
+
+    def scored(self) -> list[str]:
+        """List the data sets whose evaluation split has the verdicts."""
         names = []
-        for name in datasets or self.names:
+        for name in self.names:
             run = self.run(name, load_dataset(name).evaluation_split)
-            if run and is_scored(run, verdicts):
+            if run and is_scored(run, self.recipe.verdicts):
                 names.append(name)
-        return {
-            "store": self.store,
-            "model": self.model,
-            "choice": self.choice,
-            "datasets": names,
-            "verdicts": verdicts,
-        }
+        return names

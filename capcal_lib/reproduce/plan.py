@@ -1,6 +1,7 @@
 """The plan: what a model is asked for that the store does not have yet, and what it costs."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +17,8 @@ from capcal_lib.manifests import Dataset, load_dataset, load_model
 from capcal_lib.questions import planned_rows
 from capcal_lib.reported import load_reported
 from capcal_lib.reproduce.order import Draw, Order
-from capcal_lib.results import load_results, methods, subjects
+from capcal_lib.results import methods, subjects
+from capcal_lib.results.results import results_of
 from capcal_lib.results.terms import COUNTS
 from capcal_lib.runs.artifacts import CONFIDENCES, FEATURES, VERDICTS
 from capcal_lib.runs.run import Run
@@ -168,7 +170,7 @@ def top_up_samples(order: Order, run: Run, questions: int) -> "pd.Series[int] | 
     graded = read_verdicts(run).query("sample_index < @first").groupby("question_id").size()
     if len(graded) < questions or graded.min() < first:
         return None
-    results = load_results(k_eval=first, **order.scored(run.place["dataset"]))
+    results = results_of(replace(order.counting, k_eval=first), [run.place["dataset"]])
     results = results[[*COUNTS, *methods(results)]]
     return samples_needed(
         results.droplevel("dataset"),

@@ -1,6 +1,6 @@
 """Carry out the steps of a plan, and score what there is."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -102,10 +102,30 @@ def _train_probes(order: Order, say: Callable[[str], object] | None) -> None:
     """Keep what probes predict, and by the paper's recipe those of the mixture, where all its sets
     are there.
     """
-    training = order.scored() | {"recipe": order.recipe.probe, "say": say}
-    probes = keep_predictions(**training).index.unique("probe")
+    names = order.scored()
+    probes = _keep_probes(order, names, say=say).index.unique("probe")
     if order.recipe.probe == "paper" and {*map(probe_title, MIX)} <= {*probes}:
-        keep_predictions(mix=MIX, **training)
+        _keep_probes(order, names, mix=MIX, say=say)
+
+
+def _keep_probes(
+    order: Order,
+    datasets: Sequence[str],
+    *,
+    mix: Sequence[str] = (),
+    say: Callable[[str], object] | None = None,
+) -> pd.DataFrame:
+    """Keep what the probes of the recipe predict of these data sets."""
+    return keep_predictions(
+        order.store,
+        order.model,
+        datasets=datasets,
+        mix=mix,
+        recipe=order.recipe.probe,
+        verdicts=order.recipe.verdicts,
+        choice=order.choice,
+        say=say,
+    )
 
 
 def _do(order: Order, step: Step) -> str:
@@ -139,7 +159,7 @@ def _describe_failed(number: int, reasons: Mapping[str, int]) -> str:
 def _draw(order: Order, step: Step) -> Mapping[str, int]:
     """Draw and grade the samples of a step; return how many failed, by reason."""
     if step.step == TOP_UP:
-        keep_predictions(**order.scored(step.dataset))
+        _keep_probes(order, [step.dataset])
         run = order.run(step.dataset, step.split)
         needed = top_up_samples(order, run, step.questions) if run else None
         if needed is None:

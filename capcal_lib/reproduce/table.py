@@ -1,15 +1,22 @@
 """The table that a reproduction ends in: scores beside the printed ones."""
 
-from functools import partial
-
 import numpy as np
 import pandas as pd
 
 from capcal_lib.manifests import load_dataset
 from capcal_lib.reported import load_reported
 from capcal_lib.reproduce.order import Order
-from capcal_lib.results import describe_runs, load_results, score
-from capcal_lib.results.results import CONSISTENCY, ORACLE_CC, ORACLE_RC, UNIFORM
+from capcal_lib.results import score
+from capcal_lib.results.results import (
+    CONSISTENCY,
+    ORACLE_CC,
+    ORACLE_RC,
+    UNIFORM,
+    evidence_of_run,
+    first_votes,
+    results_of,
+)
+from capcal_lib.results.terms import COUNTS
 
 VOTES = (5, 10, 20)  # of table 6
 
@@ -24,14 +31,11 @@ def beside_printed(order: Order) -> pd.DataFrame:
     what is left without the noise of these. NaN and missing where the paper prints nothing.
     ``evidence`` is that of the samples, measured or simulated."""
     corrected = order.recipe.protocol == "corrected"
-    scored = order.scored()
-    load = partial(load_results, held_out=corrected, **scored)
-    results = load(recipe=order.recipe.probe)
+    names = order.scored()
+    results = results_of(order.counting, names)
     if not corrected:  # votes as in table 6, which has several numbers of them
-        results = results.drop(columns=CONSISTENCY, errors="ignore")
-        for number in VOTES:
-            few = load(recipe=None, k_c=number).filter([CONSISTENCY])
-            results = results.join(few.add_suffix(f", {number} votes"))
+        first = first_votes(order.counting, VOTES, names).drop(columns=COUNTS)
+        results = results.drop(columns=CONSISTENCY, errors="ignore").join(first)
     protocol = order.recipe.protocol
     table = score(results, protocol=protocol).filter(["brier", "low", "high", "spread"])
     main = pd.concat(map(load_reported, ("mixing", "consistency", "main")))
@@ -54,4 +58,6 @@ def beside_printed(order: Order) -> pd.DataFrame:
     table["printed"] = printed
     within = table["printed"].between(table["low"], table["high"])
     table["within"] = within.astype("boolean").mask(table["printed"].isna())
-    return table.join(describe_runs(**scored)["evidence"])
+    runs = order.counting.runs(names)
+    evidence = {name: evidence_of_run(run) for name, run in runs.items()}
+    return table.join(pd.DataFrame({"evidence": evidence}).rename_axis("dataset"))

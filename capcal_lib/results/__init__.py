@@ -11,6 +11,7 @@ if TYPE_CHECKING:
         compare_with_constant,
         count_by_kind,
     )
+    from capcal_lib.results.counting import Counting
     from capcal_lib.results.recalibrated import recalibrate
     from capcal_lib.results.results import costs, describe_runs, judged_by, load_results, subjects
     from capcal_lib.results.scores import (
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BEST_CONSTANT",
     "MISSING_AS",
+    "Counting",
     "best_constant",
     "brier_terms",
     "columns_of",
@@ -54,7 +56,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """Import a name when it is first asked for: to score a file takes no run store."""
     if name in __all__:
-        for module in ("results", "scores", "recalibrated", "constant"):
+        for module in ("counting", "results", "scores", "recalibrated", "constant"):
             with naming_extra():
                 room = import_module(f"{__name__}.{module}")
             if hasattr(room, name):

@@ -27,14 +27,13 @@ from capcal_lib.confidence.consistency import (
 from capcal_lib.confidence.of_run import TITLES, confidences_of
 from capcal_lib.grading.counts import count_run, count_verdicts
 from capcal_lib.grading.judgements import verdicts_by
-from capcal_lib.manifests import load_dataset, load_model
-from capcal_lib.metrics.validation import check_int
+from capcal_lib.manifests import load_dataset
 from capcal_lib.probes import ProbeRecipe, order_probes, predictions_of
 from capcal_lib.questions import subjects_of
+from capcal_lib.results.counting import Counting
 from capcal_lib.results.terms import COUNTS, accuracy_bounds
-from capcal_lib.runs import find_run
 from capcal_lib.runs.artifacts import VERDICTS
-from capcal_lib.runs.run import Choice, Run, check_store, list_fitting
+from capcal_lib.runs.run import Choice, Run
 from capcal_lib.runs.store import KEY, count_samples, damaged_files, present_of, stream_samples
 
 INDEX = ["dataset", "question_id"]
@@ -103,27 +102,37 @@ def load_results(
     >>> list(results)[-6:-2]
     ['Probe (Mini exam)', 'Probe (TriviaQA)', 'votes correct', 'votes total']
     """
-    check_int("k_eval", k_eval, least=1)
+    counting = Counting(
+        store,
+        model,
+        k_eval=k_eval,
+        k_c=k_c,
+        verdicts=verdicts,
+        choice=choice,
+        held_out=held_out,
+        recipe=recipe,
+    )
+    return results_of(counting, datasets)
+
+
+def results_of(counting: Counting, datasets: Iterable[str] | None = None) -> pd.DataFrame:
+    """Load the results that a counting asks for, as :func:`load_results` does."""
     tables = {}
     stale: list[str] = []
     probes: list[str] = []
-    for name, run in _runs(store, model, datasets, choice).items():
-        rows = verdicts_by(run, verdicts)
-        rows = rows[rows["sample_index"] < max(k_eval, k_c)]
-        table = count_verdicts(rows, k=k_eval)[COUNTS]
-        answers = answers_of(rows)
-        if held_out:
-            votes = split_votes(answers[answers["sample_index"] < k_eval], k_c)
-            votes = votes[["confidence", "correct", "total", "term", "plug_in"]]
-            votes.columns = pd.Index([CONSISTENCY, *VOTES])
-        else:
-            votes = paper_consistency(answers, k_c).to_frame(CONSISTENCY)
+    for name, run in counting.runs(datasets).items():
+        rows = verdicts_by(run, counting.verdicts)
+        rows = rows[rows["sample_index"] < max(counting.k_eval, counting.k_c)]
+        table = count_verdicts(rows, k=counting.k_eval)[COUNTS]
+        votes = _votes_of(answers_of(rows), counting)
         for method, confidences in confidences_of(run).items():
             table[method] = confidences["confidence"]
         if len(votes):
             table = table.join(votes)
-        if recipe is not None:
-            predicted, stale_here = predictions_of(run, recipe=recipe, verdicts=verdicts)
+        if counting.recipe is not None:
+            predicted, stale_here = predictions_of(
+                run, recipe=counting.recipe, verdicts=counting.verdicts
+            )
             probes += map(str, predicted)
             stale += stale_here
             table = table.join(predicted)
@@ -140,6 +149,46 @@ def load_results(
     results = results.filter([*first, *others, *last])
     results.attrs["stale"] = stale
     return results
+
+
+def _votes_of(answers: pd.DataFrame, counting: Counting) -> pd.DataFrame:
+    """Return the votes on each question of a run, and by what they may be judged."""
+    if not counting.held_out:
+        return paper_consistency(answers, counting.k_c).to_frame(CONSISTENCY)
+    pool = answers[answers["sample_index"] < counting.k_eval]
+    votes = split_votes(pool, counting.k_c)[["confidence", "correct", "total", "term", "plug_in"]]
+    return votes.set_axis([CONSISTENCY, *VOTES], axis="columns")
+
+
+def first_votes(
+    counting: Counting, numbers: Iterable[int], datasets: Iterable[str] | None = None
+) -> pd.DataFrame:
+    """Load what the first samples of each question vote, for several numbers of votes.
+
+    They judge themselves, as in the paper's code. Returns the counts, then a column a number, such
+    as ``Response consistency, 5 votes``, under the index of :func:`load_results`.
+    """
+    tables = {}
+    numbers = [*numbers]
+    for name, run in counting.runs(datasets).items():
+        rows = verdicts_by(run, counting.verdicts)
+        table = count_verdicts(rows, k=counting.k_eval)[COUNTS]
+        answers = answers_of(rows)
+        for number in numbers:
+            table[votes_title(number)] = paper_consistency(answers, number)
+        tables[name] = table
+    if not tables:
+        tables[""] = pd.DataFrame(columns=COUNTS, index=pd.Index([]), dtype=np.int64)
+    return pd.concat(tables, names=INDEX)
+
+
+def votes_title(number: int) -> str:
+    """Return what so many votes are called.
+
+    >>> votes_title(5)
+    'Response consistency, 5 votes'
+    """
+    return f"{CONSISTENCY}, {number} votes"
 
 
 def judged_by(results: pd.DataFrame, method: str) -> pd.DataFrame:
@@ -163,17 +212,8 @@ def judged_by(results: pd.DataFrame, method: str) -> pd.DataFrame:
     return scored.astype({"correct": int, "total": int})
 
 
-def describe_runs(
-    store: Path | str,
-    model: str,
-    *,
-    datasets: Iterable[str] | None = None,
-    k_eval: int = 100,
-    verdicts: str = "rules",
-    choice: Choice | None = None,
-) -> pd.DataFrame:
-    """Say what is behind a model's results: a row a data set, in the order of ``load_results``;
-    ``choice`` as there.
+def describe_runs(counting: Counting, datasets: Iterable[str] | None = None) -> pd.DataFrame:
+    """Say what is behind a model's results: a row a data set, in the order of ``load_results``.
 
     Returns a table indexed by dataset: its ``title``; the ``prompts`` style; ``questions``; scored
     samples a question, ``fewest`` to ``most``; all ``samples`` counted, and the share of them
@@ -182,9 +222,9 @@ def describe_runs(
     ``attrs["problems"]`` names what of these runs is damaged, and which have not a verdict on each
     sample."""
     rows = {}
-    runs = _runs(store, model, datasets, choice)
+    runs = counting.runs(datasets)
     for name, run in runs.items():
-        counts = count_run(run, k_eval, verdicts)
+        counts = count_run(run, counting.k_eval, counting.verdicts)
         total, lost = counts["total"], counts["not_scored"].sum()
         samples = total.sum() + lost
         rows[name] = [
@@ -197,7 +237,7 @@ def describe_runs(
             lost / samples,
             *accuracy_bounds(counts),
             mean_tokens(run),
-            "simulated" if run.identity.engine == "simulated" else "measured",
+            evidence_of_run(run),
             run,
         ]
     table = pd.DataFrame.from_dict(rows, orient="index", columns=DESCRIBED).rename_axis("dataset")
@@ -205,6 +245,11 @@ def describe_runs(
         table = table.sort_values("questions", ascending=False, kind="stable")
     table.attrs["problems"] = [problem for run in runs.values() for problem in _problems(run)]
     return table
+
+
+def evidence_of_run(run: Run) -> str:
+    """Say whether the samples of a run are measured or simulated."""
+    return "simulated" if run.identity.engine == "simulated" else "measured"
 
 
 def _problems(run: Run) -> list[str]:
@@ -224,23 +269,18 @@ def _problems(run: Run) -> list[str]:
     return []
 
 
-def costs(
-    store: Path | str,
-    model: str,
-    *,
-    k_eval: int = 100,
-) -> pd.DataFrame:
+def costs(counting: Counting) -> pd.DataFrame:
     """Say what a confidence costs: mean completion tokens a question, indexed by dataset, a column
     a method; ten votes take ten answers.
 
     A probe reads the hidden states of a prompt that is read anyway, and costs none.
     """
     tables = {}
-    for name, run in _runs(store, model).items():
+    for name, run in counting.runs().items():
         tokens = {}
         for method, confidences in confidences_of(run).items():
             tokens[method] = confidences["tokens"].mean()
-        counts = count_run(run, k_eval)
+        counts = count_run(run, counting.k_eval)
         if (counts["total"] + counts["not_scored"]).max() > K_C + 1:
             tokens[CONSISTENCY] = np.round(K_C * mean_tokens(run))  # NaN where none is known
         tables[name] = tokens
@@ -262,32 +302,3 @@ def subjects(results: pd.DataFrame) -> "pd.Series[str]":
         if known is not None:
             groups[datasets == dataset] = known
     return groups
-
-
-def _runs(
-    store: Path | str,
-    model: str,
-    datasets: Iterable[str] | None = None,
-    choice: Choice | None = None,
-) -> dict[str, Run]:
-    """Find the graded runs on evaluation splits; of each data set the one that is chosen."""
-    model = load_model(model).name
-    check_store(store)
-    if datasets is None:
-        datasets = _graded_datasets(store, model, choice)
-    runs = {}
-    for name in datasets:
-        split = load_dataset(name).evaluation_split
-        runs[name] = find_run(store, model, name, split, choice)
-    return runs
-
-
-def _graded_datasets(store: Path | str, model: str, choice: Choice | None) -> list[str]:
-    """List the data sets on whose evaluation split a run that fits a choice is graded."""
-    names = {}  # in their order
-    for run in list_fitting(store, model, None, None, choice):
-        if run.has(VERDICTS):
-            dataset = load_dataset(run.place["dataset"])
-            if run.place["split"] == dataset.evaluation_split:
-                names[dataset.name] = True
-    return list(names)

@@ -13,6 +13,7 @@ from capcal_lib.confidence.consistency import consistency, read_answers, split_v
 from capcal_lib.errors import InputError
 from capcal_lib.grading.judgements import judges
 from capcal_lib.results.constant import kind_of_method
+from capcal_lib.results.counting import Counting
 from capcal_lib.results.results import describe_runs, load_results
 from capcal_lib.results.scores import (
     BEST_CONSTANT,
@@ -53,7 +54,7 @@ def shifts_by_correction(
     sizes: dict[str, Any] = {"k_eval": k_eval, "k_c": k_c}
     ours = load_results(store, model, **sizes)
     terms = brier_terms(ours)
-    runs: Any = describe_runs(store, model, k_eval=k_eval)["run"]
+    runs: Any = describe_runs(Counting(store, model, k_eval=k_eval))["run"]
     columns = confidence_columns(ours)
     filled = ours.copy()
     filled[columns] = fill_missing(ours[columns])

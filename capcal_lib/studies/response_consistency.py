@@ -5,7 +5,6 @@
 name is the first level of the index. ``terms`` are what :func:`score_votes` makes of them."""
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,9 +12,10 @@ import pandas as pd
 
 from capcal_lib.applications import deep_samples
 from capcal_lib.confidence.consistency import majority, split_votes
+from capcal_lib.results.counting import Counting
 from capcal_lib.results.judged import judge_cases
-from capcal_lib.results.results import CONSISTENCY, load_results
-from capcal_lib.results.scores import brier_terms
+from capcal_lib.results.results import first_votes, votes_title
+from capcal_lib.results.terms import question_terms
 
 NUMBERS = (5, 10, 20)  # of votes, as in the paper
 WAYS = ["held-out", "same pool"]
@@ -96,12 +96,7 @@ def find_majorities(answers: pd.DataFrame) -> "pd.Series[str]":
 
 
 def score_first_votes(
-    store: Path | str,
-    model: str,
-    *,
-    numbers: Iterable[int] = NUMBERS,
-    k_eval: int = 100,
-    verdicts: str = "rules",
+    counting: Counting, *, numbers: Iterable[int] = NUMBERS
 ) -> "pd.Series[float]":
     """Score votes by the paper's protocol: the first samples vote and judge themselves, and nothing
     is subtracted; a question without an answer among its votes has 0.5.
@@ -109,10 +104,10 @@ def score_first_votes(
     Returns plug-in terms, under the index of :func:`score_votes`; NaN where a question has fewer
     samples than votes.
     """
-    terms = {}
-    for k_c in numbers:
-        results = load_results(
-            store, model, k_eval=k_eval, k_c=k_c, verdicts=verdicts, held_out=False, recipe=None
-        )
-        terms[k_c] = brier_terms(results, protocol="paper")[CONSISTENCY]
-    return pd.concat(terms, names=["votes"]).reorder_levels(INDEX)
+    votes = first_votes(counting, numbers)
+    terms = {
+        number: question_terms(votes[votes_title(number)], votes, corrected=False)
+        for number in numbers
+    }
+    by_number: Any = pd.concat(terms, names=["votes"])
+    return by_number.reorder_levels(INDEX)

@@ -14,11 +14,11 @@ from capcal_lib.book.experiments import (
 )
 from capcal_lib.grading.verdicts import read_verdicts
 from capcal_lib.places import RECORDED_RUNS
-from capcal_lib.results import describe_runs, load_results
+from capcal_lib.results import Counting, describe_runs, load_results
 
 SET = "mini-elements"
 RESULTS = load_results(RECORDED_RUNS, "simulated", datasets=[SET])
-RUN = describe_runs(RECORDED_RUNS, "simulated").loc[SET, "run"]
+RUN = describe_runs(Counting(RECORDED_RUNS, "simulated")).loc[SET, "run"]
 
 
 def test_samples_that_vote_judge_nobody() -> None:

@@ -8,7 +8,7 @@ from capcal_lib.book.front import (
     spell_uses,
 )
 from capcal_lib.places import RECORDED_RUNS
-from capcal_lib.results import describe_runs
+from capcal_lib.results import Counting, describe_runs
 from capcal_lib.studies.applications import METHODS, USES, count_uses
 from capcal_lib.studies.small_models import WAYS
 
@@ -32,7 +32,7 @@ def test_statements_are_counted_by_what_they_came_to() -> None:
 def test_models_are_described_with_each_question_once() -> None:
     """A data set that two models were asked counts with the larger number of its questions."""
     runs = {
-        name: describe_runs(RECORDED_RUNS, name, datasets=["gsm8k"])
+        name: describe_runs(Counting(RECORDED_RUNS, name), datasets=["gsm8k"])
         for name in ("qwen2.5-coder-0.5b", "qwen2.5-coder-1.5b")
     }
     described = describe_models(runs)

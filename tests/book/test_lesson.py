@@ -59,8 +59,9 @@ def test_a_page_about_all_models_says_what_is_behind_each(
 def test_a_page_says_whose_protocol_and_verdicts_it_follows() -> None:
     assert "What each correction changes" not in provenance(page_of("simulated")).html
     page = page_of("simulated", protocol="paper")
-    assert page.recipe == "paper"
-    said = provenance(Page(**{**vars(page), "verdicts": "judge:<b>"})).html
+    assert (page.counting.recipe, page.counting.held_out) == ("paper", False)
+    counting = replace(page.counting, verdicts="judge:<b>")
+    said = provenance(replace(page, counting=counting)).html
     assert "Protocol: paper; verdicts: judge:&lt;b&gt;. The page “What each correction" in said
 
 
@@ -111,7 +112,7 @@ def test_what_a_solution_finds_is_folded_as_the_notebook_would_show_it() -> None
 def test_results_of_one_sample_a_question_end_a_page(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("IPython.display.display", lambda _: None)
     counts = {"correct": [1, 0], "total": [1, 1]}
-    monkeypatch.setattr(lesson, "load_results", lambda *_, **__: pd.DataFrame(counts))
+    monkeypatch.setattr(lesson, "results_of", lambda *_, **__: pd.DataFrame(counts))
     with pytest.raises(EndOfPage, match=ONE_SAMPLE):
         page_of("simulated").results()
 
@@ -154,9 +155,10 @@ def test_concentrations_of_another_model_are_by_the_rules() -> None:
     page = page_of("smollm2-135m")
     by_rules = page.concentrations()
     assert by_rules["Probe (GSM8K)"] > 0
-    judged = Page(**{**vars(page), "verdicts": "judge:simulated"})
+    counting = replace(page.counting, verdicts="judge:simulated")
+    judged = replace(page, counting=counting)
     assert judged.concentrations().empty  # no probe was taught by this judge
-    other = Page(**{**vars(judged), "model": "simulated"})
+    other = replace(judged, counting=replace(counting, model="simulated"))
     assert other.concentrations("smollm2-135m").equals(by_rules)
 
 

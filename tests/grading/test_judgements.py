@@ -29,7 +29,7 @@ from capcal_lib.manifests import Sampling, load_model
 from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.probes import training_data
 from capcal_lib.probes.features import extract
-from capcal_lib.results import describe_runs, load_results
+from capcal_lib.results import Counting, describe_runs, load_results
 from capcal_lib.runs import Run
 from capcal_lib.runs.files import write_table
 from capcal_lib.runs.store import Sample, present_of
@@ -274,7 +274,7 @@ def test_results_and_probes_take_the_verdicts_that_are_asked_for(run: Path) -> N
     extract(Run(run))
     questions, _ = training_data(Run(run), BY)
     assert questions["correct"].equals(counts.loc[questions.index, "correct"])
-    assert describe_runs(store, "simulated", verdicts=BY)["not scored"].item() > 0
+    assert describe_runs(Counting(store, "simulated", verdicts=BY))["not scored"].item() > 0
 
 
 def test_an_unjudged_run_names_the_command(run: Path) -> None:

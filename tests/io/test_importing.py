@@ -25,7 +25,7 @@ from capcal_lib.io.importing import import_samples
 from capcal_lib.manifests import load_dataset, load_model, write_new
 from capcal_lib.places import OWN_MANIFESTS
 from capcal_lib.questions import load_questions, subjects_of
-from capcal_lib.results import costs, load_results
+from capcal_lib.results import Counting, costs, load_results
 from capcal_lib.runs import Run
 from capcal_lib.runs.merge import merge
 from capcal_lib.runs.status import run_status
@@ -80,9 +80,9 @@ def test_a_log_of_lm_evaluation_harness(take: Take, tmp_path: Path) -> None:
     assert results["correct"].tolist() == [
         outcomes(done.run.folder)[str(number)].count(right) for number in range(3)
     ]
-    assert costs(tmp_path / "store", "toy").empty or costs(tmp_path / "store", "toy").isna().all(
-        axis=None
-    )
+    assert costs(Counting(tmp_path / "store", "toy")).empty or costs(
+        Counting(tmp_path / "store", "toy")
+    ).isna().all(axis=None)
     again = take(LOGS / "samples_counts.jsonl")
     assert (again.new, again.present, again.run.folder) == (0, 9, done.run.folder)
     assert not any(note.startswith("wrote ") for note in again.notes)
@@ -164,7 +164,9 @@ def test_batch_output_on_questions_that_are_known(take: Take, tmp_path: Path) ->
     assert outcomes(done.run.folder) == {one.id: ["correct", "incorrect"], two.id: ["correct"]}
     assert verify_run(done.run).problems == [], "of which there are not equally many"
     assert run_status(done.run)["lacking"] == 0
-    assert costs(tmp_path / "store", "simulated").empty, "nobody was asked, and too few vote"
+    assert costs(Counting(tmp_path / "store", "simulated")).empty, (
+        "nobody was asked, and too few vote"
+    )
     rows[2] = batch(one.id, cut("a third"))
     more = take(write(tmp_path / "more.jsonl", *rows), model="simulated", dataset="mini-capitals")
     assert (more.new, more.present) == (1, 3)

@@ -15,7 +15,15 @@ from capcal_lib.grading.verdicts import grade_run, read_verdicts, write_verdicts
 from capcal_lib.manifests import load_dataset
 from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.questions import load_questions
-from capcal_lib.results import brier_terms, costs, describe_runs, judged_by, load_results, subjects
+from capcal_lib.results import (
+    Counting,
+    brier_terms,
+    costs,
+    describe_runs,
+    judged_by,
+    load_results,
+    subjects,
+)
 from capcal_lib.results.results import CONSISTENCY, VOTES
 from capcal_lib.runs import Run
 from capcal_lib.runs.artifacts import CONFIDENCES
@@ -125,14 +133,14 @@ def test_confidences_join_by_question_and_not_by_position(tmp_path: Path) -> Non
     for question, value in kept["confidence"].items():
         assert results.loc[question, "P(True)"] == value
     assert results["P(True)"].isna().sum() == 2
-    table = costs(tmp_path, "simulated", k_eval=3)
+    table = costs(Counting(tmp_path, "simulated", k_eval=3))
     assert table.loc[SET, "P(True)"] == kept.tokens.mean()
 
 
 def test_costs_of_a_vote_are_those_of_its_samples(tmp_path: Path) -> None:
     folder = make(tmp_path, k=12, limit=4)
     mean = read_samples(Run(folder), ["completion_tokens"])["completion_tokens"].mean()
-    assert costs(tmp_path, "simulated").loc[SET, CONSISTENCY] == round(10 * mean)
+    assert costs(Counting(tmp_path, "simulated")).loc[SET, CONSISTENCY] == round(10 * mean)
 
 
 def test_what_is_behind_results(tmp_path: Path) -> None:
@@ -145,7 +153,7 @@ def test_what_is_behind_results(tmp_path: Path) -> None:
             b: [("A", "correct"), ("A", "correct"), ("A", "correct"), ("A", "correct")],
         },
     )
-    row = describe_runs(tmp_path, "simulated", k_eval=4).loc[SET]
+    row = describe_runs(Counting(tmp_path, "simulated", k_eval=4)).loc[SET]
     assert (row["questions"], row["fewest"], row["most"], row["samples"]) == (2, 3, 4, 8)
     assert row["not scored"] == 1 / 8
     assert (row["evidence"], row["run"]) == ("simulated", Run(folder))
@@ -157,7 +165,7 @@ def test_a_model_without_samples_has_empty_results(tmp_path: Path) -> None:
     assert results.empty
     assert list(results) == ["correct", "total"]
     assert results.index.names == ["dataset", "question_id"]
-    assert describe_runs(tmp_path, "gpt-oss-20b").empty
+    assert describe_runs(Counting(tmp_path, "gpt-oss-20b")).empty
     make(tmp_path, split="train")  # training questions are no results
     assert load_results(tmp_path, "simulated").empty
 
@@ -206,7 +214,7 @@ def test_what_is_not_scored_bounds_the_accuracy(tmp_path: Path) -> None:
     one, two = sorted(set(read_verdicts(Run(folder))["question_id"]))
     right, lost = ("A", "correct"), (None, "not_scored")
     by_hand(folder, {one: [right, right, lost, lost], two: [right, ("B", "incorrect")] * 2})
-    [run] = describe_runs(tmp_path, "simulated").to_dict("records")
+    [run] = describe_runs(Counting(tmp_path, "simulated")).to_dict("records")
     assert (run["not scored"], run["all wrong"], run["all right"]) == (0.25, 0.5, 0.75)
     command = ["score", "--model", "simulated", "--store", str(tmp_path)]
     shown = CliRunner().invoke(app, command).stdout
@@ -225,15 +233,15 @@ def test_a_run_with_votes_is_reported_without_their_counts(tmp_path: Path) -> No
 def test_samples_without_verdicts_and_verdicts_without_samples_are_said(tmp_path: Path) -> None:
     run = sample("simulated", SET, k=4, limit=5, store=tmp_path).run
     grade_run(run)
-    assert describe_runs(tmp_path, "simulated").attrs["problems"] == []
+    assert describe_runs(Counting(tmp_path, "simulated")).attrs["problems"] == []
     sample("simulated", SET, k=8, limit=5, store=tmp_path)
-    [problem] = describe_runs(tmp_path, "simulated").attrs["problems"]
+    [problem] = describe_runs(Counting(tmp_path, "simulated")).attrs["problems"]
     assert (
         "20 of 40 samples have no verdict, and do not count; go on with: capcal grade " in problem
     )
     grade_run(run)
-    assert describe_runs(tmp_path, "simulated").attrs["problems"] == []
+    assert describe_runs(Counting(tmp_path, "simulated")).attrs["problems"] == []
     for part in run.folder.glob("samples-*.parquet"):
         part.unlink()
-    [problem] = describe_runs(tmp_path, "simulated").attrs["problems"]
+    [problem] = describe_runs(Counting(tmp_path, "simulated")).attrs["problems"]
     assert problem.endswith("40 of 40 verdicts are of samples that are gone")

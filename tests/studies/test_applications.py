@@ -7,7 +7,7 @@ from capcal_lib.applications import abstaining_gains, budget_gains, pass_at_k_ga
 from capcal_lib.metrics import VERDICTS, adjusted, judge_gain
 from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.probes import describe_probes
-from capcal_lib.results import describe_runs, load_results
+from capcal_lib.results import Counting, describe_runs, load_results
 from capcal_lib.results.uses import (
     bounds_in_use,
     compare_use,
@@ -39,7 +39,7 @@ def results():
 
 @pytest.fixture(scope="module")
 def runs():
-    return describe_runs(RECORDED_RUNS, MODEL, datasets=DATASETS)
+    return describe_runs(Counting(RECORDED_RUNS, MODEL), datasets=DATASETS)
 
 
 @pytest.fixture(scope="module")
@@ -185,7 +185,7 @@ def all_results() -> dict[str, pd.DataFrame]:
 
 @pytest.fixture(scope="module")
 def all_runs() -> dict[str, pd.DataFrame]:
-    return {name: describe_runs(RECORDED_RUNS, name) for name in PAIR}
+    return {name: describe_runs(Counting(RECORDED_RUNS, name)) for name in PAIR}
 
 
 def test_a_question_costs_parameters_times_tokens(all_runs: dict[str, pd.DataFrame]) -> None:

@@ -5,7 +5,14 @@ import pytest
 
 from capcal_lib.metrics import adjusted, gains
 from capcal_lib.places import RECORDED_RUNS
-from capcal_lib.results import brier_terms, compare_with_constant, costs, load_results, subjects
+from capcal_lib.results import (
+    Counting,
+    brier_terms,
+    compare_with_constant,
+    costs,
+    load_results,
+    subjects,
+)
 from capcal_lib.results.nearest import compare_with_nearest_probe, keep_asked_and_nearest_probe
 from capcal_lib.studies.main_table import draw_printed_prices, score_by_price
 
@@ -34,7 +41,7 @@ def test_one_probe_stands_for_all_and_what_has_no_price_is_left_out(results: pd.
 
 def test_nothing_solved_is_nothing_to_price(results: pd.DataFrame) -> None:
     hopeless = results.assign(correct=0)
-    tokens = costs(RECORDED_RUNS, MODEL)
+    tokens = costs(Counting(RECORDED_RUNS, MODEL))
     assert score_by_price(hopeless, tokens).empty
     judged = compare_with_nearest_probe(hopeless)
     counts = judged.groupby("method", observed=False)["verdict"].value_counts()
@@ -42,7 +49,7 @@ def test_nothing_solved_is_nothing_to_price(results: pd.DataFrame) -> None:
 
 
 def test_a_score_stands_beside_its_price_and_its_verdict(results: pd.DataFrame) -> None:
-    tokens = costs(RECORDED_RUNS, MODEL)
+    tokens = costs(Counting(RECORDED_RUNS, MODEL))
     table = score_by_price(results, tokens).set_index(["dataset", "method"])
     assert (table["tokens"].xs("Probe", level="method") == 0).all()
     assert (table["tokens"].xs("Best constant", level="method") == 0).all()

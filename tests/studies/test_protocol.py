@@ -8,12 +8,12 @@ import pytest
 
 from capcal_lib.confidence.consistency import read_answers
 from capcal_lib.places import RECORDED_RUNS
-from capcal_lib.results import brier_terms, describe_runs, load_results, score
+from capcal_lib.results import Counting, brier_terms, describe_runs, load_results, score
 from capcal_lib.studies.protocol import GROUPS, TOGETHER, shifts_by_correction, votes_without_answer
 from tests.folders import sample_unlike_totals
 
 MODEL = "simulated"
-RUNS = describe_runs(RECORDED_RUNS, MODEL)["run"]
+RUNS = describe_runs(Counting(RECORDED_RUNS, MODEL))["run"]
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +72,7 @@ def test_too_few_samples_to_vote_are_no_votes_of_any_correction(tmp_path: Path) 
     switched = shifts_by_correction(tmp_path, MODEL, k_c=11)
     missing = switched[switched["switch"] == "missing as 0.5"]
     assert "Response consistency" not in {*missing["method"]}
-    runs = describe_runs(tmp_path, MODEL)["run"]
+    runs = describe_runs(Counting(tmp_path, MODEL))["run"]
     answers = read_answers(runs["mini-capitals"], k=100)
     deep = answers.groupby("question_id").filter(lambda own: len(own) == 100)
     errors = []

@@ -8,7 +8,7 @@ import pytest
 from capcal_lib.confidence import read_answers
 from capcal_lib.metrics import adjusted, mean_interval
 from capcal_lib.places import RECORDED_RUNS
-from capcal_lib.results import brier_terms, describe_runs, load_results
+from capcal_lib.results import Counting, brier_terms, describe_runs, load_results
 from capcal_lib.studies.response_consistency import (
     find_majorities,
     judge_optimism,
@@ -50,7 +50,7 @@ def test_votes_are_scored_in_both_ways_by_hand() -> None:
 
 def test_the_scores_are_those_of_the_main_table() -> None:
     results = load_results(RECORDED_RUNS, "smollm2-135m", datasets=["mini-exam"], recipe=None)
-    run = describe_runs(RECORDED_RUNS, "smollm2-135m")["run"]["mini-exam"]
+    run = describe_runs(Counting(RECORDED_RUNS, "smollm2-135m"))["run"]["mini-exam"]
     answers = pd.concat({"mini-exam": read_answers(run, k=100)}, names=["dataset"])
     terms = score_votes(answers, numbers=[10])["held-out"].xs(10, level="votes")
     main = brier_terms(results)["Response consistency"].dropna()
@@ -112,7 +112,7 @@ def test_a_majority_is_right_where_its_samples_are() -> None:
 
 
 def test_first_votes_are_those_of_the_papers_protocol() -> None:
-    first = score_first_votes(RECORDED_RUNS, "simulated", numbers=[5, 10])
+    first = score_first_votes(Counting(RECORDED_RUNS, "simulated"), numbers=[5, 10])
     assert first.index.names == ["dataset", "votes", "question_id"]
     results = load_results(Path(RECORDED_RUNS), "simulated", k_c=5, held_out=False, recipe=None)
     terms = brier_terms(results, protocol="paper")["Response consistency"]
@@ -122,5 +122,5 @@ def test_first_votes_are_those_of_the_papers_protocol() -> None:
 def test_first_votes_need_as_many_samples_as_votes(tmp_path: Path) -> None:
     """Twenty questions have a hundred samples, forty have twelve."""
     sample_unlike_totals(tmp_path, "mini-capitals")
-    first = score_first_votes(tmp_path, "simulated")
+    first = score_first_votes(Counting(tmp_path, "simulated"))
     assert first.groupby("votes").count().to_dict() == {5: 60, 10: 60, 20: 20}
