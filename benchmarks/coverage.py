@@ -22,6 +22,10 @@ Bounds = tuple[float, float]
 SCORE: Bounds = (0.0, 1.0)
 APART: Bounds = (-1.0, 1.0)
 RESAMPLES = 1_000
+# Questions of each subject in the validation split of MMLU.
+MMLU_SIZES = [8, 9, 10, *[11] * 11, 12, 12, 12, 13, 14, 14, 16, 16, 16, 17, 18, 18, 18, 19, 21]
+MMLU_SIZES += [22, 22, 22, 22, 22, 23, 23, 25, 26, 26, 26, 27, 29, 29, 31, 31, 32, 33, 34, 35, 38]
+MMLU_SIZES += [41, 43, 60, 69, 86, 100, 170]
 MANY = 1_000_000  # questions or clusters whose mean is taken for the truth
 
 
@@ -125,10 +129,14 @@ def clustered(kind: str) -> "World":
 
 
 def subjects(kind: str) -> "World":
-    """Questions in n clusters of about five each, as MMLU's subjects in 300 questions."""
+    """Questions in n clusters of about five each, as MMLU's subjects in 300 questions, or as in all
+    of them.
+    """
 
     def draw(rng: Rng, n: int) -> tuple[Floats, Floats]:
         sizes = rng.geometric(0.2, n) if kind == "unequal accuracy" else np.full(n, 5)
+        if kind == "missed whole, MMLU":
+            sizes = np.resize(MMLU_SIZES, n)
         labels = np.repeat(np.arange(n), sizes)
         if kind in ("accuracy", "unequal accuracy"):
             level = rng.beta(2, 3, n)[labels]
@@ -140,7 +148,7 @@ def subjects(kind: str) -> "World":
         terms = (rng.normal(0, 0.1, len(labels)) + shift) ** 2
         if kind == "misses":
             terms[rng.random(len(labels)) < 0.01] = 0.6
-        if kind == "missed whole":
+        if kind in ("missed whole", "missed whole, MMLU"):
             terms[(rng.random(n) < 0.03)[labels]] = 0.6
         return terms, labels
 
@@ -171,6 +179,7 @@ WORLDS: dict[str, tuple[World, Bounds]] = {
     "subjects, gain": (subjects("gain"), APART),
     "subjects, misses": (subjects("misses"), SCORE),
     "subjects missed whole": (subjects("missed whole"), SCORE),
+    "subjects of MMLU, missed": (subjects("missed whole, MMLU"), SCORE),
 }
 
 

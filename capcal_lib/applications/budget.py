@@ -239,13 +239,15 @@ def honest_oracle(
     concentration of the posterior around it, and the correct and scored samples of the other half.
 
     An oracle that knows the very samples it is scored on looks better than any confidence can be.
-    The known counts are taken with what the data set says of a question, as a Beta prior.
+    The known counts are taken with what the data set says of a question, as a Beta prior, whose
+    mean is over questions, however many samples each has.
 
     >>> honest_oracle([10, 0], [10, 10], rng=np.random.default_rng(0))[0].round(2)
     array([1., 0.])
     """
     (known, seen), (left, drawn) = split_counts(correct, total, rng=rng)
-    mean = np.full(len(known), known.sum() / seen.sum())
+    some = seen > 0
+    mean = np.full(len(known), (known[some] / seen[some]).mean())
     prior = fit_concentration(mean, known, seen)
     concentration = prior + seen.astype(np.float64)
     if np.isfinite(prior):  # else the questions do not differ

@@ -9,13 +9,15 @@ from numpy.typing import ArrayLike
 from capcal_lib.applications.passk import deep_samples, pass_at_k, simulate_pass_at_k
 from capcal_lib.applications.posterior import fit_concentration
 from capcal_lib.errors import InputError
-from capcal_lib.metrics.intervals import mean_interval
-from capcal_lib.metrics.validation import Floats, Ints, as_counts, as_whole
+from capcal_lib.metrics.intervals import mean_interval, units_of
+from capcal_lib.metrics.validation import Floats, Ints, align, as_counts, as_whole
 
 MISS = 0.05  # of the limits
 
 
-def extrapolate_pass_at_k(correct: ArrayLike, total: ArrayLike, ks: ArrayLike) -> pd.DataFrame:
+def extrapolate_pass_at_k(
+    correct: ArrayLike, total: ArrayLike, ks: ArrayLike, *, clusters: ArrayLike | None = None
+) -> pd.DataFrame:
     """Estimate a data set's pass@k, also for k beyond the number of samples.
 
     Up to n samples it is the mean of :func:`pass_at_k` with its interval, over the questions that
@@ -23,8 +25,14 @@ def extrapolate_pass_at_k(correct: ArrayLike, total: ArrayLike, ks: ArrayLike) -
     tell. So the limits hold for any prior of mu: they are the least and the largest pass@k of all
     priors whose counts lie within a 95 % confidence band around those seen (Dvoretzky, Kiefer and
     Wolfowitz), found by linear programming: wide, but valid. The estimate is that of a Beta prior
-    with the mean and the spread of the counts (Kazdan et al., arXiv 2510.05197), kept within them,
-    and rests on its shape. The limits are 0 and 1 where no independent samples give such counts.
+    with the mean over questions and the spread of the counts (Kazdan et al., arXiv 2510.05197),
+    kept within them, and rests on its shape. The limits are 0 and 1 where no independent samples
+    give such counts.
+
+    ``clusters`` labels questions that belong together, as in
+    :func:`~capcal_lib.metrics.mean_interval`. The band is then as wide as for so many questions as
+    there are clusters (Kish's effective number, if their sizes differ), since the questions of one
+    may all be alike: never too narrow, and far too wide if they are not.
 
     The number of samples must be fixed beforehand; n is
     :func:`~capcal_lib.applications.deep_samples` of the totals, where these are unlike. Beyond n,
@@ -43,11 +51,12 @@ def extrapolate_pass_at_k(correct: ArrayLike, total: ArrayLike, ks: ArrayLike) -
     >>> float((1 - (1 - mu) ** 100).mean().round(3))
     0.796
     """
+    correct, total, clusters = align(correct=correct, total=total, clusters=clusters)
     hits, samples = as_counts(correct, total, scored=1)
     attempts = as_whole("k", ks, least=1)
     n = deep_samples(samples)
     measured = pass_at_k(hits, samples, np.minimum(attempts, n))
-    rows = [mean_interval(column, bounds=(0, 1)) for column in measured.T]
+    rows = [mean_interval(column, clusters=clusters, bounds=(0, 1)) for column in measured.T]
     table = pd.DataFrame(rows).fillna({"low": 0.0, "high": 1.0})  # of a single question
     table.insert(0, "k", attempts)
     table["questions"] = np.isfinite(measured).sum(axis=0)
@@ -61,20 +70,23 @@ def extrapolate_pass_at_k(correct: ArrayLike, total: ArrayLike, ks: ArrayLike) -
             "no question has both correct and incorrect samples, so nothing says how pass@k goes "
             f"on beyond {n} samples; draw more samples, or ask for smaller k"
         )
-    mean = hits.sum() / samples.sum()
+    mean = (hits / samples).mean()
     nu = min(fit_concentration(mean, hits, samples), 1e6)
     whole = nu + samples
     s = (nu * mean + hits) / whole
     estimate = simulate_pass_at_k(s, attempts[beyond], concentration=whole).mean(axis=0)
-    limits = _limits(hits, samples, n, attempts[beyond])
+    of_deep = None if clusters is None else np.asarray(clusters, dtype=object)[deep]
+    sizes = units_of(np.ones(len(hits)), of_deep)[1]
+    draws = float(sizes.sum() ** 2 / (sizes**2).sum())  # Kish's effective number
+    limits = _limits(hits, samples, n, attempts[beyond], draws)
     table.loc[beyond, "estimate"] = np.clip(estimate, *limits.T)
     table.loc[beyond, ["low", "high"]] = limits
     return table
 
 
-def _limits(hits: Ints, samples: Ints, n: int, attempts: Ints) -> Floats:
-    """Bound pass@k over all distributions of mu whose counts of n samples agree with those seen, a
-    row a k.
+def _limits(hits: Ints, samples: Ints, n: int, attempts: Ints, draws: float) -> Floats:
+    """Bound pass@k over all distributions of mu whose counts of n samples agree with those seen in
+    so many independent draws, a row a k.
     """
     from scipy.optimize import linprog  # slow to import
     from scipy.special import expit
@@ -85,7 +97,7 @@ def _limits(hits: Ints, samples: Ints, n: int, attempts: Ints) -> Floats:
     mu = np.concatenate([[0.0], inner, [1.0]])
     counts = np.arange(n)
     seen = hypergeom.cdf(counts[:, None], samples, hits, n).mean(axis=1)
-    band = np.sqrt(np.log(2 / MISS) / (2 * hits.size))
+    band = np.sqrt(np.log(2 / MISS) / (2 * draws))
     below = binom.cdf(counts[:, None], n, mu)
     constraints = {
         "A_ub": np.vstack([below, -below]),

@@ -47,7 +47,8 @@ def agreement(
     if not scored.any():
         raise InputError("no answer was scored by both graders; there is nothing to compare")
     right, also = (verdicts[scored] == "correct" for verdicts in (first, second))
-    rate = mean_interval((right == also).to_numpy(), clusters=clusters[scored].to_numpy())
+    alike = (right == also).to_numpy()
+    rate = mean_interval(alike, clusters=clusters[scored].to_numpy(), bounds=(0, 1))
     kappa = float(cohen_kappa_score(right, also)) if len({*right, *also}) > 1 else np.nan
     return Agreement(pd.crosstab(first, second), rate, kappa)
 

@@ -233,11 +233,16 @@ def _mean(
 
 
 def _log_loss(table: pd.DataFrame, clusters: "pd.Series[str] | None") -> list[float]:
-    """Return the row of the log loss, which has no interval where it is infinite."""
+    """Return the row of the log loss.
+
+    A question may cost as much as the surest confidence does if it is wrong. Where that is 0 or 1,
+    an unseen question may make the loss infinite, so that it has no interval.
+    """
     loss = metrics.expected_response_loss(*table[NUMBERS].to_numpy().T, score="log")
-    if not np.isfinite(loss).all():
-        return _number(np.inf, table)
-    return _mean(pd.Series(loss, table.index), clusters, (0, max(1, loss.max())))
+    doubt = np.minimum(table["confidence"], 1 - table["confidence"]).min()
+    if doubt == 0:
+        return _number(float(loss.mean()), table)
+    return _mean(pd.Series(loss, table.index), clusters, (0, -np.log(doubt)))
 
 
 def spell_scores(scores: pd.DataFrame) -> "pd.Series[str]":

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from capcal_lib.errors import InputError, check_known
-from capcal_lib.metrics.intervals import Limits, bounds_of, check_bounds, finite, variance_of_mean
+from capcal_lib.metrics.intervals import Limits, check_bounds, finite, variance_of_mean
 from capcal_lib.metrics.validation import Floats, align, as_counts, check_share
 
 if TYPE_CHECKING:
@@ -196,9 +196,9 @@ def compare_counts(
 def compare(
     terms: pd.DataFrame,
     *,
+    bounds: tuple[float, float],
     clusters: ArrayLike | None = None,
     level: float = 0.95,
-    bounds: tuple[float, float] | None = None,
 ) -> pd.DataFrame:
     """Compare methods on the questions that all of them have: which may be the best, that is have
     the lowest mean?
@@ -207,24 +207,25 @@ def compare(
     False. Where nothing is common, so are all.
 
     Returns a row a method, in the order of the columns: ``estimate``, ``low``, ``high`` as from
-    :func:`~capcal_lib.metrics.mean_interval`, whose ``bounds`` are those of each mean, and
-    ``may_be_best``, see :func:`may_be_best`.
+    :func:`~capcal_lib.metrics.mean_interval`, whose ``bounds`` are those of each mean, such as
+    (0, 1) for Brier scores, and ``may_be_best``, see :func:`may_be_best`.
 
     >>> import pandas as pd
     >>> rng = np.random.default_rng(0)
     >>> good, bad = rng.random(200) / 4, rng.random(200)
-    >>> compare(pd.DataFrame({"good": good, "bad": bad}))["may_be_best"].tolist()
+    >>> compare(pd.DataFrame({"good": good, "bad": bad}), bounds=(0, 1))["may_be_best"].tolist()
     [True, False]
     """
     import pandas as pd  # slow to import
 
     values, clusters = _columns(terms, clusters)
+    bounds = check_bounds(bounds)
     scored = values.dropna(axis="columns", how="all")
     common = values.where(scored.notna().all(axis="columns"))  # questions that all of them have
     rows = {}
     for name, column in common.items():
         own = column.to_numpy()
-        rows[name] = Limits(own, bounds or bounds_of(own), clusters).at(level)
+        rows[name] = Limits(own, bounds, clusters).at(level)
     table = pd.DataFrame(rows, ["estimate", "low", "high"], dtype=float).T
     best = may_be_best(common, clusters, level)
     return table.assign(may_be_best=[str(name) in best for name in common])

@@ -115,19 +115,18 @@ def coverage_probability(
 def mean_interval(
     terms: ArrayLike,
     *,
+    bounds: tuple[float, float],
     clusters: ArrayLike | None = None,
     level: float = 0.95,
-    bounds: tuple[float, float] | None = None,
 ) -> Interval:
     """Return the mean of one term a question with its interval *for questions like these*.
 
     ``terms``, shape (n_questions,), are for instance
     :func:`~capcal_lib.metrics.capability_brier_terms`, or the difference of two methods' terms; NaN
     is not scored and left out. ``bounds`` are the least and the largest value that their mean can
-    have at all: (0, 1) for a Brier score or an accuracy, (-1, 1) for a difference of two. None
-    takes (0, 1) where no term is negative, else (-1, 1), and what was seen where the terms lie
-    outside; so say (-1, 1) for a difference. No limit lies beyond them, unless the
-    estimate itself does.
+    have at all: (0, 1) for a Brier score or an accuracy, (-1, 1) for a difference of two. They
+    protect against questions that were not seen, so they must not come from the terms themselves.
+    No limit lies beyond them, unless the estimate itself does.
 
     The limits are those of Student's t for the terms seen and half a question more at either
     bound: a t interval knows nothing of what was not seen, such as the rare questions on which a
@@ -138,23 +137,22 @@ def mean_interval(
 
     Of clusters, too, half a *question* is added at either bound, as all clusters may have been seen
     (MMLU has 57 subjects). That does not cover whole clusters that are rare and far from the
-    others: where 3 % of clusters are grossly wrong throughout, the interval holds the truth in
-    about .8 of studies of 57 clusters, and in .6 of 30. Where the sizes of clusters differ, the
-    error is the jackknife's, and the degrees of freedom are those of Kish's effective number of
-    clusters. A single question or cluster, which says nothing
-    about its spread, has NaN limits.
+    others: if 3 % of clusters are grossly wrong throughout, the interval holds the truth in about
+    .8 of studies of 57 clusters of equal size, in .6 of 30, and in .7 of 57 whose sizes differ as
+    those of MMLU's subjects do. If the sizes of clusters differ, the error is the jackknife's, and
+    the degrees of freedom are those of Kish's effective number of clusters. A single question or
+    cluster, which says nothing about its spread, has NaN limits.
 
     References: Agresti and Coull, "Approximate is better than 'exact' for interval estimation of
     binomial proportions", The American Statistician 52 (1998).
 
-    >>> interval = mean_interval([0.0, 0.2, 0.1, 0.3, 0.2, 0.0, 0.1, 0.2] * 4)
+    >>> interval = mean_interval([0.0, 0.2, 0.1, 0.3, 0.2, 0.0, 0.1, 0.2] * 4, bounds=(0, 1))
     >>> [round(value, 2) for value in interval]
     [0.14, 0.1, 0.2]
     """
     terms, clusters = align(terms=terms, clusters=clusters)
     values = finite("term", terms)
-    bounds = bounds_of(values) if bounds is None else check_bounds(bounds)
-    return Limits(values, bounds, clusters).at(level)
+    return Limits(values, check_bounds(bounds), clusters).at(level)
 
 
 def check_bounds(bounds: tuple[float, float]) -> tuple[float, float]:
@@ -163,13 +161,6 @@ def check_bounds(bounds: tuple[float, float]) -> tuple[float, float]:
     if not low < high:
         raise InputError(f"bounds must be a lower and a higher number; got {bounds!r:.60}")
     return bounds
-
-
-def bounds_of(terms: Floats) -> tuple[float, float]:
-    """Return the bounds of a mean that its terms suggest; NaN is left out."""
-    if (np.abs(terms) > 1).any():
-        return float(np.nanmin(terms)), float(np.nanmax(terms))
-    return (-1.0, 1.0) if (terms < 0).any() else (0.0, 1.0)
 
 
 class Limits:

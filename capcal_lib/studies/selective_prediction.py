@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from capcal_lib import metrics
-from capcal_lib.applications import risk_area_terms, risk_coverage, split_counts
+from capcal_lib.applications import risk_area_bounds, risk_area_terms, risk_coverage, split_counts
 from capcal_lib.probes import probe_of
 from capcal_lib.results.results import judged_by, subjects
 from capcal_lib.results.scores import (
@@ -79,13 +79,19 @@ def score_areas(confidences: pd.DataFrame) -> pd.DataFrame:
     Returns what ``tables.show_scores`` draws: a row a method and data set with the area under the
     name ``brier``, its interval ``low`` to ``high``, ``may_be_best``, for which answering at random
     does not compete, the number of ``questions``, and whether any of the data set was solved,
-    ``varies``.
+    ``varies``. In the interval an unseen question counts for as much as any can
+    (``applications.risk_area_bounds``): it may be the most confident one, right or wrong.
     """
     tables = []
     for dataset, own in area_terms(confidences).groupby(level="dataset", sort=False):
         terms = own.dropna(axis="columns", how="all")
         groups = subjects(terms)
-        areas = metrics.compare(terms, clusters=groups).rename_axis("method")
+        least, most = risk_area_bounds(len(terms))
+        areas = metrics.compare(terms, clusters=groups, bounds=(least, 1 + most))
+        at_random = metrics.compare(terms[[AT_RANDOM]], clusters=groups, bounds=(0, 1))
+        areas.update(at_random[["low", "high"]])
+        areas[["low", "high"]] = areas[["low", "high"]].clip(0, 1)
+        areas = areas.rename_axis("method")
         areas["may_be_best"] = mark_best(terms.drop(columns=AT_RANDOM), groups)
         areas = areas.rename(columns={"estimate": "brier"}).reset_index()
         varies = bool(confidences.loc[[str(dataset)], "correct"].any())

@@ -1,9 +1,10 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import betaln
 
 from benchmarks.extrapolation import WORLDS
-from capcal_lib.applications import extrapolate_pass_at_k, pass_at_k
+from capcal_lib.applications import extrapolate_pass_at_k, fit_concentration, pass_at_k
 from capcal_lib.errors import InputError
 
 
@@ -130,6 +131,51 @@ def test_three_kinds_of_questions_are_held():
         truth = np.mean(1 - (1 - np.array([[0.001], [0.05], [0.6]])) ** ks, axis=0)
         held.append(table["low"].le(truth) & table["high"].ge(truth))
     assert np.mean(held) >= 0.9
+
+
+def test_clusters_of_questions_that_are_alike_count_as_one_draw_each():
+    """Forty subjects of ten questions that share one mu: the limits are about all subjects."""
+    r = rng(4)
+    labels = np.repeat(np.arange(40), 10)
+    ks = np.array([10, 200])
+    mu = r.beta(0.4, 0.8, 200_000)
+    truth = (1 - (1 - mu[:, None]) ** ks).mean(axis=0)
+    held = {"plain": [], "whole": []}
+    for _ in range(60):
+        correct = r.binomial(20, r.beta(0.4, 0.8, 40)[labels])
+        for how, clusters in (("plain", None), ("whole", labels)):
+            table = extrapolate_pass_at_k(correct, np.full(400, 20), ks, clusters=clusters)
+            held[how].append(table["low"].le(truth) & table["high"].ge(truth))
+    plain, whole = (np.mean(each, axis=0) for each in held.values())
+    assert plain[0] < 0.6
+    assert whole.min() > 0.9
+
+
+def test_clusters_of_one_question_each_change_nothing_and_the_band_is_that_of_their_number():
+    correct, total = rng().binomial(20, rng().beta(0.3, 1.0, 60)), np.full(60, 20)
+    plain = extrapolate_pass_at_k(correct, total, [5, 100])
+    alone = extrapolate_pass_at_k(correct, total, [5, 100], clusters=range(60))
+    pd.testing.assert_frame_equal(plain, alone)
+    # Each question three times, as one cluster, tells as much as once.
+    thrice = np.repeat(correct, 3), np.repeat(total, 3)
+    repeated = extrapolate_pass_at_k(*thrice, [100], clusters=np.repeat(range(60), 3))
+    expected = plain[plain["k"] == 100][["low", "estimate", "high"]].to_numpy()
+    found = repeated[["low", "estimate", "high"]].to_numpy()
+    np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
+def test_the_prior_has_the_mean_of_questions_however_many_samples_each_has():
+    """One question in ten has three times the samples, and is hard."""
+    r = rng(2)
+    total = np.repeat([60, 20], [30, 270])
+    correct = r.binomial(total, np.repeat(r.beta([0.2, 2], [2, 1]), [30, 270]))
+    row = extrapolate_pass_at_k(correct, total, [100]).iloc[0]
+    prior = np.mean([c / n for c, n in zip(correct, total, strict=True)])
+    nu = fit_concentration(prior, correct, total)
+    a, b = prior * nu + correct, (1 - prior) * nu + total - correct
+    expected = 1 - np.mean(np.exp(betaln(a, b + 100) - betaln(a, b)))
+    assert row["low"] < expected < row["high"]
+    assert row["estimate"] == pytest.approx(expected, abs=1e-9)
 
 
 def test_few_questions_never_have_a_narrow_interval():

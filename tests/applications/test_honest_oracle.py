@@ -14,7 +14,7 @@ def test_what_it_knows_and_what_is_left_are_all_samples():
     prior = nu - seen
     assert np.ptp(prior) == pytest.approx(0, abs=1e-9)
     # The posterior mean: the known counts, and the mean of the data set as a prior.
-    mean = (correct - right).sum() / seen.sum()
+    mean = np.mean((correct - right) / seen)  # over questions: one has fewer samples
     assert s * nu == pytest.approx(correct - right + mean * prior)
 
 

@@ -56,6 +56,17 @@ def test_log_loss_and_binned_error_by_hand() -> None:
     assert scores.loc["ECE, ten bins, plug-in", "value"] == pytest.approx(usual)
 
 
+def test_the_interval_of_a_log_loss_allows_for_the_surest_confidence_to_be_wrong() -> None:
+    """Unseen, a question may cost -log .01; a confidence of 1 may cost anything."""
+    table = pd.DataFrame({"confidence": [0.6] * 39 + [0.99], "correct": 4, "total": 4})
+    loss = -np.log(table["confidence"])
+    limits = mean_interval(loss, bounds=(0, -np.log(0.01)))
+    assert score_counts(table).loc["log loss", "high"] == pytest.approx(limits.high)
+    sure = score_counts(table.replace({"confidence": {0.99: 1.0}})).loc["log loss"]
+    assert sure["value"] == pytest.approx(-39 / 40 * np.log(0.6))
+    assert np.isnan(sure["high"])
+
+
 def test_an_infinite_log_loss_says_of_how_many_where_it_is_shown(tmp_path: Path) -> None:
     path = tmp_path / "mine.csv"
     path.write_text(CSV.replace("0.5", "0").replace("2,2", "1,2"))

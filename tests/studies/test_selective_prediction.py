@@ -8,7 +8,7 @@ from capcal_lib.applications import (
     risk_area_terms,
     risk_coverage,
 )
-from capcal_lib.metrics import adjusted, judge_gain
+from capcal_lib.metrics import adjusted, judge_gain, mean_interval
 from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.results import load_results
 from capcal_lib.results.uses import compare_use
@@ -105,6 +105,45 @@ def test_an_area_is_scored_on_the_questions_that_all_have():
         "gsm8k": True,
         "math500": False,
     }
+
+
+def solved_at_times(questions, share, rng):
+    """Results of a model that solves few questions, with a confidence that knows a little."""
+    solved = rng.random(questions) < share
+    names = pd.Index([f"simpleqa/{place}" for place in range(questions)], name="question_id")
+    columns = {
+        "correct": 10 * solved,
+        "total": 10,
+        "P(True)": 1 / (1 + np.exp(-rng.normal(size=questions) - solved)),
+    }
+    return pd.concat({"simpleqa": pd.DataFrame(columns, names)}, names=["dataset"])
+
+
+@pytest.mark.parametrize(("questions", "share"), [(100, 0.01), (100, 0.03), (30, 0.05)])
+def test_the_interval_of_an_area_holds_it_where_little_is_solved(questions, share):
+    """The least and the largest term seen would hold it in .60, .83 and .68 of studies."""
+    rng = np.random.default_rng(questions)
+    many = solved_at_times(200_000, share, rng)
+    truth = risk_area_terms(many["P(True)"], many["correct"], many["total"]).mean()
+    held = []
+    for _ in range(150):
+        areas = score_areas(solved_at_times(questions, share, rng)).set_index("method")
+        low, high = areas.loc["P(True)", ["low", "high"]]
+        held.append(low <= truth <= high)
+        assert 0 <= low <= high <= 1
+    assert np.mean(held) > 0.95
+
+
+def test_an_area_of_a_constant_is_as_wide_as_any_question_can_make_it():
+    """All wrong: the terms are 1, and half a question at either bound of the area is all else."""
+    results = made().loc[["math500"]].drop(columns=["Probe (GSM8K)", "Probe (MATH)"])
+    areas = score_areas(ranking_confidences(results)).set_index("method")
+    least, most = risk_area_bounds(60)
+    expected = mean_interval(np.ones(60), bounds=(least, 1 + most))
+    assert areas.loc["P(True)", "low"] == pytest.approx(expected.low)
+    assert areas.loc["P(True)", "high"] == 1
+    at_random = mean_interval(np.ones(60), bounds=(0, 1))
+    assert areas.loc[AT_RANDOM, "low"] == pytest.approx(at_random.low)
 
 
 def test_curves_are_named_by_their_probe():
