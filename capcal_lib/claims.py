@@ -2,15 +2,19 @@
 ``data_manifests/claims.yaml``.
 """
 
+import itertools
+
 import pandas as pd
 
 from capcal_lib.manifests import read_yaml
 from capcal_lib.places import MANIFESTS
-from capcal_lib.reported import load_reported
+from capcal_lib.reported import K_EVAL, beta_from_moments, load_reported, printed_distances
 from capcal_lib.shifts import shift
 
 KEYS = ["model", "dataset"]
 PRINTED_PRECISION = 0.00005  # of a number that is printed with four digits
+EVIDENCE = {"budget": "read off", "shares": "simulated"}  # of tables; else reported
+VERDICTS = ("supported", "holds in part", "inconclusive", "contradicted in part", "reversed")
 
 
 def load_claims() -> pd.DataFrame:
@@ -18,11 +22,11 @@ def load_claims() -> pd.DataFrame:
 
     Every claim has ``place``, ``line`` and ``quote`` (where the paper says it, and in which words)
     and ``wording``: how many comparisons have to hold, ``every``, ``most`` or ``some``; and the
-    ``evidence``, ``read off`` where the numbers that bear on it are those of curves, else
-    ``reported``. The other columns are NaN where a claim lacks them. A claim on which printed
-    numbers bear has both of these:
+    ``evidence``: ``read off`` if the numbers that bear on it are those of curves, ``simulated`` if
+    a distribution stands between them and what is printed, else ``reported``. The other columns are
+    NaN where a claim lacks them. A claim on which printed numbers bear has both of these:
 
-    - ``tables``: the tables of `load_reported` whose numbers are compared;
+    - ``tables``: the tables of :func:`printed_numbers` whose numbers are compared;
     - ``pairs``: two pandas queries each. The numbers of the first should be lower than those of the
       second.
 
@@ -40,8 +44,8 @@ def load_claims() -> pd.DataFrame:
     'most'
     """
     claims = pd.DataFrame(read_yaml(MANIFESTS / "claims.yaml")["claims"]).set_index("says")
-    of_curves = claims["tables"].map(lambda tables: tables == ["budget"])
-    return claims.assign(evidence=of_curves.map({True: "read off", False: "reported"}))
+    tables = claims["tables"].str[0]
+    return claims.assign(evidence=tables.map(EVIDENCE).fillna("reported"))
 
 
 def compare_printed(claims: pd.DataFrame) -> pd.DataFrame:
@@ -50,26 +54,72 @@ def compare_printed(claims: pd.DataFrame) -> pd.DataFrame:
     Returns the columns ``says`` and ``result``: ``holds`` or ``fails`` where rounding cannot change
     it, else ``hidden by rounding``. Claims without pairs have no row.
     """
-    printed = _printed()
+    printed = printed_numbers()
     compared = claims.dropna(subset="pairs")
     results = {says: _results(claim.dropna(), printed) for says, claim in compared.iterrows()}
     return pd.concat(results, names=["says", None]).rename("result").reset_index("says")
 
 
-def _printed() -> pd.DataFrame:
-    """Return the numbers that claims are about, with the columns ``shift`` (of a probe) and
-    ``rank`` (by the main table's score, among the methods of the number's own table) for their
-    queries.
+def printed_numbers() -> pd.DataFrame:
+    """Return the numbers that claims are about: those of `load_reported`, the published curves of
+    ``budget``, and three tables that follow from printed numbers.
+
+    - ``distances``: how far ``one response`` lies from the expected accuracy on average
+      (``printed_distances``), beside ``none``, 0;
+    - ``shares``: of questions with mu ``between .1 and .9``, under a Beta distribution with the two
+      printed moments (``reported.beta_moments``), beside ``one half``;
+    - ``vote_gains``: by how much the score of a vote falls ``from 5 to 10`` and ``from 10 to 20``
+      samples.
+
+    Columns are those of `load_reported` with ``precision``, ``shift`` (of a probe) and ``rank`` (by
+    the main table's score, among the methods of the number's own table).
     """
     budget = load_reported("budget", source="reference code")
-    printed = pd.concat([load_reported(), budget], ignore_index=True)
+    derived = [_distances(), _shares(), _vote_gains()]
+    printed = pd.concat([load_reported(), budget, *derived], ignore_index=True)
     printed["precision"] = printed["precision"].fillna(PRINTED_PRECISION)
-    printed["shift"] = list(map(shift, printed["method"], printed["dataset"]))
+    pairs = list(zip(printed["method"], printed["dataset"], strict=True))
+    shifts = {pair: shift(*pair) for pair in {*pairs}}  # slow to find
+    printed["shift"] = [shifts[pair] for pair in pairs]
     brier = load_reported("main").rename(columns={"value": "brier"})[[*KEYS, "method", "brier"]]
     printed = printed.merge(brier, how="left", on=[*KEYS, "method"])
     methods = printed.groupby(["table", *KEYS, "k"], dropna=False)
     printed["rank"] = methods["brier"].rank()
     return printed
+
+
+def _distances() -> pd.DataFrame:
+    one = printed_distances().rename(columns={"distance": "value"})
+    precision = 2 * PRINTED_PRECISION * K_EVAL / (K_EVAL - 1)
+    one = one.assign(table="distances", method="one response", precision=precision)
+    return pd.concat([one, one.assign(method="none", value=0.0, precision=0.0)])
+
+
+def _shares() -> pd.DataFrame:
+    """Return the shares as the mean and half the range of what the two rounded numbers leave."""
+    from scipy.special import betainc  # slow to import
+
+    rows = []
+    cells = load_reported("mean_accuracy")[[*KEYS, "value"]].merge(printed_distances(), on=KEYS)
+    rounding = [-PRINTED_PRECISION, PRINTED_PRECISION]
+    for model, dataset, mean, distance in cells.itertuples(index=False):
+        shares = []
+        for up, more in itertools.product(rounding, rounding):
+            shapes = beta_from_moments(mean + up, distance / 2 + more)
+            below = betainc(*shapes, [0.1, 0.9])
+            shares.append(below[1] - below[0])
+        middle, half = (max(shares) + min(shares)) / 2, (max(shares) - min(shares)) / 2
+        rows.append([model, dataset, "between .1 and .9", middle, half])
+        rows.append([model, dataset, "one half", 0.5, 0.0])
+    columns = [*KEYS, "method", "value", "precision"]
+    return pd.DataFrame(rows, columns=columns).assign(table="shares")
+
+
+def _vote_gains() -> pd.DataFrame:
+    scores = load_reported("consistency").pivot(index=KEYS, columns="k", values="value")
+    falls = {"from 5 to 10": scores[5] - scores[10], "from 10 to 20": scores[10] - scores[20]}
+    table = pd.concat(falls, names=["method"]).rename("value").reset_index()
+    return table.assign(table="vote_gains", precision=2 * PRINTED_PRECISION)
 
 
 def _results(claim: pd.Series, printed: pd.DataFrame) -> "pd.Series[str]":
@@ -176,17 +226,21 @@ def opposite(results: "pd.Series[str]", group: "pd.Series[str]") -> "pd.Series[s
 def verdict_of(results: "pd.Series[str]", wording: str) -> str:
     """Judge a claim by its own wording, from comparisons that hold, fail, or say neither.
 
-    ``supported``, where as many hold as the wording asks for: ``every``, ``most`` (more than half)
-    or ``some``. Else ``reversed``, where more than half fail; ``in part``, where more hold than
-    fail; and ``inconclusive``.
+    ``supported`` if as many hold as the wording asks for: ``every``, ``most`` (more than half) or
+    ``some``. ``reversed`` if as many fail: more than half for ``most``, and else all. Between the
+    two, ``holds in part`` if more hold than fail, ``contradicted in part`` if more fail than hold,
+    and ``inconclusive`` if as many fail as hold.
 
     >>> verdict_of(pd.Series(["holds", "holds", "fails"]), "every")
-    'in part'
+    'holds in part'
     """
     right, wrong = (results == "holds").sum(), (results == "fails").sum()
-    enough = {"every": len(results), "most": len(results) // 2 + 1, "some": 1}[wording]
+    most = len(results) // 2 + 1
+    enough = {"every": len(results), "most": most, "some": 1}[wording]
     if len(results) and right >= enough:
         return "supported"
-    if wrong > len(results) / 2:
+    if len(results) and wrong >= (most if wording == "most" else len(results)):
         return "reversed"
-    return "in part" if right > wrong else "inconclusive"
+    if right == wrong:
+        return "inconclusive"
+    return "holds in part" if right > wrong else "contradicted in part"

@@ -2,15 +2,18 @@
 
 import re
 
+import numpy as np
 import pandas as pd
 import pytest
 import yaml
 
 from capcal_lib.claims import (
+    VERDICTS,
     compare_printed,
     judge_claims,
     label_results,
     load_claims,
+    printed_numbers,
     spell_results,
     verdict_of,
 )
@@ -30,16 +33,16 @@ def test_every_statement_is_unique_and_complete() -> None:
         assert ("pairs" in claim) == ("tables" in claim), claim["says"]
 
 
-def test_statements_on_curves_are_read_off() -> None:
+def test_statements_on_curves_are_read_off_and_those_on_a_beta_simulated() -> None:
     evidence = load_claims()["evidence"]
+    known = {("budget",): "read off", ("shares",): "simulated"}
     for claim in CLAIMS:
-        of_curves = set(claim.get("tables", [])) == {"budget"}
-        assert evidence[claim["says"]] == ("read off" if of_curves else "reported")
-    assert {*evidence} == {"read off", "reported"}
+        tables = tuple(claim.get("tables", ()))
+        assert evidence[claim["says"]] == known.get(tables, "reported")
+    assert {*evidence} == {"read off", "reported", "simulated"}
 
 
-def test_a_statement_is_one_short_clause_of_the_paper_and_stands_once() -> None:
-    assert len({(claim["line"], claim["quote"]) for claim in CLAIMS}) == len(CLAIMS)
+def test_a_statement_is_one_short_clause_of_the_paper() -> None:
     for claim in CLAIMS:
         assert 3 <= len(claim["quote"].split()) <= 20, claim["quote"]
         assert ". " not in claim["quote"], claim["quote"]
@@ -66,13 +69,61 @@ def test_every_quote_stands_at_its_line_of_the_paper() -> None:
 
 
 def test_every_side_of_a_comparison_finds_numbers() -> None:
-    printed = pd.concat([load_reported(), load_reported("budget", source="reference code")])
-    printed = printed.assign(shift="", rank=0)  # made on the page
+    printed = printed_numbers()
     for claim in CLAIMS:
         table = printed[printed["table"].isin(claim.get("tables", []))]
         for query in (query for pair in claim.get("pairs", []) for query in pair):
-            if "shift" not in query and "rank" not in query:
-                assert len(table.query(query)), (claim["says"], query)
+            assert len(table.query(query)), (claim["says"], query)
+
+
+def test_two_rows_of_one_clause_compare_other_numbers() -> None:
+    """A clause that asks two questions has two rows, and no question is asked of it twice."""
+    asked = [(claim["line"], claim["quote"], str(claim.get("pairs"))) for claim in CLAIMS]
+    assert len({*asked}) == len(asked)
+
+
+def test_what_is_read_both_ways_compares_the_same_methods() -> None:
+    """On its own set a probe meets, in print, the three methods without labels in each of nine
+    cells, and the two probes that were trained on other sets.
+    """
+    results = compare_printed(load_claims())
+    counts = results.groupby("says")["result"].value_counts().unstack(fill_value=0)
+    without = counts.loc["On its own set a probe beats methods without labels"]
+    assert without[["holds", "fails"]].tolist() == [26, 1]  # gpt-oss: verbalized on GSM8K
+    assert counts.loc["On its own set a probe beats other probes", "holds"] == 18
+
+
+def test_the_best_tradeoff_is_that_of_the_lowest_printed_probe() -> None:
+    main = load_reported("main").pivot(index=["model", "dataset"], columns="method", values="value")
+    probe = main.filter(like="Probe").min(axis="columns")
+    expected = sum((probe < main[name]).sum() for name in ("Verbalized confidence", "P(True)"))
+    results = compare_printed(
+        load_claims().loc[["The cheapest, a probe, also beats asking the model"]]
+    )
+    assert (results["result"] == "holds").sum() == expected == 37
+    assert len(results) == 42
+
+
+def test_shares_are_those_of_a_beta_with_the_printed_moments() -> None:
+    """By drawing: gpt-oss on MATH-500 has a mean of .9338 and E[mu(1 - mu)] of .0273."""
+    shares = printed_numbers().query("table == 'shares' and method == 'between .1 and .9'")
+    found = shares.set_index(["model", "dataset"])[["value", "precision"]]
+    weight = 0.02727 / (0.9338 * 0.0662 - 0.02727)
+    mu = np.random.default_rng(0).beta(0.9338 * weight, 0.0662 * weight, 400_000)
+    share = ((mu > 0.1) & (mu < 0.9)).mean()
+    assert found.loc[("gpt-oss-20b", "math500"), "value"] == pytest.approx(share, abs=0.003)
+    assert found["precision"].between(1e-6, 0.005).all()
+    assert (found["value"] < 0.5).sum() == 19
+    assert len(found) == 21
+
+
+def test_distances_and_what_more_votes_gain_follow_from_print() -> None:
+    printed = printed_numbers().set_index(["table", "method", "model", "dataset"])["value"]
+    # Olmo on TriviaQA: uniform random scores .2745, votes .1228, .1121 and .1046.
+    olmo = "olmo-3-7b-instruct", "triviaqa"
+    assert printed["distances", "one response", *olmo] == pytest.approx(2 * (1 / 3 - 0.2745) / 0.99)
+    assert printed["vote_gains", "from 5 to 10", *olmo] == pytest.approx(0.0107)
+    assert printed["vote_gains", "from 10 to 20", *olmo] == pytest.approx(0.0075)
 
 
 def test_one_statement_by_hand() -> None:
@@ -89,7 +140,8 @@ def test_one_statement_by_hand() -> None:
 def test_what_is_measured_is_compared() -> None:
     known = {statements.ASKED, *statements.OVER_UNIFORM.values(), statements.OTHERS}
     known |= {statements.PASS, statements.SPENT, statements.SPENT_BY_VOICE}
-    known |= {statements.NEAREST, statements.COSTS}
+    known |= {statements.NEAREST, statements.COSTS, statements.TARGETS, statements.MIXED}
+    known |= {statements.ASKED_OWN, statements.ASKED_NEAREST, statements.MISSED}
     for claim in CLAIMS:
         for name in claim.get("measured", ()):
             assert name.removeprefix("not ") in known, name
@@ -116,12 +168,22 @@ def test_a_claim_is_judged_by_its_own_results() -> None:
     ("holds", "fails", "neither", "wording", "verdict"),
     [
         (3, 0, 0, "every", "supported"),
-        (2, 0, 1, "every", "in part"),
+        (2, 0, 1, "every", "holds in part"),
+        (2, 1, 0, "every", "holds in part"),
+        (1, 2, 0, "every", "contradicted in part"),
+        (0, 2, 1, "every", "contradicted in part"),
+        (0, 3, 0, "every", "reversed"),
+        (2, 8, 26, "most", "contradicted in part"),
+        (8, 2, 26, "most", "holds in part"),
         (2, 0, 1, "most", "supported"),
-        (1, 0, 1, "most", "in part"),
-        (1, 9, 0, "some", "supported"),
+        (1, 0, 1, "most", "holds in part"),
         (0, 2, 1, "most", "reversed"),
-        (0, 1, 9, "most", "inconclusive"),
+        (0, 1, 9, "most", "contradicted in part"),
+        (1, 9, 0, "some", "supported"),
+        (0, 9, 1, "some", "contradicted in part"),
+        (0, 9, 0, "some", "reversed"),
+        (2, 2, 5, "every", "inconclusive"),
+        (0, 0, 4, "most", "inconclusive"),
         (0, 0, 0, "every", "inconclusive"),
     ],
 )
@@ -130,6 +192,10 @@ def test_a_verdict_goes_by_the_wording(
 ) -> None:
     results = ["holds"] * holds + ["fails"] * fails + ["neither"] * neither
     assert verdict_of(pd.Series(results, dtype=str), wording) == verdict
+    if wording != "some":  # which asks for one, and denies only that all fail
+        mirror = dict(zip(VERDICTS, reversed(VERDICTS), strict=True))
+        swapped = ["fails"] * holds + ["holds"] * fails + ["neither"] * neither
+        assert verdict_of(pd.Series(swapped, dtype=str), wording) == mirror[verdict]
 
 
 def test_sides_are_reduced_and_equal_numbers_hold_where_a_claim_says_so() -> None:
@@ -168,5 +234,5 @@ def test_claims_are_judged_by_their_own_comparisons() -> None:
     first, second = claims.index
     rows = pd.DataFrame({"says": first, "result": ["holds", "holds", "fails"]})
     judged = judge_claims(claims.assign(wording=["every", "most"]), rows)
-    assert judged.loc[first, ["verdict", "hold"]].tolist() == ["in part", "2 of 3"]
+    assert judged.loc[first, ["verdict", "hold"]].tolist() == ["holds in part", "2 of 3"]
     assert judged.loc[second, ["verdict", "hold"]].tolist() == ["inconclusive", "no numbers"]

@@ -6,9 +6,16 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from capcal_lib.applications import pass_at_k_gains_over_answer
+from capcal_lib import metrics
+from capcal_lib.applications import (
+    deep_samples,
+    pass_at_k,
+    pass_at_k_gains_over_answer,
+    simulate_pass_at_k,
+)
 from capcal_lib.claims import opposite
 from capcal_lib.confidence.of_run import TITLES
 from capcal_lib.grading.counts import count_run
@@ -28,6 +35,7 @@ from capcal_lib.results.scores import (
     nearest_probe_of,
     questions_differ,
 )
+from capcal_lib.results.targets import BETWEEN
 from capcal_lib.results.terms import question_terms
 from capcal_lib.results.uses import compare_use
 from capcal_lib.shifts import IN_DISTRIBUTION, OUT_OF_DISTRIBUTION, OUT_OF_DOMAIN, shift
@@ -43,6 +51,13 @@ PASS = f"pass@16 by probe < {ORACLE_RC}"
 SPENT = "budget by probe > even"
 SPENT_BY_VOICE = "budget by voice > even"
 NEAREST = "nearest probe < uniform"  # those of OVER_UNIFORM by the nearest probe
+ASKED_OWN = "own probe < asked"
+ASKED_ELSEWHERE = "probe from elsewhere < asked"
+ASKED_NEAREST = "nearest probe < asked"  # both of these
+TARGETS = "targets differ"
+MIXED = "most questions between .1 and .9"
+MISSED = "pass@16 by probe off by .05"
+OFF = 0.05  # of a data set's pass@k
 COSTS = "tokens of an answer < of ten votes"  # counted, and not tested
 FURTHER = "probe < ten votes"  # what the paper does not ask for
 VOICE, P_TRUE = TITLES["verbalized"], TITLES["p-true"]
@@ -79,14 +94,15 @@ def compare_as_stated(
     ``dataset``, and whether that is the ``nearest`` probe; the mean gain ``estimate`` with its 95 %
     interval ``low`` to ``high``, by itself; ``p``; ``p (Holm)``, for all comparisons with a random
     confidence, among probes, and of pass@k together; and the ``result``, a category: ``holds`` or
-    ``fails`` where that is below .05, else ``neither``. Budgets and votes are judged where other
-    pages take their verdicts: :func:`~capcal_lib.results.uses.compare_use` and
+    ``fails`` where that is below .05, else ``neither``. Budgets, and probes against votes and what
+    the model says, are judged where other pages take their verdicts:
+    :func:`~capcal_lib.results.uses.compare_use` and
     :func:`~capcal_lib.results.nearest.compare_with_nearest_probe`.
     """
     gains, elsewhere = {}, []
     for model, own in results.items():
         elsewhere.append(compare_spent(model, own, concentrations[model]))
-        elsewhere.append(compare_votes(model, own))
+        elsewhere.append(compare_nearest(model, own))
         for name, subset in own[own["total"] > 1].groupby(level="dataset"):
             if not questions_differ(subset):
                 continue
@@ -126,18 +142,23 @@ def compare_spent(
     )
 
 
-def compare_votes(model: str, results: pd.DataFrame) -> pd.DataFrame:
-    """Compare the nearest probe with ten votes, as rows of :func:`compare_as_stated`."""
+def compare_nearest(model: str, results: pd.DataFrame) -> pd.DataFrame:
+    """Compare the nearest probe with ten votes, and with what the model says of itself, as rows of
+    :func:`compare_as_stated`; the ``method`` is the probe where it is compared with votes.
+    """
     judged = compare_with_nearest_probe(results)
-    judged = judged[judged["method"] == CONSISTENCY]
     nearest = {
         name: nearest_probe_of(own, str(name)) for name, own in results.groupby(level="dataset")
     }
-    verdicts = {"worse": "holds", "better": "fails"}  # of the votes
+    probe = judged["dataset"].map(nearest)
+    own = [shift(*pair) == IN_DISTRIBUTION for pair in zip(probe, judged["dataset"], strict=True)]
+    votes = judged["method"] == CONSISTENCY
+    asked = np.where(own, ASKED_OWN, ASKED_ELSEWHERE)
+    verdicts = {"worse": "holds", "better": "fails"}  # of the votes, or of what the model says
     return pd.DataFrame(
         {
-            "what": FURTHER,
-            "method": judged["dataset"].map(nearest),
+            "what": np.where(votes, FURTHER, asked),
+            "method": probe.where(votes, judged["method"].astype(str)),
             "model": model,
             "dataset": judged["dataset"],
             "nearest": True,
@@ -155,7 +176,17 @@ def stated_gains(
 ) -> Iterator[tuple[str, str, "pd.Series[float]"]]:
     """Yield what is compared on a data set, the method, and its gain on each question; ``subset``
     are its results, and ``probe`` is the nearest.
+
+    What is said of all questions has no method: how far one response lies from the expected
+    accuracy on average, without bias, and whether more than half of the questions that have many
+    samples lie between .1 and .9. Other probes are those that were trained on another data set.
     """
+    counts = subset["correct"], subset["total"]
+    apart = 2 * metrics.correctness_variance_terms(*counts, corrected=True)
+    yield TARGETS, "", pd.Series(apart, subset.index)
+    deep = subset[subset["total"] >= deep_samples(subset["total"])]
+    mu = deep["correct"] / deep["total"]
+    yield MIXED, "", mu.between(*BETWEEN, inclusive="neither") - 0.5
     terms = brier_terms(subset)
     for method in methods(subset):
         over_uniform = terms[UNIFORM] - terms[method]
@@ -164,11 +195,34 @@ def stated_gains(
             yield ASKED, method, over_uniform
         elif distance:
             yield OVER_UNIFORM[distance], method, over_uniform
-            if probe == load_dataset(dataset).probe != method:
+            if probe == load_dataset(dataset).probe and distance != IN_DISTRIBUTION:
                 yield OTHERS, method, terms[method] - terms[probe]
     if probe:
+        missed = gain_of_probe(miss_pass_at_k, subset, probe, 16, None)
+        yield MISSED, probe, missed * np.sign(missed.mean()) - OFF
         gain = gain_of_probe(pass_at_k_gains_over_answer, subset, probe, 16, concentration)
         yield PASS, probe, gain
+
+
+def miss_pass_at_k(
+    confidence: "pd.Series[float]",
+    correct: "pd.Series[int]",
+    total: "pd.Series[int]",
+    k: int,
+    *,
+    concentration: None = None,
+) -> "pd.Series[float]":
+    """Return by how much the pass@k that a confidence implies, taken at its word as the paper does,
+    is above the measured one; NaN where a question has fewer than k samples.
+
+    The mean over questions is how far the data set's curve is missed at k.
+
+    >>> counts = pd.Series([0, 5]), pd.Series([10, 10])
+    >>> miss_pass_at_k(pd.Series([0.1, 0.4]), *counts, 1).round(3).tolist()
+    [0.1, -0.1]
+    """
+    predicted = simulate_pass_at_k(confidence, [k], concentration=concentration)
+    return pd.Series((predicted - pass_at_k(correct, total, [k]))[:, 0], confidence.index)
 
 
 def gain_of_probe(
@@ -282,7 +336,10 @@ def results_of_claims(
 def _selected(name: str, comparisons: pd.DataFrame, dearer: "pd.Series[bool]") -> "pd.Series[str]":
     """Return the results of the comparisons of one name."""
     what = name.removeprefix("not ")
-    if what == COSTS:
+    if what == ASKED_NEAREST:
+        asked = comparisons["what"].isin([ASKED_OWN, ASKED_ELSEWHERE])
+        result = comparisons.loc[asked, "result"].astype(str)
+    elif what == COSTS:
         result = dearer.map({True: "holds", False: "fails"})
     elif what == NEAREST:
         over_uniform = comparisons["what"].isin(list(OVER_UNIFORM.values()))

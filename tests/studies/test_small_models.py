@@ -1,7 +1,7 @@
 import pandas as pd
 import pytest
 
-from capcal_lib.applications import budget_gains, pass_at_k_gains_over_answer
+from capcal_lib.applications import budget_gains, pass_at_k, pass_at_k_gains_over_answer
 from capcal_lib.claims import load_claims
 from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.probes import describe_probes
@@ -10,13 +10,18 @@ from capcal_lib.results.nearest import compare_with_nearest_probe
 from capcal_lib.studies.budget_allocation import compare_spending
 from capcal_lib.studies.small_models import (
     ASKED,
+    ASKED_ELSEWHERE,
+    ASKED_OWN,
     COSTS,
     FURTHER,
+    MISSED,
+    MIXED,
     OTHERS,
     OVER_UNIFORM,
     PASS,
     SPENT,
     SPENT_BY_VOICE,
+    TARGETS,
     compare_as_stated,
     gain_of_probe,
     results_of_claims,
@@ -54,6 +59,8 @@ def test_gains_are_those_of_the_methods_that_are_named(compared, results, concen
     assert gains["own probe < other probes", far, EXAM] == pytest.approx(expected)
     expected = (terms["Response consistency"] - terms[own]).mean()
     assert gains[FURTHER, own, EXAM] == pytest.approx(expected)
+    expected = (terms["P(True)"] - terms[own]).mean()
+    assert gains[ASKED_OWN, "P(True)", EXAM] == pytest.approx(expected)
     table = results.loc[EXAM]
     given = table[own], table["correct"], table["total"]
     nu = concentrations[own]
@@ -63,8 +70,49 @@ def test_gains_are_those_of_the_methods_that_are_named(compared, results, concen
     assert gains["budget by probe > even", own, EXAM] == pytest.approx(expected)
 
 
+def test_what_is_said_of_all_questions_is_counted_naively(compared, results):
+    gains = compared.set_index(["what", "method", "dataset"])["estimate"]
+    table = results.loc[EXAM]
+    shares = [c / n for c, n in zip(table["correct"], table["total"], strict=True)]
+    between = sum(0.1 < mu < 0.9 for mu in shares) / len(shares)
+    assert gains[MIXED, "", EXAM] == pytest.approx(between - 0.5)
+    # Two samples of a question disagree in 2 c (n - c) of n (n - 1) ordered pairs.
+    apart = [
+        2 * c * (n - c) / (n * (n - 1))
+        for c, n in zip(table["correct"], table["total"], strict=True)
+    ]
+    assert gains[TARGETS, "", EXAM] == pytest.approx(sum(apart) / len(apart))
+    own = "Probe (Mini exam)"
+    predicted = (1 - (1 - table[own]) ** 16).mean()
+    actual = pass_at_k(table["correct"], table["total"], [16]).mean()
+    assert gains[MISSED, own, EXAM] == pytest.approx(abs(predicted - actual) - 0.05)
+
+
+def test_only_questions_with_many_samples_tell_how_many_lie_between(results, concentrations):
+    """Forty questions with two samples each are as often right as wrong, and say nothing."""
+    shallow = results.loc[[EXAM]].copy()
+    shallow.loc[shallow.index[:40], ["correct", "total"]] = [1, 2]
+    shallow = shallow.drop(columns=["votes correct", "votes total"], errors="ignore")
+    compared = compare_as_stated({MODEL: shallow}, {MODEL: concentrations})
+    found = compared.set_index("what").loc[MIXED, "estimate"]
+    deep = shallow.iloc[40:]
+    expected = (deep["correct"] / deep["total"]).between(0.1, 0.9, inclusive="neither").mean() - 0.5
+    assert found == pytest.approx(expected)
+
+
+def test_a_probe_of_the_same_training_set_is_no_other_probe(results, concentrations):
+    mixed = results.loc[[EXAM]].copy()
+    for name in ("Probe (Mini exam + GSM8K)", "Probe (TriviaQA + GSM8K)"):
+        mixed[name] = 0.3
+    compared = compare_as_stated({MODEL: mixed}, {MODEL: concentrations})
+    others = {*compared.loc[compared["what"] == OTHERS, "method"]}
+    assert "Probe (TriviaQA + GSM8K)" in others
+    assert "Probe (Mini exam + GSM8K)" not in others
+
+
 def test_budgets_and_votes_have_the_verdicts_of_their_pages(compared, results, concentrations):
     of_the_paper = {ASKED, *OVER_UNIFORM.values(), OTHERS, PASS, SPENT, SPENT_BY_VOICE}
+    of_the_paper |= {ASKED_OWN, ASKED_ELSEWHERE, TARGETS, MIXED, MISSED}
     assert {*compared["what"]} <= {*of_the_paper, FURTHER}
     spent = compare_spending(results, concentrations).query("B == 2")
     signs = {"better": "holds", "worse": "fails"}
