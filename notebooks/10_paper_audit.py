@@ -29,13 +29,21 @@ from capcal_lib.applications import success_rate
 from capcal_lib.book import style, tables
 from capcal_lib.book.lesson import glue, open_lesson
 from capcal_lib.claims import (
+    VERDICTS,
     compare_printed,
     judge_claims,
     label_results,
     load_claims,
 )
-from capcal_lib.reported import expected_from_reported, load_reported
+from capcal_lib.reported import (
+    beta_from_moments,
+    beta_moments,
+    constant_score,
+    expected_from_reported,
+    load_reported,
+)
 from capcal_lib.results import load_results
+from scipy.stats import betabinom
 
 page = open_lesson(globals())
 marks = tables.badge("reported") + " " + tables.badge("read off")
@@ -44,7 +52,11 @@ tables.Html(
 )
 
 # %% [markdown]
-# A statement is one clause of the paper. Each stands, with its line, in `data_manifests/claims.yaml`.
+# A statement is one clause of the paper. To find them all we read its abstract, sections 4 and 5, and the appendices B to D, with the
+# captions of tables and figures, and took every clause that says how methods, models or data sets compare. We left out definitions
+# and theorems, the choice of settings ($k_\mathrm{eval}$ has [its own page](02_k_eval_choice.ipynb)), and clauses that only repeat another,
+# as those of the introduction and the conclusion do; the abstract's we kept. A clause that asks two questions has a row for each. Each
+# row stands, with its line in the paper, in `data_manifests/claims.yaml`.
 
 # %%
 claims = load_claims()
@@ -59,23 +71,26 @@ comparisons = compare_printed(claims)
 comparisons["result"].value_counts()
 
 # %% [markdown]
-# The paper's own wording decides how many must hold: *every* one; *most*, which is more than half, where it says "generally", "typically" or "often";
-# *some*, where it denies that something is always so. A statement of which more comparisons hold than fail, but not as many as
-# its wording asks for, is supported *in part*; one of which more than half fail is *reversed*. It is *inconclusive* where
-# neither is so, or where no printed number bears on it, as on those that the table marks “no numbers”.
+# The paper's own wording decides how many must hold: *every* one; *most*, which is more than half, where it says "generally", "typically", "often" or "most";
+# *some*, where it denies that something is always so. A statement is *supported* if as many hold as its wording asks for, and
+# *reversed* if as many fail. Between the two it *holds in part* if more comparisons hold than fail, and is *contradicted in part* if more
+# fail than hold. It is *inconclusive* if as many fail as hold, or if no printed number bears on it.
 
 # %%
 claims = judge_claims(claims, comparisons)
-verdicts = ["supported", "in part", "reversed", "inconclusive"]
-tally = claims["verdict"].value_counts().reindex(verdicts, fill_value=0)
+tally = claims["verdict"].value_counts().reindex(VERDICTS, fill_value=0)
 tally
 
 # %% tags=["finding"]
-names = {"in part": "excepted", "inconclusive": "undecided"}
+names = {
+    "holds in part": "excepted",
+    "contradicted in part": "contradicted",
+    "inconclusive": "undecided",
+}
 counts = tally.rename(names).to_dict()
 page.finding(
-    "Of {claims} statements that the paper makes about its results, its printed numbers support {supported}, support {excepted} "
-    "in part and reverse {reversed}; they do not decide the others.",
+    "The paper's printed numbers support {supported} of {claims} statements that it makes about its results, and {excepted} more hold in "
+    "part. They contradict {contradicted} in part, and reverse {reversed}.",
     claims=len(claims),
     **counts,
 )
@@ -85,6 +100,7 @@ glue(
     claims=len(claims),
     supported=counts["supported"],
     excepted=counts["excepted"],
+    contradicted=counts["contradicted"],
     reversed=counts["reversed"],
     undecided=counts["undecided"],
 )
@@ -98,16 +114,16 @@ colors = {
 }
 labelled = label_results(comparisons, claims["wording"])
 
-# %% tags=["picture"] label="fig-claims" mystnb={"image": {"alt": "Stacked bars, one for each statement of the paper, from the share of comparisons that fails to the share that holds, with the number of those that hold at the end of each bar."}} paper=["section-4.3.2", "table-2", "appendix-c.3", "appendix-c.4", "table-6", "table-7", "section-5", "section-5.1", "section-5.2", "appendix-d", "table-3", "table-8", "figure-5", "figure-10"] evidence=["reported", "read off"] reads=["main", "consistency", "mixing", "passk_math500", "passk_aime25", "budget"]
+# %% tags=["picture"] label="fig-claims" mystnb={"image": {"alt": "Stacked bars, one for each statement of the paper, from the share of comparisons that fails to the share that holds, with the number of those that hold at the end of each bar."}} paper=["abstract", "section-4.1", "section-4.3.2", "table-2", "figure-3", "figure-4", "appendix-c.3", "appendix-c.4", "table-6", "table-7", "section-5", "section-5.1", "section-5.2", "appendix-d", "table-3", "table-8", "figure-5", "figure-10"] evidence=["reported", "read off", "simulated"] reads=["main", "mean_accuracy", "consistency", "mixing", "passk_math500", "passk_aime25", "budget"]
 bars = {"multiple": "fill", "discrete": True, "shrink": 0.75, "alpha": 1}
 colored = {"hue": "result", "hue_order": colors, "palette": colors}
 axes = sns.histplot(labelled, y="claim", **colored, **bars)
-axes.figure.set_figheight(6.6)
+axes.figure.set_figheight(9.6)
 for row, says in enumerate(comparisons["says"].unique()):
     axes.text(1.02, row, claims.loc[says, "hold"], va="center", size=9)
 axes.set(xlabel="share of comparisons", ylabel="")
 sns.move_legend(
-    axes, "upper center", bbox_to_anchor=(0.1, -0.085), ncols=4, title=""
+    axes, "upper center", bbox_to_anchor=(0.1, -0.055), ncols=4, title=""
 )
 
 # %% [markdown] tags=["caption"]
@@ -115,9 +131,26 @@ sns.move_legend(
 # By the paper's wording all have to hold; where it says so, most or some.
 
 # %% [markdown]
-# The statements below hold only in part, or not, or are not decided; by their clause in the paper:
+# Some of these statements could hardly have failed: that one response differs from the expected accuracy, that an oracle of the
+# expected accuracy predicts best, or that something does *not always* hold. Others rest on a choice. The tradeoff takes the lowest of
+# three probes on each data set, chosen by the scores themselves. That outputs are “rarely binary” we read as $\mu$ between .1
+# and .9 on most questions, under a Beta distribution with the two printed moments of a cell. A stricter reading asks in how many cells
+# fewer than half of the questions have all, or none, of a hundred samples right:
 
-# %% label="audit-claims" paper=["table-2", "section-5.1", "section-5.2", "appendix-c.2", "appendix-d"] evidence=["reported", "read off"] reads=["main", "passk_math500", "passk_aime25", "budget"]
+# %%
+moments = [
+    beta_moments(*cell)
+    for cell in load_reported("mean_accuracy")[["model", "dataset"]].to_numpy()
+]
+shapes = [beta_from_moments(*each) for each in moments]
+binary = [betabinom.pmf([0, 100], 100, *each).sum() for each in shapes]
+(np.array(binary) < 0.5).sum(), len(binary)
+
+# %% [markdown]
+# The statements below hold only in part, or not, or are not decided; by their clause in the paper. Of the last curves of pass@k it says
+# “most scenarios” in the text, as here, and “many scenarios” below the figure; it prints no number of them.
+
+# %% label="audit-claims" paper=["section-4.1", "table-2", "figure-9", "section-5.1", "section-5.2", "appendix-c.2", "appendix-d"] evidence=["reported", "read off", "simulated"] reads=["main", "mean_accuracy", "passk_math500", "passk_aime25", "budget"]
 others = claims[claims["verdict"] != "supported"].set_index("quote")
 columns = ["place", "hold", "verdict", "evidence"]
 page.show(
@@ -128,12 +161,61 @@ page.show(
 # %% [markdown]
 # All of them, with the reading in our words and the number of comparisons that the wording asks for:
 
-# %% label="audit-clauses" paper=["section-4.3.2", "table-7", "appendix-c.3", "appendix-c.4"] evidence=["reported", "read off"] reads=["main", "consistency", "mixing", "passk_math500", "passk_aime25", "budget"]
+# %% label="audit-clauses" paper=["abstract", "section-4.3.2", "table-7", "appendix-c.3", "appendix-c.4"] evidence=["reported", "read off", "simulated"] reads=["main", "mean_accuracy", "consistency", "mixing", "passk_math500", "passk_aime25", "budget"]
 columns = ["quote", "place", "wording", "hold", "verdict", "evidence"]
 page.show(
     claims[columns].rename_axis("read as").rename(columns={"quote": "clause"}),
     "Every statement, as the paper words it and as it is read.",
 )
+
+# %% [markdown]
+# ## What does the main table compare?
+#
+# The paper's methods are “spanning both training-free and training-based techniques” (section 1). For verbalized confidence “We instruct
+# the LLM to report a probability” (section 4.2), and its main table scores that probability as it is. A probe has learned from labels:
+# “We train linear probes on LLMs' internal representations to predict query-level confidence” (section 4.2). So the table sets a
+# method that has seen thousands of labels beside methods that have seen none. It mixes what a method *knows* about a question with the
+# *level* at which it speaks, and a level is mended with a few labels. That is the authors' choice, and it is how the methods come.
+#
+# After the paper they published recalibrated scores of the same samples in their code repository: verbalized confidence and P(True)
+# after isotonic regression on the training set of a probe. Now both have seen the same labels. What is left of the probe's lead on its
+# own data set?
+
+# %%
+sets = {"triviaqa": "TriviaQA", "gsm8k": "GSM8K", "math500": "MATH"}
+main = load_reported("main").query("dataset in @sets")
+lead = main.query("method in ['Verbalized confidence', 'P(True)']")
+lead = lead.set_index(["model", "dataset", "method"])[["value"]]
+lead = lead.rename(columns={"value": "as printed"})
+later = load_reported("recalibrated", source="reference code")
+later = later[later["setting"] == "fitted on " + later["dataset"].map(sets)]
+later["method"] = later["method"].str.removesuffix(" + isotonic")
+lead["recalibrated"] = later.set_index(lead.index.names)["value"]
+own = main[main["method"] == "Probe (" + main["dataset"].map(sets) + ")"]
+probe = own.set_index(["model", "dataset"])["value"]
+constant = pd.Series({cell: constant_score(*cell) for cell in probe.index})
+
+# %% label="audit-level" paper=["table-2", "section-4.2", "section-4.3.2"] evidence=["reported", "read off"] reads=["main", "mean_accuracy", "recalibrated"]
+cells = lead.index.droplevel("method")
+ahead = lead.sub(probe[cells].to_numpy(), axis="index")
+closer = lead.lt(constant[cells].to_numpy(), axis="index")
+page.show(
+    pd.DataFrame(
+        {
+            "cells": ahead.count(),
+            "mean lead of the probe": ahead.mean(),
+            "probe is lower": ahead.gt(0).sum(),
+            "lower than the best constant": closer.sum(),
+        }
+    ).rename_axis("what the model says"),
+    "The probe of a data set against what the model says of itself, as printed and recalibrated on the same training set.",
+    evidence=["reported", "read off"],
+)
+
+# %% [markdown]
+# As printed, what a model says of itself is seldom closer to the accuracy than the best constant. Recalibrated it nearly always is, so
+# that it knows something, and most of the probe's lead was level. The rest is knowledge: the probe is still lower in most cells. The
+# [main table](04_main_table.ipynb) and [small models](11_small_models.ipynb) show every method both ways.
 
 # %% [markdown]
 # ## Do the tables agree with each other?
@@ -286,6 +368,7 @@ tables.Html(f"<p>{link} {tables.badge('read off')}</p>")
 #
 # - With rounding and the draws of the oracle taken into account, the paper's tables agree with each other, but for a score that
 #   is printed twice and differs.
+# - The main table compares a trained probe with methods that are taken as they come. Most of its lead is the level.
 # - A statement is read with its own wording: what is said to be generally so may have exceptions, and what is said without
 #   such a word may have none.
 # - Draws that all questions share move a success rate by several points, and do not average out.

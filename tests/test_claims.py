@@ -17,7 +17,7 @@ from capcal_lib.claims import (
     spell_results,
     verdict_of,
 )
-from capcal_lib.places import MANIFESTS
+from capcal_lib.places import MANIFESTS, NOTEBOOKS
 from capcal_lib.reported import load_reported
 from capcal_lib.studies import small_models as statements
 from tests.outside import PAPER, needs_paper
@@ -236,3 +236,13 @@ def test_claims_are_judged_by_their_own_comparisons() -> None:
     judged = judge_claims(claims.assign(wording=["every", "most"]), rows)
     assert judged.loc[first, ["verdict", "hold"]].tolist() == ["holds in part", "2 of 3"]
     assert judged.loc[second, ["verdict", "hold"]].tolist() == ["inconclusive", "no numbers"]
+
+
+@needs_paper
+def test_what_page_10_quotes_stands_in_the_paper() -> None:
+    paper = " ".join(PAPER.read_text(encoding="utf-8").split())
+    page = (NOTEBOOKS / "10_paper_audit.py").read_text(encoding="utf-8")
+    quotes = re.findall("“([^”]+)”", page.replace("\n# ", " "))
+    assert len(quotes) >= 6
+    for quote in quotes:
+        assert quote in paper, quote
