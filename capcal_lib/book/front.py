@@ -54,9 +54,8 @@ def count_statements(tally: "pd.Series[int]") -> dict[str, int]:
     return {
         "tested": int(tally.sum()),
         "supported": int(tally["supported"]),
-        "partly": int(tally["in part"]),
-        "reversed": int(tally["reversed"]),
-        "open": int(tally["inconclusive"]),
+        "partly": int(tally["holds in part"]),
+        "against": int(tally["contradicted in part"]),
     }
 
 
