@@ -28,7 +28,7 @@ from capcal_lib.book import style, tables
 from capcal_lib.book.lesson import open_lesson
 from capcal_lib.manifests import load_model
 from capcal_lib.metrics import capability_brier
-from capcal_lib.probes import probe_of
+from capcal_lib.probes import describe_probes, probe_of
 from capcal_lib.reported import constant_score, load_reported
 from capcal_lib.results import (
     compare_with_constant,
@@ -195,6 +195,29 @@ page.show(
     "95 % interval; the verdict after Holm, with the family of each measure; and how far the level is off.",
     off="{:+.3f}",
     **{"p (Holm)": tables.p_value},
+)
+
+# %% [markdown]
+# ## Has a probe seen the questions?
+#
+# A probe that meets its own training questions again may know their answers by heart. Training and evaluation questions come from
+# different parts of a data set, but parts may share questions. We looked for three kinds among the recorded ones: *exact* copies,
+# questions that share 13 words in a row with a training question, and questions that are *alike*, with a Jaccard index of .6 or more:
+# the share of the words of both that are in both. Does the probe still gain without all of these?
+
+# %%
+overlaps = study.compare_without_overlaps(results, protocol=protocol)
+probes = describe_probes(
+    page.store, model, recipe=page.recipe, verdicts=verdicts
+)
+trained = overlaps["method"].map(probes["questions"])
+overlaps.insert(1, "training", trained)
+
+# %% label="probe-overlaps" paper=["section-4.3.2"] evidence=["measured"] reads=["verdicts", "features"]
+page.show(
+    overlaps.drop(columns="method").set_index("dataset"),
+    "Evaluation questions that are like one of the training questions, and the gain of the data set's own probe over the best constant, on "
+    "all and without them, with its own 95 % interval.",
 )
 
 # %% [markdown]

@@ -9,11 +9,13 @@ import pandas as pd
 
 from capcal_lib.errors import naming_extra
 from capcal_lib.manifests import load_dataset
+from capcal_lib.places import MANIFESTS
 from capcal_lib.plots import INK, MARKERS, SHIFT_COLORS, mark_verdicts
 from capcal_lib.probes import nearest_probe
 from capcal_lib.results.judged import judge_cases, judge_together
 from capcal_lib.results.results import subjects
 from capcal_lib.results.scores import (
+    BEST_CONSTANT,
     Protocol,
     brier_terms,
     columns_of,
@@ -26,6 +28,8 @@ from capcal_lib.shifts import shift
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+OVERLAPS = MANIFESTS / "overlaps.csv"
+COMPARED = ("gsm8k", "math500", "mmlu", "triviaqa")  # sets of which overlaps were looked for
 VARIED = 0.01  # a variance of mu_hat over questions: with less there is little to be learnt
 CORRELATED = ["dataset", "method", "shift", "estimate", "low", "high", "p"]
 
@@ -151,3 +155,36 @@ def draw_transfer(comparisons: pd.DataFrame) -> "Axes":
     ax.axvline(0, color=INK, lw=1)
     ax.figure.legend(loc="outside upper center", ncols=3)
     return ax
+
+
+def compare_without_overlaps(
+    results: pd.DataFrame, *, protocol: Protocol = "corrected"
+) -> pd.DataFrame:
+    """Leave out the questions that are like one of the training questions: what does the probe of a
+    data set gain over the best constant then?
+
+    Such questions stand in ``data_manifests/overlaps.csv``, found by
+    ``book/tools/find_overlaps.py`` among the recorded runs. Returns a row a data set that was
+    compared and has a probe of its own, the ``method``: evaluation ``questions``; those that are
+    ``exact`` copies, share ``13 words`` in a row, and are ``alike``, with a Jaccard index of their
+    words of .6 or more; the ``gain`` on all questions, and ``without`` those, with its 95 %
+    interval ``low`` to ``high``.
+    """
+    overlaps = pd.read_csv(OVERLAPS, index_col=["dataset", "question_id"])
+    terms = brier_terms(results, protocol=protocol)
+    rows = []
+    for dataset in COMPARED:
+        probe = str(load_dataset(dataset).probe)
+        known = terms.index.isin([dataset], level="dataset")
+        if probe not in terms or terms.loc[known, probe].isna().all():
+            continue
+        gain = (terms[BEST_CONSTANT] - terms[probe])[known].dropna()
+        near = overlaps[overlaps.index.isin(gain.index)]
+        kept = gain.drop(near.index)
+        limits = metrics.judge_gain(kept, clusters=subjects(kept.to_frame()))
+        found = near["exact"], near["ngram"], near["jaccard"] >= 0.6
+        counts = [len(gain), *(int(each.sum()) for each in found)]
+        rows.append([dataset, probe, *counts, gain.mean(), *limits[["estimate", "low", "high"]]])
+    columns = ["dataset", "method", "questions", "exact", "13 words", "alike"]
+    columns += ["gain", "without", "low", "high"]
+    return pd.DataFrame(rows, columns=columns)

@@ -4,11 +4,13 @@ import pytest
 
 from capcal_lib.metrics import adjusted
 from capcal_lib.places import RECORDED_RUNS
-from capcal_lib.results import load_results
+from capcal_lib.results import brier_terms, load_results
 from capcal_lib.shifts import shift
 from capcal_lib.studies.probe_generalization import (
+    OVERLAPS,
     compare_mixture,
     compare_order,
+    compare_without_overlaps,
     correlation,
     varied_datasets,
 )
@@ -56,3 +58,28 @@ def test_data_sets_without_questions_that_differ_are_left_out(results: pd.DataFr
     assert varied_datasets(alike) == []
     assert compare_order(alike).empty
     assert compare_mixture(alike, "Probe (TriviaQA + GSM8K)").empty
+
+
+def test_gains_without_overlaps_are_those_of_the_other_questions() -> None:
+    overlaps = pd.read_csv(OVERLAPS, index_col=["dataset", "question_id"])
+    like = overlaps.loc["triviaqa"].index[:10]
+    names = [*like, *(f"triviaqa/validation/new-{place}" for place in range(30))]
+    index = pd.MultiIndex.from_product([["triviaqa"], names], names=["dataset", "question_id"])
+    mu = np.r_[np.ones(10), np.tile([0.2, 0.6], 15)]
+    columns = {"correct": np.round(10 * mu).astype(int), "total": 10}
+    columns["Probe (TriviaQA)"] = np.r_[np.ones(10), np.full(30, 0.4)]
+    results = pd.DataFrame(columns, index)
+    [row] = compare_without_overlaps(results).to_dict("records")
+    assert [row["method"], row["questions"], row["exact"], row["13 words"]] == [
+        "Probe (TriviaQA)",
+        40,
+        0,
+        0,
+    ]
+    assert row["alike"] == 10
+    terms = brier_terms(results)
+    gain = terms["Best constant"] - terms["Probe (TriviaQA)"]
+    assert row["gain"] == pytest.approx(gain.mean())
+    assert row["without"] == pytest.approx(gain.iloc[10:].mean())
+    assert row["low"] < row["without"] < row["high"]
+    assert compare_without_overlaps(results.drop(columns="Probe (TriviaQA)")).empty
