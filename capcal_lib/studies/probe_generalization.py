@@ -9,10 +9,11 @@ import pandas as pd
 
 from capcal_lib.errors import naming_extra
 from capcal_lib.manifests import load_dataset
+from capcal_lib.metrics.comparisons import APART
 from capcal_lib.places import MANIFESTS
 from capcal_lib.plots import INK, MARKERS, SHIFT_COLORS, mark_verdicts
 from capcal_lib.probes import nearest_probe
-from capcal_lib.results.judged import judge_cases, judge_together
+from capcal_lib.results.judged import judge_alone, judge_cases, judge_together
 from capcal_lib.results.results import subjects
 from capcal_lib.results.scores import (
     BEST_CONSTANT,
@@ -181,7 +182,7 @@ def compare_without_overlaps(
         gain = (terms[BEST_CONSTANT] - terms[probe])[known].dropna()
         near = overlaps[overlaps.index.isin(gain.index)]
         kept = gain.drop(near.index)
-        limits = metrics.judge_gain(kept, clusters=subjects(kept.to_frame()))
+        limits = judge_alone(kept, APART)
         found = near["exact"], near["ngram"], near["jaccard"] >= 0.6
         counts = [len(gain), *(int(each.sum()) for each in found)]
         rows.append([dataset, probe, *counts, gain.mean(), *limits[["estimate", "low", "high"]]])
