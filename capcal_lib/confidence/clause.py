@@ -8,9 +8,9 @@ from typing import Literal
 CLAUSE_CHARACTERS = 80
 
 # Every repetition is bounded by the clause, so the time is linear in the number of numbers.
-_BREAK = re.compile(
-    r"(?i)[.,;!?\n]|\d|\b(?:but|because|since|so|and|although|though|while|unless|versus|vs)\b"
-)
+_STOP = r"[.;!?\n]|\d|\b(?:but|because|since|so|and|although|though|while|unless|versus|vs)\b"
+_SENTENCE = re.compile(rf"(?i){_STOP}")
+_BREAK = re.compile(rf"(?i),|{_STOP}")
 _ASIDE = re.compile(r"(?i)[(–—]|\s-\s|\b(?:with|given|considering|despite|even|as (?:I|it|my))\b")
 _CHANCE = r"""
     (?<![a-z])(?:P|Pr|prob|probability|chances?|likelihood|risk|odds|possibility|rate
@@ -38,6 +38,13 @@ _JUDGED_BEFORE = re.compile(
     {_JUDGED} {_LINKS} \W*$
     """
 )
+# wrong in 10% of cases, whoever or whatever is
+_WRONG_IN = re.compile(rf"(?xi) {_JUDGED} {_LINKS} \W*$")
+_TIMES = r"""
+    (?:(?:the|all|my|such|these|those)\s)?
+    (?:times?|cases|tries|trials|attempts|samples|runs|answers|questions|occasions)
+"""
+_OF_TIMES = re.compile(rf"(?xi) \s? of\s {_TIMES} \b")
 _GUESS = r"""
     (?: random|blind|(?:by|pure|sheer|mere)\schance\b|chance\s(?:level|alone|performance)|baseline
       | (?<!my\s)(?<!best\s)(?:guess(?:ing)?|coin\s(?:flip|toss))
@@ -52,6 +59,22 @@ _BOUND = r"""
     \b(?:as\s(?:low|high|little|much)\sas|down\sto|up\sto|at\s(?:worst|best)
         |(?:worst|best)\scase|(?:lower|upper)\s(?:bound|limit))
 """
+# If I guessed at random, it would be 25%
+_GUESS_BEFORE = re.compile(
+    r"""(?xi)
+    ^\W* (?:if|when|with|by|guessing|choosing|picking|randomly)\b
+    [^,]* (?<![a-z])
+    (?: random|blind|guess(?:ed|ing)\b|chance\salone|(?:pure|sheer|mere)\schance|coin) [^,]* ,
+    """
+)
+_LIMIT = re.compile(
+    r"""(?xi)
+    \b (?: (?P<least> at\sleast | not?\sless\sthan | (?<!no\s)(?<!not\s)more\sthan
+                     | above|over|minimum )
+        | at\smost | not?\smore\sthan | less\sthan | below|under|maximum )
+    (?:\s(?:about|around|of))? \W*$
+    """
+)
 _OTHER_BEFORE = re.compile(
     rf"""(?xi)
     (?: ± | {_DENIED} | {_BOUND} {_LINKS} | {_GUESS} .* | \bby
@@ -62,9 +85,9 @@ _OTHER_BEFORE = re.compile(
 _OTHER_AFTER = re.compile(
     rf"""(?xi)
     \W{{0,3}} (?: (?:by|of|for|from|with|if|in)\s (?:[\w'’]+\s){{0,3}} )? {_GUESS} (?![\w\s]*:)
-    | \s? of\s (?! (?:(?:the|all|my|such|these|those)\s)?
-                  (?:times?|cases|tries|trials|attempts|samples|runs|answers|questions|occasions
-                    |being|getting|having|(?:it|my|me)\sbeing|success|succeeding|certainty
+    | \s? of\s (?! {_TIMES}
+                | (?:(?:the|all|my|such|these|those)\s)?
+                  (?:being|getting|having|(?:it|my|me)\sbeing|success|succeeding|certainty
                     |confidence|wrong|error|mistake|fail) )
     | \s? (?:at\s(?:worst|best)|uncertain|unsure|doubt|margin|error|standard|deviation
             |confidence\sinterval|CI\b|discount|tax\b|interest|increase|decrease|growth)
@@ -82,12 +105,34 @@ def meaning(text: str, start: int, stop: int) -> Literal["right", "wrong"] | Non
     >>> [meaning(text, 0, 3) for text in said]
     ['wrong', None, 'right']
     """
-    before = _BREAK.split(text[max(0, start - CLAUSE_CHARACTERS) : start])[-1]
-    after = _BREAK.split(text[stop : stop + CLAUSE_CHARACTERS], maxsplit=1)[0]
-    if _OTHER_BEFORE.search(before) or _OTHER_AFTER.match(after):
+    sentence = _sentence_before(text, start)
+    before = sentence.rpartition(",")[2]
+    is_rate = _OF_TIMES.match(text, stop)
+    after = text[stop : stop + CLAUSE_CHARACTERS]
+    after = (_SENTENCE if is_rate else _BREAK).split(after, maxsplit=1)[0]
+    if _GUESS_BEFORE.match(sentence) or _OTHER_BEFORE.search(before) or _OTHER_AFTER.match(after):
         return None
     after = _ASIDE.split(after, maxsplit=1)[0]
     judged = _JUDGED_AFTER.search(after) or _JUDGED_BEFORE.search(before)
+    if not judged and is_rate:
+        judged = _WRONG_IN.search(before)
     if judged and bool(judged["wrong"]) != bool(judged["denied"]):
         return "wrong"
     return "right"
+
+
+def limit(text: str, start: int) -> Literal["least", "most"] | None:
+    """Tell whether the number at a place of a text is the least or the most that something is.
+
+    >>> limit("at least 50%", 9), limit("no more than 50%", 13), limit("about 50%", 6)
+    ('least', 'most', None)
+    """
+    found = _LIMIT.search(_sentence_before(text, start))
+    if not found:
+        return None
+    return "least" if found["least"] else "most"
+
+
+def _sentence_before(text: str, start: int) -> str:
+    """Return the part of a sentence that leads to a place."""
+    return _SENTENCE.split(text[max(0, start - CLAUSE_CHARACTERS) : start])[-1]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from capcal_lib.confidence.clause import meaning
+from capcal_lib.confidence.clause import limit, meaning
 from capcal_lib.manifests import Model
 from capcal_lib.questions import Question
 from capcal_lib.questions.prompts import verbalized_messages
@@ -114,7 +114,8 @@ def parse_probability(text: str) -> float | None:
     none has a label the last estimate: a decimal, a percentage, a fraction or a range. A range
     stands for its middle; the whole scale, 0 to 1, is no estimate. Numbers outside [0, 1] are
     refused, not clipped. A probability to be wrong is turned round. A width, a bound, a number that
-    is denied or that a guess would have, and a share of something else are not read. Reasoning is
+    is denied or that a guess would have, and a share of something else are not read; "at least" and
+    the like are a bound only beside an estimate that keeps it. Reasoning is
     never read, and of a long text only the end.
 
     >>> said = (r"I said 0.9, so \\boxed{85\\%}", "about 0,8", "7/10", "0.7-0.8")
@@ -144,19 +145,28 @@ def parse_probability(text: str) -> float | None:
     value = _probability(_ESTIMATE.fullmatch(answer))
     if value is not None:
         return value
-    estimates = []
-    labelled = []
+    estimates: list[tuple[re.Match[str], bool]] = []
     for match in _ESTIMATE.finditer(answer):
         of = meaning(answer, match.start("first"), match.end())
-        if of and _MARKED.search(match[0]):
-            estimates.append((match, of))
-            if match["label"]:
-                labelled.append((match, of))
+        if not of or not _MARKED.search(match[0]):
+            continue
+        if not estimates or not _keeps(estimates[-1][0], match):
+            estimates.append((match, of == "wrong"))
     if not estimates:
         return None
-    match, of = (labelled or estimates)[-1]
+    labelled = [one for one in estimates if one[0]["label"]]
+    match, is_wrong = (labelled or estimates)[-1]
     value = _probability(match)
-    return 1 - value if value is not None and of == "wrong" else value
+    return 1 - value if value is not None and is_wrong else value
+
+
+def _keeps(estimate: re.Match[str], number: re.Match[str]) -> bool:
+    """Tell whether a later number is a bound that the estimate keeps: 70%, at least 50%."""
+    kind = limit(number.string, number.start("first"))
+    value, bound = _probability(estimate), _probability(number)
+    if kind is None or value is None or bound is None:
+        return False
+    return value >= bound if kind == "least" else value <= bound
 
 
 def _probability(match: re.Match[str] | None) -> float | None:
