@@ -16,6 +16,7 @@ from capcal_lib import metrics
 from capcal_lib.applications import deep_samples, pass_at_k
 from capcal_lib.io.comparing import BEST, compare_files, file_terms, in_words, labels_of
 from capcal_lib.io.tables import check_counts, check_table, read_file
+from capcal_lib.results.scores import mark_best
 from capcal_lib.results.terms import (
     COUNTS,
     FEWEST,
@@ -90,8 +91,9 @@ def score_files(files: Sequence[Path], *, every: bool = False, **options: Any) -
         return Scored(above, parts[rival][0], below, rows, parts)
     comparison = compare_files(tables, rival)
     rows.append(comparison.rename_axis("file").reset_index().assign(against=rival))
-    best = metrics.may_be_best(file_terms(tables), labels_of(tables))
-    notes.append(f"{' and '.join(name for name in tables if name in best)} {BEST}")
+    marks = mark_best(file_terms(tables), labels_of(tables)).fillna(False)
+    if best := [name for name in tables if marks[name]]:
+        notes.append(f"{' and '.join(best)} {BEST}")
     overview = pd.concat(shown, axis="columns").fillna("")
     return Scored([], overview, [*notes, *comparison["sentence"]], rows, parts)
 
