@@ -4,6 +4,7 @@ no script.
 
 import base64
 import io
+import re
 import warnings
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -17,7 +18,7 @@ import pandas as pd
 from capcal_lib.book.style import set_style
 from capcal_lib.disk import file_digest, is_file, write_text
 from capcal_lib.errors import naming_extra
-from capcal_lib.io.score_file import MEANINGS, Scored
+from capcal_lib.io.score_file import CORRECTED, GAIN, PLUG_IN, RESPONSE, Scored
 from capcal_lib.plots import PassAtKDisplay, ReliabilityDisplay, known_color
 from capcal_lib.text import sanitize, spell_cell
 
@@ -42,13 +43,49 @@ table {{ border-collapse: collapse; font-size: .85rem; font-variant-numeric: tab
 td {{ white-space: nowrap }}
 td, th {{ padding: .2rem .6rem; text-align: right; border-bottom: 1px solid #8886 }}
 th:first-child {{ text-align: left }}
+dt {{ font-weight: 600 }}
 img {{ max-width: 100% }}
 @media (prefers-color-scheme: dark) {{ img {{ filter: invert(1) hue-rotate(180deg) }} }}
 </style></head><body><h1>Capability calibration</h1>
-<p>Confidences are compared with expected accuracy μ, the chance that a fresh sample is right.
-Intervals are 95 % intervals for questions like these.</p>
-{}{}<p><small>{}</small></p><p>{}</p></body></html>
+<p>Each confidence is compared with the expected accuracy of its question, which is the chance that
+a fresh sample is right. It is estimated by mu_hat, the share of the question's scored samples that
+are correct. Intervals are 95 % intervals for questions like these.</p>
+{}{}<h2>What the words mean</h2><dl>{}</dl><p><small>{}</small></p></body></html>
 """
+MEANINGS = {  # of the names in tables
+    "accuracy": "The mean of mu_hat over questions.",
+    "pass@k": "The chance that one of k samples is correct, without bias, on the questions that "
+    "have k samples.",
+    "noise": "The share of the spread of mu_hat over questions that is noise of sampling.",
+    "best constant": "Saying of each question the mean of mu_hat over the other questions. A "
+    "confidence that knows anything beats it.",
+    "uniform random": "Uniform random numbers in place of confidences.",
+    "Oracle RC": "The correctness of one sample, 0 or 1, as the confidence.",
+    "Oracle CC": "The expected accuracy itself as the confidence.",
+    PLUG_IN: "The mean of (confidence - mu_hat)^2. Lower is better.",
+    CORRECTED: "The mean of (confidence - mu_hat)^2 without what the noise of mu_hat adds. Lower "
+    "is better. It may fall below 0 by chance.",
+    GAIN: "How much lower the corrected score is than that of the best constant.",
+    "noise floor of the plug-in": "What the noise of mu_hat adds to the plug-in score.",
+    "miscalibration": "What recalibration could remove of the score, fitted to these questions.",
+    "discrimination": "How far the confidences tell questions apart, fitted to these questions. "
+    "Higher is better.",
+    RESPONSE: "The mean of (confidence - 1)^2 over correct samples and of confidence^2 over the "
+    "others. Lower is better.",
+    "correctness variance": "The part of the expected response Brier score that no confidence for "
+    "a question can remove.",
+    "log loss": "The mean of -log(confidence) over correct samples and of "
+    "-log(1 - confidence) over the others. Lower is better.",
+    "ECE, ten bins": "The mean distance between confidence and mu_hat in ten bins: corrected for "
+    "noise, or plug-in, as it is usually reported.",
+    "AUROC": "The chance that a correct sample's question has a higher confidence than that of an "
+    "incorrect sample. Higher is better.",
+    "Spearman": "The rank correlation of confidence and mu_hat.",
+    "missing": "Questions without a confidence.",
+    "spread": "The standard deviation of the score over five probes.",
+    "Holm": "The gain is judged after Holm's correction for all methods and data sets.",
+    "undecidable": "Even a perfect confidence would not be significantly better here.",
+}
 POINT_SHAPES = "sD^v<>P*X"
 FIGURES = {
     "Reliability": (
@@ -78,9 +115,22 @@ def write_report(path: Path, scored: Scored, files: Iterable[Path] = ()) -> None
     digests = [
         f"{escape(sanitize(file))} (SHA-256 {file_digest(file)})" for file in files if is_file(file)
     ]
-    meanings = escape("; ".join(f"{name}: {meaning}" for name, meaning in MEANINGS.items()))
+    meanings = "".join(map(_meaning, _named(table for table, _ in scored.parts.values())))
     made = f"capcal {version('capcal')}, {datetime.now(UTC):%Y-%m-%d}"
     write_text(path, _PAGE.format(stated, chapters, meanings, ", ".join([made, *digests])))
+
+
+def _named(tables: Iterable[pd.DataFrame]) -> list[str]:
+    """List the names with a meaning that stand in tables, as heads, row names or words."""
+    words: set[str] = set()
+    for table in tables:
+        words |= {*map(str, table), *map(str, table.index), *table.to_numpy().astype(str).flat}
+    text = re.sub(r"pass@\d+", "pass@k", "\n".join(words)).lower()
+    return [name for name in MEANINGS if name.lower() in text]
+
+
+def _meaning(name: str) -> str:
+    return f"<dt>{escape(name)}</dt><dd>{escape(MEANINGS[name])}</dd>"
 
 
 def _chapter(title: str, scores: pd.DataFrame, questions: pd.DataFrame) -> str:

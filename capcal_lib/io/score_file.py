@@ -36,23 +36,8 @@ ECE = "ECE, ten bins, corrected"
 RESPONSE = "expected response Brier"
 SIZES = "questions, scored samples"
 SPLIT = "miscalibration, discrimination (in sample)"
-SUMMARY = ["accuracy", CORRECTED, "best constant", "gain over the best constant", SPLIT, "AUROC"]
-MEANINGS = {
-    "accuracy": "the mean of mu_hat, the share of a question's scored samples that are correct",
-    "pass@k": "the chance that one of k samples is correct, without bias, of the questions with k",
-    "noise": "the share of the spread of mu_hat over questions that is noise of sampling",
-    "best constant": "the corrected Brier score of always saying the mean of the other questions",
-    "uniform random": "the corrected Brier score of uniform random numbers",
-    PLUG_IN: "the mean of (confidence - mu_hat)^2; lower is better",
-    CORRECTED: "the same less what the noise of mu_hat adds, so that it may fall below 0",
-    "gain over the best constant": "by which the corrected score is lower than the best constant's",
-    "miscalibration": "what recalibration can remove of the score, as fitted to these questions",
-    "discrimination": "how far confidences tell questions apart, as fitted to these questions; "
-    "higher is better",
-    "ECE, ten bins": "the mean distance of confidence and mu_hat in ten bins; corrected for noise, "
-    "or plug-in, as it is usually reported",
-    "may be best": "no other is significantly better on the questions that both have",
-}
+GAIN = "gain over the best constant"
+SUMMARY = ["accuracy", CORRECTED, "best constant", GAIN, SPLIT, "AUROC"]
 
 
 class Scored(NamedTuple):
@@ -193,7 +178,7 @@ def score_counts(table: pd.DataFrame) -> pd.DataFrame:
         parts = metrics.isotonic_split(*known[NUMBERS].to_numpy().T, corrected=corrected)
         rows[PLUG_IN] = _mean(plug_in, clusters)
         rows[CORRECTED] = _mean(brier, clusters)
-        rows["gain over the best constant"] = _mean(constant - brier, clusters, gain_bounds(known))
+        rows[GAIN] = _mean(constant - brier, clusters, gain_bounds(known))
         rows["noise floor of the plug-in"] = _number(floor, table)
         rows["miscalibration"] = _number(parts.miscalibration, known)
         rows["discrimination"] = _number(parts.discrimination, known)

@@ -9,7 +9,15 @@ import pandas as pd
 from capcal_lib.errors import InputError
 from capcal_lib.grading.core import UNSCORED
 from capcal_lib.io.comparing import BEST
-from capcal_lib.io.score_file import CORRECTED, Scored, intervals_of, score_counts, spell_score
+from capcal_lib.io.score_file import (
+    CORRECTED,
+    GAIN,
+    PLUG_IN,
+    Scored,
+    intervals_of,
+    score_counts,
+    spell_score,
+)
 from capcal_lib.results.constant import compare_recalibrated, compare_with_constant
 from capcal_lib.results.counting import Counting
 from capcal_lib.results.results import VOTES, describe_runs, results_of, subjects
@@ -33,6 +41,7 @@ GAINS = {  # columns of compare_with_constant, as the rows for programs name the
     "verdict": "verdict_after_holm",
     "could be won": "could_be_won",
 }
+HEADS = {"brier": CORRECTED, "plug_in": PLUG_IN, "gain": GAIN}  # of a report
 
 
 def score_models(
@@ -71,7 +80,7 @@ def score_models(
             title = f"{model} on {name}, {run['evidence']}"
             own = scores[scores.index.isin([name], 0)].droplevel(0)
             questions = results.loc[name]
-            parts[title] = own, questions.drop(columns=VOTES, errors="ignore")
+            parts[title] = own.rename(columns=HEADS), questions.drop(columns=VOTES, errors="ignore")
             above.append(f"{title}: {intervals_of(int((questions['total'] > 0).sum()))}")
             counts = questions[COUNTS].assign(cluster=subjects(results.loc[[name]]).to_numpy())
             above += [f"  {line}" for line in _describe(run, own, counts)]

@@ -9,9 +9,11 @@ import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 
-from capcal_lib.book.report import write_report
+from capcal_lib.book.report import MEANINGS, write_report
 from capcal_lib.errors import InputError
-from capcal_lib.io.score_file import Scored
+from capcal_lib.io.score_file import Scored, score_counts
+from capcal_lib.io.score_runs import score_models
+from capcal_lib.places import RECORDED_RUNS
 
 HOSTILE = "<script>alert(1)</script>$\\frac{"
 
@@ -60,3 +62,36 @@ def test_nothing_to_show_is_said_and_only_regular_files_are_written(
         with pytest.raises(InputError, match="cannot write"):
             report(other)
     assert list(tmp_path.iterdir()) == [path]
+
+
+def meanings(path: Path) -> list[str]:
+    """List the names that a report explains, each of which its tables must have."""
+    page = BeautifulSoup(path.read_text(), "html.parser")
+    tables = " ".join(cell.text for cell in page(["th", "td"])).lower()
+    names = [term.text for term in page("dt")]
+    for name in names:
+        assert name.lower().removesuffix("k") in tables, "a report explains no other word"
+    return names
+
+
+def test_a_report_explains_each_name_of_its_tables_and_no_other(
+    tmp_path: Path, questions: pd.DataFrame
+) -> None:
+    path = tmp_path / "report.html"
+    table = questions.drop(columns="flat").rename(columns={HOSTILE: "confidence"})
+    scores = score_counts(table)
+    explained = {name for name in scores.index for term in MEANINGS if term in name}
+    assert {*scores.index} - explained <= {
+        *("questions", "scored samples"),
+        *(name for name in scores.index if name.startswith("pass@")),
+    }
+    report(path, mine=(scores, table))
+    of_files = meanings(path)
+    assert {"AUROC", "pass@k", "Spearman"} < {*of_files}
+    assert {"missing", "Oracle RC", "spread"}.isdisjoint(of_files)
+    report(path, mine=(scores.loc[["accuracy"]], table))
+    assert meanings(path) == ["accuracy"]
+    found = score_models(RECORDED_RUNS, ["smollm2-135m"], datasets=["mini-exam"])
+    write_report(path, found)
+    assert {"Oracle RC", "missing", "Holm", "capability Brier, plug-in"} < {*meanings(path)}
+    assert "AUROC" not in meanings(path)
