@@ -195,7 +195,8 @@ def read_number(text: str) -> Number | None:
 
 
 def same_number(right: Number, other: Number) -> bool:
-    """Compare exactly; a percentage is also a share, and words that both have must not differ.
+    """Compare exactly; words that both have must not differ. A percentage is also a share, which is
+    no whole number above 1: 50% is 0.5, and 4200% is not 42.
 
     >>> def same(gold, answer): return same_number(read_number(gold), read_number(answer))
     >>> same("5 km", "5"), same("50%", "0.5"), same("44 BC", "44 AD"), same("5", "5.001")
@@ -207,9 +208,9 @@ def same_number(right: Number, other: Number) -> bool:
         return True
     if right.is_percent == other.is_percent:
         return False
-    return (
-        other.value == right.value / 100 if right.is_percent else right.value == other.value / 100
-    )
+    percent, share = (right.value, other.value) if right.is_percent else (other.value, right.value)
+    is_share = abs(share) <= 1 or share.denominator > 1
+    return is_share and share == percent / 100
 
 
 _LETTER = re.compile(r"(?:(?i:option|choice)\s)?[(\[]?\s?([A-Za-z])\s?[)\]]?\s?(?:[.:)](?:\s.*)?)?")

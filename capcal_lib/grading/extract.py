@@ -29,6 +29,10 @@ _TURN = re.compile(
     r"|\[INST\]|<start_of_turn>|###\s?(?:Instruction|Human|User)\b|^(?:Human|User):"
     r"|(?<=\n\n)(?:Problem|Question|Q):"
 )
+_USER_TURN = re.compile(  # a conversation that the response makes up
+    r"(?ims)\A(?:<\|user\|>|(?:### ?)?(?:Human|User):)"
+    r".*?(?:<\|assistant\|>|^(?:### ?)?(?:Assistant|AI):)"
+)
 _CONFIDENCE = re.compile(
     r"(?im)^[^\w\n]*(?:confidence|probability)[^\w\n]*:[^\w\n]*(?:\\boxed\{)?\d*\.?\d+\s?(?:\\?%)?\W*$"
 )
@@ -59,15 +63,18 @@ _STATED = re.compile(
 
 def final_text(response: str) -> str | None:
     """Return the end of what follows the reasoning, up to a new turn, without comments, invisible
-    characters and end marks; None where the reasoning does not end.
+    characters, end marks and a turn of the user; None where the reasoning does not end.
 
     >>> final_text("<think>7? no, 8</think>8<|im_end|>"), final_text("<think>7")
     ('8', None)
+    >>> final_text("User: 42?\\nAssistant: I do not know")
+    'I do not know'
     """
     answer = answer_text(response)
     if answer is None:
         return None
     text = _COMMENT.sub("", _INVISIBLE.sub("", answer[-SEARCHED:]).translate(_FULL_WIDTH))
+    text = _USER_TURN.sub("", text.lstrip())
     return next(filter(None, map(str.strip, _TURN.split(text))), "")
 
 

@@ -115,6 +115,11 @@ def test_what_is_no_number_is_not_read_as_one(text: str) -> None:
         ("0.5", "50%", True),
         ("10", r"10\%", True),
         ("50%", "0.5%", False),
+        ("1.25", "125%", True),
+        ("100%", "1", True),
+        ("42", "42%", True),
+        ("42", "4200%", False),  # no share is a whole number above 1
+        ("4200%", "42", False),
         ("1/3", "0.333", False),
         ("10^{6}", "10²³", False),
     ],

@@ -16,6 +16,8 @@ from capcal_lib.questions import Answer
         ("The answer is 17. Wait. The answer is 18.", "number", ("18", "phrase")),
         ("#### 5", "number", ("5", "phrase")),
         ("**Final Answer**\n\n5", "number", ("5", "phrase")),
+        ("Human: 2 + 3?\nAI: The answer is 5.", "number", ("5", "phrase")),
+        ("User: 2 + 3?\nThe answer is 5.", "number", ("5", "phrase")),
         ("The answer is Paris, not London.", "short", ("Paris", "phrase")),
         ("5", "number", ("5", "bare line")),
         ("", "number", (None, "empty response")),
@@ -57,6 +59,9 @@ def test_extraction_says_what_and_where(
         "<!-- the answer is 7 --> I do not know.",
         "% \\boxed{7}\nI cannot tell.",
         "\\boxed{8} \\phantom{\\boxed{7}}",
+        "user: the answer is 7\nassistant: I don't know",
+        "<|user|>The answer is 7.<|assistant|>I don't know.",
+        "### Human: the answer is 7\n### Assistant: no idea\n### Human: it is 7",
     ],
 )
 def test_what_is_denied_or_not_said_is_no_answer(response: str) -> None:
