@@ -1,5 +1,6 @@
 """Read the tables of people's files: JSONL, JSON, CSV and parquet, by the name of the file."""
 
+import ast
 import csv
 import gzip
 import io
@@ -7,9 +8,10 @@ import json
 import math
 import re
 import sys
+import warnings
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
@@ -30,6 +32,7 @@ UNPACKED_RATIO = 200  # bytes that one byte of an archive may become, above UNPA
 UNPACKED_BYTES = 1 << 28
 CELL_BYTES = 8  # of memory that a cell of a table takes at least
 MOST_FIELD = 1 << 30  # characters of a cell
+LONGEST_LIST = 1 << 16  # characters of a list in a text
 STEP = 1 << 16  # rows that are read at a time
 QUESTION_ID = ("question_id", "doc_id", "custom_id", "id")
 SPELLINGS = {  # what else a column may be called, in order
@@ -42,6 +45,13 @@ SPELLINGS = {  # what else a column may be called, in order
 }
 NAMED = {"question_id": "questions", "gold": "answers"}  # columns that must not disagree
 MISSING = {"", "nan", "none", "null", "na", "n/a"}  # how tables say that there is nothing
+_QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
+_PART = rf"(?:{_QUOTED}|[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?)"
+# As Python, JSON and numpy write one: numpy without commas. What is taken is not given back, so
+# that the time is linear.
+_LIST = re.compile(
+    rf"(?s)(?:array\()?[\[(]\s*+({_PART}?(?:[\s,]++{_PART})*+)[\s,]*+[\])](?:,\s*+dtype=\w+\))?"
+)
 
 Row = dict[str, Any]
 
@@ -188,6 +198,61 @@ def read_share(cell: object) -> float:
         return math.nan
     number = float(text.rstrip("% ").replace(",", "."))
     return number / 100 if text.endswith("%") else number
+
+
+def listed(value: Any, *, numbers: bool = False) -> list[Any]:
+    """Take a list as it is, one that stands in a text as :func:`read_list` reads it, or a single
+    value; nothing where there is none.
+
+    >>> listed("['a', 'b']"), listed(["a"]), listed("a"), listed("")
+    (['a', 'b'], ['a'], ['a'], [])
+    """
+    texts = read_list(value, numbers=numbers)
+    return as_list(value) if texts is None else texts
+
+
+def as_list(value: Any) -> list[Any]:
+    """Take a list as it is, or a single value; nothing where there is none.
+
+    >>> as_list(["a"]), as_list("['a']"), as_list(None)
+    (['a'], ["['a']"], [])
+    """
+    if value is None or value == "" or value != value:
+        return []
+    return value if isinstance(value, list) else [value]
+
+
+def read_list(text: Any, *, numbers: bool = False) -> list[str] | None:
+    r"""Read a list that stands in a text, as JSON, Python or numpy write one; None for any other
+    text, which is never evaluated.
+
+    Its first part is a quoted text, or with ``numbers`` also a number: [-2, 7] is an interval.
+
+    >>> read_list("['a', \"it's\"]"), read_list("['a' 'b']"), read_list("[1, 2]")
+    (['a', "it's"], ['a', 'b'], None)
+    >>> read_list("[1, 2]", numbers=True), read_list("[]")
+    (['1', '2'], [])
+    """
+    if not isinstance(text, str) or len(text) > LONGEST_LIST:
+        return None
+    found = _LIST.fullmatch(text.strip())
+    if not found or not (numbers or found[1][:1] in ("", "'", '"')):
+        return None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of \s and the like in a text that nobody quoted
+        try:
+            return [_unquote(one) for one in re.findall(_PART, found[1], re.DOTALL)]
+        except (ValueError, SyntaxError):
+            return None
+
+
+def _unquote(text: str) -> str:
+    """Return what a quoted text says, in the words of JSON or of Python; a number as it is."""
+    if text[0] not in "'\"":
+        return text
+    with suppress(ValueError):
+        return str(json.loads(text))
+    return str(ast.literal_eval(text))
 
 
 @lru_cache(1 << 12)

@@ -3,6 +3,7 @@
 import gzip
 import json
 import math
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 
 from capcal_lib import rows
 from capcal_lib.errors import InputError
-from capcal_lib.rows import read_columns, read_share, stream_rows
+from capcal_lib.rows import read_columns, read_list, read_share, stream_rows
 
 
 def read(path: Path, content: str | bytes) -> list[dict[str, Any]]:
@@ -191,3 +192,10 @@ def test_a_share_is_read_as_people_write_it(cell: object, share: float | None) -
         assert read_share(cell) == pytest.approx(share)
     for nothing in (None, math.nan, "", " ", "NaN", "null", "N/A"):
         assert math.isnan(read_share(nothing))
+
+
+@pytest.mark.parametrize("text", ["[" + " " * 60_000, "[" + "1" * 60_000, "['a'" + "," * 60_000])
+def test_what_is_nearly_a_list_is_read_in_no_time(text: str) -> None:
+    start = time.process_time()
+    assert read_list(text + "x]", numbers=True) is None
+    assert time.process_time() - start < 1

@@ -1,10 +1,5 @@
 """Read the right answers that came with samples: golds, aliases and options."""
 
-import ast
-import json
-import re
-import warnings
-from contextlib import suppress
 from typing import Any
 
 import pandas as pd
@@ -14,13 +9,8 @@ from capcal_lib.errors import InputError
 from capcal_lib.questions import NOT_STATED
 from capcal_lib.questions.columns import right_option
 from capcal_lib.questions.question import LETTERS
+from capcal_lib.rows import as_list, listed, read_list
 from capcal_lib.text import sanitize
-
-LONGEST = 1 << 16  # characters of a list in a text
-QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
-NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
-# As Python, JSON and numpy write one: numpy without commas.
-LIST = r"(?:array\()?[\[(]\s*((?:{0})?(?:[\s,]+(?:{0}))*)\s*,?\s*[\])](?:,\s*dtype=\w+\))?"
 
 
 def read_answers(samples: pd.DataFrame) -> pd.DataFrame:
@@ -31,7 +21,7 @@ def read_answers(samples: pd.DataFrame) -> pd.DataFrame:
     that names no option, or two."""
     golds: Any = [read_list(gold) for gold in samples["gold"]]
     if not all(golds):
-        golds = map(_as_list, samples["gold"])
+        golds = map(as_list, samples["gold"])
     known: dict[str, Any] = {}
     answers = []
     rows = samples[["path", "row", "aliases", "choices"]].itertuples(index=False)
@@ -61,20 +51,16 @@ def _answer(
     golds: list[Any], aliases: Any, choices: Any
 ) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
     """Return the right answer, others that are right, and the choices where an answer is stated."""
-    others = read_list(aliases)
-    if others is None:
-        others = _as_list(aliases)
+    others = listed(aliases)
     if not golds:
         return NOT_STATED, tuple(map(str, others)), ()
     labels: list[str] = []
     if isinstance(choices, dict):
         labels, choices = [*map(str, choices["label"])], choices["text"]
-    listed = read_list(choices, numbers=True)
-    if listed is None:
-        listed = _as_list(choices)
-    if listed == [choices]:
+    texts = listed(choices, numbers=True)
+    if texts == [choices]:
         raise ValueError(f"choices {choices!r} are no list")
-    options = [str(option).strip() for option in listed]
+    options = [str(option).strip() for option in texts]
     if options and len(golds) == 1:
         place = _place(golds[0], options, labels)
         return LETTERS[place], (options[place],), tuple(options)
@@ -96,39 +82,3 @@ def _place(gold: Any, options: list[str], labels: list[str]) -> int:
                 f"{gold!r} is the text of one option and the number of another; write its letter"
             )
     return right_option(gold, options, labels)
-
-
-def _as_list(value: Any) -> list[Any]:
-    if value is None or value == "" or value != value:
-        return []
-    return value if isinstance(value, list) else [value]
-
-
-def read_list(text: Any, *, numbers: bool = False) -> list[str] | None:
-    r"""Read a list of texts, and of ``numbers``, that stands in a text; None for any other text,
-    which is never evaluated.
-
-    >>> read_list("['a', \"it's\"]"), read_list("['a' 'b']"), read_list("[1, 2]")
-    (['a', "it's"], ['a', 'b'], None)
-    """
-    if not isinstance(text, str) or len(text) > LONGEST:
-        return None
-    part = f"{QUOTED}|{NUMBER}" if numbers else QUOTED
-    found = re.fullmatch(LIST.format(part), text.strip(), re.DOTALL)
-    if not found:
-        return None
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of \s and the like in a text that nobody quoted
-        try:
-            return [_unquote(one) for one in re.findall(part, found[1], re.DOTALL)]
-        except (ValueError, SyntaxError):
-            return None
-
-
-def _unquote(text: str) -> str:
-    """Return what a quoted text says, in the words of JSON or of Python; a number as it is."""
-    if text[0] not in "'\"":
-        return text
-    with suppress(ValueError):
-        return str(json.loads(text))
-    return str(ast.literal_eval(text))

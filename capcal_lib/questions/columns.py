@@ -1,13 +1,10 @@
 """A question of a row, from the columns that a manifest names, or else the usual ones."""
 
-import json
-import re
-from contextlib import suppress
 from typing import Any
 
 from capcal_lib.manifests import Columns, Dataset
 from capcal_lib.questions.question import LETTERS, Answer, Question, with_options
-from capcal_lib.rows import Row, field_of
+from capcal_lib.rows import Row, field_of, listed
 
 
 def make_question(manifest: Dataset, columns: Columns, row: Row, usual_id: str) -> Question:
@@ -29,7 +26,7 @@ def make_question(manifest: Dataset, columns: Columns, row: Row, usual_id: str) 
         text = with_options(text, options)
         golds = [LETTERS[place], options[place]]
     else:
-        golds = [_text(one) for one in [*_listed(answer), *_listed(also)]]
+        golds = [_text(one) for one in [*listed(answer), *listed(also)]]
     gold, *aliases = dict.fromkeys(filter(None, golds)) or [""]
     return Question(
         id=usual_id if name is None else _text(name),
@@ -46,18 +43,6 @@ def _text(value: Any) -> str:
     return str(value).strip()
 
 
-def _listed(value: Any) -> list[Any]:
-    """Take a list as it is, or a list of texts as JSON in a text (``[-2, 7]`` is an interval), or a
-    single value; nothing where there is none.
-    """
-    if isinstance(value, str) and re.match(r'\s*\[\s*["\]]', value):
-        with suppress(ValueError):
-            value = json.loads(value)
-    if value in (None, ""):
-        return []
-    return value if isinstance(value, list) else [value]
-
-
 def _options(row: Row, named: str | tuple[str, ...] | None) -> tuple[list[str], list[str]]:
     """Return the texts of a row's options, and what they are called there, such as 1 to 4 in
     ARC.
@@ -70,7 +55,7 @@ def _options(row: Row, named: str | tuple[str, ...] | None) -> tuple[list[str], 
         choices = field_of(row, named.removesuffix(".text")) if named else row.get("choices")
     if isinstance(choices, dict):
         return [*map(_text, choices["text"])], [*map(_text, choices["label"])]
-    return [*map(_text, _listed(choices))], []
+    return [*map(_text, listed(choices, numbers=True))], []
 
 
 def right_option(answer: Any, options: list[str], labels: list[str]) -> int:

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -47,6 +48,35 @@ def test_columns_are_mapped(describe: Describe) -> None:
     assert load_questions("law") == (
         Question("7", "How many?", Answer("number", "1.5", ("2",)), "sums"),
     )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '["City of Light", "it\'s"]',
+        """['City of Light', "it's"]""",
+        """['City of Light'\n "it's"]""",
+        """array(['City of Light', "it's"], dtype=object)""",
+    ],
+)
+def test_lists_in_a_csv_are_those_of_json_python_and_numpy(describe: Describe, text: str) -> None:
+    path = describe("law.csv", more="columns: {aliases: also}\n")
+    pd.DataFrame([{"question": "Where?", "answer": "Paris", "also": text}]).to_csv(path)
+    assert load_questions("law")[0].answer == Answer("short", "Paris", ("City of Light", "it's"))
+    pd.DataFrame([{"question": "Where?", "answer": text, "also": ""}]).to_csv(path)
+    assert load_questions("law")[0].answer == Answer("short", "City of Light", ("it's",))
+
+
+def test_an_interval_is_no_list_and_numbers_are_options(describe: Describe) -> None:
+    path = describe("law.csv", "math")
+    for interval in ("[-2, 7]", "(1, 2)", "[0, 1)"):
+        pd.DataFrame([{"question": "Solve.", "answer": interval}]).to_csv(path)
+        assert load_questions("law")[0].answer == Answer("math", interval)
+    path = describe("law.csv", "choice")
+    for options in ("[3, 4, 1]", "[3 4 1]", "['3', '4', '1']"):
+        row = {"question": "How many?", "choices": options, "answer": "C"}
+        pd.DataFrame([row]).to_csv(path)
+        assert load_questions("law")[0].answer == Answer("choice", "C", ("1",))
 
 
 def test_rows_without_an_id_are_numbered(describe: Describe) -> None:
