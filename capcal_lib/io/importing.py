@@ -93,7 +93,7 @@ def import_samples(
         if not log.judged and any(one.answer.gold == NOT_STATED for one in questions):
             raise InputError(
                 "the files have neither answers nor verdicts; map a column: --column gold=NAME or "
-                "verdict=NAME"
+                "verdict=NAME, or name a --dataset that has the answers"
             )
         names = _find_questions(log.items, questions, dataset)
         sampled = manifests.load_model(model).for_dataset(dataset).with_settings(**sampling)

@@ -41,7 +41,7 @@ ITEM = ["question_id", "question", "gold", "aliases", "choices", "subject"]
 MOST_SAMPLES = 1 << 31  # of a question
 REMEDY = (
     "; samples stand a row each, with gold or verdict; confidences are scored in columns "
-    "question_id, confidence, correct, total"
+    "question_id, confidence, correct, total; name other columns with --column NAME=COLUMN"
 )
 
 

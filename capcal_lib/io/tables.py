@@ -26,7 +26,11 @@ from capcal_lib.text import counted, sanitize
 CLUSTERS = ["cluster", "subject"]  # columns of which questions belong together
 WEIGHT = "weight"  # a column that is refused
 OTHERS = ["total", *CLUSTERS, WEIGHT, "sample", "task", *RUN]  # columns that a file may have
-NO_COUNTS = "; --key FILE takes correct and total from another file, or a log"
+OTHER_COLUMN = (
+    "; name another with --column NAME=COLUMN, or take correct and total from another file, or a "
+    "log, with --key FILE"
+)
+OTHER_HEAD = "; name another, as in columns={'correct': 'right'}"  # of a table that is no file
 TWO_CONFIDENCES = (
     "has two confidences; use one file per model or method, and average repeated confidences first"
 )
@@ -230,7 +234,8 @@ def _take_rows(
     for name in columns:
         check_known("column", name, [*needed, *OTHERS])
     notes = []
-    table = take_texts(where, table, needed, OTHERS, NO_COUNTS, columns)
+    remedy = OTHER_COLUMN if isinstance(where, Path) else OTHER_HEAD
+    table = take_texts(where, table, needed, OTHERS, remedy, columns)
     check_one_run(where, table)
     if "task" in table:
         check_one_task(where, table, ["question_id"])

@@ -269,6 +269,10 @@ def test_a_data_frame_is_scored_in_one_call_as_its_file_is(tmp_path: Path) -> No
     other = named.rename(columns={"confidence": "p", "correct": "right"})
     columns = {"confidence": "p", "correct": "right"}
     pd.testing.assert_frame_equal(score_table(other, columns=columns), wanted)
+    with pytest.raises(
+        InputError, match=r"found: .*; name another, as in columns=\{'correct': 'ri"
+    ):
+        score_table(other, columns={"confidence": "p"})
     samples = pd.DataFrame({"question_id": ["a", "a", "b"], "confidence": [0.5, 0.5, 1]})
     scores = score_table(samples.assign(correct=[True, False, True]))
     assert scores.loc["scored samples", "value"] == 3

@@ -45,7 +45,7 @@ BAD = {
     "no column": (
         CSV.replace("correct", "right"),
         "no column correct; needed: question_id, confidence, correct; found: question_id, "
-        "confidence, right, total; --key FILE takes correct and total from another file",
+        "confidence, right, total; name another with --column NAME=COLUMN, or take correct",
     ),
     "rows by their place": (
         '{"confidence":{"0":0.5,"1":1.0},"correct":{"0":1,"1":2},"total":{"0":2,"1":2}}',
