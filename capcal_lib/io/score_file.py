@@ -141,7 +141,7 @@ def score_counts(table: pd.DataFrame) -> pd.DataFrame:
     Returns a table indexed by ``metric``: its ``value``, where there is one the 95 % interval
     ``low`` to ``high`` for questions like these, and the number of ``questions`` that it rests on.
     Fewer than ten questions have no interval. A corrected score may fall below 0, where no true
-    one lies, so that its interval begins at 0 and may leave it out. ``noise`` is the share of the
+    one lies; its interval then begins at the score itself. ``noise`` is the share of the
     variance of mu_hat over questions that comes from few samples, and not from questions that
     differ; ``best constant`` is the corrected score of always saying the mean of the other
     questions, which a confidence has to beat. The corrected scores are those of the questions with
@@ -206,17 +206,16 @@ def _mean(
     clusters: "pd.Series[str] | None",
     bounds: tuple[float, float] = (0, 1),
 ) -> list[float]:
-    """Return the row of a mean over questions, with its limits, none of which lies where no true
-    mean can; NaN where there are too few questions for any.
+    """Return the row of a mean over questions, with its limits; NaN where there are too few
+    questions for any, and where no true mean lies between them.
     """
     if clusters is not None:
         clusters = clusters[terms.index]
     estimate, low, high = metrics.mean_interval(terms, clusters=clusters, bounds=bounds)
-    bottom, top = bounds
     questions = int(terms.count())
-    if questions < FEWEST or high <= bottom:
+    if questions < FEWEST or high <= bounds[0]:
         return [estimate, np.nan, np.nan, questions]
-    return [estimate, max(low, bottom), min(high, top), questions]
+    return [estimate, low, high, questions]
 
 
 def _log_loss(table: pd.DataFrame, clusters: "pd.Series[str] | None") -> list[float]:

@@ -112,7 +112,7 @@ def test_below_ten_questions_nothing_has_an_interval_or_four_decimals() -> None:
     assert both[["low", "high", "p", "needed"]].isna().all()
 
 
-def test_a_corrected_score_below_zero_is_no_limit_of_its_own(tmp_path: Path) -> None:
+def test_the_interval_of_a_corrected_score_below_zero_begins_at_the_score(tmp_path: Path) -> None:
     """Samples of all questions alike are said to be so, and by chance less far than they are."""
     path = tmp_path / "mine.csv"
     rows = [f"q{n},0.5,{1 + n % 3},4" for n in range(60)]
@@ -122,7 +122,7 @@ def test_a_corrected_score_below_zero_is_no_limit_of_its_own(tmp_path: Path) -> 
     value, low, high = scores.loc["capability Brier, corrected", ["value", "low", "high"]]
     # (1/24 of mu_hat's spread less the mean of mu_hat (1 - mu_hat) / 3)
     assert value == pytest.approx(2 / 3 / 16 - (2 * 3 / 16 + 1 / 4) / 9)
-    assert value < low == 0 < high
+    assert value == low < 0 < high, "as `score --model` has it: no error bar is negative"
     note = f"{path}: a corrected score below 0 is noise of sampling: the true one is 0 or more"
     assert note in found.below
     assert found.below[-1].startswith("these samples show no difference between questions beyond")
