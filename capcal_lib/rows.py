@@ -74,9 +74,17 @@ def read_table(path: Path) -> "DataFrame":
     """Read a file as :func:`stream_rows` does into one table, its cells as they are written."""
     import pandas as pd  # slow to import
 
-    if _suffix(path) in JSON:
-        return pd.DataFrame([*stream_rows(path)], dtype=object)
-    return pd.concat([pd.DataFrame(), *_tables(path)], ignore_index=True)
+    tables = _json_tables(path) if _suffix(path) in JSON else _tables(path)
+    return pd.concat([pd.DataFrame(), *tables], ignore_index=True)
+
+
+def _json_tables(path: Path) -> Iterator["DataFrame"]:
+    """Yield the rows of JSON as tables of some rows, which take less memory than dictionaries."""
+    import pandas as pd
+
+    rows = stream_rows(path)
+    while some := list(islice(rows, STEP)):
+        yield pd.DataFrame(some, dtype=object)
 
 
 def _tables(path: Path) -> Iterator["DataFrame"]:
@@ -85,7 +93,10 @@ def _tables(path: Path) -> Iterator["DataFrame"]:
         if _suffix(path) == ".parquet":
             yield from _parquet(path, file)
         elif _suffix(path) in TEXTS:
-            yield from _csv(file, place)
+            for table in _csv(file, place):
+                if path.suffix == ".gz":
+                    check_unpacked(path, place.row * table.shape[1] * CELL_BYTES)
+                yield table
         else:
             raise InputError(f"{path}: not a file of rows; the formats are {', '.join(FORMATS)}")
 
@@ -318,8 +329,9 @@ def _opened(path: Path) -> Iterator[tuple[io.BufferedReader, _Place]]:
         if str(path) == "-":
             yield io.BufferedReader(sys.stdin.buffer), place  # type: ignore[arg-type]
         elif path.suffix == ".gz":
+            _check_packed(path)
             with gzip.open(path) as source:
-                yield io.BufferedReader(_Unpacked(path, source), 1 << 20), place
+                yield io.BufferedReader(source, 1 << 20), place
         else:
             with path.open("rb") as file:
                 yield file, place
@@ -338,23 +350,13 @@ def _opened(path: Path) -> Iterator[tuple[io.BufferedReader, _Place]]:
         raise InputError(f"{path}, row {place.row}: cannot be read: {sanitize(error)}") from None
 
 
-class _Unpacked(io.RawIOBase):
-    """Hand on the bytes of a packed file as long as they are not too many."""
-
-    def __init__(self, path: Path, source: Any) -> None:
-        self.path = path
-        self.source = source
-        self.total = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        block = self.source.read(len(buffer))
-        buffer[: len(block)] = block
-        self.total += len(block)
-        check_unpacked(self.path, self.total)
-        return len(block)
+def _check_packed(path: Path) -> None:
+    """Refuse a packed file that holds too much, before anything is made of it."""
+    total = 0
+    with gzip.open(path) as source:
+        while block := source.read(1 << 20):
+            total += len(block)
+            check_unpacked(path, total)
 
 
 def _json_rows(path: Path, text: IO[str], place: _Place) -> Iterator[Row]:

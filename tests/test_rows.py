@@ -82,6 +82,23 @@ def test_what_a_packed_file_holds_is_bounded(
         list(stream_rows(tmp_path / name))
 
 
+def test_a_packed_table_is_refused_before_it_is_read_and_for_its_many_cells(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.csv.gz"
+    monkeypatch.setattr(rows, "UNPACKED_BYTES", 1 << 20)
+    monkeypatch.setattr(rows, "UNPACKED_RATIO", 1)
+    text = b"a,b\n" + b"1,2\n" * 200_000
+    path.write_bytes(gzip.compress(text))
+    with pytest.raises(InputError, match=r"a.csv.gz, row \d{5,}: .* unpacks to more than 1 MiB"):
+        rows.read_table(path)  # 0.8 MB of text, 3.2 MB of pointers to cells
+    path.write_bytes(gzip.compress(text * 2))
+    with pytest.raises(InputError, match=r"a.csv.gz, row 0: .* unpacks to more than 1 MiB"):
+        rows.read_table(path)
+    (tmp_path / "a.csv").write_bytes(text)
+    assert len(rows.read_table(tmp_path / "a.csv")) == 200_000, "one's own table as it lies"
+
+
 def test_what_a_parquet_file_unpacks_to_is_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -162,6 +179,16 @@ def test_columns_that_lack_or_are_alike_are_named(tmp_path: Path) -> None:
         read_columns(tmp_path / "a.csv", ["q"])
     with pytest.raises(InputError, match=r"no column r; needed: question_id, r; found: id, .*!$"):
         read_columns(tmp_path / "a.csv", ["question_id", "r"], remedy="; go!")
+
+
+def test_a_table_of_json_is_that_of_all_its_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rows, "STEP", 2)
+    path = tmp_path / "a.jsonl"
+    lines = [{"a": 1}, {"a": "x", "b": None}, {"c": [1]}, {"a": 2.5}, {"b": True}]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    pd.testing.assert_frame_equal(rows.read_table(path), pd.DataFrame(lines, dtype=object))
 
 
 def test_columns_of_rows_that_differ_are_those_of_all_rows(tmp_path: Path) -> None:
