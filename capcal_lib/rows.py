@@ -42,6 +42,7 @@ SPELLINGS = {  # what else a column may be called, in order
     "question": ("question", "problem", "prompt", "input"),
     "model": ("model", "model_name"),
     "task": ("task", "dataset"),
+    "choices": ("choices", "options"),
 }
 NAMED = {"question_id": "questions", "gold": "answers"}  # columns that must not disagree
 MISSING = {"", "nan", "none", "null", "na", "n/a"}  # how tables say that there is nothing

@@ -7,7 +7,7 @@ import pandas as pd
 from capcal_lib import manifests
 from capcal_lib.errors import InputError
 from capcal_lib.questions import NOT_STATED
-from capcal_lib.questions.columns import right_option
+from capcal_lib.questions.columns import read_options, right_option
 from capcal_lib.questions.question import LETTERS
 from capcal_lib.rows import as_list, listed, read_list
 from capcal_lib.text import sanitize
@@ -54,13 +54,7 @@ def _answer(
     others = listed(aliases)
     if not golds:
         return NOT_STATED, tuple(map(str, others)), ()
-    labels: list[str] = []
-    if isinstance(choices, dict):
-        labels, choices = [*map(str, choices["label"])], choices["text"]
-    texts = listed(choices, numbers=True)
-    if texts == [choices]:
-        raise ValueError(f"choices {choices!r} are no list")
-    options = [str(option).strip() for option in texts]
+    options, labels = read_options(choices)
     if options and len(golds) == 1:
         place = _place(golds[0], options, labels)
         return LETTERS[place], (options[place],), tuple(options)

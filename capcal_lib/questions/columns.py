@@ -53,21 +53,43 @@ def _options(row: Row, named: str | tuple[str, ...] | None) -> tuple[list[str], 
             choices.pop()
     else:
         choices = field_of(row, named.removesuffix(".text")) if named else row.get("choices")
+    return read_options(choices)
+
+
+def read_options(choices: Any) -> tuple[list[str], list[str]]:
+    """Return the texts of options, and what they are called, if anything: of a list, which may
+    stand in a text, of lists of ``text`` and ``label`` as in ARC, or of a text by its label.
+
+    ``ValueError`` for anything else.
+
+    >>> read_options(["red", "blue"]), read_options({"A": "red", "B": "blue"})
+    ((['red', 'blue'], []), (['red', 'blue'], ['A', 'B']))
+    """
+    labels: list[Any] = []
     if isinstance(choices, dict):
-        return [*map(_text, choices["text"])], [*map(_text, choices["label"])]
-    return [*map(_text, listed(choices, numbers=True))], []
+        labels, texts = [*choices], [*choices.values()]
+        if {*choices} == {"text", "label"}:
+            labels, texts = choices["label"], choices["text"]
+    else:
+        texts = listed(choices, numbers=True)
+        if texts == [choices]:
+            raise ValueError(f"choices {choices!r} are no list")
+    if labels and len(labels) != len(texts):
+        raise ValueError(f"{len(texts)} options have {len(labels)} labels")
+    return [*map(_text, texts)], [*map(_text, labels)]
 
 
 def right_option(answer: Any, options: list[str], labels: list[str]) -> int:
     """Return the place of the right option: by its label, its text, its letter, or its number."""
     name = _text(answer)
-    if labels:
-        return labels.index(name)
     places = []
-    if isinstance(answer, str):
-        named = enumerate(zip(LETTERS, options, strict=False))
-        places = [place for place, names in named if name in names or name.upper() == names[0]]
-    if not places and name.isdecimal():
+    if labels:  # which go before texts
+        names = labels if name in labels else options
+        places = [place for place, one in enumerate(names) if one == name]
+    elif isinstance(answer, str):
+        pairs = enumerate(zip(LETTERS, options, strict=False))
+        places = [place for place, pair in pairs if name in pair or name.upper() == pair[0]]
+    if not places and not labels and name.isdecimal():
         places = [int(name)]
     if len(places) != 1 or places[0] >= len(options):
         raise ValueError(f"the answer {name!r} is not the text, letter or number of one option")

@@ -78,6 +78,8 @@ def chosen(path: Path, letter: str, answer: Any, choices: Any = NUMBERS) -> Path
         ("4", ["5", "6", "4"], "C"),
         ("2", {"text": COLOURS, "label": ["1", "2", "3"]}, "B"),
         (["B"], COLOURS, "B"),
+        ("B", {"A": "red", "B": "green", "C": "blue"}, "B"),
+        ("green", {"A": "red", "B": "green", "C": "blue"}, "B"),
     ],
 )
 def test_an_option_is_named_by_its_number_letter_or_text_in_score_and_import_alike(
@@ -100,6 +102,7 @@ def test_an_option_is_named_by_its_number_letter_or_text_in_score_and_import_ali
         (4, NUMBERS, "the answer '4' is not the text, letter or number of one option"),
         ("pink", COLOURS, "the answer 'pink' is not the text, letter or number of one option"),
         (0, "red", "choices 'red' are no list"),
+        (0, {"text": COLOURS}, r"\['red', 'green', 'blue'\] is neither a text nor a number"),
     ],
 )
 def test_an_option_that_is_not_clear_is_refused(
@@ -108,6 +111,11 @@ def test_an_option_that_is_not_clear_is_refused(
     path = chosen(tmp_path / "rows.jsonl", "B", answer, choices)
     with pytest.raises(InputError, match=f"rows.jsonl, row 0: {said}"):
         read_log([path])
+
+
+def test_choices_may_be_called_options(tmp_path: Path) -> None:
+    row = {"question_id": "a", "options": COLOURS, "answer": 2, "response": "C"}
+    assert accuracy(write(tmp_path / "rows.jsonl", row)) == (1, 1)
 
 
 def test_options_of_some_questions_only_are_no_choices(

@@ -1,5 +1,6 @@
 """Columns of a row become a question."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import Columns, load_dataset
 from capcal_lib.questions import Answer, Question, load_questions
-from capcal_lib.questions.columns import make_question
+from capcal_lib.questions.columns import make_question, read_options, right_option
 from tests.questions.files import Describe, jsonl, write
 
 
@@ -187,6 +188,7 @@ def test_rows_that_cannot_be_asked(
         ({"text": ["red", "blue", "grey"], "label": ["1", "2", "3"]}, "3", "C"),
         ({"text": ["C", "D", "A"], "label": ["A", "B", "C"]}, "A", "A"),
         ({"text": ["4", "1"], "label": [4, 1]}, 1, "B"),
+        ({"text": ["red", "blue", "grey"], "label": ["1", "2", "3"]}, "grey", "C"),
     ],
 )
 @pytest.mark.parametrize("column", ["", "columns: {choices: choices.text, answer: answer}\n"])
@@ -198,3 +200,26 @@ def test_labels_of_options_are_read(
     [question] = load_questions("law")
     assert question.answer.gold == letter
     assert question.options == len(choices["text"])
+
+
+def test_options_may_be_called_so_and_be_texts_by_their_labels(describe: Describe) -> None:
+    texts = {"A": "red", "B": "blue", "C": "grey"}
+    path = describe(kind="choice", more="columns: {choices: options}\n")
+    for answer in ("C", "grey"):
+        path.write_bytes(jsonl([{"question": "Which?", "options": texts, "answer": answer}]))
+        assert load_questions("law")[0].answer == Answer("choice", "C", ("grey",))
+
+
+@pytest.mark.parametrize(
+    ("choices", "message"),
+    [
+        ("red", "choices 'red' are no list"),
+        ({"text": ["red", "blue"], "label": ["1"]}, "2 options have 1 labels"),
+        ({"text": ["red", "blue"]}, "['red', 'blue'] is neither a text nor a number"),
+        (["red", None], "None is neither a text nor a number"),
+        ({"A": "red", "B": "red"}, "'red' is not the text, letter or number of one option"),
+    ],
+)
+def test_what_are_no_options_is_refused(choices: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        right_option("red", *read_options(choices))
