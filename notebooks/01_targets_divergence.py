@@ -34,7 +34,7 @@ from capcal_lib.metrics import (
 )
 from capcal_lib.plots import INK
 from capcal_lib.reported import printed_distances
-from capcal_lib.results.targets import response_distances
+from capcal_lib.results.targets import response_distances, shares_between
 from capcal_lib.text import counted
 
 # %% tags=["provenance"]
@@ -62,14 +62,21 @@ distance.groupby("dataset", sort=False).mean().rename(page.data["title"])
 
 # %% [markdown]
 # `response_distances` does so with an interval for questions like these. The paper finds that outputs are rarely binary
-# (section 4.1): the share of questions with $0.1 < \hat\mu < 0.9$ says how often one sample cannot tell what the model can do.
+# (section 4.1). How often is that so: on which share of the questions are more than a tenth and less than nine tenths of the samples
+# correct? This share depends on the number of samples, and data sets have different numbers. So we take ten samples of every question,
+# of which two to eight have to be correct. No draw is needed: the probability of two to eight among ten of a question's samples is
+# hypergeometric, and `shares_between` sums it.
+
+# %%
+shares_between(results).groupby("dataset", sort=False).mean().round(3)
 
 # %% label="targets-distance" paper=["figure-11", "appendix-e", "section-4.1"] evidence=["measured"] reads=["verdicts"]
 distances = response_distances(results, protocol=protocol)
 page.show(
     distances.rename(columns={"low": "from", "high": "to"}),
     "How far one response lies from the expected accuracy, with its 95 % interval "
-    "for questions like these, and the share of questions with 0.1 < μ̂ < 0.9.",
+    "for questions like these, and the share of questions of which two to eight of ten samples are correct, "
+    "which takes ten samples.",
 )
 
 # %% tags=["finding"]

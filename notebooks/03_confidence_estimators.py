@@ -36,6 +36,7 @@ seed: int = 0  # of what is drawn anew
 import numpy as np
 import pandas as pd
 import seaborn as sns
+from capcal_lib.applications import deep_samples
 from capcal_lib.book import tables
 from capcal_lib.book.lesson import open_page
 from capcal_lib.manifests import load_dataset, load_model
@@ -60,6 +61,7 @@ from capcal_lib.results import (
     methods,
 )
 from capcal_lib.results.scores import nearest_probe_of
+from capcal_lib.results.targets import accuracy_variance, judge_alike
 from capcal_lib.runs import read_samples
 from capcal_lib.sampling import answer_requests, can_sample_here, open_engine
 from capcal_lib.text import counted
@@ -83,11 +85,19 @@ results.groupby("dataset").head(1).iloc[:, :5]
 # correlation* of a confidence with $\hat\mu$ asks for the order alone: it is 1 where the surer question is always the easier
 # one, and near 0 where a confidence says nothing of it. Where all questions have the same $\hat\mu$ there is nothing to order,
 # and a method that says the same of every question has no order.
+#
+# Which samples judge? Chance in $\hat\mu$ lowers every rank correlation: it is *attenuated*, the more the fewer samples judge. The
+# samples that vote may not judge the vote, so the others judge it. `judge_alike` has these others judge all methods of a data set, so
+# that methods can be compared. By the paper's protocol all samples judge all methods.
+
+# %%
+compared = judge_alike(results)
+compared.groupby("dataset", sort=False)["total"].agg(["min", "max"])
 
 # %%
 correlations = {}
-for column in confidence_columns(results):
-    points = judged_by(results, column)
+for column in confidence_columns(compared):
+    points = judged_by(compared, column)
     points["mu"] = points["correct"] / points["total"]
     pairs = points.groupby("dataset", sort=False)[["confidence", "mu"]]
     matrices = pairs.corr(method="spearman")
@@ -104,7 +114,8 @@ if ranks.empty:
 
 # %% [markdown]
 # The correlations stand here without intervals. Of $n$ questions, two that differ by less than about $3/\sqrt n$ may change places on
-# others: .17 of 300 questions, and .55 of 30.
+# others: .17 of 300 questions, and .55 of 30. Compare methods on a data set, and not data sets with one another: these have different
+# numbers of judges.
 
 # %% label="estimator-ranks" paper=["section-4.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 by_method = ranks.rename(page.data["title"]).T.rename_axis("method")
@@ -119,15 +130,20 @@ page.show(
 # a probe predicts. Of several probes it shows the nearest: that of the data set itself, where there is one.
 
 # %%
-mu = results["correct"] / results["total"]
 probed = ranks.filter(like="Probe").dropna(how="all")
-spread = mu.groupby("dataset").std()
+spread = accuracy_variance(results)
 widest = spread[(ranks if probed.empty else probed).index].idxmax()
 nearest = nearest_probe_of(results.loc[[widest]], widest)
-subset = keep_nearest_probe(results.loc[[widest]], widest)
+subset = keep_nearest_probe(compared.loc[[widest]], widest)
 
 # %% [markdown]
-# A point for each question shows what a rank correlation sums up:
+# A point for each question shows what a rank correlation sums up. Few judges blur the picture, so we draw the questions with the most
+# judges:
+
+# %%
+most = deep_samples(subset["total"])
+subset = subset[subset["total"] >= most]
+most, len(subset)
 
 # %%
 columns = confidence_columns(subset)
@@ -149,18 +165,24 @@ grid.set_axis_labels("confidence", "share correct").set(xlim=(-0.03, 1.03))
 _ = grid.set_titles("{col_name}")
 
 # %% [markdown] tags=["caption"]
-# A point for each question. Along the diagonal a confidence is right; a method that says nearly the same of every question draws
+# A point for each question with the most judges, the same for all methods. Along the diagonal a confidence is right; a method that says nearly the same of every question draws
 # a narrow upright cloud, and one whose points rise to the right tells easy questions from hard ones even where it is wrong on the scale.
 
 # %% tags=["finding"]
 drawn = [name for name in ranks if name == nearest or "Probe" not in name]
-of_drawn = ranks.loc[widest, drawn].dropna()
+of_drawn = ranks.loc[widest, drawn].dropna().sort_values(ascending=False)
+second = [
+    f", before {name} with {rank:.2f}"
+    for name, rank in of_drawn.iloc[1:2].items()
+]
 page.finding(
-    r"Of {methods}, *{best}* has the highest rank correlation with $\hat\mu$ on {dataset}: {highest:.2f}.",
+    r"Of {methods} that the same samples judge, *{best}* has the highest rank correlation with $\hat\mu$ on {dataset}: "
+    "{highest:.2f}{second}.",
     methods=counted(len(of_drawn), "method"),
-    best=of_drawn.idxmax(),
+    best=of_drawn.index[0],
     dataset=page.data.loc[widest, "title"],
-    highest=of_drawn.max(),
+    highest=of_drawn.iloc[0],
+    second="".join(second),
 )
 
 # %% [markdown]

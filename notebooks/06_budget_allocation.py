@@ -38,6 +38,7 @@ from capcal_lib.book.lesson import open_page
 from capcal_lib.metrics import mean_interval
 from capcal_lib.reported import load_reported
 from capcal_lib.results import questions_predicted, subjects
+from capcal_lib.results.targets import accuracy_variance
 from capcal_lib.studies import budget_allocation as study
 
 page = open_page(globals(), paper=["figure-10"])
@@ -175,8 +176,7 @@ for plan in ([3, 3, 3, 3], plug_in, posterior):
 # Now to real questions: those of the data set whose questions differ most, or of the one asked for.
 
 # %%
-mu = results["correct"] / results["total"]
-spread = mu.groupby("dataset").var()
+spread = accuracy_variance(results)
 otherwise = spread[judged["dataset"].unique()].idxmax()
 chosen = dataset or otherwise
 questions = questions_predicted(results.loc[[chosen]], chosen)

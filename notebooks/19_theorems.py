@@ -92,7 +92,8 @@ page.show(
 # ## Theorem 2: the scores differ by the correctness variance
 #
 # [The first page](01_targets_divergence.ipynb) has both sides for one confidence. Here they are for every method on every data
-# set: how many pairs there are, and the largest *gap* that is left of their difference, which is rounding.
+# set, with the same samples as judges of all methods of a data set: how many pairs there are, and the largest *gap* that is left of
+# their difference, which is rounding.
 
 # %%
 losses = losses_by_target(results)
@@ -121,10 +122,10 @@ axes.set(xlim=(0, None), ylim=(0, None))
 _ = axes.legend(title="")
 
 # %% [markdown] tags=["caption"]
-# One mark a method, on the four data sets of largest correctness variance. The methods of a data set that all samples judge lie on
-# one line of slope 1, as far below the dotted diagonal as its correctness variance says: one that is better by one score is better
-# by the other, and by as much. Votes are judged by the samples that did not vote. Where these are few, their correctness varies
-# less, and the mark lies closer to the diagonal.
+# One mark a method, on the four data sets of largest correctness variance. The same samples judge all methods of a data set: those that
+# did not vote, where there are votes. So its methods lie on one line of slope 1, as far below the dotted diagonal as its correctness
+# variance says: a method that is better by one score is better by the other, and by as much. A mark lies beside the line only if the
+# method has no confidence on some questions.
 
 # %% [markdown]
 # ## Beyond the Brier score
@@ -177,14 +178,13 @@ page.show(
 page.solution(1 - ((share == 0) | (share == 1)).mean(), optima["optima differ"])
 
 # %% [markdown]
-# **2 (medium).** In the table of three scores the Bregman information of response consistency is another one than that of the
-# other methods. Does it depend on the confidence after all? *Hint:* its votes are samples as well.
+# **2 (medium).** Two samples judge each question, and $\mu$ is 1/2 everywhere. What is the mean of $\hat\mu(1-\hat\mu)$ over questions,
+# and what is $\mu(1-\mu)$? Which score does the difference belong to? *Hint:* none, one or both of the two samples are correct.
 
 # %% tags=["hide-cell", "solution"]
-# No: votes are judged by the samples that did not vote, which are fewer
-page.solution(
-    losses.loc[shown, ["expected response loss", "Bregman information"]]
-)
+# Half of it: the other half is noise of the judges, which the capability score has until it is corrected
+mu_hat = np.array([0, 0.5, 1])
+page.solution(np.average(mu_hat * (1 - mu_hat), weights=[1, 2, 1]), 0.5 * 0.5)
 
 # %% [markdown]
 # **3 (hard).** Show on one question with $\hat\mu = 0.3$ and $s = 0.6$ that the cross-entropy has no gap. *Hint:* its mean over

@@ -1,6 +1,7 @@
 """How far are the two targets of a confidence apart: the correctness of one response, and the
 expected accuracy? (Sections 3 and 4.1, and appendices A and E, of the paper.)"""
 
+import numpy as np
 import pandas as pd
 
 from capcal_lib.errors import InputError
@@ -11,10 +12,79 @@ from capcal_lib.metrics import (
     mean_interval,
 )
 from capcal_lib.metrics.scores import ProperScore
-from capcal_lib.results.results import judged_by, subjects
+from capcal_lib.results.results import VOTES, judged_by, subjects
 from capcal_lib.results.scores import Protocol, confidence_columns, mean_over_probes
+from capcal_lib.results.terms import COUNTS
 
 BETWEEN = 0.1, 0.9  # expected accuracies that one sample cannot tell
+ENOUGH = 10  # samples of a question, of which that many are correct
+
+
+def judge_alike(results: pd.DataFrame) -> pd.DataFrame:
+    """Give all methods of a data set the same judges, so that their rank correlations, losses and
+    other statistics that the noise of mu_hat changes can be compared.
+
+    The samples that vote may not judge the vote. Where a data set has votes, ``correct`` and
+    ``total`` become the counts of the samples that did not vote, and questions without such samples
+    are left out; other data sets stay as they are. ``results`` are those of ``load_results``, and
+    so is what is returned, without the columns for votes.
+
+    >>> index = pd.MultiIndex.from_product([["gsm8k"], ["a"]], names=["dataset", "question_id"])
+    >>> results = pd.DataFrame({"correct": [9], "total": [12]}, index)
+    >>> results = results.assign(**{"votes correct": 1, "votes total": 2})
+    >>> judge_alike(results).values.tolist()
+    [[1, 2]]
+    """
+    counts = results[COUNTS]
+    if "votes total" in results:
+        held_out = results[["votes correct", "votes total"]].set_axis(COUNTS, axis="columns")
+        voted = held_out["total"].groupby(level="dataset").transform("count") > 0
+        counts = counts.where(~voted, held_out, axis="index").dropna().astype(int)
+    others = results.drop(columns=[*COUNTS, *VOTES], errors="ignore")
+    return counts.join(others)
+
+
+def accuracy_variance(results: pd.DataFrame) -> "pd.Series[float]":
+    """Estimate the variance of expected accuracy over the questions of each data set.
+
+    The variance of mu_hat is larger, and more so with fewer samples a question. What the noise of
+    mu_hat adds is mu (1 - mu)/total on average; its unbiased estimate is subtracted. Questions with
+    one sample are left out; NaN for a single question. The estimate may fall below zero.
+
+    >>> index = pd.MultiIndex.from_product([["gsm8k"], ["a", "b"]], names=["dataset", None])
+    >>> counts = pd.DataFrame({"correct": [0, 2], "total": [2, 4]}, index)
+    >>> accuracy_variance(counts).round(3).tolist()  # 0.5**2 / 2 - (0 + 0.5**2 / 3) / 2
+    [0.083]
+    """
+    known = results[results["total"] > 1]
+    mu = known["correct"] / known["total"]
+    noise = mu * (1 - mu) / (known["total"] - 1)
+    variance = mu.groupby(level="dataset", sort=False).var()
+    return variance - noise.groupby(level="dataset", sort=False).mean()
+
+
+def shares_between(counts: pd.DataFrame, samples: int = ENOUGH) -> "pd.Series[float]":
+    """Return for each question the probability that of ``samples`` of its samples, drawn at random
+    without replacement, a share between .1 and .9 is correct.
+
+    The share of questions with mu_hat between .1 and .9 depends on how many samples define mu_hat.
+    The mean of these probabilities is that share with the same number for all questions. NaN for a
+    question with fewer samples.
+
+    ``counts`` has ``correct`` and ``total``. The probability is exact (hypergeometric).
+
+    >>> shares_between(pd.DataFrame({"correct": [5, 2, 9], "total": [10, 20, 9]})).round(3).tolist()
+    [1.0, 0.237, nan]
+    """
+    from scipy.stats import hypergeom  # slow to import
+
+    numbers = np.arange(samples + 1)
+    share = numbers / samples
+    between = numbers[(share > BETWEEN[0]) & (share < BETWEEN[1])]
+    known = counts[counts["total"] >= samples]
+    correct, total = known[COUNTS].to_numpy().T[..., None]
+    chance = hypergeom.pmf(between, total, correct, samples).sum(axis=1)
+    return pd.Series(chance, known.index).reindex(counts.index)
 
 
 def response_distances(results: pd.DataFrame, *, protocol: Protocol = "corrected") -> pd.DataFrame:
@@ -25,8 +95,9 @@ def response_distances(results: pd.DataFrame, *, protocol: Protocol = "corrected
 
     ``results`` are those of ``load_results``; questions with one sample are left out. Returns a row
     a data set, and none where there is no such question: ``questions``, ``mean distance``, with its
-    95 % interval ``low`` to ``high`` for questions like these, and ``share between``, that of the
-    questions with mu_hat between .1 and .9. No distance is above 1/2; its unbiased estimate is at
+    95 % interval ``low`` to ``high`` for questions like these, and ``share between``, the mean of
+    :func:`shares_between`: how many questions have a share between .1 and .9 of ten samples
+    correct; NaN where no question has ten. No distance is above 1/2; its unbiased estimate is at
     most n / (2 (n - 1)) of n samples, which is 1 of two.
 
     >>> index = pd.MultiIndex.from_product([["gsm8k"], ["a", "b"]])
@@ -36,15 +107,14 @@ def response_distances(results: pd.DataFrame, *, protocol: Protocol = "corrected
     [0.25]
     """
     known = results[results["total"] > 1]
-    mu = known["correct"] / known["total"]
+    between = shares_between(known)
     groups = subjects(known)
     rows = {}
     for dataset, own in known.groupby(level="dataset", sort=False):
         counts = own["correct"], own["total"]
         distance = 2 * correctness_variance_terms(*counts, corrected=protocol == "corrected")
         interval = mean_interval(distance, clusters=groups[own.index], bounds=(0, 0.5))
-        between = mu[own.index].between(*BETWEEN, inclusive="neither")
-        rows[str(dataset)] = [len(own), *interval, between.mean()]
+        rows[str(dataset)] = [len(own), *interval, between[own.index].mean()]
     columns = ["questions", "mean distance", "low", "high", "share between"]
     types = dict.fromkeys(columns, float) | {"questions": int}  # also of no rows
     table = pd.DataFrame.from_dict(rows, "index", columns=columns).astype(types)
@@ -55,6 +125,8 @@ def losses_by_target(
     results: pd.DataFrame, *, score: ProperScore = "brier", least: float = 0.0
 ) -> pd.DataFrame:
     """Score every method by both targets on each data set; lower is better.
+
+    The same samples judge all methods of a data set (:func:`judge_alike`).
 
     ``least`` is the least confidence, and 1 less it the highest, to which others are moved: the log
     score of a wrong 0 or 1 is infinite.
@@ -73,7 +145,7 @@ def losses_by_target(
     if not 0 <= least < 0.5:
         raise InputError(f"least must be at least 0 and below 0.5; got {least}")
     tables = {}
-    for dataset, own in results.groupby(level="dataset", sort=False):
+    for dataset, own in judge_alike(results).groupby(level="dataset", sort=False):
         columns = {}
         for column in confidence_columns(own):
             judged = judged_by(own, column)

@@ -38,17 +38,17 @@ from capcal_lib.results.scores import (
     stated_methods,
     well_sampled,
 )
+from capcal_lib.results.targets import accuracy_variance
 
 PLUG_IN, POSTERIOR = "Probe, plug-in", "Probe, posterior"
 ACTUAL = "Actual"
 
 
 def most_varied(results: pd.DataFrame) -> str:
-    """Choose the data set whose questions differ most, of those that are ``well_sampled``; those of
-    a data set with a single question do not differ.
+    """Choose the data set whose questions differ most, by ``accuracy_variance``, of those that are
+    ``well_sampled``; those of a data set with a single question do not differ.
     """
-    mu = results["correct"] / results["total"]
-    spread = mu.groupby(level="dataset").var().fillna(0)
+    spread = accuracy_variance(results).fillna(0)
     return str(spread[spread.index.isin(well_sampled(results))].idxmax())
 
 

@@ -24,6 +24,7 @@ from capcal_lib.results.scores import (
     mean_over_probes,
     methods,
 )
+from capcal_lib.results.targets import accuracy_variance
 from capcal_lib.shifts import shift
 
 if TYPE_CHECKING:
@@ -31,14 +32,15 @@ if TYPE_CHECKING:
 
 OVERLAPS = MANIFESTS / "overlaps.csv"
 COMPARED = ("gsm8k", "math500", "mmlu", "triviaqa")  # sets of which overlaps were looked for
-VARIED = 0.01  # a variance of mu_hat over questions: with less there is little to be learnt
+VARIED = 0.01  # a variance of accuracy over questions: with less there is little to be learnt
 CORRELATED = ["dataset", "method", "shift", "estimate", "low", "high", "p"]
 
 
 def varied_datasets(results: pd.DataFrame) -> list[str]:
-    """List the data sets on which the variance of mu_hat over questions is above .01."""
-    mu_hat = results["correct"] / results["total"]
-    variance = mu_hat.groupby(level="dataset", sort=False).var()
+    """List the data sets on which the variance of expected accuracy over questions is above .01
+    (``accuracy_variance``).
+    """
+    variance = accuracy_variance(results)
     return [str(name) for name in variance.index[variance > VARIED]]
 
 

@@ -60,11 +60,14 @@ def judge_optimism(terms: pd.DataFrame, total: "pd.Series[int]") -> pd.DataFrame
     pool.
 
     ``terms`` have to be corrected, since the fewer samples that are held out have more noise than
-    all; ``total`` are the scored samples of each question. One sample moves the share of k_c votes
-    by 1/k_c at most, so that optimism is expected to lie within sqrt(1/2)/n of 0 on each question,
-    of which n samples make mu_hat (Efron and Stein); these are the bounds of its interval.
+    all; ``total`` are the scored samples of each question. Optimism falls as 1/n with the n samples
+    that make mu_hat, so each data set is judged on the questions with as many as ``deep_samples``
+    says. One sample moves the share of k_c votes by 1/k_c at most, so that optimism is expected to
+    lie within sqrt(1/2)/n of 0 on each question (Efron and Stein); these are the bounds of its
+    interval.
 
-    Returns a row a ``dataset`` and number of ``votes``, the index, as
+    Returns a row a ``dataset`` and number of ``votes``, the index, with the number of ``questions``
+    and n, the least number of ``samples`` of each of them, and as
     :func:`~capcal_lib.results.judged.judge_cases` has them, all of them together: *better* is
     flattered.
 
@@ -72,14 +75,17 @@ def judge_optimism(terms: pd.DataFrame, total: "pd.Series[int]") -> pd.DataFrame
     (1981).
     """
     gains, bounds = {}, {}
-    by_case: Any = terms.groupby(level=["dataset", "votes"], sort=False)
-    for case, own in by_case:
-        ways = own.droplevel("votes")[WAYS]
-        gains[case] = ways["held-out"] - ways["same pool"]
-        largest = np.sqrt(0.5) / total.reindex(ways.index).min()
-        bounds[case] = -largest, largest
-    names = ["dataset", "votes"]
-    return judge_cases(gains, names, bounds=bounds).set_index(names)
+    for dataset, own in terms.groupby(level="dataset", sort=False):
+        gap = (own["held-out"] - own["same pool"]).unstack("votes", sort=False)
+        samples = total.reindex(gap.index)
+        n = deep_samples(samples)
+        deepest = gap[samples >= n]
+        for votes, gain in deepest.items():
+            case = dataset, votes, gain.count(), n
+            gains[case] = gain
+            bounds[case] = -np.sqrt(0.5) / n, np.sqrt(0.5) / n
+    judged = judge_cases(gains, ["dataset", "votes", "questions", "samples"], bounds=bounds)
+    return judged.set_index(["dataset", "votes"])
 
 
 def find_majorities(answers: pd.DataFrame) -> "pd.Series[str]":

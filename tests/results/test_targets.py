@@ -1,6 +1,9 @@
+from itertools import combinations, product
+
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import binom
 
 from capcal_lib.errors import InputError
 from capcal_lib.metrics import (
@@ -11,7 +14,13 @@ from capcal_lib.metrics import (
 )
 from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.results import judged_by, load_results
-from capcal_lib.results.targets import losses_by_target, response_distances
+from capcal_lib.results.targets import (
+    accuracy_variance,
+    judge_alike,
+    losses_by_target,
+    response_distances,
+    shares_between,
+)
 
 
 def made() -> pd.DataFrame:
@@ -35,7 +44,8 @@ def test_distances_by_hand() -> None:
     found = response_distances(made())
     assert found["questions"].tolist() == [2, 1]  # that with one sample tells no distance
     assert found["mean distance"].tolist() == pytest.approx([2 * 4 / 12 / 2, 2 * 9 / 90])
-    assert found["share between"].tolist() == [0.5, 0.0]  # .9 itself is not between
+    assert found["share between"].isna().tolist() == [True, False]  # four samples are too few
+    assert found.loc["math500", "share between"] == 0  # .9 itself is not between
     plug_in = response_distances(made(), protocol="paper")
     assert plug_in["mean distance"].tolist() == pytest.approx([0.25, 2 * 0.9 * 0.1])
 
@@ -46,6 +56,74 @@ def test_questions_with_one_sample_have_no_distances_and_two_may_lie_apart_by_on
     assert single["mean distance"].dtype == float  # so that it can stand beside others in a figure
     two = made().iloc[:1].assign(correct=1, total=2)
     assert response_distances(two)["mean distance"].tolist() == [1.0]
+
+
+def counts_of(correct: list[int], total: list[int]) -> pd.DataFrame:
+    index = pd.MultiIndex.from_product([["gsm8k"], map(str, range(len(total)))])
+    index.names = ["dataset", "question_id"]
+    return pd.DataFrame({"correct": correct, "total": total}, index)
+
+
+def test_shares_between_are_those_of_all_choices_of_ten_samples() -> None:
+    """Two of 20 are both among ten with probability 10/20 9/19; of ten there is one choice."""
+    found = shares_between(counts_of([2, 1, 2, 8, 9, 0, 9], [20, 10, 10, 10, 10, 40, 9]))
+    assert found[:6].tolist() == pytest.approx([90 / 380, 0, 1, 1, 0, 0])
+    assert np.isnan(found.iloc[6])
+    samples = [1] * 3 + [0] * 9
+    chosen = [1 <= sum(ten) <= 3 for ten in combinations(samples, 4)]
+    few = shares_between(counts_of([3], [12]), samples=4)
+    assert few.tolist() == pytest.approx([np.mean(chosen)])
+
+
+@pytest.mark.parametrize("total", [10, 12, 20, 100])
+def test_the_share_between_does_not_depend_on_how_many_samples_there_are(total: int) -> None:
+    """In expectation over the samples it is the probability for ten that are drawn anew."""
+    correct = np.arange(total + 1)
+    counts = counts_of(correct.tolist(), [total] * (total + 1))
+    expected = binom.pmf(correct, total, 0.15) @ shares_between(counts)
+    assert expected == pytest.approx(binom.cdf(8, 10, 0.15) - binom.cdf(1, 10, 0.15))
+
+
+def test_the_share_between_is_a_mean_over_questions_with_ten_samples() -> None:
+    found = response_distances(counts_of([2, 5, 2], [20, 10, 4]))
+    assert found["share between"].tolist() == pytest.approx([(90 / 380 + 1) / 2])
+
+
+def test_the_variance_of_accuracy_by_hand() -> None:
+    """Shares of 0, 1/2 and 1 vary by 1/4; their noise is (0 + 1/4/3 + 0) / 3."""
+    counts = counts_of([0, 2, 4, 1], [4, 4, 4, 1])  # that with one sample tells nothing of noise
+    assert accuracy_variance(counts).to_dict() == pytest.approx({"gsm8k": 1 / 4 - 1 / 36})
+    assert accuracy_variance(counts.head(1)).isna().all()
+
+
+def test_the_variance_of_accuracy_has_no_bias() -> None:
+    """Over all that three and five samples of two questions may show, weighted by its chance."""
+    mu, total = [0.2, 0.6], [3, 5]
+    expected = 0.0
+    for correct in product(range(4), range(6)):
+        chance = np.prod(binom.pmf(correct, total, mu))
+        expected += chance * accuracy_variance(counts_of([*correct], total)).item()
+    assert expected == pytest.approx(np.var(mu, ddof=1))
+
+
+def test_all_methods_are_judged_by_the_samples_that_did_not_vote() -> None:
+    results = made().assign(**{"votes correct": [0, 1, np.nan, np.nan]})
+    results = results.assign(**{"votes total": [2, 2, np.nan, np.nan], "votes term": 0.1})
+    alike = judge_alike(results)
+    assert alike.index.tolist() == [("gsm8k", "a"), ("gsm8k", "b"), ("math500", "a")]
+    assert alike[["correct", "total"]].values.tolist() == [[0, 2], [1, 2], [9, 10]]
+    assert [*alike] == [*made()]
+    assert alike["mine"].tolist()[:2] == [0.0, 1.0]
+    pd.testing.assert_frame_equal(judge_alike(made()), made())
+
+
+def test_losses_of_all_methods_are_judged_by_the_same_samples() -> None:
+    results = made().loc[["gsm8k"]].head(2)
+    results["Response consistency"] = [0.5, 1.0]
+    votes = {"votes correct": [0, 1], "votes total": [2, 2]}
+    losses = losses_by_target(results.assign(**votes)).loc["gsm8k"]
+    assert losses["Bregman information"].tolist() == pytest.approx([1 / 8] * 3)
+    assert losses.loc["mine", "capability loss"] == pytest.approx((1 - 1 / 2) ** 2 / 2)
 
 
 def test_intervals_of_distances_are_those_of_a_mean() -> None:
@@ -59,9 +137,10 @@ def test_intervals_of_distances_are_those_of_a_mean() -> None:
 def test_the_brier_score_by_both_targets_is_that_of_its_own_functions() -> None:
     results = load_results(RECORDED_RUNS, "smollm2-135m", datasets=["gsm8k", "mini-exam"])
     losses = losses_by_target(results)
+    alike = judge_alike(results)
     assert ("gsm8k", "P(True)") in losses.index
     for dataset, method in losses.index:
-        s, *counts = judged_by(results.loc[[dataset]], method).to_numpy().T
+        s, *counts = judged_by(alike.loc[[dataset]], method).to_numpy().T
         expected = [
             expected_response_brier(s, *counts),
             correctness_variance(*counts),

@@ -3,11 +3,13 @@
 import re
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from capcal_lib.results.targets import shares_between
 from capcal_lib.runs import KEY, Run, open_runs, read_samples
 from capcal_lib.runs.sessions import read_sessions
 
@@ -28,7 +30,9 @@ def table() -> str:
         identity = run.identity
         verdicts = pd.read_parquet(run.folder / "verdicts.parquet")
         scored = verdicts[verdicts["verdict"] != "not_scored"]
-        mu = (scored["verdict"] == "correct").groupby(scored["question_id"]).mean()
+        of_question = (scored["verdict"] == "correct").groupby(scored["question_id"])
+        counts = of_question.agg(correct="sum", total="size")
+        between = shares_between(counts).mean()
         samples = read_samples(run, [*KEY, "completion_tokens"])
         sizes = samples.groupby("question_id").size()
         least, most = sizes.min(), sizes.max()
@@ -38,8 +42,8 @@ def table() -> str:
                 "data set": f"{identity.dataset} ({identity.split})",
                 "questions": f"{len(sizes):,}",
                 "samples each": f"{least}" if least == most else f"{least} to {most}",
-                "mean share correct": f"{mu.mean():.3f}",
-                "between": f"{mu.between(0.1, 0.9, inclusive='neither').mean():.0%}",
+                "mean share correct": f"{(counts['correct'] / counts['total']).mean():.3f}",
+                "between": "–" if np.isnan(between) else f"{between:.0%}",
                 "tokens": f"{samples['completion_tokens'].sum():,}",
                 "hours": hours(run, len(samples)),
             }
