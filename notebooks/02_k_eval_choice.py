@@ -38,7 +38,7 @@ from capcal_lib.results import confidence_columns, judged_by, subjects
 from capcal_lib.results.targets import response_distances
 from capcal_lib.shifts import IN_DISTRIBUTION
 from capcal_lib.studies import k_eval_choice as study
-from scipy.stats import binom, norm
+from scipy.stats import binom, hypergeom, norm
 
 # %%
 page = open_lesson(globals())
@@ -142,7 +142,9 @@ covered.idxmin(), covered.min(), covered.mean()
 #
 # ## Samples of a model
 #
-# From here on we take samples that are there. Where $\hat\mu$ is 0 or 1, the Wald interval has no width at all. How often is that?
+# From here on we take samples that are there. If $\hat\mu$ is 0 or 1, the Wald interval has no width at all. How often is that? Fewer
+# samples are more often all alike, so we compare data sets with ten samples of each question. The probability that ten of a question's
+# samples are alike is hypergeometric:
 
 # %% tags=["provenance"]
 page.show_runs()
@@ -151,10 +153,14 @@ page.show_other_models()
 # %% label="wald-points" paper=["appendix-b.1"] evidence=["measured"] reads=["verdicts"]
 results = page.results()
 mu = results["correct"] / results["total"]
-at_the_end = mu.dropna().isin([0, 1]).groupby("dataset", sort=False).mean()
+alike = pd.DataFrame({"all samples": mu.dropna().isin([0, 1])})
+some = results[results["total"] >= 10]
+counts = some["total"], some["correct"], 10
+none, all_ten = (hypergeom.pmf(right, *counts) for right in (0, 10))
+alike["ten samples"] = pd.Series(none + all_ten, some.index)
 page.show(
-    at_the_end.rename("no width").to_frame(),
-    "Share of questions whose Wald interval has no width.",
+    alike.groupby("dataset", sort=False).mean(),
+    "Share of questions whose Wald interval has no width, with all samples and with ten of each question.",
 )
 
 # %% [markdown]
@@ -199,8 +205,8 @@ mean_interval(all_terms, **limits), mean_interval(few_terms, **limits)
 
 # %% [markdown]
 # `interval_growth` does it several times for each confidence on each data set, and compares the mean width with that by all
-# samples. It leaves out response consistency, whose votes are samples too. Here it is for all models that have samples, and ten
-# samples a question:
+# samples. It leaves out response consistency, whose votes are samples too. Here it is for all models that have samples. Ten samples
+# are compared with the same number everywhere, so we keep the data sets with the most samples a question:
 
 # %%
 names = sorted(page.comparable_models())
@@ -209,6 +215,7 @@ growth = {
     name: study.interval_growth(page.results(name), rng=draws) for name in names
 }
 growth = pd.concat(growth, names=["model", "case"]).reset_index()
+growth = growth[growth["samples"] == growth["samples"].max()]
 
 # %%
 own = "a probe on its own data set"
