@@ -182,7 +182,8 @@ _ = ax.set_xlabel("correlation with the expected accuracy")
 
 # %% [markdown] tags=["caption"]
 # Correlation of what a probe says with the expected accuracy, each with its own 95 % interval. Right of the line it gives easy
-# questions more than hard ones. Filled: significant after Holm among the cases of this figure; hollow: cannot tell.
+# questions more than hard ones. Filled: significant after Holm among the cases of this figure; hollow: cannot tell. Fewer samples a
+# question bring a correlation closer to 0, so compare the probes on one data set, and not data sets.
 
 # %% label="probe-gains" paper=["section-4.3.2"] evidence=["measured"] reads=["verdicts", "features"]
 measures = pd.concat({"gain": gained, "correlation": order}, names=["measure"])

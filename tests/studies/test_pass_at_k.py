@@ -51,16 +51,16 @@ def test_the_data_set_is_that_whose_questions_differ_most_among_those_with_a_pro
 
 
 def test_few_samples_do_not_make_questions_differ_more() -> None:
-    """Three samples each at random vary more than a hundred whose accuracies really differ."""
-    few = {"correct": [0, 1, 2, 3] * 10, "total": 3, "other": 0.5}
-    many = {"correct": [30, 40, 60, 70] * 10, "total": 100, "other": 0.5}
+    """Three fair coins a question vary more than shares of a hundred that really differ."""
+    coins = {"correct": [0, 1, 1, 1, 2, 2, 2, 3] * 5, "total": 3}
+    differ = {"correct": [30, 40, 60, 70] * 10, "total": 100}
     names = ["dataset", "question_id"]
-    results = pd.concat({"gsm8k": pd.DataFrame(few), "math500": pd.DataFrame(many)}, names=names)
+    results = pd.concat(
+        {"gsm8k": pd.DataFrame(coins), "math500": pd.DataFrame(differ)}, names=names
+    )
     mu_hat = results["correct"] / results["total"]
     assert mu_hat.groupby("dataset").var().idxmax() == "gsm8k"
-    coins = results.copy()
-    coins.loc["gsm8k", "correct"] = [0, 1, 1, 1, 2, 2, 2, 3] * 5  # as of three fair coins
-    assert most_varied(coins) == "math500"
+    assert most_varied(results) == "math500"
 
 
 def test_a_data_set_with_one_question_is_chosen_where_there_is_no_other() -> None:
