@@ -205,7 +205,7 @@ mean_interval(gain, clusters=subjects(questions), bounds=(-1, 1))
 
 # %% [markdown]
 # Where all questions have eight samples or more, that is the case of four samples a question in the table above; by the paper's
-# recipe it is one of five probes, whose mean stands there. How far could a confidence go, with all budgets that the samples allow?
+# recipe it is the first of five probes, whose mean stands there. How far could a confidence go, with all budgets that the samples allow?
 # That is told on the questions with most samples. The *honest oracle* knows a random half of each question's samples, and is scored on the other half. An oracle that knows the very
 # samples it is scored on, as in the paper, promises more than any confidence can keep; it is shown by the paper's protocol only.
 

@@ -2,7 +2,8 @@
 best.
 """
 
-from typing import TYPE_CHECKING, Literal, get_args
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import pandas as pd
 
@@ -203,6 +204,25 @@ def mean_over_probes(terms: pd.DataFrame) -> pd.DataFrame:
     averaged = pd.DataFrame(means, terms.index)
     averaged.columns.name = terms.columns.name
     return averaged
+
+
+def mean_over_members(
+    results: pd.DataFrame, method: str, compute: "Callable[[pd.DataFrame], Any]"
+) -> Any:
+    """Return the mean of a number, or of one for each question, over the members of a method.
+
+    A probe by the paper's recipe has five members, all other methods have one. ``compute`` takes
+    what ``judged_by`` says of a member. The mean is never that of the mean confidence, which nobody
+    trained and which scores lower.
+
+    >>> results = pd.DataFrame({"correct": [1], "total": [2]})
+    >>> for fold, confidence in enumerate([0.1, 0.3]):
+    ...     results[f"Probe (MATH) [{fold}]"] = confidence
+    >>> mean_over_members(results, "Probe (MATH)", lambda judged: judged["confidence"].mean() ** 2)
+    0.05
+    """
+    members = [compute(judged_by(results, column)) for column in columns_of(results, method)]
+    return sum(members[1:], start=members[0]) / len(members)
 
 
 def brier_terms(results: pd.DataFrame, *, protocol: Protocol = "corrected") -> pd.DataFrame:

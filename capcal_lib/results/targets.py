@@ -1,6 +1,8 @@
 """How far are the two targets of a confidence apart: the correctness of one response, and the
 expected accuracy? (Sections 3 and 4.1, and appendices A and E, of the paper.)"""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 
@@ -12,8 +14,9 @@ from capcal_lib.metrics import (
     mean_interval,
 )
 from capcal_lib.metrics.scores import ProperScore
-from capcal_lib.results.results import VOTES, judged_by, subjects
-from capcal_lib.results.scores import Protocol, confidence_columns, mean_over_probes
+from capcal_lib.metrics.validation import Floats
+from capcal_lib.results.results import VOTES, subjects
+from capcal_lib.results.scores import Protocol, columns_of, mean_over_members, methods
 from capcal_lib.results.terms import COUNTS
 
 BETWEEN = 0.1, 0.9  # expected accuracies that one sample cannot tell
@@ -146,19 +149,22 @@ def losses_by_target(
         raise InputError(f"least must be at least 0 and below 0.5; got {least}")
     tables = {}
     for dataset, own in judge_alike(results).groupby(level="dataset", sort=False):
-        columns = {}
-        for column in confidence_columns(own):
-            judged = judged_by(own, column)
-            if judged.empty:
-                continue
-            s, c, n = judged.to_numpy().T
-            s = s.clip(least, 1 - least)
-            response = expected_response_loss(s, c, n, score=score).mean()
-            information = expected_response_loss(c / n, c, n, score=score).mean()
-            capability = divergence(c / n, s, score=score).mean()
-            gap = capability - (response - information)
-            columns[column] = [response, information, capability, gap]
-        tables[str(dataset)] = mean_over_probes(pd.DataFrame(columns)).T
+        rows = {}
+        for method in methods(own.dropna(axis="columns", how="all")):
+            if own[columns_of(own, method)].notna().all(axis="columns").any():
+                losses = partial(_losses, score=score, least=least)
+                rows[method] = mean_over_members(own, method, losses)
+        tables[str(dataset)] = pd.DataFrame(rows).T
     names = ["expected response loss", "Bregman information", "capability loss", "gap"]
     table = pd.concat(tables, names=["dataset", "method"])
     return table.set_axis(names[: table.shape[1]], axis="columns")
+
+
+def _losses(judged: pd.DataFrame, *, score: ProperScore, least: float) -> Floats:
+    """Return of judged confidences what a row of :func:`losses_by_target` holds."""
+    s, c, n = judged.to_numpy().T
+    s = s.clip(least, 1 - least)
+    response = expected_response_loss(s, c, n, score=score).mean()
+    information = expected_response_loss(c / n, c, n, score=score).mean()
+    capability = divergence(c / n, s, score=score).mean()
+    return np.array([response, information, capability, capability - (response - information)])

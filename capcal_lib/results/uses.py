@@ -31,7 +31,7 @@ from capcal_lib.results.scores import (
     NEAREST_PROBE,
     columns_of,
     fill_unstated,
-    mean_over_probes,
+    mean_over_members,
     methods,
     nearest_probe_of,
     questions_differ,
@@ -151,14 +151,14 @@ def gains_of_method(
     """Return the gains of a method in a use; a probe by the paper's recipe has the mean of those of
     its five.
     """
-    by_column = {}
-    for column in columns_of(questions, method):
-        scored = judged_by(questions, column)
-        given = scored["confidence"], scored["correct"], scored["total"]
-        tokens = questions["tokens"].reindex(scored.index)
-        gain = gain_in_use(use, *given, tokens=tokens, concentration=concentration, each=each)
-        by_column[column] = pd.Series(gain, scored.index)
-    return mean_over_probes(pd.DataFrame(by_column))[method]
+
+    def of_member(judged: pd.DataFrame) -> "pd.Series[float]":
+        given = judged["confidence"], judged["correct"], judged["total"]
+        tokens = questions["tokens"].reindex(judged.index)
+        return gain_in_use(use, *given, tokens=tokens, concentration=concentration, each=each)
+
+    gains: pd.Series[float] = mean_over_members(questions, method, of_member)
+    return gains
 
 
 def perfect_gains(

@@ -21,13 +21,13 @@ from capcal_lib.applications import (
     success_rate,
     success_terms,
 )
+from capcal_lib.metrics.validation import Ints
 from capcal_lib.results.judged import JUDGED, WINNABLE, judge_cases
 from capcal_lib.results.results import subjects
 from capcal_lib.results.scores import (
     MISSING_AS,
     NEAREST_PROBE,
     columns_of,
-    mean_over_probes,
     nearest_probe_of,
     questions_predicted,
     stated_methods,
@@ -43,22 +43,20 @@ CASE = ["dataset", "B", "rule"]
 
 def spending_rules(
     subset: pd.DataFrame, concentrations: Mapping[str, float]
-) -> "dict[str, tuple[pd.Series[float], float | None]]":
-    """Return what each rule on one data set goes by: a confidence of each question, and the
-    concentration of the posterior around it, None where it is used directly.
+) -> "dict[str, list[tuple[pd.Series[float], float | None]]]":
+    """Return what each rule on one data set goes by, a list of its members: a confidence of each
+    question, and the concentration of the posterior around it, None where it is used directly.
 
-    A missing confidence is 0.5. A probe by the paper's recipe is five rules, which
-    ``scores.mean_over_probes`` makes one of.
+    A missing confidence is 0.5. A probe by the paper's recipe has five members, all others one.
     """
-    rules: dict[str, tuple[pd.Series[float], float | None]] = {}
+    rules: dict[str, list[tuple[pd.Series[float], float | None]]] = {}
     for name in stated_methods(subset):
-        rules[name] = subset[name].fillna(MISSING_AS), None
-    dataset = str(subset.index[0][0])
-    probe = nearest_probe_of(subset, dataset)
-    for column in columns_of(subset, probe):
-        which = column.removeprefix(str(probe))  # of the five probes
-        rules[PLUG_IN + which] = subset[column], None
-        rules[POSTERIOR + which] = subset[column], concentrations[str(probe)]
+        rules[name] = [(subset[name].fillna(MISSING_AS), None)]
+    probe = nearest_probe_of(subset, str(subset.index[0][0]))
+    if probe is not None:
+        members = [subset[column] for column in columns_of(subset, probe)]
+        rules[PLUG_IN] = [(s, None) for s in members]
+        rules[POSTERIOR] = [(s, concentrations[probe]) for s in members]
     return rules
 
 
@@ -66,16 +64,25 @@ def allocate_by_rules(
     subset: pd.DataFrame, each: int, concentrations: Mapping[str, float]
 ) -> pd.DataFrame:
     """Divide a budget over the questions of one data set: samples, a row a question and a column a
-    rule.
+    rule, of a rule with several members by the first.
     """
+    plans = _plans_of_members(subset, each, concentrations)
+    return pd.DataFrame({rule: members[0] for rule, members in plans.items()}, subset.index)
+
+
+def _plans_of_members(
+    subset: pd.DataFrame, each: int, concentrations: Mapping[str, float]
+) -> dict[str, list[Ints]]:
+    """Divide a budget as each member of each rule says."""
     most = subset["total"]
     half = pd.Series(0.5, subset.index)  # one confidence for all is even spending
-    rules = {EVEN: (half, None)} | spending_rules(subset, concentrations)
-    plans = {
-        rule: allocate(s, each * len(s), max_per_question=most, concentration=nu)
-        for rule, (s, nu) in rules.items()
+    rules = {EVEN: [(half, None)]} | spending_rules(subset, concentrations)
+    return {
+        rule: [
+            allocate(s, each * len(s), max_per_question=most, concentration=nu) for s, nu in members
+        ]
+        for rule, members in rules.items()
     }
-    return pd.DataFrame(plans, subset.index)
 
 
 def solved_by_rules(
@@ -88,13 +95,9 @@ def solved_by_rules(
     """
     rows = []
     for each in budgets:
-        plans = allocate_by_rules(subset, each, concentrations)
-        terms = {
-            rule: success_terms(plan, subset["correct"], subset["total"])
-            for rule, plan in plans.items()
-        }
-        by_rule = mean_over_probes(pd.DataFrame(terms, subset.index))
-        for rule, solved in by_rule.items():
+        for rule, plans in _plans_of_members(subset, each, concentrations).items():
+            counts = subset["correct"], subset["total"]
+            solved = np.mean([success_terms(plan, *counts) for plan in plans], axis=0)
             limits = metrics.mean_interval(solved, clusters=subjects(subset), bounds=(0, 1))
             rows.append([each, rule, *limits])
     return pd.DataFrame(rows, columns=["B", "rule", "estimate", "low", "high"])
@@ -192,8 +195,9 @@ def _gains_by_rules(
     subset: pd.DataFrame, each: int, concentrations: Mapping[str, float]
 ) -> pd.DataFrame:
     """Return the gain over even spending of each question by each rule, which is 0 for itself."""
-    gained = {
-        rule: budget_gains(s, subset["correct"], subset["total"], each, concentration=nu)
-        for rule, (s, nu) in spending_rules(subset, concentrations).items()
-    }
-    return mean_over_probes(pd.DataFrame(gained, subset.index)).assign(**{EVEN: 0.0})
+    counts = subset["correct"], subset["total"]
+    gained = {EVEN: pd.Series(0.0, subset.index)}
+    for rule, members in spending_rules(subset, concentrations).items():
+        gains = [budget_gains(s, *counts, each, concentration=nu) for s, nu in members]
+        gained[rule] = pd.concat(gains, axis="columns").mean(axis="columns")
+    return pd.DataFrame(gained)

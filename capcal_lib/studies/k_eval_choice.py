@@ -4,14 +4,18 @@ Samples that are there are drawn again, fewer of each question, as if no more ha
 counts is how much wider the interval of a score becomes, for questions like these. Questions are
 those of a data set that have most samples."""
 
+from collections.abc import Sequence
+from functools import partial
+
 import numpy as np
 import pandas as pd
 
 from capcal_lib.applications import Components, deep_samples, score_components
 from capcal_lib.metrics import capability_brier_terms, mean_interval
+from capcal_lib.metrics.validation import Floats
 from capcal_lib.results.constant import KINDS, kind_of_method
-from capcal_lib.results.results import CONSISTENCY, judged_by, subjects
-from capcal_lib.results.scores import columns_of, confidence_columns, mean_over_probes, methods
+from capcal_lib.results.results import CONSISTENCY, subjects
+from capcal_lib.results.scores import columns_of, mean_over_members, methods
 
 DEEP = 10  # samples, with no more than which nothing can be drawn again
 FEWER = 5, 10, 20, 50
@@ -57,6 +61,17 @@ def interval_width(judged: pd.DataFrame, k: int, *, rng: np.random.Generator) ->
     return float(np.mean(widths))
 
 
+def growths_of(
+    judged: pd.DataFrame, *, ks: Sequence[int], most: int, rng: np.random.Generator
+) -> Floats:
+    """Say of judged confidences by how many percent the interval is wider with each of ``ks``
+    samples than with the ``most`` that there are, (n_ks,).
+    """
+    by_all = interval_width(judged, most, rng=rng)
+    widths = np.array([interval_width(judged, k, rng=rng) for k in ks])
+    return np.asarray(100 * (widths / by_all - 1))
+
+
 def interval_growth(results: pd.DataFrame, *, rng: np.random.Generator) -> pd.DataFrame:
     """Say how much wider the interval of each score becomes with 5, 10, 20 and 50 samples of each
     question.
@@ -79,19 +94,12 @@ def interval_growth(results: pd.DataFrame, *, rng: np.random.Generator) -> pd.Da
         dataset, most = str(name), int(own["total"].min())
         ks = [k for k in FEWER if k < most]
         for method in methods(own):
-            growths = []
-            for column in columns_of(own, method):
-                judged = judged_by(own, column)
-                if method == CONSISTENCY or len(judged) < 2:
-                    continue
-                by_all = interval_width(judged, most, rng=rng)
-                widths = [interval_width(judged, k, rng=rng) for k in ks]
-                growths.append(100 * (np.array(widths) / by_all - 1))
-            if growths:
-                kind = kind_of_method(method, dataset)
-                percents = np.mean(growths, axis=0)
-                for k, percent in zip(ks, percents, strict=True):
-                    rows.append([k, dataset, method, kind, most, percent])
+            if method == CONSISTENCY or own[columns_of(own, method)].count().min() < 2:
+                continue
+            kind = kind_of_method(method, dataset)
+            growths = mean_over_members(own, method, partial(growths_of, ks=ks, most=most, rng=rng))
+            for k, percent in zip(ks, growths, strict=True):
+                rows.append([k, dataset, method, kind, most, percent])
     table = pd.DataFrame(rows, columns=GROWTH)
     return table.assign(kind=pd.Categorical(table["kind"], KINDS))
 
@@ -112,12 +120,16 @@ def score_parts(results: pd.DataFrame) -> pd.DataFrame:
     """
     tables = {}
     for dataset, own in deep_questions(results).groupby(level="dataset", sort=False):
-        columns = {}
-        for column in confidence_columns(own):
-            judged = judged_by(own, column)
-            if column != CONSISTENCY and len(judged) > 1:
-                s, *counts = judged.to_numpy().T
-                columns[column] = score_components(s, *counts, clusters=subjects(judged))
-        parts = pd.DataFrame(columns, index=pd.Index(Components._fields))
-        tables[str(dataset)] = mean_over_probes(parts).T
+        rows = {}
+        for method in methods(own):
+            if method != CONSISTENCY and own[columns_of(own, method)].count().min() > 1:
+                rows[method] = mean_over_members(own, method, _components)
+        tables[str(dataset)] = pd.DataFrame(rows, index=pd.Index(Components._fields)).T
     return pd.concat(tables, names=["dataset", "method"]).rename(columns={"estimate": "score"})
+
+
+def _components(judged: pd.DataFrame) -> "pd.Series[float]":
+    """Split the variance of judged confidences into its parts."""
+    confidence, *counts = judged.to_numpy().T
+    parts = score_components(confidence, *counts, clusters=subjects(judged))
+    return pd.Series(parts, pd.Index(Components._fields))

@@ -33,7 +33,6 @@ from capcal_lib.results.scores import (
     MISSING_AS,
     columns_of,
     mark_best,
-    mean_over_probes,
     own_columns,
     stated_methods,
     well_sampled,
@@ -42,6 +41,7 @@ from capcal_lib.results.targets import accuracy_variance
 
 PLUG_IN, POSTERIOR = "Probe, plug-in", "Probe, posterior"
 ACTUAL = "Actual"
+Predicted = dict[str, list[Floats]]  # by method, a member each
 
 
 def most_varied(results: pd.DataFrame) -> str:
@@ -58,41 +58,39 @@ def predict_pass_at_k(
     *,
     probe: str | None = None,
     concentration: "pd.Series[float] | None" = None,
-) -> dict[str, Floats]:
-    """Predict pass@k of the questions of one data set by each method, (n_questions, n_ks) each:
-    the best constant, a probe in its two ways, and confidences that are asked for.
+) -> Predicted:
+    """Predict pass@k of the questions of one data set by each method: the best constant, a probe in
+    its two ways, and confidences that are asked for.
+
+    A method has a list of its members, (n_questions, n_ks) each: one, or the paper's five probes.
     """
     constant = subset[BEST_CONSTANT]
     nu = fit_concentration(constant, subset["correct"], subset["total"])
-    predicted = {BEST_CONSTANT: simulate_pass_at_k(constant, ks, concentration=nu)}
+    predicted = {BEST_CONSTANT: [simulate_pass_at_k(constant, ks, concentration=nu)]}
     if probe is not None and concentration is not None:
-        for column in columns_of(subset, probe):
-            s, place = subset[column], column.removeprefix(probe)  # of the paper's five
-            posterior = simulate_pass_at_k(s, ks, concentration=concentration[probe])
-            predicted[PLUG_IN + place] = simulate_pass_at_k(s, ks)
-            predicted[POSTERIOR + place] = posterior
+        members = [subset[column] for column in columns_of(subset, probe)]
+        nu = concentration[probe]
+        predicted[PLUG_IN] = [simulate_pass_at_k(s, ks) for s in members]
+        predicted[POSTERIOR] = [simulate_pass_at_k(s, ks, concentration=nu) for s in members]
     for name in stated_methods(subset):
-        predicted[name] = simulate_pass_at_k(subset[name].fillna(MISSING_AS), ks)
+        predicted[name] = [simulate_pass_at_k(subset[name].fillna(MISSING_AS), ks)]
     return predicted
 
 
-def pass_at_k_curves(
-    subset: pd.DataFrame, predicted: dict[str, Floats], ks: Sequence[int]
-) -> pd.DataFrame:
+def pass_at_k_curves(subset: pd.DataFrame, predicted: Predicted, ks: Sequence[int]) -> pd.DataFrame:
     """Return the mean pass@k over questions, as measured and as predicted: a row a ``method`` and
     ``k``, with its ``estimate``; around the plug-in the paper's band, ``low`` to ``high``.
     """
     actual = pass_at_k(subset["correct"], subset["total"], ks)
-    columns = {name: values.mean(axis=0) for name, values in predicted.items()}
-    means = mean_over_probes(pd.DataFrame(columns | {ACTUAL: actual.mean(axis=0)}))
+    columns = {name: np.mean(members, axis=0).mean(axis=0) for name, members in predicted.items()}
+    means = pd.DataFrame(columns | {ACTUAL: actual.mean(axis=0)})
     curves = means.set_axis(pd.Index(ks, name="k")).melt(
         ignore_index=False, var_name="method", value_name="estimate"
     )
     plug_in = curves["method"] == PLUG_IN
-    bands = [half_band(values) for name, values in predicted.items() if name.startswith(PLUG_IN)]
     half = np.full(len(curves), np.nan)
-    if bands:
-        half[plug_in] = np.mean(bands, axis=0)
+    if PLUG_IN in predicted:
+        half[plug_in] = np.mean([half_band(member) for member in predicted[PLUG_IN]], axis=0)
     return curves.assign(
         low=curves["estimate"] - half, high=curves["estimate"] + half
     ).reset_index()
@@ -112,17 +110,18 @@ def half_band(predicted: Floats) -> Floats:
 
 
 def pass_at_k_errors(
-    subset: pd.DataFrame, predicted: dict[str, Floats], ks: Sequence[int]
+    subset: pd.DataFrame, predicted: Predicted, ks: Sequence[int]
 ) -> dict[int, pd.DataFrame]:
     """Return the unbiased squared error of each question by each method, for each k: a row a
     question, NaN where it has fewer than 2k samples.
     """
     counts = subset["correct"], subset["total"]
-    terms = {name: pass_at_k_error_terms(values, *counts, ks) for name, values in predicted.items()}
+    terms = {
+        name: np.mean([pass_at_k_error_terms(member, *counts, ks) for member in members], axis=0)
+        for name, members in predicted.items()
+    }
     return {
-        k: mean_over_probes(
-            pd.DataFrame({name: values[:, place] for name, values in terms.items()}, subset.index)
-        )
+        k: pd.DataFrame({name: values[:, place] for name, values in terms.items()}, subset.index)
         for place, k in enumerate(ks)
     }
 
@@ -177,9 +176,7 @@ def score_pass_at_k(
     return table.rename(columns={"estimate": "brier"})
 
 
-def plug_in_errors(
-    subset: pd.DataFrame, predicted: dict[str, Floats], ks: Sequence[int]
-) -> pd.DataFrame:
+def plug_in_errors(subset: pd.DataFrame, predicted: Predicted, ks: Sequence[int]) -> pd.DataFrame:
     """Score predictions by the paper's protocol: the mean squared distance of plug-in predictions
     from the measured pass@k, a row a method and a column a k.
 
@@ -189,11 +186,14 @@ def plug_in_errors(
     counts = subset["correct"], subset["total"]
     measured = pass_at_k(*counts, ks)
     mu = (counts[0] / counts[1]).to_numpy()[:, None]
-    plug_in = {"Oracle CC (in sample)": simulate_pass_at_k(mu[:, 0], ks)}
-    for name, values in predicted.items():
-        if not name.startswith((POSTERIOR, BEST_CONSTANT)):
-            plug_in[name] = values
-    squared = {name: (values - measured) ** 2 for name, values in plug_in.items()}
+    plug_in = {"Oracle CC (in sample)": [simulate_pass_at_k(mu[:, 0], ks)]}
+    for name, members in predicted.items():
+        if name not in (POSTERIOR, BEST_CONSTANT):
+            plug_in[name] = members
+    squared = {
+        name: np.mean([(member - measured) ** 2 for member in members], axis=0)
+        for name, members in plug_in.items()
+    }
     squared["Oracle RC (in sample)"] = mu * (1 - measured) ** 2 + (1 - mu) * measured**2
     means = pd.DataFrame({name: pd.DataFrame(each).mean() for name, each in squared.items()})
     having = [int((subset["total"] >= k).sum()) for k in ks]
@@ -203,7 +203,7 @@ def plug_in_errors(
             for k, number in zip(ks, having, strict=True)
         ]
     )
-    return mean_over_probes(means).T.rename_axis("method")
+    return means.T.rename_axis("method")
 
 
 def compare_pass_at_k(

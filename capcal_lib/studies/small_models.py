@@ -29,8 +29,7 @@ from capcal_lib.results.scores import (
     NEAREST_PROBE,
     Protocol,
     brier_terms,
-    columns_of,
-    mean_over_probes,
+    mean_over_members,
     methods,
     nearest_probe_of,
     questions_differ,
@@ -229,11 +228,14 @@ def gain_of_probe(
     gains: Any, subset: pd.DataFrame, probe: str, number: int, concentration: float | None
 ) -> "pd.Series[float]":
     """Return the gains of a probe, which by the paper's recipe is five."""
-    counts = subset["correct"], subset["total"]
-    of_column = {}
-    for name in columns_of(subset, probe):
-        of_column[name] = gains(subset[name], *counts, number, concentration=concentration)
-    return mean_over_probes(pd.DataFrame(of_column))[probe]
+
+    def of_member(judged: pd.DataFrame) -> "pd.Series[float]":
+        given = judged["confidence"], judged["correct"], judged["total"]
+        of_questions: pd.Series[float] = gains(*given, number, concentration=concentration)
+        return of_questions
+
+    mean: pd.Series[float] = mean_over_members(subset, probe, of_member)
+    return mean
 
 
 def training_means(store: Path | str, model: str) -> "pd.Series[float]":

@@ -40,12 +40,14 @@ def test_a_rule_goes_by_a_confidence_and_a_concentration() -> None:
     results = made()
     rules = spending_rules(results, NU)
     assert [*rules] == ["P(True)", PLUG_IN, POSTERIOR]
-    said, nu = rules["P(True)"]
+    [(said, nu)] = rules["P(True)"]
     assert nu is None
     assert said.iloc[0] == 0.5, "where it is missing"
-    assert rules[PLUG_IN][1] is None
-    assert rules[POSTERIOR][1] == 3.0
-    assert rules[POSTERIOR][0].equals(results["Probe (GSM8K)"])
+    [(_, directly)] = rules[PLUG_IN]
+    assert directly is None
+    [(said, nu)] = rules[POSTERIOR]
+    assert nu == 3.0
+    assert said.equals(results["Probe (GSM8K)"])
 
 
 def test_a_question_without_a_prediction_is_left_out_and_the_probe_stays() -> None:
@@ -69,7 +71,11 @@ def test_a_probe_of_the_papers_recipe_is_five_rules_and_one_case() -> None:
     for fold in range(5):
         results[f"Probe (GSM8K) [{fold}]"] = (probe + 0.02 * fold).clip(0, 1)
     rules = spending_rules(results, NU)
-    assert len(rules) == 1 + 2 * 5
+    assert {rule: len(members) for rule, members in rules.items()} == {
+        "P(True)": 1,
+        PLUG_IN: 5,
+        POSTERIOR: 5,
+    }
     judged = compare_spending(results, NU).query("B == 2")
     assert judged["rule"].tolist() == ["P(True)", POSTERIOR]
     counts = results["correct"], results["total"]
