@@ -1,4 +1,6 @@
-"""The shift of a probe: how far its training questions are from a data set."""
+"""What the name of a probe says: its training sets, and how far they are from a data set."""
+
+import re
 
 from capcal_lib.manifests import dataset_names, load_dataset
 
@@ -7,6 +9,21 @@ IN_DISTRIBUTION, OUT_OF_DISTRIBUTION, OUT_OF_DOMAIN = SHIFTS = (
     "in-domain out-of-distribution",
     "out-of-domain",
 )
+
+
+_PROBE = re.compile(r"Probe \((.+)\)( \[\d\])?")  # the number of one of the paper's five
+
+
+def training_sets(method: str) -> list[str]:
+    """List the titles of the sets that a probe was trained on; empty for another method.
+
+    >>> training_sets("Probe (TriviaQA + GSM8K)"), training_sets("Probe (MATH) [3]")
+    (['TriviaQA', 'GSM8K'], ['MATH'])
+    >>> training_sets("P(True)"), training_sets("Probe")
+    ([], [])
+    """
+    named = _PROBE.fullmatch(method)
+    return named[1].split(" + ") if named else []
 
 
 def shift(method: str, dataset: str | None) -> str | None:
@@ -19,10 +36,10 @@ def shift(method: str, dataset: str | None) -> str | None:
     'out-of-domain'
     >>> shift("P(True)", "math500")
     """
-    if not method.startswith("Probe (") or dataset not in dataset_names():
+    titles = training_sets(method)
+    if not titles or dataset not in dataset_names():
         return None
     shown_on = load_dataset(dataset)
-    titles = method.removeprefix("Probe (").split(")")[0].split(" + ")
     probes = [f"Probe ({title})" for title in titles]
     manifests = [load_dataset(name) for name in dataset_names()]
     trained_on = [manifest for manifest in manifests if manifest.probe in probes]

@@ -41,6 +41,7 @@ from capcal_lib.results import (
     subjects,
 )
 from capcal_lib.results.nearest import compare_with_nearest_probe
+from capcal_lib.shifts import training_sets
 from capcal_lib.studies import main_table as study
 
 page = open_page(globals(), paper=["table-2", "table-4", "figure-4"])
@@ -102,7 +103,7 @@ page.finding(
 # data set whether it helps, and the table of gains below says on which it does.
 
 # %% tags=["picture"] label="fig-scores" paper=["table-2"] evidence=["measured"] reads=["verdicts", "confidences", "features"] mystnb={"image": {"alt": "Dot plot of capability Brier scores with intervals: a row a data set and a mark a method, with a line for the best constant in each row."}}
-several = [name for name in methods(results) if " + " in name]  # of two sets
+several = [name for name in methods(results) if len(training_sets(name)) > 1]
 drawn = scores.drop([*several, "Uniform random", "Oracle CC"], level="method")
 _ = plots.ScoreDisplay.from_scores(drawn.loc[judged["dataset"].unique()])
 

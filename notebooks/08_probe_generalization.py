@@ -209,7 +209,7 @@ page.show(
 # %%
 overlaps = study.compare_without_overlaps(results, protocol=protocol)
 probes = describe_probes(
-    page.store, model, recipe=page.recipe, verdicts=verdicts
+    page.store, model, recipe=page.counting.recipe, verdicts=verdicts
 )
 trained = overlaps["method"].map(probes["questions"])
 overlaps.insert(1, "training", trained)

@@ -60,7 +60,7 @@ for name in models:
     own = load_results(page.store, name, k_eval=k_eval, recipe=recipe)
     probes = describe_probes(page.store, name, recipe=recipe)
     taught[name] = probes["questions"]
-    if own.filter(like="Probe (").notna().any(axis=None):
+    if len(probes):
         results[name] = own
         concentrations[name] = probes["concentration"]
 if not results:

@@ -18,12 +18,12 @@ from capcal_lib.probes import nearest_probe, nearest_probes
 from capcal_lib.questions import at_hand, load_questions
 from capcal_lib.results import judged_by, methods
 from capcal_lib.runs.run import Run
-from capcal_lib.shifts import IN_DISTRIBUTION
+from capcal_lib.shifts import IN_DISTRIBUTION, training_sets
 
 
 def without_probes(names: Iterable[str]) -> list[str]:
     """List the methods that are no probes."""
-    return [name for name in names if not name.startswith("Probe")]
+    return [name for name in names if not training_sets(name)]
 
 
 def without_voters(results: pd.DataFrame) -> pd.DataFrame:

@@ -24,7 +24,13 @@ from capcal_lib.results.scores import (
     voted_once,
 )
 from capcal_lib.results.terms import question_terms
-from capcal_lib.shifts import IN_DISTRIBUTION, OUT_OF_DISTRIBUTION, OUT_OF_DOMAIN, shift
+from capcal_lib.shifts import (
+    IN_DISTRIBUTION,
+    OUT_OF_DISTRIBUTION,
+    OUT_OF_DOMAIN,
+    shift,
+    training_sets,
+)
 
 KIND_BY_SHIFT = {
     IN_DISTRIBUTION: "probe of the data set",
@@ -99,7 +105,7 @@ def compare_recalibrated(
 
     Returns rows as those of :func:`compare_with_constant`. A probe has learned from labels before.
     """
-    probes = [name for name in confidence_columns(results) if name.startswith("Probe (")]
+    probes = [name for name in confidence_columns(results) if training_sets(name)]
     return compare_with_constant(recalibrate(results.drop(columns=probes)), protocol=protocol)
 
 
@@ -134,6 +140,6 @@ def kind_of_method(method: str, dataset: str) -> str:
     distance = shift(method, dataset)
     if distance is None:
         return "other"
-    if " + " in method:
+    if len(training_sets(method)) > 1:
         return SEVERAL
     return KIND_BY_SHIFT[distance]

@@ -22,6 +22,7 @@ from capcal_lib.results.results import (
     subjects,
 )
 from capcal_lib.results.terms import COUNTS, FEWEST, question_terms
+from capcal_lib.shifts import training_sets
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -77,7 +78,7 @@ def stated_methods(results: pd.DataFrame) -> list[str]:
     ['P(True)', 'mine']
     """
     known = methods(results.dropna(axis="columns", how="all"))
-    return [name for name in known if name != CONSISTENCY and not name.startswith("Probe (")]
+    return [name for name in known if name != CONSISTENCY and not training_sets(name)]
 
 
 def own_columns(results: pd.DataFrame, dataset: str) -> list[str]:
@@ -176,7 +177,7 @@ def keep_nearest_probe(results: pd.DataFrame, dataset: str) -> pd.DataFrame:
     """
     results = results.dropna(axis="columns", how="all")
     nearest = nearest_probe_of(results, dataset)
-    names = {name: name for name in map(str, results) if not name.startswith("Probe (")}
+    names = {name: name for name in map(str, results) if not training_sets(name)}
     for column in columns_of(results, nearest):
         names[column] = f"{NEAREST_PROBE}{column.removeprefix(str(nearest))}"
     return results[[*names]].rename(columns=names)

@@ -37,6 +37,7 @@ from capcal_lib.results.scores import (
     questions_differ,
 )
 from capcal_lib.runs import Run, read_samples
+from capcal_lib.shifts import training_sets
 
 USES = ("pass@k", "Budget", "Abstaining", "Labels saved", "Evaluation")
 CHEAPER_THAN_VOTES = ("Budget", "Evaluation")  # what they spend is less than ten votes cost
@@ -83,7 +84,7 @@ def compare_use(
         probe = nearest_probe_of(questions, dataset)
         of_all = perfect_gains(questions, questions["tokens"], use, each)
         for method in methods(questions.drop(columns="tokens")):
-            if method.startswith("Probe (") and method != probe:
+            if training_sets(method) and method != probe:
                 continue  # the nearest stands for all
             if method == CONSISTENCY and use in CHEAPER_THAN_VOTES:
                 continue

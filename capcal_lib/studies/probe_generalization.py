@@ -25,7 +25,7 @@ from capcal_lib.results.scores import (
     methods,
 )
 from capcal_lib.results.targets import accuracy_variance
-from capcal_lib.shifts import shift
+from capcal_lib.shifts import shift, training_sets
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -50,7 +50,8 @@ def probe_pairs(results: pd.DataFrame) -> list[tuple[str, str]]:
     """
     predicted = mean_over_probes(results[confidence_columns(results)].notna())
     counts = predicted.groupby(level="dataset", sort=False).sum().rename_axis(columns="method")
-    counts = counts.loc[varied_datasets(results)].filter(regex=r"^Probe \([^+]*\)$")
+    single = [name for name in map(str, counts) if len(training_sets(name)) == 1]
+    counts = counts.loc[varied_datasets(results), single]
     stacked = pd.Series(counts.stack(), dtype=np.float64)
     return stacked.index[stacked > 1].tolist()
 
@@ -117,8 +118,7 @@ def compare_mixture(
     Returns a row a ``dataset`` and ``rival``, the index: the gain of the mixture as
     :func:`~capcal_lib.results.judged.judge_cases` has it.
     """
-    sources = mixture.removeprefix("Probe (").removesuffix(")").split(" + ")
-    single_probes = [f"Probe ({source})" for source in sources]
+    single_probes = [f"Probe ({source})" for source in training_sets(mixture)]
     gains = {}
     for dataset in varied_datasets(results):
         own = results.loc[[dataset]].dropna(axis="columns", how="all")
