@@ -11,15 +11,9 @@ from capcal_lib.results.judged import WINNABLE
 from capcal_lib.results.scores import NEAREST_PROBE
 
 ADVICE = {  # keys of what is kept, by method of the table of advice
-    "number": "stated number, recalibrated",
-    "yes": "P(True), recalibrated",
-    "votes": "votes, recalibrated",
     "own": "probe of the data set",
-    "number_alone": "stated number, as it is",
+    "votes": "votes, recalibrated",
     "yes_alone": "P(True), as it is",
-    "votes_alone": "votes, as they are",
-    "near": "probe of the same domain",
-    "far": "probe of another domain",
 }
 
 

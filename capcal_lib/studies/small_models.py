@@ -65,18 +65,18 @@ ONE_HALF, OWN_MEAN, CONSTANT = "one half", "mean of its training set", "mean of 
 VOTED, NUMBER, YES = ASKING = "response consistency", "verbalized confidence", "P(True)"
 OWN, NEAR, FAR = KIND_BY_SHIFT.values()
 STATES, ONE, TEN = "hidden states", "one answer", "ten answers"
-WAYS = (  # labels, what of the model, kind, in words, rival
-    ("none", ONE, NUMBER, "stated number, as it is", ONE_HALF),
-    ("none", ONE, YES, "P(True), as it is", ONE_HALF),
-    ("none", TEN, VOTED, "votes, as they are", ONE_HALF),
-    ("none", STATES, NEAR, "probe of the same domain", OWN_MEAN),
-    ("none", STATES, FAR, "probe of another domain", OWN_MEAN),
-    ("hundreds, recalibrated", ONE, NUMBER, "stated number, recalibrated", CONSTANT),
-    ("hundreds, recalibrated", ONE, YES, "P(True), recalibrated", CONSTANT),
-    ("hundreds, recalibrated", TEN, VOTED, "votes, recalibrated", CONSTANT),
-    ("hundreds", STATES, OWN, "probe of the data set", CONSTANT),
+WAYS = (  # labels, what of the model, kind, in words, rival, tokens beside the answer
+    ("none", ONE, NUMBER, "stated number, as it is", ONE_HALF, "a few"),
+    ("none", ONE, YES, "P(True), as it is", ONE_HALF, "one"),
+    ("none", TEN, VOTED, "votes, as they are", ONE_HALF, "ten answers"),
+    ("none", STATES, NEAR, "probe of the same domain", OWN_MEAN, "none"),
+    ("none", STATES, FAR, "probe of another domain", OWN_MEAN, "none"),
+    ("hundreds, recalibrated", ONE, NUMBER, "stated number, recalibrated", CONSTANT, "a few"),
+    ("hundreds, recalibrated", ONE, YES, "P(True), recalibrated", CONSTANT, "one"),
+    ("hundreds, recalibrated", TEN, VOTED, "votes, recalibrated", CONSTANT, "ten answers"),
+    ("hundreds", STATES, OWN, "probe of the data set", CONSTANT, "none"),
 )
-ADVICE = ["labels", "of the model", "method", "rival", "mean gain"]
+ADVICE = ["labels", "of the model", "method", "tokens", "rival", "mean gain"]
 ADVICE += ["better", WINNABLE, "worse", "cases"]
 COLUMNS = ["what", "method", "model", "dataset", "nearest"]
 
@@ -296,20 +296,20 @@ def advise(
 
     Arguments are rows of :func:`compare_without_labels`, ``compare_with_constant`` and
     ``compare_recalibrated``, of all models below one another. Returns a row a way to go, in the
-    order of ``WAYS``: the ``labels`` that it takes, what ``of the model`` it takes, the ``method``,
-    its ``rival``, the ``mean gain`` over the cases, and the columns of ``results.judged.tally``. A
+    order of ``WAYS``: the ``labels`` that it takes, what ``of the model`` it takes, the ``method``
+    with the ``tokens`` that it costs beside the answer, its ``rival``, the ``mean gain`` over the cases, and the columns of ``results.judged.tally``. A
     way without a case has no row.
     """
     judged = {"none": without, "hundreds": as_it_is, "hundreds, recalibrated": recalibrated}
     rows = []
-    for labels, access, kind, method, rival in WAYS:
+    for labels, access, kind, method, rival, tokens in WAYS:
         cases = judged[labels]
         cases = cases[cases["kind"] == kind]
         if len(cases):
             [counts] = tally(cases, [cases["kind"].astype(str)]).to_dict("records")
             gain = cases["estimate"].mean()
             shown = labels.partition(",")[0]
-            rows.append([shown, access, method, rival, gain, *counts.values()])
+            rows.append([shown, access, method, tokens, rival, gain, *counts.values()])
     return pd.DataFrame(rows, columns=ADVICE)
 
 
