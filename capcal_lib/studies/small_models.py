@@ -297,8 +297,8 @@ def advise(
     Arguments are rows of :func:`compare_without_labels`, ``compare_with_constant`` and
     ``compare_recalibrated``, of all models below one another. Returns a row a way to go, in the
     order of ``WAYS``: the ``labels`` that it takes, what ``of the model`` it takes, the ``method``
-    with the ``tokens`` that it costs beside the answer, its ``rival``, the ``mean gain`` over the cases, and the columns of ``results.judged.tally``. A
-    way without a case has no row.
+    with the ``tokens`` that it costs beside the answer, its ``rival``, the ``mean gain`` over the
+    cases, and the columns of ``results.judged.tally``. A way without a case has no row.
     """
     judged = {"none": without, "hundreds": as_it_is, "hundreds, recalibrated": recalibrated}
     rows = []
