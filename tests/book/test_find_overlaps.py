@@ -61,7 +61,7 @@ def test_the_overlaps_that_are_kept_are_those_of_the_recorded_questions(
 def test_the_questions_of_other_models_are_some_of_those_compared() -> None:
     most: dict[tuple[str, str], set[str]] = {}
     for model in ("qwen2.5-coder-1.5b", "qwen2.5-coder-0.5b", "smollm2-135m"):
-        results = load_results(RECORDED_RUNS, model, datasets=COMPARED)
+        results = load_results(RECORDED_RUNS, model)
         for dataset, run in runs_for_probes(RECORDED_RUNS, model, "training"):
             if dataset.name in COMPARED:
                 asked = results.loc[dataset.name].index
