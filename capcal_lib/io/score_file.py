@@ -16,7 +16,6 @@ from capcal_lib import metrics
 from capcal_lib.applications import deep_samples, pass_at_k
 from capcal_lib.io.comparing import BEST, compare_files, file_terms, in_words, labels_of
 from capcal_lib.io.tables import check_counts, check_table, read_file
-from capcal_lib.results.scores import mark_best
 from capcal_lib.results.terms import (
     COUNTS,
     FEWEST,
@@ -24,6 +23,7 @@ from capcal_lib.results.terms import (
     constant_terms,
     decimals_of,
     gain_bounds,
+    mark_best,
     question_terms,
 )
 from capcal_lib.rows import QUESTION_ID, plain_head

@@ -7,16 +7,8 @@ from capcal_lib.manifests import load_dataset
 from capcal_lib.reported import load_reported
 from capcal_lib.reproduce.order import Order
 from capcal_lib.results import score
-from capcal_lib.results.results import (
-    CONSISTENCY,
-    ORACLE_CC,
-    ORACLE_RC,
-    UNIFORM,
-    evidence_of_run,
-    first_votes,
-    results_of,
-)
-from capcal_lib.results.terms import COUNTS
+from capcal_lib.results.results import CONSISTENCY, evidence_of_run, first_votes, results_of
+from capcal_lib.results.terms import COUNTS, ORACLE_CC, ORACLE_RC, UNIFORM
 
 VOTES = (5, 10, 20)  # of table 6
 

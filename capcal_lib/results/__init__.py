@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from capcal_lib.results.recalibrated import recalibrate
     from capcal_lib.results.results import costs, describe_runs, judged_by, load_results, subjects
     from capcal_lib.results.scores import (
-        BEST_CONSTANT,
         MISSING_AS,
         best_constant,
         brier_terms,
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
         questions_predicted,
         score,
     )
+    from capcal_lib.results.terms import BEST_CONSTANT
 
 __all__ = [
     "BEST_CONSTANT",
@@ -56,7 +56,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """Import a name when it is first asked for: to score a file takes no run store."""
     if name in __all__:
-        for module in ("counting", "results", "scores", "recalibrated", "constant"):
+        for module in ("terms", "counting", "results", "scores", "recalibrated", "constant"):
             with naming_extra():
                 room = import_module(f"{__name__}.{module}")
             if hasattr(room, name):

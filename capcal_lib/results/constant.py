@@ -12,9 +12,8 @@ from capcal_lib import metrics
 from capcal_lib.confidence.of_run import TITLES
 from capcal_lib.results.judged import gains_over, judge_cases, tally
 from capcal_lib.results.recalibrated import recalibrate
-from capcal_lib.results.results import CONSISTENCY, ORACLE_CC, judged_by
+from capcal_lib.results.results import CONSISTENCY, judged_by
 from capcal_lib.results.scores import (
-    BEST_CONSTANT,
     Protocol,
     best_constant,
     brier_terms,
@@ -23,7 +22,7 @@ from capcal_lib.results.scores import (
     questions_differ,
     voted_once,
 )
-from capcal_lib.results.terms import question_terms
+from capcal_lib.results.terms import BEST_CONSTANT, ORACLE_CC, question_terms
 from capcal_lib.shifts import (
     IN_DISTRIBUTION,
     OUT_OF_DISTRIBUTION,
@@ -118,7 +117,8 @@ def count_by_kind(judged: pd.DataFrame) -> pd.DataFrame:
 
     >>> kinds = pd.Categorical(["P(True)", "P(True)", "other"], KINDS)
     >>> judged = pd.DataFrame({"kind": kinds, "verdict": ["worse", "better", "worse"]})
-    >>> count_by_kind(judged.assign(**{WINNABLE: [False, True, True]})).loc["P(True)"].to_dict()
+    >>> judged["could be won"] = [False, True, True]
+    >>> count_by_kind(judged).loc["P(True)"].to_dict()
     {'better': 1, 'could be won': 1, 'worse': 1, 'cases': 2}
     """
     counts = tally(judged, [judged["kind"]])

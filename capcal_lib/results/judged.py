@@ -50,8 +50,9 @@ def judge_cases(
     >>> index = pd.MultiIndex.from_product([["gsm8k"], map(str, range(60))])
     >>> index.names = ["dataset", "question_id"]
     >>> gains = {("gsm8k", "mine"): pd.Series([0.1, 0.3] * 30, index)}
-    >>> judge_cases(gains, ["dataset", "method"], perfect=gains).iloc[0, [0, 2, -2, -1]].tolist()
-    ['gsm8k', 0.2, 'better', True]
+    >>> judged = judge_cases(gains, ["dataset", "method"], perfect=gains)
+    >>> judged["estimate"].round(2).tolist(), judged["verdict"].tolist()
+    ([0.2], ['better'])
     """
     rows = []
     for case, gain in gains.items():

@@ -33,7 +33,7 @@ def recalibrate(results: pd.DataFrame, *, folds: int = 5) -> pd.DataFrame:
     >>> counts = {"correct": [1, 3] * 20, "total": 4}
     >>> results = pd.DataFrame(counts | {"P(True)": [0.8, 0.9] * 20}, index)
     >>> recalibrate(results)["P(True)"].round(2).unique().tolist()
-    [0.27, 0.73]
+    [0.25, 0.75]
     """
     check_int("folds", folds, least=2)
     recalibrated = results.drop(columns=SPLIT_TERMS, errors="ignore").copy()

@@ -51,9 +51,6 @@ DESCRIBED = [
     "evidence",
     "run",
 ]
-UNIFORM = "Uniform random"
-ORACLE_RC = "Oracle RC"
-ORACLE_CC = "Oracle CC"
 CONSISTENCY = "Response consistency"
 K_C = 10  # samples whose votes are counted as a cost
 SPLIT_TERMS = ["votes term", "votes plug-in"]  # means over the splits

@@ -12,28 +12,26 @@ from capcal_lib.applications import deep_samples, others_mean
 from capcal_lib.errors import check_known
 from capcal_lib.manifests import load_dataset
 from capcal_lib.probes import nearest_probe, probe_of
-from capcal_lib.results.results import (
-    CONSISTENCY,
+from capcal_lib.results.results import CONSISTENCY, VOTES, judged_by, subjects
+from capcal_lib.results.terms import (
+    BEST_CONSTANT,
+    COUNTS,
     ORACLE_CC,
     ORACLE_RC,
+    ORACLES,
     UNIFORM,
-    VOTES,
-    judged_by,
-    subjects,
+    mark_best,
+    question_terms,
 )
-from capcal_lib.results.terms import COUNTS, FEWEST, question_terms
 from capcal_lib.shifts import training_sets
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    pass
 
 Protocol = Literal["corrected", "paper"]
 DEEP = 32  # samples of a question, from which curves and budgets say something
 ROUNDING = 1e-12  # probes that are the same score alike up to this
-ORACLES = [ORACLE_RC, ORACLE_CC]
-BEST_CONSTANT = "Best constant"
 NEAREST_PROBE = "Probe"  # of a data set, whatever it was trained on
-NOT_COMPETING = [UNIFORM, BEST_CONSTANT, *ORACLES]  # two baselines, and two that know the samples
 MISSING_AS = 0.5  # the confidence that the paper's code gives a question without one
 BOUNDS = {UNIFORM: (1 / 12, 1 / 3), ORACLE_RC: (0, 1 / 4)}  # of a score; all others lie in [0, 1]
 COLUMNS = ["brier", "low", "high", "plug_in", "may_be_best", "missing", "questions"]
@@ -219,8 +217,8 @@ def mean_over_members(
     >>> results = pd.DataFrame({"correct": [1], "total": [2]})
     >>> for fold, confidence in enumerate([0.1, 0.3]):
     ...     results[f"Probe (MATH) [{fold}]"] = confidence
-    >>> mean_over_members(results, "Probe (MATH)", lambda judged: judged["confidence"].mean() ** 2)
-    0.05
+    >>> mean_over_members(results, "Probe (MATH)", lambda judged: judged["confidence"]).tolist()
+    [0.2]
     """
     members = [compute(judged_by(results, column)) for column in columns_of(results, method)]
     return sum(members[1:], start=members[0]) / len(members)
@@ -289,26 +287,6 @@ def best_constant(results: pd.DataFrame) -> "pd.Series[float]":
     """
     mu_hat = results["correct"] / results["total"]
     return mu_hat.groupby(level="dataset").transform(others_mean)
-
-
-def mark_best(terms: pd.DataFrame, clusters: "ArrayLike | None" = None) -> "pd.Series[bool]":
-    """Say of each method of a data set whether it may be the best: no other is significantly better
-    on the questions that both have.
-
-    ``terms`` has a row a question and a column a method. NA for what does not compete: baselines
-    and oracles, a method with fewer than ten questions, and one that has no competitor.
-
-    >>> terms = pd.DataFrame({"P(True)": [0.1, 0.2] * 20, "Probe": [0.6, 0.5] * 20})
-    >>> mark_best(terms.assign(**{"Uniform random": 0.05})).tolist()
-    [True, False, <NA>]
-    """
-    competing = terms.drop(columns=NOT_COMPETING, errors="ignore")
-    competing = competing.dropna(axis="columns", thresh=FEWEST)
-    marks = pd.Series(pd.NA, terms.columns, dtype="boolean")
-    if competing.shape[1] > 1:
-        best = metrics.may_be_best(competing, clusters)
-        marks[competing.columns] = [name in best for name in competing]
-    return marks
 
 
 def score(

@@ -1,13 +1,21 @@
 """What all results use: counts, and the Brier term of each question."""
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pandas as pd
 
 from capcal_lib import metrics
 from capcal_lib.applications import others_mean
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
 COUNTS = ["correct", "total"]
 NUMBERS = ["confidence", *COUNTS]
+UNIFORM, BEST_CONSTANT = "Uniform random", "Best constant"
+ORACLE_RC, ORACLE_CC = ORACLES = ["Oracle RC", "Oracle CC"]
+NOT_COMPETING = [UNIFORM, BEST_CONSTANT, *ORACLES]  # two baselines, and two that know the samples
 FEWEST = 10  # questions of which an interval or a comparison says anything
 
 
@@ -46,6 +54,26 @@ def accuracy_bounds(counts: pd.DataFrame) -> tuple[float, float]:
     samples = counts["total"] + counts["not_scored"]
     most = (counts["correct"] + counts["not_scored"]) / samples
     return float((counts["correct"] / samples).mean()), float(most.mean())
+
+
+def mark_best(terms: pd.DataFrame, clusters: "ArrayLike | None" = None) -> "pd.Series[bool]":
+    """Say of each method of a data set whether it may be the best: no other is significantly better
+    on the questions that both have.
+
+    ``terms`` has a row a question and a column a method. NA for what does not compete: baselines
+    and oracles, a method with fewer than ten questions, and one that has no competitor.
+
+    >>> terms = pd.DataFrame({"P(True)": [0.1, 0.2] * 20, "Probe": [0.6, 0.5] * 20})
+    >>> mark_best(terms.assign(**{"Uniform random": 0.05})).tolist()
+    [True, False, <NA>]
+    """
+    competing = terms.drop(columns=NOT_COMPETING, errors="ignore")
+    competing = competing.dropna(axis="columns", thresh=FEWEST)
+    marks = pd.Series(pd.NA, terms.columns, dtype="boolean")
+    if competing.shape[1] > 1:
+        best = metrics.may_be_best(competing, clusters)
+        marks[competing.columns] = [name in best for name in competing]
+    return marks
 
 
 def decimals_of(questions: int) -> int:

@@ -14,8 +14,9 @@ from capcal_lib.probes import nearest_probe
 from capcal_lib.reported import constant_score, load_reported
 from capcal_lib.results.constant import compare_with_constant
 from capcal_lib.results.nearest import ASKED, keep_asked_and_nearest_probe
-from capcal_lib.results.results import CONSISTENCY, UNIFORM
-from capcal_lib.results.scores import NEAREST_PROBE, ORACLES, Protocol, nearest_probe_of, score
+from capcal_lib.results.results import CONSISTENCY
+from capcal_lib.results.scores import NEAREST_PROBE, Protocol, nearest_probe_of, score
+from capcal_lib.results.terms import ORACLES, UNIFORM
 
 if TYPE_CHECKING:
     import seaborn as sns

@@ -29,15 +29,14 @@ from capcal_lib.metrics.validation import Floats
 from capcal_lib.results.judged import gains_over, judge_cases
 from capcal_lib.results.results import subjects
 from capcal_lib.results.scores import (
-    BEST_CONSTANT,
     MISSING_AS,
     columns_of,
-    mark_best,
     own_columns,
     stated_methods,
     well_sampled,
 )
 from capcal_lib.results.targets import accuracy_variance
+from capcal_lib.results.terms import BEST_CONSTANT, mark_best
 
 PLUG_IN, POSTERIOR = "Probe, plug-in", "Probe, posterior"
 ACTUAL = "Actual"

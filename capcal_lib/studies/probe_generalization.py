@@ -16,7 +16,6 @@ from capcal_lib.probes import nearest_probe
 from capcal_lib.results.judged import judge_alone, judge_cases, judge_together
 from capcal_lib.results.results import subjects
 from capcal_lib.results.scores import (
-    BEST_CONSTANT,
     Protocol,
     brier_terms,
     columns_of,
@@ -25,6 +24,7 @@ from capcal_lib.results.scores import (
     methods,
 )
 from capcal_lib.results.targets import accuracy_variance
+from capcal_lib.results.terms import BEST_CONSTANT
 from capcal_lib.shifts import shift, training_sets
 
 if TYPE_CHECKING:

@@ -15,13 +15,8 @@ from capcal_lib.grading.judgements import judges
 from capcal_lib.results.constant import kind_of_method
 from capcal_lib.results.counting import Counting
 from capcal_lib.results.results import describe_runs, load_results
-from capcal_lib.results.scores import (
-    BEST_CONSTANT,
-    MISSING_AS,
-    brier_terms,
-    confidence_columns,
-    fill_missing,
-)
+from capcal_lib.results.scores import MISSING_AS, brier_terms, confidence_columns, fill_missing
+from capcal_lib.results.terms import BEST_CONSTANT
 from capcal_lib.runs.run import Run
 
 if TYPE_CHECKING:

@@ -17,10 +17,10 @@ from capcal_lib.results.scores import (
     confidence_columns,
     fill_unstated,
     keep_nearest_probe,
-    mark_best,
     mean_over_probes,
     nearest_probe_of,
 )
+from capcal_lib.results.terms import mark_best
 
 AT_RANDOM = "At random"
 HONEST_ORACLE = "Honest oracle"

@@ -24,7 +24,7 @@ from capcal_lib.probes import nearest_probe, runs_for_probes
 from capcal_lib.results.constant import ELSEWHERE, KIND_BY_SHIFT, KINDS, kind_of_method
 from capcal_lib.results.judged import WINNABLE, judge_cases, tally
 from capcal_lib.results.nearest import compare_with_nearest_probe
-from capcal_lib.results.results import CONSISTENCY, ORACLE_RC, UNIFORM
+from capcal_lib.results.results import CONSISTENCY
 from capcal_lib.results.scores import (
     NEAREST_PROBE,
     Protocol,
@@ -35,7 +35,7 @@ from capcal_lib.results.scores import (
     questions_differ,
 )
 from capcal_lib.results.targets import BETWEEN
-from capcal_lib.results.terms import question_terms
+from capcal_lib.results.terms import ORACLE_RC, UNIFORM, question_terms
 from capcal_lib.results.uses import compare_use
 from capcal_lib.shifts import IN_DISTRIBUTION, OUT_OF_DISTRIBUTION, OUT_OF_DOMAIN, shift
 
