@@ -194,15 +194,22 @@ def read_number(text: str) -> Number | None:
     )
 
 
+_LETTERS = re.compile(r"[-/]\s?[a-z](?:[-/\s]+[a-z])*|[a-z](?:,\s?-?[a-z])+")  # of 3-x and 1,i,-i
+
+
 def same_number(right: Number, other: Number) -> bool:
-    """Compare exactly; words that both have must not differ. A percentage is also a share, which is
+    """Compare exactly; words that both have must not differ, nor letters of a formula that one has
+    behind its number. A percentage is also a share, which is
     no whole number above 1: 50% is 0.5, and 4200% is not 42.
 
     >>> def same(gold, answer): return same_number(read_number(gold), read_number(answer))
     >>> same("5 km", "5"), same("50%", "0.5"), same("44 BC", "44 AD"), same("5", "5.001")
     (True, True, False, False)
     """
-    if right.words and other.words and right.words.rstrip("s") != other.words.rstrip("s"):
+    counted, others = (number.words.replace(" ", "").rstrip("s") for number in (right, other))
+    if counted and others and counted != others:
+        return False
+    if counted != others and (_LETTERS.fullmatch(right.words) or _LETTERS.fullmatch(other.words)):
         return False
     if right.value == other.value:
         return True

@@ -20,6 +20,25 @@ def is_equal(kind: Kind, gold: str, other: str, *aliases: str) -> bool:
     return grade(rf"\boxed{{{other}}}", Answer(kind, gold, aliases)).verdict == "correct"
 
 
+@pytest.mark.parametrize(
+    ("gold", "other", "same"),
+    [
+        ("8-i", "8", False),
+        ("8", "8-i", False),
+        ("1 - x", "1", False),
+        ("1/n", "1", False),
+        ("1,i,-i", "1", False),
+        ("8-i", "8-j", False),
+        ("8-i", "8 − i", True),
+        ("1-x", "-x+1", True),
+        ("5", "5 m/s", True),
+        ("5", "5-foot", True),
+    ],
+)
+def test_letters_of_a_formula_are_not_what_is_counted(gold: str, other: str, same: bool) -> None:
+    assert is_equal("math", gold, other) is same
+
+
 @given(st.fractions(), st.fractions())
 @settings(max_examples=100, deadline=None)
 def test_numbers_are_equal_as_fractions(one: Fraction, two: Fraction) -> None:
