@@ -42,7 +42,8 @@ _CHARACTERS = str.maketrans(
 )
 _SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ"
 _EXPONENT = re.compile(f"[{_SUPERSCRIPTS}]+")
-_PLAIN_SIGNS = str.maketrans(_SUPERSCRIPTS, "0123456789+-n")
+_INDEX = re.compile("[₀-₉]+")
+_PLAIN_SIGNS = str.maketrans(f"{_SUPERSCRIPTS}₀₁₂₃₄₅₆₇₈₉", "0123456789+-n0123456789")
 _WORDS = r"\\(?:text\w*|mathrm|mathbf|mathit|mbox|hbox|operatorname)\*?\s?\{([^{}]*)\}"
 _SPELLINGS = (
     (r"\\(?:phantom|hspace|vspace|label)\*?\s?\{[^{}]*\}", ""),
@@ -73,6 +74,7 @@ def clean(text: str) -> str:
     """
     text = text.translate(_CHARACTERS)
     text = _EXPONENT.sub(lambda signs: f"^{{{signs[0].translate(_PLAIN_SIGNS)}}}", text)
+    text = _INDEX.sub(lambda signs: f"_{{{signs[0].translate(_PLAIN_SIGNS)}}}", text)
     return respelt(text, _SPELLINGS).strip().rstrip(".,;").strip()
 
 

@@ -25,7 +25,7 @@ _COMMENT = re.compile(  # and what is not shown
     r"(?s)<!--.*?(?:-->|\Z)|(?m:^[ \t]*%.*$)|\\[hv]?phantom\s?\{(?:[^{}]|\{[^{}]*\})*\}"
 )
 _TURN = re.compile(
-    r"(?im)<\|(?:user|im_start|start_header_id|start|return|end|im_end|endoftext|eot_id)\|>|</s>"
+    r"(?im)<\|\w+\|>|</s>"
     r"|\[INST\]|<start_of_turn>|###\s?(?:Instruction|Human|User)\b|^(?:Human|User):"
     r"|(?<=\n\n)(?:Problem|Question|Q):"
 )
@@ -128,9 +128,10 @@ def extract(response: str, kind: Kind, aliases: tuple[str, ...] = ()) -> tuple[s
         return None, "unfinished reasoning"
     if not text:
         return None, "empty response"
-    without_confidence = _CONFIDENCE.sub("", text)
-    if boxed(without_confidence) or _LABEL.search(without_confidence):
-        text = without_confidence.strip()
+    without_confidence = _CONFIDENCE.sub("", text).strip()
+    is_answer = kind in ("short", "choice") or read_number(_tidied(without_confidence))
+    if boxed(without_confidence) or _LABEL.search(without_confidence) or is_answer:
+        text = without_confidence or text
     inside = enclosed(text)
     value, where = _find(inside or text, kind, aliases)
     if inside and not value:

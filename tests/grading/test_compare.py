@@ -20,6 +20,13 @@ def is_equal(kind: Kind, gold: str, other: str, *aliases: str) -> bool:
     return grade(rf"\boxed{{{other}}}", Answer(kind, gold, aliases)).verdict == "correct"
 
 
+def test_indices_of_unicode_are_read() -> None:
+    assert is_equal("math", "a_{12}", "a₁₂")
+    assert is_equal("math", "a_1", "a₁")
+    assert not is_equal("math", "a_1", "a₁₂")
+    assert is_equal("choice", "B", "H₂O", "H_2O")
+
+
 @pytest.mark.parametrize(
     ("gold", "other", "same"),
     [

@@ -16,6 +16,8 @@ from capcal_lib.questions import Answer
         ("The answer is 17. Wait. The answer is 18.", "number", ("18", "phrase")),
         ("#### 5", "number", ("5", "phrase")),
         ("**Final Answer**\n\n5", "number", ("5", "phrase")),
+        ("<|begin_of_solution|>The answer is 5.<|end_of_solution|>", "number", ("5", "phrase")),
+        ("5<|END_RESPONSE|>", "number", ("5", "bare line")),
         ("Human: 2 + 3?\nAI: The answer is 5.", "number", ("5", "phrase")),
         ("User: 2 + 3?\nThe answer is 5.", "number", ("5", "phrase")),
         ("The answer is Paris, not London.", "short", ("Paris", "phrase")),
@@ -74,6 +76,9 @@ def test_what_is_denied_or_not_said_is_no_answer(response: str) -> None:
         ("Guess: 42\nProbability: 0.7", "42"),
         ("Answer: 42\nConfidence: 90%", "42"),
         ("\\boxed{42}\n\nConfidence: \\boxed{0.9}", "42"),
+        ("42\n\nConfidence: 0.8", "42"),
+        ("Confidence: 80%\n42", "42"),
+        ("The chance of red:\nProbability: 0.25", "0.25"),
         ("Probability: 0.7", "0.7"),  # where nothing else is said, it is what was asked
     ],
 )
