@@ -691,6 +691,10 @@ def probe(
     recipe: Annotated[
         Literal["tuned", "paper"], Option(help="paper: as the paper trains it.")
     ] = "tuned",
+    draws: Annotated[
+        bool,
+        Option("--draws", help="Then also train probes of 20 to 1,000 labels, for a page's curve."),
+    ] = False,
     verdicts: Verdicts = "rules",
     store: Store = LOCAL_RUNS,
     choice: Choice = None,
@@ -702,6 +706,7 @@ def probe(
     what it was made from has changed.
     """
     from capcal_lib.probes import keep_predictions
+    from capcal_lib.probes.draws import keep_draws
     from capcal_lib.probes.training import next_step
 
     kept = keep_predictions(
@@ -723,6 +728,9 @@ def probe(
             problem += f"; go on with: {step}"
         raise InputError(problem)
     _print_table(kept.reset_index())
+    if draws:
+        of_draws = keep_draws(store, model, choice=_parse_choice(choice), say=_warn)
+        _print_table(of_draws.reset_index())
 
 
 @command(STORE, "status --store runs/recorded --model smollm2-135m")

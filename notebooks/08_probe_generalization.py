@@ -25,14 +25,16 @@ import pandas as pd
 import seaborn as sns
 from capcal_lib import plots
 from capcal_lib.book import style, tables
-from capcal_lib.book.lesson import open_lesson
+from capcal_lib.book.lesson import glue, open_lesson
 from capcal_lib.manifests import load_model
-from capcal_lib.metrics import capability_brier
-from capcal_lib.probes import describe_probes, probe_of
+from capcal_lib.metrics import Calibrator, capability_brier
+from capcal_lib.probes import predict_by_labels, probe_of
 from capcal_lib.reported import constant_score, load_reported
 from capcal_lib.results import (
+    best_constant,
     compare_with_constant,
     count_by_kind,
+    judged_by,
     methods,
     score,
 )
@@ -208,10 +210,7 @@ page.show(
 
 # %%
 overlaps = study.compare_without_overlaps(results, protocol=protocol)
-probes = describe_probes(
-    page.store, model, recipe=page.counting.recipe, verdicts=verdicts
-)
-trained = overlaps["method"].map(probes["questions"])
+trained = overlaps["method"].map(page.probes()["questions"])
 overlaps.insert(1, "training", trained)
 
 # %% label="probe-overlaps" paper=["section-4.3.2"] evidence=["measured"] reads=["verdicts", "features"]
@@ -222,6 +221,93 @@ page.show(
 )
 
 # %% [markdown]
+# ## How many labels does it take?
+#
+# The best constant and the probe have learned from labels; votes, *P(True)* and a stated confidence have not. Now every method gets the
+# same number of labels, and a label is one graded answer to one question. The probe learns from so many training questions of its data
+# set. The others are recalibrated on so many evaluation questions by Platt's method, as in
+# [the main table](04_main_table.ipynb#on-equal-terms), and judged on the rest. For ten votes and twenty labels, drawn once:
+
+# %%
+rng = np.random.default_rng(0)
+if "Response consistency" in results:
+    votes = judged_by(results, "Response consistency").query("total > 1")
+    largest = votes.groupby(level="dataset").size().idxmax()
+    votes = votes.loc[[largest]].sample(frac=1, random_state=rng)
+    labelled, rest = votes[:20], votes[20:]
+    graded = rng.binomial(1, labelled["correct"] / labelled["total"])
+    platt = Calibrator("platt").fit(labelled["confidence"], graded, 1)
+    mu = rest["correct"] / rest["total"]
+    constant = best_constant(results)[rest.index]
+    squares = (platt.predict(rest["confidence"]) - mu) ** 2
+    print(largest, ((constant - mu) ** 2 - squares).mean())
+
+# %% [markdown]
+# The constant is judged by the same samples as the votes, those that did not vote; their noise is in both squares and leaves the
+# difference as it is. Another draw of twenty gives another number, so `labels_curve` averages over draws: twenty for a method that is
+# recalibrated, and three to ten for a probe. The interval holds for other questions and for other draws: its arms add, as squares, the
+# interval over questions of each one's mean gain, and that of the draws.
+
+# %%
+own_probes = predict_by_labels(page.store, model) if verdicts == "rules" else {}
+curve = study.labels_curve(results, own_probes, np.random.default_rng(0))
+
+# %% label="fig-labels" mystnb={"image": {"alt": "A panel for each data set, with a line for each method by the number of labels on a logarithmic axis, intervals, and a line at zero."}} paper=["section-4.3.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+if len(curve):
+    study.draw_labels_curve(curve)
+
+# %% [markdown] tags=["caption"]
+# Mean gain over the best constant by the number of labels, on each data set whose accuracy varies; above the line a method is closer.
+# Bars are 95 % intervals for other questions and other draws of labels. Votes take ten answers to each question.
+
+# %% label="labels-gains" paper=["section-4.3.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+pairs = ["method", "labels"]
+wide = curve.pivot(index="dataset", columns=pairs, values="estimate")
+page.show(
+    wide.stack("method", future_stack=True).dropna(how="all"),
+    "Mean gain over the best constant (higher is better) by the number of labels; the figure has the intervals.",
+)
+
+# %% [markdown]
+# A dash stands where fewer than ten questions would be left to judge, or where no probe of so many labels is kept. For a model of your
+# own, `capcal probe --model M --draws` trains them.
+
+# %%
+points = [("Response consistency", 20)]
+points += [(study.OWN_PROBE, labels) for labels in (250, 1000)]
+points = pd.MultiIndex.from_tuples(points, names=pairs)
+shared = wide.reindex(columns=points).dropna()
+if len(shared):
+    votes, some, many = shared.mean()
+    sizes = {"votes": votes, "some": some, "many": many}
+    text = (
+        "Twenty labels make ten votes gain {votes:.3f} over the best constant. A probe of its own gains {some:.3f} with 250 labels, and "
+        "{many:.3f} with a thousand."
+    )
+    display(page.finding(text, **sizes))
+    glue(votes_at_20=votes, probe_at_250=some, probe_at_1000=many)
+
+# %% [markdown]
+# These are means over the data sets that have all three points. Whoever has the right answer to a question can grade all ten answers
+# that vote, at no further cost in labels. Most training questions of the recorded probes have one answer each, so that we cannot give
+# the same to them; how much does it help the votes?
+
+# %%
+votes = results.filter(regex="correct$|total$|^Response consistency$")
+ten = study.labels_curve(votes, {}, np.random.default_rng(0), answers=10)
+one = curve.query("method == 'Response consistency'")
+gains = {"one answer": one, "ten answers": ten}
+gains = pd.concat(gains, names=["graded"]).query("labels == 20")
+page.show(
+    gains.pivot_table("estimate", "dataset", "graded", sort=False),
+    "Mean gain of ten votes over the best constant with twenty labels, where a label is one graded answer or ten.",
+)
+
+# %% [markdown]
+# And what does an answer cost? Ten votes take ten answers to every question, for as long as the confidence is used. *P(True)* takes one
+# token more and a stated confidence a few. A probe takes none: it reads the question once, and costs the samples of its training
+# questions. [The main table](04_main_table.ipynb#what-a-confidence-costs) has the tokens.
+#
 # ## Two training sets in one
 #
 # The paper merges TriviaQA and GSM8K, and trains one probe on all of their questions (its table 7). `capcal probe --mix D,D` does so
@@ -260,6 +346,7 @@ tables.show_scores(
 # - The best constant of a data set is the rival that asks for order; a probe may beat Uniform random by its level alone.
 # - Where an interval does not decide, "not shown to be closer" is all that can be said.
 # - Recalibration by an increasing function mends a level and leaves the order as it is.
+# - Compare methods that got the same labels. A few labels are enough to set a level; a probe takes hundreds to learn an order.
 #
 # So far we measured for ourselves. [Next](10_paper_audit.ipynb): which sentences of the paper do its own numbers support?
 #

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from capcal_lib.errors import naming_extra
 
 with naming_extra():
+    from capcal_lib.probes.draws import keep_draws, predict_by_labels, recalibrated_by_itself
     from capcal_lib.probes.features import extract_features, read_features
     from capcal_lib.probes.predictions import (
         describe_probes,
@@ -38,14 +39,17 @@ __all__ = [
     "TunedProbe",
     "describe_probes",
     "extract_features",
+    "keep_draws",
     "keep_predictions",
     "nearest_probe",
     "nearest_probes",
     "order_probes",
+    "predict_by_labels",
     "predictions_of",
     "probe_of",
     "read_features",
     "read_predictions",
+    "recalibrated_by_itself",
     "runs_for_probes",
     "train",
     "training_data",

@@ -1,39 +1,49 @@
-"""Where does a probe still work? Its order on other data sets than its own, and what a second
-training set changes.
+"""Where does a probe still work? Its order on other data sets than its own, what a second training
+set changes, and how many labels it takes.
 """
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+from threadpoolctl import threadpool_limits
 
 from capcal_lib.errors import naming_extra
 from capcal_lib.manifests import load_dataset
+from capcal_lib.metrics import Calibrator, bounds_over_constant, mean_interval
 from capcal_lib.metrics.comparisons import APART
 from capcal_lib.places import MANIFESTS
-from capcal_lib.plots import INK, MARKERS, SHIFT_COLORS, mark_verdicts
+from capcal_lib.plots import INK, MARKERS, MUTED, SHIFT_COLORS, mark_verdicts, palette
 from capcal_lib.probes import nearest_probe
+from capcal_lib.probes.draws import DRAWS
 from capcal_lib.results.judged import judge_alone, judge_cases, judge_together
-from capcal_lib.results.results import subjects
+from capcal_lib.results.results import CONSISTENCY, INDEX, judged_by, subjects
 from capcal_lib.results.scores import (
     Protocol,
+    best_constant,
     brier_terms,
     columns_of,
     confidence_columns,
     mean_over_probes,
     methods,
+    stated_methods,
 )
 from capcal_lib.results.targets import accuracy_variance
-from capcal_lib.results.terms import BEST_CONSTANT
+from capcal_lib.results.terms import BEST_CONSTANT, FEWEST
 from capcal_lib.shifts import shift, training_sets
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from seaborn import FacetGrid
 
 OVERLAPS = MANIFESTS / "overlaps.csv"
 COMPARED = ("gsm8k", "math500", "mmlu", "triviaqa")  # sets of which overlaps were looked for
 VARIED = 0.01  # a variance of accuracy over questions: with less there is little to be learnt
 CORRELATED = ["dataset", "method", "shift", "estimate", "low", "high", "p"]
+OWN_PROBE = "Probe of the data set"
+RECALIBRATIONS = 20  # draws of labels for a method that is recalibrated
+POINT = ["dataset", "method", "labels", "estimate", "low", "high", "questions", "draws", "spread"]
 
 
 def varied_datasets(results: pd.DataFrame) -> list[str]:
@@ -191,3 +201,151 @@ def compare_without_overlaps(
     columns = ["dataset", "method", "questions", "exact", "13 words", "alike"]
     columns += ["gain", "without", "low", "high"]
     return pd.DataFrame(rows, columns=columns)
+
+
+def labels_curve(
+    results: pd.DataFrame,
+    predicted: Mapping[tuple[str, int], pd.DataFrame],
+    rng: np.random.Generator,
+    *,
+    answers: int = 1,
+) -> pd.DataFrame:
+    """Return what each method gains over the best constant with so many labels, on each data set
+    whose questions differ.
+
+    A label is the share of ``answers`` to a question that are correct. Votes, and what is stated,
+    are recalibrated by Platt's method on labelled questions that ``rng`` draws, and judged on the
+    rest; questions without a confidence are left out. The data set's own probe learns from
+    training questions, of which one answer is graded:
+    ``predicted`` is that of ``probes.draws.predict_by_labels``. A gain is the constant's Brier
+    term less that of the method, by the same counts: those of the samples that did not vote, for
+    votes. The noise of mu_hat is in both terms, so that none is left in a gain.
+
+    Returns a row a ``dataset``, ``method`` and number of ``labels``, where ten questions or more
+    are left to judge: the mean gain ``estimate``, above zero closer than the constant; its 95 %
+    interval ``low`` to ``high`` for other questions and other draws, see :func:`over_draws`; the
+    ``questions`` that judged and the ``draws``; and ``spread``, the standard deviation of the gain
+    from one draw to another.
+    """
+    scored = results[results["total"] > 1]
+    rows = []
+    for name in varied_datasets(scored):
+        own = scored.loc[[name]]
+        constant = best_constant(own)
+        gains = {}
+        for method in [*own.columns.intersection([CONSISTENCY]), *stated_methods(own)]:
+            judged = judged_by(own, method).query("total > 1")
+            for labels in DRAWS:
+                if len(judged) >= labels + FEWEST:
+                    of_draws = recalibrated_gains(judged, constant, labels, rng, answers=answers)
+                    gains[method, labels] = of_draws
+        for (dataset, labels), confidences in predicted.items():
+            if dataset == name:
+                joined = pd.concat({name: confidences}, names=INDEX).reindex(own.index)
+                gains[OWN_PROBE, labels] = joined.apply(gain, args=(own, constant))
+        bounds = bounds_over_constant(constant)
+        for (method, labels), drawn in gains.items():
+            point = over_draws(drawn, subjects(own), bounds)
+            rows.append({"dataset": name, "method": method, "labels": labels, **point})
+    return pd.DataFrame(rows, columns=POINT)
+
+
+def recalibrated_gains(
+    judged: pd.DataFrame,
+    constant: "pd.Series[float]",
+    labels: int,
+    rng: np.random.Generator,
+    *,
+    answers: int = 1,
+) -> pd.DataFrame:
+    """Recalibrate a method on each of twenty draws of so many labelled questions, and return its
+    gains on the others, (n_questions, n_draws); NaN where a question is labelled.
+
+    ``judged`` is a table of ``judged_by``; a label is as in :func:`labels_curve`.
+    """
+    gains = {}
+    with threadpool_limits(1):  # products are so small that threads wait for each other
+        for number in range(RECALIBRATIONS):
+            shuffled = judged.sample(frac=1, random_state=rng)
+            labelled, rest = shuffled[:labels], shuffled[labels:]
+            correct, total = labelled["correct"], labelled["total"]
+            graded = np.minimum(total, answers)
+            right = rng.hypergeometric(correct, total - correct, graded)
+            calibrator = Calibrator("platt").fit(labelled["confidence"], right, graded)
+            recalibrated = pd.Series(calibrator.predict(rest["confidence"]), rest.index)
+            gains[number] = gain(recalibrated, rest, constant)
+    return pd.DataFrame(gains, judged.index)
+
+
+def gain(
+    confidence: "pd.Series[float]", counts: pd.DataFrame, constant: "pd.Series[float]"
+) -> "pd.Series[float]":
+    """Return by how much nearer than the constant a confidence is to mu, squared, by question."""
+    mu_hat = counts["correct"] / counts["total"]
+    return (constant[mu_hat.index] - mu_hat) ** 2 - (confidence - mu_hat) ** 2
+
+
+def over_draws(
+    gains: pd.DataFrame, groups: "pd.Series[str]", bounds: tuple[float, float]
+) -> dict[str, float]:
+    """Average gains, (n_questions, n_draws), over questions and draws, with an interval for both.
+
+    A question's gain is its mean over the draws in which it is judged. The arms of the interval
+    are the root of the sum of two squares: the arm of ``mean_interval`` over these, ``groups``
+    drawn whole, and that of Student's t for the draws, each by how far its questions lie from
+    their means. Draws of nearly all questions have most in common, so that theirs is too short.
+    """
+    from scipy.stats import t  # slow to import
+
+    of_question = gains.mean(axis="columns")
+    clusters = groups[gains.index]
+    estimate, low, high = mean_interval(of_question, clusters=clusters, bounds=bounds)
+    spread = gains.sub(of_question, axis="index").mean().std()
+    draws = gains.shape[1]
+    arm = t.ppf(0.975, draws - 1) * spread / np.sqrt(draws)
+    return {
+        "estimate": estimate,
+        "low": np.maximum(bounds[0], estimate - np.hypot(estimate - low, arm)),
+        "high": np.minimum(bounds[1], estimate + np.hypot(high - estimate, arm)),
+        "questions": int(of_question.count()),
+        "draws": draws,
+        "spread": spread,
+    }
+
+
+def draw_labels_curve(curve: pd.DataFrame) -> "FacetGrid":
+    """Draw gains against the number of labels: a panel a data set, a line a method, with intervals,
+    around a line at zero.
+
+    ``curve`` is that of :func:`labels_curve`.
+
+    >>> row = {"dataset": "gsm8k", "method": "P(True)", "labels": 20, "estimate": 0.1}
+    >>> draw_labels_curve(pd.DataFrame([row | {"low": 0.0, "high": 0.2}])).axes.size
+    1
+    """
+    with naming_extra():
+        import matplotlib.pyplot as plt
+        import seaborn as sns
+
+    names = [*map(str, curve["method"].unique())]
+    colors, ticks = palette(names), sorted(curve["labels"].unique())
+    titled = curve.assign(dataset=curve["dataset"].map(lambda name: load_dataset(name).title))
+    width = plt.rcParams["figure.figsize"][0]
+    wrap = min(2, titled["dataset"].nunique())
+    grid = sns.FacetGrid(titled, col="dataset", col_wrap=wrap, height=3, aspect=width / wrap / 3)
+    for ax, (_, panel) in zip(grid.axes.flat, titled.groupby("dataset", sort=False), strict=True):
+        for name, line in panel.groupby("method", sort=False):
+            beside = line["labels"] * 1.05 ** names.index(str(name))  # not on one another
+            look = {"color": colors[str(name)], "marker": MARKERS.get(str(name), "o")}
+            ax.plot(beside, line["estimate"], label=name, ms=5, **look)
+            ax.vlines(beside, line["low"], line["high"], color=look["color"], lw=1)
+        ax.axhline(0, color=MUTED, lw=1, zorder=0)
+        ax.set_xscale("log")
+        ax.set_xticks(ticks, ticks, minor=False)
+        ax.minorticks_off()
+    grid.set_titles("{col_name}").set_axis_labels("labels", "gain over the best constant")
+    grid.figure.set_layout_engine("constrained")
+    shown = [ax.get_legend_handles_labels() for ax in grid.axes.flat]
+    entries = {label: line for lines in shown for line, label in zip(*lines, strict=True)}
+    grid.figure.legend(entries.values(), entries, loc="outside upper center", ncols=2)
+    return grid
