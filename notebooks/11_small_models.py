@@ -260,7 +260,7 @@ page.show(
 )
 
 # %% [markdown]
-# How few labels are enough has a [section of its own](08_probe_generalization.ipynb).
+# How few labels are enough has a [section of its own](08_probe_generalization.ipynb#how-many-labels-does-it-take).
 
 # %% tags=["remove-cell"]
 glue(advice=table, known=grid, evidence=evidence, **front.spell_advice(advice))
