@@ -14,7 +14,7 @@ from capcal_lib.shifts import shift
 KEYS = ["model", "dataset"]
 PRINTED_PRECISION = 0.00005  # of a number that is printed with four digits
 EVIDENCE = {"budget": "read off", "shares": "simulated"}  # of tables; else reported
-VERDICTS = ("supported", "holds in part", "inconclusive", "contradicted in part", "reversed")
+CLAIM_VERDICTS = ("supported", "holds in part", "inconclusive", "contradicted in part", "reversed")
 
 
 def load_claims() -> pd.DataFrame:

@@ -29,7 +29,7 @@ from capcal_lib.applications import success_rate
 from capcal_lib.book import style, tables
 from capcal_lib.book.lesson import glue, open_lesson
 from capcal_lib.claims import (
-    VERDICTS,
+    CLAIM_VERDICTS,
     compare_printed,
     judge_claims,
     label_results,
@@ -78,7 +78,7 @@ comparisons["result"].value_counts()
 
 # %%
 claims = judge_claims(claims, comparisons)
-tally = claims["verdict"].value_counts().reindex(VERDICTS, fill_value=0)
+tally = claims["verdict"].value_counts().reindex(CLAIM_VERDICTS, fill_value=0)
 tally
 
 # %% tags=["finding"]

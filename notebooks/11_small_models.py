@@ -25,7 +25,7 @@ from capcal_lib.book import front, style, tables
 from capcal_lib.book.lesson import evidence_of, glue, open_page
 from capcal_lib.book.widgets import verdict_grid
 from capcal_lib.claims import (
-    VERDICTS,
+    CLAIM_VERDICTS,
     compare_printed,
     judge_claims,
     label_results,
@@ -98,7 +98,7 @@ dearer.value_counts()
 stated = load_claims().dropna(subset="measured")
 found = study.results_of_claims(stated, comparisons, dearer)
 claims = judge_claims(stated, found)
-tally = claims["verdict"].value_counts().reindex(VERDICTS, fill_value=0)
+tally = claims["verdict"].value_counts().reindex(CLAIM_VERDICTS, fill_value=0)
 tally
 
 # %% tags=["finding"]

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from capcal_lib.claims import (
-    VERDICTS,
+    CLAIM_VERDICTS,
     compare_printed,
     judge_claims,
     label_results,
@@ -193,7 +193,7 @@ def test_a_verdict_goes_by_the_wording(
     results = ["holds"] * holds + ["fails"] * fails + ["neither"] * neither
     assert verdict_of(pd.Series(results, dtype=str), wording) == verdict
     if wording != "some":  # which asks for one, and denies only that all fail
-        mirror = dict(zip(VERDICTS, reversed(VERDICTS), strict=True))
+        mirror = dict(zip(CLAIM_VERDICTS, reversed(CLAIM_VERDICTS), strict=True))
         swapped = ["fails"] * holds + ["holds"] * fails + ["neither"] * neither
         assert verdict_of(pd.Series(swapped, dtype=str), wording) == mirror[verdict]
 

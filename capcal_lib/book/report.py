@@ -18,7 +18,7 @@ import pandas as pd
 from capcal_lib.book.style import set_style
 from capcal_lib.disk import file_digest, is_file, write_text
 from capcal_lib.errors import naming_extra
-from capcal_lib.io.score_file import CORRECTED, GAIN, PLUG_IN, RESPONSE, Scored
+from capcal_lib.io.score_file import CAPABILITY_PLUG_IN, CORRECTED, GAIN, RESPONSE, Scored
 from capcal_lib.plots import PassAtKDisplay, ReliabilityDisplay, known_color
 from capcal_lib.text import sanitize, spell_cell
 
@@ -62,7 +62,7 @@ MEANINGS = {  # of the names in tables
     "uniform random": "Uniform random numbers in place of confidences.",
     "Oracle RC": "The correctness of one sample, 0 or 1, as the confidence.",
     "Oracle CC": "The expected accuracy itself as the confidence.",
-    PLUG_IN: "The mean of (confidence - mu_hat)^2. Lower is better.",
+    CAPABILITY_PLUG_IN: "The mean of (confidence - mu_hat)^2. Lower is better.",
     CORRECTED: "The mean of (confidence - mu_hat)^2 without what the noise of mu_hat adds. Lower "
     "is better. It may fall below 0 by chance.",
     GAIN: "How much lower the corrected score is than that of the best constant.",

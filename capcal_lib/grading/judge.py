@@ -34,7 +34,7 @@ GRADES: dict[str, Outcome] = {
     "NOT ATTEMPTED": "no_answer",
 }
 
-JUDGED: tuple[Kind, ...] = ("short", "math")
+JUDGED_KINDS: tuple[Kind, ...] = ("short", "math")
 
 
 @cache

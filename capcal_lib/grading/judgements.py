@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from capcal_lib.errors import InputError, check_known
-from capcal_lib.grading.judge import JUDGED, judge, judge_prompt_digest
+from capcal_lib.grading.judge import JUDGED_KINDS, judge, judge_prompt_digest
 from capcal_lib.grading.verdicts import kinds_of, read_verdicts, run_questions
 from capcal_lib.manifests import load_model
 from capcal_lib.questions import NOT_STATED
@@ -54,7 +54,7 @@ def judge_run(
     without such answers or without answers to compare with, or a corrupt file."""
     model = load_model(judge_name)
     questions = run_questions(run)
-    golds = {one.answer.gold for one in questions.values() if one.answer.kind in JUDGED}
+    golds = {one.answer.gold for one in questions.values() if one.answer.kind in JUDGED_KINDS}
     if not golds or NOT_STATED in golds:
         raise InputError(
             "a judge compares short and mathematical answers with the right ones, and "
@@ -65,7 +65,7 @@ def judge_run(
         judge=model.name,
         weights=weights_digest(model, engine),
         engine=engine_name(model, engine),
-        prompt=answers["kind"].map({kind: judge_prompt_digest(kind) for kind in JUDGED}),
+        prompt=answers["kind"].map({kind: judge_prompt_digest(kind) for kind in JUDGED_KINDS}),
     )
     rows = wanted.merge(_read(run), how="left")
     lacking = rows[rows["verdict"].isna()].to_dict("records")
@@ -159,7 +159,7 @@ def _answers(run: Run, rows: pd.DataFrame) -> pd.DataFrame:
     extracted and kind; those that most samples gave come first.
     """
     rows = rows.assign(kind=kinds_of(run, rows["question_id"]))
-    sizes = rows[rows["kind"].isin(JUDGED)].groupby([*PAIR, "kind"]).size()
+    sizes = rows[rows["kind"].isin(JUDGED_KINDS)].groupby([*PAIR, "kind"]).size()
     sizes = sizes.sort_values(ascending=False, kind="stable")
     return sizes.index.to_frame(index=False)
 

@@ -20,7 +20,7 @@ from capcal_lib.results.terms import (
 from capcal_lib.text import counted, sanitize, spell
 
 MOST = 1_000_000  # questions, more of which are not counted
-EQUAL = 1e-9  # confidences of two files are the same, but for rounding
+SAME_CONFIDENCE = 1e-9  # confidences of two files are the same, but for rounding
 CONSTANT = "the best constant"
 BEST = "may be best: no other is significantly better on questions that both have"
 SENTENCES = {
@@ -118,7 +118,7 @@ def _compare(
     table["verdict"] = (
         table["verdict"]
         .mask(few, "too few")
-        .mask(gaps.abs().max() < EQUAL, "same")
+        .mask(gaps.abs().max() < SAME_CONFIDENCE, "same")
         .mask(table["questions"] == 0, "apart")
     )
     table["needed"] = np.nan

@@ -31,7 +31,7 @@ from capcal_lib.text import counted, spell
 
 POWERS = (2, 4, 8, 16, 32, 64)  # the k of pass@k, as far as ten questions have samples, or all
 CORRECTED = "capability Brier, corrected"
-PLUG_IN = "capability Brier, plug-in"
+CAPABILITY_PLUG_IN = "capability Brier, plug-in"
 ECE = "ECE, ten bins, corrected"
 RESPONSE = "expected response Brier"
 SIZES = "questions, scored samples"
@@ -176,7 +176,7 @@ def score_counts(table: pd.DataFrame) -> pd.DataFrame:
         plug_in = question_terms(table["confidence"], table, corrected=False)
         brier = question_terms(table["confidence"], table)
         parts = metrics.isotonic_split(*known[NUMBERS].to_numpy().T, corrected=corrected)
-        rows[PLUG_IN] = _mean(plug_in, clusters)
+        rows[CAPABILITY_PLUG_IN] = _mean(plug_in, clusters)
         rows[CORRECTED] = _mean(brier, clusters)
         rows[GAIN] = _mean(constant - brier, clusters, gain_bounds(known))
         rows["noise floor of the plug-in"] = _number(floor, table)

@@ -10,9 +10,9 @@ from capcal_lib.errors import InputError
 from capcal_lib.grading.core import UNSCORED
 from capcal_lib.io.comparing import BEST
 from capcal_lib.io.score_file import (
+    CAPABILITY_PLUG_IN,
     CORRECTED,
     GAIN,
-    PLUG_IN,
     Scored,
     intervals_of,
     score_counts,
@@ -41,7 +41,7 @@ GAINS = {  # columns of compare_with_constant, as the rows for programs name the
     "verdict": "verdict_after_holm",
     "could be won": "could_be_won",
 }
-HEADS = {"brier": CORRECTED, "plug_in": PLUG_IN, "gain": GAIN}  # of a report
+HEADS = {"brier": CORRECTED, "plug_in": CAPABILITY_PLUG_IN, "gain": GAIN}  # of a report
 
 
 def score_models(

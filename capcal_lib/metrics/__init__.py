@@ -15,7 +15,7 @@ from capcal_lib.metrics.brier import (
     uniform_baseline_brier_terms,
 )
 from capcal_lib.metrics.comparisons import (
-    VERDICTS,
+    COMPARISON_VERDICTS,
     adjusted,
     bounds_over_constant,
     compare,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from capcal_lib.metrics.recalibration import Calibrator
 
 __all__ = [
-    "VERDICTS",
+    "COMPARISON_VERDICTS",
     "Calibrator",
     "Interval",
     "IsotonicSplit",

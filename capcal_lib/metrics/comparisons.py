@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Adjustment = Literal["none", "holm", "bonferroni"]
-VERDICTS = ("better", "worse", "inconclusive")  # of a comparison
+COMPARISON_VERDICTS = ("better", "worse", "inconclusive")  # of a comparison
 APART = (-1.0, 1.0)  # bounds of a difference of two methods
 POWER = 1.96 + 0.84  # standard errors that a gain must be for power .8 at two-sided .05
 

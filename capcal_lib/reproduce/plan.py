@@ -10,7 +10,7 @@ import pandas as pd
 from capcal_lib.applications.topping_up import samples_needed
 from capcal_lib.confidence.consistency import mean_tokens
 from capcal_lib.confidence.of_run import TITLES
-from capcal_lib.grading.judge import JUDGED
+from capcal_lib.grading.judge import JUDGED_KINDS
 from capcal_lib.grading.judgements import judge_progress
 from capcal_lib.grading.verdicts import read_verdicts
 from capcal_lib.manifests import Dataset, load_dataset, load_model
@@ -99,7 +99,7 @@ def _draws(order: Order, dataset: Dataset) -> Iterator[tuple[str, list[str], Dra
     """Yield the splits of a data set, with what is done of those samples that are drawn of them."""
     recipe = order.recipe
     states = [STATES]
-    if recipe.judge and dataset.kind in JUDGED:
+    if recipe.judge and dataset.kind in JUDGED_KINDS:
         states = ["judge", STATES]
     evaluation, training = dataset.evaluation_split, dataset.training_split
     every = Draw(None, 0, recipe.samples)

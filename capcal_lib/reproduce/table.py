@@ -7,10 +7,14 @@ from capcal_lib.manifests import load_dataset
 from capcal_lib.reported import load_reported
 from capcal_lib.reproduce.order import Order
 from capcal_lib.results import score
-from capcal_lib.results.results import CONSISTENCY, evidence_of_run, first_votes, results_of
+from capcal_lib.results.results import (
+    CONSISTENCY,
+    PAPER_VOTES,
+    evidence_of_run,
+    first_votes,
+    results_of,
+)
 from capcal_lib.results.terms import COUNTS, ORACLE_CC, ORACLE_RC, UNIFORM
-
-VOTES = (5, 10, 20)  # of table 6
 
 
 def beside_printed(order: Order) -> pd.DataFrame:
@@ -26,7 +30,7 @@ def beside_printed(order: Order) -> pd.DataFrame:
     names = order.scored()
     results = results_of(order.counting, names)
     if not corrected:  # votes as in table 6, which has several numbers of them
-        first = first_votes(order.counting, VOTES, names).drop(columns=COUNTS)
+        first = first_votes(order.counting, PAPER_VOTES, names).drop(columns=COUNTS)
         results = results.drop(columns=CONSISTENCY, errors="ignore").join(first)
     protocol = order.recipe.protocol
     table = score(results, protocol=protocol).filter(["brier", "low", "high", "spread"])

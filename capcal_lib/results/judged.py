@@ -89,7 +89,7 @@ def judge_together(tested: pd.DataFrame, family: Sequence[str] = ()) -> pd.DataF
         together = _holm(p)
     sign = np.where(tested["estimate"] > 0, "better", "worse")
     verdict = np.where(together < LEVEL, sign, "inconclusive")
-    categories = pd.Categorical(verdict, metrics.VERDICTS)
+    categories = pd.Categorical(verdict, metrics.COMPARISON_VERDICTS)
     return tested.assign(verdict=categories, **{TOGETHER: together})
 
 

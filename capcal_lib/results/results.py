@@ -53,6 +53,7 @@ DESCRIBED = [
 ]
 CONSISTENCY = "Response consistency"
 K_C = 10  # samples whose votes are counted as a cost
+PAPER_VOTES = 5, 10, 20  # of table 6
 SPLIT_TERMS = ["votes term", "votes plug-in"]  # means over the splits
 VOTES = ["votes correct", "votes total", *SPLIT_TERMS]
 

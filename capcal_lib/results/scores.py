@@ -34,7 +34,7 @@ ROUNDING = 1e-12  # probes that are the same score alike up to this
 NEAREST_PROBE = "Probe"  # of a data set, whatever it was trained on
 MISSING_AS = 0.5  # the confidence that the paper's code gives a question without one
 BOUNDS = {UNIFORM: (1 / 12, 1 / 3), ORACLE_RC: (0, 1 / 4)}  # of a score; all others lie in [0, 1]
-COLUMNS = ["brier", "low", "high", "plug_in", "may_be_best", "missing", "questions"]
+SCORE_COLUMNS = ["brier", "low", "high", "plug_in", "may_be_best", "missing", "questions"]
 
 
 def confidence_columns(results: pd.DataFrame) -> list[str]:
@@ -345,7 +345,7 @@ def score(
                 own[method].count(),
             ]
     index = pd.MultiIndex.from_tuples(list(rows), names=["dataset", "method"])
-    table = pd.DataFrame(list(rows.values()), index, COLUMNS)
+    table = pd.DataFrame(list(rows.values()), index, SCORE_COLUMNS)
     table["may_be_best"] = table["may_be_best"].astype("boolean")
     if len(of_columns.columns) > len(terms.columns):
         means = of_columns.groupby(level="dataset").mean()

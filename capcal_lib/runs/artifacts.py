@@ -26,7 +26,7 @@ GIVEN = "given"
 OUTCOMES = pa.array(["correct", "incorrect", "no_answer", "not_scored"])
 MOST_SAMPLES = 1 << 20  # of a question; a larger index is damage, or somebody's mischief
 TEXT = pa.string()
-STATES = pa.list_(pa.float16())  # in a file of one size for all rows
+STATE_TYPE = pa.list_(pa.float16())  # in a file of one size for all rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,7 +218,7 @@ FEATURES = Artifact(
     command="features",
     key=("question_id",),
     value="features",
-    schema=pa.schema({"question_id": TEXT, "prompt": TEXT, "features": STATES}),
+    schema=pa.schema({"question_id": TEXT, "prompt": TEXT, "features": STATE_TYPE}),
     optional=("prompt",),
 )
 # Of one layer, or of the largest numbers of all; ``capcal probe`` reads those above.

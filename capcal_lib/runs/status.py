@@ -13,7 +13,7 @@ from capcal_lib.runs.sessions import open_ask
 
 # what fits a line; the other columns are for who reads all of them
 SHOWN = ["model", "dataset", "split", "run", "questions", "samples", "lacking", "verdicts", "next"]
-COLUMNS = [*SHOWN[:-1], "beside", "problems", "next", "command"]
+DESCRIBED = [*SHOWN[:-1], "beside", "problems", "next", "command"]
 
 
 def survey(
@@ -32,17 +32,17 @@ def survey(
     [{'split': 'test', 'lacking': 0}, {'split': 'train', 'lacking': 0}]
     """
     runs = open_runs(folder, model=model, dataset=dataset)
-    return pd.DataFrame([run_status(run, grader) for run in runs], columns=COLUMNS)
+    return pd.DataFrame([run_status(run, grader) for run in runs], columns=DESCRIBED)
 
 
 def run_status(run: Run, grader: str | None = None) -> dict[str, Any]:
-    """Return the state of one run: a value for each of ``COLUMNS``.
+    """Return the state of one run: a value for each of ``DESCRIBED``.
 
     ``lacking`` counts the samples that were asked for and are not there, ``next`` says which
     command is next, which ``command`` writes out, ``beside`` how many rows each other file has.
     Verdicts by another version of the grader are called stale. Of a damaged run there are
     ``problems``, and of what cannot be read no numbers."""
-    row = dict.fromkeys(COLUMNS) | run.place | {"run": run.folder.name}
+    row = dict.fromkeys(DESCRIBED) | run.place | {"run": run.folder.name}
     row |= {"beside": {}, "problems": []}
     command = ""
     try:

@@ -30,7 +30,7 @@ from capcal_lib.runs import read_samples
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-METHODS = (*TITLES.values(), CONSISTENCY, NEAREST_PROBE)
+COMPARED = (*TITLES.values(), CONSISTENCY, NEAREST_PROBE)
 BETTER_COLOR, WORSE_COLOR = "#0f766e", "#be123c"
 
 
@@ -60,11 +60,11 @@ def count_uses(comparisons: pd.DataFrame) -> pd.DataFrame:
     """Count the verdicts of each method in each use: how many are ``better``, of those that ``could
     be won``; and how many are ``worse``, of all ``cases``.
 
-    ``comparisons`` are those of :func:`compare_uses`. Every one of ``USES`` and ``METHODS`` has a
+    ``comparisons`` are those of :func:`compare_uses`. Every one of ``USES`` and ``COMPARED`` has a
     row, in that order, and then what else was compared.
     """
     counts = tally(comparisons, [comparisons["use"], comparisons["method"]])
-    named = dict.fromkeys([*METHODS, *comparisons["method"]])
+    named = dict.fromkeys([*COMPARED, *comparisons["method"]])
     every = pd.MultiIndex.from_product([USES, [*named]], names=["use", "method"])
     return counts.reindex(every, fill_value=0)
 

@@ -32,10 +32,10 @@ from capcal_lib.results.scores import (
     questions_predicted,
     stated_methods,
 )
+from capcal_lib.results.terms import HONEST_ORACLE, PLUG_IN, POSTERIOR
 from capcal_lib.results.uses import compare_use
 
-EVEN, PLUG_IN, POSTERIOR = "Even spending", "Probe, plug-in", "Probe, posterior"
-HONEST_ORACLE = "Honest oracle"
+EVEN = "Even spending"
 BUDGETS = (1, 2, 4, 8)
 HALVES = 10  # random halves that an honest oracle knows in turn
 CASE = ["dataset", "B", "rule"]

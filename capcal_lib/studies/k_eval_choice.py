@@ -17,9 +17,9 @@ from capcal_lib.results.constant import KINDS, kind_of_method
 from capcal_lib.results.results import CONSISTENCY, subjects
 from capcal_lib.results.scores import columns_of, mean_over_members, methods
 
-DEEP = 10  # samples, with no more than which nothing can be drawn again
+MORE_THAN = 10  # samples, with no more than which nothing can be drawn again
 FEWER = 5, 10, 20, 50
-DRAWS = 10  # of fewer samples
+REDRAWS = 10  # of fewer samples
 GROWTH = ["k", "dataset", "method", "kind", "samples", "percent"]
 
 
@@ -32,7 +32,7 @@ def deep_questions(results: pd.DataFrame) -> pd.DataFrame:
     >>> deep_questions(pd.DataFrame({"correct": [1, 2], "total": 12}, index))["total"].tolist()
     [12, 12]
     """
-    kept = results["total"] > DEEP
+    kept = results["total"] > MORE_THAN
     if not kept.any():
         return results[kept]
     of_dataset = results[kept].groupby(level="dataset")
@@ -53,7 +53,7 @@ def interval_width(judged: pd.DataFrame, k: int, *, rng: np.random.Generator) ->
     correct, wrong = correct.astype(int), (total - correct).astype(int)
     groups = subjects(judged).to_numpy()
     widths = []
-    for _ in range(DRAWS):
+    for _ in range(REDRAWS):
         drawn = rng.hypergeometric(correct, wrong, k)
         terms = capability_brier_terms(confidence, drawn, k, corrected=True)
         _, low, high = mean_interval(terms, clusters=groups, bounds=(0, 1))

@@ -21,7 +21,7 @@ from capcal_lib.results.terms import ORACLES, UNIFORM
 if TYPE_CHECKING:
     import seaborn as sns
 
-COLUMNS = ["dataset", "method", "brier", "low", "high", "tokens", "verdict"]
+PRICED = ["dataset", "method", "brier", "low", "high", "tokens", "verdict"]
 PRICES = {"0": 0, "1": 1, "100": 100, "10,000": 10_000}  # marks of an axis of tokens
 LEVELS = [0, 0.05, 0.1, 0.2, 0.5]  # marks of an axis of scores
 
@@ -40,7 +40,7 @@ def score_by_price(
     """
     kept = keep_asked_and_nearest_probe(results)
     if kept.empty:
-        return pd.DataFrame(columns=COLUMNS)
+        return pd.DataFrame(columns=PRICED)
     scores = score(kept, protocol=protocol)[["brier", "low", "high"]]
     scores = scores.drop([UNIFORM, *ORACLES], level="method")
     prices = tokens.rename_axis(columns="method").stack()
@@ -54,7 +54,7 @@ def score_by_price(
         verdicts.get((name, probes[name] if method == NEAREST_PROBE else method), "")
         for name, method in scores.index
     ]
-    return scores.reset_index()[COLUMNS]
+    return scores.reset_index()[PRICED]
 
 
 def printed_by_price() -> pd.DataFrame:

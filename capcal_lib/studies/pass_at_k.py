@@ -36,9 +36,8 @@ from capcal_lib.results.scores import (
     well_sampled,
 )
 from capcal_lib.results.targets import accuracy_variance
-from capcal_lib.results.terms import BEST_CONSTANT, mark_best
+from capcal_lib.results.terms import BEST_CONSTANT, PLUG_IN, POSTERIOR, mark_best
 
-PLUG_IN, POSTERIOR = "Probe, plug-in", "Probe, posterior"
 ACTUAL = "Actual"
 Predicted = dict[str, list[Floats]]  # by method, a member each
 

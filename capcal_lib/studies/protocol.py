@@ -15,20 +15,25 @@ from capcal_lib.grading.judgements import judges
 from capcal_lib.results.constant import kind_of_method
 from capcal_lib.results.counting import Counting
 from capcal_lib.results.results import describe_runs, load_results
-from capcal_lib.results.scores import MISSING_AS, brier_terms, confidence_columns, fill_missing
+from capcal_lib.results.scores import (
+    MISSING_AS,
+    ROUNDING,
+    brier_terms,
+    confidence_columns,
+    fill_missing,
+)
 from capcal_lib.results.terms import BEST_CONSTANT
 from capcal_lib.runs.run import Run
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-JUDGED, TOGETHER = "a judge's verdicts", "all together"
+BY_JUDGE, ALL_TOGETHER = "a judge's verdicts", "all together"
 OWN_PROBE, OTHER_PROBE, OTHER = GROUPS = (
     "a probe on its own data set",
     "any other probe",
     "any other confidence",
 )
-EQUAL = 1e-12  # shifts up to this are rounding
 
 
 def shifts_by_correction(
@@ -68,12 +73,12 @@ def shifts_by_correction(
     }
     judged = _judged(store, model, runs, sizes)
     if len(judged):
-        switched[JUDGED] = judged
-    switched[TOGETHER] = _means(brier_terms(paper, protocol="paper"))
+        switched[BY_JUDGE] = judged
+    switched[ALL_TOGETHER] = _means(brier_terms(paper, protocol="paper"))
     shifts = pd.DataFrame(switched).sub(_means(terms), axis="index")
     stacked: Any = shifts.rename_axis(columns="switch").stack()
     table = stacked.rename("shift").dropna().reset_index()
-    table = table[table["shift"].abs() > EQUAL].reset_index(drop=True)
+    table = table[table["shift"].abs() > ROUNDING].reset_index(drop=True)
     groups = [_group(*pair) for pair in table[["method", "dataset"]].to_numpy()]
     table["switch"] = pd.Categorical(table["switch"], [*switched]).remove_unused_categories()
     table["confidence"] = pd.Categorical(groups, GROUPS).remove_unused_categories()

@@ -14,17 +14,16 @@ from capcal_lib.applications import deep_samples
 from capcal_lib.confidence.consistency import majority, split_votes
 from capcal_lib.results.counting import Counting
 from capcal_lib.results.judged import judge_cases
-from capcal_lib.results.results import first_votes, votes_title
+from capcal_lib.results.results import PAPER_VOTES, first_votes, votes_title
 from capcal_lib.results.terms import question_terms
 
-NUMBERS = (5, 10, 20)  # of votes, as in the paper
 WAYS = ["held-out", "same pool"]
 SIDES = {True: "wrong", False: "right"}
-INDEX = ["dataset", "votes", "question_id"]
+LEVELS = ["dataset", "votes", "question_id"]
 
 
 def score_votes(
-    answers: pd.DataFrame, *, numbers: Iterable[int] = NUMBERS, corrected: bool = True
+    answers: pd.DataFrame, *, numbers: Iterable[int] = PAPER_VOTES, corrected: bool = True
 ) -> pd.DataFrame:
     """Let random choices of k_c samples vote, and score their votes in both ways, as
     ``confidence.split_votes`` does for the main table.
@@ -50,9 +49,9 @@ def score_votes(
                 table = table.rename(columns={column: "held-out"})
                 terms[dataset, k_c] = table.dropna(subset=WAYS)
     if not terms:
-        index = pd.MultiIndex.from_tuples([], names=INDEX)
+        index = pd.MultiIndex.from_tuples([], names=LEVELS)
         return pd.DataFrame(columns=[*WAYS, "share", "noise"], index=index, dtype=np.float64)
-    return pd.concat(terms, names=INDEX)
+    return pd.concat(terms, names=LEVELS)
 
 
 def judge_optimism(terms: pd.DataFrame, total: "pd.Series[int]") -> pd.DataFrame:
@@ -102,7 +101,7 @@ def find_majorities(answers: pd.DataFrame) -> "pd.Series[str]":
 
 
 def score_first_votes(
-    counting: Counting, *, numbers: Iterable[int] = NUMBERS
+    counting: Counting, *, numbers: Iterable[int] = PAPER_VOTES
 ) -> "pd.Series[float]":
     """Score votes by the paper's protocol: the first samples vote and judge themselves, and nothing
     is subtracted; a question without an answer among its votes has 0.5.
@@ -116,4 +115,4 @@ def score_first_votes(
         for number in numbers
     }
     by_number: Any = pd.concat(terms, names=["votes"])
-    return by_number.reorder_levels(INDEX)
+    return by_number.reorder_levels(LEVELS)

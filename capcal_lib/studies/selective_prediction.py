@@ -20,10 +20,9 @@ from capcal_lib.results.scores import (
     mean_over_probes,
     nearest_probe_of,
 )
-from capcal_lib.results.terms import mark_best
+from capcal_lib.results.terms import HONEST_ORACLE, mark_best
 
 AT_RANDOM = "At random"
-HONEST_ORACLE = "Honest oracle"
 TIMES = 100  # that a threshold is set
 
 

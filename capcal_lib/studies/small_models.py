@@ -44,7 +44,7 @@ OVER_UNIFORM = {
     OUT_OF_DISTRIBUTION: "near probe < uniform",
     OUT_OF_DOMAIN: "far probe < uniform",
 }
-ASKED = "asked < uniform"
+ASKED_OVER_UNIFORM = "asked < uniform"
 OTHERS = "own probe < other probes"
 PASS = f"pass@16 by probe < {ORACLE_RC}"
 SPENT = "budget by probe > even"
@@ -64,21 +64,21 @@ RESULTS = ("holds", "neither", "fails")
 ONE_HALF, OWN_MEAN, CONSTANT = "one half", "mean of its training set", "mean of the data set"
 VOTED, NUMBER, YES = ASKING = "response consistency", "verbalized confidence", "P(True)"
 OWN, NEAR, FAR = KIND_BY_SHIFT.values()
-STATES, ONE, TEN = "hidden states", "one answer", "ten answers"
+HIDDEN_STATES, ONE, TEN = "hidden states", "one answer", "ten answers"
 WAYS = (  # labels, what of the model, kind, in words, rival, tokens beside the answer
     ("none", ONE, NUMBER, "stated number, as it is", ONE_HALF, "a few"),
     ("none", ONE, YES, "P(True), as it is", ONE_HALF, "one"),
     ("none", TEN, VOTED, "votes, as they are", ONE_HALF, "ten answers"),
-    ("none", STATES, NEAR, "probe of the same domain", OWN_MEAN, "none"),
-    ("none", STATES, FAR, "probe of another domain", OWN_MEAN, "none"),
+    ("none", HIDDEN_STATES, NEAR, "probe of the same domain", OWN_MEAN, "none"),
+    ("none", HIDDEN_STATES, FAR, "probe of another domain", OWN_MEAN, "none"),
     ("hundreds, recalibrated", ONE, NUMBER, "stated number, recalibrated", CONSTANT, "a few"),
     ("hundreds, recalibrated", ONE, YES, "P(True), recalibrated", CONSTANT, "one"),
     ("hundreds, recalibrated", TEN, VOTED, "votes, recalibrated", CONSTANT, "ten answers"),
-    ("hundreds", STATES, OWN, "probe of the data set", CONSTANT, "none"),
+    ("hundreds", HIDDEN_STATES, OWN, "probe of the data set", CONSTANT, "none"),
 )
 ADVICE = ["labels", "of the model", "method", "tokens", "rival", "mean gain"]
 ADVICE += ["better", WINNABLE, "worse", "cases"]
-COLUMNS = ["what", "method", "model", "dataset", "nearest"]
+STATED = ["what", "method", "model", "dataset", "nearest"]
 
 
 def compare_as_stated(
@@ -111,7 +111,7 @@ def compare_as_stated(
             concentration = concentrations[model].get(probe)
             for what, method, gain in stated_gains(present, dataset, probe, concentration):
                 gains[what, method, model, dataset, method == probe] = gain
-    judged = judge_cases(gains, COLUMNS)
+    judged = judge_cases(gains, STATED)
     result = judged.pop("verdict").map({"better": "holds", "worse": "fails"}).astype(object)
     judged = judged.assign(result=result.fillna("neither"))
     table = pd.concat([judged, *elsewhere], ignore_index=True)
@@ -191,7 +191,7 @@ def stated_gains(
         over_uniform = terms[UNIFORM] - terms[method]
         distance = shift(method, dataset)
         if method in (VOICE, P_TRUE):
-            yield ASKED, method, over_uniform
+            yield ASKED_OVER_UNIFORM, method, over_uniform
         elif distance:
             yield OVER_UNIFORM[distance], method, over_uniform
             if probe == load_dataset(dataset).probe and distance != IN_DISTRIBUTION:

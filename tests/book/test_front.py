@@ -7,10 +7,10 @@ from capcal_lib.book.front import (
     spell_advice,
     spell_uses,
 )
-from capcal_lib.claims import VERDICTS
+from capcal_lib.claims import CLAIM_VERDICTS
 from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.results import Counting, describe_runs
-from capcal_lib.studies.applications import METHODS, USES, count_uses
+from capcal_lib.studies.applications import COMPARED, USES, count_uses
 from capcal_lib.studies.small_models import WAYS
 
 COUNTS = {"better": 2, "could be won": 5, "worse": 1, "cases": 9}
@@ -25,7 +25,7 @@ def test_every_way_to_go_is_spelled_and_what_has_no_case_says_so() -> None:
 
 
 def test_statements_are_counted_by_what_they_came_to() -> None:
-    tally = pd.Series(range(5, 0, -1), VERDICTS)
+    tally = pd.Series(range(5, 0, -1), CLAIM_VERDICTS)
     counted = {"tested": 15, "supported": 5, "partly": 4, "against": 2}
     assert count_statements(tally) == counted
 
@@ -52,7 +52,7 @@ def test_uses_are_those_of_the_probe_with_most_wins_first() -> None:
         columns=["use", "method", "verdict", "could be won"],
     )
     counts = count_uses(compared)
-    assert len(counts) == len(USES) * len(METHODS)
+    assert len(counts) == len(USES) * len(COMPARED)
     routed = pd.Series(pd.Categorical(["worse"], ["better", "worse", "inconclusive"]))
     texts = spell_uses(counts, routed)
     assert texts["probe"] == "1 of the 1 cases that could be won, and lost in 1 of all 2"

@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from capcal_lib.metrics import VERDICTS, adjusted, gains
+from capcal_lib.metrics import COMPARISON_VERDICTS, adjusted, gains
 from capcal_lib.metrics.comparisons import bounds_over_constant
 from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.results import (
@@ -90,7 +90,7 @@ def test_counts_of_kinds_and_verdicts_are_whole() -> None:
     judged = compare_with_constant(made())
     counts = judged.groupby("kind", observed=False)["verdict"].value_counts().unstack()
     assert tuple(counts.index) == KINDS
-    assert {*counts} == {*VERDICTS}
+    assert {*counts} == {*COMPARISON_VERDICTS}
     assert counts.to_numpy().sum() == len(judged) == 8
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from capcal_lib.metrics import VERDICTS, adjusted, gains, judge_gain
+from capcal_lib.metrics import COMPARISON_VERDICTS, adjusted, gains, judge_gain
 from capcal_lib.places import ROOT
 from capcal_lib.results import subjects
 from capcal_lib.results.judged import (
@@ -36,7 +36,7 @@ def test_each_case_is_tested_by_itself_and_all_are_judged_by_holm() -> None:
     assert judged["p (Holm)"].tolist() == pytest.approx(together.tolist())
     assert judged["verdict"].tolist() == ["inconclusive", "worse", "inconclusive"]
     assert alone[0]["verdict"] == "better", "by itself"
-    assert tuple(judged["verdict"].cat.categories) == VERDICTS
+    assert tuple(judged["verdict"].cat.categories) == COMPARISON_VERDICTS
 
 
 def test_a_family_is_judged_apart_from_others() -> None:

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from capcal_lib.applications import abstaining_gains, budget_gains, pass_at_k_gains
-from capcal_lib.metrics import VERDICTS, adjusted, judge_gain
+from capcal_lib.metrics import COMPARISON_VERDICTS, adjusted, judge_gain
 from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.probes import describe_probes
 from capcal_lib.results import Counting, describe_runs, load_results
@@ -17,7 +17,7 @@ from capcal_lib.results.uses import (
 )
 from capcal_lib.runs import read_samples
 from capcal_lib.studies.applications import (
-    METHODS,
+    COMPARED,
     USES,
     billions,
     compare_routers,
@@ -128,7 +128,7 @@ def test_no_gain_is_beyond_its_bounds(results):
 
 def test_every_use_and_method_is_counted(compared):
     counts = count_uses(compared)
-    assert counts.index.tolist() == [(use, method) for use in USES for method in METHODS]
+    assert counts.index.tolist() == [(use, method) for use in USES for method in COMPARED]
     assert counts["could be won"].sum() == compared["could be won"].sum()
     assert counts["cases"].sum() == len(compared)
     assert counts["worse"].sum() == (compared["verdict"] == "worse").sum()
@@ -145,7 +145,7 @@ def test_a_confidence_that_was_brought_along_is_compared_as_what_the_model_says(
     pd.testing.assert_frame_equal(own, by_method.xs("P(True)", level="method")[names])
     assert len(own) == len(USES) * len(DATASETS)
     counts = count_uses(compared)
-    assert counts.index.unique("method").tolist() == [*METHODS, "mine"]
+    assert counts.index.unique("method").tolist() == [*COMPARED, "mine"]
     assert counts.loc[("Abstaining", "mine")].equals(counts.loc[("Abstaining", "P(True)")])
 
 
@@ -222,7 +222,7 @@ def test_all_cases_are_judged_together(
     assert judged["p (Holm)"].tolist() == adjusted(judged["p"].to_numpy(), "holm").tolist()
     clear = judged["p (Holm)"] < 0.05
     assert (judged["verdict"] != "inconclusive").tolist() == clear.tolist()
-    assert tuple(judged["verdict"].cat.categories) == VERDICTS
+    assert tuple(judged["verdict"].cat.categories) == COMPARISON_VERDICTS
     assert (judged["small"] == PAIR[0]).all()
     assert judged["pair"].unique().tolist() == ["0.13B to 0.49B"]
 

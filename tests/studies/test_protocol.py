@@ -9,7 +9,12 @@ import pytest
 from capcal_lib.confidence.consistency import read_answers
 from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.results import Counting, brier_terms, describe_runs, load_results, score
-from capcal_lib.studies.protocol import GROUPS, TOGETHER, shifts_by_correction, votes_without_answer
+from capcal_lib.studies.protocol import (
+    ALL_TOGETHER,
+    GROUPS,
+    shifts_by_correction,
+    votes_without_answer,
+)
 from tests.folders import sample_unlike_totals
 
 MODEL = "simulated"
@@ -27,7 +32,7 @@ def test_a_shift_is_the_difference_of_two_scores(shifts: pd.DataFrame) -> None:
     paper = load_results(RECORDED_RUNS, MODEL, recipe="paper", held_out=False)
     theirs = score(paper, protocol="paper")["brier"]
     found = shifts.set_index(["switch", "dataset", "method"])["shift"]
-    whole = found[TOGETHER]
+    whole = found[ALL_TOGETHER]
     assert len(whole) > 3
     for case, shift in whole.items():
         assert shift == pytest.approx(theirs[case] - scores[case], abs=1e-9)

@@ -9,8 +9,8 @@ from capcal_lib.results import brier_terms, load_results
 from capcal_lib.results.nearest import compare_with_nearest_probe
 from capcal_lib.studies.budget_allocation import compare_spending
 from capcal_lib.studies.small_models import (
-    ASKED,
     ASKED_ELSEWHERE,
+    ASKED_OVER_UNIFORM,
     ASKED_OWN,
     COSTS,
     FURTHER,
@@ -111,7 +111,7 @@ def test_a_probe_of_the_same_training_set_is_no_other_probe(results, concentrati
 
 
 def test_budgets_and_votes_have_the_verdicts_of_their_pages(compared, results, concentrations):
-    of_the_paper = {ASKED, *OVER_UNIFORM.values(), OTHERS, PASS, SPENT, SPENT_BY_VOICE}
+    of_the_paper = {ASKED_OVER_UNIFORM, *OVER_UNIFORM.values(), OTHERS, PASS, SPENT, SPENT_BY_VOICE}
     of_the_paper |= {ASKED_OWN, ASKED_ELSEWHERE, TARGETS, MIXED, MISSED}
     assert {*compared["what"]} <= {*of_the_paper, FURTHER}
     spent = compare_spending(results, concentrations).query("B == 2")

@@ -17,7 +17,7 @@ from capcal_lib.errors import InputError
 from capcal_lib.sampling.engines.streams import each
 from capcal_lib.text import sanitize
 
-ATTEMPTS = 4  # for a request whose answer cannot be used, or takes longer than the time limit
+TRIES = 4  # for a request whose answer cannot be used, or takes longer than the time limit
 ANSWER_SECONDS = 3600.0  # generous, because to give up on slow answers would favour short ones
 CONNECT_SECONDS = 30.0
 PATIENCE = 600.0  # seconds to wait for a server that is away
@@ -151,8 +151,8 @@ class Client:
                 return await self.ask(path, read, body)
             except Bad as error:
                 bad += 1
-                if bad == ATTEMPTS:
-                    raise Unanswered(f"{error}, after {ATTEMPTS} tries") from None
+                if bad == TRIES:
+                    raise Unanswered(f"{error}, after {TRIES} tries") from None
             except Away as error:
                 after = error.after
                 self._away_why = str(error)
