@@ -138,7 +138,7 @@ def test_one_statement_by_hand() -> None:
 
 
 def test_what_is_measured_is_compared() -> None:
-    known = {statements.ASKED, *statements.OVER_UNIFORM.values(), statements.OTHERS}
+    known = {statements.ASKED_OVER_UNIFORM, *statements.OVER_UNIFORM.values(), statements.OTHERS}
     known |= {statements.PASS, statements.SPENT, statements.SPENT_BY_VOICE}
     known |= {statements.NEAREST, statements.COSTS, statements.TARGETS, statements.MIXED}
     known |= {statements.ASKED_OWN, statements.ASKED_NEAREST, statements.MISSED}
