@@ -157,7 +157,8 @@ def with_vllm() -> Iterator[dict[str, Way]]:
     async def draw(asked: tuple[Request, Sampling]) -> int:
         request, sampling = asked
         salt = f"salt {next(Salts)}"
-        prompt = {"prompt_token_ids": encode(engine.tokenizer, MODEL, request), "cache_salt": salt}
+        tokens = encode(engine.tokenizer, MODEL, request)
+        prompt = {"type": "token", "prompt_token_ids": tokens, "cache_salt": salt}
         parameters = SamplingParams(
             temperature=sampling.temperature,
             max_tokens=sampling.max_tokens,

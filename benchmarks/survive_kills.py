@@ -26,7 +26,7 @@ from capcal_lib.runs.store import read_samples
 # The command itself, with smaller parts than it makes, so that a short run has many.
 COMMAND = (
     "from capcal_lib import cli; from capcal_lib.runs import files, store; "
-    "store.ROWS, files.WRITE_SECONDS = {rows}, 0.05; cli.main()"
+    "store.ROWS, files.WRITE_SECONDS = {rows}, 0.05; {before}; cli.main()"
 )
 SEALED = "samples-"
 
@@ -53,22 +53,26 @@ def survive(
     kills: int,
     seed: int,
     model: str = "simulated",
+    engine: str | None = None,
     dataset: str = "mini-capitals",
     k: int = 20,
     limit: int = 140,
     rows_per_shard: int = 1_000,
+    before: str = "pass",
     say: Callable[[str], None] = lambda line: None,  # noqa: ARG005
 ) -> Figures:
     """Do it in a folder, and return the figures; ``same`` tells whether the rows are those of the
     undisturbed run.
-    """
+
+    ``before`` is what each process does first, in Python."""
     rng, figures = random.Random(seed), Figures()
     what = ["--model", model, "--dataset", dataset, "--k", str(k), "--limit", str(limit)]
+    what += ["--engine", engine] if engine else []
     command = [
         sys.executable,
         "-u",
         "-c",
-        COMMAND.format(rows=rows_per_shard),
+        COMMAND.format(before=before, rows=rows_per_shard),
         "sample",
         *what,
         "--store",

@@ -77,11 +77,13 @@ def answer_text(text: str) -> str | None:
     ('4', None)
     """
     start = answer_start(text)
-    if start is None:
-        return None
-    if HARMONY in text:
-        return _SPECIAL.split(text[start:], maxsplit=1)[0]
-    return text[start:]
+    return None if start is None else _text_from(text, start)
+
+
+def _text_from(text: str, start: int) -> str:
+    """Return the answer that begins there."""
+    answer = text[start:]
+    return _SPECIAL.split(answer, maxsplit=1)[0] if HARMONY in text else answer
 
 
 def split_reasoning(text: str) -> tuple[str | None, str]:
@@ -93,10 +95,14 @@ def split_reasoning(text: str) -> tuple[str | None, str]:
     >>> split_reasoning(f"{thought}<|start|>assistant{said}")
     ('2 + 2', '4')
     """
-    thought = text[: answer_start(text)]
+    start = answer_start(text)
+    if start == 0:  # as in most texts
+        return None, text
+    thought = text[:start]
     for marks in (_HEADER, _SPECIAL, MARK):
         thought = marks.sub("\n", thought)
-    return thought.strip().removesuffix(_BARE_FINAL) or None, answer_text(text) or ""
+    answer = "" if start is None else _text_from(text, start)
+    return thought.strip().removesuffix(_BARE_FINAL) or None, answer
 
 
 def opened(prompt: str) -> bool | None:

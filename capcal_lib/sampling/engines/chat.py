@@ -44,24 +44,6 @@ def encode(tokenizer: Any, model: Model, request: Request) -> list[int]:
     return list(encoded["input_ids"])
 
 
-def decode(
-    tokenizer: Any, model: Model, prompt: Sequence[int], said: Sequence[int]
-) -> tuple[str | None, str]:
-    """Return the reasoning, if any, and the answer in what was said after a prompt, its end-of-turn
-    token left out.
-
-    A chat template may open the reasoning in the prompt itself. Of a completion only the answer is
-    kept."""
-    if model.prompts.completion:
-        return None, completion_answer(tokenizer.decode(said, skip_special_tokens=True))
-    text = tokenizer.decode(said, skip_special_tokens=not _marks_are_special(tokenizer))
-    return reasoning.split_reasoning(f"<think>{text}" if _opened(tokenizer, prompt) else text)
-
-
-def _opened(tokenizer: Any, prompt: Sequence[int]) -> bool | None:
-    return reasoning.opened(tokenizer.decode(prompt[-16:]))
-
-
 class Prompt(NamedTuple):
     """What is asked about one question, as tokens."""
 
@@ -69,6 +51,20 @@ class Prompt(NamedTuple):
     tokens: list[int]
     limit: int  # tokens of an answer: ``max_tokens``, or what the prompt leaves of the context
     sample_indices: tuple[int, ...]  # the samples wanted
+    completes: bool  # a text, where the model has no chat template
+    opened: bool | None  # whether it opens a reasoning at its end, or closes one (False)
+
+
+def decode(tokenizer: Any, prompt: Prompt, said: Sequence[int]) -> tuple[str | None, str]:
+    """Return the reasoning, if any, and the answer in what was said after a prompt, its end-of-turn
+    token left out.
+
+    A chat template may open the reasoning in the prompt itself. Of a completion only the answer is
+    kept."""
+    if prompt.completes:
+        return None, completion_answer(tokenizer.decode(said, skip_special_tokens=True))
+    text = tokenizer.decode(said, skip_special_tokens=not _marks_are_special(tokenizer))
+    return reasoning.split_reasoning(f"<think>{text}" if prompt.opened else text)
 
 
 class Reply(NamedTuple):
@@ -96,6 +92,7 @@ class LocalEngine(ABC):
 
     def _prompts(self, requests: Sequence[Request], sampling: Sampling) -> list[Prompt]:
         prompts = []
+        completes = self.model.prompts.completion
         for request in requests:
             name = request.question.id
             tokens = encode(self.tokenizer, self.model, request)
@@ -107,7 +104,9 @@ class LocalEngine(ABC):
                     "leave the question out"
                 )
             limit = min(sampling.max_tokens, room)
-            prompts.append(Prompt(name, tokens, limit, request.sample_indices))
+            opened = reasoning.opened(self.tokenizer.decode(tokens[-16:]))
+            indices = request.sample_indices
+            prompts.append(Prompt(name, tokens, limit, indices, completes, opened))
         return prompts
 
     def sample(
@@ -117,7 +116,7 @@ class LocalEngine(ABC):
         for reply in self._draw(self._prompts(requests, sampling), sampling, seed):
             prompt = reply.prompt
             tokens = reply.tokens[:-1] if reply.ended else reply.tokens
-            reasoning, response = decode(self.tokenizer, self.model, prompt.tokens, tokens)
+            reasoning, response = decode(self.tokenizer, prompt, tokens)
             finish: FinishReason = "stop" if reply.ended else "length"
             rest = response, reasoning, finish, len(prompt.tokens), len(reply.tokens)
             yield [Sample(prompt.question_id, index, *rest) for index in reply.sample_indices]
@@ -138,10 +137,10 @@ class LocalEngine(ABC):
         reasoning = [
             prompt._replace(sample_indices=(0,))
             for prompt in prompts
-            if marked and _opened(tokenizer, prompt.tokens) is not False
+            if marked and prompt.opened is not False
         ]
         for prompt, _, reply, _ in self._draw(reasoning, sampling, seed):
-            opening = "<think>" if _opened(tokenizer, prompt.tokens) else ""
+            opening = "<think>" if prompt.opened else ""
             pieces = [opening, *(tokenizer.decode([token]) for token in reply)]
             start = answer_start(pieces)
             row = rows[prompt.question_id]

@@ -17,15 +17,17 @@ def each(
     do: Callable[[T], Awaitable[R]],
     *,
     in_flight: int,
+    weigh: Callable[[T], int] = lambda _: 1,
     around: AbstractAsyncContextManager[object] | None = None,
     loop: BlockingPortal | None = None,
 ) -> Iterator[R]:
     """Yield what ``do(item)`` returns for every item, as it comes.
 
-    At most ``in_flight`` are under way at a time. They run in ``loop``, which runs in another
-    thread, or in one of their own, since this thread may have one (a notebook has), and within
-    ``around``. What one of them raises, and closing the iterator, as an interrupt does, stops the
-    work at once."""
+    At most ``in_flight`` are under way at a time, where an item counts for as many as ``weigh``
+    says. Each begins before the next is taken, so results come while items are left. They run in
+    ``loop``, which runs in another thread, or in one of their own, since this thread may have one
+    (a notebook has), and within ``around``. What one of them raises, and closing the iterator, as
+    an interrupt does, stops the work at once."""
     results: queue.SimpleQueue[tuple[R] | None] = queue.SimpleQueue()
 
     async def run() -> None:
@@ -33,12 +35,15 @@ def each(
 
         async def work(item: T) -> None:
             results.put((await do(item),))
-            free.release()
+            for _ in range(weigh(item)):
+                free.release()
 
         async with around or nullcontext(), asyncio.TaskGroup() as group:
             for item in items:
-                await free.acquire()
+                for _ in range(weigh(item)):
+                    await free.acquire()
                 group.create_task(work(item))
+                await asyncio.sleep(0)
 
     with nullcontext(loop) if loop else start_blocking_portal(name="requests") as portal:
         running = portal.start_task_soon(run)

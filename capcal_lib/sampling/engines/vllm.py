@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from vllm.v1.engine.async_llm import AsyncLLM
 
 SAMPLES_IN_FLIGHT = 1 << 14  # more than vLLM runs at once on eight GPUs, so that it never waits
+# Samples of a question in one request. They come back together, so a kill loses up to nine that are
+# done of each; twenty would cost a process no less.
+GROUP = 10
 # How vLLM is opened on a CPU, where one only tries out.
 CPU = {
     "dtype": "float32",  # bfloat16 is mostly slower there
@@ -97,23 +100,29 @@ class VllmEngine(LocalEngine):
     def _draw(self, prompts: list[Prompt], sampling: Sampling, seed: int) -> Iterator[Reply]:
         from vllm import SamplingParams
 
-        wanted = [(prompt, index) for prompt in prompts for index in prompt.sample_indices]
+        most = GROUP if sampling.temperature else 1  # vLLM refuses several likeliest answers
+        wanted = [
+            (prompt, group) for prompt in prompts for group in groups(prompt.sample_indices, most)
+        ]
         jobs = (
             (
                 prompt.tokens,
                 SamplingParams(
+                    n=len(group),
                     temperature=sampling.temperature,
                     top_p=sampling.top_p,
                     top_k=sampling.top_k or -1,
                     max_tokens=prompt.limit,
-                    seed=question_seed(seed, prompt.question_id) + index,
+                    # vLLM adds 0, 1, 2 and so on for the samples of a request
+                    seed=question_seed(seed, prompt.question_id) + group[0],
                 ),
             )
-            for prompt, index in wanted
+            for prompt, group in wanted
         )
-        for number, choice in self._finished(jobs):
-            prompt, index = wanted[number]
-            yield Reply(prompt, (index,), list(choice.token_ids), choice.finish_reason == "stop")
+        for number, choices in self._finished(jobs):
+            prompt, group = wanted[number]
+            for index, choice in zip(group, choices, strict=True):
+                yield Reply(prompt, (index,), choice.token_ids, choice.finish_reason == "stop")
 
     def _logprobs(self, prompts: list[list[int]], tokens: list[int]) -> np.ndarray:
         from vllm import SamplingParams
@@ -121,7 +130,7 @@ class VllmEngine(LocalEngine):
         result = np.empty((len(prompts), len(tokens)))
         settings = {"max_tokens": 1, "temperature": 0, "logprob_token_ids": sorted({*tokens})}
         jobs = [(prompt, SamplingParams(**settings)) for prompt in prompts]
-        for number, choice in self._finished(jobs):
+        for number, [choice] in self._finished(jobs):
             [logprobs] = choice.logprobs or [{}]
             result[number] = [logprobs[token].logprob for token in tokens]
         return result
@@ -169,33 +178,53 @@ class VllmEngine(LocalEngine):
 
     def _finished(
         self, jobs: Iterable[tuple[list[int], "SamplingParams"]], *, on_copies: bool = False
-    ) -> Iterator[tuple[int, "CompletionOutput"]]:
+    ) -> Iterator[tuple[int, "list[CompletionOutput]"]]:
         """Run prompts, the first on the first copy and so on where asked, and yield the number and
-        the answer of each as it is done.
+        the answers of each as it is done.
         """
         from vllm.sampling_params import RequestOutputKind
         from vllm.v1.engine.exceptions import EngineDeadError
 
-        async def run(job: Any) -> "tuple[int, CompletionOutput]":
+        async def run(job: Any) -> "tuple[int, list[CompletionOutput]]":
             number, (prompt, parameters) = job
             parameters.output_kind = RequestOutputKind.FINAL_ONLY
             parameters.detokenize = False
             stream = self._llm.generate(
-                {"prompt_token_ids": prompt},
+                {"type": "token", "prompt_token_ids": prompt},
                 parameters,
                 str(next(self._numbers)),
                 data_parallel_rank=number if on_copies else None,
             )
             (output,) = [output async for output in stream]
-            return number, output.outputs[0]
+            return number, output.outputs
 
         try:
-            yield from each(enumerate(jobs), run, in_flight=SAMPLES_IN_FLIGHT, loop=self._loop)
+            yield from each(
+                enumerate(jobs),
+                run,
+                in_flight=SAMPLES_IN_FLIGHT,
+                weigh=lambda job: job[1][1].n,
+                loop=self._loop,
+            )
         except EngineDeadError as error:
             raise InputError(
                 "vLLM stopped, for the reason that it has printed above; what was drawn is kept, "
                 "and the same command goes on from there"
             ) from error
+
+
+def groups(indices: Sequence[int], most: int) -> Iterator[Sequence[int]]:
+    """Divide indices that rise into groups of neighbours, of so many at most.
+
+    >>> list(groups((0, 1, 2, 5, 6), 2))
+    [(0, 1), (2,), (5, 6)]
+    """
+    start = 0
+    for stop in range(1, len(indices) + 1):
+        parted = stop == len(indices) or indices[stop] != indices[stop - 1] + 1
+        if parted or stop - start == most:
+            yield indices[start:stop]
+            start = stop
 
 
 class PositionWatcher:

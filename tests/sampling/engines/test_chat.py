@@ -1,21 +1,25 @@
 """Reasoning and answer, in texts and in tokens."""
 
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
 import pytest
 
 from capcal_lib.errors import InputError
-from capcal_lib.manifests import load_model
+from capcal_lib.manifests import Model, Sampling, load_model
 from capcal_lib.questions import Answer, Question
 from capcal_lib.sampling.engines import Request
 
 tokenizers = pytest.importorskip("tokenizers")
 transformers = pytest.importorskip("transformers")
 
-from capcal_lib.sampling.engines.chat import decode, encode  # noqa: E402 -- what it is given comes from transformers
+from capcal_lib.sampling.engines.chat import LocalEngine, Prompt, Reply, encode  # noqa: E402 -- what they are given comes from transformers
 
 MODEL = load_model("smollm2-135m")
 
 
-def make(special: bool) -> tuple[object, dict[str, int]]:
+def make(special: bool) -> tuple[Any, dict[str, int]]:
     """A tokenizer of words, whose marks of reasoning are special tokens or not."""
     words = {
         word: index
@@ -25,26 +29,54 @@ def make(special: bool) -> tuple[object, dict[str, int]]:
     core.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
     marks = [tokenizers.AddedToken(mark, special=special) for mark in ("<think>", "</think>")]
     (core.add_special_tokens if special else core.add_tokens)(marks)
-    return transformers.PreTrainedTokenizerFast(tokenizer_object=core, eos_token="end"), words
+    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=core, eos_token="end")
+    tokenizer.chat_template = "{{ messages[0]['content'] }}"
+    return tokenizer, words
+
+
+class Saying(LocalEngine):
+    """An engine that says the same to every prompt."""
+
+    def __init__(self, model: Model, tokenizer: Any, said: list[int]) -> None:
+        self.model, self.tokenizer, self.said = model, tokenizer, said
+
+    def _draw(self, prompts: list[Prompt], sampling: Sampling, seed: int) -> Iterator[Reply]:
+        for prompt in prompts:
+            yield Reply(prompt, prompt.sample_indices, self.said, ended=False)
+
+    def _logprobs(self, prompts: list[list[int]], tokens: list[int]) -> np.ndarray:
+        raise NotImplementedError
+
+
+def divided(
+    tokenizer: Any, asked: str, said: list[int], model: Model = MODEL
+) -> tuple[str | None, str]:
+    """Return the reasoning and the answer of what was said after a prompt."""
+    question = Question("q", asked, Answer("short", "Paris"))
+    request = Request(question, ({"role": "user", "content": asked},), (0,))
+    ((row,),) = Saying(model, tokenizer, said).sample([request], model.sampling, 0)
+    return row.reasoning, row.response
 
 
 @pytest.mark.parametrize("special", [False, True])
 def test_marks_are_seen_whether_special_or_not(special: bool) -> None:
     tokenizer, words = make(special)
     said = [words[word] for word in ("<think>", "hm", "</think>", "Paris")]
-    reasoning, answer = decode(tokenizer, MODEL, [words["ask"]], said)
+    reasoning, answer = divided(tokenizer, "ask", said)
     assert (reasoning, answer.strip()) == ("hm", "Paris")
 
 
 def test_reasoning_may_be_opened_in_the_prompt() -> None:
     tokenizer, words = make(False)
-    prompt = [words["ask"], words["<think>"]]
-    assert decode(tokenizer, MODEL, prompt, [words["hm"]]) == ("hm", "")
-    assert decode(tokenizer, MODEL, prompt[:1], [words["hm"]]) == (None, "hm")
+    assert divided(tokenizer, "ask <think>", [words["hm"]]) == ("hm", "")
+    assert divided(tokenizer, "ask", [words["hm"]]) == (None, "hm")
+    closed = "ask <think> hm </think>"
+    assert divided(tokenizer, closed, [words["Paris"]]) == (None, "Paris")
 
 
 def test_a_model_without_a_chat_template_completes_a_text() -> None:
     tokenizer, words = make(False)
+    tokenizer.chat_template = None
     request = Request(
         Question("q", "hm", Answer("short", "Paris")), ({"role": "user", "content": "hm"},)
     )
@@ -56,13 +88,13 @@ def test_a_model_without_a_chat_template_completes_a_text() -> None:
     base = MODEL.model_copy(update={"prompt_style": "completion"})
     read = encode(tokenizer, base, request)
     assert read == [words["ask"], words["hm"], words["ask"]]  # Q: and A: are unknown words here
-    assert decode(tokenizer, base, read, [words["Paris"]]) == (None, "Paris")
+    assert divided(tokenizer, "hm", [words["Paris"]], base) == (None, "Paris")
 
 
 def test_the_date_of_a_template_is_that_of_the_manifest() -> None:
     tokenizer, words = make(False)
-    tokenizer.add_tokens(["2026-02-13"])  # type: ignore[attr-defined]
-    tokenizer.chat_template = "ask {{ strftime_now('%Y-%m-%d') }}"  # type: ignore[attr-defined]
+    tokenizer.add_tokens(["2026-02-13"])
+    tokenizer.chat_template = "ask {{ strftime_now('%Y-%m-%d') }}"
     request = Request(
         Question("q", "hm", Answer("short", "Paris")), ({"role": "user", "content": "hm"},)
     )

@@ -18,13 +18,22 @@ import numpy as np
 import psutil
 import pytest
 
+from benchmarks import vllm_front
+from benchmarks.survive_kills import survive
 from capcal_lib.confidence.p_true import NO, YES
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import Model, Sampling, load_model
 from capcal_lib.questions import load_questions
 from capcal_lib.questions.prompts import p_true_messages
 from capcal_lib.runs.store import Sample
-from capcal_lib.sampling.engines import Engine, Failure, Request, close_engine, open_engine
+from capcal_lib.sampling.engines import (
+    Engine,
+    Failure,
+    Request,
+    close_engine,
+    open_engine,
+    question_seed,
+)
 from capcal_lib.sampling.engines.chat import encode, single_tokens
 from capcal_lib.sampling.engines.openai import OpenAIEngine
 from capcal_lib.sampling.weights import ensure_weights
@@ -155,11 +164,50 @@ def test_a_row_follows_from_the_seed_alone(engine: Engine) -> None:
     asked = requests(3, 20)
     rows = draw(engine, asked)
     assert draw(engine, asked[::-1]) == rows
-    pieces = [
-        row for start in range(0, 20, 7) for row in draw(engine, part(asked, start, start + 7))
-    ]
-    assert sorted(pieces, key=lambda row: (row.question_id, row.sample_index)) == rows
+    for size in (1, 7):  # a request a sample, and others than its groups
+        pieces = [
+            row
+            for start in range(0, 20, size)
+            for row in draw(engine, part(asked, start, start + size))
+        ]
+        assert sorted(pieces, key=lambda row: (row.question_id, row.sample_index)) == rows
     assert draw(engine, asked, seed=1) != rows
+
+
+def test_a_request_for_several_samples_adds_their_number_to_its_seed() -> None:
+    from vllm import SamplingParams
+    from vllm.v1.engine import EngineCoreRequest
+    from vllm.v1.engine.parallel_sampling import ParentRequest
+
+    seed = question_seed(0, "one")
+    parameters = SamplingParams(n=5, seed=seed + 7)
+    request = EngineCoreRequest(
+        "a", [1], None, parameters, None, 0.0, None, None, None, external_req_id="a"
+    )
+    parent = ParentRequest(request)
+    assert [parent.get_child_info(i)[1].seed for i in range(5)] == [seed + i for i in range(7, 12)]
+
+
+def test_killed_runs_end_with_the_rows_of_an_undisturbed_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a stand-in for the engine's process, whose rows follow from the seeds to the letter."""
+    monkeypatch.setenv(vllm_front.TOKENS, "12")
+    figures = survive(
+        tmp_path,
+        kills=4,
+        seed=1,
+        model=MODEL.name,
+        engine="vllm",
+        k=60,
+        limit=100,
+        rows_per_shard=100,
+        before="from benchmarks import vllm_front; vllm_front.put_in_place()",
+    )
+    assert figures.kills == 4
+    assert figures.kills_while_drawing >= 1
+    assert figures.rows == 6_000
+    assert figures.same
 
 
 def test_temperature_zero_says_the_likeliest(engine: Engine) -> None:

@@ -2,10 +2,8 @@
 
 import logging
 import os
-import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,6 +12,7 @@ from capcal_lib.errors import InputError
 from capcal_lib.manifests import Model
 from capcal_lib.sampling.engines.vllm import VllmEngine, has_experts, settings_of
 from tests.sampling import architectures
+from tests.sampling.engines.vllm_stand_in import put_vllm
 
 pytest.importorskip("transformers")
 RUNNER = "VLLM_USE_V2_MODEL_RUNNER"
@@ -27,24 +26,12 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], dict[str, Any]]:
 
     def with_gpus(gpus: int) -> dict[str, Any]:
         opened: dict[str, Any] = {}
-        platform = SimpleNamespace(is_cpu=lambda: gpus == 0, device_count=lambda: gpus)
 
         def open_llm(arguments: dict[str, Any], **_: object) -> None:
             opened.update(arguments)
             raise RuntimeError("nothing is opened here")
 
-        contents: dict[str, dict[str, Any]] = {
-            "vllm": {"AsyncEngineArgs": dict},
-            "vllm.platforms": {"current_platform": platform},
-            "vllm.usage.usage_lib": {"UsageContext": SimpleNamespace(LLM_CLASS="LLM_CLASS")},
-            "vllm.v1.engine.async_llm": {"AsyncLLM": SimpleNamespace(from_engine_args=open_llm)},
-        }
-        for name, names in contents.items():
-            module = ModuleType(name)
-            module.__dict__.update(names)
-            monkeypatch.setitem(sys.modules, name, module)
-        for name in ("vllm.usage", "vllm.v1", "vllm.v1.engine"):
-            monkeypatch.setitem(sys.modules, name, ModuleType(name))
+        put_vllm(monkeypatch, gpus, open_llm)
         return opened
 
     return with_gpus
