@@ -14,15 +14,15 @@ _BREAK = re.compile(rf"(?i),|{_STOP}")
 _ASIDE = re.compile(r"(?i)[(–—]|\s-\s|\b(?:with|given|considering|despite|even|as (?:I|it|my))\b")
 _CHANCE = r"""
     (?<![a-z])(?:P|Pr|prob|probability|chances?|likelihood|risk|odds|possibility|rate
-                 |confidence)\b
+                 |confidence)(?![a-z])
 """
 _MINE = r"\b(?:I|my|answer)\b"  # and not a statement that is wrong
 _LINKS = r"""
     (?: [\W_]+ (?:is|are|was|would|be|at|of|with|in|an?|about|around|roughly|approximately|only
-              |maybe|up|to|answer|probability|chance|likelihood|risk|rate) \b ){0,6}
+              |here|maybe|up|to|answer|probability|chance|likelihood|risk|rate) \b ){0,6}
 """
 _JUDGED = r"""
-    (?P<denied> (?: \b(?:not|never|no|cannot) | n['’]t ) (?:\s[\w'’]+){0,3}? \s )? \b
+    (?P<denied> (?: \b(?:not|never|no|cannot) | n['’]t ) (?:\s[\w'’]+){0,3}? \s )? (?<![a-z])
     (?: (?P<wrong> wrong|incorrect|inaccurate|mistake|false|fail
           |errors?(?![a-z])|err(?:ing)?\b|erroneous )
       | right|correct|accurate|true\b|succe ) [a-z]*
@@ -78,7 +78,8 @@ _LIMIT = re.compile(
 _OTHER_BEFORE = re.compile(
     rf"""(?xi)
     (?: ± | {_DENIED} | {_BOUND} {_LINKS} | {_GUESS} .* | \bby
-      | ^(?!.*{_CHANCE}).* \b(?:error|margin|deviation|uncertainty|within) (?:\sbars?)? {_LINKS}
+      | ^(?!.*{_CHANCE}).* \b(?:error|margin|deviation|uncertainty|doubts?|within)
+      (?:\sbars?)? {_LINKS}
     ) \W*$
     """
 )

@@ -48,6 +48,11 @@ _RESPELLINGS = (
     (r"\\pm\b|∓|\+\s?/?\s?[-−–]|(?i:\bplus\W(?:or\W)?minus|\bgive or take)\b", "±"),
     (r"±\s?(?i:an?|about|around|some|maybe)\b", "±"),
     (r"\\(?:[,!()]|approx)|[$*`{}]", ""),
+    # An interval behind an estimate is its width.
+    (
+        rf"(?<=[\d%])\s?[\[(]\s?{_SHARE}{_PER_CENT}?\s?(?:,|-|–|—|to)\s?{_SHARE}{_PER_CENT}?\s?[\])]",
+        "",
+    ),
     # The whole scale is no estimate.
     (r"(?<![\w.,/−–-])0(?:\.0)?\s?(?:-|–|—|to|and)\s?1(?:00)?(?:\.0)?(?![\w%]|[.,][0-9])", ""),
     (r"^\s+|[\s.]+$", ""),
