@@ -244,7 +244,7 @@ if "Response consistency" in results:
 
 # %% [markdown]
 # The constant is judged by the same samples as the votes, those that did not vote; their noise is in both squares and leaves the
-# difference as it is. Another draw of twenty gives another number, so `labels_curve` averages over draws: twenty for a method that is
+# difference as it is. Another draw of twenty gives another number, so `labels_curve` averages over draws: fifty for a method that is
 # recalibrated, and three to ten for a probe. The interval holds for other questions and for other draws: its arms add, as squares, the
 # interval over questions of each one's mean gain, and that of the draws.
 

@@ -120,13 +120,14 @@ def read_draws(run: Run) -> Record | None:
     `InputError` for a file that holds something else.
     """
     path = run.folder / FILE
-    command = f"capcal probe --draws --model {run.place['model']}"
     if not files.exists(path):
         return None
+    with files.open_file(path) as file:
+        text = file.read(files.FOOTER)
     try:
-        with files.open_file(path) as file:
-            record = Record.model_validate_json(file.read(files.FOOTER))
+        record = Record.model_validate_json(text)
     except ValidationError:
+        command = f"capcal probe --draws --model {run.place['model']}"
         raise InputError(
             f"{path}: not a record of probes of few labels; delete it and make it again with: "
             f"{command}{store_option(run.folder.parents[2])}"

@@ -42,7 +42,7 @@ COMPARED = ("gsm8k", "math500", "mmlu", "triviaqa")  # sets of which overlaps we
 VARIED = 0.01  # a variance of accuracy over questions: with less there is little to be learnt
 CORRELATED = ["dataset", "method", "shift", "estimate", "low", "high", "p"]
 OWN_PROBE = "Probe of the data set"
-RECALIBRATIONS = 20  # draws of labels for a method that is recalibrated
+RECALIBRATIONS = 50  # draws of labels for a method that is recalibrated
 POINT = ["dataset", "method", "labels", "estimate", "low", "high", "questions", "draws", "spread"]
 
 
@@ -231,7 +231,7 @@ def labels_curve(
     rows = []
     for name in varied_datasets(scored):
         own = scored.loc[[name]]
-        constant = best_constant(own)
+        constant, mu_hat = best_constant(own), own["correct"] / own["total"]
         gains = {}
         for method in [*own.columns.intersection([CONSISTENCY]), *stated_methods(own)]:
             judged = judged_by(own, method).query("total > 1")
@@ -242,7 +242,8 @@ def labels_curve(
         for (dataset, labels), confidences in predicted.items():
             if dataset == name:
                 joined = pd.concat({name: confidences}, names=INDEX).reindex(own.index)
-                gains[OWN_PROBE, labels] = joined.apply(gain, args=(own, constant))
+                squares = joined.sub(mu_hat, axis="index") ** 2
+                gains[OWN_PROBE, labels] = -squares.sub((constant - mu_hat) ** 2, axis="index")
         bounds = bounds_over_constant(constant)
         for (method, labels), drawn in gains.items():
             point = over_draws(drawn, subjects(own), bounds)
@@ -258,31 +259,25 @@ def recalibrated_gains(
     *,
     answers: int = 1,
 ) -> pd.DataFrame:
-    """Recalibrate a method on each of twenty draws of so many labelled questions, and return its
+    """Recalibrate a method on each of fifty draws of so many labelled questions, and return its
     gains on the others, (n_questions, n_draws); NaN where a question is labelled.
 
     ``judged`` is a table of ``judged_by``; a label is as in :func:`labels_curve`.
     """
-    gains = {}
+    confidence, correct, total = (judged[name].to_numpy() for name in judged)
+    mu_hat = correct / total
+    of_constant = (constant[judged.index].to_numpy() - mu_hat) ** 2
+    gains = np.full((len(judged), RECALIBRATIONS), np.nan)
     with threadpool_limits(1):  # products are so small that threads wait for each other
         for number in range(RECALIBRATIONS):
-            shuffled = judged.sample(frac=1, random_state=rng)
-            labelled, rest = shuffled[:labels], shuffled[labels:]
-            correct, total = labelled["correct"], labelled["total"]
-            graded = np.minimum(total, answers)
-            right = rng.hypergeometric(correct, total - correct, graded)
-            calibrator = Calibrator("platt").fit(labelled["confidence"], right, graded)
-            recalibrated = pd.Series(calibrator.predict(rest["confidence"]), rest.index)
-            gains[number] = gain(recalibrated, rest, constant)
+            order = rng.permutation(len(judged))
+            labelled, rest = order[:labels], order[labels:]
+            graded = np.minimum(total[labelled], answers)
+            right = rng.hypergeometric(correct[labelled], (total - correct)[labelled], graded)
+            calibrator = Calibrator("platt").fit(confidence[labelled], right, graded)
+            squares = (calibrator.predict(confidence[rest]) - mu_hat[rest]) ** 2
+            gains[rest, number] = of_constant[rest] - squares
     return pd.DataFrame(gains, judged.index)
-
-
-def gain(
-    confidence: "pd.Series[float]", counts: pd.DataFrame, constant: "pd.Series[float]"
-) -> "pd.Series[float]":
-    """Return by how much nearer than the constant a confidence is to mu, squared, by question."""
-    mu_hat = counts["correct"] / counts["total"]
-    return (constant[mu_hat.index] - mu_hat) ** 2 - (confidence - mu_hat) ** 2
 
 
 def over_draws(
