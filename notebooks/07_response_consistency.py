@@ -51,19 +51,17 @@ answers = {
     for name, run in page.data["run"].items()
 }
 answers = pd.concat(answers, names=["dataset"])
-corrected = protocol == "corrected"
-terms = study.score_votes(answers, corrected=corrected)  # explained below
-if terms.empty:
+numbers = study.votes_of_datasets(answers)  # ten, or five of fewer samples
+if numbers.empty:
     page.end(
         "Five votes and two held-out samples make seven a question, and no run has as many: capcal sample --k 7."
     )
 
 # %%
-shown = terms.index[0][0]  # of the data sets, the one with most questions
-k_c = min(10, terms.xs(shown).index.unique("votes").max())
-enough = terms.xs(shown).xs(k_c).index  # so many votes and two more
+shown, k_c = numbers.index[0], numbers.iloc[0]
 table = answers.loc[shown].pivot(index="question_id", columns="sample_index")
-table = table.loc[enough]
+drawn = table["verdict"].notna().sum(axis="columns")
+table = table[drawn >= k_c + 2]  # so many votes and two more
 first = table["canonical"].iloc[:, :k_c].to_numpy()
 pd.Series(first[0]).value_counts(dropna=False)
 
@@ -102,6 +100,8 @@ both.mean()
 # have to be left when the votes are taken.
 
 # %%
+corrected = protocol == "corrected"
+terms = study.score_votes(answers, corrected=corrected)
 terms.head().round(3)
 
 # %% [markdown]

@@ -3,7 +3,7 @@ recorded samples.
 """
 
 from collections.abc import Mapping
-from pathlib import Path
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from capcal_lib.errors import InputError
 from capcal_lib.grading.judgements import judges
 from capcal_lib.results.constant import kind_of_method
 from capcal_lib.results.counting import Counting
-from capcal_lib.results.results import describe_runs, load_results
+from capcal_lib.results.results import results_of
 from capcal_lib.results.scores import (
     MISSING_AS,
     ROUNDING,
@@ -22,8 +22,9 @@ from capcal_lib.results.scores import (
     confidence_columns,
     fill_missing,
 )
-from capcal_lib.results.terms import BEST_CONSTANT
+from capcal_lib.results.terms import BEST_CONSTANT, COUNTS
 from capcal_lib.runs.run import Run
+from capcal_lib.shifts import training_sets
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -36,9 +37,7 @@ OWN_PROBE, OTHER_PROBE, OTHER = GROUPS = (
 )
 
 
-def shifts_by_correction(
-    store: Path | str, model: str, *, k_eval: int = 100, k_c: int = 10
-) -> pd.DataFrame:
+def shifts_by_correction(counting: Counting) -> pd.DataFrame:
     """Return how far each score of a model shifts when a correction is taken back alone, and when
     all are but for the judge's verdicts; above zero it becomes worse.
 
@@ -48,30 +47,34 @@ def shifts_by_correction(
     of the same splits by all samples; ``paper's probes`` are trained by its recipe; ``a judge's
     verdicts`` are the mean over the judges that have judged every answer to a data set.
 
-    A row a ``switch``, ``dataset`` and ``method`` that shifts at all, with ``confidence``, which is
-    one of ``GROUPS``, and ``shift``.
+    ``counting`` are our own corrections. A row a ``switch``, ``dataset`` and ``method`` that shifts
+    at all: ``alone``, whether it is one of our corrections by itself; ``confidence``, which is one
+    of ``GROUPS``; ``shift``, and its ``size``.
     """
-    sizes: dict[str, Any] = {"k_eval": k_eval, "k_c": k_c}
-    ours = load_results(store, model, **sizes)
+    ours = results_of(counting)
     terms = brier_terms(ours)
-    runs: Any = describe_runs(Counting(store, model, k_eval=k_eval))["run"]
+    runs = counting.runs()
     columns = confidence_columns(ours)
     filled = ours.copy()
     filled[columns] = fill_missing(ours[columns])
     pool = {
-        name: split_votes(read_answers(run, k=k_eval), k_c, held_out=False)["term"]
+        name: split_votes(read_answers(run, k=counting.k_eval), counting.k_c, held_out=False)[
+            "term"
+        ]
         for name, run in runs.items()
     }
     pooled = ours.assign(**{"votes term": pd.concat(pool, names=["dataset"])})
-    probes = load_results(store, model, **sizes, recipe="paper").filter(regex="correct|total|Probe")
-    paper = load_results(store, model, **sizes, recipe="paper", held_out=False)
+    by_recipe = results_of(replace(counting, recipe="paper"))
+    of_probes = [name for name in confidence_columns(by_recipe) if training_sets(name)]
+    probes = by_recipe[[*COUNTS, *of_probes]]
+    paper = results_of(replace(counting, recipe="paper", held_out=False))
     switched = {
         "plug-in scores": _means(brier_terms(ours, protocol="paper").where(terms.notna())),
         "missing as 0.5": _means(brier_terms(filled)),
         "votes in the pool": _means(brier_terms(pooled)),
         "paper's probes": _means(brier_terms(probes)),
     }
-    judged = _judged(store, model, runs, sizes)
+    judged = _judged(counting, runs)
     if len(judged):
         switched[BY_JUDGE] = judged
     switched[ALL_TOGETHER] = _means(brier_terms(paper, protocol="paper"))
@@ -80,6 +83,8 @@ def shifts_by_correction(
     table = stacked.rename("shift").dropna().reset_index()
     table = table[table["shift"].abs() > ROUNDING].reset_index(drop=True)
     groups = [_group(*pair) for pair in table[["method", "dataset"]].to_numpy()]
+    table["alone"] = ~table["switch"].isin([BY_JUDGE, ALL_TOGETHER])
+    table["size"] = table["shift"].abs()
     table["switch"] = pd.Categorical(table["switch"], [*switched]).remove_unused_categories()
     table["confidence"] = pd.Categorical(groups, GROUPS).remove_unused_categories()
     return table
@@ -92,16 +97,13 @@ def _means(terms: pd.DataFrame) -> "pd.Series[float]":
     return means.dropna()
 
 
-def _judged(
-    store: Path | str, model: str, runs: Mapping[str, Run], sizes: Mapping[str, Any]
-) -> "pd.Series[float]":
+def _judged(counting: Counting, runs: Mapping[str, Run]) -> "pd.Series[float]":
     """Return the mean terms by judges, of those that have judged every answer to a data set."""
     found = []
     for name, run in runs.items():
         for judge in judges(run):
-            verdicts = f"judge:{judge}"
             try:
-                results = load_results(store, model, datasets=[name], verdicts=verdicts, **sizes)
+                results = results_of(replace(counting, verdicts=f"judge:{judge}"), [name])
             except InputError:  # it has not judged them all
                 continue
             found.append(_means(brier_terms(results)))

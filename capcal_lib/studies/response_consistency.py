@@ -22,6 +22,24 @@ SIDES = {True: "wrong", False: "right"}
 LEVELS = ["dataset", "votes", "question_id"]
 
 
+def votes_of_datasets(answers: pd.DataFrame) -> "pd.Series[int]":
+    """Say how many samples of each data set vote where a question is shown: ten, or five, so that
+    two of them do not vote; a data set with fewer samples is left out, and the largest comes first.
+
+    >>> index = pd.MultiIndex.from_product([["gsm8k"], range(12)], names=["dataset", None])
+    >>> votes_of_datasets(pd.DataFrame({"question_id": "q"}, index)).to_dict()
+    {'gsm8k': 10}
+    """
+    votes, questions = {}, {}
+    for dataset, rows in answers.groupby(level="dataset", sort=False):
+        sizes = rows.groupby("question_id").size()
+        fitting = [number for number in (10, 5) if deep_samples(sizes) > number + 1]
+        if fitting:
+            votes[str(dataset)], questions[str(dataset)] = fitting[0], len(sizes)
+    largest = sorted(votes, key=lambda name: questions[name], reverse=True)
+    return pd.Series({name: votes[name] for name in largest}, dtype=int)
+
+
 def score_votes(
     answers: pd.DataFrame, *, numbers: Iterable[int] = PAPER_VOTES, corrected: bool = True
 ) -> pd.DataFrame:

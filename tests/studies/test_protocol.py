@@ -23,7 +23,7 @@ RUNS = describe_runs(Counting(RECORDED_RUNS, MODEL))["run"]
 
 @pytest.fixture(scope="module")
 def shifts() -> pd.DataFrame:
-    return shifts_by_correction(RECORDED_RUNS, MODEL)
+    return shifts_by_correction(Counting(RECORDED_RUNS, MODEL))
 
 
 def test_a_shift_is_the_difference_of_two_scores(shifts: pd.DataFrame) -> None:
@@ -74,7 +74,7 @@ def test_too_few_samples_to_vote_are_no_votes_of_any_correction(tmp_path: Path) 
     others, or for twenty.
     """
     sample_unlike_totals(tmp_path, "mini-capitals")
-    switched = shifts_by_correction(tmp_path, MODEL, k_c=11)
+    switched = shifts_by_correction(Counting(tmp_path, MODEL, k_c=11))
     missing = switched[switched["switch"] == "missing as 0.5"]
     assert "Response consistency" not in {*missing["method"]}
     runs = describe_runs(Counting(tmp_path, MODEL))["run"]
@@ -92,6 +92,6 @@ def test_too_few_samples_to_vote_are_no_votes_of_any_correction(tmp_path: Path) 
 
 
 def test_shifts_are_numbers_where_a_data_set_has_no_votes() -> None:
-    shifts = shifts_by_correction(RECORDED_RUNS, "qwen2.5-coder-0.5b")
+    shifts = shifts_by_correction(Counting(RECORDED_RUNS, "qwen2.5-coder-0.5b"))
     assert "aime25" in set(shifts["dataset"])
     assert shifts.nlargest(1, "shift")["shift"].item() == max(shifts["shift"])
