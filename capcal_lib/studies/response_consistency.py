@@ -37,7 +37,7 @@ def votes_of_datasets(answers: pd.DataFrame) -> "pd.Series[int]":
         if fitting:
             votes[str(dataset)], questions[str(dataset)] = fitting[0], len(sizes)
     largest = sorted(votes, key=lambda name: questions[name], reverse=True)
-    return pd.Series({name: votes[name] for name in largest}, dtype=int)
+    return pd.Series([votes[name] for name in largest], largest, dtype=np.int64)
 
 
 def score_votes(
