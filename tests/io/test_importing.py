@@ -205,6 +205,26 @@ def test_any_table_with_mapped_columns(take: Take, tmp_path: Path, suffix: str, 
             judge_run(done.run, "simulated")
 
 
+def test_parts_of_a_parquet_with_nothing_but_responses(take: Take, tmp_path: Path) -> None:
+    """As Ray Data writes them: rows of a question in several parts, in any order."""
+    one, two = load_questions("mini-capitals")[:2]
+    said = {(one.id, i): one.answer.gold for i in range(3)}
+    said |= {(two.id, 0): "Atlantis", (two.id, 1): two.answer.gold}
+    keys = [(two.id, 1), (one.id, 2), (one.id, 0), (two.id, 0), (one.id, 1)]
+    rows = pd.DataFrame(keys, columns=["question_id", "sample"])
+    rows["response"] = [said[key] for key in keys]
+    parts = [tmp_path / f"{part}-0.parquet" for part in "ab"]
+    for number, path in enumerate(parts):
+        rows[number::2].to_parquet(path)
+    done = take(*parts, model="qwen3-8b", dataset="mini-capitals")
+    assert outcomes(done.run.folder) == {
+        one.id: ["correct"] * 3,
+        two.id: ["incorrect", "correct"],
+    }
+    assert done.run.record.identity.sampling == load_model("qwen3-8b").sampling
+    assert (done.new, take(*parts, model="qwen3-8b", dataset="mini-capitals").new) == (5, 0)
+
+
 def test_settings_of_a_csv_are_numbers(take: Take, tmp_path: Path) -> None:
     path = tmp_path / "mine.csv"
     path.write_text("id,gold,response,temperature,top_p,max_tokens\na,2,2,0.7,,64\n")
