@@ -4,7 +4,6 @@ Each worker is a fresh interpreter (no copy of the caller's, whose script thus n
 again, and replaced after it died. The limit is on processor time, kept by the operating system, so
 that a busy machine does not change verdicts; a worker that stands still is killed by the clock."""
 
-import atexit
 import logging
 import multiprocessing
 import os
@@ -15,6 +14,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache, partial
+from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import Any
 
@@ -102,16 +102,22 @@ def _pool(workers: int) -> Any:
             context.Process = partial(LokyProcess, env={"PYTHONHASHSEED": "0"})
             pool = ProcessPool(max_workers=workers, context=context)
             pool.schedule(_prepare).result(CLOCK_LIMIT)  # or no worker can start
-            if not _pools:
-                atexit.register(close)
+            if not _own():
+                # before a process waits at its end for those that it has started
+                Finalize(None, close, exitpriority=100)
             _pools[key] = pool
         return _pools[key]
 
 
+def _own() -> list[tuple[int, int]]:
+    """List the pools of this process; a fork inherits those of its parent."""
+    return [key for key in _pools if key[0] == os.getpid()]
+
+
 def close() -> None:
-    """Kill all workers."""
-    while _pools:
-        _, pool = _pools.popitem()
+    """Kill all workers of this process."""
+    for key in _own():
+        pool = _pools.pop(key)
         pool.stop()
         pool.join()
 

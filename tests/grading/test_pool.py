@@ -239,3 +239,37 @@ def test_grading_works_in_a_worker_of_a_pool_and_leaves_nothing_behind(tmp_path:
             return
         time.sleep(0.1)
     pytest.fail("a worker is an orphan")
+
+
+PROCESSES = """
+import multiprocessing, sys
+from concurrent.futures import ProcessPoolExecutor
+from capcal_lib.grading import grade
+from capcal_lib.questions import Answer
+
+def work(response):
+    return grade(response, Answer("math", r"\\frac{x}{2}")).verdict
+
+if __name__ == "__main__":
+    print(work(r"\\boxed{0.5x}"))  # with workers of its own, which a fork must leave alone
+    method = multiprocessing.get_context(sys.argv[1])
+    with ProcessPoolExecutor(1, method) as workers:
+        print(*workers.map(work, [r"\\boxed{0.5x}"]))
+    print(work(r"\\boxed{0.25x+0}"))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="others do not fork")
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_a_process_that_has_graded_ends_and_stops_only_its_own_workers(
+    tmp_path: Path, method: str
+) -> None:
+    (tmp_path / "script.py").write_text(PROCESSES)
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", str(tmp_path / "script.py"), method],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.stdout, done.stderr) == ("correct\ncorrect\nincorrect\n", "")
