@@ -19,7 +19,7 @@ from capcal_lib.grading.unread import describe_unread, is_unread
 from capcal_lib.grading.verdicts import write_verdicts
 from capcal_lib.io.answers import kind_of
 from capcal_lib.io.chat import LENGTH
-from capcal_lib.io.samples import SETTINGS, list_files, read_log
+from capcal_lib.io.samples import SETTINGS, list_files, read_log, states_temperature
 from capcal_lib.questions import (
     NOT_STATED,
     Answer,
@@ -72,6 +72,13 @@ def import_samples(
     `InputError` for a file that cannot be read or has no samples, a question that the data set does
     not have or answers otherwise, an unknown temperature, and a sample that is there with other
     content. Nothing is written then."""
+    is_known = model in manifests.model_names()
+    needs_temperature = not is_known and "temperature" not in settings
+    if needs_temperature and not states_temperature(files, of_log.get("columns", {})):
+        raise InputError(
+            f"the files do not say at which temperature {model!r} was sampled; say it: "
+            "--temperature 0.7"
+        )
     log = read_log(files, **of_log)
     notes = log.notes
     sampling: dict[str, Any] = {}
@@ -85,7 +92,7 @@ def import_samples(
         kind = kind or kind_of(log.items)
         notes.append(f"answers of {dataset}: {kind} (--kind names another)")
         facts |= _new_dataset(dataset, log.items, kind)
-    if model not in manifests.model_names():
+    if not is_known:
         facts |= _new_model(model, sampling)
     with manifests.new_manifests(facts) as made:
         split = split or manifests.load_dataset(dataset).evaluation_split
@@ -189,11 +196,6 @@ def _new_dataset(name: str, items: pd.DataFrame, kind: manifests.Kind) -> dict[s
 
 
 def _new_model(name: str, settings: Mapping[str, Any]) -> dict[str, str]:
-    if "temperature" not in settings:
-        raise InputError(
-            f"the files do not say at which temperature {name!r} was sampled; say it: "
-            "--temperature 0.7"
-        )
     limits = {"max_tokens": NO_LIMIT, "context_tokens": NO_LIMIT}  # where the log states none
     facts = {
         "name": name,

@@ -5,7 +5,7 @@ Nothing in a file is evaluated, and what it unpacks to is bounded. What a log do
 made up: token counts that are not there are 0, which stands for not known."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
@@ -124,9 +124,20 @@ def read_log(
     return Log(samples, items, judged, notes, int(lost.sum()))
 
 
-def _read_file(path: Path, columns: Mapping[str, str]) -> pd.DataFrame:
-    """Read the samples of a file, those of a log or of a table, with the ``row`` of each."""
-    rows = _rows(path)
+def states_temperature(
+    files: Iterable[Path], columns: Mapping[str, str] = MappingProxyType({})
+) -> bool:
+    """Tell whether the first sample of files says at which temperature it was drawn."""
+    [path, *_] = list_files(files)
+    samples = _check_samples(path, _read_file(path, columns, most=1))
+    return bool(samples["temperature"].notna().any())
+
+
+def _read_file(path: Path, columns: Mapping[str, str], most: int | None = None) -> pd.DataFrame:
+    """Read the samples of a file, those of a log or of a table, with the ``row`` of each; or those
+    of its first rows.
+    """
+    rows = islice(_rows(path), most)
     first = next(rows, None)
     if first is None:
         return pd.DataFrame()

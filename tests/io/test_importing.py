@@ -278,6 +278,10 @@ BAD: dict[str, tuple[Any, str]] = {
         [good()],
         "at which temperature 'toy' was sampled; say it: --temperature 0.7",
     ),
+    "no temperature, said before all is read": (
+        '{"question_id": "q", "response": "1", "gold": "1"}\n{',
+        "at which temperature 'toy' was sampled; say it: --temperature 0.7",
+    ),
     "no gold": ([{"question_id": "q", "response": "1", "t": 1}], "neither answers nor verdicts"),
     "another gold": ([good(), good(gold="2")], "two answers, texts or subjects"),
     "twice": (
