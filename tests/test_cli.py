@@ -768,14 +768,35 @@ def test_grade_file(
     rows.write_text(
         json.dumps({"kind": "number", "gold": "7", "response": "The answer is 7."}) + "\n"
     )
-    status, _, _ = run(monkeypatch, capsys, "grade-file", rows, "--out", tmp_path / "out.jsonl")
-    assert status == 0
+    status, out, _ = run(monkeypatch, capsys, "grade-file", rows, "--out", tmp_path / "out.jsonl")
+    assert (status, out) == (0, f"wrote {tmp_path / 'out.jsonl'}\n")
     assert json.loads((tmp_path / "out.jsonl").read_text())["verdict"] == "correct"
 
 
 def test_lists(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "mini-capitals" in run(monkeypatch, capsys, "datasets")[1]
-    assert "smollm2-135m" in run(monkeypatch, capsys, "models")[1]
+    """With the facts of the manifests, as the paper has them."""
+    rows = {what: run(monkeypatch, capsys, what)[1].splitlines() for what in ("datasets", "models")}
+    datasets, models = ([" ".join(row.split()) for row in listed] for listed in rows.values())
+    assert "gsm8k mathematical reasoning number test 1319, train 7473" in datasets
+    assert "qwen3-8b vllm paper 0.7 0.8 Qwen3-8B" in models
+
+
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_lists_say_what_is_wrong_with_the_manifests_that_are_left_out(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    options: tuple[str, ...],
+) -> None:
+    for folder in ("models", "datasets"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "broken.yaml").write_text("name: broken\n")
+    monkeypatch.setenv("CAPCAL_MANIFESTS", str(tmp_path))
+    for what in ("models", "datasets"):
+        status, out, err = run(monkeypatch, capsys, what, *options)
+        assert (status, "broken" in out) == (0, False)
+        [problem] = [line for line in err.splitlines() if f"{what}/broken.yaml" in line]
+        assert problem.startswith("capcal: left out: ")
 
 
 def test_help_names_every_command() -> None:

@@ -3,6 +3,7 @@ import pytest
 from scipy.stats import binom
 
 from capcal_lib.applications import score_components
+from capcal_lib.applications.topping_up import Components
 from capcal_lib.errors import InputError
 from capcal_lib.metrics import capability_brier_terms
 
@@ -48,6 +49,12 @@ def test_the_variance_over_samples_is_exact(k):
     variance = chances @ terms**2 - (chances @ terms) ** 2
     v = mu * (1 - mu)
     assert variance == pytest.approx(4 * (s - mu) ** 2 * v / k + 2 * v**2 / (k * (k - 1)))
+    parts = Components(0.0, between=0.25, within=4 * (s - mu) ** 2 * v, pairs=2 * v**2)
+    assert parts.variance(k) == pytest.approx(0.25 + variance)
+
+
+def test_a_single_sample_has_a_variance_where_no_pairs_count():
+    assert Components(0.0, between=0.01, within=0.04).variance(1) == pytest.approx(0.05)
 
 
 def test_groups_of_alike_questions_take_more_of_them():

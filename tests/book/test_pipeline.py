@@ -277,3 +277,15 @@ def test_what_a_killed_build_started_goes_with_it(house: Path) -> None:
 def alive(process: int) -> bool:
     status = Path(f"/proc/{process}/status")
     return status.exists() and "State:\tZ" not in status.read_text()
+
+
+def test_a_warning_is_an_error_in_the_book_and_not_in_one_of_models(tmp_path: Path) -> None:
+    source, config = tmp_path / "source", tmp_path / "_config.yml"
+    source.mkdir()
+    (source / "_toc.yml").write_text("format: jb-book\nroot: index\n")
+    config.write_text("title: A book\nexecute: {execute_notebooks: 'off'}\n")
+    (source / "index.md").write_text("# A book\n\n{ref}`nowhere`\n")
+    with pytest.raises(InputError, match=r"(?s)the book does not build; .*WARNING.*nowhere"):
+        pipeline._run_jupyter_book(source, config, tmp_path, strict=True)
+    pipeline._run_jupyter_book(source, config, tmp_path, strict=False)
+    assert (tmp_path / "book" / "_build" / "html" / "index.html").exists()

@@ -228,6 +228,14 @@ def test_judged_verdicts_have_the_form_of_the_rules_verdicts(run: Path) -> None:
     assert counts.not_scored.sum() == (by_hand["verdict"] == "not_scored").sum()
 
 
+def test_one_answer_that_is_not_judged_is_refused(run: Path) -> None:
+    judge_run(Run(run), JUDGE)
+    path = run / JUDGEMENTS.name
+    write_table(path, pq.read_table(path).slice(1))
+    with pytest.raises(InputError, match="simulated has not judged 1 answers; judge with: capcal"):
+        verdicts_by(Run(run), BY)
+
+
 def test_answers_of_other_kinds_keep_the_verdicts_of_the_rules(tmp_path: Path) -> None:
     folder = sample("simulated", "mini-exam", k=2, limit=3, store=tmp_path).run.folder
     grade_run(Run(folder))

@@ -1,6 +1,8 @@
 """The transformers engine, against plain transformers, on tiny models with random weights."""
 
+import gc
 import itertools
+import weakref
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -309,3 +311,14 @@ def test_bfloat16_is_near(tmp_path: Path) -> None:
     )
     assert 1e-4 < np.abs(ours - theirs).max() < 0.3
     assert draw(rounded, [request("one", 5)], settings())
+
+
+def test_a_closed_engine_gives_the_memory_of_its_network_back(tmp_path: Path) -> None:
+    make_weights(tmp_path, "llama", **ARCHITECTURES["llama"])
+    engine = TransformersEngine(manifest(), tmp_path)
+    engine.hidden_states([request("one two")])
+    weights = [weakref.ref(part) for part in engine.network.parameters()]
+    cache = weakref.ref(engine._cache)
+    engine.close()
+    gc.collect()
+    assert not [one for one in (*weights, cache) if one() is not None]

@@ -194,6 +194,18 @@ def test_nothing_is_given_where_the_layers_cannot_be_told() -> None:
     assert Worker(Network()).read(([5, 6], [0, 1]), prompt=[5, 6, 7]).size == 0  # never read whole
 
 
+def test_a_compiled_network_is_read_as_it_is_written_and_compiled_again() -> None:
+    """vLLM compiles a part unless ``do_not_compile``; a part that never is stays so."""
+    network = Network()
+    network.model.do_not_compile = False
+    network.model.norm.do_not_compile = True
+    worker = Worker(network)
+    worker.watch_prompt([5, 6])
+    assert (network.model.do_not_compile, network.model.norm.do_not_compile) == (True, True)
+    worker.end_watch()
+    assert (network.model.do_not_compile, network.model.norm.do_not_compile) == (False, True)
+
+
 def test_the_network_is_left_as_it_was() -> None:
     network = Network()
     worker = Worker(network)
