@@ -40,6 +40,7 @@ from capcal_lib.results import (
 )
 from capcal_lib.shifts import SHIFTS, shift
 from capcal_lib.studies import probe_generalization as study
+from capcal_lib.text import counted
 from IPython.display import display
 
 # %%
@@ -230,10 +231,12 @@ page.show(
 
 # %%
 rng = np.random.default_rng(0)
-if "Response consistency" in results:
-    votes = judged_by(results, "Response consistency").query("total > 1")
-    largest = votes.groupby(level="dataset").size().idxmax()
-    votes = votes.loc[[largest]].sample(frac=1, random_state=rng)
+voted = results.reindex(columns=["Response consistency"])
+voted = voted.groupby("dataset").count().squeeze("columns")
+if voted.max() > 30:
+    largest = voted.idxmax()
+    votes = judged_by(results.loc[[largest]], "Response consistency")
+    votes = votes.sample(frac=1, random_state=rng)
     labelled, rest = votes[:20], votes[20:]
     graded = rng.binomial(1, labelled["correct"] / labelled["total"])
     platt = Calibrator("platt").fit(labelled["confidence"], graded, 1)
@@ -281,16 +284,16 @@ if len(shared):
     votes, some, many = shared.mean()
     sizes = {"votes": votes, "some": some, "many": many}
     text = (
-        "Twenty labels make ten votes gain {votes:.3f} over the best constant. A probe of its own gains {some:.3f} with 250 labels, and "
-        "{many:.3f} with a thousand."
+        "On average over {sets}, twenty labels make ten votes gain {votes:.3f} over the best constant. A probe of the data set gains "
+        "{some:.3f} with 250 labels, and {many:.3f} with a thousand."
     )
-    display(page.finding(text, **sizes))
+    sets = counted(len(shared), "data set")
+    display(page.finding(text, sets=sets, **sizes))
     glue(votes_at_20=votes, probe_at_250=some, probe_at_1000=many)
 
 # %% [markdown]
-# These are means over the data sets that have all three points. Whoever has the right answer to a question can grade all ten answers
-# that vote, at no further cost in labels. Most training questions of the recorded probes have one answer each, so that we cannot give
-# the same to them; how much does it help the votes?
+# Why one graded answer? Most training questions of the recorded probes have no more, and every method should get the same. But whoever
+# knows the right answer to a question can grade all ten answers that vote. How much does that help?
 
 # %%
 votes = results.filter(regex="correct$|total$|^Response consistency$")

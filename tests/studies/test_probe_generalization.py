@@ -222,7 +222,8 @@ def test_there_is_no_row_where_too_few_questions_would_judge_or_none_is_solved()
     assert curve_of(hand_made(60, mine=0.5))["labels"].tolist() == [20, 50]
     assert curve_of(results.assign(mine=[0.5] * 25 + [None] * 34)).empty
     assert curve_of(results.assign(correct=0)).empty
-    assert curve_of(results.assign(total=1, correct=0)).empty
+    one_sample = results.assign(total=1, correct=np.arange(59) % 2)
+    assert curve_of(one_sample).empty, "no score is corrected by one sample"
     assert curve_of(results.drop(columns="mine")).empty
     bounds = bounds_over_constant(best_constant(results))
     assert curve_of(results)[["low", "high"]].stack().between(*bounds).all()
