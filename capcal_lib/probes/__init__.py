@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from capcal_lib.errors import naming_extra
 
 with naming_extra():
-    from capcal_lib.probes.draws import keep_draws, predict_by_labels, recalibrated_by_itself
+    from capcal_lib.probes.draws import keep_draws, out_of_fold_calibrators, predict_by_labels
     from capcal_lib.probes.features import extract_features, read_features
     from capcal_lib.probes.predictions import (
         describe_probes,
@@ -44,12 +44,12 @@ __all__ = [
     "nearest_probe",
     "nearest_probes",
     "order_probes",
+    "out_of_fold_calibrators",
     "predict_by_labels",
     "predictions_of",
     "probe_of",
     "read_features",
     "read_predictions",
-    "recalibrated_by_itself",
     "runs_for_probes",
     "train",
     "training_data",

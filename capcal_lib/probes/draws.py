@@ -170,30 +170,24 @@ def predict_by_labels(store: Path | str, model: str) -> dict[tuple[str, int], pd
     return predicted
 
 
-def recalibrated_by_itself(
-    store: Path | str, model: str, predictions: pd.DataFrame
-) -> pd.DataFrame:
-    """Recalibrate what tuned probes predict by Platt's method on their own out-of-fold
-    predictions, which takes no further label.
-
-    ``predictions`` has a column a probe of one training set, such as ``Probe (GSM8K)``. Returns
-    those of which something is kept.
+def out_of_fold_calibrators(store: Path | str, model: str) -> dict[str, Calibrator]:
+    """Return Platt's method as it was fitted to the out-of-fold predictions of a model's tuned
+    probes, by the name of the probe: it takes no label more than the probe did.
 
     >>> from capcal_lib.places import RECORDED_RUNS
-    >>> predictions = pd.DataFrame({"Probe (Mini exam)": [0.2, 0.5, 0.8]})
-    >>> recalibrated_by_itself(RECORDED_RUNS, "simulated", predictions).shape
-    (3, 1)
+    >>> calibrators = out_of_fold_calibrators(RECORDED_RUNS, "simulated")
+    >>> calibrators["Probe (Mini exam)"].predict([0.1, 0.5, 0.9]).round(2)
+    array([0.07, 0.49, 0.93])
     """
-    columns = {}
+    calibrators = {}
     for dataset, run in runs_for_probes(store, model, "training"):
         record = read_draws(run)
-        if record is not None and dataset.probe in predictions:
+        if record is not None:
             calibrator = Calibrator("platt")
             calibrator.fitted_ = np.array(record.platt)
             calibrator.weight_ = record.questions**0.5
-            known = predictions[dataset.probe].dropna()
-            columns[dataset.probe] = calibrator.predict(known)
-    return pd.DataFrame(columns, predictions.index)
+            calibrators[dataset.probe] = calibrator
+    return calibrators
 
 
 def _digest(run: Run) -> str:

@@ -11,20 +11,24 @@ import pandas as pd
 
 from capcal_lib.confidence.consistency import consistency, read_answers, split_votes
 from capcal_lib.errors import InputError
+from capcal_lib.grading.counts import count_run
 from capcal_lib.grading.judgements import judges
+from capcal_lib.probes import out_of_fold_calibrators, predictions_of
 from capcal_lib.results.constant import kind_of_method
 from capcal_lib.results.counting import Counting
-from capcal_lib.results.results import results_of
+from capcal_lib.results.judged import judge_cases
+from capcal_lib.results.results import INDEX, results_of
 from capcal_lib.results.scores import (
     MISSING_AS,
     ROUNDING,
     brier_terms,
     confidence_columns,
     fill_missing,
+    questions_differ,
 )
-from capcal_lib.results.terms import BEST_CONSTANT, COUNTS
+from capcal_lib.results.terms import BEST_CONSTANT, COUNTS, question_terms
 from capcal_lib.runs.run import Run
-from capcal_lib.shifts import training_sets
+from capcal_lib.shifts import shift, training_sets
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -118,6 +122,32 @@ def _group(method: str, dataset: str) -> str:
     if kind == "probe of the data set":
         return OWN_PROBE
     return OTHER_PROBE if kind.startswith("probe") else OTHER
+
+
+def compare_recalibrated_probes(counting: Counting) -> pd.DataFrame:
+    """Judge each tuned probe of one training set, recalibrated by Platt's method on its own
+    out-of-fold predictions, against itself as it is, all cases of a model together.
+
+    That takes no label more, and we do not do it elsewhere. Returns a row a ``dataset`` whose
+    questions differ and ``method``, with the probe's ``shift``: the mean gain ``estimate``, above
+    zero where the probe is nearer to mu after it, and what else
+    :func:`~capcal_lib.results.judged.judge_cases` says. No row for a probe of which
+    ``capcal probe --draws`` has kept nothing.
+    """
+    calibrators = out_of_fold_calibrators(counting.store, counting.model)
+    gains = {}
+    for name, run in counting.runs().items():
+        counts = count_run(run, counting.k_eval, counting.verdicts)[COUNTS]
+        predicted, _ = predictions_of(run)
+        both = pd.concat({name: counts.join(predicted)}, names=INDEX)
+        if not questions_differ(counts):
+            continue
+        for method in predicted.columns.intersection([*calibrators]):
+            known = both[method].dropna()
+            after = pd.Series(calibrators[method].predict(known), known.index)
+            gain = question_terms(known, both) - question_terms(after, both)
+            gains[name, method, shift(method, name)] = gain
+    return judge_cases(gains, ["dataset", "method", "shift"])
 
 
 def votes_without_answer(

@@ -13,9 +13,9 @@ from capcal_lib.probes import (
     TunedProbe,
     draws,
     keep_draws,
+    out_of_fold_calibrators,
     predict_by_labels,
     read_features,
-    recalibrated_by_itself,
     train,
     training_data,
 )
@@ -92,17 +92,15 @@ def test_a_probe_is_recalibrated_by_what_it_predicts_of_left_out_training_questi
     tmp_path: Path,
 ) -> None:
     source, _ = stores(tmp_path)
-    predictions = pd.DataFrame({PROBE: [0.1, 0.5, None, 0.9], "Probe (MATH)": 0.5})
-    assert recalibrated_by_itself(tmp_path, MODEL, predictions).empty
+    assert out_of_fold_calibrators(tmp_path, MODEL) == {}
     keep_draws(tmp_path, MODEL)
     questions, _ = training_data(source)
     counts = questions["correct"], questions["total"]
     calibrator = Calibrator("platt").fit(train(source).out_of_fold_, *counts)
-    found = recalibrated_by_itself(tmp_path, MODEL, predictions)
-    assert [*found] == [PROBE]
-    expected = calibrator.predict([0.1, 0.5, 0.9])
-    np.testing.assert_allclose(found[PROBE].dropna(), expected)
-    assert found[PROBE].isna().tolist() == [False, False, True, False]
+    [(probe, kept)] = out_of_fold_calibrators(tmp_path, MODEL).items()
+    assert probe == PROBE
+    said = np.linspace(0, 1, 11)
+    np.testing.assert_allclose(kept.predict(said), calibrator.predict(said))
 
 
 def test_what_is_there_stays_until_what_it_was_made_from_changes(

@@ -7,11 +7,17 @@ import pandas as pd
 import pytest
 
 from capcal_lib.confidence.consistency import read_answers
+from capcal_lib.manifests import load_dataset
+from capcal_lib.metrics import Calibrator, adjusted, capability_brier
 from capcal_lib.places import RECORDED_RUNS
+from capcal_lib.probes import keep_draws, train, training_data
 from capcal_lib.results import Counting, brier_terms, describe_runs, load_results, score
+from capcal_lib.runs import find_run
+from capcal_lib.shifts import shift
 from capcal_lib.studies.protocol import (
     ALL_TOGETHER,
     GROUPS,
+    compare_recalibrated_probes,
     shifts_by_correction,
     votes_without_answer,
 )
@@ -34,8 +40,8 @@ def test_a_shift_is_the_difference_of_two_scores(shifts: pd.DataFrame) -> None:
     found = shifts.set_index(["switch", "dataset", "method"])["shift"]
     whole = found[ALL_TOGETHER]
     assert len(whole) > 3
-    for case, shift in whole.items():
-        assert shift == pytest.approx(theirs[case] - scores[case], abs=1e-9)
+    for case, moved in whole.items():
+        assert moved == pytest.approx(theirs[case] - scores[case], abs=1e-9)
     noise = brier_terms(ours, protocol="paper")["P(True)"] - brier_terms(ours)["P(True)"]
     by_set = noise.groupby(level="dataset").mean()
     alone = found["plug-in scores"].xs("P(True)", level="method")
@@ -51,6 +57,40 @@ def test_each_confidence_is_in_one_of_three_groups(shifts: pd.DataFrame) -> None
     for dataset, method in named.items():
         mine = shifts[(shifts["dataset"] == dataset) & (shifts["method"] == method)]
         assert own[mine.index].all()
+
+
+def test_a_probe_is_compared_with_itself_after_it_was_recalibrated_on_left_out_questions() -> None:
+    judged = compare_recalibrated_probes(Counting(RECORDED_RUNS, MODEL))
+    assert len(judged) == 16, "four probes on four data sets"
+    ours = load_results(RECORDED_RUNS, MODEL)
+    for dataset in ("mini-elements", "mini-exam"):
+        source = find_run(RECORDED_RUNS, MODEL, dataset, "train")
+        questions, _ = training_data(source)
+        counts = questions["correct"], questions["total"]
+        platt = Calibrator("platt").fit(train(source).out_of_fold_, *counts)
+        method = load_dataset(dataset).probe
+        for _, row in judged[judged["method"] == method].iterrows():
+            own = ours.loc[row["dataset"]]
+            naive = [
+                capability_brier(confidence, own["correct"], own["total"], corrected=True)
+                for confidence in (own[method], platt.predict(own[method]))
+            ]
+            assert row["estimate"] == pytest.approx(naive[0] - naive[1], abs=1e-5)
+            assert row["shift"] == shift(method, row["dataset"])
+    together = adjusted(judged["p"].to_numpy(np.float64), "holm")
+    assert judged["p (Holm)"].to_numpy() == pytest.approx(together)
+
+
+def test_there_is_no_recalibrated_probe_where_nothing_is_kept_or_no_question_differs(
+    tmp_path: Path,
+) -> None:
+    sample_unlike_totals(tmp_path, "mini-capitals")
+    counting = Counting(tmp_path, MODEL)
+    assert compare_recalibrated_probes(counting).empty
+    keep_draws(tmp_path, MODEL)
+    assert len(compare_recalibrated_probes(counting)) == 1
+    unsolved = compare_recalibrated_probes(Counting(RECORDED_RUNS, "qwen2.5-coder-0.5b"))
+    assert "aime25" not in {*unsolved["dataset"]}, "none of its questions is solved"
 
 
 def test_votes_without_an_answer_are_counted_naively() -> None:
