@@ -8,11 +8,13 @@ second. The file also has what Platt's method makes of the out-of-fold predictio
 all questions, and a digest of what both were made from: where the hidden states or the verdicts are
 others since, nothing is read."""
 
+from __future__ import annotations  # keeps signatures short in help()
+
 import hashlib
 from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import numpy.typing as npt
@@ -21,13 +23,15 @@ from pydantic import BaseModel, Field, FiniteFloat, ValidationError
 from threadpoolctl import threadpool_limits
 
 from capcal_lib.errors import InputError
-from capcal_lib.metrics import Calibrator
 from capcal_lib.metrics.validation import Ints
 from capcal_lib.probes.features import read_features
 from capcal_lib.probes.training import goes_with, runs_for_probes, train, training_data
 from capcal_lib.runs import files
 from capcal_lib.runs.artifacts import FEATURES, VERDICTS, content_digest
 from capcal_lib.runs.run import Choice, Run, store_option
+
+if TYPE_CHECKING:
+    from capcal_lib.metrics import Calibrator
 
 DRAWS = {20: 10, 50: 10, 100: 10, 250: 5, 1000: 3}  # how many of so many labels
 FILE = "draws.json"
@@ -75,7 +79,8 @@ def keep_draws(
 
 def _make(run: Run) -> Record:
     """Train the probes of a training run, and record what takes the time."""
-    from capcal_lib.probes.tuned import TunedProbe  # slow to import
+    from capcal_lib.metrics import Calibrator  # slow to import
+    from capcal_lib.probes.tuned import TunedProbe
 
     questions, features = training_data(run)
     decays: dict[int, list[Decay]] = {}
@@ -179,6 +184,8 @@ def out_of_fold_calibrators(store: Path | str, model: str) -> dict[str, Calibrat
     >>> calibrators["Probe (Mini exam)"].predict([0.1, 0.5, 0.9]).round(2)
     array([0.07, 0.49, 0.93])
     """
+    from capcal_lib.metrics import Calibrator  # slow to import
+
     calibrators = {}
     for dataset, run in runs_for_probes(store, model, "training"):
         record = read_draws(run)
