@@ -199,10 +199,12 @@ class RiskCoverageDisplay(_CountsDisplay):
     band: pd.DataFrame
 
     def _measure(self, confidence: Any, correct: ArrayLike, total: ArrayLike) -> None:
+        """Keep the curve, and a band at so many of its coverages that a figure can show; equal
+        confidences are one step of it.
+        """
         s, mu, _ = as_scored(confidence, correct, total)
         order = np.argsort(-s, kind="stable")
         losses = (1 - mu)[order]
-        # Equal confidences are answered together.
         ends = np.flatnonzero(np.diff(s[order], append=-1) < 0) + 1
         shown = ends[np.unique(np.linspace(0, len(ends) - 1, BANDED).round().astype(int))]
         self.band = _shares(losses[:end] for end in shown)

@@ -146,6 +146,9 @@ _STATEMENT = re.compile(r"(?i)^(?:it|the\s(?:\S+\s){1,6}?of\s.+?)\s(?:is|was)\s(
 
 
 def _find(text: str, kind: Kind, aliases: tuple[str, ...]) -> tuple[str | None, str]:
+    """Find the answer in a final text, and say where: in a box, behind a label that is not denied,
+    as an option that opens it, as a short line, or as the number of the last sentence.
+    """
     if content := boxed(text):
         return content, "boxed"
     is_denied = False

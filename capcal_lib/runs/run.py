@@ -136,6 +136,9 @@ class Run:
             yield rows.to_pandas()
 
     def _made(self, artifact: Artifact, name: str = "", option: str = "") -> Path:
+        """Return where a file made from the samples lies; `InputError` with the command that makes
+        it, and an ``option`` of that command, where there is none.
+        """
         path = self.path(artifact, name)
         if not self.has(artifact, name):
             raise InputError(

@@ -24,7 +24,9 @@ from capcal_lib.book.lesson import (
 )
 from capcal_lib.book.tables import Html, badge
 from capcal_lib.errors import InputError
+from capcal_lib.metrics import mean_interval
 from capcal_lib.places import RECORDED_RUNS
+from capcal_lib.results import load_results, subjects
 
 
 def page_of(model: str, **parameters: str) -> Page:
@@ -127,6 +129,18 @@ def test_a_page_says_that_nothing_is_solved_and_ends(monkeypatch: pytest.MonkeyP
     ):
         page.end_where_nothing_is_solved(results)
     page.end_where_nothing_is_solved(results.assign(correct=[0, 0, 1]))
+
+
+def test_accuracies_have_intervals_over_whole_subjects() -> None:
+    page = page_of("smollm2-135m")
+    row = page.accuracies().loc["mmlu"]
+    counts = load_results(RECORDED_RUNS, "smollm2-135m", datasets=["mmlu"])
+    mu = counts["correct"] / counts["total"]
+    clustered = mean_interval(mu, clusters=subjects(counts), bounds=(0, 1))
+    assert row[["mean μ", "low", "high"]].tolist() == pytest.approx([*clustered])
+    alone = mean_interval(mu, bounds=(0, 1))
+    assert [*alone] != pytest.approx([*clustered])
+    assert row["questions"] == 300
 
 
 def test_a_data_set_without_samples_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

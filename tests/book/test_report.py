@@ -64,6 +64,18 @@ def test_nothing_to_show_is_said_and_only_regular_files_are_written(
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_each_method_has_a_mark_of_its_own_on_its_curve(
+    tmp_path: Path, questions: pd.DataFrame
+) -> None:
+    path = tmp_path / "report.html"
+    report(path, mine=(pd.DataFrame(), questions))
+    source = BeautifulSoup(path.read_text(), "html.parser")("img")[1]["src"]
+    drawn = base64.b64decode(source.removeprefix("data:image/svg+xml;base64,")).decode()
+    marks = {*re.findall(r'<path id="m\w+" d="([^"]+)"', drawn)}
+    quadrangles = [mark for mark in marks if mark.count("L") == 3 and "z" in mark]
+    assert len(quadrangles) == 2, "a square and a diamond; the measured curve has a dot"
+
+
 def meanings(path: Path) -> list[str]:
     """List the names that a report explains, each of which its tables must have."""
     page = BeautifulSoup(path.read_text(), "html.parser")

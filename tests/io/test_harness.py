@@ -5,9 +5,23 @@ from pathlib import Path
 import pytest
 
 from capcal_lib.errors import InputError
+from capcal_lib.io.harness import task_of
 from capcal_lib.io.samples import read_log
 from capcal_lib.io.tables import read_file
 from tests.io.files import accuracy, harness, write
+
+
+@pytest.mark.parametrize(
+    ("name", "task"),
+    [
+        ("samples_gsm8k_2025-01-01T10-00-00.123456.jsonl", "gsm8k"),
+        ("samples_mmlu_pro_2025.jsonl", "mmlu_pro_2025"),
+        ("samples_a.jsonl.gz", "a"),
+        ("my_samples_a.jsonl", "my_samples_a"),
+    ],
+)
+def test_the_task_stands_in_the_name_of_the_file(name: str, task: str) -> None:
+    assert task_of(Path("logs", name)) == task
 
 
 def test_the_settings_stand_in_the_request(tmp_path: Path) -> None:

@@ -327,6 +327,8 @@ def test_series_of_terms_and_clusters_are_aligned():
         ({"clusters": ["a", None]}, "row 1: the cluster label is missing"),
         ({"clusters": [float("nan"), "a"]}, "row 0: the cluster label is missing"),
         ({"bounds": (1, 0)}, "bounds must be a lower and a higher number; got (1, 0)"),
+        ({"bounds": (1, 1)}, "bounds must be a lower and a higher number; got (1, 1)"),
+        ({"bounds": (0, np.nan)}, "bounds must be a lower and a higher number; got (0, nan)"),
         ({"level": 1.5}, "level must lie between 0 and 1"),
     ],
 )

@@ -7,11 +7,13 @@ import pandas as pd
 import pytest
 
 from capcal_lib.errors import InputError
+from capcal_lib.grading.verdicts import grade_run
 from capcal_lib.reproduce import LEAN, PAPER, Order, Part, Recipe, make_plan, reproduce
 from capcal_lib.runs.merge import merge
 from capcal_lib.runs.run import open_runs
 from capcal_lib.runs.store import read_samples
 from capcal_lib.runs.verify import verify_run
+from capcal_lib.sampling.draw import sample
 from tests.reproduce.orders import BY_RULES, small
 
 
@@ -34,6 +36,19 @@ def test_parts_merged_give_the_table_of_the_whole(tmp_path: Path, recipe: Recipe
     assert {name for name in merged.index.unique("method") if name.startswith("Probe")}
     assert ("spread" in merged) == (recipe == BY_RULES)
     pd.testing.assert_frame_equal(merged, whole, check_exact=True)
+
+
+def test_what_is_sampled_is_scored_once_it_has_its_verdicts(tmp_path: Path) -> None:
+    order = small(tmp_path, datasets=["mini-exam", "mini-capitals"])
+    runs = {
+        name: sample("simulated", name, k=2, limit=6, store=tmp_path).run
+        for name in ("mini-exam", "mini-capitals")
+    }
+    assert order.scored() == []
+    grade_run(runs["mini-capitals"])
+    assert order.scored() == ["mini-capitals"]
+    judged = replace(order, recipe=replace(LEAN, judge="simulated"))
+    assert judged.scored() == [], "by the judge there are none"
 
 
 @pytest.mark.parametrize(

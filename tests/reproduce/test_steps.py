@@ -121,6 +121,10 @@ def test_the_papers_recipe_trains_the_mixture_where_its_sets_are_there(
     both = reproduce(small(tmp_path, datasets=["mini-exam", "mini-elements"], **asked)).scores
     for name in ("mini-exam", "mini-elements"):
         assert "Probe (Mini exam + Mini elements)" in both.loc[name].index
+    tuned = small(tmp_path, datasets=["mini-exam", "mini-elements"], limit=10)
+    scores = reproduce(tuned).scores
+    assert "Probe (Mini elements)" in scores.loc["mini-exam"].index
+    assert "Probe (Mini exam + Mini elements)" not in scores.index.unique("method")
 
 
 def test_a_full_disk_ends_it_and_the_next_call_goes_on(tmp_path: Path) -> None:

