@@ -21,11 +21,11 @@ def spell_counts(counts: "Mapping[Any, Any] | pd.Series[Any]") -> str:
     """Say how many cases are better and how many worse, by the columns of ``results.judged.tally``.
 
     >>> spell_counts({"better": 7, "could be won": 10, "worse": 0, "cases": 13})
-    '7 of the 10 cases that could be won, and farther in 0 of all 13'
+    '7 of the 10 cases that could be won (and farther in 0 of 13)'
     """
     return (
-        f"{counts['better']} of the {counts[WINNABLE]} cases that could be won, and farther in "
-        f"{counts['worse']} of all {counts['cases']}"
+        f"{counts['better']} of the {counts[WINNABLE]} cases that could be won (and farther in "
+        f"{counts['worse']} of {counts['cases']})"
     )
 
 
@@ -53,9 +53,9 @@ def count_statements(tally: "pd.Series[int]") -> dict[str, int]:
     }
 
 
-def describe_models(runs: Mapping[str, pd.DataFrame]) -> dict[str, float]:
-    """Say on what was measured: how many ``models``, the ``smallest`` and the ``largest`` in
-    billions of parameters, how many data ``sets`` and ``questions``.
+def describe_models(runs: Mapping[str, pd.DataFrame]) -> dict[str, float | str]:
+    """Say on what was measured: how many ``models``, what they are ``named``, the ``smallest`` and
+    the ``largest`` in billions of parameters, how many data ``sets`` and ``questions``.
 
     ``runs`` are those of ``describe_runs``, by the names of models.
     """
@@ -64,6 +64,7 @@ def describe_models(runs: Mapping[str, pd.DataFrame]) -> dict[str, float]:
     by_dataset = questions.groupby(level="dataset").max()
     return {
         "models": len(runs),
+        "named": ", ".join(load_model(name).title for name in runs),
         "smallest": min(sizes),
         "largest": max(sizes),
         "sets": len(by_dataset),

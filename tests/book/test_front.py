@@ -19,7 +19,7 @@ COUNTS = {"better": 2, "could be won": 5, "worse": 1, "cases": 9}
 def test_every_way_to_go_is_spelled_and_what_has_no_case_says_so() -> None:
     assert {*ADVICE.values()} <= {method for _, _, _, method, _, _ in WAYS}
     texts = spell_advice(pd.DataFrame([{"method": "votes, recalibrated", **COUNTS}]))
-    assert texts["votes"] == "2 of the 5 cases that could be won, and farther in 1 of all 9"
+    assert texts["votes"] == "2 of the 5 cases that could be won (and farther in 1 of 9)"
     assert {*texts} == {*ADVICE}
     assert {text for key, text in texts.items() if key != "votes"} == {"no case"}
 
@@ -39,6 +39,7 @@ def test_models_are_described_with_each_question_once() -> None:
     described = describe_models(runs)
     most = max(int(table.loc["gsm8k", "questions"]) for table in runs.values())
     assert (described["models"], described["sets"], described["questions"]) == (2, 1, most)
+    assert described["named"] == "Qwen2.5-Coder-0.5B-Instruct, Qwen2.5-Coder-1.5B-Instruct"
     assert 0.4 < described["smallest"] < 0.6 < 1.4 < described["largest"] < 1.6
 
 
