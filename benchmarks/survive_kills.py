@@ -114,6 +114,8 @@ def _kill_one(
         known = _size(store, "sessions.jsonl")
         while process.poll() is None and _size(store, "sessions.jsonl") <= known:
             time.sleep(0.002)
+        while figures.rounds % 2 and process.poll() is None and _size(store) <= before:
+            time.sleep(0.002)  # in every second round the kill comes after a batch of this process
         time.sleep(rng.uniform(0, span))
     drew = _size(store) > before  # at least one batch
     process.kill()
