@@ -84,7 +84,8 @@ MEANINGS = {  # of the names in tables
     "missing": "Questions without a confidence.",
     "spread": "The standard deviation of the score over five probes.",
     "Holm": "The gain is judged after Holm's correction for all methods and data sets.",
-    "undecidable": "Even a perfect confidence would not be significantly better here.",
+    "could be won": "Whether a perfect confidence would be significantly better here.",
+    "recalibrated": "After Platt scaling on the labels of other questions.",
 }
 POINT_SHAPES = "sD^v<>P*X"
 FIGURES = {
@@ -125,7 +126,7 @@ def _named(tables: Iterable[pd.DataFrame]) -> list[str]:
     words: set[str] = set()
     for table in tables:
         words |= {*map(str, table), *map(str, table.index), *table.to_numpy().astype(str).flat}
-    text = re.sub(r"pass@\d+", "pass@k", "\n".join(words)).lower()
+    text = re.sub(r"pass@\d+", "pass@k", "\n".join(words).replace("_", " ")).lower()
     return [name for name in MEANINGS if name.lower() in text]
 
 
