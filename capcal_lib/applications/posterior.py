@@ -58,21 +58,23 @@ def fit_concentration(confidence: ArrayLike, correct: ArrayLike, total: ArrayLik
     return float("inf")
 
 
-def draw_accuracies(correct: ArrayLike, total: ArrayLike, *, rng: np.random.Generator) -> Floats:
-    """Draw for each question an expected accuracy that its samples leave possible.
+def draw_accuracies(
+    correct: ArrayLike, total: ArrayLike, draws: int, *, rng: np.random.Generator
+) -> Floats:
+    """Draw for each question expected accuracies that its samples leave possible.
 
-    Returns draws from the posterior of mu, shape (n_questions,): the Beta prior is fitted to the
-    questions given, with the mean over them. A draw fits the samples as well as the true mu, and
-    does not know their noise, as correct / total does. Where questions do not differ, all draws
+    Returns draws from the posterior of mu, shape (draws, n_questions): the Beta prior is fitted to
+    the questions given, with the mean over them. A draw fits the samples as well as the true mu,
+    and does not know their noise, as correct / total does. Where questions do not differ, all draws
     are that mean.
 
-    >>> draw_accuracies([5, 4, 5, 6], [10] * 4, rng=np.random.default_rng(0)).tolist()
-    [0.5, 0.5, 0.5, 0.5]
+    >>> draw_accuracies([5, 4, 5, 6], [10] * 4, 2, rng=np.random.default_rng(0)).tolist()
+    [[0.5, 0.5, 0.5, 0.5], [0.5, 0.5, 0.5, 0.5]]
     """
     c, n = as_counts(*align(correct=correct, total=total), scored=1)
     mean = np.full(len(c), (c / n).mean())
     nu = fit_concentration(mean, c, n)
     if np.isinf(nu):
-        return mean
+        return np.tile(mean, (draws, 1))
     prior = np.clip(mean, CERTAIN, 1 - CERTAIN) * nu
-    return rng.beta(prior + c, nu - prior + n - c)
+    return rng.beta(prior + c, nu - prior + n - c, (draws, len(c)))

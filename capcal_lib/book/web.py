@@ -23,7 +23,6 @@ PLAIN_WORDS = {  # of the glossary, that every reader knows
     "supported",
     "reversed",
     "inconclusive",
-    "alike",
 }
 
 

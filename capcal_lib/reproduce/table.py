@@ -13,6 +13,7 @@ from capcal_lib.results.results import (
     evidence_of_run,
     first_votes,
     results_of,
+    votes_title,
 )
 from capcal_lib.results.terms import COUNTS, ORACLE_CC, ORACLE_RC, UNIFORM
 
@@ -36,7 +37,7 @@ def beside_printed(order: Order) -> pd.DataFrame:
     table = score(results, protocol=protocol).filter(["brier", "low", "high", "spread"])
     main = pd.concat(map(load_reported, ("mixing", "consistency", "main")))
     main = main[main["model"] == order.model]
-    votes = CONSISTENCY + ", " + main["k"].astype("Int64").astype("string") + " votes"
+    votes = main["k"].astype("Int64").map(votes_title, na_action="ignore").astype("string")
     main["method"] = votes.fillna(main["method"])
     values = main.set_index(["dataset", "method"])["value"].to_dict()
     printed = []

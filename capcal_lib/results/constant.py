@@ -12,7 +12,7 @@ from capcal_lib import metrics
 from capcal_lib.confidence.of_run import TITLES
 from capcal_lib.results.judged import gains_over, judge_cases, tally
 from capcal_lib.results.recalibrated import recalibrate
-from capcal_lib.results.results import CONSISTENCY, judged_by
+from capcal_lib.results.results import CONSISTENCY, SPLIT_TERMS, judged_by
 from capcal_lib.results.scores import (
     Protocol,
     best_constant,
@@ -20,7 +20,6 @@ from capcal_lib.results.scores import (
     confidence_columns,
     methods,
     questions_differ,
-    voted_once,
 )
 from capcal_lib.results.terms import BEST_CONSTANT, ORACLE_CC, question_terms
 from capcal_lib.shifts import (
@@ -37,14 +36,8 @@ KIND_BY_SHIFT = {
     OUT_OF_DOMAIN: "probe of another domain",
 }
 SEVERAL = "probe of several data sets"
-KINDS = (
-    *KIND_BY_SHIFT.values(),
-    SEVERAL,
-    "response consistency",
-    "verbalized confidence",
-    "P(True)",
-    "other",
-)
+ASKED_KINDS = "response consistency", "verbalized confidence", "P(True)"
+KINDS = (*KIND_BY_SHIFT.values(), SEVERAL, *ASKED_KINDS, "other")
 ELSEWHERE = (KIND_BY_SHIFT[OUT_OF_DISTRIBUTION], KIND_BY_SHIFT[OUT_OF_DOMAIN], SEVERAL)
 
 
@@ -77,19 +70,19 @@ def compare_with_constant(
         known = constant[constant.index.isin([dataset], 0)].dropna()
         if known.empty or not questions_differ(results.loc[[dataset]]):
             continue  # or no question has two samples, which a score takes
-        own = gains_over(
-            terms.loc[[dataset], [BEST_CONSTANT, *methods(results), ORACLE_CC]], BEST_CONSTANT
-        )
+        compared = terms.loc[[dataset], [BEST_CONSTANT, *methods(results), ORACLE_CC]]
+        own = gains_over(compared, BEST_CONSTANT)
         best = own.pop((dataset, ORACLE_CC))
-        if voted_once(results):  # then the constant is judged by the same samples
+        if CONSISTENCY in results and SPLIT_TERMS[0] not in results:
+            # one vote a question, and the constant is judged by the same samples
             judges = judged_by(results.loc[[dataset]], CONSISTENCY)
             rival = question_terms(constant, judges, corrected=protocol == "corrected")
             own[dataset, CONSISTENCY] = rival - terms.loc[rival.index, CONSISTENCY]
+        limits = metrics.bounds_over_constant(known)
         for (_, method), gain in own.items():
             kind = kind_of_method(method, dataset)
             case = dataset, method, kind, kind in ELSEWHERE
-            gains[case], perfect[case] = gain, best
-            bounds[case] = metrics.bounds_over_constant(known)
+            gains[case], perfect[case], bounds[case] = gain, best, limits
     names = ["dataset", "method", "kind", "elsewhere"]
     judged = judge_cases(gains, names, bounds=bounds, perfect=perfect, family=["elsewhere"])
     judged["kind"] = pd.Categorical(judged["kind"], KINDS)

@@ -104,18 +104,17 @@ def judge_alone(gain: "pd.Series[float]", bounds: Bounds) -> "pd.Series[Any]":
 
 
 def gains_over(
-    terms: pd.DataFrame, rival: str, case: Hashable = ()
+    terms: pd.DataFrame, rival: str, *case: Hashable
 ) -> "dict[tuple[Any, ...], pd.Series[float]]":
     """Return by how much less than a rival's the term of each other column is, by question, under
-    the key (data set, method) or (data set, method, *case).
+    the key (data set, method, *case).
 
     ``terms`` are those of ``brier_terms``; lower is better, so that above zero a method is better.
     """
     gains = {}
-    more = case if isinstance(case, tuple) else (case,)
     for dataset, own in terms.groupby(level="dataset", sort=False):
         for method in map(str, terms.columns.drop(rival)):
-            gains[dataset, method, *more] = own[rival] - own[method]
+            gains[dataset, method, *case] = own[rival] - own[method]
     return gains
 
 

@@ -36,7 +36,7 @@ def recalibrate(results: pd.DataFrame, *, folds: int = 5) -> pd.DataFrame:
     [0.25, 0.75]
     """
     check_int("folds", folds, least=2)
-    recalibrated = results.drop(columns=SPLIT_TERMS, errors="ignore").copy()
+    recalibrated = results.drop(columns=SPLIT_TERMS, errors="ignore")
     columns = confidence_columns(results)
     recalibrated[columns] = np.nan
     for name in results.index.unique("dataset"):

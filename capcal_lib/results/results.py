@@ -12,7 +12,7 @@ alone: their counts are the columns ``votes correct`` and ``votes total``, which
 the rest, over many splits, so that no sample judges itself and none is set aside; a question's
 means over the splits are ``votes term`` and ``votes plug-in``."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -138,15 +138,19 @@ def results_of(counting: Counting, datasets: Iterable[str] | None = None) -> pd.
     if datasets is None:
         names = sorted(tables, key=lambda name: len(tables[name]), reverse=True)  # and stable
         tables = {name: tables[name] for name in names}
-    if not tables:
-        tables[""] = pd.DataFrame(columns=COUNTS, index=pd.Index([]), dtype=np.int64)
-    results = pd.concat(tables, names=INDEX)
+    results = _below_one_another(tables)
     first = [*COUNTS, *TITLES.values(), CONSISTENCY]
     last = [*order_probes({*probes}), *VOTES]
     others = sorted({*map(str, results)} - {*first, *last})  # methods of one's own
     results = results.filter([*first, *others, *last])
     results.attrs["stale"] = stale
     return results
+
+
+def _below_one_another(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Join tables of data sets; of none, return one without rows that has the counts."""
+    nothing = pd.DataFrame(columns=COUNTS, index=pd.Index([]), dtype=np.int64)
+    return pd.concat(tables or {"": nothing}, names=INDEX)
 
 
 def _votes_of(answers: pd.DataFrame, counting: Counting) -> pd.DataFrame:
@@ -175,9 +179,7 @@ def first_votes(
         for number in numbers:
             table[votes_title(number)] = paper_consistency(answers, number)
         tables[name] = table
-    if not tables:
-        tables[""] = pd.DataFrame(columns=COUNTS, index=pd.Index([]), dtype=np.int64)
-    return pd.concat(tables, names=INDEX)
+    return _below_one_another(tables)
 
 
 def votes_title(number: int) -> str:

@@ -3,7 +3,7 @@ best.
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import pandas as pd
 
@@ -24,9 +24,6 @@ from capcal_lib.results.terms import (
     question_terms,
 )
 from capcal_lib.shifts import training_sets
-
-if TYPE_CHECKING:
-    pass
 
 Protocol = Literal["corrected", "paper"]
 DEEP = 32  # samples of a question, from which curves and budgets say something
@@ -246,7 +243,7 @@ def _terms_of_columns(results: pd.DataFrame, protocol: Protocol) -> pd.DataFrame
     if not corrected:
         confidences = fill_missing(confidences)
     table = confidences.apply(question_terms, counts=scored, corrected=corrected)
-    if voted_once(results):
+    if CONSISTENCY in results:
         judges = judged_by(scored, CONSISTENCY)
         once = question_terms(judges["confidence"], judges, corrected=corrected)
         table[CONSISTENCY] = once.reindex(scored.index)
@@ -262,13 +259,6 @@ def _terms_of_columns(results: pd.DataFrame, protocol: Protocol) -> pd.DataFrame
     if CONSISTENCY in results and VOTES[-1] in results:
         table[CONSISTENCY] = results["votes term" if corrected else "votes plug-in"]
     return table
-
-
-def voted_once(results: pd.DataFrame) -> bool:
-    """Say whether results have votes that are judged by the samples that did not vote, without the
-    means over many splits: those of ``recalibrate``.
-    """
-    return CONSISTENCY in results and "votes total" in results and VOTES[-1] not in results
 
 
 def best_constant(results: pd.DataFrame) -> "pd.Series[float]":

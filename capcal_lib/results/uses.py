@@ -175,8 +175,8 @@ def perfect_gains(
     counts = judges["correct"], judges["total"]
     tokens = tokens.reindex(judges.index)
     worlds = []
-    for _ in range(WORLDS):
-        accuracy = pd.Series(draw_accuracies(*counts, rng=rng), judges.index)
+    for drawn in draw_accuracies(*counts, WORLDS, rng=rng):
+        accuracy = pd.Series(drawn, judges.index)
         worlds.append(gain_in_use(use, accuracy, *counts, tokens=tokens, each=each))
     return pd.concat(worlds, axis="columns").mean(axis="columns", skipna=False)
 

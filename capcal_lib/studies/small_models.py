@@ -21,7 +21,7 @@ from capcal_lib.confidence.of_run import TITLES
 from capcal_lib.grading.counts import count_run
 from capcal_lib.manifests import load_dataset
 from capcal_lib.probes import nearest_probe, runs_for_probes
-from capcal_lib.results.constant import ELSEWHERE, KIND_BY_SHIFT, KINDS, kind_of_method
+from capcal_lib.results.constant import ASKED_KINDS, ELSEWHERE, KIND_BY_SHIFT, KINDS, kind_of_method
 from capcal_lib.results.judged import WINNABLE, judge_cases, tally
 from capcal_lib.results.nearest import compare_with_nearest_probe
 from capcal_lib.results.results import CONSISTENCY
@@ -61,8 +61,10 @@ COSTS = "tokens of an answer < of ten votes"  # counted, and not tested
 FURTHER = "probe < ten votes"  # what the paper does not ask for
 VOICE, P_TRUE = TITLES["verbalized"], TITLES["p-true"]
 RESULTS = ("holds", "neither", "fails")
+FOR = {"better": "holds", "inconclusive": "neither", "worse": "fails"}  # what a verdict says
+AGAINST = {"better": "fails", "inconclusive": "neither", "worse": "holds"}  # of the rival
 ONE_HALF, OWN_MEAN, CONSTANT = "one half", "mean of its training set", "mean of the data set"
-VOTED, NUMBER, YES = ASKING = "response consistency", "verbalized confidence", "P(True)"
+VOTED, NUMBER, YES = ASKED_KINDS
 OWN, NEAR, FAR = KIND_BY_SHIFT.values()
 HIDDEN_STATES, ONE, TEN = "hidden states", "one answer", "ten answers"
 WAYS = (  # labels, what of the model, kind, in words, rival, tokens beside the answer
@@ -71,9 +73,9 @@ WAYS = (  # labels, what of the model, kind, in words, rival, tokens beside the 
     ("none", TEN, VOTED, "votes, as they are", ONE_HALF, "ten answers"),
     ("none", HIDDEN_STATES, NEAR, "probe of the same domain", OWN_MEAN, "none"),
     ("none", HIDDEN_STATES, FAR, "probe of another domain", OWN_MEAN, "none"),
-    ("hundreds, recalibrated", ONE, NUMBER, "stated number, recalibrated", CONSTANT, "a few"),
-    ("hundreds, recalibrated", ONE, YES, "P(True), recalibrated", CONSTANT, "one"),
-    ("hundreds, recalibrated", TEN, VOTED, "votes, recalibrated", CONSTANT, "ten answers"),
+    ("hundreds", ONE, NUMBER, "stated number, recalibrated", CONSTANT, "a few"),
+    ("hundreds", ONE, YES, "P(True), recalibrated", CONSTANT, "one"),
+    ("hundreds", TEN, VOTED, "votes, recalibrated", CONSTANT, "ten answers"),
     ("hundreds", HIDDEN_STATES, OWN, "probe of the data set", CONSTANT, "none"),
 )
 ADVICE = ["labels", "of the model", "method", "tokens", "rival", "mean gain"]
@@ -112,8 +114,7 @@ def compare_as_stated(
             for what, method, gain in stated_gains(present, dataset, probe, concentration):
                 gains[what, method, model, dataset, method == probe] = gain
     judged = judge_cases(gains, STATED)
-    result = judged.pop("verdict").map({"better": "holds", "worse": "fails"}).astype(object)
-    judged = judged.assign(result=result.fillna("neither"))
+    judged["result"] = judged.pop("verdict").astype(str).map(FOR)
     table = pd.concat([judged, *elsewhere], ignore_index=True)
     return table.assign(result=pd.Categorical(table["result"], RESULTS))
 
@@ -127,7 +128,6 @@ def compare_spent(
     judged = compare_use(results, "Budget", concentrations)
     what = {NEAREST_PROBE: SPENT, VOICE: SPENT_BY_VOICE}
     judged = judged[judged["method"].isin(list(what))]
-    verdicts = {"better": "holds", "worse": "fails"}
     return pd.DataFrame(
         {
             "what": judged["method"].map(what),
@@ -136,7 +136,7 @@ def compare_spent(
             "dataset": judged["dataset"],
             "nearest": judged["method"] == NEAREST_PROBE,
             **judged[["estimate", "low", "high", "p", "p (Holm)"]],
-            "result": judged["verdict"].astype(str).map(verdicts).fillna("neither"),
+            "result": judged["verdict"].astype(str).map(FOR),
         }
     )
 
@@ -153,7 +153,6 @@ def compare_nearest(model: str, results: pd.DataFrame) -> pd.DataFrame:
     own = [shift(*pair) == IN_DISTRIBUTION for pair in zip(probe, judged["dataset"], strict=True)]
     votes = judged["method"] == CONSISTENCY
     asked = np.where(own, ASKED_OWN, ASKED_ELSEWHERE)
-    verdicts = {"worse": "holds", "better": "fails"}  # of the votes, or of what the model says
     return pd.DataFrame(
         {
             "what": np.where(votes, FURTHER, asked),
@@ -165,7 +164,7 @@ def compare_nearest(model: str, results: pd.DataFrame) -> pd.DataFrame:
             "low": -judged["high"],
             "high": -judged["low"],
             **judged[["p", "p (Holm)"]],
-            "result": judged["verdict"].astype(str).map(verdicts).fillna("neither"),
+            "result": judged["verdict"].astype(str).map(AGAINST),
         }
     )
 
@@ -274,7 +273,7 @@ def compare_without_labels(
             kind = kind_of_method(method, dataset)
             if method in means and kind in ELSEWHERE:
                 level, rival, family = means[method], OWN_MEAN, kind
-            elif kind in ASKING:
+            elif kind in ASKED_KINDS:
                 level, rival, family = 0.5, ONE_HALF, "asked"
             else:
                 continue
@@ -300,16 +299,16 @@ def advise(
     with the ``tokens`` that it costs beside the answer, its ``rival``, the ``mean gain`` over the
     cases, and the columns of ``results.judged.tally``. A way without a case has no row.
     """
-    judged = {"none": without, "hundreds": as_it_is, "hundreds, recalibrated": recalibrated}
     rows = []
     for labels, access, kind, method, rival, tokens in WAYS:
-        cases = judged[labels]
+        cases = recalibrated if kind in ASKED_KINDS else as_it_is
+        if labels == "none":
+            cases = without
         cases = cases[cases["kind"] == kind]
         if len(cases):
             [counts] = tally(cases, [cases["kind"].astype(str)]).to_dict("records")
             gain = cases["estimate"].mean()
-            shown = labels.partition(",")[0]
-            rows.append([shown, access, method, tokens, rival, gain, *counts.values()])
+            rows.append([labels, access, method, tokens, rival, gain, *counts.values()])
     return pd.DataFrame(rows, columns=ADVICE)
 
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.stats import betabinom
 
-from capcal_lib.applications import fit_concentration
+from capcal_lib.applications import draw_accuracies, fit_concentration
 from capcal_lib.errors import InputError
 
 
@@ -60,3 +60,28 @@ def test_bad_rows_are_refused():
         fit_concentration([0.5], [0], [0])
     with pytest.raises(InputError, match="equally many rows"):
         fit_concentration([0.5], [1, 1], [2, 2])
+
+
+def test_draws_are_those_of_the_posterior_with_a_prior_over_questions():
+    """Questions weigh the same in the mean of the prior, whatever the number of their samples."""
+    correct, total = np.array([0, 3, 9, 60]), np.array([10, 10, 10, 100])
+    mean = (correct / total).mean()
+    nu = fit_concentration(np.full(4, mean), correct, total)
+    drawn = draw_accuracies(correct, total, 20_000, rng=np.random.default_rng(0))
+    assert drawn.shape == (20_000, 4)
+    of_posterior = (mean * nu + correct) / (nu + total)
+    assert drawn.mean(axis=0) == pytest.approx(of_posterior, abs=0.004)
+    spread = of_posterior * (1 - of_posterior) / (nu + total + 1)
+    assert drawn.var(axis=0) == pytest.approx(spread, rel=0.05)
+
+
+def test_a_draw_does_not_know_the_noise_of_the_samples():
+    """If all questions are alike, draws seldom differ: only where a fitted prior finds a spread."""
+    shares, drawn = [], []
+    for seed in range(12):
+        correct = np.random.default_rng(seed).binomial(12, 0.4, 400)
+        rng = np.random.default_rng(1)
+        drawn.append(draw_accuracies(correct, np.full(400, 12), 1, rng=rng).std())
+        shares.append(np.std(correct / 12))
+    assert np.mean(drawn) < 0.2 * np.mean(shares)
+    assert np.median(drawn) < 1e-12

@@ -327,13 +327,13 @@ def test_a_term_is_explained_where_a_page_first_uses_it():
 
 
 def test_a_plain_word_is_not_explained_though_the_glossary_has_it():
-    """Recalibration moves all questions alike: no verdict is meant."""
-    text = "It moves all questions alike, and some cases are undecidable."
+    """There is a risk of something: no share of wrong answers is meant."""
+    text = "There is a risk that the weights are quantised."
     terms = nodes.definition_list_item()
-    terms += [nodes.term("", word) for word in ("alike", "undecidable")]
-    terms += nodes.definition("", nodes.paragraph("", "A verdict."))
+    terms += [nodes.term("", word) for word in ("risk", "quantised")]
+    terms += nodes.definition("", nodes.paragraph("", "A share."))
     paragraph = nodes.paragraph(text, text)
     page = nodes.section("", paragraph)
     env = SimpleNamespace(get_doctree=lambda _: terms)
     _explain(SimpleNamespace(env=env), page, "notebooks/17_try_it")
-    assert [one.astext() for one in page.findall(nodes.abbreviation)] == ["undecidable"]
+    assert [one.astext() for one in page.findall(nodes.abbreviation)] == ["quantised"]

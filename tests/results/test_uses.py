@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from capcal_lib.applications import risk_area_bounds
-from capcal_lib.results.uses import bounds_in_use
+from capcal_lib.applications import abstaining_gains, risk_area_bounds
+from capcal_lib.results.uses import bounds_in_use, perfect_gains
 
 CORRECT, TOTAL = pd.Series([0, 3, 4, 10]), pd.Series([10, 10, 10, 10])
 
@@ -34,3 +34,17 @@ def test_squared_errors_of_a_label_are_those_of_the_mean_of_the_others() -> None
     most = np.maximum(constants, 1 - constants).max() ** 2
     least = np.minimum(constants, 1 - constants).min() ** 2 - 1
     assert (low, high) == pytest.approx((least, most))
+
+
+def test_a_perfect_confidence_seldom_gains_where_questions_are_alike() -> None:
+    """Their shares, which know the noise of the samples that judge them, always gain."""
+    perfect, shares = [], []
+    for seed in range(12):
+        correct = pd.Series(np.random.default_rng(seed).binomial(12, 0.4, 400))
+        judges = pd.DataFrame({"correct": correct, "total": 12})
+        tokens = pd.Series(1.0, judges.index)
+        perfect.append(perfect_gains(judges, tokens, "Abstaining").mean())
+        shares.append(abstaining_gains(correct / 12, correct, judges["total"]).mean())
+    assert min(shares) > 0.1
+    assert np.median(perfect) == pytest.approx(0, abs=1e-9)
+    assert np.mean(perfect) < 0.2 * np.mean(shares)
