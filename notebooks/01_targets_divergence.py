@@ -197,7 +197,7 @@ response, variance, response - variance, capability
 
 # %% [markdown]
 # The response score less the variance is the capability score. That it is so for every method on every data set, and what takes
-# the place of the variance for other scores, is [one of the checks](19_theorems.ipynb).
+# the place of the variance for other scores, is [one of the checks](16_theorems.ipynb).
 
 # %% [markdown]
 # ## Summary

@@ -277,7 +277,7 @@ probe.fit(features, questions["correct"], questions["total"])
 np.abs(confidence - probe.predict(states)).max().round(3)
 
 # %% [markdown]
-# This *tuned* probe is ours; [the page on corrections](18_protocol.ipynb) tells what the paper's recipe changes.
+# This *tuned* probe is ours; [the page on corrections](15_protocol.ipynb) tells what the paper's recipe changes.
 #
 # ## Read $\mu$ itself, where an answer is a letter
 #

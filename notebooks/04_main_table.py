@@ -265,7 +265,7 @@ page.show(
 # ## Expected accuracy
 #
 # The scores depend on how much $\mu$ differs between questions. Its mean is the accuracy that a benchmark reports. [The
-# grader](20_grading.ipynb) errs too, and its page corrects the accuracy for what it was found to get wrong.
+# grader](17_grading.ipynb) errs too, and its page corrects the accuracy for what it was found to get wrong.
 
 # %% label="main-overview" paper=["table-4", "appendix-b.3", "section-4.3", "section-4.3.1"] evidence=["measured"] reads=["verdicts"]
 page.show(

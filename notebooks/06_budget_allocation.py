@@ -58,7 +58,7 @@ concentrations
 # Each rule is compared with even spending at the same budget, question by question. A budget of $B$ samples a question is
 # tried on the questions that have $2B$ or more. A *gain* is how many questions in a hundred are solved beyond even spending, and
 # all methods on all data sets are judged together by Holm's method, each budget by itself. The verdicts for two samples a question
-# are those on the [page of uses](12_applications.ipynb). A case *could be won* if a perfect confidence would be significantly better.
+# are those on the [page of uses](11_applications.ipynb). A case *could be won* if a perfect confidence would be significantly better.
 
 # %% label="budget-verdicts" paper=["section-5.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 page.end_where_nothing_is_solved(results)
@@ -241,7 +241,7 @@ _ = grid.set_axis_labels("B, samples a question", "questions solved")
 #
 # The paper draws the success rate against the budget for three models and two data sets; the numbers are read off its
 # figures. There are no intervals. Oracle CC divides by $\hat\mu$ of the very samples that it is scored on, and the authors' code
-# draws the same positions for every question; [what that does](10_paper_audit.ipynb) is seen where each question has one sample.
+# draws the same positions for every question; [what that does](09_paper_audit.ipynb) is seen where each question has one sample.
 # Here the success rate is an exact expectation.
 
 # %%

@@ -137,7 +137,7 @@ page.finding(
 
 # %% [markdown]
 # The rival is the best constant, the mean accuracy of the other questions, which costs nothing. Whether ten votes are closer is
-# judged with all other methods and data sets on the [page of the small models](11_small_models.ipynb).
+# judged with all other methods and data sets on the [page of the small models](10_small_models.ipynb).
 
 # %%
 rival = brier_terms(results, protocol=protocol)["Best constant"]

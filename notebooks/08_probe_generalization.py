@@ -115,7 +115,7 @@ tables.show(
 # ## Closer than the best constant?
 #
 # Now our own probes, which are *tuned*: they have the form and the loss of the paper's, and are solved to their optimum.
-# [What each correction changes](18_protocol.ipynb) tells what the paper's recipe scores. A probe has to be closer to the accuracy than the best constant, the mean of the other
+# [What each correction changes](15_protocol.ipynb) tells what the paper's recipe scores. A probe has to be closer to the accuracy than the best constant, the mean of the other
 # questions, which has seen samples of the data set. The verdicts are those of the [main table](04_main_table.ipynb):
 # `compare_with_constant` judges them on all data sets of the model together, the probes of other data sets as a family of their own.
 # A case *could be won* if a perfect confidence would be significantly closer there.
@@ -351,7 +351,7 @@ tables.show_scores(
 # - Recalibration by an increasing function mends a level and leaves the order as it is.
 # - Compare methods that got the same labels. A few labels are enough to set a level; a probe takes hundreds to learn an order.
 #
-# So far we measured for ourselves. [Next](10_paper_audit.ipynb): which sentences of the paper do its own numbers support?
+# So far we measured for ourselves. [Next](09_paper_audit.ipynb): which sentences of the paper do its own numbers support?
 #
 # ## Exercises
 #

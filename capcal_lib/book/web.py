@@ -78,23 +78,6 @@ REWRITES = {
 }
 
 
-def _number_by_file(env: Any) -> None:
-    """Number each chapter as its notebook's file, whose number need not follow the one before."""
-    from docutils import nodes
-
-    for name, numbers in env.toc_secnumbers.items():
-        number = re.match(r"notebooks/(\d\d)_[^/]+$", name)
-        if number is None:
-            continue
-        for anchor, sections in numbers.items():
-            if sections is not None:
-                numbers[anchor] = (int(number[1]), *sections[1:])
-        env.titles[name]["secnumber"] = [*numbers[""]]
-        for reference in env.tocs[name].findall(nodes.reference):
-            sections = numbers[reference["anchorname"]]
-            reference["secnumber"] = sections and [*sections]
-
-
 def _finish(app: Any, exception: Exception | None) -> None:
     """Replace what Sphinx and the theme write and a page is better without, as `REWRITES` says; and
     put the book's faces where the style sheet looks for them, packed for browsers.
@@ -117,20 +100,9 @@ def _finish(app: Any, exception: Exception | None) -> None:
 
 
 def setup(app: Any) -> dict[str, bool]:
-    """Register with Sphinx, after the extension that numbers chapters through all parts."""
-    from sphinx_external_toc.collectors import TocTreeCollectorWithStyles
-
+    """Register with Sphinx."""
     from capcal_lib.book.glued import WholeParagraphs
 
-    collectors: Any = TocTreeCollectorWithStyles
-    number_through = collectors.assign_section_numbers
-
-    def number(collector: Any, env: Any) -> list[str]:
-        rewritten = number_through(collector, env)
-        _number_by_file(env)
-        return rewritten
-
-    collectors.assign_section_numbers = number
     app.connect(
         "autodoc-skip-member",
         lambda *event: (

@@ -9,7 +9,7 @@
 # %% [markdown]
 # # Answering only where the confidence is high
 #
-# [Before](12_applications.ipynb) abstaining was one of five uses of a confidence. What does a model risk that answers only where
+# [Before](11_applications.ipynb) abstaining was one of five uses of a confidence. What does a model risk that answers only where
 # it is confident, and can a risk be promised?
 
 # %% tags=["parameters"]
@@ -48,7 +48,7 @@ page = open_page(globals())
 # data set is taken, and a question of which the model has stated no confidence counts as one half.
 #
 # Each method is compared with answering at random, question by question and on the same samples. All methods on all data sets of
-# this model are judged together by Holm's method; these are the comparisons in abstaining of the [page before](12_applications.ipynb).
+# this model are judged together by Holm's method; these are the comparisons in abstaining of the [page before](11_applications.ipynb).
 # Data sets without a solved question are left out. A case *could be won* if a perfect confidence would be significantly better.
 
 # %%
@@ -212,7 +212,7 @@ promised.groupby("method", sort=False)["wrong"].max()
 #   right.
 # - Conformal risk control keeps a promise on average, with any confidence; a good one keeps it and still answers.
 #
-# [Next](16_live_sampling.ipynb): all samples so far were recorded. What does a model answer that is asked here and now?
+# [Next](13_live_sampling.ipynb): all samples so far were recorded. What does a model answer that is asked here and now?
 #
 # ## Exercises
 #

@@ -9,7 +9,7 @@
 # %% [markdown]
 # # What each correction changes
 #
-# [Before](17_try_it.ipynb) we looked at scores and played with them. They are not the paper's scores: this book makes them
+# [Before](14_try_it.ipynb) we looked at scores and played with them. They are not the paper's scores: this book makes them
 # differently in five ways. How much does each of these corrections change?
 
 # %% tags=["parameters"]
@@ -53,7 +53,7 @@ worse.rename(page.data["title"]).T.round(4)
 #   those that did not vote, so that they share their luck;
 # - *paper's probes* are trained by its recipe, and the score is the mean of its five splits;
 # - *a judge's verdicts* count in place of those of the rules, where a model has judged every answer to a data set. How far a
-#   judge agrees with the rules is on the page of [the grader](20_grading.ipynb); the lower Cohen's $\kappa$ there, the more of
+#   judge agrees with the rules is on the page of [the grader](17_grading.ipynb); the lower Cohen's $\kappa$ there, the more of
 #   that shift is the judge's own error;
 # - *all together* is the paper's protocol, but for the judge; there a question's first samples alone vote, which is one split of
 #   the hundred.
@@ -214,7 +214,7 @@ page.show(
 # - Corrections are switches: each can be taken back, and its effect is a number.
 # - A correction that adds the same to every method changes no comparison; one that touches a method alone can.
 #
-# With the corrections or without, a score rests on the paper's two theorems. [Next](19_theorems.ipynb): do they hold on counts?
+# With the corrections or without, a score rests on the paper's two theorems. [Next](16_theorems.ipynb): do they hold on counts?
 #
 # ## Exercises
 #

@@ -9,7 +9,7 @@
 # %% [markdown]
 # # Does it hold on small models?
 #
-# [Before](10_paper_audit.ipynb) the paper's statements were held against its own printed numbers. What becomes of them on
+# [Before](09_paper_audit.ipynb) the paper's statements were held against its own printed numbers. What becomes of them on
 # much smaller models, whose samples we have?
 
 # %% tags=["parameters"]
@@ -289,7 +289,7 @@ page.show(
 #   apart.
 # - A count of wins stands with its losses, and both after all comparisons are judged together.
 #
-# [Next](12_applications.ipynb): to be closer to the expected accuracy is no use by itself. What is done better with a confidence?
+# [Next](11_applications.ipynb): to be closer to the expected accuracy is no use by itself. What is done better with a confidence?
 #
 # ## Exercises
 #

@@ -9,7 +9,7 @@
 # %% [markdown]
 # # Does a confidence help?
 #
-# [Before](11_small_models.ipynb) we counted how often a confidence is closer to the expected accuracy than the average. That is no
+# [Before](10_small_models.ipynb) we counted how often a confidence is closer to the expected accuracy than the average. That is no
 # use by itself: is anything done better with a confidence than by the best rule without one?
 
 # %% tags=["parameters"]
@@ -49,7 +49,7 @@ page.show_other_models()
 # |---|---|---|
 # | [pass@k](05_pass_at_k.ipynb) | It tells whether one of 16 answers will be right: less squared error. | the other questions' mean |
 # | [Budget](06_budget_allocation.ipynb) | Of two answers a question it gives one to the easy and three to others: more questions solved. | two for each |
-# | [Abstaining](13_selective_prediction.ipynb) | The surest questions are answered first: a smaller area under the risk-coverage curve. | at random |
+# | [Abstaining](12_selective_prediction.ipynb) | The surest questions are answered first: a smaller area under the risk-coverage curve. | at random |
 # | Labels saved | A line through it tells a label before it is bought: less variance is left. | the other labels' mean |
 # | Evaluation | Questions whose answers will differ are sampled more often: less variance of the accuracy, for the same tokens. | evenly |
 #
@@ -109,7 +109,7 @@ page.show(
 # A use in which no method is better may still be one in which the questions are too few. Comparisons on
 # one run are not independent of each other, so read the pattern and not a single cell.
 # Whether a confidence that helps is also closer to the expected accuracy than the average is judged
-# [with all methods of a model](11_small_models.ipynb), once for the whole book.
+# [with all methods of a model](10_small_models.ipynb), once for the whole book.
 
 # %% [markdown]
 # ## One comparison by hand
@@ -244,7 +244,7 @@ solved.mean() - mixed, routing_gains(probe, questions).mean()
 # - Count the cost of the confidence too: a probe is nearly free, and asking the model costs about as much as a short answer.
 # - Compare a router with random mixing at equal cost, with everything that it reads paid for.
 #
-# [Next](13_selective_prediction.ipynb): what does a model risk that answers only where its confidence is high?
+# [Next](12_selective_prediction.ipynb): what does a model risk that answers only where its confidence is high?
 #
 # ## Exercises
 #

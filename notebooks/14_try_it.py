@@ -9,7 +9,7 @@
 # %% [markdown]
 # # Try it: four experiments in the browser
 #
-# [Before](16_live_sampling.ipynb) a model was asked again, and its expected accuracies came out as recorded. Here you ask, guess
+# [Before](13_live_sampling.ipynb) a model was asked again, and its expected accuracies came out as recorded. Here you ask, guess
 # and score yourself, in the browser: what does a confidence have to know to be worth anything?
 
 # %% tags=["parameters"]
@@ -168,7 +168,7 @@ widget(
 # ## Answer only some questions
 #
 # A confidence helps where it says which questions to leave alone, as on [the page on
-# abstaining](13_selective_prediction.ipynb). Let the model answer only the share of the questions on which a method is most
+# abstaining](12_selective_prediction.ipynb). Let the model answer only the share of the questions on which a method is most
 # confident, and compare the accuracy there with that of answering all. Questions of equal confidence count as their mean; the
 # interval is that of a mean over the answered questions.
 
@@ -199,7 +199,7 @@ widget(
 # - Recalibration moves all questions alike, and cannot put them in another order.
 # - To answer only some questions well, a confidence needs the right order, and nothing else.
 #
-# The scores on this page are not quite the paper's. [Next](18_protocol.ipynb): what does each difference change?
+# The scores on this page are not quite the paper's. [Next](15_protocol.ipynb): what does each difference change?
 #
 # ## Exercises
 #

@@ -9,7 +9,7 @@
 # %% [markdown]
 # # The grader is an instrument
 #
-# [Before](19_theorems.ipynb) we saw that the theorems hold for counts, and took every verdict on a sample as right. How often is
+# [Before](16_theorems.ipynb) we saw that the theorems hold for counts, and took every verdict on a sample as right. How often is
 # the grader wrong, and what would another one say?
 
 # %% tags=["parameters"]

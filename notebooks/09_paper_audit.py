@@ -215,7 +215,7 @@ page.show(
 # %% [markdown]
 # As printed, what a model says of itself is seldom closer to the accuracy than the best constant. Recalibrated it nearly always is, so
 # that it knows something, and most of the probe's lead was level. The rest is knowledge: the probe is still lower in most cells. The
-# [main table](04_main_table.ipynb) and [small models](11_small_models.ipynb) show every method both ways.
+# [main table](04_main_table.ipynb) and [small models](10_small_models.ipynb) show every method both ways.
 
 # %% [markdown]
 # ## Do the tables agree with each other?
@@ -373,8 +373,8 @@ tables.Html(f"<p>{link} {tables.badge('read off')}</p>")
 #   such a word may have none.
 # - Draws that all questions share move a success rate by several points, and do not average out.
 #
-# [What each correction changes](18_protocol.ipynb) has the effect of every difference between this book and the paper.
-# [Next](11_small_models.ipynb): do the statements hold for the small models that were measured here?
+# [What each correction changes](15_protocol.ipynb) has the effect of every difference between this book and the paper.
+# [Next](10_small_models.ipynb): do the statements hold for the small models that were measured here?
 #
 # ## Exercises
 #

@@ -9,7 +9,7 @@
 # %% [markdown]
 # # Sampling, live
 #
-# [Before](13_selective_prediction.ipynb) everything came from recorded samples. Here a model is asked again, now and on this machine:
+# [Before](12_selective_prediction.ipynb) everything came from recorded samples. Here a model is asked again, now and on this machine:
 # does it give the same expected accuracies?
 
 # %% tags=["parameters"]
@@ -201,7 +201,7 @@ page.show(
 # - An estimate without its interval says little: at a hundred samples the interval is up to 0.2 wide.
 # - One rejection among many tests can be chance. Correct for their number, and repeat what was rejected.
 #
-# This took a model. [Next](17_try_it.ipynb) takes only a browser: can you guess how often a question is answered correctly?
+# This took a model. [Next](14_try_it.ipynb) takes only a browser: can you guess how often a question is answered correctly?
 #
 # ## Exercises
 #

@@ -9,7 +9,7 @@
 # %% [markdown]
 # # Do the theorems hold on counts?
 #
-# [Before](18_protocol.ipynb) we took back what this book does differently from the paper. The scores of both rest on the same two
+# [Before](15_protocol.ipynb) we took back what this book does differently from the paper. The scores of both rest on the same two
 # theorems, which are proved for $\mu$ and an expectation over responses. Do they hold for what is measured, $c$ of $n$ samples
 # correct?
 
@@ -166,7 +166,7 @@ page.show(
 # - The best confidence for one response is that response's own correctness, and the best for the model is $\hat\mu$.
 # - Other proper scores have a variance of their own, which does not depend on the confidence either.
 #
-# All this takes for granted that a sample is rightly called correct. [Next](20_grading.ipynb): how good is the grader?
+# All this takes for granted that a sample is rightly called correct. [Next](17_grading.ipynb): how good is the grader?
 #
 # ## Exercises
 #
