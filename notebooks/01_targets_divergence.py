@@ -21,23 +21,9 @@ protocol: str = "corrected"  # or paper: as the paper did it
 verdicts: str = "rules"  # or judge:MODEL, where it has judged
 seed: int = 0  # of the responses that are drawn
 
-# %%
-import numpy as np
-import pandas as pd
-import seaborn as sns
-from capcal_lib.book import style, tables
-from capcal_lib.book.lesson import glue, open_page
-from capcal_lib.metrics import (
-    capability_brier,
-    correctness_variance,
-    expected_response_brier,
-)
-from capcal_lib.plots import INK
-from capcal_lib.reported import printed_distances
-from capcal_lib.results.targets import response_distances, shares_between
-from capcal_lib.text import counted
-
 # %% tags=["provenance"]
+from capcal_lib.book.lesson import open_page
+
 page = open_page(globals(), paper=["figure-11"])
 
 # %% [markdown]
@@ -68,9 +54,13 @@ distance.groupby("dataset", sort=False).mean().rename(page.data["title"])
 # hypergeometric, and `shares_between` sums it.
 
 # %%
+from capcal_lib.results.targets import shares_between
+
 shares_between(results).groupby("dataset", sort=False).mean().round(3)
 
 # %% label="targets-distance" paper=["figure-11", "appendix-e", "section-4.1"] evidence=["measured"] reads=["verdicts"]
+from capcal_lib.results.targets import response_distances
+
 distances = response_distances(results, protocol=protocol)
 page.show(
     distances.rename(columns={"low": "from", "high": "to"}),
@@ -80,6 +70,8 @@ page.show(
 )
 
 # %% tags=["finding"]
+from capcal_lib.text import counted
+
 page.end_where_nothing_is_solved(results)
 widest = distances["mean distance"].idxmax()
 page.finding(
@@ -91,12 +83,16 @@ page.finding(
 )
 
 # %% tags=["remove-cell"]
+from capcal_lib.book.lesson import glue
+
 glue(sets=len(distances), apart=distances["mean distance"].mean())
 
 # %% [markdown]
 # What does that look like? Draw one response to each question.
 
 # %%
+import numpy as np
+
 rng = np.random.default_rng(seed)
 points = mu.rename("share").reset_index()
 points["correct"] = rng.random(len(points)) < points["share"]
@@ -107,6 +103,8 @@ points["response"] = points["correct"] + noise
 # First on the data set on which a response tells least, or on the one asked for:
 
 # %%
+from capcal_lib.book import style
+
 shown = dataset or widest
 of_shown = points[points["dataset"] == shown]
 marks = {"x": "share", "y": "response", "hue": "correct", "style": "correct"}
@@ -116,6 +114,8 @@ bands = {"yticks": [0, 1], "yticklabels": ["incorrect", "correct"]}
 bands["ylim"] = (-0.4, 1.4)
 
 # %% tags=["picture"] label="fig-targets" paper=["figure-2", "section-3.2"] evidence=["measured"] reads=["verdicts"] mystnb={"image": {"alt": "Scatter plot with two horizontal bands of points, of incorrect and of correct responses, against expected accuracy."}}
+import seaborn as sns
+
 axes = sns.scatterplot(of_shown, **marks)
 axes.set(xlabel="expected accuracy, estimated", ylabel="one drawn response")
 _ = axes.set(title=page.data.loc[shown, "title"], **bands)
@@ -130,6 +130,8 @@ _ = axes.set(title=page.data.loc[shown, "title"], **bands)
 # The same points on each data set; of more than 500 questions, 500 are drawn at random.
 
 # %% label="targets-points" paper=["figure-11", "appendix-e"] evidence=["measured"] reads=["verdicts"] mystnb={"image": {"alt": "A panel for each data set, with two horizontal bands of points as in the first figure."}}
+from capcal_lib.book import tables
+
 some = points.sample(frac=1, random_state=rng).groupby("dataset").head(500)
 order = page.data.loc[distances.index, "title"]
 panels = {"col": "dataset", "col_order": order, "col_wrap": 4, "height": 1.8}
@@ -151,6 +153,8 @@ _ = grid.tight_layout()
 # to the largest. Simulated ones are never put beside measured ones.
 
 # %%
+import pandas as pd
+
 measured = {
     name: response_distances(page.results(name), protocol=protocol)
     for name in page.comparable_models()
@@ -159,12 +163,16 @@ measured = pd.concat(measured, names=["model"])["mean distance"]
 measured = measured.rename("distance").reset_index()
 
 # %%
+from capcal_lib.reported import printed_distances
+
 printed = printed_distances(corrected=protocol == "corrected")
 printed = printed[~printed["model"].isin(measured["model"])]
 both = tables.titled(pd.concat([measured, printed]))
 wide = both.pivot_table("distance", "model", "dataset", sort=False)
 
 # %% label="targets-everywhere" paper=["figure-11", "appendix-e"] evidence=["measured", "reported"] reads=["verdicts", "main"] mystnb={"image": {"alt": "Heat map of the mean distance, models against data sets, with a line between measured and reported models."}}
+from capcal_lib.plots import INK
+
 tints = sns.light_palette(style.ACCENT, as_cmap=True)
 numbers = {"annot": True, "fmt": ".2f", "annot_kws": {"size": 9, "color": INK}}
 axes = sns.heatmap(wide, cmap=tints, vmin=0, vmax=0.8, cbar=False, **numbers)
@@ -188,6 +196,12 @@ _ = axes.set(xlabel="", ylabel="")
 # set:
 
 # %%
+from capcal_lib.metrics import (
+    capability_brier,
+    correctness_variance,
+    expected_response_brier,
+)
+
 correct, total = results.loc[shown, ["correct", "total"]].to_numpy().T
 confidence = np.full(len(total), mu[shown].mean())
 response = expected_response_brier(confidence, correct, total)

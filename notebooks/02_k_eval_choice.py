@@ -21,26 +21,8 @@ verdicts: str = "rules"  # or judge:MODEL, where it has judged
 seed: int = 0  # of what is drawn
 
 # %%
-import numpy as np
-import pandas as pd
-import seaborn as sns
-from capcal_lib.book.lesson import glue, open_lesson
-from capcal_lib.book.tables import titled
-from capcal_lib.metrics import (
-    binomial_interval,
-    capability_brier_terms,
-    coverage_probability,
-    mean_interval,
-)
-from capcal_lib.plots import INK, MUTED, SHIFT_COLORS
-from capcal_lib.reported import printed_distances
-from capcal_lib.results import confidence_columns, judged_by, subjects
-from capcal_lib.results.targets import response_distances
-from capcal_lib.shifts import IN_DISTRIBUTION
-from capcal_lib.studies import k_eval_choice as study
-from scipy.stats import binom, hypergeom, norm
+from capcal_lib.book.lesson import open_lesson
 
-# %%
 page = open_lesson(globals())
 
 # %% [markdown]
@@ -49,6 +31,9 @@ page = open_lesson(globals())
 # With $c$ of $k$ samples correct, where does $\mu$ lie? Four formulas give an interval of 95 %, here for one correct sample:
 
 # %%
+import pandas as pd
+from capcal_lib.metrics import binomial_interval
+
 names = "jeffreys", "wilson", "clopper-pearson", "wald"
 intervals = {
     name: binomial_interval([1], k_eval, method=name)[0] for name in names
@@ -60,6 +45,9 @@ pd.DataFrame(intervals, ["low", "high"]).T.round(3)
 # $\mu$ is a finite sum, $\sum_c \binom kc \mu^c (1-\mu)^{k-c}\,[\text{low}_c \le \mu \le \text{high}_c]$, with no draws and no error.
 
 # %%
+import numpy as np
+from capcal_lib.metrics import coverage_probability
+
 mus = pd.Index(np.linspace(0.002, 0.998, 499), name="expected accuracy, μ")
 exact = pd.DataFrame(index=mus)
 for name in names:
@@ -67,6 +55,8 @@ for name in names:
 pd.DataFrame({"at 0.01": exact.loc[0.01:].iloc[0], "on average": exact.mean()})
 
 # %% label="fig-exact-coverage" paper=["appendix-b.1", "equation-16"] evidence=["simulated"] mystnb={"image": {"alt": "Four panels, one for each interval, with a toothed curve of coverage against expected accuracy and a line at the level that is promised."}}
+from capcal_lib.plots import INK, MUTED
+
 panels = {"subplots": True, "layout": (2, 2), "sharey": True, "title": [*exact]}
 look = {"color": INK, "linewidth": 0.8, "ylim": (0.58, 1.005), "legend": False}
 axes = exact.plot(**panels, **look, ylabel="coverage")
@@ -84,6 +74,8 @@ for panel in axes.flat:
 # for fewer, for a half-width of 0.1:
 
 # %% label="wald-sizes" paper=["equation-17", "equation-18"] evidence=["simulated"]
+from scipy.stats import norm
+
 ks = np.arange(10, 200)
 width = np.diff(binomial_interval(ks // 2, ks, method="wilson"))[:, 0]
 int(np.ceil(norm.ppf(0.975) ** 2 / 4 / 0.1**2)), int(ks[width <= 0.2][0])
@@ -96,6 +88,9 @@ int(np.ceil(norm.ppf(0.975) ** 2 / 4 / 0.1**2)), int(ks[width <= 0.2][0])
 # of the distance that we met before.
 
 # %%
+from capcal_lib.book.tables import titled
+from capcal_lib.reported import printed_distances
+
 ks = pd.Index([10, 25, 50, 100, 200], name="samples a question")
 printed = titled(printed_distances().query("dataset == 'aime25'"))
 variance = printed.set_index("model")["distance"] / 2 / 30
@@ -106,6 +101,8 @@ errors.loc[100].round(4)
 # The paper says of gpt-oss-20b that the error is about 0.0056 at 100 samples. For other numbers of samples:
 
 # %% label="fig-standard-error" paper=["figure-6", "appendix-b.1", "equation-16"] evidence=["reported"] reads=["main"] mystnb={"image": {"alt": "Curves of the standard error against samples a question, one a model."}}
+import seaborn as sns
+
 axes = sns.lineplot(errors, markers=True, dashes=False)
 axes.set(ylim=(0, None), ylabel="standard error")
 _ = axes.legend(title="")
@@ -125,6 +122,9 @@ _ = axes.legend(title="")
 # 6 questions in a hundred and else 0, is a finite sum again:
 
 # %%
+from capcal_lib.metrics import mean_interval
+from scipy.stats import binom
+
 n, rates = 100, np.arange(1, 61) / 1_000
 ones = np.arange(n + 1)
 terms = [np.repeat([1.0, 0.0], [c, n - c]) for c in ones]
@@ -151,6 +151,8 @@ page.show_runs()
 page.show_other_models()
 
 # %% label="wald-points" paper=["appendix-b.1"] evidence=["measured"] reads=["verdicts"]
+from scipy.stats import hypergeom
+
 results = page.results()
 mu = results["correct"] / results["total"]
 alike = pd.DataFrame({"all samples": mu.dropna().isin([0, 1])})
@@ -167,6 +169,8 @@ page.show(
 # And this is the standard error of the mean accuracy, by sampling alone, on each data set of the model:
 
 # %% label="standard-errors-measured" paper=["figure-6"] evidence=["measured"] reads=["verdicts"]
+from capcal_lib.results.targets import response_distances
+
 distances = response_distances(results).rename(page.data["title"])
 variance = distances["mean distance"] / 2 / distances["questions"]
 page.show(
@@ -183,6 +187,9 @@ page.show(
 # samples, those with the most are taken. One confidence on one data set, with all of its samples and with ten:
 
 # %%
+from capcal_lib.results import confidence_columns, judged_by
+from capcal_lib.studies import k_eval_choice as study
+
 votes = "Response consistency"
 deep = study.deep_questions(results).drop(columns=votes, errors="ignore")
 columns = confidence_columns(deep.dropna(axis="columns", how="all"))
@@ -195,6 +202,9 @@ judged = judged.loc[[judged.index[0][0]]]
 confidence, correct, total = judged.to_numpy().T
 
 # %%
+from capcal_lib.metrics import capability_brier_terms
+from capcal_lib.results import subjects
+
 all_terms = capability_brier_terms(confidence, correct, total, corrected=True)
 wrong = (total - correct).astype(int)
 chance = np.random.default_rng(seed)
@@ -243,10 +253,15 @@ page.finding(
 )
 
 # %% tags=["remove-cell"]
+from capcal_lib.book.lesson import glue
+
 glue(usual=int(ten["samples"].median()), ten=ten["percent"].median())
 glue(probe=wider["median"].reindex([own]).item())
 
 # %% tags=["picture"] label="fig-k-eval" paper=["appendix-b.1"] evidence=["measured"] reads=["verdicts", "confidences", "features"] mystnb={"image": {"alt": "Box plots of the growth of the interval in per cent against k, in two groups: probes on their own data set, and any other confidence."}}
+from capcal_lib.plots import SHIFT_COLORS
+from capcal_lib.shifts import IN_DISTRIBUTION
+
 colors = {"any other confidence": "#bdbdbd", own: SHIFT_COLORS[IN_DISTRIBUTION]}
 boxes = {"hue": "confidence", "hue_order": colors, "palette": colors}
 axes = sns.boxplot(growth, x="k", y="percent", gap=0.15, fliersize=3, **boxes)

@@ -32,43 +32,9 @@ protocol: str = "corrected"  # or paper: as the paper did it
 verdicts: str = "rules"  # or judge:MODEL, where it has judged
 seed: int = 0  # of what is drawn anew
 
-# %%
-import numpy as np
-import pandas as pd
-import seaborn as sns
-from capcal_lib.applications import deep_samples
-from capcal_lib.book import tables
-from capcal_lib.book.lesson import open_page
-from capcal_lib.manifests import load_dataset, load_model
-from capcal_lib.plots import MUTED, palette
-from capcal_lib.probes import (
-    LinearProbe,
-    probe_of,
-    read_features,
-    runs_for_probes,
-    train,
-    training_data,
-)
-from capcal_lib.questions import Answer, Question, load_questions
-from capcal_lib.questions.prompts import p_true_messages, verbalized_messages
-from capcal_lib.reported import load_reported
-from capcal_lib.results import (
-    confidence_columns,
-    describe_runs,
-    judged_by,
-    keep_nearest_probe,
-    mean_over_probes,
-    methods,
-)
-from capcal_lib.results.scores import nearest_probe_of
-from capcal_lib.results.targets import accuracy_variance, judge_alike
-from capcal_lib.runs import read_samples
-from capcal_lib.sampling import answer_requests, can_sample_here, open_engine
-from capcal_lib.text import counted
-from sklearn.linear_model import LogisticRegression
-from sklearn.preprocessing import StandardScaler
-
 # %% tags=["provenance"]
+from capcal_lib.book.lesson import open_page
+
 page = open_page(globals(), paper=["appendix-b.2"])
 
 # %% [markdown]
@@ -91,10 +57,14 @@ results.groupby("dataset").head(1).iloc[:, :5]
 # that methods can be compared. By the paper's protocol all samples judge all methods.
 
 # %%
+from capcal_lib.results.targets import judge_alike
+
 compared = judge_alike(results)
 compared.groupby("dataset", sort=False)["total"].agg(["min", "max"])
 
 # %%
+from capcal_lib.results import confidence_columns, judged_by
+
 correlations = {}
 for column in confidence_columns(compared):
     points = judged_by(compared, column)
@@ -104,6 +74,9 @@ for column in confidence_columns(compared):
     correlations[column] = matrices["mu"].xs("confidence", level=1)
 
 # %%
+import pandas as pd
+from capcal_lib.results import mean_over_probes
+
 page.end_where_nothing_is_solved(results)
 ranks = mean_over_probes(pd.DataFrame(correlations))
 ranks = ranks.reindex(page.data.index).dropna(how="all")
@@ -130,6 +103,10 @@ page.show(
 # a probe predicts. Of several probes it shows the nearest: that of the data set itself, where there is one.
 
 # %%
+from capcal_lib.results import keep_nearest_probe
+from capcal_lib.results.scores import nearest_probe_of
+from capcal_lib.results.targets import accuracy_variance
+
 probed = ranks.filter(like="Probe").dropna(how="all")
 spread = accuracy_variance(results)
 widest = spread[(ranks if probed.empty else probed).index].idxmax()
@@ -141,11 +118,15 @@ subset = keep_nearest_probe(compared.loc[[widest]], widest)
 # judges:
 
 # %%
+from capcal_lib.applications import deep_samples
+
 most = deep_samples(subset["total"])
 subset = subset[subset["total"] >= most]
 most, len(subset)
 
 # %%
+from capcal_lib.probes import probe_of
+
 columns = confidence_columns(subset)
 points = {column: judged_by(subset, column) for column in columns}
 points = pd.concat(points, names=["method"]).rename(probe_of, level="method")
@@ -153,6 +134,10 @@ points["mu"] = points["correct"] / points["total"]
 points.groupby("method", sort=False).head(1)
 
 # %% tags=["picture"] label="fig-confidences" paper=["section-4.2", "appendix-c"] evidence=["measured"] reads=["verdicts", "confidences", "features"] mystnb={"image": {"alt": "Scatter plots of the share of correct samples against the confidence, one a method, each with a diagonal and a point a question."}}
+import seaborn as sns
+from capcal_lib.plots import MUTED, palette
+from capcal_lib.results import methods
+
 colors = palette(methods(subset), widest)
 panels = {"col": "method", "col_wrap": 2, "height": 2.0, "aspect": 1.75}
 grid = sns.FacetGrid(
@@ -169,6 +154,8 @@ _ = grid.set_titles("{col_name}")
 # a narrow upright cloud, and one whose points rise to the right tells easy questions from hard ones even where it is wrong on the scale.
 
 # %% tags=["finding"]
+from capcal_lib.text import counted
+
 drawn = [name for name in ranks if name == nearest or "Probe" not in name]
 of_drawn = ranks.loc[widest, drawn].dropna().sort_values(ascending=False)
 second = [
@@ -192,10 +179,15 @@ page.finding(
 # These are the paper's two questions, about a product. Small models are asked in fewer words, with examples.
 
 # %% label="estimator-prompts" paper=["figure-7", "figure-8", "appendix-c.2"] evidence=["reported"]
+from capcal_lib.questions import Answer, Question
+from capcal_lib.questions.prompts import verbalized_messages
+
 question = Question("sum", "What is 6 × 7?", Answer("number", "42"))
 print(verbalized_messages(question, "paper")[-1]["content"])
 
 # %%
+from capcal_lib.questions.prompts import p_true_messages
+
 print(p_true_messages(question, "paper")[-1]["content"])
 
 # %% [markdown]
@@ -225,6 +217,9 @@ votes.value_counts(normalize=True).max()
 # [on probes](08_probe_generalization.ipynb).
 
 # %% label="estimator-settings" paper=["appendix-b.2"] evidence=["reported"] reads=["sampling"]
+from capcal_lib.book import tables
+from capcal_lib.reported import load_reported
+
 printed = tables.titled(load_reported("sampling"))
 settings = printed.pivot(index="method", columns="model", values="value")
 tables.show(
@@ -241,6 +236,8 @@ tables.show(
 # correct samples is known. These taught the probe that is shown above:
 
 # %%
+from capcal_lib.probes import runs_for_probes, training_data
+
 runs = runs_for_probes(page.store, model, "training")
 sources = [run for dataset, run in runs if dataset.probe == nearest]
 if not sources:
@@ -252,6 +249,9 @@ questions.shape, features.shape
 # A question with 7 correct samples of 10 counts as 7 positives and 3 negatives: each question stands twice, weighted.
 
 # %%
+import numpy as np
+from sklearn.preprocessing import StandardScaler
+
 share = questions["correct"] / questions["total"]
 scaler = StandardScaler().fit(features)
 twice = np.tile(scaler.transform(features), (2, 1))
@@ -262,6 +262,9 @@ weight = np.concatenate([share, 1 - share]) / len(share)
 # How much large coefficients are held back, the *weight decay*, is chosen by cross-validation on the training questions.
 
 # %%
+from capcal_lib.probes import read_features, train
+from sklearn.linear_model import LogisticRegression
+
 decay = train(sources[0]).weight_decay_
 by_hand = LogisticRegression(C=1 / decay, max_iter=5000, tol=1e-8)
 by_hand.fit(twice, label, sample_weight=weight)
@@ -272,6 +275,8 @@ confidence = by_hand.predict_proba(scaler.transform(states))[:, 1]
 # `LinearProbe` solves the same problem and is faster on thousands of features. The largest difference between the two:
 
 # %%
+from capcal_lib.probes import LinearProbe
+
 probe = LinearProbe(weight_decay=decay, standardize=True)
 probe.fit(features, questions["correct"], questions["total"])
 np.abs(confidence - probe.predict(states)).max().round(3)
@@ -287,6 +292,10 @@ np.abs(confidence - probe.predict(states)).max().round(3)
 # and samples to compare with.
 
 # %%
+from capcal_lib.manifests import load_dataset, load_model
+from capcal_lib.results import describe_runs
+from capcal_lib.sampling import can_sample_here
+
 reader, exam = load_model("smollm2-135m"), load_dataset("mini-exam")
 recorded = describe_runs(page.counting_of(reader.name))
 if exam.name not in recorded.index or not can_sample_here(reader, exam):
@@ -301,6 +310,9 @@ if exam.name not in recorded.index or not can_sample_here(reader, exam):
 # together:
 
 # %%
+from capcal_lib.questions import load_questions
+from capcal_lib.sampling import answer_requests, open_engine
+
 exam_questions = load_questions(exam.name, limit=200)
 requests, letters = answer_requests(reader, exam_questions), list("ABCD")
 engine = open_engine(reader)
@@ -362,6 +374,8 @@ page.show(
 # more than the share of such samples; if the mean gap is larger, something else divides the two as well:
 
 # %%
+from capcal_lib.runs import read_samples
+
 samples = read_samples(recorded.loc[exam.name, "run"])
 samples = samples[samples["question_id"].isin(counts.index)]
 samples = samples.query("sample_index < @k_eval")

@@ -20,29 +20,7 @@ protocol: str = "corrected"  # or paper: as the paper did it
 verdicts: str = "rules"  # or judge:MODEL, where it has judged
 
 # %% tags=["provenance"]
-import pandas as pd
-from capcal_lib import plots
-from capcal_lib.book import tables
 from capcal_lib.book.lesson import open_page
-from capcal_lib.metrics import (
-    Calibrator,
-    bounds_over_constant,
-    capability_brier,
-    mean_interval,
-)
-from capcal_lib.results import (
-    columns_of,
-    compare_recalibrated,
-    compare_with_constant,
-    costs,
-    count_by_kind,
-    methods,
-    score,
-    subjects,
-)
-from capcal_lib.results.nearest import compare_with_nearest_probe
-from capcal_lib.shifts import training_sets
-from capcal_lib.studies import main_table as study
 
 page = open_page(globals(), paper=["table-2", "table-4", "figure-4"])
 
@@ -53,6 +31,8 @@ page = open_page(globals(), paper=["table-2", "table-4", "figure-4"])
 # mean $\hat\mu$ of the other questions, which is nearly the same for all and needs no confidence at all.
 
 # %%
+from capcal_lib.results import score
+
 results = page.results()
 scores = score(results, protocol=protocol)
 largest = scores.index[0][0]  # of the data sets with a score
@@ -67,6 +47,8 @@ scores.loc[largest]
 # *could be won*, and worse in so many of all *cases*.
 
 # %%
+from capcal_lib.results import compare_with_constant, count_by_kind
+
 page.end_where_nothing_is_solved(results)
 judged = compare_with_constant(results, protocol=protocol)
 if judged.empty:
@@ -82,6 +64,8 @@ counts
 # *know*, once it gets the same labels? `compare_recalibrated` asks that, and [below](#on-equal-terms) it is done by hand.
 
 # %%
+from capcal_lib.results import compare_recalibrated
+
 equal = compare_recalibrated(results, protocol=protocol)
 on_equal_terms = count_by_kind(equal).query("cases > 0")
 on_equal_terms
@@ -103,6 +87,10 @@ page.finding(
 # data set whether it helps, and the table of gains below says on which it does.
 
 # %% tags=["picture"] label="fig-scores" paper=["table-2"] evidence=["measured"] reads=["verdicts", "confidences", "features"] mystnb={"image": {"alt": "Dot plot of capability Brier scores with intervals: a row a data set and a mark a method, with a line for the best constant in each row."}}
+from capcal_lib import plots
+from capcal_lib.results import methods
+from capcal_lib.shifts import training_sets
+
 several = [name for name in methods(results) if len(training_sets(name)) > 1]
 drawn = scores.drop([*several, "Uniform random", "Oracle CC"], level="method")
 _ = plots.ScoreDisplay.from_scores(drawn.loc[judged["dataset"].unique()])
@@ -119,6 +107,8 @@ _ = plots.ScoreDisplay.from_scores(drawn.loc[judged["dataset"].unique()])
 # more the share of them that are correct:
 
 # %%
+from capcal_lib.results import columns_of
+
 scored = results[results["total"] > 1]
 asked = judged[judged["method"] != "Response consistency"]
 case = (asked if len(asked) else judged).iloc[0]
@@ -153,6 +143,9 @@ constant_terms.groupby("dataset").mean()
 # difference is beyond what a confidence between 0 and 1 can gain or lose.
 
 # %%
+from capcal_lib.metrics import bounds_over_constant, mean_interval
+from capcal_lib.results import subjects
+
 gain = (constant_terms - corrected)[shown].dropna()
 clusters = subjects(scored)[shown].reindex(gain.index)
 bounds = bounds_over_constant(constant[shown])
@@ -169,6 +162,8 @@ mean_interval(gain, clusters=clusters, bounds=bounds)
 # Platt's method fits a line to the log-odds, so that it moves the level and keeps the order.
 
 # %%
+from capcal_lib.metrics import Calibrator, capability_brier
+
 known = (
     scored.loc[shown]
     .assign(confidence=confidence[shown])
@@ -210,6 +205,8 @@ page.show_scores(
 )
 
 # %% label="main-gains" paper=["section-4.3.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+from capcal_lib.book import tables
+
 page.show(
     judged.drop(columns=["kind", "p"]),
     "Mean gain over the best constant (higher is better) with its 95 % interval "
@@ -225,6 +222,8 @@ page.show(
 # anyway, and takes none.
 
 # %% label="cost-tokens" paper=["figure-3", "figure-4"] evidence=["measured"] reads=["samples", "confidences"]
+from capcal_lib.results import costs
+
 tokens = costs(page.counting).reindex(page.data.index)
 page.show(tokens, "Mean completion tokens a question.", digits=0)
 
@@ -232,6 +231,8 @@ page.show(tokens, "Mean completion tokens a question.", digits=0)
 # Each way to ask stands beside the probe that was trained on the nearest questions, and the best constant; these two are free.
 
 # %% label="fig-cost" paper=["figure-3", "figure-4", "section-4.3.2"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"] mystnb={"image": {"alt": "A panel a data set with score against tokens on a logarithmic axis that begins at zero tokens: a mark with an interval for each method, filled where its comparison with the best constant is clear after Holm, and a dashed line for the best constant."}}
+from capcal_lib.studies import main_table as study
+
 prices = study.score_by_price(results, tokens, protocol=protocol)
 prices["dataset"] = prices["dataset"].map(page.data["title"])
 if len(prices):  # a confidence of one's own has no price
@@ -249,6 +250,8 @@ if len(prices):  # a confidence of one's own has no price
 # asking?
 
 # %%
+from capcal_lib.results.nearest import compare_with_nearest_probe
+
 bought = compare_with_nearest_probe(results, protocol=protocol)
 of_method = bought.groupby("method", observed=False)["verdict"]
 of_method.value_counts().unstack()
@@ -301,6 +304,8 @@ page.show(
 # each data set, by at most .0001: where the two are no farther apart than both together, they are *equal* as far as is printed.
 
 # %%
+import pandas as pd
+
 rounding = 0.00015
 lead = means["constant"] - means["brier"]
 closer = (lead >= rounding).groupby("method").sum()

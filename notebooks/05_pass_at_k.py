@@ -21,34 +21,9 @@ protocol: str = "corrected"  # or paper: as the paper did it
 verdicts: str = "rules"  # or judge:MODEL, where it has judged
 seed: int = 0  # of the halves that oracles know
 
-# %%
-import numpy as np
-import pandas as pd
-from capcal_lib.applications import (
-    deep_samples,
-    extrapolate_pass_at_k,
-    pass_at_k,
-    pass_at_k_error_terms,
-    simulate_pass_at_k,
-)
-from capcal_lib.book import style
-from capcal_lib.book.lesson import open_page
-from capcal_lib.book.tables import show_scores, titled
-from capcal_lib.metrics import capability_brier_terms
-from capcal_lib.plots import INK, RULE_COLORS, draw_curves, mark_verdicts
-from capcal_lib.reported import (
-    beta_from_moments,
-    beta_moments,
-    load_reported,
-    printed_curves,
-)
-from capcal_lib.results import best_constant, columns_of
-from capcal_lib.results.scores import nearest_probe_of
-from capcal_lib.studies import pass_at_k as study
-from matplotlib import pyplot as plt
-from scipy.special import comb
-
 # %% tags=["provenance"]
+from capcal_lib.book.lesson import open_page
+
 page = open_page(globals(), paper=["table-3", "table-8"])
 
 # %% [markdown]
@@ -59,6 +34,11 @@ page = open_page(globals(), paper=["table-3", "table-8"])
 # alone say nothing of $k = 64$: there are no 64 samples to draw.
 
 # %%
+import numpy as np
+import pandas as pd
+from capcal_lib.applications import pass_at_k
+from scipy.special import comb
+
 c, n, attempts = np.array([1, 5, 20]), 20, np.array([1, 4, 16, 64])
 with np.errstate(invalid="ignore"):  # 0/0 where k > n
     solved = 1 - comb(n - c[:, None], attempts) / comb(n, attempts)
@@ -76,6 +56,8 @@ pd.DataFrame(solved, pd.Index(c, name="correct"), attempts).round(3)
 # What it expects for $s = 1/2$; infinitely sure, it is the plug-in:
 
 # %%
+from capcal_lib.applications import simulate_pass_at_k
+
 believed = {
     nu: simulate_pass_at_k([0.5], attempts, concentration=nu)[0]
     for nu in (np.inf, 10, 1)
@@ -90,6 +72,10 @@ pd.DataFrame(believed, pd.Index(attempts, name="k")).round(3)
 # their own and many samples, or the one asked for:
 
 # %%
+from capcal_lib.results import best_constant, columns_of
+from capcal_lib.results.scores import nearest_probe_of
+from capcal_lib.studies import pass_at_k as study
+
 results = page.results().query("total > 1")
 results["Best constant"] = best_constant(results)
 shown = dataset or study.most_varied(results)
@@ -107,6 +93,8 @@ probe
 # Curves are those of the questions with most samples. Each method predicts the pass@k of each question, and a curve is the mean:
 
 # %%
+from capcal_lib.applications import deep_samples
+
 probes = page.probes()
 given = {"probe": probe, "concentration": probes["concentration"]}
 n = deep_samples(subset["total"])
@@ -119,6 +107,8 @@ curves = study.pass_at_k_curves(
 curves.pivot(index="method", columns="k", values="estimate").round(3)
 
 # %% label="fig-pass-at-k" paper=["figure-9", "appendix-d.1", "appendix-d.1.1", "appendix-d.1.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"] mystnb={"image": {"alt": "Curves of pass@k against k: one for what was measured, one for the best constant, and one for each prediction from a confidence, with a band around the plug-in of the probe."}}
+from capcal_lib.plots import draw_curves
+
 grid = draw_curves(curves, x="k")
 _ = grid.set_axis_labels("k", "pass@k").set(title=title)
 
@@ -163,6 +153,8 @@ scored = study.score_pass_at_k(
 )
 
 # %% label="passk-errors" paper=["table-3", "table-8", "section-5.1", "appendix-d.1"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+from capcal_lib.book.tables import show_scores
+
 show_scores(
     scored,
     f"Corrected squared error on {title} (lower is better). Oracles take the questions with twice the samples.",
@@ -214,6 +206,11 @@ page.finding(
 )
 
 # %% tags=["picture"] label="fig-pass-at-k-gains" paper=["section-5.1"] evidence=["measured"] reads=["verdicts", "features"] mystnb={"image": {"alt": "Dot plot with an interval for each data set and each of the two ways of its probe, around a line at zero."}}
+from capcal_lib.book import style
+from capcal_lib.book.tables import titled
+from capcal_lib.plots import INK, RULE_COLORS, mark_verdicts
+from matplotlib import pyplot as plt
+
 cases = titled(judged[judged["rival"] == "Best constant"])
 rows = cases["method"].str.removeprefix("Probe, ") + " on " + cases["dataset"]
 colors = cases["method"].map(RULE_COLORS)
@@ -256,6 +253,8 @@ page.show(
 # that it can hardly fail.
 
 # %% label="passk-reported" paper=["table-3", "table-8", "section-5.1", "appendix-d.1.2"] evidence=["reported"] reads=["passk_math500", "passk_aime25"]
+from capcal_lib.reported import load_reported
+
 printed = pd.concat(map(load_reported, ["passk_math500", "passk_aime25"]))
 printed = printed.replace("Oracle CC", "Oracle CC (in sample)")
 cases = ["dataset", "model", "method"]
@@ -280,6 +279,8 @@ int(lower.to_numpy().sum()), lower.size
 # the score of *Uniform random* fix a Beta distribution of $\mu$ over questions, and that has its own pass@k. For one model:
 
 # %%
+from capcal_lib.reported import beta_from_moments, beta_moments
+
 a, b = beta_from_moments(*beta_moments("gpt-oss-20b", "math500"))
 simulate_pass_at_k([a / (a + b)], powers, concentration=a + b).round(3)
 
@@ -287,6 +288,8 @@ simulate_pass_at_k([a / (a + b)], powers, concentration=a + b).round(3)
 # And for all, with what the authors' code repository says of one of them:
 
 # %%
+from capcal_lib.reported import printed_curves
+
 expected = printed_curves(powers)
 published = load_reported("passk_actual", source="reference code")
 of_one = expected.query("model == 'gpt-oss-20b' and dataset == 'math500'")
@@ -311,6 +314,8 @@ _ = grid.set_axis_labels("k", "pass@k")
 # lie far apart, the shape of the prior decides and not the data.
 
 # %%
+from capcal_lib.applications import extrapolate_pass_at_k
+
 c = [0, 0, 1, 3, 12, 20] * 20
 extrapolate_pass_at_k(c, [20] * 120, [100, 10_000]).round(3)
 
@@ -350,6 +355,9 @@ page.solution(1 - pass_at_k(n - c, n, [1, 4, 16]))
 # *Hint:* $f = 1 - s$, $Q_1 = 1 - c/n$, and `capability_brier_terms` is in `capcal_lib.metrics`.
 
 # %% tags=["hide-cell", "solution"]
+from capcal_lib.applications import pass_at_k_error_terms
+from capcal_lib.metrics import capability_brier_terms
+
 # Both errors, term by term
 s, c, n = [0.2, 0.9], [3, 5], [10, 10]
 terms = pass_at_k_error_terms(np.array(s)[:, None], c, n, [1])[:, 0]

@@ -22,24 +22,7 @@ verdicts: str = "rules"  # or judge:MODEL, where it has judged
 seed: int = 0  # of all that is drawn here
 
 # %% tags=["provenance"]
-import numpy as np
-import pandas as pd
-import seaborn as sns
-from capcal_lib import plots
-from capcal_lib.applications import (
-    allocate,
-    deep_samples,
-    spending_terms,
-    success_rate,
-    success_terms,
-)
-from capcal_lib.book import tables
 from capcal_lib.book.lesson import open_page
-from capcal_lib.metrics import mean_interval
-from capcal_lib.reported import load_reported
-from capcal_lib.results import questions_predicted, subjects
-from capcal_lib.results.targets import accuracy_variance
-from capcal_lib.studies import budget_allocation as study
 
 page = open_page(globals(), paper=["figure-10"])
 
@@ -61,6 +44,8 @@ concentrations
 # are those on the [page of uses](11_applications.ipynb). A case *could be won* if a perfect confidence would be significantly better.
 
 # %% label="budget-verdicts" paper=["section-5.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+from capcal_lib.studies import budget_allocation as study
+
 page.end_where_nothing_is_solved(results)
 judged = study.compare_spending(results, concentrations)
 if judged.empty:
@@ -95,6 +80,9 @@ page.finding(
 )
 
 # %% tags=["picture"] label="fig-budget-gains" paper=["section-5.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"] mystnb={"image": {"alt": "A panel for each data set, with a mark and an interval for each budget in samples a question, and a line at no gain. Marks are filled where the gain is significant after Holm, and hollow elsewhere."}}
+import seaborn as sns
+from capcal_lib import plots
+
 color = plots.palette([rule])[rule]
 shown = gains.assign(dataset=gains["dataset"].map(page.data["title"]))
 grid = sns.FacetGrid(shown, col="dataset", col_wrap=4, height=2.8, aspect=0.72)
@@ -111,6 +99,8 @@ _ = grid.tight_layout()
 # posterior, where there is one, and budgets are one to eight samples a question.
 
 # %% label="budget-gains" paper=["section-5.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+from capcal_lib.book import tables
+
 page.show(
     gains,
     "Gain over even spending in points (higher is better), each with its own 95 % interval, and the verdict after Holm.",
@@ -137,6 +127,8 @@ between["verdict"].value_counts()
 # falls with every sample, so taking the largest gains one at a time is optimal.
 
 # %%
+import numpy as np
+
 confidence = np.array([0.9, 0.5, 0.1, 0.0])
 spent = np.zeros(4, dtype=int)
 for _ in range(12):
@@ -149,6 +141,8 @@ spent
 # finds the same without taking the samples one at a time: it looks for the gain that every sample must reach.
 
 # %% label="budget-greedy" paper=["appendix-d.2.1", "equation-20"] evidence=["simulated"]
+from capcal_lib.applications import allocate
+
 plug_in = allocate(confidence, 12)
 plug_in
 
@@ -166,6 +160,8 @@ posterior
 # those at hand: pass@k at each question's own $k$. Here is that of even spending, and then of the two above.
 
 # %% label="budget-success-rate" paper=["equation-19"] evidence=["simulated"]
+from capcal_lib.applications import success_rate
+
 correct, total = [90, 60, 5, 0], [100] * 4
 for plan in ([3, 3, 3, 3], plug_in, posterior):
     print(plan, round(success_rate(plan, correct, total), 3))
@@ -176,6 +172,9 @@ for plan in ([3, 3, 3, 3], plug_in, posterior):
 # Now to real questions: those of the data set whose questions differ most, or of the one asked for.
 
 # %%
+from capcal_lib.results import questions_predicted
+from capcal_lib.results.targets import accuracy_variance
+
 spread = accuracy_variance(results)
 otherwise = spread[judged["dataset"].unique()].idxmax()
 chosen = dataset or otherwise
@@ -195,6 +194,10 @@ plans.describe()
 # the gain from a budget of four to one of five.
 
 # %%
+from capcal_lib.applications import spending_terms, success_terms
+from capcal_lib.metrics import mean_interval
+from capcal_lib.results import subjects
+
 plan, counts = plans.iloc[:, -1], (questions["correct"], questions["total"])
 more = study.allocate_by_rules(questions, 5, concentrations).iloc[:, -1]
 beyond = success_terms(plan, *counts) - success_terms(
@@ -210,6 +213,9 @@ mean_interval(gain, clusters=subjects(questions), bounds=(-1, 1))
 # samples it is scored on, as in the paper, promises more than any confidence can keep; it is shown by the paper's protocol only.
 
 # %% label="budget-success" paper=["figure-10", "equation-19"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+import pandas as pd
+from capcal_lib.applications import deep_samples
+
 depth = deep_samples(questions["total"])
 subset = questions[questions["total"] >= depth]
 budgets = [b for b in (1, 2, 4, 8, 16, 32, 64) if b < subset["total"].min()]
@@ -245,6 +251,8 @@ _ = grid.set_axis_labels("B, samples a question", "questions solved")
 # Here the success rate is an exact expectation.
 
 # %%
+from capcal_lib.reported import load_reported
+
 published = load_reported("budget", source="reference code")
 keys = ["model", "dataset", "k"]
 curves = published.pivot(index=keys, columns="method", values="value")

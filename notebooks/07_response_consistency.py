@@ -21,19 +21,7 @@ verdicts: str = "rules"  # or judge:MODEL, where it has judged
 seed: int = 0  # of the exercises
 
 # %% tags=["provenance"]
-import numpy as np
-import pandas as pd
-import seaborn as sns
-from capcal_lib import plots
-from capcal_lib.book import tables
 from capcal_lib.book.lesson import open_page
-from capcal_lib.confidence import majority, read_answers
-from capcal_lib.confidence.consistency import consistency
-from capcal_lib.metrics import capability_brier
-from capcal_lib.reported import load_reported
-from capcal_lib.results import brier_terms
-from capcal_lib.studies import response_consistency as study
-from capcal_lib.text import counted
 
 page = open_page(globals(), paper=["table-6"])
 
@@ -45,6 +33,10 @@ page = open_page(globals(), paper=["table-6"])
 # equal texts:
 
 # %%
+import pandas as pd
+from capcal_lib.confidence import read_answers
+from capcal_lib.studies import response_consistency as study
+
 results = page.results()
 answers = {
     name: read_answers(run, k=k_eval, verdicts=verdicts)
@@ -70,9 +62,13 @@ pd.Series(first[0]).value_counts(dropna=False)
 # nobody.
 
 # %%
+from capcal_lib.confidence import majority
+
 majority(first[0])
 
 # %%
+from capcal_lib.confidence.consistency import consistency
+
 confidence = consistency(first)
 confidence[:5]
 
@@ -125,6 +121,8 @@ by_votes = whole[judge].groupby("dataset", sort=False).mean()
 by_votes.rename(page.data["title"])
 
 # %% tags=["finding"]
+from capcal_lib.text import counted
+
 complete = by_votes.dropna()  # with samples enough for each number of votes
 few, many = by_votes.columns.min(), by_votes.columns.max()
 page.finding(
@@ -140,10 +138,15 @@ page.finding(
 # judged with all other methods and data sets on the [page of the small models](10_small_models.ipynb).
 
 # %%
+from capcal_lib.results import brier_terms
+
 rival = brier_terms(results, protocol=protocol)["Best constant"]
 constant = rival.reindex(whole.index).groupby("dataset", sort=False).mean()
 
 # %% tags=["picture"] label="fig-consistency" paper=["table-6", "appendix-c.3"] evidence=["measured"] reads=["verdicts", "samples"] mystnb={"image": {"alt": "Dot plot with one row for each data set and a dot for each number of votes, the score along the axis, and a tick in each row for the best constant."}}
+import seaborn as sns
+from capcal_lib import plots
+
 shades = sns.light_palette(plots.method_color("Response consistency"), 5)[2:]
 dots = by_votes.rename(page.data["title"]).stack().reset_index(name="score")
 look = {"palette": shades[: by_votes.shape[1]], "size": 8, "jitter": False}
@@ -232,6 +235,8 @@ flattered.groupby(["dataset", results["total"]]).mean().round(4)
 # samples only. With 100 samples, as in the paper, optimism is about an eighth of what it is with twelve.
 
 # %% label="consistency-optimism" paper=["appendix-c.3"] evidence=["measured"] reads=["verdicts", "samples"]
+from capcal_lib.book import tables
+
 optimism = study.judge_optimism(votes, results["total"])
 page.show(
     optimism.rename(columns={"estimate": "optimism"}),
@@ -248,6 +253,8 @@ page.show(
 # not subtracted.
 
 # %% label="consistency-reported" paper=["table-6", "appendix-c.3"] evidence=["reported"] reads=["consistency"]
+from capcal_lib.reported import load_reported
+
 printed = tables.titled(load_reported("consistency"))
 printed = printed.rename(columns={"k": "votes"}).astype({"votes": int})
 table = printed.pivot_table("value", ["model", "votes"], "dataset", sort=False)
@@ -291,6 +298,8 @@ page.solution(consistency([["4", "4", "5", None]]))
 # wins, and what is $\mu$?
 
 # %% tags=["hide-cell", "solution"]
+import numpy as np
+
 # Votes drawn from three answers, by their number: as where the majority is wrong
 rng, means = np.random.default_rng(seed), {}
 votes = rng.choice(["A", "B", "C"], p=[0.3, 0.5, 0.2], size=(2_000, 100))
@@ -306,6 +315,8 @@ page.solution(pd.DataFrame(means, ["confidence", "squared error"]))
 # and optimism is twice that. Check it with `capability_brier`.
 
 # %% tags=["hide-cell", "solution"]
+from capcal_lib.metrics import capability_brier
+
 # Ten votes scored on all samples, and on the others only
 right = rng.random((20_000, 100)) < 0.9
 vote = consistency(right[:, :10].tolist())

@@ -20,30 +20,8 @@ protocol: str = "corrected"  # or paper: as the paper did it
 verdicts: str = "rules"  # or judge:MODEL, where it has judged
 
 # %%
-import numpy as np
-import pandas as pd
-import seaborn as sns
-from capcal_lib import plots
-from capcal_lib.book import style, tables
-from capcal_lib.book.lesson import glue, open_lesson
-from capcal_lib.manifests import load_model
-from capcal_lib.metrics import Calibrator, capability_brier
-from capcal_lib.probes import predict_by_labels, probe_of
-from capcal_lib.reported import constant_score, load_reported
-from capcal_lib.results import (
-    best_constant,
-    compare_with_constant,
-    count_by_kind,
-    judged_by,
-    methods,
-    score,
-)
-from capcal_lib.shifts import SHIFTS, shift
-from capcal_lib.studies import probe_generalization as study
-from capcal_lib.text import counted
-from IPython.display import display
+from capcal_lib.book.lesson import open_lesson
 
-# %%
 page = open_lesson(globals())
 
 # %% [markdown]
@@ -54,6 +32,11 @@ page = open_lesson(globals())
 # intervals.
 
 # %% label="mixing-reported" paper=["table-7", "appendix-c.4"] evidence=["reported"] reads=["mixing"]
+from capcal_lib.book import tables
+from capcal_lib.manifests import load_model
+from capcal_lib.reported import load_reported
+from IPython.display import display
+
 printed = load_reported("mixing").rename(columns={"value": "brier"})
 place = printed.groupby(["model", "dataset"])["brier"].rank(method="dense")
 printed["printed"] = place.map({1: "best", 2: "second"}).fillna("")
@@ -67,6 +50,10 @@ for name, rows in printed.groupby("model", sort=False):
 # [follows from what the paper prints](04_main_table.ipynb)?
 
 # %% label="mixing-worse" paper=["table-7", "section-4.3.2"] evidence=["reported"] reads=["mixing", "main", "mean_accuracy"]
+import pandas as pd
+from capcal_lib.reported import constant_score
+from capcal_lib.shifts import shift
+
 uniform = load_reported("main").query("method == 'Uniform random'")
 uniform = uniform.set_index(["model", "dataset"])["value"]
 rivals = pd.DataFrame({"Uniform random": uniform})
@@ -83,6 +70,11 @@ tables.show(
 )
 
 # %% label="fig-transfer-reported" mystnb={"image": {"alt": "Two panels of dots around a line at zero, one against Uniform random and one against the best constant, with a row for each of three shifts."}} paper=["table-7", "appendix-c.4", "section-4.3.2"] evidence=["reported"] reads=["mixing", "main", "mean_accuracy"]
+import seaborn as sns
+from capcal_lib import plots
+from capcal_lib.book import style
+from capcal_lib.shifts import SHIFTS
+
 look = {"order": SHIFTS, "hue": "shift", "palette": plots.SHIFT_COLORS}
 grid = sns.catplot(
     lead, kind="swarm", x="gain", y="shift", col="rival", size=3.5, **look
@@ -121,6 +113,8 @@ tables.show(
 # A case *could be won* if a perfect confidence would be significantly closer there.
 
 # %% tags=["provenance"]
+from capcal_lib.results import compare_with_constant
+
 page.show_runs()
 results = page.results()
 gained = compare_with_constant(results, protocol=protocol)
@@ -128,6 +122,8 @@ gained["shift"] = [*map(shift, gained["method"], gained["dataset"])]
 gained = gained[gained["kind"].str.match("probe of (the|another)")]
 
 # %%
+from capcal_lib.results import count_by_kind
+
 page.end_where_nothing_is_solved(results)
 if gained.empty:
     page.end(
@@ -149,6 +145,8 @@ page.finding(
 )
 
 # %% tags=["picture"] label="fig-transfer" mystnb={"image": {"alt": "Marks with intervals, a row for each probe and data set, in three groups by shift, around a line at zero. Marks are filled where the verdict is clear after Holm, and hollow elsewhere."}} paper=["table-7", "section-4.3.2"] evidence=["measured"] reads=["verdicts", "features"]
+from capcal_lib.studies import probe_generalization as study
+
 winnable = gained[gained["could be won"]]
 ax = study.draw_transfer(winnable)
 _ = ax.set_xlabel("gain over the best constant")
@@ -230,6 +228,10 @@ page.show(
 # [the main table](04_main_table.ipynb#on-equal-terms), and judged on the rest. For ten votes and twenty labels, drawn once:
 
 # %%
+import numpy as np
+from capcal_lib.metrics import Calibrator
+from capcal_lib.results import best_constant, judged_by
+
 rng = np.random.default_rng(0)
 voted = results.reindex(columns=["Response consistency"])
 voted = voted.groupby("dataset").count().squeeze("columns")
@@ -252,6 +254,8 @@ if voted.max() > 30:
 # interval over questions of each one's mean gain, and that of the draws.
 
 # %%
+from capcal_lib.probes import predict_by_labels
+
 own_probes = predict_by_labels(page.store, model) if verdicts == "rules" else {}
 curve = study.labels_curve(results, own_probes, np.random.default_rng(0))
 
@@ -276,6 +280,9 @@ page.show(
 # own, `capcal probe --model M --draws` trains them.
 
 # %%
+from capcal_lib.book.lesson import glue
+from capcal_lib.text import counted
+
 points = [("Response consistency", 20)]
 points += [(study.OWN_PROBE, labels) for labels in (250, 1000)]
 points = pd.MultiIndex.from_tuples(points, names=pairs)
@@ -318,6 +325,8 @@ page.show(
 # sets are a family of their own for Holm's method:
 
 # %%
+from capcal_lib.results import methods
+
 mixtures = [name for name in methods(probes) if " + " in name]
 if not mixtures:
     page.end(
@@ -327,6 +336,9 @@ mixture = study.compare_mixture(probes, mixtures[0], protocol=protocol)
 mixture.rename(page.data["title"], level="dataset")
 
 # %% label="probe-mixture" paper=["table-7", "appendix-c.4"] evidence=["measured"] reads=["verdicts", "features"]
+from capcal_lib.probes import probe_of
+from capcal_lib.results import score
+
 sources = mixtures[0][len("Probe (") : -1].split(" + ")
 several = [f"Probe ({name})" for name in sources] + mixtures[:1]
 columns = [name for name in probes if probe_of(name) in several]
@@ -359,6 +371,8 @@ tables.show_scores(
 # random? *Hint:* Uniform random scores $1/3 - \mu(1-\mu)$.
 
 # %% tags=["hide-cell", "solution"]
+from capcal_lib.metrics import capability_brier
+
 # The probe's score, and that of Uniform random
 page.solution(
     capability_brier(np.full(4, 0.5), [0, 0, 100, 100], np.full(4, 100)), 1 / 3

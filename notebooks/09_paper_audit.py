@@ -20,30 +20,8 @@ store: str = "runs/recorded"  # run store, from here or from the root
 seed: int = 42  # the first of the ten seeds of the reference code
 
 # %% tags=["provenance"]
-import random
-
-import numpy as np
-import pandas as pd
-import seaborn as sns
-from capcal_lib.applications import success_rate
-from capcal_lib.book import style, tables
-from capcal_lib.book.lesson import glue, open_lesson
-from capcal_lib.claims import (
-    CLAIM_VERDICTS,
-    compare_printed,
-    judge_claims,
-    label_results,
-    load_claims,
-)
-from capcal_lib.reported import (
-    beta_from_moments,
-    beta_moments,
-    constant_score,
-    expected_from_reported,
-    load_reported,
-)
-from capcal_lib.results import load_results
-from scipy.stats import betabinom
+from capcal_lib.book import tables
+from capcal_lib.book.lesson import open_lesson
 
 page = open_lesson(globals())
 marks = tables.badge("reported") + " " + tables.badge("read off")
@@ -59,6 +37,8 @@ tables.Html(
 # row stands, with its line in the paper, in `data_manifests/claims.yaml`.
 
 # %%
+from capcal_lib.claims import load_claims
+
 claims = load_claims()
 claims[["place", "quote", "wording"]].head()
 
@@ -67,6 +47,8 @@ claims[["place", "quote", "wording"]].head()
 # as 0.0831 was anything from 0.08305 to 0.08315, so a comparison *holds* or *fails* only where rounding cannot change it.
 
 # %%
+from capcal_lib.claims import compare_printed
+
 comparisons = compare_printed(claims)
 comparisons["result"].value_counts()
 
@@ -77,6 +59,8 @@ comparisons["result"].value_counts()
 # fail than hold. It is *inconclusive* if as many fail as hold, or if no printed number bears on it.
 
 # %%
+from capcal_lib.claims import CLAIM_VERDICTS, judge_claims
+
 claims = judge_claims(claims, comparisons)
 tally = claims["verdict"].value_counts().reindex(CLAIM_VERDICTS, fill_value=0)
 tally
@@ -96,6 +80,8 @@ page.finding(
 )
 
 # %% tags=["remove-cell"]
+from capcal_lib.book.lesson import glue
+
 glue(
     claims=len(claims),
     supported=counts["supported"],
@@ -106,6 +92,9 @@ glue(
 )
 
 # %%
+from capcal_lib.book import style
+from capcal_lib.claims import label_results
+
 colors = {
     "fails": style.VERDICT_COLORS["reversed"],
     "hidden by rounding": style.VERDICT_COLORS["inconclusive"],
@@ -115,6 +104,8 @@ colors = {
 labelled = label_results(comparisons, claims["wording"])
 
 # %% tags=["picture"] label="fig-claims" mystnb={"image": {"alt": "Stacked bars, one for each statement of the paper, from the share of comparisons that fails to the share that holds, with the number of those that hold at the end of each bar."}} paper=["abstract", "section-4.1", "section-4.3.2", "table-2", "figure-3", "figure-4", "appendix-c.3", "appendix-c.4", "table-6", "table-7", "section-5", "section-5.1", "section-5.2", "appendix-d", "table-3", "table-8", "figure-5", "figure-10"] evidence=["reported", "read off", "simulated"] reads=["main", "mean_accuracy", "consistency", "mixing", "passk_math500", "passk_aime25", "budget"]
+import seaborn as sns
+
 bars = {"multiple": "fill", "discrete": True, "shrink": 0.75, "alpha": 1}
 colored = {"hue": "result", "hue_order": colors, "palette": colors}
 axes = sns.histplot(labelled, y="claim", **colored, **bars)
@@ -138,6 +129,10 @@ sns.move_legend(
 # fewer than half of the questions have all, or none, of a hundred samples right:
 
 # %%
+import numpy as np
+from capcal_lib.reported import beta_from_moments, beta_moments, load_reported
+from scipy.stats import betabinom
+
 moments = [
     beta_moments(*cell)
     for cell in load_reported("mean_accuracy")[["model", "dataset"]].to_numpy()
@@ -182,6 +177,9 @@ page.show(
 # own data set?
 
 # %%
+import pandas as pd
+from capcal_lib.reported import constant_score
+
 sets = {"triviaqa": "TriviaQA", "gsm8k": "GSM8K", "math500": "MATH"}
 main = load_reported("main").query("dataset in @sets")
 lead = main.query("method in ['Verbalized confidence', 'P(True)']")
@@ -225,6 +223,8 @@ page.show(
 # have it? How many do, how far off is the farthest, in standard deviations, and how wide is the band?
 
 # %%
+from capcal_lib.reported import expected_from_reported
+
 oracle = expected_from_reported()
 oracle["inside"] = oracle["reported"].between(oracle["low"], oracle["high"])
 oracle["width"] = oracle["high"] - oracle["low"]
@@ -300,6 +300,10 @@ mean = means.xs("aime25", level="dataset")
 # however many there are. Five thousand questions whose mean is known, one sample each:
 
 # %%
+import random
+
+from capcal_lib.applications import success_rate
+
 draws = [random.Random(seed + i).sample(range(100), 1)[0] for i in range(10)]
 correct = np.random.default_rng(0).integers(0, 101, 5000)
 shared = np.mean([correct > position for position in draws])
@@ -344,6 +348,8 @@ points[farthest].round(2), (points.abs() > 1).sum(), len(points)
 # nothing to show:
 
 # %%
+from capcal_lib.results import load_results
+
 results = load_results(page.store, model, held_out=False, recipe=None)
 mu = (results["correct"] / results["total"]).groupby("dataset").mean()
 printed = means[means.index.get_level_values("model") == model]

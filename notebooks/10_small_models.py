@@ -18,33 +18,9 @@ store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
 recipe: str = "tuned"  # of the probes; or paper
 
-# %%
-import pandas as pd
-import seaborn as sns
-from capcal_lib.book import front, style, tables
-from capcal_lib.book.lesson import evidence_of, glue, open_page
-from capcal_lib.book.widgets import verdict_grid
-from capcal_lib.claims import (
-    CLAIM_VERDICTS,
-    compare_printed,
-    judge_claims,
-    label_results,
-    load_claims,
-    spell_results,
-)
-from capcal_lib.metrics import judge_gain
-from capcal_lib.probes import describe_probes
-from capcal_lib.results import (
-    brier_terms,
-    compare_recalibrated,
-    compare_with_constant,
-    costs,
-    load_results,
-    subjects,
-)
-from capcal_lib.studies import small_models as study
-
 # %% tags=["provenance"]
+from capcal_lib.book.lesson import open_page
+
 page = open_page(globals())
 page.show_other_models()
 
@@ -54,6 +30,9 @@ page.show_other_models()
 # uses were chosen after an earlier look at the same data. A data set on which no two questions differ has no comparison.
 
 # %%
+from capcal_lib.probes import describe_probes
+from capcal_lib.results import load_results
+
 models = page.comparable_models()
 results, concentrations, taught = {}, {}, {}
 for name in models:
@@ -73,6 +52,8 @@ if not results:
 # the questions are too few.
 
 # %%
+from capcal_lib.studies import small_models as study
+
 comparisons = study.compare_as_stated(results, concentrations)
 comparisons["result"].value_counts()
 
@@ -80,6 +61,9 @@ comparisons["result"].value_counts()
 # That ten votes cost more tokens than an answer is counted, and not tested:
 
 # %%
+import pandas as pd
+from capcal_lib.results import costs
+
 dearer = [
     costs(page.counting_of(name))["Response consistency"]
     - models[name]["tokens"]
@@ -95,6 +79,8 @@ dearer.value_counts()
 # depends on the model is shown by one data set on which two models have opposite clear signs.
 
 # %%
+from capcal_lib.claims import CLAIM_VERDICTS, judge_claims, load_claims
+
 stated = load_claims().dropna(subset="measured")
 found = study.results_of_claims(stated, comparisons, dearer)
 claims = judge_claims(stated, found)
@@ -112,6 +98,9 @@ page.finding(
 )
 
 # %%
+from capcal_lib.book import style
+from capcal_lib.claims import label_results
+
 colors = {
     "fails": style.VERDICT_COLORS["reversed"],
     "neither": style.VERDICT_COLORS["inconclusive"],
@@ -121,6 +110,8 @@ colors = {
 drawn = label_results(found, claims["wording"])
 
 # %% tags=["picture"] label="fig-four-claims" paper=["section-4.1", "section-4.3.2", "section-5.1", "section-5.2", "figure-9"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"] mystnb={"image": {"alt": "A stacked bar for each statement of the paper: the share of comparisons on small models that hold, that are not clear, and that fail."}}
+import seaborn as sns
+
 bars = {"multiple": "fill", "discrete": True, "shrink": 0.75, "alpha": 1}
 axes = sns.histplot(
     drawn, y="claim", hue="result", hue_order=colors, palette=colors, **bars
@@ -139,6 +130,9 @@ sns.move_legend(
 # Printed numbers have no intervals, so that any difference counts there.
 
 # %% label="findings-claims" paper=["section-4.1", "section-4.3.2", "section-5.1", "section-5.2"] evidence=["measured", "reported", "read off", "simulated"] reads=["verdicts", "samples", "confidences", "features", "main", "mean_accuracy", "consistency", "passk_math500", "passk_aime25", "budget"]
+from capcal_lib.book.lesson import evidence_of
+from capcal_lib.claims import compare_printed, spell_results
+
 printed = compare_printed(load_claims())
 claims["printed"] = spell_results(printed, load_claims()["wording"])
 claims["small models"] = spell_results(found, claims["wording"])
@@ -168,6 +162,9 @@ on_math[["what", "method", "model", "result"]]
 # That a probe beats *Uniform random* on a data set takes its Brier terms, question by question. Here is the first such comparison:
 
 # %%
+from capcal_lib.metrics import judge_gain
+from capcal_lib.results import brier_terms, subjects
+
 of_probes = comparisons["what"].str.endswith("probe < uniform")
 first = comparisons[of_probes].iloc[0]
 name, dataset, probe = first[["model", "dataset", "method"]]
@@ -183,6 +180,8 @@ judge_gain(gain, clusters=subjects(gain.to_frame()))
 # neither for nor against the paper.
 
 # %%
+from capcal_lib.results import compare_recalibrated, compare_with_constant
+
 judged, equal = [], []
 for name, own in results.items():
     judged.append(compare_with_constant(own).assign(model=name))
@@ -195,6 +194,9 @@ against, recalibrated = pd.concat(judged), pd.concat(equal)
 # the most important thing that the paper's own table leaves out: it sets a trained probe beside methods that never saw a label.
 
 # %% label="findings-constant" evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
+from capcal_lib.book import tables
+from capcal_lib.book.widgets import verdict_grid
+
 after = recalibrated.astype({"kind": str})
 after["kind"] += ", recalibrated"
 both = pd.concat([against, after])
@@ -263,6 +265,9 @@ page.show(
 # How few labels are enough has a [section of its own](08_probe_generalization.ipynb#how-many-labels-does-it-take).
 
 # %% tags=["remove-cell"]
+from capcal_lib.book import front
+from capcal_lib.book.lesson import glue
+
 glue(advice=table, known=grid, evidence=evidence, **front.spell_advice(advice))
 glue(**front.count_statements(tally))
 glue(**front.describe_models({name: models[name] for name in results}))

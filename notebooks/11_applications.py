@@ -19,25 +19,9 @@ k_eval: int = 100  # samples that define mu_hat
 protocol: str = "corrected"  # or paper: with the probes of its recipe
 verdicts: str = "rules"  # or judge:MODEL, of the model's own samples
 
-# %%
-import pandas as pd
-from capcal_lib.applications import (
-    abstaining_gains,
-    budget_gains,
-    evaluation_gains,
-    label_gains,
-    pass_at_k_gains,
-    risk_area_bounds,
-    routing_gains,
-)
-from capcal_lib.book import front, tables
-from capcal_lib.book.lesson import evidence_of, glue, open_page
-from capcal_lib.metrics import judge_gain
-from capcal_lib.results import columns_of, judged_by
-from capcal_lib.results.uses import questions_to_use
-from capcal_lib.studies import applications as study
-
 # %% tags=["provenance"]
+from capcal_lib.book.lesson import open_page
+
 page = open_page(globals())
 page.show_other_models()
 
@@ -65,6 +49,8 @@ results = {name: page.results(name) for name in models}
 concentrations = {name: page.concentrations(name) for name in models}
 
 # %%
+from capcal_lib.studies import applications as study
+
 comparisons = study.compare_uses(results, models, concentrations)
 if comparisons.empty:
     page.end(
@@ -98,6 +84,8 @@ _ = study.draw_uses(counts)
 # could be won.
 
 # %% label="applications-summary" paper=["section-5.1", "section-5.2", "section-5.3"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
+from capcal_lib.book.lesson import evidence_of
+
 page.show(
     counts,
     "Comparisons in which a confidence is better or worse than the best rule "
@@ -117,6 +105,9 @@ page.show(
 # Take the comparison in abstaining that is clearest: a confidence, the samples that judge it, and the tokens of an answer.
 
 # %%
+from capcal_lib.results import columns_of
+from capcal_lib.results.uses import questions_to_use
+
 abstained = comparisons[comparisons["use"] == "Abstaining"]
 case = abstained.loc[abstained["p (Holm)"].idxmin()]
 name, dataset, method = case[["model", "dataset", "confidence"]]
@@ -129,6 +120,16 @@ case[["model", "dataset", "confidence", "estimate", "low", "high", "verdict"]]
 # What it gains is a number for each question and use, and its mean is the gain:
 
 # %%
+import pandas as pd
+from capcal_lib.applications import (
+    abstaining_gains,
+    budget_gains,
+    evaluation_gains,
+    label_gains,
+    pass_at_k_gains,
+)
+from capcal_lib.results import judged_by
+
 scored = judged_by(questions, column)
 confidence, correct, total = (scored[each] for each in scored)
 tokens = questions["tokens"].reindex(scored.index)
@@ -147,6 +148,9 @@ pd.DataFrame(gains).mean()
 # The bounds of the other uses, and why they are these, stand with `bounds_in_use` in `capcal_lib/results/uses.py`.
 
 # %%
+from capcal_lib.applications import risk_area_bounds
+from capcal_lib.metrics import judge_gain
+
 gain = gains["Abstaining"]
 judge_gain(gain, bounds=risk_area_bounds(len(gain)))
 
@@ -162,6 +166,8 @@ judge_gain(gain, bounds=risk_area_bounds(len(gain)))
 # is five, and its gain is the mean of theirs.
 
 # %% label="applications-all" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
+from capcal_lib.book import tables
+
 about = ["use", "method", "model", "dataset", "gain", "low", "high", "p (Holm)"]
 page.show(
     comparisons.rename(columns={"estimate": "gain"})[[*about, "verdict"]],
@@ -201,6 +207,9 @@ page.show(
 )
 
 # %% tags=["remove-cell"]
+from capcal_lib.book import front
+from capcal_lib.book.lesson import glue
+
 glue(**front.spell_uses(counts, routed["verdict"]))
 
 # %% [markdown]
@@ -229,6 +238,8 @@ solved.mean(), cost.mean()
 # error, so `routing_gains` counts each question with its share of it. The mean, which comes last, is the same.
 
 # %%
+from capcal_lib.applications import routing_gains
+
 means = questions.mean()
 dearer = means["large cost"] - means["small cost"]
 gain_per_cost = (means["large"] - means["small"]) / dearer

@@ -23,17 +23,7 @@ seed: int = 0  # of all that is drawn here
 risk: float = 0.1  # the share of wrong answers that is promised
 
 # %% tags=["provenance"]
-import numpy as np
-import pandas as pd
-import seaborn as sns
-from capcal_lib import plots
-from capcal_lib.applications import risk_area_terms, risk_coverage
-from capcal_lib.book import tables
 from capcal_lib.book.lesson import open_page
-from capcal_lib.manifests import load_dataset
-from capcal_lib.results.judged import tally
-from capcal_lib.results.uses import compare_use
-from capcal_lib.studies import selective_prediction as study
 
 page = open_page(globals())
 
@@ -52,6 +42,10 @@ page = open_page(globals())
 # Data sets without a solved question are left out. A case *could be won* if a perfect confidence would be significantly better.
 
 # %%
+from capcal_lib.results.judged import tally
+from capcal_lib.results.uses import compare_use
+from capcal_lib.studies import selective_prediction as study
+
 results = page.results()
 confidences = study.ranking_confidences(results)
 judged = compare_use(results, "Abstaining", page.concentrations())
@@ -84,6 +78,9 @@ page.finding(
 # What does that look like? Here is the data set on which the first of these methods gains most, or the one asked for.
 
 # %%
+import numpy as np
+from capcal_lib import plots
+
 gained = judged[judged["method"] == first].set_index("dataset")["estimate"]
 shown = dataset or gained.idxmax()
 rng = np.random.default_rng(seed)
@@ -91,6 +88,9 @@ curves = study.risk_curves(results, shown, rng)
 colors = plots.palette(curves["method"].unique(), shown)
 
 # %% tags=["picture"] label="fig-risk-coverage" paper=["section-5.3", "appendix-d.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"] mystnb={"image": {"alt": "Line plot of risk, the expected share of wrong answers, against coverage. A curve a method and one for the honest oracle, which come together at full coverage, and a level line for answering at random."}}
+import seaborn as sns
+from capcal_lib.manifests import load_dataset
+
 axes = sns.lineplot(
     curves, x="coverage", y="risk", hue="method", style="method", palette=colors
 )
@@ -112,6 +112,8 @@ _ = axes.legend()
 # others: they are judged by those samples of a question that they have not seen, and not by all.
 
 # %%
+import pandas as pd
+
 half = curves[curves["coverage"] <= 0.5].groupby("method", sort=False)["risk"]
 whole = curves.groupby("method", sort=False)["risk"]
 pd.DataFrame({"half answered": half.last(), "all answered": whole.last()})
@@ -124,6 +126,8 @@ pd.DataFrame({"half answered": half.last(), "all answered": whole.last()})
 # Only the order of the questions counts:
 
 # %%
+from capcal_lib.applications import risk_coverage
+
 correct, total = [9, 1, 8, 2], [10] * 4
 risk_coverage([0.9, 0.2, 0.5, 0.5], correct, total)
 
@@ -132,10 +136,14 @@ risk_coverage([0.9, 0.2, 0.5, 0.5], correct, total)
 # what the question does to the order. An interval, and a comparison of two methods, is then that of a mean.
 
 # %%
+from capcal_lib.applications import risk_area_terms
+
 of_four = risk_area_terms([0.9, 0.2, 0.5, 0.5], correct, total)
 of_four.mean().round(3), (1 - np.divide(correct, total)).mean()
 
 # %% label="selective-areas" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+from capcal_lib.book import tables
+
 areas = study.score_areas(confidences)
 if areas.empty:
     page.end("The methods share no questions on which to compare their areas.")

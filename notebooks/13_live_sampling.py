@@ -21,23 +21,7 @@ k_eval: int = 100  # samples that define mu_hat, recorded and live
 seed: int = 2026  # of the live samples
 
 # %% tags=["provenance"]
-import time
-
-import numpy as np
-import seaborn as sns
-from capcal_lib import plots
-from capcal_lib.applications import deep_samples
-from capcal_lib.book.lesson import glue, open_lesson
-from capcal_lib.book.workshop import evenly, typical_question
-from capcal_lib.grading import grade
-from capcal_lib.grading.counts import count_verdicts
-from capcal_lib.grading.fresh import draw_and_grade
-from capcal_lib.manifests import load_dataset, load_model
-from capcal_lib.metrics import binomial_interval, compare_counts
-from capcal_lib.questions import load_questions
-from capcal_lib.results import load_results
-from capcal_lib.sampling import answer_requests, can_sample_here, open_engine
-from scipy.stats import fisher_exact
+from capcal_lib.book.lesson import open_lesson
 
 page = open_lesson(globals())  # its data set may have no samples as yet
 page.show_runs()
@@ -49,6 +33,9 @@ page.show_runs()
 # the correct ones are counted. That takes a recorded run to compare with, and on this machine the questions and the weights.
 
 # %%
+from capcal_lib.manifests import load_dataset, load_model
+from capcal_lib.sampling import can_sample_here
+
 sampler, exam = load_model(model), load_dataset(dataset)
 if dataset not in page.data.index or not can_sample_here(sampler, exam):
     page.end(
@@ -60,6 +47,11 @@ if dataset not in page.data.index or not can_sample_here(sampler, exam):
 # The questions run from the hardest to the easiest of the recorded run, among those with the most samples.
 
 # %%
+from capcal_lib.applications import deep_samples
+from capcal_lib.book.workshop import evenly
+from capcal_lib.questions import load_questions
+from capcal_lib.results import load_results
+
 counted = {"datasets": [dataset], "k_eval": k_eval, "recipe": None}
 recorded = load_results(page.store, model, **counted).loc[dataset]
 recorded = recorded.query("total > 0")
@@ -72,6 +64,11 @@ chosen = [questions[name] for name in spread.index]
 # Each is put to the model exactly as there, and every answer is drawn token by token at the model's temperature.
 
 # %%
+import time
+
+from capcal_lib.grading.fresh import draw_and_grade
+from capcal_lib.sampling import open_engine
+
 started = time.monotonic()
 engine = open_engine(sampler)
 samples = draw_and_grade(engine, sampler, chosen, k=k_eval, seed=seed)
@@ -79,12 +76,16 @@ seconds = time.monotonic() - started
 f"{len(samples)} samples drawn and graded in {seconds:.0f} seconds"
 
 # %% tags=["remove-cell"]
+from capcal_lib.book.lesson import glue
+
 glue(seconds=seconds)
 
 # %% [markdown]
 # Count the correct ones, beside those of the recorded run:
 
 # %%
+from capcal_lib.grading.counts import count_verdicts
+
 live = count_verdicts(samples, k=k_eval)[["correct", "total"]]
 live = live.add_prefix("live ")
 both = recorded[["correct", "total"]].join(live, how="inner")
@@ -95,6 +96,9 @@ both.head()
 # recorded, the one whose share of right answers has changed by a middling amount. This is what the model was asked:
 
 # %%
+from capcal_lib.book.workshop import typical_question
+from capcal_lib.sampling import answer_requests
+
 question = questions[typical_question(both)]
 (request,) = answer_requests(sampler, [question], {question.id: (0, 1, 2)})
 print(request.messages[-1]["content"])
@@ -120,6 +124,8 @@ page.finding(
 # extracted.
 
 # %%
+from capcal_lib.grading import grade
+
 grade(responses["response"].iloc[0], question.answer)
 
 # %% label="live-answers" paper=["section-4.1"] evidence=["measured"] reads=["samples"]
@@ -136,6 +142,8 @@ page.show(frequent.head(5), f"The most frequent responses to: {question.text}")
 # tells how far $\mu$ may be from it: at a hundred samples it is up to 0.2 wide.
 
 # %%
+from capcal_lib.metrics import binomial_interval
+
 interval = binomial_interval([correct], [total], method="jeffreys")
 correct, total, correct / total, interval.round(3)
 
@@ -146,6 +154,8 @@ correct, total, correct / total, interval.round(3)
 # how likely counts at least as far apart would then be. For the question above:
 
 # %%
+from scipy.stats import fisher_exact
+
 before = recorded.loc[question.id]
 now = [correct, total - correct]
 fisher_exact([[before["correct"], before["total"] - before["correct"]], now])
@@ -155,6 +165,9 @@ fisher_exact([[before["correct"], before["total"] - before["correct"]], now])
 # the next by one fewer, and so on, so that the chance of *any* false rejection on the page is at most 5 %.
 
 # %%
+import numpy as np
+from capcal_lib.metrics import compare_counts
+
 p = compare_counts(*both.to_numpy().T).set_index(both.index)
 both = both.join(p).sort_values("p")
 differs = np.where(
@@ -163,6 +176,9 @@ differs = np.where(
 both.groupby(differs).size()
 
 # %% tags=["picture"] label="fig-live" mystnb={"image": {"alt": "Scatter plot of live against recorded expected accuracy, a cross of two intervals at each point, and the diagonal on which the two are equal; points that differ significantly have another mark."}} paper=["section-4.1", "equation-16"] evidence=["measured"] reads=["samples", "verdicts"]
+import seaborn as sns
+from capcal_lib import plots
+
 x = both["correct"] / both["total"]
 y = both["live correct"] / both["live total"]
 colors = {"significantly": "#bc3e0b", "not significantly": plots.INK}

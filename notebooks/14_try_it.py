@@ -19,24 +19,7 @@ k_eval: int = 100  # samples that define mu_hat
 seed: int = 2026  # of the ten questions to guess
 
 # %% tags=["provenance"]
-import numpy as np
-import pandas as pd
-from capcal_lib.book.experiments import (
-    accuracies_by_coverage,
-    explorer_data,
-    first_lines,
-    guess_data,
-    recorded_answers,
-    ten_to_guess,
-    without_voters,
-)
-from capcal_lib.book.lesson import glue, open_page
-from capcal_lib.book.widgets import widget
-from capcal_lib.book.workshop import evenly
-from capcal_lib.manifests import load_dataset, load_model
-from capcal_lib.metrics import binomial_interval, capability_brier
-from capcal_lib.places import RECORDED_RUNS
-from capcal_lib.results import methods, score
+from capcal_lib.book.lesson import open_page
 
 page = open_page(globals())
 
@@ -47,6 +30,10 @@ page = open_page(globals())
 # easiest. Samples that vote judge nobody on this page.
 
 # %%
+from capcal_lib.book.experiments import without_voters
+from capcal_lib.book.workshop import evenly
+from capcal_lib.manifests import load_dataset
+
 results = without_voters(page.results().query("total > 1"))
 mu = results["correct"] / results["total"]
 varied = page.data[page.data["most"] > 1]
@@ -56,6 +43,9 @@ variance = mu.groupby(level="dataset").var()
 shown = evenly(results.loc[[variance[sets].idxmax()]], 24)
 
 # %%
+import pandas as pd
+from capcal_lib.book.experiments import recorded_answers
+
 run = page.data.loc[shown.index[0][0], "run"]
 questions = pd.DataFrame(recorded_answers(run, shown, k_eval))
 after = pd.DataFrame(index=pd.Index(questions["text"], name="question"))
@@ -81,6 +71,9 @@ page.finding(
 # target* $\hat\mu$ settles, and its 95 % Jeffreys interval shrinks.
 
 # %% tags=["picture"] label="try-coin" paper=["section-3.2", "section-4.1"] evidence=["measured"] reads=["verdicts"]
+from capcal_lib.book.widgets import widget
+from capcal_lib.manifests import load_model
+
 coin = widget(
     "coin",
     {
@@ -98,12 +91,16 @@ coin = widget(
 coin
 
 # %% tags=["remove-cell"]
+from capcal_lib.book.lesson import glue
+
 glue(asked=questions["text"][unsure], coin=coin)
 
 # %% [markdown]
 # The interval of any count in Python:
 
 # %%
+from capcal_lib.metrics import binomial_interval
+
 binomial_interval([37], [100])
 
 # %% [markdown]
@@ -114,12 +111,18 @@ binomial_interval([37], [100])
 # perfect.
 
 # %%
+from capcal_lib.book.experiments import ten_to_guess
+from capcal_lib.places import RECORDED_RUNS
+from capcal_lib.results import methods
+
 if not methods(results.dropna(axis="columns", how="all")):
     page.end("No confidences are recorded: capcal confidence asks for them.")
 for_all = bool(public) and RECORDED_RUNS.is_dir()
 ten = ten_to_guess(results, sets, shown, public=for_all, seed=seed)
 
 # %% label="try-guess" paper=["section-4.1", "section-4.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+from capcal_lib.book.experiments import first_lines, guess_data
+
 listed = ten.set_axis(pd.Index(first_lines(ten.index), name="question"))
 caption = "Ten questions: what happened, and what the methods say."
 widget(
@@ -136,6 +139,8 @@ widget(
 # question:
 
 # %%
+from capcal_lib.metrics import capability_brier
+
 counts = ten["correct"], ten["total"]
 guesses = ten.drop(columns=["correct", "total"]).assign(half=0.5)
 guesses.apply(capability_brier, args=counts, corrected=True).round(3)
@@ -149,6 +154,9 @@ guesses.apply(capability_brier, args=counts, corrected=True).round(3)
 # Scores are of the questions for which a method has a confidence: a model that was asked for a number does not always state one.
 
 # %%
+from capcal_lib.book.experiments import explorer_data
+from capcal_lib.results import score
+
 brier = score(results)["brier"].unstack("dataset")[list(varied.index)]
 explored = explorer_data(results, varied.index)
 
@@ -173,6 +181,8 @@ widget(
 # interval is that of a mean over the answered questions.
 
 # %%
+from capcal_lib.book.experiments import accuracies_by_coverage
+
 widest = variance[varied.index].idxmax()
 accuracies = accuracies_by_coverage(results, widest)
 title = load_dataset(widest).title
@@ -207,6 +217,8 @@ widget(
 # width shrinks as one over the square root of the number.
 
 # %% tags=["hide-cell", "solution"]
+import numpy as np
+
 # The width of the interval, by number of samples
 counts = np.arange(10, 1000, 10)
 ends = binomial_interval(counts // 2, counts)

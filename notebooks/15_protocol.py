@@ -19,17 +19,7 @@ k_eval: int = 100  # samples that define mu_hat
 k_c: int = 10  # samples that vote
 
 # %% tags=["provenance"]
-from dataclasses import replace
-
-import pandas as pd
-import seaborn as sns
-from capcal_lib import plots
-from capcal_lib.book import tables
 from capcal_lib.book.lesson import open_page
-from capcal_lib.metrics import capability_brier
-from capcal_lib.probes import out_of_fold_calibrators
-from capcal_lib.results import brier_terms
-from capcal_lib.studies import protocol as study
 
 page = open_page(globals())
 
@@ -39,6 +29,8 @@ page = open_page(globals())
 # its error is that noise itself, which $\hat\mu$ makes too small:
 
 # %%
+from capcal_lib.results import brier_terms
+
 results = page.results()
 terms = brier_terms(results)
 plug_in = brier_terms(results, protocol="paper").where(terms.notna())
@@ -61,6 +53,11 @@ worse.rename(page.data["title"]).T.round(4)
 # A probe on its own data set, any other probe, and any other confidence are told apart, as their shifts are unlike.
 
 # %%
+from dataclasses import replace
+
+from capcal_lib.book import tables
+from capcal_lib.studies import protocol as study
+
 shifts = study.shifts_by_correction(replace(page.counting, k_c=k_c))
 tables.titled(shifts.nlargest(3, "size"))
 
@@ -88,6 +85,9 @@ page.finding(
 )
 
 # %% tags=["picture"] label="fig-protocol" mystnb={"image": {"alt": "A panel for each kind of confidence, with a row for each switch and a dot for each data set and method, by the shift of its score, with a line at zero."}} paper=["section-4.1", "table-5", "table-6"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+import seaborn as sns
+from capcal_lib import plots
+
 panels = {"col": "confidence", "kind": "strip", "sharex": False}
 size = {"height": 3.2, "aspect": 2.25 / shifts["confidence"].nunique()}
 marks = {"jitter": False, "alpha": 0.6, "color": plots.INK}
@@ -123,6 +123,9 @@ page.show(
 # more: `Calibrator("platt").fit(probe.out_of_fold_, correct, total)`. Here is what it makes of a confidence of .1, .5 and .9:
 
 # %%
+import pandas as pd
+from capcal_lib.probes import out_of_fold_calibrators
+
 calibrators = out_of_fold_calibrators(page.store, model)
 said = [0.1, 0.5, 0.9]
 made = {name: each.predict(said) for name, each in calibrators.items()}
@@ -222,6 +225,8 @@ page.show(
 # confidence? *Hint:* $\hat\mu(1-\hat\mu)/(n-1)$.
 
 # %% tags=["hide-cell", "solution"]
+from capcal_lib.metrics import capability_brier
+
 # At one half and a hundred samples: the plug-in score less the corrected one
 plug_in_score = capability_brier([0.7], [50], [100])
 corrected_score = capability_brier([0.7], [50], [100], corrected=True)

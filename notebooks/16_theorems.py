@@ -23,14 +23,7 @@ verdicts: str = "rules"  # or judge:MODEL, where it has judged
 seed: int = 0  # of the responses that are drawn
 
 # %% tags=["provenance"]
-import numpy as np
-import pandas as pd
-import seaborn as sns
-from capcal_lib.book import style, tables
 from capcal_lib.book.lesson import open_page
-from capcal_lib.metrics import best_confidence, divergence
-from capcal_lib.plots import MUTED
-from capcal_lib.results.targets import losses_by_target, response_distances
 
 page = open_page(globals())
 
@@ -39,6 +32,8 @@ page = open_page(globals())
 # of that on which a response tells least of what the model can do, or of the one asked for.
 
 # %%
+from capcal_lib.results.targets import response_distances
+
 results = page.results()
 results = results.drop(columns=results.filter(like="Probe").columns)
 results = results[results["total"] > 1]
@@ -54,6 +49,9 @@ one_set, title = results.loc[[shown]], page.data.loc[shown, "title"]
 # of which 3 in 10 samples are correct:
 
 # %%
+import numpy as np
+from capcal_lib.metrics import divergence
+
 grid = np.arange(11) / 10
 losses_on_grid = divergence(np.full(11, 0.3), grid, score="brier")
 grid[losses_on_grid.argmin()]
@@ -63,6 +61,8 @@ grid[losses_on_grid.argmin()]
 # one response $C$ to each question is drawn:
 
 # %%
+from capcal_lib.metrics import best_confidence
+
 share = one_set["correct"] / one_set["total"]
 once = (np.random.default_rng(seed).random(len(share)) < share).astype(float)
 rows = {}
@@ -75,6 +75,8 @@ for score in ("Brier", "log", "spherical"):
     rows[score] = [*np.abs(missed).max(axis=1), differ]
 
 # %% label="theorem-1-optima" paper=["theorem-1", "equation-4", "equation-5", "equation-6", "equation-8", "section-3.1"] evidence=["measured"] reads=["verdicts"]
+import pandas as pd
+
 columns = [
     "|best by response − C|",
     "|best by capability − μ̂|",
@@ -96,6 +98,8 @@ page.show(
 # their difference, which is rounding.
 
 # %%
+from capcal_lib.results.targets import losses_by_target
+
 losses = losses_by_target(results)
 gap = losses["gap"].abs().max()
 len(losses), gap
@@ -111,6 +115,10 @@ page.finding(
 )
 
 # %% tags=["picture"] label="theorem-2-gaps" paper=["theorem-2", "equation-9", "equation-10", "equation-3", "equation-7"] evidence=["measured"] reads=["verdicts", "confidences"] mystnb={"image": {"alt": "Scatter plot of the capability against the expected response Brier score, a mark a method on a data set, with the diagonal and, for each data set, a line parallel to it."}}
+import seaborn as sns
+from capcal_lib.book import style, tables
+from capcal_lib.plots import MUTED
+
 variances = losses.groupby("dataset")["Bregman information"].max().nlargest(4)
 points = tables.titled(losses.loc[[*variances.index]].reset_index())
 sides = {"x": "expected response loss", "y": "capability loss"}

@@ -17,22 +17,6 @@ model: str = "smollm2-135m"  # one of `capcal models`; it has the built-in sets
 store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
 
-# %%
-import numpy as np
-import pandas as pd
-from capcal_lib import plots
-from capcal_lib.book import style, tables
-from capcal_lib.book.lesson import open_lesson
-from capcal_lib.grading import canonical
-from capcal_lib.grading.agreement import agreements
-from capcal_lib.grading.labels import error_rates, load_labels, measured_error
-from capcal_lib.grading.regrading import OURS, regrade
-from capcal_lib.grading.verdicts import read_verdicts
-from capcal_lib.manifests import load_dataset
-from capcal_lib.questions import at_hand
-from capcal_lib.results.judged import gains_over, judge_cases
-from matplotlib import pyplot as plt
-
 # %% [markdown]
 # ## How often the rules were wrong
 #
@@ -42,6 +26,8 @@ from matplotlib import pyplot as plt
 # stands for. Where it is open whether an answer is right, such as a misspelt name, it is "cannot tell" (NaN).
 
 # %%
+from capcal_lib.grading.labels import load_labels
+
 labels = load_labels()
 labels[["dataset", "extracted", "first", "correct", "weight"]].head()
 
@@ -50,12 +36,18 @@ labels[["dataset", "extracted", "first", "correct", "weight"]].head()
 # that it calls not correct. Here for TriviaQA, with the number of independent labels that would tell as much of either:
 
 # %%
+from capcal_lib.grading.labels import measured_error
+
 measured_error(labels[labels["dataset"] == "triviaqa"])
 
 # %% [markdown]
 # And for all data sets with labels of both kinds, with Jeffreys' intervals. Few right answers to a hard data set leave them wide.
 
 # %%
+from capcal_lib.book import tables
+from capcal_lib.book.lesson import open_lesson
+from capcal_lib.grading.labels import error_rates
+
 page = open_lesson(globals())
 rates = 100 * error_rates(labels)
 spelt = tables.intervals(rates, "estimate", digits=1).unstack("answers")
@@ -92,6 +84,9 @@ missed**2, missed
 page.show_runs()
 
 # %%
+import pandas as pd
+from capcal_lib.grading.verdicts import read_verdicts
+
 runs = page.data["run"]
 verdicts = pd.concat([*runs.map(read_verdicts)], keys=runs.index)
 verdicts = verdicts.query("sample_index < @k_eval")["verdict"]
@@ -112,6 +107,9 @@ page.show(
 
 
 # %%
+from capcal_lib.grading import canonical
+
+
 def identical(answer, extracted, _response):
     return extracted in (answer.gold, *answer.aliases)
 
@@ -131,6 +129,9 @@ def mentioned(answer, _extracted, response):
 # Each rule grades the same samples. That takes the right answers of a data set on this machine.
 
 # %%
+from capcal_lib.manifests import load_dataset
+from capcal_lib.questions import at_hand
+
 at_home = [
     name
     for name in page.data.index
@@ -142,6 +143,8 @@ if not at_home:
     )
 
 # %%
+from capcal_lib.grading.regrading import regrade
+
 rules = {
     "identical text": identical,
     "one contains the other": contained,
@@ -155,6 +158,9 @@ mu.groupby(level="dataset", sort=False).head(1)
 # How far does a rule *move* the accuracy from that of this book's rules, question by question?
 
 # %%
+from capcal_lib.grading.regrading import OURS
+from capcal_lib.results.judged import gains_over, judge_cases
+
 moves = judge_cases(gains_over(-mu, OURS), ["dataset", "rule"])
 moves = moves.set_index(["dataset", "rule"])
 moves = moves.rename(columns={"estimate": "move"})
@@ -170,6 +176,11 @@ page.finding(
 )
 
 # %% tags=["picture"] label="fig-strictness" mystnb={"image": {"alt": "Dot plot with a row for each data set and, in it, a mark with an interval for each of three rules, around a line at zero."}}
+import numpy as np
+from capcal_lib import plots
+from capcal_lib.book import style
+from matplotlib import pyplot as plt
+
 _, axes = plt.subplots(figsize=(style.WIDTH, 1 + 0.6 * len(at_home)))
 for place, rule in enumerate(rules):
     own = moves.xs(rule, level="rule")
@@ -208,6 +219,8 @@ page.show(
 # model has judged these samples; `capcal judge` asks one.
 
 # %%
+from capcal_lib.grading.agreement import agreements
+
 tables.titled(agreements(runs)).round(2)
 
 # %% [markdown]

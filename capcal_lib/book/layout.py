@@ -12,9 +12,9 @@ PAGES = {  # that a notebook names, which is read where they are not
     "“Scaling out”": "[Scaling out](/guide/scaling_out.md)",
     "“The paper's main table”": "[The paper's main table](/reference/printed.md)",
 }
-PARAMETERS = {
-    "code_prompt_show": "Show the parameters that this book was made with",
-    "code_prompt_hide": "Hide the parameters that this book was made with",
+FOLDED = {  # by a cell's tag, what the link says that opens it
+    "parameters": "the parameters of this page",
+    "injected-parameters": "the parameters that this book was made with",
 }
 SHOWN_ABOVE = {
     "output_type": "display_data",
@@ -100,9 +100,12 @@ def lay_out(notebook: dict[str, Any]) -> dict[str, str]:
         for named, link in PAGES.items():
             cell["source"] = cell["source"].replace(named, link)
         tags = cell["metadata"].setdefault("tags", [])
-        if "injected-parameters" in tags:
+        for name in FOLDED.keys() & tags:
             tags.append("hide-input")
-            cell["metadata"]["mystnb"] = PARAMETERS
+            prompts = {
+                f"code_prompt_{verb.lower()}": f"{verb} {FOLDED[name]}" for verb in ("Show", "Hide")
+            }
+            cell["metadata"]["mystnb"] = prompts
         for output in cell.get("outputs", ()):
             data = output.get("data", {})
             if "solution" in tags and "text/html" in data:  # the book folds it with its code

@@ -23,19 +23,27 @@ def text(source: str, *tags: str) -> dict[str, Any]:
 
 def test_a_page_begins_with_what_its_finding_its_provenance_and_its_picture_show() -> None:
     cells = [code("1"), code("2", "provenance"), code("3"), code("4", "picture")]
-    page = {"cells": [text("# T"), *cells, code("5", "finding"), code("6", "injected-parameters")]}
+    page = {"cells": [text("# T"), *cells, code("5", "finding")]}
     lay_out(page)
     title, *cells = page["cells"]
     top, below = cells[:3], cells[3:]
     assert [cell["source"] for cell in top] == ["5", "2", "4"]
     assert all(cell["metadata"]["tags"] == ["remove-input"] for cell in top)
     assert [cell["outputs"][0]["data"]["text/plain"] for cell in top] == ["5", "2", "4"]
-    assert [cell["source"] for cell in below] == [*"123456"]  # the code stays where it is read
+    assert [cell["source"] for cell in below] == [*"12345"]  # the code stays where it is read
     shown = ["".join(output["data"].values()) for cell in below for output in cell["outputs"]]
     above = "<p class='capcal-about'>Shown at the top of the page.</p>"
-    assert shown == ["1", "3", above, above, "6"]  # nothing below what opens the page
-    assert below[-1]["metadata"]["tags"] == ["injected-parameters", "hide-input"]
+    assert shown == ["1", "3", above, above]  # nothing below what opens the page
     assert title["source"] == "# T"
+
+
+@pytest.mark.parametrize("tag", ["parameters", "injected-parameters"])
+def test_parameters_are_folded(tag: str) -> None:
+    page = {"cells": [text("# T"), code("model = 'simulated'", tag)]}
+    lay_out(page)
+    metadata = page["cells"][1]["metadata"]
+    assert metadata["tags"] == [tag, "hide-input"]
+    assert metadata["mystnb"]["code_prompt_show"].startswith("Show the parameters")
 
 
 def test_the_book_folds_a_solution_once() -> None:
