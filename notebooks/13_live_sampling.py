@@ -9,8 +9,8 @@
 # %% [markdown]
 # # Sampling, live
 #
-# [Before](12_selective_prediction.ipynb) everything came from recorded samples. Here a model is asked again, now and on this machine:
-# does it give the same expected accuracies?
+# The pages so far used recorded samples. Does a model give the same expected accuracies if it is asked again, now and on this
+# machine?
 
 # %% tags=["parameters"]
 model: str = "smollm2-135m"  # one of `capcal models`; it runs anywhere
@@ -29,8 +29,9 @@ page.show_runs()
 # %% [markdown]
 # ## Ask
 #
-# This is the framework of the paper's section 4.1: a model answers the same questions many times, each answer is graded, and
-# the correct ones are counted. That takes a recorded run to compare with, and on this machine the questions and the weights.
+# A model answers the same questions many times, every answer is graded, and the correct ones are counted. This is the
+# framework of the paper's section 4.1. To compare, the page needs a recorded run, and the questions and the weights on this
+# machine.
 
 # %%
 from capcal_lib.manifests import load_dataset, load_model
@@ -44,7 +45,8 @@ if dataset not in page.data.index or not can_sample_here(sampler, exam):
     )
 
 # %% [markdown]
-# The questions run from the hardest to the easiest of the recorded run, among those with the most samples.
+# The questions range from the hardest to the easiest of the recorded run. They are taken from the questions with the most
+# samples.
 
 # %%
 from capcal_lib.applications import deep_samples
@@ -61,7 +63,7 @@ questions = {question.id: question for question in load_questions(dataset)}
 chosen = [questions[name] for name in spread.index]
 
 # %% [markdown]
-# Each is put to the model exactly as there, and every answer is drawn token by token at the model's temperature.
+# The prompt is the same as in the recorded run. Every answer is drawn token by token, at the model's temperature.
 
 # %%
 import time
@@ -81,7 +83,7 @@ from capcal_lib.book.lesson import glue
 glue(seconds=seconds)
 
 # %% [markdown]
-# Count the correct ones, beside those of the recorded run:
+# Count the correct samples of each question, next to the recorded ones:
 
 # %%
 from capcal_lib.grading.counts import count_verdicts
@@ -92,8 +94,8 @@ both = recorded[["correct", "total"]].join(live, how="inner")
 both.head()
 
 # %% [markdown]
-# One question is shown below. It is a typical one: of those that were answered both rightly and wrongly when they were
-# recorded, the one whose share of right answers has changed by a middling amount. This is what the model was asked:
+# One question serves as the example. The model answered it both rightly and wrongly when it was recorded, and its share of
+# right answers has changed by a typical amount since. This is the prompt:
 
 # %%
 from capcal_lib.book.workshop import typical_question
@@ -119,9 +121,8 @@ page.finding(
 # %% [markdown]
 # ## Grade
 #
-# Never trust a number before you have read what is behind it. The first response to that question, graded, and then
-# the most frequent ones with the verdict on each: `correct`, `incorrect`, or `no_answer` where nothing can be
-# extracted.
+# Read some answers before you trust a number. Here is the grade of the first response. The table shows the most frequent
+# responses and their verdicts: `correct`, `incorrect`, or `no_answer` if no answer can be extracted.
 
 # %%
 from capcal_lib.grading import grade
@@ -137,9 +138,9 @@ page.show(frequent.head(5), f"The most frequent responses to: {question.text}")
 # %% [markdown]
 # ## Count
 #
-# The expected accuracy $\mu$ of a question is the chance that one response is correct; its estimate $\hat\mu$ is the share
-# of correct samples. A verdict of `not_scored`, where a sample or its grading failed, is not counted as wrong. The interval
-# tells how far $\mu$ may be from it: at a hundred samples it is up to 0.2 wide.
+# The expected accuracy $\mu$ of a question is the probability that one response is correct. The share of correct samples,
+# $\hat\mu$, estimates it. If a sample or its grading failed, the verdict is `not_scored`, and the sample is not counted as
+# wrong. The interval shows how far $\mu$ may be from $\hat\mu$. With a hundred samples it is up to 0.2 wide.
 
 # %%
 from capcal_lib.metrics import binomial_interval
@@ -150,8 +151,8 @@ correct, total, correct / total, interval.round(3)
 # %% [markdown]
 # ## Compare
 #
-# Recorded and live samples are independent draws from one distribution, if nothing has changed. Fisher's exact test asks
-# how likely counts at least as far apart would then be. For the question above:
+# If nothing has changed, recorded and live samples are independent draws from the same distribution. Fisher's exact test
+# gives the probability of counts at least this far apart. For the question above:
 
 # %%
 from scipy.stats import fisher_exact
@@ -161,8 +162,8 @@ now = [correct, total - correct]
 fisher_exact([[before["correct"], before["total"] - before["correct"]], now])
 
 # %% [markdown]
-# Many questions are many chances to be unlucky: Holm's correction multiplies the smallest p-value by the number of questions,
-# the next by one fewer, and so on, so that the chance of *any* false rejection on the page is at most 5 %.
+# Each question is one more chance of a false alarm. Holm's correction multiplies the smallest p-value by the number of
+# questions, the next by one fewer, and so on. The probability of *any* false rejection on the page is then at most 5 %.
 
 # %%
 import numpy as np
@@ -193,9 +194,9 @@ axes.legend(title="different", loc="upper left")
 _ = axes.set(xlabel="share correct, recorded", ylabel="share correct, live")
 
 # %% [markdown] tags=["caption"]
-# A point is a question: its expected accuracy as recorded, and as estimated again by this page, each with its 95 % interval. A
-# question whose two shares differ significantly, judged with all others by Holm's method, has another mark: as long as model,
-# prompt and sampling settings are the same, only chance moves a point off the line.
+# Each point is a question: its share of correct samples when recorded, and today, each with a 95 % interval. A question has
+# another mark if the two shares differ significantly after Holm's correction. If model, prompt and sampling settings are the
+# same, only chance moves a point off the dotted line.
 
 # %% label="live-comparison" paper=["section-4.1"] evidence=["measured"] reads=["samples", "verdicts"]
 furthest = both.drop(columns="live total").head(5)
@@ -207,17 +208,18 @@ page.show(
 )
 
 # %% [markdown]
-# Where the test rejects, either the recording cannot be repeated, or one of the two counts was unlucky, as happens by chance on
-# one page in twenty like this one. Samples with another seed (`-p seed 1`) tell the two apart: a model, a prompt or a grader
-# that had changed would move many questions, with every seed.
+# If the test rejects, either the recording cannot be repeated, or chance moved one of the two counts. Chance does so on about
+# one page in twenty. To tell the two apart, draw with another seed (`-p seed 1`). A changed model, prompt or grader would
+# move many questions, whatever the seed.
 #
 # ## Summary
 #
-# - A question's expected accuracy is a property of the model, the prompt and the sampling settings; a sample is one draw.
-# - An estimate without its interval says little: at a hundred samples the interval is up to 0.2 wide.
-# - One rejection among many tests can be chance. Correct for their number, and repeat what was rejected.
+# - The expected accuracy of a question depends on the model, the prompt and the sampling settings. A sample is one draw.
+# - Report an estimate with its interval. With a hundred samples the interval is up to 0.2 wide.
+# - One rejection among many tests can be chance. Correct for the number of tests, and repeat what was rejected.
 #
-# This took a model. [Next](14_try_it.ipynb) takes only a browser: can you guess how often a question is answered correctly?
+# This page needed a model. [The next page](14_try_it.ipynb) needs only a browser: can you guess how often a model answers a
+# question correctly?
 #
 # ## Exercises
 #
@@ -229,18 +231,18 @@ low, high = binomial_interval([5], [10])[0]
 page.solution(float(high - low))
 
 # %% [markdown]
-# **2 (medium).** In the figure, most crosses meet the dotted line though their middle lies off it. What does that mean? And how
-# likely is it that at least one of 16 independent tests at the 5 % level rejects by chance, without a correction? *Hint:* the
-# chance that none does is $0.95^{16}$.
+# **2 (medium).** In the figure, most crosses touch the dotted line although their centres lie off it. What does that mean?
+# And how likely is it that at least one of 16 independent tests at the 5 % level rejects by chance, without a correction?
+# *Hint:* the chance that none does is $0.95^{16}$.
 
 # %% tags=["hide-cell", "solution"]
 # Both counts can come from one expected accuracy; the chance that all 16 tests keep silent
 page.solution(round(1 - 0.95**16, 2))
 
 # %% [markdown]
-# **3 (hard).** Simulate pages of 16 questions whose recorded and live counts come from the same $\mu$. On what share of
-# pages does Holm's correction reject anything? *Hint:* the smallest adjusted p-value decides. Exact tests of counts are
-# conservative, so it is less than 5 %.
+# **3 (hard).** Simulate pages of 16 questions whose recorded and live counts come from the same $\mu$. On what share of the
+# pages does Holm's correction reject anything? *Hint:* look at the smallest adjusted p-value. Exact tests of counts are
+# conservative, so the share is below 5 %.
 
 # %% tags=["hide-cell", "solution"]
 # Pages without any difference, and how many of them reject

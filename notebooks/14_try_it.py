@@ -9,8 +9,8 @@
 # %% [markdown]
 # # Try it: four experiments in the browser
 #
-# [Before](13_live_sampling.ipynb) a model was asked again, and its expected accuracies came out as recorded. Here you ask, guess
-# and score yourself, in the browser: what does a confidence have to know to be worth anything?
+# What does a confidence have to know to be worth anything? On this page you ask, guess and score in the browser. [The
+# previous page](13_live_sampling.ipynb) asked a model again; this one needs no model.
 
 # %% tags=["parameters"]
 model: str = "smollm2-135m"  # one of `capcal models`; it has the built-in sets
@@ -26,8 +26,8 @@ page = open_page(globals())
 # %% [markdown]
 # ## Ask again and again
 #
-# Take the data set whose questions differ most, of those that everybody may have, and 24 of its questions from the hardest to the
-# easiest. Samples that vote judge nobody on this page.
+# The experiments use the data set whose questions differ most among the freely licensed ones. They take 24 of its questions,
+# from the hardest to the easiest. Samples that vote do not judge on this page.
 
 # %%
 from capcal_lib.book.experiments import without_voters
@@ -57,7 +57,7 @@ for n in (1, 10, k_eval):
 unsure = (shown["correct"] / shown["total"] - 0.5).abs().to_numpy().argmin()
 few, most = after.iloc[unsure, 1:]
 page.finding(
-    "Whether one answer is correct is luck; the share of correct ones settles. “{text}”: {few} of the first ten, "
+    "Whether one answer is correct is luck, but the share of correct answers settles. “{text}”: {few} of the first ten, "
     "{all} of {samples}.",
     text=questions["text"][unsure],
     few=int(few),
@@ -66,9 +66,9 @@ page.finding(
 )
 
 # %% [markdown]
-# Pick a question and ask it once, ten times, or as often as it was recorded. The answers are a model's, recorded one by one, and
-# come in an order that is drawn anew at each start. The *response target* jumps between 0 and 1 with every answer; the *capability
-# target* $\hat\mu$ settles, and its 95 % Jeffreys interval shrinks.
+# Pick a question. Ask it once, ten times, or as often as it was recorded. The answers are recorded ones, in a new random
+# order at each start. The *response target* jumps between 0 and 1 with every answer. The *capability target* $\hat\mu$
+# settles, and its 95 % Jeffreys interval shrinks.
 
 # %% tags=["picture"] label="try-coin" paper=["section-3.2", "section-4.1"] evidence=["measured"] reads=["verdicts"]
 from capcal_lib.book.widgets import widget
@@ -106,9 +106,8 @@ binomial_interval([37], [100])
 # %% [markdown]
 # ## Guess the confidence
 #
-# How often does the same model answer each of these ten questions correctly? Guess, then compare
-# yourself with its own confidences. The score is the capability Brier score without the noise of the samples: zero is
-# perfect.
+# How often does the same model answer each of these ten questions correctly? Guess, and compare your score with the model's
+# own confidences. The score is the corrected capability Brier score; zero is perfect.
 
 # %%
 from capcal_lib.book.experiments import ten_to_guess
@@ -135,8 +134,8 @@ widget(
 )
 
 # %% [markdown]
-# The saved CSV is what `capcal score` reads. In Python, for the methods, and for somebody who says one half of every
-# question:
+# `capcal score` reads the CSV file that you save. In Python, here are the scores of the methods, and of someone who says one
+# half for every question:
 
 # %%
 from capcal_lib.metrics import capability_brier
@@ -148,10 +147,10 @@ guesses.apply(capability_brier, args=counts, corrected=True).round(3)
 # %% [markdown]
 # ## Explore a score
 #
-# Choose a data set and a method. The *plug-in* score takes $\hat\mu$ for $\mu$ and is too high by the noise of the samples;
-# the *corrected* score is not. Shifting or stretching the log-odds of a confidence, $\log(s/(1-s))$, is what recalibration does: it
-# moves all questions alike, so it mends confidences that are too high or too low, and not those that order the questions wrongly.
-# Scores are of the questions for which a method has a confidence: a model that was asked for a number does not always state one.
+# Choose a data set and a method. The *plug-in* score uses $\hat\mu$ in place of $\mu$, so it is too high by the noise of the
+# samples. The *corrected* score is not. Recalibration shifts and stretches the log-odds of a confidence, $\log(s/(1-s))$.
+# This treats all questions alike: it repairs confidences that are too high or too low, but not a wrong order. A score covers
+# only the questions for which the method has a confidence, because a model does not always state one.
 
 # %%
 from capcal_lib.book.experiments import explorer_data
@@ -175,10 +174,10 @@ widget(
 # %% [markdown]
 # ## Answer only some questions
 #
-# A confidence helps where it says which questions to leave alone, as on [the page on
-# abstaining](12_selective_prediction.ipynb). Let the model answer only the share of the questions on which a method is most
-# confident, and compare the accuracy there with that of answering all. Questions of equal confidence count as their mean; the
-# interval is that of a mean over the answered questions.
+# A confidence can also choose which questions to leave unanswered, as on [the page on
+# abstaining](12_selective_prediction.ipynb). Let the model answer only the questions on which a method is most confident, and
+# compare the accuracy with answering all. Questions with equal confidence share their mean accuracy. The interval is the one
+# of a mean over the answered questions.
 
 # %%
 from capcal_lib.book.experiments import accuracies_by_coverage
@@ -204,17 +203,18 @@ widget(
 # %% [markdown]
 # ## Summary
 #
-# - An expected accuracy settles with more samples; whether one answer is correct does not.
-# - A score is only as good as its baselines: look at the constant and at the uniform random number first.
-# - Recalibration moves all questions alike, and cannot put them in another order.
-# - To answer only some questions well, a confidence needs the right order, and nothing else.
+# - The expected accuracy of a question settles with more samples. Whether one answer is correct does not.
+# - Compare every score with the constant and with a uniform random number.
+# - Recalibration changes the level of a confidence, but not the order of the questions.
+# - To choose which questions to answer, a confidence needs only the right order.
 #
-# The scores on this page are not quite the paper's. [Next](15_protocol.ipynb): what does each difference change?
+# Test what you have learned in the book's quiz. The appendix then begins with a check: these scores differ in some
+# ways from the paper's, and [the page on the protocol](15_protocol.ipynb) shows what each difference changes.
 #
 # ## Exercises
 #
-# **1 (easy).** How many samples make the Jeffreys interval of a question at $\hat\mu = 1/2$ narrower than 0.1? *Hint:* its
-# width shrinks as one over the square root of the number.
+# **1 (easy).** How many samples make the Jeffreys interval of a question with $\hat\mu = 1/2$ narrower than 0.1? *Hint:* its
+# width is proportional to one over the square root of the number.
 
 # %% tags=["hide-cell", "solution"]
 import numpy as np
@@ -225,8 +225,8 @@ ends = binomial_interval(counts // 2, counts)
 page.solution(int(counts[(np.diff(ends)[:, 0] < 0.1).argmax()]))
 
 # %% [markdown]
-# **2 (medium).** What capability Brier score has somebody who guesses every question's $\mu$ with a random error of
-# standard deviation 0.2? *Hint:* the score is a mean of squared distances, and a guess has to lie between 0 and 1.
+# **2 (medium).** Someone guesses the $\mu$ of every question with a random error of standard deviation 0.2. What is their
+# capability Brier score? *Hint:* the score is a mean squared distance, and a guess has to lie between 0 and 1.
 
 # %% tags=["hide-cell", "solution"]
 # Guesses with a random error, and their score: less than its square, 0.04, since a guess beyond 0 or 1 is moved back

@@ -9,9 +9,9 @@
 # %% [markdown]
 # # Do the theorems hold on counts?
 #
-# [Before](15_protocol.ipynb) we took back what this book does differently from the paper. The scores of both rest on the same two
-# theorems, which are proved for $\mu$ and an expectation over responses. Do they hold for what is measured, $c$ of $n$ samples
-# correct?
+# The paper proves two theorems for $\mu$ and for an expectation over responses. Do they also hold for what one can measure,
+# $c$ correct out of $n$ samples? The scores on [the previous page](15_protocol.ipynb), and all others in this book, rest on
+# them.
 
 # %% tags=["parameters"]
 model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`
@@ -28,8 +28,8 @@ from capcal_lib.book.lesson import open_page
 page = open_page(globals())
 
 # %% [markdown]
-# Theorems about any confidence can be tried on a few of them, so the probes are left out. What is shown of one data set is shown
-# of that on which a response tells least of what the model can do, or of the one asked for.
+# The theorems hold for any confidence, so this page uses a few and leaves out the probes. If a section shows one data set, it
+# is the one on which a single response tells least about $\mu$, or the one in the parameter `dataset`.
 
 # %%
 from capcal_lib.results.targets import response_distances
@@ -44,9 +44,9 @@ one_set, title = results.loc[[shown]], page.data.loc[shown, "title"]
 # %% [markdown]
 # ## Theorem 1: two targets, two optima
 #
-# The best confidence for a target is the one of least loss. By the response target, the correctness of one sample, it is 0
-# or 1; by the capability target, which that correctness has as its mean, it is $\hat\mu$. Search it on a grid, for one question
-# of which 3 in 10 samples are correct:
+# The best confidence for a target has the lowest expected loss. For the response target, the correctness of one sample, it is
+# 0 or 1. For the capability target it is $\hat\mu$, the mean of that correctness. Search for it on a grid, for a question
+# with 3 correct samples out of 10:
 
 # %%
 import numpy as np
@@ -57,8 +57,8 @@ losses_on_grid = divergence(np.full(11, 0.3), grid, score="brier")
 grid[losses_on_grid.argmin()]
 
 # %% [markdown]
-# `best_confidence` does so for each question, and finds both optima, by other proper scores as well. For the response target
-# one response $C$ to each question is drawn:
+# `best_confidence` does this for each question, and for other proper scores. For the response target, one response $C$ to
+# each question is drawn:
 
 # %%
 from capcal_lib.metrics import best_confidence
@@ -93,9 +93,9 @@ page.show(
 # %% [markdown]
 # ## Theorem 2: the scores differ by the correctness variance
 #
-# [The first page](01_targets_divergence.ipynb) has both sides for one confidence. Here they are for every method on every data
-# set, with the same samples as judges of all methods of a data set: how many pairs there are, and the largest *gap* that is left of
-# their difference, which is rounding.
+# [The first page](01_targets_divergence.ipynb) shows both sides for one confidence. Here they are for every method on every
+# data set. The same samples judge all methods of a data set. The table shows the number of pairs and the largest remaining
+# *gap*, which is rounding.
 
 # %%
 from capcal_lib.results.targets import losses_by_target
@@ -106,8 +106,8 @@ len(losses), gap
 
 # %% tags=["finding"]
 page.finding(
-    "On counts both theorems hold: for {pairs} pairs of a method and a data set, the two scores differ by the correctness variance "
-    "up to {gap:.0g}, and the best confidences by the two targets differ on {differ:.0%} of the questions of {title}.",
+    "Both theorems hold on counts. For {pairs} pairs of a method and a data set, the two scores differ by the correctness variance, "
+    "up to {gap:.0g}. The best confidences for the two targets differ on {differ:.0%} of the questions of {title}.",
     pairs=len(losses),
     gap=gap,
     differ=optima.loc["Brier", "optima differ"],
@@ -130,17 +130,16 @@ axes.set(xlim=(0, None), ylim=(0, None))
 _ = axes.legend(title="")
 
 # %% [markdown] tags=["caption"]
-# One mark a method, on the four data sets of largest correctness variance. The same samples judge all methods of a data set: those that
-# did not vote, where there are votes. So its methods lie on one line of slope 1, as far below the dotted diagonal as its correctness
-# variance says: a method that is better by one score is better by the other, and by as much. A mark lies beside the line only if the
-# method has no confidence on some questions.
+# Each mark is a method, on the four data sets with the largest correctness variance. The methods of a data set lie on one
+# line of slope 1, below the dotted diagonal by the correctness variance. So both scores rank methods alike, and by equal
+# differences. A mark off its line belongs to a method without a confidence on some questions. If a data set has votes, the
+# samples that voted do not judge.
 
 # %% [markdown]
 # ## Beyond the Brier score
 #
-# Appendix A.3 of the paper says that for strictly convex losses the difference is the Bregman information of the
-# correctness (Banerjee et al., 2005). For that the loss has to be written as a divergence, zero where confidence and target
-# agree:
+# For strictly convex losses, appendix A.3 of the paper says, the difference is the Bregman information of the correctness
+# (Banerjee et al., 2005). This requires a loss that is a divergence, zero if confidence and target agree:
 #
 # $$
 # \begin{aligned}
@@ -149,12 +148,13 @@ _ = axes.legend(title="")
 # \end{aligned}
 # $$
 #
-# The right side does not know $s$. With $g(t) = t^2$ it is the variance; with $g(t) = t\log t + (1-t)\log(1-t)$, of which
-# Kullback and Leibler's divergence comes, it is the entropy of $\mathcal C$; $g(t) = \sqrt{t^2 + (1-t)^2}$ is the spherical
-# score. Cross-entropy, $-t\log s - (1-t)\log(1-s)$, is a straight line in $t$ and has no gap: what it adds to the
-# divergence is the entropy of its target, which is zero for a verdict and is not for $\mu$.
+# The right side does not contain $s$. With $g(t) = t^2$ it is the variance. With $g(t) = t\log t + (1-t)\log(1-t)$, which
+# gives the Kullback-Leibler divergence, it is the entropy of $\mathcal C$. With $g(t) = \sqrt{t^2 + (1-t)^2}$ the loss is the
+# spherical score. Cross-entropy, $-t\log s - (1-t)\log(1-s)$, is linear in $t$ and has no gap. It exceeds the divergence by
+# the entropy of its target, which is zero for a verdict but not for $\mu$.
 #
-# Both sides on one data set, with confidences moved into $[0.001, 0.999]$, since the log score of a wrong 0 or 1 is infinite:
+# Both sides on one data set follow. Confidences are moved into $[0.001, 0.999]$, because the log score of a wrong 0 or 1 is
+# infinite:
 
 # %% label="proper-scores" paper=["appendix-a.3", "equation-15"] evidence=["measured"] reads=["verdicts", "confidences"]
 by_score = {}
@@ -170,24 +170,26 @@ page.show(
 # %% [markdown]
 # ## Summary
 #
-# - Both theorems hold on counts up to rounding: no assumption on the model is left to check.
-# - The best confidence for one response is that response's own correctness, and the best for the model is $\hat\mu$.
-# - Other proper scores have a variance of their own, which does not depend on the confidence either.
+# - Both theorems hold on counts up to rounding, for any model.
+# - The best confidence for one response is the correctness of that response. The best confidence for the model is
+#   $\hat\mu$.
+# - Other proper scores replace the variance by another quantity, which does not depend on the confidence either.
 #
-# All this takes for granted that a sample is rightly called correct. [Next](17_grading.ipynb): how good is the grader?
+# All of this assumes that the verdict on each sample is right. [The next page](17_grading.ipynb) asks how good the grader is.
 #
 # ## Exercises
 #
-# **1 (easy).** The optima differ on a part of the questions. What does it mean that they agree on the others? *Hint:* where does
-# the theorem let them agree?
+# **1 (easy).** The two optima differ on some of the questions. Why do they agree on the others? *Hint:* when does the theorem
+# let them agree?
 
 # %% tags=["hide-cell", "solution"]
 # All samples of these are correct, or none is: one response tells everything
 page.solution(1 - ((share == 0) | (share == 1)).mean(), optima["optima differ"])
 
 # %% [markdown]
-# **2 (medium).** Two samples judge each question, and $\mu$ is 1/2 everywhere. What is the mean of $\hat\mu(1-\hat\mu)$ over questions,
-# and what is $\mu(1-\mu)$? Which score does the difference belong to? *Hint:* none, one or both of the two samples are correct.
+# **2 (medium).** Two samples judge each question, and $\mu$ is 1/2 everywhere. What is the mean of $\hat\mu(1-\hat\mu)$ over
+# questions, and what is $\mu(1-\mu)$? Which score contains the difference? *Hint:* none, one or both of the two samples are
+# correct.
 
 # %% tags=["hide-cell", "solution"]
 # Half of it: the other half is noise of the judges, which the capability score has until it is corrected
@@ -195,9 +197,8 @@ mu_hat = np.array([0, 0.5, 1])
 page.solution(np.average(mu_hat * (1 - mu_hat), weights=[1, 2, 1]), 0.5 * 0.5)
 
 # %% [markdown]
-# **3 (hard).** Show on one question with $\hat\mu = 0.3$ and $s = 0.6$ that the cross-entropy has no gap. *Hint:* its mean over
-# the correctness is $0.3$ times its value at $t = 1$ and $0.7$ times that at $t = 0$.
-
+# **3 (hard).** Show on one question with $\hat\mu = 0.3$ and $s = 0.6$ that the cross-entropy has no gap. *Hint:* its mean
+# over the correctness is $0.3$ times its value at $t = 1$ plus $0.7$ times its value at $t = 0$.
 
 # %% tags=["hide-cell", "solution"]
 # A straight line in t: the mean of its values is its value at the mean
