@@ -341,6 +341,8 @@ def draw_curves(
     """Draw ``estimate`` against ``x`` on an axis of doublings, a line and a mark for each ``hue``,
     in a panel for each ``col``; with intervals where the table has ``low`` and ``high``.
 
+    A line has the same mark in all panels, and the legend has the lines of all of them.
+
     >>> table = pd.DataFrame({"k": [1, 2], "method": "P(True)", "estimate": [0.5, 0.6]})
     >>> draw_curves(table, x="k").axes.size
     1
@@ -351,12 +353,17 @@ def draw_curves(
     names = list(map(str, table[hue].unique()))
     colors = {} if hue == "model" else palette(names)  # models take those of the style
     ticks = sorted(table[x].unique())
-    grid = sns.FacetGrid(table, col=col, height=3.6, aspect=1 if col else 1.8)
-    panels = table.groupby(col, sort=False) if col else [("", table)]
+    panels = [*table.groupby(col, sort=False)] if col else [("", table)]
+    aspect = 2 / len(panels) if len(panels) > 1 else 1.8
+    grid = sns.FacetGrid(table, col=col, height=3.6, aspect=aspect)
+    entries = {}
     for (_, panel), ax in zip(panels, grid.axes.flat, strict=True):
-        for place, (name, curve) in enumerate(panel.groupby(hue, sort=False)):
-            look = {"marker": CURVE_MARKERS[place % len(CURVE_MARKERS)], "ms": 5, "label": name}
-            [line] = ax.plot(curve[x], curve["estimate"], color=colors.get(str(name)), **look)
+        for name, curve in panel.groupby(hue, sort=False):
+            place = names.index(str(name))
+            color = colors.get(str(name), f"C{place}")
+            look = {"marker": CURVE_MARKERS[place % len(CURVE_MARKERS)], "ms": 5, "color": color}
+            [line] = ax.plot(curve[x], curve["estimate"], label=name, **look)
+            entries[str(name)] = line
             if "low" in curve:
                 beside = curve[x] * 1.03**place  # not on one another
                 ax.vlines(beside, curve["low"], curve["high"], color=line.get_color(), lw=1)
@@ -366,8 +373,8 @@ def draw_curves(
     grid.set_axis_labels(x, "")
     grid.figure.set_layout_engine("constrained")
     if len(names) > 1:
-        entries = grid.axes.flat[0].get_legend_handles_labels()
-        grid.figure.legend(*entries, loc="outside lower center", ncols=3)
+        lines = [entries[name] for name in names]
+        grid.figure.legend(lines, names, loc="outside lower center", ncols=3)
     return grid
 
 

@@ -21,6 +21,7 @@ Source = Literal["paper", "reference code"]
 FOLDERS = {"paper": FOLDER, "reference code": FOLDER / "reference_code"}
 COSTS = {"Uniform random": "N/A", "Verbalized confidence": "L", "P(True)": "1"}
 K_EVAL = 100
+APPLIED = ("math500", "aime25")  # the data sets on which the paper tries its applications
 
 
 def load_reported(table: str | None = None, *, source: Source = "paper") -> pd.DataFrame:

@@ -179,3 +179,18 @@ def test_curves_of_models_have_the_colours_of_the_style_and_those_of_methods_the
         grid = draw_curves(table.rename(columns={"name": column}), x="k", hue=column)
         drawn = [to_hex(line.get_color()) for line in grid.ax.get_lines()]
         assert drawn == [to_hex(color) for color in expected]
+
+
+def test_a_line_looks_the_same_in_each_panel_and_stands_in_the_legend_once() -> None:
+    rows = [("one", "P(True)"), ("two", "Best constant"), ("two", "P(True)")]
+    table = pd.DataFrame([(*row, k, 0.5) for row in rows for k in (1, 2)])
+    table.columns = pd.Index(["dataset", "method", "k", "estimate"])
+    grid = draw_curves(table, x="k", col="dataset")
+    first, second = ([*ax.get_lines()] for ax in grid.axes.flat)
+    assert len(first) == 1
+    same = [line for line in second if line.get_label() == "P(True)"]
+    assert [line.get_marker() for line in same] == [first[0].get_marker()]
+    [legend] = grid.figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["P(True)", "Best constant"]
+    width, height = grid.figure.get_size_inches()
+    assert width == pytest.approx(2 * height)

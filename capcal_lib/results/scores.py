@@ -12,6 +12,7 @@ from capcal_lib.applications import deep_samples, others_mean
 from capcal_lib.errors import check_known
 from capcal_lib.manifests import load_dataset
 from capcal_lib.probes import nearest_probe, probe_of
+from capcal_lib.reported import APPLIED
 from capcal_lib.results.results import CONSISTENCY, VOTES, judged_by, subjects
 from capcal_lib.results.terms import (
     BEST_CONSTANT,
@@ -134,6 +135,26 @@ def questions_predicted(results: pd.DataFrame, dataset: str) -> pd.DataFrame:
     """
     nearest = nearest_probe_of(results, dataset)
     return results.dropna(subset=columns_of(results, nearest))
+
+
+def beside_the_paper(results: pd.DataFrame, dataset: str) -> list[str]:
+    """List a data set and, after it, those on which the paper tries its applications, MATH-500 and
+    AIME25, if they have 32 samples a question (``applications.deep_samples``) and their questions
+    differ.
+
+    >>> index = pd.MultiIndex.from_product([["gsm8k", "math500"], ["a", "b"]])
+    >>> index.names = ["dataset", "question_id"]
+    >>> counts = pd.DataFrame({"correct": [0, 1, 2, 3], "total": 40}, index)
+    >>> beside_the_paper(counts, "gsm8k"), beside_the_paper(counts, "math500")
+    (['gsm8k', 'math500'], ['math500'])
+    """
+    names = [dataset]
+    for name in APPLIED:
+        if name != dataset and name in results.index.unique("dataset"):
+            own = questions_predicted(results.loc[[name]], name)
+            if deep_samples(own["total"]) >= DEEP and questions_differ(own):
+                names.append(name)
+    return names
 
 
 def fill_unstated(results: pd.DataFrame) -> pd.DataFrame:

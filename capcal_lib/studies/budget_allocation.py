@@ -6,7 +6,7 @@ no confidence. A budget is ``each``, the mean number of samples a question, and 
 more than were scored of it. ``concentrations`` are those of posteriors, by the name of the probe,
 as ``probes.describe_probes`` tells them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -37,6 +37,7 @@ from capcal_lib.results.uses import compare_use
 
 EVEN = "Even spending"
 BUDGETS = (1, 2, 4, 8)
+CURVE_BUDGETS = (*BUDGETS, 16, 32, 64)  # those of a curve
 HALVES = 10  # random halves that an honest oracle knows in turn
 CASE = ["dataset", "B", "rule"]
 
@@ -134,6 +135,33 @@ def solved_by_oracles(
         for name, s in oracles.items():
             rows.append([each, name, _share_solved(s, None, correct, total, each)])
     return pd.DataFrame(rows, columns=["B", "rule", "estimate"])
+
+
+def solved_by_set(
+    results: pd.DataFrame,
+    names: Sequence[str],
+    concentrations: Mapping[str, float],
+    *,
+    seed: int,
+    in_sample: bool = False,
+) -> pd.DataFrame:
+    """Return the share of questions solved by rules and by oracles on each data set, at all budgets
+    that its samples allow: of the questions with most samples that the nearest probe has predicted.
+
+    Rows are those of :func:`solved_by_rules` and :func:`solved_by_oracles`, with a ``dataset`` and
+    its number of ``questions``. Each data set draws from a generator of its own with this seed.
+    """
+    tables = []
+    for name in names:
+        questions = questions_predicted(results.loc[[name]], name)
+        subset = questions[questions["total"] >= deep_samples(questions["total"])]
+        budgets = [each for each in CURVE_BUDGETS if each < subset["total"].min()]
+        rng = np.random.default_rng(seed)
+        by_rules = solved_by_rules(subset, budgets, concentrations)
+        oracles = solved_by_oracles(subset, budgets, rng=rng, in_sample=in_sample)
+        solved = pd.concat([by_rules, oracles])
+        tables.append(solved.assign(dataset=name, questions=len(subset)))
+    return pd.concat(tables, ignore_index=True)
 
 
 def _share_solved(

@@ -31,7 +31,9 @@ from capcal_lib.results.results import subjects
 from capcal_lib.results.scores import (
     MISSING_AS,
     columns_of,
+    nearest_probe_of,
     own_columns,
+    questions_predicted,
     stated_methods,
     well_sampled,
 )
@@ -39,6 +41,7 @@ from capcal_lib.results.targets import accuracy_variance
 from capcal_lib.results.terms import BEST_CONSTANT, PLUG_IN, POSTERIOR, mark_best
 
 ACTUAL = "Actual"
+POWERS = tuple(2**n for n in range(7))  # the k of a curve
 Predicted = dict[str, list[Floats]]  # by method, a member each
 
 
@@ -92,6 +95,24 @@ def pass_at_k_curves(subset: pd.DataFrame, predicted: Predicted, ks: Sequence[in
     return curves.assign(
         low=curves["estimate"] - half, high=curves["estimate"] + half
     ).reset_index()
+
+
+def curves_by_set(
+    results: pd.DataFrame, names: Sequence[str], concentration: "pd.Series[float]"
+) -> pd.DataFrame:
+    """Return the curves of :func:`pass_at_k_curves` on each data set, with its name in a column
+    ``dataset``: those of the questions with most samples, predicted with the nearest probe.
+    """
+    tables = []
+    for name in names:
+        subset = questions_predicted(results.loc[[name]], name)
+        deepest = deep_samples(subset["total"])
+        whole = subset[subset["total"] >= deepest]
+        ks = [k for k in POWERS if k <= deepest]
+        probe = nearest_probe_of(subset, name)
+        predicted = predict_pass_at_k(whole, ks, probe=probe, concentration=concentration)
+        tables.append(pass_at_k_curves(whole, predicted, ks).assign(dataset=name))
+    return pd.concat(tables, ignore_index=True)
 
 
 def half_band(predicted: Floats) -> Floats:
@@ -202,6 +223,27 @@ def plug_in_errors(subset: pd.DataFrame, predicted: Predicted, ks: Sequence[int]
         ]
     )
     return means.T.rename_axis("method")
+
+
+def plug_in_errors_by_set(
+    results: pd.DataFrame,
+    names: Sequence[str],
+    ks: Sequence[int],
+    concentration: "pd.Series[float]",
+) -> pd.DataFrame:
+    """Score predictions by the paper's protocol on each data set, as :func:`plug_in_errors` does:
+    a row a ``dataset`` and ``method``, where the nearest probe has its own name.
+
+    ``ks`` are taken up to the number of samples that most questions of a data set have.
+    """
+    tables = {}
+    for name in names:
+        subset = questions_predicted(results.loc[[name]], name)
+        own = [k for k in ks if k <= deep_samples(subset["total"])]
+        probe = nearest_probe_of(subset, name)
+        predicted = predict_pass_at_k(subset, own, probe=probe, concentration=concentration)
+        tables[name] = plug_in_errors(subset, predicted, own).rename(index={PLUG_IN: probe})
+    return pd.concat(tables, names=["dataset", "method"])
 
 
 def compare_pass_at_k(

@@ -278,7 +278,7 @@ def test_the_error_of_one_attempt_is_the_score(tmp_path: Path, recipe: str) -> N
     protocol = chosen.protocol
     page = run_cells("05_pass_at_k", model="simulated", store=str(tmp_path), protocol=protocol)
     if protocol == "paper":
-        errors = page["table"]["pass@1"]
+        errors = page["table"].loc["mini-capitals", "pass@1"]
     else:
         errors = page["scored"].loc["pass@1, 20 questions"]["brier"]
     errors = errors.rename({"Probe, plug-in": page["probe"]})
@@ -309,8 +309,8 @@ def test_pages_show_many_samples_of_the_questions_that_have_them(unlike: Path) -
     ]
     page = run_cells("06_budget_allocation", **given)
     assert {*page["judged"]["B"]} == {1, 2, 4, 8}
-    assert len(page["subset"]) == 20
-    assert page["rates"].index.tolist() == [1, 2, 4, 8, 16, 32, 64]
+    assert page["rates"].index.unique("questions").tolist() == [20]
+    assert page["rates"].columns.tolist() == [1, 2, 4, 8, 16, 32, 64]
     page = run_cells("07_response_consistency", **given)
     assert page["terms"].groupby("votes").size().to_dict() == {5: 60, 10: 60, 20: 20}
     assert page["whole"].groupby("dataset").size().tolist() == [20]

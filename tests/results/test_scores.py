@@ -18,6 +18,7 @@ from capcal_lib.results import (
     methods,
     score,
 )
+from capcal_lib.results.scores import beside_the_paper
 
 NAN = np.nan
 
@@ -241,3 +242,17 @@ def test_the_best_constant_is_the_mean_of_the_others_within_a_data_set() -> None
     assert constant.index.equals(index)
     assert constant["a"].iloc[:2].tolist() == [1.0, 0.5]
     assert constant.isna().tolist() == [False, True, False, True, True]
+
+
+def test_the_papers_data_sets_stand_beside_one_if_they_have_samples_and_differ() -> None:
+    rows = {"a": [3, 40, 0.5, 1], "b": [20, 40, 0.5, 1]}
+    alike = {"a": [0, 40, 0.5, 1], "b": [0, 40, 0.5, 1]}
+    few = {"a": [1, 4, 0.5, 1], "b": [4, 4, 0.5, 1]}
+
+    def beside(aime: dict[str, list[float]]) -> list[str]:
+        sets = [results(aime, "aime25"), results(rows, "gsm8k"), results(rows, "math500")]
+        return beside_the_paper(pd.concat(sets), "gsm8k")
+
+    assert beside(rows) == ["gsm8k", "math500", "aime25"]
+    assert beside(alike) == ["gsm8k", "math500"]
+    assert beside(few) == ["gsm8k", "math500"]

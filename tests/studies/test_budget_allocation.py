@@ -16,6 +16,7 @@ from capcal_lib.studies.budget_allocation import (
     compare_spending,
     solved_by_oracles,
     solved_by_rules,
+    solved_by_set,
     spending_rules,
 )
 
@@ -195,3 +196,22 @@ def test_a_confidence_that_was_brought_along_is_a_rule_as_any_other() -> None:
         results["mine"].fillna(0.5), 4 * len(results), max_per_question=results["total"]
     )
     assert plans["mine"].tolist() == expected.tolist()
+
+
+def test_a_data_set_is_shown_on_its_questions_with_most_samples() -> None:
+    """Each data set by itself, with the same draws whatever stands before it."""
+    few, both = made("math500", total=12, questions=30), made("math500", total=40, questions=20)
+    both.index = both.index.map(lambda key: (key[0], f"{key[1]} again"))
+    results = pd.concat([made(), few, both])
+    solved = solved_by_set(results, ["gsm8k", "math500"], NU, seed=3)
+    sizes = solved.groupby("dataset")[["questions", "B"]].max()
+    assert sizes.to_numpy().tolist() == [[60, 32], [20, 32]]
+    even = solved.query("dataset == 'math500' and B == 4 and rule == @EVEN")["estimate"].item()
+    assert even == pytest.approx(pass_at_k(both["correct"], both["total"], [4]).mean())
+    alone = solved_by_set(results, ["math500"], NU, seed=3)
+    after = solved[solved["dataset"] == "math500"].reset_index(drop=True)
+    pd.testing.assert_frame_equal(alone, after)
+    assert HONEST_ORACLE in {*alone["rule"]}
+    assert not alone["rule"].str.contains("in sample").any()
+    paper = solved_by_set(results, ["math500"], NU, seed=3, in_sample=True)
+    assert paper["rule"].str.contains("in sample").any()

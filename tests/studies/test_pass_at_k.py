@@ -8,12 +8,14 @@ from capcal_lib.results import best_constant, score
 from capcal_lib.studies.pass_at_k import (
     check_bands,
     compare_pass_at_k,
+    curves_by_set,
     half_band,
     most_varied,
     oracle_errors,
     pass_at_k_curves,
     pass_at_k_errors,
     plug_in_errors,
+    plug_in_errors_by_set,
     predict_pass_at_k,
     score_pass_at_k,
 )
@@ -180,3 +182,28 @@ def test_a_band_holds_what_a_right_probe_promises_and_not_what_a_bold_one_does()
     bold["Probe (GSM8K)"] = bold["Probe (GSM8K)"] ** 0.2
     assert not check_bands(bold, [4])["held"].any()
     assert half_band(np.ones((5, 2))).tolist() == [0, 0]
+
+
+def test_curves_of_a_set_are_those_of_its_questions_with_most_samples() -> None:
+    results = made().rename(columns={"other": "Probe (MATH)"})
+    few = results.index[150:200]  # of MATH-500
+    results.loc[few, "correct"], results.loc[few, "total"] = 1, 4
+    curves = curves_by_set(results, ["math500", "gsm8k"], NU)
+    assert curves["dataset"].unique().tolist() == ["math500", "gsm8k"]
+    assert curves["k"].max() == 32
+    own = curves.query("dataset == 'math500' and k == 4").set_index("method")
+    whole = results.iloc[200:]
+    actual = pass_at_k(whole["correct"], whole["total"], [4]).mean()
+    assert own.loc["Actual", "estimate"] == pytest.approx(actual)
+    plug_in = (1 - (1 - whole["Probe (MATH)"]) ** 4).mean()
+    assert own.loc["Probe, plug-in", "estimate"] == pytest.approx(plug_in)
+
+
+def test_errors_of_a_set_are_those_of_its_own_probe() -> None:
+    results = made().rename(columns={"other": "Probe (MATH)"})
+    table = plug_in_errors_by_set(results, ["gsm8k", "math500"], [1, 64], NU)
+    assert [*table] == ["pass@1"]  # there are 40 samples
+    for name, probe in (("gsm8k", "Probe (GSM8K)"), ("math500", "Probe (MATH)")):
+        own = results.loc[name]
+        expected = ((own[probe] - own["correct"] / own["total"]) ** 2).mean()
+        assert table.loc[(name, probe), "pass@1"] == pytest.approx(expected)
