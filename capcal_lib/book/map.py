@@ -15,6 +15,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from capcal_lib.book.layout import TOP
 from capcal_lib.manifests import read_yaml
 from capcal_lib.places import MANIFESTS, NOTEBOOKS
 
@@ -25,7 +26,8 @@ and the place that has it here. This page is made from the notebooks themselves,
 behind them. The mark is that of the page of the default model, from recorded runs. Files are those
 of `runs/recorded/MODEL`, and tables those of `data_manifests/reported`. *Partly*: some of the item
 is missing, as stated. *Given samples*: measured in a rehearsal of the whole experiment, in which a
-stand-in takes the place of a model of the paper.
+stand-in takes the place of a model of the paper. *In words only*: the paper gives no number there,
+and nothing is computed here.
 
 """
 PART = """
@@ -73,7 +75,7 @@ class Cell(NamedTuple):
     """A notebook cell that makes something of the paper."""
 
     notebook: str
-    section: str  # the heading above the cell, empty below the title
+    section: str  # the heading above what it shows, empty below the title
     metadata: dict[str, Any]
 
     @property
@@ -95,7 +97,9 @@ def load_items() -> list[Item]:
 
 
 def notebook_cells() -> list[Cell]:
-    """List the cells of all notebooks that name something of the paper."""
+    """List the cells of all notebooks that name something of the paper. What the book lifts below
+    the title of a page (``layout.TOP``) has no section.
+    """
     cells = []
     for path in sorted(NOTEBOOKS.glob("[0-9]*.ipynb")):
         section = ""
@@ -105,7 +109,8 @@ def notebook_cells() -> list[Cell]:
                 headings = re.findall(r"^## (.+)$", source, flags=re.MULTILINE)
                 section = [section, *headings][-1]
             elif "paper" in metadata:
-                cells.append(Cell(path.stem, section, metadata))
+                lifted = {*TOP} & {*metadata.get("tags", ())}
+                cells.append(Cell(path.stem, "" if lifted else section, metadata))
     return cells
 
 

@@ -125,6 +125,13 @@ def test_every_work_cited_is_in_the_references():
     assert cited <= set(entries)
 
 
+def test_a_link_has_words_beside_a_formula():
+    """A formula is drawn, and a link with nothing else has no name to be read aloud."""
+    for page in SOURCES:
+        text = page.read_text(encoding="utf-8")
+        assert re.findall(r"\[\$[^]$]*\$\]\(", text) == [], page
+
+
 def test_every_link_leads_to_a_page():
     known = {BOOK / (entry + ending) for entry in listed() for ending in (".md", ".ipynb")}
     for page in PAGES:

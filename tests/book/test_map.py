@@ -8,6 +8,7 @@ import pytest
 from myst_parser.mdit_to_docutils.base import default_slugify
 
 from capcal_lib.book import map as map_module
+from capcal_lib.book import printed
 from capcal_lib.book.map import Cell, Item, load_items, map_page, notebook_cells
 from capcal_lib.book.pipeline import notebook_names
 from capcal_lib.book.tables import EVIDENCE
@@ -86,6 +87,24 @@ def after_heading(rest: str) -> str | None:
 
 
 @needs_paper
+def test_works_on_uncertainty_are_in_the_bibliography_or_said_to_be_left_out() -> None:
+    tex = PAPER.read_text(encoding="utf-8")
+    _, section = tex.split("\\subsection{LLM uncertainty quantification}")
+    section, _ = section.split("\\section", 1)
+    cited = {
+        key.strip()
+        for keys in re.findall(r"\\cite\w*\{([^}]+)\}", section)
+        for key in keys.split(",")
+    }
+    entries = (BOOK / "references.bib").read_text(encoding="utf-8")
+    lacking = cited - {*re.findall(r"^@\w+\{([^,]+),", entries, flags=re.MULTILINE)}
+    assert len(cited) == 13
+    assert lacking == {"huang2024survey"}
+    [item] = [item for item in ITEMS if item.key == "section-2.2"]
+    assert "Huang et al. (2024)" in str(item.why)
+
+
+@needs_paper
 def test_everything_in_the_paper_is_listed_with_its_number_and_label() -> None:
     printed = in_the_paper(PAPER.read_text(encoding="utf-8"))
     listed = [(item.number, item.label) for item in ITEMS]
@@ -154,16 +173,40 @@ def test_cells_are_of_notebooks_that_the_book_has() -> None:
     assert {cell.notebook for cell in CELLS} <= set(notebook_names())
 
 
-def test_every_written_page_and_its_section_exist() -> None:
-    for item in ITEMS:
-        for page in item.pages:
-            path, _, section = page.partition("#")
-            text = BOOK.joinpath(f"{path}.md").read_text(encoding="utf-8")
-            headings = [
-                default_slugify(heading)
-                for heading in re.findall(r"^#+ (.+)$", text, flags=re.MULTILINE)
-            ]
-            assert not section or section in headings, page
+def headings(target: str) -> list[str]:
+    """List the anchors of a page that the map links to, by its path from the map; the first is that
+    of the title. A page that is written by a function when the book is built has its title alone.
+    """
+    path = (BOOK / "reference" / target).resolve()
+    if path == BOOK / "reference/printed.md":
+        text = printed.HEAD
+    elif path.suffix == ".ipynb":
+        cells = json.loads((NOTEBOOKS / path.name).read_bytes())["cells"]
+        written = [cell["source"] for cell in cells if cell["cell_type"] == "markdown"]
+        text = "\n\n".join(map("".join, written))
+    else:
+        text = path.read_text(encoding="utf-8")
+    names = re.findall(r"^#+ (.+)$", text, flags=re.MULTILINE)
+    return [default_slugify(name) for name in names]
+
+
+def test_every_link_leads_to_a_heading_that_its_page_has_once() -> None:
+    links = re.findall(r"\[\]\(([^)#]*)#?([^)]*)\)", map_page())
+    assert any("printed" in target for target, _ in links)
+    for target, anchor in links:
+        title, *_ = there = headings(target)
+        assert there.count(anchor or title) == 1, (target, anchor)
+
+
+def test_a_link_leads_to_where_the_book_shows_a_cell() -> None:
+    """Below the heading above the cell, or the title for what is lifted below it."""
+    for cell in CELLS:
+        text = (NOTEBOOKS / f"{cell.notebook}.py").read_text(encoding="utf-8")
+        above, label, _ = text.partition(f'"{label_of(cell)}"')
+        assert label, label_of(cell)
+        top = {*cell.metadata.get("tags", ())} & {"finding", "picture", "provenance"}
+        sections = [] if top else re.findall(r"^# ## (.+)$", above, flags=re.MULTILINE)
+        assert cell.section == "".join(sections[-1:]), label_of(cell)
 
 
 def test_every_file_read_exists() -> None:
