@@ -377,10 +377,10 @@ page.solution(1 - pass_at_k(n - c, n, [1, 4, 16]))
 # *Hint:* $f = 1 - s$, $Q_1 = 1 - c/n$, and `capability_brier_terms` is in `capcal_lib.metrics`.
 
 # %% tags=["hide-cell", "solution"]
+# Both errors, term by term
 from capcal_lib.applications import pass_at_k_error_terms
 from capcal_lib.metrics import capability_brier_terms
 
-# Both errors, term by term
 s, c, n = [0.2, 0.9], [3, 5], [10, 10]
 terms = pass_at_k_error_terms(np.array(s)[:, None], c, n, [1])[:, 0]
 assert np.allclose(terms, capability_brier_terms(s, c, n, corrected=True))

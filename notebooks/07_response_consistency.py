@@ -298,9 +298,9 @@ page.solution(consistency([["4", "4", "5", None]]))
 # wins, and what is $\mu$?
 
 # %% tags=["hide-cell", "solution"]
+# Votes drawn from three answers, by their number: as where the majority is wrong
 import numpy as np
 
-# Votes drawn from three answers, by their number: as where the majority is wrong
 rng, means = np.random.default_rng(seed), {}
 votes = rng.choice(["A", "B", "C"], p=[0.3, 0.5, 0.2], size=(2_000, 100))
 for k_c in (5, 20, 100):
@@ -315,9 +315,9 @@ page.solution(pd.DataFrame(means, ["confidence", "squared error"]))
 # and optimism is twice that. Check it with `capability_brier`.
 
 # %% tags=["hide-cell", "solution"]
+# Ten votes scored on all samples, and on the others only
 from capcal_lib.metrics import capability_brier
 
-# Ten votes scored on all samples, and on the others only
 right = rng.random((20_000, 100)) < 0.9
 vote = consistency(right[:, :10].tolist())
 pool, rest = right.sum(axis=1), right[:, 10:].sum(axis=1)

@@ -371,9 +371,9 @@ tables.show_scores(
 # random? *Hint:* Uniform random scores $1/3 - \mu(1-\mu)$.
 
 # %% tags=["hide-cell", "solution"]
+# The probe's score, and that of Uniform random
 from capcal_lib.metrics import capability_brier
 
-# The probe's score, and that of Uniform random
 page.solution(
     capability_brier(np.full(4, 0.5), [0, 0, 100, 100], np.full(4, 100)), 1 / 3
 )

@@ -217,9 +217,9 @@ widget(
 # width is proportional to one over the square root of the number.
 
 # %% tags=["hide-cell", "solution"]
+# The width of the interval, by number of samples
 import numpy as np
 
-# The width of the interval, by number of samples
 counts = np.arange(10, 1000, 10)
 ends = binomial_interval(counts // 2, counts)
 page.solution(int(counts[(np.diff(ends)[:, 0] < 0.1).argmax()]))

@@ -225,9 +225,9 @@ page.show(
 # confidence? *Hint:* $\hat\mu(1-\hat\mu)/(n-1)$.
 
 # %% tags=["hide-cell", "solution"]
+# At one half and a hundred samples: the plug-in score less the corrected one
 from capcal_lib.metrics import capability_brier
 
-# At one half and a hundred samples: the plug-in score less the corrected one
 plug_in_score = capability_brier([0.7], [50], [100])
 corrected_score = capability_brier([0.7], [50], [100], corrected=True)
 page.solution(

@@ -200,6 +200,7 @@ page.solution(np.average(mu_hat * (1 - mu_hat), weights=[1, 2, 1]), 0.5 * 0.5)
 # **3 (hard).** Show on one question with $\hat\mu = 0.3$ and $s = 0.6$ that the cross-entropy has no gap. *Hint:* its mean
 # over the correctness is $0.3$ times its value at $t = 1$ plus $0.7$ times its value at $t = 0$.
 
+
 # %% tags=["hide-cell", "solution"]
 # A straight line in t: the mean of its values is its value at the mean
 def cross_entropy(t, s):
