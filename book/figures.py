@@ -39,7 +39,7 @@ def text(
     steps = [
         "Z"
         if code == Outline.CLOSEPOLY
-        else "MLQC"[code - 1] + " ".join(map("{:.2f}".format, points))
+        else "MLQC"[code - 1] + " ".join(map("{:.1f}".format, points))
         for points, code in outlines.iter_segments()
     ]
     place = f"translate({x - (left + right) / 2:.2f} {y:g}) scale(1 -1)"
@@ -103,6 +103,31 @@ def target(value: float, label: str, confidence: float, whose: str) -> str:
     )
     said = stroke(f"M{s:g} 164 v16", INK, 3) + text(s, 200, f"confidence {whose}")
     return "\n".join([stroke(f"M{low} 172 H{high}"), *ends, mark, said])
+
+
+def hidden_state() -> str:
+    """Draw the tokens of a question below the layers of a model, and a probe that reads the last
+    state of the last token.
+    """
+    columns, rows = range(14, 171, 26), (49, 79, 109)
+    cells = " ".join(f"M{x} {y - 9} h18 v18 h-18 z" for x in columns for y in rows)
+    read = f'<rect x="{columns[-1]}" y="{rows[0] - 9}" width="18" height="18" fill="{CORRECT}"/>'
+    layers = " ".join(f"M{x + 9} {y + 21} v-12" for x in columns for y in rows)
+    tokens = " ".join(f"M{x} 136 h18" for x in columns)
+    return drawing(
+        166,
+        f"<defs>{TIP}</defs>",
+        stroke(cells),
+        read,
+        stroke(layers, width=1),
+        stroke(tokens, width=6),
+        text(92, 159, "question x", color=MUTED),
+        text(150, 24, "hidden state", color=CORRECT),
+        arrow(194, 216),
+        box(218, 64, "probe"),
+        arrow(284, 306),
+        text(326, 54, "s(x)"),
+    )
 
 
 def repetitions(n: int, rng: np.random.Generator) -> str:
@@ -201,6 +226,7 @@ def figures() -> dict[str, str]:
         "capability_calibration": drawing(
             208, asked(ten, "graded answers"), target(0.6, "target: μ ≈ 6/10", 0.72, "s(x, f)")
         ),
+        "hidden_state": hidden_state(),
         "ten_samples": repetitions(10, rng),
         "hundred_samples": repetitions(100, rng),
         "logo": logo(),

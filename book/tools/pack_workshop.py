@@ -42,8 +42,8 @@ HAT = "<span class='hat'>μ</span>"  # few faces put U+0302 over a Greek letter
 
 
 def class_set() -> pd.DataFrame:
-    """Return the ten questions that a class guesses and scores by `capcal score`: their expected
-    accuracies are spread about a mean of 0.35, so that one half is not the best constant.
+    """Return the ten questions that a class guesses and scores with `capcal score`: hard ones, so
+    that the best constant scores well below one half.
 
     Columns: ``question_id``, ``question``, ``confidence`` (empty), ``correct`` and ``total``.
     """
@@ -197,7 +197,8 @@ def _html(text: str) -> str:
     from markdown_it import MarkdownIt
 
     html = MarkdownIt("commonmark").enable("table").render(text)
-    return html.replace("<th></th>", "<td></td>")  # the corner of a table heads nothing
+    html = html.replace("<th></th>", "<td></td>")  # the corner of a table heads nothing
+    return re.sub(r"(?<=\d) %", "\N{NO-BREAK SPACE}%", html)
 
 
 def _page(template: str, filled: str, body: str) -> str:

@@ -6,17 +6,18 @@ import numpy as np
 import pandas as pd
 
 CLASS_SETS = ("mini-capitals", "mini-elements")
-CLASS_QUESTIONS = [  # which `pack_workshop.py` packs
-    "mini-elements/test/heavier-lutetium-terbium",
-    "mini-elements/test/element-of-pd",
-    "mini-elements/test/heavier-cesium-titanium",
-    "mini-capitals/test/capital-of-latvia",
-    "mini-capitals/test/country-of-mogadishu",
-    "mini-capitals/test/capital-of-iceland",
-    "mini-capitals/test/capital-of-costa-rica",
-    "mini-elements/test/number-of-beryllium",
-    "mini-capitals/test/continent-of-singapore",
-    "mini-capitals/test/country-of-nicosia",
+# Of the questions that ask for an element, ten evenly from the hardest to the easiest, by name.
+CLASS_QUESTIONS = [
+    "mini-elements/test/element-of-ar",
+    "mini-elements/test/element-of-be",
+    "mini-elements/test/element-of-bi",
+    "mini-elements/test/element-of-ho",
+    "mini-elements/test/element-of-nd",
+    "mini-elements/test/element-of-rb",
+    "mini-elements/test/heavier-germanium-neon",
+    "mini-elements/test/heavier-holmium-beryllium",
+    "mini-elements/test/heavier-protactinium-rubidium",
+    "mini-elements/test/heavier-radium-molybdenum",
 ]
 LIVE_SET, LIVE_QUESTIONS = "mini-capitals", 16  # what the live page asks
 
