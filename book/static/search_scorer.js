@@ -13,7 +13,7 @@ const UNLIKELY = 0.4; // of the best page's score: pages below are left out
 // The questions of the front page, and the pages that answer them.
 const answers = [
   [/how many samples/, "notebooks/02_k_eval_choice"],
-  [/which (method|confidence)/, "guide/which_method"],
+  [/which (method|confidence)|\bno labels\b|unlabell?ed/, "guide/which_method"],
   [/what holds|claims?\b/, "notebooks/10_small_models"],
   [/\bhelps?\b/, "notebooks/11_applications"],
   [/^\W*(brier( scores?)?|temperature)\W*$/, "theory/definitions"],

@@ -23,6 +23,10 @@ PLAIN_WORDS = {  # of the glossary, that every reader knows
     "supported",
     "reversed",
     "inconclusive",
+    "baseline",
+    "labelled",
+    "unlabelled",
+    "no labels",
 }
 
 
@@ -62,6 +66,12 @@ REWRITES = {
     r'<script defer src="[./]*_static/scripts/fontawesome[^>]*></script>': "",
     r"(tag_solution[\s\S]{,200}?Show the) code"
     r"(</p>\s*<p[^>]*>Hide the) code": r"\1 solution\2 solution",
+    # What the menu of downloads has, where it is seen.
+    r'<div class="dropdown dropdown-download-buttons">'
+    r'(?=[\s\S]{,400}?href="([./]*_sources/(notebooks/[\w.-]+\.ipynb))")': (
+        r'<a class="btn btn-sm capcal-notebook" href="\1" download title="Downloads it. In a copy '
+        r'of the repository: jupyter lab \2">Open this notebook</a>\g<0>'
+    ),
     # A figure has a form for a telephone.
     r'<img [^>]*src="([./]*)_images/(\w{64}\.svg)"[^>]*>': (
         r'<picture><source media="(max-width: 576px)" srcset="\1_static/narrow/\2">\g<0></picture>'

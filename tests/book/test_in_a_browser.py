@@ -442,6 +442,11 @@ def test_search_finds_the_answer_to_a_question_among_the_first_six(browser: Any)
         "quantised": "reference/vocabulary.html#term-quantised",
         "discrimination": "reference/vocabulary.html#term-discrimination",
         "contamination": "guide/limits",
+        "overconfident": "reference/vocabulary.html#term-overconfident",
+        "ECE": "reference/vocabulary.html#term-ECE",
+        "unlabelled": "reference/vocabulary.html#term-unlabelled",
+        "no labels": "guide/which_method",
+        "baseline": "reference/vocabulary.html#term-baseline",
     }
     found = {words: hits(browser, words)[:6] for words in wanted}
     lacking = {words for words, page in wanted.items() if page not in " ".join(found[words])}

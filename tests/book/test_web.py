@@ -33,6 +33,21 @@ def test_pages_are_rewritten_and_fonts_packed(tmp_path: Path) -> None:
     assert packed == dict.fromkeys(names, "woff")
 
 
+def test_the_page_of_a_notebook_has_a_button_that_downloads_it(tmp_path: Path) -> None:
+    menu = '<div class="dropdown dropdown-download-buttons"><a href="../_sources/{}">x</a></div>'
+    notebook, text = menu.format("notebooks/05_page.ipynb"), menu.format("guide/page.md")
+    (tmp_path / "05_page.html").write_text(notebook)
+    (tmp_path / "page.html").write_text(text)
+    _finish(SimpleNamespace(outdir=str(tmp_path)), None)
+    button = (
+        '<a class="btn btn-sm capcal-notebook" href="../_sources/notebooks/05_page.ipynb" download '
+        'title="Downloads it. In a copy of the repository: jupyter lab notebooks/05_page.ipynb">'
+        "Open this notebook</a>"
+    )
+    assert (tmp_path / "05_page.html").read_text() == button + notebook
+    assert (tmp_path / "page.html").read_text() == text
+
+
 def test_a_build_that_failed_is_left_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "index.html").write_text(WRITTEN)
     _finish(SimpleNamespace(outdir=str(tmp_path)), RuntimeError("no"))
