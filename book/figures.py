@@ -39,7 +39,7 @@ def text(
     steps = [
         "Z"
         if code == Outline.CLOSEPOLY
-        else "MLQC"[code - 1] + " ".join(map("{:.1f}".format, points))
+        else "MLQC"[code - 1] + " ".join(f"{point:.1f}".removesuffix(".0") for point in points)
         for points, code in outlines.iter_segments()
     ]
     place = f"translate({x - (left + right) / 2:.2f} {y:g}) scale(1 -1)"
