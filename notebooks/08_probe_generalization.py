@@ -9,8 +9,9 @@
 # %% [markdown]
 # # Where does a probe still work?
 #
-# [Before](07_response_consistency.ipynb) ten answers voted, which costs ten answers. A *probe* reads the hidden states of a question
-# and costs none, but it has to be trained: does it work on the questions that it was trained for, and on which others?
+# On the [previous page](07_response_consistency.ipynb) ten answers voted. A *probe* reads the hidden states of a question
+# instead and costs no answer, but it has to be trained. Does it work on questions like its training questions, and on which
+# others?
 
 # %% tags=["parameters"]
 model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`
@@ -27,9 +28,9 @@ page = open_lesson(globals())
 # %% [markdown]
 # ## What the paper prints
 #
-# The paper trains probes on TriviaQA, on GSM8K, and on both together. A data set is *in distribution* for a probe that was trained on
-# its training questions, *out of distribution* within the domain, and *out of domain* elsewhere. The scores are plug-in and have no
-# intervals.
+# Table 7 of the paper has probes trained on TriviaQA, on GSM8K and on both. A data set is *in distribution* for a probe that
+# was trained on its training questions. Other sets of the same domain are *out of distribution*, and the rest are *out of
+# domain*.
 
 # %% label="mixing-reported" paper=["table-7", "appendix-c.4"] evidence=["reported"] reads=["mixing"]
 from capcal_lib.book import tables
@@ -46,8 +47,8 @@ for name, rows in printed.groupby("model", sort=False):
     display(tables.show_scores(rows, caption, digits=4, evidence="reported"))
 
 # %% [markdown]
-# How often is a printed score worse than that of *Uniform random*, and than that of the best constant, which
-# [follows from what the paper prints](04_main_table.ipynb)?
+# How many of these scores are worse than *Uniform random*, and how many are worse than the best constant ([computed from the
+# printed numbers](04_main_table.ipynb))?
 
 # %% label="mixing-worse" paper=["table-7", "section-4.3.2"] evidence=["reported"] reads=["mixing", "main", "mean_accuracy"]
 import pandas as pd
@@ -65,11 +66,11 @@ lead["gain"] = lead["score"] - lead["brier"]
 worse = lead.assign(worse=lead["gain"] < 0).groupby(["shift", "rival"])["worse"]
 tables.show(
     worse.agg(worse="sum", cells="size"),
-    "Printed scores of probes that are worse than their rival.",
+    "How many printed scores of probes are worse than their rival.",
     evidence="reported",
 )
 
-# %% label="fig-transfer-reported" mystnb={"image": {"alt": "Two panels of dots around a line at zero, one against Uniform random and one against the best constant, with a row for each of three shifts."}} paper=["table-7", "appendix-c.4", "section-4.3.2"] evidence=["reported"] reads=["mixing", "main", "mean_accuracy"]
+# %% label="fig-transfer-reported" mystnb={"image": {"alt": "Dots around a line at zero in two panels, one for Uniform random and one for the best constant, with a row for each shift."}} paper=["table-7", "appendix-c.4", "section-4.3.2"] evidence=["reported"] reads=["mixing", "main", "mean_accuracy"]
 import seaborn as sns
 from capcal_lib import plots
 from capcal_lib.book import style
@@ -85,13 +86,13 @@ grid.set_titles("against {col_name}").set_axis_labels("gain", "")
 _ = grid.tight_layout()
 
 # %% [markdown] tags=["caption"]
-# The score of Uniform random, and that of the best constant, less the paper's scores of probes. Right of the line a probe is better.
+# Score of Uniform random or of the best constant, minus the paper's score of a probe. Right of the line a probe is better.
 
 # %% [markdown]
-# The paper says that probes generalise reasonably well to other data sets of their domain, and not consistently out of it. Against
-# Uniform random its table shows that; the best constant asks for more.
+# According to the paper, probes generalise reasonably well within their domain and inconsistently outside it. Against Uniform
+# random its table shows that. The best constant is harder to beat.
 #
-# The settings that the paper's search chose differ from model to model:
+# The paper's search chose these settings:
 
 # %% label="probes-reported" paper=["table-5", "appendix-c.2"] evidence=["reported"] reads=["hyperparameters"]
 settings = tables.titled(load_reported("hyperparameters"))
@@ -106,11 +107,11 @@ tables.show(
 # %% [markdown]
 # ## Closer than the best constant?
 #
-# Now our own probes, which are *tuned*: they have the form and the loss of the paper's, and are solved to their optimum.
-# [What each correction changes](15_protocol.ipynb) tells what the paper's recipe scores. A probe has to be closer to the accuracy than the best constant, the mean of the other
-# questions, which has seen samples of the data set. The verdicts are those of the [main table](04_main_table.ipynb):
-# `compare_with_constant` judges them on all data sets of the model together, the probes of other data sets as a family of their own.
-# A case *could be won* if a perfect confidence would be significantly closer there.
+# Our own probes are *tuned*: they have the paper's form and loss, solved to the optimum. ([What each correction
+# changes](15_protocol.ipynb) scores the paper's recipe.) The rival is the best constant, the mean of the other questions.
+#
+# The verdicts are those of the [main table](04_main_table.ipynb): all data sets of the model are judged together, and probes of
+# other data sets form a family of their own. A case *could be won* if a perfect confidence would be significantly closer.
 
 # %% tags=["provenance"]
 from capcal_lib.results import compare_with_constant
@@ -127,7 +128,7 @@ from capcal_lib.results import count_by_kind
 page.end_where_nothing_is_solved(results)
 if gained.empty:
     page.end(
-        "No probe predicts questions whose accuracy varies: capcal features and probe make one."
+        "No probe predicts questions whose accuracy varies: capcal features and capcal probe make one."
     )
 counts = count_by_kind(gained).loc[:"probe of another domain"]
 counts
@@ -137,31 +138,30 @@ cases = (
     counts["better"].astype(str) + " of " + counts["could be won"].astype(str)
 )
 page.finding(
-    "On its own data set a probe is closer to the accuracy than the best constant in {own} cases that could be won; on others of its "
-    "domain in {domain}, and outside in {outside}.",
+    "Of the cases that could be won, a probe is closer to the accuracy than the best constant in {own} on its own data set, in "
+    "{domain} on other sets of its domain, and in {outside} outside the domain.",
     own=cases["probe of the data set"],
     domain=cases["probe of the domain"],
     outside=cases["probe of another domain"],
 )
 
-# %% tags=["picture"] label="fig-transfer" mystnb={"image": {"alt": "Marks with intervals, a row for each probe and data set, in three groups by shift, around a line at zero. Marks are filled where the verdict is clear after Holm, and hollow elsewhere."}} paper=["table-7", "section-4.3.2"] evidence=["measured"] reads=["verdicts", "features"]
+# %% tags=["picture"] label="fig-transfer" mystnb={"image": {"alt": "Gains of probes with intervals around a line at zero, a row for each probe and data set, in one panel within the domain and one out of it."}} paper=["table-7", "section-4.3.2"] evidence=["measured"] reads=["verdicts", "features"]
 from capcal_lib.studies import probe_generalization as study
 
 winnable = gained[gained["could be won"]]
-ax = study.draw_transfer(winnable)
-_ = ax.set_xlabel("gain over the best constant")
+_ = study.draw_transfer(winnable, "gain over the best constant", sharex=False)
 
 # %% [markdown] tags=["caption"]
-# The score of the best constant less that of a probe, each with its own 95 % interval; right of the line the probe is closer. Filled:
-# significant after Holm; hollow: cannot tell, whatever its own interval says. Cases that could not be won are left to the table.
+# Score of the best constant minus the score of a probe, each with its own 95 % interval. Right of the line the probe is closer.
+# Filled: significant after Holm; hollow: not, whatever its own interval says. The panels have different scales. Cases that
+# could not be won are only in the table.
 
 # %% [markdown]
 # ## The level and the order
 #
-# A probe whose level is off may still tell easy questions from hard ones. Its correlation with the accuracy says so. This is a second
-# question, and we chose it after seeing the gains. The correlation is Pearson's; that of
-# [another page](03_confidence_estimators.ipynb) is of ranks, so that the same probe has another number there. For one probe on one
-# data set it is a line of code:
+# A probe with a wrong level may still tell easy questions from hard ones. Its correlation with the accuracy shows that. We
+# chose this second question after seeing the gains. The correlation is Pearson's, not the rank correlation of an [earlier
+# page](03_confidence_estimators.ipynb). For one probe on one data set:
 
 # %%
 first = gained.iloc[0]
@@ -170,21 +170,20 @@ mu = own["correct"] / own["total"]
 own.filter(like=first["method"]).corrwith(mu)
 
 # %% [markdown]
-# `compare_order` asks it of all, where the accuracy varies between questions (a variance above .01), as a family of their own for
-# Holm's method. The interval is Fisher's, on $\operatorname{artanh} r$, with the error from the influence of each subject or question
-# on $r$, which is how far $r$ moves where it weighs a little more. *Off* is the mean of what the probe says less the mean accuracy;
-# the square of it is the part of a Brier score that the level alone costs.
+# `compare_order` takes every data set whose accuracy has a variance above .01 over questions; these cases are a family of their
+# own. The interval is Fisher's, on $\operatorname{artanh} r$. Its error comes from the *influence* of each subject or question:
+# how far $r$ moves if that one weighs slightly more.
 
-# %% label="fig-transfer-order" mystnb={"image": {"alt": "Marks with intervals, a row for each probe and data set, in three groups by shift, around a line at zero. Marks are filled where the verdict is clear after Holm, and hollow elsewhere."}} paper=["table-7", "section-4.3.2"] evidence=["measured"] reads=["verdicts", "features"]
+# %% label="fig-transfer-order" mystnb={"image": {"alt": "Correlations of probes with intervals and a line at zero, a row for each probe and data set, in one panel within the domain and one out of it."}} paper=["table-7", "section-4.3.2"] evidence=["measured"] reads=["verdicts", "features"]
 probes = results.filter(regex=r"^correct$|^total$|^Probe \(").query("total > 1")
 order = study.compare_order(probes)
-ax = study.draw_transfer(order)
-_ = ax.set_xlabel("correlation with the expected accuracy")
+label = "correlation with the expected accuracy"
+_ = study.draw_transfer(order, label, sharex=True)
 
 # %% [markdown] tags=["caption"]
-# Correlation of what a probe says with the expected accuracy, each with its own 95 % interval. Right of the line it gives easy
-# questions more than hard ones. Filled: significant after Holm among the cases of this figure; hollow: cannot tell. Fewer samples a
-# question bring a correlation closer to 0, so compare the probes on one data set, and not data sets.
+# Correlation between a probe and the expected accuracy, each with its own 95 % interval. Right of the line easy questions get
+# more than hard ones. Filled: significant after Holm; hollow: not. Fewer samples a question pull a correlation towards 0, so
+# compare only probes on the same data set.
 
 # %% label="probe-gains" paper=["section-4.3.2"] evidence=["measured"] reads=["verdicts", "features"]
 measures = pd.concat({"gain": gained, "correlation": order}, names=["measure"])
@@ -194,7 +193,7 @@ columns = ["dataset", "method", "measure", "estimate", "low", "high"]
 page.show(
     measures[[*columns, "p (Holm)", "verdict", "off"]],
     "Mean gain of a probe over the best constant (higher is better), and its correlation with the expected accuracy, each with its own "
-    "95 % interval; the verdict after Holm, with the family of each measure; and how far the level is off.",
+    "95 % interval. The verdict is after Holm, in the family of each measure. Off: the mean of the probe minus the mean accuracy.",
     off="{:+.3f}",
     **{"p (Holm)": tables.p_value},
 )
@@ -202,10 +201,10 @@ page.show(
 # %% [markdown]
 # ## Has a probe seen the questions?
 #
-# A probe that meets its own training questions again may know their answers by heart. Training and evaluation questions come from
-# different parts of a data set, but parts may share questions. We looked for three kinds among the recorded ones: *exact* copies,
-# questions that share 13 words in a row with a training question, and questions that are *alike*, with a Jaccard index of .6 or more:
-# the share of the words of both that are in both. Does the probe still gain without all of these?
+# A probe might know its training questions by heart. It is tested on another part of the data set, but parts can share
+# questions. We looked for *exact* copies, for questions that share 13 words in a row with a training question, and for
+# questions that are *alike*: of all words in the two, a share of .6 or more is in both (the Jaccard index). Does the probe
+# still gain without all of these?
 
 # %%
 overlaps = study.compare_without_overlaps(results, protocol=protocol)
@@ -215,17 +214,17 @@ overlaps.insert(1, "training", trained)
 # %% label="probe-overlaps" paper=["section-4.3.2"] evidence=["measured"] reads=["verdicts", "features"]
 page.show(
     overlaps.drop(columns="method").set_index("dataset"),
-    "Evaluation questions that are like one of the training questions, and the gain of the data set's own probe over the best constant, on "
-    "all and without them, with its own 95 % interval.",
+    "Evaluation questions that resemble a training question, and the gain of the data set's own probe over the best constant: on all "
+    "questions, and without these, with its own 95 % interval.",
 )
 
 # %% [markdown]
 # ## How many labels does it take?
 #
-# The best constant and the probe have learned from labels; votes, *P(True)* and a stated confidence have not. Now every method gets the
-# same number of labels, and a label is one graded answer to one question. The probe learns from so many training questions of its data
-# set. The others are recalibrated on so many evaluation questions by Platt's method, as in
-# [the main table](04_main_table.ipynb#on-equal-terms), and judged on the rest. For ten votes and twenty labels, drawn once:
+# The best constant and the probe have learned from labels; votes, *P(True)* and a stated confidence have not. Now every method
+# gets the same number of labels, each one graded answer to one question. The probe is trained on labelled training questions of
+# the data set. The others are recalibrated by Platt's method on labelled evaluation questions and judged on the rest, as in
+# [the main table](04_main_table.ipynb#on-equal-terms). For ten votes and one draw of twenty labels:
 
 # %%
 import numpy as np
@@ -248,10 +247,10 @@ if voted.max() > 30:
     print(largest, ((constant - mu) ** 2 - squares).mean())
 
 # %% [markdown]
-# The constant is judged by the same samples as the votes, those that did not vote; their noise is in both squares and leaves the
-# difference as it is. Another draw of twenty gives another number, so `labels_curve` averages over draws: fifty for a method that is
-# recalibrated, and three to ten for a probe. The interval holds for other questions and for other draws: its arms add, as squares, the
-# interval over questions of each one's mean gain, and that of the draws.
+# The samples that did not vote judge both the votes and the constant, so their noise cancels in the difference.
+#
+# Another draw gives another number. `labels_curve` averages over draws: fifty for a recalibrated method, three to ten for a
+# probe. Its interval covers other questions and other draws: the squared arms of both add up.
 
 # %%
 from capcal_lib.probes import predict_by_labels
@@ -259,25 +258,25 @@ from capcal_lib.probes import predict_by_labels
 own_probes = predict_by_labels(page.store, model) if verdicts == "rules" else {}
 curve = study.labels_curve(results, own_probes, np.random.default_rng(0))
 
-# %% label="fig-labels" mystnb={"image": {"alt": "A panel for each data set, with a line for each method by the number of labels on a logarithmic axis, intervals, and a line at zero."}} paper=["section-4.3.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# %% label="fig-labels" mystnb={"image": {"alt": "Gain against the number of labels, in a panel for each data set, with a line for each method, intervals and a line at zero."}} paper=["section-4.3.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 if len(curve):
     study.draw_labels_curve(curve)
 
 # %% [markdown] tags=["caption"]
-# Mean gain over the best constant by the number of labels, on each data set whose accuracy varies; above the line a method is closer.
-# Bars are 95 % intervals for other questions and other draws of labels. Votes take ten answers to each question.
+# Mean gain over the best constant against the number of labels. Above the line a method is closer. Bars: 95 % intervals for
+# other questions and other draws of labels. Votes take ten answers to each question.
 
 # %% label="labels-gains" paper=["section-4.3.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 pairs = ["method", "labels"]
 wide = curve.pivot(index="dataset", columns=pairs, values="estimate")
 page.show(
     wide.stack("method", future_stack=True).dropna(how="all"),
-    "Mean gain over the best constant (higher is better) by the number of labels; the figure has the intervals.",
+    "Mean gain over the best constant (higher is better) by the number of labels. The figure has the intervals.",
 )
 
 # %% [markdown]
-# A dash stands where fewer than ten questions would be left to judge, or where no probe of so many labels is kept. For a model of your
-# own, `capcal probe --model M --draws` trains them.
+# A dash means that fewer than ten questions are left to judge, or that no such probe is stored. For your own model, `capcal
+# probe --model M --draws` trains them.
 
 # %%
 from capcal_lib.book.lesson import glue
@@ -291,16 +290,16 @@ if len(shared):
     votes, some, many = shared.mean()
     sizes = {"votes": votes, "some": some, "many": many}
     text = (
-        "On average over {sets}, twenty labels make ten votes gain {votes:.3f} over the best constant. A probe of the data set gains "
-        "{some:.3f} with 250 labels, and {many:.3f} with a thousand."
+        "Averaged over {sets}, ten votes with twenty labels gain {votes:.3f} over the best constant. A probe of the data set gains "
+        "{some:.3f} with 250 labels and {many:.3f} with a thousand."
     )
     sets = counted(len(shared), "data set")
     display(page.finding(text, sets=sets, **sizes))
     glue(votes_at_20=votes, probe_at_250=some, probe_at_1000=many)
 
 # %% [markdown]
-# Why one graded answer? Most training questions of the recorded probes have no more, and every method should get the same. But whoever
-# knows the right answer to a question can grade all ten answers that vote. How much does that help?
+# Most recorded probes were trained on one graded answer a question, so every method here gets one. But if you know the right
+# answer to a question, you can grade all ten votes. How much does that help?
 
 # %%
 votes = results.filter(regex="correct$|total$|^Response consistency$")
@@ -310,19 +309,18 @@ gains = {"one answer": one, "ten answers": ten}
 gains = pd.concat(gains, names=["graded"]).query("labels == 20")
 page.show(
     gains.pivot_table("estimate", "dataset", "graded", sort=False),
-    "Mean gain of ten votes over the best constant with twenty labels, where a label is one graded answer or ten.",
+    "Mean gain of ten votes over the best constant with twenty labels, each one graded answer or ten.",
 )
 
 # %% [markdown]
-# And what does an answer cost? Ten votes take ten answers to every question, for as long as the confidence is used. *P(True)* takes one
-# token more and a stated confidence a few. A probe takes none: it reads the question once, and costs the samples of its training
-# questions. [The main table](04_main_table.ipynb#what-a-confidence-costs) has the tokens.
+# The methods also differ in what they cost to use. Ten votes take ten answers to every question, *P(True)* takes one token, and
+# a stated confidence takes a few. A probe takes none. Only its training questions have to be sampled. [The main
+# table](04_main_table.ipynb#what-a-confidence-costs) has the tokens.
 #
 # ## Two training sets in one
 #
-# The paper merges TriviaQA and GSM8K, and trains one probe on all of their questions (its table 7). `capcal probe --mix D,D` does so
-# with any training sets. What does the second training set change? The rival is the probe of the nearer of the two, and the data
-# sets are a family of their own for Holm's method:
+# The paper also trains one probe on TriviaQA and GSM8K together. `capcal probe --mix D,D` does so with any training sets. What
+# does the second set change? The rival is the probe of the nearer set alone, and all data sets are judged together:
 
 # %%
 from capcal_lib.results import methods
@@ -330,7 +328,7 @@ from capcal_lib.results import methods
 mixtures = [name for name in methods(probes) if " + " in name]
 if not mixtures:
     page.end(
-        "No probe of two training sets is kept: capcal probe --mix D,D trains one."
+        "No probe of two training sets is stored: capcal probe --mix D,D trains one."
     )
 mixture = study.compare_mixture(probes, mixtures[0], protocol=protocol)
 mixture.rename(page.data["title"], level="dataset")
@@ -352,18 +350,19 @@ tables.show_scores(
 )
 
 # %% [markdown]
-# A dash stands where a probe has seen no prompt of the data set's style.
+# A dash means that a probe has seen no prompt in the style of the data set.
 #
 # ## Summary
 #
-# - A probe is asked twice: is it closer than the best constant, and does it tell easy questions from hard? The second may be so
-#   where the first is not.
-# - The best constant of a data set is the rival that asks for order; a probe may beat Uniform random by its level alone.
-# - Where an interval does not decide, "not shown to be closer" is all that can be said.
-# - Recalibration by an increasing function mends a level and leaves the order as it is.
-# - Compare methods that got the same labels. A few labels are enough to set a level; a probe takes hundreds to learn an order.
+# - Ask two questions of a probe: is it closer than the best constant, and does it tell easy questions from hard ones? It may do
+#   the second without the first.
+# - A probe can beat Uniform random by its level alone. To beat the best constant it needs order.
+# - If an interval includes 0, say "not shown to be closer" and no more.
+# - Recalibration by an increasing function corrects the level and keeps the order.
+# - Compare methods with the same labels. A few labels set a level; a probe needs hundreds to learn an order.
 #
-# So far we measured for ourselves. [Next](09_paper_audit.ipynb): which sentences of the paper do its own numbers support?
+# So far we have measured for ourselves. On the [next page](09_paper_audit.ipynb) we ask which of the paper's sentences its own
+# numbers support.
 #
 # ## Exercises
 #
@@ -371,7 +370,7 @@ tables.show_scores(
 # random? *Hint:* Uniform random scores $1/3 - \mu(1-\mu)$.
 
 # %% tags=["hide-cell", "solution"]
-# The probe's score, and that of Uniform random
+# The scores of the probe and of Uniform random
 from capcal_lib.metrics import capability_brier
 
 page.solution(
@@ -379,21 +378,21 @@ page.solution(
 )
 
 # %% [markdown]
-# **2 (medium).** In the figures of gains and of correlations, the mark of a probe may be hollow in the first and filled in the second.
-# What does that say of the probe? *Hint:* what does subtracting the same number from all that it says change?
+# **2 (medium).** A probe's mark may be hollow in the figure of gains and filled in the figure of correlations. What does that
+# tell you about the probe? *Hint:* what changes if you subtract the same number from all its confidences?
 
 # %% tags=["hide-cell", "solution"]
-# A level that is off costs its square, and leaves every correlation as it is
+# A wrong level costs its square and changes no correlation
 said = np.array([0.2, 0.5, 0.8])
 off = said + 0.3
 page.solution(np.mean((off - said) ** 2), np.corrcoef(said, off)[0, 1])
 
 # %% [markdown]
-# **3 (hard).** A probe that has learned to say 0.9 meets questions with other $\mu$. Below which $\mu$ is it worse than
-# Uniform random? Solve it for any constant $c > 1/2$. *Hint:* a constant scores $(c - \mu)^2$, and $\mu^2$ cancels.
+# **3 (hard).** A probe always says 0.9. Below which $\mu$ is it worse than Uniform random? Solve this for any constant $c >
+# 1/2$. *Hint:* a constant scores $(c - \mu)^2$, and $\mu^2$ cancels.
 
 # %% tags=["hide-cell", "solution"]
-# Where a constant of 0.9 is worse, on a grid and by algebra
+# The largest mu at which 0.9 is worse: on a grid, and by algebra
 mu = np.linspace(0, 1, 1001)
 worse = (0.9 - mu) ** 2 > 1 / 3 - mu * (1 - mu)
 page.solution(float(mu[worse].max()), (0.9**2 - 1 / 3) / (2 * 0.9 - 1))

@@ -31,10 +31,10 @@ from capcal_lib.results.scores import (
 )
 from capcal_lib.results.targets import accuracy_variance
 from capcal_lib.results.terms import BEST_CONSTANT, FEWEST
-from capcal_lib.shifts import shift, training_sets
+from capcal_lib.shifts import OUT_OF_DOMAIN, shift, training_sets
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
     from seaborn import FacetGrid
 
 OVERLAPS = MANIFESTS / "overlaps.csv"
@@ -140,34 +140,48 @@ def compare_mixture(
     return judge_cases(gains, ["dataset", "rival"]).set_index(["dataset", "rival"])
 
 
-def draw_transfer(comparisons: pd.DataFrame) -> "Axes":
-    """Draw comparisons of probes in rows, one a probe and data set, by how far the two are apart,
-    around a line at zero; marks are filled as by ``plots.mark_verdicts``.
+def draw_transfer(comparisons: pd.DataFrame, label: str, *, sharex: bool) -> "Figure":
+    """Draw comparisons of probes in rows, one a probe and data set, around a line at zero: a panel
+    within the domain of the probe and a panel out of it.
 
-    ``comparisons`` has the columns ``dataset``, ``method`` and ``shift`` beside those that are
-    marked.
+    ``comparisons`` has the columns ``dataset``, ``method`` and ``shift`` beside those of
+    ``plots.mark_verdicts``, which fills the marks; ``label`` is that of the x axis. Without
+    ``sharex`` each panel has its own scale, so that large losses out of the domain do not press
+    the small gains within it together.
 
     >>> row = {"estimate": 0.1, "low": -0.1, "high": 0.3, "verdict": "inconclusive"}
     >>> row |= {"dataset": "gsm8k", "method": "Probe (GSM8K)"}
     >>> row["shift"] = shift(row["method"], row["dataset"])
-    >>> [label.get_text() for label in draw_transfer(pd.DataFrame([row])).get_yticklabels()]
+    >>> figure = draw_transfer(pd.DataFrame([row]), "gain", sharex=True)
+    >>> [tick.get_text() for tick in figure.axes[0].get_yticklabels()]
     ['Probe (GSM8K) on GSM8K']
     """
     with naming_extra():
         import matplotlib.pyplot as plt
 
-    size = plt.rcParams["figure.figsize"][0], 1.4 + 0.25 * len(comparisons)
-    ax = plt.subplots(figsize=size, layout="constrained")[1]
-    for distance, color in SHIFT_COLORS.items():
-        rows = comparisons[comparisons["shift"] == distance].sort_values("method", kind="stable")
-        titles = rows["dataset"].map(lambda name: load_dataset(name).title)
-        marker = MARKERS.get(distance, "o")
-        mark_verdicts(ax, rows["method"] + " on " + titles, rows, color=color, marker=marker)
-        ax.scatter([], [], color=color, marker=marker, label=distance)
-    ax.invert_yaxis()
-    ax.axvline(0, color=INK, lw=1)
-    ax.figure.legend(loc="outside upper center", ncols=3)
-    return ax
+    outside = comparisons["shift"] == OUT_OF_DOMAIN
+    panels = [panel for _, panel in comparisons.groupby(outside)] or [comparisons]
+    figure, axes = plt.subplots(
+        len(panels),
+        figsize=(plt.rcParams["figure.figsize"][0], 1.4 + 0.25 * (len(comparisons) + len(panels))),
+        height_ratios=[1 + len(panel) for panel in panels],
+        sharex=sharex,
+        squeeze=False,
+        layout="constrained",
+    )
+    for ax, panel in zip(axes.flat, panels, strict=True):
+        for distance, color in SHIFT_COLORS.items():
+            rows = panel[panel["shift"] == distance].sort_values("method", kind="stable")
+            titles = rows["dataset"].map(lambda name: load_dataset(name).title)
+            marker = MARKERS.get(distance, "o")
+            mark_verdicts(ax, rows["method"] + " on " + titles, rows, color=color, marker=marker)
+            if ax is axes.flat[0]:
+                ax.scatter([], [], color=color, marker=marker, label=distance)
+        ax.set_ylim(len(panel) - 0.4, -0.6)
+        ax.axvline(0, color=INK, lw=1)
+    axes[-1, 0].set_xlabel(label)
+    figure.legend(loc="outside upper center", ncols=3)
+    return figure
 
 
 def compare_without_overlaps(

@@ -20,6 +20,7 @@ from capcal_lib.studies.probe_generalization import (
     compare_order,
     compare_without_overlaps,
     correlation,
+    draw_transfer,
     labels_curve,
     over_draws,
     recalibrated_gains,
@@ -69,6 +70,30 @@ def test_data_sets_without_questions_that_differ_are_left_out(results: pd.DataFr
     assert varied_datasets(alike) == []
     assert compare_order(alike).empty
     assert compare_mixture(alike, "Probe (TriviaQA + GSM8K)").empty
+
+
+@pytest.mark.parametrize(("sharex", "apart"), [(False, True), (True, False)])
+def test_losses_out_of_the_domain_have_a_panel_and_if_asked_a_scale_of_their_own(
+    sharex: bool, apart: bool
+) -> None:
+    pairs = [("gsm8k", "Probe (GSM8K)"), ("mmlu", "Probe (TriviaQA)"), ("gsm8k", "Probe (MATH)")]
+    cases = pd.DataFrame(pairs, columns=["dataset", "method"])
+    cases["shift"] = [shift(method, dataset) for dataset, method in pairs]
+    verdicts = ["better", "worse", "inconclusive"]
+    cases = cases.assign(estimate=[0.03, -0.4, 0], low=0, high=0, verdict=verdicts)
+    figure = draw_transfer(cases, "gain", sharex=sharex)
+    rows = [[tick.get_text() for tick in ax.get_yticklabels()] for ax in figure.axes]
+    assert rows == [
+        ["Probe (GSM8K) on GSM8K", "Probe (MATH) on GSM8K"],
+        ["Probe (TriviaQA) on MMLU"],
+    ]
+    assert (figure.axes[0].get_xlim() != figure.axes[1].get_xlim()) == apart
+
+
+def test_nothing_that_could_be_won_is_an_empty_figure() -> None:
+    columns = ["dataset", "method", "shift", "estimate", "low", "high", "verdict"]
+    (ax,) = draw_transfer(pd.DataFrame(columns=columns), "gain", sharex=False).axes
+    assert not ax.get_lines()[1:]
 
 
 def test_gains_without_overlaps_are_those_of_the_other_questions() -> None:
