@@ -388,8 +388,8 @@ off = said + 0.3
 page.solution(np.mean((off - said) ** 2), np.corrcoef(said, off)[0, 1])
 
 # %% [markdown]
-# **3 (hard).** A probe always says 0.9. Below which $\mu$ is it worse than Uniform random? Solve this for any constant $c >
-# 1/2$. *Hint:* a constant scores $(c - \mu)^2$, and $\mu^2$ cancels.
+# **3 (hard).** A probe always says 0.9. Below which $\mu$ is it worse than Uniform random? Solve this for any constant
+# $c > 1/2$. *Hint:* a constant scores $(c - \mu)^2$, and $\mu^2$ cancels.
 
 # %% tags=["hide-cell", "solution"]
 # The largest mu at which 0.9 is worse: on a grid, and by algebra
