@@ -230,8 +230,8 @@ axes.axvline(0, color=INK, linewidth=1)
 _ = axes.set_xlabel("squared error of the constant less that of the probe")
 
 # %% [markdown] tags=["caption"]
-# Squared error of the best constant minus that of the probe, for pass@4, each with its own 95 % interval. Right of the line the
-# probe is better. Filled: significant after Holm; hollow: not.
+# Squared error of the best constant minus the probe's, for pass@4, each with its own 95 % interval. Right of the line the probe
+# is better. Filled: significant after Holm; hollow: not.
 
 # %% [markdown]
 # ## Is the paper's band wide enough?
@@ -283,8 +283,8 @@ lower = of_probe < printed.xs("Oracle RC", level="method")
 int(lower.to_numpy().sum()), lower.size
 
 # %% [markdown]
-# The paper draws curves but does not print them. Two printed numbers nearly give them: the mean accuracy and the score of
-# *Uniform random* determine a Beta distribution of $\mu$, and this has its own pass@k. For one model:
+# The paper draws these curves without printing their numbers, but two printed numbers nearly give them. The mean accuracy and
+# the score of *Uniform random* determine a Beta distribution of $\mu$, and this has its own pass@k. For one model:
 
 # %%
 from capcal_lib.reported import beta_from_moments, beta_moments
@@ -346,8 +346,8 @@ extrapolate_pass_at_k(c, [20] * 120, [100, 10_000]).round(3)
 # ## Summary
 #
 # - pass@k needs the expected accuracy of every question and not only the mean. Capability calibration estimates exactly that.
-# - At every $k$ above 1 a plug-in promises more than a posterior with the same mean. It promises too much if it is unsure of
-#   questions that differ. A posterior can promise too much as well, so look at its curve.
+# - At every $k$ above 1 a plug-in promises more than a posterior with the same mean. It promises too much if it
+#   gives questions that differ the same middling confidence. A posterior can promise too much as well, so look at its curve.
 # - A band that takes the confidence for the truth cannot tell whether it is true.
 # - Score an oracle on samples that it has not seen, and a prediction without the noise of the counts.
 #
