@@ -9,8 +9,8 @@
 # %% [markdown]
 # # Sampling, live
 #
-# The pages so far used recorded samples. Does a model give the same expected accuracies if it is asked again, now and on this
-# machine?
+# [The previous page](12_selective_prediction.ipynb), like all before it, used recorded samples. Does a model give the same
+# expected accuracies if it is asked again, now and on this machine?
 
 # %% tags=["parameters"]
 model: str = "smollm2-135m"  # one of `capcal models`; it runs anywhere
