@@ -22,6 +22,7 @@ __all__ = [
     "metrics",
     "places",
     "plots",
+    "probe_names",
     "probes",
     "questions",
     "reported",

@@ -30,6 +30,7 @@ from pydantic import (
 from capcal_lib.disk import is_file, write_text
 from capcal_lib.errors import InputError, check_known, naming_extra
 from capcal_lib.places import MANIFESTS, OWN_MANIFESTS, own_manifests
+from capcal_lib.probe_names import probe_name
 from capcal_lib.text import sanitize
 
 MOST_MANIFEST_BYTES = 1 << 18
@@ -317,7 +318,7 @@ class Dataset(Manifest):
     @property
     def probe(self) -> str:
         """Return the name of the probe that is trained on this data set."""
-        return f"Probe ({self.training_title or self.title})"
+        return probe_name(self.training_title or self.title)
 
 
 class Prompts(Manifest):

@@ -29,6 +29,7 @@ from capcal_lib.errors import naming_extra
 from capcal_lib.manifests import dataset_names, load_dataset
 from capcal_lib.metrics import mean_interval
 from capcal_lib.metrics.validation import Floats, align, as_scored
+from capcal_lib.probe_names import PLUG_IN, POSTERIOR, is_probe
 from capcal_lib.shifts import IN_DISTRIBUTION, OUT_OF_DISTRIBUTION, OUT_OF_DOMAIN, SHIFTS, shift
 
 if TYPE_CHECKING:
@@ -52,8 +53,8 @@ RULE_COLORS = {  # of what follows from a confidence, such as a rule to spend by
     "Best constant": "#8a8a8a",
     "Even spending": INK,
     "Uniform allocation": INK,
-    "Probe, plug-in": "#2b6450",
-    "Probe, posterior": "#46a281",
+    PLUG_IN: "#2b6450",
+    POSTERIOR: "#46a281",
     "Honest oracle": "#6b6b6b",
     "Oracle CC, in sample": OWN,
     "Oracle RC, in sample": "#b9962f",
@@ -313,11 +314,12 @@ class ScoreDisplay(_Display):
                 ends = group["row"] - 0.4, group["row"] + 0.4
                 self.ax.vlines(group["brier"], *ends, color=MUTED, lw=2, label=str(label))
                 continue
+            distance = shift(*group.iloc[0][["method", "dataset"]])
             self.ax.errorbar(
                 group["brier"],
                 group["row"] + spread * (number + 0.5 - len(groups) / 2),
                 xerr=_arms(group, "brier") if "low" in group else None,
-                fmt=MARKERS.get(str(label).removeprefix("Probe, "), "o"),
+                fmt=MARKERS.get(distance or str(label), "o"),
                 color=method_color(*group.iloc[0][["method", "dataset"]]),
                 ms=6,
                 mew=1.5,
@@ -440,7 +442,7 @@ def palette(methods: Iterable[str], dataset: str | None = None) -> dict[str, str
             chosen[method] = RULE_COLORS[method]
             continue
         base = COLORS.get(method, OWN)
-        if method.startswith("Probe"):
+        if is_probe(method):
             base = SHIFT_COLORS[shift(method, dataset) or IN_DISTRIBUTION]
         share = 0.62 ** uses[base]  # darker each time
         chosen[method] = to_hex(tuple(share * np.array(to_rgb(base))))
@@ -450,7 +452,7 @@ def palette(methods: Iterable[str], dataset: str | None = None) -> dict[str, str
 
 def known_color(name: str | None) -> str | None:
     """Return the colour of a method of the paper; None, the next of the cycle, for another."""
-    if name and (name in COLORS or name.startswith("Probe")):
+    if name and (name in COLORS or is_probe(name)):
         return method_color(name)
     return None
 

@@ -1,29 +1,13 @@
-"""What the name of a probe says: its training sets, and how far they are from a data set."""
-
-import re
+"""How far the training sets of a probe are from a data set."""
 
 from capcal_lib.manifests import dataset_names, load_dataset
+from capcal_lib.probe_names import probe_name, training_sets
 
 IN_DISTRIBUTION, OUT_OF_DISTRIBUTION, OUT_OF_DOMAIN = SHIFTS = (
     "in-domain in-distribution",
     "in-domain out-of-distribution",
     "out-of-domain",
 )
-
-
-_PROBE = re.compile(r"Probe \((.+)\)( \[\d\])?")  # the number of one of the paper's five
-
-
-def training_sets(method: str) -> list[str]:
-    """List the titles of the sets that a probe was trained on; empty for another method.
-
-    >>> training_sets("Probe (TriviaQA + GSM8K)"), training_sets("Probe (MATH) [3]")
-    (['TriviaQA', 'GSM8K'], ['MATH'])
-    >>> training_sets("P(True)"), training_sets("Probe")
-    ([], [])
-    """
-    named = _PROBE.fullmatch(method)
-    return named[1].split(" + ") if named else []
 
 
 def shift(method: str, dataset: str | None) -> str | None:
@@ -40,7 +24,7 @@ def shift(method: str, dataset: str | None) -> str | None:
     if not titles or dataset not in dataset_names():
         return None
     shown_on = load_dataset(dataset)
-    probes = [f"Probe ({title})" for title in titles]
+    probes = [*map(probe_name, titles)]
     manifests = [load_dataset(name) for name in dataset_names()]
     trained_on = [manifest for manifest in manifests if manifest.probe in probes]
     if shown_on in trained_on:

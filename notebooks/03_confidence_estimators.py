@@ -103,11 +103,13 @@ page.show(
 # a probe predicts. Of several probes it shows the nearest: that of the data set itself, where there is one.
 
 # %%
+from capcal_lib.probe_names import is_probe
 from capcal_lib.results import keep_nearest_probe
 from capcal_lib.results.scores import nearest_probe_of
 from capcal_lib.results.targets import accuracy_variance
 
-probed = ranks.filter(like="Probe").dropna(how="all")
+probed = [name for name in ranks if is_probe(name)]
+probed = ranks[probed].dropna(how="all")
 spread = accuracy_variance(results)
 widest = spread[(ranks if probed.empty else probed).index].idxmax()
 nearest = nearest_probe_of(results.loc[[widest]], widest)
@@ -125,7 +127,7 @@ subset = subset[subset["total"] >= most]
 most, len(subset)
 
 # %%
-from capcal_lib.probes import probe_of
+from capcal_lib.probe_names import probe_of
 
 columns = confidence_columns(subset)
 points = {column: judged_by(subset, column) for column in columns}
@@ -156,7 +158,7 @@ _ = grid.set_titles("{col_name}")
 # %% tags=["finding"]
 from capcal_lib.text import counted
 
-drawn = [name for name in ranks if name == nearest or "Probe" not in name]
+drawn = [name for name in ranks if name == nearest or not is_probe(name)]
 of_drawn = ranks.loc[widest, drawn].dropna().sort_values(ascending=False)
 second = [
     f", before {name} with {rank:.2f}"
@@ -196,7 +198,9 @@ print(p_true_messages(question, "paper")[-1]["content"])
 # for it: the model has told nothing.
 
 # %%
-stated = results.filter(regex="Verbalized|True")
+from capcal_lib.results.scores import stated_methods
+
+stated = results[stated_methods(results)]
 stated.isna().mean().rename("share missing").to_frame().round(3)
 
 # %% [markdown]

@@ -88,8 +88,8 @@ page.finding(
 
 # %% tags=["picture"] label="fig-scores" paper=["table-2"] evidence=["measured"] reads=["verdicts", "confidences", "features"] mystnb={"image": {"alt": "Dot plot of capability Brier scores with intervals: a row a data set and a mark a method, with a line for the best constant in each row."}}
 from capcal_lib import plots
+from capcal_lib.probe_names import training_sets
 from capcal_lib.results import methods
-from capcal_lib.shifts import training_sets
 
 several = [name for name in methods(results) if len(training_sets(name)) > 1]
 drawn = scores.drop([*several, "Uniform random", "Oracle CC"], level="method")

@@ -221,7 +221,8 @@ from capcal_lib.plots import INK, RULE_COLORS, mark_verdicts
 from matplotlib import pyplot as plt
 
 cases = titled(judged[judged["rival"] == "Best constant"])
-rows = cases["method"].str.removeprefix("Probe, ") + " on " + cases["dataset"]
+ways = {"Probe, plug-in": "plug-in", "Probe, posterior": "posterior"}
+rows = cases["method"].astype(str).replace(ways) + " on " + cases["dataset"]
 colors = cases["method"].map(RULE_COLORS)
 _, axes = plt.subplots(figsize=(style.WIDTH, 1 + 0.25 * len(cases)))
 mark_verdicts(axes, [*rows], cases, color=colors)

@@ -164,10 +164,12 @@ _ = study.draw_transfer(winnable, "gain over the best constant", sharex=False)
 # page](03_confidence_estimators.ipynb). For one probe on one data set:
 
 # %%
+from capcal_lib.results import columns_of
+
 first = gained.iloc[0]
-own = results.loc[first["dataset"]].filter(regex="correct|total|Probe")
+own = results.loc[first["dataset"]]
 mu = own["correct"] / own["total"]
-own.filter(like=first["method"]).corrwith(mu)
+own[columns_of(own, first["method"])].corrwith(mu)
 
 # %% [markdown]
 # `compare_order` takes every data set whose accuracy has a variance above .01 over questions; these cases are a family of their
@@ -175,7 +177,10 @@ own.filter(like=first["method"]).corrwith(mu)
 # how far $r$ moves if that one weighs slightly more.
 
 # %% label="fig-transfer-order" mystnb={"image": {"alt": "Correlations of probes with intervals and a line at zero, a row for each probe and data set, in one panel within the domain and one out of it."}} paper=["table-7", "section-4.3.2"] evidence=["measured"] reads=["verdicts", "features"]
-probes = results.filter(regex=r"^correct$|^total$|^Probe \(").query("total > 1")
+from capcal_lib.probe_names import is_probe
+
+names = [name for name in results if is_probe(name)]
+probes = results[["correct", "total", *names]].query("total > 1")
 order = study.compare_order(probes)
 label = "correlation with the expected accuracy"
 _ = study.draw_transfer(order, label, sharex=True)
@@ -302,7 +307,10 @@ if len(shared):
 # answer to a question, you can grade all ten votes. How much does that help?
 
 # %%
-votes = results.filter(regex="correct$|total$|^Response consistency$")
+from capcal_lib.results import confidence_columns
+
+others = set(confidence_columns(results)) - {"Response consistency"}
+votes = results.drop(columns=[*others])
 ten = study.labels_curve(votes, {}, np.random.default_rng(0), answers=10)
 one = curve.query("method == 'Response consistency'")
 gains = {"one answer": one, "ten answers": ten}
@@ -323,9 +331,10 @@ page.show(
 # does the second set change? The rival is the probe of the nearer set alone, and all data sets are judged together:
 
 # %%
+from capcal_lib.probe_names import training_sets
 from capcal_lib.results import methods
 
-mixtures = [name for name in methods(probes) if " + " in name]
+mixtures = [name for name in methods(probes) if len(training_sets(name)) > 1]
 if not mixtures:
     page.end(
         "No probe of two training sets is stored: capcal probe --mix D,D trains one."
@@ -334,11 +343,10 @@ mixture = study.compare_mixture(probes, mixtures[0], protocol=protocol)
 mixture.rename(page.data["title"], level="dataset")
 
 # %% label="probe-mixture" paper=["table-7", "appendix-c.4"] evidence=["measured"] reads=["verdicts", "features"]
-from capcal_lib.probes import probe_of
+from capcal_lib.probe_names import probe_name, probe_of
 from capcal_lib.results import score
 
-sources = mixtures[0][len("Probe (") : -1].split(" + ")
-several = [f"Probe ({name})" for name in sources] + mixtures[:1]
+several = [*map(probe_name, training_sets(mixtures[0])), mixtures[0]]
 columns = [name for name in probes if probe_of(name) in several]
 scores = score(probes[["correct", "total", *columns]], protocol=protocol)
 varies = scores["plug_in"].xs("Best constant", level="method") > 0

@@ -178,6 +178,7 @@ page.show(
 
 # %%
 import pandas as pd
+from capcal_lib.probe_names import probe_name
 from capcal_lib.reported import constant_score
 
 sets = {"triviaqa": "TriviaQA", "gsm8k": "GSM8K", "math500": "MATH"}
@@ -189,7 +190,7 @@ later = load_reported("recalibrated", source="reference code")
 later = later[later["setting"] == "fitted on " + later["dataset"].map(sets)]
 later["method"] = later["method"].str.removesuffix(" + isotonic")
 lead["recalibrated"] = later.set_index(lead.index.names)["value"]
-own = main[main["method"] == "Probe (" + main["dataset"].map(sets) + ")"]
+own = main[main["method"] == main["dataset"].map(sets).map(probe_name)]
 probe = own.set_index(["model", "dataset"])["value"]
 constant = pd.Series({cell: constant_score(*cell) for cell in probe.index})
 

@@ -32,10 +32,11 @@ page = open_page(globals())
 # is the one on which a single response tells least about $\mu$, or the one in the parameter `dataset`.
 
 # %%
+from capcal_lib.probe_names import is_probe
 from capcal_lib.results.targets import response_distances
 
 results = page.results()
-results = results.drop(columns=results.filter(like="Probe").columns)
+results = results.drop(columns=[name for name in results if is_probe(name)])
 results = results[results["total"] > 1]
 distances = response_distances(results, protocol=protocol)["mean distance"]
 shown = dataset or distances.idxmax()

@@ -33,6 +33,7 @@ ROOMS = [  # each may import from those above it
     "errors",
     "disk",
     "places",
+    "probe_names",
     "rows",
     "manifests",
     "shifts",

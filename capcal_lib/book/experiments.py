@@ -14,16 +14,17 @@ from capcal_lib.book.style import ACCENT
 from capcal_lib.book.workshop import evenly, to_guess
 from capcal_lib.grading.verdicts import read_verdicts
 from capcal_lib.manifests import load_dataset
+from capcal_lib.probe_names import NEAREST_PROBE, is_probe
 from capcal_lib.probes import nearest_probe, nearest_probes
 from capcal_lib.questions import at_hand, load_questions
 from capcal_lib.results import judged_by, methods
 from capcal_lib.runs.run import Run
-from capcal_lib.shifts import IN_DISTRIBUTION, training_sets
+from capcal_lib.shifts import IN_DISTRIBUTION
 
 
 def without_probes(names: Iterable[str]) -> list[str]:
     """List the methods that are no probes."""
-    return [name for name in names if not training_sets(name)]
+    return [name for name in names if not is_probe(name)]
 
 
 def without_voters(results: pd.DataFrame) -> pd.DataFrame:
@@ -76,7 +77,7 @@ def ten_to_guess(
     nearest = {name: nearest_probe(map(str, results), name) for name in sets}
     probes = [results.loc[[name], probe] for name, probe in nearest.items() if probe]
     if probes:
-        guessed = guessed.assign(Probe=pd.concat(probes))
+        guessed[NEAREST_PROBE] = pd.concat(probes)
     full = guessed.dropna(axis="columns", how="all").dropna()
     fresh = full.drop(shown.index, errors="ignore")
     if public:
@@ -105,7 +106,7 @@ def colors_of(names: Iterable[str]) -> dict[str, str]:
     """Return the colours of methods, of the baselines and of the reader."""
     plain = {name: plots.method_color(name) for name in without_probes(names)}
     return plain | {
-        "Probe": plots.SHIFT_COLORS[IN_DISTRIBUTION],
+        NEAREST_PROBE: plots.SHIFT_COLORS[IN_DISTRIBUTION],
         "Uniform random": plots.INK,
         "constant": plots.MUTED,
         "You": ACCENT,

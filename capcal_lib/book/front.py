@@ -7,8 +7,8 @@ import pandas as pd
 
 from capcal_lib.confidence.of_run import TITLES
 from capcal_lib.manifests import load_model
+from capcal_lib.probe_names import NEAREST_PROBE
 from capcal_lib.results.judged import WINNABLE
-from capcal_lib.results.scores import NEAREST_PROBE
 
 ADVICE = {  # keys of what is kept, by method of the table of advice
     "own": "probe of the data set",

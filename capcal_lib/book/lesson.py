@@ -21,6 +21,7 @@ from capcal_lib.errors import check_known
 from capcal_lib.grading.core import UNSCORED
 from capcal_lib.manifests import load_model, model_names
 from capcal_lib.metrics import mean_interval
+from capcal_lib.probe_names import is_probe
 from capcal_lib.probes import describe_probes
 from capcal_lib.reported import load_reported
 from capcal_lib.results import Counting, costs, describe_runs, subjects
@@ -222,7 +223,7 @@ class Page:
         table = scores.reset_index()
         costs_of = {"Uniform random": "N/A"} | tokens.map("{:.0f}".format).to_dict()
         cost = table["method"].map(costs_of)
-        table["cost"] = cost.fillna("–").mask(table["method"].str.startswith("Probe"), "0")
+        table["cost"] = cost.fillna("–").mask(table["method"].map(is_probe), "0")
         constant = scores["plug_in"].xs("Best constant", level="method")
         table["varies"] = table["dataset"].map(constant > 0)
         return tables.show_scores(table, caption, evidence=self.evidence)

@@ -14,6 +14,7 @@ from capcal_lib.confidence.verbalized import Estimate, verbalized
 from capcal_lib.errors import InputError, check_known
 from capcal_lib.grading.verdicts import run_questions
 from capcal_lib.manifests import Model, load_model
+from capcal_lib.probe_names import NEAREST_PROBE
 from capcal_lib.questions import Question
 from capcal_lib.questions.prompts import template_digest
 from capcal_lib.rows import read_share
@@ -35,7 +36,7 @@ WHY_MISSING = {
 # Columns and curves of results that are something else. The names of the others, such as
 # "Probe (MATH)", "votes total" and "Best constant", hold characters that no method's name may.
 RESERVED = {*METHODS, "consistency", "dataset", "question_id", "correct", "total"}
-RESERVED |= {"Probe", "Actual"}
+RESERVED |= {NEAREST_PROBE, "Actual"}
 # of the entry points by which other packages offer methods: functions that take a run and give the
 # rows of `place_confidence`
 PLUGINS = "capcal.methods"

@@ -13,7 +13,6 @@ with naming_extra():
         keep_predictions,
         order_probes,
         predictions_of,
-        probe_of,
         read_predictions,
     )
     from capcal_lib.probes.training import (
@@ -47,7 +46,6 @@ __all__ = [
     "out_of_fold_calibrators",
     "predict_by_labels",
     "predictions_of",
-    "probe_of",
     "read_features",
     "read_predictions",
     "runs_for_probes",

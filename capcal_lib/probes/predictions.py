@@ -20,6 +20,7 @@ from pydantic import BaseModel, Field, TypeAdapter
 
 from capcal_lib.errors import InputError, check_known
 from capcal_lib.manifests import dataset_names, load_dataset
+from capcal_lib.probe_names import member_name, probe_name, probe_of, training_sets
 from capcal_lib.probes.features import read_features
 from capcal_lib.probes.training import (
     ProbeRecipe,
@@ -59,7 +60,6 @@ class Source(BaseModel, ser_json_inf_nan="strings"):
 
 Predicted = dict[str, tuple[Source, pd.DataFrame]]  # by probe: (n_questions, n_splits)
 _SOURCES = TypeAdapter(list[Source])
-_FOLD = re.compile(r"^(Probe\b.*) \[\d+\]$")  # the name of a probe, and which of the five it is
 
 
 def keep_predictions(
@@ -208,7 +208,7 @@ def predictions_of(
             )
         elif recipe == "paper":
             for fold, values in predicted.items():
-                columns[f"{title} [{fold}]"] = values
+                columns[member_name(title, fold)] = values
         else:
             columns[title] = predicted[0]
     return pd.DataFrame(columns).rename_axis("question_id"), stale
@@ -251,18 +251,10 @@ def probe_title(training: str) -> str:
     >>> probe_title("triviaqa-1000+gsm8k")
     'Probe (TriviaQA + GSM8K)'
     """
-    titles = " + ".join(load_dataset(name).probe for name in training.split("+"))
-    return titles.replace(") + Probe (", " + ")
-
-
-def probe_of(column: str) -> str:
-    """Return the probe that a column of predictions belongs to: its own name, or that which the
-    five columns of the paper's recipe share.
-
-    >>> probe_of("Probe (MATH) [3]"), probe_of("Probe (MATH)"), probe_of("Notes [3]")
-    ('Probe (MATH)', 'Probe (MATH)', 'Notes [3]')
-    """
-    return _FOLD.sub(r"\1", column)
+    titles = []
+    for name in training.split("+"):
+        titles += training_sets(load_dataset(name).probe)
+    return probe_name(*titles)
 
 
 def order_probes(columns: Iterable[str]) -> list[str]:

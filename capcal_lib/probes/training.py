@@ -17,6 +17,7 @@ import pandas as pd
 from capcal_lib.errors import InputError, check_known
 from capcal_lib.grading.counts import count_run
 from capcal_lib.manifests import Dataset, dataset_names, load_dataset, load_model
+from capcal_lib.probe_names import probe_of
 from capcal_lib.probes.features import read_features
 from capcal_lib.runs.artifacts import FEATURES, VERDICTS
 from capcal_lib.runs.run import Choice, Run, differences, find_run_if_any, open_runs, store_option
@@ -221,7 +222,7 @@ def nearest_probes(methods: Iterable[str], dataset: str) -> list[str]:
     distances: dict[str, int] = {}  # of each probe, the nearest first
     for distance, *_, probe in sorted(sources):
         for method in candidates:
-            if method.startswith(probe):
+            if probe_of(method) == probe:
                 distances.setdefault(method, distance)
     least = min(distances.values(), default=0)
     return [method for method, distance in distances.items() if distance == least]

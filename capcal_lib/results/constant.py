@@ -10,6 +10,7 @@ import pandas as pd
 
 from capcal_lib import metrics
 from capcal_lib.confidence.of_run import TITLES
+from capcal_lib.probe_names import training_sets
 from capcal_lib.results.judged import gains_over, judge_cases, tally
 from capcal_lib.results.recalibrated import recalibrate
 from capcal_lib.results.results import CONSISTENCY, SPLIT_TERMS, judged_by
@@ -22,13 +23,7 @@ from capcal_lib.results.scores import (
     questions_differ,
 )
 from capcal_lib.results.terms import BEST_CONSTANT, ORACLE_CC, question_terms
-from capcal_lib.shifts import (
-    IN_DISTRIBUTION,
-    OUT_OF_DISTRIBUTION,
-    OUT_OF_DOMAIN,
-    shift,
-    training_sets,
-)
+from capcal_lib.shifts import IN_DISTRIBUTION, OUT_OF_DISTRIBUTION, OUT_OF_DOMAIN, shift
 
 KIND_BY_SHIFT = {
     IN_DISTRIBUTION: "probe of the data set",

@@ -7,10 +7,10 @@ judged together by Holm's method."""
 
 import pandas as pd
 
+from capcal_lib.probe_names import NEAREST_PROBE
 from capcal_lib.results.judged import gains_over, judge_cases
 from capcal_lib.results.results import CONSISTENCY
 from capcal_lib.results.scores import (
-    NEAREST_PROBE,
     Protocol,
     brier_terms,
     keep_nearest_probe,

@@ -11,7 +11,8 @@ from capcal_lib import metrics
 from capcal_lib.applications import deep_samples, others_mean
 from capcal_lib.errors import check_known
 from capcal_lib.manifests import load_dataset
-from capcal_lib.probes import nearest_probe, probe_of
+from capcal_lib.probe_names import as_nearest, is_probe, probe_of, training_sets
+from capcal_lib.probes import nearest_probe
 from capcal_lib.reported import APPLIED
 from capcal_lib.results.results import CONSISTENCY, VOTES, judged_by, subjects
 from capcal_lib.results.terms import (
@@ -24,12 +25,10 @@ from capcal_lib.results.terms import (
     mark_best,
     question_terms,
 )
-from capcal_lib.shifts import training_sets
 
 Protocol = Literal["corrected", "paper"]
 DEEP = 32  # samples of a question, from which curves and budgets say something
 ROUNDING = 1e-12  # probes that are the same score alike up to this
-NEAREST_PROBE = "Probe"  # of a data set, whatever it was trained on
 MISSING_AS = 0.5  # the confidence that the paper's code gives a question without one
 BOUNDS = {UNIFORM: (1 / 12, 1 / 3), ORACLE_RC: (0, 1 / 4)}  # of a score; all others lie in [0, 1]
 SCORE_COLUMNS = ["brier", "low", "high", "plug_in", "may_be_best", "missing", "questions"]
@@ -74,7 +73,7 @@ def stated_methods(results: pd.DataFrame) -> list[str]:
     ['P(True)', 'mine']
     """
     known = methods(results.dropna(axis="columns", how="all"))
-    return [name for name in known if name != CONSISTENCY and not training_sets(name)]
+    return [name for name in known if name != CONSISTENCY and not is_probe(name)]
 
 
 def own_columns(results: pd.DataFrame, dataset: str) -> list[str]:
@@ -195,7 +194,7 @@ def keep_nearest_probe(results: pd.DataFrame, dataset: str) -> pd.DataFrame:
     nearest = nearest_probe_of(results, dataset)
     names = {name: name for name in map(str, results) if not training_sets(name)}
     for column in columns_of(results, nearest):
-        names[column] = f"{NEAREST_PROBE}{column.removeprefix(str(nearest))}"
+        names[column] = as_nearest(column)
     return results[[*names]].rename(columns=names)
 
 

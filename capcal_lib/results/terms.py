@@ -16,7 +16,6 @@ NUMBERS = ["confidence", *COUNTS]
 UNIFORM, BEST_CONSTANT = "Uniform random", "Best constant"
 ORACLE_RC, ORACLE_CC = ORACLES = ["Oracle RC", "Oracle CC"]
 HONEST_ORACLE = "Honest oracle"  # it knows other samples than those that judge it
-PLUG_IN, POSTERIOR = "Probe, plug-in", "Probe, posterior"  # how a probe is used
 NOT_COMPETING = [UNIFORM, BEST_CONSTANT, *ORACLES]  # two baselines, and two that know the samples
 FEWEST = 10  # questions of which an interval or a comparison says anything
 

@@ -25,10 +25,10 @@ from capcal_lib.applications import (
     risk_area_bounds,
 )
 from capcal_lib.metrics.comparisons import APART
+from capcal_lib.probe_names import NEAREST_PROBE, training_sets
 from capcal_lib.results.judged import judge_cases
 from capcal_lib.results.results import CONSISTENCY, judged_by
 from capcal_lib.results.scores import (
-    NEAREST_PROBE,
     columns_of,
     fill_unstated,
     mean_over_members,
@@ -37,7 +37,6 @@ from capcal_lib.results.scores import (
     questions_differ,
 )
 from capcal_lib.runs import Run, read_samples
-from capcal_lib.shifts import training_sets
 
 USES = ("pass@k", "Budget", "Abstaining", "Labels saved", "Evaluation")
 CHEAPER_THAN_VOTES = ("Budget", "Evaluation")  # what they spend is less than ten votes cost

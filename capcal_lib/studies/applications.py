@@ -15,10 +15,10 @@ from capcal_lib.confidence.of_run import TITLES
 from capcal_lib.errors import naming_extra
 from capcal_lib.manifests import load_model
 from capcal_lib.plots import INK, MUTED
+from capcal_lib.probe_names import NEAREST_PROBE
 from capcal_lib.results.judged import WINNABLE, judge_cases, tally
 from capcal_lib.results.results import CONSISTENCY
 from capcal_lib.results.scores import (
-    NEAREST_PROBE,
     columns_of,
     keep_nearest_probe,
     mean_over_probes,

@@ -22,17 +22,17 @@ from capcal_lib.applications import (
     success_terms,
 )
 from capcal_lib.metrics.validation import Ints
+from capcal_lib.probe_names import NEAREST_PROBE, PLUG_IN, POSTERIOR
 from capcal_lib.results.judged import JUDGED, WINNABLE, judge_cases
 from capcal_lib.results.results import subjects
 from capcal_lib.results.scores import (
     MISSING_AS,
-    NEAREST_PROBE,
     columns_of,
     nearest_probe_of,
     questions_predicted,
     stated_methods,
 )
-from capcal_lib.results.terms import HONEST_ORACLE, PLUG_IN, POSTERIOR
+from capcal_lib.results.terms import HONEST_ORACLE
 from capcal_lib.results.uses import compare_use
 
 EVEN = "Even spending"

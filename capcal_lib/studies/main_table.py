@@ -10,12 +10,13 @@ import pandas as pd
 
 from capcal_lib.errors import naming_extra
 from capcal_lib.plots import INK, MARKERS, mark_verdicts, palette
+from capcal_lib.probe_names import NEAREST_PROBE
 from capcal_lib.probes import nearest_probe
 from capcal_lib.reported import constant_score, load_reported
 from capcal_lib.results.constant import compare_with_constant
 from capcal_lib.results.nearest import ASKED, keep_asked_and_nearest_probe
 from capcal_lib.results.results import CONSISTENCY
-from capcal_lib.results.scores import NEAREST_PROBE, Protocol, nearest_probe_of, score
+from capcal_lib.results.scores import Protocol, nearest_probe_of, score
 from capcal_lib.results.terms import ORACLES, UNIFORM
 
 if TYPE_CHECKING:

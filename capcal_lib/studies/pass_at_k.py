@@ -26,6 +26,7 @@ from capcal_lib.applications import (
 )
 from capcal_lib.manifests import load_dataset
 from capcal_lib.metrics.validation import Floats
+from capcal_lib.probe_names import PLUG_IN, POSTERIOR
 from capcal_lib.results.judged import gains_over, judge_cases
 from capcal_lib.results.results import subjects
 from capcal_lib.results.scores import (
@@ -38,7 +39,7 @@ from capcal_lib.results.scores import (
     well_sampled,
 )
 from capcal_lib.results.targets import accuracy_variance
-from capcal_lib.results.terms import BEST_CONSTANT, PLUG_IN, POSTERIOR, mark_best
+from capcal_lib.results.terms import BEST_CONSTANT, mark_best
 
 ACTUAL = "Actual"
 POWERS = tuple(2**n for n in range(7))  # the k of a curve

@@ -15,6 +15,7 @@ from capcal_lib.metrics import Calibrator, bounds_over_constant, mean_interval
 from capcal_lib.metrics.comparisons import APART
 from capcal_lib.places import MANIFESTS
 from capcal_lib.plots import INK, MARKERS, MUTED, SHIFT_COLORS, mark_verdicts, palette
+from capcal_lib.probe_names import probe_name, training_sets
 from capcal_lib.probes import nearest_probe
 from capcal_lib.probes.draws import DRAWS
 from capcal_lib.results.judged import judge_alone, judge_cases, judge_together
@@ -31,7 +32,7 @@ from capcal_lib.results.scores import (
 )
 from capcal_lib.results.targets import accuracy_variance
 from capcal_lib.results.terms import BEST_CONSTANT, FEWEST
-from capcal_lib.shifts import OUT_OF_DOMAIN, shift, training_sets
+from capcal_lib.shifts import OUT_OF_DOMAIN, shift
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -128,7 +129,7 @@ def compare_mixture(
     Returns a row a ``dataset`` and ``rival``, the index: the gain of the mixture as
     :func:`~capcal_lib.results.judged.judge_cases` has it.
     """
-    single_probes = [f"Probe ({source})" for source in training_sets(mixture)]
+    single_probes = [*map(probe_name, training_sets(mixture))]
     gains = {}
     for dataset in varied_datasets(results):
         own = results.loc[[dataset]].dropna(axis="columns", how="all")

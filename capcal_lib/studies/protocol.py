@@ -13,6 +13,7 @@ from capcal_lib.confidence.consistency import consistency, read_answers, split_v
 from capcal_lib.errors import InputError
 from capcal_lib.grading.counts import count_run
 from capcal_lib.grading.judgements import judges
+from capcal_lib.probe_names import training_sets
 from capcal_lib.probes import out_of_fold_calibrators, predictions_of
 from capcal_lib.results.constant import kind_of_method
 from capcal_lib.results.counting import Counting
@@ -28,7 +29,7 @@ from capcal_lib.results.scores import (
 )
 from capcal_lib.results.terms import BEST_CONSTANT, COUNTS, question_terms
 from capcal_lib.runs.run import Run
-from capcal_lib.shifts import shift, training_sets
+from capcal_lib.shifts import shift
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

@@ -10,10 +10,9 @@ from numpy.typing import ArrayLike
 
 from capcal_lib import metrics
 from capcal_lib.applications import risk_area_bounds, risk_area_terms, risk_coverage, split_counts
-from capcal_lib.probes import probe_of
+from capcal_lib.probe_names import NEAREST_PROBE, probe_of
 from capcal_lib.results.results import judged_by, subjects
 from capcal_lib.results.scores import (
-    NEAREST_PROBE,
     confidence_columns,
     fill_unstated,
     keep_nearest_probe,

@@ -20,13 +20,13 @@ from capcal_lib.claims import opposite
 from capcal_lib.confidence.of_run import TITLES
 from capcal_lib.grading.counts import count_run
 from capcal_lib.manifests import load_dataset
+from capcal_lib.probe_names import NEAREST_PROBE
 from capcal_lib.probes import nearest_probe, runs_for_probes
 from capcal_lib.results.constant import ASKED_KINDS, ELSEWHERE, KIND_BY_SHIFT, KINDS, kind_of_method
 from capcal_lib.results.judged import WINNABLE, judge_cases, tally
 from capcal_lib.results.nearest import compare_with_nearest_probe
 from capcal_lib.results.results import CONSISTENCY
 from capcal_lib.results.scores import (
-    NEAREST_PROBE,
     Protocol,
     brier_terms,
     mean_over_members,

@@ -24,7 +24,7 @@ from scipy.stats import spearmanr
 
 from capcal_lib.book.lesson import EndOfPage
 from capcal_lib.book.pipeline import notebook_names
-from capcal_lib.confidence.of_run import estimate
+from capcal_lib.confidence.of_run import estimate, place_confidence
 from capcal_lib.errors import InputError
 from capcal_lib.grading.labels import load_labels, measured_error
 from capcal_lib.grading.verdicts import grade_run
@@ -135,7 +135,7 @@ def test_it_runs_on_a_store_with_one_built_in_set(name: str, tmp_path: Path) -> 
 @pytest.fixture(scope="module")
 def holes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store of three data sets: of the largest one sample a question, of the next no confidence,
-    and of the smallest a verbalized one.
+    and of the smallest a verbalized one and one of a method that is called almost as probes are.
     """
     store = tmp_path_factory.mktemp("holes")
     sample("simulated", "mini-elements", k=1, limit=30, store=store)
@@ -144,7 +144,9 @@ def holes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for run in open_runs(store):
         grade_run(run)
     (smallest,) = open_runs(store, dataset="mini-exam")
-    estimate(smallest, "verbalized")
+    stated = estimate(smallest, "verbalized")["confidence"]
+    rows = [{"question_id": name, "confidence": s} for name, s in stated.items()]
+    place_confidence(smallest, "Probe-x", rows)
     return store
 
 
@@ -154,6 +156,9 @@ def test_it_runs_where_not_every_method_is_on_every_data_set(name: str, holes: P
     if name == "04_main_table":
         assert page["largest"] == "mini-capitals"
         assert page["shown"] == "mini-exam"
+        rows = page["scores"].loc["mini-exam"]
+        assert rows.loc["Probe-x"].equals(rows.loc["Verbalized confidence"])
+        assert "Probe" not in page["results"]
         assert page["gain"].mean() == pytest.approx(page["case"]["estimate"])
     if "\ndataset: " in (NOTEBOOKS / f"{name}.py").read_text(encoding="utf-8"):
         run_cells(name, model="simulated", store=str(holes), dataset="mini-elements")

@@ -124,6 +124,7 @@ def test_a_probe_has_the_colour_of_its_shift_and_others_their_own():
 
 
 def test_several_methods_of_one_colour_get_shades_that_differ():
+    assert method_color("Probe-x") == method_color("mine")
     methods = ["Probe (GSM8K)", "Probe (MATH)", "mine", "other", "P(True)"]
     found = palette(methods, "triviaqa")
     assert list(found) == methods

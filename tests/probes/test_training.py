@@ -10,13 +10,13 @@ from capcal_lib.errors import InputError
 from capcal_lib.grading.verdicts import grade_run, read_verdicts
 from capcal_lib.manifests import load_dataset
 from capcal_lib.places import RECORDED_RUNS
+from capcal_lib.probe_names import probe_of
 from capcal_lib.probes import (
     PaperProbe,
     TunedProbe,
     keep_predictions,
     nearest_probe,
     nearest_probes,
-    probe_of,
     read_predictions,
     train,
     training_data,
@@ -158,12 +158,12 @@ def test_the_nearest_probe_is_real_and_chosen_by_its_training_set() -> None:
         "P(True)",
         "Probe (Mini capitals)",
         "Probe (Mini exam)",
-        "Probe (GSM8K), paper's recipe",
+        "Probe (GSM8K) [2]",
         "Probe (TriviaQA)",
     ]
     assert nearest_probes(given, SET) == [PROBE]
     assert nearest_probes(given, "simpleqa") == ["Probe (TriviaQA)", "Probe (Mini capitals)"]
-    assert nearest_probe(given, "aime25") == "Probe (GSM8K), paper's recipe"
+    assert nearest_probe(given, "aime25") == "Probe (GSM8K) [2]"
     assert nearest_probes(["Probe (Mini capitals)", "Probe (TriviaQA)"], "gsm8k") == [
         "Probe (TriviaQA)",
         "Probe (Mini capitals)",

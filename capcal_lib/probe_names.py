@@ -1,0 +1,72 @@
+"""How the names of probes are spelled: all that a name or a column of a probe says is made and read
+here, and nowhere else.
+
+A probe is called by its training sets, ``Probe (TriviaQA + GSM8K)``; the five probes of the paper's
+recipe have a column each, ``Probe (MATH) [0]`` to ``Probe (MATH) [4]``.
+"""
+
+import re
+from collections.abc import Hashable
+
+NEAREST_PROBE = "Probe"  # of a data set, whatever it was trained on
+PLUG_IN, POSTERIOR = "Probe, plug-in", "Probe, posterior"  # how a probe is used
+_NAME = re.compile(r"(?P<probe>Probe(?: \((?P<titles>.+)\))?)(?: \[(?P<member>\d+)\])?")
+
+
+def probe_name(*titles: str) -> str:
+    """Name the probe of a training set, or of several.
+
+    >>> probe_name("MATH"), probe_name("TriviaQA", "GSM8K")
+    ('Probe (MATH)', 'Probe (TriviaQA + GSM8K)')
+    """
+    return f"{NEAREST_PROBE} ({' + '.join(titles)})"
+
+
+def member_name(probe: str, member: Hashable) -> str:
+    """Name the column of one of the five probes of the paper's recipe.
+
+    >>> member_name("Probe (MATH)", 3)
+    'Probe (MATH) [3]'
+    """
+    return f"{probe} [{member}]"
+
+
+def is_probe(method: str) -> bool:
+    """Say whether a method, or a column of results, is a probe, whatever it was trained on.
+
+    >>> [is_probe(name) for name in ("Probe (MATH)", "Probe [3]", "Probe", "Probe-x", "P(True)")]
+    [True, True, True, False, False]
+    """
+    return _NAME.fullmatch(method) is not None
+
+
+def training_sets(method: str) -> list[str]:
+    """List the titles of the sets that a probe was trained on; empty for another method.
+
+    >>> training_sets("Probe (TriviaQA + GSM8K)"), training_sets("Probe (MATH) [3]")
+    (['TriviaQA', 'GSM8K'], ['MATH'])
+    >>> training_sets("P(True)"), training_sets("Probe")
+    ([], [])
+    """
+    named = _NAME.fullmatch(method)
+    return named["titles"].split(" + ") if named and named["titles"] else []
+
+
+def probe_of(column: str) -> str:
+    """Return the probe that a column of predictions belongs to: its own name, or that which the
+    five columns of the paper's recipe share.
+
+    >>> probe_of("Probe (MATH) [3]"), probe_of("Probe (MATH)"), probe_of("Notes [3]")
+    ('Probe (MATH)', 'Probe (MATH)', 'Notes [3]')
+    """
+    named = _NAME.fullmatch(column)
+    return named["probe"] if named else column
+
+
+def as_nearest(column: str) -> str:
+    """Name a column of the nearest probe without its training sets.
+
+    >>> as_nearest("Probe (MATH)"), as_nearest("Probe (MATH) [3]")
+    ('Probe', 'Probe [3]')
+    """
+    return NEAREST_PROBE + column.removeprefix(probe_of(column))
