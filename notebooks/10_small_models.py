@@ -16,7 +16,8 @@
 model: str = "qwen2.5-coder-1.5b"  # one of `capcal models` with samples
 store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
-recipe: str = "tuned"  # of the probes; or paper
+protocol: str = "corrected"  # or paper: with the probes of its recipe
+verdicts: str = "rules"  # or judge:MODEL, of the model's own samples
 
 # %% tags=["provenance"]
 from capcal_lib.book.lesson import open_page
@@ -30,17 +31,13 @@ page.show_other_models()
 # uses were chosen after an earlier look at the same data. A data set on which no two questions differ has no comparison.
 
 # %%
-from capcal_lib.probes import describe_probes
-from capcal_lib.results import load_results
-
 models = page.comparable_models()
 results, concentrations, taught = {}, {}, {}
 for name in models:
-    own = load_results(page.store, name, k_eval=k_eval, recipe=recipe)
-    probes = describe_probes(page.store, name, recipe=recipe)
+    probes = page.probes(name)
     taught[name] = probes["questions"]
     if len(probes):
-        results[name] = own
+        results[name] = page.results(name)
         concentrations[name] = probes["concentration"]
 if not results:
     page.end("No model has samples and a probe here.")

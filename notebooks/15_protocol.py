@@ -175,7 +175,7 @@ page.show(
 # | Missing confidence | 0.5 | left out and counted; 0.5 by `protocol=paper` | either way, above |
 # | Response consistency | ten votes, which share samples with $\hat\mu$; equal strings vote together | the mean over a hundred splits, judged by the samples that did not vote; answers the grader calls equal vote together | either way, above |
 # | Vote without an answer | one group more, which can win | agrees with nobody; 0.5 where no vote is an answer | either way, below |
-# | Linear probe | gradient descent, grid of rates | *tuned*: its optimum, decay by cross-validation; theirs by `recipe=paper` | either way, above |
+# | Linear probe | gradient descent, grid of rates | *tuned*: its optimum, decay by cross-validation; theirs by `protocol=paper` | either way, above |
 # | Judge's temperature | 1.0 | 0 | – |
 # | Aliases that the judge sees | the first answer (TriviaQA) | up to 20 | accuracy ↑ on TriviaQA |
 # | Judge's prompt | the rubric of SimpleQA, yes or no | our own words, three verdicts, four cases shown | – |

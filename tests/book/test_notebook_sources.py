@@ -74,6 +74,17 @@ def test_parameters_are_plain_annotated_literals_with_a_comment() -> None:
         )
 
 
+def test_what_samples_count_is_asked_by_the_same_names_on_all_pages() -> None:
+    """A page of a game has one protocol, and the page on corrections shows both."""
+    reading = [
+        name for name in SOURCES if any("page.results(" in c.source for c in cells(name, "code"))
+    ]
+    assert {"04_main_table", "10_small_models"} <= {*reading}
+    for name in {*reading} - {"14_try_it", "15_protocol"}:
+        asked = {line.split(":")[0] for line in cells(name, "code")[0].source.splitlines()}
+        assert {"k_eval", "protocol", "verdicts"} <= asked, name
+
+
 def test_a_page_that_opens_with_another_model_than_most_says_why() -> None:
     others = [name for name in SOURCES if default_model(name) != "qwen2.5-coder-1.5b"]
     assert len(others) < len(SOURCES) / 2
