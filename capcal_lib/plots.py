@@ -29,7 +29,7 @@ from capcal_lib.errors import naming_extra
 from capcal_lib.manifests import dataset_names, load_dataset
 from capcal_lib.metrics import mean_interval
 from capcal_lib.metrics.validation import Floats, align, as_scored
-from capcal_lib.probe_names import PLUG_IN, POSTERIOR, is_probe
+from capcal_lib.probe_names import PLUG_IN, POSTERIOR, PROBE_OF_SET, is_probe
 from capcal_lib.shifts import IN_DISTRIBUTION, OUT_OF_DISTRIBUTION, OUT_OF_DOMAIN, SHIFTS, shift
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ RULE_COLORS = {  # of what follows from a confidence, such as a rule to spend by
     "Best constant": "#8a8a8a",
     "Even spending": INK,
     "Uniform allocation": INK,
+    PROBE_OF_SET: "#46a281",
     PLUG_IN: "#2b6450",
     POSTERIOR: "#46a281",
     "Honest oracle": "#6b6b6b",

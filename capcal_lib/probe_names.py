@@ -9,6 +9,7 @@ import re
 from collections.abc import Hashable
 
 NEAREST_PROBE = "Probe"  # of a data set, whatever it was trained on
+PROBE_OF_SET = "Probe of the data set"
 PLUG_IN, POSTERIOR = "Probe, plug-in", "Probe, posterior"  # how a probe is used
 _NAME = re.compile(r"(?P<probe>Probe(?: \((?P<titles>.+)\))?)(?: \[(?P<member>\d+)\])?")
 

@@ -233,7 +233,7 @@ page.show(tokens, "Mean completion tokens a question.", digits=0)
 # %% label="fig-cost" paper=["figure-3", "figure-4", "section-4.3.2"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"] mystnb={"image": {"alt": "A panel a data set with score against tokens on a logarithmic axis that begins at zero tokens: a mark with an interval for each method, filled where its comparison with the best constant is clear after Holm, and a dashed line for the best constant."}}
 from capcal_lib.studies import main_table as study
 
-prices = study.score_by_price(results, tokens, protocol=protocol)
+prices = study.score_by_price(results, tokens, judged, protocol=protocol)
 prices["dataset"] = prices["dataset"].map(page.data["title"])
 if len(prices):  # a confidence of one's own has no price
     _ = study.draw_prices(prices)

@@ -288,7 +288,7 @@ from capcal_lib.book.lesson import glue
 from capcal_lib.text import counted
 
 points = [("Response consistency", 20)]
-points += [(study.OWN_PROBE, labels) for labels in (250, 1000)]
+points += [(study.PROBE_OF_SET, labels) for labels in (250, 1000)]
 points = pd.MultiIndex.from_tuples(points, names=pairs)
 shared = wide.reindex(columns=points).dropna()
 if len(shared):

@@ -68,8 +68,8 @@ chosen = [questions[name] for name in spread.index]
 # %%
 import time
 
-from capcal_lib.grading.fresh import draw_and_grade
 from capcal_lib.sampling import open_engine
+from capcal_lib.studies.live_sampling import draw_and_grade
 
 started = time.monotonic()
 engine = open_engine(sampler)

@@ -30,11 +30,11 @@ page = open_page(globals())
 # from the hardest to the easiest. Samples that vote do not judge on this page.
 
 # %%
-from capcal_lib.book.experiments import without_voters
 from capcal_lib.book.workshop import evenly
 from capcal_lib.manifests import load_dataset
+from capcal_lib.results.targets import judge_alike
 
-results = without_voters(page.results().query("total > 1"))
+results = judge_alike(page.results()).query("total > 1")
 mu = results["correct"] / results["total"]
 varied = page.data[page.data["most"] > 1]
 public = [name for name in varied.index if load_dataset(name).builtin]

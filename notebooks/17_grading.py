@@ -143,7 +143,7 @@ if not at_home:
     )
 
 # %%
-from capcal_lib.grading.regrading import regrade
+from capcal_lib.studies.grading import regrade
 
 rules = {
     "identical text": identical,
@@ -158,8 +158,8 @@ mu.groupby(level="dataset", sort=False).head(1)
 # How far does a rule *move* the accuracy from that of this book's rules, question by question?
 
 # %%
-from capcal_lib.grading.regrading import OURS
 from capcal_lib.results.judged import gains_over, judge_cases
+from capcal_lib.studies.grading import OURS
 
 moves = judge_cases(gains_over(-mu, OURS), ["dataset", "rule"])
 moves = moves.set_index(["dataset", "rule"])

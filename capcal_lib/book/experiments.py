@@ -27,17 +27,6 @@ def without_probes(names: Iterable[str]) -> list[str]:
     return [name for name in names if not is_probe(name)]
 
 
-def without_voters(results: pd.DataFrame) -> pd.DataFrame:
-    """Return results whose counts are those of the samples that did not vote, where any vote."""
-    if "votes total" not in results:
-        return results
-    results = results.copy()
-    voted = results["votes total"] > 1
-    others = results.loc[voted, ["votes correct", "votes total"]].astype(int)
-    results.loc[voted, ["correct", "total"]] = others.to_numpy()
-    return results
-
-
 def first_lines(keys: "pd.Index[Any]") -> "pd.Series[str]":
     """Return the first line of each question, (dataset, question id), or its id where its text is
     not on this machine.

@@ -17,14 +17,15 @@ ADVICE = {  # keys of what is kept, by method of the table of advice
 }
 
 
-def spell_counts(counts: "Mapping[Any, Any] | pd.Series[Any]") -> str:
-    """Say how many cases are better and how many worse, by the columns of ``results.judged.tally``.
+def spell_counts(counts: "Mapping[Any, Any] | pd.Series[Any]", *, worse: str = "farther") -> str:
+    """Say how many cases are better and how many ``worse``, which is called so, by the columns of
+    ``results.judged.tally``.
 
     >>> spell_counts({"better": 7, "could be won": 10, "worse": 0, "cases": 13})
     '7 of the 10 cases that could be won (and farther in 0 of 13)'
     """
     return (
-        f"{counts['better']} of the {counts[WINNABLE]} cases that could be won (and farther in "
+        f"{counts['better']} of the {counts[WINNABLE]} cases that could be won (and {worse} in "
         f"{counts['worse']} of {counts['cases']})"
     )
 
@@ -86,14 +87,11 @@ def spell_uses(counts: pd.DataFrame, routed: "pd.Series[Any]") -> dict[str, str]
         f"{str(use).lower()} ({row['better']} of {row[WINNABLE]})"
         for use, row in of_probe.iterrows()
     ]
-    spelled = (
-        "{better} of the {could be won} cases that could be won, and lost in {worse} of all {cases}"
-    )
     asked = by_method.loc[[*TITLES.values()]].sum()
     sent = routed.value_counts()
     return {
-        "probe": spelled.format_map(by_method.T[NEAREST_PROBE].to_dict()),
-        "asked": spelled.format_map(asked.to_dict()),
+        "probe": spell_counts(by_method.T[NEAREST_PROBE], worse="worse"),
+        "asked": spell_counts(asked, worse="worse"),
         "uses": ", ".join(won),
         "routed": f"{sent['better']} of {len(routed)} tests, and worse in {sent['worse']}",
     }

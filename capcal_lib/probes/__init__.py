@@ -13,7 +13,6 @@ with naming_extra():
         keep_predictions,
         order_probes,
         predictions_of,
-        read_predictions,
     )
     from capcal_lib.probes.training import (
         ProbeRecipe,
@@ -47,7 +46,6 @@ __all__ = [
     "predict_by_labels",
     "predictions_of",
     "read_features",
-    "read_predictions",
     "runs_for_probes",
     "train",
     "training_data",

@@ -113,7 +113,7 @@ def keep_predictions(
         taught_by = "+".join(names)
         sources = [training[each] for each in names]
         read = sources + (validation_runs(sources) if recipe == "paper" else [])
-        read_files = _digests(read, *kinds)
+        read_files = digests_of(read, *kinds)
         state = hashlib.sha256(repr((VERSION, name, read_files)).encode()).hexdigest()[:16]
         checkpoint = sources[0].folder / f".part-probe-{state}.json"
         title = probe_title(taught_by)
@@ -122,7 +122,7 @@ def keep_predictions(
             if not goes_with(sources, run):
                 continue
             predicted = _read(run, name)
-            digests = read_files | _digests([run], FEATURES)
+            digests = read_files | digests_of([run], FEATURES)
             about, _ = predicted.get(title, (None, None))
             if made := about is None or (about.version, about.digests) != (VERSION, digests):
                 if probe is None:
@@ -148,36 +148,6 @@ def keep_predictions(
     columns = ["dataset", "probe", "questions", "concentration", "made"]
     table = pd.DataFrame(rows, columns=columns).sort_values("dataset", kind="stable")
     return table.set_index(["dataset", "probe"])
-
-
-def read_predictions(
-    store: Path | str,
-    model: str,
-    *,
-    recipe: ProbeRecipe = "tuned",
-    verdicts: str = "rules",
-) -> pd.DataFrame:
-    """Read what is kept of what a model's probes predict of its evaluation splits.
-
-    Returns predictions in [0, 1], indexed by (dataset, question_id), a column a training set, such
-    as ``Probe (TriviaQA)``; NaN where a probe says nothing of a data set, or is stale. The paper's
-    recipe trains five probes on a training set: they have a column each, ``Probe (TriviaQA) [0]``
-    to ``[4]``, and no number here is a mean of theirs. The arguments are those of
-    ``keep_predictions``.
-
-    >>> from capcal_lib.places import RECORDED_RUNS
-    >>> predicted = read_predictions(RECORDED_RUNS, "qwen2.5-coder-0.5b")
-    >>> list(predicted)
-    ['Probe (GSM8K)', 'Probe (MMLU)', 'Probe (TriviaQA)', 'Probe (TriviaQA + GSM8K)']
-    >>> predicted.groupby("dataset").size()[["gsm8k", "triviaqa"]].to_dict()
-    {'gsm8k': 300, 'triviaqa': 200}
-    """
-    tables = {
-        dataset.name: predictions_of(run, recipe=recipe, verdicts=verdicts)[0]
-        for dataset, run in runs_for_probes(store, model, "evaluation")
-    }
-    table = pd.concat({"": pd.DataFrame()} | tables, names=["dataset", "question_id"])
-    return table[order_probes(map(str, table))]
 
 
 def predictions_of(
@@ -280,7 +250,8 @@ def _what_changed(about: Source, run: Run) -> str:
     return f"{' and '.join(changed)} changed" if changed else ""
 
 
-def _digests(runs: Iterable[Run], *kinds: Artifact) -> dict[str, str]:
+def digests_of(runs: Iterable[Run], *kinds: Artifact) -> dict[str, str]:
+    """Return the digests of what probes are made from, by its place in the model's folder."""
     paths = [run.path(kind) for run in runs for kind in kinds]
     return {path.relative_to(path.parents[2]).as_posix(): content_digest(path) for path in paths}
 

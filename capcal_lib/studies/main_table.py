@@ -13,7 +13,6 @@ from capcal_lib.plots import INK, MARKERS, mark_verdicts, palette
 from capcal_lib.probe_names import NEAREST_PROBE
 from capcal_lib.probes import nearest_probe
 from capcal_lib.reported import constant_score, load_reported
-from capcal_lib.results.constant import compare_with_constant
 from capcal_lib.results.nearest import ASKED, keep_asked_and_nearest_probe
 from capcal_lib.results.results import CONSISTENCY
 from capcal_lib.results.scores import Protocol, nearest_probe_of, score
@@ -28,15 +27,19 @@ LEVELS = [0, 0.05, 0.1, 0.2, 0.5]  # marks of an axis of scores
 
 
 def score_by_price(
-    results: pd.DataFrame, tokens: pd.DataFrame, *, protocol: Protocol = "corrected"
+    results: pd.DataFrame,
+    tokens: pd.DataFrame,
+    judged: pd.DataFrame,
+    *,
+    protocol: Protocol = "corrected",
 ) -> pd.DataFrame:
     """Score the confidences that are asked of the model, the nearest probe and the best constant,
     beside the tokens that each takes.
 
-    ``results`` are those of all data sets of a model, and ``tokens`` what ``results.costs`` says of
-    it. Returns a row a ``dataset`` and ``method``, as columns: ``brier`` (lower is better) with its
-    interval ``low`` to ``high``, ``tokens``, and the ``verdict`` of
-    :func:`~capcal_lib.results.compare_with_constant` on it, empty for the constant itself and where
+    ``results`` are those of all data sets of a model, ``tokens`` what ``results.costs`` says of it,
+    and ``judged`` what :func:`~capcal_lib.results.compare_with_constant` does. Returns a row a
+    ``dataset`` and ``method``, as columns: ``brier`` (lower is better) with its interval ``low`` to
+    ``high``, ``tokens``, and the ``verdict`` of ``judged``, empty for the constant itself and where
     no questions differ. No rows where :func:`keep_asked_and_nearest_probe` keeps none.
     """
     kept = keep_asked_and_nearest_probe(results)
@@ -46,7 +49,6 @@ def score_by_price(
     scores = scores.drop([UNIFORM, *ORACLES], level="method")
     prices = tokens.rename_axis(columns="method").stack()
     scores["tokens"] = prices.reindex(scores.index).fillna(0.0)  # a probe, and the constant
-    judged = compare_with_constant(results, protocol=protocol)
     verdicts = judged.set_index(["dataset", "method"])["verdict"].astype(str)
     probes = {}
     for name, own in results.groupby(level="dataset", sort=False):

@@ -15,7 +15,7 @@ from capcal_lib.metrics import Calibrator, bounds_over_constant, mean_interval
 from capcal_lib.metrics.comparisons import APART
 from capcal_lib.places import MANIFESTS
 from capcal_lib.plots import INK, MARKERS, MUTED, SHIFT_COLORS, mark_verdicts, palette
-from capcal_lib.probe_names import probe_name, training_sets
+from capcal_lib.probe_names import PROBE_OF_SET, probe_name, training_sets
 from capcal_lib.probes import nearest_probe
 from capcal_lib.probes.draws import DRAWS
 from capcal_lib.results.judged import judge_alone, judge_cases, judge_together
@@ -42,7 +42,6 @@ OVERLAPS = MANIFESTS / "overlaps.csv"
 COMPARED = ("gsm8k", "math500", "mmlu", "triviaqa")  # sets of which overlaps were looked for
 VARIED = 0.01  # a variance of accuracy over questions: with less there is little to be learnt
 CORRELATED = ["dataset", "method", "shift", "estimate", "low", "high", "p"]
-OWN_PROBE = "Probe of the data set"
 RECALIBRATIONS = 50  # draws of labels for a method that is recalibrated
 POINT = ["dataset", "method", "labels", "estimate", "low", "high", "questions", "draws", "spread"]
 
@@ -258,7 +257,7 @@ def labels_curve(
             if dataset == name:
                 joined = pd.concat({name: confidences}, names=INDEX).reindex(own.index)
                 squares = joined.sub(mu_hat, axis="index") ** 2
-                gains[OWN_PROBE, labels] = -squares.sub((constant - mu_hat) ** 2, axis="index")
+                gains[PROBE_OF_SET, labels] = -squares.sub((constant - mu_hat) ** 2, axis="index")
         bounds = bounds_over_constant(constant)
         for (method, labels), drawn in gains.items():
             point = over_draws(drawn, subjects(own), bounds)

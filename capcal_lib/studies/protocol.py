@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 BY_JUDGE, ALL_TOGETHER = "a judge's verdicts", "all together"
-OWN_PROBE, OTHER_PROBE, OTHER = GROUPS = (
+PROBE_AT_HOME, OTHER_PROBE, OTHER = GROUPS = (
     "a probe on its own data set",
     "any other probe",
     "any other confidence",
@@ -121,7 +121,7 @@ def _group(method: str, dataset: str) -> str:
     """Say whether a confidence is a probe, and of its own data set."""
     kind = kind_of_method(method, dataset)
     if kind == "probe of the data set":
-        return OWN_PROBE
+        return PROBE_AT_HOME
     return OTHER_PROBE if kind.startswith("probe") else OTHER
 
 

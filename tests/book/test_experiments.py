@@ -10,25 +10,15 @@ from capcal_lib.book.experiments import (
     guess_data,
     recorded_answers,
     ten_to_guess,
-    without_voters,
 )
 from capcal_lib.grading.verdicts import read_verdicts
 from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.results import Counting, describe_runs, load_results
+from capcal_lib.results.targets import judge_alike
 
 SET = "mini-elements"
 RESULTS = load_results(RECORDED_RUNS, "simulated", datasets=[SET])
 RUN = describe_runs(Counting(RECORDED_RUNS, "simulated")).loc[SET, "run"]
-
-
-def test_samples_that_vote_judge_nobody() -> None:
-    judged = without_voters(RESULTS)
-    voted = RESULTS["votes total"] > 1
-    assert voted.any()
-    assert judged.loc[voted, "total"].equals(RESULTS.loc[voted, "votes total"].astype(int))
-    assert RESULTS["total"].max() > judged.loc[voted, "total"].max()
-    without = RESULTS.drop(columns=["votes total"])
-    assert without_voters(without).equals(without)
 
 
 def test_answers_come_in_the_order_of_their_samples() -> None:
@@ -67,7 +57,7 @@ def test_the_explorer_has_each_count_and_says_where_a_confidence_is_missing() ->
 
 
 def test_who_answers_everything_has_the_mean_accuracy() -> None:
-    results = without_voters(RESULTS)
+    results = judge_alike(RESULTS)
     table = accuracies_by_coverage(results, SET)
     asked = results.loc[[SET]].dropna(subset="P(True)")
     mean = (asked["correct"] / asked["total"]).mean()

@@ -56,7 +56,7 @@ def test_uses_are_those_of_the_probe_with_most_wins_first() -> None:
     assert len(counts) == len(USES) * len(COMPARED)
     routed = pd.Series(pd.Categorical(["worse"], ["better", "worse", "inconclusive"]))
     texts = spell_uses(counts, routed)
-    assert texts["probe"] == "1 of the 1 cases that could be won, and lost in 1 of all 2"
-    assert texts["asked"] == "0 of the 1 cases that could be won, and lost in 1 of all 1"
+    assert texts["probe"] == "1 of the 1 cases that could be won (and worse in 1 of 2)"
+    assert texts["asked"] == "0 of the 1 cases that could be won (and worse in 1 of 1)"
     assert texts["uses"].startswith("budget (1 of 1), ")
     assert texts["routed"] == "0 of 1 tests, and worse in 1"

@@ -125,6 +125,7 @@ def test_a_probe_has_the_colour_of_its_shift_and_others_their_own():
 
 def test_several_methods_of_one_colour_get_shades_that_differ():
     assert method_color("Probe-x") == method_color("mine")
+    assert method_color("Probe of the data set") == method_color("Probe (GSM8K)", "gsm8k")
     methods = ["Probe (GSM8K)", "Probe (MATH)", "mine", "other", "P(True)"]
     found = palette(methods, "triviaqa")
     assert list(found) == methods

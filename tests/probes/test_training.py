@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from capcal_lib.errors import InputError
@@ -17,12 +16,13 @@ from capcal_lib.probes import (
     keep_predictions,
     nearest_probe,
     nearest_probes,
-    read_predictions,
+    predictions_of,
     train,
     training_data,
 )
 from capcal_lib.probes.features import extract, read_features
 from capcal_lib.probes.training import next_step
+from capcal_lib.results import load_results
 from capcal_lib.runs import Run, find_run
 from capcal_lib.runs.artifacts import VERDICTS
 from capcal_lib.sampling.draw import sample
@@ -93,9 +93,10 @@ def test_predictions_are_those_of_probes_trained_on_training_splits(
     }
     ids, features = read_features(Run(with_states(tmp_path)))
     keep_predictions(tmp_path, MODEL, recipe=recipe)  # type: ignore[arg-type]
-    predicted = read_predictions(tmp_path, MODEL, recipe=recipe)  # type: ignore[arg-type]
-    assert predicted.index.tolist() == [(SET, name) for name in ids]
-    assert predicted.index.names == ["dataset", "question_id"]
+    tested = find_run(tmp_path, MODEL, SET, "test")
+    predicted, stale = predictions_of(tested, recipe=recipe)  # type: ignore[arg-type]
+    assert predicted.index.tolist() == [*ids]
+    assert stale == []
     assert {*map(probe_of, predicted)} == {load_dataset(name).probe for name in runs}
     assert predicted.shape[1] == len(runs) * (5 if recipe == "paper" else 1)
     estimator = TunedProbe if recipe == "tuned" else PaperProbe
@@ -118,19 +119,12 @@ def test_a_question_without_hidden_states_has_no_prediction(tmp_path: Path) -> N
     run = with_states(tmp_path, limit=5)
     make(tmp_path, limit=8)
     keep_predictions(tmp_path, MODEL)
-    predicted = read_predictions(tmp_path, MODEL)
-    assert predicted.index.get_level_values("question_id").tolist() == read_features(Run(run))[0]
-    graded = pd.MultiIndex.from_product(
-        [[SET], read_verdicts(Run(run))["question_id"].unique()], names=predicted.index.names
-    )
-    everybody = pd.DataFrame(index=graded)
-    assert everybody.join(predicted)[PROBE].isna().sum() == 3
+    predicted, _ = predictions_of(Run(run))
+    assert predicted.index.tolist() == read_features(Run(run))[0]
+    assert load_results(tmp_path, MODEL)[PROBE].isna().sum() == 3
 
 
-def test_a_model_without_runs_has_no_predictions_and_an_unknown_one_is_refused() -> None:
-    assert read_predictions(RECORDED_RUNS, "gpt-oss-20b").empty
-    with pytest.raises(InputError, match="unknown model"):
-        read_predictions(RECORDED_RUNS, "nothing")
+def test_an_unknown_recipe_is_refused() -> None:
     known = "known: paper, tuned"
     with pytest.raises(InputError, match=f"unknown recipe 'best'; {known}"):
         train(find_run(RECORDED_RUNS, MODEL, SET, "train"), recipe="best")  # type: ignore[arg-type]

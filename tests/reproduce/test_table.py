@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 from capcal_lib.metrics import correctness_variance, uniform_baseline_brier
-from capcal_lib.probes import read_predictions
 from capcal_lib.reproduce import beside_printed, reproduce
 from capcal_lib.reproduce import table as tables
 from capcal_lib.results import load_results
@@ -53,11 +52,10 @@ def test_printed_scores_stand_beside_measured_ones_without_their_noise(
 def test_the_papers_probe_is_the_mean_over_its_splits_with_their_spread(tmp_path: Path) -> None:
     order = small(tmp_path, recipe=BY_RULES, limit=12)
     table = reproduce(order).scores.loc["mini-exam"]
-    results = load_results(tmp_path, "simulated", held_out=False)
+    results = load_results(tmp_path, "simulated", held_out=False, recipe="paper")
     mu = results["correct"] / results["total"]
     name = "Probe (Mini exam)"
-    predicted = read_predictions(tmp_path, "simulated", recipe="paper")
-    scores = [((predicted[f"{name} [{fold}]"] - mu) ** 2).mean() for fold in range(5)]
+    scores = [((results[f"{name} [{fold}]"] - mu) ** 2).mean() for fold in range(5)]
     assert table.loc[name, "brier"] == pytest.approx(np.mean(scores))
     assert table.loc[name, "spread"] == pytest.approx(np.std(scores, ddof=1))
     assert table.loc["P(True)":"P(True)", "spread"].isna().all()

@@ -44,7 +44,7 @@ def test_one_probe_stands_for_all_and_what_has_no_price_is_left_out(results: pd.
 def test_nothing_solved_is_nothing_to_price(results: pd.DataFrame) -> None:
     hopeless = results.assign(correct=0)
     tokens = costs(Counting(RECORDED_RUNS, MODEL))
-    assert score_by_price(hopeless, tokens).empty
+    assert score_by_price(hopeless, tokens, compare_with_constant(hopeless)).empty
     judged = compare_with_nearest_probe(hopeless)
     counts = judged.groupby("method", observed=False)["verdict"].value_counts()
     assert counts.to_list() == [0] * 9  # of three methods and three verdicts
@@ -52,14 +52,15 @@ def test_nothing_solved_is_nothing_to_price(results: pd.DataFrame) -> None:
 
 def test_a_score_stands_beside_its_price_and_its_verdict(results: pd.DataFrame) -> None:
     tokens = costs(Counting(RECORDED_RUNS, MODEL))
-    table = score_by_price(results, tokens).set_index(["dataset", "method"])
+    judged = compare_with_constant(results)
+    table = score_by_price(results, tokens, judged).set_index(["dataset", "method"])
     assert (table["tokens"].xs("Probe", level="method") == 0).all()
     assert (table["tokens"].xs("Best constant", level="method") == 0).all()
     price = tokens.loc["mini-exam", "Verbalized confidence"]
     assert table.loc[("mini-exam", "Verbalized confidence"), "tokens"] == pytest.approx(price)
     terms = brier_terms(results).loc["mini-exam"]
     assert table.loc[("mini-exam", "P(True)"), "brier"] == pytest.approx(terms["P(True)"].mean())
-    judged = compare_with_constant(results).set_index(["dataset", "method"])["verdict"]
+    judged = judged.set_index(["dataset", "method"])["verdict"]
     assert table.loc[("mini-exam", "P(True)"), "verdict"] == judged["mini-exam", "P(True)"]
     own = judged["mini-exam", "Probe (Mini exam)"]
     assert table.loc[("mini-exam", "Probe"), "verdict"] == own
@@ -67,7 +68,8 @@ def test_a_score_stands_beside_its_price_and_its_verdict(results: pd.DataFrame) 
 
 
 def test_a_method_has_its_own_mark_in_the_legend_as_in_its_panels(results: pd.DataFrame) -> None:
-    grid = draw_prices(score_by_price(results, costs(Counting(RECORDED_RUNS, MODEL))))
+    tokens = costs(Counting(RECORDED_RUNS, MODEL))
+    grid = draw_prices(score_by_price(results, tokens, compare_with_constant(results)))
     handles = grid.figure.legends[0].legend_handles
     assert {one.get_label() for one in handles} >= {"P(True)", "Verbalized confidence", "Probe"}
     for handle in handles:

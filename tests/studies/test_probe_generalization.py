@@ -15,7 +15,7 @@ from capcal_lib.results import BEST_CONSTANT, best_constant, brier_terms, judged
 from capcal_lib.shifts import shift
 from capcal_lib.studies.probe_generalization import (
     OVERLAPS,
-    OWN_PROBE,
+    PROBE_OF_SET,
     compare_mixture,
     compare_order,
     compare_without_overlaps,
@@ -190,7 +190,7 @@ def test_the_data_sets_own_probe_is_judged_on_all_questions(results: pd.DataFram
     own = load_results(RECORDED_RUNS, "simulated")
     predicted = predict_by_labels(RECORDED_RUNS, "simulated")
     curve = labels_curve(own, predicted, np.random.default_rng(0))
-    rows = curve[curve["method"] == OWN_PROBE].set_index(["dataset", "labels"])
+    rows = curve[curve["method"] == PROBE_OF_SET].set_index(["dataset", "labels"])
     assert {*rows.index} == {*predicted}
     for (dataset, labels), confidences in predicted.items():
         table = own.loc[[dataset], ["correct", "total"]]

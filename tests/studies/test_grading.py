@@ -1,10 +1,10 @@
 """Other rules grade the samples that ours have graded."""
 
-from capcal_lib.grading.regrading import OURS, regrade
 from capcal_lib.grading.verdicts import read_verdicts
 from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.questions import Answer
 from capcal_lib.runs import KEY, find_run, read_samples
+from capcal_lib.studies.grading import OURS, regrade
 
 RUN = find_run(RECORDED_RUNS, "smollm2-135m", "mini-elements", "test")
 

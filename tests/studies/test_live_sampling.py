@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from capcal_lib.errors import InputError
-from capcal_lib.grading.fresh import draw_and_grade
 from capcal_lib.grading.verdicts import grade_run, read_verdicts
 from capcal_lib.manifests import load_model
 from capcal_lib.questions import load_questions
 from capcal_lib.runs import KEY
 from capcal_lib.sampling import Failure, open_engine
 from capcal_lib.sampling.draw import sample
+from capcal_lib.studies.live_sampling import draw_and_grade
 
 MODEL = load_model("simulated")
 QUESTIONS = load_questions("mini-elements", limit=5)
