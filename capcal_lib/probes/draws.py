@@ -11,7 +11,7 @@ others since, nothing is read."""
 from __future__ import annotations  # keeps signatures short in help()
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -25,16 +25,17 @@ from threadpoolctl import threadpool_limits
 from capcal_lib.errors import InputError
 from capcal_lib.metrics.validation import Ints
 from capcal_lib.probes.features import read_features
+from capcal_lib.probes.predictions import digests_of
 from capcal_lib.probes.training import goes_with, runs_for_probes, train, training_data
 from capcal_lib.runs import files
-from capcal_lib.runs.artifacts import FEATURES, VERDICTS, content_digest
+from capcal_lib.runs.artifacts import DRAWS as DRAWS_FILE
+from capcal_lib.runs.artifacts import FEATURES, VERDICTS
 from capcal_lib.runs.run import Choice, Run, store_option
 
 if TYPE_CHECKING:
     from capcal_lib.metrics import Calibrator
 
 DRAWS = {20: 10, 50: 10, 100: 10, 250: 5, 1000: 3}  # how many of so many labels
-FILE = "draws.json"
 Decay = Annotated[float, Field(gt=0, lt=1e6)]
 
 
@@ -70,7 +71,7 @@ def keep_draws(
                 say(f"training probes of few labels of {dataset.title}")
             with threadpool_limits(1):  # products are so small that threads wait for each other
                 record = _make(run)
-            files.write_file(run.folder / FILE, BytesIO(record.model_dump_json().encode()))
+            files.write_file(run.folder / DRAWS_FILE, BytesIO(record.model_dump_json().encode()))
         for labels, decays in record.decays.items():
             rows.append([dataset.name, labels, len(decays), made])
     table = pd.DataFrame(rows, columns=["dataset", "labels", "draws", "made"])
@@ -124,20 +125,37 @@ def read_draws(run: Run) -> Record | None:
 
     `InputError` for a file that holds something else.
     """
-    path = run.folder / FILE
+    record = _read(run)
+    return record if record and record.made_from == _digest(run) else None
+
+
+def check_draws(run: Run) -> Iterator[str]:
+    """Yield whether what is kept of probes of few labels is stale; `InputError` where it is no
+    record of them.
+    """
+    record = _read(run)
+    if record and record.made_from != _digest(run):
+        yield (
+            f"{DRAWS_FILE} is stale, since the hidden states or the verdicts changed: give "
+            "`capcal probe --draws` again"
+        )
+
+
+def _read(run: Run) -> Record | None:
+    """Read what is kept of a training run, stale or not; None where there is nothing."""
+    path = run.folder / DRAWS_FILE
     if not files.exists(path):
         return None
     with files.open_file(path) as file:
         text = file.read(files.FOOTER)
     try:
-        record = Record.model_validate_json(text)
+        return Record.model_validate_json(text)
     except ValidationError:
         command = f"capcal probe --draws --model {run.place['model']}"
         raise InputError(
             f"{path}: not a record of probes of few labels; delete it and make it again with: "
             f"{command}{store_option(run.folder.parents[2])}"
         ) from None
-    return record if record.made_from == _digest(run) else None
 
 
 def predict_by_labels(store: Path | str, model: str) -> dict[tuple[str, int], pd.DataFrame]:
@@ -199,5 +217,5 @@ def out_of_fold_calibrators(store: Path | str, model: str) -> dict[str, Calibrat
 
 def _digest(run: Run) -> str:
     """Return the digest of what probes learn from: the hidden states and verdicts of a run."""
-    parts = [content_digest(run.path(kind)) for kind in (FEATURES, VERDICTS)]
+    parts = digests_of([run], FEATURES, VERDICTS).values()
     return hashlib.sha256("".join(parts).encode()).hexdigest()

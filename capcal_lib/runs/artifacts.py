@@ -239,4 +239,6 @@ PREDICTIONS = Artifact(
     whole=False,
     made=frozenset({b"sources"}),
 )
+# The one file beside the samples that is no table: what `capcal probe --draws` keeps.
+DRAWS = "draws.json"
 ARTIFACTS = (VERDICTS, JUDGEMENTS, CONFIDENCES, FEATURES, LAYER_FEATURES, PREDICTIONS)

@@ -7,6 +7,7 @@ but for verdicts of the rules, which ``capcal grade`` makes from the samples."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,7 +15,7 @@ import pyarrow as pa
 from capcal_lib.disk import is_file
 from capcal_lib.errors import DiskError, InputError
 from capcal_lib.runs import files, store
-from capcal_lib.runs.artifacts import GIVEN, VERDICTS, artifact_of
+from capcal_lib.runs.artifacts import DRAWS, GIVEN, VERDICTS, artifact_of
 from capcal_lib.runs.run import RECORD, Run, open_runs, run_of
 from capcal_lib.runs.sessions import add_sessions, read_sessions
 
@@ -83,10 +84,14 @@ def _take_file(source: Path, run: Run) -> None:
     """Take over a file beside the samples, or the rows of it that a run lacks; `InputError` where
     that cannot be.
     """
+    target = run.folder / source.name
+    if source.name == DRAWS and not files.exists(target):
+        with files.open_file(source) as content:
+            files.write_file(target, BytesIO(content.read(files.FOOTER)))
+        return
     artifact = artifact_of(source.name)
     if artifact is None:
         return
-    target = run.folder / source.name
     if not files.exists(target):
         with artifact.open(source), files.open_file(source) as content:
             files.write_file(target, content)

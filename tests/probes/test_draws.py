@@ -19,9 +19,11 @@ from capcal_lib.probes import (
     train,
     training_data,
 )
-from capcal_lib.probes.draws import DRAWS, FILE, draw_labels, read_draws
+from capcal_lib.probes.draws import DRAWS, DRAWS_FILE, check_draws, draw_labels, read_draws
 from capcal_lib.runs import Run, find_run, open_runs
+from capcal_lib.runs.merge import merge
 from tests.command import run as run_command
+from tests.folders import verify_run
 from tests.probes.test_training import MODEL, PROBE, SET, make, with_states
 
 
@@ -83,7 +85,7 @@ def test_the_recorded_decays_are_those_that_are_chosen_again(
 
 
 def test_every_recorded_training_run_has_its_draws() -> None:
-    kept = {run.folder for run in open_runs(RECORDED_RUNS) if (run.folder / FILE).exists()}
+    kept = {run.folder for run in open_runs(RECORDED_RUNS) if (run.folder / DRAWS_FILE).exists()}
     assert len(kept) == 17
     assert all(read_draws(Run(folder)) for folder in kept)
 
@@ -108,11 +110,11 @@ def test_what_is_there_stays_until_what_it_was_made_from_changes(
 ) -> None:
     source, _ = stores(tmp_path, 20)
     keep_draws(tmp_path, MODEL)
-    first = (source.folder / FILE).read_bytes()
+    first = (source.folder / DRAWS_FILE).read_bytes()
     with monkeypatch.context() as patched:
         patched.setattr(draws, "train", lambda *_: pytest.fail("trained"))
         assert not keep_draws(tmp_path, MODEL)["made"].any()
-    assert (source.folder / FILE).read_bytes() == first
+    assert (source.folder / DRAWS_FILE).read_bytes() == first
     make(tmp_path, split="train", k=5)
     assert read_draws(source) is None
     assert predict_by_labels(tmp_path, MODEL) == {}
@@ -125,9 +127,9 @@ def test_what_is_there_stays_until_what_it_was_made_from_changes(
 )
 def test_a_damaged_file_is_refused_in_one_line(tmp_path: Path, text: str) -> None:
     source, _ = stores(tmp_path, 20)
-    (source.folder / FILE).write_text(text)
+    (source.folder / DRAWS_FILE).write_text(text)
     with pytest.raises(
-        InputError, match=f"{FILE}: not a record .* capcal probe --draws"
+        InputError, match=f"{DRAWS_FILE}: not a record .* capcal probe --draws"
     ) as refused:
         predict_by_labels(tmp_path, MODEL)
     assert "\n" not in str(refused.value)
@@ -139,8 +141,32 @@ def test_the_command_keeps_draws_where_it_is_asked_to(
     source, _ = stores(tmp_path, 20)
     options = ("probe", "--model", MODEL, "--store", tmp_path)
     assert run_command(monkeypatch, capsys, *options)[0] == 0
-    assert not (source.folder / FILE).exists()
+    assert not (source.folder / DRAWS_FILE).exists()
     status, printed, _ = run_command(monkeypatch, capsys, *options, "--draws")
     assert status == 0
     assert "labels" in printed
     assert read_draws(source) is not None
+
+
+def test_merging_keeps_what_is_kept_and_verifying_says_where_it_is_stale(tmp_path: Path) -> None:
+    source, _ = stores(tmp_path / "one", questions=30)
+    keep_draws(tmp_path / "one", MODEL)
+    assert [*check_draws(source)] == []
+    taken = merge(tmp_path / "all", [tmp_path / "one"])
+    assert all(run.notes == () for run in taken)
+    copied = find_run(tmp_path / "all", MODEL, SET, "train")
+    assert read_draws(copied) == read_draws(source) is not None
+
+    make(tmp_path / "all", split="train", limit=30, k=40)  # grades more samples
+    assert read_draws(copied) is None
+    (problem,) = check_draws(copied)
+    assert problem.startswith(
+        "draws.json is stale, since the hidden states or the verdicts changed"
+    )
+    merge(tmp_path / "all", [tmp_path / "one"])  # what is there stands
+    assert read_draws(copied) is None
+    assert problem in verify_run(copied).problems
+
+    (copied.folder / DRAWS_FILE).write_text("{}")
+    with pytest.raises(InputError, match="not a record of probes of few labels; delete it"):
+        [*check_draws(copied)]
