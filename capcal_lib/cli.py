@@ -281,7 +281,7 @@ def score(
     if files:
         from capcal_lib.io.score_file import score_files
 
-        found = score_files(
+        scored = score_files(
             files,
             every=every,
             key=key,
@@ -294,7 +294,7 @@ def score(
     else:
         from capcal_lib.io.score_runs import score_models
 
-        found = score_models(
+        scored = score_models(
             store,
             model or (),
             datasets=dataset,
@@ -302,22 +302,22 @@ def score(
             choice=_parse_choice(choice),
             k_eval=k_eval,
         )
-    for problem in found.problems:
+    for problem in scored.problems:
         _warn(f"capcal: {problem}")
     if as_json:
-        for line in (*found.above, *found.below):
+        for line in (*scored.above, *scored.below):
             _warn(line)
-        for rows in found.rows:
+        for rows in scored.rows:
             _say_rows(rows)
     else:
-        for line in found.above:
+        for line in scored.above:
             _say(line)
-        if len(found.table):
-            _print_table(found.table.reset_index())
-        for line in found.below:
+        if len(scored.table):
+            _print_table(scored.table.reset_index())
+        for line in scored.below:
             _say(line)
     if html:
-        write_report(html, found, inputs)
+        write_report(html, scored, inputs)
         _warn(f"wrote {html}")
 
 
@@ -594,12 +594,13 @@ def judge(
         _warn(f"capcal: {judged.failed.total()} answers got no reply ({reason}); ask again")
         raise typer.Exit(1)
     try:
-        found = judge_agreement(run, judge)
+        agreement = judge_agreement(run, judge)
     except InputError as error:  # nothing to compare; what was asked for is done
         _warn(f"capcal: {error}")
         return
-    _print_table(found.table.add_prefix("judge: ").rename_axis("by the rules").reset_index())
-    _say(f"agreement on what is correct {spell(*found.rate)}; Cohen's kappa {found.kappa:.3f}")
+    _print_table(agreement.table.add_prefix("judge: ").rename_axis("by the rules").reset_index())
+    rate, kappa = spell(*agreement.rate), agreement.kappa
+    _say(f"agreement on what is correct {rate}; Cohen's kappa {kappa:.3f}")
 
 
 @command(GRADE, "confidence --model smollm2-135m --dataset mini-capitals --method p-true")
@@ -630,17 +631,17 @@ def confidence(
     run = _run(model, dataset, split, store, choice)
     if file and name and not method:
         table = read_columns(file, ["question_id", "confidence"], ["tokens"])
-        found = place_confidence(run, name, table.to_dict("records"))
+        confidences = place_confidence(run, name, table.to_dict("records"))
     elif not method or file or name:
         raise InputError(
             "use either --method, or --from FILE with --name NAME for a method of your own"
         )
     else:
-        found = estimate(run, method, engine=engine)
-    missing = found[found["confidence"].isna()]
-    line = f"{method or name}: {counted(len(found) - len(missing), 'confidence')} kept"
+        confidences = estimate(run, method, engine=engine)
+    missing = confidences[confidences["confidence"].isna()]
+    line = f"{method or name}: {counted(len(confidences) - len(missing), 'confidence')} kept"
     line += f", {len(missing) or 'none'} missing"
-    if tokens := found["tokens"].sum():
+    if tokens := confidences["tokens"].sum():
         line += f"; {tokens:,.0f} tokens"
     _say(line)
     if method not in METHODS or missing.empty:
@@ -653,7 +654,7 @@ def confidence(
             f"{unasked} questions were not answered, for the reason above; once it is gone, the "
             "same command asks them again"
         )
-    if unasked or len(missing) == len(found):
+    if unasked or len(missing) == len(confidences):
         raise typer.Exit(1)
 
 
@@ -709,7 +710,7 @@ def probe(
     from capcal_lib.probes.draws import keep_draws
     from capcal_lib.probes.training import next_step
 
-    kept = keep_predictions(
+    counts = keep_predictions(
         store,
         model,
         datasets=dataset,
@@ -719,7 +720,7 @@ def probe(
         choice=_parse_choice(choice),
         say=_warn,
     )
-    if kept.empty:
+    if counts.empty:
         problem = (
             f"{store} has no probe of {model}, which learns from a run on a training split and "
             "predicts another on an evaluation split; both need verdicts and hidden states"
@@ -727,7 +728,7 @@ def probe(
         if step := next_step(store, model, dataset):
             problem += f"; go on with: {step}"
         raise InputError(problem)
-    _print_table(kept.reset_index())
+    _print_table(counts.reset_index())
     if draws:
         of_draws = keep_draws(store, model, choice=_parse_choice(choice), say=_warn)
         _print_table(of_draws.reset_index())

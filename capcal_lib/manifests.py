@@ -441,9 +441,9 @@ def _read(kind: type[_Kind], path: Path, written: int) -> _Kind:  # noqa: ARG001
 def _problems(error: ValidationError) -> str:
     """Say what is wrong with each field, and of a name what it may be."""
     problems = []
-    for each in error.errors():
-        place = ".".join(map(str, each["loc"])) or "top level"
-        problems.append(f"{place}: {each['msg']}" + (NAME_HINT if place == "name" else ""))
+    for problem in error.errors():
+        place = ".".join(map(str, problem["loc"])) or "top level"
+        problems.append(f"{place}: {problem['msg']}" + (NAME_HINT if place == "name" else ""))
     return "; ".join(problems)
 
 

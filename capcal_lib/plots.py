@@ -47,7 +47,7 @@ COLORS = {
     "Oracle RC": "#6b6b6b",
     "Oracle CC": "#494949",
 }
-OWN = "#8a5a44"  # of a method that is not the paper's
+OTHER_COLOR = "#8a5a44"  # of a method that is not the paper's
 RULE_COLORS = {  # of what follows from a confidence, such as a rule to spend by
     "Actual": INK,
     "Best constant": "#8a8a8a",
@@ -57,7 +57,7 @@ RULE_COLORS = {  # of what follows from a confidence, such as a rule to spend by
     PLUG_IN: "#2b6450",
     POSTERIOR: "#46a281",
     "Honest oracle": "#6b6b6b",
-    "Oracle CC, in sample": OWN,
+    "Oracle CC, in sample": OTHER_COLOR,
     "Oracle RC, in sample": "#b9962f",
 }
 CURVE_MARKERS = "osD^vPX*"
@@ -161,7 +161,7 @@ class ReliabilityDisplay(_CountsDisplay):
         s, mu, _ = as_scored(confidence, correct, total)
         places = np.minimum(s * BINS, BINS - 1).astype(int)
         groups = pd.DataFrame({"s": s, "mu": mu}).groupby(places)
-        self.bins = _shares(own["mu"] for _, own in groups)
+        self.bins = _shares(group["mu"] for _, group in groups)
         self.bins.insert(0, "confidence", groups["s"].mean().to_numpy())
         self.bins["questions"] = groups.size().to_numpy()
         self.counts = np.bincount(places, minlength=BINS)
@@ -364,8 +364,8 @@ def draw_curves(
         for name, curve in panel.groupby(hue, sort=False):
             place = names.index(str(name))
             color = colors.get(str(name), f"C{place}")
-            look = {"marker": CURVE_MARKERS[place % len(CURVE_MARKERS)], "ms": 5, "color": color}
-            [line] = ax.plot(curve[x], curve["estimate"], label=name, **look)
+            style = {"marker": CURVE_MARKERS[place % len(CURVE_MARKERS)], "ms": 5, "color": color}
+            [line] = ax.plot(curve[x], curve["estimate"], label=name, **style)
             entries[str(name)] = line
             if "low" in curve:
                 beside = curve[x] * 1.03**place  # not on one another
@@ -406,13 +406,19 @@ def mark_verdicts(
     clear = comparisons["verdict"].isin(["better", "worse"])
     fills = np.where(clear, color, "white")
     estimates, low, high = (comparisons[name] for name in ("estimate", "low", "high"))
-    look: dict[str, Any] = {"c": fills, "edgecolors": color, "marker": marker, "s": 45, "zorder": 3}
+    style: dict[str, Any] = {
+        "c": fills,
+        "edgecolors": color,
+        "marker": marker,
+        "s": 45,
+        "zorder": 3,
+    }
     if upright:
         ax.vlines(places, low, high, color=color)
-        ax.scatter(places, estimates, **look)
+        ax.scatter(places, estimates, **style)
     else:
         ax.hlines(places, low, high, color=color)
-        ax.scatter(estimates, places, **look)
+        ax.scatter(estimates, places, **style)
 
 
 def method_color(method: str, dataset: str | None = None) -> str:
@@ -442,7 +448,7 @@ def palette(methods: Iterable[str], dataset: str | None = None) -> dict[str, str
         if method in RULE_COLORS:
             chosen[method] = RULE_COLORS[method]
             continue
-        base = COLORS.get(method, OWN)
+        base = COLORS.get(method, OTHER_COLOR)
         if is_probe(method):
             base = SHIFT_COLORS[shift(method, dataset) or IN_DISTRIBUTION]
         share = 0.62 ** uses[base]  # darker each time

@@ -131,10 +131,10 @@ def take_texts(
     """Take columns of a table as :func:`read_columns` does those of a file."""
     if table.empty:
         raise InputError(f"{where}: there are no rows")
-    found = take_columns(where, table, needed, others, remedy, columns).astype(object)
-    found = found.where(found.notna(), None)
+    values = take_columns(where, table, needed, others, remedy, columns).astype(object)
+    values = values.where(values.notna(), None)
     # Most cells are texts, of which a table may have millions.
-    return found.map(lambda cell: cell.strip() if type(cell) is str else _spell(cell))
+    return values.map(lambda cell: cell.strip() if type(cell) is str else _spell(cell))
 
 
 def take_columns(
@@ -146,24 +146,24 @@ def take_columns(
     columns: Mapping[str, str],
 ) -> "DataFrame":
     """Take columns of a table, their cells as they are, under their usual names."""
-    found = table[[]].copy()
+    values = table[[]].copy()
     listed = sanitize(", ".join(map(str, table)))
     for name in (*needed, *others):
         if name in columns:
             try:
                 rows: Any = table.to_dict("records")
-                found[name] = [field_of(row, columns[name]) for row in rows]
+                values[name] = [field_of(row, columns[name]) for row in rows]
             except (KeyError, TypeError, ValueError, IndexError):
                 raise InputError(f"{where}: no column {columns[name]}; found: {listed}") from None
             continue
         head = _find_head(where, table, name)
         if head is not None:
-            found[name] = table[head]
+            values[name] = table[head]
         elif name in needed:
             raise InputError(
                 f"{where}: no column {name}; needed: {', '.join(needed)}; found: {listed}{remedy}"
             )
-    return found
+    return values
 
 
 def _find_head(where: object, table: "DataFrame", name: str) -> str | None:
@@ -247,13 +247,13 @@ def read_list(text: Any, *, numbers: bool = False) -> list[str] | None:
     """
     if not isinstance(text, str) or len(text) > LONGEST_LIST:
         return None
-    found = _LIST.fullmatch(text.strip())
-    if not found or not (numbers or found[1][:1] in ("", "'", '"')):
+    listed = _LIST.fullmatch(text.strip())
+    if not listed or not (numbers or listed[1][:1] in ("", "'", '"')):
         return None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of \s and the like in a text that nobody quoted
         try:
-            return [_unquote(one) for one in re.findall(_PART, found[1], re.DOTALL)]
+            return [_unquote(one) for one in re.findall(_PART, listed[1], re.DOTALL)]
         except (ValueError, SyntaxError):
             return None
 

@@ -58,8 +58,8 @@ pd.DataFrame({"at 0.01": exact.loc[0.01:].iloc[0], "on average": exact.mean()})
 from capcal_lib.plots import INK, MUTED
 
 panels = {"subplots": True, "layout": (2, 2), "sharey": True, "title": [*exact]}
-look = {"color": INK, "linewidth": 0.8, "ylim": (0.58, 1.005), "legend": False}
-axes = exact.plot(**panels, **look, ylabel="coverage")
+style = {"color": INK, "linewidth": 0.8, "ylim": (0.58, 1.005), "legend": False}
+axes = exact.plot(**panels, **style, ylabel="coverage")
 for panel in axes.flat:
     panel.axhline(0.95, color=MUTED, linestyle="--")
 
@@ -129,7 +129,7 @@ n, rates = 100, np.arange(1, 61) / 1_000
 ones = np.arange(n + 1)
 terms = [np.repeat([1.0, 0.0], [c, n - c]) for c in ones]
 low, high = np.array(
-    [mean_interval(each, bounds=(0, 1))[1:] for each in terms]
+    [mean_interval(sample, bounds=(0, 1))[1:] for sample in terms]
 ).T
 within = (low <= rates[:, None]) & (rates[:, None] <= high)
 covered = (binom.pmf(ones, n, rates[:, None]) * within).sum(axis=1)
@@ -228,9 +228,9 @@ growth = pd.concat(growth, names=["model", "case"]).reset_index()
 growth = growth[growth["samples"] == growth["samples"].max()]
 
 # %%
-own = "a probe on its own data set"
+at_home = "a probe on its own data set"
 is_own = growth["kind"] == "probe of the data set"
-growth["confidence"] = np.where(is_own, own, "any other confidence")
+growth["confidence"] = np.where(is_own, at_home, "any other confidence")
 ten = growth[growth["k"] == 10]
 wider = ten.groupby("confidence")["percent"].agg(["count", "median", "max"])
 wider.round(1)
@@ -256,13 +256,16 @@ page.finding(
 from capcal_lib.book.lesson import glue
 
 glue(usual=int(ten["samples"].median()), ten=ten["percent"].median())
-glue(probe=wider["median"].reindex([own]).item())
+glue(probe=wider["median"].reindex([at_home]).item())
 
 # %% tags=["picture"] label="fig-k-eval" paper=["appendix-b.1"] evidence=["measured"] reads=["verdicts", "confidences", "features"] mystnb={"image": {"alt": "Box plots of the growth of the interval in per cent against k, in two groups: probes on their own data set, and any other confidence."}}
 from capcal_lib.plots import SHIFT_COLORS
 from capcal_lib.shifts import IN_DISTRIBUTION
 
-colors = {"any other confidence": "#bdbdbd", own: SHIFT_COLORS[IN_DISTRIBUTION]}
+colors = {
+    "any other confidence": "#bdbdbd",
+    at_home: SHIFT_COLORS[IN_DISTRIBUTION],
+}
 boxes = {"hue": "confidence", "hue_order": colors, "palette": colors}
 axes = sns.boxplot(growth, x="k", y="percent", gap=0.15, fliersize=3, **boxes)
 axes.legend(title="")

@@ -357,14 +357,14 @@ rng = np.random.default_rng(seed)
 size = counts["total"].to_numpy(int)
 drawn = rng.binomial(size, by_reading, (10_000, len(size))) / size
 by_chance = pd.DataFrame(drawn - by_reading.to_numpy()).T
-found = pd.Series({"mean": gaps.mean(), "mean square": (gaps**2).mean()})
+distances = pd.Series({"mean": gaps.mean(), "mean square": (gaps**2).mean()})
 chance = pd.DataFrame(
     {"mean": by_chance.mean(), "mean square": (by_chance**2).mean()}
 )
 
 # %%
-table = pd.DataFrame({"found": found, "by chance": chance.mean()})
-as_far = (chance.abs() >= found.abs()).mean()
+table = pd.DataFrame({"found": distances, "by chance": chance.mean()})
+as_far = (chance.abs() >= distances.abs()).mean()
 table["chance puts it as far from 0"] = as_far
 page.show(
     table.rename_axis("of the gaps"),

@@ -146,8 +146,8 @@ from capcal_lib import plots
 
 shades = sns.light_palette(plots.method_color("Response consistency"), 5)[2:]
 dots = by_votes.rename(page.data["title"]).stack().reset_index(name="score")
-look = {"palette": shades[: by_votes.shape[1]], "size": 8, "jitter": False}
-ax = sns.stripplot(dots, x="score", y="dataset", hue="votes", **look)
+style = {"palette": shades[: by_votes.shape[1]], "size": 8, "jitter": False}
+ax = sns.stripplot(dots, x="score", y="dataset", hue="votes", **style)
 ax.plot(constant, range(len(constant)), "k|", ms=14, mew=2)
 ax.set(xlabel="capability Brier score", ylabel="")
 ax.grid(visible=True, axis="y")

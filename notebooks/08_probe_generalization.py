@@ -76,9 +76,9 @@ from capcal_lib import plots
 from capcal_lib.book import style
 from capcal_lib.shifts import SHIFTS
 
-look = {"order": SHIFTS, "hue": "shift", "palette": plots.SHIFT_COLORS}
+swarm = {"order": SHIFTS, "hue": "shift", "palette": plots.SHIFT_COLORS}
 grid = sns.catplot(
-    lead, kind="swarm", x="gain", y="shift", col="rival", size=3.5, **look
+    lead, kind="swarm", x="gain", y="shift", col="rival", size=3.5, **swarm
 )
 grid.figure.set_size_inches(style.WIDTH, 3)
 grid.refline(x=0, linestyle="-", color=plots.INK)
@@ -167,9 +167,9 @@ _ = study.draw_transfer(winnable, "gain over the best constant", sharex=False)
 from capcal_lib.results import columns_of
 
 first = gained.iloc[0]
-own = results.loc[first["dataset"]]
-mu = own["correct"] / own["total"]
-own[columns_of(own, first["method"])].corrwith(mu)
+subset = results.loc[first["dataset"]]
+mu = subset["correct"] / subset["total"]
+subset[columns_of(subset, first["method"])].corrwith(mu)
 
 # %% [markdown]
 # `compare_order` takes every data set whose accuracy has a variance above .01 over questions; these cases are a family of their
@@ -391,9 +391,11 @@ page.solution(
 
 # %% tags=["hide-cell", "solution"]
 # A wrong level costs its square and changes no correlation
-said = np.array([0.2, 0.5, 0.8])
-off = said + 0.3
-page.solution(np.mean((off - said) ** 2), np.corrcoef(said, off)[0, 1])
+confidences = np.array([0.2, 0.5, 0.8])
+off = confidences + 0.3
+page.solution(
+    np.mean((off - confidences) ** 2), np.corrcoef(confidences, off)[0, 1]
+)
 
 # %% [markdown]
 # **3 (hard).** A probe always says 0.9. Below which $\mu$ is it worse than Uniform random? Solve this for any constant

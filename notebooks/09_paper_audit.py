@@ -137,8 +137,8 @@ moments = [
     beta_moments(*cell)
     for cell in load_reported("mean_accuracy")[["model", "dataset"]].to_numpy()
 ]
-shapes = [beta_from_moments(*each) for each in moments]
-binary = [betabinom.pmf([0, 100], 100, *each).sum() for each in shapes]
+shapes = [beta_from_moments(*moment) for moment in moments]
+binary = [betabinom.pmf([0, 100], 100, *moment).sum() for moment in shapes]
 (np.array(binary) < 0.5).sum(), len(binary)
 
 # %% [markdown]
@@ -190,8 +190,8 @@ later = load_reported("recalibrated", source="reference code")
 later = later[later["setting"] == "fitted on " + later["dataset"].map(sets)]
 later["method"] = later["method"].str.removesuffix(" + isotonic")
 lead["recalibrated"] = later.set_index(lead.index.names)["value"]
-own = main[main["method"] == main["dataset"].map(sets).map(probe_name)]
-probe = own.set_index(["model", "dataset"])["value"]
+at_home = main[main["method"] == main["dataset"].map(sets).map(probe_name)]
+probe = at_home.set_index(["model", "dataset"])["value"]
 constant = pd.Series({cell: constant_score(*cell) for cell in probe.index})
 
 # %% label="audit-level" paper=["table-2", "section-4.2", "section-4.3.2"] evidence=["reported", "read off"] reads=["main", "mean_accuracy", "recalibrated"]

@@ -79,8 +79,8 @@ dearer.value_counts()
 from capcal_lib.claims import CLAIM_VERDICTS, judge_claims, load_claims
 
 stated = load_claims().dropna(subset="measured")
-found = study.results_of_claims(stated, comparisons, dearer)
-claims = judge_claims(stated, found)
+tested = study.results_of_claims(stated, comparisons, dearer)
+claims = judge_claims(stated, tested)
 tally = claims["verdict"].value_counts().reindex(CLAIM_VERDICTS, fill_value=0)
 tally
 
@@ -104,7 +104,7 @@ colors = {
     "need not hold": style.GRID,
     "holds": style.VERDICT_COLORS["supported"],
 }
-drawn = label_results(found, claims["wording"])
+drawn = label_results(tested, claims["wording"])
 
 # %% tags=["picture"] label="fig-four-claims" paper=["section-4.1", "section-4.3.2", "section-5.1", "section-5.2", "figure-9"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"] mystnb={"image": {"alt": "A stacked bar for each statement of the paper: the share of comparisons on small models that hold, that are not clear, and that fail."}}
 import seaborn as sns
@@ -132,7 +132,7 @@ from capcal_lib.claims import compare_printed, spell_results
 
 printed = compare_printed(load_claims())
 claims["printed"] = spell_results(printed, load_claims()["wording"])
-claims["small models"] = spell_results(found, claims["wording"])
+claims["small models"] = spell_results(tested, claims["wording"])
 evidence = evidence_of(*(models[name] for name in results))
 columns = ["place", "printed", "small models", "verdict"]
 page.show(
@@ -180,9 +180,9 @@ judge_gain(gain, clusters=subjects(gain.to_frame()))
 from capcal_lib.results import compare_recalibrated, compare_with_constant
 
 judged, equal = [], []
-for name, own in results.items():
-    judged.append(compare_with_constant(own).assign(model=name))
-    equal.append(compare_recalibrated(own).assign(model=name))
+for name, of_model in results.items():
+    judged.append(compare_with_constant(of_model).assign(model=name))
+    equal.append(compare_recalibrated(of_model).assign(model=name))
 against, recalibrated = pd.concat(judged), pd.concat(equal)
 
 # %% [markdown]
@@ -229,9 +229,11 @@ votes["result"].value_counts()
 
 # %%
 without = []
-for name, own in results.items():
+for name, of_model in results.items():
     means = study.training_means(page.store, name)
-    without.append(study.compare_without_labels(own, means).assign(model=name))
+    without.append(
+        study.compare_without_labels(of_model, means).assign(model=name)
+    )
 advice = study.advise(pd.concat(without), against, recalibrated)
 
 # %% label="findings-advice" evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]

@@ -131,7 +131,7 @@ from capcal_lib.applications import (
 from capcal_lib.results import judged_by
 
 scored = judged_by(questions, column)
-confidence, correct, total = (scored[each] for each in scored)
+confidence, correct, total = (scored[part] for part in scored)
 tokens = questions["tokens"].reindex(scored.index)
 gains = {
     "pass@k": pass_at_k_gains(confidence, correct, total, 16),

@@ -94,8 +94,8 @@ from capcal_lib.manifests import load_dataset
 axes = sns.lineplot(
     curves, x="coverage", y="risk", hue="method", style="method", palette=colors
 )
-own = confidences.loc[shown]
-at_random = (1 - own["correct"] / own["total"]).mean()
+subset = confidences.loc[shown]
+at_random = (1 - subset["correct"] / subset["total"]).mean()
 axes.axhline(at_random, color=plots.MUTED, linewidth=1, label="At random")
 axes.set(xlim=(0, 1), ylim=(0, 1), title=load_dataset(shown).title)
 axes.set(xlabel="coverage: questions answered", ylabel="risk: answers wrong")

@@ -127,9 +127,12 @@ import pandas as pd
 from capcal_lib.probes import out_of_fold_calibrators
 
 calibrators = out_of_fold_calibrators(page.store, model)
-said = [0.1, 0.5, 0.9]
-made = {name: each.predict(said) for name, each in calibrators.items()}
-pd.DataFrame(made, index=said).T.round(2)
+confidences = [0.1, 0.5, 0.9]
+made = {
+    name: calibrator.predict(confidences)
+    for name, calibrator in calibrators.items()
+}
+pd.DataFrame(made, index=confidences).T.round(2)
 
 # %% [markdown]
 # Where the order of a row turns round, the probe has learned nothing: left-out questions are predicted by the mean of the others, which

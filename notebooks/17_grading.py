@@ -183,12 +183,14 @@ from matplotlib import pyplot as plt
 
 _, axes = plt.subplots(figsize=(style.WIDTH, 1 + 0.6 * len(at_home)))
 for place, rule in enumerate(rules):
-    own = moves.xs(rule, level="rule")
-    rows = np.arange(len(own)) + 0.22 * (place - 1)
-    arms = own["move"] - own["low"], own["high"] - own["move"]
-    axes.errorbar(own["move"], rows, xerr=arms, fmt="osD"[place], label=rule)
+    of_rule = moves.xs(rule, level="rule")
+    rows = np.arange(len(of_rule)) + 0.22 * (place - 1)
+    arms = of_rule["move"] - of_rule["low"], of_rule["high"] - of_rule["move"]
+    axes.errorbar(
+        of_rule["move"], rows, xerr=arms, fmt="osD"[place], label=rule
+    )
 axes.axvline(0, color=plots.INK, linewidth=1)
-axes.set_yticks(range(len(own)), page.data["title"][own.index])
+axes.set_yticks(range(len(of_rule)), page.data["title"][of_rule.index])
 axes.invert_yaxis()
 axes.set_xlabel("change of mean expected accuracy")
 _ = axes.figure.legend(loc="outside lower center", ncols=3)
@@ -238,9 +240,9 @@ tables.titled(agreements(runs)).round(2)
 overview = page.accuracies()
 by_rate = (rates["estimate"] / 100).unstack("answers")
 se, sp = by_rate[rates.index.unique("answers")].to_numpy().T
-found = overview["mean μ"].reindex(by_rate.index)
-corrected = ((found + sp - 1) / (se + sp - 1)).clip(0, 1)
-table = pd.DataFrame({"by our rules": found, "corrected": corrected})
+by_rules = overview["mean μ"].reindex(by_rate.index)
+corrected = ((by_rules + sp - 1) / (se + sp - 1)).clip(0, 1)
+table = pd.DataFrame({"by our rules": by_rules, "corrected": corrected})
 page.show(
     table.dropna(),
     "Mean expected accuracy, and corrected for the measured error of the rules.",

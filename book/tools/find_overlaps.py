@@ -76,10 +76,12 @@ def find_overlaps() -> pd.DataFrame:
         for split in (run.identity.split, dataset.evaluation_split):
             questions = load_questions(dataset.name, split)
             texts |= {question.id: words_of(question) for question in questions}
-        found = compare_questions([texts[name] for name in asked], [texts[name] for name in taught])
-        found = found.round({"jaccard": 3}).set_axis(asked)
-        near = found["exact"] | found["ngram"] | (found["jaccard"] >= ALIKE)
-        tables.append(found[near].reset_index().assign(dataset=dataset.name))
+        overlaps = compare_questions(
+            [texts[name] for name in asked], [texts[name] for name in taught]
+        )
+        overlaps = overlaps.round({"jaccard": 3}).set_axis(asked)
+        near = overlaps["exact"] | overlaps["ngram"] | (overlaps["jaccard"] >= ALIKE)
+        tables.append(overlaps[near].reset_index().assign(dataset=dataset.name))
     columns = ["dataset", "question_id", "exact", "ngram", "jaccard"]
     return pd.concat(tables)[columns].sort_values(columns[:2], ignore_index=True)
 

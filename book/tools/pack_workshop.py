@@ -96,19 +96,19 @@ def fill(text: str, executed: Path, facts: Mapping[str, Any]) -> str:
     }
     pages: dict[str, Mapping[str, Any]] = {"class": facts, "static": drawings}
 
-    def take(found: re.Match[str]) -> str:
-        page, key, form = found["page"], found["key"], found["form"] or ""
+    def take(match: re.Match[str]) -> str:
+        page, key, form = match["page"], match["key"], match["form"] or ""
         if page not in pages:
             path = executed / f"{page}.ipynb"
             if not path.exists():
                 raise InputError(
-                    f"the slides show {found[0]}, but there is no executed notebook {path}: "
+                    f"the slides show {match[0]}, but there is no executed notebook {path}: "
                     "capcal book"
                 )
             pages[page] = _shown(json.loads(path.read_text(encoding="utf-8")))
         if key not in pages[page]:
             raise InputError(
-                f"the slides show {found[0]}, which is not on page {page}; it has "
+                f"the slides show {match[0]}, which is not on page {page}; it has "
                 f"{', '.join(pages[page])}"
             )
         return format(pages[page][key], form)
@@ -129,10 +129,10 @@ def slides(filled: str) -> str:
     """
     sections, minutes = "", 0
     for part in SLIDE.split(filled):
-        shown, note, said = _with_note(part)
+        shown, note, words = _with_note(part)
         clock = f"<p class='minutes'>{minutes} to {minutes + note} min</p>" if note else ""
         minutes += note
-        aside = f"<aside class='notes'>{_html(said)}</aside>"
+        aside = f"<aside class='notes'>{_html(words)}</aside>"
         question, answer = _with_answer(shown)
         body = _html(question)
         if answer:
@@ -145,10 +145,10 @@ def speaker_notes(filled: str) -> str:
     """Write what the speaker says on each slide, and when, as a page to print."""
     sections, minutes = "", 0
     for part in SLIDE.split(filled):
-        shown, note, said = _with_note(part)
+        shown, note, words = _with_note(part)
         title = shown.strip().splitlines()[0].lstrip("# ")
         head = f"<h2>Minute {minutes} to {minutes + note}: {escape(title)}</h2>"
-        sections += f"<section>{head}{_html(said)}</section>\n"
+        sections += f"<section>{head}{_html(words)}</section>\n"
         minutes += note
     return _page("page.html", filled, f"<h1>Notes for the speaker</h1>{sections}")
 
@@ -160,18 +160,18 @@ def printed(filled: str) -> str:
 
 def _with_note(part: str) -> tuple[str, int, str]:
     """Part a slide into what is shown, the minutes of its note, and the note."""
-    found = re.search(r"^Note \((\d+) min\): ", part, flags=re.MULTILINE)
-    if not found:
+    minutes = re.search(r"^Note \((\d+) min\): ", part, flags=re.MULTILINE)
+    if not minutes:
         return part, 0, ""
-    return part[: found.start()], int(found[1]), part[found.end() :]
+    return part[: minutes.start()], int(minutes[1]), part[minutes.end() :]
 
 
 def _with_answer(shown: str) -> tuple[str, str]:
     """Part what a slide shows into what stands there from the start, and what the room guesses."""
-    found = GUESS.search(shown)
-    if not found:
+    guess = GUESS.search(shown)
+    if not guess:
         return shown, ""
-    return shown[: found.end()], shown[found.end() :]
+    return shown[: guess.end()], shown[guess.end() :]
 
 
 def class_page(chosen: pd.DataFrame) -> str:
@@ -216,7 +216,7 @@ def _shown(notebook: Mapping[str, Any]) -> dict[str, Any]:
     """Return the glued results and the named figures of a page; a figure as an image that the
     slides hold.
     """
-    found: dict[str, Any] = {}
+    notes: dict[str, Any] = {}
     for cell in notebook["cells"]:
         figure = cell["metadata"].get("label")
         alt = cell["metadata"].get("mystnb", {}).get("image", {}).get("alt", "")
@@ -226,12 +226,12 @@ def _shown(notebook: Mapping[str, Any]) -> dict[str, Any]:
                 for kind in ("plain", "html")
             }
             if kinds["html"] or kinds["plain"]:
-                found[output["metadata"]["scrapbook"]["name"]] = kinds["html"] or ast.literal_eval(
+                notes[output["metadata"]["scrapbook"]["name"]] = kinds["html"] or ast.literal_eval(
                     kinds["plain"]
                 )  # a number or a string
             if figure and "image/svg+xml" in output.get("data", {}):
-                found[figure] = _image("".join(output["data"]["image/svg+xml"]), alt)
-    return found
+                notes[figure] = _image("".join(output["data"]["image/svg+xml"]), alt)
+    return notes
 
 
 def pack(out: Path = BUILD) -> Path:

@@ -79,22 +79,22 @@ def budget_gains(
     confidence: Column,
     correct: Column,
     total: Column,
-    each: int,
+    per_question: int,
     *,
     concentration: float | None = None,
 ) -> Column:
-    """Return the questions solved by dividing a budget of ``each`` samples a question in the mean,
-    beyond those of even spending; no question gets more than ``total``.
+    """Return the questions solved by dividing a budget of so many samples ``per_question``, in the
+    mean, beyond those of even spending; no question gets more than ``total``.
 
     The budget is shared, so that each question's spending counts at its price
     (:func:`spending_terms`).
     """
-    budget = each * len(total)
+    budget = per_question * len(total)
     spent, more = (
         allocate(confidence, samples, max_per_question=total, concentration=concentration)
         for samples in (budget, 5 * budget // 4)
     )
-    even = success_terms(np.minimum(each, total), correct, total)
+    even = success_terms(np.minimum(per_question, total), correct, total)
     gained = success_terms(spent, correct, total) - even
     paid = spending_terms(spent, more, correct, total)
     return pd.Series(gained - paid, confidence.index)

@@ -42,7 +42,7 @@ def fit_concentration(confidence: ArrayLike, correct: ArrayLike, total: ArrayLik
             "samples or more of some questions"
         )
     rows = np.column_stack([np.clip(s, CERTAIN, 1 - CERTAIN), c, n])[several]
-    (s, c, n), times = (each.T for each in np.unique(rows, axis=0, return_counts=True))
+    (s, c, n), times = (columns.T for columns in np.unique(rows, axis=0, return_counts=True))
 
     def loss(log_nu: float) -> float:
         nu = np.exp(log_nu)

@@ -83,11 +83,11 @@ def guess_data(ten: pd.DataFrame) -> dict[str, Any]:
         {"id": key[1], "text": lines[key], "correct": int(c), "total": int(n)}
         for key, c, n in counts
     ]
-    said = ten.drop(columns=["correct", "total"])
+    confidences = ten.drop(columns=["correct", "total"])
     return {
         "questions": questions,
-        "methods": said.round(3).to_dict("list"),
-        "colors": colors_of(map(str, said)),
+        "methods": confidences.round(3).to_dict("list"),
+        "colors": colors_of(map(str, confidences)),
     }
 
 

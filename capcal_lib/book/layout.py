@@ -47,16 +47,16 @@ def cut(notebook: dict[str, Any]) -> None:
 
 def caption_figures(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Make the text below a figure, tagged ``caption``, its caption, and its label its name."""
-    kept: list[dict[str, Any]] = []
+    remaining: list[dict[str, Any]] = []
     for cell in cells:
         if "caption" in cell["metadata"].get("tags", ()):
-            above = kept[-1]["metadata"]
+            above = remaining[-1]["metadata"]
             caption = " ".join("".join(cell["source"]).split())
             figure = {"caption": caption, "name": above.get("label", "")}
             above.setdefault("mystnb", {})["figure"] = figure
         else:
-            kept.append(cell)
-    return kept
+            remaining.append(cell)
+    return remaining
 
 
 def lift(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -178,8 +178,8 @@ class Page:
         mu = (counts["correct"] / counts["total"]).dropna()
         clusters = subjects(counts)
         means = {
-            name: mean_interval(own, clusters=clusters[own.index], bounds=(0, 1))
-            for name, own in mu.groupby(level="dataset", sort=False)
+            name: mean_interval(subset, clusters=clusters[subset.index], bounds=(0, 1))
+            for name, subset in mu.groupby(level="dataset", sort=False)
         }
         table = pd.DataFrame(means, ["mean μ", "low", "high"]).T.rename_axis("dataset")
         table.insert(0, "questions", self.data["questions"])
@@ -235,14 +235,14 @@ class Page:
         """
         return large(fill(text, **values))
 
-    def solution(self, *found: object) -> Html:
+    def solution(self, *results: object) -> Html:
         """Fold what the solution of an exercise finds, drawn as a notebook draws it.
 
         JupyterLab opens the output of each cell that it runs, whatever the notebook says.
         """
         from IPython.core.formatters import format_display_data
 
-        value = found[0] if len(found) == 1 else found
+        value = results[0] if len(results) == 1 else results
         shown, _ = format_display_data(value)  # type: ignore[no-untyped-call]
         html = shown.get("text/html", f"<pre>{escape(shown['text/plain'])}</pre>")
         return Html(f"<details><summary>What the solution finds</summary>{html}</details>")
@@ -390,9 +390,9 @@ def glue(**values: float | str | Html) -> None:
     from IPython.display import display
 
     for key, value in values.items():
-        kept = value if isinstance(value, int | str | Html) else float(value)
-        record = {f"{KEPT_TYPE}text/plain": repr(kept)}
-        if isinstance(kept, Html):
-            record[f"{KEPT_TYPE}text/html"] = kept.html
+        plain = value if isinstance(value, int | str | Html) else float(value)
+        record = {f"{KEPT_TYPE}text/plain": repr(plain)}
+        if isinstance(plain, Html):
+            record[f"{KEPT_TYPE}text/html"] = plain.html
         about = {"scrapbook": {"name": key, "mime_prefix": KEPT_TYPE}}
         display(record, raw=True, metadata=about)  # type: ignore[no-untyped-call]

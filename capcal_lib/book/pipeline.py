@@ -125,9 +125,9 @@ def execute(
         store.mkdir(parents=True, exist_ok=True)
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # or pages wait for each other
     places = [ROOT / "capcal_lib", MANIFESTS, ROOT / "requirements.lock", store or RECORDED_RUNS]
-    own = own_manifests()
-    if own is not None:
-        places.append(own)
+    own_folder = own_manifests()
+    if own_folder is not None:
+        places.append(own_folder)
     inputs = _digest(places)
     given = {"verdicts": verdicts} | ({"store": str(store)} if store else {})
     run = partial(_run, folder=folder, inputs=inputs, given=given)

@@ -270,5 +270,5 @@ def _draw(
         html = f"<details><summary>All {len(cells)} rows</summary>{html}</details>"
     if legend:
         html += f"<p class='capcal-legend'>{legend[0].upper()}{legend[1:]}.</p>"
-    said = " · ".join([label, *map(badge, marks), csv_link(table, caption)])
-    return Html(f"<figure class='capcal-table'><figcaption>{said}</figcaption>{html}</figure>")
+    line = " · ".join([label, *map(badge, marks), csv_link(table, caption)])
+    return Html(f"<figure class='capcal-table'><figcaption>{line}</figcaption>{html}</figure>")

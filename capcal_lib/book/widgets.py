@@ -43,7 +43,9 @@ def widget(
     )
 
 
-def verdict_grid(found: pd.DataFrame, *, rows: Sequence[str], caption: str, evidence: str) -> Html:
+def verdict_grid(
+    verdicts: pd.DataFrame, *, rows: Sequence[str], caption: str, evidence: str
+) -> Html:
     """Draw comparisons as marks: a row a kind of method, a column a verdict, a mark a comparison.
 
     ``found`` has the columns ``kind``, ``model``, ``dataset``, ``verdict`` and ``could be won`` of
@@ -56,11 +58,11 @@ def verdict_grid(found: pd.DataFrame, *, rows: Sequence[str], caption: str, evid
     >>> drawn.html.count("title='MMLU, A: cannot tell'"), "1 of 1" in drawn.html
     (1, True)
     """
-    counts = tally(found, [found["kind"].astype(str)])
+    counts = tally(verdicts, [verdicts["kind"].astype(str)])
     cells: dict[str, list[Html]] = {head: [] for head in HEADS.values()}
     for kind in rows:
         for verdict, head in HEADS.items():
-            cases = found[(found["kind"] == kind) & (found["verdict"] == verdict)]
+            cases = verdicts[(verdicts["kind"] == kind) & (verdicts["verdict"] == verdict)]
             marks = ""
             for model, name, winnable in cases[["model", "dataset", WINNABLE]].to_numpy():
                 title = f"{name}, {model}: {head}" + ("" if winnable else ", could not be won")

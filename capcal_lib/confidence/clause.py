@@ -128,10 +128,10 @@ def limit(text: str, start: int) -> Literal["least", "most"] | None:
     >>> limit("at least 50%", 9), limit("no more than 50%", 13), limit("about 50%", 6)
     ('least', 'most', None)
     """
-    found = _LIMIT.search(_sentence_before(text, start))
-    if not found:
+    limit = _LIMIT.search(_sentence_before(text, start))
+    if not limit:
         return None
-    return "least" if found["least"] else "most"
+    return "least" if limit["least"] else "most"
 
 
 def _sentence_before(text: str, start: int) -> str:

@@ -373,10 +373,10 @@ def _same(gold: str, other: str, ask: Ask) -> bool | None:
     else:
         results = []
         for part in parts:
-            found = [_same(part, one, ask) for one in others]
-            best = True if True in found else None if None in found else False
+            verdicts = [_same(part, one, ask) for one in others]
+            best = True if True in verdicts else None if None in verdicts else False
             if best:
-                others.pop(found.index(True))
+                others.pop(verdicts.index(True))
             results.append(best)
     if False in results:
         return False

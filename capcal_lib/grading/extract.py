@@ -102,15 +102,15 @@ def boxed(text: str) -> str | None:
     ('\\frac{1}{2}', '5')
     """
     opened: list[int | None] = []  # where the content of each open brace begins, if of a box
-    found = None
+    last = None
     for match in _BRACE.finditer(_BARE_BOX.sub(r"\\boxed{\1}", text)):
         if match[0] == "}":
             start = opened.pop() if opened else None
             inside = match.string[start : match.start()].strip() if start is not None else ""
-            found = found if _BOX.search(inside) else inside or found
+            last = last if _BOX.search(inside) else inside or last
         elif match[2] is None:
             opened.append(match.end() if match[1] else None)
-    return found
+    return last
 
 
 def extract(response: str, kind: Kind, aliases: tuple[str, ...] = ()) -> tuple[str | None, str]:

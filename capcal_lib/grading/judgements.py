@@ -74,10 +74,10 @@ def judge_run(
     cases = [(questions[row["question_id"]], row["extracted"]) for row in lacking]
     failed: list[str] = []
     new = 0
-    for told in gather(judge(open_engine(model, engine, **server), model, cases, failed)):
-        fresh = [lacking[place] | judgement._asdict() for place, judgement in told]
+    for judgements in gather(judge(open_engine(model, engine, **server), model, cases, failed)):
+        fresh = [lacking[place] | judgement._asdict() for place, judgement in judgements]
         run.add(JUDGEMENTS, pd.DataFrame(fresh))
-        new += len(told)
+        new += len(judgements)
         if progress:
             progress(new, len(cases))
     return Judged(new, len(answers) - len(lacking), Counter(failed))

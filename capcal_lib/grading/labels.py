@@ -53,10 +53,10 @@ def error_rates(labels: pd.DataFrame) -> pd.DataFrame:
     from scipy.stats import beta  # slow to import
 
     rows = {}
-    for dataset, own in labels.groupby("dataset"):
-        if own["correct"].nunique() < 2:
+    for dataset, subset in labels.groupby("dataset"):
+        if subset["correct"].nunique() < 2:
             continue
-        error = measured_error(own)
+        error = measured_error(subset)
         rates = {
             "right ones called correct": (error.sensitivity, error.right),
             "wrong ones called not correct": (error.specificity, error.wrong),

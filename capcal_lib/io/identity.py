@@ -90,16 +90,16 @@ def drop_copies(samples: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
         return samples
     numbers = samples.groupby(["path", "question_id"]).cumcount().rename("number")
     rows = samples.assign(number=numbers).set_index(["question_id", "number"])
-    kept: dict[str, pd.DataFrame] = {}
-    for path, own in rows.groupby("path", sort=False):
-        for earlier, known in kept.items():
-            both = own.index.isin(known.index)
-            responses = known["response"].reindex(own.index[both])
-            if both.any() and (own["response"][both] == responses).all():
+    distinct: dict[str, pd.DataFrame] = {}
+    for path, of_path in rows.groupby("path", sort=False):
+        for earlier, known in distinct.items():
+            both = of_path.index.isin(known.index)
+            responses = known["response"].reindex(of_path.index[both])
+            if both.any() and (of_path["response"][both] == responses).all():
                 notes.append(
                     f"{path}: {counted(both.sum(), 'sample')} left out: they are those of "
                     f"{earlier} again"
                 )
-                own = own[~both]
-        kept[str(path)] = own
-    return pd.concat(kept.values()).reset_index("question_id").reset_index(drop=True)
+                of_path = of_path[~both]
+        distinct[str(path)] = of_path
+    return pd.concat(distinct.values()).reset_index("question_id").reset_index(drop=True)

@@ -150,7 +150,7 @@ def _read_file(path: Path, columns: Mapping[str, str], most: int | None = None) 
             names = table["question_id"].map(str) + " " + table["sample"].map(str)
             table["place"] = names.where(numbered, None)
         return table.assign(row=table.index, key=table.get("uuid", table.get("place")))
-    found: list[Row] = []
+    collected: list[Row] = []
     places: list[int] = []
     for place, row in enumerate(chain([first], rows)):
         try:
@@ -159,9 +159,9 @@ def _read_file(path: Path, columns: Mapping[str, str], most: int | None = None) 
         except (KeyError, TypeError, ValueError, AttributeError, IndexError) as bad:
             what = f"no {bad}" if isinstance(bad, KeyError) else str(bad)
             raise InputError(f"{path}, row {place}: {sanitize(what)}") from None
-        found += samples
+        collected += samples
         places += [place] * len(samples)
-    table = pd.DataFrame(found, dtype=object).assign(row=places)
+    table = pd.DataFrame(collected, dtype=object).assign(row=places)
     if reader is read_harness:  # whose rows say neither
         table = table.assign(task=task_of(path), model=model_of(path))
         table["key"] = f"{printable(path)} " + table["key"]

@@ -78,12 +78,15 @@ def score_models(
         for run in runs.reset_index().to_dict("records"):
             name = run["dataset"]
             title = f"{model} on {name}, {run['evidence']}"
-            own = scores[scores.index.isin([name], 0)].droplevel(0)
+            subset = scores[scores.index.isin([name], 0)].droplevel(0)
             questions = results.loc[name]
-            parts[title] = own.rename(columns=HEADS), questions.drop(columns=VOTES, errors="ignore")
+            parts[title] = (
+                subset.rename(columns=HEADS),
+                questions.drop(columns=VOTES, errors="ignore"),
+            )
             above.append(f"{title}: {intervals_of(int((questions['total'] > 0).sum()))}")
             counts = questions[COUNTS].assign(cluster=subjects(results.loc[[name]]).to_numpy())
-            above += [f"  {line}" for line in _describe(run, own, counts)]
+            above += [f"  {line}" for line in _describe(run, subset, counts)]
     table = pd.concat(columns, axis="columns").fillna("")
     below = [CORRECTED, AGAINST, ON_LABELS, f"* {BEST}", ASIDE] if len(table) else []
     return Scored(above, table, below, rows, parts, problems)

@@ -194,16 +194,16 @@ def _join(where: object, table: pd.DataFrame, counts: pd.DataFrame, notes: list[
     if "total" in table:
         _refuse(where, table, again, "stands in two rows; use one file per model or method")
     _refuse(where, table, again & ~stated.duplicated(), TWO_CONFIDENCES)
-    found = stated[~again].set_index("question_id").join(counts)
+    joined = stated[~again].set_index("question_id").join(counts)
     clusters = _read_clusters(where, table)
     if clusters is None:
-        clusters = found.get("cluster")  # of the key
+        clusters = joined.get("cluster")  # of the key
     if clusters is not None:
-        found["cluster"] = clusters
-        notes.append(f"whole {clusters.name}s vary: {found['cluster'].nunique()} of them")
-    if single := (found["total"] == 1).sum():
+        joined["cluster"] = clusters
+        notes.append(f"whole {clusters.name}s vary: {joined['cluster'].nunique()} of them")
+    if single := (joined["total"] == 1).sum():
         notes.append(f"no corrected score of {counted(single, 'question')}: one scored sample")
-    return Counted(found, notes)
+    return Counted(joined, notes)
 
 
 def read_key(path: Path, **of_log: Any) -> Counted:

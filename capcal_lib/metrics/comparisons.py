@@ -224,8 +224,8 @@ def compare(
     common = values.where(scored.notna().all(axis="columns"))  # questions that all of them have
     rows = {}
     for name, column in common.items():
-        own = column.to_numpy()
-        rows[name] = Limits(own, bounds, clusters).at(level)
+        terms_here = column.to_numpy()
+        rows[name] = Limits(terms_here, bounds, clusters).at(level)
     table = pd.DataFrame(rows, ["estimate", "low", "high"], dtype=float).T
     best = may_be_best(common, clusters, level)
     return table.assign(may_be_best=[str(name) in best for name in common])

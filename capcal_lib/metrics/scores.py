@@ -85,9 +85,9 @@ def best_confidence(target: ArrayLike, total: ArrayLike, *, score: ProperScore =
     """
     target, total = align(target=target, total=total)
     targets, samples = np.broadcast_arrays(as_confidence(target), as_whole("total", total, least=1))
-    found = np.empty(len(targets))
+    best = np.empty(len(targets))
     for place, (one, n) in enumerate(zip(targets, samples, strict=True)):
         grid = np.arange(n + 1) / n
         losses = divergence(np.full(n + 1, one), grid, score=score)
-        found[place] = grid[losses.argmin()]
-    return found
+        best[place] = grid[losses.argmin()]
+    return best

@@ -105,13 +105,13 @@ def keep_predictions(
     ]
     name = _name(recipe, verdicts)
     kinds = [FEATURES, VERDICTS] if verdicts == "rules" else [FEATURES, VERDICTS, JUDGEMENTS]
-    training_sets: list[Sequence[str]] = [[each] for each in training]
+    training_sets: list[Sequence[str]] = [[training_set] for training_set in training]
     if mix:
         training_sets = [mix]
     rows = []
     for names in training_sets:
         taught_by = "+".join(names)
-        sources = [training[each] for each in names]
+        sources = [training[training_set] for training_set in names]
         read = sources + (validation_runs(sources) if recipe == "paper" else [])
         read_files = digests_of(read, *kinds)
         state = hashlib.sha256(repr((VERSION, name, read_files)).encode()).hexdigest()[:16]

@@ -51,14 +51,14 @@ def training_data(
     """
     names, features = read_features(run)
     questions = count_run(run, verdicts=verdicts)[["correct", "total"]].reindex(names, fill_value=0)
-    kept = (questions["total"] > 0).to_numpy()
-    if not kept.any():
+    scored = (questions["total"] > 0).to_numpy()
+    if not scored.any():
         raise InputError(
             f"{run}: no question has hidden states and a scored sample; draw more with: capcal "
             f"sample {run.options} --k 100; then say: capcal grade {run.options}; and: capcal "
             f"features {run.options}"
         )
-    return questions[kept], features[kept]
+    return questions[scored], features[scored]
 
 
 def train(

@@ -66,15 +66,15 @@ def compare_with_constant(
         if known.empty or not questions_differ(results.loc[[dataset]]):
             continue  # or no question has two samples, which a score takes
         compared = terms.loc[[dataset], [BEST_CONSTANT, *methods(results), ORACLE_CC]]
-        own = gains_over(compared, BEST_CONSTANT)
-        best = own.pop((dataset, ORACLE_CC))
+        choosable = gains_over(compared, BEST_CONSTANT)
+        best = choosable.pop((dataset, ORACLE_CC))
         if CONSISTENCY in results and SPLIT_TERMS[0] not in results:
             # one vote a question, and the constant is judged by the same samples
             judges = judged_by(results.loc[[dataset]], CONSISTENCY)
             rival = question_terms(constant, judges, corrected=protocol == "corrected")
-            own[dataset, CONSISTENCY] = rival - terms.loc[rival.index, CONSISTENCY]
+            choosable[dataset, CONSISTENCY] = rival - terms.loc[rival.index, CONSISTENCY]
         limits = metrics.bounds_over_constant(known)
-        for (_, method), gain in own.items():
+        for (_, method), gain in choosable.items():
             kind = kind_of_method(method, dataset)
             case = dataset, method, kind, kind in ELSEWHERE
             gains[case], perfect[case], bounds[case] = gain, best, limits

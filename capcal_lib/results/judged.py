@@ -112,9 +112,9 @@ def gains_over(
     ``terms`` are those of ``brier_terms``; lower is better, so that above zero a method is better.
     """
     gains = {}
-    for dataset, own in terms.groupby(level="dataset", sort=False):
+    for dataset, subset in terms.groupby(level="dataset", sort=False):
         for method in map(str, terms.columns.drop(rival)):
-            gains[dataset, method, *case] = own[rival] - own[method]
+            gains[dataset, method, *case] = subset[rival] - subset[method]
     return gains
 
 

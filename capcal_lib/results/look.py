@@ -70,14 +70,14 @@ def look_up(run: Run, question_id: str) -> tuple[Question, pd.DataFrame]:
 
     `InputError` for a question that was not sampled."""
     samples = read_samples(run, [*KEY, "response"])
-    own = samples[samples["question_id"] == question_id]
-    if own.empty:
+    rows = samples[samples["question_id"] == question_id]
+    if rows.empty:
         known = sanitize(samples["question_id"].min(), 80)
         raise InputError(
             f"{run} has no samples of {sanitize(question_id, 80)!r}; its ids look like {known!r}"
         )
-    graded = read_verdicts(run) if run.has(VERDICTS) else own[KEY]
+    graded = read_verdicts(run) if run.has(VERDICTS) else rows[KEY]
     absent = {"verdict": "not graded", "extracted": "", "reason": ""}
-    own = own.merge(graded, on=KEY, how="left").reindex(columns=[*own, *absent])
-    own = own.astype(dict.fromkeys(absent, object)).fillna(absent)
-    return run_questions(run)[question_id], own
+    rows = rows.merge(graded, on=KEY, how="left").reindex(columns=[*rows, *absent])
+    rows = rows.astype(dict.fromkeys(absent, object)).fillna(absent)
+    return run_questions(run)[question_id], rows

@@ -25,14 +25,14 @@ def keep_asked_and_nearest_probe(results: pd.DataFrame) -> pd.DataFrame:
     """Keep of results the confidences that are asked of the model, and on each data set the nearest
     probe; without data sets on which no two questions differ or no confidence is known.
     """
-    kept = []
-    for name, own in results[results["total"] > 1].groupby(level="dataset", sort=False):
-        own = keep_nearest_probe(own, str(name))
-        others = {*methods(own)} - {*ASKED, NEAREST_PROBE}
-        own = own.drop(columns=[*others])
-        if questions_differ(own) and methods(own):
-            kept.append(own)
-    return pd.concat(kept) if kept else results.iloc[:0]
+    selected = []
+    for name, subset in results[results["total"] > 1].groupby(level="dataset", sort=False):
+        subset = keep_nearest_probe(subset, str(name))
+        others = {*methods(subset)} - {*ASKED, NEAREST_PROBE}
+        subset = subset.drop(columns=[*others])
+        if questions_differ(subset) and methods(subset):
+            selected.append(subset)
+    return pd.concat(selected) if selected else results.iloc[:0]
 
 
 def compare_with_nearest_probe(

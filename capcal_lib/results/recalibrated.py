@@ -40,10 +40,10 @@ def recalibrate(results: pd.DataFrame, *, folds: int = 5) -> pd.DataFrame:
     columns = confidence_columns(results)
     recalibrated[columns] = np.nan
     for name in results.index.unique("dataset"):
-        own = results.loc[[name]]
-        fold = _folds_of(subjects(own), folds)
+        subset = results.loc[[name]]
+        fold = _folds_of(subjects(subset), folds)
         for column in columns:
-            values = _cross_fitted(judged_by(own, column), fold)
+            values = _cross_fitted(judged_by(subset, column), fold)
             recalibrated.loc[values.index, column] = values
     return recalibrated
 

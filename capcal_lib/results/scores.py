@@ -92,12 +92,12 @@ def well_sampled(results: pd.DataFrame) -> list[str]:
     ``applications.deep_samples`` says; or else those that have a probe; or else all.
     """
     names, probed, deep = [], [], []
-    for name, own in results.groupby(level="dataset", sort=False):
+    for name, subset in results.groupby(level="dataset", sort=False):
         dataset = str(name)
         names.append(dataset)
-        if own_columns(own, dataset):
+        if own_columns(subset, dataset):
             probed.append(dataset)
-            if deep_samples(own["total"]) >= DEEP:
+            if deep_samples(subset["total"]) >= DEEP:
                 deep.append(dataset)
     return deep or probed or names
 
@@ -335,12 +335,12 @@ def score(
             missing[CONSISTENCY] = terms[CONSISTENCY].isna() & results["votes total"].notna()
     groups = subjects(results)
     rows = {}
-    for name, own in terms.groupby(level="dataset", sort=False):
+    for name, subset in terms.groupby(level="dataset", sort=False):
         dataset = str(name)
-        own = own.dropna(axis="columns", how="all")
-        clusters = groups[own.index] if load_dataset(dataset).clustered else None
-        best = mark_best(own, clusters)
-        for method, values in zip(map(str, own), own.to_numpy().T, strict=True):
+        subset = subset.dropna(axis="columns", how="all")
+        clusters = groups[subset.index] if load_dataset(dataset).clustered else None
+        best = mark_best(subset, clusters)
+        for method, values in zip(map(str, subset), subset.to_numpy().T, strict=True):
             bounds = BOUNDS.get(method, (0, 1))
             estimate, low, high = metrics.mean_interval(values, clusters=clusters, bounds=bounds)
             if method == ORACLE_CC:  # by definition
@@ -349,10 +349,10 @@ def score(
                 estimate,
                 low,
                 high,
-                plug_in[method][own.index].mean(),
+                plug_in[method][subset.index].mean(),
                 best[method],
-                int(missing[method][own.index].sum()),
-                own[method].count(),
+                int(missing[method][subset.index].sum()),
+                subset[method].count(),
             ]
     index = pd.MultiIndex.from_tuples(list(rows), names=["dataset", "method"])
     table = pd.DataFrame(list(rows.values()), index, SCORE_COLUMNS)

@@ -113,11 +113,11 @@ def response_distances(results: pd.DataFrame, *, protocol: Protocol = "corrected
     between = shares_between(known)
     groups = subjects(known)
     rows = {}
-    for dataset, own in known.groupby(level="dataset", sort=False):
-        counts = own["correct"], own["total"]
+    for dataset, subset in known.groupby(level="dataset", sort=False):
+        counts = subset["correct"], subset["total"]
         distance = 2 * correctness_variance_terms(*counts, corrected=protocol == "corrected")
-        interval = mean_interval(distance, clusters=groups[own.index], bounds=(0, 0.5))
-        rows[str(dataset)] = [len(own), *interval, between[own.index].mean()]
+        interval = mean_interval(distance, clusters=groups[subset.index], bounds=(0, 0.5))
+        rows[str(dataset)] = [len(subset), *interval, between[subset.index].mean()]
     columns = ["questions", "mean distance", "low", "high", "share between"]
     types = dict.fromkeys(columns, float) | {"questions": int}  # also of no rows
     table = pd.DataFrame.from_dict(rows, "index", columns=columns).astype(types)
@@ -148,12 +148,12 @@ def losses_by_target(
     if not 0 <= least < 0.5:
         raise InputError(f"least must be at least 0 and below 0.5; got {least}")
     tables = {}
-    for dataset, own in judge_alike(results).groupby(level="dataset", sort=False):
+    for dataset, subset in judge_alike(results).groupby(level="dataset", sort=False):
         rows = {}
-        for method in methods(own.dropna(axis="columns", how="all")):
-            if own[columns_of(own, method)].notna().all(axis="columns").any():
+        for method in methods(subset.dropna(axis="columns", how="all")):
+            if subset[columns_of(subset, method)].notna().all(axis="columns").any():
                 losses = partial(_losses, score=score, least=least)
-                rows[method] = mean_over_members(own, method, losses)
+                rows[method] = mean_over_members(subset, method, losses)
         tables[str(dataset)] = pd.DataFrame(rows).T
     names = ["expected response loss", "Bregman information", "capability loss", "gap"]
     table = pd.concat(tables, names=["dataset", "method"])

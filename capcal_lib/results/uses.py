@@ -41,7 +41,7 @@ from capcal_lib.runs import Run, read_samples
 USES = ("pass@k", "Budget", "Abstaining", "Labels saved", "Evaluation")
 CHEAPER_THAN_VOTES = ("Budget", "Evaluation")  # what they spend is less than ten votes cost
 ATTEMPTS = 16
-EACH = 2  # samples a question of a budget
+PER_QUESTION = 2  # samples a question of a budget
 WORLDS = 5  # sets of expected accuracies that a perfect confidence knows in turn
 
 
@@ -51,7 +51,7 @@ def compare_use(
     concentrations: "Mapping[str, float] | pd.Series[float]",
     *,
     runs: "pd.Series[Any] | None" = None,
-    each: int = EACH,
+    per_question: int = PER_QUESTION,
 ) -> pd.DataFrame:
     """Judge what each confidence of a model gains in one of ``USES`` on each data set, all of them
     together (``results.judged.judge_cases``).
@@ -60,9 +60,9 @@ def compare_use(
     ``runs``, which an evaluation takes, the column ``run`` of ``describe_runs``. Compared are what
     the model was asked for or what was brought along, votes where they do not cost more than is
     spent, and the nearest probe, under the name ``Probe``: never one that is chosen by its score. A
-    budget has ``each`` samples a question, and is tried on questions with twice as many, if there
-    are enough of them (``applications.deep_samples``). Data sets on which no two questions differ
-    are left out.
+    budget has so many samples ``per_question``, and is tried on questions with twice as many, if
+    there are enough of them (``applications.deep_samples``). Data sets on which no two questions
+    differ are left out.
 
     Returns a row a comparison: ``dataset``, ``method``; the ``confidence``, which for a probe is
     its own name; the mean gain ``estimate`` with its 95 % interval ``low`` to ``high``, by itself;
@@ -75,26 +75,26 @@ def compare_use(
         dataset = str(name)
         questions = questions_to_use(results, dataset, None if runs is None else runs[dataset])
         if use == "Budget":
-            if 2 * each > deep_samples(questions["total"]):
+            if 2 * per_question > deep_samples(questions["total"]):
                 continue
-            questions = questions[questions["total"] >= 2 * each]
+            questions = questions[questions["total"] >= 2 * per_question]
         if not questions_differ(questions):
             continue
         probe = nearest_probe_of(questions, dataset)
-        of_all = perfect_gains(questions, questions["tokens"], use, each)
+        of_all = perfect_gains(questions, questions["tokens"], use, per_question)
         for method in methods(questions.drop(columns="tokens")):
             if training_sets(method) and method != probe:
                 continue  # the nearest stands for all
             if method == CONSISTENCY and use in CHEAPER_THAN_VOTES:
                 continue
-            gain = gains_of_method(questions, method, use, concentrations.get(method), each)
+            gain = gains_of_method(questions, method, use, concentrations.get(method), per_question)
             if gain.count() < 2:
                 continue
             case = dataset, NEAREST_PROBE if method == probe else method, method
             judges = judged_by(questions, columns_of(questions, method)[0])
             best = of_all
             if method == CONSISTENCY:
-                best = perfect_gains(judges, questions["tokens"], use, each)
+                best = perfect_gains(judges, questions["tokens"], use, per_question)
             for of_cases, values in ((gains, gain), (perfect, best)):
                 of_cases[case] = pd.concat({dataset: values}, names=["dataset"])
             bounds[case] = bounds_in_use(use, judges["correct"], judges["total"])
@@ -109,14 +109,14 @@ def questions_to_use(results: pd.DataFrame, dataset: str, run: Run | None = None
     Questions with fewer than two scored samples, and columns without any confidence, are left out;
     where the model was asked, a question of which it has stated nothing counts as one half.
     """
-    own = results[results["total"] > 1]
-    own = own[own.index.get_level_values("dataset") == dataset]
-    own = own.droplevel("dataset").dropna(axis="columns", how="all")
-    own = fill_unstated(own)
+    questions = results[results["total"] > 1]
+    questions = questions[questions.index.get_level_values("dataset") == dataset]
+    questions = questions.droplevel("dataset").dropna(axis="columns", how="all")
+    questions = fill_unstated(questions)
     if run is None:
-        return own.assign(tokens=np.nan)
+        return questions.assign(tokens=np.nan)
     samples = read_samples(run, ["question_id", "completion_tokens"])
-    return own.assign(tokens=samples.groupby("question_id")["completion_tokens"].mean())
+    return questions.assign(tokens=samples.groupby("question_id")["completion_tokens"].mean())
 
 
 def gain_in_use(
@@ -127,7 +127,7 @@ def gain_in_use(
     *,
     tokens: "pd.Series[float]",
     concentration: float | None = None,
-    each: int = EACH,
+    per_question: int = PER_QUESTION,
 ) -> "pd.Series[float]":
     """Return what a confidence gains in a use on each question, (n_questions,).
 
@@ -137,7 +137,7 @@ def gain_in_use(
     if use == "pass@k":
         return pass_at_k_gains(*given, ATTEMPTS, concentration=concentration)
     if use == "Budget":
-        return budget_gains(*given, each, concentration=concentration)
+        return budget_gains(*given, per_question, concentration=concentration)
     if use == "Abstaining":
         return abstaining_gains(*given)
     if use == "Labels saved":
@@ -146,7 +146,11 @@ def gain_in_use(
 
 
 def gains_of_method(
-    questions: pd.DataFrame, method: str, use: str, concentration: float | None, each: int = EACH
+    questions: pd.DataFrame,
+    method: str,
+    use: str,
+    concentration: float | None,
+    per_question: int = PER_QUESTION,
 ) -> "pd.Series[float]":
     """Return the gains of a method in a use; a probe by the paper's recipe has the mean of those of
     its five.
@@ -155,14 +159,16 @@ def gains_of_method(
     def of_member(judged: pd.DataFrame) -> "pd.Series[float]":
         given = judged["confidence"], judged["correct"], judged["total"]
         tokens = questions["tokens"].reindex(judged.index)
-        return gain_in_use(use, *given, tokens=tokens, concentration=concentration, each=each)
+        return gain_in_use(
+            use, *given, tokens=tokens, concentration=concentration, per_question=per_question
+        )
 
     gains: pd.Series[float] = mean_over_members(questions, method, of_member)
     return gains
 
 
 def perfect_gains(
-    judges: pd.DataFrame, tokens: "pd.Series[float]", use: str, each: int = EACH
+    judges: pd.DataFrame, tokens: "pd.Series[float]", use: str, per_question: int = PER_QUESTION
 ) -> "pd.Series[float]":
     """Return what a confidence without error gains in a use, on the questions and counts of
     ``judges``.
@@ -176,7 +182,7 @@ def perfect_gains(
     worlds = []
     for drawn in draw_accuracies(*counts, WORLDS, rng=rng):
         accuracy = pd.Series(drawn, judges.index)
-        worlds.append(gain_in_use(use, accuracy, *counts, tokens=tokens, each=each))
+        worlds.append(gain_in_use(use, accuracy, *counts, tokens=tokens, per_question=per_question))
     return pd.concat(worlds, axis="columns").mean(axis="columns", skipna=False)
 
 

@@ -47,9 +47,9 @@ def compare_uses(
     """
     tables = {}
     for use in USES:
-        for model, own in results.items():
+        for model, of_model in results.items():
             known = concentrations[model]
-            tables[use, model] = compare_use(own, use, known, runs=runs[model]["run"])
+            tables[use, model] = compare_use(of_model, use, known, runs=runs[model]["run"])
     if not tables:
         return pd.DataFrame(columns=["use", "model", "dataset", "method", "verdict", WINNABLE])
     table = pd.concat(tables, names=["use", "model", None]).reset_index(["use", "model"])
@@ -86,12 +86,12 @@ def draw_uses(counts: pd.DataFrame) -> "Figure":
     by_method = counts.groupby(level="method", sort=False)
     layout: dict[str, Any] = {"figsize": (7.2, 3.2), "layout": "constrained", "squeeze": False}
     figure, axes = plt.subplots(1, by_method.ngroups, sharex=True, sharey=True, **layout)
-    for (method, own), ax in zip(by_method, axes.flat, strict=True):
-        uses = own.index.get_level_values("use")
-        ax.barh(uses, -own["worse"], color=WORSE_COLOR, label="worse")
-        ax.barh(uses, own["better"], color=BETTER_COLOR, label="better")
+    for (method, group), ax in zip(by_method, axes.flat, strict=True):
+        uses = group.index.get_level_values("use")
+        ax.barh(uses, -group["worse"], color=WORSE_COLOR, label="worse")
+        ax.barh(uses, group["better"], color=BETTER_COLOR, label="better")
         ax.axvline(0, color=INK, lw=1)
-        for use, winnable in zip(uses, own[WINNABLE], strict=True):
+        for use, winnable in zip(uses, group[WINNABLE], strict=True):
             beside = {"transform": ax.get_yaxis_transform(), "va": "center", "color": MUTED}
             ax.text(1.03, use, f"of {winnable}" if winnable else "–", **beside)
         ax.xaxis.get_major_locator().set_params(integer=True, nbins=4, min_n_ticks=1)

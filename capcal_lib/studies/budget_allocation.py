@@ -2,9 +2,9 @@
 
 A *rule* is a way to divide a budget. It goes by the confidence of a method, used directly; the
 nearest probe has two rules, *plug-in* and as the mean of a *posterior*, and *even spending* needs
-no confidence. A budget is ``each``, the mean number of samples a question, and no question gets
-more than were scored of it. ``concentrations`` are those of posteriors, by the name of the probe,
-as ``probes.describe_probes`` tells them."""
+no confidence. A budget is ``per_question``, the mean number of samples a question, and no question
+gets more than were scored of it. ``concentrations`` are those of posteriors, by the name of the
+probe, as ``probes.describe_probes`` tells them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -62,17 +62,17 @@ def spending_rules(
 
 
 def allocate_by_rules(
-    subset: pd.DataFrame, each: int, concentrations: Mapping[str, float]
+    subset: pd.DataFrame, per_question: int, concentrations: Mapping[str, float]
 ) -> pd.DataFrame:
     """Divide a budget over the questions of one data set: samples, a row a question and a column a
     rule, of a rule with several members by the first.
     """
-    plans = _plans_of_members(subset, each, concentrations)
+    plans = _plans_of_members(subset, per_question, concentrations)
     return pd.DataFrame({rule: members[0] for rule, members in plans.items()}, subset.index)
 
 
 def _plans_of_members(
-    subset: pd.DataFrame, each: int, concentrations: Mapping[str, float]
+    subset: pd.DataFrame, per_question: int, concentrations: Mapping[str, float]
 ) -> dict[str, list[Ints]]:
     """Divide a budget as each member of each rule says."""
     most = subset["total"]
@@ -80,7 +80,8 @@ def _plans_of_members(
     rules = {EVEN: [(half, None)]} | spending_rules(subset, concentrations)
     return {
         rule: [
-            allocate(s, each * len(s), max_per_question=most, concentration=nu) for s, nu in members
+            allocate(s, per_question * len(s), max_per_question=most, concentration=nu)
+            for s, nu in members
         ]
         for rule, members in rules.items()
     }
@@ -95,12 +96,12 @@ def solved_by_rules(
     It is wide because questions differ: two rules are compared by :func:`compare_spending`.
     """
     rows = []
-    for each in budgets:
-        for rule, plans in _plans_of_members(subset, each, concentrations).items():
+    for per_question in budgets:
+        for rule, plans in _plans_of_members(subset, per_question, concentrations).items():
             counts = subset["correct"], subset["total"]
             solved = np.mean([success_terms(plan, *counts) for plan in plans], axis=0)
             limits = metrics.mean_interval(solved, clusters=subjects(subset), bounds=(0, 1))
-            rows.append([each, rule, *limits])
+            rows.append([per_question, rule, *limits])
     return pd.DataFrame(rows, columns=["B", "rule", "estimate", "low", "high"])
 
 
@@ -128,12 +129,12 @@ def solved_by_oracles(
         right = (rng.random(len(mu)) < mu).astype(np.float64)
         oracles = {"Oracle CC, in sample": mu, "Oracle RC, in sample": right}
     rows: list[list[Any]] = []
-    for each in budgets:
-        if each < left.min():
-            shares = [_share_solved(*half, each) for half in halves]
-            rows.append([each, HONEST_ORACLE, np.mean(shares)])
+    for per_question in budgets:
+        if per_question < left.min():
+            shares = [_share_solved(*half, per_question) for half in halves]
+            rows.append([per_question, HONEST_ORACLE, np.mean(shares)])
         for name, s in oracles.items():
-            rows.append([each, name, _share_solved(s, None, correct, total, each)])
+            rows.append([per_question, name, _share_solved(s, None, correct, total, per_question)])
     return pd.DataFrame(rows, columns=["B", "rule", "estimate"])
 
 
@@ -165,10 +166,10 @@ def solved_by_set(
 
 
 def _share_solved(
-    confidence: Any, concentration: Any, correct: Any, total: Any, each: int
+    confidence: Any, concentration: Any, correct: Any, total: Any, per_question: int
 ) -> float:
     """Return the share of questions solved with a budget that a confidence divides."""
-    budget = each * len(total)
+    budget = per_question * len(total)
     spent = allocate(confidence, budget, max_per_question=total, concentration=concentration)
     return success_rate(spent, correct, total)
 
@@ -188,8 +189,10 @@ def compare_spending(
     nearest probe is the posterior. No rows where there is no confidence.
     """
     tables = {}
-    for each in BUDGETS:
-        tables[each] = compare_use(results, "Budget", concentrations, each=each)
+    for per_question in BUDGETS:
+        tables[per_question] = compare_use(
+            results, "Budget", concentrations, per_question=per_question
+        )
     table = pd.concat(tables, names=["B", None]).reset_index("B")
     table[["estimate", "low", "high"]] *= 100
     table["rule"] = table["method"].replace(NEAREST_PROBE, POSTERIOR)
@@ -208,24 +211,24 @@ def compare_posterior(results: pd.DataFrame, concentrations: Mapping[str, float]
     for name in scored.index.unique("dataset"):
         of_set = questions_predicted(scored.loc[[name]], name)
         depth = deep_samples(of_set["total"])
-        for each in BUDGETS:
-            subset = of_set[of_set["total"] >= 2 * each]
-            if 2 * each <= depth and subset["correct"].any():
-                gained = _gains_by_rules(subset, each, concentrations)
+        for per_question in BUDGETS:
+            subset = of_set[of_set["total"] >= 2 * per_question]
+            if 2 * per_question <= depth and subset["correct"].any():
+                gained = _gains_by_rules(subset, per_question, concentrations)
                 if PLUG_IN in gained:
-                    gains[name, each] = gained[POSTERIOR] - gained[PLUG_IN]
+                    gains[name, per_question] = gained[POSTERIOR] - gained[PLUG_IN]
     judged = judge_cases(gains, ["dataset", "B"])
     judged[["estimate", "low", "high"]] *= 100
     return judged
 
 
 def _gains_by_rules(
-    subset: pd.DataFrame, each: int, concentrations: Mapping[str, float]
+    subset: pd.DataFrame, per_question: int, concentrations: Mapping[str, float]
 ) -> pd.DataFrame:
     """Return the gain over even spending of each question by each rule, which is 0 for itself."""
     counts = subset["correct"], subset["total"]
     gained = {EVEN: pd.Series(0.0, subset.index)}
     for rule, members in spending_rules(subset, concentrations).items():
-        gains = [budget_gains(s, *counts, each, concentration=nu) for s, nu in members]
+        gains = [budget_gains(s, *counts, per_question, concentration=nu) for s, nu in members]
         gained[rule] = pd.concat(gains, axis="columns").mean(axis="columns")
     return pd.DataFrame(gained)

@@ -32,12 +32,12 @@ def deep_questions(results: pd.DataFrame) -> pd.DataFrame:
     >>> deep_questions(pd.DataFrame({"correct": [1, 2], "total": 12}, index))["total"].tolist()
     [12, 12]
     """
-    kept = results["total"] > MORE_THAN
-    if not kept.any():
-        return results[kept]
-    of_dataset = results[kept].groupby(level="dataset")
+    enough = results["total"] > MORE_THAN
+    if not enough.any():
+        return results[enough]
+    of_dataset = results[enough].groupby(level="dataset")
     most = of_dataset["total"].transform(deep_samples)
-    deep = results[kept][results["total"][kept] >= most]
+    deep = results[enough][results["total"][enough] >= most]
     varied = deep.groupby(level="dataset")["correct"].transform("nunique") > 1
     return deep[varied]
 
@@ -90,14 +90,16 @@ def interval_growth(results: pd.DataFrame, *, rng: np.random.Generator) -> pd.Da
     {5: 53.0, 10: 24.0, 20: 13.0, 50: 2.0}
     """
     rows = []
-    for name, own in deep_questions(results).groupby(level="dataset", sort=False):
-        dataset, most = str(name), int(own["total"].min())
+    for name, subset in deep_questions(results).groupby(level="dataset", sort=False):
+        dataset, most = str(name), int(subset["total"].min())
         ks = [k for k in FEWER if k < most]
-        for method in methods(own):
-            if method == CONSISTENCY or own[columns_of(own, method)].count().min() < 2:
+        for method in methods(subset):
+            if method == CONSISTENCY or subset[columns_of(subset, method)].count().min() < 2:
                 continue
             kind = kind_of_method(method, dataset)
-            growths = mean_over_members(own, method, partial(growths_of, ks=ks, most=most, rng=rng))
+            growths = mean_over_members(
+                subset, method, partial(growths_of, ks=ks, most=most, rng=rng)
+            )
             for k, percent in zip(ks, growths, strict=True):
                 rows.append([k, dataset, method, kind, most, percent])
     table = pd.DataFrame(rows, columns=GROWTH)
@@ -119,11 +121,11 @@ def score_parts(results: pd.DataFrame) -> pd.DataFrame:
     [0.263, 0.018, 0.14, 0.059]
     """
     tables = {}
-    for dataset, own in deep_questions(results).groupby(level="dataset", sort=False):
+    for dataset, subset in deep_questions(results).groupby(level="dataset", sort=False):
         rows = {}
-        for method in methods(own):
-            if method != CONSISTENCY and own[columns_of(own, method)].count().min() > 1:
-                rows[method] = mean_over_members(own, method, _components)
+        for method in methods(subset):
+            if method != CONSISTENCY and subset[columns_of(subset, method)].count().min() > 1:
+                rows[method] = mean_over_members(subset, method, _components)
         tables[str(dataset)] = pd.DataFrame(rows, index=pd.Index(Components._fields)).T
     return pd.concat(tables, names=["dataset", "method"]).rename(columns={"estimate": "score"})
 

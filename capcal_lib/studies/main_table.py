@@ -42,17 +42,17 @@ def score_by_price(
     ``high``, ``tokens``, and the ``verdict`` of ``judged``, empty for the constant itself and where
     no questions differ. No rows where :func:`keep_asked_and_nearest_probe` keeps none.
     """
-    kept = keep_asked_and_nearest_probe(results)
-    if kept.empty:
+    compared = keep_asked_and_nearest_probe(results)
+    if compared.empty:
         return pd.DataFrame(columns=PRICED)
-    scores = score(kept, protocol=protocol)[["brier", "low", "high"]]
+    scores = score(compared, protocol=protocol)[["brier", "low", "high"]]
     scores = scores.drop([UNIFORM, *ORACLES], level="method")
     prices = tokens.rename_axis(columns="method").stack()
     scores["tokens"] = prices.reindex(scores.index).fillna(0.0)  # a probe, and the constant
     verdicts = judged.set_index(["dataset", "method"])["verdict"].astype(str)
     probes = {}
-    for name, own in results.groupby(level="dataset", sort=False):
-        probes[name] = nearest_probe_of(own, str(name))
+    for name, subset in results.groupby(level="dataset", sort=False):
+        probes[name] = nearest_probe_of(subset, str(name))
     scores["verdict"] = [
         verdicts.get((name, probes[name] if method == NEAREST_PROBE else method), "")
         for name, method in scores.index
@@ -152,10 +152,10 @@ def draw_printed_prices(printed: pd.DataFrame) -> "sns.FacetGrid":
         ax.set_yscale("symlog", linthresh=0.1)
         ax.axhline(panel["constant"].mean(), color=INK, ls="--", lw=1, label="Best constant")
         for name, marks in panel.groupby("method", sort=False):
-            look = {"color": colors[str(name)], "marker": MARKERS.get(str(name), "o")}
-            ax.scatter(marks["tokens"], marks["brier"], s=20, **look)
+            style = {"color": colors[str(name)], "marker": MARKERS.get(str(name), "o")}
+            ax.scatter(marks["tokens"], marks["brier"], s=20, **style)
             mean = marks[["tokens", "brier"]].mean()
-            ax.scatter(*mean, s=130, edgecolors="white", zorder=3, label=name, **look)
+            ax.scatter(*mean, s=130, edgecolors="white", zorder=3, label=name, **style)
     _set_price_axes(grid, dearest=3e5)
     grid.set_titles("{row_name}")
     grid.figure.set(layout_engine="constrained", figheight=0.8 + 2.2 * grid.axes.size)

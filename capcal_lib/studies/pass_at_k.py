@@ -187,10 +187,10 @@ def score_pass_at_k(
     tables = {}
     for k, terms in errors.items():
         groups = subjects(terms).to_numpy()
-        own = metrics.compare(terms, clusters=groups, bounds=(0, 1))
+        compared = metrics.compare(terms, clusters=groups, bounds=(0, 1))
         of_oracles = metrics.compare(oracles[k], clusters=groups, bounds=(0, 1))
         questions = terms.iloc[:, 0].count()
-        scored = pd.concat([own, of_oracles]).assign(may_be_best=mark_best(terms, groups))
+        scored = pd.concat([compared, of_oracles]).assign(may_be_best=mark_best(terms, groups))
         tables[f"pass@{k}, {questions} questions"] = scored
     table = pd.concat(tables, names=["dataset", "method"])
     return table.rename(columns={"estimate": "brier"})
@@ -215,7 +215,7 @@ def plug_in_errors(subset: pd.DataFrame, predicted: Predicted, ks: Sequence[int]
         for name, members in plug_in.items()
     }
     squared["Oracle RC (in sample)"] = mu * (1 - measured) ** 2 + (1 - mu) * measured**2
-    means = pd.DataFrame({name: pd.DataFrame(each).mean() for name, each in squared.items()})
+    means = pd.DataFrame({name: pd.DataFrame(squares).mean() for name, squares in squared.items()})
     having = [int((subset["total"] >= k).sum()) for k in ks]
     means.index = pd.Index(
         [
@@ -259,10 +259,10 @@ def compare_pass_at_k(
     the samples.
     """
     terms = []
-    for name, own in results.groupby(level="dataset", sort=False):
-        columns = own_columns(own, str(name))
+    for name, subset in results.groupby(level="dataset", sort=False):
+        columns = own_columns(subset, str(name))
         if columns:
-            known = own.dropna(subset=columns)
+            known = subset.dropna(subset=columns)
             probe = load_dataset(str(name)).probe
             predicted = predict_pass_at_k(known, [k], probe=probe, concentration=concentration)
             errors = pass_at_k_errors(known, predicted, [k])[k].dropna()
@@ -285,9 +285,9 @@ def check_bands(results: pd.DataFrame, ks: Sequence[int]) -> pd.DataFrame:
     ``held``. Each of the five probes of the paper's recipe has rows of its own.
     """
     rows = []
-    for name, own in results.groupby(level="dataset", sort=False):
-        for column in own_columns(own, str(name)):
-            known = own.dropna(subset=column)
+    for name, subset in results.groupby(level="dataset", sort=False):
+        for column in own_columns(subset, str(name)):
+            known = subset.dropna(subset=column)
             deepest = deep_samples(known["total"])
             for k in [k for k in ks if k <= deepest]:
                 having = known[known["total"] >= k]

@@ -79,10 +79,10 @@ def compare_order(results: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for dataset, method in probe_pairs(results):
         columns = columns_of(results, method)
-        own = results.loc[[dataset], ["correct", "total", *columns]].dropna()
-        mu = own["correct"] / own["total"]
-        row = correlation(own[columns], mu, subjects(own))
-        off = own[columns].mean().mean() - mu.mean()
+        subset = results.loc[[dataset], ["correct", "total", *columns]].dropna()
+        mu = subset["correct"] / subset["total"]
+        row = correlation(subset[columns], mu, subjects(subset))
+        off = subset[columns].mean().mean() - mu.mean()
         distance = shift(method, dataset)
         rows.append({"dataset": dataset, "method": method, "shift": distance, **row, "off": off})
     tested = pd.DataFrame(rows, columns=[*CORRELATED, "off"])
@@ -131,11 +131,11 @@ def compare_mixture(
     single_probes = [*map(probe_name, training_sets(mixture))]
     gains = {}
     for dataset in varied_datasets(results):
-        own = results.loc[[dataset]].dropna(axis="columns", how="all")
-        known = methods(own)
+        subset = results.loc[[dataset]].dropna(axis="columns", how="all")
+        known = methods(subset)
         rival = nearest_probe([name for name in single_probes if name in known], dataset)
         if rival and mixture in known:
-            terms = brier_terms(own, protocol=protocol)
+            terms = brier_terms(subset, protocol=protocol)
             gains[dataset, rival] = terms[rival] - terms[mixture]
     return judge_cases(gains, ["dataset", "rival"]).set_index(["dataset", "rival"])
 
@@ -207,10 +207,10 @@ def compare_without_overlaps(
             continue
         gain = (terms[BEST_CONSTANT] - terms[probe])[known].dropna()
         near = overlaps[overlaps.index.isin(gain.index)]
-        kept = gain.drop(near.index)
-        limits = judge_alone(kept, APART)
-        found = near["exact"], near["ngram"], near["jaccard"] >= 0.6
-        counts = [len(gain), *(int(each.sum()) for each in found)]
+        without = gain.drop(near.index)
+        limits = judge_alone(without, APART)
+        kinds = near["exact"], near["ngram"], near["jaccard"] >= 0.6
+        counts = [len(gain), *(int(kind.sum()) for kind in kinds)]
         rows.append([dataset, probe, *counts, gain.mean(), *limits[["estimate", "low", "high"]]])
     columns = ["dataset", "method", "questions", "exact", "13 words", "alike"]
     columns += ["gain", "without", "low", "high"]
@@ -244,23 +244,23 @@ def labels_curve(
     scored = results[results["total"] > 1]
     rows = []
     for name in varied_datasets(scored):
-        own = scored.loc[[name]]
-        constant, mu_hat = best_constant(own), own["correct"] / own["total"]
+        subset = scored.loc[[name]]
+        constant, mu_hat = best_constant(subset), subset["correct"] / subset["total"]
         gains = {}
-        for method in [*own.columns.intersection([CONSISTENCY]), *stated_methods(own)]:
-            judged = judged_by(own, method).query("total > 1")
+        for method in [*subset.columns.intersection([CONSISTENCY]), *stated_methods(subset)]:
+            judged = judged_by(subset, method).query("total > 1")
             for labels in DRAWS:
                 if len(judged) >= labels + FEWEST:
                     of_draws = recalibrated_gains(judged, constant, labels, rng, answers=answers)
                     gains[method, labels] = of_draws
         for (dataset, labels), confidences in predicted.items():
             if dataset == name:
-                joined = pd.concat({name: confidences}, names=INDEX).reindex(own.index)
+                joined = pd.concat({name: confidences}, names=INDEX).reindex(subset.index)
                 squares = joined.sub(mu_hat, axis="index") ** 2
                 gains[PROBE_OF_SET, labels] = -squares.sub((constant - mu_hat) ** 2, axis="index")
         bounds = bounds_over_constant(constant)
         for (method, labels), drawn in gains.items():
-            point = over_draws(drawn, subjects(own), bounds)
+            point = over_draws(drawn, subjects(subset), bounds)
             rows.append({"dataset": name, "method": method, "labels": labels, **point})
     return pd.DataFrame(rows, columns=POINT)
 
@@ -345,9 +345,9 @@ def draw_labels_curve(curve: pd.DataFrame) -> "FacetGrid":
     for ax, (_, panel) in zip(grid.axes.flat, titled.groupby("dataset", sort=False), strict=True):
         for name, line in panel.groupby("method", sort=False):
             beside = line["labels"] * 1.05 ** names.index(str(name))  # not on one another
-            look = {"color": colors[str(name)], "marker": MARKERS.get(str(name), "o")}
-            ax.plot(beside, line["estimate"], label=name, ms=5, **look)
-            ax.vlines(beside, line["low"], line["high"], color=look["color"], lw=1)
+            style = {"color": colors[str(name)], "marker": MARKERS.get(str(name), "o")}
+            ax.plot(beside, line["estimate"], label=name, ms=5, **style)
+            ax.vlines(beside, line["low"], line["high"], color=style["color"], lw=1)
         ax.axhline(0, color=MUTED, lw=1, zorder=0)
         ax.set_xscale("log")
         ax.set_xticks(ticks, ticks, minor=False)

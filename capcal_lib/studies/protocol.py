@@ -104,17 +104,17 @@ def _means(terms: pd.DataFrame) -> "pd.Series[float]":
 
 def _judged(counting: Counting, runs: Mapping[str, Run]) -> "pd.Series[float]":
     """Return the mean terms by judges, of those that have judged every answer to a data set."""
-    found = []
+    means = []
     for name, run in runs.items():
         for judge in judges(run):
             try:
                 results = results_of(replace(counting, verdicts=f"judge:{judge}"), [name])
             except InputError:  # it has not judged them all
                 continue
-            found.append(_means(brier_terms(results)))
-    if not found:
+            means.append(_means(brier_terms(results)))
+    if not means:
         return pd.Series(dtype=float)
-    return pd.concat(found).groupby(level=[0, 1]).mean()
+    return pd.concat(means).groupby(level=[0, 1]).mean()
 
 
 def _group(method: str, dataset: str) -> str:

@@ -92,8 +92,8 @@ def judge_optimism(terms: pd.DataFrame, total: "pd.Series[int]") -> pd.DataFrame
     (1981).
     """
     gains, bounds = {}, {}
-    for dataset, own in terms.groupby(level="dataset", sort=False):
-        gap = (own["held-out"] - own["same pool"]).unstack("votes", sort=False)
+    for dataset, subset in terms.groupby(level="dataset", sort=False):
+        gap = (subset["held-out"] - subset["same pool"]).unstack("votes", sort=False)
         samples = total.reindex(gap.index)
         n = deep_samples(samples)
         deepest = gap[samples >= n]

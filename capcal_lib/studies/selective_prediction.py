@@ -81,8 +81,8 @@ def score_areas(confidences: pd.DataFrame) -> pd.DataFrame:
     (``applications.risk_area_bounds``): it may be the most confident one, right or wrong.
     """
     tables = []
-    for dataset, own in area_terms(confidences).groupby(level="dataset", sort=False):
-        terms = own.dropna(axis="columns", how="all")
+    for dataset, subset in area_terms(confidences).groupby(level="dataset", sort=False):
+        terms = subset.dropna(axis="columns", how="all")
         groups = subjects(terms)
         least, most = risk_area_bounds(len(terms))
         areas = metrics.compare(terms, clusters=groups, bounds=(least, 1 + most))
@@ -105,11 +105,11 @@ def risk_curves(results: pd.DataFrame, dataset: str, rng: np.random.Generator) -
     samples, drawn by ``rng``, and is judged by the other. A probe by the paper's recipe has the
     mean of the curves of its five.
     """
-    own = ranking_confidences(results.loc[[dataset]])
+    ranked = ranking_confidences(results.loc[[dataset]])
     curves = {}
-    for column in confidence_columns(own):
-        curves[column] = risk_coverage(*judged_by(own, column).to_numpy().T)
-    (first, drawn), rest = split_counts(own["correct"], own["total"], rng=rng)
+    for column in confidence_columns(ranked):
+        curves[column] = risk_coverage(*judged_by(ranked, column).to_numpy().T)
+    (first, drawn), rest = split_counts(ranked["correct"], ranked["total"], rng=rng)
     curves[HONEST_ORACLE] = risk_coverage(first / drawn, *rest)
     table = pd.concat(curves, names=["method", None]).reset_index("method")
     nearest = nearest_probe_of(results.loc[[dataset]], dataset)
@@ -133,10 +133,10 @@ def use_thresholds(
     """
     rows = []
     for dataset, subset in confidences.groupby(level="dataset", sort=False):
-        own = subset.dropna(axis="columns", how="all")
-        own = own.assign(**{AT_RANDOM: rng.random(len(own))})
-        for column in confidence_columns(own):
-            scored = judged_by(own, column).to_numpy().T
+        ranked = subset.dropna(axis="columns", how="all")
+        ranked = ranked.assign(**{AT_RANDOM: rng.random(len(ranked))})
+        for column in confidence_columns(ranked):
+            scored = judged_by(ranked, column).to_numpy().T
             for _ in range(TIMES):
                 seen = rng.permutation(len(scored[0])) < len(scored[0]) // 2
                 confidence, correct, total = scored[:, seen]

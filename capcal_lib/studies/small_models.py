@@ -65,7 +65,7 @@ FOR = {"better": "holds", "inconclusive": "neither", "worse": "fails"}  # what a
 AGAINST = {"better": "fails", "inconclusive": "neither", "worse": "holds"}  # of the rival
 ONE_HALF, OWN_MEAN, CONSTANT = "one half", "mean of its training set", "mean of the data set"
 VOTED, NUMBER, YES = ASKED_KINDS
-OWN, NEAR, FAR = KIND_BY_SHIFT.values()
+AT_HOME, NEAR, FAR = KIND_BY_SHIFT.values()
 HIDDEN_STATES, ONE, TEN = "hidden states", "one answer", "ten answers"
 WAYS = (  # labels, what of the model, kind, in words, rival, tokens beside the answer
     ("none", ONE, NUMBER, "stated number, as it is", ONE_HALF, "a few"),
@@ -76,7 +76,7 @@ WAYS = (  # labels, what of the model, kind, in words, rival, tokens beside the 
     ("hundreds", ONE, NUMBER, "stated number, recalibrated", CONSTANT, "a few"),
     ("hundreds", ONE, YES, "P(True), recalibrated", CONSTANT, "one"),
     ("hundreds", TEN, VOTED, "votes, recalibrated", CONSTANT, "ten answers"),
-    ("hundreds", HIDDEN_STATES, OWN, "probe of the data set", CONSTANT, "none"),
+    ("hundreds", HIDDEN_STATES, AT_HOME, "probe of the data set", CONSTANT, "none"),
 )
 ADVICE = ["labels", "of the model", "method", "tokens", "rival", "mean gain"]
 ADVICE += ["better", WINNABLE, "worse", "cases"]
@@ -101,10 +101,10 @@ def compare_as_stated(
     :func:`~capcal_lib.results.nearest.compare_with_nearest_probe`.
     """
     gains, elsewhere = {}, []
-    for model, own in results.items():
-        elsewhere.append(compare_spent(model, own, concentrations[model]))
-        elsewhere.append(compare_nearest(model, own))
-        for name, subset in own[own["total"] > 1].groupby(level="dataset"):
+    for model, of_model in results.items():
+        elsewhere.append(compare_spent(model, of_model, concentrations[model]))
+        elsewhere.append(compare_nearest(model, of_model))
+        for name, subset in of_model[of_model["total"] > 1].groupby(level="dataset"):
             if not questions_differ(subset):
                 continue
             dataset = str(name)
@@ -147,12 +147,15 @@ def compare_nearest(model: str, results: pd.DataFrame) -> pd.DataFrame:
     """
     judged = compare_with_nearest_probe(results)
     nearest = {
-        name: nearest_probe_of(own, str(name)) for name, own in results.groupby(level="dataset")
+        name: nearest_probe_of(subset, str(name))
+        for name, subset in results.groupby(level="dataset")
     }
     probe = judged["dataset"].map(nearest)
-    own = [shift(*pair) == IN_DISTRIBUTION for pair in zip(probe, judged["dataset"], strict=True)]
+    in_distribution = [
+        shift(*pair) == IN_DISTRIBUTION for pair in zip(probe, judged["dataset"], strict=True)
+    ]
     votes = judged["method"] == CONSISTENCY
-    asked = np.where(own, ASKED_OWN, ASKED_ELSEWHERE)
+    asked = np.where(in_distribution, ASKED_OWN, ASKED_ELSEWHERE)
     return pd.DataFrame(
         {
             "what": np.where(votes, FURTHER, asked),
@@ -268,7 +271,7 @@ def compare_without_labels(
         dataset = str(name)
         if not questions_differ(counts):
             continue
-        own = terms.loc[counts.index]
+        compared = terms.loc[counts.index]
         for method in methods(results):
             kind = kind_of_method(method, dataset)
             if method in means and kind in ELSEWHERE:
@@ -280,7 +283,7 @@ def compare_without_labels(
             constant = pd.Series(level, counts.index)
             constant_terms = question_terms(constant, counts, corrected=corrected)
             case = dataset, method, kind, rival, family
-            gains[case] = constant_terms - own[method]
+            gains[case] = constant_terms - compared[method]
             perfect[case] = constant_terms
     names = ["dataset", "method", "kind", "rival", "family"]
     judged = judge_cases(gains, names, perfect=perfect, family=["family"]).drop(columns="family")

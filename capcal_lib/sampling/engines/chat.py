@@ -55,15 +55,15 @@ class Prompt(NamedTuple):
     opened: bool | None  # whether it opens a reasoning at its end, or closes one (False)
 
 
-def decode(tokenizer: Any, prompt: Prompt, said: Sequence[int]) -> tuple[str | None, str]:
+def decode(tokenizer: Any, prompt: Prompt, tokens: Sequence[int]) -> tuple[str | None, str]:
     """Return the reasoning, if any, and the answer in what was said after a prompt, its end-of-turn
     token left out.
 
     A chat template may open the reasoning in the prompt itself. Of a completion only the answer is
     kept."""
     if prompt.completes:
-        return None, completion_answer(tokenizer.decode(said, skip_special_tokens=True))
-    text = tokenizer.decode(said, skip_special_tokens=not _marks_are_special(tokenizer))
+        return None, completion_answer(tokenizer.decode(tokens, skip_special_tokens=True))
+    text = tokenizer.decode(tokens, skip_special_tokens=not _marks_are_special(tokenizer))
     return reasoning.split_reasoning(f"<think>{text}" if prompt.opened else text)
 
 

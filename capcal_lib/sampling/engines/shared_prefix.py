@@ -77,12 +77,12 @@ class SharedPrefixAttention:
         scaling = width**-0.5 if scaling is None else scaling
         queries = query[:, :, 0].mul(scaling).view(count, key.shape[1], -1, width)  # b h q w
 
-        own = (queries @ key.mT).transpose(0, 1)  # h b q t
+        inner = (queries @ key.mT).transpose(0, 1)  # h b q t
         if self.scores is None:
             # Prompt and tail. Columns behind a short prompt's end keep their -inf.
-            shape = *own.shape[:-1], self.prompt + self.tail
-            self.scores = own.new_full(shape, -torch.inf)
-        self.scores[..., self.prompt :] = own + self.mask[:, None]
+            shape = *inner.shape[:-1], self.prompt + self.tail
+            self.scores = inner.new_full(shape, -torch.inf)
+        self.scores[..., self.prompt :] = inner + self.mask[:, None]
         for group, branches in self.segments:
             prefix = group.prefix[layer][0]
             self.scores[:, branches, :, : len(group.prompt.tokens)] = torch.einsum(
