@@ -9,8 +9,9 @@
 # %% [markdown]
 # # How many samples?
 #
-# [Before](01_targets_divergence.ipynb) we saw that one answer tells little of what a model can do. How many samples of a question
-# does it take: to know its expected accuracy $\mu$, to know the mean over many questions, and to score a confidence?
+# On [the previous page](01_targets_divergence.ipynb) we saw that one answer tells little about what a model can do. How many
+# samples per question do you need for the expected accuracy $\mu$ of one question, for the mean over many questions, and for
+# the score of a confidence?
 
 # %% tags=["parameters"]
 model: str = "smollm2-135m"  # one of `capcal models`; it has most data sets
@@ -28,7 +29,7 @@ page = open_lesson(globals())
 # %% [markdown]
 # ## One question: four intervals
 #
-# With $c$ of $k$ samples correct, where does $\mu$ lie? Four formulas give an interval of 95 %, here for one correct sample:
+# If $c$ of $k$ samples are correct, where does $\mu$ lie? Four formulas give a 95 % interval, here for one correct sample:
 
 # %%
 import pandas as pd
@@ -41,8 +42,8 @@ intervals = {
 pd.DataFrame(intervals, ["low", "high"]).T.round(3)
 
 # %% [markdown]
-# Which of them can be trusted? With $k$ samples there are only $k + 1$ possible counts, so the probability that an interval covers
-# $\mu$ is a finite sum, $\sum_c \binom kc \mu^c (1-\mu)^{k-c}\,[\text{low}_c \le \mu \le \text{high}_c]$, with no draws and no error.
+# Which interval can you trust? With $k$ samples only $k + 1$ counts are possible. So the probability that an interval covers
+# $\mu$ is a finite sum without error: $\sum_c \binom kc \mu^c (1-\mu)^{k-c}\,[\text{low}_c \le \mu \le \text{high}_c]$.
 
 # %%
 import numpy as np
@@ -54,7 +55,7 @@ for name in names:
     exact[name.title()] = coverage_probability(mus, k_eval, method=name)
 pd.DataFrame({"at 0.01": exact.loc[0.01:].iloc[0], "on average": exact.mean()})
 
-# %% label="fig-exact-coverage" paper=["appendix-b.1", "equation-16"] evidence=["simulated"] mystnb={"image": {"alt": "Four panels, one for each interval, with a toothed curve of coverage against expected accuracy and a line at the level that is promised."}}
+# %% label="fig-exact-coverage" paper=["appendix-b.1", "equation-16"] evidence=["simulated"] mystnb={"image": {"alt": "Four panels, one for each interval, with a jagged curve of coverage against expected accuracy and a line at the nominal level."}}
 from capcal_lib.plots import INK, MUTED
 
 panels = {"subplots": True, "layout": (2, 2), "sharey": True, "title": [*exact]}
@@ -64,14 +65,15 @@ for panel in axes.flat:
     panel.axhline(0.95, color=MUTED, linestyle="--")
 
 # %% [markdown] tags=["caption"]
-# Probability that a 95 % interval covers the expected accuracy, summed exactly. The Wald interval, by which the paper plans, falls
-# out of its panel at both ends, where language models often are; the others stay close to what they promise. The teeth come from
-# counts being whole numbers.
+# Probability that a 95 % interval covers the expected accuracy. The Wald interval fails at both ends, where language models
+# often are; the others stay close to 95 % (dashed). The curves are jagged because counts are whole numbers.
 
 # %% [markdown]
-# Jeffreys' interval, the middle 95 % of $\text{Beta}(c + \tfrac12,\; k - c + \tfrac12)$, is that of this book. The paper takes 100
-# samples, by the half-width of the Wald interval at $\mu = 1/2$, and mentions that Wilson's could be searched instead. Either asks
-# for fewer, for a half-width of 0.1:
+# This book uses Jeffreys' interval, the middle 95 % of $\text{Beta}(c + \tfrac12,\; k - c + \tfrac12)$.
+#
+# The paper takes 100 samples because estimates are stable by then and more samples bring little. Since the Wald interval covers
+# too seldom, the paper uses its half-width at $\mu = 1/2$ only as a guideline, and names Wilson's interval as an alternative.
+# For a half-width of 0.1 the two ask for this many samples:
 
 # %% label="wald-sizes" paper=["equation-17", "equation-18"] evidence=["simulated"]
 from scipy.stats import norm
@@ -83,9 +85,9 @@ int(np.ceil(norm.ppf(0.975) ** 2 / 4 / 0.1**2)), int(ks[width <= 0.2][0])
 # %% [markdown]
 # ## The mean of many questions
 #
-# The mean of $\hat\mu$ over $N$ questions has the standard error $\sqrt{\overline{\mu(1-\mu)}/(kN)}$ by sampling alone. The
-# paper shows it on the 30 questions of AIME25. Its printed baselines give it for all its models: the mean of $\mu(1-\mu)$ is half
-# of the distance that we met before.
+# The mean over questions needs fewer samples. From sampling alone, the mean of $\hat\mu$ over $N$ questions has the standard
+# error $\sqrt{\overline{\mu(1-\mu)}/(kN)}$. The paper shows it on the 30 questions of AIME25. Its printed baselines give it
+# too, since the mean of $\mu(1-\mu)$ is half of the distance on the previous page:
 
 # %%
 from capcal_lib.book.tables import titled
@@ -98,7 +100,8 @@ errors = pd.DataFrame(np.sqrt(np.outer(1 / ks, variance)), ks, variance.index)
 errors.loc[100].round(4)
 
 # %% [markdown]
-# The paper says of gpt-oss-20b that the error is about 0.0056 at 100 samples. For other numbers of samples:
+# For gpt-oss-20b the paper's text says about 0.0056. The 0.0057 from its printed baseline is slightly more, and rounding does
+# not explain the difference. With other numbers of samples:
 
 # %% label="fig-standard-error" paper=["figure-6", "appendix-b.1", "equation-16"] evidence=["reported"] reads=["main"] mystnb={"image": {"alt": "Curves of the standard error against samples a question, one a model."}}
 import seaborn as sns
@@ -108,18 +111,19 @@ axes.set(ylim=(0, None), ylabel="standard error")
 _ = axes.legend(title="")
 
 # %% [markdown] tags=["caption"]
-# Standard error, by sampling alone, of the mean expected accuracy on AIME25. It falls with the root of the number of samples; the
-# error that comes from asking few questions is not part of it.
+# Standard error of the mean expected accuracy on AIME25, from sampling alone. It does not include the error from asking few
+# questions.
 
 # %% [markdown]
 # ## Intervals for questions like these
 #
-# Another thirty questions would have another mean, however many samples each has. A mean over questions, such as a score, has an
-# interval that lets whole questions vary. `mean_interval`, that of every score in this book, is Student's $t$ on the terms and half a
-# question more at either bound of the score: it assumes that questions are independent draws, and that errors too rare to show up
-# add at most about two questions of the largest possible error. Rarer and heavier ones are covered less often, and so is a whole
-# subject that is rare and missed throughout, where questions come in subjects. How much less, for terms that are 1 at a rate of 1 to
-# 6 questions in a hundred and else 0, is a finite sum again:
+# Thirty other questions would have another mean, however many samples each has. So the interval of a mean has to let whole
+# questions vary. `mean_interval` computes this interval for every score in the book: Student's $t$ on the questions' terms, and
+# half a question more at each bound of the score.
+#
+# The interval assumes that questions are independent, and that errors too rare to show up make up at most about two questions
+# of the largest possible error. If rare errors are heavier, or fill whole subjects, it covers less often. How much less? Take
+# terms that are 1 for 1 to 6 questions in a hundred and 0 for the rest. The coverage is a finite sum again:
 
 # %%
 from capcal_lib.metrics import mean_interval
@@ -137,14 +141,14 @@ covered = pd.Series(covered, pd.Index(100 * rates, name="in a hundred")).loc[1:]
 covered.idxmin(), covered.min(), covered.mean()
 
 # %% [markdown]
-# The first number is the rate at which it covers least, then come the probability there and that on average over the rates.
-# `benchmarks/coverage.py` draws studies of other kinds, and counts the intervals that hold the score of all questions.
+# The numbers are the rate with the lowest coverage, the coverage at this rate, and the average coverage over all rates.
+# `benchmarks/coverage.py` checks other kinds of studies by simulation.
 #
 # ## Samples of a model
 #
-# From here on we take samples that are there. If $\hat\mu$ is 0 or 1, the Wald interval has no width at all. How often is that? Fewer
-# samples are more often all alike, so we compare data sets with ten samples of each question. The probability that ten of a question's
-# samples are alike is hypergeometric:
+# From here on we use recorded samples. The Wald interval has no width if $\hat\mu$ is 0 or 1. How often does that happen? It
+# depends on the number of samples, so we also compare data sets with ten samples of each question. The probability that ten of
+# a question's samples agree is hypergeometric:
 
 # %% tags=["provenance"]
 page.show_runs()
@@ -162,11 +166,11 @@ none, all_ten = (hypergeom.pmf(right, *counts) for right in (0, 10))
 alike["ten samples"] = pd.Series(none + all_ten, some.index)
 page.show(
     alike.groupby("dataset", sort=False).mean(),
-    "Share of questions whose Wald interval has no width, with all samples and with ten of each question.",
+    "Share of questions whose Wald interval has no width, with all samples and with ten per question.",
 )
 
 # %% [markdown]
-# And this is the standard error of the mean accuracy, by sampling alone, on each data set of the model:
+# The standard error of the mean accuracy, from sampling alone, on each data set of the model:
 
 # %% label="standard-errors-measured" paper=["figure-6"] evidence=["measured"] reads=["verdicts"]
 from capcal_lib.results.targets import response_distances
@@ -175,16 +179,15 @@ distances = response_distances(results).rename(page.data["title"])
 variance = distances["mean distance"] / 2 / distances["questions"]
 page.show(
     pd.DataFrame(np.sqrt(np.outer(1 / ks, variance)), ks, variance.index),
-    "Standard error, by sampling alone, of the mean expected accuracy.",
+    "Standard error of the mean expected accuracy, from sampling alone.",
     digits=4,
 )
 
 # %% [markdown]
 # ## A score with fewer samples
 #
-# How wide would the interval of a score be with only ten samples of each question? Draw ten of those that are there, at random and
-# without replacement, and take the interval of this score, that of every score in this book. Where questions have unlike numbers of
-# samples, those with the most are taken. One confidence on one data set, with all of its samples and with ten:
+# How wide would the interval of a score be with only ten samples per question? Take the questions with the most samples, draw
+# ten of each at random without replacement, and score again. One confidence on one data set, with all samples and with ten:
 
 # %%
 from capcal_lib.results import confidence_columns, judged_by
@@ -195,7 +198,7 @@ deep = study.deep_questions(results).drop(columns=votes, errors="ignore")
 columns = confidence_columns(deep.dropna(axis="columns", how="all"))
 if not columns:
     page.end(
-        "No question has a confidence and more than ten samples: capcal sample --k 100 draws them."
+        "No question has a confidence and more than ten samples. To draw more: capcal sample --k 100"
     )
 judged = judged_by(deep, columns[0])
 judged = judged.loc[[judged.index[0][0]]]
@@ -214,9 +217,9 @@ limits = {"clusters": subjects(judged).to_numpy(), "bounds": (0, 1)}
 mean_interval(all_terms, **limits), mean_interval(few_terms, **limits)
 
 # %% [markdown]
-# `interval_growth` does it several times for each confidence on each data set, and compares the mean width with that by all
-# samples. It leaves out response consistency, whose votes are samples too. Here it is for all models that have samples. Ten samples
-# are compared with the same number everywhere, so we keep the data sets with the most samples a question:
+# `interval_growth` repeats this for each confidence on each data set and compares mean widths. It leaves out response
+# consistency, whose votes are samples too. We take all models, and the data sets with the most samples per question. One kind
+# of confidence stands apart: a *probe*, a small model that was trained on questions of the data set (the next page shows how).
 
 # %%
 names = sorted(page.comparable_models())
@@ -236,7 +239,7 @@ wider = ten.groupby("confidence")["percent"].agg(["count", "median", "max"])
 wider.round(1)
 
 # %% [markdown]
-# And the share of these scores whose interval ten samples widen by at most a tenth:
+# For what share of these scores do ten samples widen the interval by at most a tenth?
 
 # %%
 (ten["percent"] <= 10).mean()
@@ -244,8 +247,8 @@ wider.round(1)
 # %% tags=["finding"]
 kind = wider["median"].idxmax()
 page.finding(
-    "Ten samples of each question in place of {usual:.0f} widen the interval of a score by {ten:.0f} % in the median, that of "
-    "{kind} by {of_kind:.0f} %: add questions instead.",
+    "With ten samples per question instead of {usual:.0f}, the interval of a score is {ten:.0f} % wider in the median, and "
+    "{of_kind:.0f} % for {kind}. To narrow it, add questions.",
     usual=ten["samples"].median(),
     ten=ten["percent"].median(),
     kind=kind,
@@ -258,7 +261,7 @@ from capcal_lib.book.lesson import glue
 glue(usual=int(ten["samples"].median()), ten=ten["percent"].median())
 glue(probe=wider["median"].reindex([at_home]).item())
 
-# %% tags=["picture"] label="fig-k-eval" paper=["appendix-b.1"] evidence=["measured"] reads=["verdicts", "confidences", "features"] mystnb={"image": {"alt": "Box plots of the growth of the interval in per cent against k, in two groups: probes on their own data set, and any other confidence."}}
+# %% tags=["picture"] label="fig-k-eval" paper=["appendix-b.1"] evidence=["measured"] reads=["verdicts", "confidences", "features"] mystnb={"image": {"alt": "Box plots of the growth of the interval in per cent against k, for probes on their own data set and for any other confidence."}}
 from capcal_lib.plots import SHIFT_COLORS
 from capcal_lib.shifts import IN_DISTRIBUTION
 
@@ -269,23 +272,28 @@ colors = {
 boxes = {"hue": "confidence", "hue_order": colors, "palette": colors}
 axes = sns.boxplot(growth, x="k", y="percent", gap=0.15, fliersize=3, **boxes)
 axes.legend(title="")
-_ = axes.set(xlabel="samples a question, k", ylabel="wider by, %")
+axes.set_yscale("symlog", linthresh=10, linscale=2)
+ticks = [0, 5, 10, 20, 50, 100]
+axes.set(ylabel="wider by, %", yticks=ticks, yticklabels=ticks)
+lowest = growth["percent"].min() - 1
+_ = axes.set(xlabel="samples per question, k", ylim=(lowest, None))
 
 # %% [markdown] tags=["caption"]
-# How much wider the 95 % interval of a corrected score is when only k samples of each question are drawn, over all confidences on
-# all data sets of the recorded models. A box holds the middle half of them, and the line in it is the median; single marks are
-# outliers. All of it holds for questions like these.
+# How much wider the 95 % interval of a corrected score is with only k samples per question, for all confidences, data sets and
+# recorded models. A box holds the middle half, its line is the median, single marks are outliers. The axis is linear up to 10 %
+# and logarithmic beyond.
 
 # %% [markdown]
 # ## Where samples matter
 #
-# The corrected score of a confidence $s$ is the mean over $N$ questions of a term with two kinds of noise: questions
-# differ, and a question's samples differ. With $v = \mu(1-\mu)$ the variance of the score is
-# $\frac1N\bigl(\text{between} + \text{within}/k + \text{pairs}/(k(k-1))\bigr)$, where *within* is the mean of $4(s-\mu)^2 v$
-# and *pairs* that of $2v^2$. `score_parts` estimates the three parts without bias. Where a confidence is right everywhere, or equally wrong
-# everywhere, there is little between questions, and samples matter. These are the parts of the model and data set on which an
-# interval widens most; the interval itself widens by less than the root of this variance, since half a question more at either
-# bound is part of it, however many samples there are:
+# When does a score need more than ten samples? Questions differ, and so do the samples of a question; both add to the variance
+# of a score. For a confidence $s$, with $v = \mu(1-\mu)$, the variance is
+# $\frac1N\bigl(\text{between} + \text{within}/k + \text{pairs}/(k(k-1))\bigr)$. Here *within* is the mean of $4(s-\mu)^2 v$,
+# and *pairs* is the mean of $2v^2$. `score_parts` estimates all three without bias.
+#
+# Samples matter if little lies between questions, that is, if a confidence is right everywhere or equally wrong everywhere.
+# These are the parts for the model and data set whose interval widens most. (The interval widens less than the root of this
+# variance, because the half question at each bound does not depend on samples.)
 
 # %%
 widest = growth.loc[growth["percent"].idxmax()]
@@ -296,38 +304,37 @@ parts = study.score_parts(
 # %% label="score-parts" evidence=["measured"] reads=["verdicts", "confidences", "features"]
 page.show(
     parts.assign(model=widest["model"]),
-    "Parts of the variance of a question's term.",
+    "Parts of the variance of one question's term.",
     digits=4,
 )
 
 # %% [markdown]
 # ## Summary
 #
-# - The number of questions sets the precision of most scores; about ten samples of each do. A score needs more where a
-#   confidence is about equally far from $\mu$ on all questions.
-# - Near 0 and 1 the Wald interval covers too seldom; Jeffreys' and Wilson's are right on average.
-# - The bias of a plug-in score falls with samples. [Correct it](04_main_table.ipynb), rather than sampling more.
-# - An interval over few questions has to allow for what it has not seen.
+# - About ten samples per question are enough for most scores; precision comes from more questions. A score needs more samples
+#   if its confidence is about equally far from $\mu$ on all questions.
+# - Near 0 and 1 the Wald interval covers too seldom. Jeffreys' and Wilson's intervals are right on average.
+# - Few samples bias a plug-in score. [Correct it](04_main_table.ipynb) rather than sampling more.
+# - An interval over few questions has to allow for rare errors that did not show up.
 #
-# We know how to score a confidence. [Next](03_confidence_estimators.ipynb): where does one come from?
+# We know how many samples a score needs. [Next](03_confidence_estimators.ipynb): where does a confidence come from?
 #
 # ## Exercises
 #
-# **1 (easy).** In the figure there may be marks far above the others, and the parts above are of the model and data set of the furthest.
-# Whose intervals widen by much there, and why? *Hint:* what is left between questions where a confidence is equally far from $\mu$ on
-# all of them?
+# **1 (easy).** The table of parts is about the highest mark in the box plots. Which intervals widen most there, and why?
+# *Hint:* what is left between questions if a confidence is equally far from $\mu$ on all of them?
 
 # %% tags=["hide-cell", "solution"]
-# The less lies between questions, the more of the noise of ten samples each is that of samples
+# Noise of ten samples relative to the spread between questions: the larger, the wider the interval
 page.solution((parts["within"] / 10 + parts["pairs"] / 90) / parts["between"])
 
 # %% [markdown]
-# **2 (medium).** Scores of $N$ questions with $k$ samples each cost $Nk$ samples. With 1,000 samples in all, is it better to
-# ask 100 questions ten times or 10 questions a hundred times? Simulate it with $\mu$ uniform and $s = 0.5$. *Hint:* compare
-# the standard deviation of corrected scores over repeated studies.
+# **2 (medium).** You can afford 1,000 samples. Is it better to ask 100 questions ten times or 10 questions a hundred times?
+# Simulate it with $\mu$ uniform and $s = 0.5$. *Hint:* compare the standard deviation of corrected scores over repeated
+# studies.
 
 # %% tags=["hide-cell", "solution"]
-# The noise of a score, by questions and by samples
+# The standard deviation of a score in both designs
 rng, noise = np.random.default_rng(seed), {}
 for n, k in ((100, 10), (10, 100)):
     mu = rng.binomial(k, rng.random((300, n))) / k
