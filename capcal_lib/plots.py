@@ -264,9 +264,10 @@ class PassAtKDisplay(_CountsDisplay):
 class ScoreDisplay(_Display):
     """Scores as :func:`~capcal_lib.results.score` gives them: the dot plot of the main table.
 
-    Several data sets have a row each, and a mark a method, with the best constant as a line through
-    the row; of a single one, methods have a row each. Lower is better; where scores have low and
-    high, bars are their intervals. New axes are as high as the rows need.
+    Each of several data sets has a row with a mark per method, in the same order in every figure,
+    and with the best constant as a line through the row. With a single data set, methods have a row
+    each. Lower is better. Bars are intervals, if the scores have low and high. New axes are as high
+    as the rows need.
 
     >>> scores = pd.DataFrame({"method": ["mine", "P(True)"], "brier": [0.1, 0.2]})
     >>> ScoreDisplay.from_scores(scores).ax.get_xlabel()
@@ -289,8 +290,8 @@ class ScoreDisplay(_Display):
         self._take(ax)
         self._draw()
         if ax is None:
-            marks = self._labels().nunique() if self._has_data_sets() else 0
-            row_height = max(0.4, 0.11 * marks)
+            marks = len(self._marks()) if self._has_data_sets() else 0
+            row_height = max(0.4, 0.12 * marks)
             self.figure.set_figheight(1.8 + row_height * len(self.ax.get_yticks()))
         return self
 
@@ -304,23 +305,33 @@ class ScoreDisplay(_Display):
         shifts = pd.Series(map(shift, table["method"], table["dataset"]), table.index, dtype=object)
         return ("Probe, " + shifts).fillna(table["method"])
 
+    def _marks(self) -> list[str]:
+        """List the marks of a row from top to bottom: probes by their shift, and oracles last."""
+        last = [*(f"Probe, {name}" for name in SHIFTS), "Oracle RC", "Oracle CC"]
+        names = [name for name in self._labels().unique() if name != "Best constant"]
+        return sorted(names, key=lambda name: last.index(name) if name in last else -1)
+
     def _draw(self) -> None:
         table = self.scores.assign(label=self._labels())
         row_names = table["dataset"] if self._has_data_sets() else table["method"]
         table["row"], rows = pd.factorize(row_names)
-        groups = table.groupby("label", sort=False)
-        spread = 0.7 / len(groups) if self._has_data_sets() else 0  # between marks of a row
-        for number, (label, group) in enumerate(groups):
-            if label == "Best constant" and self._has_data_sets():
-                ends = group["row"] - 0.4, group["row"] + 0.4
-                self.ax.vlines(group["brier"], *ends, color=MUTED, lw=2, label=str(label))
-                continue
+        groups = {str(label): group for label, group in table.groupby("label", sort=False)}
+        marks, spread = [*groups], 0.0  # between marks of a row
+        if self._has_data_sets():
+            marks = self._marks()
+            spread = 0.8 / max(1, len(marks))
+            if "Best constant" in groups:
+                constant = groups["Best constant"]
+                ends = constant["row"] - 0.4, constant["row"] + 0.4
+                self.ax.vlines(constant["brier"], *ends, color=MUTED, lw=2, label="Best constant")
+        for number, label in enumerate(marks):
+            group = groups[label]
             distance = shift(*group.iloc[0][["method", "dataset"]])
             self.ax.errorbar(
                 group["brier"],
-                group["row"] + spread * (number + 0.5 - len(groups) / 2),
+                group["row"] + spread * (number + 0.5 - len(marks) / 2),
                 xerr=_arms(group, "brier") if "low" in group else None,
-                fmt=MARKERS.get(distance or str(label), "o"),
+                fmt=MARKERS.get(distance or label, "o"),
                 color=method_color(*group.iloc[0][["method", "dataset"]]),
                 ms=6,
                 mew=1.5,
@@ -329,7 +340,7 @@ class ScoreDisplay(_Display):
             )
         if self._has_data_sets():
             entries = self.ax.get_legend_handles_labels()
-            legend = self.figure.legend(*entries, loc="outside lower center", ncols=3)
+            legend = self.figure.legend(*entries, loc="outside upper center", ncols=3)
             _as_they_are(legend.get_texts())
         titles = [load_dataset(row).title if row in dataset_names() else row for row in rows]
         self.ax.set_yticks(range(len(rows)), titles)

@@ -133,8 +133,8 @@ def test_scores_have_a_row_a_data_set_or_a_row_a_method() -> None:
     assert [label.get_text() for label in both.get_yticklabels()] == ["Mini exam", "law"]
     assert marks(both) == {"P(True)": ("^", [0.1, 0.2]), "mine": ("o", [0.3, 0.4])}
     heights = [list(line.get_ydata()) for line in both.get_lines()]
-    assert heights[0] == [pytest.approx(row - 0.175) for row in (0, 1)], "side by side in a row"
-    assert heights[1] == [pytest.approx(row + 0.175) for row in (0, 1)]
+    assert heights[0] == [pytest.approx(row - 0.2) for row in (0, 1)], "side by side in a row"
+    assert heights[1] == [pytest.approx(row + 0.2) for row in (0, 1)]
     ends = [bar.get_segments()[0][:, 0].tolist() for bar in both.collections]
     assert np.array(ends) == pytest.approx(np.array([[0.05, 0.5]] * 2))
     one = ScoreDisplay.from_scores(scores.loc[["law"]]).ax
@@ -142,6 +142,26 @@ def test_scores_have_a_row_a_data_set_or_a_row_a_method() -> None:
     assert marks(one) == {"P(True)": ("^", [0.2]), "mine": ("o", [0.4])}
     bare = ScoreDisplay.from_scores(scores[["brier"]]).ax
     assert not bare.collections, "no interval is drawn where none is known"
+
+
+def test_marks_of_a_row_have_one_order_and_their_legend_above() -> None:
+    """Whatever the order of the table: probes by their shift, then oracles, below all others."""
+    probes = ["Probe (TriviaQA)", "Probe (MATH)", "Probe (GSM8K)"]
+    names = ["Oracle RC", *probes, "Best constant", "P(True)"]
+    sets = ["gsm8k", "math500"]
+    index = pd.MultiIndex.from_product([sets, names], names=["dataset", "method"])
+    shown = ScoreDisplay.from_scores(pd.DataFrame({"brier": 0.1}, index))
+    heights = {str(box.get_label()): box.lines[0].get_ydata()[0] for box in shown.ax.containers}
+    assert sorted(heights, key=heights.__getitem__) == [
+        "P(True)",
+        "Probe, in-domain in-distribution",
+        "Probe, in-domain out-of-distribution",
+        "Probe, out-of-domain",
+        "Oracle RC",
+    ], "the best constant is a line and takes no place"
+    shown.figure.canvas.draw()
+    [legend] = shown.figure.legends
+    assert legend.get_window_extent().y0 > shown.ax.get_window_extent().y1
 
 
 def marks(ax: Axes) -> dict[str, tuple[str, list[float]]]:
