@@ -9,20 +9,20 @@
 # %% [markdown]
 # # Five ways to get a confidence
 #
-# [Before](02_k_eval_choice.ipynb) we saw that a score takes many questions, and about ten samples of each. But a score of what:
-# how does one get a confidence, what does it cost, and which confidence tells easy questions from hard ones?
+# On [the previous page](02_k_eval_choice.ipynb) we saw that a score takes many questions and about ten samples of each. But
+# where does a confidence come from, what does it cost, and which confidence tells easy questions from hard ones?
 
 # %% [markdown]
 # | method | what is asked | cost | needs |
 # | --- | --- | --- | --- |
-# | Verbalized confidence | "how likely are you to answer correctly?", a number in words | a few tokens, or a reasoning | text |
+# | Verbalized confidence | "how likely are you to answer correctly?", as a number | a few tokens, or a reasoning | text |
 # | P(True) | "can you answer this?", the probability of *Yes* against *No* | one token | log-probabilities |
-# | Response consistency | the share of $k_c$ samples that agree with the majority | $k_c$ answers | text |
-# | Probe | a linear read-out of the hidden state at the end of the prompt | less than a token | weights |
+# | Response consistency | nothing: the share of $k_c$ samples that agree with the most frequent answer | $k_c$ answers | text |
+# | Probe | nothing: a linear function of the hidden state at the end of the prompt | less than a token | weights |
 # | Uniform random | nothing: a uniform draw, scored by its exact expectation | none | nothing |
 #
-# All but response consistency, which needs its answers, are about the *question*, before an answer is written. Two oracles stand
-# beside them: Oracle RC knows whether one sample is correct, Oracle CC knows $\hat\mu$.
+# All but response consistency are known before an answer is written. Two oracles serve as references: Oracle RC knows whether
+# one sample is correct, and Oracle CC knows $\hat\mu$.
 
 # %% tags=["parameters"]
 model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`
@@ -38,7 +38,7 @@ from capcal_lib.book.lesson import open_page
 page = open_page(globals(), paper=["appendix-b.2"])
 
 # %% [markdown]
-# The results have a row a question: its samples and how many are correct, and a column for each confidence.
+# The results have one row per question: its samples, how many are correct, and a column for each confidence.
 
 # %%
 results = page.results()
@@ -47,14 +47,13 @@ results.groupby("dataset").head(1).iloc[:, :5]
 # %% [markdown]
 # ## Which method orders the questions best?
 #
-# Telling questions apart (their order) and being right on average (calibration) are different virtues. Spearman's *rank
-# correlation* of a confidence with $\hat\mu$ asks for the order alone: it is 1 where the surer question is always the easier
-# one, and near 0 where a confidence says nothing of it. Where all questions have the same $\hat\mu$ there is nothing to order,
-# and a method that says the same of every question has no order.
+# A confidence may put questions in the right order and still be wrong on the level, and conversely. Spearman's *rank
+# correlation* with $\hat\mu$ looks at the order alone. It is 1 if the surer question is always the easier one, and near 0 if
+# the confidence says nothing about difficulty. It needs questions that differ and a confidence that varies.
 #
-# Which samples judge? Chance in $\hat\mu$ lowers every rank correlation: it is *attenuated*, the more the fewer samples judge. The
-# samples that vote may not judge the vote, so the others judge it. `judge_alike` has these others judge all methods of a data set, so
-# that methods can be compared. By the paper's protocol all samples judge all methods.
+# Which samples judge? Noise in $\hat\mu$ lowers every rank correlation, and lowers it more if fewer samples judge. And a sample
+# may not both vote and judge. So `judge_alike` lets the samples that did not vote judge *all* methods of a data set. Under the
+# paper's protocol all samples judge.
 
 # %%
 from capcal_lib.results.targets import judge_alike
@@ -82,13 +81,13 @@ ranks = mean_over_probes(pd.DataFrame(correlations))
 ranks = ranks.reindex(page.data.index).dropna(how="all")
 if ranks.empty:
     page.end(
-        "No confidence of questions that differ is recorded: capcal confidence asks for one."
+        "No confidence is recorded for questions that differ. To get one: capcal confidence"
     )
 
 # %% [markdown]
-# The correlations stand here without intervals. Of $n$ questions, two that differ by less than about $3/\sqrt n$ may change places on
-# others: .17 of 300 questions, and .55 of 30. Compare methods on a data set, and not data sets with one another: these have different
-# numbers of judges.
+# The table has no intervals. As a rule of thumb, two correlations on $n$ questions that differ by less than about $3/\sqrt n$
+# may change places on other questions: .17 for 300 questions, .55 for 30. Compare methods within a data set, because data sets
+# have different numbers of judges.
 
 # %% label="estimator-ranks" paper=["section-4.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 by_method = ranks.rename(page.data["title"]).T.rename_axis("method")
@@ -99,8 +98,8 @@ page.show(
 )
 
 # %% [markdown]
-# The highest is not the same method on all data sets. From here on we look at one, that on which difficulty varies most, of those that
-# a probe predicts. Of several probes it shows the nearest: that of the data set itself, where there is one.
+# From here on we look at one data set: the one whose difficulty varies most, among those that a probe predicts. Of several
+# probes we take the nearest, if possible the one trained on this data set.
 
 # %%
 from capcal_lib.probe_names import is_probe
@@ -116,8 +115,7 @@ nearest = nearest_probe_of(results.loc[[widest]], widest)
 subset = keep_nearest_probe(compared.loc[[widest]], widest)
 
 # %% [markdown]
-# A point for each question shows what a rank correlation sums up. Few judges blur the picture, so we draw the questions with the most
-# judges:
+# What does a rank correlation look like? Few judges blur the picture, so we draw the questions with the most judges:
 
 # %%
 from capcal_lib.applications import deep_samples
@@ -135,7 +133,7 @@ points = pd.concat(points, names=["method"]).rename(probe_of, level="method")
 points["mu"] = points["correct"] / points["total"]
 points.groupby("method", sort=False).head(1)
 
-# %% tags=["picture"] label="fig-confidences" paper=["section-4.2", "appendix-c"] evidence=["measured"] reads=["verdicts", "confidences", "features"] mystnb={"image": {"alt": "Scatter plots of the share of correct samples against the confidence, one a method, each with a diagonal and a point a question."}}
+# %% tags=["picture"] label="fig-confidences" paper=["section-4.2", "appendix-c"] evidence=["measured"] reads=["verdicts", "confidences", "features"] mystnb={"image": {"alt": "Scatter plots of the share of correct samples against the confidence, one panel per method, with a diagonal and one point per question."}}
 import seaborn as sns
 from capcal_lib.plots import MUTED, palette
 from capcal_lib.results import methods
@@ -152,8 +150,9 @@ grid.set_axis_labels("confidence", "share correct").set(xlim=(-0.03, 1.03))
 _ = grid.set_titles("{col_name}")
 
 # %% [markdown] tags=["caption"]
-# A point for each question with the most judges, the same for all methods. Along the diagonal a confidence is right; a method that says nearly the same of every question draws
-# a narrow upright cloud, and one whose points rise to the right tells easy questions from hard ones even where it is wrong on the scale.
+# One point per question, the same questions for all methods. On the diagonal a confidence is right. A narrow upright cloud says
+# nearly the same about every question. Points that rise to the right tell easy questions from hard ones, even far from the
+# diagonal.
 
 # %% tags=["finding"]
 from capcal_lib.text import counted
@@ -161,12 +160,11 @@ from capcal_lib.text import counted
 drawn = [name for name in ranks if name == nearest or not is_probe(name)]
 of_drawn = ranks.loc[widest, drawn].dropna().sort_values(ascending=False)
 second = [
-    f", before {name} with {rank:.2f}"
+    f", followed by {name} with {rank:.2f}"
     for name, rank in of_drawn.iloc[1:2].items()
 ]
 page.finding(
-    r"Of {methods} that the same samples judge, *{best}* has the highest rank correlation with $\hat\mu$ on {dataset}: "
-    "{highest:.2f}{second}.",
+    r"On {dataset}, *{best}* has the highest rank correlation with $\hat\mu$ of {methods}: {highest:.2f}{second}.",
     methods=counted(len(of_drawn), "method"),
     best=of_drawn.index[0],
     dataset=page.data.loc[widest, "title"],
@@ -177,8 +175,8 @@ page.finding(
 # %% [markdown]
 # ## Ask in words, ask for one token
 #
-# How does one ask? What that costs is counted with the scores, in [the main table](04_main_table.ipynb#what-a-confidence-costs).
-# These are the paper's two questions, about a product. Small models are asked in fewer words, with examples.
+# How do you ask a model? Here are the paper's two prompts. Small models get shorter ones with examples. [The main
+# table](04_main_table.ipynb#what-a-confidence-costs) counts what asking costs.
 
 # %% label="estimator-prompts" paper=["figure-7", "figure-8", "appendix-c.2"] evidence=["reported"]
 from capcal_lib.questions import Answer, Question
@@ -193,9 +191,8 @@ from capcal_lib.questions.prompts import p_true_messages
 print(p_true_messages(question, "paper")[-1]["content"])
 
 # %% [markdown]
-# A model may fail to state a probability. Such a question has no confidence: it is counted as *missing* and left out of the
-# scores. What needs a confidence for every question, such as spending a budget or answering the surest ones, takes one half
-# for it: the model has told nothing.
+# A model may fail to state a probability. The question then counts as *missing* and is left out of the scores. Applications
+# that need a confidence for every question, such as spending a budget, use one half instead.
 
 # %%
 from capcal_lib.results.scores import stated_methods
@@ -206,8 +203,8 @@ stated.isna().mean().rename("share missing").to_frame().round(3)
 # %% [markdown]
 # ## Let samples vote
 #
-# Response consistency is the share of votes for the most frequent answer. By the corrected protocol the samples that vote are
-# not among those that define $\hat\mu$. By the paper's they are, which ties the confidence to its own target.
+# Response consistency is the share of votes for the most frequent answer. Under the corrected protocol the voters do not define
+# $\hat\mu$. Under the paper's protocol they do, which ties the confidence to its own target.
 
 # %%
 votes = pd.Series(["Paris", "Paris", "Lyon", "Paris"])
@@ -216,9 +213,8 @@ votes.value_counts(normalize=True).max()
 # %% [markdown]
 # ## How the paper asked
 #
-# The paper gives no confidences of single questions. It prints how it sampled from its three models. What its answers took in
-# tokens is in the [main table](04_main_table.ipynb#as-the-paper-prints-it), and how its probes were set on that
-# [on probes](08_probe_generalization.ipynb).
+# The paper prints how it sampled from its three models. The [main table](04_main_table.ipynb#as-the-paper-prints-it) has the
+# tokens of its answers, and [the page on probes](08_probe_generalization.ipynb) has the settings of its probes.
 
 # %% label="estimator-settings" paper=["appendix-b.2"] evidence=["reported"] reads=["sampling"]
 from capcal_lib.book import tables
@@ -228,16 +224,16 @@ printed = tables.titled(load_reported("sampling"))
 settings = printed.pivot(index="method", columns="model", values="value")
 tables.show(
     settings.map("{:g}".format).rename_axis("setting"),
-    "Settings of sampling, as printed in the paper.",
+    "Sampling settings, as printed in the paper.",
     evidence="reported",
 )
 
 # %% [markdown]
 # ## Read it from a hidden state
 #
-# While it reads a prompt, a model computes at each token, in each of its layers, a list of numbers, the *hidden state*. A probe is a
-# logistic regression from that of the last token, the mean over layers, to $\mu$. It is trained on other questions, whose share of
-# correct samples is known. These taught the probe that is shown above:
+# While a model reads a prompt, it computes a list of numbers at each token in each of its layers: the *hidden state*. A probe
+# is a logistic regression that predicts $\mu$ from the hidden state of the last token, averaged over layers. It is trained on
+# other questions, whose share of correct samples is known. These trained the probe in the figure:
 
 # %%
 from capcal_lib.probes import runs_for_probes, training_data
@@ -245,12 +241,14 @@ from capcal_lib.probes import runs_for_probes, training_data
 runs = runs_for_probes(page.store, model, "training")
 sources = [run for dataset, run in runs if dataset.probe == nearest]
 if not sources:
-    page.end("No probe is trained: capcal features and capcal probe make one.")
+    page.end(
+        "No probe is trained. To make one: capcal features, then capcal probe"
+    )
 questions, features = training_data(sources[0])
 questions.shape, features.shape
 
 # %% [markdown]
-# A question with 7 correct samples of 10 counts as 7 positives and 3 negatives: each question stands twice, weighted.
+# A question with 7 correct samples of 10 counts as 7 positives and 3 negatives. So each question enters twice, with weights.
 
 # %%
 import numpy as np
@@ -263,7 +261,7 @@ label = np.repeat([1, 0], len(share))
 weight = np.concatenate([share, 1 - share]) / len(share)
 
 # %% [markdown]
-# How much large coefficients are held back, the *weight decay*, is chosen by cross-validation on the training questions.
+# *Weight decay* keeps coefficients small. Cross-validation on the training questions chooses how much.
 
 # %%
 from capcal_lib.probes import read_features, train
@@ -276,7 +274,7 @@ ids, states = read_features(page.data.loc[widest, "run"])
 confidence = by_hand.predict_proba(scaler.transform(states))[:, 1]
 
 # %% [markdown]
-# `LinearProbe` solves the same problem and is faster on thousands of features. The largest difference between the two:
+# `LinearProbe` solves the same problem faster. The largest difference between the two:
 
 # %%
 from capcal_lib.probes import LinearProbe
@@ -286,14 +284,13 @@ probe.fit(features, questions["correct"], questions["total"])
 np.abs(confidence - probe.predict(states)).max().round(3)
 
 # %% [markdown]
-# This *tuned* probe is ours; [the page on corrections](15_protocol.ipynb) tells what the paper's recipe changes.
+# This *tuned* probe is ours. [The page on corrections](15_protocol.ipynb) shows what the paper's recipe changes.
 #
-# ## Read $\mu$ itself, where an answer is a letter
+# ## Read $\mu$ itself if the answer is a letter
 #
-# $\mu$ is estimated from samples because long answers cannot be summed over. Where a question has options and the answer is
-# one letter, they can: a model that is asked says first of all how probable each letter is. Given the right one, which no
-# confidence knows, that is $\mu$ itself, by one reading of the prompt. It takes the model, here the smallest of this book,
-# and samples to compare with.
+# We estimate $\mu$ from samples because long answers are too many to sum over. Multiple choice is different: one reading of the
+# prompt gives the probability of each letter, and the probability of the right letter is $\mu$ itself. (It is no confidence,
+# since it needs the right letter.) We try it with the smallest model of this book and compare with samples.
 
 # %%
 from capcal_lib.manifests import load_dataset, load_model
@@ -304,14 +301,13 @@ reader, exam = load_model("smollm2-135m"), load_dataset("mini-exam")
 recorded = describe_runs(page.counting_of(reader.name))
 if exam.name not in recorded.index or not can_sample_here(reader, exam):
     page.end(
-        f"What is left of this page reads letters off {reader.title}: that takes its recorded samples of {exam.title} and its "
-        "weights on this machine, which capcal reproduce --model smollm2-135m gets."
+        f"The rest of this page needs the weights of {reader.title} and its samples of {exam.title}. To get both: "
+        "capcal reproduce --model smollm2-135m"
     )
 
 # %% [markdown]
-# The engine that draws samples reads as well. It returns the logarithm of a probability at temperature 1; sampling at another
-# temperature raises probabilities to its inverse power. Here are the first questions, as shares of what the four letters have
-# together:
+# The engine that draws samples can also read. It returns log-probabilities at temperature 1; another temperature raises
+# probabilities to its inverse power. We divide by the sum over the four letters. The first questions:
 
 # %%
 from capcal_lib.questions import load_questions
@@ -328,7 +324,8 @@ shares = shares.div(shares.sum(axis="columns"), axis="index")
 shares.head().round(3)
 
 # %% [markdown]
-# The share of the right letter is $\mu$, and the samples of the same questions give $\hat\mu$. A *gap* is what divides the two.
+# The share of the right letter is $\mu$, and the samples of the same questions give $\hat\mu$. A *gap* is the difference of the
+# two.
 
 # %%
 counts = page.results(reader.name).loc[exam.name, ["correct", "total"]]
@@ -338,19 +335,17 @@ right = {one.id: shares.at[one.id, one.answer.gold] for one in exam_questions}
 by_reading = pd.Series(right)[counts.index]
 gaps = by_samples - by_reading
 
-# %% label="fig-exact" mystnb={"image": {"alt": "Scatter plot of the share of correct samples against the probability of the right letter, a dot a question, with the diagonal."}}
+# %% label="fig-exact" mystnb={"image": {"alt": "Scatter plot of the share of correct samples against the probability of the right letter, one dot per question, with the diagonal."}}
 axes = sns.scatterplot(x=by_reading, y=by_samples)
 axes.axline((0, 0), slope=1, color=MUTED, linewidth=1)
 _ = axes.set(xlabel="probability of the right letter", ylabel="share correct")
 
 # %% [markdown] tags=["caption"]
-# The share of a question's samples that are correct against the probability of the right letter, read once. On the diagonal
-# both agree.
+# Share of correct samples against the probability of the right letter, one dot per question. On the diagonal both agree.
 
 # %% [markdown]
-# The dots are not on the diagonal. Need they be? If nothing but chance divided the two, counts would be draws from the
-# probabilities that were read. Drawn anew many times, they show how far apart chance alone puts the two, question by question;
-# and what chance makes has no sign, so that it averages out.
+# The dots are not on the diagonal. Is that more than chance? If the reading is $\mu$, the counts are random draws from it. We
+# repeat these draws many times and compare the gaps that chance alone makes with the gaps that we found:
 
 # %%
 rng = np.random.default_rng(seed)
@@ -368,14 +363,13 @@ as_far = (chance.abs() >= distances.abs()).mean()
 table["chance puts it as far from 0"] = as_far
 page.show(
     table.rename_axis("of the gaps"),
-    f"Gaps between {np.median(size):.0f} samples and one reading, over {len(size)} questions of {exam.title}, and what chance alone "
-    "makes of them.",
+    f"Gaps between {np.median(size):.0f} samples and one reading, over {len(size)} questions of {exam.title}, found and by chance alone.",
     digits=4,
 )
 
 # %% [markdown]
-# What a reading of letters cannot see is a sample that begins with something else. It can have moved the share correct by no
-# more than the share of such samples; if the mean gap is larger, something else divides the two as well:
+# Some samples do not start with a letter; reading letters misses them. They can change the share correct by at most their own
+# share. If the mean gap is larger than this share, there is another cause too:
 
 # %%
 from capcal_lib.runs import read_samples
@@ -389,16 +383,16 @@ starts = samples["response"].str.strip().str[:1]
 # %% [markdown]
 # ## Summary
 #
-# - The methods differ in cost by orders of magnitude: a probe reads a prompt, consistency writes $k_c$ answers.
-# - What a method cannot say must be counted, and said where something else stands for it.
-# - A method may order questions well and still be off on the scale, and conversely.
-# - Where an answer is one letter, one reading comes close to $\mu$; elsewhere one has to sample.
+# - The methods differ in cost by orders of magnitude: a probe reads a prompt, and response consistency writes $k_c$ answers.
+# - Count missing confidences, and say what replaced them.
+# - A method may order questions well and still have the wrong level, and conversely.
+# - If the answer is one letter, one reading comes close to $\mu$. For other answers you have to sample.
 #
-# An order is not enough to act on. [Next](04_main_table.ipynb): which of them comes closest to $\mu$ itself?
+# The right order is not enough to act on. [Next](04_main_table.ipynb): which method comes closest to $\mu$ itself?
 #
 # ## Exercises
 #
-# **1 (easy).** Square every confidence of a panel of the first figure: where do its points move, and what happens to the rank
+# **1 (easy).** Square every confidence in one panel of the first figure. Where do its points move, and what happens to the rank
 # correlation and to the Brier score? *Hint:* take $\mu = 0.5$ and $s = 0.5$.
 
 # %% tags=["hide-cell", "solution"]
@@ -412,21 +406,21 @@ page.solution(
 
 # %% [markdown]
 # **2 (medium).** At temperature 1 a model answers A, B, C and D with probabilities 0.5, 0.3, 0.15 and 0.05, and B is right.
-# What is $\mu$ at temperatures 1, 0.5 and 0.1, and where does it go as the temperature falls to 0? *Hint:* raise the
-# probabilities to the inverse power, and divide by their sum.
+# What is $\mu$ at temperatures 1, 0.5 and 0.1, and what is its limit at 0? *Hint:* raise the probabilities to the inverse
+# power, and divide by their sum.
 
 # %% tags=["hide-cell", "solution"]
-# Probabilities raised to the inverse temperature, a row a temperature
+# Probabilities raised to the inverse temperature, one row per temperature
 powers = 1 / np.array([[1], [0.5], [0.1]])
 raised = np.array([0.5, 0.3, 0.15, 0.05]) ** powers
 page.solution((raised / raised.sum(axis=1, keepdims=True)).round(3)[:, 1])
 
 # %% [markdown]
-# **3 (hard).** What does the probe say when it is trained with hardly any weight decay? *Hint:* refit `LinearProbe` with
-# `weight_decay=1e-6` and compare its spread with that of $\hat\mu$.
+# **3 (hard).** What does a probe predict if it is trained with hardly any weight decay? *Hint:* refit `LinearProbe` with
+# `weight_decay=1e-6` and compare the spread of both probes.
 
 # %% tags=["hide-cell", "solution"]
-# The spread of a probe with hardly any decay, and that of the tuned one
+# The spread of a probe with hardly any decay, and of the tuned one
 loose = LinearProbe(weight_decay=1e-6, standardize=True)
 loose.fit(features, questions["correct"], questions["total"])
 page.solution(loose.predict(states).std(), probe.predict(states).std())
