@@ -157,7 +157,7 @@ mean_interval(gain, clusters=clusters, bounds=bounds)
 #
 # Oracle CC is the one method that judges itself here. It reports $\hat\mu$ and is scored on the same samples, so its score in
 # the tables is zero by construction. On the page on [pass@k](05_pass_at_k.ipynb) oracles know one half of the samples and are
-# scored on the other half, which gives a score above zero.
+# scored on the other half, so their scores there are higher.
 #
 # ## On equal terms
 #
