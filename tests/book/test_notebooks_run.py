@@ -92,7 +92,7 @@ def test_another_model_in_a_live_kernel_shows_what_it_would_in_a_new_one() -> No
             assert ended == (model == "gpt-oss-20b")
     shown = " ".join(str(cell.outputs) for _, cell in code)
     assert "Simulated model" in shown
-    assert "closer than the best constant" in shown
+    assert "beats the best constant" in shown
 
 
 def run_until_the_end(client: NotebookClient, code: list[tuple[int, Any]]) -> bool:
