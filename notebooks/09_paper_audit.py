@@ -9,10 +9,9 @@
 # %% [markdown]
 # # The paper, audited
 #
-# [Before](08_probe_generalization.ipynb) we measured where a confidence is worth something. What does the paper say of that,
-# and do its own printed numbers bear it out? Nothing on this page is measured, but for samples of the paper's models in the
-# run store: *reported* is what is printed in the paper, *read off* what was taken from its curves, or from what its authors
-# published later.
+# Do the paper's printed numbers bear out what its text says? [On the previous page](08_probe_generalization.ipynb) we measured
+# where a probe works. This page measures nothing new. A number is *reported* if the paper prints it, and *read off* if we took
+# it from the paper's curves or from what the authors published later.
 
 # %% tags=["parameters"]
 model: str = "smollm2-135m"  # one of `capcal models`; it may be the paper's
@@ -30,11 +29,11 @@ tables.Html(
 )
 
 # %% [markdown]
-# A statement is one clause of the paper. To find them all we read its abstract, sections 4 and 5, and the appendices B to D, with the
-# captions of tables and figures, and took every clause that says how methods, models or data sets compare. We left out definitions
-# and theorems, the choice of settings ($k_\mathrm{eval}$ has [its own page](02_k_eval_choice.ipynb)), and clauses that only repeat another,
-# as those of the introduction and the conclusion do; the abstract's we kept. A clause that asks two questions has a row for each. Each
-# row stands, with its line in the paper, in `data_manifests/claims.yaml`.
+# A statement is a clause of the paper that says how methods, models or data sets compare. We read the abstract, sections 4 and
+# 5, appendices B to D and all captions, and took every such clause. We left out definitions, theorems and the choice of
+# settings ($k_\mathrm{eval}$ has [its own page](02_k_eval_choice.ipynb)). We also left out clauses that only repeat another
+# one, except in the abstract. A clause that asks two questions has two rows. `data_manifests/claims.yaml` lists every row with
+# its line in the paper.
 
 # %%
 from capcal_lib.claims import load_claims
@@ -43,8 +42,8 @@ claims = load_claims()
 claims[["place", "quote", "wording"]].head()
 
 # %% [markdown]
-# It is taken apart into comparisons of two printed numbers, of which it says that the first is lower. A number printed
-# as 0.0831 was anything from 0.08305 to 0.08315, so a comparison *holds* or *fails* only where rounding cannot change it.
+# Each statement becomes comparisons of two printed numbers, and says that the first is lower. A printed 0.0831 can be anything
+# from 0.08305 to 0.08315. So a comparison *holds* or *fails* only if rounding cannot change the result.
 
 # %%
 from capcal_lib.claims import compare_printed
@@ -53,10 +52,15 @@ comparisons = compare_printed(claims)
 comparisons["result"].value_counts()
 
 # %% [markdown]
-# The paper's own wording decides how many must hold: *every* one; *most*, which is more than half, where it says "generally", "typically", "often" or "most";
-# *some*, where it denies that something is always so. A statement is *supported* if as many hold as its wording asks for, and
-# *reversed* if as many fail. Between the two it *holds in part* if more comparisons hold than fail, and is *contradicted in part* if more
-# fail than hold. It is *inconclusive* if as many fail as hold, or if no printed number bears on it.
+# How many comparisons have to hold? The paper's wording decides. *Most* means more than half: the paper says "generally",
+# "typically", "often" or "most". *Some* means at least one: the paper denies that something always holds. Otherwise *every*
+# comparison has to hold.
+#
+# - *Supported*: as many hold as the wording asks for.
+# - *Reversed*: all fail, or more than half if the wording is *most*.
+# - *Holds in part*: neither of these, and more hold than fail.
+# - *Contradicted in part*: neither of these, and more fail than hold.
+# - *Inconclusive*: as many fail as hold, or no printed number bears on the statement.
 
 # %%
 from capcal_lib.claims import CLAIM_VERDICTS, judge_claims
@@ -73,8 +77,8 @@ names = {
 }
 counts = tally.rename(names).to_dict()
 page.finding(
-    "The paper's printed numbers support {supported} of {claims} statements that it makes about its results, and {excepted} more hold in "
-    "part. They contradict {contradicted} in part, and reverse {reversed}.",
+    "The paper's printed numbers support {supported} of the {claims} statements about its results. Another {excepted} hold in part, and "
+    "{contradicted} are contradicted in part.",
     claims=len(claims),
     **counts,
 )
@@ -98,35 +102,36 @@ from capcal_lib.claims import label_results
 colors = {
     "fails": style.VERDICT_COLORS["reversed"],
     "hidden by rounding": style.VERDICT_COLORS["inconclusive"],
-    "need not hold": style.GRID,
+    "need not hold": style.VERDICT_COLORS["exempt"],
     "holds": style.VERDICT_COLORS["supported"],
 }
 labelled = label_results(comparisons, claims["wording"])
 
-# %% tags=["picture"] label="fig-claims" mystnb={"image": {"alt": "Stacked bars, one for each statement of the paper, from the share of comparisons that fails to the share that holds, with the number of those that hold at the end of each bar."}} paper=["abstract", "section-4.1", "section-4.3.2", "table-2", "figure-3", "figure-4", "appendix-c.3", "appendix-c.4", "table-6", "table-7", "section-5", "section-5.1", "section-5.2", "appendix-d", "table-3", "table-8", "figure-5", "figure-10"] evidence=["reported", "read off", "simulated"] reads=["main", "mean_accuracy", "consistency", "mixing", "passk_math500", "passk_aime25", "budget"]
+# %% tags=["picture"] label="fig-claims" mystnb={"image": {"alt": "A stacked bar for each statement of the paper: the shares of comparisons that hold, need not hold, are hidden by rounding, and fail. The number that hold stands at its end."}} paper=["abstract", "section-4.1", "section-4.3.2", "table-2", "figure-3", "figure-4", "appendix-c.3", "appendix-c.4", "table-6", "table-7", "section-5", "section-5.1", "section-5.2", "appendix-d", "table-3", "table-8", "figure-5", "figure-10"] evidence=["reported", "read off", "simulated"] reads=["main", "mean_accuracy", "consistency", "mixing", "passk_math500", "passk_aime25", "budget"]
 import seaborn as sns
 
 bars = {"multiple": "fill", "discrete": True, "shrink": 0.75, "alpha": 1}
 colored = {"hue": "result", "hue_order": colors, "palette": colors}
 axes = sns.histplot(labelled, y="claim", **colored, **bars)
-axes.figure.set_figheight(9.6)
+axes.figure.set_figheight(8.4)
 for row, says in enumerate(comparisons["says"].unique()):
     axes.text(1.02, row, claims.loc[says, "hold"], va="center", size=9)
 axes.set(xlabel="share of comparisons", ylabel="")
 sns.move_legend(
-    axes, "upper center", bbox_to_anchor=(0.1, -0.055), ncols=4, title=""
+    axes, "lower center", bbox_to_anchor=(0.1, 1), ncols=4, title=""
 )
 
 # %% [markdown] tags=["caption"]
-# What the paper says, and how many comparisons of two printed numbers bear it out: their share, and their number at the right.
-# By the paper's wording all have to hold; where it says so, most or some.
+# One bar per statement: the share of its comparisons with each result. The number that hold stands at the right. Every
+# comparison has to hold unless the label says *most* or *some*.
 
 # %% [markdown]
-# Some of these statements could hardly have failed: that one response differs from the expected accuracy, that an oracle of the
-# expected accuracy predicts best, or that something does *not always* hold. Others rest on a choice. The tradeoff takes the lowest of
-# three probes on each data set, chosen by the scores themselves. That outputs are “rarely binary” we read as $\mu$ between .1
-# and .9 on most questions, under a Beta distribution with the two printed moments of a cell. A stricter reading asks in how many cells
-# fewer than half of the questions have all, or none, of a hundred samples right:
+# Some statements could hardly fail: that one response differs from the expected accuracy, that an oracle of the expected
+# accuracy predicts best, or that something does *not always* hold. Others depend on how we read them. For the tradeoff we take
+# the lowest of three probes on each data set, chosen by the scores themselves. For “rarely binary” we ask whether most
+# questions have $\mu$ between .1 and .9, under the Beta distribution that has the two printed moments of a cell. One can also
+# call a question binary if all, or none, of a hundred samples are right. In how many cells are fewer than half of the questions
+# binary in this sense?
 
 # %%
 import numpy as np
@@ -142,39 +147,41 @@ binary = [betabinom.pmf([0, 100], 100, *moment).sum() for moment in shapes]
 (np.array(binary) < 0.5).sum(), len(binary)
 
 # %% [markdown]
-# The statements below hold only in part, or not, or are not decided; by their clause in the paper. Of the last curves of pass@k it says
-# “most scenarios” in the text, as here, and “many scenarios” below the figure; it prints no number of them.
+# These statements do not hold throughout, or nothing decides them. Each is quoted in the paper's words. About the last pass@k
+# curves the paper prints no number: its text says “most scenarios”, as we quote it, and the caption of the figure says “many
+# scenarios”.
 
 # %% label="audit-claims" paper=["section-4.1", "table-2", "figure-9", "section-5.1", "section-5.2", "appendix-c.2", "appendix-d"] evidence=["reported", "read off", "simulated"] reads=["main", "mean_accuracy", "passk_math500", "passk_aime25", "budget"]
 others = claims[claims["verdict"] != "supported"].set_index("quote")
 columns = ["place", "hold", "verdict", "evidence"]
 page.show(
     others.rename_axis("the paper says")[columns],
-    "Statements that are not supported throughout.",
+    "Statements that are not fully supported.",
 )
 
 # %% [markdown]
-# All of them, with the reading in our words and the number of comparisons that the wording asks for:
+# And here are all statements, with our reading of each:
 
 # %% label="audit-clauses" paper=["abstract", "section-4.3.2", "table-7", "appendix-c.3", "appendix-c.4"] evidence=["reported", "read off", "simulated"] reads=["main", "mean_accuracy", "consistency", "mixing", "passk_math500", "passk_aime25", "budget"]
 columns = ["quote", "place", "wording", "hold", "verdict", "evidence"]
 page.show(
     claims[columns].rename_axis("read as").rename(columns={"quote": "clause"}),
-    "Every statement, as the paper words it and as it is read.",
+    "Every statement: the clause of the paper, and how we read it.",
 )
 
 # %% [markdown]
 # ## What does the main table compare?
 #
-# The paper's methods are “spanning both training-free and training-based techniques” (section 1). For verbalized confidence “We instruct
-# the LLM to report a probability” (section 4.2), and its main table scores that probability as it is. A probe has learned from labels:
-# “We train linear probes on LLMs' internal representations to predict query-level confidence” (section 4.2). So the table sets a
-# method that has seen thousands of labels beside methods that have seen none. It mixes what a method *knows* about a question with the
-# *level* at which it speaks, and a level is mended with a few labels. That is the authors' choice, and it is how the methods come.
+# The paper's methods are “spanning both training-free and training-based techniques” (section 1). Verbalized confidence is
+# scored as the model states it: “We instruct the LLM to report a probability” (section 4.2). A probe is trained on labels: “We
+# train linear probes on LLMs' internal representations to predict query-level confidence” (section 4.2). So the table sets a
+# method that has seen thousands of labels beside methods that have seen none. Its scores mix what a method *knows* about a
+# question with the *level* at which it speaks, and a few labels can mend the level. The authors chose to score each method as
+# it comes.
 #
-# After the paper they published recalibrated scores of the same samples in their code repository: verbalized confidence and P(True)
-# after isotonic regression on the training set of a probe. Now both have seen the same labels. What is left of the probe's lead on its
-# own data set?
+# Later the authors published recalibrated scores of the same samples in their code repository. They recalibrated verbalized
+# confidence and P(True) by isotonic regression on the training set of a probe. Now all three have seen the same labels. How
+# much of the probe's lead on its own data set is left?
 
 # %%
 import pandas as pd
@@ -207,21 +214,21 @@ page.show(
             "lower than the best constant": closer.sum(),
         }
     ).rename_axis("what the model says"),
-    "The probe of a data set against what the model says of itself, as printed and recalibrated on the same training set.",
+    "Lead of the probe of a data set over what the model says of itself, as printed and recalibrated on the same training set.",
     evidence=["reported", "read off"],
 )
 
 # %% [markdown]
-# As printed, what a model says of itself is seldom closer to the accuracy than the best constant. Recalibrated it nearly always is, so
-# that it knows something, and most of the probe's lead was level. The rest is knowledge: the probe is still lower in most cells. The
-# [main table](04_main_table.ipynb) and [small models](10_small_models.ipynb) show every method both ways.
+# As printed, what a model says of itself seldom beats the best constant. Recalibrated, it nearly always does. So the model
+# knows something about its questions, and most of the probe's lead was level. The rest is knowledge: the probe is still lower
+# in most cells. The [main table](04_main_table.ipynb) and [small models](10_small_models.ipynb) show every method both ways.
 
 # %% [markdown]
 # ## Do the tables agree with each other?
 #
-# The mean accuracy and the uniform baseline of a cell determine a Beta distribution of $\mu$, and with it what every draw
-# of Oracle RC scores in expectation. Does the printed error lie in the band where 95 of 100 studies of as many questions would
-# have it? How many do, how far off is the farthest, in standard deviations, and how wide is the band?
+# The printed mean accuracy and the printed score of Uniform random determine a Beta distribution of $\mu$ for each cell. From
+# it we compute the error that Oracle RC should have, and a band that contains the error in 95 of 100 studies of this size. How
+# many printed errors lie in their band? How far off is the farthest, in standard deviations, and how wide are the bands?
 
 # %%
 from capcal_lib.reported import expected_from_reported
@@ -240,12 +247,13 @@ page.show(
         farthest=("apart", "max"),
         width=("width", "mean"),
     ),
-    "Printed pass@k errors of Oracle RC beside those that two other printed numbers let one expect.",
+    "Printed pass@k errors of Oracle RC, and whether they lie in the band that two other printed numbers imply.",
     evidence=["reported", "simulated"],
 )
 
 # %% [markdown]
-# So exceptions weigh differently. On MATH-500, Probe (MATH) fails to beat Oracle RC once:
+# All lie in their bands, so the tables agree. But the bands also show how little one exception says. On MATH-500, Probe (MATH)
+# fails to beat Oracle RC once:
 
 # %%
 one = "model == 'olmo-3-7b-instruct' and dataset == 'math500' and k == 1"
@@ -256,9 +264,9 @@ passk = load_reported("passk_math500").query(one).set_index("method")["value"]
 )
 
 # %% [markdown]
-# But Oracle RC is one random draw, with the expectation and the band beside it, so that this exception is no evidence
-# against the statement. On AIME25, with 30 questions, the bands are several times as wide. In how many of its cells is the
-# probe printed below the oracle?
+# Oracle RC depends on one random draw a question. Its expected error is nearly that of the probe, so this exception is no
+# evidence against the statement. On AIME25, with 30 questions, the bands are several times as wide. In how many of its cells
+# does the paper print a lower error for the probe?
 
 # %%
 aime = load_reported("passk_aime25").pivot(
@@ -267,8 +275,8 @@ aime = load_reported("passk_aime25").pivot(
 (aime["Probe (MATH)"] < aime["Oracle RC"]).agg(["sum", "size"])
 
 # %% [markdown]
-# At $k = 1$ the pass@k error of a confidence, as the paper computes it, *is* its plug-in Brier score, so that one number is printed
-# twice:
+# At $k = 1$ the pass@k error of a confidence, as the paper computes it, *is* its plug-in Brier score. So the paper prints one
+# number twice:
 
 # %% label="audit-twice" paper=["table-2", "table-3", "table-8"] evidence=["reported"] reads=["main", "passk_math500", "passk_aime25"]
 keys = ["model", "dataset"]
@@ -285,8 +293,8 @@ page.show(
 )
 
 # %% [markdown]
-# Where the two differ by more than rounding, .0001, the two tables were made from different runs of the probe or of its targets.
-# The mean accuracies of AIME25, over 30 questions and 3,000 samples, must be whole counts. Are they?
+# If the two differ by more than rounding, .0001, the two tables come from different runs of the probe or of its targets.
+# Another check: the mean accuracies of AIME25 are over 30 questions and 3,000 samples, so they must be whole counts. Are they?
 
 # %%
 means = load_reported("mean_accuracy").set_index(keys)["value"]
@@ -296,9 +304,9 @@ mean = means.xs("aime25", level="dataset")
 # %% [markdown]
 # ## Ten draws for all questions
 #
-# What a budget solves is simulated in the authors' code with ten seeds. The generator starts afresh for every question and
-# the outcomes are sorted, so that all questions draw the same positions, and chance does not average out over questions,
-# however many there are. Five thousand questions whose mean is known, one sample each:
+# The authors' code simulates with ten seeds how many questions a budget solves. It starts the generator afresh for every
+# question and sorts the outcomes, so all questions draw the same positions. Then chance does not average out, however many
+# questions there are. Take five thousand questions with known means, and draw one sample of each:
 
 # %%
 import random
@@ -312,7 +320,7 @@ exact = success_rate(np.ones(5000, int), correct, np.full(5000, 100))
 pd.Series({"ten shared draws": shared, "expected": exact}).round(3)
 
 # %% [markdown]
-# One sample a question must solve the mean accuracy. In the published curves it solves more:
+# With one sample a question, a budget must solve the mean accuracy. In the published curves it solves more:
 
 # %% label="audit-one-sample" paper=["figure-5", "figure-10"] evidence=["read off", "reported"] reads=["budget", "mean_accuracy"]
 budget = load_reported("budget", source="reference code").set_index(keys)
@@ -328,13 +336,14 @@ page.show(
 )
 
 # %% [markdown]
-# The curves are too high, but their order is about right, since all methods share the draws.
+# The curves are too high, but their order is about right, because all methods share the draws.
 #
 # ## Published later
 #
-# After the paper its authors put more numbers into their code repository, each kept here with its generation: *G1* are the
-# paper's samples, *G2* and *G3* were collected again, and *G3* partly on other questions. Run again, did the released scripts
-# give the mean accuracies that the paper prints? How many points apart are the farthest, and how many are more than one?
+# Later the authors put more numbers into their code repository. We keep each with its generation: *G1* are the paper's samples,
+# *G2* and *G3* were collected again, and *G3* is partly on other questions. The released scripts were run again for *G2*. How
+# far are its mean accuracies from the printed ones, in points? Here are the farthest three, and the number of cells that are
+# more than one point apart:
 
 # %%
 later = load_reported(source="reference code")
@@ -344,9 +353,9 @@ farthest = points.abs().nlargest(3).index
 points[farthest].round(2), (points.abs() > 1).sum(), len(points)
 
 # %% [markdown]
-# Numbers of two generations do not compare, and this book compares with the paper's alone. Where `model` is one of the paper's and
-# the run store has samples of it, their mean accuracies stand beside the printed ones in a table here; of any other model there is
-# nothing to show:
+# Numbers of two generations cannot be compared, so this book compares with the paper's own. The next table measures: if `model`
+# is one of the paper's and the run store has samples of it, their mean accuracies stand beside the printed ones. For any other
+# model there is nothing to show:
 
 # %%
 from capcal_lib.results import load_results
@@ -362,39 +371,38 @@ page.show(
 )
 
 # %% [markdown]
-# All that the authors published later, a row a number, with its table, its generation and where it was published:
+# All numbers that the authors published later, one a row, with table, generation and source:
 
 # %% label="audit-later" paper=["section-4.2", "section-4.3", "table-4", "figure-3", "figure-4", "figure-6", "figure-9", "appendix-b.2"] evidence=["read off"] reads=["later_brier", "later_ece", "later_mean_accuracy", "oracle_rc", "passk_actual", "tokens", "spearman", "recalibrated", "few_shot", "k_eval_curve", "temperature", "temperature_accuracy"]
 link = tables.csv_link(later, "published_later", "All of them as CSV")
 tables.Html(f"<p>{link} {tables.badge('read off')}</p>")
 
 # %% [markdown]
-# In Python `load_reported(source="reference code")` gives them, with the source and the precision of each.
+# In Python, `load_reported(source="reference code")` returns them with the source and the precision of each.
 #
 # ## Summary
 #
-# - With rounding and the draws of the oracle taken into account, the paper's tables agree with each other, but for a score that
-#   is printed twice and differs.
-# - The main table compares a trained probe with methods that are taken as they come. Most of its lead is the level.
-# - A statement is read with its own wording: what is said to be generally so may have exceptions, and what is said without
-#   such a word may have none.
-# - Draws that all questions share move a success rate by several points, and do not average out.
+# - If we allow for rounding and for the oracle's draws, the paper's tables agree with each other. One score that is printed
+#   twice differs.
+# - The main table compares a trained probe with methods that are taken as they come. Most of the probe's lead is level.
+# - Read a statement in its own wording: *generally* allows exceptions, and a plain statement allows none.
+# - Draws that all questions share move a success rate by several points and do not average out.
 #
-# [What each correction changes](15_protocol.ipynb) has the effect of every difference between this book and the paper.
-# [Next](10_small_models.ipynb): do the statements hold for the small models that were measured here?
+# [What each correction changes](15_protocol.ipynb) shows the effect of every difference between this book and the paper.
+# [Next](10_small_models.ipynb): do the statements hold for the small models that we measured?
 #
 # ## Exercises
 #
-# **1 (easy).** How much lower must one of two numbers printed with four digits be for the difference not to be a matter of
-# rounding? *Hint:* each may be off by 0.00005.
+# **1 (easy).** Two numbers are printed with four digits. By how much must they differ so that rounding cannot explain it?
+# *Hint:* each may be off by 0.00005.
 
 # %% tags=["hide-cell", "solution"]
 # Two numbers, each of them rounded
 page.solution(2 * 0.00005)
 
 # %% [markdown]
-# **2 (medium).** *Most* is more than half. Which statements would change their verdict if it were three quarters? *Hint:* `claims` has the
-# wording, `comparisons` the results.
+# **2 (medium).** *Most* means more than half. Which statements would change their verdict if it meant three quarters? *Hint:*
+# `claims` has the wording, `comparisons` the results.
 
 # %% tags=["hide-cell", "solution"]
 # The share of comparisons that holds, by statement
@@ -403,10 +411,10 @@ most = claims["wording"].reindex(share.index).eq("most")
 page.solution(share[most & (share < 0.75)].round(2))
 
 # %% [markdown]
-# **3 (hard).** With ten shared draws, what is the standard deviation of the success at one sample if $\mu$ is uniform on
-# $[0, 1]$? Does it fall with the number of questions? *Hint:* it is the mean of ten uniform positions.
+# **3 (hard).** Let $\mu$ be uniform on $[0, 1]$. With ten shared draws, what is the standard deviation of the success at one
+# sample? Does it fall with the number of questions? *Hint:* it is the mean of ten uniform positions.
 
 # %% tags=["hide-cell", "solution"]
-# Means of ten uniform positions, by simulation and by formula
+# The mean of ten uniform positions, simulated and by the formula
 positions = np.random.default_rng(0).random((10_000, 10))
 page.solution(float(positions.mean(axis=1).std()), float(np.sqrt(1 / 12 / 10)))

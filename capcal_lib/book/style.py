@@ -24,7 +24,12 @@ LABEL = 18  # letters in a line of a label there
 NARROW = "image/x-narrow+svg"  # the form of a figure for a telephone
 GRID = "#d9d9d9"
 ACCENT = "#17616b"  # of links, of what a reader does, and of a correct answer
-VERDICT_COLORS = {"supported": "#0f766e", "inconclusive": "#adadad", "reversed": "#be123c"}
+VERDICT_COLORS = {
+    "supported": "#0f766e",
+    "inconclusive": "#adadad",
+    "exempt": "#767676",  # fails, and need not hold
+    "reversed": "#be123c",
+}
 
 FACE, TEXT_FACE = "Source Sans Pro", "Source Serif Pro"  # of figures and tables, and of the text
 
