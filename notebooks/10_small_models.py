@@ -9,8 +9,8 @@
 # %% [markdown]
 # # Does it hold on small models?
 #
-# [Before](09_paper_audit.ipynb) the paper's statements were held against its own printed numbers. What becomes of them on
-# much smaller models, whose samples we have?
+# Do the paper's statements hold on much smaller models, whose samples we have? [On the previous page](09_paper_audit.ipynb) we
+# compared them with the paper's own printed numbers.
 
 # %% tags=["parameters"]
 model: str = "qwen2.5-coder-1.5b"  # one of `capcal models` with samples
@@ -26,9 +26,10 @@ page = open_page(globals())
 page.show_other_models()
 
 # %% [markdown]
-# A statement about methods is many comparisons, each of two methods on the questions of one data set and the answers of one
-# model. We take the probe with the nearest training set, pass@k at k = 16, and a budget of two samples a question. Sets, rivals and
-# uses were chosen after an earlier look at the same data. A data set on which no two questions differ has no comparison.
+# A statement about methods becomes many comparisons. Each compares two methods on the questions of one data set, with the
+# answers of one model. We use the probe with the nearest training set, pass@k at k = 16, and a budget of two samples a
+# question. We chose sets, rivals and uses after an earlier look at the same data. A data set on which no two questions differ
+# has no comparison.
 
 # %%
 models = page.comparable_models()
@@ -43,10 +44,10 @@ if not results:
     page.end("No model has samples and a probe here.")
 
 # %% [markdown]
-# The comparisons that its statements lead to are judged together by Holm's method, so that the chance of a single false verdict
-# among them is 5 %, as far as each interval holds. Those of budgets have the verdicts of the [page of budgets](06_budget_allocation.ipynb),
-# and those of votes and of what the model says against the nearest probe have the verdicts of the [main table](04_main_table.ipynb). A comparison *holds* or *fails* where it is then clear, and says *neither* where
-# the questions are too few.
+# We judge the comparisons together by Holm's method. So the chance of a single false verdict among them is 5 %, as far as each
+# interval holds. Two kinds take their verdicts from other pages: budgets from the [page on
+# budgets](06_budget_allocation.ipynb), and the nearest probe against votes or against what the model says from the [main
+# table](04_main_table.ipynb). A comparison *holds* or *fails* if it is significant, and is *neither* otherwise.
 
 # %%
 from capcal_lib.studies import small_models as study
@@ -55,7 +56,7 @@ comparisons = study.compare_as_stated(results, concentrations)
 comparisons["result"].value_counts()
 
 # %% [markdown]
-# That ten votes cost more tokens than an answer is counted, and not tested:
+# That ten votes cost more tokens than one answer needs no test. We count:
 
 # %%
 import pandas as pd
@@ -70,10 +71,8 @@ dearer = pd.concat(dearer).dropna() > 0
 dearer.value_counts()
 
 # %% [markdown]
-# A statement is *supported* if as many comparisons hold as its wording asks for: all of them, more than half
-# if the paper says "generally", "often" or "most", or one if it says "not always". It is *reversed* if as many fail. Between the two it
-# *holds in part* if more comparisons hold than fail, and is *contradicted in part* if more fail than hold. That a method's worth
-# depends on the model is shown by one data set on which two models have opposite clear signs.
+# Verdicts follow the rules of [the previous page](09_paper_audit.ipynb). One statement needs two models: that a method's worth
+# depends on the model. A data set on which two models have significant differences of opposite sign shows it.
 
 # %%
 from capcal_lib.claims import CLAIM_VERDICTS, judge_claims, load_claims
@@ -86,8 +85,8 @@ tally
 
 # %% tags=["finding"]
 page.finding(
-    "Small models can test {tested} statements of the paper. They support {supported}; {partly} more hold in part, and {against} are "
-    "contradicted in part, with more comparisons that fail than hold.",
+    "Small models can test {tested} of the paper's statements. They support {supported}, and {partly} more hold in part. The other {against} "
+    "are contradicted in part: more of their comparisons fail than hold.",
     tested=len(claims),
     supported=tally["supported"],
     partly=tally["holds in part"],
@@ -101,12 +100,12 @@ from capcal_lib.claims import label_results
 colors = {
     "fails": style.VERDICT_COLORS["reversed"],
     "neither": style.VERDICT_COLORS["inconclusive"],
-    "need not hold": style.GRID,
+    "need not hold": style.VERDICT_COLORS["exempt"],
     "holds": style.VERDICT_COLORS["supported"],
 }
 drawn = label_results(tested, claims["wording"])
 
-# %% tags=["picture"] label="fig-four-claims" paper=["section-4.1", "section-4.3.2", "section-5.1", "section-5.2", "figure-9"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"] mystnb={"image": {"alt": "A stacked bar for each statement of the paper: the share of comparisons on small models that hold, that are not clear, and that fail."}}
+# %% tags=["picture"] label="fig-four-claims" paper=["section-4.1", "section-4.3.2", "section-5.1", "section-5.2", "figure-9"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"] mystnb={"image": {"alt": "A stacked bar for each statement of the paper: the shares of comparisons on small models that hold, need not hold, are neither, and fail."}}
 import seaborn as sns
 
 bars = {"multiple": "fill", "discrete": True, "shrink": 0.75, "alpha": 1}
@@ -115,16 +114,16 @@ axes = sns.histplot(
 )
 axes.set(xlabel="share of comparisons", ylabel="")
 sns.move_legend(
-    axes, "upper center", bbox_to_anchor=(0.1, -0.12), ncols=4, title=""
+    axes, "lower center", bbox_to_anchor=(0.1, 1), ncols=4, title=""
 )
 
 # %% [markdown] tags=["caption"]
-# What the paper says, and what becomes of it on much smaller models. Only what stays clear when all comparisons are judged
-# together holds or fails; a bar that neither holds nor fails says that the questions are too few to tell, not that
-# nothing is there. Where a statement asks only for some comparisons to hold, those that fail *need not hold*.
+# One bar per statement: the share of its comparisons with each result, after Holm. *Neither* says that the questions are too
+# few to tell, not that nothing is there. If a statement asks only for some comparisons to hold, the ones that fail *need not
+# hold*.
 
 # %% [markdown]
-# Printed numbers have no intervals, so that any difference counts there.
+# Printed numbers have no intervals, so any difference counts in the column *printed*:
 
 # %% label="findings-claims" paper=["section-4.1", "section-4.3.2", "section-5.1", "section-5.2"] evidence=["measured", "reported", "read off", "simulated"] reads=["verdicts", "samples", "confidences", "features", "main", "mean_accuracy", "consistency", "passk_math500", "passk_aime25", "budget"]
 from capcal_lib.book.lesson import evidence_of
@@ -137,16 +136,15 @@ evidence = evidence_of(*(models[name] for name in results))
 columns = ["place", "printed", "small models", "verdict"]
 page.show(
     claims.rename_axis("the paper says")[columns],
-    "The paper's statements: its own printed numbers, small models after Holm's "
-    "method, and what becomes of each by the paper's own wording.",
+    "The paper's statements on its own printed numbers and, after Holm's method, on small models; the verdict is on small models.",
     evidence=[evidence, "reported", "read off", "simulated"],
 )
 
 # %% [markdown]
-# We ask more than the paper says in two ways. It says of MATH-500 and AIME25, and of Probe (MATH), what we put to every data set and
-# the probe nearest to it: the statements on pass@k and on budgets. And it takes the best of its probes on each data set, by the scores
-# themselves, where we take the nearest by its training set. That a probe *misses* pass@16 of a data set means by more than .05. On
-# MATH-500 itself they come to:
+# Our test asks more than the paper says in two ways. The paper's statements on pass@k and on budgets are about MATH-500, AIME25
+# and Probe (MATH). We test them on every data set with its nearest probe. The paper also takes the best of its probes on each
+# data set, by the scores themselves. We take the nearest by its training set. A probe *misses* pass@16 of a data set if it is
+# off by more than .05. On MATH-500 alone the results are:
 
 # %%
 wider = comparisons["what"].str.contains("pass@16|budget")
@@ -156,7 +154,8 @@ on_math[["what", "method", "model", "result"]]
 # %% [markdown]
 # ## One comparison by hand
 #
-# That a probe beats *Uniform random* on a data set takes its Brier terms, question by question. Here is the first such comparison:
+# Does a probe beat *Uniform random* on a data set? Subtract their Brier terms question by question, and judge the mean. The
+# first such comparison is:
 
 # %%
 from capcal_lib.metrics import judge_gain
@@ -172,9 +171,9 @@ judge_gain(gain, clusters=subjects(gain.to_frame()))
 # %% [markdown]
 # ## What the paper does not ask
 #
-# The paper does not ask whether a confidence beats the *best constant*: the mean accuracy of the other questions, which knows the
-# data set and nothing of the question. This book does, by `compare_with_constant`, for all data sets of a model together. It counts
-# neither for nor against the paper.
+# The paper does not ask whether a confidence beats the *best constant*, the mean accuracy of the other questions. This constant
+# knows the data set and nothing about the question. `compare_with_constant` judges all data sets of a model together. The
+# result counts neither for nor against the paper.
 
 # %%
 from capcal_lib.results import compare_recalibrated, compare_with_constant
@@ -186,9 +185,9 @@ for name, of_model in results.items():
 against, recalibrated = pd.concat(judged), pd.concat(equal)
 
 # %% [markdown]
-# The constant and the probes have learned from labels, which what the model says, and votes, have not. So these are judged a second
-# time after [recalibration](04_main_table.ipynb#on-equal-terms) on the labels of other questions, as a family of their own. That is
-# the most important thing that the paper's own table leaves out: it sets a trained probe beside methods that never saw a label.
+# The constant and the probes have learned from labels; votes and the model's own words have not. So we judge these a second
+# time after [recalibration](04_main_table.ipynb#on-equal-terms) on the labels of other questions, as a family of their own. The
+# paper's main table leaves this out: it sets a trained probe beside methods that never saw a label.
 
 # %% label="findings-constant" evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
 from capcal_lib.book import tables
@@ -201,20 +200,20 @@ rows = against["kind"].cat.remove_unused_categories().cat.categories
 grid = verdict_grid(
     tables.titled(both),
     rows=[*rows, *after["kind"].unique()],
-    caption="Is a confidence closer than the average of the data set, the best "
-    "constant? A mark for each data set and model, after Holm. A faint mark: "
-    "even a perfect confidence could not have won there. Better is counted of "
-    "the cases that could be won, and the rest of all. A probe of several data "
+    caption="Is a confidence closer than the best constant, the average of the "
+    "data set? A mark for each data set and model, after Holm. A faint mark: "
+    "not even a perfect confidence could win there. Better is counted of the "
+    "cases that could be won, and the rest of all. A probe of several data "
     "sets is judged on its own training sets too.",
     evidence=evidence,
 )
 grid
 
 # %% [markdown]
-# A probe of several data sets is closer on those that it was trained on only, so that its row says nothing of new data sets.
+# A probe of several data sets is closer only on sets that it was trained on, so its row says nothing about new data sets.
 #
-# Nor does the paper ask whether the nearest probe beats ten votes, which cost ten answers. These comparisons are a family of their
-# own. Where one *holds*, the probe is closer:
+# Nor does the paper ask whether the nearest probe beats ten votes, which cost ten answers. These comparisons are a family of
+# their own. One *holds* if the probe is closer:
 
 # %%
 votes = comparisons[comparisons["what"] == "probe < ten votes"]
@@ -223,9 +222,10 @@ votes["result"].value_counts()
 # %% [markdown]
 # ## What to do with what you have
 #
-# Without a label of the data set, a method must not be compared with the mean of its labels. The rival of a probe from elsewhere is
-# then the mean of its own training set, and that of votes and of what the model says is one half. With labels, the rival is the best
-# constant. So what is a method worth for somebody who has no labels, or some hundreds; one answer, ten, or the hidden states?
+# What is each method worth to you? That depends on your labels, and on whether you have one answer, ten answers or the hidden
+# states. Without labels nobody knows the mean of the data set, so the rival must do without it. For a probe from elsewhere it
+# is the mean of the probe's own training set; for votes and for what the model says it is one half. With labels, the rival is
+# the best constant.
 
 # %%
 without = []
@@ -239,16 +239,16 @@ advice = study.advise(pd.concat(without), against, recalibrated)
 # %% label="findings-advice" evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
 table = page.show(
     advice,
-    "Mean gain over the rival (higher is better); better in so many cases of those that could be won, and worse in so many of all. "
-    "A case is a model on a data set.",
+    "Mean gain over the rival (higher is better). A case is a model on a data set. Better is counted of the cases that could be won, "
+    "worse of all.",
     evidence=evidence,
 )
 table
 
 # %% [markdown]
-# A number of a row is a mean over models and data sets, and says nothing of a model or a data set that is not among them. Verdicts are
-# judged for each model apart, so with three models the chance of any false one in a row is up to 15 %. The probes of a data set learned
-# from very different numbers of questions:
+# Each number is a mean over models and data sets, and says nothing about others. Verdicts are judged for each model apart, so
+# with three models the chance of any false one in a row is up to 15 %. The probes also learned from very different numbers of
+# questions:
 
 # %% label="findings-taught" evidence=["measured"] reads=["verdicts", "features"]
 home = against[against["kind"] == "probe of the data set"]
@@ -256,12 +256,12 @@ learned = pd.concat(taught, names=["model", "method"]).rename("learned from")
 columns = ["dataset", "model", "learned from", "estimate", "low", "high"]
 page.show(
     home.join(learned, on=["model", "method"])[[*columns, "verdict"]],
-    "Gain over the best constant of each probe on its own data set, and how many training questions it learned from.",
+    "Gain of each probe over the best constant on its own data set, and how many training questions it learned from.",
     evidence=evidence,
 )
 
 # %% [markdown]
-# How few labels are enough has a [section of its own](08_probe_generalization.ipynb#how-many-labels-does-it-take).
+# How few labels are enough? [A section of its own](08_probe_generalization.ipynb#how-many-labels-does-it-take) answers that.
 
 # %% tags=["remove-cell"]
 from capcal_lib.book import front
@@ -274,7 +274,7 @@ glue(**front.describe_models({name: models[name] for name in results}))
 # %% [markdown]
 # ## All comparisons
 #
-# An interval is that of one comparison alone, so that it may leave out 0 where the result, after Holm, is neither.
+# Each interval is for one comparison alone. So it may exclude 0 although the result, after Holm, is *neither*.
 
 # %% label="findings-all" paper=["section-4.3.2", "section-5.1", "section-5.2"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
 about = ["what", "method", "model", "dataset", "estimate", "low", "high"]
@@ -289,28 +289,29 @@ page.show(
 # %% [markdown]
 # ## Summary
 #
-# - What the paper says is tested, some statements on more data sets than it says them of; what this book asks beyond it is counted
-#   apart.
-# - A count of wins stands with its losses, and both after all comparisons are judged together.
+# - We test what the paper says, in some cases on more data sets than it speaks of. What this book asks beyond the paper is
+#   counted apart.
+# - A count of wins needs its losses beside it, and all comparisons need to be judged together.
 #
-# [Next](11_applications.ipynb): to be closer to the expected accuracy is no use by itself. What is done better with a confidence?
+# [Next](11_applications.ipynb): being close to the expected accuracy is no use by itself. What can you do better with a
+# confidence?
 #
 # ## Exercises
 #
-# **1 (easy).** How many comparisons would seem clear by chance alone, if no method differed from any other and each were
-# judged by its own 95 % interval? *Hint:* one in twenty.
+# **1 (easy).** Suppose that no method differs from any other, and that each comparison is judged by its own 95 % interval. How
+# many would seem significant by chance? *Hint:* one in twenty.
 
 # %% tags=["hide-cell", "solution"]
-# Clear comparisons: by chance, as found, and judged together
+# Significant: expected by chance, found alone, and judged together
 alone, together = comparisons["p"] < 0.05, comparisons["p (Holm)"] < 0.05
 page.solution(len(comparisons) / 20, int(alone.sum()), int(together.sum()))
 
 # %% [markdown]
-# **2 (medium).** Look at the figure: what does it mean where a bar says neither? Could the same questions have shown a gain of the
-# size that is seen where a comparison holds? *Hint:* how wide are the intervals?
+# **2 (medium).** Look at the figure. What does *neither* mean? Could the same questions have shown a gain as large as the gains
+# that hold? *Hint:* how wide are the intervals?
 
 # %% tags=["hide-cell", "solution"]
-# Neither: a gain wider than half an interval would be seen, and where it holds it is so; a smaller one may be there
+# A gain above half an interval would be seen, as those that hold are; neither leaves room for a smaller one
 widths = comparisons["high"] - comparisons["low"]
 of_result = comparisons.assign(
     half=widths / 2, gain=comparisons["estimate"].abs()
