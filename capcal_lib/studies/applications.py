@@ -70,15 +70,16 @@ def count_uses(comparisons: pd.DataFrame) -> pd.DataFrame:
 
 
 def draw_uses(counts: pd.DataFrame) -> "Figure":
-    """Draw how often a method is worse, left of a line at zero, and better, right of it, and how
-    many comparisons could be won: a panel for each method, a row for each use.
+    """Draw in which share of all comparisons a method is worse, left of a line at zero, and in
+    which share of those that could be won it is better, right of it: a panel for each method, a row
+    for each use.
 
     ``counts`` are those of :func:`count_uses`. A dash stands where none could be won.
 
-    >>> row = pd.DataFrame({"better": [2], "worse": [1], "could be won": [11]})
+    >>> row = pd.DataFrame({"better": [2], "could be won": [8], "worse": [1], "cases": [10]})
     >>> row.index = pd.MultiIndex.from_tuples([("Budget", "Probe")], names=["use", "method"])
-    >>> [text.get_text() for text in draw_uses(row).axes[0].texts]
-    ['of 11']
+    >>> [bar.get_width() for bar in draw_uses(row).axes[0].patches]
+    [-0.1, 0.25]
     """
     with naming_extra():
         import matplotlib.pyplot as plt
@@ -88,15 +89,16 @@ def draw_uses(counts: pd.DataFrame) -> "Figure":
     figure, axes = plt.subplots(1, by_method.ngroups, sharex=True, sharey=True, **layout)
     for (method, group), ax in zip(by_method, axes.flat, strict=True):
         uses = group.index.get_level_values("use")
-        ax.barh(uses, -group["worse"], color=WORSE_COLOR, label="worse")
-        ax.barh(uses, group["better"], color=BETTER_COLOR, label="better")
+        worse = group["worse"] / group["cases"].clip(lower=1)
+        better = group["better"] / group[WINNABLE].clip(lower=1)
+        ax.barh(uses, -worse, color=WORSE_COLOR, label="worse, of all")
+        ax.barh(uses, better, color=BETTER_COLOR, label="better, of those that could be won")
         ax.axvline(0, color=INK, lw=1)
-        for use, winnable in zip(uses, group[WINNABLE], strict=True):
-            beside = {"transform": ax.get_yaxis_transform(), "va": "center", "color": MUTED}
-            ax.text(1.03, use, f"of {winnable}" if winnable else "–", **beside)
-        ax.xaxis.get_major_locator().set_params(integer=True, nbins=4, min_n_ticks=1)
-        ax.xaxis.set_major_formatter(lambda count, _: f"{abs(count):.0f}")
-        ax.set(title=method, xlabel="comparisons")
+        for use in uses[group[WINNABLE] == 0]:
+            ax.text(0.05, use, "–", va="center", color=MUTED)
+        ax.grid(visible=False, axis="y")
+        ax.set(title=method, xlabel="share", xlim=(-1, 1))
+        ax.set_xticks([-0.5, 0, 0.5], ["0.5", "0", "0.5"])
     axes[0, 0].invert_yaxis()
     figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
     return figure

@@ -153,7 +153,12 @@ def test_uses_have_what_is_worse_and_what_is_better_on_either_side_of_zero():
     """In the order of the counts; a dash where nothing could be won."""
     index = pd.MultiIndex.from_product([["Labels saved", "Budget"], ["Probe", "P(True)"]])
     counts = pd.DataFrame(
-        {"better": [3, 0, 0, 1], "worse": [1, 0, 2, 4], "could be won": [9, 0, 7, 8]}
+        {
+            "better": [3, 0, 0, 1],
+            "could be won": [6, 0, 7, 4],
+            "worse": [1, 0, 2, 4],
+            "cases": [8, 0, 10, 8],
+        }
     )
     figure = draw_uses(counts.set_index(index.set_names(["use", "method"])))
     drawn = {}
@@ -161,17 +166,16 @@ def test_uses_have_what_is_worse_and_what_is_better_on_either_side_of_zero():
         worse, better = ([bar.get_width() for bar in bars] for bars in ax.containers)
         drawn[ax.get_title()] = worse, better, [text.get_text() for text in ax.texts]
     assert drawn == {
-        "Probe": ([-1, -2], [3, 0], ["of 9", "of 7"]),
-        "P(True)": ([0, -4], [0, 1], ["–", "of 8"]),
+        "Probe": ([-1 / 8, -2 / 10], [3 / 6, 0], []),
+        "P(True)": ([0, -4 / 8], [0, 1 / 4], ["–"]),
     }
     rows = [label.get_text() for label in figure.axes[0].get_yticklabels()]
     assert rows == ["Labels saved", "Budget"]
     low, high = figure.axes[0].get_ylim()
     assert low > high, "the first use is above"
     legend = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert legend == ["worse", "better"]
-    ticks = figure.axes[0].xaxis.get_major_formatter()
-    assert [ticks(-4), ticks(3)] == ["4", "3"]
+    assert legend == ["worse, of all", "better, of those that could be won"]
+    assert [tick.get_text() for tick in figure.axes[0].get_xticklabels()] == ["0.5", "0", "0.5"]
     plt.close(figure)
 
 
