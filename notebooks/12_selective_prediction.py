@@ -7,10 +7,10 @@
 # ---
 
 # %% [markdown]
-# # Answering only where the confidence is high
+# # Answering only when the confidence is high
 #
-# [Before](11_applications.ipynb) abstaining was one of five uses of a confidence. What does a model risk that answers only where
-# it is confident, and can a risk be promised?
+# How often is a model wrong if it answers only when it is confident, and can we promise a limit? [On the previous
+# page](11_applications.ipynb) abstaining was one of five uses of a confidence.
 
 # %% tags=["parameters"]
 model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`
@@ -29,17 +29,17 @@ page = open_page(globals())
 
 # %% [markdown]
 # A model that may abstain answers fewer questions and is wrong less often. The paper names selective prediction in section 5.3
-# and does not try it. Barkan et al. (2025) let models decide themselves where failure is costly, and find their decisions
-# rational, given confidences that are too high.
+# and does not try it. Barkan et al. (2025) let models decide themselves whether to try a task when failure is costly. They find
+# that the models are overconfident and that their decisions are rational given these confidences.
 #
-# Questions are answered from the most confident on. The *risk* of a question is the chance $1-\mu$ that a fresh answer to
-# it is wrong, and *coverage* is the share of the questions that is answered. The mean risk over all coverages is the area under
-# the risk-coverage curve; a confidence that knows nothing, such as a constant, has the mean risk. Of probes the nearest to each
-# data set is taken, and a question of which the model has stated no confidence counts as one half.
+# Questions are answered in order of confidence, highest first. *Coverage* is the share of the questions that is answered. The
+# *risk* of a question is the chance $1-\mu$ that a fresh answer to it is wrong. The area under the risk-coverage curve is the
+# mean risk over all coverages. For a confidence that knows nothing it is the mean risk of the questions. We take the probe with
+# the nearest training set, and a missing stated confidence counts as one half.
 #
-# Each method is compared with answering at random, question by question and on the same samples. All methods on all data sets of
-# this model are judged together by Holm's method; these are the comparisons in abstaining of the [page before](11_applications.ipynb).
-# Data sets without a solved question are left out. A case *could be won* if a perfect confidence would be significantly better.
+# Each method is compared with answering at random, question by question and on the same samples. All methods on all data sets
+# of this model are judged together by Holm's method; [the previous page](11_applications.ipynb) has the same comparisons. Data
+# sets without a solved question are left out. A case *could be won* if a perfect confidence would be significantly better.
 
 # %%
 from capcal_lib.results.judged import tally
@@ -58,14 +58,14 @@ counts = tally(judged, [judged["method"]]).reindex(
 # %% label="selective-verdicts" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 page.show(
     counts,
-    "Data sets by the paired comparison with answering at random, all judged together by Holm.",
+    "Number of data sets on which a method is better or worse than answering at random; all are judged together after Holm.",
 )
 
 # %% tags=["finding"]
 first, last = counts.index[[0, -1]]
 page.finding(
-    "Answering first where *{first}* is high risks significantly less than answering at random on {better} of {sets} data sets that "
-    "could be won; going by *{last}* does so on {last_better} of {last_sets}.",
+    "Answering in order of *{first}* is significantly better than answering at random on {better} of the {sets} data sets that could be "
+    "won; in order of *{last}* it is so on {last_better} of {last_sets}.",
     first=first,
     better=counts.loc[first, "better"],
     sets=counts.loc[first, "could be won"],
@@ -75,7 +75,8 @@ page.finding(
 )
 
 # %% [markdown]
-# What does that look like? Here is the data set on which the first of these methods gains most, or the one asked for.
+# What does that look like? Here is the data set on which the first of these methods gains most, or the one that `dataset`
+# names.
 
 # %%
 import numpy as np
@@ -87,12 +88,13 @@ rng = np.random.default_rng(seed)
 curves = study.risk_curves(results, shown, rng)
 colors = plots.palette(curves["method"].unique(), shown)
 
-# %% tags=["picture"] label="fig-risk-coverage" paper=["section-5.3", "appendix-d.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"] mystnb={"image": {"alt": "Line plot of risk, the expected share of wrong answers, against coverage. A curve a method and one for the honest oracle, which come together at full coverage, and a level line for answering at random."}}
+# %% tags=["picture"] label="fig-risk-coverage" paper=["section-5.3", "appendix-d.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"] mystnb={"image": {"alt": "Line plot of risk, the expected share of wrong answers, against coverage: a curve for each method and for the honest oracle, which meet at full coverage, and a level line for answering at random."}}
 import seaborn as sns
 from capcal_lib.manifests import load_dataset
 
+steady = curves[curves["coverage"] >= 0.1]
 axes = sns.lineplot(
-    curves, x="coverage", y="risk", hue="method", style="method", palette=colors
+    steady, x="coverage", y="risk", hue="method", style="method", palette=colors
 )
 subset = confidences.loc[shown]
 at_random = (1 - subset["correct"] / subset["total"]).mean()
@@ -102,14 +104,14 @@ axes.set(xlabel="coverage: questions answered", ylabel="risk: answers wrong")
 _ = axes.legend()
 
 # %% [markdown] tags=["caption"]
-# Whoever answers some of the questions answers those of which the confidence is highest; the level line is answering at random.
-# Shown is the data set on which the method of the finding gains most, or the one asked for. The honest oracle orders questions by
-# one half of their samples and is scored on the other.
+# Share of wrong answers when the most confident questions are answered first. The level line is answering at random. Curves
+# begin at a coverage of 0.1, because fewer questions tell too little. The honest oracle orders questions by one half of their
+# samples and is scored on the other.
 
 # %% [markdown]
-# Read the figure at one half: how often is the model wrong that answers only the half of the questions of which it is surest, and
-# how often when it answers all? Where all are answered no order counts. Votes and the honest oracle may still end a little beside the
-# others: they are judged by those samples of a question that they have not seen, and not by all.
+# Read the figure at one half. How often is the model wrong if it answers only its surest half of the questions, and how often
+# if it answers all? When all are answered, the order does not count. Votes and the honest oracle may still end a little beside
+# the others, because only samples that they have not seen judge them.
 
 # %%
 import pandas as pd
@@ -119,7 +121,7 @@ whole = curves.groupby("method", sort=False)["risk"]
 pd.DataFrame({"half answered": half.last(), "all answered": whole.last()})
 
 # %% [markdown]
-# Votes cost ten more answers to each question; a probe reads the hidden states of the prompt and costs no token.
+# Votes cost ten more answers a question. A probe reads the hidden states of the prompt and costs no token.
 #
 # ## The area under the curve
 #
@@ -132,8 +134,8 @@ correct, total = [9, 1, 8, 2], [10] * 4
 risk_coverage([0.9, 0.2, 0.5, 0.5], correct, total)
 
 # %% [markdown]
-# `risk_area_terms` gives each question a term, so that the mean of the terms is the area and their spread holds
-# what the question does to the order. An interval, and a comparison of two methods, is then that of a mean.
+# `risk_area_terms` gives each question a term that includes its effect on the order. The mean of the terms is the area. So an
+# interval of an area, and a comparison of two methods, work as for any mean.
 
 # %%
 from capcal_lib.applications import risk_area_terms
@@ -154,7 +156,7 @@ tables.show_scores(
 )
 
 # %% [markdown]
-# Areas stand beside each other on the questions on which all methods can be judged. These are so many, of all:
+# The table compares areas on the questions on which all methods can be judged. How many of all questions are these?
 
 # %%
 used = areas.groupby("dataset")["questions"].first()
@@ -165,10 +167,10 @@ pd.DataFrame(
 # %% [markdown]
 # ## Promising a risk
 #
-# Where is the threshold, so that at most a promised share of all questions gets a wrong answer? Read off the curve of
-# some questions, it is too low for new ones. *Conformal* methods set a threshold on some questions so that a promise holds for new
-# ones that are drawn like them, whatever the confidence is. *Conformal risk control* (Angelopoulos et al., 2024) adds one question
-# that is wrong with certainty: the lowest threshold $t$ with
+# Which threshold keeps wrong answers below a promised share of all questions? If we read the threshold off the curve of some
+# questions, it is too low for new ones. *Conformal* methods set it on some questions so that a promise holds for new ones of
+# the same kind, whatever the confidence is. *Conformal risk control* (Angelopoulos et al., 2024) adds one question that is
+# certainly wrong. The lowest threshold $t$ with
 #
 # $$
 # \frac{1}{n+1}\Bigl(1 + \sum_{i:\,s_i > t} (1 - \hat\mu_i)\Bigr) \le \alpha
@@ -183,7 +185,7 @@ def promise_risk(s, c, n, risk):
     if risk * (len(s) + 1) < 1:
         return np.inf  # none may be answered
     wrong = pd.Series(1 - np.divide(c, n)).groupby(-np.asarray(s)).sum()
-    # Were all down to each confidence answered, from the highest on.
+    # Answer all down to each confidence, from the highest on.
     broken = 1 + wrong.cumsum() > risk * (len(s) + 1) + 1e-9
     return -float(broken.idxmax()) if broken.any() else -np.inf
 
@@ -191,8 +193,8 @@ def promise_risk(s, c, n, risk):
 promise_risk([0.9, 0.8, 0.5, 0.2], [10, 9, 5, 0], [10] * 4, risk=0.3)
 
 # %% [markdown]
-# On the recorded samples, thresholds are set on a random half of the questions and used on the other half, a hundred times. A
-# confidence that knows nothing, *at random*, is promised the same. What confidences differ in is how much they answer.
+# We set thresholds on a random half of the recorded questions and use them on the other half, a hundred times. *At random*, a
+# confidence that knows nothing, is promised the same. Confidences differ in how much they answer.
 
 # %% label="selective-promise" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 rng = np.random.default_rng(seed)
@@ -205,9 +207,9 @@ page.show(
 )
 
 # %% [markdown]
-# Is the promise kept? This is the mean share of questions with a wrong answer, on the data set where it is largest. The promise is
-# one of expectation: it holds on average over all ways to draw the questions that set the threshold. A hundred halves are a sample
-# of these ways, and the largest of several data sets is shown, so that by chance a share may lie a little above what was promised.
+# Is the promise kept? Here is the mean share of questions with a wrong answer, on the data set where it is largest. The promise
+# holds on average over all ways to draw the questions that set the threshold. A hundred halves are a sample of these ways, and
+# we show the largest of several data sets. So a share may lie a little above the promise by chance.
 
 # %%
 promised.groupby("method", sort=False)["wrong"].max()
@@ -215,27 +217,26 @@ promised.groupby("method", sort=False)["wrong"].max()
 # %% [markdown]
 # ## Summary
 #
-# - For abstaining only the order of the questions counts, and the area under the risk-coverage curve measures it.
-# - Compare areas question by question, and with answering at random, which is hard to beat where a model is hardly ever
-#   right.
-# - Conformal risk control keeps a promise on average, with any confidence; a good one keeps it and still answers.
+# - Abstaining needs only the order of the questions. The area under the risk-coverage curve measures that order.
+# - Compare areas question by question, and with answering at random, which is hard to beat if a model is hardly ever right.
+# - Conformal risk control keeps its promise on average, with any confidence. A good confidence keeps it and still answers.
 #
-# [Next](13_live_sampling.ipynb): all samples so far were recorded. What does a model answer that is asked here and now?
+# [Next](13_live_sampling.ipynb): so far all samples were recorded. What does a model answer if we ask it here and now?
 #
 # ## Exercises
 #
-# **1 (easy).** Look at the figure. What happens to a curve if its confidence is squared, and where would all curves end if all
-# were judged by the same samples? *Hint:* only the order counts, and no order counts where all is answered.
+# **1 (easy).** Look at the figure. What happens to a curve if its confidence is squared? Where would all curves end if the same
+# samples judged them all? *Hint:* only the order counts, and no order counts when everything is answered.
 
 # %% tags=["hide-cell", "solution"]
-# The curve of a confidence, and of its square; at full coverage each ends in the mean risk
+# The curves of a confidence and of its square are equal, and end in the mean risk
 s = np.array([0.9, 0.2, 0.5, 0.5])
 squared = risk_coverage(s**2, correct, total)
 assert squared.equals(risk_coverage(s, correct, total))
 page.solution(squared["risk"].iloc[-1])
 
 # %% [markdown]
-# **2 (medium).** With ten questions, what is the least risk that can be promised? *Hint:* the added question is wrong.
+# **2 (medium).** With ten questions, what is the smallest risk that can be promised? *Hint:* the added question is wrong.
 
 # %% tags=["hide-cell", "solution"]
 # Ten right questions, and two risks close to each other
@@ -245,9 +246,10 @@ page.solution(
 )
 
 # %% [markdown]
-# **3 (hard).** The page promises wrong answers among *all* questions. Suppose somebody promises the risk among the *answered* ones,
-# which the curve shows, and reads it off the curve of 50 questions. Simulate questions of known $\mu$ and a confidence near it: how
-# often is this promise broken on the others? *Hint:* the curve of some questions is lowest where they were lucky.
+# **3 (hard).** The page promises wrong answers among *all* questions. Suppose that somebody promises the risk among the
+# *answered* ones, which the curve shows, and reads it off the curve of 50 questions. Simulate questions with known $\mu$ and a
+# confidence near it. How often is this promise broken on the others? *Hint:* the curve of some questions is lowest where they
+# were lucky.
 
 # %% tags=["hide-cell", "solution"]
 # Curves of fifty questions, tried on the others
