@@ -1,12 +1,12 @@
-"""Show what the paper prints of a page's subject, for a model of which there are no samples; and a
-page of the book that has the main table of each model of the paper.
+"""Show the paper's printed numbers: those on a page's subject, for a model without samples, and the
+main table of each model of the paper, as a page of the book.
 
-`ITEMS` says of an item of ``data_manifests/paper.yaml`` which reported table it is; a further item
-is a further row."""
+`ITEMS` names the reported table of each item of ``data_manifests/paper.yaml``; a further item is a
+further row."""
 
 import hashlib
 import warnings
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -14,7 +14,7 @@ import pandas as pd
 from capcal_lib.book import style, tables
 from capcal_lib.book.tables import Html
 from capcal_lib.manifests import load_model
-from capcal_lib.plots import ScoreDisplay, draw_curves
+from capcal_lib.plots import MUTED, ScoreDisplay, draw_curves
 from capcal_lib.reported import (
     Source,
     constant_score,
@@ -25,6 +25,7 @@ from capcal_lib.reported import (
 from capcal_lib.studies.main_table import draw_printed_prices, printed_by_price
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
@@ -42,32 +43,36 @@ class Item(NamedTuple):
 ITEMS = {
     "table-2": Item(
         "main",
-        "Printed capability Brier score (lower is better), and cost in tokens (L: an answer).",
+        "Capability Brier score as printed (lower is better), and cost in tokens; L is the length "
+        "of an answer. In the figure, probes that share a mark have the first letter of their "
+        "training set.",
     ),
     "table-3": Item(
-        "passk_math500", "Printed squared error of predicted pass@k, MATH-500 (lower is better)."
+        "passk_math500",
+        "Squared error of predicted pass@k on MATH-500, as printed (lower is better).",
     ),
     "table-8": Item(
-        "passk_aime25", "Printed squared error of predicted pass@k, AIME25 (lower is better)."
+        "passk_aime25", "Squared error of predicted pass@k on AIME25, as printed (lower is better)."
     ),
-    "table-4": Item("mean_accuracy", "Mean expected accuracy as printed."),
-    "table-6": Item("consistency", "Printed score of a vote over k samples (lower is better)."),
+    "table-4": Item("mean_accuracy", "Mean expected accuracy, as printed."),
+    "table-6": Item("consistency", "Score of a vote over k samples, as printed (lower is better)."),
     "figure-11": Item(
         "distance",
         "Mean distance of one response from the expected accuracy, computed from the printed score "
-        "of Uniform random: one half is the most that is possible.",
+        "of Uniform random; it is at most one half.",
     ),
     "figure-4": Item(
         "tokens",
-        "Mean completion tokens a question, to about 6 %; above, the printed scores against them "
-        "(lower left is better), with a small mark a data set and a large one for their mean.",
+        "Mean completion tokens a question, read off to about 6 %. The figure has the printed "
+        "scores against them (lower left is better): a large mark for the mean, and a small mark "
+        "for each data set, with the first two letters of its name unless all have as many tokens.",
         "reference code",
         digits=0,
     ),
-    "appendix-b.2": Item("sampling", "Settings of sampling, as printed."),
+    "appendix-b.2": Item("sampling", "Sampling settings, as printed."),
     "figure-10": Item(
         "budget",
-        "Share of questions solved against B samples a question (higher is better), as the paper "
+        "Share of questions solved with B samples a question (higher is better), as the paper "
         "draws it, without intervals.",
         "reference code",
     ),
@@ -75,26 +80,27 @@ ITEMS = {
 
 HEAD = """# The paper's main table
 
-The paper scores three models. Their samples were not published, so that nothing here is measured:
-these are plug-in scores without intervals, on seven data sets. The best constant follows from two
-printed numbers. [The main table](/notebooks/04_main_table.ipynb) says how to read them, and has the
-same of models that are measured. After `capcal reproduce --model gpt-oss-20b` it measures that one:
+The paper scores three models on seven data sets. Their samples are not public, so nothing on this
+page is measured: these are plug-in scores without intervals. The best constant follows from two
+printed numbers. [Our main table](/notebooks/04_main_table.ipynb) explains how to read the scores
+and shows them for the models that we measured. To measure gpt-oss-20b, run
+`capcal reproduce --model gpt-oss-20b`, and then
 `papermill notebooks/04_main_table.ipynb page.ipynb -p model gpt-oss-20b -p store runs/local`.
 
 :::::{tab-set}
 """
 MAIN_TABLE = {  # what a tab has, with the alternative text of its figure
-    "table-2": "Dot plot of printed capability Brier scores: a row a data set and a mark a method, "
-    "with a line for the best constant in each row.",
+    "table-2": "Dot plot of printed capability Brier scores: a row for each data set, a mark for "
+    "each method, and a line for the best constant.",
     "table-4": "",
-    "figure-4": "Printed scores against tokens: for each method a small mark a data set and a "
-    "large one for their mean, and a dashed line for the best constant.",
+    "figure-4": "Printed scores against tokens: for each method a small mark for each data set and "
+    "a large mark for their mean, with a dashed line for the best constant.",
 }
 
 
 def display(item: str, model: str) -> None:
-    """Show an item of the paper of one model, where the paper has it: a table, and a figure of
-    scores or of curves.
+    """Show an item of the paper for one model, if the paper has it: a table, and a figure of scores
+    or of curves.
     """
     import matplotlib.pyplot as plt
     from IPython.display import display as show
@@ -110,10 +116,11 @@ def display(item: str, model: str) -> None:
 
 
 def printed_page() -> tuple[str, dict[str, dict[str, str]]]:
-    """Write the main table of each model of the paper, a tab a model, in MyST.
+    """Write the main table of each model of the paper in MyST, a tab for each model: every table
+    first, and then its figure.
 
-    Returns it with its figures: the forms of each, of ``style.forms``, by the name of its file in
-    the folder ``printed`` beside the page, which is a digest of it.
+    Returns the page with its figures. A figure is the forms of ``style.forms``, by the name of its
+    file in the folder ``printed`` beside the page, which is a digest of it.
     """
     import matplotlib.pyplot as plt
 
@@ -124,6 +131,7 @@ def printed_page() -> tuple[str, dict[str, dict[str, str]]]:
             page += f"\n::::{{tab-item}} {load_model(model).paper_name}\n:name: {model}\n"
             for item, alt in MAIN_TABLE.items():
                 figure, table = draw(item, numbers_of(item, model))
+                page += f"\n```{{raw}} html\n{table.html}\n```\n"
                 if figure is not None:
                     drawn = style.forms(figure)
                     plt.close(figure)
@@ -131,7 +139,6 @@ def printed_page() -> tuple[str, dict[str, dict[str, str]]]:
                     figures[name] = drawn
                     page += f"\n:::{{image}} printed/{name}.svg\n:class: capcal-drawing\n"
                     page += f":alt: {alt}\n:::\n"
-                page += f"\n```{{raw}} html\n{table.html}\n```\n"
             page += "::::\n"
     return f"{page}:::::\n", figures
 
@@ -143,11 +150,16 @@ def draw(item: str, of_model: pd.DataFrame) -> "tuple[Figure | None, Html]":
     evidence = "reported" if source == "paper" else "read off"
     if table == "main":
         scores = scores_and_constant(model)
-        figure = ScoreDisplay.from_scores(scores).figure
+        shown = ScoreDisplay.from_scores(scores)
+        name_probes(shown.ax, scores)
+        figure = shown.figure
         drawn = tables.show_scores(scores, caption, digits=digits, evidence=evidence)
     elif table == "tokens":
         prices = printed_by_price().query("model == @model")
-        figure = draw_printed_prices(tables.titled(prices)).figure
+        prices = tables.titled(prices)
+        figure = draw_printed_prices(prices).figure
+        figure.set_figheight(4.2)
+        name_sets(figure.axes[0], prices)
         drawn = tables.show(wide(of_model, "method"), caption, digits=digits, evidence=evidence)
     elif of_model["k"].isna().all():
         figure = None
@@ -161,6 +173,47 @@ def draw(item: str, of_model: pd.DataFrame) -> "tuple[Figure | None, Html]":
             figure = draw_curves(curves, x="k", hue="dataset").figure
         drawn = tables.show(wide(of_model, "k"), caption, digits=digits, evidence=evidence)
     return figure, drawn
+
+
+def name_probes(ax: "Axes", scores: pd.DataFrame) -> None:
+    """Write the first letter of its training set beside each probe that shares its mark with
+    another one of the row: the lowest has it at the left, the highest at the right.
+
+    ``ax`` are those of a `ScoreDisplay` of ``scores``, with a row for each data set.
+    """
+    probes = scores[scores["method"].str.startswith("Probe")]
+    letters = probes["method"].str.extract(r"\((.)", expand=False)
+    places = zip(probes["dataset"], probes["brier"], strict=True)
+    letter_of = dict(zip(places, letters, strict=True))
+    datasets = scores["dataset"].unique()
+    for marks in ax.containers:
+        points: Any = marks[0].get_xydata()
+        for y in np.unique(points[:, 1]):
+            shared = np.sort(points[points[:, 1] == y, 0])
+            offsets = [(-10, 0), *[(0, -10)] * (len(shared) - 2), (10, 0)]
+            if len(shared) > 1:
+                for x, offset in zip(shared, offsets, strict=True):
+                    name_mark(ax, (x, y), letter_of[datasets[round(y)], x], offset)
+
+
+def name_sets(ax: "Axes", prices: pd.DataFrame) -> None:
+    """Write the first two letters of its data set beside each small mark of a figure of ``prices``,
+    unless another mark of the method has as many tokens and stands above it.
+    """
+    apart = prices.drop_duplicates(["method", "tokens"], keep=False).sort_values("tokens")
+    next_ratio = apart.groupby("method")["tokens"].shift(-1) / apart["tokens"]
+    side = np.where(next_ratio < 1.3, -12, 12)  # the left of two that are close
+    rows = apart[["tokens", "brier", "dataset"]].to_numpy()
+    for (tokens, brier, dataset), beside in zip(rows, side, strict=True):
+        name_mark(ax, (tokens, brier), dataset[:2], (beside, 0))
+
+
+def name_mark(
+    ax: "Axes", mark: tuple[float, float], name: str, offset: tuple[float, float]
+) -> None:
+    """Write a short name about so many points from a mark."""
+    place: Any = {"xytext": offset, "textcoords": "offset points", "ha": "center", "va": "center"}
+    ax.annotate(name, mark, size=9, color=MUTED, **place)
 
 
 def numbers_of(item: str, model: str) -> pd.DataFrame:

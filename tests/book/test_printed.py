@@ -3,6 +3,7 @@ import re
 from typing import Any
 
 import matplotlib
+import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
 
@@ -10,6 +11,7 @@ from capcal_lib.book import printed
 from capcal_lib.book.map import load_items
 from capcal_lib.book.style import NARROW
 from capcal_lib.manifests import load_model, model_names
+from capcal_lib.plots import ScoreDisplay
 from capcal_lib.reported import constant_score
 
 PAPER_MODELS = [name for name in model_names() if load_model(name).paper_name]
@@ -71,6 +73,46 @@ def test_the_page_has_a_tab_with_all_numbers_of_each_model(page: Any) -> None:
         for item in ("table-2", "table-4", "figure-4"):
             values, digits = printed.numbers_of(item, model)["value"], printed.ITEMS[item].digits
             assert [value for value in values if f"{value:,.{digits}f}" not in tab] == []
+
+
+def test_a_table_of_the_page_stands_before_its_figure(page: Any) -> None:
+    for tab in page[0].split("\n::::{tab-item} ")[1:]:
+        parts = re.findall(r"^```\{raw\}|^:::\{image\}", tab, flags=re.MULTILINE)
+        assert parts == ["```{raw}", ":::{image}", "```{raw}", "```{raw}", ":::{image}"]
+
+
+def test_probes_that_share_a_mark_are_named_by_their_training_sets() -> None:
+    """On MMLU all three are out of domain; on GSM8K each is as far as no other."""
+    probes = [f"Probe ({name})" for name in ("TriviaQA", "GSM8K", "MATH")]
+    rows = pd.DataFrame(
+        {
+            "dataset": ["mmlu"] * 3 + ["gsm8k"] * 3,
+            "method": probes * 2,
+            "brier": [0.2, 0.1, 0.3, 0.1, 0.2, 0.3],
+        }
+    )
+    ax = ScoreDisplay.from_scores(rows).ax
+    printed.name_probes(ax, rows)
+    named = {text.get_text(): (text.xy[0], text.get_position()) for text in ax.texts}
+    assert named == {"G": (0.1, (-10, 0)), "T": (0.2, (0, -10)), "M": (0.3, (10, 0))}
+    plt.close(ax.figure)
+
+
+def test_data_sets_are_named_beside_marks_that_differ_in_tokens() -> None:
+    """The first of two marks that are close has its name at the left."""
+    prices = pd.DataFrame(
+        {
+            "dataset": ["MMLU", "GPQA", "AIME25", "GSM8K", "SimpleQA"],
+            "method": ["Probe", "Probe", "P(True)", "P(True)", "P(True)"],
+            "tokens": [0.0, 0.0, 100.0, 120.0, 500.0],
+            "brier": [0.1, 0.2, 0.1, 0.1, 0.1],
+        }
+    )
+    _, ax = plt.subplots()
+    printed.name_sets(ax, prices)
+    named = {text.get_text(): (*text.xy, text.get_position()[0]) for text in ax.texts}
+    assert named == {"AI": (100, 0.1, -12), "GS": (120, 0.1, 12), "Si": (500, 0.1, 12)}
+    plt.close(ax.figure)
 
 
 def test_a_figure_of_the_page_has_a_file_a_narrow_form_and_a_description(page: Any) -> None:
