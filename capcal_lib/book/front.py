@@ -1,4 +1,4 @@
-"""What the front page and the guide say of the pages' tables, in words: one place for all of it."""
+"""Put results of the pages into words for the front page and the guides."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,30 +10,56 @@ from capcal_lib.manifests import load_model
 from capcal_lib.probe_names import NEAREST_PROBE
 from capcal_lib.results.judged import WINNABLE
 
-ADVICE = {  # keys of what is kept, by method of the table of advice
+NUMBERS = ["none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
+ADVICE = {  # methods of the table of advice, by the keys of their sentences
     "own": "probe of the data set",
     "votes": "votes, recalibrated",
     "yes_alone": "P(True), as it is",
 }
 
 
-def spell_counts(counts: "Mapping[Any, Any] | pd.Series[Any]", *, worse: str = "farther") -> str:
-    """Say how many cases are better and how many ``worse``, which is called so, by the columns of
-    ``results.judged.tally``.
+def in_words(number: int) -> str:
+    """Write a count up to ten in words.
 
-    >>> spell_counts({"better": 7, "could be won": 10, "worse": 0, "cases": 13})
-    '7 of the 10 cases that could be won (and farther in 0 of 13)'
+    >>> in_words(0), in_words(7), in_words(1531)
+    ('none', 'seven', '1,531')
     """
+    return NUMBERS[number] if number < len(NUMBERS) else f"{number:,}"
+
+
+def spell_losses(losses: int) -> str:
+    """Say how many cases a method lost.
+
+    >>> spell_losses(0), spell_losses(1), spell_losses(14)
+    ('no loss', 'one loss', '14 losses')
+    """
+    if losses == 0:
+        return "no loss"
+    return "one loss" if losses == 1 else f"{in_words(losses)} losses"
+
+
+def spell_counts(counts: "Mapping[Any, Any] | pd.Series[Any]") -> str:
+    """Say how many cases a method wins and loses, from the columns of ``results.judged.tally``.
+
+    >>> counts = {"better": 7, "could be won": 11, "worse": 2, "cases": 13}
+    >>> spell_counts(counts)
+    'seven of the 11 cases that a perfect confidence would win, with two losses in 13'
+    >>> spell_counts(counts | {"worse": 0})
+    'seven of the 11 cases that a perfect confidence would win, with no loss'
+    """
+    won, winnable = in_words(counts["better"]), in_words(counts[WINNABLE])
+    losses = spell_losses(counts["worse"])
+    among = f" in {in_words(counts['cases'])}" if counts["worse"] else ""
     return (
-        f"{counts['better']} of the {counts[WINNABLE]} cases that could be won (and {worse} in "
-        f"{counts['worse']} of {counts['cases']})"
+        f"{won} of the {winnable} cases that a perfect confidence would win, with {losses}{among}"
     )
 
 
 def spell_advice(advice: pd.DataFrame) -> dict[str, str]:
-    """Say how often each method was closer than its rival, by the keys of ``ADVICE``.
+    """Say how often each method of ``ADVICE`` was closer than its rival, by its key.
 
-    ``advice`` is the table of ``studies.small_models.advise``; "no case" where it has no row.
+    ``advice`` is the table of ``studies.small_models.advise``. A method without a row has "no
+    case".
     """
     by_method = advice.set_index("method").to_dict("index")
     return {
@@ -43,8 +69,9 @@ def spell_advice(advice: pd.DataFrame) -> dict[str, str]:
 
 
 def count_statements(tally: "pd.Series[int]") -> dict[str, int]:
-    """Say how many of the paper's statements were ``tested``, and came to what, by the words of
-    ``claims.judge_claims``.
+    """Count the statements of the paper that were ``tested``, and those with each verdict.
+
+    ``tally`` counts the verdicts of ``claims.judge_claims``.
     """
     return {
         "tested": int(tally.sum()),
@@ -55,8 +82,9 @@ def count_statements(tally: "pd.Series[int]") -> dict[str, int]:
 
 
 def describe_models(runs: Mapping[str, pd.DataFrame]) -> dict[str, float | str]:
-    """Say on what was measured: how many ``models``, what they are ``named``, the ``smallest`` and
-    the ``largest`` in billions of parameters, how many data ``sets`` and ``questions``.
+    """Describe the measured models: how many ``models`` and how they are ``named``, the
+    ``smallest`` and the ``largest`` in billions of parameters, and the number of data ``sets`` and
+    ``questions``.
 
     ``runs`` are those of ``describe_runs``, by the names of models.
     """
@@ -74,24 +102,17 @@ def describe_models(runs: Mapping[str, pd.DataFrame]) -> dict[str, float | str]:
 
 
 def spell_uses(counts: pd.DataFrame, routed: "pd.Series[Any]") -> dict[str, str]:
-    """Say how often a confidence helped: the nearest ``probe`` and what the model is ``asked`` in
-    all uses, the ``uses`` in which the probe wins, most first, and how often routing was better.
+    """Say how often the nearest ``probe``, and what the model says when ``asked``, helped in all
+    uses, and how often a probe ``routed`` questions better than chance.
 
     ``counts`` are those of ``studies.applications.count_uses``, and ``routed`` the verdicts of
     ``compare_routers``.
     """
     by_method = counts.groupby(level="method").sum()
-    of_probe: Any = counts.xs(NEAREST_PROBE, level="method")
-    of_probe = of_probe.sort_values("better", ascending=False, kind="stable")
-    won = [
-        f"{str(use).lower()} ({row['better']} of {row[WINNABLE]})"
-        for use, row in of_probe.iterrows()
-    ]
-    asked = by_method.loc[[*TITLES.values()]].sum()
     sent = routed.value_counts()
+    tests = f"{in_words(sent['better'])} of {in_words(len(routed))} tests"
     return {
-        "probe": spell_counts(by_method.T[NEAREST_PROBE], worse="worse"),
-        "asked": spell_counts(asked, worse="worse"),
-        "uses": ", ".join(won),
-        "routed": f"{sent['better']} of {len(routed)} tests, and worse in {sent['worse']}",
+        "probe": spell_counts(by_method.loc[NEAREST_PROBE]),
+        "asked": spell_counts(by_method.loc[[*TITLES.values()]].sum()),
+        "routed": f"{tests}, with {spell_losses(sent['worse'])}",
     }

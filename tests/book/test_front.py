@@ -19,7 +19,9 @@ COUNTS = {"better": 2, "could be won": 5, "worse": 1, "cases": 9}
 def test_every_way_to_go_is_spelled_and_what_has_no_case_says_so() -> None:
     assert {*ADVICE.values()} <= {method for _, _, _, method, _, _ in WAYS}
     texts = spell_advice(pd.DataFrame([{"method": "votes, recalibrated", **COUNTS}]))
-    assert texts["votes"] == "2 of the 5 cases that could be won (and farther in 1 of 9)"
+    assert texts["votes"] == (
+        "two of the five cases that a perfect confidence would win, with one loss in nine"
+    )
     assert {*texts} == {*ADVICE}
     assert {text for key, text in texts.items() if key != "votes"} == {"no case"}
 
@@ -43,20 +45,27 @@ def test_models_are_described_with_each_question_once() -> None:
     assert 0.4 < described["smallest"] < 0.6 < 1.4 < described["largest"] < 1.6
 
 
-def test_uses_are_those_of_the_probe_with_most_wins_first() -> None:
+def test_uses_of_the_probe_and_of_what_the_model_says_are_counted_apart() -> None:
     compared = pd.DataFrame(
         [
             ["Budget", "Probe", "better", True],
             ["Budget", "Probe", "worse", False],
+            ["Evaluation", "Probe", "inconclusive", True],
             ["Evaluation", "P(True)", "worse", True],
+            ["Budget", "Verbalized confidence", "inconclusive", True],
         ],
         columns=["use", "method", "verdict", "could be won"],
     )
     counts = count_uses(compared)
     assert len(counts) == len(USES) * len(COMPARED)
-    routed = pd.Series(pd.Categorical(["worse"], ["better", "worse", "inconclusive"]))
+    routed = pd.Series(
+        pd.Categorical(["worse", "inconclusive"], ["better", "worse", "inconclusive"])
+    )
     texts = spell_uses(counts, routed)
-    assert texts["probe"] == "1 of the 1 cases that could be won (and worse in 1 of 2)"
-    assert texts["asked"] == "0 of the 1 cases that could be won (and worse in 1 of 1)"
-    assert texts["uses"].startswith("budget (1 of 1), ")
-    assert texts["routed"] == "0 of 1 tests, and worse in 1"
+    assert texts["probe"] == (
+        "one of the two cases that a perfect confidence would win, with one loss in three"
+    )
+    assert texts["asked"] == (
+        "none of the two cases that a perfect confidence would win, with one loss in two"
+    )
+    assert texts["routed"] == "none of two tests, with one loss"
