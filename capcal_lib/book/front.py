@@ -55,17 +55,30 @@ def spell_counts(counts: "Mapping[Any, Any] | pd.Series[Any]") -> str:
     )
 
 
+def spell_share(counts: "Mapping[Any, Any] | pd.Series[Any]") -> str:
+    """Say the same without the condition, after a sentence that has it.
+
+    >>> spell_share({"better": 7, "could be won": 11, "worse": 0, "cases": 13})
+    'seven of 11, with no loss'
+    """
+    won, winnable = in_words(counts["better"]), in_words(counts[WINNABLE])
+    return f"{won} of {winnable}, with {spell_losses(counts['worse'])}"
+
+
 def spell_advice(advice: pd.DataFrame) -> dict[str, str]:
-    """Say how often each method of ``ADVICE`` was closer than its rival, by its key.
+    """Say how often each method of ``ADVICE`` was closer than its rival, by its key, and how often
+    votes were, in short, as ``votes_share``.
 
     ``advice`` is the table of ``studies.small_models.advise``. A method without a row has "no
     case".
     """
     by_method = advice.set_index("method").to_dict("index")
-    return {
+    spelled = {
         key: spell_counts(by_method[method]) if method in by_method else "no case"
         for key, method in ADVICE.items()
     }
+    votes = by_method.get(ADVICE["votes"])
+    return spelled | {"votes_share": spell_share(votes) if votes else "no case"}
 
 
 def count_statements(tally: "pd.Series[int]") -> dict[str, int]:

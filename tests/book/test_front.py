@@ -22,8 +22,10 @@ def test_every_way_to_go_is_spelled_and_what_has_no_case_says_so() -> None:
     assert texts["votes"] == (
         "two of the five cases that a perfect confidence would win, with one loss in nine"
     )
-    assert {*texts} == {*ADVICE}
-    assert {text for key, text in texts.items() if key != "votes"} == {"no case"}
+    assert texts["votes_share"] == "two of five, with one loss"
+    assert {*texts} == {*ADVICE, "votes_share"}
+    assert {text for key, text in texts.items() if "votes" not in key} == {"no case"}
+    assert {*spell_advice(advice=pd.DataFrame(columns=["method"])).values()} == {"no case"}
 
 
 def test_statements_are_counted_by_what_they_came_to() -> None:
