@@ -77,7 +77,7 @@ page.finding(
     cases=case["cases"],
 )
 
-# %% tags=["picture"] label="fig-applications" paper=["section-5.3", "appendix-d.3"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"] mystnb={"image": {"alt": "A panel for each method with a row for each use. A bar to the left is the share of comparisons in which it is worse than the rule without a confidence, a bar to the right the share in which it is better."}}
+# %% tags=["picture"] label="fig-applications" paper=["section-5.3", "appendix-d.3"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"] mystnb={"image": {"alt": "A panel for each method with a row for each use. One bar is the share of comparisons in which it is worse than the rule without a confidence, the other the share in which it is better."}}
 _ = study.draw_uses(counts)
 
 # %% [markdown] tags=["caption"]

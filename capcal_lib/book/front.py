@@ -125,7 +125,7 @@ def spell_uses(counts: pd.DataFrame, routed: "pd.Series[Any]") -> dict[str, str]
     sent = routed.value_counts()
     tests = f"{in_words(sent['better'])} of {in_words(len(routed))} tests"
     return {
-        "probe": spell_counts(by_method.loc[NEAREST_PROBE]),
+        "probe": spell_counts(by_method.T[NEAREST_PROBE]),
         "asked": spell_counts(by_method.loc[[*TITLES.values()]].sum()),
         "routed": f"{tests}, with {spell_losses(sent['worse'])}",
     }
