@@ -15,7 +15,7 @@ from capcal_lib.metrics import (
 )
 from capcal_lib.metrics.scores import ProperScore
 from capcal_lib.metrics.validation import Floats
-from capcal_lib.results.results import VOTES, subjects
+from capcal_lib.results.results import subjects
 from capcal_lib.results.scores import Protocol, columns_of, mean_over_members, methods
 from capcal_lib.results.terms import COUNTS
 
@@ -30,12 +30,12 @@ def judge_alike(results: pd.DataFrame) -> pd.DataFrame:
     The samples that vote may not judge the vote. Where a data set has votes, ``correct`` and
     ``total`` become the counts of the samples that did not vote, and questions without such samples
     are left out; other data sets stay as they are. ``results`` are those of ``load_results``, and
-    so is what is returned, without the columns for votes.
+    so is what is returned.
 
     >>> index = pd.MultiIndex.from_product([["gsm8k"], ["a"]], names=["dataset", "question_id"])
     >>> results = pd.DataFrame({"correct": [9], "total": [12]}, index)
     >>> results = results.assign(**{"votes correct": 1, "votes total": 2})
-    >>> judge_alike(results).values.tolist()
+    >>> judge_alike(results)[["correct", "total"]].values.tolist()
     [[1, 2]]
     """
     counts = results[COUNTS]
@@ -43,8 +43,7 @@ def judge_alike(results: pd.DataFrame) -> pd.DataFrame:
         held_out = results[["votes correct", "votes total"]].set_axis(COUNTS, axis="columns")
         voted = held_out["total"].groupby(level="dataset").transform("count") > 0
         counts = counts.where(~voted, held_out, axis="index").dropna().astype(int)
-    others = results.drop(columns=[*COUNTS, *VOTES], errors="ignore")
-    return counts.join(others)
+    return counts.join(results.drop(columns=COUNTS))
 
 
 def accuracy_variance(results: pd.DataFrame) -> "pd.Series[float]":

@@ -112,7 +112,7 @@ def test_all_methods_are_judged_by_the_samples_that_did_not_vote() -> None:
     alike = judge_alike(results)
     assert alike.index.tolist() == [("gsm8k", "a"), ("gsm8k", "b"), ("math500", "a")]
     assert alike[["correct", "total"]].values.tolist() == [[0, 2], [1, 2], [9, 10]]
-    assert [*alike] == [*made()]
+    assert [*alike] == [*results]
     assert alike["mine"].tolist()[:2] == [0.0, 1.0]
     pd.testing.assert_frame_equal(judge_alike(made()), made())
 
