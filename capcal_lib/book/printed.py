@@ -15,6 +15,7 @@ from capcal_lib.book import style, tables
 from capcal_lib.book.tables import Html
 from capcal_lib.manifests import load_model
 from capcal_lib.plots import MUTED, ScoreDisplay, draw_curves
+from capcal_lib.probe_names import is_probe
 from capcal_lib.reported import (
     Source,
     constant_score,
@@ -181,7 +182,7 @@ def name_probes(ax: "Axes", scores: pd.DataFrame) -> None:
 
     ``ax`` are those of a `ScoreDisplay` of ``scores``, with a row for each data set.
     """
-    probes = scores[scores["method"].str.startswith("Probe")]
+    probes = scores[scores["method"].map(is_probe)]
     letters = probes["method"].str.extract(r"\((.)", expand=False)
     places = zip(probes["dataset"], probes["brier"], strict=True)
     letter_of = dict(zip(places, letters, strict=True))
