@@ -29,11 +29,10 @@ tables.Html(
 )
 
 # %% [markdown]
-# A statement is a clause of the paper that says how methods, models or data sets compare. We read the abstract, sections 4 and
-# 5, appendices B to D and all captions, and took every such clause. We left out definitions, theorems and the choice of
-# settings ($k_\mathrm{eval}$ has [its own page](02_k_eval_choice.ipynb)). We also left out clauses that only repeat another
-# one, except in the abstract. A clause that asks two questions has two rows. `data_manifests/claims.yaml` lists every row with
-# its line in the paper.
+# A statement is a clause of the paper that says how methods, models or data sets compare. We took every such clause of the
+# abstract, sections 4 and 5, appendices B to D and the captions. We left out definitions, theorems, the choice of settings and,
+# except in the abstract, clauses that only repeat another one. A clause that asks two questions has two rows.
+# `data_manifests/claims.yaml` lists every row with its line in the paper.
 
 # %%
 from capcal_lib.claims import load_claims
@@ -127,11 +126,11 @@ sns.move_legend(
 
 # %% [markdown]
 # Some statements could hardly fail: that one response differs from the expected accuracy, that an oracle of the expected
-# accuracy predicts best, or that something does *not always* hold. Others depend on how we read them. For the tradeoff we take
-# the lowest of three probes on each data set, chosen by the scores themselves. For “rarely binary” we ask whether most
-# questions have $\mu$ between .1 and .9, under the Beta distribution that has the two printed moments of a cell. One can also
-# call a question binary if all, or none, of a hundred samples are right. In how many cells are fewer than half of the questions
-# binary in this sense?
+# accuracy predicts best, or that something does *not always* hold. Others depend on our reading. For the tradeoff we take the
+# lowest of three probes on each data set, chosen by the scores themselves. For “rarely binary” we ask whether most questions
+# have $\mu$ between .1 and .9, under the Beta distribution that has the two printed moments of a cell. One can also call a
+# question binary if all, or none, of a hundred samples are right. In how many cells are fewer than half of the questions binary
+# in this sense?
 
 # %%
 import numpy as np
@@ -147,9 +146,8 @@ binary = [betabinom.pmf([0, 100], 100, *moment).sum() for moment in shapes]
 (np.array(binary) < 0.5).sum(), len(binary)
 
 # %% [markdown]
-# These statements do not hold throughout, or nothing decides them. Each is quoted in the paper's words. About the last pass@k
-# curves the paper prints no number: its text says “most scenarios”, as we quote it, and the caption of the figure says “many
-# scenarios”.
+# These statements do not hold throughout, or nothing decides them. About the last pass@k curves the paper prints no number: its
+# text says “most scenarios”, as we quote it, and the caption of the figure says “many scenarios”.
 
 # %% label="audit-claims" paper=["section-4.1", "table-2", "figure-9", "section-5.1", "section-5.2", "appendix-c.2", "appendix-d"] evidence=["reported", "read off", "simulated"] reads=["main", "mean_accuracy", "passk_math500", "passk_aime25", "budget"]
 others = claims[claims["verdict"] != "supported"].set_index("quote")
@@ -173,15 +171,14 @@ page.show(
 # ## What does the main table compare?
 #
 # The paper's methods are “spanning both training-free and training-based techniques” (section 1). Verbalized confidence is
-# scored as the model states it: “We instruct the LLM to report a probability” (section 4.2). A probe is trained on labels: “We
-# train linear probes on LLMs' internal representations to predict query-level confidence” (section 4.2). So the table sets a
-# method that has seen thousands of labels beside methods that have seen none. Its scores mix what a method *knows* about a
-# question with the *level* at which it speaks, and a few labels can mend the level. The authors chose to score each method as
-# it comes.
+# scored as stated: “We instruct the LLM to report a probability” (section 4.2). A probe learns from labels: “We train linear
+# probes on LLMs' internal representations to predict query-level confidence” (section 4.2). So the table sets a method that has
+# seen thousands of labels beside methods that have seen none. It mixes what a method *knows* about a question with the *level*
+# at which it speaks, and a few labels can mend the level.
 #
-# Later the authors published recalibrated scores of the same samples in their code repository. They recalibrated verbalized
-# confidence and P(True) by isotonic regression on the training set of a probe. Now all three have seen the same labels. How
-# much of the probe's lead on its own data set is left?
+# Later the authors published recalibrated scores of the same samples. They recalibrated verbalized confidence and P(True) by
+# isotonic regression on the training set of a probe, so all three have seen the same labels. How much of the probe's lead on
+# its own data set is left?
 
 # %%
 import pandas as pd
@@ -220,15 +217,15 @@ page.show(
 
 # %% [markdown]
 # As printed, what a model says of itself seldom beats the best constant. Recalibrated, it nearly always does. So the model
-# knows something about its questions, and most of the probe's lead was level. The rest is knowledge: the probe is still lower
-# in most cells. The [main table](04_main_table.ipynb) and [small models](10_small_models.ipynb) show every method both ways.
+# knows something, and most of the probe's lead was level. The rest is knowledge: the probe is still lower in most cells. The
+# [main table](04_main_table.ipynb) and [small models](10_small_models.ipynb) show every method both ways.
 
 # %% [markdown]
 # ## Do the tables agree with each other?
 #
-# The printed mean accuracy and the printed score of Uniform random determine a Beta distribution of $\mu$ for each cell. From
-# it we compute the error that Oracle RC should have, and a band that contains the error in 95 of 100 studies of this size. How
-# many printed errors lie in their band? How far off is the farthest, in standard deviations, and how wide are the bands?
+# The printed mean accuracy and the printed score of Uniform random determine a Beta distribution of $\mu$ for each cell. It
+# gives the expected error of Oracle RC, and a band for 95 of 100 studies of this size. How many printed errors lie in their
+# band? How far off is the farthest, in standard deviations, and how wide are the bands?
 
 # %%
 from capcal_lib.reported import expected_from_reported
@@ -264,7 +261,7 @@ passk = load_reported("passk_math500").query(one).set_index("method")["value"]
 )
 
 # %% [markdown]
-# Oracle RC depends on one random draw a question. Its expected error is nearly that of the probe, so this exception is no
+# Oracle RC depends on one random draw a question, and its expected error is nearly that of the probe. So this exception is no
 # evidence against the statement. On AIME25, with 30 questions, the bands are several times as wide. In how many of its cells
 # does the paper print a lower error for the probe?
 
@@ -293,8 +290,8 @@ page.show(
 )
 
 # %% [markdown]
-# If the two differ by more than rounding, .0001, the two tables come from different runs of the probe or of its targets.
-# Another check: the mean accuracies of AIME25 are over 30 questions and 3,000 samples, so they must be whole counts. Are they?
+# If the two differ by more than rounding, .0001, the tables come from different runs of the probe or of its targets. Another
+# check: the mean accuracies of AIME25 are over 3,000 samples, so they must be whole counts. Are they?
 
 # %%
 means = load_reported("mean_accuracy").set_index(keys)["value"]
@@ -305,8 +302,8 @@ mean = means.xs("aime25", level="dataset")
 # ## Ten draws for all questions
 #
 # The authors' code simulates with ten seeds how many questions a budget solves. It starts the generator afresh for every
-# question and sorts the outcomes, so all questions draw the same positions. Then chance does not average out, however many
-# questions there are. Take five thousand questions with known means, and draw one sample of each:
+# question and sorts the outcomes, so all questions draw the same positions. Then chance does not average out. Take five
+# thousand questions with known means, and draw one sample of each:
 
 # %%
 import random
@@ -341,9 +338,8 @@ page.show(
 # ## Published later
 #
 # Later the authors put more numbers into their code repository. We keep each with its generation: *G1* are the paper's samples,
-# *G2* and *G3* were collected again, and *G3* is partly on other questions. The released scripts were run again for *G2*. How
-# far are its mean accuracies from the printed ones, in points? Here are the farthest three, and the number of cells that are
-# more than one point apart:
+# *G2* and *G3* were collected again, and *G3* is partly on other questions. How far are the mean accuracies of *G2* from the
+# printed ones, in points? Here are the farthest three, and the number of cells that are more than one point apart:
 
 # %%
 later = load_reported(source="reference code")
@@ -353,9 +349,8 @@ farthest = points.abs().nlargest(3).index
 points[farthest].round(2), (points.abs() > 1).sum(), len(points)
 
 # %% [markdown]
-# Numbers of two generations cannot be compared, so this book compares with the paper's own. The next table measures: if `model`
-# is one of the paper's and the run store has samples of it, their mean accuracies stand beside the printed ones. For any other
-# model there is nothing to show:
+# Numbers of two generations cannot be compared, so this book compares with the paper's own. If `model` is one of the paper's
+# and the run store has samples of it, the next table has their mean accuracies beside the printed ones:
 
 # %%
 from capcal_lib.results import load_results

@@ -85,8 +85,8 @@ tally
 
 # %% tags=["finding"]
 page.finding(
-    "Small models can test {tested} of the paper's statements. They support {supported}, and {partly} more hold in part. The other {against} "
-    "are contradicted in part: more of their comparisons fail than hold.",
+    "Small models can test {tested} of the paper's statements. They support {supported}, {partly} more hold in part, and {against} are "
+    "contradicted in part: more of their comparisons fail than hold.",
     tested=len(claims),
     supported=tally["supported"],
     partly=tally["holds in part"],

@@ -95,14 +95,14 @@ page.show(
 )
 
 # %% [markdown]
-# If no method is better in a use, the questions may be too few to tell. Comparisons on one run are not independent of each
-# other, so read the pattern and not a single cell. Whether a confidence is also closer to the expected accuracy than the
-# average is judged [on the page on small models](10_small_models.ipynb).
+# If no method is better in a use, the questions may be too few to tell. Comparisons on one run depend on each other, so read
+# the pattern and not a single cell. Whether a confidence is also closer to the expected accuracy than the average is judged [on
+# the previous page](10_small_models.ipynb).
 #
 # ## Is the model overconfident?
 #
-# A confidence is *overconfident* if its mean is above the accuracy. Subtract the accuracy from what the model says, and from
-# its votes, and average over the questions of each data set:
+# A confidence is *overconfident* if its mean is above the accuracy. Here is the difference on each data set, for what the model
+# says and for its votes:
 
 # %%
 own = results[model]
@@ -160,8 +160,8 @@ pd.DataFrame(gains).mean()
 
 # %% [markdown]
 # The interval of a mean gain allows for questions that we have not seen: half a question with the largest possible loss, and
-# half a question with the largest possible gain. In abstaining, the question that is answered first can move the area most, and
-# `risk_area_bounds` says by how much. `bounds_in_use` in `capcal_lib/results/uses.py` explains the bounds of the other uses.
+# half a question with the largest possible gain. In abstaining, that is the question that is answered first. `risk_area_bounds`
+# says how far it can move the area, and `bounds_in_use` in `capcal_lib/results/uses.py` explains the bounds of the other uses.
 
 # %%
 from capcal_lib.applications import risk_area_bounds
@@ -176,10 +176,9 @@ judge_gain(gain, bounds=risk_area_bounds(len(gain)))
 # ## Which confidence is compared
 #
 # We take the probe with the nearest training set, never the one with the best score. It is the mean of a posterior whose
-# concentration is fitted on the training questions. Votes and stated confidences have no training questions, so we use them
-# directly. A missing one counts as one half. Ten votes cost more than a budget or an evaluation spends, so these two uses leave
-# out response consistency. The other uses do not count its cost. With the paper's recipe there are five probes, and the gain is
-# their mean.
+# concentration is fitted on the training questions. Votes and stated confidences are used directly, and a missing one counts as
+# one half. Ten votes cost more than a budget or an evaluation spends, so these two uses leave them out; the other uses do not
+# count their cost. With the paper's recipe there are five probes, and the gain is their mean.
 
 # %% label="applications-all" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
 from capcal_lib.book import tables
@@ -203,8 +202,8 @@ page.show(
 # question costs parameters, in billions, times the tokens that are read and written.
 #
 # `compare_routers` takes every pair of models on every data set that both have answered and not all wrong. These cases are a
-# family of their own for Holm's method, so no verdict above depends on them. With the paper's recipe the gain is the mean over
-# five probes. No bound of this gain is known beforehand, so the largest gain or loss of a question in a case stands for it.
+# family of their own for Holm's method. No bound of this gain is known beforehand, so the largest gain or loss of a question in
+# a case stands for it.
 
 # %%
 routed = study.compare_routers(results, models)
@@ -247,12 +246,12 @@ solved.mean(), cost.mean()
 
 # %% [markdown]
 # What does random mixing solve for that cost? The small model solves 0.45 of a question on average, for a cost of 1. The large
-# one solves 0.70 for a cost of 5. So a question that is sent on at random gains 0.25 for a cost of 4, or 0.0625 for a cost of
-# 1. The router above spends 3.25, which is 2.25 more than the small model alone. Random mixing turns that into $2.25 \times
-# 0.0625 \approx 0.14$ of a question, and solves 0.59.
+# one solves 0.70 for a cost of 5. So random mixing gains 0.25 for a cost of 4, or 0.0625 for a cost of 1. The router above
+# spends 3.25, which is 2.25 more than the small model alone. Random mixing turns that into $2.25 \times 0.0625 \approx 0.14$
+# and solves 0.59.
 #
-# The gain for a cost of 1 is estimated from the same questions, and an interval has to allow for its error. So `routing_gains`
-# gives each question its share of that error. The mean, which comes last, is the same.
+# The gain for a cost of 1 is estimated from the same questions, so `routing_gains` gives each question its share of the error.
+# The mean, which comes last, is the same.
 
 # %%
 from capcal_lib.applications import routing_gains

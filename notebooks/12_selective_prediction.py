@@ -29,17 +29,17 @@ page = open_page(globals())
 
 # %% [markdown]
 # A model that may abstain answers fewer questions and is wrong less often. The paper names selective prediction in section 5.3
-# and does not try it. Barkan et al. (2025) let models decide themselves whether to try a task when failure is costly. They find
-# that the models are overconfident and that their decisions are rational given these confidences.
+# and does not try it. Barkan et al. (2025) let models decide themselves whether to try a task when failure is costly: the
+# models are overconfident, and their decisions are rational given these confidences.
 #
 # Questions are answered in order of confidence, highest first. *Coverage* is the share of the questions that is answered. The
 # *risk* of a question is the chance $1-\mu$ that a fresh answer to it is wrong. The area under the risk-coverage curve is the
-# mean risk over all coverages. For a confidence that knows nothing it is the mean risk of the questions. We take the probe with
-# the nearest training set, and a missing stated confidence counts as one half.
+# mean risk over all coverages. For a confidence that knows nothing it is the mean risk of the questions.
 #
-# Each method is compared with answering at random, question by question and on the same samples. All methods on all data sets
-# of this model are judged together by Holm's method; [the previous page](11_applications.ipynb) has the same comparisons. Data
-# sets without a solved question are left out. A case *could be won* if a perfect confidence would be significantly better.
+# Each method is compared with answering at random, on the same questions and samples. All methods on all data sets of this
+# model are judged together by Holm's method. We take the probe with the nearest training set, and a missing stated confidence
+# counts as one half. Data sets without a solved question are left out. A case *could be won* if a perfect confidence would be
+# significantly better.
 
 # %%
 from capcal_lib.results.judged import tally
@@ -167,10 +167,10 @@ pd.DataFrame(
 # %% [markdown]
 # ## Promising a risk
 #
-# Which threshold keeps wrong answers below a promised share of all questions? If we read the threshold off the curve of some
-# questions, it is too low for new ones. *Conformal* methods set it on some questions so that a promise holds for new ones of
-# the same kind, whatever the confidence is. *Conformal risk control* (Angelopoulos et al., 2024) adds one question that is
-# certainly wrong. The lowest threshold $t$ with
+# Which threshold keeps wrong answers below a promised share of all questions? A threshold that is read off the curve of some
+# questions is too low for new ones. *Conformal* methods set it so that a promise holds for new questions of the same kind,
+# whatever the confidence is. *Conformal risk control* (Angelopoulos et al., 2024) adds one question that is certainly wrong.
+# The lowest threshold $t$ with
 #
 # $$
 # \frac{1}{n+1}\Bigl(1 + \sum_{i:\,s_i > t} (1 - \hat\mu_i)\Bigr) \le \alpha
@@ -208,8 +208,8 @@ page.show(
 
 # %% [markdown]
 # Is the promise kept? Here is the mean share of questions with a wrong answer, on the data set where it is largest. The promise
-# holds on average over all ways to draw the questions that set the threshold. A hundred halves are a sample of these ways, and
-# we show the largest of several data sets. So a share may lie a little above the promise by chance.
+# holds on average over all ways to draw the questions that set the threshold, and a hundred halves are a sample of these. So by
+# chance a share may lie a little above the promise.
 
 # %%
 promised.groupby("method", sort=False)["wrong"].max()
