@@ -5,8 +5,9 @@ import hashlib
 import os
 import secrets
 import shutil
-from io import BytesIO
+from collections.abc import Iterable
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import IO
 
 from capcal_lib.errors import InputError
@@ -47,13 +48,16 @@ def write_whole(path: Path, content: IO[bytes]) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a file that somebody named, whole or not at all; what is there and no regular file is
-    refused.
+def write_text(path: Path, texts: Iterable[str]) -> None:
+    """Write a file that somebody named, of texts one after another, whole or not at all; what is
+    there and no regular file is refused.
     """
     if os.path.exists(path) and not is_file(path):
         raise InputError(f"cannot write {path}: it is no regular file; give another name")
     try:
-        write_whole(path, BytesIO(text.encode("utf-8", "replace")))
+        with TemporaryFile() as content:
+            content.writelines(text.encode("utf-8", "replace") for text in texts)
+            content.seek(0)
+            write_whole(path, content)
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror}") from None

@@ -8,7 +8,7 @@ import json
 import os
 import re
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
@@ -344,7 +344,7 @@ _Kind = TypeVar("_Kind", Model, Dataset, Prompts)
 
 
 @contextmanager
-def new_manifests(files: Mapping[str, str]) -> Iterator[list[Path]]:
+def new_manifests(files: Mapping[str, Iterable[str]]) -> Iterator[list[Path]]:
     """Write new files of the user's folder, such as ``models/mine.yaml``, or of ``capcal.d`` where
     there is none yet; delete them, and the folders that were made for them, where what they are
     made for fails.
@@ -353,7 +353,7 @@ def new_manifests(files: Mapping[str, str]) -> Iterator[list[Path]]:
     made: list[Path] = []
     folders: list[Path] = []  # that were not there, the outer before the inner
     try:
-        for file, text in files.items():
+        for file, texts in files.items():
             path = folder / file
             if not re.fullmatch(r"\w+/\w[\w.-]{0,99}\.\w+", file):
                 name = file.partition("/")[2].rpartition(".")[0]
@@ -368,7 +368,7 @@ def new_manifests(files: Mapping[str, str]) -> Iterator[list[Path]]:
                     folders.append(parent)
                 parent.mkdir(exist_ok=True)
             made.append(path)
-            write_text(path, text)
+            write_text(path, texts)
         yield made
     except BaseException:
         for path in made:
@@ -385,7 +385,7 @@ def write_new(what: Literal["model", "dataset"], name: str) -> list[Path]:
     if (MANIFESTS / kind.folder / f"{name}.yaml").exists():
         raise InputError(f"there is a {kind.word} {name!r} already; choose another name")
     files = {
-        f"{what}s/{name}{template.suffix}": template.read_text("utf-8").replace("NAME", name)
+        f"{what}s/{name}{template.suffix}": [template.read_text("utf-8").replace("NAME", name)]
         for template in sorted(MANIFESTS.glob(f"new/{what}.*"))
     }
     with new_manifests(files) as made:

@@ -22,7 +22,7 @@ from capcal_lib.errors import InputError, naming_extra
 from capcal_lib.text import sanitize
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
+    from pandas import DataFrame, Series
 
 JSON = (".jsonl", ".json")
 TEXTS = (".csv", ".tsv", ".txt", "-")
@@ -55,6 +55,9 @@ _LIST = re.compile(
 )
 
 Row = dict[str, Any]
+# The distinct pairs in two columns that mean the same: what they mean, the one that is read, and
+# the other.
+Pairs = dict[tuple[str, str, str], list["DataFrame"]]
 
 
 def stream_rows(path: Path) -> Iterator[Row]:
@@ -144,8 +147,12 @@ def take_columns(
     others: Sequence[str],
     remedy: str,
     columns: Mapping[str, str],
+    pairs: Pairs | None = None,
 ) -> "DataFrame":
-    """Take columns of a table, their cells as they are, under their usual names."""
+    """Take columns of a table, their cells as they are, under their usual names.
+
+    Where it is a piece of one, ``pairs`` keep what :func:`check_pairs` compares at its end."""
+    of_piece: Pairs = {} if pairs is None else pairs
     values = table[[]].copy()
     listed = sanitize(", ".join(map(str, table)))
     for name in (*needed, *others):
@@ -156,18 +163,43 @@ def take_columns(
             except (KeyError, TypeError, ValueError, IndexError):
                 raise InputError(f"{where}: no column {columns[name]}; found: {listed}") from None
             continue
-        head = _find_head(where, table, name)
+        head = _find_head(where, table, name, of_piece)
         if head is not None:
             values[name] = table[head]
         elif name in needed:
             raise InputError(
                 f"{where}: no column {name}; needed: {', '.join(needed)}; found: {listed}{remedy}"
             )
+    if pairs is None:
+        check_pairs(where, of_piece)
     return values
 
 
-def _find_head(where: object, table: "DataFrame", name: str) -> str | None:
-    """Find how a table spells the name of a column, if it has it."""
+def check_pairs(where: object, pairs: Pairs) -> None:
+    """Refuse two columns of one meaning that do not say the same in each row."""
+    import pandas as pd
+
+    for (name, kept, other), pieces in pairs.items():
+        distinct = pd.concat(pieces).drop_duplicates()
+        if distinct[0].duplicated().any() or distinct[1].duplicated().any():
+            raise InputError(
+                f"{where}: columns {other} and {kept} name different {NAMED[name]}; keep one, or "
+                f"say --column {name}={kept}"
+            )
+
+
+def hash_pairs(left: "Series[Any]", right: "Series[Any]") -> "DataFrame":
+    """Return the distinct pairs of cells in two columns, 64 bits of each."""
+    import pandas as pd
+
+    hashes = [column.map(lambda cell: hash(str(cell))) for column in (left, right)]
+    return pd.DataFrame(dict(enumerate(hashes))).drop_duplicates()
+
+
+def _find_head(where: object, table: "DataFrame", name: str, pairs: Pairs) -> str | None:
+    """Find how a table spells the name of a column, if it has it; of others that mean the same keep
+    the pairs.
+    """
     heads = []
     for spelling in SPELLINGS.get(name, (name,)):
         alike = [head for head in map(str, table) if plain_head(head) == plain_head(spelling)]
@@ -180,12 +212,8 @@ def _find_head(where: object, table: "DataFrame", name: str) -> str | None:
             return alike[0]
         heads += alike
     for other in heads[1:] if name in NAMED else []:
-        pairs = table[[heads[0], other]].astype(str).drop_duplicates()
-        if pairs[heads[0]].duplicated().any() or pairs[other].duplicated().any():
-            raise InputError(
-                f"{where}: columns {other} and {heads[0]} name different {NAMED[name]}; keep one, "
-                f"or say --column {name}={heads[0]}"
-            )
+        pieces = pairs.setdefault((name, heads[0], other), [])
+        pieces.append(hash_pairs(table[heads[0]], table[other]))
     return heads[0] if heads else None
 
 

@@ -118,7 +118,7 @@ def write_report(path: Path, scored: Scored, files: Iterable[Path] = ()) -> None
     ]
     meanings = "".join(map(_meaning, _named(table for table, _ in scored.parts.values())))
     made = f"capcal {version('capcal')}, {datetime.now(UTC):%Y-%m-%d}"
-    write_text(path, _PAGE.format(stated, chapters, meanings, ", ".join([made, *digests])))
+    write_text(path, [_PAGE.format(stated, chapters, meanings, ", ".join([made, *digests]))])
 
 
 def _named(tables: Iterable[pd.DataFrame]) -> list[str]:

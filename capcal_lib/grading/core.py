@@ -141,5 +141,5 @@ def grade_file(in_path: str | Path, out_path: str | Path) -> int:
             raise InputError(f"{source}, row {place}: {error}") from None
         rows.append({name: value for name, value in row.items() if name in IDS})
     graded = [row | verdict._asdict() for row, verdict in zip(rows, grade_many(pairs), strict=True)]
-    write_text(target, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in graded))
+    write_text(target, (json.dumps(row, ensure_ascii=False) + "\n" for row in graded))
     return len(graded)

@@ -13,15 +13,13 @@ from capcal_lib.rows import as_list, listed, read_list
 from capcal_lib.text import sanitize
 
 
-def read_answers(samples: pd.DataFrame) -> pd.DataFrame:
+def read_answers(samples: pd.DataFrame, *, lists: bool) -> pd.DataFrame:
     """Return the ``gold`` of each sample, and tuples of its ``aliases`` and ``choices``.
 
-    Golds that stand as lists in texts are lists where all are. The gold of a question with choices
-    is the letter of an option, which was named by its number, letter or text. `InputError` for one
-    that names no option, or two."""
-    golds: Any = [read_list(gold) for gold in samples["gold"]]
-    if not all(golds):
-        golds = map(as_list, samples["gold"])
+    Golds that stand as lists in texts are ``lists`` where all are, see :func:`are_lists`. The gold
+    of a question with choices is the letter of an option, which was named by its number, letter or
+    text. `InputError` for one that names no option, or two."""
+    golds: Any = map(read_list if lists else as_list, samples["gold"])
     known: dict[str, Any] = {}
     answers = []
     rows = samples[["path", "row", "aliases", "choices"]].itertuples(index=False)
@@ -34,6 +32,11 @@ def read_answers(samples: pd.DataFrame) -> pd.DataFrame:
                 raise InputError(f"{path}, row {row}: {sanitize(error)}") from None
         answers.append(known[key])
     return pd.DataFrame(answers, samples.index, ["gold", "aliases", "choices"], dtype=object)
+
+
+def are_lists(golds: "pd.Series[Any]") -> bool:
+    """Tell whether all golds are lists that stand in texts."""
+    return all(map(read_list, golds))
 
 
 def kind_of(items: pd.DataFrame) -> manifests.Kind:

@@ -2,8 +2,11 @@
 comes.
 """
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from capcal_lib.errors import InputError
@@ -13,6 +16,7 @@ from capcal_lib.text import counted, sanitize
 # What makes two runs two, beside the prompt.
 RUN = ("model", "temperature", "max_tokens", "top_p", "top_k", "reasoning_effort")
 AGAIN = "the same sample again"
+Copies = dict[str, list[str]]  # of each file the earlier ones whose samples it has again
 
 
 def check_one_run(where: object, samples: pd.DataFrame) -> None:
@@ -54,26 +58,27 @@ def check_one_prompt(where: object, samples: pd.DataFrame) -> None:
         )
 
 
-def join_repeated(samples: pd.DataFrame, notes: list[str], *, scored: bool) -> pd.DataFrame:
-    """Keep each sample once, with the scores of all rows that are of it, such as a row a filter or
-    a copy of its log.
+def join_repeated(samples: pd.DataFrame, *, scored: bool) -> tuple[pd.DataFrame, int]:
+    """Keep each sample of a question once, with the scores of all rows that are of it, such as a
+    row a filter or a copy of its log; return how many rows said nothing new.
 
     `InputError` for one that has two responses or, if they count, two scores of one name."""
-    again = samples["key"].notna() & samples["key"].duplicated()
-    first = samples[~again].set_index("key")
+    again = samples["key"].notna() & samples.duplicated(["question_id", "key"])
+    if not again.any():
+        return samples, 0
+    first = samples[~again].set_index(["question_id", "key"])
     responses, scores = first["response"].to_dict(), first["scores"].to_dict()
     repeated = 0
     for row in samples[again].to_dict("records"):
-        known, more = scores[row["key"]], row["scores"]
-        if row["response"] != responses[row["key"]]:
+        name = row["question_id"], row["key"]
+        known, more = scores[name], row["scores"]
+        if row["response"] != responses[name]:
             raise _told_twice(row, "responses")
         if scored and any(str(known[name]) != str(more[name]) for name in known.keys() & more):
             raise _told_twice(row, "verdicts")
         repeated += more.keys() <= known.keys()
         known.update(more | known)
-    if repeated:
-        notes.append(f"{counted(repeated, 'repeated row')} left out: {AGAIN}")
-    return samples[~again].reset_index(drop=True)
+    return samples[~again], repeated
 
 
 def _told_twice(row: Any, what: str) -> InputError:
@@ -82,24 +87,60 @@ def _told_twice(row: Any, what: str) -> InputError:
     return InputError(f"{sample} of question {name!r} is there twice, with two {what}; keep one")
 
 
-def drop_copies(samples: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
-    """Leave out the samples of a file that an earlier one has: if all that both have are equal, it
-    is a copy, and no second draw.
+def check_keys(where: object, keys: Sequence[npt.NDArray[np.int64]]) -> None:
+    """Refuse two questions that have one sample, told by the hashes of keys."""
+    whole = np.sort(np.concatenate([*keys, np.array([], dtype=np.int64)]))
+    if (whole[1:] == whole[:-1]).any():
+        raise InputError(
+            f"{where}: two questions have a sample of one uuid or id; give each sample its own"
+        )
+
+
+def number_draws(samples: pd.DataFrame) -> pd.DataFrame:
+    """Number the samples of each question in each file, as they come: what copies are told by."""
+    return samples.assign(draw=samples.groupby(["path", "question_id"]).cumcount())
+
+
+def hash_draws(samples: pd.DataFrame) -> pd.DataFrame:
+    """Return 64 bits each for the draw of a question and for its response, with its file."""
+    draws = zip(samples["question_id"], samples["draw"], strict=True)
+    return pd.DataFrame(
+        {
+            "path": samples["path"].astype("category"),
+            "draw": [*map(hash, draws)],
+            "response": [*map(hash, samples["response"])],
+        }
+    )
+
+
+def find_copies(draws: pd.DataFrame, paths: Iterable[str], notes: list[str]) -> Copies:
+    """Tell of each file which earlier ones it copies: if all that both have are equal, it is a copy
+    of these, and no second draw.
     """
-    if samples["path"].nunique() == 1:
-        return samples
-    numbers = samples.groupby(["path", "question_id"]).cumcount().rename("number")
-    rows = samples.assign(number=numbers).set_index(["question_id", "number"])
-    distinct: dict[str, pd.DataFrame] = {}
-    for path, of_path in rows.groupby("path", sort=False):
+    distinct: dict[str, pd.Series[int]] = {}
+    copies: Copies = {}
+    for path in paths:
+        of_path = draws[draws["path"] == path].set_index("draw")["response"]
+        copies[path] = []
         for earlier, known in distinct.items():
             both = of_path.index.isin(known.index)
-            responses = known["response"].reindex(of_path.index[both])
-            if both.any() and (of_path["response"][both] == responses).all():
+            if both.any() and (of_path[both] == known.reindex(of_path.index[both])).all():
                 notes.append(
                     f"{path}: {counted(both.sum(), 'sample')} left out: they are those of "
                     f"{earlier} again"
                 )
+                copies[path].append(earlier)
                 of_path = of_path[~both]
-        distinct[str(path)] = of_path
+        distinct[path] = of_path
+    return copies
+
+
+def drop_copies(samples: pd.DataFrame, copies: Copies) -> pd.DataFrame:
+    """Leave out the samples of each file that it has copied of an earlier one."""
+    distinct: dict[str, pd.DataFrame] = {}
+    for path, earlier in copies.items():
+        of_path = samples[samples["path"] == path].set_index(["question_id", "draw"])
+        for other in earlier:
+            of_path = of_path[~of_path.index.isin(distinct[other].index)]
+        distinct[path] = of_path
     return pd.concat(distinct.values()).reset_index("question_id").reset_index(drop=True)

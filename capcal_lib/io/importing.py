@@ -1,25 +1,31 @@
 """Samples that exist already become a run."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
+from tempfile import TemporaryFile
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
+import pyarrow as pa
 import yaml
 
 from capcal_lib import manifests
 from capcal_lib.disk import file_digest
 from capcal_lib.errors import InputError
 from capcal_lib.grading import grade
-from capcal_lib.grading.unread import describe_unread, is_unread
+from capcal_lib.grading.unread import Unread, is_unread
 from capcal_lib.grading.verdicts import write_verdicts
+from capcal_lib.io import shelf
 from capcal_lib.io.answers import kind_of
 from capcal_lib.io.chat import LENGTH
-from capcal_lib.io.samples import SETTINGS, list_files, read_log, states_temperature
+from capcal_lib.io.samples import list_files, open_log, states_temperature
+from capcal_lib.io.shelf import gather_rows
 from capcal_lib.questions import (
     NOT_STATED,
     Answer,
@@ -31,10 +37,23 @@ from capcal_lib.questions import (
 from capcal_lib.questions.question import LETTERS
 from capcal_lib.runs.artifacts import GIVEN, VERDICTS
 from capcal_lib.runs.run import IMPORTED, Identity, Record, Run
-from capcal_lib.runs.store import KEY, open_writer, present_of, read_samples
+from capcal_lib.runs.store import (
+    KEY,
+    ROWS,
+    SCHEMA,
+    Present,
+    Writer,
+    add_keys,
+    find_keys,
+    hash_rows,
+    open_writer,
+    present_of,
+    stream_samples,
+)
 from capcal_lib.text import sanitize
 
 NO_LIMIT = 1 << 20  # of tokens, where a log has none
+LAID = [*SCHEMA.names, "verdict", "extracted"]  # columns of a sample as a run has it
 
 
 class Imported(NamedTuple):
@@ -66,7 +85,7 @@ def import_samples(
     is looked up by its id, or else by its text, and must have the same answer. ``kind`` is that of
     the answers of a new data set; None: see :func:`~capcal_lib.io.answers.kind_of`. The log's
     verdicts are taken, which nothing grades again, unless with ``regrade``; ``of_log`` are this and
-    the other options of :func:`~capcal_lib.io.samples.read_log`. ``settings`` are of the
+    the other options of :func:`~capcal_lib.io.samples.open_log`. ``settings`` are of the
     sampling, such as ``temperature``, where the file does not say them or says them wrong.
 
     `InputError` for a file that cannot be read or has no samples, a question that the data set does
@@ -79,74 +98,105 @@ def import_samples(
             f"the files do not say at which temperature {model!r} was sampled; say it: "
             "--temperature 0.7"
         )
-    log = read_log(files, **of_log)
-    notes = log.notes
-    sampling: dict[str, Any] = {}
-    for name in SETTINGS:
-        value = log.samples[name].iloc[0]
-        if pd.notna(value):
-            sampling[name] = int(value) if name == "max_tokens" else float(value)
-    sampling |= settings
-    facts: dict[str, str] = {}
-    if dataset not in manifests.dataset_names():
-        kind = kind or kind_of(log.items)
-        notes.append(f"answers of {dataset}: {kind} (--kind names another)")
-        facts |= _new_dataset(dataset, log.items, kind)
-    if not is_known:
-        facts |= _new_model(model, sampling)
-    with manifests.new_manifests(facts) as made:
-        split = split or manifests.load_dataset(dataset).evaluation_split
-        questions = load_questions(dataset, split)
-        if not log.judged and any(one.answer.gold == NOT_STATED for one in questions):
-            raise InputError(
-                "the files have neither answers nor verdicts; map a column: --column gold=NAME or "
-                "verdict=NAME, or name a --dataset that has the answers"
-            )
-        names = _find_questions(log.items, questions, dataset)
-        sampled = manifests.load_model(model).for_dataset(dataset).with_settings(**sampling)
-        identity = Identity(
-            model=sampled.name,
-            weights=IMPORTED,
-            dataset=dataset,
-            split=split,
-            questions=questions_digest(questions),
-            prompt_style=IMPORTED,
-            prompt_template=IMPORTED,
-            chat_template={},
-            sampling=sampled.sampling,
-            engine=IMPORTED,
-            seed=0,
+    with open_log(files, **of_log) as log, TemporaryFile() as file:
+        sampling: dict[str, Any] = log.settings | dict(settings)
+        notes = log.notes
+        facts: dict[str, Iterable[str]] = {}
+        if dataset not in manifests.dataset_names():
+            kind = kind or kind_of(log.items)
+            notes.append(f"answers of {dataset}: {kind} (--kind names another)")
+            facts |= _new_dataset(dataset, log.items, kind)
+        if not is_known:
+            facts |= _new_model(model, sampling)
+        with manifests.new_manifests(facts) as made:
+            split = split or manifests.load_dataset(dataset).evaluation_split
+            sampled = manifests.load_model(model).for_dataset(dataset).with_settings(**sampling)
+            questions = load_questions(dataset, split)
+            record = _describe(sampled, dataset, split, questions, files)
+            if not log.judged and any(one.answer.gold == NOT_STATED for one in questions):
+                raise InputError(
+                    "the files have neither answers nor verdicts; map a column: --column gold=NAME "
+                    "or verdict=NAME, or name a --dataset that has the answers"
+                )
+            by_name = _find_questions(log.items, questions, dataset)
+            del questions
+            unread = Unread()
+            places = []
+            for samples in log.tables():
+                table = _lay_out(samples, by_name, log.left_out)
+                if log.judged:
+                    silent = table["verdict"] == "no_answer"
+                else:
+                    answers = samples["question_id"].map(by_name).map(lambda one: one.answer)
+                    pairs = zip(samples["response"], answers, strict=True)
+                    silent = pd.Series([is_unread(*pair) for pair in pairs], samples.index)
+                unread.add(table["response"], silent)
+                places.append(shelf.put(file, table))
+            del by_name
+
+            def tables() -> Iterator[pd.DataFrame]:
+                for place in places:
+                    yield shelf.take(file, [place]).reindex(columns=LAID)
+
+            with open_writer(store, record) as writer:
+                run = writer.run
+                _refuse_others(writer, tables())
+                rows = new = 0
+                for table in gather_rows(tables(), ROWS):
+                    rows += len(table)
+                    new += writer.adopt(table)
+            if log.judged:
+                notes += _keep_verdicts(run, tables)
+            notes += unread.describe()
+            notes = [f"wrote {path}" for path in made] + notes
+    return Imported(run, new, rows - new, log.judged, notes)
+
+
+def _describe(
+    sampled: manifests.Model,
+    dataset: str,
+    split: str,
+    questions: Sequence[Question],
+    files: Sequence[Path],
+) -> Record:
+    """Describe the run of imported samples."""
+    identity = Identity(
+        model=sampled.name,
+        weights=IMPORTED,
+        dataset=dataset,
+        split=split,
+        questions=questions_digest(questions),
+        prompt_style=IMPORTED,
+        prompt_template=IMPORTED,
+        chat_template={},
+        sampling=sampled.sampling,
+        engine=IMPORTED,
+        seed=0,
+    )
+    made_with = {
+        "imported_from": ", ".join(
+            f"{sanitize(file.name)} (sha256 {file_digest(file)[:16]})" for file in list_files(files)
+        ),
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        "capcal": version("capcal"),
+        "questions": check_questions(dataset, split, questions),
+    }
+    return Record(identity=identity, made_with=made_with)
+
+
+def _refuse_others(writer: Writer, tables: Iterable[pd.DataFrame]) -> None:
+    """Refuse samples that a run has with other content; 64 bits of each row are compared."""
+    if not writer.present:
+        return
+    known = np.concatenate([hash_rows(rows) for rows in stream_samples(writer.run)])
+    for table in tables:
+        rows = pa.Table.from_pandas(table, SCHEMA, preserve_index=False).to_pandas()
+        there = np.array(find_keys(writer.present, rows))
+        _refuse(
+            rows[there & ~hash_rows(rows).isin(known)],
+            f"is another in {writer.run}; nothing was written: import into another --store, or as "
+            "another --model",
         )
-        made_with = {
-            "imported_from": ", ".join(
-                f"{sanitize(file.name)} (sha256 {file_digest(file)[:16]})"
-                for file in list_files(files)
-            ),
-            "started": datetime.now(UTC).isoformat(timespec="seconds"),
-            "capcal": version("capcal"),
-            "questions": check_questions(dataset, split, questions),
-        }
-        table = _lay_out(log.samples, names, log.left_out)
-        with open_writer(store, Record(identity=identity, made_with=made_with)) as writer:
-            run = writer.run
-            present = read_samples(run)
-            both = pd.concat([present, table[list(present)]]).drop_duplicates()
-            _refuse(
-                both[both.duplicated(KEY)],
-                f"is another in {run}; nothing was written: import into another --store, or as "
-                "another --model",
-            )
-            new = writer.adopt(table)
-        if log.judged:
-            notes += _keep_verdicts(run, table)
-            unread = table["verdict"] == "no_answer"
-        else:
-            answers = table["question_id"].map({one.id: one.answer for one in questions})
-            pairs = zip(table["response"], answers, strict=True)
-            unread = pd.Series([is_unread(*pair) for pair in pairs], table.index)
-        notes += describe_unread(table["response"], unread)
-        notes = [f"wrote {path}" for path in made] + notes
-    return Imported(run, new, len(table) - new, log.judged, notes)
 
 
 def _refuse(rows: pd.DataFrame, what: str) -> None:
@@ -156,19 +206,30 @@ def _refuse(rows: pd.DataFrame, what: str) -> None:
         raise InputError(f"sample {index} of question {sanitize(question, 80)!r} {what}")
 
 
-def _keep_verdicts(run: Run, table: pd.DataFrame) -> list[str]:
+def _keep_verdicts(run: Run, tables: Callable[[], Iterator[pd.DataFrame]]) -> list[str]:
     """Keep the verdicts of a log, but where the run has some by the rules; say so then."""
-    verdicts = table[[*KEY, "verdict", "extracted"]].assign(reason="given with the samples")
+    names: list[str] = []  # of the columns of those that it has
     if run.has(VERDICTS):
-        old = run.read(VERDICTS)
-        if old.schema.metadata[b"grader"] != GIVEN.encode():
+        with VERDICTS.open(run.path(VERDICTS)) as opened:
+            names = opened.schema.names
+            made = opened.schema.metadata
+        if made[b"grader"] != GIVEN.encode():
             return [f"left out: the log's verdicts, since {run} was graded by the rules"]
-        verdicts = pd.concat([old.to_pandas(), verdicts]).drop_duplicates(KEY)
-    write_verdicts(run, [verdicts], present_of([verdicts]), GIVEN)
+
+    def verdicts() -> Iterator[pd.DataFrame]:
+        kept = Present()
+        given = (
+            table[[*KEY, "verdict", "extracted"]].assign(reason="given with the samples")
+            for table in tables()
+        )
+        for rows in chain(run.batches(VERDICTS, names) if names else (), given):
+            yield rows[add_keys(kept, rows)]
+
+    write_verdicts(run, verdicts(), present_of(verdicts()), GIVEN)
     return []
 
 
-def _new_dataset(name: str, items: pd.DataFrame, kind: manifests.Kind) -> dict[str, str]:
+def _new_dataset(name: str, items: pd.DataFrame, kind: manifests.Kind) -> dict[str, Iterable[str]]:
     """Return the files that make the questions of a log a data set of its own, in subjects where
     each question has one.
     """
@@ -182,20 +243,22 @@ def _new_dataset(name: str, items: pd.DataFrame, kind: manifests.Kind) -> dict[s
     else:
         items = items.drop(columns="choices")
     rows = items.rename(columns={"gold": "answer"}).rename_axis("id").reset_index()
-    lines = [json.dumps(row) + "\n" for row in rows.to_dict("records")]
+    lines = (
+        json.dumps(dict(zip(rows, row, strict=True))) + "\n"
+        for row in rows.itertuples(index=False, name=None)
+    )
     facts = {
         "name": name,
         "domain": "imported",
         "kind": kind,
         "clustered": clustered,
         "source": "Questions of an imported log.",
-        "splits": {"test": {"file": f"{name}.jsonl", "rows": len(lines)}},
+        "splits": {"test": {"file": f"{name}.jsonl", "rows": len(rows)}},
     }
-    manifest = yaml.safe_dump(facts)
-    return {f"datasets/{name}.jsonl": "".join(lines), f"datasets/{name}.yaml": manifest}
+    return {f"datasets/{name}.jsonl": lines, f"datasets/{name}.yaml": [yaml.safe_dump(facts)]}
 
 
-def _new_model(name: str, settings: Mapping[str, Any]) -> dict[str, str]:
+def _new_model(name: str, settings: Mapping[str, Any]) -> dict[str, Iterable[str]]:
     limits = {"max_tokens": NO_LIMIT, "context_tokens": NO_LIMIT}  # where the log states none
     facts = {
         "name": name,
@@ -205,17 +268,20 @@ def _new_model(name: str, settings: Mapping[str, Any]) -> dict[str, str]:
         "notes": "Known from an imported log. A limit of 1048576 tokens stands for one that is "
         "not stated.",
     }
-    return {f"models/{name}.yaml": yaml.safe_dump(facts)}
+    return {f"models/{name}.yaml": [yaml.safe_dump(facts)]}
 
 
 def _find_questions(
     items: pd.DataFrame, questions: Sequence[Question], dataset: str
-) -> dict[str, str]:
+) -> dict[str, Question]:
     """Find each question of a file by its id or else by its text, and compare their answers."""
-    by_name = {one.text: one for one in questions} | {one.id: one for one in questions}
-    names = {}
+    by_id = {one.id: one for one in questions}
+    by_text: dict[str, Question] = {}
+    if not {*items.index} <= by_id.keys():
+        by_text = {one.text: one for one in questions}
+    found = {}
     for name, stated_text, gold, *_ in items.itertuples():
-        question = by_name.get(name) or by_name.get(stated_text.strip())
+        question = by_id.get(name) or by_text.get(name) or by_text.get(stated_text.strip())
         if question is None:
             raise _no_such_question(
                 name, f"is not in {dataset}, whose ids look like {questions[0].id!r}"
@@ -229,8 +295,8 @@ def _find_questions(
                 f"is {text!r} with the answer {gold!r}, in {dataset} {right_text!r} with the "
                 f"answer {question.answer.gold!r}",
             )
-        names[name] = question.id
-    return names
+        found[name] = question
+    return found
 
 
 def _is_right(gold: str, answer: Answer) -> bool:
@@ -247,13 +313,13 @@ def _no_such_question(name: str, problem: str) -> InputError:
     )
 
 
-def _lay_out(samples: pd.DataFrame, names: Mapping[str, str], left_out: int) -> pd.DataFrame:
+def _lay_out(samples: pd.DataFrame, by_name: Mapping[str, Question], left_out: int) -> pd.DataFrame:
     """Lay samples out as a run has them, with their verdicts beside them.
 
     A sample keeps its number where others were ``left_out``, so that a file which has their
     responses adds them. `InputError` for samples that are there twice, or not numbered from 0 on,
     with more gaps than were left out."""
-    ids = samples["question_id"].map(names)
+    ids = samples["question_id"].map(lambda name: by_name[name].id)
     cut = samples["finish_reason"].isin(LENGTH)
     table = samples.assign(
         question_id=ids,

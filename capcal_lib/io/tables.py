@@ -13,10 +13,10 @@ import pandas as pd
 from capcal_lib.disk import is_folder
 from capcal_lib.errors import InputError, check_known
 from capcal_lib.grading.core import grade_many
-from capcal_lib.grading.unread import describe_unread
+from capcal_lib.grading.unread import Unread
 from capcal_lib.io.answers import kind_of
 from capcal_lib.io.identity import AGAIN, RUN, check_one_run, check_one_task
-from capcal_lib.io.samples import read_log
+from capcal_lib.io.samples import open_log
 from capcal_lib.io.verdicts import read_verdicts, spell_value
 from capcal_lib.questions import NOT_STATED, Answer
 from capcal_lib.results.terms import COUNTS, NUMBERS, accuracy_bounds
@@ -83,35 +83,48 @@ def is_log(path: Path, columns: Mapping[str, str] = MappingProxyType({})) -> boo
 
 
 def read_counts(path: Path, **of_log: Any) -> Counted:
-    """Count the verdicts of a log, see :func:`~capcal_lib.io.samples.read_log`, or those of the
+    """Count the verdicts of a log, see :func:`~capcal_lib.io.samples.open_log`, or those of the
     rules where it has none.
 
     `InputError` where no sample of it has a verdict."""
-    samples, items, judged, notes, _ = read_log([path], **of_log)
-    if not judged:
-        if NOT_STATED in {*items["gold"]}:
-            raise InputError(f"{path}: the samples have neither answers nor a verdict each")
-        kind = kind_of(items)
-        answers = {
-            name: Answer(kind, gold, aliases) for name, _, gold, aliases, *_ in items.itertuples()
-        }
-        cases = zip(samples["response"], samples["question_id"].map(answers), strict=True)
-        samples["verdict"] = [one.verdict for one in grade_many(list(cases))]
-    lost = samples["verdict"] == "not_scored"
-    silent = samples.loc[~lost, "verdict"] == "no_answer"
-    notes += describe_unread(samples.loc[~lost, "response"], silent)
-    outcomes = {"correct": samples["verdict"] == "correct", "total": ~lost, "not_scored": lost}
-    counts = pd.DataFrame(outcomes).groupby(samples["question_id"]).sum()
+    with open_log([path], **of_log) as log:
+        items, notes = log.items, log.notes
+        answers: dict[str, Answer] = {}
+        if not log.judged:
+            if NOT_STATED in {*items["gold"]}:
+                raise InputError(f"{path}: the samples have neither answers nor a verdict each")
+            kind = kind_of(items)
+            answers = {
+                name: Answer(kind, gold, aliases)
+                for name, _, gold, aliases, *_ in items.itertuples()
+            }
+        unread = Unread()
+        parts = [_count_verdicts(samples, answers, unread) for samples in log.tables()]
+    counts = pd.concat(parts).sort_index()
+    notes += unread.describe()
     table = counts.loc[counts["total"] > 0, COUNTS].join(items[["gold", "question"]])
     if table.empty:
         raise InputError(f"{path}: no sample has a verdict, nor an answer that could be graded")
-    if lost.any():
+    if lost := int(counts["not_scored"].sum()):
         low, high = accuracy_bounds(counts)
         notes.append(
-            f"{counted(lost.sum(), 'sample')} not scored: accuracy {low:.3f} with them wrong, "
+            f"{counted(lost, 'sample')} not scored: accuracy {low:.3f} with them wrong, "
             f"{high:.3f} right"
         )
     return Counted(table.set_index("question", append=True), notes)
+
+
+def _count_verdicts(
+    samples: pd.DataFrame, answers: Mapping[str, Answer], unread: Unread
+) -> pd.DataFrame:
+    """Count the verdicts of samples, or those of the rules where there are ``answers``."""
+    if answers:
+        cases = zip(samples["response"], samples["question_id"].map(answers), strict=True)
+        samples = samples.assign(verdict=[one.verdict for one in grade_many(list(cases))])
+    lost = samples["verdict"] == "not_scored"
+    unread.add(samples.loc[~lost, "response"], samples.loc[~lost, "verdict"] == "no_answer")
+    outcomes = {"correct": samples["verdict"] == "correct", "total": ~lost, "not_scored": lost}
+    return pd.DataFrame(outcomes).groupby(samples["question_id"]).sum()
 
 
 def read_confidences(

@@ -1,5 +1,8 @@
 """Read verdicts that came with samples, on the scale of a log or a table."""
 
+import re
+from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 import pandas as pd
@@ -8,7 +11,9 @@ from capcal_lib.errors import InputError, check_known
 from capcal_lib.text import counted, sanitize
 
 MISSING = ["", "none", "nan", "null"]  # how a verdict that is not there is spelled
-SCALE: dict[str, str | None] = {"correct": "correct", "incorrect": "incorrect"}
+Scale = dict[str, str | None]  # what a spelled value stands for
+Tally = dict[str, Counter[tuple[str, bool]]]  # of each scorer: a value, and of a blank response
+SCALE: Scale = {"correct": "correct", "incorrect": "incorrect"}
 SCALE |= {"1": "correct", "0": "incorrect", "true": "correct", "false": "incorrect"}
 SCALE |= {"c": "correct", "i": "incorrect", "n": "no_answer", "no_answer": "no_answer"}
 SCALE |= dict.fromkeys([*MISSING, "not_scored", "p"])  # p: partial, of inspect_ai
@@ -17,27 +22,42 @@ RULE = "verdicts are 1/0, true/false, C/I or correct/incorrect; --correct VALUE 
 COMPARING = {"exact_match", "acc", "em", "math_verify"}
 
 
-def take_verdicts(
-    samples: pd.DataFrame, scorer: str | None, correct: str | None, notes: list[str]
-) -> bool:
-    """Give samples the ``verdict`` of a scorer among their ``scores``; say whether there is one.
+def tally_scores(samples: pd.DataFrame, tally: Tally) -> int:
+    """Count the values of each scorer among the ``scores`` of samples, those of a blank response
+    apart; return how many responses are blank.
+    """
+    scores = pd.DataFrame([*samples["scores"]], samples.index, dtype=object)
+    blank = samples["response"].str.strip() == ""
+    for name in map(str, scores):
+        spelled = scores[name].map(_value).map(spell_value)
+        tally.setdefault(name, Counter()).update(zip(spelled, blank, strict=True))
+    return int(blank.sum())
+
+
+def choose_verdicts(
+    tally: Tally, unblank: int, scorer: str | None, correct: str | None, notes: list[str]
+) -> tuple[str, Scale] | None:
+    """Choose whose verdicts are taken, by the counts of all samples, of which so many are not
+    blank; None where nobody has any.
 
     Without a name, it is the scorer with a verdict on most samples, words before numbers. A sample
     on which it has none is not scored. `InputError` for an unknown scorer, and for scores that are
     no verdicts."""
-    scores = pd.DataFrame([*samples["scores"]], samples.index, dtype=object)
-    names = [name for name in map(str, scores) if scorer in (None, name, *name.split(","))]
+    names = [name for name in tally if scorer in (None, name, *name.split(","))]
     if scorer and not names:
-        check_known("scorer", scorer, [*map(str, scores)])
-    verdicts, ranks, unread = {}, {}, []
+        check_known("scorer", scorer, [*tally])
+    scales, ranks, unread = {}, {}, []
     for name in names:
-        values = scores[name].map(_value).map(spell_value)
-        verdicts[name], unknown = read_verdicts(values, correct)
-        ranks[name] = verdicts[name].count(), not values.str.contains(r"\d").any()
+        values = Counter[str]()
+        for (value, _), number in tally[name].items():
+            values[value] += number
+        scales[name], unknown = _scale(values, correct)
+        read = sum(number for value, number in values.items() if scales[name].get(value))
+        ranks[name] = read, not any(re.search(r"\d", value) for value in values)
         if unknown:
             unread.append(f"{name} has {sanitize(', '.join(unknown), 80)}")
     taken = max(names, key=lambda name: ranks[name], default="")
-    if not names or not verdicts[taken].count():
+    if not names or not ranks[taken][0]:
         comparing = {name.partition(",")[0] for name in names} & COMPARING
         if unread or (names and not comparing):
             raise InputError(
@@ -45,15 +65,26 @@ def take_verdicts(
                 "--scorer NAME another scorer, and --regrade has the rules compare the answers"
             )
         notes.append("the log has no verdict on each sample: the rules grade it")
-        return False
-    silent = (samples["response"].str.strip() == "") & (verdicts[taken] != "correct")
-    samples["verdict"] = verdicts[taken].mask(silent, "no_answer").fillna("not_scored")
-    answers = [score.get("answer") if isinstance(score, dict) else None for score in scores[taken]]
-    samples["extracted"] = samples["extracted"].fillna(pd.Series(answers, samples.index))
-    notes.append(f"verdicts of the log: {taken}; its scorers: {', '.join(map(str, scores))}")
-    if odd := (samples["verdict"] == "not_scored").sum():
+        return None
+    notes.append(f"verdicts of the log: {taken}; its scorers: {', '.join(tally)}")
+    scale = scales[taken]
+    counts = tally[taken].items()
+    scored = sum(number for (value, blank), number in counts if not blank and scale.get(value))
+    if odd := unblank - scored:
         notes.append(f"{counted(odd, 'sample')} without a verdict left out; {RULE}")
-    return True
+    return taken, scale
+
+
+def give_verdicts(samples: pd.DataFrame, taken: str, scale: Scale) -> pd.DataFrame:
+    """Give samples the ``verdict`` of a scorer, and the answer that it found."""
+    scores = samples["scores"].map(lambda one: one.get(taken))
+    verdicts = scores.map(_value).map(spell_value).map(scale)
+    silent = (samples["response"].str.strip() == "") & (verdicts != "correct")
+    answers = scores.map(lambda score: score.get("answer") if isinstance(score, dict) else None)
+    return samples.assign(
+        verdict=verdicts.mask(silent, "no_answer").fillna("not_scored"),
+        extracted=samples["extracted"].fillna(answers),
+    )
 
 
 def _value(score: Any) -> Any:
@@ -61,18 +92,24 @@ def _value(score: Any) -> Any:
     return score.get("value") if isinstance(score, dict) else score
 
 
-def read_verdicts(
-    values: "pd.Series[str]", correct: str | None = None
-) -> tuple["pd.Series[str]", list[str]]:
+def read_verdicts(values: "pd.Series[str]") -> tuple["pd.Series[str]", list[str]]:
     """Return the verdict of each spelled value, None if it is none, and the values that are not
-    known: if there are any, nothing is a verdict. All but ``correct`` are incorrect if it is given.
+    known: if there are any, nothing is a verdict.
+    """
+    scale, unknown = _scale(values, None)
+    return values.map(scale), unknown
+
+
+def _scale(values: Iterable[str], correct: str | None) -> tuple[Scale, list[str]]:
+    """Return what each spelled value stands for, nothing if some of them are not known, and these.
+    All but ``correct`` are incorrect if it is given.
     """
     scale = SCALE
     if correct is not None:
         scale = dict.fromkeys(values, "incorrect") | dict.fromkeys(MISSING)
         scale[spell_value(correct)] = "correct"
     unknown = sorted({*values} - scale.keys())
-    return values.map({} if unknown else scale), unknown
+    return {} if unknown else scale, unknown
 
 
 def spell_value(value: Any) -> str:

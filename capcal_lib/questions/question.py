@@ -71,12 +71,20 @@ def questions_digest(questions: Iterable[Question]) -> str:
     >>> questions_digest([question])[:8], questions_digest([question, question])[:8]
     ('646cc86b', '06799dcb')
     """
-    pairs = ((question.text, question.answer) for question in questions)
-    content = [[text, answer.kind, answer.gold, sorted(answer.aliases)] for text, answer in pairs]
-    return digest_of(content)
+    digest = hashlib.sha256(b"[")
+    for number, question in enumerate(questions):
+        answer = question.answer
+        content = [question.text, answer.kind, answer.gold, sorted(answer.aliases)]
+        digest.update(b"," * (number > 0) + _canonical(content))
+    digest.update(b"]")
+    return digest.hexdigest()
 
 
 def digest_of(content: object) -> str:
     """Return the SHA-256 of what JSON can hold, whatever the order of its keys."""
-    canonical = json.dumps(content, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()
+    return hashlib.sha256(_canonical(content)).hexdigest()
+
+
+def _canonical(content: object) -> bytes:
+    text = json.dumps(content, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    return text.encode("utf-8", "surrogatepass")

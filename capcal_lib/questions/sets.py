@@ -64,9 +64,10 @@ def load_split(dataset: str, split: str | None = None) -> tuple[tuple[Question, 
     source, rows = _read_rows(manifest, entry)
     if entry.number:
         rows = ({entry.number: number} | row for number, row in enumerate(rows))
+    rows = _selected(rows, select)
     questions: dict[str, Question] = {}
     positions = Counter[str]()
-    for number, row in enumerate(_selected(rows, select)):
+    for number, row in enumerate(rows):
         try:
             # Rows of MMLU are numbered within their subject.
             subject = row.get("subject", "") if dataset == "mmlu" else ""
@@ -76,13 +77,16 @@ def load_split(dataset: str, split: str | None = None) -> tuple[tuple[Question, 
             question = make_question(manifest, columns, usual, f"{dataset}/{split}/{position}")
             if question.id in questions:
                 raise ValueError(f"the id {question.id!r} appears twice")
-        except KeyError as error:
-            raise InputError(
-                f"{source}, row {number}: no column {error}; this is not {manifest.title} as "
-                f"expected, it has {', '.join(map(str, row))[:200]}"
-            ) from None
-        except (AttributeError, IndexError, TypeError, ValueError) as error:
-            raise InputError(f"{source}, row {number}: malformed ({error})") from None
+        except (KeyError, AttributeError, IndexError, TypeError, ValueError) as error:
+            for _ in rows:  # a corrupt file is told before a bad row
+                pass
+            what = f"malformed ({error})"
+            if isinstance(error, KeyError):
+                what = (
+                    f"no column {error}; this is not {manifest.title} as expected, it has "
+                    f"{', '.join(map(str, row))[:200]}"
+                )
+            raise InputError(f"{source}, row {number}: {what}") from None
         if question.id not in left_out:
             questions[question.id] = question
     loaded = tuple(questions.values())
@@ -190,7 +194,7 @@ def _split_of(manifest: Dataset, split: str) -> Split:
     return manifest.splits[split]
 
 
-def _selected(rows: Iterable[Row], select: Selection) -> Iterable[Row]:
+def _selected(rows: Iterable[Row], select: Selection) -> Iterator[Row]:
     """Take the rows that a manifest selects, in their order."""
     rows = (row for row in rows if select.drop.items().isdisjoint(row.items()))
     if select.unique:
@@ -199,12 +203,12 @@ def _selected(rows: Iterable[Row], select: Selection) -> Iterable[Row]:
             first.setdefault(row[select.unique], row)
         rows = first.values()
     if select.sample is None:
-        return rows
+        return iter(rows)
     rows = list(rows)
     if select.sample > len(rows):
         raise InputError(f"{len(rows)} rows are too few to select {select.sample} of them")
     places = random.Random(select.seed).sample(range(len(rows)), select.sample)
-    return [rows[place] for place in sorted(places)]
+    return iter([rows[place] for place in sorted(places)])
 
 
 def _path(entry: Split) -> Path | None:
@@ -223,7 +227,7 @@ def _read_rows(manifest: Dataset, entry: Split) -> tuple[str, Iterable[Row]]:
     """
     path = _path(entry)
     if path and is_file(path):
-        rows = list(stream_rows(path))  # a corrupt file is told before a bad row
+        rows = stream_rows(path)
         if manifest.builtin:
             return "built in", rows
         return path.name if entry.file else f"CAPCAL_DATA_DIR/{entry.local}", rows

@@ -51,7 +51,7 @@ def run_status(run: Run, grader: str | None = None) -> dict[str, Any]:
         samples = len(present)
         ask, lacking = open_ask(run, present)
         row |= {
-            "questions": len({name for name, _ in present}),
+            "questions": len(present.questions),
             "samples": samples,
             "lacking": lacking,
             "verdicts": _graded(run, samples, grader),

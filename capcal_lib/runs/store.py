@@ -18,12 +18,12 @@ is corrupt."""
 import hashlib
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from io import BytesIO
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -59,7 +59,44 @@ class Sample:
 SCHEMA = pa.schema(
     [(field.name, pa.int32() if field.type is int else pa.string()) for field in fields(Sample)]
 )
-Present = set[tuple[str, int]]  # the keys of the samples that are there
+
+
+class Present(Set[tuple[str, int]]):
+    """The keys of the samples that are there: a bit each, and an entry a question."""
+
+    def __init__(self) -> None:
+        self._bits: dict[str, bytearray] = {}
+        self._size = 0
+
+    def __contains__(self, key: Any) -> bool:
+        name, index = key
+        bits = self._bits.get(name, b"")
+        return index >> 3 < len(bits) and bool(bits[index >> 3] & 1 << (index & 7))
+
+    def __iter__(self) -> Iterator[tuple[str, int]]:
+        for name, bits in self._bits.items():
+            for index in range(8 * len(bits)):
+                if bits[index >> 3] & 1 << (index & 7):
+                    yield name, index
+
+    def __len__(self) -> int:
+        return self._size
+
+    @property
+    def questions(self) -> Set[str]:
+        """Return the questions that have samples."""
+        return self._bits.keys()
+
+    def add(self, name: str, index: int) -> bool:
+        """Note a sample; return whether it is new."""
+        bits = self._bits.setdefault(name, bytearray())
+        place, bit = index >> 3, 1 << (index & 7)
+        if place >= len(bits):
+            bits.extend(bytes(place + 1 - len(bits)))
+        new = not bits[place] & bit
+        bits[place] |= bit
+        self._size += new
+        return new
 
 
 def read_samples(run: Run, columns: Sequence[str] = SCHEMA.names) -> pd.DataFrame:
@@ -96,11 +133,7 @@ def keys_of(rows: pd.DataFrame) -> Iterator[tuple[str, int]]:
 
 def add_keys(present: Present, rows: pd.DataFrame) -> list[bool]:
     """Note the samples of a table; return of each row whether it is new."""
-    new = []
-    for key in keys_of(rows):
-        new.append(key not in present)
-        present.add(key)
-    return new
+    return [present.add(*key) for key in keys_of(rows)]
 
 
 def count_samples(run: Run) -> int:
@@ -112,7 +145,10 @@ def count_samples(run: Run) -> int:
 
 def present_of(tables: Iterable[pd.DataFrame]) -> Present:
     """Note the samples of tables."""
-    return {key for rows in tables for key in keys_of(rows)}
+    present = Present()
+    for rows in tables:
+        add_keys(present, rows)
+    return present
 
 
 def find_keys(present: Present, rows: pd.DataFrame) -> list[bool]:

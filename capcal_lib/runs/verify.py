@@ -75,7 +75,7 @@ def verify_run(run: Run, *, grader: str | None = None, checks: Sequence[Check] =
     except InputError as error:
         checked.problems.append(str(error))
         return checked
-    questions = {name for name, _ in present}
+    questions = present.questions
     checked.facts.append(f"{len(present):,} samples of {len(questions):,} questions")
     if source:
         checked.facts.append(f"imported from {source}, so its weights and prompts are not known")
@@ -107,7 +107,7 @@ def _differences(checked: Checked, present: store.Present) -> Iterator[str]:
     questions = load_questions(identity.dataset, identity.split)
     if questions_digest(questions) != identity.questions:
         yield "the questions at hand are not those that were sampled"
-    if strangers := {name for name, _ in present} - {question.id for question in questions}:
+    if strangers := present.questions - {question.id for question in questions}:
         yield f"{len(strangers)} questions that the data set does not have, as {min(strangers)}"
 
 
@@ -125,8 +125,8 @@ def _file(path: Path, run: Run, present: store.Present, grader: str | None) -> I
     questions: set[str] = set()
     for table in artifact.batches(path, ["question_id"]):
         questions.update(table["question_id"].to_pylist())
-    sampled = {name for name, _ in present}
-    strange = questions ^ sampled if artifact.whole else questions - sampled
+    sampled = present.questions
+    strange = sampled ^ questions if artifact.whole else questions - sampled
     if strange:
         yield f"{path.name}: {NOT_OF_SAMPLED}: {min(strange)}"
 
@@ -137,9 +137,9 @@ def _verdicts(path: Path, run: Run, present: store.Present, grader: str | None) 
     made: dict[bytes, bytes] = {}
     for table in VERDICTS.batches(path, VERDICTS.key):
         made = table.schema.metadata
-        graded.update(store.keys_of(table.to_pandas()))
+        store.add_keys(graded, table.to_pandas())
     if graded != present:
-        strange = {name for name, _ in graded} ^ {name for name, _ in present}
+        strange = graded.questions ^ present.questions
         yield f"{path.name}: {NOT_OF_SAMPLED}: {min(strange, default='')}"
     version = made[b"grader"].decode()
     if grader and version not in (grader, GIVEN):

@@ -5,11 +5,12 @@ import hashlib
 import json
 import zipfile
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from capcal_lib.io.samples import open_log
 from capcal_lib.io.tables import read_file
 
 LOG = Path(__file__).parent / "logs" / "samples_counts.jsonl"
@@ -36,6 +37,21 @@ def accuracy(path: Path, **options: Any) -> tuple[int, int]:
     """How many samples of a log are correct, of how many."""
     table = read_file(path, **options).table
     return int(table["correct"].sum()), int(table["total"].sum())
+
+
+class Whole(NamedTuple):
+    """A log whose samples are one table."""
+
+    samples: pd.DataFrame
+    items: pd.DataFrame
+    judged: bool
+    notes: list[str]
+
+
+def read_log(*options: Any, **more: Any) -> Whole:
+    with open_log(*options, **more) as log:
+        samples = pd.concat(log.tables(), ignore_index=True)
+        return Whole(samples, log.items, log.judged, log.notes)
 
 
 def digest(value: object) -> str:

@@ -9,10 +9,9 @@ import pytest
 
 from capcal_lib.errors import InputError
 from capcal_lib.io.importing import import_samples
-from capcal_lib.io.samples import read_log
 from capcal_lib.questions import load_questions
 from capcal_lib.rows import stream_rows
-from tests.io.files import accuracy, epoch, harness, inspect, write
+from tests.io.files import accuracy, epoch, harness, inspect, read_log, write
 
 HOT = {"temperature": 1.0}
 COLOURS = ["red", "green", "blue"]

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from capcal_lib.errors import InputError
-from capcal_lib.io.samples import read_log
-from tests.io.files import batch, reply, write
+from tests.io.files import batch, read_log, reply, write
 
 
 def test_each_choice_is_a_sample_with_the_tokens_that_are_known(tmp_path: Path) -> None:

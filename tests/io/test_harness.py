@@ -6,9 +6,8 @@ import pytest
 
 from capcal_lib.errors import InputError
 from capcal_lib.io.harness import task_of
-from capcal_lib.io.samples import read_log
 from capcal_lib.io.tables import read_file
-from tests.io.files import accuracy, harness, write
+from tests.io.files import accuracy, harness, read_log, write
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from capcal_lib.errors import InputError
-from capcal_lib.io.samples import read_log
 from capcal_lib.io.tables import read_file
-from tests.io.files import accuracy, batch, epoch, harness, inspect, reply, write
+from tests.io.files import accuracy, batch, epoch, harness, inspect, read_log, reply, write
 
 ONE, TWO = "2025-01-01T00-00-00.000000", "2025-01-02T00-00-00.000000"
 

@@ -11,9 +11,8 @@ import pytest
 from capcal_lib import rows
 from capcal_lib.errors import InputError
 from capcal_lib.io import inspect_ai
-from capcal_lib.io.samples import read_log
 from capcal_lib.io.tables import read_file
-from tests.io.files import LOG, accuracy, epoch, inspect
+from tests.io.files import LOG, accuracy, epoch, inspect, read_log
 
 
 def test_the_settings_stand_in_the_header_and_tokens_with_the_sample(tmp_path: Path) -> None:

@@ -9,10 +9,10 @@ import pytest
 
 from capcal_lib.errors import InputError
 from capcal_lib.io.importing import import_samples
-from capcal_lib.io.samples import list_files, read_log
+from capcal_lib.io.samples import list_files
 from capcal_lib.io.tables import read_file
 from capcal_lib.questions import load_questions
-from tests.io.files import accuracy, epoch, harness, inspect, write
+from tests.io.files import accuracy, epoch, harness, inspect, read_log, write
 
 
 def test_rows_of_a_table_are_samples_each_whatever_they_are_numbered_by(tmp_path: Path) -> None:
