@@ -274,14 +274,16 @@ def _new_model(name: str, settings: Mapping[str, Any]) -> dict[str, Iterable[str
 def _find_questions(
     items: pd.DataFrame, questions: Sequence[Question], dataset: str
 ) -> dict[str, Question]:
-    """Find each question of a file by its id or else by its text, and compare their answers."""
-    by_id = {one.id: one for one in questions}
+    """Find each question of a file by its id or else by its text, and compare their answers;
+    return the questions by these names, and by their ids.
+    """
+    by_name = {one.id: one for one in questions}
     by_text: dict[str, Question] = {}
-    if not {*items.index} <= by_id.keys():
-        by_text = {one.text: one for one in questions}
-    found = {}
     for name, stated_text, gold, *_ in items.itertuples():
-        question = by_id.get(name) or by_text.get(name) or by_text.get(stated_text.strip())
+        question = by_name.get(name)
+        if question is None:
+            by_text = by_text or {one.text: one for one in questions}
+            question = by_text.get(name) or by_text.get(stated_text.strip())
         if question is None:
             raise _no_such_question(
                 name, f"is not in {dataset}, whose ids look like {questions[0].id!r}"
@@ -295,8 +297,8 @@ def _find_questions(
                 f"is {text!r} with the answer {gold!r}, in {dataset} {right_text!r} with the "
                 f"answer {question.answer.gold!r}",
             )
-        found[name] = question
-    return found
+        by_name.setdefault(name, question)
+    return by_name
 
 
 def _is_right(gold: str, answer: Answer) -> bool:

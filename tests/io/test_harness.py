@@ -27,8 +27,9 @@ def test_the_settings_stand_in_the_request(tmp_path: Path) -> None:
     settings = {"until": [], "temperature": 0.7, "max_gen_toks": 64, "top_p": 0.9}
     row = harness(0, "x", doc={"text": "?"})
     row["arguments"] = {"gen_args_0": {"arg_0": "What?", "arg_1": settings}}
-    [sample] = read_log([write(tmp_path / "samples_a.jsonl", row)]).samples.to_dict("records")
-    assert (sample["question"], sample["temperature"]) == ("What?", 0.7)
+    log = read_log([write(tmp_path / "samples_a.jsonl", row)])
+    [sample] = log.samples.to_dict("records")
+    assert (log.items["question"].item(), sample["temperature"]) == ("What?", 0.7)
     assert (sample["max_tokens"], sample["top_p"]) == (64, 0.9)
 
 
