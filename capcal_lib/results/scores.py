@@ -9,7 +9,7 @@ import pandas as pd
 
 from capcal_lib import metrics
 from capcal_lib.applications import deep_samples, others_mean
-from capcal_lib.errors import check_known
+from capcal_lib.errors import InputError, check_known
 from capcal_lib.manifests import load_dataset
 from capcal_lib.probe_names import as_nearest, is_probe, probe_of, training_sets
 from capcal_lib.probes import nearest_probe
@@ -31,6 +31,7 @@ DEEP = 32  # samples of a question, from which curves and budgets say something
 ROUNDING = 1e-12  # probes that are the same score alike up to this
 MISSING_AS = 0.5  # the confidence that the paper's code gives a question without one
 BOUNDS = {UNIFORM: (1 / 12, 1 / 3), ORACLE_RC: (0, 1 / 4)}  # of a score; all others lie in [0, 1]
+INDEX = ["dataset", "question_id"]  # of results
 SCORE_COLUMNS = ["brier", "low", "high", "plug_in", "may_be_best", "missing", "questions"]
 
 
@@ -315,7 +316,8 @@ def score(
     ``high`` for questions like these; ``plug_in``, the uncorrected score of the same questions;
     ``may_be_best``, see :func:`mark_best`; ``missing`` confidences of questions with two scored
     samples or more; and scored ``questions``. The corrected score is unbiased, so it may fall below
-    zero. A method without any confidence on a data set has no row there.
+    zero. A method without any confidence on a data set has no row there. `InputError` for a table
+    with another index or without counts.
 
     >>> from capcal_lib.places import RECORDED_RUNS
     >>> from capcal_lib.results import load_results
@@ -323,6 +325,11 @@ def score(
     >>> round(float(scores.loc[("mini-exam", "Uniform random"), "brier"]), 4)
     0.1722
     """
+    if [*results.index.names] != INDEX or not {*COUNTS} <= {*results}:
+        raise InputError(
+            f"results are indexed by {' and '.join(INDEX)}, with columns {' and '.join(COUNTS)}, as "
+            "load_results gives them; score a table of your own with capcal_lib.io.score_table"
+        )
     of_columns = _terms_of_columns(results, protocol)
     terms = mean_over_probes(of_columns)
     plug_in = brier_terms(results, protocol="paper").where(terms.notna())

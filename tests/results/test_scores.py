@@ -36,6 +36,18 @@ FOUR = results(
 )
 
 
+@pytest.mark.parametrize(
+    "table",
+    [FOUR.droplevel("dataset"), FOUR.reset_index(), FOUR.drop(columns="total")],
+    ids=["no data set", "no index", "no counts"],
+)
+def test_a_table_that_is_no_results_is_refused_with_what_to_do(table: pd.DataFrame) -> None:
+    with pytest.raises(
+        InputError, match=r"dataset and question_id, .* capcal_lib\.io\.score_table"
+    ):
+        score(table)
+
+
 def test_terms_by_hand() -> None:
     terms = brier_terms(FOUR).loc["mini-exam"]
     assert methods(FOUR) == ["P(True)", "Verbalized confidence"]
