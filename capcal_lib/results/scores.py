@@ -327,7 +327,7 @@ def score(
     """
     if [*results.index.names] != INDEX or not {*COUNTS} <= {*results}:
         raise InputError(
-            f"results are indexed by {' and '.join(INDEX)}, with columns {' and '.join(COUNTS)}, as "
+            f"results are indexed by {' and '.join(INDEX)} and have {' and '.join(COUNTS)}, as "
             "load_results gives them; score a table of your own with capcal_lib.io.score_table"
         )
     of_columns = _terms_of_columns(results, protocol)

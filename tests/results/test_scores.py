@@ -43,7 +43,7 @@ FOUR = results(
 )
 def test_a_table_that_is_no_results_is_refused_with_what_to_do(table: pd.DataFrame) -> None:
     with pytest.raises(
-        InputError, match=r"dataset and question_id, .* capcal_lib\.io\.score_table"
+        InputError, match=r"dataset and question_id and .* capcal_lib\.io\.score_table"
     ):
         score(table)
 
