@@ -37,6 +37,7 @@ from capcal_lib.runs.run import PARTS, RECORD, Record, Run, run_of
 
 ROWS = 50_000  # of a part, at most
 MOST_PART_ROWS = 1 << 17  # of one of an earlier version
+BITS = 256  # of samples of a question that are noted together
 LOCK = "lock"
 KEY = ["question_id", "sample_index"]
 ORDER = [(name, "ascending") for name in KEY]
@@ -62,40 +63,44 @@ SCHEMA = pa.schema(
 
 
 class Present(Set[tuple[str, int]]):
-    """The keys of the samples that are there: a bit each, and an entry a question."""
+    """The keys of the samples that are there: a bit each, and an entry for each question and
+    ``BITS`` samples of it, however far apart they lie.
+    """
 
     def __init__(self) -> None:
-        self._bits: dict[str, bytearray] = {}
+        self._blocks: dict[int, dict[str, int]] = {}
         self._size = 0
 
     def __contains__(self, key: Any) -> bool:
         name, index = key
-        bits = self._bits.get(name, b"")
-        return index >> 3 < len(bits) and bool(bits[index >> 3] & 1 << (index & 7))
+        block, place = divmod(index, BITS)
+        return bool(self._blocks.get(block, {}).get(name, 0) >> place & 1)
 
     def __iter__(self) -> Iterator[tuple[str, int]]:
-        for name, bits in self._bits.items():
-            for index in range(8 * len(bits)):
-                if bits[index >> 3] & 1 << (index & 7):
-                    yield name, index
+        for block, questions in self._blocks.items():
+            for name, bits in questions.items():
+                while bits:
+                    last = bits & -bits
+                    yield name, block * BITS + last.bit_length() - 1
+                    bits ^= last
 
     def __len__(self) -> int:
         return self._size
 
     @property
-    def questions(self) -> Set[str]:
+    def questions(self) -> set[str]:
         """Return the questions that have samples."""
-        return self._bits.keys()
+        return set().union(*self._blocks.values())
 
     def add(self, name: str, index: int) -> bool:
         """Note a sample; return whether it is new."""
-        bits = self._bits.setdefault(name, bytearray())
-        place, bit = index >> 3, 1 << (index & 7)
-        if place >= len(bits):
-            bits.extend(bytes(place + 1 - len(bits)))
-        new = not bits[place] & bit
-        bits[place] |= bit
-        self._size += new
+        block, place = divmod(index, BITS)
+        questions = self._blocks.setdefault(block, {})
+        bits = questions.get(name, 0)
+        new = not bits >> place & 1
+        if new:
+            questions[name] = bits | 1 << place
+            self._size += 1
         return new
 
 

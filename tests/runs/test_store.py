@@ -18,6 +18,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pyarrow import dataset
 
 from capcal_lib.errors import DiskError, InputError
@@ -32,6 +34,7 @@ from capcal_lib.runs.sessions import Ask, Session, add_sessions
 from capcal_lib.runs.status import run_status
 from capcal_lib.runs.store import (
     SCHEMA,
+    Present,
     open_writer,
     parts_of,
     read_samples,
@@ -525,3 +528,18 @@ def test_a_run_of_an_earlier_version_is_read_as_it_is_and_merged(
     flip(other.folder / "samples-00000.parquet", 20)
     with pytest.raises(InputError, match="corrupt"):
         read_samples(other)
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, (1 << 20) - 1) | st.integers(0, 300)))
+)
+def test_what_is_present_is_a_set_of_keys(keys: list[tuple[str, int]]) -> None:
+    present, seen = Present(), set[tuple[str, int]]()
+    for key in keys:
+        assert present.add(*key) == (key not in seen)
+        seen.add(key)
+    assert present == seen
+    assert {*present} == seen
+    assert present.questions == {name for name, _ in seen}
+    assert len(present) == len(seen)
+    assert ("a", 301) not in present or ("a", 301) in seen
