@@ -40,7 +40,7 @@ from capcal_lib.io.identity import (
 from capcal_lib.io.inspect_ai import archive_rows, is_inspect, log_rows, read_sample
 from capcal_lib.io.shelf import gather_rows
 from capcal_lib.io.verdicts import Tally, choose_verdicts, give_verdicts, tally_scores
-from capcal_lib.rows import STEP, Pairs, Row, check_pairs, field_of, stream_rows, take_columns
+from capcal_lib.rows import Pairs, Row, check_pairs, field_of, stream_rows, take_columns
 from capcal_lib.text import counted, printable, sanitize
 
 NEEDED = ["question_id", "response"]
@@ -53,6 +53,7 @@ OF_LOGS += ["scores", "prompt", "key", "place", "row"]  # key: of one sample; pl
 ITEM = ["question_id", "question", "gold", "aliases", "choices", "subject"]
 SAMPLE = [*NEEDED, *COLUMNS, *OF_LOGS]
 MOST_SAMPLES = 1 << 31  # of a question
+STEP = 1 << 14  # rows that are read at a time
 REMEDY = (
     "; samples stand a row each, with gold or verdict; confidences are scored in columns "
     "question_id, confidence, correct, total; name other columns with --column NAME=COLUMN"

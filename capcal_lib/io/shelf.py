@@ -4,8 +4,9 @@ All rows of a question are in one part, in the order in which they came. What is
 part, and not the file that the rows are of."""
 
 import pickle
+from collections import deque
 from collections.abc import Iterable, Iterator
-from itertools import chain
+from itertools import islice
 from tempfile import gettempdir
 from typing import IO, Any
 from zlib import crc32
@@ -14,8 +15,8 @@ import pandas as pd
 
 from capcal_lib.errors import DiskError
 
-ROWS = 1 << 16  # that are put aside together
-PARTS = 64  # of more rows than that
+ROWS = 1 << 16  # that are put aside together; a part has half as many or more
+PARTS = 256  # at most
 
 
 def gather_rows(tables: Iterable[pd.DataFrame], rows: int) -> Iterator[pd.DataFrame]:
@@ -36,15 +37,27 @@ def split(file: IO[bytes], tables: Iterable[pd.DataFrame]) -> list[list[int]]:
 
     The index of a row counts all that came before it."""
     tables = _number(tables)
-    first, second = next(tables, None), next(tables, None)
-    if first is None or second is None:
-        return [] if first is None else [[put(file, first)]]
-    parts: list[list[int]] = [[] for _ in range(PARTS)]
-    for table in chain([first, second], tables):
+    head = deque(islice(tables, 2))
+    if len(head) < 2:
+        return [[put(file, table)] for table in head]
+    pieces: list[list[int]] = [[] for _ in range(PARTS)]
+    sizes = [0] * PARTS
+    while head:
+        table = head.popleft()
+        head.extend(islice(tables, not head))
         numbers = table["question_id"].map(lambda name: crc32(name.encode()) % PARTS)
-        for number, rows in table.groupby(numbers):
-            parts[int(number)].append(put(file, rows))
-    return [places for places in parts if places]
+        for part, rows in table.dropna(axis="columns", how="all").groupby(numbers):
+            pieces[part].append(_append(file, rows))
+            sizes[part] += len(rows)
+    parts: list[list[int]] = [[]]
+    size = 0
+    for places, number in zip(pieces, sizes, strict=True):
+        if size >= ROWS // 2:
+            parts.append([])
+            size = 0
+        parts[-1] += places
+        size += number
+    return [sorted(places) for places in parts if places]
 
 
 def _number(tables: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
@@ -58,9 +71,13 @@ def _number(tables: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
 
 def put(file: IO[bytes], table: pd.DataFrame) -> int:
     """Put a table aside, without the columns that are empty; return its place."""
+    return _append(file, table.dropna(axis="columns", how="all"))
+
+
+def _append(file: IO[bytes], table: pd.DataFrame) -> int:
     try:
         place = file.seek(0, 2)
-        pickle.dump(table.dropna(axis="columns", how="all"), file, pickle.HIGHEST_PROTOCOL)
+        pickle.dump(table, file, pickle.HIGHEST_PROTOCOL)
         file.flush()
     except OSError as error:
         raise DiskError(

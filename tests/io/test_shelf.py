@@ -34,7 +34,7 @@ def rows_of(count: int, **change: Any) -> list[dict[str, Any]]:
     ]
 
 
-def test_all_rows_of_a_question_are_in_one_part_in_their_order() -> None:
+def test_all_rows_of_a_question_are_in_one_part_in_their_order(few: None) -> None:
     table = pd.DataFrame({"question_id": [f"q{n % 50}" for n in range(1000)], "n": range(1000)})
     pieces = [table[start : start + 70].copy() for start in range(0, 1000, 70)]
     with TemporaryFile() as file:
