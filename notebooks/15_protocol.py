@@ -9,8 +9,8 @@
 # %% [markdown]
 # # What each correction changes
 #
-# [Before](14_try_it.ipynb) we looked at scores and played with them. They are not the paper's scores: this book makes them
-# differently in five ways. How much does each of these corrections change?
+# How much does each of our corrections change a score? This book computes scores differently from the paper in five ways. The
+# scores that you saw on [the previous page](14_try_it.ipynb) have all five corrections.
 
 # %% tags=["parameters"]
 model: str = "smollm2-135m"  # one of `capcal models`; it has most data sets
@@ -24,9 +24,9 @@ from capcal_lib.book.lesson import open_page
 page = open_page(globals())
 
 # %% [markdown]
-# A correction is a switch. *Plug-in* scores leave the noise of $\hat\mu$ in; here is how much worse that makes each score, on
-# the same recorded samples. Votes are judged by fewer samples, which leave more in; the oracle of one response becomes better, as
-# its error is that noise itself, which $\hat\mu$ makes too small:
+# Each correction can be switched off. The first switch gives *plug-in* scores, which keep the noise of $\hat\mu$. The table
+# shows how much this adds to each score, on the same recorded samples. It adds more to votes, because fewer samples judge them.
+# The score of Oracle RC falls: its error is the correctness variance, which $\hat\mu(1-\hat\mu)$ underestimates.
 
 # %%
 from capcal_lib.results import brier_terms
@@ -38,19 +38,19 @@ worse = (plug_in - terms).groupby(level="dataset", sort=False).mean()
 worse.rename(page.data["title"]).T.round(4)
 
 # %% [markdown]
-# `shifts_by_correction` does that for every correction:
+# `shifts_by_correction` computes this for every switch:
 #
-# - *missing as 0.5* gives a question without a confidence one half, where the method was asked at all;
-# - *votes in the pool* scores the same votes, of the same hundred splits of a question's samples, by all samples in place of
-#   those that did not vote, so that they share their luck;
-# - *paper's probes* are trained by its recipe, and the score is the mean of its five splits;
-# - *a judge's verdicts* count in place of those of the rules, where a model has judged every answer to a data set. How far a
-#   judge agrees with the rules is on the page of [the grader](17_grading.ipynb); the lower Cohen's $\kappa$ there, the more of
-#   that shift is the judge's own error;
-# - *all together* is the paper's protocol, but for the judge; there a question's first samples alone vote, which is one split of
-#   the hundred.
+# - *plug-in scores* keep the noise of $\hat\mu$.
+# - *missing as 0.5* fills in one half if a method was asked and gave no confidence.
+# - *votes in the pool* lets all samples judge a vote, including the samples that voted. The hundred splits stay the same.
+# - *paper's probes* trains probes with the paper's recipe. The score is the mean over its five splits.
+# - *a judge's verdicts* replace the verdicts of the rules if a model has judged every answer to a data set. Part of this shift
+#   is the judge's own error: [the page on grading](17_grading.ipynb) shows how well judge and rules agree.
+# - *all together* is the paper's protocol without the judge. Only a question's first samples vote then, which is one split
+#   instead of a hundred.
 #
-# A probe on its own data set, any other probe, and any other confidence are told apart, as their shifts are unlike.
+# Confidences form three groups, because their shifts differ: probes on their own data set, other probes, and all others. Here
+# are the three largest shifts:
 
 # %%
 from dataclasses import replace
@@ -62,7 +62,7 @@ shifts = study.shifts_by_correction(replace(page.counting, k_c=k_c))
 tables.titled(shifts.nlargest(3, "size"))
 
 # %% [markdown]
-# Of each switch and kind of confidence, the mean says which way scores move, and the mean size how far:
+# For each switch and group, the mean shows the direction of the shift, and the mean size shows how far scores move:
 
 # %%
 of_switch = shifts.groupby(["switch", "confidence"], observed=True)
@@ -75,52 +75,58 @@ table["mean size"] = of_switch["size"].mean()
 alone = shifts[shifts["alone"]]
 if alone.empty:
     page.end(
-        "No correction moves a score here: every answer is right, or every one wrong."
+        "No correction changes a score here, because all answers are correct or all are incorrect."
     )
 sizes = alone.groupby("switch", observed=True)["size"].mean()
 page.finding(
-    "Of our corrections, each taken back alone, *{most}* moves scores most: by {size:.3f} on average.",
+    "Taken back one at a time, our corrections move scores most with the switch *{most}*: by {size:.3f} on average.",
     most=sizes.idxmax(),
     size=sizes.max(),
 )
 
-# %% tags=["picture"] label="fig-protocol" mystnb={"image": {"alt": "A panel for each kind of confidence, with a row for each switch and a dot for each data set and method, by the shift of its score, with a line at zero."}} paper=["section-4.1", "table-5", "table-6"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# %% tags=["picture"] label="fig-protocol" mystnb={"image": {"alt": "A panel for each group of confidences, all with one scale. Rows are switches. A dot shows the shift of the score of a method on a data set, beside a line at zero."}} paper=["section-4.1", "table-5", "table-6"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 import seaborn as sns
 from capcal_lib import plots
 
-panels = {"col": "confidence", "kind": "strip", "sharex": False}
+panels = {"col": "confidence", "kind": "strip"}
 size = {"height": 3.2, "aspect": 2.25 / shifts["confidence"].nunique()}
 marks = {"jitter": False, "alpha": 0.6, "color": plots.INK}
 grid = sns.catplot(shifts, x="shift", y="switch", **panels, **size, **marks)
+ticks = [-0.01, 0, 0.01, 0.1]
+for panel in grid.axes.flat:
+    panel.set_xscale("symlog", linthresh=0.01)
+    panel.set_xticks(ticks, ticks)
+    panel.margins(x=0.1)
 grid.refline(x=0, color=plots.MUTED, linestyle="-", zorder=0)
 grid.set_titles("{col_name}").set_axis_labels("shift of the score", "")
 _ = grid.tight_layout()
 
 # %% [markdown] tags=["caption"]
-# How far every score shifts (a mark a data set and method) when one correction is taken back, and when all are; right of zero
-# it becomes worse. Each panel has a scale of its own. What is the same for all methods moves no order; what touches one method
-# can move it across all others.
+# Each mark is a method on a data set. It shows how much worse (right of zero) or better the score becomes if one correction is
+# taken back, or all of them. All panels share one scale, which is linear between -0.01 and 0.01 and logarithmic beyond. A
+# switch that shifts all methods alike leaves their order as it is. A switch that shifts one method can move it past others.
 
 # %% label="protocol-shifts" paper=["section-4.1"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 page.show(
     table,
-    "Shift of the score by each switch, over data sets and methods: its mean "
-    "with its sign, and the mean of its size.",
+    "Shift of the score with each switch, over data sets and methods. The mean "
+    "keeps the sign of each shift; the mean size ignores it.",
 )
 
 # %% [markdown]
-# A probe is meant for data like its own, so read that row first. The noise that *plug-in* leaves in is the same for every
-# confidence that all samples judge, so it changes no order among these; the other switches can.
+# Read the rows of probes on their own data set first, because probes are meant for such data. *Plug-in* adds the same noise to
+# every confidence that all samples judge, so it cannot change their order. The other switches can.
 #
-# Pages that score confidences take the paper's protocol at once with `-p protocol paper`, and a judge's verdicts with `-p
-# verdicts judge:MODEL`; in Python, `score(results, protocol="paper")`.
+# To score under the paper's protocol, run a page with `-p protocol paper`, or call `score(results, protocol="paper")` in
+# Python. For a judge's verdicts, run a page with `-p verdicts judge:MODEL`.
 
 # %% [markdown]
 # ## A correction that we do not make
 #
-# The weight decay of a probe draws what it says towards the mean. Could the probe take that back by itself? Cross-validation leaves a
-# prediction for each training question that the question did not help to make, so Platt's method can learn from these with no label
-# more: `Calibrator("platt").fit(probe.out_of_fold_, correct, total)`. Here is what it makes of a confidence of .1, .5 and .9:
+# Weight decay draws a probe's predictions towards their mean. Can the probe undo this by itself? In cross-validation each
+# training question gets a prediction from a probe that was not trained on it. Platt's method can learn from these predictions
+# without a new label: `Calibrator("platt").fit(probe.out_of_fold_, correct, total)`. Here is what it makes of
+# confidences of .1, .5 and .9:
 
 # %%
 import pandas as pd
@@ -135,9 +141,11 @@ made = {
 pd.DataFrame(made, index=confidences).T.round(2)
 
 # %% [markdown]
-# Where the order of a row turns round, the probe has learned nothing: left-out questions are predicted by the mean of the others, which
-# is the lower the higher they are themselves. `compare_recalibrated_probes` judges each probe after this against itself before, the
-# cases of a model together by Holm's method. On which data sets does it help?
+# If the order in a row is reversed, the probe has learned nothing. It then predicts the mean of the training questions for each
+# held-out question, and this mean is lower when the held-out questions are higher.
+#
+# `compare_recalibrated_probes` compares each probe with itself before recalibration, with Holm's correction over all cases of a
+# model. On which data sets does recalibration help?
 
 # %%
 judged = {
@@ -155,80 +163,72 @@ gains = gains.join(cases[["better", "worse"]].sum())
 names = {"size": "cases", "min": "lowest", "max": "highest"}
 page.show(
     gains.rename(columns=names),
-    "Gain of a probe that is recalibrated on its own out-of-fold predictions over itself before (higher is better), by how far the data "
-    "set is from its training questions.",
+    "Gain from recalibrating a probe on its own out-of-fold predictions (higher is better), by how far the data set is from the "
+    "training questions.",
     digits=4,
 )
 
 # %% [markdown]
-# On its own data set a probe has little to take back, as its decay was chosen for the same score. Elsewhere the calibrator moves what
-# the probe says away from the mean or towards it, and does not know whether the probe is too sure there. Labels of the new data set
-# would tell; without them we leave probes as they are.
+# On its own data set a probe gains little, because its decay was chosen for the same score. On other data sets the calibrator
+# moves predictions away from the mean or towards it, without knowing whether the probe is too sure there. Labels of the new
+# data set would show this. Without them we leave probes as they are.
 
 # %% [markdown]
 # ## Where this differs from the authors' code
 #
-# By the authors' public code (commit 9088a5a) where the paper does not say. A score is lower where it is better; ↑ and ↓ say
-# which way our choice moves the number beside the authors'. It is measured where the cell says *above*, *below* or names a
-# page; elsewhere an arrow is what one expects, and a dash stands where we expect neither.
+# The table lists choices that the paper leaves open, with those in the authors' public code (commit 9088a5a). ↑ and ↓ show
+# which way our choice moves a number; lower scores are better. The move is measured if its cell says *above* or *below* or
+# names a page. Other arrows are what we expect. A dash means that we expect neither direction.
 #
 # | what | the authors' code | here | moves |
 # |---|---|---|---|
-# | Score | plug-in, 100 samples | corrected, with an interval; plug-in by `protocol=paper` | ↓ by the mean of $\hat\mu(1-\hat\mu)/99$, alike for all methods |
-# | Missing confidence | 0.5 | left out and counted; 0.5 by `protocol=paper` | either way, above |
+# | Score | plug-in, 100 samples | corrected, with an interval | ↓ by the mean of $\hat\mu(1-\hat\mu)/99$, alike for all methods |
+# | Missing confidence | 0.5 | left out and counted | either way, above |
 # | Response consistency | ten votes, which share samples with $\hat\mu$; equal strings vote together | the mean over a hundred splits, judged by the samples that did not vote; answers the grader calls equal vote together | either way, above |
-# | Vote without an answer | one group more, which can win | agrees with nobody; 0.5 where no vote is an answer | either way, below |
-# | Linear probe | gradient descent, grid of rates | *tuned*: its optimum, decay by cross-validation; theirs by `protocol=paper` | either way, above |
-# | Judge's temperature | 1.0 | 0 | – |
-# | Aliases that the judge sees | the first answer (TriviaQA) | up to 20 | accuracy ↑ on TriviaQA |
-# | Judge's prompt | the rubric of SimpleQA, yes or no | our own words, three verdicts, four cases shown | – |
-# | Judge is asked | once a sample | once a distinct answer | – |
-# | Unreadable judgement | incorrect | not scored | accuracy ↑ |
-# | No answer, not graded | incorrect | no answer is incorrect; not graded is not scored | accuracy ↑ |
-# | Answer is searched | in the whole reply | after the reasoning, the last statement | – |
-# | No answer is found | the last line (TriviaQA, SimpleQA) or the last capital letter (MMLU, GPQA) is taken for one | no answer, which is incorrect | accuracy ↓, at most by the share below |
-# | Probability that is read | digits and dots in a box; after three attempts 0.5 | per cent, fractions and ranges too, and running text where there is no box; after three attempts missing | – (the models recorded here are asked for no box) |
-# | Verbalized confidence | 5,000 tokens, then asked again | as long as an answer may be | fewer missing with gpt-oss |
-# | P(True) | two spellings a word, reasoning cut at 5,000 tokens | six spellings, missing where no answer begins | – |
-# | Prompt of a hidden state | thinking of Qwen left on | the prompt that is sampled | – |
-# | Pooling | bfloat16 | float32 | – |
-# | Labels of a training question | 100 (rebuttal) | 10, by the lean recipe 1 | score of the probe ↑ |
-# | Training share of MATH | all of it, MATH valid chooses | four fifths in each of five splits | score of the probe ↑ |
-# | Validation of a probe | evaluation questions (TriviaQA, GSM8K) | a fifth of the training questions | score of the probe ↑ |
-# | Oracle CC | scored on its own samples | on the other half | ↑ in [pass@k](05_pass_at_k.ipynb) |
-# | Success of a budget | ten draws that all questions share | its expectation, exact | ↓ by up to some points at one sample |
-# | Answer prompt | theirs, which the paper does not print | in our words | – |
-# | SimpleQA | Verified, 1,000 questions | the same as `simpleqa-verified`; the recorded runs use the whole set | – |
+# | Vote without an answer | one more group, which can win | agrees with nobody; 0.5 if no vote is an answer | either way, below |
+# | Linear probe | gradient descent, grid of rates | *tuned*: the optimum, with decay from cross-validation | either way, above |
+# | Training of a probe | 100 labels a question (rebuttal); all of MATH; MATH valid or evaluation questions (TriviaQA, GSM8K) choose | 10 labels, or 1 in the lean recipe; four fifths of MATH in each of five splits; a fifth of the training questions chooses | score of the probe ↑ |
+# | Hidden state | prompt with Qwen's thinking left on; pooled in bfloat16 | the prompt that is sampled; pooled in float32 | – |
+# | Verbalized confidence | 5,000 tokens; digits and dots in a box; after three attempts 0.5 | as long as an answer may be; also per cent, fractions, ranges and running text; after three attempts missing | fewer missing with gpt-oss |
+# | P(True) | two spellings a word; reasoning cut at 5,000 tokens | six spellings; missing if no answer begins | – |
+# | Oracle CC | scored on its own samples | scored on the other half | ↑ in [pass@k](05_pass_at_k.ipynb) |
+# | Success of a budget | ten draws that all questions share | its exact expectation | ↓ by up to some points at one sample |
+# | Judge | temperature 1.0; SimpleQA's rubric, yes or no; once a sample; sees the first answer (TriviaQA) | temperature 0; our words, three verdicts, five cases shown; once a distinct answer; sees up to 20 aliases | accuracy ↑ on TriviaQA |
+# | Not graded, or judgement unreadable | incorrect | not scored | accuracy ↑ |
+# | Extracted answer | from the whole reply; else the last line (TriviaQA, SimpleQA) or capital letter (MMLU, GPQA) | the last statement after the reasoning; else no answer, which is incorrect | accuracy ↓, at most by the share below |
+# | Questions and prompts | SimpleQA Verified, 1,000 questions; a prompt that the paper does not print | `simpleqa-verified` is the same, but recorded runs use the whole of SimpleQA; a prompt in our words | – |
 #
-# The rows on answers that are not there, counted on the recorded samples. Votes are scored as the authors score them, on samples
-# that they share with $\hat\mu$; *as a group* lets those without an answer vote together. The share of samples without an
-# answer bounds what guessing one can add to the accuracy.
+# The next table counts samples without an answer. Votes are scored as the authors score them, on samples that they share with
+# $\hat\mu$. *As a group* lets samples without an answer vote together. Guessing an answer can raise the accuracy by at most the
+# share of samples without one.
 
 # %% label="protocol-no-answers" paper=["table-6"] evidence=["measured"] reads=["verdicts"]
 absent = study.votes_without_answer(page.data["run"], k_eval=k_eval, k_c=k_c)
 page.show(
     absent,
-    f"Samples without an answer, and the score of {k_c} votes either way.",
+    f"Share of samples without an answer, and the score of {k_c} votes under both rules.",
     shift="{:+.4f}",
 )
 
 # %% [markdown]
-# Runs of small models differ in more: quantised weights, prompts with examples, subsets of questions. Runs say all of it.
+# Runs of small models differ in more ways: quantised weights, prompts with examples, and subsets of questions. The file
+# `run.json` of each run records them.
 #
 # ## Summary
 #
-# - Corrections are switches: each can be taken back, and its effect is a number.
-# - A correction that adds the same to every method changes no comparison; one that touches a method alone can.
+# - Every correction can be taken back, and its effect is measured.
+# - A correction that shifts all methods alike changes no comparison. A correction of one method can.
 #
-# With the corrections or without, a score rests on the paper's two theorems. [Next](16_theorems.ipynb): do they hold on counts?
+# With or without corrections, scores rest on the paper's two theorems. [The next page](16_theorems.ipynb) asks whether the
+# theorems hold on counts.
 #
 # ## Exercises
 #
-# **1 (easy).** A question has $\hat\mu = 0.5$ from 100 samples. How much does *plug-in* add to the score of any
-# confidence? *Hint:* $\hat\mu(1-\hat\mu)/(n-1)$.
+# **1 (easy).** A question has $\hat\mu = 0.5$ from 100 samples. How much does *plug-in* add to the score of any confidence?
+# *Hint:* $\hat\mu(1-\hat\mu)/(n-1)$.
 
 # %% tags=["hide-cell", "solution"]
-# At one half and a hundred samples: the plug-in score less the corrected one
+# At one half and a hundred samples: the plug-in score minus the corrected score
 from capcal_lib.metrics import capability_brier
 
 plug_in_score = capability_brier([0.7], [50], [100])
@@ -238,19 +238,19 @@ page.solution(
 )
 
 # %% [markdown]
-# **2 (medium).** When does 0.5 for a missing confidence improve a score? *Hint:* compare $(0.5 - \mu)^2$ with the mean
-# score of the other questions.
+# **2 (medium).** When does it improve a score to fill in 0.5 for a missing confidence? *Hint:* compare $(0.5 - \mu)^2$ with the
+# mean score of the other questions.
 
 # %% tags=["hide-cell", "solution"]
-# An imputed one half, against the mean score of the others
+# The score of a filled-in one half, beside the mean score of the others
 mu, others = 0.6, 0.05
 page.solution(round((0.5 - mu) ** 2, 2), others)  # better if the first is lower
 
 # %% [markdown]
-# **3 (medium).** In the figure, the marks of one row lie on both sides of the line. What does that say of a table of scores that
-# was made without this correction? *Hint:* can two methods change places?
+# **3 (medium).** In the figure, some switches have marks on both sides of zero. What does this mean for a table of scores that
+# lacks the correction? *Hint:* can two methods change places?
 
 # %% tags=["hide-cell", "solution"]
-# Their order may be another one: a score that rises passes one that falls
+# Their order may change: a score that rises can pass one that falls
 ends = shifts.groupby("switch", observed=True)["shift"].agg(["min", "max"])
 page.solution((ends["min"] < 0) & (ends["max"] > 0))

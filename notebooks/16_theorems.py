@@ -118,12 +118,12 @@ page.finding(
 # %% tags=["picture"] label="theorem-2-gaps" paper=["theorem-2", "equation-9", "equation-10", "equation-3", "equation-7"] evidence=["measured"] reads=["verdicts", "confidences"] mystnb={"image": {"alt": "Scatter plot of the capability against the expected response Brier score, a mark a method on a data set, with the diagonal and, for each data set, a line parallel to it."}}
 import seaborn as sns
 from capcal_lib.book import style, tables
-from capcal_lib.plots import MUTED
+from capcal_lib.plots import INK, MUTED
 
 variances = losses.groupby("dataset")["Bregman information"].max().nlargest(4)
 points = tables.titled(losses.loc[[*variances.index]].reset_index())
 sides = {"x": "expected response loss", "y": "capability loss"}
-axes = sns.scatterplot(points, hue="dataset", style="dataset", s=60, **sides)
+axes = sns.scatterplot(points, style="dataset", color=INK, s=60, **sides)
 for variance in variances:
     axes.axline((0, -variance), slope=1, color=style.GRID, zorder=0)
 axes.axline((0, 0), slope=1, color=MUTED, linestyle=":", zorder=0)

@@ -9,8 +9,8 @@
 # %% [markdown]
 # # The grader is an instrument
 #
-# [Before](16_theorems.ipynb) we saw that the theorems hold for counts, and took every verdict on a sample as right. How often is
-# the grader wrong, and what would another one say?
+# How good is the grader: how often is it wrong, and what would another grader say? [The previous page](16_theorems.ipynb) took
+# every verdict as right.
 
 # %% tags=["parameters"]
 model: str = "smollm2-135m"  # one of `capcal models`; it has the built-in sets
@@ -20,10 +20,12 @@ k_eval: int = 100  # samples that define mu_hat
 # %% [markdown]
 # ## How often the rules were wrong
 #
-# This book grades by rules; what they count as an answer stands, with cases, on the page “Grading”. Answers of small models were
-# labelled by reading them beside the accepted answers, a language model's reading and not a person's: all that the rules and an
-# independent grader disputed or a sample of it, and a sample of what they agreed on. A label has the weight of the samples it
-# stands for. Where it is open whether an answer is right, such as a misspelt name, it is "cannot tell" (NaN).
+# This book grades by rules. The page “Grading” explains them with examples. To find their errors, a language model, not a
+# person, read answers of small models beside the accepted answers and labelled them as right or wrong. It read answers on which
+# the rules and an independent grader disagreed, all of them or a sample, and a sample of the others.
+#
+# Each label has the weight of the samples that it stands for. If it is open whether an answer is right, for example a misspelt
+# name, the label is "cannot tell" (NaN).
 
 # %%
 from capcal_lib.grading.labels import load_labels
@@ -32,8 +34,8 @@ labels = load_labels()
 labels[["dataset", "extracted", "first", "correct", "weight"]].head()
 
 # %% [markdown]
-# The *sensitivity* of a grader is the share of the right answers that it calls correct, its *specificity* that of the wrong ones
-# that it calls not correct. Here for TriviaQA, with the number of independent labels that would tell as much of either:
+# The *sensitivity* of a grader is the share of right answers that it calls correct. Its *specificity* is the share of wrong
+# answers that it calls not correct. For TriviaQA, here are both, and how many independent labels would tell as much:
 
 # %%
 from capcal_lib.grading.labels import measured_error
@@ -41,7 +43,8 @@ from capcal_lib.grading.labels import measured_error
 measured_error(labels[labels["dataset"] == "triviaqa"])
 
 # %% [markdown]
-# And for all data sets with labels of both kinds, with Jeffreys' intervals. Few right answers to a hard data set leave them wide.
+# The table shows all data sets with labels of right and of wrong answers, with Jeffreys' intervals. The intervals are wide for
+# hard data sets, because these have few right answers.
 
 # %%
 from capcal_lib.book import tables
@@ -54,31 +57,33 @@ spelt = tables.intervals(rates, "estimate", digits=1).unstack("answers")
 read = labels.groupby("dataset")["correct"].agg(labelled="count", read="size")
 page.show(
     read.join(spelt[rates.index.unique("answers")], how="right"),
-    "How often the rules of this book are right, in per cent with 95 % intervals; labelled are those read that could be told.",
+    "How often this book's rules are right, in per cent, with 95 % intervals. Read counts all answers that were read; labelled leaves out “cannot tell”.",
     evidence="measured",
 )
 
 # %% [markdown]
-# Nearly all errors are misses: answers in words that no rule expects, an element named by its symbol, and on TriviaQA right
-# answers that the list of accepted ones misspells or lacks. Of a data set that is not in this table nobody has read both right and
-# wrong answers.
+# Nearly all errors are misses. Some right answers are in words that no rule expects, such as an element named by its symbol. On
+# TriviaQA, the list of accepted answers misspells or lacks some right ones. Data sets outside the table have not been checked
+# in this way.
 #
-# A miss lowers the accuracy, and with it every score, but not alike. It costs most where a confidence was right to be sure. Say a
-# model always solves a question, and the confidence is 1. Missing right answers to TriviaQA as often as here then costs this much if
-# the misses are spread evenly over questions, and this much on average if they fall on some questions, which lack an accepted answer:
+# A miss lowers the accuracy and changes every score, but not all scores alike. It costs most if a confidence was rightly high.
+# Suppose that a model always solves a question and its confidence is 1, and that the grader misses right answers as often as on
+# TriviaQA. The score then becomes the first number below if the misses are spread evenly over questions. It becomes the second,
+# on average, if they fall on a few questions that lack an accepted answer:
 
 # %%
 missed = 1 - measured_error(labels[labels["dataset"] == "triviaqa"]).sensitivity
 missed**2, missed
 
 # %% [markdown]
-# A confidence that is set by graded answers pays less: the best constant, a probe and a recalibrated confidence all learn the
-# accuracy as graded, misses and all. So misses favour them over what a model says of itself.
+# A confidence that learned from graded answers loses less. The best constant, a probe and a recalibrated confidence all learn
+# the accuracy as graded, misses included. So misses favour them over what a model says about itself.
 #
 # ## Four verdicts
 #
-# A sample is correct, incorrect, without an answer, or not scored. The middle two count as wrong, and are told apart:
-# many samples without an answer ask for a better prompt or a better extraction. What is not scored counts as nothing.
+# A sample is correct, incorrect, without an answer, or not scored. Incorrect samples and samples without an answer both count
+# as wrong. We keep them apart, because many samples without an answer call for a better prompt or a better extraction. Samples
+# that are not scored do not count.
 
 # %% tags=["provenance"]
 page.show_runs()
@@ -95,15 +100,15 @@ counts = by_set.value_counts(normalize=True).unstack()
 names = ["correct", "incorrect", "no_answer", "not_scored"]
 page.show(
     counts.reindex(columns=names).fillna(0.0),
-    "Verdicts by this book's rules, as shares of the samples.",
+    "Share of the samples with each verdict, under this book's rules.",
 )
 
 # %% [markdown]
 # ## Other rules
 #
-# Three other rules are easy to write. *Identical text* asks the extracted answer to equal an accepted one, letter by letter.
-# *One contains the other* is what many evaluation scripts do after lower-casing. *Mentioned anywhere* looks for an accepted
-# answer in the whole response and extracts nothing:
+# Three other rules are easy to write. *Identical text* requires that the extracted answer equals an accepted one, letter by
+# letter. *One contains the other* is what many evaluation scripts do after lower-casing. *Mentioned anywhere* looks for an
+# accepted answer in the whole response and extracts nothing:
 
 
 # %%
@@ -126,7 +131,7 @@ def mentioned(answer, _extracted, response):
 
 
 # %% [markdown]
-# Each rule grades the same samples. That takes the right answers of a data set on this machine.
+# Each rule grades the same samples. This page can do so for data sets whose right answers are on this machine.
 
 # %%
 from capcal_lib.manifests import load_dataset
@@ -139,7 +144,7 @@ at_home = [
 ]
 if not at_home:
     page.end(
-        "No other rule can be tried: the right answers of these data sets are not here. Set CAPCAL_DATA_DIR to their folder."
+        "Other rules need the right answers of these data sets, which are not on this machine. Set CAPCAL_DATA_DIR to their folder."
     )
 
 # %%
@@ -155,7 +160,7 @@ mu = pd.concat(shares, names=["dataset", "question_id"])
 mu.groupby(level="dataset", sort=False).head(1)
 
 # %% [markdown]
-# How far does a rule *move* the accuracy from that of this book's rules, question by question?
+# How far does a rule *move* the accuracy away from the one under this book's rules? We compare the two question by question:
 
 # %%
 from capcal_lib.results.judged import gains_over, judge_cases
@@ -169,13 +174,13 @@ moves.loc[at_home[0], ["move", "low", "high"]].round(3)
 # %% tags=["finding"]
 dataset, rule = moves["move"].abs().idxmax()
 page.finding(
-    "The same samples, graded by another rule, give another accuracy: on {where} the rule “{rule}” moves it by {points:.0f} points.",
+    "The same samples have another accuracy under another rule. On {where}, the rule “{rule}” moves it by {points:.0f} points.",
     where=page.data["title"][dataset],
     rule=rule,
     points=100 * abs(moves.loc[(dataset, rule), "move"]),
 )
 
-# %% tags=["picture"] label="fig-strictness" mystnb={"image": {"alt": "Dot plot with a row for each data set and, in it, a mark with an interval for each of three rules, around a line at zero."}}
+# %% tags=["picture"] label="fig-strictness" mystnb={"image": {"alt": "Dot plot with a row for each data set. In each row, three rules have a mark of their own shape with an interval, beside a line at zero."}}
 import numpy as np
 from capcal_lib import plots
 from capcal_lib.book import style
@@ -186,9 +191,8 @@ for place, rule in enumerate(rules):
     of_rule = moves.xs(rule, level="rule")
     rows = np.arange(len(of_rule)) + 0.22 * (place - 1)
     arms = of_rule["move"] - of_rule["low"], of_rule["high"] - of_rule["move"]
-    axes.errorbar(
-        of_rule["move"], rows, xerr=arms, fmt="osD"[place], label=rule
-    )
+    look = {"fmt": "osD"[place], "label": rule, "color": plots.INK}
+    axes.errorbar(of_rule["move"], rows, xerr=arms, **look)
 axes.axvline(0, color=plots.INK, linewidth=1)
 axes.set_yticks(range(len(of_rule)), page.data["title"][of_rule.index])
 axes.invert_yaxis()
@@ -196,29 +200,30 @@ axes.set_xlabel("change of mean expected accuracy")
 _ = axes.figure.legend(loc="outside lower center", ncols=3)
 
 # %% [markdown] tags=["caption"]
-# How far each rule moves the mean expected accuracy from that of this book's rules, with 95 % intervals of the paired
-# difference over questions. A rule that is too strict misses right answers in another form; one that is too lenient finds 4 in
-# 14, and A in any sentence that has one. No interval over questions shows this error: it is the same whichever questions are
-# drawn.
+# Each mark shows how far a rule moves the mean expected accuracy from the one under this book's rules, with the 95 % interval
+# of the paired difference over questions. A rule that is too strict misses right answers in another form. A rule that is too
+# lenient finds 4 in 14, and A in any sentence with this word. The intervals do not contain this error, because it is the same
+# for any draw of questions.
 
 # %% [markdown]
-# Beside the moves, the accuracy by our rules itself:
+# The table shows the moves next to the accuracy under our rules:
 
 # %%
 table = page.accuracies()[["mean μ"]].reindex(at_home)
 spelt = tables.intervals(moves, "move", digits=3).unstack("rule")[[*rules]]
 page.show(
     table.join(spelt),
-    "Mean expected accuracy by our rules, and its move under other rules. In brackets: 95 % intervals.",
+    "Mean expected accuracy under our rules, and how far other rules move it. In brackets: 95 % intervals.",
 )
 
 # %% [markdown]
 # ## A model as the judge
 #
-# A judge reads meaning where rules read form, and makes errors of its own. Its verdicts are kept beside those of the rules and
-# never mixed with them. Cohen's $\kappa$ subtracts the agreement that chance alone would give (Cohen, 1960): 0 is chance and 1
-# perfect. A judge that says the same of every answer has $\kappa = 0$, however often it agrees. The table is empty where no
-# model has judged these samples; `capcal judge` asks one.
+# A judge reads meaning, while rules read form. It makes errors of its own, so its verdicts are stored beside those of the rules
+# and never mixed with them. Cohen's $\kappa$ (Cohen, 1960) measures agreement beyond chance: 0 is chance, and 1 is perfect. A
+# judge that gives every answer the same verdict has $\kappa = 0$, however often it agrees with the rules.
+#
+# The table is empty if no model has judged these samples. The command `capcal judge` asks one.
 
 # %%
 from capcal_lib.grading.agreement import agreements
@@ -226,15 +231,15 @@ from capcal_lib.grading.agreement import agreements
 tables.titled(agreements(runs)).round(2)
 
 # %% [markdown]
-# A model that can answer questions need not be able to judge answers: look at what a judge says of answers that are letter by
-# letter the right one before you use it. And two graders that agree can both be wrong. Only a person settles that, and a person
-# settles few.
+# A model that can answer questions may still be unable to judge answers. Before you use a judge, read its verdicts on answers
+# that are identical to the right one. Two graders that agree can also both be wrong. Only a person can settle that, and a
+# person can read only a few answers.
 #
 # ## From labels to an accuracy
 #
-# Of the right answers the rules call a share $\mathrm{Se}$ correct, the sensitivity, and of the wrong ones a share $1-\mathrm{Sp}$. So
-# of a model of accuracy $\mu$ the mean verdict is $m = \mathrm{Se}\,\mu + (1-\mathrm{Sp})(1-\mu)$. Solved for $\mu$, that is the
-# estimator of Rogan and Gladen (1978), by which the measured error of the rules is taken out of an accuracy:
+# The rules call a share $\mathrm{Se}$ of the right answers correct, the sensitivity, and a share $1-\mathrm{Sp}$ of the wrong
+# ones. So if a model has accuracy $\mu$, its mean verdict is $m = \mathrm{Se}\,\mu + (1-\mathrm{Sp})(1-\mu)$. Solved for $\mu$,
+# this is the estimator of Rogan and Gladen (1978). It removes the measured error of the rules from an accuracy:
 
 # %%
 overview = page.accuracies()
@@ -245,22 +250,22 @@ corrected = ((by_rules + sp - 1) / (se + sp - 1)).clip(0, 1)
 table = pd.DataFrame({"by our rules": by_rules, "corrected": corrected})
 page.show(
     table.dropna(),
-    "Mean expected accuracy, and corrected for the measured error of the rules.",
+    "Mean expected accuracy under our rules, and corrected for their measured error.",
 )
 
 # %% [markdown]
-# The correction takes the error for alike on all questions, and the labels for the truth. They are of answers of small models; those of
-# another model may be harder or easier to grade. A corrected accuracy is less certain than the accuracy itself, since the two
-# rates are uncertain as well.
+# The correction assumes that the error is alike on all questions and that the labels are right. The labels are of answers by
+# small models, and another model's answers may be harder or easier to grade. A corrected accuracy is less certain than the
+# accuracy itself, because both rates are uncertain as well.
 #
 # ## Summary
 #
-# - The same samples give other accuracies under other rules. Say which rule, and keep the answers so that it can change.
-# - No answer, not scored and incorrect are three things.
-# - A judge is a measuring instrument too. With labels of its answers the grader's error can be taken out of an accuracy.
+# - The same samples have other accuracies under other rules. Report the rule, and keep the answers so that you can change it.
+# - No answer, not scored and incorrect are three different verdicts.
+# - A judge is a measuring instrument too. With labels of its answers you can remove a grader's error from an accuracy.
 #
-# That was the last of the checks. [The first page](01_targets_divergence.ipynb) asks what all this is measured for: how far is
-# one answer from the expected accuracy?
+# This was the last of the checks. In the book, the map of the paper comes next. [The first page](01_targets_divergence.ipynb)
+# asks what all this is measured for: how far is one answer from the expected accuracy?
 #
 # ## Exercises
 #
@@ -272,18 +277,18 @@ page.show(
 page.solution(round((0.4 + 0.95 - 1) / (0.9 + 0.95 - 1), 3))
 
 # %% [markdown]
-# **2 (medium).** In the figure an interval lies wholly to the right of the line. Does that mean that the rule finds more right
-# answers than ours? *Hint:* the interval is about other questions, not about other graders.
+# **2 (medium).** In the figure, some intervals lie wholly to the right of the line. Do these rules find more right answers than
+# ours? *Hint:* the intervals are about other questions, not about other graders.
 
 # %% tags=["hide-cell", "solution"]
-# No: it calls more answers correct, and labels say whether ours had missed them
+# No, they call more answers correct; labels show whether our rules missed any
 page.solution(
     rates.xs("right ones called correct", level="answers")["estimate"].round(1)
 )
 
 # %% [markdown]
-# **3 (hard).** At which sensitivity would the correction move the accuracy of the largest data set by as much as
-# its interval is wide? *Hint:* with $\mathrm{Sp} = 1$ the mean verdict $m$ is $\mathrm{Se}\,\mu$.
+# **3 (hard).** At which sensitivity would the correction move the accuracy of the largest data set by the width of its
+# interval? *Hint:* with $\mathrm{Sp} = 1$, the mean verdict $m$ is $\mathrm{Se}\,\mu$.
 
 # %% tags=["hide-cell", "solution"]
 # The sensitivity at which the move equals the width
