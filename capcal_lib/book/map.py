@@ -1,14 +1,14 @@
-"""The reproduction map: for everything in the paper, the notebook cell or page that has it.
+"""The reproduction map: which notebook cell or page shows each item of the paper.
 
-``data_manifests/paper.yaml`` lists what the paper has. A notebook cell names in its own metadata
-what it makes::
+``data_manifests/paper.yaml`` lists the items of the paper. A notebook cell names in its metadata
+those that it shows::
 
     # %% label="main-scores" paper=["table-2"] evidence=["measured"] reads=["verdicts",
     "confidences", "features"]
 
-``label`` is unique (a figure's own name serves too), ``paper`` lists keys of the paper's items,
-``evidence`` the marks that the page of the default model shows, and ``reads`` the files behind it,
-of a run (samples, verdicts, confidences, features) or of reported numbers."""
+``label`` is unique (a figure's own name serves too). ``paper`` lists keys of items, ``evidence``
+the marks that the page of the default model shows, and ``reads`` the files behind the cell: of a
+run (samples, verdicts, confidences, features) or of reported numbers."""
 
 import json
 import re
@@ -21,13 +21,15 @@ from capcal_lib.places import MANIFESTS, NOTEBOOKS
 
 HEAD = """# What is where in the paper
 
-Everything in the paper {cite:p}`yang2026capability` that has a number or a heading, in its order,
-and the place that has it here. This page is made from the notebooks themselves, so it cannot fall
-behind them. The mark is that of the page of the default model, from recorded runs. Files are those
-of `runs/recorded/MODEL`, and tables those of `data_manifests/reported`. *Partly*: some of the item
-is missing, as stated. *Given samples*: measured in a rehearsal of the whole experiment, in which a
-stand-in takes the place of a model of the paper. *In words only*: the paper gives no number there,
-and nothing is computed here.
+Where does this book treat each section, theorem, equation, table and figure of the paper
+{cite:p}`yang2026capability`? This page is made from the notebooks, so it agrees with them. The mark
+shows the evidence on the page of the default model. Files lie in `runs/recorded/MODEL`, and tables
+in `data_manifests/reported`.
+
+- *Partly*: some of the item is missing, as stated.
+- *Given samples*: the book measures the item as soon as samples of the paper's models are there. A
+  rehearsal of the whole experiment, with a stand-in for such a model, shows this.
+- *In words only*: the paper gives no number there, and nothing is computed here.
 
 """
 PART = """
@@ -47,16 +49,16 @@ ROW = """
   - {places}
   - {badges}
   - {files}"""
-UNSAMPLED = "of the paper's models there are no samples here; *given samples*, it is measured"
+UNSAMPLED = "there are no samples of the paper's models here; *given samples*, it is measured"
 
 
 @dataclass(frozen=True)
 class Item:
-    """Something in the paper.
+    """An item of the paper.
 
-    ``pages`` are written pages that treat it; ``why`` says why nothing is computed, ``lacking``
-    what of it is not here, and ``unless`` is a regular expression that its notebooks' code would
-    match if it were. What is ``measurable`` is measured given samples of the paper's models.
+    ``pages`` are written pages that treat it. ``why`` says why nothing is computed, ``lacking``
+    what is missing here. If it were not, the code of the item's notebooks would match the regular
+    expression ``unless``. A ``measurable`` item is measured given samples of the paper's models.
     """
 
     key: str
@@ -72,7 +74,7 @@ class Item:
 
 
 class Cell(NamedTuple):
-    """A notebook cell that makes something of the paper."""
+    """A notebook cell that shows an item of the paper."""
 
     notebook: str
     section: str  # the heading above what it shows, empty below the title
@@ -97,8 +99,8 @@ def load_items() -> list[Item]:
 
 
 def notebook_cells() -> list[Cell]:
-    """List the cells of all notebooks that name something of the paper. What the book lifts below
-    the title of a page (``layout.TOP``) has no section.
+    """List the cells of all notebooks that name an item of the paper. A cell that the book lifts
+    below the title of its page (``layout.TOP``) has no section.
     """
     cells = []
     for path in sorted(NOTEBOOKS.glob("[0-9]*.ipynb")):
@@ -115,7 +117,7 @@ def notebook_cells() -> list[Cell]:
 
 
 def map_page() -> str:
-    """Write the reproduction map in MyST, whose links without a text take their target's title."""
+    """Return the reproduction map in MyST. Links without a text take the title of their target."""
     cells = notebook_cells()
     parts = []
     for item in load_items():
