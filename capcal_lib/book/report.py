@@ -1,6 +1,4 @@
-"""What confidences are worth on counted questions, as one HTML page that needs no network and runs
-no script.
-"""
+"""A report on scored confidences: one HTML page that needs no network and runs no script."""
 
 import base64
 import io
@@ -47,56 +45,58 @@ dt {{ font-weight: 600 }}
 img {{ max-width: 100% }}
 @media (prefers-color-scheme: dark) {{ img {{ filter: invert(1) hue-rotate(180deg) }} }}
 </style></head><body><h1>Capability calibration</h1>
-<p>Each confidence is compared with the expected accuracy of its question, which is the chance that
-a fresh sample is right. It is estimated by mu_hat, the share of the question's scored samples that
-are correct. Intervals are 95 % intervals for questions like these.</p>
+<p>Each confidence is compared with the expected accuracy of its question: the chance that a fresh
+sample is correct. mu_hat, the share of correct samples among the scored ones, estimates it. All
+intervals are 95 % intervals for questions like these.</p>
 {}{}<h2>What the words mean</h2><dl>{}</dl><p><small>{}</small></p></body></html>
 """
 MEANINGS = {  # of the names in tables
     "accuracy": "The mean of mu_hat over questions.",
-    "pass@k": "The chance that one of k samples is correct, without bias, on the questions that "
-    "have k samples.",
-    "noise": "The share of the spread of mu_hat over questions that is noise of sampling.",
-    "best constant": "Saying of each question the mean of mu_hat over the other questions. A "
-    "confidence that knows anything beats it.",
-    "uniform random": "Uniform random numbers in place of confidences.",
+    "pass@k": "The chance that at least one of k samples is correct, estimated without bias on the "
+    "questions that have k samples.",
+    "noise": "The share of the variance of mu_hat over questions that is sampling noise.",
+    "best constant": "The mean of mu_hat over the other questions, as the confidence. A useful "
+    "confidence beats it.",
+    "uniform random": "Uniform random numbers as confidences.",
     "Oracle RC": "The correctness of one sample, 0 or 1, as the confidence.",
     "Oracle CC": "The expected accuracy itself as the confidence.",
     CAPABILITY_PLUG_IN: "The mean of (confidence - mu_hat)^2. Lower is better.",
-    CORRECTED: "The mean of (confidence - mu_hat)^2 without what the noise of mu_hat adds. Lower "
+    CORRECTED: "The mean of (confidence - mu_hat)^2, minus what the noise of mu_hat adds. Lower "
     "is better. It may fall below 0 by chance.",
-    GAIN: "How much lower the corrected score is than that of the best constant.",
-    "noise floor of the plug-in": "What the noise of mu_hat adds to the plug-in score.",
-    "miscalibration": "What recalibration could remove of the score, fitted to these questions.",
-    "discrimination": "How far the confidences tell questions apart, fitted to these questions. "
+    GAIN: "The corrected score of the best constant minus the corrected score of this confidence. "
     "Higher is better.",
-    RESPONSE: "The mean of (confidence - 1)^2 over correct samples and of confidence^2 over the "
-    "others. Lower is better.",
-    "correctness variance": "The part of the expected response Brier score that no confidence for "
-    "a question can remove.",
-    "log loss": "The mean of -log(confidence) over correct samples and of "
-    "-log(1 - confidence) over the others. Lower is better.",
+    "noise floor of the plug-in": "What the noise of mu_hat adds to the plug-in score.",
+    "miscalibration": "The part of the score that recalibration could remove, fitted to these "
+    "questions.",
+    "discrimination": "How well the confidences tell questions apart, fitted to these questions. "
+    "Higher is better.",
+    RESPONSE: "The mean over samples: (confidence - 1)^2 for a correct sample, confidence^2 for "
+    "any other. Lower is better.",
+    "correctness variance": "The part of the expected response Brier score that no confidence can "
+    "remove.",
+    "log loss": "The mean over samples: -log(confidence) for a correct sample, "
+    "-log(1 - confidence) for any other. Lower is better.",
     "ECE, ten bins": "The mean distance between confidence and mu_hat in ten bins: corrected for "
-    "noise, or plug-in, as it is usually reported.",
-    "AUROC": "The chance that a correct sample's question has a higher confidence than that of an "
-    "incorrect sample. Higher is better.",
+    "noise, or plug-in as usually reported.",
+    "AUROC": "The chance that the question of a correct sample has a higher confidence than the "
+    "question of an incorrect one. Higher is better.",
     "Spearman": "The rank correlation of confidence and mu_hat.",
     "missing": "Questions without a confidence.",
     "spread": "The standard deviation of the score over five probes.",
-    "Holm": "The gain is judged after Holm's correction for all methods and data sets.",
+    "Holm": "The gain is tested with Holm's correction over all methods and data sets.",
     "could be won": "Whether a perfect confidence would be significantly better here.",
     "recalibrated": "After Platt scaling on the labels of other questions.",
 }
 POINT_SHAPES = "sD^v<>P*X"
 FIGURES = {
     "Reliability": (
-        "The mean expected accuracy of questions in ten bins of their confidence, with its "
-        "interval, above how the confidences are spread. On the dotted line a confidence is right "
-        "on average."
+        "The mean expected accuracy of the questions in each of ten bins of confidence, with its "
+        "interval. Bars at the foot show how many questions a bin has. On the dotted line a "
+        "confidence is right on average."
     ),
     "pass@k": (
-        "pass@k as measured, without bias, with its interval, and as each confidence s promises "
-        "it: the mean of 1 − (1 − s)^k."
+        "pass@k as measured, without bias, with its interval. Dashed: pass@k as each confidence s "
+        "promises it, the mean of 1 − (1 − s)^k."
     ),
 }
 
@@ -104,10 +104,10 @@ FIGURES = {
 def write_report(path: Path, scored: Scored, files: Iterable[Path] = ()) -> None:
     """Write a page with a chapter for each of the ``parts``: scores, reliability and pass@k.
 
-    A part has a title, a table of scores that is shown as it is, and its questions: ``correct``,
-    ``total``, then a column a method with its confidences. What is said ``below`` the scores stands
-    first, what was scored last, with the digests of ``files``. Names may come from anywhere; all
-    are escaped. A path that is there and no regular file is refused."""
+    A part has a title, a table of scores, which is shown as it is, and its questions: ``correct``,
+    ``total``, then a column of confidences for each method. The page begins with the lines
+    ``below`` the scores and ends with the digests of ``files``. All names are escaped, because they
+    may come from anywhere. `InputError` if ``path`` exists and is no regular file."""
     stated = "".join(f"<p>{escape(sanitize(line, 1_000))}</p>" for line in scored.below)
     with rc_context(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph")  # a name in letters that the font lacks
@@ -122,7 +122,7 @@ def write_report(path: Path, scored: Scored, files: Iterable[Path] = ()) -> None
 
 
 def _named(tables: Iterable[pd.DataFrame]) -> list[str]:
-    """List the names with a meaning that stand in tables, as heads, row names or words."""
+    """List the names in ``MEANINGS`` that tables have as heads, row names or words."""
     words: set[str] = set()
     for table in tables:
         words |= {*map(str, table), *map(str, table.index), *table.to_numpy().astype(str).flat}
@@ -143,7 +143,7 @@ def _chapter(title: str, scores: pd.DataFrame, questions: pd.DataFrame) -> str:
 
 
 def _figures(known: pd.DataFrame) -> str:
-    """Draw the reliability of each method, and pass@k of all."""
+    """Draw the reliability of each method, and pass@k of all methods."""
     counts = ["correct", "total"]
     methods = known.drop(columns=counts).dropna(axis="columns", how="all").columns
     rows = -(-len(methods) // PANELS_IN_A_ROW)
@@ -162,7 +162,7 @@ def _figures(known: pd.DataFrame) -> str:
 
 
 def _image(title: str, figure: Figure) -> str:
-    """Show a figure as SVG inside an image, where nothing in it can run; nothing for none."""
+    """Show a figure as SVG inside an image, so that nothing in it can run; '' for an empty one."""
     if not figure.axes:
         return ""
     file = io.BytesIO()
