@@ -1,4 +1,4 @@
-"""What the paper's text says of its results, as comparisons of two printed numbers: all of
+"""The claims of the paper's text, as comparisons of two printed numbers, from
 ``data_manifests/claims.yaml``.
 """
 
@@ -18,27 +18,27 @@ CLAIM_VERDICTS = ("supported", "holds in part", "inconclusive", "contradicted in
 
 
 def load_claims() -> pd.DataFrame:
-    """Return a row a claim, indexed by what it ``says``.
+    """Return one row per claim, indexed by what it ``says``.
 
-    Every claim has ``place``, ``line`` and ``quote`` (where the paper says it, and in which words)
-    and ``wording``: how many comparisons have to hold, ``every``, ``most`` or ``some``; and the
-    ``evidence``: ``read off`` if the numbers that bear on it are those of curves, ``simulated`` if
-    a distribution stands between them and what is printed, else ``reported``. The other columns are
-    NaN where a claim lacks them. A claim on which printed numbers bear has both of these:
+    Every claim has ``place``, ``line`` and ``quote``, the paper's words and where they stand;
+    ``wording``: how many comparisons have to hold, ``every``, ``most`` or ``some``; and
+    ``evidence``: ``read off`` if its numbers come from curves, ``simulated`` if they follow from
+    printed numbers through a distribution, else ``reported``. Other columns are NaN if a claim
+    lacks them. A claim that printed numbers can test has both of these:
 
     - ``tables``: the tables of :func:`printed_numbers` whose numbers are compared;
-    - ``pairs``: two pandas queries each. The numbers of the first should be lower than those of the
-      second.
+    - ``pairs``: pairs of pandas queries. The numbers of the first should be lower than the numbers
+      of the second.
 
     And it may have any of these:
 
-    - ``by``: the columns within whose groups numbers are compared, each with each; without it,
-      model and data set;
+    - ``by``: columns that define groups; numbers are compared within a group, each with each
+      (default: model and data set);
     - ``lower`` and ``higher``: ``min``, ``max`` or ``mean``, which reduces the first or the second
-      side to one number a group before they are compared;
-    - ``tie``: true where an equal number is as good as a lower one;
-    - ``opposite``: true where the claim is that models differ: see :func:`opposite`;
-    - ``measured``: the names of the comparisons that put it to models of one's own.
+      side to one number per group before they are compared;
+    - ``tie``: true if an equal number is as good as a lower one;
+    - ``opposite``: true if the claim is that models differ: see :func:`opposite`;
+    - ``measured``: the names of the comparisons that test it on other models.
 
     >>> load_claims().loc["More votes score better in general", "wording"]
     'most'
@@ -49,9 +49,9 @@ def load_claims() -> pd.DataFrame:
 
 
 def compare_printed(claims: pd.DataFrame) -> pd.DataFrame:
-    """Say of each comparison of two printed numbers whether it bears a claim out.
+    """Return for each comparison of two printed numbers whether it supports its claim.
 
-    Returns the columns ``says`` and ``result``: ``holds`` or ``fails`` where rounding cannot change
+    Returns the columns ``says`` and ``result``: ``holds`` or ``fails`` if rounding cannot change
     it, else ``hidden by rounding``. Claims without pairs have no row.
     """
     printed = printed_numbers()
@@ -61,14 +61,14 @@ def compare_printed(claims: pd.DataFrame) -> pd.DataFrame:
 
 
 def printed_numbers() -> pd.DataFrame:
-    """Return the numbers that claims are about: those of `load_reported`, the published curves of
+    """Return the numbers that claims are about: `load_reported`, the published curves of
     ``budget``, and three tables that follow from printed numbers.
 
-    - ``distances``: how far ``one response`` lies from the expected accuracy on average
+    - ``distances``: the mean distance of ``one response`` from the expected accuracy
       (``printed_distances``), beside ``none``, 0;
-    - ``shares``: of questions with mu ``between .1 and .9``, under a Beta distribution with the two
-      printed moments (``reported.beta_moments``), beside ``one half``;
-    - ``vote_gains``: by how much the score of a vote falls ``from 5 to 10`` and ``from 10 to 20``
+    - ``shares``: the share of questions with mu ``between .1 and .9``, under a Beta distribution
+      with the two printed moments (``reported.beta_moments``), beside ``one half``;
+    - ``vote_gains``: how much the score of a vote falls ``from 5 to 10`` and ``from 10 to 20``
       samples.
 
     Columns are those of `load_reported` with ``precision``, ``shift`` (of a probe) and ``rank`` (by
@@ -96,7 +96,7 @@ def _distances() -> pd.DataFrame:
 
 
 def _shares() -> pd.DataFrame:
-    """Return the shares as the mean and half the range of what the two rounded numbers leave."""
+    """Return the shares: the middle and half the range of the values that rounding allows."""
     from scipy.special import betainc  # slow to import
 
     rows = []
@@ -123,8 +123,8 @@ def _vote_gains() -> pd.DataFrame:
 
 
 def _results(claim: pd.Series, printed: pd.DataFrame) -> "pd.Series[str]":
-    """Return what each comparison of a claim comes to, numbered from 0; the claim is a row of
-    `load_claims` that has only the columns that it does not lack.
+    """Return the result of each comparison of a claim, numbered from 0; the claim is a row of
+    `load_claims` without its missing columns.
     """
     keys = claim.get("by", KEYS)
     numbers = printed[printed["table"].isin(claim["tables"])]
@@ -155,9 +155,9 @@ def _reduced(numbers: pd.DataFrame, keys: list[str], statistic: str) -> pd.DataF
 
 
 def label_results(comparisons: pd.DataFrame, wording: "pd.Series[str]") -> pd.DataFrame:
-    """Name comparisons for a figure of claims: a comparison that fails *need not hold* where its
-    claim asks for some, and a new column ``claim`` has what is said with its wording, unless that
-    is every.
+    """Label comparisons for a figure of claims: a failed comparison becomes *need not hold* if its
+    claim's wording is ``some``. A new column ``claim`` has what the claim says, followed by its
+    wording unless that is ``every``.
 
     ``comparisons`` has the columns ``says`` and ``result`` of :func:`compare_printed`, and
     ``wording`` is the column of :func:`load_claims`.
@@ -174,7 +174,7 @@ def label_results(comparisons: pd.DataFrame, wording: "pd.Series[str]") -> pd.Da
 
 
 def judge_claims(claims: pd.DataFrame, results: pd.DataFrame) -> pd.DataFrame:
-    """Return claims with a ``verdict`` on each, by its own wording (:func:`verdict_of`), and how
+    """Return claims with a ``verdict``, judged by their own wording (:func:`verdict_of`), and how
     many comparisons ``hold``, such as ``8 of 9``, or ``no numbers``.
 
     ``claims`` are rows of :func:`load_claims`, and ``results`` has the columns ``says`` and
@@ -195,8 +195,8 @@ def judge_claims(claims: pd.DataFrame, results: pd.DataFrame) -> pd.DataFrame:
 
 
 def spell_results(results: pd.DataFrame, wording: "pd.Series[str]") -> "pd.Series[str]":
-    """Say in words how many comparisons of each claim hold, and how many fail, unless it asks for
-    some; indexed by what it ``says``.
+    """Spell how many comparisons of each claim hold, and how many fail unless its wording is
+    ``some``; indexed by what the claim ``says``.
 
     >>> results = pd.DataFrame({"says": "A wins", "result": ["holds", "holds", "fails"]})
     >>> spell_results(results, pd.Series({"A wins": "every"}))["A wins"]
@@ -213,7 +213,7 @@ def spell_results(results: pd.DataFrame, wording: "pd.Series[str]") -> "pd.Serie
 
 
 def opposite(results: "pd.Series[str]", group: "pd.Series[str]") -> "pd.Series[str]":
-    """Say of each group of comparisons, one of a model each, whether it holds both signs.
+    """Return for each group of comparisons, one per model, whether it has both signs.
 
     >>> signs = pd.Series(["holds", "fails", "holds"])
     >>> opposite(signs, pd.Series(["mmlu", "mmlu", "gsm8k"])).tolist()
@@ -224,12 +224,12 @@ def opposite(results: "pd.Series[str]", group: "pd.Series[str]") -> "pd.Series[s
 
 
 def verdict_of(results: "pd.Series[str]", wording: str) -> str:
-    """Judge a claim by its own wording, from comparisons that hold, fail, or say neither.
+    """Judge a claim by its own wording, from comparisons that hold, fail, or are undecided.
 
     ``supported`` if as many hold as the wording asks for: ``every``, ``most`` (more than half) or
-    ``some``. ``reversed`` if as many fail: more than half for ``most``, and else all. Between the
-    two, ``holds in part`` if more hold than fail, ``contradicted in part`` if more fail than hold,
-    and ``inconclusive`` if as many fail as hold.
+    ``some``. ``reversed`` if more than half fail for ``most``, or all fail for ``every`` or
+    ``some``. In between, ``holds in part`` if more hold than fail, ``contradicted in part`` if more
+    fail than hold, and ``inconclusive`` if as many fail as hold.
 
     >>> verdict_of(pd.Series(["holds", "holds", "fails"]), "every")
     'holds in part'

@@ -1,5 +1,5 @@
-"""The ``capcal`` command. One function a command, in the order of the help; what it does is in the
-library, imported when it is called.
+"""The ``capcal`` command: one function per command, in the order of the help. A function parses and
+prints; it imports what computes from the library when it is called.
 """
 
 import os
@@ -37,14 +37,14 @@ if TYPE_CHECKING:
 
 SECONDS_BETWEEN_LINES = 10.0
 STOPPED = 130  # the exit status of a command that was stopped
-STOPS = (signal.SIGINT, signal.SIGTERM)  # Ctrl-C; and what SLURM, docker and timeout send
+STOPS = (signal.SIGINT, signal.SIGTERM)  # Ctrl-C, and what SLURM, docker and timeout send
 COLUMNS_IN_A_FILE = 160
 SHOWN = 2_000  # characters of a response
 OF_RUNS = ("dataset", "verdicts", "store", "choice", "k_eval")  # options of score
 OF_FILES = ("key", "drop_missing", "column", "scorer", "correct", "regrade", "every")
 WITH_ENGINE = {"sample", "features", "confidence", "judge", "reproduce"}
 ENGINE_EXTRAS = {"transformers": "local", "vllm": "vllm"}
-ANOTHER = "Another run"
+ANOTHER = "Settings that make another run"
 SCORE, DRAW, GRADE = "Score what you have", "Draw samples", "From samples"
 STORE, NAMES, BOOK = "The store", "Models and data sets", "The book"
 
@@ -63,15 +63,15 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 def command(panel: str, example: str, name: str | None = None) -> Callable[[_Command], _Command]:
-    """Register a command with an example, which its help ends with."""
+    """Register a command, and end its help with an example."""
     return app.command(name, epilog=f"Example: capcal {example}", rich_help_panel=panel)
 
 
 ModelName = Annotated[
-    str, Option("--model", help="One of `capcal models`.", autocompletion=model_names)
+    str, Option("--model", help="A name from `capcal models`.", autocompletion=model_names)
 ]
 DatasetName = Annotated[
-    str, Option("--dataset", help="One of `capcal datasets`.", autocompletion=dataset_names)
+    str, Option("--dataset", help="A name from `capcal datasets`.", autocompletion=dataset_names)
 ]
 OnlyModel = Annotated[
     str | None, Option(help="Only this model's runs.", autocompletion=model_names)
@@ -81,41 +81,47 @@ OnlyDataset = Annotated[
 ]
 Models = Annotated[
     list[str] | None,
-    Option("--model", help="One of `capcal models`; again for more.", autocompletion=model_names),
+    Option("--model", help="A name from `capcal models`; repeatable.", autocompletion=model_names),
 ]
 Datasets = Annotated[
     list[str] | None,
-    Option("--dataset", help="Only this data set; again for more.", autocompletion=dataset_names),
+    Option("--dataset", help="Use only this data set; repeatable.", autocompletion=dataset_names),
 ]
 SplitName = Annotated[str | None, Option(help="Default: the data set's evaluation split.")]
-Limit = Annotated[int | None, Option(help="Use a random subset of so many questions.", min=1)]
+Limit = Annotated[int | None, Option(help="Use a random subset of this many questions.", min=1)]
 Store = Annotated[Path, Option(help="Folder of the run store.", envvar="CAPCAL_STORE")]
 Engine = Annotated[str | None, Option(help="Default: the engine of the model's manifest.")]
-InFlight = Annotated[int | None, Option(help="Parallel requests to the server.", min=1)]
+InFlight = Annotated[int | None, Option(help="Number of parallel requests to the server.", min=1)]
 JudgeUrl = Annotated[str | None, Option(help="Address of the judge's server, if it has its own.")]
 Seed = Annotated[int, Option(help="Random seed; part of the run's identity.")]
 Choice = Annotated[
     str | None,
-    Option("--run", help="Choose one run, by key or settings (seed=1,temperature=0.2)."),
+    Option("--run", help="Choose one run by its key or by settings (seed=1,temperature=0.2)."),
 ]
-Temperature = Annotated[float | None, Option(rich_help_panel=ANOTHER)]
-TopP = Annotated[float | None, Option(rich_help_panel=ANOTHER)]
-MaxTokens = Annotated[int | None, Option(help="Most tokens of an answer.", rich_help_panel=ANOTHER)]
+Temperature = Annotated[float | None, Option(help="Sampling temperature.", rich_help_panel=ANOTHER)]
+TopP = Annotated[float | None, Option(help="Nucleus sampling.", rich_help_panel=ANOTHER)]
+MaxTokens = Annotated[
+    int | None, Option(help="Maximum number of tokens in an answer.", rich_help_panel=ANOTHER)
+]
 PromptStyle = Annotated[
     str | None,
-    Option(help="Name of a prompt style; short@3 has 3 of its examples.", rich_help_panel=ANOTHER),
+    Option(help="Name of a prompt style; short@3 uses 3 of its examples.", rich_help_panel=ANOTHER),
 ]
 Columns = Annotated[
     list[str] | None,
-    Option(metavar="NAME=COLUMN", help="Take a column or field under this name: gold=doc.answer."),
+    Option(
+        metavar="NAME=COLUMN", help="Read NAME from this column or field, such as gold=doc.answer."
+    ),
 ]
 Scorer = Annotated[str | None, Option(help="Scorer or filter to use, if the log has several.")]
 Correct = Annotated[
-    str | None, Option(metavar="VALUE", help="The verdict of a correct sample, such as pass.")
+    str | None, Option(metavar="VALUE", help="The word that marks a correct sample, such as pass.")
 ]
-Regrade = Annotated[bool, Option("--regrade", help="Ignore the log's verdicts, and grade.")]
+Regrade = Annotated[bool, Option("--regrade", help="Ignore the log's verdicts and grade again.")]
 AsJson = Annotated[bool, Option("--json", help="Print one JSON object per line.")]
-Verdicts = Annotated[str, Option(help="rules, or judge:MODEL for short and mathematical answers.")]
+Verdicts = Annotated[
+    str, Option(help="Grader: rules, or judge:MODEL for short and mathematical answers.")
+]
 RunName = Annotated[str, Argument(metavar="[RUN]", help="The run's key, or the beginning of it.")]
 ShownStore = Annotated[
     Path | None,
@@ -142,8 +148,8 @@ def _run(model: str, dataset: str, split: str | None, store: Path, choice: str |
 
 
 def _parse_choice(text: str | None) -> str | dict[str, Any] | None:
-    """Read what --run says: the beginning of a key, or settings with values of their types; what is
-    no value of a setting stays a text, which ``runs`` refuses.
+    """Parse the value of --run: the beginning of a key, or settings, each converted to its type. A
+    value that cannot be converted stays a text, and ``runs`` refuses it.
     """
     from pydantic import TypeAdapter
 
@@ -158,13 +164,13 @@ def _parse_choice(text: str | None) -> str | dict[str, Any] | None:
         try:
             settings[name] = TypeAdapter(types.get(name, str)).validate_python(value)
         except ValueError:
-            # "None" is how a setting is shown that a run does without
+            # "None" is shown for a setting that a run does not have
             settings[name] = None if value == "None" else value
     return settings
 
 
 def _columns(typed: list[str] | None) -> dict[str, str]:
-    """Read what --column says: NAME=COLUMN."""
+    """Parse the values of --column, each NAME=COLUMN."""
     columns = {}
     for text in typed or ():
         name, _, column = text.partition("=")
@@ -173,7 +179,7 @@ def _columns(typed: list[str] | None) -> dict[str, str]:
 
 
 def _typed(**settings: Any) -> dict[str, Any]:
-    """Return the settings of a run that were typed."""
+    """Return the settings that were typed."""
     return {name: value for name, value in settings.items() if value is not None}
 
 
@@ -211,14 +217,14 @@ def _version(wanted: bool) -> None:
 def options(
     version: Annotated[  # noqa: ARG001 -- its callback prints it
         bool,
-        Option("--version", callback=_version, is_eager=True, help="Say which version this is."),
+        Option("--version", callback=_version, is_eager=True, help="Print the version and exit."),
     ] = False,
 ) -> None:
-    """Say it where a typed name is that of a manifest in the current folder."""
+    """Tell the user if a typed name comes from a manifest in the current folder."""
     if not os.environ.get(OWN_MANIFESTS) and (folder := own_manifests()):
         words = {part for word in sys.argv for part in re.split("[=,@]", word)}
         if words & {path.stem for path in folder.glob("*/*.yaml")}:
-            _warn(f"with the manifests in {folder}, because it stands in the current folder")
+            _warn(f"using the manifests in {folder}, since this folder is in the current one")
 
 
 @command(SCORE, "score mine.csv --html report.html")
@@ -228,7 +234,7 @@ def score(
         list[Path] | None,
         Argument(
             metavar="FILE...",
-            help="question_id, confidence, correct, total, or logs; - is CSV on standard input.",
+            help="Tables of question_id, confidence, correct, total; or logs. - is CSV on stdin.",
         ),
     ] = None,
     model: Models = None,
@@ -237,11 +243,11 @@ def score(
     store: Store = LOCAL_RUNS,
     choice: Choice = None,
     k_eval: Annotated[
-        int, Option(min=1, help="With --model: count the first so many samples of each question.")
+        int, Option(min=1, help="With --model: count the first N samples of each question.")
     ] = 100,
     key: Annotated[
         Path | None,
-        Option(metavar="FILE", help="Take correct and total from here, by question_id."),
+        Option(metavar="FILE", help="Read correct and total from this file, by question_id."),
     ] = None,
     drop_missing: Annotated[
         bool, Option("--drop-missing", help="Leave out questions without a confidence.")
@@ -251,16 +257,18 @@ def score(
     correct: Correct = None,
     regrade: Regrade = False,
     every: Annotated[
-        bool, Option("--all", help="Show every metric of files, as --json does.")
+        bool, Option("--all", help="Show every metric of the files, as --json does.")
     ] = False,
     as_json: AsJson = False,
-    html: Annotated[Path | None, Option(metavar="OUT", help="Write a report as one page.")] = None,
+    html: Annotated[
+        Path | None, Option(metavar="OUT", help="Write a report of one HTML page.")
+    ] = None,
 ) -> None:
-    """Score confidences against counts, and compare them: those of files, or of models' runs.
+    """Score and compare confidences, from files or from models' runs.
 
-    Logs of lm-evaluation-harness (samples_*.jsonl) and inspect_ai (.eval, .json) are taken as they
-    are: accuracy, pass@k, and what a confidence would have to beat. Of several files the others
-    are compared with the first."""
+    Logs of lm-evaluation-harness (samples_*.jsonl) and inspect_ai (.eval, .json) are read as they
+    are: you get accuracy, pass@k, and the score that a confidence has to beat. If you give several
+    files, each is compared with the first."""
     if bool(files) == bool(model):
         raise InputError(
             "name either files, such as mine.csv (- is standard input), or a --model that has runs"
@@ -275,7 +283,7 @@ def score(
     if key:
         inputs.append(key)
     if html and html.resolve() in map(Path.resolve, inputs):
-        raise InputError(f"--html {html} would overwrite what is scored; name another")
+        raise InputError(f"--html {html} would overwrite a file that is scored; give another name")
     if html:
         from capcal_lib.book.report import write_report
     if files:
@@ -338,11 +346,11 @@ def import_files(
     max_tokens: MaxTokens = None,
     prompt_style: PromptStyle = None,
 ) -> None:
-    """Make a run of samples that exist: lm-evaluation-harness, inspect_ai, batch output, JSONL, CSV
-    or parquet.
+    """Make a run from samples that you have: lm-evaluation-harness, inspect_ai, batch output,
+    JSONL, CSV or parquet.
 
-    Columns of a table: question_id, response, gold or verdict; if there: sample, question, aliases,
-    choices, subject, temperature."""
+    A table needs the columns question_id, response, and gold or verdict. It may also have sample,
+    question, aliases, choices, subject and temperature."""
     from capcal_lib.io.importing import import_samples
 
     done = import_samples(
@@ -365,7 +373,7 @@ def import_files(
     )
     for note in done.notes:
         _say(note)
-    _say(f"{counted(done.new, 'sample')} imported, {done.present} were there; {done.run}")
+    _say(f"{counted(done.new, 'sample')} imported, {done.present} already there; {done.run}")
     if not done.judged:
         _say(f"next: capcal grade {done.run.options}")
 
@@ -376,10 +384,10 @@ def grade_file(
         Path, Argument(metavar="IN.jsonl", help="Rows {kind, gold, aliases?, response}.")
     ],
     verdicts: Annotated[
-        Path, Option("--out", metavar="OUT.jsonl", help="Where verdicts are written.")
+        Path, Option("--out", metavar="OUT.jsonl", help="File to write the verdicts to.")
     ],
 ) -> None:
-    """Grade responses from anywhere: one JSON object a line in, one verdict a line out."""
+    """Grade responses from anywhere: read one JSON object per line, write one verdict per line."""
     from capcal_lib.grading import grade_file
 
     grade_file(rows, verdicts)
@@ -405,7 +413,7 @@ def sample(
     max_tokens: MaxTokens = None,
     prompt_style: PromptStyle = None,
 ) -> None:
-    """Draw the samples that the store lacks. Stop it at any time; the same command goes on."""
+    """Draw the samples that the store lacks. You may stop it; the same command goes on."""
     from capcal_lib.sampling.draw import sample as draw
 
     wanted: int | dict[str, int] = k
@@ -413,9 +421,9 @@ def sample(
         if not ids.exists():
             raise InputError(f"{ids}: there is no such file")
         lines = ids.read_text("utf-8-sig", "replace").splitlines()
-        names = {line.strip() for line in lines} - {"", "question_id"}  # the head of a column
+        names = {line.strip() for line in lines} - {"", "question_id"}  # a column's heading
         if not names:
-            raise InputError(f"{ids}: there are no ids; name a question in each line")
+            raise InputError(f"{ids}: the file has no ids; write one question id per line")
         wanted = dict.fromkeys(sorted(names), k)
     with _progress(f"{model} on {dataset}") as progress:
         done = draw(
@@ -438,7 +446,7 @@ def sample(
             say=_say,
         )
     if done.new or done.present:
-        _say(f"{done.new} samples drawn, {done.present} were there; {done.run}")
+        _say(f"{done.new} samples drawn, {done.present} already there; {done.run}")
     if failed := Counter(done.failed):
         _warn(f"capcal: {failed.total()} samples failed; the same command tries them again")
         for reason, number in failed.most_common(9):
@@ -451,16 +459,16 @@ def reproduce(
     model: ModelName,
     dataset: Datasets = None,
     recipe: Annotated[
-        str, Option(help="lean (20 samples, corrected scores) or paper (100, as the paper).")
+        str, Option(help="lean (20 samples, corrected scores) or paper (100, as in the paper).")
     ] = "lean",
     limit: Limit = None,
-    plan: Annotated[bool, Option("--plan", help="Print the plan and its cost only.")] = False,
+    plan: Annotated[bool, Option("--plan", help="Only print the plan and its cost.")] = False,
     rate: Annotated[
-        float | None, Option(help="Tokens per second of all GPUs, for the time of the plan.", min=1)
+        float | None, Option(help="Tokens per second over all GPUs, to estimate the time.", min=1)
     ] = None,
     engine: Engine = None,
     features_engine: Annotated[
-        str | None, Option(help="Engine for hidden states (a server has none).")
+        str | None, Option(help="Engine for hidden states (a server gives none).")
     ] = None,
     verdicts: Verdicts = "",
     judge_url: JudgeUrl = None,
@@ -469,7 +477,7 @@ def reproduce(
         float | None,
         Option(
             metavar="X",
-            help="Draw further samples until 95 % intervals are about ±X.",
+            help="Draw more samples until the 95 % intervals are about ±X.",
             min=0,
             max=0.5,
         ),
@@ -478,9 +486,8 @@ def reproduce(
     store: Store = LOCAL_RUNS,
     seed: Seed = 0,
 ) -> None:
-    """Do everything that a model's row of the main table needs, on the paper's seven data sets or
-    others, with the verdicts of the recipe or others. Stop it at any time; the same command goes
-    on.
+    """Do everything that a model's row of the main table needs, by default on the paper's seven
+    data sets and with the recipe's verdicts. You may stop it; the same command goes on from there.
     """
     from capcal_lib import reproduce as recipes
     from capcal_lib.grading.judgements import judge_of
@@ -509,14 +516,14 @@ def reproduce(
         _print_table(table)
         _say(sums)
         if rate is None:
-            _say("to estimate the time, give --rate: tokens per second of all GPUs")
+            _say("to estimate the time, give --rate: tokens per second over all GPUs")
         return
     with _progress(f"reproducing {model}", "requests") as progress:
         done = recipes.reproduce(order, progress, _warn)
     for row in done.left.itertuples():
-        _warn(f"capcal: left: {row.step} of {row.dataset} ({row.split}): {row.reason}")
+        _warn(f"capcal: not done: {row.step} of {row.dataset} ({row.split}): {row.reason}")
     if order.part != recipes.WHOLE:
-        _say(f"part {part} lies in {store}; capcal merge all parts, and reproduce without --part")
+        _say(f"part {part} is in {store}; capcal merge all parts, then reproduce without --part")
     elif len(done.scores):
         _print_table(done.scores.reset_index())
         page = ["papermill", NOTEBOOKS / "04_main_table.ipynb", "page.ipynb", "-p", "model", model]
@@ -525,17 +532,17 @@ def reproduce(
         _say(f"the page with these numbers: {shlex.join(map(str, page))}")
     stateless = done.left["reason"] == recipes.NO_STATES
     if stateless.any():
-        _say(f"with the weights at hand, the rest is done by: {_again()} --features-engine vllm")
+        _say(f"if you have the weights, do the rest with: {_again()} --features-engine vllm")
     if not stateless.all():
-        _warn(f"capcal: what failed is tried again by: {_again()}")
+        _warn(f"capcal: try what failed again with: {_again()}")
         raise typer.Exit(1)
 
 
 def _parse_part(text: str) -> tuple[int, int]:
-    """Read a part of the questions, such as 3/8."""
+    """Parse a part of the questions, such as 3/8."""
     number, _, parts = text.partition("/")
     if not (number.isdecimal() and parts.isdecimal()):
-        raise InputError(f"a part is its number of how many, such as 3/8; got {sanitize(text, 80)}")
+        raise InputError(f"a part is NUMBER/PARTS, such as 3/8; got {sanitize(text, 80)}")
     return int(number), int(parts)
 
 
@@ -547,7 +554,7 @@ def grade(
     store: Store = LOCAL_RUNS,
     choice: Choice = None,
 ) -> None:
-    """Grade the samples that have no verdict by the current grader."""
+    """Grade the samples that have no verdict from the current grader."""
     from capcal_lib.grading.verdicts import grade_run
     from capcal_lib.results.look import describe_unread_samples
 
@@ -555,9 +562,9 @@ def grade(
     graded = grade_run(run)
     _say(f"{graded.new} samples graded, {graded.again} graded again")
     for (old, new), number in sorted(graded.flipped.items()):
-        _say(f"{number} flipped from {old} to {new}")
+        _say(f"{number} changed from {old} to {new}")
     if graded.too_hard:
-        _say(f"{graded.too_hard} answers too hard to compare count as incorrect")
+        _say(f"{graded.too_hard} answers were too hard to compare and count as incorrect")
     for line in describe_unread_samples(run):
         _say(line)
 
@@ -566,7 +573,7 @@ def grade(
 def judge(
     model: ModelName,
     dataset: DatasetName,
-    judge: Annotated[str, Option(help="The model that judges, of `capcal models`.")],
+    judge: Annotated[str, Option(help="The model that judges, from `capcal models`.")],
     judge_engine: Annotated[
         str | None, Option(help="Default: the engine of the judge's manifest.")
     ] = None,
@@ -576,8 +583,8 @@ def judge(
     store: Store = LOCAL_RUNS,
     choice: Choice = None,
 ) -> None:
-    """Let a model judge short and mathematical answers of a graded run, and compare it with the
-    rules.
+    """Let a model judge the short and mathematical answers of a graded run, and compare its
+    verdicts with the rules.
     """
     from capcal_lib.grading.agreement import judge_agreement
     from capcal_lib.grading.judgements import judge_run
@@ -588,14 +595,14 @@ def judge(
         judged = judge_run(
             run, judge, engine=engine, progress=progress, url=judge_url, in_flight=in_flight
         )
-    _say(f"{judged.new} distinct answers judged, {judged.present} were there")
+    _say(f"{judged.new} distinct answers judged, {judged.present} already there")
     if judged.failed:
         [(reason, _)] = judged.failed.most_common(1)
-        _warn(f"capcal: {judged.failed.total()} answers got no reply ({reason}); ask again")
+        _warn(f"capcal: {judged.failed.total()} answers got no reply ({reason}); try again")
         raise typer.Exit(1)
     try:
         agreement = judge_agreement(run, judge)
-    except InputError as error:  # nothing to compare; what was asked for is done
+    except InputError as error:  # nothing to compare, but the judging is done
         _warn(f"capcal: {error}")
         return
     _print_table(agreement.table.add_prefix("judge: ").rename_axis("by the rules").reset_index())
@@ -608,11 +615,11 @@ def confidence(
     model: ModelName,
     dataset: DatasetName,
     method: Annotated[
-        str | None, Option(help="verbalized, p-true, consistency, or an installed one.")
+        str | None, Option(help="verbalized, p-true, consistency, or an installed method.")
     ] = None,
     file: Annotated[
         Path | None,
-        Option("--from", metavar="FILE", help="Your own: question_id, confidence."),
+        Option("--from", metavar="FILE", help="Table of your own: question_id, confidence."),
     ] = None,
     name: Annotated[str | None, Option(help="Name of your own method.")] = None,
     split: SplitName = None,
@@ -620,10 +627,10 @@ def confidence(
     store: Store = LOCAL_RUNS,
     choice: Choice = None,
 ) -> None:
-    """Estimate a confidence for each question of a run, and keep it; consistency votes
-    with the run's samples.
+    """Estimate a confidence for each question of a run, and keep it with the run. The method
+    consistency lets the run's samples vote.
 
-    Or keep your own: capcal confidence --model M --dataset D --from FILE.csv --name length
+    To keep your own: capcal confidence --model M --dataset D --from FILE.csv --name length
     """
     from capcal_lib.confidence.of_run import METHODS, WHY_MISSING, estimate, place_confidence
     from capcal_lib.rows import read_columns
@@ -651,8 +658,8 @@ def confidence(
         _warn(f"capcal: {silent} are missing: {WHY_MISSING[method]}")
     if unasked:
         _warn(
-            f"{unasked} questions were not answered, for the reason above; once it is gone, the "
-            "same command asks them again"
+            f"{unasked} questions were not answered, for the reason above; once it is solved, give "
+            "the same command again"
         )
     if unasked or len(missing) == len(confidences):
         raise typer.Exit(1)
@@ -664,16 +671,16 @@ def features(
     dataset: DatasetName,
     engine: Engine = None,
     layers: Annotated[
-        str, Option(help="mean over all, max, or the number of one; 0 is the embedding.")
+        str, Option(help="mean or max over all layers, or the number of one; 0 is the embedding.")
     ] = "mean",
     split: SplitName = None,
     store: Store = LOCAL_RUNS,
     choice: Choice = None,
 ) -> None:
-    """Extract the hidden states that a probe reads, and keep them with the run. Stopped, it goes on
-    from there.
+    """Extract the hidden states that a probe reads, and keep them with the run. You may stop it;
+    the same command goes on from there.
 
-    capcal probe reads the mean over layers; others are for read_features(run, layers) in Python.
+    capcal probe reads the mean over layers. In Python, read_features(run, layers) reads others.
     """
     from capcal_lib.probes.features import extract
 
@@ -687,24 +694,24 @@ def probe(
     model: ModelName,
     dataset: Datasets = None,
     mix: Annotated[
-        str, Option(help="One probe on several training sets, such as triviaqa-1000,gsm8k.")
+        str, Option(help="Train one probe on several sets, such as triviaqa-1000,gsm8k.")
     ] = "",
     recipe: Annotated[
-        Literal["tuned", "paper"], Option(help="paper: as the paper trains it.")
+        Literal["tuned", "paper"], Option(help="How to train: tuned, or as in the paper.")
     ] = "tuned",
     draws: Annotated[
         bool,
-        Option("--draws", help="Then also train probes of 20 to 1,000 labels, for a page's curve."),
+        Option("--draws", help="Also train probes on 20 to 1,000 labels, for a learning curve."),
     ] = False,
     verdicts: Verdicts = "rules",
     store: Store = LOCAL_RUNS,
     choice: Choice = None,
 ) -> None:
     """Train a probe on each training run of a model, or with --mix on several together, and keep
-    what it predicts of the evaluation splits, of all data sets or of those that are named.
+    its predictions on the evaluation splits, of all data sets or of those that you name.
 
-    Needs verdicts and hidden states: capcal grade, capcal features. What is there stays, unless
-    what it was made from has changed.
+    Run capcal grade and capcal features first. Predictions are made again only if the runs behind
+    them have changed.
     """
     from capcal_lib.probes import keep_predictions
     from capcal_lib.probes.draws import keep_draws
@@ -722,8 +729,8 @@ def probe(
     )
     if counts.empty:
         problem = (
-            f"{store} has no probe of {model}, which learns from a run on a training split and "
-            "predicts another on an evaluation split; both need verdicts and hidden states"
+            f"{store} has no probe of {model}: it needs a run on a training split and one on an "
+            "evaluation split, both with verdicts and hidden states"
         )
         if step := next_step(store, model, dataset):
             problem += f"; go on with: {step}"
@@ -741,7 +748,7 @@ def status(
     dataset: OnlyDataset = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what each run of a store has, what it lacks, and what is next for it."""
+    """Show what each run of a store has and lacks, and the next command for it."""
     from capcal_lib.grading import GRADER_VERSION
     from capcal_lib.runs.status import SHOWN, survey
 
@@ -777,7 +784,7 @@ def show(
     split: SplitName = None,
     store: Store = LOCAL_RUNS,
 ) -> None:
-    """Show the questions of a run with their counts, or one with its samples and verdicts."""
+    """Show a run's questions with their counts, or one question with its samples and verdicts."""
     from capcal_lib.results.look import look_up, questions_of
 
     named = _named(run, model, dataset, split, store)
@@ -800,13 +807,15 @@ def show(
 @command(STORE, "rm 1f0c2 --store runs/local --yes")
 def rm(
     run: RunName = "",
-    yes: Annotated[bool, Option("--yes", help="Delete it; without --yes, show it.")] = False,
+    yes: Annotated[
+        bool, Option("--yes", help="Delete the run; without --yes it is only shown.")
+    ] = False,
     model: OnlyModel = None,
     dataset: OnlyDataset = None,
     split: SplitName = None,
     store: Store = LOCAL_RUNS,
 ) -> None:
-    """Show a run, and with --yes remove it with all that was made from it."""
+    """Show a run, or with --yes delete it and everything that was made from it."""
     from capcal_lib.runs.status import run_status
     from capcal_lib.runs.store import remove_run
 
@@ -817,7 +826,7 @@ def rm(
         _say(problem)
     if not yes:
         options = shlex.join([named.folder.name, "--store", str(store), "--yes"])
-        _say(f"nothing is removed; to remove it say: capcal rm {options}")
+        _say(f"nothing was removed; to remove it: capcal rm {options}")
         return
     remove_run(named)
     _say(f"removed {named}")
@@ -828,14 +837,12 @@ def merge(
     into: Annotated[Path, Argument(metavar="INTO", help="A run store, existing or not.")],
     sources: Annotated[list[Path], Argument(metavar="FROM...", help="Run stores, or single runs.")],
 ) -> None:
-    """Take over the runs and rows of other stores. Conflicting rows are refused, and nothing is
-    written then.
-    """
+    """Copy the runs and rows of other stores into one. If any rows conflict, nothing is written."""
     from capcal_lib.runs.merge import merge as merge_stores
 
     for run in merge_stores(into, sources):
         _say(
-            f"{run.rows} samples taken over, {run.present} were there; {run.source} into "
+            f"{run.rows} samples copied, {run.present} already there; {run.source} into "
             f"{run.target}"
         )
         for note in run.notes:
@@ -848,8 +855,8 @@ def verify(
     model: OnlyModel = None,
     dataset: OnlyDataset = None,
 ) -> None:
-    """Check every run of a store: one line per run, ok or all that is wrong with it; exit status 1
-    if anything is wrong.
+    """Check every run of a store, and print one line per run: ok, or everything that is wrong. The
+    exit status is 1 if anything is wrong.
     """
     from capcal_lib.grading import GRADER_VERSION
     from capcal_lib.probes.draws import check_draws
@@ -871,7 +878,7 @@ def new(
     what: Annotated[Literal["model", "dataset"], Argument()],
     name: Annotated[str, Argument(metavar="NAME", help="Name of the new manifest.")],
 ) -> None:
-    """Write a commented manifest of your own that works as it is, into your folder or capcal.d."""
+    """Write a commented manifest that works as it is, into your own folder or capcal.d."""
     from capcal_lib.manifests import write_new
 
     for path in write_new(what, name):
@@ -905,7 +912,7 @@ def models(as_json: AsJson = False) -> None:
 
 
 def _list(heads: list[str], rows: list[list[str]], as_json: bool) -> None:
-    """Print a table of manifests, and what is wrong with others."""
+    """Print a table of manifests, and why any others cannot be read."""
     from pandas import DataFrame
 
     from capcal_lib.manifests import manifest_problems
@@ -920,8 +927,8 @@ def _list(heads: list[str], rows: list[list[str]], as_json: bool) -> None:
 def notebooks(
     model: Models = None, store: ShownStore = None, verdicts: Verdicts = "rules", out: Folder = None
 ) -> None:
-    """Execute the notebooks in order, those whose inputs have changed: the book's, or those of
-    models."""
+    """Execute the notebooks whose inputs have changed: the book's, or with --model all for each
+    model."""
     from capcal_lib.book.pipeline import book_pages, execute, model_pages
     from capcal_lib.places import BUILD
 
@@ -936,7 +943,7 @@ def notebooks(
 def book(
     model: Models = None, store: ShownStore = None, verdicts: Verdicts = "rules", out: Folder = None
 ) -> None:
-    """Execute the notebooks and build the book, or one of models."""
+    """Execute the notebooks and build the book, or with --model a book of your models."""
     from capcal_lib.book.pipeline import build_book
 
     index, failed = build_book(model or (), store=store, verdicts=verdicts, out=out, say=_say)
@@ -945,7 +952,7 @@ def book(
 
 
 def _list_failed(failed: "Mapping[Page, str]") -> None:
-    """List the pages that failed, and end with status 1 where there are any."""
+    """List the pages that failed, and end with status 1 if there are any."""
     for page, why in failed.items():
         _warn(f"capcal: {page.name}: {why}")
     if failed:
@@ -957,37 +964,37 @@ def main() -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # where the encoding lacks a letter
+            stream.reconfigure(errors="backslashreplace")  # if the encoding lacks a letter
     try:
         if sys.stdout is None:
             raise InputError("standard output is closed; send it somewhere, such as > out.txt")
         status = app(standalone_mode=False)
         sys.stdout.flush()
         sys.exit(status)
-    except TyperException as error:  # an option that is unknown, lacking, or no number
+    except TyperException as error:  # an unknown, missing or malformed option
         words = sanitize(error.format_message()).rstrip(".")
-        line = f"{words}; --help lists what is known"
-        if not sys.argv[1:]:  # its help was asked for, and is printed
+        line = f"{words}; --help lists the options"
+        if not sys.argv[1:]:  # the help has been printed
             sys.exit(2)
     except ModuleNotFoundError as error:
         line = str(not_installed(error, _extra()))
     except InputError as error:
         line = str(error)
-    except BrokenPipeError:  # who reads it has enough
+    except BrokenPipeError:  # the reader has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
-    except OSError as error:  # a disk that is full, a place that may not be written
+    except OSError as error:  # such as a full disk
         line = sanitize(error)
     except MemoryError:
         line = (
-            "memory ran out; nothing half-written is left. Give it less at a time, or more memory"
+            "memory ran out; no half-written file is left. Give it less at a time, or more memory"
         )
     except (KeyboardInterrupt, SystemExit) as ended:
         if getattr(ended, "code", STOPPED) != STOPPED:
             raise
         for number in STOPS:
-            signal.signal(number, signal.SIG_IGN)  # who sends it again finds it done already
-        _warn(f"capcal: stopped; what was done is kept. Go on with: {_again()}")
+            signal.signal(number, signal.SIG_IGN)  # it is stopping already
+        _warn(f"capcal: stopped; finished work is kept. Go on with: {_again()}")
         sys.exit(STOPPED)
     _warn(f"capcal: {line}")
     sys.exit(2)
@@ -998,8 +1005,8 @@ def _again() -> str:
 
 
 def _extra() -> str:
-    """Return the extra that the typed command takes: the book's, or that of the engine that it
-    asks; none where that is not known.
+    """Return the extra that the typed command needs: the book's, or its engine's; empty if that is
+    not known.
     """
     options = ArgumentParser(add_help=False, allow_abbrev=False)
     for name in ("--model", "--judge", "--engine"):
@@ -1016,7 +1023,7 @@ def _extra() -> str:
 
 @contextmanager
 def _progress(what: str, units: str = "samples") -> Iterator[Callable[[int, int], None]]:
-    """Show one bar on a terminal, and a plain line now and then elsewhere."""
+    """Show a progress bar on a terminal, and elsewhere print a line every ten seconds."""
     last_line = time.monotonic()
     with Progress(console=err, disable=not err.is_terminal) as bar:
         task = bar.add_task(what, total=None)
@@ -1027,7 +1034,7 @@ def _progress(what: str, units: str = "samples") -> Iterator[Callable[[int, int]
             waited = time.monotonic() - last_line
             if done and not err.is_terminal and (waited >= SECONDS_BETWEEN_LINES or done == total):
                 last_line += waited
-                left = bar.tasks[0].time_remaining  # by the pace of what is new
+                left = bar.tasks[0].time_remaining  # from the pace of the new ones
                 ahead = f", {spell_time(left)} to go" if left else ""
                 _warn(f"{what}: {done} of {total} {units}{ahead}")
 

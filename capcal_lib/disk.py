@@ -1,5 +1,4 @@
-"""Files on the disk, whosever they are: what is there, what its digest is, and how one is written
-whole."""
+"""Files on disk: whether they exist, their digest, and writing them whole or not at all."""
 
 import hashlib
 import os
@@ -14,16 +13,12 @@ from capcal_lib.errors import InputError
 
 
 def is_folder(path: Path) -> bool:
-    """Say whether a path is a folder. One with a name that is too long for any file is none, where
-    pathlib raises an error.
-    """
+    """Return whether a path is a folder; False for a name too long, for which pathlib raises."""
     return os.path.isdir(path)
 
 
 def is_file(path: Path) -> bool:
-    """Say whether a path is a regular file, or a link to one; of a name that is too long as
-    ``is_folder``.
-    """
+    """Return whether a path is a regular file or a link to one; False if its name is too long."""
     return os.path.isfile(path)
 
 
@@ -34,8 +29,8 @@ def file_digest(path: Path) -> str:
 
 
 def write_whole(path: Path, content: IO[bytes]) -> None:
-    """Write a file under another name in its folder, and then rename it: it is there whole or not
-    at all. `OSError` where that fails.
+    """Write a file under another name in its folder, then rename it, so that it exists whole or not
+    at all. `OSError` if that fails.
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     try:
@@ -49,11 +44,11 @@ def write_whole(path: Path, content: IO[bytes]) -> None:
 
 
 def write_text(path: Path, texts: Iterable[str]) -> None:
-    """Write a file that somebody named, of texts one after another, whole or not at all; what is
-    there and no regular file is refused.
+    """Write texts, one after another, to a file that the user named, whole or not at all;
+    `InputError` if the path exists and is not a regular file.
     """
     if os.path.exists(path) and not is_file(path):
-        raise InputError(f"cannot write {path}: it is no regular file; give another name")
+        raise InputError(f"cannot write {path}: it is not a regular file; give another name")
     try:
         with TemporaryFile() as content:
             content.writelines(text.encode("utf-8", "replace") for text in texts)

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 
 class InputError(ValueError):
-    """Refuse bad input in one line: what was wrong, what is allowed, what to do.
+    """Reject bad input with one line: what is wrong, what is allowed, what to do.
 
     The command line prints the line and exits with status 2; a notebook shows it without a
     traceback."""
@@ -16,11 +16,11 @@ class InputError(ValueError):
 
 
 class DiskError(InputError):
-    """Say what could not be read or written; what is there may be good, and is left as it is."""
+    """A file could not be read or written; it may be intact, and is left as it is."""
 
 
 def check_known(what: str, name: object, known: Collection[str], remedy: str = "") -> None:
-    """Refuse a name that is not in a closed list, and say what to do.
+    """Raise `InputError` if a name is not among the known ones, and say what to do.
 
     >>> check_known("model", "gpt-9", ["simulated", "smollm2-135m"])
     Traceback (most recent call last):
@@ -52,13 +52,14 @@ def not_installed(error: ModuleNotFoundError, extra: str = "") -> NotInstalled:
     package = str(error.name).partition(".")[0]
     extra = extra or EXTRAS.get(package, "runs")
     return NotInstalled(
-        f"this needs {package}, not installed; say: pip install 'capcal[{extra}]'", name=package
+        f"this needs {package}, which is not installed; run: pip install 'capcal[{extra}]'",
+        name=package,
     )
 
 
 @contextmanager
 def naming_extra() -> Iterator[None]:
-    """Let imports of packages that are not installed name the extra that brings them."""
+    """Name the extra to install if an import in the ``with`` statement fails."""
     try:
         yield
     except ModuleNotFoundError as error:

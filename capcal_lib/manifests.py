@@ -37,8 +37,8 @@ MOST_MANIFEST_BYTES = 1 << 18
 
 Name = Annotated[str, Field(pattern=r"^[\w-][\w.-]*$", max_length=100)]  # becomes a part of a path
 NAME_HINT = (
-    ": it is a part of paths, of letters, digits, _, . and - only; what a server calls the model "
-    "goes into served_as"
+    ": use letters, digits, _, . and - only, since it becomes part of a path; put a server's name "
+    "for the model into served_as"
 )
 Kind = Literal["math", "number", "choice", "short"]
 PromptStyle = Annotated[
@@ -112,7 +112,7 @@ def _check_vllm(arguments: dict[str, Any]) -> dict[str, Any]:
     for name, value in arguments.items():
         check_known("argument of vLLM", name, VLLM_ARGUMENTS, "a manifest may give no other")
         if not isinstance(value, int | float | str):  # True is an int
-            raise InputError(f"{name} must be a number, a text, true or false")
+            raise InputError(f"{name} must be a number, a text, true or false; change its value")
         if name.endswith("_parallel_size") and (type(value) is not int or value < 1):
             raise InputError(f"{name} must be a whole number of at least 1")
     return arguments
@@ -154,7 +154,7 @@ class Weights(Manifest):
 
 
 class PromptOverride(Manifest):
-    """How a model is asked on one data set, where that is not its usual way."""
+    """How a model is asked on one data set, if that is not its usual way."""
 
     prompt_style: PromptStyle
     max_tokens: Count
@@ -189,7 +189,7 @@ class Model(Manifest):
 
     @property
     def short_title(self) -> str:
-        """The title without what most titles end in, for axes and narrow tables."""
+        """The title without ``-Instruct``, for axes and narrow tables."""
         return self.title.removesuffix("-Instruct")
 
     @property
@@ -261,9 +261,7 @@ class Split(Manifest):
 
 
 class Columns(Manifest):
-    """Where the parts of a question stand in a row: a column, or a field inside one
-    (``answer.value``).
-    """
+    """The column of each part of a question, or a field inside a column (``answer.value``)."""
 
     id: Text | None = None  # None: "id", or where there is none the row's number
     question: Text = "question"
@@ -345,9 +343,8 @@ _Kind = TypeVar("_Kind", Model, Dataset, Prompts)
 
 @contextmanager
 def new_manifests(files: Mapping[str, Iterable[str]]) -> Iterator[list[Path]]:
-    """Write new files of the user's folder, such as ``models/mine.yaml``, or of ``capcal.d`` where
-    there is none yet; delete them, and the folders that were made for them, where what they are
-    made for fails.
+    """Write new files such as ``models/mine.yaml`` into the user's folder (``capcal.d`` if there is
+    none yet). If the body of the ``with`` statement fails, delete them and the new folders.
     """
     folder = own_manifests() or Path("capcal.d").absolute()
     made: list[Path] = []
@@ -358,11 +355,11 @@ def new_manifests(files: Mapping[str, Iterable[str]]) -> Iterator[list[Path]]:
             if not re.fullmatch(r"\w+/\w[\w.-]{0,99}\.\w+", file):
                 name = file.partition("/")[2].rpartition(".")[0]
                 raise InputError(
-                    f"invalid name {name!r}; use at most 100 letters, digits, _, . and -, a letter "
-                    "or a digit first"
+                    f"invalid name {name!r}; start with a letter or a digit, and use at most 100 "
+                    "letters, digits, _, . and -"
                 )
             if path.with_suffix(".yaml").exists():  # which is written last
-                raise InputError(f"{path} is there already; choose another name, or delete it")
+                raise InputError(f"{path} exists already; choose another name, or delete it")
             for parent in (folder, path.parent):
                 if not parent.exists():
                     folders.append(parent)
@@ -383,7 +380,7 @@ def write_new(what: Literal["model", "dataset"], name: str) -> list[Path]:
     """Write a commented manifest of a model or a dataset that works as it is; return its files."""
     kind: type[Manifest] = Model if what == "model" else Dataset
     if (MANIFESTS / kind.folder / f"{name}.yaml").exists():
-        raise InputError(f"there is a {kind.word} {name!r} already; choose another name")
+        raise InputError(f"a {kind.word} {name!r} exists already; choose another name")
     files = {
         f"{what}s/{name}{template.suffix}": [template.read_text("utf-8").replace("NAME", name)]
         for template in sorted(MANIFESTS.glob(f"new/{what}.*"))
@@ -397,23 +394,23 @@ class _Loader(yaml.SafeLoader):
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):
-            raise yaml.YAMLError("it has an alias, which no manifest may; write it out")
+            raise yaml.YAMLError("it has an alias, which a manifest may not have; write it out")
         return super().compose_node(parent, index)
 
 
 def read_yaml(path: Path) -> Any:
-    """Read a YAML file, as JSON would hold it.
+    """Read a YAML file as plain JSON values.
 
-    `InputError` for what is no YAML or no regular file, is larger than 256 KiB, or has aliases.
+    `InputError` if it is not YAML or not a regular file, is larger than 256 KiB, or has aliases.
     """
     if not is_file(path):
-        raise InputError(f"{path}: not a regular file, as a manifest must be; remove it")
+        raise InputError(f"{path}: a manifest must be a regular file, and this is not; remove it")
     try:
         with path.open("rb") as file:
             content = file.read(MOST_MANIFEST_BYTES + 1)
         if len(content) > MOST_MANIFEST_BYTES:
             raise InputError(
-                f"{path}: larger than {MOST_MANIFEST_BYTES:,} bytes, which no manifest is"
+                f"{path}: a manifest has at most {MOST_MANIFEST_BYTES:,} bytes; shorten it"
             )
         return json.loads(json.dumps(yaml.load(content.decode(), _Loader), default=str))
     except InputError:
@@ -433,7 +430,7 @@ def _read(kind: type[_Kind], path: Path, written: int) -> _Kind:  # noqa: ARG001
         raise InputError(f"{path}: malformed manifest: {_problems(error)}") from None
     if manifest.name != path.stem:
         raise InputError(
-            f"{path}: the name inside is {manifest.name!r}, but must be the file's, {path.stem!r}"
+            f"{path}: its name is {manifest.name!r}, but must be as the file's, {path.stem!r}"
         )
     return manifest
 
@@ -457,12 +454,12 @@ def _load(kind: type[_Kind], name: str) -> _Kind:
     paths = _paths(kind)
     remedy = ""
     if own_manifests() is None:
-        remedy = f"your own lie in capcal.d of the current folder, or where {OWN_MANIFESTS} says"
+        remedy = f"put your own into capcal.d in the current folder, or set {OWN_MANIFESTS}"
     check_known(kind.word, name, {path.stem for path in paths}, remedy)
     path, *others = (path for path in paths if path.stem == name)
     if others:
         raise InputError(
-            f"{others[0]}: there is a {kind.word} {name!r} already; give yours another name"
+            f"{others[0]}: a {kind.word} {name!r} exists already; give yours another name"
         )
     try:
         written = path.stat().st_mtime_ns
@@ -472,7 +469,7 @@ def _load(kind: type[_Kind], name: str) -> _Kind:
 
 
 def _names(kind: type[_Kind]) -> tuple[list[str], list[str]]:
-    """Return the names of all of a kind that can be loaded, and what is wrong with each of the
+    """Return the names of all manifests of a kind that can be loaded, and the problems of the
     others.
     """
     sound = []
@@ -501,8 +498,8 @@ def manifest_problems() -> list[str]:
 
 
 def use_cache_without_hub() -> None:
-    """Let the hub's client work from its cache where the hub has no address here, in place of a
-    minute of retries.
+    """Let the hub's client work from its cache if the hub cannot be found from here, instead of
+    retrying for a minute.
     """
     with naming_extra():
         from huggingface_hub import constants
@@ -516,8 +513,8 @@ def use_cache_without_hub() -> None:
 
 
 def load_model(name: str) -> Model:
-    """Load the manifest of a model; an unknown name is refused, a malformed manifest, and a name
-    that two have.
+    """Load the manifest of a model. `InputError` for an unknown name, a malformed manifest, or a
+    name that two manifests share.
 
     >>> load_model("smollm2-135m").hidden_size
     576
@@ -542,7 +539,9 @@ def load_prompts(style: str) -> Prompts:
         return prompts
     most = max(map(len, prompts.examples.values()), default=0)
     if not number.isdecimal() or int(number) > most:
-        raise InputError(f"unknown prompt style {style!r}: {name} has {most} examples")
+        raise InputError(
+            f"unknown prompt style {style!r}: {name} has {most} examples; ask for fewer"
+        )
     return prompts.model_copy(
         update={"examples": {kind: all[: int(number)] for kind, all in prompts.examples.items()}}
     )

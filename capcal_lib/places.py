@@ -1,4 +1,4 @@
-"""Where things lie: in a checkout, in an installed package, and of the user."""
+"""Paths: in a checkout, in an installed package, and in the user's folders."""
 
 import os
 from pathlib import Path
@@ -31,14 +31,14 @@ def cache_dir() -> Path:
 
 
 def data_dir() -> Path | None:
-    """Return ``CAPCAL_DATA_DIR``, the folder of local data sets, or None where it is not set."""
+    """Return ``CAPCAL_DATA_DIR``, the folder of local data sets, or None if it is not set."""
     folder = os.environ.get("CAPCAL_DATA_DIR")
     return Path(folder) if folder else None
 
 
 def own_manifests() -> Path | None:
-    """Return the user's folder of manifests: ``CAPCAL_MANIFESTS``, else ``capcal.d`` where one
-    stands, else None.
+    """Return the user's folder of manifests: ``CAPCAL_MANIFESTS``, else ``capcal.d`` if it exists,
+    else None.
     """
     named = os.environ.get(OWN_MANIFESTS)
     folder = Path(named or "capcal.d").absolute()
@@ -46,6 +46,6 @@ def own_manifests() -> Path | None:
         return folder
     if named:
         raise InputError(
-            f"{named!r} is no folder of manifests; make it, with models/ and datasets/ in it"
+            f"{OWN_MANIFESTS} names no folder: {named!r}; make it, with models/ and datasets/ in it"
         )
     return None

@@ -1,17 +1,16 @@
 """Displays of one's own arrays: reliability, risk and coverage, pass@k, scores.
 
-They follow scikit-learn's habit: ``from_counts`` computes and draws, on the axes that are given or
-on new ones, and returns a display. It keeps what it shows, ``plot`` draws it again, and ``ax`` and
-``figure`` are there to go on with matplotlib. Several of them on one ``ax`` compare methods.
+They work as in scikit-learn: ``from_counts`` computes and draws, on the axes that you give or on
+new ones, and returns a display. The display keeps what it shows, ``plot`` draws it again, and
+``ax`` and ``figure`` let you go on with matplotlib. Draw several on one ``ax`` to compare methods.
 
-Arguments are those of :mod:`capcal_lib.metrics.brier`: a confidence in [0, 1] a question, and how
-many of its ``total`` scored samples are ``correct``; lists, arrays, or Series, which are put in one
-order by their index. `InputError` for values out of range, NaN among them, and unequal lengths.
-Bands and bars are 95 % intervals for questions like these.
+Arguments are as in :mod:`capcal_lib.metrics.brier`: one confidence in [0, 1] per question, and how
+many of its ``total`` scored samples are ``correct``; lists, arrays, or Series, which are joined by
+their index. `InputError` for unequal lengths, and for NaN or other values out of range. Bands and
+bars are 95 % intervals for questions like these.
 
-A method of the paper has the colour that it has throughout the book; another one takes the next
-colour of matplotlib's cycle, and ``color`` says otherwise. Names are drawn as they are,
-never as formulas."""
+A method of the paper has the same colour throughout the book; any other takes the next colour of
+matplotlib's cycle, unless ``color`` names one. Names are drawn as they are, never as formulas."""
 
 from __future__ import annotations  # keeps ArrayLike short in help()
 
@@ -145,9 +144,9 @@ class _CountsDisplay(_Display, ABC):
 class ReliabilityDisplay(_CountsDisplay):
     """Expected accuracy against confidence, in ten bins of equal width.
 
-    On the dotted line a confidence is right on average. Bars at the foot show how the confidences
-    are spread; the highest one holds most questions. ``bins`` has a row a bin with questions:
-    confidence, estimate, low, high, questions.
+    On the dotted line a confidence is right on average. Bars at the foot are a histogram of the
+    confidences. ``bins`` has one row per bin with questions: confidence, estimate, low, high,
+    questions.
 
     >>> shown = ReliabilityDisplay.from_counts([0.15, 0.2, 0.9, 0.95], [1, 3, 8, 9], 10)
     >>> shown.bins[["confidence", "estimate", "questions"]].round(3).to_dict("list")
@@ -188,9 +187,9 @@ class ReliabilityDisplay(_CountsDisplay):
 class RiskCoverageDisplay(_CountsDisplay):
     """The risk of answering only the most confident questions, against their share.
 
-    Lower is better. All curves end in the mean risk, where every question is answered; the dotted
-    line is a confidence that says nothing. ``curve`` has a row a question, the most confident
-    first: coverage, risk; ``band`` coverage, estimate, low, high.
+    Lower is better. All curves end at the mean risk, when every question is answered; the dotted
+    line is a confidence that knows nothing. ``curve`` has one row per question, the most confident
+    first: coverage, risk. ``band`` has coverage, estimate, low, high.
 
     >>> shown = RiskCoverageDisplay.from_counts([0.9, 0.2, 0.5], [9, 1, 5], 10)
     >>> shown.curve.round(3).to_dict("list")
@@ -225,12 +224,12 @@ class RiskCoverageDisplay(_CountsDisplay):
 
 
 class PassAtKDisplay(_CountsDisplay):
-    """The chance that one of k samples is correct: as measured, and as a confidence promises it.
+    """The chance that at least one of k samples is correct: measured, and as a confidence predicts.
 
-    Measured values, up to as many samples as every question has, are without bias, with a band;
-    they are drawn on axes once. The dashed line is what confidences s say when taken at their word,
-    the mean of 1 - (1 - s)^k. Without a confidence only the first is drawn. ``curve`` has a row a
-    k: k, measured, low, high, promised.
+    Measured values are unbiased and have a band; k goes up to the number of samples that every
+    question has. They are drawn once per axes. The dashed line is the prediction of plug-in
+    confidences s, the mean of 1 - (1 - s)^k; without a confidence it is left out. ``curve`` has one
+    row per k: k, measured, low, high, promised.
 
     >>> shown = PassAtKDisplay.from_counts([0.5, 0.2], [2, 1], 4)
     >>> shown.curve[["k", "measured", "promised"]].round(3).to_dict("list")
@@ -264,10 +263,10 @@ class PassAtKDisplay(_CountsDisplay):
 class ScoreDisplay(_Display):
     """Scores as :func:`~capcal_lib.results.score` gives them: the dot plot of the main table.
 
-    Each of several data sets has a row with a mark per method, in the same order in every figure,
-    and with the best constant as a line through the row. With a single data set, methods have a row
-    each. Lower is better. Bars are intervals, if the scores have low and high. New axes are as high
-    as the rows need.
+    With several data sets, each has a row with one mark per method, in the same order in every
+    figure, and a line through the row marks the best constant. With a single data set, each method
+    has a row. Lower is better. If the scores have low and high, bars are their intervals. New axes
+    are as high as the rows need.
 
     >>> scores = pd.DataFrame({"method": ["mine", "P(True)"], "brier": [0.1, 0.2]})
     >>> ScoreDisplay.from_scores(scores).ax.get_xlabel()
@@ -401,13 +400,14 @@ def mark_verdicts(
     marker: str = "o",
     upright: bool = False,
 ) -> None:
-    """Draw comparisons with their intervals, filled where the verdict is clear and else hollow.
+    """Draw comparisons with their intervals: filled marks if the verdict is significant, else
+    hollow ones.
 
     ``comparisons`` has the columns ``estimate``, ``low``, ``high`` and ``verdict`` of
-    ``metrics.gains`` or ``results.judged``: a mark is filled where the verdict is
-    ``better`` or ``worse``, whatever the interval of the one comparison alone says. ``places`` are
-    numbers or names on the y axis; on the x axis where intervals stand ``upright``. All have one
-    ``color``, or each its own.
+    ``metrics.gains`` or ``results.judged``. A mark is filled if the verdict is ``better`` or
+    ``worse``, even if the interval of this comparison alone includes 0. ``places`` are numbers or
+    names on the y axis, or on the x axis if intervals are ``upright``. Give one ``color`` for all,
+    or one each.
 
     >>> import matplotlib.pyplot as plt
     >>> row = {"estimate": [0.1], "low": [-0.1], "high": [0.3], "verdict": ["inconclusive"]}
@@ -435,7 +435,7 @@ def mark_verdicts(
 def method_color(method: str, dataset: str | None = None) -> str:
     """Return the colour of a method, as ``#rrggbb``: the same in every figure.
 
-    A probe's is that of its shift to ``dataset``, on which it is shown; without one it is green.
+    A probe's colour depends on its shift to ``dataset``; without a data set it is green.
 
     >>> method_color("Oracle RC")
     '#6b6b6b'
@@ -487,6 +487,6 @@ def _arms(table: pd.DataFrame, estimate: str = "estimate") -> Floats:
 
 
 def _as_they_are(texts: Iterable[Any]) -> None:
-    """Let no formula be read in names, which come from anybody."""
+    """Escape names, so that matplotlib reads no formula in them."""
     for text in texts:
         text.set_parse_math(False)

@@ -1,4 +1,4 @@
-"""The paper's published numbers, as data; what follows from them; and, apart, what its authors
+"""The paper's published numbers, as data; what follows from them; and, separately, what its authors
 published later.
 """
 
@@ -25,8 +25,8 @@ APPLIED = ("math500", "aime25")  # the data sets on which the paper tries its ap
 
 
 def load_reported(table: str | None = None, *, source: Source = "paper") -> pd.DataFrame:
-    """Load what the paper prints, or what the authors' code repository adds to it, one number a
-    row.
+    """Load the numbers that the paper prints, or those that the authors' code repository adds, one
+    number per row.
 
     Tables of the paper: ``main`` (capability Brier score, table 2), ``mean_accuracy`` (mean
     expected accuracy, appendix B.3), ``consistency`` (the score of a vote over k = k_c samples,
@@ -69,7 +69,7 @@ def load_reported(table: str | None = None, *, source: Source = "paper") -> pd.D
 
 
 def printed_scores() -> pd.DataFrame:
-    """Return the paper's main table, with what it prints beside a score.
+    """Return the paper's main table, with its marks and costs.
 
     Returns columns ``model``, ``dataset``, ``method``, ``brier`` (plug-in, lower is better),
     ``printed`` (``best`` for a score in bold, ``second`` for an underlined one) and ``cost``: the
@@ -90,11 +90,11 @@ def printed_scores() -> pd.DataFrame:
 
 
 def printed_distances(*, corrected: bool = True) -> pd.DataFrame:
-    """Compute how far one response lies from the expected accuracy on average, from the printed
-    scores of *Uniform random*, which are 1/3 less the mean of mu_hat(1 - mu_hat).
+    """Compute the mean distance of one response from the expected accuracy, from the printed scores
+    of *Uniform random*, which are 1/3 minus the mean of mu_hat(1 - mu_hat).
 
-    Returns columns ``model``, ``dataset`` and ``distance``, in [0, 1/2]: 2 mu (1 - mu) without bias
-    where ``corrected``, for the hundred samples that the paper drew, or else of mu_hat.
+    Returns columns ``model``, ``dataset`` and ``distance``, in [0, 1/2]: the mean of 2 mu (1 - mu),
+    unbiased for the paper's hundred samples if ``corrected``, else computed from mu_hat.
 
     >>> table = printed_distances().set_index(["model", "dataset"])["distance"]
     >>> round(float(table["gpt-oss-20b", "gsm8k"]), 3)
@@ -109,8 +109,8 @@ def beta_from_moments(mean: float, mean_mu_one_minus_mu: float) -> tuple[float, 
     """Return the shapes a and b of the Beta distribution with the given E[mu] in (0, 1) and E[mu(1
     - mu)].
 
-    Both are close to 0 where questions are either always or never answered correctly. An InputError
-    says where no Beta has these moments.
+    Both are close to 0 if questions are answered either always or never correctly. `InputError` if
+    no Beta has these moments.
 
     >>> beta_from_moments(0.5, 0.125)
     (0.5, 0.5)
@@ -118,7 +118,7 @@ def beta_from_moments(mean: float, mean_mu_one_minus_mu: float) -> tuple[float, 
     most = mean * (1 - mean)
     if not 0 < mean_mu_one_minus_mu < most:
         raise InputError(
-            f"no Beta with mean {mean!r} has E[mu(1-mu)] = {mean_mu_one_minus_mu!r}; the mean must "
+            f"no Beta has mean {mean!r} and E[mu(1-mu)] = {mean_mu_one_minus_mu!r}; the mean must "
             f"lie between 0 and 1, and E[mu(1-mu)] between 0 and mean(1-mean) = {most:.6g}"
         )
     weight = mean_mu_one_minus_mu / (most - mean_mu_one_minus_mu)  # a + b
@@ -126,11 +126,11 @@ def beta_from_moments(mean: float, mean_mu_one_minus_mu: float) -> tuple[float, 
 
 
 def beta_moments(model: str, dataset: str) -> tuple[float, float]:
-    """Return E[mu] and E[mu(1 - mu)] over questions, as two printed numbers give them away.
+    """Return E[mu] and E[mu(1 - mu)] over questions, which follow from two printed numbers.
 
     Uniform random scores the mean of 1/3 - mu_hat(1 - mu_hat), and mu_hat(1 - mu_hat) over k_eval =
     100 samples is on average 1 - 1/100 of mu(1 - mu). The printed four digits round by up to
-    0.00005. An InputError names what the paper has where the model or the data set is not in it.
+    0.00005. `InputError`, with the known names, if the paper lacks the model or the data set.
 
     >>> mean, spread = beta_moments("gpt-oss-20b", "math500")
     >>> print(f"{mean:.4f} {spread:.4f}")
@@ -146,11 +146,10 @@ def beta_moments(model: str, dataset: str) -> tuple[float, float]:
 
 
 def constant_score(model: str, dataset: str) -> float:
-    """Return what the best constant would score, by what the paper prints, in [0, 1/4]; lower is
-    better.
+    """Return the score of the best constant that follows from the printed numbers, in [0, 1/4];
+    lower is better.
 
-    It is plug-in, as the printed scores are: the variance of mu_hat over the questions of a data
-    set.
+    It is plug-in, like the printed scores: the variance of mu_hat over the questions of a data set.
 
     >>> round(constant_score("gpt-oss-20b", "gsm8k"), 4)
     0.0273
@@ -160,15 +159,16 @@ def constant_score(model: str, dataset: str) -> float:
 
 
 def expected_from_reported() -> pd.DataFrame:
-    """Work out the pass@k error of Oracle RC that a Beta with the two printed moments expects.
+    """Compute the expected pass@k error of Oracle RC under a Beta with the two printed moments.
 
-    The oracle says of a question what one of its 100 samples is, C, so that its error is the mean
-    over questions of (C - pass@k)^2; at k = 1 this is its capability Brier score. Exact sums over
-    the Beta-binomial counts of 100 samples; nothing is drawn. The evidence is ``simulated``.
+    The oracle's confidence in a question is the correctness C of one of its 100 samples, so its
+    error is the mean over questions of (C - pass@k)^2; at k = 1 this is its capability Brier score.
+    The sums over the Beta-binomial counts of 100 samples are exact; nothing is drawn. The evidence
+    is ``simulated``.
 
-    Returns one row a printed error: ``model``, ``dataset``, ``k``, ``reported``, ``expected``, and
-    the band ``low`` to ``high`` that holds 95 % of studies of as many questions, expected -+ 1.96
-    sd/sqrt(questions).
+    Returns one row per printed error: ``model``, ``dataset``, ``k``, ``reported``, ``expected``,
+    and the band ``low`` to ``high`` that holds 95 % of studies with as many questions, expected -+
+    1.96 sd/sqrt(questions).
 
     >>> table = expected_from_reported().set_index(["model", "dataset", "k"])
     >>> table.loc[("gpt-oss-20b", "math500", 16)].round(4).tolist()
@@ -197,10 +197,10 @@ def expected_from_reported() -> pd.DataFrame:
 
 
 def printed_curves(ks: Sequence[int]) -> pd.DataFrame:
-    """Work out the mean pass@k that a Beta with the two printed moments expects, of each model and
-    data set of which the paper prints errors of pass@k. The evidence is ``simulated``.
+    """Compute the expected mean pass@k under a Beta with the two printed moments, for each model
+    and data set with printed errors of pass@k. The evidence is ``simulated``.
 
-    Returns a row a ``model``, ``dataset`` and ``k``, with its ``estimate``.
+    Returns one row per ``model``, ``dataset`` and ``k``, with its ``estimate``.
 
     >>> table = printed_curves([1, 64]).query("model == 'gpt-oss-20b' and dataset == 'math500'")
     >>> table["estimate"].round(3).tolist()

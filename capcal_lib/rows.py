@@ -1,4 +1,4 @@
-"""Read the tables of people's files: JSONL, JSON, CSV and parquet, by the name of the file."""
+"""Read users' tables: JSONL, JSON, CSV and parquet, chosen by the name of the file."""
 
 import ast
 import csv
@@ -61,11 +61,11 @@ Pairs = dict[tuple[str, str, str], list["DataFrame"]]
 
 
 def stream_rows(path: Path) -> Iterator[Row]:
-    """Yield the rows of a file by its name: JSONL, JSON (an array, a table as pandas writes one, or
-    one object), parquet, else CSV, separated by commas, semicolons or tabs; ``-`` is CSV on
+    """Yield the rows of a file; its name decides the format: JSONL, JSON (an array, a table written
+    by pandas, or one object), parquet, else CSV with commas, semicolons or tabs; ``-`` is CSV on
     standard input.
 
-    `InputError` for a file that is not there or cannot be read, and for two columns of one name."""
+    `InputError` for a file that is missing or cannot be read, and for two columns of one name."""
     if _suffix(path) in JSON:
         with _opened(path) as (file, place), io.TextIOWrapper(file, "utf-8-sig") as text:
             yield from _json_rows(path, text, place)
@@ -102,7 +102,7 @@ def _tables(path: Path) -> Iterator["DataFrame"]:
                     check_unpacked(path, place.row * table.shape[1] * CELL_BYTES)
                 yield table
         else:
-            raise InputError(f"{path}: not a file of rows; the formats are {', '.join(FORMATS)}")
+            raise InputError(f"{path}: unknown format; the formats are {', '.join(FORMATS)}")
 
 
 def read_columns(
@@ -114,12 +114,12 @@ def read_columns(
 ) -> "DataFrame":
     """Read columns of a table as they are written, every cell a text; the index is the row.
 
-    Heads may be in capitals and with spaces; a ``question_id`` may also be called ``id``,
-    ``doc_id`` or ``custom_id``. ``columns`` say which column, or which field inside one, is meant.
-    Of the ``others`` those are read that are there.
+    Headings may have capitals and spaces; ``question_id`` may also be called ``id``, ``doc_id`` or
+    ``custom_id``. ``columns`` maps names to other columns, or to fields inside one. ``others`` are
+    optional columns.
 
-    `InputError` for a table without rows, without a column that is ``needed``, which is named with
-    the ``remedy``, or with two that are called alike or disagree on which questions there are."""
+    `InputError`, with the ``remedy``, if a ``needed`` column is missing; also for a table without
+    rows, and for two columns with the same name or that name different questions."""
     return take_texts(path, read_table(path), needed, others, remedy, columns)
 
 
@@ -133,7 +133,7 @@ def take_texts(
 ) -> "DataFrame":
     """Take columns of a table as :func:`read_columns` does those of a file."""
     if table.empty:
-        raise InputError(f"{where}: there are no rows")
+        raise InputError(f"{where}: the table has no rows; give at least one")
     values = take_columns(where, table, needed, others, remedy, columns).astype(object)
     values = values.where(values.notna(), None)
     # Most cells are texts, of which a table may have millions.
@@ -183,8 +183,8 @@ def check_pairs(where: object, pairs: Pairs) -> None:
         distinct = pd.concat(pieces).drop_duplicates()
         if distinct[0].duplicated().any() or distinct[1].duplicated().any():
             raise InputError(
-                f"{where}: columns {other} and {kept} name different {NAMED[name]}; keep one, or "
-                f"say --column {name}={kept}"
+                f"{where}: columns {other} and {kept} name different {NAMED[name]}; keep one "
+                f"of them, or choose: --column {name}={kept}"
             )
 
 
@@ -206,7 +206,7 @@ def _find_head(where: object, table: "DataFrame", name: str, pairs: Pairs) -> st
         if len(alike) > 1:
             raise InputError(
                 f"{where}: several columns are called {spelling}: {sanitize(', '.join(alike))}; "
-                "name them apart"
+                "rename all but one"
             )
         if alike and spelling == name:
             return alike[0]
@@ -225,10 +225,9 @@ def _spell(cell: Any) -> str:
 
 
 def read_share(cell: object) -> float:
-    """Read a number in [0, 1] as people write it, such as 0.6, 0,6 or 60 %; NaN where there is
-    none.
+    """Read a number in [0, 1] as people write it, such as 0.6, 0,6 or 60 %; NaN if it is missing.
 
-    ``ValueError`` for what is no number.
+    ``ValueError`` if it is not a number.
 
     >>> [read_share(cell) for cell in ("0.6", "0,6", "60 %", 0.6, None)]
     [0.6, 0.6, 0.6, 0.6, nan]
@@ -241,8 +240,8 @@ def read_share(cell: object) -> float:
 
 
 def listed(value: Any, *, numbers: bool = False) -> list[Any]:
-    """Take a list as it is, one that stands in a text as :func:`read_list` reads it, or a single
-    value; nothing where there is none.
+    """Return a list: as it is, read from a text with :func:`read_list`, or made of a single value;
+    empty if the value is missing.
 
     >>> listed("['a', 'b']"), listed(["a"]), listed("a"), listed("")
     (['a', 'b'], ['a'], ['a'], [])
@@ -252,7 +251,7 @@ def listed(value: Any, *, numbers: bool = False) -> list[Any]:
 
 
 def as_list(value: Any) -> list[Any]:
-    """Take a list as it is, or a single value; nothing where there is none.
+    """Return a list: as it is, or made of a single value; empty if the value is missing.
 
     >>> as_list(["a"]), as_list("['a']"), as_list(None)
     (['a'], ["['a']"], [])
@@ -263,10 +262,11 @@ def as_list(value: Any) -> list[Any]:
 
 
 def read_list(text: Any, *, numbers: bool = False) -> list[str] | None:
-    r"""Read a list that stands in a text, as JSON, Python or numpy write one; None for any other
-    text, which is never evaluated.
+    r"""Read a list from a text, as JSON, Python or numpy write one; None for any other text. The
+    text is never evaluated.
 
-    Its first part is a quoted text, or with ``numbers`` also a number: [-2, 7] is an interval.
+    The first item must be a quoted text, or with ``numbers`` a number: otherwise [-2, 7] is taken
+    for an interval.
 
     >>> read_list("['a', \"it's\"]"), read_list("['a' 'b']"), read_list("[1, 2]")
     (['a', "it's"], ['a', 'b'], None)
@@ -302,8 +302,8 @@ def plain_head(head: str) -> str:
 
 
 def field_of(row: Row, name: str) -> Any:
-    """Take a column, or where there is none of that name a field inside one: ``answer.value``, or
-    ``answers.0`` of a list.
+    """Return a column, or if there is no column of that name, a field inside one:
+    ``answer.value``, or ``answers.0`` of a list.
     """
     if name in row:
         return row[name]
@@ -345,7 +345,7 @@ def _suffix(path: Path) -> str:
 
 
 class _Place:
-    """Where reading a file has come to."""
+    """The place that reading a file has reached."""
 
     row = 0
 
@@ -372,7 +372,7 @@ def _opened(path: Path) -> Iterator[tuple[io.BufferedReader, _Place]]:
         raise InputError(f"{path} is a folder; name the files in it") from None
     except UnicodeDecodeError:
         raise InputError(
-            f"{path}, row {place.row}: cannot be read: it is no text in UTF-8; save it as CSV UTF-8"
+            f"{path}, row {place.row}: cannot be read: it is not UTF-8; save it as CSV UTF-8"
         ) from None
     except (OSError, EOFError, zlib.error, csv.Error, ValueError, RecursionError) as error:
         # Errors of pyarrow are ValueErrors too.

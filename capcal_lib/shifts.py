@@ -11,8 +11,8 @@ IN_DISTRIBUTION, OUT_OF_DISTRIBUTION, OUT_OF_DOMAIN = SHIFTS = (
 
 
 def shift(method: str, dataset: str | None) -> str | None:
-    """Say how far the nearest training questions of a probe are from a data set; None for another
-    method, and for a data set that is not known.
+    """Return how far a probe's nearest training questions are from a data set; None for another
+    method or an unknown data set.
 
     >>> shift("Probe (GSM8K)", "math500")
     'in-domain out-of-distribution'

@@ -1,4 +1,4 @@
-"""Spell numbers, and text of others, in messages and tables."""
+"""Spell numbers and foreign text in messages and tables."""
 
 import math
 import re
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def counted(number: int, noun: str) -> str:
-    """Say how many there are.
+    """Spell a number with its noun.
 
     >>> counted(1, "sample"), counted(2_000, "sample")
     ('1 sample', '2,000 samples')
@@ -28,7 +28,7 @@ def respelt(text: str, spellings: Sequence[tuple[str, str]]) -> str:
 
 
 def spell(estimate: float, low: float, high: float, decimals: int = 3) -> str:
-    """Spell an estimate with its interval, where it has one.
+    """Spell an estimate, with its interval if it has one.
 
     >>> spell(0.25, -0.0001, 0.5), spell(0.25, float("nan"), float("nan"), 2)
     ('0.250 [0.000, 0.500]', '0.25')
@@ -67,7 +67,7 @@ def spell_cell(cell: Any) -> str:
 
 
 def sanitize(text: object, characters: int = 300) -> str:
-    """Make foreign text fit for a message: one line, bounded, nothing that a terminal would act on.
+    """Make foreign text safe for a message: one bounded line without control characters.
 
     >>> sanitize("out of\\n memory\\x1b[2J")
     'out of memory\\\\x1b[2J'
@@ -79,7 +79,7 @@ def sanitize(text: object, characters: int = 300) -> str:
 
 
 def printable(text: object) -> str:
-    r"""Spell out what a terminal would act on, such as an escape in the name of a file.
+    r"""Spell out characters that a terminal would act on, such as an escape in a file name.
 
     >>> print(printable("run\x1b[2J"))
     run\x1b[2J

@@ -111,7 +111,7 @@ def test_a_new_manifest_works_as_it_is(tmp_path: Path, monkeypatch: pytest.Monke
     there = sorted(tmp_path.rglob("*"))
     for what, name, message in (
         ("model", "mine", "is there already"),
-        ("model", "smollm2-135m", "^there is a model 'smollm2-135m' already; choose another"),
+        ("model", "smollm2-135m", "^a model 'smollm2-135m' exists already; choose another"),
         ("dataset", "../x", "invalid name '../x'; use "),
     ):
         with pytest.raises(InputError, match=message):

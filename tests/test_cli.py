@@ -47,10 +47,10 @@ def test_a_run_from_sample_to_confidence(
     where = ("--model", "simulated", "--dataset", "mini-capitals", "--store", tmp_path)
     status, out, err = run(monkeypatch, capsys, "sample", *where, "--k", 3, "--limit", 5)
     assert status == 0
-    assert "15 samples drawn, 0 were there" in out
+    assert "15 samples drawn, 0 already there" in out
     assert "15 of 15 samples" in err
     status, out, _ = run(monkeypatch, capsys, "sample", *where, "--k", 4, "--limit", 5)
-    assert "5 samples drawn, 15 were there" in out
+    assert "5 samples drawn, 15 already there" in out
     status, out, _ = run(monkeypatch, capsys, "status", "--store", tmp_path)
     (step,) = re.findall(r"next: (.*)", out)
     assert step.startswith("capcal grade --model simulated")
@@ -65,7 +65,7 @@ def test_a_run_from_sample_to_confidence(
         assert out.startswith(f"{method}: ")
     status, _, err = run(monkeypatch, capsys, "confidence", *where, "--method", "consistency")
     assert status == 2
-    assert "no question has 12 samples, of which 10 vote" in err
+    assert "no question has 12 samples, 10 to vote" in err
     run(monkeypatch, capsys, "sample", *where, "--k", 110, "--limit", 2)
     run(monkeypatch, capsys, "grade", *where)
     assert (
@@ -143,15 +143,15 @@ BAD = {
     ),
     "verdicts of nobody": (
         [*REPRODUCE, "--verdicts", "mine"],
-        "verdicts are by 'rules' or by 'judge:MODEL', such as judge:gpt-oss-20b; got 'mine'",
+        "verdicts must be 'rules' or 'judge:MODEL', such as judge:gpt-oss-20b; got 'mine'",
     ),
     "a part in words": (
         [*REPRODUCE, "--part", "third"],
-        "a part is its number of how many, such as 3/8; got third",
+        "a part is NUMBER/PARTS, such as 3/8; got third",
     ),
     "a part of too few": (
         [*REPRODUCE, "--part", "9/8"],
-        "a part is its number of how many, such as 3/8; got 9/8",
+        "a part is NUMBER/PARTS, such as 3/8; got 9/8",
     ),
     "an unknown setting": (
         ["grade", "--model", "simulated", "--dataset", "gsm8k", "--run", "sead=1"],
@@ -275,14 +275,14 @@ def test_manifests_that_stand_in_the_current_folder_are_named(
     assert run(monkeypatch, capsys, "models")[2] == ""
     (tmp_path / "capcal.d").mkdir()
     assert run(monkeypatch, capsys, "new", "model", "mine")[0] == 0
-    named = f"with the manifests in {tmp_path}/capcal.d, because it stands in the current folder\n"
+    named = f"using the manifests in {tmp_path}/capcal.d, since this folder is in the current one\n"
     for words in (("--model", "mine"), ("--model=mine",)):
         err = run(monkeypatch, capsys, "sample", *words, "--dataset", "none", "--k", 1)[2]
         assert err.startswith(named), "it decides what is done"
     assert run(monkeypatch, capsys, "models")[2] == "", "it is not used"
     monkeypatch.setenv("CAPCAL_MANIFESTS", str(tmp_path / "capcal.d"))
     err = run(monkeypatch, capsys, "sample", "--model", "mine", "--dataset", "none", "--k", 1)[2]
-    assert "with the manifests" not in err, "who named it knows it"
+    assert "using the manifests" not in err, "who named it knows it"
 
 
 def test_memory_that_runs_out_is_one_line(
@@ -324,7 +324,7 @@ def test_a_judge_is_compared_with_the_rules(
         monkeypatch, capsys, "judge", *where, "--judge", "simulated", "--judge-engine", "simulated"
     )
     assert status == 0
-    assert "distinct answers judged, 0 were there" in out
+    assert "distinct answers judged, 0 already there" in out
     assert "by the rules" in out
     assert "Cohen's kappa 0.000" in out
     assert "10 of 10 answers" in err
@@ -354,7 +354,7 @@ def test_a_judge_without_anything_to_compare_has_done_its_work(
     run(monkeypatch, capsys, "grade", *where)
     status, out, err = run(monkeypatch, capsys, "judge", *where, "--judge", "simulated")
     assert status == 0, "it says none of the three words"
-    assert "distinct answers judged, 0 were there" in out
+    assert "distinct answers judged, 0 already there" in out
     assert "there is nothing to compare" in err
     status, out, _ = run(monkeypatch, capsys, "judge", *where, "--judge", "simulated")
     assert (status, "0 distinct answers judged" in out) == (0, True)
@@ -471,7 +471,7 @@ def test_a_stop_keeps_what_was_drawn_and_says_how_to_go_on(
         *_, last = process.stderr.read().splitlines()
     assert process.returncode == 130
     assert last.startswith(
-        "capcal: stopped; what was done is kept. Go on with: capcal sample --model simulated"
+        "capcal: stopped; finished work is kept. Go on with: capcal sample --model simulated"
     )
     (folder,) = list_runs(tmp_path)
     drawn = len(read_samples(Run(folder)))
@@ -488,8 +488,8 @@ def test_merge_status_and_verify(
         run(monkeypatch, capsys, "sample", *where, "--k", 2, "--limit", limit, "--store", store)
     status, out, _ = run(monkeypatch, capsys, "merge", both, one, other)
     assert status == 0
-    assert "4 samples taken over, 0 were there" in out
-    assert "2 samples taken over, 4 were there" in out
+    assert "4 samples copied, 0 already there" in out
+    assert "2 samples copied, 4 already there" in out
     status, out, _ = run(monkeypatch, capsys, "verify", "--store", both)
     assert status == 0
     assert "ok, 6 samples of 3 questions" in out
@@ -541,7 +541,7 @@ def test_a_run_is_looked_at_and_removed(
     assert made.folder.exists()
     assert out == run(monkeypatch, capsys, "rm", *where)[1]
     assert run(monkeypatch, capsys, "show", *where)[1].count("\n") == 3
-    hint = shlex.split(out.rpartition("say: capcal ")[2])
+    hint = shlex.split(out.rpartition("to remove it: capcal ")[2])
     status, out, _ = run(monkeypatch, capsys, *hint)
     assert len(list_runs(copy)) == 1
     assert status == 0
@@ -1066,7 +1066,7 @@ def test_a_command_that_is_typed_wrong_is_refused_in_one_line(
     (line,) = err.splitlines()
     assert (status, out) == (2, "")
     assert line.startswith(f"capcal: {said}")
-    assert line.endswith("; --help lists what is known")
+    assert line.endswith("; --help lists the options")
 
 
 def test_the_page_that_reproduce_proposes_is_there_from_any_folder(

@@ -152,7 +152,7 @@ for call in {[*LIBRARY_CALLS]}:
     assert len(said) == len(LIBRARY_CALLS)
     for line, (call, extra) in zip(said, LIBRARY_CALLS.items(), strict=True):
         assert line.startswith(f"{call}: this needs ")
-        assert line.endswith(f", not installed; say: pip install 'capcal[{extra}]'")
+        assert line.endswith(f", which is not installed; run: pip install 'capcal[{extra}]'")
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_the_extra_that_is_named_is_that_of_the_command(
     command = [sys.executable, "-c", LACKING.format(lacking=lacking, call=COMMAND), *typed.split()]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert done.stderr.endswith(f"not installed; say: pip install 'capcal[{extra}]'\n")
+    assert done.stderr.endswith(f"not installed; run: pip install 'capcal[{extra}]'\n")
 
 
 def test_rooms_are_attributes_that_load_when_asked_for() -> None:

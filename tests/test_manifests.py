@@ -165,7 +165,7 @@ def test_mini_rows_are_what_the_manifests_say() -> None:
         (
             "name: gsm8k",
             "name: gsm9k",
-            "the name inside is 'gsm9k', but must be the file's, 'gsm8k'",
+            "its name is 'gsm9k', but must be as the file's, 'gsm8k'",
         ),
         ("splits:\n", "splits: [\n", "not a valid YAML manifest"),
         (
@@ -220,7 +220,7 @@ def test_malformed_data_set(copies: Path, old: str, new: str, message: str) -> N
         (
             "engine: vllm",
             "engine: vllm\nvllm: {max_num_seqs: {a: 1}}",
-            "vllm: Value error, max_num_seqs must be a number, a text, true or false",
+            "max_num_seqs must be a number, a text, true or false; change its value",
         ),
         (
             "engine: vllm",
@@ -383,10 +383,10 @@ def test_ones_own_stand_beside_ours(
     assert "tax" in dataset_names()
     assert "law" not in dataset_names()
     monkeypatch.setenv("CAPCAL_MANIFESTS", str(tmp_path / "nowhere"))
-    with pytest.raises(InputError, match=r"nowhere' is no folder of manifests; make it"):
+    with pytest.raises(InputError, match=r"names no folder: '.*nowhere'; make it"):
         dataset_names()
     monkeypatch.setenv("CAPCAL_MANIFESTS", str(tmp_path / ("long" * 80)))
-    with pytest.raises(InputError, match=r"longlong' is no folder of manifests; make it"):
+    with pytest.raises(InputError, match=r"names no folder: '.*longlong'; make it"):
         dataset_names()
 
 
@@ -429,7 +429,7 @@ def test_what_is_no_regular_file_is_no_manifest(own: Path, kind: str) -> None:
         path.symlink_to("/dev/zero" if kind == "a device" else own / "nothing")
     assert "simulated" in model_names()
     [problem] = manifest_problems()
-    assert problem == f"{path}: not a regular file, as a manifest must be; remove it"
+    assert problem == f"{path}: a manifest must be a regular file, and this is not; remove it"
 
 
 def test_a_change_is_seen_at_once(own: Path) -> None:
@@ -458,8 +458,8 @@ def test_a_name_that_a_server_has_is_told_where_it_goes(own: Path) -> None:
     (own / "models" / "mine.yaml").write_text(text.replace("simulated", "llama3.1:8b", 1))
     (problem,) = manifest_problems()
     assert "name: String should match pattern" in problem
-    assert "it is a part of paths" in problem
-    assert problem.endswith("what a server calls the model goes into served_as")
+    assert "it becomes part of a path" in problem
+    assert problem.endswith("put a server's name for the model into served_as")
 
 
 def test_an_unknown_name_says_where_ones_own_are_looked_for(
@@ -468,7 +468,7 @@ def test_an_unknown_name_says_where_ones_own_are_looked_for(
     with pytest.raises(InputError, match=r"unknown model 'mine'; known: [^;]*$"):
         load_model("mine")
     monkeypatch.chdir(tmp_path / "capcal.d")
-    where = r"; your own lie in capcal\.d of the current folder, or where CAPCAL_MANIFESTS says$"
+    where = r"; put your own into capcal\.d in the current folder, or set CAPCAL_MANIFESTS$"
     with pytest.raises(InputError, match=f"unknown model 'mine'; known: .*{where}"):
         load_model("mine")
 
@@ -476,7 +476,7 @@ def test_an_unknown_name_says_where_ones_own_are_looked_for(
 def test_nobody_takes_a_name_of_ours(own: Path) -> None:
     (own / "datasets" / "gsm8k.yaml").write_text(DATASET.format("gsm8k", "gsm8k"))
     with pytest.raises(
-        InputError, match=r"capcal\.d/datasets/gsm8k\.yaml: there is a data set 'gsm8k' already"
+        InputError, match=r"capcal\.d/datasets/gsm8k\.yaml: a data set 'gsm8k' exists already"
     ):
         load_dataset("gsm8k")
     assert "gsm8k" not in dataset_names()

@@ -289,18 +289,18 @@ def test_moments_lead_back_to_the_shapes(a, b):
         (
             0.0,
             0.1,
-            "no Beta with mean 0.0 has E[mu(1-mu)] = 0.1; the mean must lie between 0 and 1",
+            "no Beta has mean 0.0 and E[mu(1-mu)] = 0.1; the mean must lie between 0 and 1",
         ),
-        (1.2, 0.1, "no Beta with mean 1.2"),
-        (float("nan"), 0.1, "no Beta with mean nan"),
+        (1.2, 0.1, "no Beta has mean 1.2"),
+        (float("nan"), 0.1, "no Beta has mean nan"),
         (
             0.5,
             0.25,
             "E[mu(1-mu)] between 0 and mean(1-mean) = 0.25",
         ),
-        (0.5, 0.0, "no Beta with mean 0.5"),
+        (0.5, 0.0, "no Beta has mean 0.5"),
         (0.9, 0.1, "mean(1-mean) = 0.09"),
-        (0.5, float("nan"), "no Beta with mean 0.5"),
+        (0.5, float("nan"), "no Beta has mean 0.5"),
     ],
 )
 def test_impossible_moments_are_refused(mean, spread, message):

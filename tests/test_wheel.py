@@ -100,7 +100,7 @@ def test_without_torch_a_command_says_what_to_install_and_writes_nothing(
         )
         assert done.returncode == 2
         (line,) = done.stderr.splitlines()
-        assert f"needs torch, not installed; say: pip install {package}; or name a server" in line
+        assert f"needs torch, not installed; run: pip install {package}; or use a server" in line
         assert not list(tmp_path.iterdir())
 
 
@@ -147,5 +147,8 @@ def test_without_its_extra_a_command_names_it_and_writes_nothing(
     )
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
-    assert line == f"capcal: this needs {lacking}, not installed; say: pip install 'capcal[book]'"
+    assert (
+        line
+        == f"capcal: this needs {lacking}, which is not installed; run: pip install 'capcal[book]'"
+    )
     assert not list(tmp_path.iterdir())

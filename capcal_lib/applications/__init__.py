@@ -5,15 +5,15 @@ Shared by all functions here:
 
 - ``confidence``: estimates s of each question's expected accuracy mu, shape (n_questions,), in [0,
   1].
-- ``concentration``: of the posterior around s. None, or infinity, takes mu = s (*plug-in*). A
-  number nu above 0 takes s as the mean of a *posterior* mu ~ Beta(s nu, (1 - s) nu); one number for
-  all, or one each.
+- ``concentration``: how close mu is to s. None, or infinity, means mu = s (*plug-in*). A number nu
+  above 0 means that s is the mean of a *posterior* mu ~ Beta(s nu, (1 - s) nu); give one number for
+  all questions, or one each.
 - ``correct``, ``total``: correct and scored samples of each question, shape (n_questions,).
 - ``ks``: numbers of attempts, shape (n_ks,), each a whole number of at least 1, in any order.
 
-Lists, arrays and pandas Series will do. Series are put side by side by their index; an array beside
-them stands in the order of the first Series. Bad input
-raises an :class:`~capcal_lib.errors.InputError` that names the first row at fault."""
+Arguments may be lists, arrays or pandas Series. Series are joined by their index; an array beside
+them is in the order of the first Series. Bad input raises an
+:class:`~capcal_lib.errors.InputError` that names the first bad row."""
 
 from capcal_lib.applications.budget import (
     allocate,

@@ -1,7 +1,7 @@
 """Divide a budget of samples over questions so that as many as possible are solved.
 
-A question is solved if any of its samples is correct and can be told to be. Arguments and errors as
-at the head of :mod:`capcal_lib.applications`."""
+A question is solved if at least one of its samples is correct and can be recognised as correct.
+Arguments and errors are described in :mod:`capcal_lib.applications`."""
 
 from __future__ import annotations  # keeps ArrayLike short in help()
 
@@ -26,22 +26,21 @@ def allocate(
     concentration: float | ArrayLike | None = None,
     cost: ArrayLike | None = None,
 ) -> Ints:
-    """Divide a budget so that the expected number of solved questions is largest: samples, shape
-    (n_questions,).
+    """Divide a budget so that the expected number of solved questions is largest. Returns samples
+    per question, shape (n_questions,); a Series for a Series.
 
-    One more sample after k failures solves a question with the chance s (1 - s)^k, under a
-    posterior Beta(a, b) B(a + 1, b + k)/B(a, b): less each time. So the best division takes the
-    largest gains, all that beat some price, which is found by bisection; what is left pays for the
+    After k failures, one more sample solves a question with the chance s (1 - s)^k, or under a
+    posterior Beta(a, b) with B(a + 1, b + k)/B(a, b). This gain shrinks with each sample, so the
+    best division takes all gains above a price, which bisection finds, and spends the rest on the
     largest of the next gains.
 
-    ``budget`` is in samples over all questions, ``max_per_question`` one number for all or one
-    each. Without ``cost`` the budget is always spent, or all maxima where they are less; equal
-    gains are taken in turns, first rows first, and what nobody could gain by is dealt in turns to
-    the others. With ``cost``, above 0, what one sample of each question costs, the budget is in the
-    same unit and never exceeded, and the gain per cost counts, greedily: no division of a budget
-    that is smaller by the largest cost is better. Samples that gain nothing are then not drawn.
-
-    Of a Series, a Series by its index.
+    ``budget`` is the number of samples over all questions; ``max_per_question`` is one number for
+    all questions, or one each. Without ``cost`` the whole budget is spent, or as much as the maxima
+    allow. Equal gains are taken in turns, first rows first, and samples that could gain nothing are
+    dealt out in turns. ``cost``, above 0, is the price of one sample of each question. The budget
+    is then in the same unit and never exceeded, and the division is greedy in gain per cost: no
+    division of a budget that is smaller by the largest cost is better. Samples that gain nothing
+    are then not drawn.
 
     References: the paper, section 5.2; Damani et al., "Learning how hard to think" (2024).
     Posterior and cost are ours.
@@ -84,10 +83,9 @@ def allocate(
 def _about_the_price(
     p: Floats, nu: Floats, most: Floats, cost: Floats, amount: float
 ) -> tuple[Floats, Floats, Floats]:
-    """Count the gains above two prices, of which ``amount`` pays for the first only, and between
-    which no row has two gains that differ. Return also each row's next gain after the first count.
-
-    Gains are per cost, and in logarithms.
+    """Count each row's gains above two prices: ``amount`` pays for the gains above the first price
+    but not for those above the second, and between the prices no row has two different gains.
+    Return also each row's next gain after the first count. Gains are logarithms, per cost.
     """
     gains = _gains(p, nu, cost)
     if cost @ most <= amount:
@@ -110,7 +108,7 @@ def _about_the_price(
 
 
 class _Gains(NamedTuple):
-    """What one more sample of each row gains per cost, in logarithms: less after each failure."""
+    """The logarithm of what one more sample of each row gains per cost: less after each failure."""
 
     first: Floats  # of the first sample, the confidence itself, and
     step: Floats  # what a failure adds to it, below 0
@@ -167,13 +165,13 @@ def _in_turns(most: Floats, amount: float) -> Floats:
 
 
 def success_rate(allocation: ArrayLike, correct: ArrayLike, total: ArrayLike) -> float:
-    """Return the expected share of questions solved when samples are drawn as allocated, in [0, 1].
+    """Return the expected share of questions solved if samples are drawn as allocated, in [0, 1].
     Higher is better.
 
-    ``allocation`` holds samples per question, such as :func:`allocate` returns; none above the
+    ``allocation`` holds samples per question, such as :func:`allocate` returns, at most the
     question's total. The expectation over draws without replacement from the scored samples is
-    exact: pass@k at each question's own k. (The authors' code draws ten times, with the same
-    positions for every question, instead. The paper, section 5.2.)
+    exact: it is pass@k at each question's own k. (The authors' code draws ten times instead, with
+    the same positions for every question. The paper, section 5.2.)
 
     >>> round(success_rate([1, 2, 0], [2, 2, 4], [4, 4, 4]), 4)
     0.4444
@@ -196,15 +194,15 @@ def success_terms(allocation: ArrayLike, correct: ArrayLike, total: ArrayLike) -
 def spending_terms(
     allocation: ArrayLike, more: ArrayLike, correct: ArrayLike, total: ArrayLike
 ) -> Floats:
-    """Return what each question's spending is worth beyond the mean, shape (n_questions,): to be
-    subtracted from :func:`success_terms` before an interval is taken.
+    """Return the value of each question's spending beyond the mean, shape (n_questions,). Subtract
+    it from :func:`success_terms` before you take an interval.
 
-    An allocation spends a fixed mean, so questions share a budget: one that takes more leaves less
-    for the others. Were other questions drawn, the price of a sample would move until the budget
-    fits, and so each term counts its spending at that price (its influence). ``more`` is the same
-    rule's allocation of a somewhat larger budget, of which the price is what one more sample
-    solves. The terms are price times (allocation - mean allocation); their mean is 0. Without them
-    the interval of a gain over even spending is up to twice too wide.
+    Questions share a budget: one that takes more leaves less for the others. With other questions,
+    the price of a sample would move until the budget fits, so each term must count its spending at
+    that price (its influence). ``more`` is the same rule's allocation of a slightly larger budget;
+    from it follows the price, which is what one more sample solves. The terms are price times
+    (allocation - mean allocation), and their mean is 0. Without them the interval of a gain over
+    even spending is up to twice too wide.
 
     >>> spending_terms([1, 3, 2], [1, 4, 2], [9, 2, 5], [10, 10, 10]).round(3)
     array([-0.133,  0.133,  0.   ])
@@ -235,12 +233,12 @@ def split_counts(
 def honest_oracle(
     correct: ArrayLike, total: ArrayLike, *, rng: np.random.Generator
 ) -> tuple[Floats, Floats, Ints, Ints]:
-    """Let an oracle know a random half of each question's samples: return its confidence, the
-    concentration of the posterior around it, and the correct and scored samples of the other half.
+    """Return the confidence of an oracle that knows a random half of each question's samples, the
+    concentration of its posterior, and the correct and scored samples of the other half.
 
-    An oracle that knows the very samples it is scored on looks better than any confidence can be.
-    The known counts are taken with what the data set says of a question, as a Beta prior, whose
-    mean is over questions, however many samples each has.
+    An oracle that knows the very samples that score it looks better than any confidence can be.
+    The known counts update a Beta prior fitted to the data set, whose mean weighs all questions
+    equally.
 
     >>> honest_oracle([10, 0], [10, 10], rng=np.random.default_rng(0))[0].round(2)
     array([1., 0.])

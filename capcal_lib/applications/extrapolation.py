@@ -21,26 +21,27 @@ def extrapolate_pass_at_k(
     """Estimate a data set's pass@k, also for k beyond the number of samples.
 
     Up to n samples it is the mean of :func:`pass_at_k` with its interval, over the questions that
-    have k. Beyond, how many questions are hopeless or nearly so decides it, which n samples hardly
-    tell. So the limits hold for any prior of mu: they are the least and the largest pass@k of all
-    priors whose counts lie within a 95 % confidence band around those seen (Dvoretzky, Kiefer and
-    Wolfowitz), found by linear programming: wide, but valid. The estimate is that of a Beta prior
-    with the mean over questions and the spread of the counts (Kazdan et al., arXiv 2510.05197),
-    kept within them, and rests on its shape. The limits are 0 and 1 where no independent samples
-    give such counts.
+    have k samples. Beyond n it depends on how many questions are hopeless or nearly so, which n
+    samples hardly show. So the limits hold for any prior of mu. They are the least and the largest
+    pass@k of all priors whose counts lie within a 95 % confidence band around those seen
+    (Dvoretzky, Kiefer and Wolfowitz), found by linear programming: wide, but valid. The estimate
+    assumes a Beta prior with the mean over questions and the spread of the counts (Kazdan et al.,
+    arXiv 2510.05197), and is kept within the limits. The limits are 0 and 1 if no independent
+    samples could give such counts.
 
     ``clusters`` labels questions that belong together, as in
-    :func:`~capcal_lib.metrics.mean_interval`. The band is then as wide as for so many questions as
-    there are clusters (Kish's effective number, if their sizes differ), since the questions of one
-    may all be alike: never too narrow, and far too wide if they are not.
+    :func:`~capcal_lib.metrics.mean_interval`. The band is then as wide as if each cluster were one
+    question (Kish's effective number, if their sizes differ), since the questions of a cluster may
+    all be alike. So it is never too narrow, and far too wide if they are not alike.
 
-    The number of samples must be fixed beforehand; n is
-    :func:`~capcal_lib.applications.deep_samples` of the totals, where these are unlike. Beyond n,
-    the questions with n samples or more decide; one with more than n is thinned to these: its
-    expected counts stand for it. Nothing is drawn at random. Returns a
-    row a k: ``k``, ``estimate``, ``low`` and ``high``, the 95 % limits for questions like these,
-    and the number of ``questions``. Beyond the samples, at least one of these has some correct and
-    some not, else `InputError`.
+    The number of samples must be fixed beforehand. If totals differ, n is
+    :func:`~capcal_lib.applications.deep_samples` of them. Beyond n, only questions with at least n
+    samples are used; if one has more, its expected counts among n samples stand for it. Nothing is
+    drawn at random.
+
+    Returns one row per k: ``k``, ``estimate``, ``low`` and ``high`` (the 95 % limits for questions
+    like these), and the number of ``questions``. `InputError` if k is beyond the samples and no
+    question has both correct and incorrect ones.
 
     >>> rng = np.random.default_rng(0)
     >>> mu = rng.beta(0.3, 1.0, 500)
@@ -67,8 +68,8 @@ def extrapolate_pass_at_k(
     hits, samples = hits[deep], samples[deep]
     if not ((hits > 0) & (hits < samples)).any():
         raise InputError(
-            "no question has both correct and incorrect samples, so nothing says how pass@k goes "
-            f"on beyond {n} samples; draw more samples, or ask for smaller k"
+            "no question has both correct and incorrect samples, so pass@k cannot be extrapolated "
+            f"beyond {n} samples; draw more samples, or ask for a smaller k"
         )
     mean = (hits / samples).mean()
     nu = min(fit_concentration(mean, hits, samples), 1e6)
@@ -85,8 +86,8 @@ def extrapolate_pass_at_k(
 
 
 def _limits(hits: Ints, samples: Ints, n: int, attempts: Ints, draws: float) -> Floats:
-    """Bound pass@k over all distributions of mu whose counts of n samples agree with those seen in
-    so many independent draws, a row a k.
+    """Bound pass@k over all distributions of mu that agree with the counts of n samples seen, given
+    the number of independent draws; one row per k.
     """
     from scipy.optimize import linprog  # slow to import
     from scipy.special import expit

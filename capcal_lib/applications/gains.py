@@ -1,9 +1,9 @@
 """What a confidence gains over a rule without one, question by question.
 
-Each function returns a Series under the index of ``confidence``, higher being better, whose mean is
-the gain and whose interval is that of :func:`~capcal_lib.metrics.mean_interval`. Arguments and
-errors as at the head of :mod:`capcal_lib.applications`; Series, of one index. The rule that knows
-no question expects of each the mean of the *other* questions, so that none helps to predict itself.
+Each function returns a Series with the index of ``confidence``; higher is better. Its mean is the
+gain, and :func:`~capcal_lib.metrics.mean_interval` gives the interval. Arguments are Series with
+the same index, otherwise as in :mod:`capcal_lib.applications`. The rule without a confidence
+predicts each question by the mean of the *other* questions, so that none helps to predict itself.
 """
 
 from __future__ import annotations  # keeps the type aliases short in help()
@@ -37,8 +37,8 @@ def pass_at_k_gains(
     *,
     concentration: float | None = None,
 ) -> Column:
-    """Return by how much less the squared error of the predicted pass@k is than that of the other
-    questions' mean. NaN where a question has fewer than k samples.
+    """Return the gain of predicting pass@k from the confidence: the squared error of the other
+    questions' mean minus that of the prediction. NaN if a question has fewer than k samples.
 
     >>> counts = pd.Series([0, 5, 10]), pd.Series([10, 10, 10])
     >>> pass_at_k_gains(counts[0] / 10, *counts, 1).round(4).tolist()
@@ -57,10 +57,10 @@ def pass_at_k_gains_over_answer(
     *,
     concentration: float | None = None,
 ) -> Column:
-    """Return by how much less the squared error of the predicted pass@k is than that of *Oracle
-    RC*, which knows whether one answer is right and takes that for the confidence.
+    """Return the gain of predicting pass@k from the confidence over *Oracle RC*, which knows
+    whether one answer is right and takes that as the confidence; in squared error.
 
-    Both are judged by the other ``total - 1`` samples; the answer known is each in turn.
+    Both are judged by the other ``total - 1`` samples, averaged over which answer is known.
     """
     predicted = simulate_pass_at_k(confidence, [k], concentration=concentration)[:, 0]
     mu = correct / total  # how often the known answer is right
@@ -83,10 +83,10 @@ def budget_gains(
     *,
     concentration: float | None = None,
 ) -> Column:
-    """Return the questions solved by dividing a budget of so many samples ``per_question``, in the
-    mean, beyond those of even spending; no question gets more than ``total``.
+    """Return how many more questions are solved if the confidence divides a budget of on average
+    ``per_question`` samples than if it is spent evenly; no question gets more than ``total``.
 
-    The budget is shared, so that each question's spending counts at its price
+    Since the budget is shared, each question's spending counts at its price
     (:func:`spending_terms`).
     """
     budget = per_question * len(total)
@@ -101,8 +101,8 @@ def budget_gains(
 
 
 def abstaining_gains(confidence: Column, correct: Column, total: Column) -> Column:
-    """Return by how much less is risked by answering the most confident questions first than by
-    answering at random: the risk less the question's term in the area under the risk-coverage curve
+    """Return how much risk is saved by answering the most confident questions first instead of in
+    random order: the question's risk minus its term in the area under the risk-coverage curve
     (:func:`risk_area_terms`).
 
     >>> counts = pd.Series([0, 10]), pd.Series([10, 10])
@@ -113,11 +113,11 @@ def abstaining_gains(confidence: Column, correct: Column, total: Column) -> Colu
 
 
 def label_gains(confidence: Column, correct: Column, total: Column) -> Column:
-    """Return by how much less the squared error of an expected accuracy is that a line through the
-    confidences of other questions tells than that of the other questions' mean.
+    """Return the gain of predicting expected accuracy with a line fitted to the confidences of
+    other questions, over predicting the other questions' mean; in squared error.
 
-    The line is fitted to nine tenths of the questions and used on the last, ten times, and kept
-    between 0 and 1.
+    The line is fitted to nine tenths of the questions and applied to the last tenth, ten times; its
+    predictions are kept between 0 and 1.
     """
     with naming_extra():
         from sklearn.linear_model import LinearRegression  # slow to import
@@ -130,12 +130,12 @@ def label_gains(confidence: Column, correct: Column, total: Column) -> Column:
 
 
 def evaluation_gains(confidence: Column, correct: Column, total: Column, tokens: Column) -> Column:
-    """Return how much less the variance of a mean accuracy is if a question is sampled the more,
-    the less its answers will be alike, in units of the variance of one answer a question.
+    """Return how much smaller the variance of a mean accuracy is if more samples go to questions
+    whose answers are expected to vary, in units of the variance with one answer per question.
 
-    ``tokens`` are those of an answer to each question. A quarter of them is spent evenly, and three
-    quarters in proportion to the standard deviation of an answer that the confidence expects; that
-    many tokens are spent as one answer to each question takes.
+    ``tokens`` is the length of an answer to each question. As many tokens are spent as one answer
+    to each question takes: a quarter of them evenly, and three quarters in proportion to the
+    standard deviation of an answer that the confidence expects.
 
     >>> counts = pd.Series([5, 8]), pd.Series([10, 10])
     >>> gains = evaluation_gains(pd.Series([0.5, 0.9]), *counts, pd.Series([20, 20]))
@@ -150,18 +150,17 @@ def evaluation_gains(confidence: Column, correct: Column, total: Column, tokens:
 
 
 def routing_gains(confidence: Column, questions: pd.DataFrame) -> Column:
-    """Return by how much more is solved by sending half of the questions on to a large model, those
-    of which a small one has the lowest confidence, than by sending any of them on at equal cost.
+    """Return how many more questions are solved if the half with the small model's lowest
+    confidence goes to a large model than if random questions go there at equal cost.
 
-    ``questions`` has a row a question: the expected accuracies ``small`` and ``large`` of both
-    models, what an answer of each costs, ``small cost`` and ``large cost``, and what the small one
-    costs where it reads a question and sends it on, ``reading``.
+    ``questions`` has one row per question: the expected accuracies of both models, ``small`` and
+    ``large``; the cost of an answer, ``small cost`` and ``large cost``; and ``reading``, the cost
+    of the small model if it reads a question and sends it on.
 
-    Random mixing sends on as large a share as costs the same. That share, and what a cost of one
-    gains when it is sent on at random, are estimated from the means of these questions, so each
-    question counts with its part in both: what is solved there, less what mixing solves, and less
-    what mixing would gain for what it costs more. Neither a gain nor a loss has a bound that is
-    known beforehand.
+    Random mixing sends on the share that costs the same. That share, and what a cost of one gains
+    under random mixing, are estimated from the means of these questions, so each question counts
+    with its part in both: what routing solves there, minus what mixing solves, minus what mixing
+    would gain for the extra cost. Gains and losses have no bound that is known beforehand.
 
     >>> rates = {"small": [0.0, 1.0], "large": [1.0, 1.0]}
     >>> costs = {"small cost": [1, 1], "large cost": [3, 3], "reading": [0, 0]}

@@ -1,7 +1,7 @@
-"""pass@k, the chance that at least one of k samples is correct: measured, and as a confidence
-implies it.
+"""pass@k, the chance that at least one of k samples is correct: measured from samples, and
+predicted from a confidence.
 
-Arguments and errors as at the head of :mod:`capcal_lib.applications`.
+Arguments and errors are described in :mod:`capcal_lib.applications`.
 """
 
 from __future__ import annotations  # keeps ArrayLike short in help()
@@ -19,12 +19,12 @@ ENOUGH = 10  # questions, fewer of which say little of others
 
 
 def pass_at_k(correct: ArrayLike, total: ArrayLike, ks: ArrayLike) -> Floats:
-    """Estimate pass@k of each question without bias: 1 - C(n - c, k)/C(n, k), shape (n_questions,
+    """Estimate each question's pass@k without bias: 1 - C(n - c, k)/C(n, k), shape (n_questions,
     n_ks), in [0, 1].
 
-    NaN where fewer than k samples were scored, since no unbiased estimate exists there. The counts
-    must come from a number of samples fixed beforehand. The chance that all k are correct, often
-    written pass^k, is 1 less the pass@k of ``total - correct``.
+    NaN if fewer than k samples were scored, since then no unbiased estimate exists. The number of
+    samples must be fixed beforehand. The chance that all k samples are correct, often written
+    pass^k, is 1 minus the pass@k of ``total - correct``.
 
     References: the paper, section 5.1; Chen et al., "Evaluating large language models trained on
     code" (2021).
@@ -49,12 +49,12 @@ def pass_at_k(correct: ArrayLike, total: ArrayLike, ks: ArrayLike) -> Floats:
 
 
 def deep_samples(total: ArrayLike) -> int:
-    """Return the number n of samples by which to judge what takes many of a question: on the
-    questions that have n or more.
+    """Choose the number n of samples to use if questions have different totals; questions with
+    fewer than n samples are then left out.
 
-    Where questions have unlike totals, samples show what is rare in a question, and questions
-    narrow an interval. So n is the total of which n times the root of the number of those questions
-    is largest, among those that ten questions have, or all where there are fewer than ten. Totals
+    Many samples show what is rare in a question, and many questions narrow an interval. So n is the
+    total that maximises n times the square root of the number of questions with n or more samples,
+    among the totals that at least ten questions reach (or all, if there are fewer than ten). Totals
     must not depend on verdicts.
 
     >>> deep_samples([100] * 20 + [12] * 40), deep_samples([100] * 45 + [97] * 15)
@@ -70,13 +70,13 @@ def deep_samples(total: ArrayLike) -> int:
 def simulate_pass_at_k(
     confidence: ArrayLike, ks: ArrayLike, *, concentration: float | ArrayLike | None = None
 ) -> Floats:
-    """Return the pass@k that a confidence s implies for each question, shape (n_questions, n_ks),
-    in [0, 1].
+    """Predict each question's pass@k from its confidence s, shape (n_questions, n_ks), in [0, 1].
 
-    Plug-in: 1 - (1 - s)^k, as the paper has it (appendix "Process of simulating Pass@k curve"), to
-    full relative precision however small s or large k. That is concave in s, so a confidence that
-    is right on average promises too much. A posterior Beta(a, b) = Beta(s nu, (1 - s) nu), ours,
-    gives its mean, 1 - B(a, b + k)/B(a, b), to within 1e-9 for nu up to a million.
+    Plug-in: 1 - (1 - s)^k, as in the paper (appendix "Process of simulating Pass@k curve"), to full
+    relative precision for any s and k. It is concave in s, so a confidence that is right only on
+    average predicts too much. With a concentration (ours) the prediction is the mean under the
+    posterior Beta(a, b) = Beta(s nu, (1 - s) nu), 1 - B(a, b + k)/B(a, b), to within 1e-9 for nu up
+    to a million.
 
     >>> simulate_pass_at_k([0.5, 1e-12], [1, 2])
     array([[5.0e-01, 7.5e-01],
@@ -100,16 +100,16 @@ def simulate_pass_at_k(
 def pass_at_k_error_terms(
     predicted: ArrayLike, correct: ArrayLike, total: ArrayLike, ks: ArrayLike
 ) -> Floats:
-    """Score predictions of pass@k without the noise of the counts: one unbiased squared error a
+    """Score predictions of pass@k without the noise of the counts: one unbiased squared error per
     question and k.
 
-    Against the measured pass@k even a perfect prediction has an error. With f the predicted chance
-    that all k fail and Q_j = C(n - c, j)/C(n, j), the term f^2 - 2 f Q_k + Q_2k has the expectation
-    (f - (1 - mu)^k)^2.
+    Against the measured pass@k even a perfect prediction has an error. Let f be the predicted
+    chance that all k fail, and Q_j = C(n - c, j)/C(n, j): the term f^2 - 2 f Q_k + Q_2k has the
+    expectation (f - (1 - mu)^k)^2.
 
-    ``predicted`` and the result have shape (n_questions, n_ks); the former lies in [0, 1], such as
-    :func:`simulate_pass_at_k` returns. Lower is better; single terms may be negative, and are NaN
-    where fewer than 2k samples were scored.
+    ``predicted`` lies in [0, 1], such as :func:`simulate_pass_at_k` returns; it and the result have
+    shape (n_questions, n_ks). Lower is better. Single terms may be negative, and are NaN if fewer
+    than 2k samples were scored.
 
     >>> pass_at_k_error_terms([[0.5], [0.5]], [0, 2], [4, 4], [1]).round(4)
     array([[ 0.25  ],
@@ -122,7 +122,7 @@ def pass_at_k_error_terms(
     twice = 1 - pass_at_k(correct, total, doubled)
     if promised.shape != once.shape:
         raise InputError(
-            "predicted must have one row a question and one column a k, shape "
+            "predicted must have one row per question and one column per k, shape "
             f"{once.shape}; got {promised.shape}"
         )
     inside = np.all((promised >= 0) & (promised <= 1), axis=1)
@@ -132,7 +132,7 @@ def pass_at_k_error_terms(
 
 
 def as_concentration(concentration: ArrayLike | None, n_questions: int) -> Floats:
-    """Return a concentration for each question, above 0 and at most PLUG_IN_NU, which is that of
+    """Return a concentration for each question, above 0 and at most PLUG_IN_NU, which stands for
     None.
     """
     nu = check.as_numbers("concentration", PLUG_IN_NU if concentration is None else concentration)

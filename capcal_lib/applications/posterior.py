@@ -1,8 +1,8 @@
 """Posterior confidences: the concentration nu of mu ~ Beta(s nu, (1 - s) nu), fitted to counts.
 
-Fit nu on other questions than those it is used on: training questions, with out-of-fold
-confidences. Arguments and errors as at the head of :mod:`capcal_lib.applications`. Under a Beta a
-confidence of 0 or 1 excludes all other mu, so here confidences are kept within [0.005, 0.995]."""
+Fit nu on other questions than it is used on: on training questions, with out-of-fold confidences.
+Arguments and errors are described in :mod:`capcal_lib.applications`. Under a Beta a confidence of
+0 or 1 excludes all other mu, so confidences are kept within [0.005, 0.995] here."""
 
 from __future__ import annotations  # keeps ArrayLike short in help()
 
@@ -18,12 +18,12 @@ LARGEST_NU = 1e6  # a spread below that of this nu is indistinguishable from non
 
 
 def fit_concentration(confidence: ArrayLike, correct: ArrayLike, total: ArrayLike) -> float:
-    """Fit nu, above 0, by the Beta-binomial likelihood of the counts. Higher says that confidences
-    are closer to mu.
+    """Fit the concentration nu, above 0, by the Beta-binomial likelihood of the counts. The higher
+    nu, the closer confidences are to mu.
 
-    Infinite where the counts spread no further around their confidences than the binomial does. One
-    sample a question tells nothing of this spread: such questions are left out, and where there are
-    no others, `InputError`.
+    Infinite if the counts spread no further around their confidences than the binomial does. One
+    sample per question cannot show this spread: such questions are left out. `InputError` if there
+    are no others.
 
     >>> round(fit_concentration([0.5] * 4, [0, 3, 7, 10], [10] * 4), 2)
     0.7
@@ -38,8 +38,8 @@ def fit_concentration(confidence: ArrayLike, correct: ArrayLike, total: ArrayLik
     several = n > 1
     if not several.any():
         raise InputError(
-            "one sample a question does not tell how far mu lies from its confidence; give two "
-            "samples or more of some questions"
+            "one sample per question cannot show how far mu lies from its confidence; give two or "
+            "more samples for some questions"
         )
     rows = np.column_stack([np.clip(s, CERTAIN, 1 - CERTAIN), c, n])[several]
     (s, c, n), times = (columns.T for columns in np.unique(rows, axis=0, return_counts=True))
@@ -61,12 +61,11 @@ def fit_concentration(confidence: ArrayLike, correct: ArrayLike, total: ArrayLik
 def draw_accuracies(
     correct: ArrayLike, total: ArrayLike, draws: int, *, rng: np.random.Generator
 ) -> Floats:
-    """Draw for each question expected accuracies that its samples leave possible.
+    """Draw expected accuracies of each question from the posterior of mu given its samples.
 
-    Returns draws from the posterior of mu, shape (draws, n_questions): the Beta prior is fitted to
-    the questions given, with the mean over them. A draw fits the samples as well as the true mu,
-    and does not know their noise, as correct / total does. Where questions do not differ, all draws
-    are that mean.
+    Returns draws of shape (draws, n_questions). The Beta prior is fitted to these questions and has
+    their mean. A draw fits the samples as well as the true mu does; unlike correct / total, it does
+    not follow their noise. If questions do not differ, all draws equal the mean.
 
     >>> draw_accuracies([5, 4, 5, 6], [10] * 4, 2, rng=np.random.default_rng(0)).tolist()
     [[0.5, 0.5, 0.5, 0.5], [0.5, 0.5, 0.5, 0.5]]

@@ -1,7 +1,7 @@
-"""Answer only where a confidence is high: what that risks.
+"""Selective prediction: the risk of answering only questions with a high confidence.
 
 The target is capability: a question's loss, in [0, 1], is the chance 1 - mu_hat that a fresh answer
-to it is wrong. Arguments and errors as at the head of :mod:`capcal_lib.applications`."""
+to it is wrong. Arguments and errors are described in :mod:`capcal_lib.applications`."""
 
 from __future__ import annotations  # keeps ArrayLike short in help()
 
@@ -13,14 +13,14 @@ from capcal_lib.metrics.validation import Floats, as_scored
 
 
 def risk_area_terms(confidence: ArrayLike, correct: ArrayLike, total: ArrayLike) -> Floats:
-    """Return one term a question, shape (n_questions,), whose mean is the area under the
+    """Return one term per question, shape (n_questions,), whose mean is the area under the
     risk-coverage curve (AURC).
 
-    Lower is better; a confidence that says nothing has the mean loss. Of few questions the area is
-    somewhat too small (by a tenth of 20, a twenty-fifth of 60), and its 95 % interval covers less
-    often (.86 and .91). The terms hold how much each
-    question moves the area, directly and by its place in the order (the influence function), so
-    that their :func:`~capcal_lib.metrics.mean_interval` is that of the area (Geifman, Uziel and
+    Lower is better; a confidence that knows nothing has the mean loss. With few questions the area
+    is somewhat too small (by a tenth with 20, by a twenty-fifth with 60), and its 95 % interval
+    covers less often (.86 and .91). A term is how much the question moves the area, directly and by
+    its place in the order (the influence function), so their
+    :func:`~capcal_lib.metrics.mean_interval` is an interval for the area (Geifman, Uziel and
     El-Yaniv, ICLR 2019).
 
     >>> round(float(risk_area_terms([0.9, 0.2, 0.5, 0.5], [9, 1, 8, 2], 10).mean()), 4)
@@ -40,14 +40,12 @@ def risk_area_terms(confidence: ArrayLike, correct: ArrayLike, total: ArrayLike)
 
 
 def risk_area_bounds(questions: int) -> tuple[float, float]:
-    """Return the least and the largest that one of so many questions can count for when the area
-    under the risk-coverage curve is compared with that at random, which is its loss 1 - mu less its
-    term of :func:`risk_area_terms`.
+    """Return the least and the largest possible gain of one of n questions over random order: its
+    loss 1 - mu minus its term of :func:`risk_area_terms`.
 
-    The most confident question is part of every share that is answered, of it alone, of two, and so
-    on: it counts least where it alone is wrong, and most where it alone is right. Of fewer than
-    twelve questions the least confident can count for more, up to 1 - 1 / n. About ln n - 1.42 on
-    either side.
+    The most confident question is part of every answered share. It counts least if it alone is
+    wrong, and most if it alone is right. With fewer than twelve questions the least confident one
+    can count for more, up to 1 - 1 / n. The bounds are about ln n - 1.42 on either side.
 
     >>> [round(bound, 2) for bound in risk_area_bounds(100)]
     [-3.2, 3.2]
@@ -68,11 +66,11 @@ def _tied(ranked: Floats, values: Floats) -> Floats:
 
 
 def risk_coverage(confidence: ArrayLike, correct: ArrayLike, total: ArrayLike) -> pd.DataFrame:
-    """Return the risk of answering only the most confident questions, at each share of them.
+    """Return the risk of answering only the most confident questions, for every share of them.
 
-    A row a question, the most confident first: ``coverage``, the share answered so far, and
-    ``risk``, their mean loss. Questions of equal confidence come in random order: each has their
-    mean loss. Lower is better.
+    One row per question, the most confident first: ``coverage``, the share answered so far, and
+    ``risk``, its mean loss; lower is better. Questions of equal confidence come in random order, so
+    each counts with their mean loss.
 
     >>> risk_coverage([0.9, 0.2, 0.5, 0.5], [9, 1, 8, 2], 10)["risk"].round(3).tolist()
     [0.1, 0.3, 0.367, 0.5]

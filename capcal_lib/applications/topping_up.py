@@ -1,11 +1,11 @@
 """Top up the samples of a data set until its scores are known well enough, without bias.
 
-Every question has the same few samples, a pilot. Who looks at outcomes before going on may stop
-where they happen to be good. So the questions are dealt into tenths, and how many samples a
-question gets follows from the pilots of the other nine. It is thus independent of what its own say,
-and the mean of the corrected terms is unbiased, as with a number fixed beforehand; no sample is set
-aside for deciding. There is one look, at the pilot alone, so a second call comes to the same
-numbers."""
+Every question starts with the same few samples, a pilot. If you look at outcomes before you decide
+to go on, you may stop because they happen to be good. So the questions are dealt into tenths, and
+the number of samples of a question follows from the pilots of the other nine tenths. It does not
+depend on the question's own samples, so the mean of the corrected terms is unbiased, as with a
+number fixed beforehand, and no sample is set aside. Only the pilot is looked at, once, so a second
+call gives the same numbers."""
 
 from __future__ import annotations  # keeps ArrayLike short in help()
 
@@ -53,8 +53,7 @@ def score_components(
     *,
     clusters: ArrayLike | None = None,
 ) -> Components:
-    """Split the variance of a pilot's corrected capability Brier score into its parts, each without
-    bias.
+    """Split the variance of a pilot's corrected capability Brier score into unbiased parts.
 
     The corrected term is the mean of (s - C)(s - C') over pairs of samples. So with d = s - mu and
     v = mu(1 - mu) its variance over samples is 4 d^2 v/k + 2 v^2/(k(k - 1)), exactly. It takes two
@@ -70,7 +69,7 @@ def score_components(
     counts = check.as_counts(c, n, scored=4)
     s, c, n = np.broadcast_arrays(check.as_confidence(s), *counts)
     if len(c) < 2:
-        raise InputError("variance over questions needs two questions at least; got 1")
+        raise InputError("the variance over questions needs at least two questions; got 1")
     # Powers of mu without bias, by falling factorials.
     mu, mu2, mu3, mu4 = np.cumprod([(c - i) / (n - i) for i in range(4)], axis=0)
     v = mu - mu2
@@ -90,16 +89,16 @@ def samples_needed(
     most: int,
     clusters: pd.Series[str] | None = None,
 ) -> pd.Series[int]:
-    """Say how many samples each question needs so that the 95 % interval of every method's score,
-    that of :func:`~capcal_lib.metrics.mean_interval`, reaches at most so far to either side.
+    """Return how many samples each question needs so that the 95 % interval of every method's
+    score (:func:`~capcal_lib.metrics.mean_interval`) reaches at most so far to either side.
 
-    ``results`` are those of a pilot on one data set: ``correct`` and ``total``, at least four a
-    question, then a column a method; ``clusters`` labels questions that belong together. At most
-    ``most`` samples each, and never fewer than the pilot's; a score that would not be so precise
-    were every mu known, because there are too few questions, asks for none more. The width comes
-    out by chance too, with the relative error of a standard deviation, 1 in the root of twice the
-    questions: that much narrower is aimed at. From pilots of 20 samples, what is asked for is
-    reached nearly always where it is 1.1 times that with every mu known, or wider.
+    ``results`` come from a pilot on one data set: ``correct`` and ``total``, at least four per
+    question, then one column per method; ``clusters`` labels questions that belong together. A
+    question gets at most ``most`` samples, and never fewer than in the pilot. If there are too few
+    questions for the precision, even with every mu known, the score asks for no more samples. The
+    width varies by chance too, with a relative error of 1 in the square root of twice the number of
+    questions, so the aim is narrower by that much. From pilots of 20 samples, the precision is
+    nearly always reached if it is at least 1.1 times the half-width with every mu known.
 
     >>> rng = np.random.default_rng(0)
     >>> mu = rng.beta(0.5, 0.5, 400)
@@ -134,9 +133,9 @@ def samples_needed(
 
 
 def _enough(noise: Components, half_width: float, allowed: range, units: int, share: float) -> int:
-    """Return the least number of samples a question, of those that are allowed, with which the
-    interval of a score reaches at most so far; the most where none is enough, and the fewest where
-    none could be, were every mu known.
+    """Return the smallest allowed number of samples per question with which the interval of a score
+    reaches at most so far; the largest if none is enough, and the smallest if none could be enough
+    even with every mu known.
 
     The score is a mean over so many ``units``, each of which has the variance of a question's term
     times ``share``."""
@@ -150,9 +149,7 @@ def _enough(noise: Components, half_width: float, allowed: range, units: int, sh
 
 
 def _reach(estimate: float, variance: float, units: int) -> float:
-    """Return how far the interval of so many terms with this mean and variance reaches to the side
-    where it reaches farther.
-    """
+    """Return the longer half of the interval of so many terms with this mean and variance."""
     apart = np.resize([-1.0, 1.0], units)
     apart -= apart.mean()
     terms = estimate + apart * np.sqrt(variance) / apart.std(ddof=1)

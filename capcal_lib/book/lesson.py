@@ -1,8 +1,8 @@
 """What a lesson needs beside the library: checked parameters, its run store, one line of
-provenance, tables and a finding with their evidence, and an early end where nothing is measured.
+provenance, tables and a finding with their evidence, and an early end if nothing is measured.
 
-A page ends early by :class:`EndOfPage`, which shows nothing: JupyterLab stops there, and the engine
-of papermill (:mod:`capcal_lib.book.engine`) takes what is below out of the notebook."""
+:class:`EndOfPage` ends a page early and shows nothing itself: JupyterLab stops there, and our
+papermill engine (:mod:`capcal_lib.book.engine`) removes the cells below."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -55,7 +55,7 @@ KEPT_TYPE = "application/papermill.record/"  # before the types of what is kept 
 
 
 class EndOfPage(Exception):
-    """Below here nothing can be shown, for the reason that stands above."""
+    """End the page here, for the reason that is shown above."""
 
     def _render_traceback_(self) -> list[str]:
         return []
@@ -63,9 +63,9 @@ class EndOfPage(Exception):
 
 @dataclass(frozen=True)
 class Page:
-    """A page: which samples of its model count, by which protocol, and what its store has of them.
+    """A page: which samples of its model count, under which protocol, and what its store holds.
 
-    ``data`` has a row a data set, as ``results.describe_runs`` tells it; none for a model without
+    ``data`` has one row per data set, from ``results.describe_runs``; no rows for a model without
     samples."""
 
     counting: Counting
@@ -83,19 +83,21 @@ class Page:
         return Path(self.counting.store)
 
     def counting_of(self, model: str) -> Counting:
-        """Say what counts of a model: of another than the page's own, only the rules' verdicts."""
+        """Return which samples of a model count; for other models than the page's own, with the
+        rules' verdicts.
+        """
         if model in ("", self.model):
             return self.counting
         return replace(self.counting, model=model, verdicts="rules")
 
     @property
     def evidence(self) -> str:
-        """What kind of numbers those of the page's own model are."""
+        """The evidence of numbers from the page's own model."""
         return evidence_of(self.data)
 
     def show_runs(self, paper: Sequence[str] = ()) -> None:
-        """Show in one line, which unfolds, what is behind the page; where that is nothing, also
-        what the paper prints of these items of ``printed.ITEMS``, and end the page.
+        """Show in one line, which unfolds, the runs behind the page. If there are none, also show
+        what the paper prints for these ``printed.ITEMS``, and end the page.
         """
         from IPython.display import display
 
@@ -106,7 +108,7 @@ class Page:
             self.end(NO_SAMPLES + MEASURE.format(self.model))
 
     def show_other_models(self) -> None:
-        """Show in a line each what is behind the other models of a page that is about all."""
+        """Show, one line each, the runs behind the other models of a page about all models."""
         from IPython.display import display
 
         for name, runs in self.comparable_models().items():
@@ -115,8 +117,8 @@ class Page:
                 display(provenance(page))  # type: ignore[no-untyped-call]
 
     def results(self, model: str = "") -> pd.DataFrame:
-        """Load the results of the page's model by its protocol, or those of another model, which
-        only the rules have judged. The page ends where no question has two scored samples.
+        """Load the results of the page's model under its protocol, or of another model with the
+        rules' verdicts. Ends the page if no question has two scored samples.
         """
         results = results_of(self.counting_of(model))
         if not model and (results["total"] < 2).all():
@@ -136,7 +138,7 @@ class Page:
         )
 
     def concentrations(self, model: str = "") -> "pd.Series[float]":
-        """Return the concentration of each probe, by its name; of another model as of the own."""
+        """Return the concentration of each probe of the page's model or another, by its name."""
         return self.probes(model)["concentration"]
 
     def measured_models(self) -> dict[str, pd.DataFrame]:
@@ -151,9 +153,8 @@ class Page:
         return described
 
     def comparable_models(self) -> dict[str, pd.DataFrame]:
-        """Describe the runs of each model that may stand beside the page's own, itself among them,
-        as :meth:`Page.measured_models`: where it is measured, all that are; a simulated one stands
-        alone.
+        """Describe the runs of all models to compare with the page's own, itself included, like
+        :meth:`Page.measured_models`: all measured models if it is measured, else only itself.
         """
         return self.measured_models() if self.evidence == "measured" else {self.model: self.data}
 
@@ -164,15 +165,15 @@ class Page:
             self.end(NOTHING_VARIES.format(" or ".join(titles)))
 
     def end(self, reason: str) -> None:
-        """Say in one line why the page ends here, and end it."""
+        """Show in one line why the page ends here, and end it."""
         from IPython.display import display
 
         display(Html(f"<p class='capcal-about'>{escape(reason)}</p>"))  # type: ignore[no-untyped-call]
         raise EndOfPage(reason)
 
     def accuracies(self) -> pd.DataFrame:
-        """Return the mean expected accuracy of each data set with its interval; with what was not
-        scored taken for wrong, and for right, where that is enough to matter.
+        """Return the mean expected accuracy of each data set with its interval; and, if enough
+        samples were not scored to matter, with those counted as wrong and as right.
         """
         counts = results_of(replace(self.counting, recipe=None))
         mu = (counts["correct"] / counts["total"]).dropna()
@@ -197,8 +198,8 @@ class Page:
         evidence: str | Sequence[str] = "",
         **formats: str | Callable[[object], str],
     ) -> Html:
-        """Draw a table as ``tables.show`` does, with models and data sets by their titles, and by
-        default the evidence of the page's model; of one without rows, say that there is nothing.
+        """Draw a table like ``tables.show``, with the titles of models and data sets, and by
+        default the evidence of the page's model. A table without rows becomes a line that says so.
         """
         if table.empty:
             return Html(
@@ -215,10 +216,10 @@ class Page:
         return tables.show(table, caption, digits=digits, evidence=evidence, **formats)
 
     def show_scores(self, scores: pd.DataFrame, caption: str) -> Html:
-        """Draw scores beside what a confidence costs: the mean of its tokens beside the answer.
+        """Draw scores beside the cost of each method, in mean tokens beside the answer.
 
-        ``scores`` are those of ``results.score``. Where all questions of a data set are alike,
-        nothing is marked."""
+        ``scores`` come from ``results.score``. On a data set whose questions all have the same
+        accuracy, nothing is marked."""
         tokens = costs(self.counting).mean().dropna()
         table = scores.reset_index()
         costs_of = {"Uniform random": "N/A"} | tokens.map("{:.0f}".format).to_dict()
@@ -229,16 +230,16 @@ class Page:
         return tables.show_scores(table, caption, evidence=self.evidence)
 
     def finding(self, text: str, /, **values: float | str) -> Any:
-        """Return the finding of the page in large type: one sentence with at most four numbers,
-        whose ``values`` stand in it as ``{key}`` or ``{key:.2f}``. A text among them is shown as it
-        is, whatever marks it holds.
+        """Return the finding of the page in large type: one sentence with at most four numbers.
+        ``{key}`` or ``{key:.2f}`` in it is replaced from ``values``; texts among these are shown as
+        they are, without markup.
         """
         return large(fill(text, **values))
 
     def solution(self, *results: object) -> Html:
-        """Fold what the solution of an exercise finds, drawn as a notebook draws it.
+        """Return the result of an exercise's solution, folded and drawn as in a notebook.
 
-        JupyterLab opens the output of each cell that it runs, whatever the notebook says.
+        It is folded here because JupyterLab opens the output of every cell that it runs.
         """
         from IPython.core.formatters import format_display_data
 
@@ -249,13 +250,13 @@ class Page:
 
 
 def open_page(namespace: Mapping[str, Any], *, paper: Sequence[str] = ()) -> Page:
-    """Check the parameters of a page, which are among its names, give it the book's look, and show
-    in one line, which unfolds, what is behind it.
+    """Open a page: check its parameters, which are among the notebook's names, set the book's
+    style, and show in one line, which unfolds, the runs behind it.
 
-    ``paper`` names what the paper prints of the page's subject, by keys of ``printed.ITEMS``. Where
-    the store has no samples of the model, that is shown and the page ends; it also ends where no
-    question of the parameter ``dataset`` has two scored samples. `InputError` for a ``dataset`` of
-    which there are none.
+    ``paper`` lists keys of ``printed.ITEMS``, what the paper prints on the page's subject. If the
+    store has no samples of the model, these are shown and the page ends. It also ends if no
+    question of the parameter ``dataset`` has two scored samples. `InputError` if the data set has
+    no samples.
     """
     page = open_lesson(namespace)
     page.show_runs(paper)
@@ -267,8 +268,8 @@ def open_page(namespace: Mapping[str, Any], *, paper: Sequence[str] = ()) -> Pag
 
 
 def open_lesson(namespace: Mapping[str, Any]) -> Page:
-    """Open a page that needs no samples of its model as yet, as :func:`open_page` does but for its
-    line: ``Page.show_runs`` shows that where samples begin.
+    """Open a page that does not need samples yet, like :func:`open_page` but without its line,
+    which ``Page.show_runs`` shows later.
     """
     check_parameters(namespace)
     set_style()
@@ -286,8 +287,8 @@ def open_lesson(namespace: Mapping[str, Any]) -> Page:
 
 
 def provenance(page: Page) -> Html:
-    """Say in one line that unfolds what is behind a page: data sets, samples and evidence, and what
-    is not as in the paper.
+    """Describe the runs behind a page in one line that unfolds: data sets, samples, evidence, and
+    the differences from the paper.
     """
     title = f"<strong>{escape(load_model(page.model).title)}</strong>"
     in_paper = (load_reported()["model"] == page.model).sum()
@@ -317,7 +318,7 @@ def provenance(page: Page) -> Html:
 
 
 def differences(page: Page) -> list[str]:
-    """Say in a sentence each what is not as in the paper, or not as usual."""
+    """List, one sentence each, what differs from the paper or from the default."""
     notes = []
     if (page.protocol, page.counting.verdicts) != ("corrected", "rules"):
         notes.append(OTHER_RULES.format(page.protocol, page.counting.verdicts))
@@ -341,9 +342,10 @@ def differences(page: Page) -> list[str]:
 
 
 def evidence_of(*runs: pd.DataFrame) -> str:
-    """Say what numbers made from runs are: ``simulated``, where a run of any is, else ``measured``.
+    """Return the evidence of numbers made from runs: ``simulated`` if any run is, else
+    ``measured``.
 
-    ``runs`` are described as by ``results.describe_runs``.
+    ``runs`` are tables of ``results.describe_runs``.
 
     >>> evidence_of(pd.DataFrame({"evidence": ["measured", "simulated"]}))
     'simulated'
@@ -353,7 +355,7 @@ def evidence_of(*runs: pd.DataFrame) -> str:
 
 
 def plain(text: str) -> str:
-    """Write a text of others so that neither Markdown, MyST nor HTML reads anything into it.
+    """Escape foreign text, so that neither Markdown, MyST nor HTML finds markup in it.
 
     >>> plain("<b> *a*")
     '\\\\<b\\\\> \\\\*a\\\\*'
@@ -362,8 +364,8 @@ def plain(text: str) -> str:
 
 
 def fill(text: str, /, **values: float | str) -> str:
-    """Put values into a text in Markdown, where ``{key}`` or ``{key:.2f}`` stands for them; texts
-    among them as they are, whatever marks they hold.
+    """Replace ``{key}`` or ``{key:.2f}`` in a Markdown text by values; texts among them are
+    escaped.
 
     >>> fill("{share:.0%} of {name}", share=0.256, name="*mine*")
     '26\\xa0% of \\\\*mine\\\\*'
@@ -383,9 +385,10 @@ def large(text: str) -> Any:
 
 
 def glue(**values: float | str | Html) -> None:
-    """Keep values under their keys, from where the front page and other pages take them.
+    """Store values under their keys, for use on the front page and other pages.
 
-    The output is that of ``myst_nb.glue``, whose import takes every page four seconds.
+    The output is the same as that of ``myst_nb.glue``, whose import would cost every page four
+    seconds.
     """
     from IPython.display import display
 

@@ -59,6 +59,6 @@ def open_store(path: str | Path) -> Path:
             return store
     raise InputError(
         f"parameter store names no folder: {str(path)!r}; looked in {Path.cwd()} and {ROOT}. Give "
-        "one by -p store DIR: "
-        "what `capcal sample` or `capcal import` made, or runs/recorded of a checkout"
+        "one with -p store DIR: "
+        "a store made by `capcal sample` or `capcal import`, or a checkout's runs/recorded"
     )

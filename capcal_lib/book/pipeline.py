@@ -212,8 +212,8 @@ def build_book(
 
     if not models and not RECORDED_RUNS.is_dir():
         raise InputError(
-            "the book as published is made from recorded runs, which the repository holds; for one "
-            "of your own say: capcal book --model M --store DIR"
+            "the published book needs the recorded runs, which only the repository has; for a book "
+            "of your own: capcal book --model M --store DIR"
         )
     out = (out or BUILD).resolve()
     pages, executed, source = book_pages(models), out / "notebooks", out / "book_source"

@@ -49,7 +49,7 @@ class Html:
 
 
 def badge(evidence: str) -> str:
-    """Mark where a number comes from, as HTML; evidence that is not known is refused.
+    """Return a badge for an evidence as HTML; `InputError` for an unknown evidence.
 
     >>> badge("read off")
     '<span class="evidence read-off">read off</span>'
@@ -68,13 +68,13 @@ def show(
 ) -> Html:
     """Draw a table of one row or more; a cell that is `Html` is shown as it is.
 
-    Its first column heads the rows; a named index comes before it as columns. Columns ``low`` and
+    The first column heads the rows; a named index is put before it as columns. Columns ``low`` and
     ``high`` are drawn in the cell of the column before them, and stay columns in the CSV. The
-    ``caption``, a sentence, stands above it with the evidence and a link to all rows and digits as
-    CSV. ``digits`` are those after the decimal point, for columns without one of the ``formats``,
-    such as ``"{:.1%}"`` or a function of the value. ``evidence`` says what kind of numbers these
-    are, one or several of ``measured``, ``reported``, ``read off`` and ``simulated``; where rows
-    differ, a column ``evidence`` says it of each.
+    ``caption``, a sentence, is shown above, with the evidence and a link to all rows and digits as
+    CSV. ``formats``, such as ``"{:.1%}"`` or a function of the value, format columns; the others
+    have ``digits`` after the decimal point. ``evidence`` is the kind of the numbers, one or several
+    of ``measured``, ``reported``, ``read off`` and ``simulated``; if rows differ, give a column
+    ``evidence``.
 
     `InputError` for a table without rows (leave it out), or numbers without evidence.
 
@@ -101,18 +101,19 @@ def show(
 def show_scores(
     scores: pd.DataFrame, caption: str, *, digits: int = 3, evidence: str | Sequence[str]
 ) -> Html:
-    """Draw scores as a row a method and a column a data set, each with its interval below it.
+    """Draw scores with one row per method and one column per data set, each with its interval
+    below.
 
-    The lowest score of a data set is bold where it is significantly lower than all others; where
-    several may be the best they are marked ``≈``. Oracles stand last. Cells of probes have a
-    tint and a letter by shift. Where no two questions differ, nothing is marked. The data sets
-    stand under their domains. What is not said here is as in :func:`show`.
+    The lowest score of a data set is bold if it is significantly lower than all others; if several
+    methods may be the best, they are marked ``≈``. Oracles come last. Cells of probes have a tint
+    and a letter for the shift. Nothing is marked if all questions have the same accuracy. Data sets
+    are grouped by domain. Everything else is as in :func:`show`.
 
-    ``scores`` are those of ``results.score``: one row a (dataset, method), as columns or as the
-    index, and ``brier``; where they are there, also ``low`` and ``high``, ``may_be_best``,
-    ``missing`` and ``questions``, and ``varies`` (some questions differ in expected accuracy). A
-    column ``cost`` stands beside the methods; ``printed``, "best" or "second", is shown as papers
-    print it, bold or underlined."""
+    ``scores`` come from ``results.score``: one row per (dataset, method), as columns or as the
+    index, and ``brier``. Optional columns are ``low`` and ``high``, ``may_be_best``, ``missing``
+    and ``questions``, and ``varies`` (whether questions differ in expected accuracy). A column
+    ``cost`` is shown beside the methods; ``printed``, "best" or "second", is shown in bold or
+    underlined, as in papers."""
     table = scores.reset_index() if any(scores.index.names) else scores
     rows = pd.DataFrame(UNSAID, table.index).assign(**table)
     oracle = rows["method"].str.startswith("Oracle")
@@ -149,7 +150,7 @@ def show_scores(
 
 
 def _cell(value: Any, write: Callable[[Any], str]) -> str:
-    """Return a value as HTML: as it is where it is HTML, a dash where it is missing."""
+    """Return a value as HTML: unchanged if it is HTML, a dash if it is missing."""
     if isinstance(value, Html):
         return value.html
     if pd.isna(value):
@@ -158,8 +159,8 @@ def _cell(value: Any, write: Callable[[Any], str]) -> str:
 
 
 def _score_cell(row: Mapping[Hashable, Any], digits: int) -> str:
-    """Write a score with its marks, its interval, and the questions that it is scored on where
-    others have more, or the share of confidences that are missing and count as one half.
+    """Write a score with its marks and interval; and the number of its questions if other methods
+    have more, or the share of missing confidences that count as one half.
     """
     if pd.isna(row["brier"]):
         return "–"
@@ -180,7 +181,7 @@ def _score_cell(row: Mapping[Hashable, Any], digits: int) -> str:
 
 
 def join_intervals(table: pd.DataFrame, digits: int) -> pd.DataFrame:
-    """Put an interval, ``low`` to ``high``, into the column before it, where a table has one.
+    """Put the interval ``low`` to ``high`` into the column before it, if the table has one.
 
     >>> gains = pd.DataFrame({"gain": [1.25], "low": [-0.5], "high": [3.0], "p": [0.2]})
     >>> join_intervals(gains, 1).to_dict("records")
@@ -257,11 +258,11 @@ def _draw(
 ) -> Html:
     """Put cells of HTML, whose index heads their rows, under their heads; many rows are folded."""
     if table.empty:
-        raise InputError(f"there is nothing to show under {caption!r}; leave the table out")
+        raise InputError(f"the table {caption!r} is empty; leave it out")
     marks = [evidence] if isinstance(evidence, str) else evidence
     if not len(marks) and any(map(is_numeric_dtype, table.dtypes)):
         known = ", ".join(EVIDENCE)
-        raise InputError(f"the numbers under {caption!r} name no evidence; known: {known}")
+        raise InputError(f"the table {caption!r} names no evidence; give one of: {known}")
     label = escape(caption)
     with pd.option_context("display.max_colwidth", None):
         html = cells.rename_axis(index=None).to_html(escape=False, border=0, classes="capcal")

@@ -1,4 +1,4 @@
-"""Confidences: one estimate of mu for each question. One file a method."""
+"""Confidences: one estimate of mu per question. Each method has its own module."""
 
 from capcal_lib.errors import naming_extra
 

@@ -1,12 +1,12 @@
 """Response consistency: how many of k_c samples agree with the majority (paper, section 4.2).
 
-Votes and mu_hat come from one pool of samples: votes on some are scored against the others,
-averaged over many splits, since a sample that judges itself ties the confidence to its own target.
-It costs k_c times the tokens of a sample. A sample without an answer agrees with nobody,
-but still counts as a vote. The paper's code votes with the samples that define mu_hat, and lets
+Votes and mu_hat come from one pool of samples. Some samples vote and are scored against the others,
+averaged over many splits, because a sample that judges itself ties the confidence to its own
+target. A vote costs k_c times the tokens of a sample. A sample without an answer agrees with
+nobody, but still counts as a vote. In the paper's code the samples that define mu_hat vote, and
 those without an answer form a group that can win.
 
-A run that is not graded is refused, with the command that grades it."""
+`InputError` if a run is not graded, with the command that grades it."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -29,8 +29,8 @@ Votes = Sequence[str | float | None]
 
 
 def majority(votes: Votes) -> tuple[str | float | None, float]:
-    """Return the most frequent answer, of several the first, and its share of all votes; None and
-    NaN without answers.
+    """Return the most frequent answer (the first, in case of a tie) and its share of all votes;
+    None and NaN without answers.
 
     >>> majority(["4", "5", "4", None])
     ('4', 0.5)
@@ -46,7 +46,7 @@ def consistency(answers: Sequence[Votes]) -> Floats:
     """Return the share of each question's votes that agree with its most frequent answer, in [1 /
     k_c, 1].
 
-    NaN where no vote is an answer.
+    NaN if no vote is an answer.
 
     >>> consistency([["4", "4", "4", "5"], ["7", None, None, None], [None] * 4]).tolist()
     [0.75, 0.25, nan]
@@ -80,9 +80,9 @@ def answers_of(verdicts: pd.DataFrame) -> pd.DataFrame:
 
 
 def paper_consistency(answers: pd.DataFrame, k_c: int = 10) -> "pd.Series[float]":
-    """Let the first k_c samples of each question vote, as the paper's code does, which count for
-    mu_hat too; ``answers`` are those of :func:`answers_of`. Returns the share of the most frequent
-    answer by question_id, of those with so many samples; one half where no vote is an answer.
+    """Let the first k_c samples of each question vote, as in the paper's code; they count for
+    mu_hat too. ``answers`` come from :func:`answers_of`. Returns the share of the most frequent
+    answer, by question_id, for questions with k_c samples; one half if no vote is an answer.
     """
     shares = {}
     voters = answers[answers["sample_index"] < k_c]
@@ -96,21 +96,27 @@ def paper_consistency(answers: pd.DataFrame, k_c: int = 10) -> "pd.Series[float]
 def split_votes(
     answers: pd.DataFrame, k_c: int, *, splits: int = VOTE_SPLITS, held_out: bool = True
 ) -> pd.DataFrame:
-    """Let k_c of a question's samples vote, and score votes against the samples that did not; or,
-    without ``held_out``, the same votes against all samples, those that voted among them.
+    """Let k_c of a question's samples vote, and score the vote against the samples that did not
+    vote; without ``held_out``, against all samples, the voters included.
 
-    ``answers`` are those of :func:`answers_of`. Returns a row a question with k_c + 2 samples or
-    more, indexed by ``question_id``: ``confidence``, the majority's share of the first k_c samples,
-    in [1 / k_c, 1], NaN without an answer among them; ``correct`` and ``total``, the counts of the
-    other samples, by which alone it may be judged; and what the capability Brier score is the mean
-    of: ``term``, the corrected term of a vote, and ``plug_in``, the uncorrected one, each averaged
-    over ``splits`` random choices of the voters. ``share`` is the mean of the majority's share over
-    the same choices, and ``noise`` the variance of the share from one draw of k_c samples to the
-    next: that over the choices, which are without replacement, over 1 - k_c / n; NaN for fewer than
-    2 k_c of n samples, or one choice. No sample judges itself and none is set aside:
-    each split scores its vote without bias, and so does the mean over them, with less noise (a
-    U-statistic; a question's are the same whichever others there are). Splits without an answer
-    among the votes, or without two scored samples beside them, are left out; NaN where all are.
+    ``answers`` come from :func:`answers_of`. Returns one row per question with at least k_c + 2
+    samples, indexed by ``question_id``:
+
+    - ``confidence``: the majority's share of the first k_c samples, in [1 / k_c, 1]; NaN if none of
+      them has an answer;
+    - ``correct`` and ``total``: the counts of the other samples, the only ones that may judge it;
+    - ``term`` and ``plug_in``: the corrected and the uncorrected Brier term of a vote, each
+      averaged over ``splits`` random choices of the voters;
+    - ``share``: the mean of the majority's share over the same choices;
+    - ``noise``: the variance of the share from one draw of k_c samples to the next, which is the
+      variance over the choices (they are without replacement) over 1 - k_c / n; NaN for fewer than
+      2 k_c of n samples, or for one choice.
+
+    No sample judges itself and none is set aside. Each split scores its vote without bias; so does
+    the mean over splits, with less noise (a U-statistic). A question's splits do not depend on the
+    other questions. Splits without an answer among the votes, or without two other scored samples,
+    are left out; NaN if all are.
+
     References: Hoeffding, "A class of statistics with asymptotically normal distribution", Annals
     of Mathematical Statistics 19 (1948).
     """
@@ -164,10 +170,10 @@ def _split_question(
 
 
 def vote(run: Run, *, k_eval: int = 100, k_c: int = 10) -> pd.DataFrame:
-    """Let the first k_c of each question's first k_eval samples vote, by the rules' verdicts.
+    """Let the first k_c of each question's first k_eval samples vote, under the rules' verdicts.
 
-    Returns what :func:`split_votes` does, with the ``tokens`` that a vote takes, by the mean of the
-    run. `InputError` where no question has k_c + 2 samples, with the command that draws them.
+    Returns what :func:`split_votes` does, with the mean ``tokens`` of a vote. `InputError` if no
+    question has k_c + 2 samples, with the command that draws them.
 
     >>> from capcal_lib.places import RECORDED_RUNS
     >>> from capcal_lib.runs import find_run
@@ -177,7 +183,7 @@ def vote(run: Run, *, k_eval: int = 100, k_c: int = 10) -> pd.DataFrame:
     table = split_votes(read_answers(run, k=k_eval), k_c)
     if table.empty:
         raise InputError(
-            f"no question has {k_c + 2} samples, of which {k_c} vote; add more with: "
+            f"no question has {k_c + 2} samples, {k_c} to vote and 2 to judge; draw more with: "
             f"{more_samples(run, k_c + 2)}"
         )
     return table.assign(tokens=k_c * mean_tokens(run))

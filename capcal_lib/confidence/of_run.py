@@ -43,15 +43,15 @@ PLUGINS = "capcal.methods"
 
 
 def estimate(run: Run, method: str, *, engine: str | None = None, **server: Any) -> pd.DataFrame:
-    """Ask the model for its confidence in each sampled question of a run, once, and keep the
-    answer.
+    """Ask the model once for its confidence in each sampled question of a run; keep the answers.
 
-    It is asked with the run's sampling settings and seed, a ``server`` as `open_engine` says. A
-    question that has an answer is not asked again, whatever the engine; one that the engine failed
-    to ask, which took no tokens, is, and by P(True) also one without a confidence, which may be the
-    server's fault. What is answered is kept every few seconds. Returns what ``read_confidence``
-    does. By ``consistency`` nothing is asked or kept, and ``vote`` says what is returned. Unknown
-    methods, corrupt files, and runs whose questions or way of asking have changed are refused."""
+    The model is asked with the run's sampling settings and seed; ``server`` is passed to
+    `open_engine`. Questions with an answer are not asked again, whatever the engine. Questions that
+    the engine failed to ask (they took no tokens) are asked again; with P(True) so are questions
+    without a confidence, which may be the server's fault. Answers are saved every few seconds.
+    Returns what ``read_confidence`` does. The method ``consistency`` asks and keeps nothing, and
+    returns what ``vote`` does. `InputError` for an unknown method, a corrupt file, or a run whose
+    questions or prompts have changed."""
     installed = entry_points(group=PLUGINS)
     check_known("method", method, {*METHODS, "consistency", *installed.names})
     if method == "consistency":
@@ -79,8 +79,8 @@ def estimate(run: Run, method: str, *, engine: str | None = None, **server: Any)
 
 
 def read_confidence(run: Run, method: str) -> pd.DataFrame:
-    """Read the confidences that are kept with a run, indexed by question_id: confidence in [0, 1],
-    NaN where missing, tokens and text; the error where there are none names what makes them.
+    """Read the confidences kept with a run, indexed by question_id: confidence in [0, 1] (NaN if
+    missing), tokens and text. `InputError` if there are none, with the command that makes them.
     """
     is_method = method in {*METHODS, *entry_points(group=PLUGINS).names}
     option = f" --method {method}" if is_method else f" --from FILE --name {method}"
@@ -88,24 +88,23 @@ def read_confidence(run: Run, method: str) -> pd.DataFrame:
 
 
 def confidences_of(run: Run) -> dict[str, pd.DataFrame]:
-    """Read all confidences that are kept with a run, by the title of their method."""
+    """Read all confidences kept with a run, by the title of the method."""
     return {TITLES.get(method, method): read_confidence(run, method) for method in methods_of(run)}
 
 
 def place_confidence(run: Run, name: str, rows: Iterable[Mapping[Any, Any]]) -> pd.DataFrame:
-    """Keep the confidences of a method of one's own with a run, in the place of those that it had
-    under this name.
+    """Keep the confidences of your own method with a run; they replace earlier ones of this name.
 
-    They are a column of its results from then on, and a row of the main table. The name is made of
-    letters, digits, ``_``, ``.`` and ``-``. Each of the rows, such as ``table.to_dict("records")``,
-    has ``question_id`` and ``confidence`` in [0, 1], or as a text ``0,6`` or ``60 %`` (empty, None
-    or NaN where there is none), and if known ``tokens``, the completion tokens that it took. A
-    sampled question without a row has no confidence; a question twice is refused, and one that the
-    run has not sampled. Returns what ``read_confidence`` does."""
+    The method is then a column of the run's results and a row of the main table. Its name may have
+    letters, digits, ``_``, ``.`` and ``-``. Each row, such as from ``table.to_dict("records")``,
+    has ``question_id`` and ``confidence``: a number in [0, 1], a text such as ``0,6`` or ``60 %``,
+    or empty, None or NaN if it is missing. A row may have ``tokens``, the completion tokens spent.
+    A sampled question without a row has no confidence. `InputError` for a question given twice, or
+    one that the run has not sampled. Returns what ``read_confidence`` does."""
     if not re.fullmatch(r"[\w-][\w.-]{0,99}", name):
-        raise InputError(f"invalid name {name!r} of a method; use letters, digits, _, . and -")
+        raise InputError(f"invalid method name {name!r}; use letters, digits, _, . and -")
     if name in RESERVED:
-        raise InputError(f"{name!r} is something else already; give your method another name")
+        raise InputError(f"the name {name!r} is taken; give your method another name")
     sampled = {*read_samples(run, KEY)["question_id"]}
     example = min(sampled, default="")
     estimates: dict[str, Estimate] = {}
@@ -167,15 +166,13 @@ def sampled_questions(run: Run) -> dict[str, Question]:
 
 
 def asked_model(run: Run) -> Model:
-    """Return the model of a run with its settings; the words of its prompts must be those that it
-    was sampled with.
-    """
+    """Return the model of a run with its settings; `InputError` if its prompts have changed."""
     identity = run.identity
     if identity.engine == IMPORTED:
         raise InputError(
-            f"{run}: its samples were imported, so weights and prompts are not known and the model "
-            f"is not asked; keep confidences that you have with: capcal confidence {run.options} "
-            "--from FILE --name NAME"
+            f"{run}: its samples were imported, so its weights and prompts are unknown and the "
+            "model cannot be asked; to add your own confidences: capcal confidence "
+            f"{run.options} --from FILE --name NAME"
         )
     settings = {"prompt_style": identity.prompt_style, "sampling": identity.sampling}
     model = load_model(identity.model).model_copy(update=settings)
@@ -186,8 +183,8 @@ def asked_model(run: Run) -> Model:
 
 
 def refuse_other(run: Run, what: str, then: object, now: object) -> None:
-    """Refuse a run that was sampled with something else than there is now."""
+    """Refuse a run that was sampled with other prompts or weights than there are now."""
     if then != now:
         raise InputError(
-            f"{run}: sampled with other {what} ({then}) than there are now ({now}); sample it again"
+            f"{run}: its samples have other {what} ({then}) than now ({now}); sample it again"
         )

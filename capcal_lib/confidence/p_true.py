@@ -21,17 +21,16 @@ NO = ("No", " No", "no", " no", "NO", " NO")
 def p_true(
     engine: Engine, model: Model, questions: Sequence[Question], *, seed: int
 ) -> Iterator[Estimate]:
-    """Ask the model whether it can answer each question, and weigh Yes against No; yield an
-    estimate a question, in their order.
+    """Ask the model whether it can answer each question, and compare the probabilities of Yes and
+    No; yield one estimate per question, in order.
 
-    The confidence is P(Yes) / (P(Yes) + P(No)) over the first
-    answer token at temperature 1, each word in all its spellings. It costs one token a question; a
-    model that reasons does so first, as ``seed`` decides, at the cost of a response. It is missing
-    where the reasoning comes to no answer, the engine says nothing of one of the words, or neither
-    has any probability.
+    The confidence is P(Yes) / (P(Yes) + P(No)) at the first answer token, at temperature 1, each
+    word in all its spellings. It costs one token per question; a model that reasons does so first,
+    with ``seed``, at the cost of a response. The confidence is missing if the reasoning reaches no
+    answer, the engine reports nothing on one of the words, or neither has any probability.
 
-    The paper's code reads the spellings Yes and No alone, gives a word that the engine does not
-    report a probability of zero, and reads a reasoning that was cut off as if it were the answer.
+    The paper's code reads only the spellings Yes and No, gives probability zero to a word that the
+    engine does not report, and reads reasoning that was cut off as if it were the answer.
     """
     for start in range(0, len(questions), CHUNK):
         batch = questions[start : start + CHUNK]
@@ -43,11 +42,11 @@ def p_true(
 
 
 def yes_share(yes: Floats, no: Floats) -> Floats:
-    """Weigh the spellings of one word against those of another: P(yes) / (P(yes) + P(no)),
-    (n_questions,) in [0, 1].
+    """Return P(yes) / (P(yes) + P(no)), each summed over its spellings, shape (n_questions,), in
+    [0, 1].
 
-    Takes log-probabilities, (n_questions, n_spellings), NaN where a spelling is unknown. The share
-    is NaN where no spelling of a word is known, or all have probability zero.
+    Takes log-probabilities, shape (n_questions, n_spellings), NaN for an unknown spelling. The
+    share is NaN if no spelling of a word is known, or if all have probability zero.
 
     >>> yes_share(np.log([[0.3, 0.3]]), np.array([[np.log(0.2), np.nan]])).round(3).tolist()
     [0.75]

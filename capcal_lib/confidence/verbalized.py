@@ -74,9 +74,9 @@ def verbalized(
     """Ask the model for the probability that it answers each question correctly; yield an estimate
     a question, as they come.
 
-    A question whose words hold no probability is asked again, three times at most; after that its
-    confidence is missing. The tokens of all attempts are counted (the paper's code counts those of
-    the last only); where the engine answered at none, they are 0, and why is logged."""
+    If a reply holds no probability, the question is asked again, three times at most; after that
+    its confidence is missing. The tokens of all attempts are counted (the paper's code counts only
+    the last attempt). If the engine never answered, they are 0, and the reason is logged."""
     lacking = {question.id: question for question in questions}
     tokens = Counter[str]()
     texts: dict[str, str] = {}
@@ -111,17 +111,17 @@ def verbalized(
 
 
 def parse_probability(text: str) -> float | None:
-    """Read the probability in [0, 1] that a model stated, or None where it stated none.
+    """Read the probability in [0, 1] that a model stated; None if it stated none.
 
-    The last ``\\boxed{}`` that holds a probability counts. Without any box, a number that is all
-    there is counts. Of running text the last estimate with a label counts (``P``, ``probability``
-    or ``confidence``, then ``=``, ``:`` or the like), whatever follows it without one, and where
-    none has a label the last estimate: a decimal, a percentage, a fraction or a range. A range
-    stands for its middle; the whole scale, 0 to 1, is no estimate. Numbers outside [0, 1] are
-    refused, not clipped. A probability to be wrong is turned round. A width, a bound, a number that
-    is denied or that a guess would have, and a share of something else are not read; "at least" and
-    the like are a bound only beside an estimate that keeps it. Reasoning is
-    never read, and of a long text only the end.
+    The last ``\\boxed{}`` with a probability counts. Without a box, a text that is only a number
+    counts. In running text the last labelled estimate counts (``P``, ``probability`` or
+    ``confidence``, then ``=``, ``:`` or the like), even if an unlabelled one follows; without any
+    label, the last estimate: a decimal, a percentage, a fraction or a range. A range stands for its
+    middle, but the whole scale, 0 to 1, is no estimate. Numbers outside [0, 1] are refused, not
+    clipped. A probability of being wrong becomes 1 minus it. Not read are a width, a bound, a
+    number that is denied or that belongs to a guess, and a share of something else; "at least" and
+    the like are a bound only beside an estimate that satisfies it. Reasoning is never read, and
+    only the end of a long text is.
 
     >>> said = (r"I said 0.9, so \\boxed{85\\%}", "about 0,8", "7/10", "0.7-0.8")
     >>> [parse_probability(text) for text in said]

@@ -26,10 +26,10 @@ def agreement(
 ) -> Agreement:
     """Compare the verdicts of two graders on the same answers, shape (n_answers,).
 
-    Rate and kappa compare what counts for mu: correct or not, ``incorrect`` and ``no_answer``
-    alike; an answer that one of them did not score is in the table, and in neither. The rate's
-    interval is one over whole ``clusters``, the question of each answer, since a grader that errs
-    on one answer to it tends to err on the next. `InputError` for no answer that both scored.
+    Rate and kappa compare what counts for mu: correct or not, so ``incorrect`` and ``no_answer``
+    are the same. An answer that one grader did not score is in the table only. The rate's interval
+    treats ``clusters``, the question of each answer, as a whole, since a grader that errs on one
+    answer to a question tends to err on the next. `InputError` if both scored no answer in common.
 
     References: Cohen, "A coefficient of agreement for nominal scales", Educational and
     Psychological Measurement, 1960.
@@ -45,7 +45,7 @@ def agreement(
 
     scored = (first != "not_scored") & (second != "not_scored")
     if not scored.any():
-        raise InputError("no answer was scored by both graders; there is nothing to compare")
+        raise InputError("no answer was scored by both graders, so there is nothing to compare")
     right, also = (verdicts[scored] == "correct" for verdicts in (first, second))
     alike = (right == also).to_numpy()
     rate = mean_interval(alike, clusters=clusters[scored].to_numpy(), bounds=(0, 1))
@@ -54,10 +54,9 @@ def agreement(
 
 
 def judge_agreement(run: Run, judge: str) -> Agreement:
-    """Compare a judge with the rules on the samples of a graded run whose answers it has judged, as
-    mu sees them.
+    """Compare a judge with the rules on all samples of a graded run whose answers it has judged.
 
-    `InputError` where the judge has judged nothing, or the run is not graded."""
+    `InputError` if the judge has judged nothing, or the run is not graded."""
     both = read_verdicts(run).merge(read_judgements(run, judge), on=PAIR, suffixes=("", "_judge"))
     return agreement(both["verdict"], both["verdict_judge"], both["question_id"])
 
@@ -65,9 +64,9 @@ def judge_agreement(run: Run, judge: str) -> Agreement:
 def agreements(runs: Mapping[str, Run]) -> pd.DataFrame:
     """Compare every judge of each data set's run with the rules, as :func:`judge_agreement` does.
 
-    ``runs`` are known by their data sets. Returns a row a ``dataset`` and ``judge``, the highest
-    ``κ`` first: the share of samples on which the two ``agree`` in [0, 1], and Cohen's ``κ``; none
-    where no model has judged.
+    ``runs`` maps data sets to runs. Returns one row per ``dataset`` and ``judge``, the highest
+    ``κ`` first: the share of samples on which the two ``agree``, in [0, 1], and Cohen's ``κ``. No
+    rows if no model has judged.
 
     >>> agreements({}).columns.tolist()
     ['dataset', 'judge', 'agree', 'κ']

@@ -1,6 +1,6 @@
 r"""Grade a response: extract the final answer, then compare it with the right one.
 
-The two steps are apart, a plain file each without settings: :mod:`~capcal_lib.grading.extract` and
+Each of the two steps is a plain module without settings: :mod:`~capcal_lib.grading.extract` and
 :mod:`~capcal_lib.grading.compare`."""
 
 import json
@@ -25,8 +25,8 @@ Outcome = Literal["correct", "incorrect", "no_answer", "not_scored"]
 
 
 class Verdict(NamedTuple):
-    """What became of one response: where the answer was found and what was the matter with it is
-    the ``reason``.
+    """The grade of one response; ``reason`` says where the answer was found and what was wrong with
+    it.
     """
 
     # no_answer: nothing extractable; not_scored: a worker was lost, never counted as wrong
@@ -39,9 +39,9 @@ def grade(response: str, answer: Answer) -> Verdict:
     r"""Grade one response, safely from any thread; hostile text is refused or graded, never
     evaluated.
 
-    An answer that is too hard to compare within the bounds on time and memory is ``incorrect``, and
-    its reason says so. `InputError` for a gold answer that does not read as its kind, or is longer
-    than 500 characters.
+    An answer that cannot be compared within the limits on time and memory is ``incorrect``, and its
+    reason says so. `InputError` if the gold answer does not fit its kind, or is longer than 500
+    characters.
 
     >>> grade(r"Thus $x = \boxed{\tfrac12}$.", Answer("math", "0.5"))
     Verdict(verdict='correct', extracted='\\tfrac12', reason='boxed')
@@ -92,10 +92,10 @@ def grade_many(responses: Sequence[tuple[str, Answer]]) -> list[Verdict]:
 
 
 def check_answer(answer: Answer) -> None:
-    """Refuse a gold answer that does not read as its kind."""
+    """Refuse a gold answer that does not fit its kind."""
     shown = f"the gold answer {answer.gold!r:.80}"
     if answer.kind == "number" and compare.read_number(answer.gold) is None:
-        raise InputError(f"{shown} does not read as a number; use the kind 'math' or 'short'")
+        raise InputError(f"{shown} is not a number; use the kind 'math' or 'short'")
     if answer.kind == "choice" and not compare.letter(answer.gold):
         raise InputError(f"{shown} is not a letter from A to Z")
     if len(answer.gold) > LONGEST:
@@ -106,11 +106,11 @@ def grade_file(in_path: str | Path, out_path: str | Path) -> int:
     """Grade a file of rows ``{kind, gold, aliases?, response}``, such as JSONL, into JSONL of
     ``{verdict, extracted, reason}``.
 
-    Verdicts stand in the order of the rows, a row's ``question_id``, ``sample_index`` and
-    ``sample`` beside them; other keys and empty lines are ignored. The number of rows is returned.
-    The new file is put in place whole: nothing is written where an `InputError` is raised, for a
-    row that is not as it must be (with its number, from 0), a file that cannot be read or written,
-    and an ``out_path`` that is the input or no regular file.
+    Returns the number of rows. Verdicts are in the order of the rows, with the row's
+    ``question_id``, ``sample_index`` and ``sample``; other keys and empty lines are ignored. The
+    file is written whole or not at all. `InputError` for a malformed row (with its number, from 0),
+    a file that cannot be read or written, and an ``out_path`` that is the input or not a regular
+    file.
 
     >>> rows = Path(getfixture("tmp_path")) / "rows.jsonl"
     >>> _ = rows.write_text('{"kind": "number", "gold": "4", "response": "The answer is 4."}')
@@ -122,8 +122,8 @@ def grade_file(in_path: str | Path, out_path: str | Path) -> int:
     source, target = Path(in_path), Path(out_path)
     if target.exists() and (not target.is_file() or target.resolve() == source.resolve()):
         raise InputError(
-            f"cannot write {target}: it is the input or no regular file; give another name after "
-            "--out"
+            f"cannot write {target}: it is the input, or not a regular file; give --out another "
+            "name"
         )
     rows, pairs = [], []
     for place, row in enumerate(stream_rows(source)):
@@ -132,7 +132,7 @@ def grade_file(in_path: str | Path, out_path: str | Path) -> int:
         try:
             if not isinstance(aliases, list) or not all(isinstance(text, str) for text in texts):
                 raise InputError(
-                    "kind, gold and response are texts, and aliases, if there are any, a list of "
+                    "kind, gold and response must be texts, and aliases, if given, a list of "
                     f"texts; got {row!r:.100}"
                 )
             pairs.append((row["response"], Answer(row["kind"], row["gold"], tuple(aliases))))

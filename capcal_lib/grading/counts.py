@@ -1,4 +1,4 @@
-"""Counts: how many of a question's samples are correct, of how many that were scored."""
+"""Counts: how many of a question's samples are correct, and how many were scored."""
 
 from typing import get_args
 
@@ -15,10 +15,10 @@ from capcal_lib.runs.store import KEY
 def count_verdicts(rows: pd.DataFrame, *, k: int) -> pd.DataFrame:
     """Count the verdicts of the first k samples of each question.
 
-    The table has a row a sample: question_id, sample_index, verdict. Returns a row a question,
-    sorted by its id: ``correct``, ``total`` (scored samples: correct, incorrect and no_answer; a
-    question with fewer than k keeps those that it has), ``incorrect``, ``no_answer`` and
-    ``not_scored``. `InputError` where there is no such sample.
+    The table has one row per sample: question_id, sample_index, verdict. Returns one row per
+    question, sorted by id: ``correct``, ``total`` (scored samples, which are correct, incorrect or
+    no_answer; fewer than k if the question has fewer), ``incorrect``, ``no_answer`` and
+    ``not_scored``. `InputError` if there is no such sample.
 
     >>> rows = [("q", 0, "correct"), ("q", 1, "no_answer"), ("q", 2, "not_scored"),
     ...     ("q", 3, "correct")]
@@ -32,10 +32,10 @@ def count_verdicts(rows: pd.DataFrame, *, k: int) -> pd.DataFrame:
 
 
 def count_run(run: Run, k_eval: int | None = None, verdicts: str = "rules") -> pd.DataFrame:
-    """Count the verdicts, by the rules or a judge, of the first k_eval samples of a run's
-    questions; of all for None.
+    """Count the verdicts, from the rules or a judge, on the first k_eval samples of each question
+    of a run; None counts all samples.
 
-    Those by the rules are counted as they are read, so that memory grows with questions only.
+    The rules' verdicts are counted while they are read, so memory grows with questions only.
     """
     k = MOST_SAMPLES if k_eval is None else k_eval
     if verdicts != "rules":
@@ -60,4 +60,4 @@ def _count(rows: pd.DataFrame, k: int) -> pd.DataFrame:
 
 def _refuse_none(counts: pd.DataFrame, k: int) -> None:
     if counts.empty:
-        raise InputError(f"no samples with an index below {k}; draw more, or raise k_eval")
+        raise InputError(f"no sample has an index below {k}; draw more, or raise k_eval")

@@ -1,9 +1,9 @@
 """The judgements of a run: each distinct short or mathematical answer judged once by a model,
 beside the verdicts.
 
-``judgements.parquet`` holds those of all judges, each row with what decides it: the judge, its
-weights, its engine and the digest of the prompt. The verdicts of the rules stay what every page
-counts, unless it asks for a judge's by name."""
+``judgements.parquet`` holds the judgements of all judges; each row names the judge, its weights,
+its engine and the digest of the prompt. Pages count the verdicts of the rules, unless they ask for
+a judge by name."""
 
 from collections import Counter
 from typing import Any, NamedTuple
@@ -48,8 +48,8 @@ def judge_run(
     taken up again. A judge's rows that were made with other weights, another engine or another
     prompt are replaced.
 
-    ``judge_name`` is a model of the manifests, ``engine`` another than the one that stands there,
-    ``server`` how `open_engine` asks one, and ``progress`` is called with the numbers of answers
+    ``judge_name`` is the name of a model manifest, ``engine`` replaces the manifest's engine,
+    ``server`` is passed to `open_engine`, and ``progress`` is called with the numbers of answers
     judged and to judge. `InputError` for an unknown model or engine, a run without verdicts,
     without such answers or without answers to compare with, or a corrupt file."""
     model = load_model(judge_name)
@@ -57,8 +57,8 @@ def judge_run(
     golds = {one.answer.gold for one in questions.values() if one.answer.kind in JUDGED_KINDS}
     if not golds or NOT_STATED in golds:
         raise InputError(
-            "a judge compares short and mathematical answers with the right ones, and "
-            f"{run.identity.dataset} has none"
+            "a judge grades short and mathematical answers only, and "
+            f"{run.identity.dataset} has none; use the verdicts of the rules"
         )
     answers = _answers(run, read_verdicts(run))
     wanted = answers.assign(
@@ -84,12 +84,12 @@ def judge_run(
 
 
 def judges(run: Run) -> list[str]:
-    """List the judges that a run has judgements of."""
+    """List the judges whose judgements a run has."""
     return sorted(_read(run)["judge"].unique())
 
 
 def judge_progress(run: Run) -> dict[str, tuple[int, int]]:
-    """Count of each judge of a run the distinct answers that it has judged, and those to judge."""
+    """Count, for each judge of a run, the distinct answers judged and those to judge."""
     if not (run.has(JUDGEMENTS) and run.has(VERDICTS)):
         return {}
     answers = _answers(run, read_verdicts(run))[PAIR]
@@ -98,10 +98,10 @@ def judge_progress(run: Run) -> dict[str, tuple[int, int]]:
 
 
 def read_judgements(run: Run, judge_name: str) -> pd.DataFrame:
-    """Read a judge's judgements: one row a distinct answer, with question_id, extracted, verdict
+    """Read a judge's judgements: one row per distinct answer, with question_id, extracted, verdict
     and words.
 
-    `InputError` where the judge has judged nothing of the run (those that have are named), or the
+    `InputError` if this judge has judged nothing of the run (it names those that have), or if the
     file is corrupt."""
     table = _read(run)
     rows = table.loc[table["judge"] == judge_name, [*PAIR, "verdict", "words"]]
@@ -111,7 +111,7 @@ def read_judgements(run: Run, judge_name: str) -> pd.DataFrame:
 
 
 def judge_of(by: str) -> str | None:
-    """Return the model whose verdicts are meant by ``judge:MODEL``; None by ``rules``.
+    """Return the model named by ``judge:MODEL``, or None for ``rules``.
 
     `InputError` for another word.
 
@@ -123,19 +123,19 @@ def judge_of(by: str) -> str | None:
     word, _, model = by.partition(":")
     if word != "judge" or not model:
         raise InputError(
-            f"verdicts are by 'rules' or by 'judge:MODEL', such as judge:gpt-oss-20b; got {by!r}"
+            f"verdicts must be 'rules' or 'judge:MODEL', such as judge:gpt-oss-20b; got {by!r}"
         )
     return model
 
 
 def verdicts_by(run: Run, by: str = "rules") -> pd.DataFrame:
-    """Read the verdicts of a run, as ``read_verdicts``, by the rules or by ``judge:MODEL``.
+    """Read the verdicts of a run, like ``read_verdicts``, from the rules or from ``judge:MODEL``.
 
-    A judge's are those of short and mathematical answers, its reason what it said; the rules' stay
-    elsewhere, and where no answer was extracted.
+    A judge's verdict replaces the rules' on short and mathematical answers, and its words become
+    the reason. The rules' verdict stays on other answers, and if no answer was extracted.
 
-    `InputError` for another word, or where the judge has not judged every such answer, with the
-    command that does."""
+    `InputError` for another word; or, with the command to give, if the judge has not judged every
+    such answer."""
     rows = read_verdicts(run)
     judge_name = judge_of(by)
     if judge_name is None:

@@ -1,11 +1,12 @@
-"""How often the rules were found wrong, by data set, from answers that were labelled by reading
-them: all of ``data_manifests/grading_labels.jsonl``.
+"""How often the rules are wrong, by data set, from labelled answers:
+``data_manifests/grading_labels.jsonl``.
 
-A row is a distinct answer to a question in a run of a small model: what was ``extracted``, the
-verdicts of the rules (``first``) and of an independent grader (``second``), whether it is
-``correct`` by a language model's reading of it beside the accepted answers (null: cannot tell), and
-how many samples the label stands for (``weight``). All that the two graders dispute was read or a
-sample of it, and a sample of what they agree on. Questions are known by id alone."""
+A row is a distinct answer to a question in a run of a small model: what was ``extracted``; the
+verdicts of the rules (``first``) and of an independent grader (``second``); whether it is
+``correct`` according to a language model that read it beside the accepted answers (null: cannot
+tell); and how many samples the label stands for (``weight``). The labels cover answers that the two
+graders dispute (all, or a sample) and a sample of those on which they agree. Questions are given by
+id only."""
 
 import pandas as pd
 
@@ -14,7 +15,7 @@ from capcal_lib.places import MANIFESTS
 
 
 def load_labels() -> pd.DataFrame:
-    """Return a row a labelled answer, with its ``dataset``; those that cannot be told are NaN.
+    """Return one row per labelled answer, with its ``dataset``; ``correct`` is NaN if undecided.
 
     >>> sorted(load_labels()["dataset"].unique())[:2]
     ['gsm8k', 'math500']
@@ -27,9 +28,9 @@ def load_labels() -> pd.DataFrame:
 
 
 def measured_error(labels: pd.DataFrame) -> GraderError:
-    """Estimate the error of the rules from labels, without those that cannot be told.
+    """Estimate the error of the rules from labels; undecided labels are left out.
 
-    `InputError` where no right or no wrong answer is among them.
+    `InputError` if there is no right, or no wrong, answer among them.
 
     >>> round(measured_error(load_labels()).sensitivity, 3)
     0.974
@@ -41,11 +42,11 @@ def measured_error(labels: pd.DataFrame) -> GraderError:
 
 def error_rates(labels: pd.DataFrame) -> pd.DataFrame:
     """Return how often the rules are right about right answers, and about wrong ones, on each data
-    set of which both are labelled.
+    set with labels of both.
 
-    A row a (``dataset``, ``answers``), where answers are ``right ones called correct`` and ``wrong
-    ones called not correct``: ``estimate``, with Jeffreys' interval ``low`` to ``high`` of as many
-    independent labels as would tell as much; higher is better.
+    One row per ``dataset`` and ``answers`` (``right ones called correct`` or ``wrong ones called
+    not correct``): the ``estimate``, higher being better, with Jeffreys' interval ``low`` to
+    ``high`` for the effective number of labels.
 
     >>> error_rates(load_labels())["estimate"].round(3).loc["gsm8k"].tolist()
     [0.951, 1.0]

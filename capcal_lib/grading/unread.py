@@ -1,4 +1,4 @@
-"""Say where the rules read no answer: mostly a format that they do not know."""
+"""Report responses in which the rules find no answer, mostly because of an unknown format."""
 
 from collections import Counter
 
@@ -13,7 +13,7 @@ MOST_LINES = 1 << 17  # last lines that are counted
 
 
 def is_unread(response: str, answer: Answer) -> bool:
-    """Say whether the rules read no answer in a response.
+    """Return whether the rules found no answer in a response.
 
     >>> is_unread("Hm.", Answer("number", "4")), is_unread("It is 5.", Answer("number", "4"))
     (True, False)
@@ -53,8 +53,8 @@ class Unread:
 
 
 def describe_unread(responses: "pd.Series[str]", unread: "pd.Series[bool]") -> list[str]:
-    """Say it where more than a third of the responses have no answer that the rules read, with the
-    commonest last lines of these.
+    """Report, with the commonest last lines, if the rules find no answer in more than a third of
+    the responses.
 
     >>> responses = pd.Series(["So: 4 it is", "Hm.\\nI see.", "I see.", "The answer is 4."])
     >>> describe_unread(responses, pd.Series([False, True, True, False]))

@@ -1,8 +1,8 @@
 """The verdict file of a run: graded once, and again only when the grader or the samples have
 changed.
 
-Beside each verdict stands the canonical form of the answer, by which votes are counted. The
-metadata name the version of the grader and the digest of the samples that were graded.
+Each verdict is stored with the canonical form of the answer, which votes count. The metadata name
+the version of the grader and the digest of the graded samples.
 """
 
 from collections import Counter
@@ -39,12 +39,12 @@ class Graded(NamedTuple):
 
 
 def grade_run(run: Run) -> Graded:
-    """Grade the samples of a run that have no verdict by this version of the grader.
+    """Grade the samples of a run that have no verdict from this version of the grader.
 
-    Verdicts by another version, or of other samples, are all replaced; those that came with the
-    samples stand, and get the canonical forms that earlier files lack. What was not scored is tried
-    again, since a worker may have been stopped from outside. Memory grows with the verdicts, and
-    not with the responses.
+    Verdicts from another version, or of other samples, are all replaced. Verdicts that were
+    imported with the samples stay, and get canonical forms if they lack them. Samples that were not
+    scored are tried again, since a worker may have been stopped from outside. Memory grows with the
+    number of verdicts, not with the responses.
 
     `InputError` when the run is corrupt, or its questions cannot be loaded or have changed.
     """
@@ -129,8 +129,8 @@ def _grade(samples: pd.DataFrame, questions: Mapping[str, Question]) -> pd.DataF
     strangers = set(samples["question_id"]) - questions.keys()
     if strangers:
         raise InputError(
-            f"the data set has no question {min(strangers)!r}, which was sampled; see: capcal "
-            "verify"
+            f"question {min(strangers)!r} was sampled, but the data set does not have it; see: "
+            "capcal verify"
         )
     answers = [questions[name].answer for name in samples["question_id"]]
     verdicts = grade_many(list(zip(samples["response"], answers, strict=True)))
@@ -140,8 +140,8 @@ def _grade(samples: pd.DataFrame, questions: Mapping[str, Question]) -> pd.DataF
 def read_verdicts(run: Run) -> pd.DataFrame:
     """Read the verdicts of a run, one row a graded sample, sorted by (question_id, sample_index).
 
-    `InputError` where the run is not graded, or was by a version that kept no canonical answers,
-    with the command that grades it; for a corrupt file.
+    `InputError` if the file is corrupt; or, with the command that grades the run, if it is not
+    graded or was graded by a version that stored no canonical answers.
     """
     table = run.read(VERDICTS)
     if "canonical" not in table.schema.names:
@@ -164,13 +164,12 @@ def kinds_of(run: Run, question_ids: "pd.Series[str]") -> "pd.Series[str]":
 
 
 def run_questions(run: Run) -> dict[str, Question]:
-    """Load the questions of a run by id; refuse them when they are not those that were sampled."""
+    """Load the questions of a run by id; `InputError` if they have changed since sampling."""
     identity = run.identity
     questions = load_questions(identity.dataset, identity.split)
     if questions_digest(questions) != identity.questions:
         raise InputError(
-            f"{run}: the questions of {identity.dataset} ({identity.split}) are not those that "
-            "were sampled; use the version of the data set that the run was made from, or sample "
-            "again"
+            f"{run}: the questions of {identity.dataset} ({identity.split}) have changed since "
+            "they were sampled; use the earlier version of the data set, or sample again"
         )
     return {question.id: question for question in questions}

@@ -56,8 +56,8 @@ def capability_brier_terms(
 
 
 def expected_response_brier(confidence: ArrayLike, correct: ArrayLike, total: ArrayLike) -> float:
-    """Score confidences against single samples: mean over questions of mean over samples (s - z)^2;
-    lower is better.
+    """Score confidences against single samples: (s - z)^2, averaged over each question's samples
+    and then over questions. Lower is better.
 
     z is 1 for a correct sample and 0 for any other. It is exactly :func:`capability_brier` plus
     :func:`correctness_variance` (theorem 2). Its terms:
@@ -123,7 +123,7 @@ def soft_auroc(confidence: ArrayLike, correct: ArrayLike, total: ArrayLike) -> f
     Draw a question and a correct sample of it, in proportion to mu_hat, and another with an
     incorrect sample, in proportion to 1 - mu_hat: this is the chance that the first has the higher
     confidence, a tie counting one half. A constant has 0.5; mu_hat itself has less than 1, because
-    a question can give both samples. NaN where no sample is correct, or all are.
+    a question can give both samples. NaN if no sample is correct, or if all are.
 
     >>> soft_auroc([0.9, 0.2], [4, 0], 4), soft_auroc(0.5, [4, 0], 4)
     (1.0, 0.5)
@@ -142,7 +142,7 @@ def spearman(confidence: ArrayLike, correct: ArrayLike, total: ArrayLike) -> flo
     """Return the rank correlation of confidence and mu_hat, in [-1, 1]; ties share their mean rank.
     Higher is better.
 
-    NaN where either side has a single value, so that no ranking exists.
+    NaN if all confidences, or all mu_hat, are equal.
 
     >>> round(spearman([0.1, 0.5, 0.9, 0.9], [0, 1, 3, 4], [4, 4, 4, 4]), 4)
     0.9487

@@ -1,7 +1,7 @@
 """Comparisons of methods on the same questions: gains over a rival, and which may be the best.
 
-Intervals and clusters are those of :mod:`capcal_lib.metrics.intervals`. Terms come as a DataFrame
-with a row a question and a column a method, NaN where it is not scored; lower is better."""
+Intervals and clusters work as in :mod:`capcal_lib.metrics.intervals`. Terms come as a DataFrame
+with one row per question and one column per method; NaN means not scored, and lower is better."""
 
 from __future__ import annotations  # keeps ArrayLike short in help()
 
@@ -34,19 +34,19 @@ def gains(
 ) -> pd.DataFrame:
     """Test by how much each method is better than a rival, on the questions that both have.
 
-    A gain is the mean of the rival's terms less those of the method: positive where the method is
-    better. Returns a row a method, all columns but the rival's, in their order: ``estimate`` with
-    the interval ``low`` to ``high`` of :func:`~capcal_lib.metrics.mean_interval`, of one comparison
-    by itself; ``p``, 1 less the level at which that interval just leaves out 0; ``verdict``:
-    ``better`` or ``worse`` where p is below 1 - level, else ``inconclusive``.
+    A gain is the rival's mean term minus the method's: positive if the method is better. Returns
+    one row per method except the rival, in the order of the columns: ``estimate`` with the interval
+    ``low`` to ``high`` of :func:`~capcal_lib.metrics.mean_interval`, for this comparison alone;
+    ``p``, 1 minus the level at which the interval just excludes 0; and ``verdict``: ``better`` or
+    ``worse`` if p is below 1 - level, else ``inconclusive``.
 
-    ``adjust`` holds the chance of any false verdict among all rows at 1 - level, as far as each
-    interval holds its truth with its level (:func:`~capcal_lib.metrics.mean_interval` says where it
-    does not): p is then multiplied by the number of rows (``bonferroni``), or step by step by that
-    of the rows that are left (``holm``, which is never less sharp). ``bounds`` are the least and
-    the largest value that a gain can have at all: (-1, 1) for a difference of two Brier scores,
-    narrower where more is known, as in :func:`bounds_over_constant`. NaN, and inconclusive, where
-    the two have fewer than two questions in common.
+    ``adjust`` keeps the chance of any false verdict among all rows at 1 - level, provided that the
+    intervals cover as they should (:func:`~capcal_lib.metrics.mean_interval` says when they do
+    not). ``bonferroni`` multiplies p by the number of rows; ``holm`` multiplies it step by step by
+    the number of rows that are left, and has at least as much power. ``bounds`` are the least and
+    the largest possible gain: (-1, 1) for a difference of two Brier scores, narrower if more is
+    known, as in :func:`bounds_over_constant`. If the two methods have fewer than two questions in
+    common, the gain is NaN and inconclusive.
 
     References: Holm, "A simple sequentially rejective multiple test procedure", Scandinavian
     Journal of Statistics 6 (1979).
@@ -83,11 +83,11 @@ def judge_gain(
     clusters: ArrayLike | None = None,
     bounds: tuple[float, float] = APART,
 ) -> pd.Series:
-    """Test whether a mean gain is above or below 0: a row of :func:`gains`, for what is known as a
-    gain of each question and not as terms of two methods.
+    """Test whether a mean gain is above or below 0: like :func:`gains`, but from each question's
+    gain instead of the terms of two methods.
 
-    ``gain`` has shape (n_questions,), NaN where a question has none; ``clusters`` and ``bounds``
-    are those of :func:`gains`.
+    ``gain`` has shape (n_questions,), with NaN for a question without one; ``clusters`` and
+    ``bounds`` are as in :func:`gains`.
 
     >>> judged = judge_gain([0.2, 0.4] * 30)
     >>> round(judged["estimate"], 2), round(judged["low"], 2), judged["verdict"]
@@ -101,12 +101,12 @@ def judge_gain(
 
 
 def bounds_over_constant(constant: ArrayLike) -> tuple[float, float]:
-    """Return the least and the largest gain of any confidence over one that is the same for all
-    questions, between 0 and 1: in Brier score, where both are judged by the same mu_hat. Of several
-    constants, such as the mean of the other questions for each, the bounds hold for all.
+    """Return the least and the largest possible gain, in Brier score, of any confidence over a
+    constant in [0, 1], if both are judged by the same mu_hat. Given several constants, such as
+    each question's mean of the others, the bounds hold for all of them.
 
-    A confidence gains most where it is right and the constant is far off, and loses most where it
-    is certain and wrong, and the constant is near.
+    A confidence gains most if it is right and the constant is far off. It loses most if it is
+    certain and wrong and the constant is near.
 
     >>> bounds_over_constant(0.5), bounds_over_constant([0.5, 0.0])
     ((-0.75, 0.25), (-1.0, 1.0))
@@ -122,13 +122,13 @@ def questions_needed(
     clusters: ArrayLike | None = None,
     bounds: tuple[float, float] = APART,
 ) -> float:
-    """Return about how many questions :func:`gains` would take to find a gain of the size seen.
+    """Return about how many questions :func:`gains` would need to detect a gain of the size seen.
 
-    ``differences`` are the rival's terms less the method's, shape (n_questions,), NaN left out;
-    ``clusters`` and ``bounds`` are those of the test. In a study of that many questions like these,
-    a true gain of the size of their mean has a verdict with a chance of about .8 at a level of .95.
-    NaN where the gain is smaller than its standard error: then the questions are too few to plan
-    by. So they are where there are few of them, as a gain that is seen by chance is too large.
+    ``differences`` are the rival's terms minus the method's, shape (n_questions,), NaN left out;
+    ``clusters`` and ``bounds`` are those of the test. A study of that many questions like these
+    has a power of about .8 to detect the mean difference at a level of .95. NaN if the gain is
+    smaller than its standard error: then there are too few questions to plan with. Distrust the
+    answer if there are few questions, since a gain that is large by chance looks easy to find.
 
     >>> round(questions_needed([0.04] * 20))  # a verdict waits for what is rare and unseen
     70
@@ -172,11 +172,11 @@ def adjusted(p: Floats, adjust: Adjustment) -> Floats:
 def compare_counts(
     correct: ArrayLike, total: ArrayLike, correct_again: ArrayLike, total_again: ArrayLike
 ) -> pd.DataFrame:
-    """Test of each question whether two counts of it are draws from one expected accuracy.
+    """Test for each question whether its two counts come from the same expected accuracy.
 
-    Counts have shape (n_questions,). Returns a row a question: ``p`` of Fisher's exact test, and
-    ``p (Holm)``, adjusted so that the chance of any value below .05 is at most 5 % where none
-    differs.
+    Counts have shape (n_questions,). Returns one row per question: ``p`` of Fisher's exact test,
+    and ``p (Holm)``, adjusted so that if no question differs, the chance of any value below .05 is
+    at most 5 %.
 
     References: Fisher, "Statistical Methods for Research Workers", 1925.
 
@@ -200,15 +200,15 @@ def compare(
     clusters: ArrayLike | None = None,
     level: float = 0.95,
 ) -> pd.DataFrame:
-    """Compare methods on the questions that all of them have: which may be the best, that is have
-    the lowest mean?
+    """Compare methods on the questions that all of them have, and mark those that may be the best,
+    which is to have the lowest mean.
 
-    A column without any term is left out of the comparison: its row is NaN and ``may_be_best``
-    False. Where nothing is common, so are all.
+    A column without any term is left out of the comparison: its row is NaN and ``may_be_best`` is
+    False. If the methods have no question in common, this holds for all of them.
 
-    Returns a row a method, in the order of the columns: ``estimate``, ``low``, ``high`` as from
-    :func:`~capcal_lib.metrics.mean_interval`, whose ``bounds`` are those of each mean, such as
-    (0, 1) for Brier scores, and ``may_be_best``, see :func:`may_be_best`.
+    Returns one row per method, in the order of the columns: ``estimate``, ``low`` and ``high`` of
+    :func:`~capcal_lib.metrics.mean_interval`, with the ``bounds`` of each mean, such as (0, 1) for
+    Brier scores; and ``may_be_best``, see :func:`may_be_best`.
 
     >>> import pandas as pd
     >>> rng = np.random.default_rng(0)
@@ -236,7 +236,7 @@ def _columns(terms: pd.DataFrame, clusters: ArrayLike | None) -> list[Any]:
     import pandas as pd  # slow to import
 
     if not isinstance(terms, pd.DataFrame) or not terms.size:
-        raise InputError("terms must be a DataFrame with a row a question and a column a method")
+        raise InputError("terms must be a DataFrame: one row per question, one column per method")
     values = terms.apply(lambda column: finite(str(column.name), column))
     return align(terms=values, clusters=clusters)
 
@@ -244,12 +244,12 @@ def _columns(terms: pd.DataFrame, clusters: ArrayLike | None) -> list[Any]:
 def may_be_best(
     terms: pd.DataFrame, clusters: ArrayLike | None = None, level: float = 0.95
 ) -> set[str]:
-    """Return the methods that no other is significantly better than, on the questions both have.
+    """Return the methods that no other method beats significantly, on the questions both have.
 
-    ``terms`` has a row a question and a column a method, NaN where it is not scored; one without
-    any is left out. The methods hold the best one with confidence ``level``, however many there
-    are: each is compared with each other by a one-sided test on the limits of their difference, at
-    1 - level over the number of its rivals (Bonferroni).
+    ``terms`` has one row per question and one column per method; NaN means not scored, and a
+    method without any term is left out. However many methods there are, those returned include the
+    best one with confidence ``level``. Each is compared with every other by a one-sided test on
+    the limits of their difference, at 1 - level over the number of its rivals (Bonferroni).
 
     References: Hsu, "Multiple comparisons: theory and methods" (1996), chapter 4.
 

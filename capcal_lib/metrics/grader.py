@@ -1,7 +1,7 @@
 """A grader's own error, from answers that a person has labelled.
 
-Sensitivity is the probability that the grader calls a right answer correct, specificity that it
-calls a wrong one not correct."""
+Sensitivity is the probability that the grader calls a right answer correct; specificity is the
+probability that it does not call a wrong answer correct."""
 
 from typing import Any, NamedTuple
 
@@ -30,16 +30,16 @@ def grader_error(
     *,
     clusters: ArrayLike | None = None,
 ) -> GraderError:
-    """Estimate a grader's sensitivity and specificity from labels of right and of wrong answers.
+    """Estimate a grader's sensitivity and specificity from labels of right and wrong answers.
 
-    ``says_correct`` and ``is_correct``, (n_labels,), are 1 where the grader, and where a person,
-    says that the answer is right, else 0. Leave out what the grader did not score and what the
-    person could not tell. ``weights`` tell how many samples each label stands for, where answers
-    were not drawn with equal chances, such as those that two graders dispute. ``clusters`` are the
-    questions: labels of many answers to one say less than their number, since a grader that lacks
-    an alias errs on all of them. The effective number of labels is (sum w)^2 / sum w^2 over the
-    variance of totals by question relative to that of independent labels; where all say the same
-    nothing is known of that ratio, and the labels of a question count as one.
+    ``says_correct`` and ``is_correct``, shape (n_labels,), are 1 if the grader, or the person, says
+    that the answer is right, else 0. Leave out answers that the grader did not score or the person
+    could not decide. ``weights`` are the numbers of samples that the labels stand for, if answers
+    were not drawn with equal chances, such as answers that two graders dispute. ``clusters`` are
+    the questions: many labels of one question say less than their number, since a grader that
+    lacks an alias errs on all of them. The effective number of labels is (sum w)^2 / sum w^2,
+    divided by the variance of totals by question relative to independent labels. If all labels
+    agree, that ratio is unknown, and the labels of a question count as one.
 
     >>> grader_error([1, 1, 1, 0, 0, 0, 0, 1], [1, 1, 1, 1, 0, 0, 0, 0])
     GraderError(sensitivity=0.75, specificity=0.75, right=4.0, wrong=4.0)
@@ -53,9 +53,9 @@ def grader_error(
         check_rows(name, column, ~np.isin(column, (0, 1)), "but must be 0 or 1")
     is_right = truth == 1
     if not is_right.any():
-        raise InputError("no right answer is labelled")
+        raise InputError("none of the labelled answers is right; label at least one")
     if is_right.all():
-        raise InputError("no wrong answer is labelled")
+        raise InputError("none of the labelled answers is wrong; label at least one")
     errs = graded != truth
     sensitivity, right = _agreement(errs[is_right], weight[is_right], cluster[is_right])
     specificity, wrong = _agreement(errs[~is_right], weight[~is_right], cluster[~is_right])
@@ -65,8 +65,8 @@ def grader_error(
 def _agreement(
     errs: npt.NDArray[np.bool_], weight: Floats, cluster: npt.NDArray[Any]
 ) -> tuple[float, float]:
-    """Return the weighted share of labels with which the grader agrees, and as many labels as say
-    as much where weights are equal and no two are of one cluster.
+    """Return the weighted share of labels that the grader agrees with, and the effective number of
+    labels: how many independent labels of equal weight would say as much.
     """
     error = float(weight[errs].sum() / weight.sum())
     residual = weight * (error - errs) if 0 < error < 1 else weight

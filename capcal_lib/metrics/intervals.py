@@ -1,12 +1,11 @@
 """Intervals for one question's expected accuracy and for means over questions.
 
-:func:`mean_interval` is *for questions like these*: whole questions vary, and their counts go
-along, so that it holds both the error of sampling and that of the choice of questions.
+:func:`mean_interval` is *for questions like these*: whole questions vary together with their
+counts, so it covers both the noise of sampling and the choice of questions.
 
-``level`` is the nominal coverage, between 0 and 1. ``clusters`` holds a label a question, for
-questions that belong together, such as MMLU subjects: whole clusters vary. Everything else that is
-out of range, of unequal length or infinite is refused with an
-:class:`~capcal_lib.errors.InputError`."""
+``level`` is the nominal coverage, between 0 and 1. ``clusters`` holds one label per question, for
+questions that belong together, such as MMLU subjects: whole clusters vary. Values out of range, of
+unequal length or infinite raise an :class:`~capcal_lib.errors.InputError`."""
 
 from __future__ import annotations  # keeps ArrayLike short in help()
 
@@ -54,9 +53,9 @@ def binomial_interval(
 
     ``jeffreys``: equal-tailed under a Beta(1/2, 1/2) prior; ``wilson``: the score test inverted;
     ``clopper-pearson``: never covers less than ``level``; ``wald``: the paper's mu_hat +- z sd,
-    which may leave [0, 1] and has no width at mu_hat = 0 or 1. All but Wald start at exactly 0
-    where no sample is correct and end at exactly 1 where all are. A question without scored samples
-    has NaN limits.
+    which may leave [0, 1] and has no width at mu_hat = 0 or 1. All but Wald start at exactly 0 if
+    no sample is correct, and end at exactly 1 if all are. A question without scored samples has
+    NaN limits.
 
     References: the paper, appendix "The choice of k_eval"; Brown, Cai and DasGupta, "Interval
     estimation for a binomial proportion", Statistical Science 16 (2001).
@@ -93,10 +92,10 @@ def coverage_probability(
     *,
     method: BinomialMethod = "jeffreys",
 ) -> Floats:
-    """Return how often a 95 % interval from k_eval samples holds each mu, shape (n,), summed
-    exactly over the counts.
+    """Return the probability that a 95 % interval from k_eval samples covers each mu, shape (n,),
+    summed exactly over the counts.
 
-    Near .95 is good, below it the interval promises too much. See :func:`binomial_interval`.
+    Near .95 is good; below it the interval is too narrow. See :func:`binomial_interval`.
 
     >>> coverage_probability([0.01, 0.5], 100, method="wald").round(3)
     array([0.633, 0.943])
@@ -119,29 +118,29 @@ def mean_interval(
     clusters: ArrayLike | None = None,
     level: float = 0.95,
 ) -> Interval:
-    """Return the mean of one term a question with its interval *for questions like these*.
+    """Return the mean of one term per question with its interval *for questions like these*.
 
     ``terms``, shape (n_questions,), are for instance
     :func:`~capcal_lib.metrics.capability_brier_terms`, or the difference of two methods' terms; NaN
-    is not scored and left out. ``bounds`` are the least and the largest value that their mean can
-    have at all: (0, 1) for a Brier score or an accuracy, (-1, 1) for a difference of two. They
-    protect against questions that were not seen, so they must not come from the terms themselves.
-    No limit lies beyond them, unless the estimate itself does.
+    means not scored and is left out. ``bounds`` are the least and the largest possible mean: (0, 1)
+    for a Brier score or an accuracy, (-1, 1) for a difference of two. They protect against
+    questions that were not seen, so they must not come from the terms themselves. No limit lies
+    beyond them, unless the estimate itself does.
 
-    The limits are those of Student's t for the terms seen and half a question more at either
-    bound: a t interval knows nothing of what was not seen, such as the rare questions on which a
-    confidence is grossly wrong. So it assumes that the questions, or the clusters, are independent
+    The limits are Student's t limits for the terms, after half a question is added at either bound.
+    A plain t interval ignores what was not seen, such as the rare questions on which a confidence
+    is grossly wrong. The interval assumes that the questions, or the clusters, are independent
     draws, and that what is too rare to be seen among n questions weighs no more than 1.9 of them at
-    a bound. Where it weighs more, up to about six questions, the 95 % interval holds the truth
-    less often: in .85 to .94 of studies, least where terms are 0 or 1 at a rate of 1.9 in n.
+    a bound. If it weighs more, up to about six questions, the 95 % interval covers the truth in
+    only .85 to .94 of studies, and least often if terms are 0 or 1 at a rate of 1.9 in n.
 
-    Of clusters, too, half a *question* is added at either bound, as all clusters may have been seen
-    (MMLU has 57 subjects). That does not cover whole clusters that are rare and far from the
-    others: if 3 % of clusters are grossly wrong throughout, the interval holds the truth in about
-    .8 of studies of 57 clusters of equal size, in .6 of 30, and in .7 of 57 whose sizes differ as
-    those of MMLU's subjects do. If the sizes of clusters differ, the error is the jackknife's, and
-    the degrees of freedom are those of Kish's effective number of clusters. A single question or
-    cluster, which says nothing about its spread, has NaN limits.
+    With clusters, too, half a *question* is added at either bound, as all clusters may have been
+    seen (MMLU has 57 subjects). That does not cover whole clusters that are rare and far from the
+    others: if 3 % of clusters are grossly wrong throughout, the interval covers the truth in about
+    .8 of studies with 57 clusters of equal size, in .6 with 30, and in .7 with 57 whose sizes
+    differ as in MMLU. If the sizes of clusters differ, the standard error is the jackknife's, and
+    the degrees of freedom follow from Kish's effective number of clusters. A single question or
+    cluster says nothing about the spread and has NaN limits.
 
     References: Agresti and Coull, "Approximate is better than 'exact' for interval estimation of
     binomial proportions", The American Statistician 52 (1998).
@@ -164,8 +163,8 @@ def check_bounds(bounds: tuple[float, float]) -> tuple[float, float]:
 
 
 class Limits:
-    """What the limits of a mean are taken from: its units, that is questions or clusters, and half
-    a question more at either bound.
+    """The limits of a mean, computed from its units (questions or clusters) with half a question
+    added at either bound.
     """
 
     def __init__(
@@ -187,7 +186,7 @@ class Limits:
         self.error = np.sqrt(weights @ moves**2 * (1 - 1 / weights.sum()))
 
     def at(self, level: float) -> Interval:
-        """Return the mean with its limits, NaN where there is a single unit."""
+        """Return the mean with its limits, which are NaN for a single unit."""
         bottom, top = self.bounds
         width = self.error * stdtrit(self.freedom, (1 + check_share("level", level)) / 2)
         low = np.minimum(self.estimate, np.maximum(self.centre - width, bottom))

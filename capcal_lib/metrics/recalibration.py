@@ -1,7 +1,7 @@
-"""Recalibration: turn a confidence into a better one, learned from other questions than those it is
-applied to.
+"""Recalibration: correct a confidence's level, learning it from other questions than those that it
+is applied to.
 
-Every question weighs the same. Input and errors are those of :mod:`capcal_lib.metrics.brier`.
+Every question weighs the same. Input and errors are as in :mod:`capcal_lib.metrics.brier`.
 """
 
 from __future__ import annotations  # keeps ArrayLike short in help()
@@ -20,15 +20,14 @@ PENALTY = 1e-4  # a trace, which keeps the optimum finite where confidences sepa
 
 
 class Calibrator(BaseEstimator):  # type: ignore[misc]
-    """Turn confidences into better ones: learn on questions with counts, apply to any others.
+    """Recalibrate confidences: learn from questions with counts, and apply to others.
 
     ``isotonic``: the best non-decreasing steps by squared error, joined by lines; ``platt``:
     sigmoid(a logit(s) + c); ``beta``: sigmoid(a log(s) - b log(1 - s) + c) with a and b at least 0,
-    which bends either end by itself. The latter two are fitted by cross-entropy against mu_hat;
-    isotonic takes the most questions, Platt the fewest. For these
-    two, confidences are drawn to one half first, s to (s m + 1/2)/(m + 1) with m the root of the
-    number of questions learned from, as the minimax estimate of a share is: confidences of exactly
-    0 and 1 have no logit, and hardly any share is so sure.
+    which bends each end separately. Isotonic needs the most questions, Platt the fewest. Platt and
+    beta are fitted by cross-entropy against mu_hat. For these two, confidences are first drawn
+    towards one half, since exactly 0 and 1 have no logit: s becomes (s m + 1/2)/(m + 1), where m is
+    the square root of the number of questions learned from (the minimax estimate of a share).
 
     References: Niculescu-Mizil and Caruana, "Predicting good probabilities with supervised
     learning", ICML 2005; Kull, Silva Filho and Flach, "Beta calibration", AISTATS 2017.
@@ -62,9 +61,9 @@ class Calibrator(BaseEstimator):  # type: ignore[misc]
         return self
 
     def predict(self, confidence: ArrayLike) -> Floats:
-        """Return better confidences, shape (n,), in [0, 1]; of a Series a Series, by its index."""
+        """Return recalibrated confidences, shape (n,), in [0, 1]; a Series for a Series."""
         if self.fitted_ is None:
-            raise InputError("this calibrator has learned nothing yet; call fit first")
+            raise InputError("this calibrator is not fitted; call fit first")
         s = as_confidence(confidence)
         if self.method == "isotonic":
             return like(confidence, self.fitted_.predict(s))

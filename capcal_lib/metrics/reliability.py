@@ -27,10 +27,10 @@ def isotonic_split(
 ) -> IsotonicSplit:
     """Split the capability Brier score by the isotonic fit of mu_hat on the confidence (CORP).
 
-    Miscalibration is what the best increasing recalibration would subtract, discrimination what
-    that recalibration gains over the mean for all; uncertainty is the variance of mu over
-    questions. Questions weigh by their scored samples, so that ``score`` is
-    :func:`~capcal_lib.metrics.capability_brier` where all totals are equal. ``corrected`` subtracts
+    Miscalibration is what the best increasing recalibration would subtract; discrimination is what
+    that recalibration gains over one mean for all; uncertainty is the variance of mu over
+    questions. Questions are weighted by their scored samples, so ``score`` equals
+    :func:`~capcal_lib.metrics.capability_brier` if all totals are equal. ``corrected`` subtracts
     mu_hat(1 - mu_hat)/(total - 1) from score and uncertainty. For the response target only the
     uncertainty differs, by the correctness variance of theorem 2.
 
@@ -74,11 +74,11 @@ def binned_ece(
 ) -> float:
     """Return the expected calibration error in bins of equal width, in [0, 1]; lower is better.
 
-    The mean over questions of the distance between mean mu_hat and mean confidence in their bin.
-    Even calibrated confidences are some distance off where bins hold few questions. ``corrected``
-    subtracts a part of what this noise adds, about six tenths for calibrated confidences: what a
-    normal error of the same size would add to each distance, a sum below 0 being 0;
-    without it, this is the ECE that is usually reported.
+    It is the distance between mean mu_hat and mean confidence in a bin, averaged over questions.
+    Even calibrated confidences have an error above 0 if bins hold few questions. ``corrected``
+    subtracts part of that noise, about six tenths for calibrated confidences: from each distance
+    what a normal error of the same size would add; a sum below 0 becomes 0. Without it, this is the
+    ECE that is usually reported.
 
     References: Naeini, Cooper and Hauskrecht, AAAI 2015; Kumar, Liang and Ma, "Verified uncertainty
     calibration", NeurIPS 2019 (the correction).

@@ -112,8 +112,8 @@ def as_scored(
 
 
 def align(**columns: Any) -> list[Any]:
-    """Put columns side by side: Series in the order of the first one's index, and all equally long
-    but single values, which stand for every row.
+    """Align columns: reorder each Series to the first one's index, and check that all columns have
+    the same length; a single value stands for every row.
     """
     first = None
     for name, column in columns.items():
@@ -124,19 +124,19 @@ def align(**columns: Any) -> list[Any]:
         if not column.index.equals(index):
             if not index.is_unique or len(column.index.symmetric_difference(index)):
                 raise InputError(
-                    f"the index of {name} is not that of {first}; join them by question, or give "
-                    "arrays in one order"
+                    f"{name} and {first} have different indices; join them by question, or give "
+                    "arrays in the same order"
                 )
             columns[name] = column.reindex(index)
     lengths = {name: len(column) for name, column in columns.items() if np.ndim(column)}
     if len(set(lengths.values())) > 1:
         counted = ", ".join(f"{name} has {length}" for name, length in lengths.items())
-        raise InputError(f"equally many rows are needed, one per question; {counted}")
+        raise InputError(f"all must have the same number of rows, one per question; {counted}")
     return list(columns.values())
 
 
 def like(first: Any, values: Any) -> Any:
-    """Return values as what they were made from: a Series by the index of a Series, else as is."""
+    """Return values as a Series with the index of ``first`` if that is a Series, else as is."""
     if not hasattr(first, "reindex"):
         return values
     from pandas import Series  # slow to import

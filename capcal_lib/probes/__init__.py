@@ -60,8 +60,8 @@ _ESTIMATORS = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import an estimator when it is asked for: scikit-learn is slow to import, and who reads what
-    a probe predicted does not need it.
+    """Import an estimator when it is first used: scikit-learn is slow to import, and reading
+    predictions does not need it.
     """
     if name in _ESTIMATORS:
         with naming_extra():

@@ -1,4 +1,4 @@
-"""What all probes of a training set share: one face, and a concentration."""
+"""The interface that all probes share, with their concentration."""
 
 from __future__ import annotations  # keeps ArrayLike short in help()
 
@@ -12,12 +12,12 @@ from capcal_lib.metrics.validation import Floats, Ints
 
 
 class Probe(BaseEstimator, ABC):  # type: ignore[misc]
-    """An estimator of mu from what a model shows of a question before it answers.
+    """An estimator of mu from a model's hidden states before it answers.
 
     ``fit(features, correct, total)`` learns from questions and returns the probe;
-    ``predict(features)`` gives (n_questions,) in [0, 1]. What is learnt ends in an underscore:
-    ``out_of_fold_``, (n_questions,), is what is predicted of each training question without its
-    help. One sample a question is enough to learn mu from.
+    ``predict(features)`` returns shape (n_questions,) in [0, 1]. Learnt attributes end in an
+    underscore: ``out_of_fold_``, shape (n_questions,), is the prediction for each training question
+    by a probe that did not see it. One sample per question is enough to learn mu.
     """
 
     out_of_fold_: Floats
@@ -33,12 +33,12 @@ class Probe(BaseEstimator, ABC):  # type: ignore[misc]
 
     @property
     def concentration_(self) -> float:
-        """Say how close the probe's confidences are to mu: nu of Beta(s nu, (1 - s) nu).
+        """Return how close the probe's confidences are to mu: nu of Beta(s nu, (1 - s) nu).
 
-        Fitted to the counts of the training questions around ``out_of_fold_``. One sample of a
-        question is correct with probability s whatever nu is, so that nu is learnt from questions
-        with two samples or more. Where there is none it is NaN, which posterior predictions
-        refuse: take the confidences at their word, by ``concentration=None``.
+        It is fitted to the counts of the training questions around ``out_of_fold_``. A single
+        sample is correct with probability s whatever nu is, so nu is learnt from questions with two
+        or more samples. NaN if there are none; posterior predictions refuse NaN, so use plug-in
+        predictions then (``concentration=None``).
         """
         if self.counts_[1].max() < 2:
             return float("nan")

@@ -28,12 +28,12 @@ WRITE_FEATURES_SECONDS = 60.0  # between two writes of the file
 def extract_features(
     engine: Engine, model: Model, questions: Sequence[Question], layers: str = "mean"
 ) -> npt.NDArray[np.float32]:
-    """Read the mean over layers of the last prompt token's hidden states, as the paper does, or
-    what else ``layers`` says, see `extract`.
+    """Read the last prompt token's hidden states, averaged over layers as in the paper, or as
+    ``layers`` says, see `extract`.
 
-    The prompt is the one that answers are sampled from: it costs one pass over it and no token.
-    (n_questions, hidden_size), float32, in the order of the questions. Another shape from the
-    engine, or a number that is not finite or beyond float16's 65,504, is refused.
+    The prompt is the one that answers are sampled from; reading it costs one pass and no tokens.
+    Returns shape (n_questions, hidden_size), float32, in the order of the questions. `InputError`
+    if the engine returns another shape, or numbers that are not finite or beyond float16's 65,504.
 
     >>> from capcal_lib.sampling.engines import open_engine
     >>> from capcal_lib.manifests import load_model
@@ -57,13 +57,13 @@ def extract_features(
         first = questions[int(unusable[0])]
         raise InputError(
             f"engine {engine.family} returned hidden states of {first.id!r} that are "
-            f"not finite, or beyond {LARGEST_FLOAT16:,}, the largest float16"
+            f"not finite, or too large for float16 (at most {LARGEST_FLOAT16:,})"
         )
     return features
 
 
 def same_model(run: Run) -> Model:
-    """Return the model of a run, refused where its weights or its prompts are others now."""
+    """Return the model of a run; `InputError` if its weights or prompts have changed since."""
     model = asked_model(run)
     refuse_other(run, "weights", run.identity.weights, weights_digest(model, run.identity.engine))
     return model
@@ -75,7 +75,7 @@ def kept_as(layers: str) -> tuple[Artifact, str]:
         return FEATURES, ""
     if layers != "max" and not re.fullmatch(r"0|[1-9][0-9]{0,3}", layers):
         raise InputError(
-            f"layers are mean, max, or one by its number, 0 the embedding; got {layers!r}"
+            f"layers must be mean, max, or the number of one (0: the embedding); got {layers!r}"
         )
     return LAYER_FEATURES, layers
 
@@ -86,16 +86,15 @@ def extract(
     """Extract the hidden states of a run's questions, once, and keep them as float16, each with its
     prompt's digest.
 
-    ``layers`` are the ``mean`` over all, of which probes are trained here, their largest numbers
-    (``max``), or the number of one, from 0, the embedding's, to the last one's after the final
-    norm; each has a file of its own.
+    ``layers`` is ``mean`` (over all layers; probes are trained on it), ``max`` (over all layers),
+    or the number of one layer, from 0, the embedding, to the last one after the final norm. Each
+    choice has a file of its own.
 
-    Only questions that were sampled since are read again, and those whose row has no digest. What
-    is read is kept every minute and when it stops. Returns the matrix of ``read_features``; about
-    three decimal digits are kept.
+    Only new questions are read, and those whose row has no digest. Rows are saved every minute and
+    when it stops. Returns the matrix of ``read_features``, with about three decimal digits.
 
-    Refused are a corrupt file, rows that were read from another
-    prompt, a run whose questions have changed, and a model that is asked in another way since."""
+    `InputError` for a corrupt file, rows read from another prompt, and a run whose questions,
+    prompts or weights have changed."""
     kind, name = kept_as(layers)
     model = same_model(run)
     questions = sampled_questions(run)
@@ -104,8 +103,8 @@ def extract(
         name: prompt_digest(ask_for_answer(question, words)) for name, question in questions.items()
     }
     again = InputError(
-        f"{run.path(kind, name)}: read from another prompt, or by another engine or model; delete "
-        "it and make it again"
+        f"{run.path(kind, name)}: made with another prompt, engine or model; delete it and make it "
+        "again"
     )
     table = run.read(kind, name) if run.has(kind, name) else kind.schema.empty_table()
     if "prompt" not in table.column_names:  # so that nobody knows what was read
@@ -152,7 +151,7 @@ def read_features(run: Run, layers: str = "mean") -> tuple[list[str], npt.NDArra
     """Read the question ids, sorted, and the hidden states that ``extract`` kept of these layers,
     shaped as by ``extract_features``.
 
-    Where there are none, the error names the command that makes them.
+    `InputError` if there are none, with the command that makes them.
     """
     kind, name = kept_as(layers)
     table = run.read(kind, name, option=f" --layers {name}" if name else "")

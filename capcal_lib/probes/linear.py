@@ -27,19 +27,19 @@ OPTIONS = {"maxcor": 30, "ftol": 0, "gtol": 1e-6, "maxiter": 2_000}
 class LinearProbe(BaseEstimator):  # type: ignore[misc]
     """Predict mu from the features of a question: sigmoid(weights · features + bias).
 
-    Fitting minimises the mean ``loss`` plus weight_decay / 2 · ‖weights‖². The loss is ``bce``, the
-    cross-entropy against correct / total, or ``mse``, the squared error of the prediction, for
-    which every question weighs the same; or ``binomial``, the likelihood of the counts, for which
-    every sample does. ``weight_decay`` is at least 0; at 0 the optimum may lie at infinity, and
-    fitting stops where the gradient vanishes. With ``standardize`` the penalty sees weights for
-    features scaled to mean 0 and deviation 1.
+    Fitting minimises the mean ``loss`` plus weight_decay / 2 · ‖weights‖². The loss ``bce`` is the
+    cross-entropy against correct / total, and ``mse`` the squared error of the prediction; in both
+    every question weighs the same. The loss ``binomial`` is the likelihood of the counts, in which
+    every sample weighs the same. ``weight_decay`` is at least 0; at 0 the optimum may lie at
+    infinity, and fitting stops when the gradient vanishes. With ``standardize`` the penalty applies
+    to weights for features scaled to mean 0 and standard deviation 1.
 
-    ``coef_``, (n_features,), and ``intercept_`` are for the features as they are given,
-    standardised or not, and None before ``fit``; a feature that is constant in training has
+    ``coef_``, shape (n_features,), and ``intercept_`` apply to the features as given, whether
+    standardised or not, and are None before ``fit``. A feature that is constant in training has
     coefficient 0.
 
-    Here the optimum is reached, so there is no learning rate, number of epochs or seed to choose;
-    `PaperProbe` trains as the paper does.
+    The optimum is reached exactly, so there is no learning rate, number of epochs or seed to
+    choose; `PaperProbe` trains as the paper does.
 
     >>> features = np.array([[-2.0], [-1.0], [1.0], [2.0]])
     >>> probe = LinearProbe(weight_decay=1e-3).fit(features, correct=[1, 3, 7, 9],
@@ -56,7 +56,7 @@ class LinearProbe(BaseEstimator):  # type: ignore[misc]
     ) -> None:
         check_known("loss", loss, get_args(Loss))
         if not (isinstance(weight_decay, int | float) and 0 <= weight_decay < np.inf):
-            raise InputError(f"weight_decay is a number of at least 0; got {weight_decay!r}")
+            raise InputError(f"weight_decay must be a number of at least 0; got {weight_decay!r}")
         self.loss: Loss = loss
         self.weight_decay = weight_decay
         self.standardize = standardize
@@ -124,7 +124,7 @@ def fit_path(
         )
         if not np.abs(optimum.jac).max() < STEEPEST:
             raise InputError(
-                "the probe does not come to its optimum; standardize the features or raise "
+                "training the probe did not converge; standardize the features, or raise "
                 "weight_decay"
             )
         weights, bias = curvature.scale(optimum.x[:-1], flat, -0.5), optimum.x[-1]
@@ -203,5 +203,5 @@ def as_features(features: npt.ArrayLike, least: int = 1) -> Matrix:
         matrix: Matrix = check_array(features, ensure_min_samples=least)
     except ValueError as error:
         reason = " ".join(str(error).split())
-        raise InputError(f"features have shape (n_questions, n_features): {reason}") from None
+        raise InputError(f"features must have shape (n_questions, n_features): {reason}") from None
     return matrix

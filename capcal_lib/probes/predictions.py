@@ -1,10 +1,9 @@
-"""What probes predict of the questions of a run, kept beside its samples.
+"""The predictions of probes for the questions of a run, kept beside its samples.
 
-A probe is trained by ``capcal probe``, which asks for it by name; whoever reads results reads what
-it predicted. With the predictions stands what they were made from: the training run, the version of
-the recipe, the concentration, and the digests of the hidden states and verdicts. Where the version
-or a digest is another since, the predictions are stale: no reader takes them, ``capcal probe``
-makes them again."""
+``capcal probe`` trains probes; results only read their predictions. Each file of predictions
+records what it was made from: the training run, the version of the recipe, the concentration, and
+the digests of the hidden states and verdicts. If the version or a digest has changed since, the
+predictions are stale: no reader uses them, and ``capcal probe`` makes them again."""
 
 from __future__ import annotations  # keeps signatures short in help()
 
@@ -73,28 +72,27 @@ def keep_predictions(
     choice: Choice | None = None,
     say: Callable[[str], object] | None = None,
 ) -> pd.DataFrame:
-    """Train a probe on each of a model's training runs, and keep what it predicts of the evaluation
+    """Train a probe on each of a model's training runs, and keep its predictions for the evaluation
     splits.
 
-    What is there and not stale stays, and nothing is trained for it. Returns a row a (dataset,
-    probe), such as ``("gsm8k", "Probe (TriviaQA)")``: ``questions`` that taught the probe, its
-    ``concentration``, and whether it was ``made`` now. A probe says nothing of another style of
-    prompt than it has seen: such pairs have no row.
+    Predictions that exist and are not stale stay, and nothing is trained for them. Returns one row
+    per (dataset, probe), such as ``("gsm8k", "Probe (TriviaQA)")``: the number of training
+    ``questions``, the ``concentration``, and whether it was ``made`` now. A probe does not predict
+    another prompt style than it was trained on: such pairs have no row.
 
-    Without ``datasets``, all whose evaluation split has hidden states are predicted. With ``mix``,
-    names of data sets, one probe is trained on the training runs of all of them together (paper,
-    appendix C.4), ``Probe (TriviaQA + GSM8K)``. ``say`` is called with a line a probe and a split
-    of the paper's recipe; stopped, it goes on after the last.
-    ``recipe`` is that of ``train``, ``verdicts`` whose the probes learn (a judge's where it has
-    judged the training run; else that probe is left out), and ``choice`` that of ``find_run``.
-    Hidden states of the same style of prompt, but from other weights or another prompt, are
-    refused.
+    Without ``datasets``, all data sets whose evaluation split has hidden states are predicted. With
+    ``mix``, names of data sets, one probe is trained on the training runs of all of them together
+    (paper, appendix C.4), such as ``Probe (TriviaQA + GSM8K)``. ``say`` is called with one line per
+    probe and per split of the paper's recipe; after an interruption, training goes on after the
+    last split. ``recipe`` is as in ``train``, ``verdicts`` as in ``load_results`` (a probe whose
+    training run the judge has not judged is left out), and ``choice`` as in ``find_run``.
+    `InputError` for hidden states of the same prompt style from other weights or another prompt.
     """
     graded = runs_for_probes(store, model, "training", choice=choice)
     training = {dataset.name: run for dataset, run in graded if is_scored(run, verdicts)}
     if mix and (len({*mix}) < 2 or not {*mix} <= training.keys()):
         raise InputError(
-            f"a mixture takes two or more of the training sets with verdicts and hidden states, "
+            "a mixture needs two or more training sets with verdicts and hidden states; known: "
             f"{', '.join(training) or 'none'}; got {', '.join(mix)}"
         )
     predicted_sets = [*map(load_dataset, dataset_names() if datasets is None else datasets)]
@@ -153,11 +151,11 @@ def keep_predictions(
 def predictions_of(
     run: Run, *, recipe: ProbeRecipe = "tuned", verdicts: str = "rules"
 ) -> tuple[pd.DataFrame, list[str]]:
-    """Read what probes predict of the questions of a run.
+    """Read the predictions of probes for the questions of a run.
 
-    Returns predictions in [0, 1], indexed by question_id, a column a probe, such as ``Probe
-    (TriviaQA)``, or by the paper's recipe five, ``Probe (TriviaQA) [0]`` to ``[4]``; and a line for
-    each that is stale, which has no column. No columns where none are kept.
+    Returns predictions in [0, 1], indexed by question_id, one column per probe, such as ``Probe
+    (TriviaQA)``, or under the paper's recipe five, ``Probe (TriviaQA) [0]`` to ``[4]``; and one
+    line per stale probe, which has no column. No columns if none are kept.
 
     >>> from capcal_lib.places import RECORDED_RUNS
     >>> from capcal_lib.runs import find_run
@@ -187,11 +185,11 @@ def predictions_of(
 def describe_probes(
     store: Path | str, model: str, *, recipe: ProbeRecipe = "tuned", verdicts: str = "rules"
 ) -> pd.DataFrame:
-    """Say what is behind a model's probes, as far as predictions of theirs are kept and not stale.
+    """Describe a model's probes whose predictions are kept and not stale.
 
     Returns a table indexed by probe, such as ``Probe (TriviaQA)``: the ``dataset`` and the key of
-    the ``run`` that taught it, its ``questions``, and its ``concentration``: NaN where no question
-    has two samples, so that confidences can only be taken at their word.
+    the ``run`` that it was trained on, its number of ``questions``, and its ``concentration``, NaN
+    if no question has two samples.
 
     >>> from capcal_lib.places import RECORDED_RUNS
     >>> describe_probes(RECORDED_RUNS, "smollm2-135m").loc["Probe (GSM8K)", "questions"]
@@ -208,7 +206,7 @@ def describe_probes(
 
 
 def check_predictions(run: Run) -> Iterator[str]:
-    """Yield which predictions that are kept with a run are stale or no record of probes."""
+    """Yield a line for each file of predictions that is stale or damaged."""
     for name in run.names(PREDICTIONS):
         for title, (about, _) in _read(run, name).items():
             if changed := _what_changed(about, run):
@@ -216,7 +214,7 @@ def check_predictions(run: Run) -> Iterator[str]:
 
 
 def probe_title(training: str) -> str:
-    """Return what the probe of a training set, or of several joined by ``+``, is called.
+    """Return the title of the probe of a training set, or of several joined by ``+``.
 
     >>> probe_title("triviaqa-1000+gsm8k")
     'Probe (TriviaQA + GSM8K)'
@@ -236,8 +234,8 @@ def order_probes(columns: Iterable[str]) -> list[str]:
 
 
 def _what_changed(about: Source, run: Run) -> str:
-    """Say what the predictions of a probe were made from and is another now; nothing where all is
-    as it was, as far as the runs are in this store.
+    """Describe what has changed since the predictions of a probe were made; empty if nothing has,
+    as far as this store can tell.
     """
     if about.version != VERSION:
         return "the recipe is another"

@@ -128,7 +128,7 @@ class PaperProbe(Probe):
                 if checkpoint:
                     write_file(checkpoint, BytesIO(json.dumps(searched).encode()))
                 if not ways:
-                    raise InputError("no probe comes to an end at these learning rates; lower them")
+                    raise InputError("no probe converges at these learning rates; lower them")
                 if say:
                     say(f"split {split + 1} of {SPLITS} in {time.monotonic() - start:.0f} s")
             best = min(ways, key=itemgetter("brier"))

@@ -1,8 +1,8 @@
 """Train probes on a model's runs.
 
-**Training questions** of a run are those with hidden states and a scored sample; one sample of many
-questions teaches a probe more than ten of a tenth of them. A probe of one style of prompt says
-nothing of another, so that training and evaluation runs go together by their style."""
+The **training questions** of a run are those with hidden states and a scored sample. One sample of
+many questions teaches a probe more than ten samples of a tenth of them. A probe trained on one
+prompt style does not transfer to another, so training and evaluation runs must share the style."""
 
 from __future__ import annotations  # keeps signatures short in help()
 
@@ -39,8 +39,8 @@ def training_data(
 
     Questions are indexed by question_id, with ``correct`` and ``total``, all scored samples
     counted; features are the hidden states' mean over layers, (n_questions, hidden_size).
-    ``verdicts`` are those of ``load_results``. Where the run lacks verdicts or hidden states, or a
-    question with both, the error names the commands that make them.
+    ``verdicts`` is as in ``load_results``. `InputError`, with the commands that make them, if the
+    run lacks verdicts or hidden states, or a question with both.
 
     >>> from capcal_lib.places import RECORDED_RUNS
     >>> from capcal_lib.runs import find_run
@@ -55,7 +55,7 @@ def training_data(
     if not scored.any():
         raise InputError(
             f"{run}: no question has hidden states and a scored sample; draw more with: capcal "
-            f"sample {run.options} --k 100; then say: capcal grade {run.options}; and: capcal "
+            f"sample {run.options} --k 100; then run: capcal grade {run.options}; and: capcal "
             f"features {run.options}"
         )
     return questions[scored], features[scored]
@@ -70,8 +70,8 @@ def train(
 ) -> Probe:
     """Train a probe on the training questions of a run, or of several together.
 
-    ``tuned``: linear, its decay chosen by cross-validation; ``paper``: linear, as the paper trains
-    it, on five splits, each kept in ``checkpoint`` and told by ``say`` as it ends.
+    ``tuned``: linear, with the weight decay chosen by cross-validation; ``paper``: linear, trained
+    as in the paper on five splits, each kept in ``checkpoint`` and reported to ``say`` when done.
 
     >>> from capcal_lib.places import RECORDED_RUNS
     >>> from capcal_lib.runs import find_run
@@ -81,7 +81,7 @@ def train(
     """
     check_known("recipe", recipe, get_args(ProbeRecipe))
     if not runs:
-        raise InputError("a probe is trained on one run or more; got none")
+        raise InputError("a probe needs at least one run to train on; got none")
     features, correct, total = _together(runs, verdicts)
     if recipe == "tuned":
         from capcal_lib.probes.tuned import TunedProbe  # slow to import
@@ -164,10 +164,10 @@ def runs_for_probes(
 
 
 def next_step(store: Path | str, model: str, datasets: Iterable[str] | None = None) -> str:
-    """Return the command that comes next before a first probe can be trained on a run of a model
-    and say something of another; empty where there are runs to train on and to predict.
+    """Return the next command needed before a first probe can be trained on one run of a model and
+    predict another; empty if there are runs to train on and to predict.
 
-    Looked at are these data sets, or else those that the store has runs on."""
+    Considers these data sets, or else all on which the store has runs."""
     names = datasets or sorted({run.place["dataset"] for run in open_runs(store, model=model)})
     for role in ("training", "evaluation"):
         if runs_for_probes(store, model, role):
@@ -189,8 +189,8 @@ def next_step(store: Path | str, model: str, datasets: Iterable[str] | None = No
 
 
 def is_scored(run: Run, verdicts: str) -> bool:
-    """Say whether a run has the verdicts of these: a judge's, where it has judged every answer and
-    its words were verdicts."""
+    """Return whether a run has these verdicts; a judge's count if it has judged every answer and
+    replied with verdicts."""
     if verdicts == "rules":
         return run.has(VERDICTS)
     try:
@@ -200,11 +200,11 @@ def is_scored(run: Run, verdicts: str) -> bool:
 
 
 def nearest_probes(methods: Iterable[str], dataset: str) -> list[str]:
-    """List the probes whose training sets are nearest to a data set, without a look at any score.
+    """List the probes whose training sets are nearest to a data set, without looking at scores.
 
-    Those of the data set itself; else all of its domain; else all others. Of equally near ones a
-    real training set comes before a built-in one, then the one that the data set's manifest names
-    as ``nearest`` (MATH for AIME25, as in the paper), then the one with more questions.
+    These are the probes of the data set itself; else all of its domain; else all others. Among
+    equally near ones, real training sets come before built-in ones, then the one that the data
+    set's manifest names as ``nearest`` (MATH for AIME25, as in the paper), then the larger one.
 
     >>> probes = ["Probe (GSM8K)", "Probe (MATH)", "Probe (Mini capitals)", "Probe (TriviaQA)"]
     >>> nearest_probes(probes, "simpleqa"), nearest_probes(probes, "aime25")
@@ -243,11 +243,11 @@ def nearest_probe(methods: Iterable[str], dataset: str) -> str | None:
 
 
 def goes_with(training: Collection[Run], run: Run) -> bool:
-    """Tell whether a probe that is trained on runs has something to say of another: whether one of
-    them shares its style of prompt.
+    """Return whether a probe trained on these runs can predict another run: whether one of them
+    shares its prompt style.
 
-    Refused are runs of the same style, but with other weights or another prompt; and, of a probe
-    with something to say, runs of any style with other weights.
+    `InputError` for training runs of the same style with other weights or another prompt, and, if
+    the probe can predict the run, for training runs of any style with other weights.
     """
     style = run.identity.prompt_style
     alike = [source for source in training if source.identity.prompt_style == style]

@@ -1,8 +1,8 @@
-"""What a model is asked. The words are data: a file a prompt style in ``data_manifests/prompts``,
-or the user's own.
+"""The prompts. Their words are data: one file per prompt style in ``data_manifests/prompts``, or in
+the user's own folder.
 
-What asks one question takes the name of a style, and raises ``InputError`` for an unknown one; who
-asks many loads the words once."""
+Functions for one question take the name of a style, and raise `InputError` for an unknown one; to
+ask many questions, load the words once."""
 
 from collections.abc import Iterable
 
@@ -89,7 +89,7 @@ def template_digest(prompts: Prompts) -> str:
 
 
 def _chat(examples: Iterable[tuple[str, str]], last: str) -> Messages:
-    """Write examples, what was asked and answered before, and then what is asked."""
+    """Write examples, earlier questions and answers, and then the question."""
     messages = []
     for question, answer in examples:
         messages.append({"role": "user", "content": question})

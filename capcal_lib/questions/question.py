@@ -1,5 +1,5 @@
-"""A question, its right answer, options put under it, and the digest by which a run and a manifest
-know that their questions are the same.
+"""A question, its right answer, its options, and the digest that shows a run and a manifest to have
+the same questions.
 """
 
 import hashlib
@@ -18,11 +18,11 @@ NOT_STATED = "(not stated)"  # the answer to an imported question, where verdict
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The right answer to a question and how answers to it are compared.
+    """The right answer to a question, and how other answers are compared with it.
 
-    ``math`` is a LaTeX expression, ``number`` a number, ``choice`` the letter of an option, with
-    its full text as an alias, ``short`` a name or phrase. An unknown kind and an empty gold answer
-    are refused.
+    ``math`` is a LaTeX expression; ``number`` a number; ``choice`` the letter of an option, with
+    its full text as an alias; ``short`` a name or phrase. `InputError` for an unknown kind or an
+    empty gold answer.
 
     >>> Answer(kind="short", gold="Paris", aliases=("City of Light",)).gold
     'Paris'
@@ -35,12 +35,12 @@ class Answer:
     def __post_init__(self) -> None:
         check_known("answer kind", self.kind, get_args(Kind))
         if not isinstance(self.gold, str) or not self.gold.strip():
-            raise InputError(f"the gold answer must be a text that is not empty; got {self.gold!r}")
+            raise InputError(f"the gold answer must be a text and not empty; got {self.gold!r}")
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One question, under an id that it keeps from sampling to the last figure."""
+    """One question, with an id that stays the same from sampling to the last figure."""
 
     id: str
     text: str  # as it is asked, options included
@@ -56,7 +56,7 @@ def with_options(text: str, options: Sequence[str]) -> str:
     'Which is even?\nA. 1\nB. 2'
     """
     if not 2 <= len(options) <= len(LETTERS):
-        raise InputError(f"{len(options)} options; a question has 2 to {len(LETTERS)}")
+        raise InputError(f"a question has 2 to {len(LETTERS)} options; got {len(options)}")
     lines = [
         f"{letter}. {option.strip()}" for letter, option in zip(LETTERS, options, strict=False)
     ]

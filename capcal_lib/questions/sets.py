@@ -35,14 +35,14 @@ SUBSET_SEED = 42
 def load_questions(
     dataset: str, split: str | None = None, *, limit: int | None = None
 ) -> tuple[Question, ...]:
-    """Load the questions of a data set, in its own order; a random ``subset`` of the size
-    ``limit``, if one is given.
+    """Load the questions of a data set, in its own order; with ``limit``, a random ``subset`` of
+    that size.
 
-    Files that a manifest names are read where they lie. Others are read from the folder
-    ``CAPCAL_DATA_DIR`` where that is set, and otherwise through the ``datasets`` library from the
-    hub. Without a split the evaluated one is taken. An InputError says what is wrong: an unknown
-    name, a limit below 1, a missing or corrupt file, a hub out of reach, a malformed row, an empty
-    split, an id that appears twice, or other questions than the manifest pins.
+    If the manifest names a file, it is read. Other data sets are read from the folder
+    ``CAPCAL_DATA_DIR`` if that is set, else from the hub through the ``datasets`` library. The
+    default split is the evaluation split. `InputError` for an unknown name, a limit below 1, a
+    missing or corrupt file, a hub out of reach, a malformed row, an empty split, an id that appears
+    twice, or other questions than the manifest pins.
 
     >>> load_questions("mini-capitals", limit=140)[0].text
     'What is the capital of Afghanistan?'
@@ -83,8 +83,8 @@ def load_split(dataset: str, split: str | None = None) -> tuple[tuple[Question, 
             what = f"malformed ({error})"
             if isinstance(error, KeyError):
                 what = (
-                    f"no column {error}; this is not {manifest.title} as expected, it has "
-                    f"{', '.join(map(str, row))[:200]}"
+                    f"no column {error}, which {manifest.title} should have; "
+                    f"found: {', '.join(map(str, row))[:200]}"
                 )
             raise InputError(f"{source}, row {number}: {what}") from None
         if question.id not in left_out:
@@ -94,18 +94,18 @@ def load_split(dataset: str, split: str | None = None) -> tuple[tuple[Question, 
     if not fits:
         raise InputError(
             f"{source}: not the questions of {manifest.title} ({split}) that its manifest pins: "
-            f"{known}; take the pinned copy, or give yours a manifest of its own"
+            f"{known}; use the pinned copy, or write a manifest for yours"
         )
     return loaded, source
 
 
 def subset(questions: Sequence[Question], limit: int) -> tuple[Question, ...]:
-    """Take a random subset of questions, in their own order: the same one whoever asks, and a part
-    of every larger one.
+    """Take a random subset of questions, in their own order. It is always the same, and part of
+    every larger subset.
 
     Each question's rank is the SHA-256 of ``SUBSET_SEED`` and its id, and the lowest ranks are
-    taken. The choice thus depends neither on the order of the rows, nor on the model, k or seed of
-    a run.
+    taken. So the choice depends neither on the order of the rows, nor on the model, k or seed of a
+    run.
 
     >>> from capcal_lib.questions import load_questions
     >>> questions = load_questions("mini-capitals")
@@ -126,16 +126,17 @@ def rank_questions(questions: Iterable[Question]) -> list[Question]:
 
 
 def at_hand(dataset: str, split: str) -> bool:
-    """Say whether a split can be read with no download, from a file on this machine."""
+    """Return whether a split can be read from a file on this machine, without a download."""
     path = _path(_split_of(load_dataset(dataset), split))
     return bool(path and is_file(path))
 
 
 def planned_rows(dataset: str, split: str, *, fetch: bool = True) -> int | None:
-    """Return how many questions a split has, by its manifest: as on the hub, unless a copy is used.
+    """Return the number of questions of a split, according to its manifest: as on the hub, unless a
+    copy is used.
 
-    Where the manifest leaves it open, the questions are loaded and counted; without ``fetch`` only
-    those that are on this machine, and None says that it is not known.
+    If the manifest does not say, the questions are loaded and counted; without ``fetch`` only if
+    they are on this machine, else None.
 
     >>> planned_rows("triviaqa-1000", "train"), planned_rows("mini-exam", "test")
     (76523, 102)
@@ -148,10 +149,10 @@ def planned_rows(dataset: str, split: str, *, fetch: bool = True) -> int | None:
 
 
 def subjects_of(dataset: str, split: str, question_ids: Iterable[str]) -> list[str] | None:
-    """Return the subject of each question of a clustered data set, which intervals draw whole; else
-    None.
+    """Return the subject of each question of a clustered data set, which intervals treat as a
+    whole; None for other data sets.
 
-    The sets of the paper carry it in their ids; of a user's own the questions are loaded.
+    Data sets of the paper have the subject in their ids; for your own, the questions are loaded.
 
     >>> subjects_of("mmlu", "validation", ["mmlu/validation/anatomy/0"])
     ['anatomy']
@@ -206,7 +207,9 @@ def _selected(rows: Iterable[Row], select: Selection) -> Iterator[Row]:
         return iter(rows)
     rows = list(rows)
     if select.sample > len(rows):
-        raise InputError(f"{len(rows)} rows are too few to select {select.sample} of them")
+        raise InputError(
+            f"the manifest selects {select.sample} rows, but only {len(rows)} are there; take fewer"
+        )
     places = random.Random(select.seed).sample(range(len(rows)), select.sample)
     return iter([rows[place] for place in sorted(places)])
 
@@ -232,14 +235,14 @@ def _read_rows(manifest: Dataset, entry: Split) -> tuple[str, Iterable[Row]]:
             return "built in", rows
         return path.name if entry.file else f"CAPCAL_DATA_DIR/{entry.local}", rows
     if entry.file:
-        raise InputError(f"{path} does not exist; put it there, or name another in the manifest")
+        raise InputError(f"{path} does not exist; put it there, or change the manifest")
     if path:
         raise InputError(f"{path} does not exist; {_ways_to_get(manifest, entry)}")
     return _load_from_hub(manifest, entry)
 
 
 def _ways_to_get(manifest: Dataset, entry: Split) -> str:
-    """Say what to do where a split is not at hand."""
+    """Say how to get a split that is not on this machine."""
     way = "be online with the `datasets` library"
     if manifest.gated:
         way += f", accept the terms of {entry.hub} on the hub and log in"
@@ -270,7 +273,7 @@ def _load_from_hub(manifest: Dataset, entry: Split) -> tuple[str, Iterable[Row]]
 
 @contextmanager
 def _without_retries() -> Iterator[None]:
-    """Leave the lines that the hub's client logs for every retry unsaid meanwhile."""
+    """Silence the lines that the hub's client logs for every retry."""
     logger = logging.getLogger("huggingface_hub")
     level = logger.level
     logger.setLevel(logging.ERROR)

@@ -1,19 +1,19 @@
-"""All that one model needs for its row of the main table: as a plan with its cost, and done.
+"""Plan, cost and run everything that one model needs for its row of the main table.
 
-A **recipe** is a protocol, from samples to the table. ``paper`` is the paper's way, as far as it is
-known: 100 samples a question, ten votes among them, ten samples of each training question, a
-judge's verdicts of short and mathematical answers, probes by stochastic gradient descent, the
-mean over their five splits, 0.5 for a missing confidence, and plug-in scores. ``lean`` is ours, for
-about a sixth of the tokens: 20 samples a question that define mu_hat and vote, each on the others;
-one sample each of at most 20,000 training questions, and three more of 500; verdicts by the rules,
-tuned probes and corrected scores.
+A **recipe** is a protocol, from samples to the table. ``paper`` is the paper's, as far as it is
+known: 100 samples per question, ten of which vote; ten samples of each training question; a judge's
+verdicts on short and mathematical answers; probes trained by stochastic gradient descent, averaged
+over five splits; 0.5 for a missing confidence; and plug-in scores. ``lean`` is ours and costs about
+a sixth of the tokens: 20 samples per question, which define mu_hat and vote, each judged by the
+others; one sample of each of at most 20,000 training questions, and three more of 500; the rules'
+verdicts, tuned probes and corrected scores.
 
-With a ``precision`` W the lean recipe goes on: each data set is topped up, from its 20 samples a
-question to 100 at most, until the interval of every score has a half-width of about W; see
-:mod:`capcal_lib.applications.topping_up` for what is bought, and why that does not bias a score.
+With a ``precision`` W the lean recipe tops up each data set, from 20 samples per question to at
+most 100, until the interval of every score has a half-width of about W; see
+:mod:`capcal_lib.applications.topping_up` for the method, and why it does not bias a score.
 
-Every step takes up what is there, so a second call after a stop goes on. The engine is opened once
-for all of them. A step that fails leaves the others done."""
+Every step continues from what is there, so after a stop a second call goes on. The engine is opened
+once for all steps. If a step fails, the others are still done."""
 
 from capcal_lib.errors import naming_extra
 

@@ -1,4 +1,4 @@
-"""What is to be reproduced, of which questions, and by which recipe."""
+"""What to reproduce, on which questions, and with which recipe."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class Recipe:
 
     @property
     def verdicts(self) -> str:
-        """Return whose verdicts are scored, as ``load_results`` takes it."""
+        """Return the grader whose verdicts are scored, as in ``load_results``."""
         return f"judge:{self.judge}" if self.judge else "rules"
 
 
@@ -71,7 +71,7 @@ WHOLE = Part(1, 1)
 
 @dataclass(frozen=True, kw_only=True)
 class Order:
-    """What is to be reproduced, and how; unknown names are refused."""
+    """What to reproduce, and how; unknown names raise `InputError`."""
 
     model: str
     store: Path
@@ -91,18 +91,17 @@ class Order:
     def __post_init__(self) -> None:
         if not 0 < self.part.number <= self.part.parts:
             raise InputError(
-                "a part is its number of how many, such as 3/8; got "
-                f"{self.part.number}/{self.part.parts}"
+                f"a part is NUMBER/PARTS, such as 3/8; got {self.part.number}/{self.part.parts}"
             )
         if self.precision and (self.recipe != LEAN or self.part != WHOLE):
             raise InputError(
-                "precision is reached by the lean recipe, with the verdicts of the rules, and by "
-                "all questions: after a merge"
+                "precision needs the lean recipe, the verdicts of the rules, and all questions; "
+                "leave out --recipe, --verdicts and --part, or merge the parts first"
             )
 
     @property
     def names(self) -> list[str]:
-        """List the data sets: those of the paper's tables, where none is named."""
+        """List the data sets: by default those of the paper's tables."""
         if self.datasets is not None:
             return list(self.datasets)
         return [name for name in dataset_names() if load_dataset(name).reported_as]

@@ -1,4 +1,4 @@
-"""The plan: what a model is asked for that the store does not have yet, and what it costs."""
+"""The plan: the requests that the store still lacks, and their cost."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -36,7 +36,7 @@ REPLIES = TITLES | {"samples": "Response", TOP_UP: "Response", "judge": TITLES["
 
 
 class Step(NamedTuple):
-    """Something that a model is asked for, of each of so many questions of a split."""
+    """One kind of request to a model, for so many questions of a split."""
 
     dataset: str
     split: str
@@ -49,13 +49,13 @@ class Step(NamedTuple):
 
 
 def make_plan(order: Order, *, fetch: bool = True) -> pd.DataFrame:
-    """Plan what reproducing a model takes that the store does not have yet; nothing is drawn.
+    """Plan the steps that reproducing a model still needs; nothing is drawn.
 
-    No engine is opened, and none has to be here; without ``fetch`` no question is loaded from a
-    hub either, and what only it knows is NaN. Returns one row a ``Step``, in the order in which
-    they are done, with its fields and: the ``requests`` that are lacking; the ``tokens`` that they
-    write, and the ``basis`` of that number (measured in this store, read off the paper's figures,
-    or at most); and the tokens of the prompts that hidden states are read of, ``reads``."""
+    No engine is opened or needed. Without ``fetch`` no question is loaded from a hub either, and
+    what only the hub knows is NaN. Returns one row per ``Step``, in the order of execution, with
+    its fields and: the missing ``requests``; the ``tokens`` that they will write; the ``basis`` of
+    that number (measured in this store, read off the paper's figures, or at most); and ``reads``,
+    the prompt tokens that are read for hidden states."""
     model = load_model(order.model)
     engine = engine_name(model, order.engine)
     states = engine_name(model, order.features_engine or engine)
@@ -161,8 +161,8 @@ def _done(order: Order, step: Step, run: Run, samples: pd.DataFrame) -> int:
 
 
 def top_up_samples(order: Order, run: Run, questions: int) -> "pd.Series[int] | None":
-    """Return how many samples each of so many questions of a run needs, by the first ones of all of
-    them; None before these are there.
+    """Return how many samples each question of a run needs, computed from the first samples of all
+    questions; None before these are drawn.
     """
     if not run.has(VERDICTS) or order.precision is None:
         return None
@@ -196,10 +196,10 @@ def _tokens(step: Step) -> tuple[float, str]:
 
 
 def time_plan(plan: pd.DataFrame, rate: float | None = None) -> pd.DataFrame:
-    """Add to a plan the ``seconds`` that its steps take, where ``rate`` is the tokens a second that
-    all GPUs write.
+    """Add to a plan the ``seconds`` that its steps take, at a ``rate`` of tokens per second over
+    all GPUs.
 
-    NaN is not known: tokens without a rate, and how long prompts are read for hidden states."""
+    NaN means unknown: without a rate, and for the time to read prompts for hidden states."""
     seconds = plan["tokens"] / (rate or np.nan)
     nothing_to_do = plan["requests"] == 0
     return plan.assign(seconds=seconds.mask(plan["reads"] > 0).mask(nothing_to_do, 0))

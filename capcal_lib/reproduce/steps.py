@@ -194,5 +194,5 @@ def _judge(order: Order, step: Step, run: Run) -> Mapping[str, int]:
         words = read_judgements(run, step.model)
         if (words["verdict"] == "not_scored").all():
             such = sanitize(words["words"].iloc[0], 80)
-            raise InputError(f"{step.model} said none of its three words, but such as {such!r}")
+            raise InputError(f"{step.model} replied none of its three words, but {such!r}")
     return judged.failed

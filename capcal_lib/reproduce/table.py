@@ -19,14 +19,14 @@ from capcal_lib.results.terms import COUNTS, ORACLE_CC, ORACLE_RC, UNIFORM
 
 
 def beside_printed(order: Order) -> pd.DataFrame:
-    """Set scores beside the paper's printed ones, by the protocol of a recipe.
+    """Compare scores with the paper's printed ones, under the protocol of a recipe.
 
     Returns a table indexed by (dataset, method): the score ``brier`` with its interval ``low`` to
-    ``high``; by the paper's recipe the ``spread`` of a probe over its five splits, a standard
-    deviation; ``printed``; and whether that lies ``within`` the interval. Like is set beside like:
-    from what is printed, a plug-in score of 100 samples, a ``corrected`` score is compared with
-    what is left without the noise of these. NaN and missing where the paper prints nothing.
-    ``evidence`` is that of the samples, measured or simulated."""
+    ``high``; under the paper's recipe the ``spread`` of a probe, its standard deviation over five
+    splits; ``printed``; and whether ``printed`` lies ``within`` the interval. The paper prints
+    plug-in scores of 100 samples; for a ``corrected`` score, the noise of these is subtracted from
+    the printed one. NaN and missing if the paper prints nothing. ``evidence`` is measured or
+    simulated, as for the samples."""
     corrected = order.recipe.protocol == "corrected"
     names = order.scored()
     results = results_of(order.counting, names)

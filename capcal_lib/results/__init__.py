@@ -54,7 +54,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import a name when it is first asked for: to score a file takes no run store."""
+    """Import a name when it is first used, since scoring a file needs no run store."""
     if name in __all__:
         for module in ("terms", "counting", "results", "scores", "recalibrated", "constant"):
             with naming_extra():

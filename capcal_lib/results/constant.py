@@ -1,10 +1,10 @@
 """Is a confidence closer to the expected accuracy than the best constant?
 
-This question has one answer for each method on each data set of a model, and this is where it is
-given: pages, the front page and ``capcal score --model`` take it from here. Two families are judged
-(:mod:`capcal_lib.results.judged`): on all data sets of a model, the methods that one can choose
-for a data set, which are its own probe, votes, what the model is asked for and what is brought
-along; and the probes that were trained on other data sets."""
+This module answers the question for each method on each data set of a model; the pages, the front
+page and ``capcal score --model`` take the answer from here. Two families are judged
+(:mod:`capcal_lib.results.judged`), each over all data sets of a model: the methods that one can
+choose for a data set (its own probe, votes, what the model is asked for, and your own methods), and
+the probes that were trained on other data sets."""
 
 import pandas as pd
 
@@ -41,15 +41,14 @@ def compare_with_constant(
 ) -> pd.DataFrame:
     """Judge every method on every data set of one model against the best constant.
 
-    ``results`` are those of ``load_results``, of all data sets of a model, or what ``recalibrate``
-    makes of them: what is judged together is what is given here. A gain is the mean of the best
-    constant's Brier terms less those of the method (``brier_terms``, by ``protocol``): above zero
-    the method is closer to the expected accuracy. Data sets on which no two questions have the same
-    accuracy are left out.
+    ``results`` come from ``load_results``, for all data sets of a model, or from ``recalibrate``;
+    all that is passed here is judged together. A gain is the best constant's mean Brier term minus
+    the method's (``brier_terms``, under ``protocol``): above zero the method is closer to the
+    expected accuracy. Data sets whose questions all have the same accuracy are left out.
 
-    Returns a row a case: ``dataset``, ``method``, its ``kind``, and what
-    :func:`~capcal_lib.results.judged.judge_cases` says of it, with whether it ``could be won``.
-    ``kind`` and ``verdict`` are categories, so that counts of them are whole.
+    Returns one row per case: ``dataset``, ``method``, its ``kind``, and the columns of
+    :func:`~capcal_lib.results.judged.judge_cases`, with ``could be won``. ``kind`` and ``verdict``
+    are categories, so that counts include those that do not occur.
 
     >>> from capcal_lib.places import RECORDED_RUNS
     >>> from capcal_lib.results import load_results
@@ -87,21 +86,21 @@ def compare_with_constant(
 def compare_recalibrated(
     results: pd.DataFrame, *, protocol: Protocol = "corrected"
 ) -> pd.DataFrame:
-    """Judge every method that is no probe against the best constant after it was recalibrated on
-    the same labels (``recalibrate``); these are a family of their own.
+    """Judge every method except probes against the best constant, after recalibrating it on the
+    same labels (``recalibrate``). These cases are a family of their own.
 
-    Returns rows as those of :func:`compare_with_constant`. A probe has learned from labels before.
+    Returns rows as :func:`compare_with_constant` does. Probes have already learned from labels.
     """
     probes = [name for name in confidence_columns(results) if training_sets(name)]
     return compare_with_constant(recalibrate(results.drop(columns=probes)), protocol=protocol)
 
 
 def count_by_kind(judged: pd.DataFrame) -> pd.DataFrame:
-    """Count the verdicts on each kind of method: how many are ``better``, of those that ``could be
-    won``; and how many are ``worse``, of all ``cases``.
+    """Count the verdicts on each kind of method: how many cases are ``better``, among those that
+    ``could be won``, and how many are ``worse``, among all ``cases``.
 
-    ``judged`` is what :func:`compare_with_constant` returns, of one model or of several below one
-    another. Each of ``KINDS`` has a row, but ``other`` only where a method is none of these.
+    ``judged`` is what :func:`compare_with_constant` returns, for one model or for several models
+    concatenated. Each of ``KINDS`` has a row; ``other`` only if a method is of no other kind.
 
     >>> kinds = pd.Categorical(["P(True)", "P(True)", "other"], KINDS)
     >>> judged = pd.DataFrame({"kind": kinds, "verdict": ["worse", "better", "worse"]})
@@ -114,7 +113,7 @@ def count_by_kind(judged: pd.DataFrame) -> pd.DataFrame:
 
 
 def kind_of_method(method: str, dataset: str) -> str:
-    """Say what kind of confidence a method is on a data set: one of ``KINDS``.
+    """Return the kind of a method on a data set, one of ``KINDS``.
 
     >>> kind_of_method("Probe (GSM8K)", "gsm8k"), kind_of_method("Probe (GSM8K)", "math500")
     ('probe of the data set', 'probe of the domain')

@@ -18,9 +18,9 @@ class Counting:
     """What counts of a model's samples in a store.
 
     The first ``k_eval`` samples of a question define mu_hat, and the first ``k_c`` of them vote;
-    without ``held_out`` they judge themselves, as in the paper's code. ``verdicts`` says whose
-    count: ``rules``, or ``judge:MODEL`` for short and mathematical answers. ``recipe`` is that of
-    the probes, None for none. ``choice`` says which of several runs on a split, such as
+    without ``held_out`` they judge themselves, as in the paper's code. ``verdicts`` names the
+    grader: ``rules``, or ``judge:MODEL`` for short and mathematical answers. ``recipe`` is the
+    probes' recipe, or None for no probes. ``choice`` picks one of several runs on a split, such as
     ``{"seed": 1}``: see ``runs.find_run``.
     """
 
@@ -39,9 +39,9 @@ class Counting:
         check_int("k_c", self.k_c, least=1)
 
     def runs(self, datasets: Iterable[str] | None = None) -> dict[str, Run]:
-        """Find the graded runs on evaluation splits; of each data set the one that is chosen.
+        """Find the graded runs on evaluation splits, one per data set.
 
-        `InputError` for a store that is not there, an unknown model, and a named data set without a
+        `InputError` if the store does not exist, the model is unknown, or a named data set has no
         graded run."""
         model = load_model(self.model).name
         check_store(self.store)

@@ -1,10 +1,9 @@
 """Judge comparisons: the one place that corrects verdicts for how many are judged together.
 
 A *case* is one comparison, such as a method on a data set. A *family* is all cases that answer one
-question: the chance of any false verdict in it is 5 %, and whoever asks says which cases they are.
-A case *could be won* if a perfect confidence would be significantly better than the rival there, in
-this case by itself. That depends on the questions and not on the method, so shares of ``better``
-are shares of these cases."""
+question; the caller chooses it, and the chance of any false verdict in it is 5 %. A case *could be
+won* if a perfect confidence would be significantly better than the rival in this case alone. That
+depends on the questions and not on the method, so ``better`` is counted among these cases."""
 
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
@@ -36,16 +35,16 @@ def judge_cases(
 ) -> pd.DataFrame:
     """Test the mean gain of each case, and judge the cases of a family together by Holm's method.
 
-    ``gains`` has by case, a tuple whose parts are called ``names``, the gain of each question, by
-    (dataset, question_id); above zero is better. Subjects are drawn whole. ``bounds`` are the least
-    and the largest gain of a question, of all cases or by case. ``perfect`` are gains of a
-    confidence without error in the same cases. ``family`` are names within whose values a family
-    is; without any, all cases are one.
+    ``gains`` maps each case to the gains of its questions, indexed by (dataset, question_id); above
+    zero is better. A case is a tuple, and ``names`` are the names of its parts. Subjects vary as a
+    whole. ``bounds`` are the least and the largest possible gain of a question, for all cases or by
+    case. ``perfect`` are the gains of a confidence without error in the same cases. Cases with the
+    same values under the names ``family`` form a family; without it, all cases are one family.
 
-    Returns a row a case: its names; the mean gain ``estimate`` with the 95 % interval ``low`` to
-    ``high`` and ``p`` of the case by itself; ``p (Holm)``; the ``verdict``, a category, ``better``
-    or ``worse`` where that is below .05, else ``inconclusive``; and with ``perfect`` whether the
-    case ``could be won``. Cases with fewer than two questions have no row.
+    Returns one row per case: its names; the mean gain ``estimate`` with the 95 % interval ``low``
+    to ``high`` and ``p`` of the case alone; ``p (Holm)``; the ``verdict``, a category: ``better``
+    or ``worse`` if ``p (Holm)`` is below .05, else ``inconclusive``; and with ``perfect`` whether
+    the case ``could be won``. Cases with fewer than two questions have no row.
 
     >>> index = pd.MultiIndex.from_product([["gsm8k"], map(str, range(60))])
     >>> index.names = ["dataset", "question_id"]
@@ -75,7 +74,7 @@ def judge_cases(
 def judge_together(tested: pd.DataFrame, family: Sequence[str] = ()) -> pd.DataFrame:
     """Judge tested rows together by Holm's method: return them with ``p (Holm)`` and ``verdict``.
 
-    ``tested`` has ``estimate`` and ``p`` of each comparison by itself; ``family`` is that of
+    ``tested`` has ``estimate`` and ``p`` of each comparison alone; ``family`` is as in
     :func:`judge_cases`.
 
     >>> tested = pd.DataFrame({"estimate": [0.1, 0.1, -0.1], "p": [0.01, 0.04, 0.03]})
@@ -106,10 +105,10 @@ def judge_alone(gain: "pd.Series[float]", bounds: Bounds) -> "pd.Series[Any]":
 def gains_over(
     terms: pd.DataFrame, rival: str, *case: Hashable
 ) -> "dict[tuple[Any, ...], pd.Series[float]]":
-    """Return by how much less than a rival's the term of each other column is, by question, under
-    the key (data set, method, *case).
+    """Return each method's gain over a rival by question, the rival's term minus its own, under the
+    key (data set, method, *case).
 
-    ``terms`` are those of ``brier_terms``; lower is better, so that above zero a method is better.
+    ``terms`` come from ``brier_terms``, and lower terms are better, so a gain above zero is better.
     """
     gains = {}
     for dataset, subset in terms.groupby(level="dataset", sort=False):
@@ -119,11 +118,11 @@ def gains_over(
 
 
 def tally(judged: pd.DataFrame, by: "Sequence[pd.Series[Any]]") -> pd.DataFrame:
-    """Count verdicts in groups: how many are ``better``, of those that ``could be won``; and how
-    many are ``worse``, of all ``cases``.
+    """Count verdicts in groups: how many cases are ``better``, among those that ``could be won``,
+    and how many are ``worse``, among all ``cases``.
 
-    ``judged`` are rows of :func:`judge_cases`, and ``by`` say the groups; all of a category have a
-    row.
+    ``judged`` are rows of :func:`judge_cases`, and ``by`` names the columns to group by; every
+    value of a category has a row.
     """
     verdict, winnable = judged["verdict"], judged[WINNABLE].astype(bool)
     marks = {

@@ -23,9 +23,8 @@ def named_run(
     dataset: str | None = None,
     split: str | None = None,
 ) -> Run:
-    """Find the run of a store, or of a model, data set or split in it, whose key begins so.
-
-    `InputError` where none or several fit."""
+    """Find the run whose key begins with ``key``, among a store's runs or those of a model, data
+    set or split. `InputError` if none or several match."""
     runs = open_runs(store, model=model, dataset=dataset, split=split)
     fitting = [run for run in runs if run.folder.name.startswith(key)]
     if not fitting:
@@ -35,15 +34,15 @@ def named_run(
     if len(fitting) > 1:
         keys = ", ".join(run.folder.name for run in fitting)
         raise InputError(
-            f"{len(fitting)} runs fit, {keys}; choose one by --model and --dataset, or by the "
+            f"{len(fitting)} runs match, {keys}; choose one with --model and --dataset, or by the "
             "beginning of its key"
         )
     return fitting[0]
 
 
 def questions_of(run: Run) -> pd.DataFrame:
-    """Count each sampled question: ``question_id``, ``samples``; where graded ``correct``,
-    ``not_scored``.
+    """Count the samples of each question: ``question_id`` and ``samples``, and in a graded run
+    ``correct`` and ``not_scored``.
     """
     table = read_samples(run, KEY).groupby("question_id").size().to_frame("samples")
     if run.has(VERDICTS):
@@ -52,8 +51,8 @@ def questions_of(run: Run) -> pd.DataFrame:
 
 
 def describe_unread_samples(run: Run) -> list[str]:
-    """Say it where more than a third of a graded run's samples have no answer that the rules read,
-    see :func:`~capcal_lib.grading.unread.describe_unread`.
+    """Report if the rules find no answer in more than a third of a graded run's samples, see
+    :func:`~capcal_lib.grading.unread.describe_unread`.
     """
     counts = count_run(run)
     if 3 * counts["no_answer"].sum() <= counts["total"].sum():
@@ -65,16 +64,16 @@ def describe_unread_samples(run: Run) -> list[str]:
 
 
 def look_up(run: Run, question_id: str) -> tuple[Question, pd.DataFrame]:
-    """Return a question, from the user's data, and a row a sample: sample_index, response, verdict
-    ("not graded" where there is none), extracted and reason, which are empty where there are none.
+    """Return a question, from the user's data, and one row per sample: sample_index, response,
+    verdict (``not graded`` if it has none), extracted and reason (empty if there is none).
 
-    `InputError` for a question that was not sampled."""
+    `InputError` if the question was not sampled."""
     samples = read_samples(run, [*KEY, "response"])
     rows = samples[samples["question_id"] == question_id]
     if rows.empty:
         known = sanitize(samples["question_id"].min(), 80)
         raise InputError(
-            f"{run} has no samples of {sanitize(question_id, 80)!r}; its ids look like {known!r}"
+            f"{run} has no samples of {sanitize(question_id, 80)!r}; give an id such as {known!r}"
         )
     graded = read_verdicts(run) if run.has(VERDICTS) else rows[KEY]
     absent = {"verdict": "not graded", "extracted": "", "reason": ""}

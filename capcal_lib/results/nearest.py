@@ -1,9 +1,9 @@
 """Is a confidence that takes tokens closer to the expected accuracy than the nearest probe, which
 takes none?
 
-This question has one answer for each method on each data set of a model, and this is where it is
-given: the main table and the page on small models take it from here. All cases of a model are
-judged together by Holm's method."""
+This module answers the question for each method on each data set of a model; the main table and
+the page on small models take the answer from here. All cases of a model are judged together by
+Holm's method."""
 
 import pandas as pd
 
@@ -22,8 +22,8 @@ ASKED = ("Verbalized confidence", "P(True)", CONSISTENCY)
 
 
 def keep_asked_and_nearest_probe(results: pd.DataFrame) -> pd.DataFrame:
-    """Keep of results the confidences that are asked of the model, and on each data set the nearest
-    probe; without data sets on which no two questions differ or no confidence is known.
+    """Keep only the confidences that the model is asked for and each data set's nearest probe. Data
+    sets without any confidence, or with equal accuracy on all questions, are left out.
     """
     selected = []
     for name, subset in results[results["total"] > 1].groupby(level="dataset", sort=False):
@@ -39,12 +39,12 @@ def compare_with_nearest_probe(
     results: pd.DataFrame, *, protocol: Protocol = "corrected"
 ) -> pd.DataFrame:
     """Judge each confidence that takes tokens against the nearest probe, which takes none, on each
-    data set; all of them together, by Holm's method.
+    data set; all cases together, by Holm's method.
 
-    Returns a row a ``dataset`` and ``method``: ``estimate``, how much lower the score of the method
-    is than that of the probe, with the interval ``low`` to ``high`` of the case alone, ``p``, ``p
-    (Holm)`` and a ``verdict``. ``method`` and ``verdict`` are categories, so that counts of them
-    are whole. No rows where no probe or nothing else is known.
+    Returns one row per ``dataset`` and ``method``: ``estimate``, how much lower the method's score
+    is than the probe's, with the interval ``low`` to ``high`` of the case alone, ``p``, ``p
+    (Holm)`` and a ``verdict``. ``method`` and ``verdict`` are categories, so that counts include
+    those that do not occur. No rows if there is no probe, or nothing to compare it with.
     """
     terms = brier_terms(keep_asked_and_nearest_probe(results), protocol=protocol)
     asked = [name for name in ASKED if name in terms]

@@ -1,9 +1,8 @@
 """Give every method the same labels: its confidences after Platt scaling, cross-fitted.
 
-A confidence can know much and still be far from mu, because its level is off. The best constant and
-the probes have learned the level from labels. So that the others are compared with them on equal
-terms, each is recalibrated with the labels of other questions, those that the constant is the mean
-of."""
+A confidence can rank questions well and still be far from mu, because its level is off. The best
+constant and the probes have learned the level from labels. For a fair comparison, each other method
+is recalibrated with labels of other questions, as the constant is."""
 
 from zlib import crc32
 
@@ -19,14 +18,14 @@ from capcal_lib.results.scores import confidence_columns
 def recalibrate(results: pd.DataFrame, *, folds: int = 5) -> pd.DataFrame:
     """Recalibrate every method's confidences on each data set with the labels of the other folds.
 
-    ``results`` are those of ``load_results``. A fold is whole subjects, of a data set without
-    subjects whole questions, the same each time. Platt's method (``metrics.Calibrator``) learns
-    from the counts of the other folds.
+    ``results`` come from ``load_results``. A fold consists of whole subjects, or of questions if
+    the data set has no subjects, and is the same each time. Platt's method
+    (``metrics.Calibrator``) learns from the counts of the other folds.
 
-    Returns the same table with other confidences; NaN where a method has none, or where the other
-    folds have fewer than two questions. *Response consistency* is the first votes of a question,
-    recalibrated, beside the counts of the samples that did not vote. `InputError` for fewer than
-    two ``folds``.
+    Returns the same table with recalibrated confidences; NaN if a method has none, or if the other
+    folds have fewer than two questions. *Response consistency* is the recalibrated vote of a
+    question's first samples, beside the counts of the samples that did not vote. `InputError` for
+    fewer than two ``folds``.
 
     >>> index = pd.MultiIndex.from_product([["gsm8k"], map(str, range(40))])
     >>> index.names = ["dataset", "question_id"]

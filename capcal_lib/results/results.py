@@ -1,16 +1,16 @@
-"""One tidy table of a model's runs: a row a question, the counts of its verdicts, and a column a
-method.
+"""One tidy table of a model's runs: one row per question, with the counts of its verdicts and one
+column per method.
 
 Every table here is indexed by data set, or by (dataset, question_id), and joins by that index.
-Loading reads what is kept in the store and computes nothing else: probes have a column where
-``capcal probe`` has trained them and kept what they predict.
+Loading reads what the store keeps and computes nothing else: a probe has a column if ``capcal
+probe`` has trained it and kept its predictions.
 
 **Which samples count.** The samples 0 to k_eval - 1 of a question define its expected accuracy.
-The first k_c of them are the vote of *Response consistency*, which may be judged by the others
-alone: their counts are the columns ``votes correct`` and ``votes total``, which
-:func:`judged_by` puts beside it. For the Brier score any k_c of them vote and are scored against
-the rest, over many splits, so that no sample judges itself and none is set aside; a question's
-means over the splits are ``votes term`` and ``votes plug-in``."""
+The first k_c of them are the vote of *Response consistency*. Only the others may judge the vote;
+their counts are the columns ``votes correct`` and ``votes total``, which :func:`judged_by` puts
+beside it. For the Brier score, k_c samples vote and are scored against the rest, over many splits,
+so that no sample judges itself and none is set aside. A question's means over the splits are the
+columns ``votes term`` and ``votes plug-in``."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -73,25 +73,23 @@ def load_results(
     """Load the counts and confidences of a model's graded runs on evaluation splits.
 
     Returns a table indexed by (dataset, question_id): ``correct`` and ``total`` (scored samples, at
-    most k_eval), then a column a method with its confidences in [0, 1], NaN where a question has
-    none; the last are those of probes. What votes may be judged by follows, see above. Empty where
-    nothing is graded.
+    most k_eval), then one column per method with its confidences in [0, 1], probes last; NaN if a
+    question has none. The counts that may judge votes follow (see the head of this module). Empty
+    if nothing is graded.
 
     ``datasets`` are names; None takes all that have a graded run, largest first. The first
     ``k_eval`` samples define mu_hat, and the first ``k_c`` of them vote; without ``held_out`` they
-    judge themselves, as in the paper's code, and there are no columns for others.
-    ``verdicts`` says whose count: ``rules``, or ``judge:MODEL`` for short and mathematical answers.
-    ``choice`` says which of several runs on a split, such as ``{"seed": 1}``: see
-    ``runs.find_run``.
+    judge themselves, as in the paper's code, and there are no columns for the other samples.
+    ``verdicts`` names the grader: ``rules``, or ``judge:MODEL`` for short and mathematical answers.
+    ``choice`` picks one of several runs on a split, such as ``{"seed": 1}``: see ``runs.find_run``.
 
-    ``recipe`` is that of the probes, see ``probes.keep_predictions``; None leaves them out.
-    By the paper's, a probe is five columns, such as ``Probe (MATH) [0]`` to ``[4]``: whatever is
-    computed of it is computed of each, and then averaged (``scores.mean_over_probes``).
-    ``results.attrs["stale"]`` names predictions of a probe that were made from other files than are
-    there now, which are left out.
+    ``recipe`` is the probes' recipe, see ``probes.keep_predictions``; None leaves them out. Under
+    the paper's recipe a probe has five columns, such as ``Probe (MATH) [0]`` to ``[4]``; every
+    number is computed for each and then averaged (``scores.mean_over_probes``). Predictions whose
+    files have changed are left out and named in ``results.attrs["stale"]``.
 
-    `InputError` for a store that is not there, an unknown model, a named data set without a graded
-    run, answers that the judge has not judged, or a corrupt file; with what to do.
+    `InputError`, with what to do, if the store does not exist, the model is unknown, a named data
+    set has no graded run, the judge has not judged all answers, or a file is corrupt.
 
     >>> from capcal_lib.places import RECORDED_RUNS
     >>> results = load_results(RECORDED_RUNS, "smollm2-135m", datasets=["mini-exam"])
@@ -165,10 +163,10 @@ def _votes_of(answers: pd.DataFrame, counting: Counting) -> pd.DataFrame:
 def first_votes(
     counting: Counting, numbers: Iterable[int], datasets: Iterable[str] | None = None
 ) -> pd.DataFrame:
-    """Load what the first samples of each question vote, for several numbers of votes.
+    """Load the votes of each question's first samples, for several numbers of votes.
 
-    They judge themselves, as in the paper's code. Returns the counts, then a column a number, such
-    as ``Response consistency, 5 votes``, under the index of :func:`load_results`.
+    The samples judge themselves, as in the paper's code. Returns the counts, then one column per
+    number, such as ``Response consistency, 5 votes``, with the index of :func:`load_results`.
     """
     tables = {}
     numbers = [*numbers]
@@ -183,7 +181,7 @@ def first_votes(
 
 
 def votes_title(number: int) -> str:
-    """Return what so many votes are called.
+    """Return the title of a vote of so many samples.
 
     >>> votes_title(5)
     'Response consistency, 5 votes'
@@ -194,9 +192,9 @@ def votes_title(number: int) -> str:
 def judged_by(results: pd.DataFrame, method: str) -> pd.DataFrame:
     """Return a method's confidences beside the counts that they may be judged by.
 
-    A table of ``confidence``, ``correct`` and ``total`` under the index of ``results``, of the
-    questions that have a confidence and a scored sample. The counts of votes are those of the
-    samples that did not vote; of every other method, those of all samples.
+    The table has ``confidence``, ``correct`` and ``total`` with the index of ``results``, for the
+    questions with a confidence and a scored sample. Votes are judged by the samples that did not
+    vote; every other method is judged by all samples.
 
     >>> from capcal_lib.places import RECORDED_RUNS
     >>> results = load_results(RECORDED_RUNS, "smollm2-135m", datasets=["mini-exam"])
@@ -213,14 +211,15 @@ def judged_by(results: pd.DataFrame, method: str) -> pd.DataFrame:
 
 
 def describe_runs(counting: Counting, datasets: Iterable[str] | None = None) -> pd.DataFrame:
-    """Say what is behind a model's results: a row a data set, in the order of ``load_results``.
+    """Describe the runs behind a model's results: one row per data set, in the order of
+    ``load_results``.
 
     Returns a table indexed by dataset: its ``title``; the ``prompts`` style; ``questions``; scored
-    samples a question, ``fewest`` to ``most``; all ``samples`` counted, and the share of them
-    ``not scored``; mean expected accuracy with those ``all wrong`` and ``all right``; mean
-    completion ``tokens`` of a sample; ``evidence``, measured or simulated; and the ``run``.
-    ``attrs["problems"]`` names what of these runs is damaged, and which have not a verdict on each
-    sample."""
+    samples per question, ``fewest`` to ``most``; all ``samples`` counted, and the share that is
+    ``not scored``; the mean expected accuracy if unscored samples were ``all wrong`` or ``all
+    right``; mean completion ``tokens`` of a sample; ``evidence``, measured or simulated; and the
+    ``run``. ``attrs["problems"]`` names damaged files, and runs with samples that have no
+    verdict."""
     rows = {}
     runs = counting.runs(datasets)
     for name, run in runs.items():
@@ -253,7 +252,7 @@ def evidence_of_run(run: Run) -> str:
 
 
 def _problems(run: Run) -> list[str]:
-    """Say what of a run is damaged, or else whether it has other samples than verdicts."""
+    """Describe a run's damaged files, or else a mismatch between its samples and verdicts."""
     damaged = [how for _, how in damaged_files(run)]
     if damaged:
         return damaged
@@ -270,10 +269,10 @@ def _problems(run: Run) -> list[str]:
 
 
 def costs(counting: Counting) -> pd.DataFrame:
-    """Say what a confidence costs: mean completion tokens a question, indexed by dataset, a column
-    a method; ten votes take ten answers.
+    """Return the cost of each method: mean completion tokens per question, indexed by dataset, one
+    column per method. Ten votes cost ten answers.
 
-    A probe reads the hidden states of a prompt that is read anyway, and costs none.
+    A probe costs none, since it reads the hidden states of a prompt that is read anyway.
     """
     tables = {}
     for name, run in counting.runs().items():
@@ -288,10 +287,10 @@ def costs(counting: Counting) -> pd.DataFrame:
 
 
 def subjects(results: pd.DataFrame) -> "pd.Series[str]":
-    """Name the group of each question, which intervals over questions draw whole, by the index of
+    """Return the group of each question, which intervals treat as a whole, with the index of
     ``results``.
 
-    The subject where the data set comes in subjects; elsewhere each question is a group of its own.
+    The group is the subject if the data set has subjects; else each question is its own group.
     """
     groups = results.index.to_frame()["question_id"]
     datasets = results.index.get_level_values("dataset")

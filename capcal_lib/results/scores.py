@@ -45,8 +45,8 @@ def confidence_columns(results: pd.DataFrame) -> list[str]:
 
 
 def columns_of(results: pd.DataFrame, method: str | None) -> list[str]:
-    """List the columns that hold a method's confidences: one; of a probe by the paper's recipe
-    five; none where the results do not have it.
+    """List the columns that hold a method's confidences: one, or five for a probe of the paper's
+    recipe, or none if the results do not have the method.
 
     >>> results = pd.DataFrame(columns=["P(True)", "Probe (MATH) [0]", "Probe (MATH) [1]"])
     >>> columns_of(results, "Probe (MATH)")
@@ -56,8 +56,7 @@ def columns_of(results: pd.DataFrame, method: str | None) -> list[str]:
 
 
 def methods(results: pd.DataFrame) -> list[str]:
-    """List the methods of results, by which its columns of confidences go; the five probes of the
-    paper's recipe are one.
+    """List the methods of results; the five probes of the paper's recipe are one method.
 
     >>> methods(pd.DataFrame(columns=["correct", "total", "Probe (MATH) [0]", "Probe (MATH) [1]"]))
     ['Probe (MATH)']
@@ -66,8 +65,8 @@ def methods(results: pd.DataFrame) -> list[str]:
 
 
 def stated_methods(results: pd.DataFrame) -> list[str]:
-    """List the methods that are neither probes nor votes: what a model says when it is asked, and
-    what was brought along (``capcal confidence --from``), as far as any of it is known.
+    """List the methods with any confidence that are neither probes nor votes: what a model says
+    when asked, and your own methods (``capcal confidence --from``).
 
     >>> results = pd.DataFrame({"P(True)": [0.5], "Probe (MATH)": [0.5], "mine": [0.1]})
     >>> stated_methods(results.assign(theirs=None))
@@ -78,8 +77,7 @@ def stated_methods(results: pd.DataFrame) -> list[str]:
 
 
 def own_columns(results: pd.DataFrame, dataset: str) -> list[str]:
-    """List the columns of the probe that was trained for a data set, where it has predicted any of
-    its ``results``.
+    """List the columns of a data set's own probe, if it has predicted any of its ``results``.
 
     >>> results = pd.DataFrame({"Probe (GSM8K)": [0.5], "Probe (MATH)": [0.5]})
     >>> own_columns(results, "math500"), own_columns(results, "triviaqa")
@@ -89,8 +87,8 @@ def own_columns(results: pd.DataFrame, dataset: str) -> list[str]:
 
 
 def well_sampled(results: pd.DataFrame) -> list[str]:
-    """List the data sets that have a probe of their own and 32 samples a question, as far as
-    ``applications.deep_samples`` says; or else those that have a probe; or else all.
+    """List the data sets with a probe of their own and 32 samples per question (counted by
+    ``applications.deep_samples``). If there are none, list those with a probe; else all.
     """
     names, probed, deep = [], [], []
     for name, subset in results.groupby(level="dataset", sort=False):
@@ -104,8 +102,8 @@ def well_sampled(results: pd.DataFrame) -> list[str]:
 
 
 def nearest_probe_of(results: pd.DataFrame, dataset: str) -> str | None:
-    """Name the nearest probe to a data set (``probes.nearest_probe``) of those that have predicted
-    any question in ``results``, which are of that data set.
+    """Return the probe nearest to a data set (``probes.nearest_probe``), among the probes that have
+    predicted any question in ``results``, which hold that data set only.
 
     >>> columns = {"correct": [1], "total": [2], "Probe (MATH)": [0.5], "Probe (GSM8K)": [None]}
     >>> nearest_probe_of(pd.DataFrame(columns), "gsm8k")
@@ -115,8 +113,8 @@ def nearest_probe_of(results: pd.DataFrame, dataset: str) -> str | None:
 
 
 def questions_differ(results: pd.DataFrame) -> bool:
-    """Say whether there is anything to compare in results of one data set: whether two of its
-    questions have another share of correct samples.
+    """Return whether results of one data set leave anything to compare: whether any two questions
+    have different shares of correct samples.
 
     >>> questions_differ(pd.DataFrame({"correct": [0, 0], "total": [4, 8]}))
     False
@@ -126,8 +124,8 @@ def questions_differ(results: pd.DataFrame) -> bool:
 
 
 def questions_predicted(results: pd.DataFrame, dataset: str) -> pd.DataFrame:
-    """Keep of the results of one data set the questions that its nearest probe has predicted; all
-    of them where it has no probe.
+    """Keep only the questions of one data set that its nearest probe has predicted; keep all if it
+    has no probe.
 
     >>> columns = {"correct": [1, 2], "total": [2, 2], "Probe (MATH)": [0.5, None]}
     >>> len(questions_predicted(pd.DataFrame(columns), "gsm8k"))
@@ -138,9 +136,9 @@ def questions_predicted(results: pd.DataFrame, dataset: str) -> pd.DataFrame:
 
 
 def beside_the_paper(results: pd.DataFrame, dataset: str) -> list[str]:
-    """List a data set and, after it, those on which the paper tries its applications, MATH-500 and
-    AIME25, if they have 32 samples a question (``applications.deep_samples``) and their questions
-    differ.
+    """List a data set and then the two on which the paper tries its applications, MATH-500 and
+    AIME25, if these have 32 samples per question (``applications.deep_samples``) and their
+    questions differ.
 
     >>> index = pd.MultiIndex.from_product([["gsm8k", "math500"], ["a", "b"]])
     >>> index.names = ["dataset", "question_id"]
@@ -158,8 +156,8 @@ def beside_the_paper(results: pd.DataFrame, dataset: str) -> list[str]:
 
 
 def fill_unstated(results: pd.DataFrame) -> pd.DataFrame:
-    """Take one half where a confidence that is stated of others is missing, as the paper's code
-    does.
+    """Replace a missing stated confidence by one half if the method has any, as in the paper's
+    code.
 
     >>> table = pd.DataFrame({"P(True)": [0.2, None], "Probe (MATH)": [None, 0.3]})
     >>> fill_unstated(table).values.tolist()
@@ -169,10 +167,10 @@ def fill_unstated(results: pd.DataFrame) -> pd.DataFrame:
 
 
 def fill_missing(confidences: pd.DataFrame) -> pd.DataFrame:
-    """Take one half for a question without a confidence, on data sets where the method has any, as
-    the paper's code does; but not for votes, which are missing where samples are too few.
+    """Replace missing confidences by one half on data sets where the method has any, as in the
+    paper's code; but not votes, which are missing if there are too few samples.
 
-    ``confidences`` has a column a confidence, under the index of results."""
+    ``confidences`` has one column per confidence, with the index of results."""
     asked = confidences.groupby(level="dataset").transform("count") > 0
     filled = confidences.fillna(MISSING_AS).where(asked)
     if CONSISTENCY in confidences:
@@ -181,10 +179,10 @@ def fill_missing(confidences: pd.DataFrame) -> pd.DataFrame:
 
 
 def keep_nearest_probe(results: pd.DataFrame, dataset: str) -> pd.DataFrame:
-    """Keep of the probes in results of one data set the nearest, under the name ``Probe``.
+    """Keep only the nearest probe in results of one data set, under the name ``Probe``.
 
-    It is that of ``probes.nearest_probe``; by the paper's recipe it is five columns, ``Probe [0]``
-    to ``[4]``. Columns without any confidence are left out.
+    See ``probes.nearest_probe``; under the paper's recipe it has five columns, ``Probe [0]`` to
+    ``[4]``. Columns without any confidence are left out.
 
     >>> columns = ["correct", "total", "P(True)", "Probe (MATH)", "Probe (GSM8K)"]
     >>> results = pd.DataFrame([[1, 2, 0.5, 0.5, 0.5]], columns=columns)
@@ -202,10 +200,10 @@ def keep_nearest_probe(results: pd.DataFrame, dataset: str) -> pd.DataFrame:
 def mean_over_probes(terms: pd.DataFrame) -> pd.DataFrame:
     """Replace the columns of the five probes of the paper's recipe by their mean.
 
-    ``terms`` has a row a question and a column a confidence, such as a score, an error or a gain of
-    each. A probe of the paper's recipe stands for five, and its number is the mean of what the
-    five have, never what their mean prediction has, which nobody trained and which scores lower.
-    All other columns stay.
+    ``terms`` has one row per question and one column per confidence, with a score, an error or a
+    gain. A probe of the paper's recipe stands for five, and its number is the mean of their five
+    numbers. It is never the number of their mean prediction, which nobody trained and which scores
+    lower. All other columns stay.
 
     >>> terms = pd.DataFrame({"Probe (MATH) [0]": [0.1], "Probe (MATH) [1]": [0.3], "mine": [0.5]})
     >>> mean_over_probes(terms).round(2).to_dict("records")
@@ -226,11 +224,11 @@ def mean_over_probes(terms: pd.DataFrame) -> pd.DataFrame:
 def mean_over_members(
     results: pd.DataFrame, method: str, compute: "Callable[[pd.DataFrame], Any]"
 ) -> Any:
-    """Return the mean of a number, or of one for each question, over the members of a method.
+    """Return the mean of a number, or of one number per question, over a method's members.
 
-    A probe by the paper's recipe has five members, all other methods have one. ``compute`` takes
-    what ``judged_by`` says of a member. The mean is never that of the mean confidence, which nobody
-    trained and which scores lower.
+    A probe of the paper's recipe has five members; every other method has one. ``compute`` takes
+    what ``judged_by`` returns for a member. It is never applied to the mean confidence, which
+    nobody trained and which scores lower.
 
     >>> results = pd.DataFrame({"correct": [1], "total": [2]})
     >>> for fold, confidence in enumerate([0.1, 0.3]):
@@ -243,15 +241,14 @@ def mean_over_members(
 
 
 def brier_terms(results: pd.DataFrame, *, protocol: Protocol = "corrected") -> pd.DataFrame:
-    """Return the capability Brier term of each question by each method, under the index of
-    ``results``.
+    """Return the capability Brier term of each question and method, with the index of ``results``.
 
     The columns are Uniform random, Best constant, the methods, Oracle RC and Oracle CC; the first
-    and the last two are exact expectations, and Best constant is :func:`best_constant`. A probe by
-    the paper's recipe has the mean of the terms of its five. NaN is not scored: a question without
-    a confidence, or with fewer than two scored samples. By the ``paper``'s protocol terms are
-    plug-in, and a missing confidence is 0.5, but for votes of too few samples. Another protocol is
-    refused."""
+    and the last two are exact expectations, and Best constant is :func:`best_constant`. A probe of
+    the paper's recipe has the mean term of its five. NaN means not scored: the question has no
+    confidence, or fewer than two scored samples. Under the ``paper``'s protocol, terms are plug-in,
+    and a missing confidence counts as 0.5, except for votes of too few samples. `InputError` for
+    another protocol."""
     return mean_over_probes(_terms_of_columns(results, protocol))
 
 
@@ -285,9 +282,9 @@ def _terms_of_columns(results: pd.DataFrame, protocol: Protocol) -> pd.DataFrame
 def best_constant(results: pd.DataFrame) -> "pd.Series[float]":
     """Return the best confidence that is the same for all questions of a data set: its mean mu_hat.
 
-    That of a question is the mean of the others, so that none helps to predict itself; NaN where a
-    data set has one scored question. Any confidence that knows something of the questions has a
-    lower score.
+    A question's value is the mean of the others, so that none helps to predict itself; NaN if a
+    data set has a single scored question. A confidence that knows something about the questions
+    scores lower.
 
     >>> index = pd.MultiIndex.from_product(
     ...     [["mine"], ["a", "b", "c"]], names=["dataset", "question_id"]
@@ -307,17 +304,17 @@ def score(
 ) -> pd.DataFrame:
     """Score every method on every data set by its capability Brier score; lower is better.
 
-    ``results`` are those of ``load_results``, with any further columns of confidences. By the
-    ``corrected`` protocol what mu_hat's own noise adds is subtracted, and missing confidences are
-    left out; see ``brier_terms``. A probe by the paper's recipe has the mean of the scores of its
-    five; a last column, ``spread``, is then their standard deviation, where they differ.
+    ``results`` come from ``load_results``; you may add columns of confidences. Under the
+    ``corrected`` protocol the noise of mu_hat is subtracted, and missing confidences are left out;
+    see ``brier_terms``. A probe of the paper's recipe has the mean score of its five; if they
+    differ, a last column, ``spread``, is their standard deviation.
 
     Returns a table indexed by (dataset, method): ``brier``, with the 95 % interval ``low`` to
     ``high`` for questions like these; ``plug_in``, the uncorrected score of the same questions;
-    ``may_be_best``, see :func:`mark_best`; ``missing`` confidences of questions with two scored
-    samples or more; and scored ``questions``. The corrected score is unbiased, so it may fall below
-    zero. A method without any confidence on a data set has no row there. `InputError` for a table
-    with another index or without counts.
+    ``may_be_best``, see :func:`mark_best`; the number of ``missing`` confidences, on questions with
+    at least two scored samples; and the number of scored ``questions``. The corrected score is
+    unbiased, so it may fall below zero. A method without any confidence on a data set has no row
+    there. `InputError` for a table with another index or without counts.
 
     >>> from capcal_lib.places import RECORDED_RUNS
     >>> from capcal_lib.results import load_results

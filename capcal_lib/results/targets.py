@@ -24,13 +24,12 @@ ENOUGH = 10  # samples of a question, of which that many are correct
 
 
 def judge_alike(results: pd.DataFrame) -> pd.DataFrame:
-    """Give all methods of a data set the same judges, so that their rank correlations, losses and
-    other statistics that the noise of mu_hat changes can be compared.
+    """Judge all methods of a data set by the same samples, so that rank correlations, losses and
+    other statistics that depend on the noise of mu_hat can be compared.
 
-    The samples that vote may not judge the vote. Where a data set has votes, ``correct`` and
-    ``total`` become the counts of the samples that did not vote, and questions without such samples
-    are left out; other data sets stay as they are. ``results`` are those of ``load_results``, and
-    so is what is returned.
+    Samples that vote may not judge the vote. If a data set has votes, ``correct`` and ``total``
+    become the counts of the samples that did not vote, and questions without such samples are left
+    out; other data sets stay as they are. Takes and returns the table of ``load_results``.
 
     >>> index = pd.MultiIndex.from_product([["gsm8k"], ["a"]], names=["dataset", "question_id"])
     >>> results = pd.DataFrame({"correct": [9], "total": [12]}, index)
@@ -49,9 +48,9 @@ def judge_alike(results: pd.DataFrame) -> pd.DataFrame:
 def accuracy_variance(results: pd.DataFrame) -> "pd.Series[float]":
     """Estimate the variance of expected accuracy over the questions of each data set.
 
-    The variance of mu_hat is larger, and more so with fewer samples a question. What the noise of
-    mu_hat adds is mu (1 - mu)/total on average; its unbiased estimate is subtracted. Questions with
-    one sample are left out; NaN for a single question. The estimate may fall below zero.
+    The variance of mu_hat is larger, the more so the fewer samples a question has. The noise of
+    mu_hat adds mu (1 - mu)/total on average; an unbiased estimate of this is subtracted, so the
+    result may fall below zero. Questions with one sample are left out; NaN for a single question.
 
     >>> index = pd.MultiIndex.from_product([["gsm8k"], ["a", "b"]], names=["dataset", None])
     >>> counts = pd.DataFrame({"correct": [0, 2], "total": [2, 4]}, index)
@@ -66,12 +65,12 @@ def accuracy_variance(results: pd.DataFrame) -> "pd.Series[float]":
 
 
 def shares_between(counts: pd.DataFrame, samples: int = ENOUGH) -> "pd.Series[float]":
-    """Return for each question the probability that of ``samples`` of its samples, drawn at random
-    without replacement, a share between .1 and .9 is correct.
+    """Return for each question the probability that a share between .1 and .9 is correct among
+    ``samples`` of its samples, drawn at random without replacement.
 
-    The share of questions with mu_hat between .1 and .9 depends on how many samples define mu_hat.
-    The mean of these probabilities is that share with the same number for all questions. NaN for a
-    question with fewer samples.
+    The share of questions with mu_hat between .1 and .9 depends on the number of samples behind
+    mu_hat. The mean of these probabilities is that share, with the same number of samples for all
+    questions. NaN for a question with fewer samples.
 
     ``counts`` has ``correct`` and ``total``. The probability is exact (hypergeometric).
 
@@ -92,15 +91,15 @@ def shares_between(counts: pd.DataFrame, samples: int = ENOUGH) -> "pd.Series[fl
 def response_distances(results: pd.DataFrame, *, protocol: Protocol = "corrected") -> pd.DataFrame:
     """Measure how far one response lies from the expected accuracy on average, on each data set.
 
-    A question's mean distance is 2 mu (1 - mu), twice the correctness variance, which is estimated
-    without bias by the ``corrected`` protocol, and from mu_hat by the ``paper``'s.
+    A question's mean distance is 2 mu (1 - mu), twice the correctness variance. The ``corrected``
+    protocol estimates it without bias; the ``paper``'s protocol uses mu_hat.
 
-    ``results`` are those of ``load_results``; questions with one sample are left out. Returns a row
-    a data set, and none where there is no such question: ``questions``, ``mean distance``, with its
-    95 % interval ``low`` to ``high`` for questions like these, and ``share between``, the mean of
-    :func:`shares_between`: how many questions have a share between .1 and .9 of ten samples
-    correct; NaN where no question has ten. No distance is above 1/2; its unbiased estimate is at
-    most n / (2 (n - 1)) of n samples, which is 1 of two.
+    ``results`` come from ``load_results``; questions with one sample are left out. Returns one row
+    per data set with any question left: ``questions``; ``mean distance`` with its 95 % interval
+    ``low`` to ``high`` for questions like these; and ``share between``, the mean of
+    :func:`shares_between`, which is the share of questions with between .1 and .9 of ten samples
+    correct, or NaN if no question has ten. No distance is above 1/2; its unbiased estimate from n
+    samples is at most n / (2 (n - 1)), which is 1 for two samples.
 
     >>> index = pd.MultiIndex.from_product([["gsm8k"], ["a", "b"]])
     >>> index.names = ["dataset", "question_id"]
@@ -126,18 +125,17 @@ def response_distances(results: pd.DataFrame, *, protocol: Protocol = "corrected
 def losses_by_target(
     results: pd.DataFrame, *, score: ProperScore = "brier", least: float = 0.0
 ) -> pd.DataFrame:
-    """Score every method by both targets on each data set; lower is better.
+    """Score every method against both targets on each data set; lower is better.
 
-    The same samples judge all methods of a data set (:func:`judge_alike`).
-
-    ``least`` is the least confidence, and 1 less it the highest, to which others are moved: the log
-    score of a wrong 0 or 1 is infinite.
+    The same samples judge all methods of a data set (:func:`judge_alike`). Confidences are clipped
+    to [least, 1 - least], since the log score of a wrong 0 or 1 is infinite.
 
     Returns a table indexed by (dataset, method): the mean ``expected response loss``; the ``Bregman
-    information`` of the samples, of the Brier score the correctness variance; the ``capability
-    loss``; and the ``gap``, capability loss less what theorem 2 says it is, the first less the
-    second. A method without a confidence on a data set has no row there; a probe by the paper's
-    recipe has the mean of its five. `InputError` for a ``least`` outside [0, 0.5).
+    information`` of the samples, which for the Brier score is the correctness variance; the
+    ``capability loss``; and the ``gap``, the capability loss minus its value under theorem 2
+    (expected response loss minus Bregman information). A method without a confidence on a data set
+    has no row there; a probe of the paper's recipe has the mean of its five. `InputError` for a
+    ``least`` outside [0, 0.5).
 
     >>> index = pd.MultiIndex.from_tuples([("gsm8k", "a")], names=["dataset", "question_id"])
     >>> results = pd.DataFrame({"correct": 2, "total": 4, "mine": 1.0}, index)
@@ -160,7 +158,7 @@ def losses_by_target(
 
 
 def _losses(judged: pd.DataFrame, *, score: ProperScore, least: float) -> Floats:
-    """Return of judged confidences what a row of :func:`losses_by_target` holds."""
+    """Return one row of :func:`losses_by_target`, from judged confidences."""
     s, c, n = judged.to_numpy().T
     s = s.clip(least, 1 - least)
     response = expected_response_loss(s, c, n, score=score).mean()

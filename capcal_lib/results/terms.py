@@ -45,8 +45,8 @@ def gain_bounds(counts: pd.DataFrame) -> tuple[float, float]:
 
 
 def accuracy_bounds(counts: pd.DataFrame) -> tuple[float, float]:
-    """Bound mean expected accuracy by counts: with all samples that are not scored wrong, and with
-    all of them right.
+    """Bound the mean expected accuracy: with all unscored samples counted as wrong, and with all of
+    them counted as right.
 
     >>> counts = pd.DataFrame({"correct": [1, 2], "total": [2, 4], "not_scored": [2, 0]})
     >>> accuracy_bounds(counts)
@@ -58,11 +58,11 @@ def accuracy_bounds(counts: pd.DataFrame) -> tuple[float, float]:
 
 
 def mark_best(terms: pd.DataFrame, clusters: "ArrayLike | None" = None) -> "pd.Series[bool]":
-    """Say of each method of a data set whether it may be the best: no other is significantly better
+    """Mark the methods of a data set that may be the best: no other method is significantly better
     on the questions that both have.
 
-    ``terms`` has a row a question and a column a method. NA for what does not compete: baselines
-    and oracles, a method with fewer than ten questions, and one that has no competitor.
+    ``terms`` has one row per question and one column per method. NA for methods that do not
+    compete: baselines, oracles, a method with fewer than ten questions, or without a competitor.
 
     >>> terms = pd.DataFrame({"P(True)": [0.1, 0.2] * 20, "Probe": [0.6, 0.5] * 20})
     >>> mark_best(terms.assign(**{"Uniform random": 0.05})).tolist()
@@ -78,8 +78,8 @@ def mark_best(terms: pd.DataFrame, clusters: "ArrayLike | None" = None) -> "pd.S
 
 
 def decimals_of(questions: int) -> int:
-    """Return how many decimals of a mean over questions say anything: two of fewer than ten, three
-    below a thousand, then four.
+    """Return how many decimals of a mean over questions are meaningful: two for fewer than ten
+    questions, three below a thousand, then four.
 
     >>> [decimals_of(number) for number in (3, 60, 999, 5000)]
     [2, 3, 3, 4]

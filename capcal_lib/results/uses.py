@@ -1,9 +1,9 @@
 """What does a confidence gain in one use, compared with the best rule without one?
 
-This question has one answer for each method on each data set of a model, and this is where it is
-given: the pages on budgets, on uses and on abstaining take it from here. A family is one use of one
-model: all methods on all its data sets are judged together by Holm's method. Budgets of another
-size are another use."""
+This module answers the question for each method on each data set of a model; the pages on budgets,
+on uses and on abstaining take the answer from here. A family is one use of one model: all methods
+on all its data sets are judged together by Holm's method. A budget of another size is another
+use."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -56,17 +56,18 @@ def compare_use(
     """Judge what each confidence of a model gains in one of ``USES`` on each data set, all of them
     together (``results.judged.judge_cases``).
 
-    ``results`` are those of ``load_results``, ``concentrations`` those of ``describe_probes``, and
-    ``runs``, which an evaluation takes, the column ``run`` of ``describe_runs``. Compared are what
-    the model was asked for or what was brought along, votes where they do not cost more than is
-    spent, and the nearest probe, under the name ``Probe``: never one that is chosen by its score. A
-    budget has so many samples ``per_question``, and is tried on questions with twice as many, if
-    there are enough of them (``applications.deep_samples``). Data sets on which no two questions
-    differ are left out.
+    ``results`` come from ``load_results``, ``concentrations`` from ``describe_probes``, and
+    ``runs``, which an evaluation needs, is the column ``run`` of ``describe_runs``. The methods
+    compared are those the model was asked for, your own, votes if they do not cost more than is
+    spent, and the nearest probe, under the name ``Probe``: never a probe chosen by its score. A
+    budget has ``per_question`` samples on average, and is tried on questions with twice as many, if
+    there are enough (``applications.deep_samples``). Data sets whose questions all have the same
+    accuracy are left out.
 
-    Returns a row a comparison: ``dataset``, ``method``; the ``confidence``, which for a probe is
-    its own name; the mean gain ``estimate`` with its 95 % interval ``low`` to ``high``, by itself;
-    ``p``, ``p (Holm)``; the ``verdict``, a category; and whether the case ``could be won``.
+    Returns one row per comparison: ``dataset``, ``method``; the ``confidence``, which for a probe
+    is its own name; the mean gain ``estimate`` with the 95 % interval ``low`` to ``high`` of this
+    comparison alone; ``p``, ``p (Holm)``; the ``verdict``, a category; and whether the case ``could
+    be won``.
     """
     gains: dict[Any, Any] = {}
     perfect: dict[Any, Any] = {}
@@ -103,11 +104,11 @@ def compare_use(
 
 
 def questions_to_use(results: pd.DataFrame, dataset: str, run: Run | None = None) -> pd.DataFrame:
-    """Return the results of one data set under the index of its questions, as they are used, with
-    the mean completion ``tokens`` of an answer, NaN without a run.
+    """Return the results of one data set as a use takes them, indexed by question, with the mean
+    completion ``tokens`` of an answer (NaN without a run).
 
-    Questions with fewer than two scored samples, and columns without any confidence, are left out;
-    where the model was asked, a question of which it has stated nothing counts as one half.
+    Questions with fewer than two scored samples, and columns without any confidence, are left out.
+    If the model was asked but stated no confidence for a question, one half is used.
     """
     questions = results[results["total"] > 1]
     questions = questions[questions.index.get_level_values("dataset") == dataset]
@@ -129,9 +130,9 @@ def gain_in_use(
     concentration: float | None = None,
     per_question: int = PER_QUESTION,
 ) -> "pd.Series[float]":
-    """Return what a confidence gains in a use on each question, (n_questions,).
+    """Return what a confidence gains in a use on each question, shape (n_questions,).
 
-    Arguments are those of ``applications``; ``tokens`` are those of an answer.
+    Arguments are as in ``applications``; ``tokens`` is the length of an answer.
     """
     given = confidence, correct, total
     if use == "pass@k":
@@ -152,7 +153,7 @@ def gains_of_method(
     concentration: float | None,
     per_question: int = PER_QUESTION,
 ) -> "pd.Series[float]":
-    """Return the gains of a method in a use; a probe by the paper's recipe has the mean of those of
+    """Return the gains of a method in a use; a probe of the paper's recipe has the mean gains of
     its five.
     """
 
@@ -170,11 +171,11 @@ def gains_of_method(
 def perfect_gains(
     judges: pd.DataFrame, tokens: "pd.Series[float]", use: str, per_question: int = PER_QUESTION
 ) -> "pd.Series[float]":
-    """Return what a confidence without error gains in a use, on the questions and counts of
-    ``judges``.
+    """Return what a perfect confidence gains in a use, on the questions and counts of ``judges``.
 
-    It knows each question's expected accuracy and not the noise of the samples that judge it: the
-    mean over five draws of accuracies that these leave possible (``applications.draw_accuracies``).
+    It knows each question's expected accuracy, but not the noise of the samples that judge it. The
+    gain is the mean over five draws of accuracies given the samples
+    (``applications.draw_accuracies``).
     """
     rng = np.random.default_rng(0)
     counts = judges["correct"], judges["total"]
@@ -189,14 +190,14 @@ def perfect_gains(
 def bounds_in_use(
     use: str, correct: "pd.Series[int]", total: "pd.Series[int]"
 ) -> tuple[float, float]:
-    """Return the least and the largest gain of a question in a use.
+    """Return the least and the largest possible gain of a question in a use.
 
-    Squared errors, of pass@k and of labels, gain most where a confidence is right and the mean of
-    the others is far off, and lose most where it is wrong and that is near. A budget loses a whole
-    question where it spends nothing on one that even spending solves, and gains one the other way
-    round. When abstaining see ``applications.risk_area_bounds``. In an evaluation the variance of
-    an answer is at most 1/4: a question with a quarter of the samples has four times that, three
-    quarters more, and one with very many has none.
+    With squared errors (pass@k and labels), a confidence gains most if it is right and the mean of
+    the others is far off, and loses most if it is wrong and the mean is near. A budget loses a
+    whole question if it spends nothing on one that even spending solves, and gains one in the
+    opposite case. For abstaining see ``applications.risk_area_bounds``. In an evaluation the
+    variance of an answer is at most 1/4: a question with a quarter of the samples has four times
+    that, three quarters more, and one with very many samples has none.
     """
     if use == "Budget":
         return -1.0, 1.0

@@ -64,7 +64,7 @@ def exists(path: Path) -> bool:
             return False
         raise DiskError(f"{path}: cannot be read ({error.strerror}); try again") from None
     if not stat.S_ISREG(mode):
-        raise InputError(f"{path}: not a regular file, as all files of a run are; remove it")
+        raise InputError(f"{path}: not a regular file, as a file of a run must be; remove it")
     return True
 
 
@@ -305,7 +305,7 @@ def plain_errors(folder: Path) -> Iterator[None]:
         problem = f"cannot be written ({error.strerror}); choose another --store"
         if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             problem = (
-                "the disk is full; what was written is kept, so free some space and give the "
-                "command again"
+                "the disk is full; what was written is kept. Free some space and give the command "
+                "again"
             )
         raise DiskError(f"{folder}: {problem}") from None

@@ -1,9 +1,9 @@
 """Merge run stores that were drawn on several machines.
 
-Runs with one identity become one, with the rows of all; others stay runs of their own. Two
-different rows under one key are refused before anything is written. A file beside the samples is
-copied where the target has none; else what the target has stands, and rows that it lacks are added,
-but for verdicts of the rules, which ``capcal grade`` makes from the samples."""
+Runs with the same identity become one run with all rows; others stay separate. Two different rows
+under one key are refused before anything is written. A file beside the samples is copied if the
+target has none. Otherwise the target's rows stay and missing rows are added; except for the rules'
+verdicts, which ``capcal grade`` makes from the samples."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -32,19 +32,19 @@ class Merged:
 
 
 def merge(into: Path, sources: Sequence[Path]) -> list[Merged]:
-    """Take over all runs of the sources that ``into`` does not have, and of those it has the rows
-    that it lacks.
+    """Copy into ``into`` all runs of the sources that it does not have, and the rows that its own
+    runs lack.
 
-    ``into`` is the folder of a run store, existing or not, ``sources`` are those of run stores or
-    of single runs. Merging again changes nothing, and a merge that was stopped is completed by the
-    same call. `InputError` for a source that holds no run, a run that is corrupt or being written,
-    and a sample that two of them have with different content; then nothing was taken over.
-    `DiskError` where something cannot be read or written."""
+    ``into`` is the folder of a run store, existing or not; ``sources`` are folders of run stores or
+    of single runs. Merging again changes nothing, and the same call completes a merge that was
+    stopped. `InputError` for a source that holds no run, a run that is corrupt or being written,
+    and a sample with different content in two of them; then nothing was copied. `DiskError` if
+    something cannot be read or written."""
     copies: dict[Run, list[Run]] = {}
     for source in sources:
         runs = [Run(source)] if is_file(source / RECORD) else open_runs(source)
         if not runs:
-            raise InputError(f"{source} is neither a run nor a store with runs in it")
+            raise InputError(f"{source} is neither a run nor a store with runs; name one")
         for run in runs:
             copies.setdefault(run_of(into, run.identity), []).append(run)
     for target, runs in copies.items():
@@ -81,8 +81,8 @@ def _merge_one(into: Path, copies: Sequence[Run]) -> Iterator[Merged]:
 
 
 def _take_file(source: Path, run: Run) -> None:
-    """Take over a file beside the samples, or the rows of it that a run lacks; `InputError` where
-    that cannot be.
+    """Copy a file beside the samples, or the rows of it that a run lacks; `InputError` if they
+    cannot be joined.
     """
     target = run.folder / source.name
     if source.name == DRAWS and not files.exists(target):
@@ -101,7 +101,7 @@ def _take_file(source: Path, run: Run) -> None:
     if artifact is VERDICTS and made[b"grader"] != GIVEN.encode():
         return
     if not _how(ours).equals(_how(theirs), check_metadata=True):
-        raise InputError(f"{source}, which was made in another way than {target}")
+        raise InputError(f"{source}, which was made with other settings than {target}")
     key = [*artifact.key]
     both = pa.concat_tables([ours, theirs])
     twice = both.select(key).to_pandas().duplicated()

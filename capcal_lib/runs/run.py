@@ -1,4 +1,4 @@
-"""A run: a folder of samples and what was made from them, and how one is found in a store."""
+"""A run: a folder of samples and what was made from them; and how to find one in a store."""
 
 import hashlib
 import json
@@ -73,7 +73,7 @@ class Record(Manifest):
 class Run:
     """A folder of samples and what was made from them: the one value that travels.
 
-    It is as small as its folder's name; all else is read when it is asked for."""
+    It holds only the folder's name; everything else is read when it is needed."""
 
     folder: Path
 
@@ -82,7 +82,7 @@ class Run:
 
     @property
     def record(self) -> Record:
-        """Return what ``run.json`` holds; `InputError` unless it is that of the folder."""
+        """Return the content of ``run.json``; `InputError` if it does not fit the folder."""
         return _read_record(self.folder)
 
     def check(self) -> None:
@@ -91,7 +91,7 @@ class Run:
 
     @property
     def identity(self) -> Identity:
-        """Return what decides the rows."""
+        """Return the settings that decide the rows."""
         return self.record.identity
 
     @property
@@ -117,15 +117,15 @@ class Run:
         return files.exists(self.path(artifact, name))
 
     def names(self, artifact: Artifact) -> list[str]:
-        """List what tells the files of a kind apart, sorted."""
+        """List the names of the files of a kind, sorted."""
         paths = files.list_files(self.folder, artifact.name)
         return [path.stem.partition("-")[2] for path in paths]
 
     def read(self, artifact: Artifact, name: str = "", *, option: str = "") -> pa.Table:
         """Read a file that is kept beside the samples.
 
-        `InputError` where it is missing, with the command that makes it, which may need an
-        ``option``; where it is damaged; and for one with other columns."""
+        `InputError` if it is damaged or has other columns; or if it is missing, with the command
+        that makes it, which may need an ``option``."""
         return artifact.read(self._made(artifact, name, option))
 
     def batches(self, artifact: Artifact, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
@@ -155,8 +155,8 @@ class Run:
             return opened.rows
 
     def add(self, artifact: Artifact, rows: pd.DataFrame, name: str = "") -> None:
-        """Add rows to a file that is kept beside the samples, in the place of those with their
-        keys; whoever else adds some at the same time waits.
+        """Add rows to a file that is kept beside the samples; they replace rows with the same keys.
+        Others who add rows at the same time wait.
         """
         key = [*artifact.key]
         with files.hold(self.folder):
@@ -179,9 +179,8 @@ def _read_record(folder: Path) -> Record:
         record = Record.model_validate_json(file.read(files.FOOTER))
     if record.identity.key != folder.resolve().name:
         raise InputError(
-            f"{path}: its settings are those of run {record.identity.key}, not of its folder, so "
-            "it was edited or moved; restore it, or delete it and give the `capcal sample` command "
-            "of this run again"
+            f"{path}: edited or moved, since its settings belong to run {record.identity.key}; "
+            "restore it, or delete it and give the `capcal sample` command of this run again"
         )
     return record
 
@@ -212,8 +211,8 @@ def _run_in(store: Path, *place: str) -> Run:
     run = Run(store.joinpath(*place))
     if run.folder.resolve() != store.resolve().joinpath(*place):
         raise InputError(
-            f"{run}: a link leads from here to {run.folder.resolve()}, which lies elsewhere; name "
-            "that store with --store, or remove the link"
+            f"{run} is a link to {run.folder.resolve()}, outside this store; name that store with "
+            "--store, or remove the link"
         )
     return run
 
@@ -226,12 +225,12 @@ def open_runs(
     split: str | None = None,
     seed: int | None = None,
 ) -> list[Run]:
-    """List the runs of a store, sorted by their folders; those with this model, data set, split and
-    seed, where they are given.
+    """List the runs of a store, sorted by folder; only those with the given model, data set, split
+    and seed.
 
-    What is asked for is compared with the names of the folders, so that a run whose record is
-    damaged is listed by them, and only where a seed is asked for left out. A folder without a
-    record is no run. `InputError` for a store that is no folder.
+    Model, data set and split are compared with the folders' names, so a run with a damaged record
+    is listed, unless a seed is given. A folder without a record is not a run. `InputError` if the
+    store is not a folder.
 
     >>> from capcal_lib.places import RECORDED_RUNS
     >>> runs = open_runs(RECORDED_RUNS, model="smollm2-135m", dataset="gsm8k")
@@ -246,21 +245,21 @@ def open_runs(
 def check_store(store: Path | str) -> None:
     """Refuse a store that is no folder."""
     if not is_folder(Path(store)):
-        raise InputError(f"{store} is not a folder; name one with runs in it")
+        raise InputError(f"{store} is not a folder; name a folder with runs in it")
 
 
 def find_run(
     store: Path | str, model: str, dataset: str, split: str, choice: Choice | None = None
 ) -> Run:
-    """Return a model's run on a split; of several the one that is chosen.
-
-    `InputError` where there is none, with the command that makes one; for a choice of another type
-    or an unknown setting; and as by ``find_run_if_any``.
+    """Return a model's run on a split, chosen by ``choice`` if there are several.
 
     ``choice`` is the run's key or the beginning of it, or settings such as ``{"seed": 1}`` or
-    ``{"temperature": 0.2, "top_p": 0.9}``. Among those that fit, and where nothing is said, one
-    with samples is taken, then the one with the sampling settings of the model's manifest, and then
-    the one with seed 0."""
+    ``{"temperature": 0.2, "top_p": 0.9}``. Among the runs that match, or without a choice among
+    all, runs with samples come first, then the sampling settings of the model's manifest, then
+    seed 0.
+
+    `InputError` if there is none, with the command that makes one; for a choice of another type or
+    an unknown setting; and if several are left, as in ``find_run_if_any``."""
     run = find_run_if_any(store, model, dataset, split, choice)
     if run is None:
         raise InputError(
@@ -274,9 +273,9 @@ def find_run(
 def find_run_if_any(
     store: Path | str, model: str, dataset: str, split: str, choice: Choice | None = None
 ) -> Run | None:
-    """Return the run that ``find_run`` does, or None where there is none.
+    """Return the run that ``find_run`` returns, or None if there is none.
 
-    `InputError` where several are left, with what they differ in."""
+    `InputError` if several are left, with the settings in which they differ."""
     runs = list_fitting(store, model, dataset, split, choice)
     if not runs:
         return None
@@ -293,7 +292,7 @@ def find_run_if_any(
     raise InputError(
         f"{len(runs)} runs of {model} on {dataset} ({first.split}) in {store}, "
         f"{', '.join(run.folder.name for run in runs)}, "
-        f"which differ in {'; '.join(settings)}; choose one with --run, by its key or a setting"
+        f"differ in {'; '.join(settings)}; choose one with --run, by its key or by a setting"
     )
 
 
@@ -304,8 +303,8 @@ def list_fitting(
     split: str | None,
     choice: Choice | None = None,
 ) -> list[Run]:
-    """List the runs of a model on a split that fit a choice of ``find_run``, sorted; those of all
-    for None, and none in a store that is not there. `InputError` for what chooses no run, see
+    """List the runs of a model on a split that match a choice of ``find_run``, sorted; None matches
+    all, and a store that does not exist has none. `InputError` for a malformed choice, see
     ``check_choice``.
     """
     check_choice(choice)
@@ -322,14 +321,14 @@ def list_fitting(
 
 
 def check_choice(choice: Any) -> None:
-    """Refuse what is no choice of ``find_run``: neither a key nor settings, a setting that no run
+    """Refuse a malformed choice of ``find_run``: neither a key nor settings, a setting that no run
     has, or a value of another type.
     """
     if choice is None or isinstance(choice, str):
         return
     if not isinstance(choice, Mapping):
         raise InputError(
-            "a run is chosen by its key or the beginning of it, such as '1f0c2', or by settings, "
+            "choose a run by its key or the beginning of it, such as '1f0c2', or by settings, "
             f"such as {{'seed': 1}}; got {choice!r:.60}"
         )
     types = setting_types()
@@ -341,8 +340,8 @@ def check_choice(choice: Any) -> None:
         except ValidationError as error:
             wrong = error.errors()[0]["msg"].replace("Input", f"setting {name}")
             raise InputError(
-                f"{wrong}; got {value!r:.60}; or name the run by the beginning of its key, which "
-                "`capcal status` shows"
+                f"{wrong}; got {value!r:.60}; or name the run by the beginning of its key (see "
+                "`capcal status`)"
             ) from None
 
 
@@ -354,8 +353,8 @@ def setting_types() -> dict[str, Any]:
 
 
 def _fits(run: Run, choice: Choice) -> bool:
-    """Tell whether a run is meant by a choice of ``find_run``; by settings, one whose record is
-    damaged is not.
+    """Return whether a run matches a choice of ``find_run``; a run with a damaged record matches no
+    settings.
     """
     if isinstance(choice, str):
         return run.folder.name.startswith(choice)
@@ -367,7 +366,7 @@ def _fits(run: Run, choice: Choice) -> bool:
 
 
 def _spell(choice: Choice | None) -> str:
-    """Say which run was looked for; nothing where any would do."""
+    """Spell a choice for a message; empty without one."""
     if not choice:
         return ""
     if isinstance(choice, str):

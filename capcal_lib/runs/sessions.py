@@ -31,7 +31,7 @@ class Ask(BaseModel, frozen=True):
 
 
 class Session(BaseModel):
-    """One sitting, as far as it got."""
+    """One session, with what it has drawn so far."""
 
     started: str  # UTC, ISO 8601
     ask: Ask
@@ -55,7 +55,7 @@ def read_sessions(run: Run) -> list[Session]:
 
 
 def add_sessions(run: Run, sessions: Iterable[Session]) -> None:
-    """Add what is known of sessions to a run; after a line that was torn begins a new one."""
+    """Append sessions to a run's record, on a new line if the last one was torn."""
     path = run.folder / FILE
     files.refuse_irregular(path)
     text = "".join(f"\n{session.model_dump_json()}\n" for session in sessions)
@@ -65,8 +65,8 @@ def add_sessions(run: Run, sessions: Iterable[Session]) -> None:
 
 @contextmanager
 def open_session(run: Run, ask: Ask) -> Iterator[Session]:
-    """Keep account of a session, from its start to its end by whatever means but a kill: who draws
-    adds to its ``rows``.
+    """Record a session from its start to its end, unless it is killed; the code that draws adds to
+    its ``rows``.
     """
     clock = time.monotonic()
     session = Session(started=datetime.now(UTC).isoformat(), ask=ask)

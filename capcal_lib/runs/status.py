@@ -1,4 +1,4 @@
-"""The state of a store: what each run has, and what it lacks."""
+"""The state of a store: what each run has and lacks."""
 
 from pathlib import Path
 from typing import Any
@@ -23,9 +23,9 @@ def survey(
     *,
     grader: str | None = None,
 ) -> pd.DataFrame:
-    """Return a row of each run of a store, or of those of a model or data set, as ``run_status``.
+    """Return one row per run of a store, or of a model or data set in it, from ``run_status``.
 
-    `InputError` for a store that is no folder.
+    `InputError` if the store is not a folder.
 
     >>> from capcal_lib.places import RECORDED_RUNS
     >>> survey(RECORDED_RUNS, "simulated", "mini-exam")[["split", "lacking"]].to_dict("records")
@@ -38,10 +38,10 @@ def survey(
 def run_status(run: Run, grader: str | None = None) -> dict[str, Any]:
     """Return the state of one run: a value for each of ``DESCRIBED``.
 
-    ``lacking`` counts the samples that were asked for and are not there, ``next`` says which
-    command is next, which ``command`` writes out, ``beside`` how many rows each other file has.
-    Verdicts by another version of the grader are called stale. Of a damaged run there are
-    ``problems``, and of what cannot be read no numbers."""
+    ``lacking`` counts the samples that were asked for and are missing; ``next`` names the next
+    command, and ``command`` spells it out; ``beside`` is the number of rows of each other file.
+    Verdicts from another version of the grader are called stale. A damaged run has ``problems``,
+    and no numbers for what cannot be read."""
     row = dict.fromkeys(DESCRIBED) | run.place | {"run": run.folder.name}
     row |= {"beside": {}, "problems": []}
     command = ""

@@ -180,8 +180,8 @@ def refuse_differing(copies: Sequence[Run]) -> None:
         digests = [hash_rows(rows) for part in parts for rows in part_rows(part)]
         if differing := len(np.unique(np.concatenate(digests))) - samples:
             raise InputError(
-                f"{differing} samples are two different rows in {', '.join(map(str, copies))}; "
-                "nothing was written: keep one of them"
+                f"{differing} samples have two different rows in {', '.join(map(str, copies))}; "
+                "nothing was written. Keep only one of them"
             )
 
 
@@ -295,8 +295,8 @@ def open_writer(store: Path, record: Record) -> Iterator[Writer]:
                     aside = path.rename(path.with_name(f"{path.name}.damaged"))
                     run.path(VERDICTS).unlink(missing_ok=True)
                     notes.append(
-                        f"{path.name} was damaged: set aside as {aside.name}; what it held is made "
-                        "again, then grade again"
+                        f"{path.name} was damaged: set aside as {aside.name}. Its content "
+                        "is made again; then grade again"
                     )
             if not files.exists(run.folder / RECORD):
                 text = record.model_dump_json(indent=2)
@@ -315,7 +315,7 @@ def part_rows(path: Path, names: Sequence[str] = SCHEMA.names) -> Iterator[pd.Da
     """
     check_part(path)
     refusal = InputError(
-        f"{path}: not a part with samples; delete it, and draw its rows again by the `capcal "
+        f"{path}: not a file of samples; delete it, and draw its rows again with the `capcal "
         "sample` command of its run"
     )
     with files.open_parquet(path, sealed=False) as opened:
@@ -338,6 +338,6 @@ def check_part(path: Path) -> None:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     if not re.fullmatch(rf"samples-({digest}|\d{{5}})\.parquet", path.name):
         raise InputError(
-            f"{path}: corrupt, since its bytes are not those that its name says; its rows are "
-            "drawn again by the `capcal sample` command of its run"
+            f"{path}: corrupt, since its bytes do not match its name; draw its rows again with the "
+            "`capcal sample` command of its run"
         )

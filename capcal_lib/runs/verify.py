@@ -1,4 +1,4 @@
-"""Check that a run is what it says it is, and whole."""
+"""Check that a run is complete and matches its record."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -18,14 +18,14 @@ NOT_OF_SAMPLED = "not of what was sampled, or not of all of it"
 
 @dataclass
 class Checked:
-    """What came of checking one run."""
+    """The result of checking one run."""
 
     run: Run
     problems: list[str] = field(default_factory=list)
     facts: list[str] = field(default_factory=list)  # what was looked at, and what could not be
 
     def __str__(self) -> str:
-        """Say it in one line."""
+        """Spell the result in one line."""
         return f"{self.run}: {'; '.join(self.problems) or 'ok, ' + '; '.join(self.facts)}"
 
 
@@ -44,7 +44,7 @@ def verify_store(
     runs = open_runs(folder, model=model, dataset=dataset)
     runs += _without_record(folder, model, dataset)
     if not runs:
-        raise InputError(f"no run to check in {folder}; see: capcal status{store_option(folder)}")
+        raise InputError(f"{folder} has no run to check; see: capcal status{store_option(folder)}")
     for run in runs:
         yield verify_run(run, grader=grader, checks=checks)
 
@@ -64,10 +64,10 @@ def _without_record(store_folder: Path, model: str | None, dataset: str | None) 
 def verify_run(run: Run, *, grader: str | None = None, checks: Sequence[Check] = ()) -> Checked:
     """Check one run: its record, its rows, and every file beside them.
 
-    The bytes of every part must be as its name says; the record must match the folder; the digest
-    of the questions the one that the manifest pins; each row must be there once, none missing that
-    was asked for; every file beside the samples as its ``Artifact`` says. ``grader`` is the version
-    that verdicts must be by, ``checks`` are those of other rooms."""
+    Every part's bytes must match its name; the record must match the folder; the digest of the
+    questions must match the manifest; each row must be there once, and no requested row may be
+    missing; every file beside the samples must match its ``Artifact``. Verdicts must come from the
+    version ``grader``; ``checks`` are further checks from other rooms."""
     checked = Checked(run)
     try:
         source = run.record.made_with.get("imported_from")
@@ -132,7 +132,7 @@ def _file(path: Path, run: Run, present: store.Present, grader: str | None) -> I
 
 
 def _verdicts(path: Path, run: Run, present: store.Present, grader: str | None) -> Iterator[str]:
-    """Check that verdicts are of the samples, of all of them, and by the grader of now."""
+    """Check that the verdicts cover all samples, and come from the current grader."""
     graded = store.Present()
     made: dict[bytes, bytes] = {}
     for table in VERDICTS.batches(path, VERDICTS.key):

@@ -43,7 +43,7 @@ Progress = Callable[[int, int], None]  # samples drawn, samples to draw
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """What a call to ``sample`` did."""
+    """The outcome of a call to ``sample``."""
 
     run: Run
     new: int  # samples drawn
@@ -66,17 +66,16 @@ def sample(
     progress: Progress | None = None,
     say: Callable[[str], object] | None = None,
 ) -> Drawn:
-    """Draw the samples 0 to k - 1 of each question that the store does not have yet.
+    """Draw those of each question's samples 0 to k - 1 that the store does not have yet.
 
-    ``k`` is one number, or a number for the id of each question that is asked; with ``limit`` only
-    so many questions are (``questions.subset``). Neither makes another run: more of one or the
-    other later draws only what is missing. Another ``engine`` than the manifest's, another ``seed``
-    and other ``settings``, such as ``temperature`` or ``prompt_style``, do.
+    ``k`` is one number, or maps question ids to numbers; ``limit`` asks only that many questions
+    (``questions.subset``). A larger ``k`` or ``limit`` stays in the same run and draws only what is
+    missing. Another ``engine`` than the manifest's, another ``seed``, or other ``settings``, such
+    as ``temperature`` or ``prompt_style``, make another run.
 
-    ``in_flight`` is how many samples a server is asked for at a time, ``progress`` is called with
-    the numbers of samples drawn and to draw, and ``say`` with a line for each damage that was
-    found. `InputError` for unknown names, k < 1, or a store that cannot be written or is being
-    written."""
+    ``in_flight`` is the number of samples requested from a server at a time. ``progress`` is called
+    with the numbers of samples drawn and to draw, and ``say`` with a line for each damaged file.
+    `InputError` for unknown names, k < 1, or a store that cannot be written or is being written."""
     manifest = load_model(model).for_dataset(dataset).with_settings(**settings)
     engine = check_engine(manifest, engine)
     split = split or load_dataset(dataset).evaluation_split
@@ -86,7 +85,7 @@ def sample(
     ks = k if isinstance(k, Mapping) else dict.fromkeys(by_id, k)
     if (least := min(ks.values(), default=1)) < 1:
         raise InputError(
-            f"k is the number of samples a question and must be at least 1; got {least}"
+            f"k is the number of samples per question and must be at least 1; got {least}"
         )
     if strangers := [name for name in ks if name not in by_id]:
         raise InputError(
@@ -133,7 +132,7 @@ def describe(
     engine: str,
     seed: int,
 ) -> Record:
-    """Describe the run that samples these questions: its identity, and what it is made with."""
+    """Describe the run that samples these questions: its identity and how it is made."""
     identity = Identity(
         model=model.name,
         weights=weights_digest(model, engine),
@@ -158,8 +157,8 @@ def describe(
 
 
 def can_sample_here(model: Model, dataset: Dataset) -> bool:
-    """Say whether a model can be asked the evaluation questions of a data set with nothing to get:
-    the questions are on this machine, and so are the model's weights, unless it is simulated.
+    """Return whether a model can answer a data set's evaluation questions without any download:
+    the questions are on this machine, and so are the weights, unless the model is simulated.
 
     >>> can_sample_here(load_model("simulated"), load_dataset("mini-exam"))
     True

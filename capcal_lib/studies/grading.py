@@ -1,4 +1,4 @@
-"""Grade the samples of a run by other rules than ours: what would they call correct?"""
+"""Grade the samples of a run with other rules than ours."""
 
 from collections.abc import Callable, Mapping
 
@@ -15,11 +15,11 @@ Rule = Callable[[Answer, str, str], bool]  # the right answer, what was extracte
 
 def regrade(run: Run, rules: Mapping[str, Rule], *, k: int) -> pd.DataFrame:
     """Return the share of each question's first ``k`` samples that each rule calls correct, in
-    [0, 1]: a row a question, and a column a rule, the first that of our own verdicts.
+    [0, 1]: one row per question and one column per rule, our own verdicts first.
 
-    A rule gets the right answer, what ours extracted ("" where they found no answer), and the whole
-    response. Samples that ours did not score are left out. `InputError` where the run is not
-    graded, or its questions are not on this machine.
+    A rule gets the right answer, the answer that our rules extracted ("" if they found none), and
+    the whole response. Samples that our rules did not score are left out. `InputError` if the run
+    is not graded, or its questions are not on this machine.
 
     >>> from capcal_lib.places import RECORDED_RUNS
     >>> from capcal_lib.runs import find_run

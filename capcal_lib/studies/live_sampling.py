@@ -14,11 +14,11 @@ from capcal_lib.sampling import Engine, Failure, answer_requests
 def draw_and_grade(
     engine: Engine, model: Model, questions: Sequence[Question], *, k: int, seed: int
 ) -> pd.DataFrame:
-    """Draw ``k`` fresh samples of each question by an engine that has the model open, and grade
-    them: a row a sample, with ``question_id``, ``sample_index``, ``response``, ``extracted`` and
-    ``verdict`` among its columns.
+    """Draw ``k`` fresh samples of each question with an open engine, and grade them: one row per
+    sample, with ``question_id``, ``sample_index``, ``response``, ``extracted`` and ``verdict``
+    among its columns.
 
-    The settings are those of the model's manifest. `InputError` where a sample fails.
+    Sampling follows the model's manifest. `InputError` if a sample fails.
 
     >>> from capcal_lib.manifests import load_model
     >>> from capcal_lib.questions import load_questions
@@ -31,7 +31,7 @@ def draw_and_grade(
     drawn = []
     for group in engine.sample(answer_requests(model, questions, indices), model.sampling, seed):
         if isinstance(group, Failure):
-            raise InputError(f"a sample failed: {group.reason}; execute again")
+            raise InputError(f"a sample failed: {group.reason}; run it again")
         drawn += group
     samples = pd.DataFrame(drawn)
     answers = {question.id: question.answer for question in questions}

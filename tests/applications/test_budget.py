@@ -168,7 +168,7 @@ def test_bad_budgets_are_refused(budget):
         (-1, "row 0: max_per_question is -1, but must be a whole number of at least 0"),
         (2.5, "row 0: max_per_question is 2.5, but must be a whole number of at least 0"),
         ([1, -1], "row 1: max_per_question is -1, but must be a whole number of at least 0"),
-        ([1], "equally many rows are needed, one per question"),
+        ([1], "all must have the same number of rows, one per question"),
     ],
 )
 def test_bad_maxima_are_refused(maxima, message):
@@ -301,7 +301,7 @@ def test_equal_costs_are_no_costs():
     [
         ([1, 0], "row 1: cost is 0, but must be above 0"),
         ([1, float("inf")], "row 1: cost is inf"),
-        ([1], "equally many rows are needed, one per question"),
+        ([1], "all must have the same number of rows, one per question"),
         (0, "row 0: cost is 0"),
     ],
 )

@@ -21,7 +21,7 @@ def world(n, seed=0):
 
 @pytest.mark.parametrize(
     ("counts", "message"),
-    [(([1], [4]), "two questions at least; got 1"), (([1, 1], [4, 3]), "row 1: total is 3")],
+    [(([1], [4]), "at least two questions; got 1"), (([1, 1], [4, 3]), "row 1: total is 3")],
 )
 def test_bad_input_is_refused(counts, message):
     with pytest.raises(InputError, match=message):

@@ -184,7 +184,7 @@ def test_doubt_never_helps():
     [
         (0, "row 0: concentration is 0, but must be above 0"),
         ([1.0, float("nan")], "row 1: concentration is nan"),
-        ([1.0], "equally many rows are needed, one per question"),
+        ([1.0], "all must have the same number of rows, one per question"),
         ("high", "row 0: concentration is 'high', not a number"),
     ],
 )

@@ -33,7 +33,7 @@ def test_counts_without_spread_have_none():
 
 
 def test_one_sample_a_question_is_refused_or_left_out():
-    with pytest.raises(InputError, match="one sample a question does not tell"):
+    with pytest.raises(InputError, match="one sample per question cannot show"):
         fit_concentration([0.2, 0.7], [1, 0], [1, 1])
     s, c, n = world(3, n=200)
     single = np.append(s, [0.1, 0.9]), np.append(c, [1, 0]), np.append(n, [1, 1])
@@ -58,7 +58,7 @@ def test_bad_rows_are_refused():
         fit_concentration([0.5, float("nan")], [1, 1], [2, 2])
     with pytest.raises(InputError, match="row 0: total is 0"):
         fit_concentration([0.5], [0], [0])
-    with pytest.raises(InputError, match="equally many rows"):
+    with pytest.raises(InputError, match="the same number of rows"):
         fit_concentration([0.5], [1, 1], [2, 2])
 
 

@@ -60,7 +60,7 @@ def test_values_that_are_not_allowed_are_one_clear_line() -> None:
         with pytest.raises(InputError, match=f"parameter risk should be {wrong}; got {risk}"):
             check_parameters({"__annotations__": {"risk": float}, "risk": risk})
     with pytest.raises(
-        InputError, match=r"store names no folder: 'runs/nowhere'; looked in .* by -p store DIR"
+        InputError, match=r"store names no folder: 'runs/nowhere'; looked in .* with -p store DIR"
     ):
         open_store("runs/nowhere")
 

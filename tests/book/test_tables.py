@@ -98,11 +98,11 @@ def test_evidence_stands_in_the_caption_and_in_rows_where_they_differ() -> None:
 
 def test_a_table_that_should_not_be_drawn_is_refused() -> None:
     for table, given, message in (
-        (TABLE[:0], {"evidence": "measured"}, "nothing to show under 'T.'; leave the table out"),
+        (TABLE[:0], {"evidence": "measured"}, "the table 'T.' is empty; leave it out"),
         (
             TABLE,
             {},
-            "the numbers under 'T.' name no evidence; known: measured, reported, read off, "
+            "the table 'T.' names no evidence; give one of: measured, reported, read off, "
             "simulated",
         ),
         (TABLE, {"evidence": "guessed"}, "unknown evidence 'guessed'"),

@@ -160,7 +160,9 @@ def test_a_run_votes_and_says_what_it_costs_or_lacks() -> None:
     pd.testing.assert_series_equal(table["confidence"], shares, check_names=False)
     assert (table["total"] <= 5).all()
     assert table["tokens"].unique() == pytest.approx([3 * tokens[tokens > 0].mean()])
-    with pytest.raises(InputError, match=r"no question has 5 samples, of which 3 vote; .* --k 5$"):
+    with pytest.raises(
+        InputError, match=r"no question has 5 samples, 3 to vote and 2 to judge; .* --k 5$"
+    ):
         vote(run, k_eval=4, k_c=3)
 
 

@@ -126,7 +126,7 @@ def test_a_model_that_is_asked_in_another_way_since_is_refused(
 ) -> None:
     change, what = {"chat_template": {"thinking": False}}, "switches of the chat template"
     monkeypatch.setattr(of_run, "load_model", lambda _: MODEL.model_copy(update=change))
-    with pytest.raises(InputError, match=f"sampled with other {what}"):
+    with pytest.raises(InputError, match=f"its samples have other {what}"):
         estimate(Run(run), "p-true")
 
 
@@ -169,7 +169,9 @@ def test_what_a_server_refuses_is_summed_up_and_asked_again(
         assert caplog.messages == [
             '5 of 8 questions were not answered: 5 times: status 400: {"error": {"message": "no"}}'
         ]
-        assert "5 questions were not answered, for the reason above; once it is" in told.stderr
+        assert (
+            "5 questions were not answered, for the reason above; once it is solved" in told.stderr
+        )
         asked = len(server.asked)
         refused.clear()
         told = CliRunner().invoke(app, command.split())
@@ -223,7 +225,7 @@ def test_an_unknown_method_is_refused(run: Path) -> None:
         estimate(Run(run), "guess")
     with pytest.raises(InputError, match=r"no confidence-guess in .* --from FILE --name guess"):
         read_confidence(Run(run), "guess")
-    with pytest.raises(InputError, match=r"invalid name '\.\./x' of a method; use letters"):
+    with pytest.raises(InputError, match=r"invalid method name '\.\./x'; use letters"):
         place_confidence(Run(run), "../x", [])
 
 
@@ -296,9 +298,7 @@ def test_ones_own_method_is_placed_and_listed(run: Path) -> None:
     "name", ["p-true", "verbalized", "consistency", "correct", "total", "Probe", "Actual"]
 )
 def test_the_name_of_something_else_is_refused(run: Path, name: str) -> None:
-    with pytest.raises(
-        InputError, match="is something else already; give your method another name"
-    ):
+    with pytest.raises(InputError, match="is taken; give your method another name"):
         place_confidence(Run(run), name, rows_for(run))
 
 

@@ -163,7 +163,7 @@ def test_importing_is_light() -> None:
     [
         (
             Answer("number", "several"),
-            "the gold answer 'several' does not read as a number; use the kind 'math' or 'short'",
+            "the gold answer 'several' is not a number; use the kind 'math' or 'short'",
         ),
         (Answer("choice", "Paris"), "the gold answer 'Paris' is not a letter from A to Z"),
         (Answer("math", "x" * 501), f"the gold answer '{'x' * 79} is longer than 500 characters"),
@@ -235,24 +235,24 @@ GOOD = {"kind": "number", "gold": "4", "response": "4"}
         ),
         (
             {"kind": "number", "gold": "4"},
-            "row 1: kind, gold and response are texts",
+            "row 1: kind, gold and response must be texts",
         ),
         (
             {**GOOD, "gold": 4},
-            "row 1: kind, gold and response are texts",
+            "row 1: kind, gold and response must be texts",
         ),
         (
             {**GOOD, "gold": " "},
-            "row 1: the gold answer must be a text that is not empty; got ' '",
+            "row 1: the gold answer must be a text and not empty; got ' '",
         ),
-        ({**GOOD, "gold": "some"}, "row 1: the gold answer 'some' does not read as a number"),
+        ({**GOOD, "gold": "some"}, "row 1: the gold answer 'some' is not a number"),
         (
             {**GOOD, "aliases": "4"},
-            "row 1: kind, gold and response are texts",
+            "row 1: kind, gold and response must be texts",
         ),
         (
             {**GOOD, "response": None},
-            "row 1: kind, gold and response are texts",
+            "row 1: kind, gold and response must be texts",
         ),
     ],
 )
@@ -288,7 +288,7 @@ def test_only_regular_files_other_than_the_input_are_written(tmp_path: Path) -> 
     source = write_rows(tmp_path / "in.jsonl", GOOD)
     (tmp_path / "link").symlink_to(source)
     for target in (source, tmp_path / "link", tmp_path, Path("/dev/null")):
-        with pytest.raises(InputError, match="it is the input or no regular file"):
+        with pytest.raises(InputError, match="it is the input, or not a regular file"):
             grade_file(source, target)
     assert source.read_text() == json.dumps(GOOD) + "\n"
 

@@ -42,7 +42,7 @@ def test_equals_a_naive_count(rows: dict[tuple[str, int], str], k: int) -> None:
     chosen = {key: verdict for key, verdict in rows.items() if key[1] < k}
     table = frame([(*key, verdict) for key, verdict in rows.items()])
     if not chosen:
-        with pytest.raises(InputError, match="no samples with an index below"):
+        with pytest.raises(InputError, match="no sample has an index below"):
             count_verdicts(table, k=k)
         return
     counts = count_verdicts(table, k=k)
@@ -57,7 +57,7 @@ def test_equals_a_naive_count(rows: dict[tuple[str, int], str], k: int) -> None:
 
 @pytest.mark.parametrize("k", [0, 3])
 def test_no_samples_are_refused(k: int) -> None:
-    with pytest.raises(InputError, match=f"no samples with an index below {k}; draw more"):
+    with pytest.raises(InputError, match=f"no sample has an index below {k}; draw more"):
         count_verdicts(frame([("a", 3, "correct")]), k=k)
 
 

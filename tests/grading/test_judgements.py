@@ -239,9 +239,7 @@ def test_one_answer_that_is_not_judged_is_refused(run: Path) -> None:
 def test_answers_of_other_kinds_keep_the_verdicts_of_the_rules(tmp_path: Path) -> None:
     folder = sample("simulated", "mini-exam", k=2, limit=3, store=tmp_path).run.folder
     grade_run(Run(folder))
-    with pytest.raises(
-        InputError, match="mathematical answers with the right ones, and mini-exam has none"
-    ):
+    with pytest.raises(InputError, match="mathematical answers only, and mini-exam has none"):
         judge_run(Run(folder), JUDGE)
     pd.testing.assert_frame_equal(verdicts_by(Run(folder), BY), read_verdicts(Run(folder)))
     mixed = sample("simulated", "mini-elements", k=2, store=tmp_path).run.folder
@@ -267,7 +265,7 @@ def test_a_run_without_an_answer_needs_no_judge(run: Path, stern: type[Stern]) -
 
 @pytest.mark.parametrize("by", ["judge", "judge:", "simulated", ""])
 def test_other_words_for_verdicts_are_refused(run: Path, by: str) -> None:
-    with pytest.raises(InputError, match="verdicts are by 'rules' or by 'judge:MODEL'"):
+    with pytest.raises(InputError, match="verdicts must be 'rules' or 'judge:MODEL'"):
         verdicts_by(Run(run), by)
 
 

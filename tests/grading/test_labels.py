@@ -41,7 +41,7 @@ def test_an_open_label_counts_on_neither_side() -> None:
 
 
 def test_labels_of_wrong_answers_alone_measure_nothing() -> None:
-    with pytest.raises(InputError, match="no right answer is labelled"):
+    with pytest.raises(InputError, match="none of the labelled answers is right"):
         measured_error(LABELS[LABELS["correct"] == 0])
 
 

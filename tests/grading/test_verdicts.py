@@ -247,7 +247,8 @@ def test_a_changed_question_set_is_refused(run: Path) -> None:
     record.write_text(text)
     run = run.rename(run.with_name(Record.model_validate_json(text).identity.key))
     with pytest.raises(
-        InputError, match=r"the questions of mini-exam \(test\) are not those that were sampled"
+        InputError,
+        match=r"the questions of mini-exam \(test\) have changed since they were sampled",
     ):
         run_questions(Run(run))
     with pytest.raises(InputError, match="are not those that were sampled"):

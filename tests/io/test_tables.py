@@ -41,7 +41,7 @@ BAD = {
     ),
     "half a total": (CSV.replace("1,2", "1,2.5"), "row 0: .* has a total that is no whole number"),
     "none scored": (CSV.replace("1,2", "0,0"), "row 0: .* has no scored sample; leave it out: "),
-    "no rows": ("question_id,confidence,correct,total\n", "there are no rows"),
+    "no rows": ("question_id,confidence,correct,total\n", "the table has no rows"),
     "no column": (
         CSV.replace("correct", "right"),
         "no column correct; needed: question_id, confidence, correct; found: question_id, "
@@ -73,7 +73,7 @@ BAD = {
         CSV.replace("a,0.5", "a,x,0.5"),
         "row 0: cannot be read: it has 5 fields, and the header 4 .question_id, confidence, ",
     ),
-    "an empty file": ("", "there are no rows"),
+    "an empty file": ("", "the table has no rows"),
 }
 
 

@@ -126,7 +126,7 @@ def test_bad_shapes_are_refused(name, options):
         score(name, options, [], [], [])
     with pytest.raises(InputError, match=r"shape \(1, 2\)"):
         score(name, options, [[0.5, 0.5]], [[1, 1]], [[4, 4]])
-    with pytest.raises(InputError, match="equally many rows are needed"):
+    with pytest.raises(InputError, match="all must have the same number of rows"):
         score(name, options, [0.5, 0.5], [1, 1], [4])
     if name not in WITHOUT_CONFIDENCE:
         with pytest.raises(InputError, match="confidence has 1, correct has 2"):
@@ -329,5 +329,5 @@ def test_series_in_another_order_score_the_same():
         metrics.capability_brier(frame["s"], shuffled["c"], shuffled["n"], corrected=True)
         == expected
     )
-    with pytest.raises(InputError, match="the index of correct is not that of confidence"):
+    with pytest.raises(InputError, match="correct and confidence have different indices"):
         metrics.capability_brier(frame["s"], frame["c"].reset_index(drop=True), frame["n"])

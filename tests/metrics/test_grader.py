@@ -52,11 +52,11 @@ def test_the_order_and_names_of_questions_do_not_matter(labels: list[tuple[bool,
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: grader_error([1, 1], [1, 1]), "no wrong answer is labelled"),
-        (lambda: grader_error([1, 0], [0, 0]), "no right answer is labelled"),
+        (lambda: grader_error([1, 1], [1, 1]), "none of the labelled answers is wrong"),
+        (lambda: grader_error([1, 0], [0, 0]), "none of the labelled answers is right"),
         (lambda: grader_error([1, 0.5], [1, 0]), "row 1: says_correct is 0.5, but must be 0 or 1"),
         (lambda: grader_error([1, 0, 0], [1, 2, 0]), "row 1: is_correct is 2, but must be 0 or 1"),
-        (lambda: grader_error([1, 0], [1, 0, 1]), "equally many rows are needed"),
+        (lambda: grader_error([1, 0], [1, 0, 1]), "all must have the same number of rows"),
     ],
 )
 def test_faults(call, message: str) -> None:  # type: ignore[no-untyped-def]

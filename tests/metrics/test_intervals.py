@@ -311,7 +311,7 @@ def test_series_of_terms_and_clusters_are_aligned():
     expected = mean_interval(TERMS, clusters=LABELS, bounds=SCORE)
     shuffled = labels.sample(frac=1, random_state=1)
     assert mean_interval(terms, clusters=shuffled, bounds=SCORE) == expected
-    with pytest.raises(InputError, match="the index of clusters is not that of terms"):
+    with pytest.raises(InputError, match="clusters and terms have different indices"):
         mean_interval(terms, clusters=labels.set_axis(range(1, 41)), bounds=SCORE)
 
 
@@ -322,7 +322,7 @@ def test_series_of_terms_and_clusters_are_aligned():
         ({"terms": []}, "term is empty; give at least one row"),
         (
             {"clusters": ["a"]},
-            "equally many rows are needed, one per question; terms has 2, clusters has 1",
+            "all must have the same number of rows, one per question; terms has 2, clusters has 1",
         ),
         ({"clusters": ["a", None]}, "row 1: the cluster label is missing"),
         ({"clusters": [float("nan"), "a"]}, "row 0: the cluster label is missing"),
@@ -433,7 +433,7 @@ def test_little_or_nothing_in_common():
     [
         (
             {"terms": np.zeros((3, 2))},
-            "terms must be a DataFrame with a row a question and a column a method",
+            "terms must be a DataFrame: one row per question, one column per method",
         ),
         ({"terms": pd.DataFrame()}, "terms must be a DataFrame"),
         ({"terms": pd.DataFrame({"mine": ["low"]})}, "row 0: mine is 'low', not a number"),
@@ -442,7 +442,7 @@ def test_little_or_nothing_in_common():
             "row 1: mine is inf, but must be finite",
         ),
         ({"level": 95}, "level must lie between 0 and 1"),
-        ({"clusters": ["a"]}, "equally many rows are needed"),
+        ({"clusters": ["a"]}, "all must have the same number of rows"),
     ],
 )
 def test_bad_comparisons_are_refused(options, message):

@@ -128,7 +128,7 @@ def test_a_constant_has_no_discrimination():
         (([0.5, float("nan")], [1, 1], [2, 2]), "row 1: confidence is nan"),
         (([0.5], [3], [2]), "row 0: correct is 3, more than its total"),
         (([0.5], [0], [0]), "row 0: total is 0, but 1 or more scored samples are needed"),
-        (([0.5, 0.5], [1], [2]), "equally many rows are needed"),
+        (([0.5, 0.5], [1], [2]), "all must have the same number of rows"),
         (([], [], []), "confidence is empty; give at least one row"),
     ],
 )

@@ -60,7 +60,11 @@ def test_confidence_is_refused(values, message):
         ([1, NAN], [4, 4], "row 1: correct is nan, but must be a whole number of at least 0"),
         ([1, 1], [4, np.inf], "row 1: total is inf, but must be a whole number of at least 0"),
         ([1, 1], [4, 1e300], "row 1: total is 1e+300, but must be a whole number of at least 0"),
-        ([1, 1], [4], "equally many rows are needed, one per question; correct has 2, total has 1"),
+        (
+            [1, 1],
+            [4],
+            "all must have the same number of rows, one per question; correct has 2, total has 1",
+        ),
         (
             [1, 0],
             [4, 0],
@@ -123,6 +127,6 @@ def test_series_are_aligned_by_their_index():
 @pytest.mark.parametrize("index", [["a", "c"], ["a", "a"], ["a", "b", "c"], [0, 1]])
 def test_series_of_other_questions_are_refused(index):
     with pytest.raises(
-        InputError, match="the index of total is not that of correct; join them by question"
+        InputError, match="total and correct have different indices; join them by question"
     ):
         inputs.as_counts(pd.Series([1, 2], index=["a", "b"]), pd.Series(4, index=index))

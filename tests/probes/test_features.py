@@ -100,7 +100,7 @@ def test_rows_of_another_prompt_are_refused_and_rows_of_unknown_ones_read_again(
     )
     with pytest.raises(
         InputError,
-        match="read from another prompt, or by another engine or model; delete it",
+        match="made with another prompt, engine or model; delete it",
     ):
         extract(Run(run))
     write_table(run / FEATURES, table.drop_columns("prompt"))
@@ -126,7 +126,7 @@ def test_a_feature_beyond_float16_is_refused_and_leaves_nothing(
     use(monkeypatch, _with(beyond))
     third = sampled(run)[2].id
     with pytest.raises(
-        InputError, match=rf"hidden states of '{third}' that are not finite, or beyond 65,504, the"
+        InputError, match=rf"hidden states of '{third}' that are not finite, or too large"
     ):
         extract(Run(run))
     assert not (run / FEATURES).exists()
@@ -153,7 +153,7 @@ def test_hidden_states_of_another_length_are_not_mixed(
     extract(Run(folder))
     sample("simulated", SET, k=1, limit=3, store=tmp_path)
     use(monkeypatch, Short)
-    with pytest.raises(InputError, match="by another engine or model; delete it"):
+    with pytest.raises(InputError, match="another prompt, engine or model; delete it"):
         extract(Run(folder))
     assert len(read_features(Run(folder))[0]) == 2
 
@@ -196,7 +196,7 @@ def test_each_choice_of_layers_has_a_file_of_its_own_and_the_mean_the_one_it_had
 @pytest.mark.parametrize("layers", ["-1", "01", "middle", "1.5", "../1", ""])
 def test_what_is_no_layer_is_refused_before_anything_is_opened(run: Path, layers: str) -> None:
     before = sorted(run.iterdir())
-    with pytest.raises(InputError, match="layers are mean, max, or one by its number"):
+    with pytest.raises(InputError, match="layers must be mean, max, or the number of one"):
         extract(Run(run), layers=layers)
     assert sorted(run.iterdir()) == before
 

@@ -330,7 +330,7 @@ def test_bad_settings_are_refused():
     with pytest.raises(InputError, match="unknown loss 'hinge'; known: bce, binomial, mse"):
         LinearProbe(loss="hinge")
     for decay in (-1, np.nan, np.inf, "0.1"):
-        with pytest.raises(InputError, match="weight_decay is a number of at least 0"):
+        with pytest.raises(InputError, match="weight_decay must be a number of at least 0"):
             LinearProbe(weight_decay=decay)
 
 
@@ -346,7 +346,7 @@ def test_prediction_needs_a_fit_and_the_same_features():
 
 def test_stopping_short_of_the_optimum_is_not_silent(monkeypatch):
     monkeypatch.setitem(linear.OPTIONS, "maxiter", 1)
-    with pytest.raises(InputError, match="does not come to its optimum"):
+    with pytest.raises(InputError, match="did not converge"):
         LinearProbe(weight_decay=0).fit(*draw(200, 10))
 
 

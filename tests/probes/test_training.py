@@ -132,7 +132,9 @@ def test_an_unknown_recipe_is_refused() -> None:
 
 def test_a_probe_of_no_run_is_refused() -> None:
     for recipe in ("tuned", "paper"):
-        with pytest.raises(InputError, match="a probe is trained on one run or more; got none"):
+        with pytest.raises(
+            InputError, match="a probe needs at least one run to train on; got none"
+        ):
             train(recipe=recipe)  # type: ignore[arg-type]
 
 

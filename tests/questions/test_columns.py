@@ -137,7 +137,7 @@ def test_options_in_columns_of_their_own(describe: Describe) -> None:
         (
             "short",
             {"prompt": "Why?", "answer": "so"},
-            "no column 'question'; this is not law as expected, it has prompt",
+            "no column 'question', which law should have; found: prompt",
         ),
         (
             "short",
@@ -162,12 +162,12 @@ def test_options_in_columns_of_their_own(describe: Describe) -> None:
         (
             "choice",
             {"question": "Which?", "answer": "A", "choices": ["a"]},
-            "1 options; a question has 2 to 26",
+            "a question has 2 to 26 options; got 1",
         ),
         (
             "choice",
             {"question": "Which?", "answer": "A", "choices": ["a"] * 27},
-            "27 options; a question has 2 to 26",
+            "a question has 2 to 26 options; got 27",
         ),
     ],
 )

@@ -115,7 +115,7 @@ def test_any_format_gives_the_same_questions(describe: Describe, file: str, cont
         (
             "law.xlsx",
             b"",
-            "not a file of rows; the formats are .jsonl, .jsonl.gz, .json, .csv, .csv.gz, .tsv, ",
+            "unknown format; the formats are .jsonl, .jsonl.gz, .json, .csv, .csv.gz, .tsv, ",
         ),
     ],
 )
@@ -131,7 +131,7 @@ def test_files_that_cannot_be_read(
 
 def test_a_missing_file_says_where_it_belongs(describe: Describe) -> None:
     path = describe()
-    with pytest.raises(InputError, match="put it there, or name another in the manifest") as raised:
+    with pytest.raises(InputError, match="put it there, or change the manifest") as raised:
         load_questions("law")
     assert str(path) in str(raised.value)
 
@@ -139,7 +139,7 @@ def test_a_missing_file_says_where_it_belongs(describe: Describe) -> None:
 def test_a_file_with_a_name_that_is_too_long_is_a_missing_one(describe: Describe) -> None:
     describe("long" * 80 + ".jsonl")
     assert not at_hand("law", "all")
-    with pytest.raises(InputError, match="put it there, or name another in the manifest"):
+    with pytest.raises(InputError, match="put it there, or change the manifest"):
         load_questions("law")
 
 

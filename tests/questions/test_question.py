@@ -28,7 +28,7 @@ def test_answers_are_checked() -> None:
         InputError, match="unknown answer kind 'numeric'; known: choice, math, number, short"
     ):
         Answer("numeric", "1")  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="must be a text that is not empty; got ''"):
+    with pytest.raises(InputError, match="must be a text and not empty; got ''"):
         Answer("short", "")
 
 

@@ -121,7 +121,7 @@ def test_the_training_questions_of_triviaqa_keep_their_official_ids(tmp_path: Pa
         ("[1]", "row 1: cannot be read: not a JSON object"),
         (
             '{"id": "b", "question": "Why?"}',
-            "row 1: no column 'answer'; this is not GSM8K as expected, it has id, q",
+            "row 1: no column 'answer', which GSM8K should have; found: id, q",
         ),
         (
             '{"id": "b", "question": "Why?", "answer": "1"}',

@@ -102,7 +102,7 @@ def test_a_judge_who_says_no_verdict_leaves_the_other_sets_scored(tmp_path: Path
     done = reproduce(order)
     assert set(done.left["step"]) == {"judge"}
     assert set(done.left["dataset"]) == {"mini-capitals"}
-    assert done.left["reason"].str.contains("said none of its three words, but such as").all()
+    assert done.left["reason"].str.contains("replied none of its three words, but").all()
     assert list(done.scores.index.unique("dataset")) == ["mini-exam"]
     assert "Probe (Mini exam)" in done.scores.loc["mini-exam"].index
     kept = {path.name for path in tmp_path.rglob("predictions-*")}

@@ -132,7 +132,7 @@ def test_a_sample_that_differs_is_named_and_nothing_is_written(
     before = bytes_of(tmp_path)
     with pytest.raises(
         InputError,
-        match=r"1 samples are two different rows in .*one.*, .*other.*nothing was written",
+        match=r"1 samples have two different rows in .*one.*, .*other.*nothing was written",
     ) as caught:
         merge(into, merged)
     assert "\n" not in str(caught.value)
@@ -153,7 +153,7 @@ def test_confidences_made_in_another_way_are_left_out_and_said(
     write_table(path, pq.read_table(path).replace_schema_metadata({"words": "others"}))
     first, second = merge(tmp_path / "all", two)
     assert first.notes == ()
-    assert "which was made in another way than" in second.notes[0]
+    assert "which was made with other settings than" in second.notes[0]
     (folder,) = list_runs(tmp_path / "all")
     assert len(read_confidence(Run(folder), "p-true")) == 3
 
@@ -183,7 +183,7 @@ def test_verdicts_that_came_with_samples_are_those_of_both(
 
 
 def test_a_folder_without_runs_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="is neither a run nor a store with runs in it"):
+    with pytest.raises(InputError, match="is neither a run nor a store with runs"):
         merge(tmp_path / "all", [tmp_path])
 
 

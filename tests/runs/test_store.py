@@ -116,7 +116,7 @@ def test_a_place_that_cannot_be_written_is_one_clear_line() -> None:
 # Damage from outside
 
 DAMAGED = (
-    "run.json was damaged: set aside as run.json.damaged; what it held is made again, then grade "
+    "run.json was damaged: set aside as run.json.damaged. Its content is made again; then grade "
     "again"
 )
 
@@ -131,7 +131,7 @@ def test_verdicts_of_lost_rows_go_with_them(
         assert writer.notes == []
     parts_of(Run(folder))[0].write_bytes(b"")
     with open_writer(tmp_path, RECORD) as writer:
-        assert writer.notes[0].endswith("what it held is made again, then grade again")
+        assert writer.notes[0].endswith("Its content is made again; then grade again")
     assert not (folder / VERDICTS.name).exists()
 
 
@@ -153,9 +153,7 @@ def test_an_edited_record_is_refused_by_readers_and_mended_by_writers(
     folder = shards(tmp_path, monkeypatch)
     path = folder / "run.json"
     path.write_text(path.read_text().replace('"seed": 0', '"seed": 1'))
-    with pytest.raises(
-        InputError, match=r"its settings are those of run \w{12}, not of its folder"
-    ) as caught:
+    with pytest.raises(InputError, match=r"since its settings belong to run \w{12}") as caught:
         _ = Run(folder).record
     assert "\n" not in str(caught.value)
     with open_writer(tmp_path, RECORD) as writer:
@@ -284,7 +282,7 @@ def test_no_flipped_bit_goes_unseen(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     for path in rng.choices(parts_of(Run(folder)), k=200):
         content = path.read_bytes()
         flip(path, rng.randrange(1 << 30))
-        with pytest.raises(InputError, match="its bytes are not those that its name says"):
+        with pytest.raises(InputError, match="its bytes do not match its name"):
             read_samples(Run(folder))
         path.write_bytes(content)
     assert len(read_samples(Run(folder))) == 6
@@ -300,8 +298,8 @@ def test_a_damaged_part_is_set_aside_and_its_rows_are_drawn_again(
     path.write_bytes(path.read_bytes()[:keep])
     with open_writer(tmp_path, RECORD) as writer:
         assert writer.notes == [
-            f"{path.name} was damaged: set aside as {path.name}.damaged; what it held is made "
-            "again, then grade again"
+            f"{path.name} was damaged: set aside as {path.name}.damaged. Its content is made "
+            "again; then grade again"
         ]
         assert writer.missing({"a": 6}) == {"a": tuple(lost)}
         writer.append([row("a", index, f"answer {index}") for index in lost])
@@ -315,9 +313,9 @@ def test_two_different_rows_under_one_key_are_refused(tmp_path: Path) -> None:
     (part,) = parts_of(run_of(tmp_path / "other", IDENTITY))
     run = run_of(tmp_path, IDENTITY)
     part.rename(run.folder / part.name)
-    with pytest.raises(InputError, match="1 samples are two different rows in"):
+    with pytest.raises(InputError, match="1 samples have two different rows in"):
         read_samples(run)
-    with pytest.raises(InputError, match="1 samples are two different rows in"):
+    with pytest.raises(InputError, match="1 samples have two different rows in"):
         open_writer(tmp_path, RECORD).__enter__()
 
 
@@ -492,7 +490,7 @@ def test_what_is_no_regular_file_is_refused_in_a_line_and_what_it_points_to_stay
         with open_writer(tmp_path / "store", RECORD) as writer:
             add_sessions(writer.run, [Session(started="now", ask=Ask(questions=1, k=1))])
 
-    with pytest.raises(InputError, match="not a regular file, as all files of a run are"):
+    with pytest.raises(InputError, match="not a regular file, as a file of a run must be"):
         write()
     assert victim.read_text() == "precious"
     assert len(list(open_runs(tmp_path / "store"))) == 1

@@ -98,12 +98,12 @@ def unknown_set(folder: Path) -> None:
 
 
 WRONG: dict[str, tuple[Callable[[Path], object], str]] = {
-    "an edited record": (edit_seed, "not of its folder"),
+    "an edited record": (edit_seed, "its settings belong to run"),
     "no record": (
         lambda run: (run / "run.json").unlink(),
         "run.json: missing or corrupt (No such file or directory)",
     ),
-    "a torn part": (lambda run: shard(run).write_bytes(b"PAR1"), "not those that its name says"),
+    "a torn part": (lambda run: shard(run).write_bytes(b"PAR1"), "do not match its name"),
     "a missing row": (
         lambda run: rewrite(shard(run), lambda rows: rows.slice(1)),
         "1 samples missing, which `capcal sample` draws",
@@ -112,15 +112,15 @@ WRONG: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda run: write_table(
             run / "samples-*.parquet", put(pq.read_table(shard(run)), "response", "other")
         ),
-        "samples are two different rows in",
+        "samples have two different rows in",
     ),
     "a negative number of tokens": (
         lambda run: rewrite(shard(run), lambda rows: put(rows, "completion_tokens", -1)),
-        "not a part with samples",
+        "not a file of samples",
     ),
     "no response": (
         lambda run: rewrite(shard(run), lambda rows: put(rows, "response", None)),
-        "not a part with samples",
+        "not a file of samples",
     ),
     "a sample not graded": (
         lambda run: rewrite(run / FILE, lambda rows: rows.slice(1)),
@@ -236,7 +236,7 @@ def test_a_store_is_checked_by_model_and_data_set() -> None:
         "mini-exam-test",
         "mini-exam-train",
     ]
-    with pytest.raises(InputError, match="no run to check in"):
+    with pytest.raises(InputError, match="has no run to check"):
         list(verify_store(RECORDED_RUNS, "gpt-9"))
     with pytest.raises(InputError, match="is not a folder"):
         list(verify_store(RECORDED_RUNS / "nowhere"))
@@ -251,6 +251,6 @@ def test_samples_without_a_record_are_not_passed_over(tmp_path: Path) -> None:
     whole, lost = verify_store(tmp_path, "simulated", "mini-exam")
     assert whole.problems == []
     assert "run.json: missing or corrupt" in lost.problems[0]
-    with pytest.raises(InputError, match="no run to check"):
+    with pytest.raises(InputError, match="has no run to check"):
         [*verify_store(tmp_path, "simulated", "mini")]
     assert [*verify_store(tmp_path)][1].problems == lost.problems

@@ -256,7 +256,7 @@ def test_circumstances_make_no_other_run(change: dict[str, object]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"k": 0}, r"k is the number of samples a question and must be at least 1; got 0"),
+        ({"k": 0}, r"k is the number of samples per question and must be at least 1; got 0"),
         (
             {"limit": 0},
             r"limit must be a whole number from 1 to .*; got 0",

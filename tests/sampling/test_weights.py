@@ -156,7 +156,7 @@ def test_every_way_that_failed_is_named(monkeypatch: pytest.MonkeyPatch) -> None
     with pytest.raises(InputError) as error:
         ensure_weights(model)
     message = str(error.value)
-    assert message.startswith("no way to get the weights of 'tiny' worked: somebody/something: ")
+    assert message.startswith("could not get the weights of 'tiny': somebody/something: ")
     assert (
         "nosuchwheel==1.0: pip could not download nosuchwheel==1.0: ERROR: No matching distribution"
         in message

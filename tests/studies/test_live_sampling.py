@@ -34,5 +34,5 @@ def test_a_sample_that_fails_is_said_in_one_line() -> None:
         def sample(self, *_: Any) -> Iterator[Failure]:
             yield Failure("q", (0,), "out of memory")
 
-    with pytest.raises(InputError, match=r"^a sample failed: out of memory; execute again$"):
+    with pytest.raises(InputError, match=r"^a sample failed: out of memory; run it again$"):
         draw_and_grade(Broken(), MODEL, QUESTIONS, k=1, seed=0)  # type: ignore[arg-type]

@@ -161,7 +161,7 @@ def pool_layers(states: "Tensor", layers: str) -> "Tensor":
     if layers == "max":
         return states.amax(0)
     if int(layers) >= len(states):
-        raise InputError(f"the model has the layers 0 to {len(states) - 1}; got {layers}")
+        raise InputError(f"the model's layers are 0 to {len(states) - 1}; got {layers}")
     return states[int(layers)]
 
 
@@ -212,21 +212,20 @@ def check_engine(model: Model, name: str | None = None, *, url: str | None = Non
     if lacking:
         package = f"-e '.[{source.extra}]'" if IN_CHECKOUT else f"'capcal[{source.extra}]'"
         raise InputError(
-            f"{model.name!r} is to be drawn with {name}, which needs {' and '.join(lacking)}, not "
-            f"installed; say: pip install {package}; or name a server of the model with --engine "
-            "openai and OPENAI_BASE_URL"
+            f"{model.name!r} runs with {name}, which needs {' and '.join(lacking)}, not installed; "
+            f"run: pip install {package}; or use a server: --engine openai, with its address in "
+            "OPENAI_BASE_URL"
         )
     if name != "openai":
         return name
     if model.prompts.completion:
         raise InputError(
-            f"{model.name!r} is asked by completion, which the openai engine cannot; take another"
+            f"{model.name!r} is asked by completion, which the openai engine cannot do; use another"
         )
     if not (url or os.environ.get("OPENAI_BASE_URL")):
         raise InputError(
-            "the openai engine needs the address of a server; say for instance: export "
-            "OPENAI_BASE_URL=http://127.0.0.1:8000/v1 (and OPENAI_API_KEY, where the server "
-            "wants a key)"
+            "the openai engine needs the address of a server (and OPENAI_API_KEY, if the server "
+            "wants a key); for instance: export OPENAI_BASE_URL=http://127.0.0.1:8000/v1"
         )
     return name
 

@@ -26,8 +26,7 @@ def encode(tokenizer: Any, model: Model, request: Request) -> list[int]:
         return list(tokenizer(completion_text(request.messages))["input_ids"])
     if tokenizer.chat_template is None:
         raise InputError(
-            f"{model.name!r} has no chat template; ask it with prompt_style: completion in its "
-            "manifest"
+            f"{model.name!r} has no chat template; put prompt_style: completion into its manifest"
         )
     switches = dict(model.chat_template)
     if "date" in switches:
@@ -100,8 +99,8 @@ class LocalEngine(ABC):
             if room < 1:
                 raise InputError(
                     f"question {name!r}: the prompt has {len(tokens)} tokens, which leaves no room "
-                    f"for an answer in context_tokens = {sampling.context_tokens}; raise it or "
-                    "leave the question out"
+                    f"for an answer in context_tokens = {sampling.context_tokens}; raise that, or "
+                    "leave out the question"
                 )
             limit = min(sampling.max_tokens, room)
             opened = reasoning.opened(self.tokenizer.decode(tokens[-16:]))

@@ -68,7 +68,7 @@ class Client:
         key = key.strip() or "EMPTY"  # as servers without keys take; Windows' line ends leave a \r
         if not re.fullmatch("[!-~]+", key):
             raise InputError(
-                "OPENAI_API_KEY holds a space or a character that no key can have; set it anew"
+                "OPENAI_API_KEY holds a space or another character that no key has; set it again"
             )
         try:
             url = httpx2.URL(address.strip())

@@ -66,7 +66,7 @@ class OpenAIEngine:
         self.model = model
         in_flight = SAMPLES_IN_FLIGHT if in_flight is None else in_flight
         if in_flight < 1:
-            raise InputError(f"at least 1 sample must be in flight; got {in_flight}")
+            raise InputError(f"in_flight must be at least 1; got {in_flight}")
         address = base_url or os.environ.get("OPENAI_BASE_URL", "")
         self.client = Client(address, os.environ.get("OPENAI_API_KEY", ""), in_flight)
         self.name, self.software = self._listed()
@@ -139,8 +139,7 @@ class OpenAIEngine:
     def hidden_states(self, _: Sequence[Request], layers: str = "mean") -> np.ndarray:  # noqa: ARG002
         """Refuse: the protocol has none."""
         raise InputError(
-            "a server gives no hidden states; extract them with --engine transformers or --engine "
-            "vllm"
+            "a server gives no hidden states; use --engine transformers or --engine vllm"
         )
 
     def _listed(self) -> tuple[str, str]:
@@ -163,8 +162,8 @@ class OpenAIEngine:
                 return name, listed[name]
         raise InputError(
             f"the server at {client.url} lists {sanitize(', '.join(listed)) or 'no model'}, not "
-            f"{' or '.join(names)}; serve the model under that name, with vLLM: "
-            f"--served-model-name {names[0]}; or say in its manifest served_as"
+            f"{' or '.join(names)}; serve the model under that name (with vLLM: "
+            f"--served-model-name {names[0]}), or set served_as in its manifest"
         )
 
     async def _ask(

@@ -73,8 +73,8 @@ class TransformersEngine(LocalEngine):
         unlike |= {name for name in UNLIKE if getattr(config, name, None)}
         if unlike or not self.network._supports_attention_backend:
             raise InputError(
-                "the transformers engine cannot do the attention of a "
-                f"{config.model_type!r} model; use vllm"
+                "the transformers engine does not support the attention of a "
+                f"{config.model_type!r} model; use --engine vllm"
             )
         ends = np.ravel(self.network.generation_config.eos_token_id)  # one, several or None
         self.ends = {*ends.tolist(), self.tokenizer.eos_token_id} - {None}

@@ -208,8 +208,8 @@ class VllmEngine(LocalEngine):
             )
         except EngineDeadError as error:
             raise InputError(
-                "vLLM stopped, for the reason that it has printed above; what was drawn is kept, "
-                "and the same command goes on from there"
+                "vLLM stopped, for the reason that it printed above; the samples are kept, and the "
+                "same command goes on from there"
             ) from error
 
 

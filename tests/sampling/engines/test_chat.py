@@ -82,7 +82,7 @@ def test_a_model_without_a_chat_template_completes_a_text() -> None:
     )
     with pytest.raises(
         InputError,
-        match="'smollm2-135m' has no chat template; ask it with prompt_style: completion",
+        match="'smollm2-135m' has no chat template; put prompt_style: completion",
     ):
         encode(tokenizer, MODEL, request)
     base = MODEL.model_copy(update={"prompt_style": "completion"})

@@ -302,7 +302,7 @@ def test_a_key_that_no_header_can_carry_is_refused_unseen(
 ) -> None:
     monkeypatch.setattr(os, "environ", {**os.environ, "OPENAI_API_KEY": key})
     with pytest.raises(
-        InputError, match=r"^OPENAI_API_KEY holds a space or a character that no key can have"
+        InputError, match=r"^OPENAI_API_KEY holds a space or another character that no key has"
     ) as error:
         OpenAIEngine(MODEL, base_url="http://127.0.0.1:9/v1")
     assert "sk-" not in str(error.value)

@@ -589,7 +589,7 @@ def test_the_command_says_what_failed_and_goes_on(
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         ended, out, err = capcal(monkeypatch, capsys, *command)
         assert ended == 1
-        assert "60 samples drawn, 0 were there" in out
+        assert "60 samples drawn, 0 already there" in out
         assert "20 samples failed; the same command tries them again" in err
         assert f"20 failed: {said(400, 'not [bold]this[/bold]')}\n" in err
         server.fault = lambda number, body: status(400, f"no {body.get('seed')}")
@@ -603,7 +603,7 @@ def test_the_command_says_what_failed_and_goes_on(
         server.fault = lambda number, body: None
         ended, out, _ = capcal(monkeypatch, capsys, *command)
         assert ended == 0
-        assert "20 samples drawn, 60 were there" in out
+        assert "20 samples drawn, 60 already there" in out
     ended, out, err = capcal(monkeypatch, capsys, *command, "--k", 21)
     assert (ended, out) == (2, "")
     assert err.startswith(f"capcal: no server answers at {server.url}: ")
@@ -632,8 +632,8 @@ def test_a_model_for_vllm_says_how_to_get_it(
     ended, out, err = capcal(monkeypatch, capsys, *asked.split(), tmp_path)
     assert (ended, out) == (2, "")
     assert err == (
-        "capcal: 'gpt-oss-20b' is to be drawn with vllm, which needs vllm, not installed; say: pip "
-        "install -e '.[vllm]'; or name a server of the model with --engine openai and "
+        "capcal: 'gpt-oss-20b' runs with vllm, which needs vllm, not installed; run: pip "
+        "install -e '.[vllm]'; or use a server: --engine openai, with its address in "
         "OPENAI_BASE_URL\n"
     )
     assert not list(tmp_path.iterdir())
@@ -661,7 +661,7 @@ def test_a_judge_may_have_a_server_of_its_own(served: ChatServer) -> None:
         assert len(rows) == 8
         assert len(other.asked) == 8
     assert not served.asked
-    with pytest.raises(InputError, match="at least 1 sample must be in flight; got 0"):
+    with pytest.raises(InputError, match="in_flight must be at least 1; got 0"):
         open_engine(MODEL, "openai", in_flight=0)
 
 

@@ -149,7 +149,7 @@ def test_hidden_states_and_logprobs_equal_plain_transformers(
     requests = [request(content) for content in MIXED]
     states = engine.hidden_states(requests)
     largest, embedded, last = (engine.hidden_states(requests, one) for one in ("max", "0", "3"))
-    with pytest.raises(InputError, match="the model has the layers 0 to 3; got 4"):
+    with pytest.raises(InputError, match="the model's layers are 0 to 3; got 4"):
         engine.hidden_states(requests, "4")
     logprobs, _ = engine.next_token_logprobs(requests, ["one", "no such", "five"], settings(), 0)
     assert states.shape == (6, 32)
@@ -266,7 +266,9 @@ def test_the_embedded_model_draws_with_its_probabilities(
 @pytest.mark.parametrize("architecture", OTHERS)
 def test_attention_that_looks_at_less_is_refused(architecture: str, tmp_path: Path) -> None:
     folder = make_weights(tmp_path, architecture, **OTHERS[architecture])
-    with pytest.raises(InputError, match=rf"attention of a '{architecture}' model; use vllm"):
+    with pytest.raises(
+        InputError, match=rf"attention of a '{architecture}' model; use --engine vllm"
+    ):
         TransformersEngine(manifest(), folder)
 
 

@@ -166,7 +166,7 @@ def test_layers_are_pooled_by_the_mean_the_largest_or_taken_alone() -> None:
     assert pool_layers(states, "max").tolist() == [6, -1]
     assert pool_layers(states, "0").tolist() == [1, -4]
     assert pool_layers(states, "2").tolist() == [6, -1]
-    with pytest.raises(InputError, match="the model has the layers 0 to 2; got 3"):
+    with pytest.raises(InputError, match="the model's layers are 0 to 2; got 3"):
         pool_layers(states, "3")
 
 
