@@ -9,11 +9,11 @@ decides its rows. In it:
 ``lock``                      held by who is drawing
 ``files.lock``                held by who writes a file
 
-A part is there whole or not at all, and one that was damaged is not what its name says; the next
-writer sets it aside as ``*.damaged``, and its rows are drawn again. A kill loses the rows since the
-last part, a few seconds; the same seeds draw them again. Small parts are joined; a kill meanwhile
-leaves rows in two parts, which readers take once. All functions raise ``InputError`` for a run that
-is corrupt."""
+A part exists whole or not at all. A damaged part no longer matches its name; the next writer sets
+it aside as ``*.damaged``, and its rows are drawn again. A kill loses the rows since the last part,
+a few seconds of work, and the same seeds draw them again. Small parts are joined; a kill during
+this leaves rows in two parts, and readers take each row once. All functions raise ``InputError``
+for a corrupt run."""
 
 import hashlib
 import re
@@ -105,15 +105,15 @@ class Present(Set[tuple[str, int]]):
 
 
 def read_samples(run: Run, columns: Sequence[str] = SCHEMA.names) -> pd.DataFrame:
-    """Read all rows of a run, sorted by (question_id, sample_index), each once: its key and the
-    named columns.
+    """Read the key and the named columns of all rows of a run, sorted by (question_id,
+    sample_index), each row once.
     """
     return pd.concat(stream_samples(run, columns)).sort_values(KEY, ignore_index=True)
 
 
 def stream_samples(run: Run, columns: Sequence[str] = SCHEMA.names) -> Iterator[pd.DataFrame]:
-    """Yield the rows that ``read_samples`` reads as they were written, some 65,000 of them at a
-    time; first of all a table without rows.
+    """Yield the rows of ``read_samples`` in the order in which they were written, about 65,000 at a
+    time, after a first table without rows.
     """
     present = Present()
     names = [name for name in SCHEMA.names if name in {*KEY, *columns}]
@@ -137,7 +137,7 @@ def keys_of(rows: pd.DataFrame) -> Iterator[tuple[str, int]]:
 
 
 def add_keys(present: Present, rows: pd.DataFrame) -> list[bool]:
-    """Note the samples of a table; return of each row whether it is new."""
+    """Add the samples of a table; return for each row whether it is new."""
     return [present.add(*key) for key in keys_of(rows)]
 
 
@@ -157,13 +157,13 @@ def present_of(tables: Iterable[pd.DataFrame]) -> Present:
 
 
 def find_keys(present: Present, rows: pd.DataFrame) -> list[bool]:
-    """Tell of each row of a table whether its sample is among those that are there."""
+    """Return for each row of a table whether its sample is present."""
     return [key in present for key in keys_of(rows)]
 
 
 def digest_of_graded(run: Run, graded: Present) -> str:
-    """Return the digest of those samples of a run that are graded, by their keys and responses, in
-    whatever order they were written.
+    """Return the digest of a run's graded samples, from their keys and responses; it does not
+    depend on their order.
     """
     samples = (rows.loc[find_keys(graded, rows)] for rows in stream_samples(run, ["response"]))
     total = sum(int(hash_rows(rows).sum()) for rows in samples)
@@ -171,8 +171,8 @@ def digest_of_graded(run: Run, graded: Present) -> str:
 
 
 def refuse_differing(copies: Sequence[Run]) -> None:
-    """Refuse two different rows under one key, wherever they stand in copies of a run; 64 bits of
-    each are compared, where there are two.
+    """Refuse two different rows under one key in any copies of a run; 64 bits of the rows are
+    compared.
     """
     parts = [part for run in copies for part in parts_of(run)]
     samples = len(present_of(rows for part in parts for rows in part_rows(part, KEY)))
@@ -191,8 +191,8 @@ def hash_rows(rows: pd.DataFrame) -> "pd.Series[int]":
 
 
 def damaged_files(run: Run) -> Iterator[tuple[Path, str]]:
-    """Yield which files of a run are damaged, and how, as far as its record and the bytes of its
-    parts tell; `DiskError` where one cannot be read, for it may be good.
+    """Yield the damaged files of a run and what is wrong with them, judged from its record and the
+    bytes of its parts. `DiskError` if one cannot be read, for it may be intact.
     """
     for path in (run.folder / RECORD, *parts_of(run)):
         try:
@@ -207,10 +207,10 @@ def damaged_files(run: Run) -> Iterator[tuple[Path, str]]:
 
 
 def remove_run(run: Run) -> None:
-    """Remove a run with all that was made from it; one that is being written is refused.
+    """Remove a run with everything made from it; `InputError` if it is being written.
 
-    Its record goes last, after the locks: a stop leaves a run that lacks samples, which is removed
-    by the same call."""
+    Its record is removed last, after the locks: an interruption leaves a run without some samples,
+    which the same call removes."""
     with hold(run.folder, LOCK), hold(run.folder), plain_errors(run.folder):
         for path in run.folder.iterdir():
             if path.is_dir() and not path.is_symlink():
@@ -278,12 +278,12 @@ class Writer:
 
 @contextmanager
 def open_writer(store: Path, record: Record) -> Iterator[Writer]:
-    """Open a run for appending, making it if it is new; one that another process writes is
-    refused.
+    """Open a run for appending, and make it if it is new; `InputError` if another process writes
+    it.
 
-    What a killed writer left is cleared, and what is damaged is set aside. The record is written
-    anew, for the folder's name says what must stand in it; the verdicts are removed, since what is
-    drawn in place of lost rows may differ."""
+    Files left by a killed writer are removed, and damaged files are set aside. A damaged record is
+    written again, since the folder's name fixes its content. Then the verdicts are removed, since
+    rows drawn in place of lost ones may differ."""
     run = run_of(store, record.identity)
     with hold(run.folder, LOCK):
         with hold(run.folder), plain_errors(run.folder):

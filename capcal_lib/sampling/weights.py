@@ -31,13 +31,12 @@ HUB_FILES = ["*.safetensors", "*.json", "*.jinja", "*.txt", "*.model"]
 
 
 def ensure_weights(model: Model) -> Path:
-    """Return the folder of a model's weights, getting them where they are not there yet.
+    """Return the folder of a model's weights; get them first if they are not there yet.
 
-    The ways in the manifest are tried in order. Files of the hub stay in its own cache, and those
-    of a folder where they lie; a GGUF file is dequantised to float32. The folder lies in
-    ``cache_dir() / "models"`` and appears all at once; a second process waits for the first.
-    `InputError` where the manifest names no weights, or no way worked (each is named with its
-    reason)."""
+    The ways in the manifest are tried in order. Files from the hub stay in its cache, and files of
+    a local folder stay there; a GGUF file is dequantised to float32. The folder is in
+    ``cache_dir() / "models"`` and appears only when it is complete; a second process waits for the
+    first. `InputError` if the manifest names no weights, or if no way worked, with each reason."""
     if not model.weights:
         raise InputError(
             f"the manifest of {model.name!r} names no weights; add a hub repository, a path, or "
@@ -89,12 +88,12 @@ def weights_folder(model: Model) -> Path | None:
 def weights_digest(model: Model, engine: str | None = None) -> str:
     """Return what identifies a model's weights: the SHA-256 of the GGUF file, or ``hub@commit``.
 
-    Which weights a server has nobody knows: with the engine ``openai`` it is ``served:``, the name
-    that the server has for the model, and the settings that it is not told. What the manifest has
-    vLLM do to the weights stands behind them.
+    The weights of a server are unknown: with the engine ``openai`` it is ``served:``, the server's
+    name for the model, and the settings that are not sent. If the manifest lets vLLM change the
+    weights, these settings follow.
 
-    Read from the manifest where that pins the weights, else from the folder of the weights, which
-    is then made. ``"none"`` for a model without weights.
+    It is read from the manifest if that pins the weights, else from the folder of the weights,
+    which is made if needed. ``"none"`` for a model without weights.
 
     >>> from capcal_lib.manifests import load_model
     >>> weights_digest(load_model("smollm2-135m"))[:12]
@@ -116,8 +115,8 @@ def weights_digest(model: Model, engine: str | None = None) -> str:
 
 
 def pinned_digest(model: Model) -> str | None:
-    """Return the digest that the manifest pins for all ways of getting the weights; None where it
-    leaves it open.
+    """Return the digest that the manifest pins for all ways of getting the weights; None if it pins
+    none.
 
     >>> from capcal_lib.manifests import load_model
     >>> pinned_digest(load_model("simulated"))
@@ -128,7 +127,7 @@ def pinned_digest(model: Model) -> str | None:
 
 
 def check_weights(run: Run) -> Iterator[str]:
-    """Yield what is wrong with the weights that a run was made with."""
+    """Yield the problems with the weights that a run was made with."""
     identity = run.identity
     pin = pinned_digest(load_model(identity.model))
     is_ours = identity.engine != IMPORTED and not identity.weights.startswith(SERVED)

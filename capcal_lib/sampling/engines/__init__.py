@@ -1,7 +1,7 @@
-"""Engines draw answers from a model: one module an engine, and here what they share.
+"""Engines draw answers from a model. Each has its own module; this one has what they share.
 
-A sample follows from the model, the messages, the settings and (seed, question id, sample index)
-alone, up to rounding."""
+A sample depends only on the model, the messages, the settings and (seed, question id, sample
+index), up to rounding."""
 
 import atexit
 import hashlib
@@ -32,11 +32,11 @@ GROUP = "capcal.engines"  # of the entry points by which other packages offer en
 
 
 class NotOpened(InputError):
-    """An engine could not be opened: nothing that is asked of it can be done."""
+    """An engine could not be opened, so none of its requests can be answered."""
 
 
 class Source(NamedTuple):
-    """Where an engine comes from, and what is known of it before it is opened."""
+    """The package of an engine, and what is known about it before it is opened."""
 
     place: str  # module:class
     reproducible: str = "not known: the engine comes from another package"
@@ -75,7 +75,7 @@ Purpose = Literal["answer", "verbalized"]
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is asked of a model about one question."""
+    """A request to a model about one question."""
 
     question: Question
     messages: Messages
@@ -90,8 +90,8 @@ def answer_requests(
     questions: Iterable[Question],
     indices: Mapping[str, tuple[int, ...]] = MappingProxyType({}),
 ) -> list[Request]:
-    """Ask each question in the model's prompt style, for the sample indices that stand under its
-    id, if any.
+    """Make a request for each question in the model's prompt style, with the sample indices listed
+    under its id, if any.
     """
     prompts = model.prompts
     return [
@@ -110,8 +110,8 @@ class Failure:
 
 
 class Engine(Protocol):
-    """What every engine can do; each says only where it differs. What it cannot do is an
-    `InputError`.
+    """The interface of every engine; an engine documents only where it differs. `InputError` for
+    what an engine cannot do.
     """
 
     family: str  # its name in the digest of a run
@@ -119,42 +119,40 @@ class Engine(Protocol):
     def sample(
         self, requests: Sequence[Request], sampling: Sampling, seed: int
     ) -> Iterator[list[Sample] | Failure]:
-        """Draw every wanted sample, yielding them in groups as they finish, or saying of which it
-        could not.
+        """Draw every wanted sample; yield groups of samples as they finish, or a `Failure` for
+        those that could not be drawn.
         """
         ...
 
     def next_token_logprobs(
         self, requests: Sequence[Request], words: Sequence[str], sampling: Sampling, seed: int
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the log-probability that the first token of the answer is exactly each word, and
-        the tokens it took.
+        """Return, for each word, the log-probability that it is the first token of the answer, and
+        the number of tokens spent.
 
-        A model that reasons does so first, once, with these settings; the answer begins where its
-        template says. At temperature 1, (n_requests, n_words), in [-inf, 0]; NaN where a word is
-        not a single token, the engine does not say, or the reasoning came to no answer. Then the
-        tokens up to the one that was read, (n_requests,): 1 without a reasoning, 0 where nothing
-        was said."""
+        A model that reasons does so first, once, with these settings; its template marks where the
+        answer begins. Log-probabilities have shape (n_requests, n_words), in [-inf, 0], at
+        temperature 1; NaN if a word is not a single token, the engine does not report it, or the
+        reasoning reached no answer. Tokens up to the one that was read have shape (n_requests,): 1
+        without reasoning, 0 without a reply."""
         ...
 
     def hidden_states(self, requests: Sequence[Request], layers: str = "mean") -> np.ndarray:
-        """Return the last prompt token's hidden states, as `pool_layers` makes one of them,
+        """Return the last prompt token's hidden states, pooled over layers by `pool_layers`, shape
         (n_requests, hidden_size), float32.
 
-        They are the state after the embedding and those after every layer, the last one's after
-        the final norm, as in transformers' ``output_hidden_states``."""
+        The layers are the embedding and every layer's output, the last one after the final norm, as
+        in transformers' ``output_hidden_states``."""
         ...
 
     def close(self) -> None:
-        """Give back the memory and the processes that the model takes; it cannot be asked after
-        that.
-        """
+        """Free the model's memory and processes; the engine cannot be used afterwards."""
         ...
 
 
 def pool_layers(states: "Tensor", layers: str) -> "Tensor":
-    """Make one of the states of all layers, (n_layers + 1, hidden_size): their ``mean``, their
-    largest numbers (``max``), or those of one layer, from 0, the embedding's, to n_layers.
+    """Pool the states of all layers, shape (n_layers + 1, hidden_size): their ``mean``, their
+    maximum (``max``), or one layer, from 0, the embedding, to n_layers.
     """
     if layers == "mean":
         return states.mean(0)
@@ -183,7 +181,7 @@ def question_seed(seed: int, question_id: str) -> int:
 
 
 def hashed(*key: object) -> int:
-    """Return a number of 128 bits that belongs to a key: to begin random numbers with."""
+    """Return a 128-bit number that depends on a key, as a seed for random numbers."""
     return int.from_bytes(hashlib.sha256(repr(key).encode()).digest()[:16], "little")
 
 
@@ -198,13 +196,13 @@ def engine_name(model: Model, name: str | None = None) -> str:
 
 
 def engine_sources() -> dict[str, Source]:
-    """Return the engines that are known, by name: ours, and those that other packages offer."""
+    """Return the known engines by name: ours, and those of other packages."""
     return {point.name: Source(point.value) for point in entry_points(group=GROUP)} | ENGINES
 
 
 def check_engine(model: Model, name: str | None = None, *, url: str | None = None) -> str:
-    """Return the name of the engine to use, as `engine_name`; refuse one that cannot be opened
-    here: unknown, not installed, or a server that is not named.
+    """Return the name of the engine to use, like `engine_name`; `InputError` if it cannot be opened
+    here: unknown, not installed, or a server without an address.
     """
     name = engine_name(model, name)
     source = engine_sources()[name]
@@ -233,13 +231,13 @@ def check_engine(model: Model, name: str | None = None, *, url: str | None = Non
 def open_engine(
     model: Model, name: str | None = None, *, url: str | None = None, in_flight: int | None = None
 ) -> Engine:
-    """Open the engine ``name``, or the one in the model's manifest; `InputError` as `check_engine`,
-    and `NotOpened` where the model cannot be loaded or the server not be asked.
+    """Open the engine ``name``, or the one in the model's manifest. `InputError` as in
+    `check_engine`, and `NotOpened` if the model cannot be loaded or the server cannot be reached.
 
-    One model is in memory at a time: an engine that holds one is given again where it is asked for
-    again, and closed before another is opened; ``simulated`` and ``openai`` hold none.
-    ``url`` is the address of a server, else the one of ``OPENAI_BASE_URL``, and ``in_flight`` the
-    most samples that it is asked for at a time; other engines need neither.
+    One model is in memory at a time: an open engine is reused for the same model, and closed before
+    another is opened; ``simulated`` and ``openai`` hold no model. ``url`` is the address of a
+    server (default: ``OPENAI_BASE_URL``), and ``in_flight`` the largest number of samples requested
+    at a time; other engines need neither.
 
     >>> from capcal_lib.manifests import load_model
     >>> open_engine(load_model("simulated")).family

@@ -1,4 +1,4 @@
-"""Ask a server for many things at a time, over the failures that pass."""
+"""Send many requests to a server at a time, and repeat those that fail for a while."""
 
 import asyncio
 import logging
@@ -40,29 +40,29 @@ logger = logging.getLogger(__name__)
 
 
 class Unanswered(Exception):
-    """The server gave no answer that can be used; the message says why."""
+    """The server gave no usable answer; the message says why."""
 
 
 class Bad(Unanswered):
-    """An answer that cannot be used; the next may be better."""
+    """An unusable answer; the next attempt may succeed."""
 
 
 class Away(Unanswered):
-    """The server is away, or asks to be left alone for a while."""
+    """The server is away, or asks clients to wait."""
 
     after = 0.0  # seconds
 
 
 class Client:
-    """Ask a server, waiting while it is away and asking anew after bad answers.
+    """Send requests to a server, waiting while it is away and trying again after bad answers.
 
-    While it is away, restarting or too busy (no connection, 429, 502, 503, 504) it is asked again
-    after waits that grow and vary, as long as ``Retry-After`` says (five minutes at most), until it
-    has answered nobody for ``patience`` seconds; every later request is then tried once. After
-    other server errors, and answers that are malformed or too slow, it is asked four times at most.
-    What it refuses (4xx) is not asked again; one that lets nobody in (401, 403) ends
-    everything with an `InputError`, and so does an address or a key in the wrong form, which is not
-    shown. What is waited for is logged after five seconds without any answer."""
+    While the server is away, restarting or too busy (no connection, 429, 502, 503, 504), requests
+    are repeated after growing, varying waits, or as long as ``Retry-After`` says (at most five
+    minutes). If it has answered no request for ``patience`` seconds, every later one is tried once.
+    After other server errors, and malformed or slow answers, a request is tried four times at most.
+    Refused requests (4xx) are not repeated. `InputError` if the server denies access (401, 403), or
+    if the address or the key is malformed; they are not shown. After five seconds without any
+    answer, the reason is logged."""
 
     def __init__(self, address: str, key: str, in_flight: int) -> None:
         key = key.strip() or "EMPTY"  # as servers without keys take; Windows' line ends leave a \r
@@ -110,14 +110,14 @@ class Client:
             yield
 
     def _hear(self) -> None:
-        """Note that the server answers, however."""
+        """Note that the server has answered, whatever it said."""
         self._heard = monotonic()
         self._away_since = math.inf
         self._away_why = ""
 
     async def _tell_of_waiting(self) -> None:
-        """Log what is waited for, once the server has answered nothing for a while, and again each
-        time that it does so for twice as long.
+        """Log the reason for waiting once the server has been silent for a while, and again each
+        time the silence has doubled.
         """
         told_after = QUIET_SECONDS
         while True:
@@ -141,7 +141,7 @@ class Client:
         """Post a body as JSON and return what ``read`` makes of the answer, over failures that
         pass.
 
-        `Unanswered` where the server refuses, or the patience or the attempts have run out.
+        `Unanswered` if the server refuses, or the patience or the attempts run out.
         """
         bad = 0
         wait = SHORTEST_WAIT

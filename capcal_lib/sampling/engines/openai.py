@@ -45,18 +45,18 @@ THOUGHT = re.compile(r"think|thought|reason", re.IGNORECASE)  # types of parts t
 
 
 class OpenAIEngine:
-    """Sample through an OpenAI-compatible server, a request a sample, with at most ``in_flight``
-    under way, 1,024 where that is not said.
+    """Sample through an OpenAI-compatible server, one request per sample, with at most
+    ``in_flight`` requests at a time (default 1,024).
 
-    The server must list the model as its manifest's ``served_as`` says, else under its name or that
-    of its hub repository. Its address, up to ``/v1``, is given or stands in
-    ``OPENAI_BASE_URL``, its key in ``OPENAI_API_KEY``. No message of ours shows the key or a
-    password in the address, but one that a server repeats in its own words stays there. What is
-    asked again is that of `Client`; what cannot be drawn is a `Failure`. A setting that the
-    manifest names under ``omit`` is not sent.
+    The server must list the model under its manifest's ``served_as``, or else under its name or its
+    hub repository's. Its address, up to ``/v1``, is ``base_url`` or ``OPENAI_BASE_URL``; its key is
+    ``OPENAI_API_KEY``. Our messages never show the key or a password in the address, unless the
+    server's own words repeat it. `Client` decides which requests are sent again; samples that
+    cannot be drawn become a `Failure`. Settings that the manifest lists under ``omit`` are not
+    sent.
 
-    Where a server counts no tokens, or what cannot be, they are 0: unknown. How many tokens prompt
-    and answer may have together is the server's own limit, not ``context_tokens``."""
+    If a server counts no tokens, or an impossible number, they are 0: unknown. The server's own
+    limit on prompt and answer together applies, not ``context_tokens``."""
 
     family = "openai"
 
@@ -100,14 +100,14 @@ class OpenAIEngine:
     def next_token_logprobs(
         self, requests: Sequence[Request], words: Sequence[str], sampling: Sampling, seed: int
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return log-probabilities and tokens as `Engine` says; NaN, too, for a word not among the
-        20 likeliest tokens.
+        """Return log-probabilities and tokens as described in `Engine`; also NaN for a word that is
+        not among the 20 likeliest tokens.
 
-        These are all that the protocol gives: such a word has at most the probability of the
-        twentieth. Replies are drawn whole, since a server does not say whether its model reasons;
-        where what it gives the probabilities of is not the answer that it gives, the row is NaN. So
-        is that of a question that was not answered, and why is logged. vLLM gives probabilities at
-        temperature 1, whatever the settings."""
+        The protocol gives no more than 20: another word has at most the probability of the
+        twentieth. Replies are drawn whole, since a server does not say whether its model reasons.
+        The row is NaN if the probabilities do not belong to the answer, or if the question was not
+        answered; then the reason is logged. vLLM gives probabilities at temperature 1, whatever the
+        settings."""
         result = np.full((len(requests), len(words)), np.nan)
         tokens = np.zeros(len(requests), dtype=np.int64)
         wanted = {"logprobs": True, "top_logprobs": MOST_LOGPROBS}
@@ -137,7 +137,7 @@ class OpenAIEngine:
         return result, tokens
 
     def hidden_states(self, _: Sequence[Request], layers: str = "mean") -> np.ndarray:  # noqa: ARG002
-        """Refuse: the protocol has none."""
+        """Raise `InputError`: the protocol has no hidden states."""
         raise InputError(
             "a server gives no hidden states; use --engine transformers or --engine vllm"
         )

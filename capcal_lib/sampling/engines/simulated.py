@@ -1,9 +1,8 @@
 """A stand-in for a model: answers with a known probability mu of being right, for tests and
 teaching.
 
-mu is drawn for each question id from a mixture that is U-shaped, as those of real models on most
-data sets: two fifths hard, Beta(1, 8); two fifths easy, Beta(8, 1); one fifth spread evenly over
-[0, 1]."""
+mu is drawn for each question id from a U-shaped mixture, as for real models on most data sets: two
+fifths hard, Beta(1, 8); two fifths easy, Beta(8, 1); one fifth spread evenly over [0, 1]."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -59,10 +58,10 @@ def true_mu(question_id: str) -> float:
 
 
 class SimulatedEngine:
-    """Answer with probability `true_mu` right, and be informative but miscalibrated about it.
+    """Answer correctly with probability `true_mu`, with informative but miscalibrated confidences.
 
-    Verbalized confidence is compressed and too high, P(True) noisy and too high; the hidden states
-    hold the logit of mu along one direction, in noise."""
+    Verbalized confidence is compressed and too high; P(True) is noisy and too high; the hidden
+    states hold the logit of mu along one direction, with noise."""
 
     family = "simulated"
 

@@ -54,14 +54,14 @@ EXPERTS = ("num_experts", "moe_num_experts", "n_routed_experts", "num_local_expe
 class VllmEngine(LocalEngine):
     """Sample with vLLM: the checkpoint's type on GPUs, float32 on the CPU.
 
-    It is opened with the defaults of vLLM's own ``LLM``, and what the manifest says under ``vllm``.
-    A copy of the model takes one GPU, or as many as that says, and there are as many copies as fit,
-    by vLLM's data parallelism; of a mixture of experts there is one, see `settings_of`. Samples of
-    a question share its prompt in vLLM's prefix cache, and are given back one by one when done.
-    Rounding: sums depend on the batch, the more so in bfloat16, and a draw that falls inside such a
-    difference changes.
+    It is opened with the defaults of vLLM's own ``LLM`` and the manifest's settings under ``vllm``.
+    A copy of the model takes one GPU, or as many as these settings say, and vLLM's data parallelism
+    makes as many copies as fit; a mixture of experts has one copy, see `settings_of`. Samples of a
+    question share its prompt in vLLM's prefix cache, and are returned one by one when done. Because
+    of rounding, sums depend on the batch, most of all in bfloat16, so a draw near such a difference
+    may change.
 
-    ``folder`` holds the weights; None gets them through `ensure_weights`.
+    ``folder`` holds the weights; None gets them with `ensure_weights`.
     """
 
     family = "vllm"
@@ -303,8 +303,8 @@ def last_row(prompt: list[int], positions: "Tensor", tokens: "Tensor | None") ->
     """Return the row of a prompt's last token in a pass, or None where the pass does not end the
     prompt.
 
-    ``positions`` and ``tokens`` are those of the pass, (n_rows,); no tokens, where the network is
-    given something else, leave it to the positions."""
+    ``positions`` and ``tokens`` of the pass have shape (n_rows,). Without tokens, because the
+    network is given something else, only the positions decide."""
     ends = (positions == len(prompt) - 1).nonzero()[:1, 0].tolist()
     if not ends:
         return None  # an earlier part is read, or nothing of it
@@ -343,13 +343,13 @@ def has_experts(folder: Path) -> bool:
 
 
 def settings_of(model: Model, folder: Path, gpus: int) -> dict[str, Any]:
-    """Return the arguments with which vLLM is opened on so many GPUs, or on the CPU for none: the
-    manifest's before ours, and vLLM's own defaults for all others. Whose weights are drawn and
-    whether their code runs is not the manifest's to say.
+    """Return the arguments that open vLLM on so many GPUs, or on the CPU for none. The manifest's
+    arguments come before ours; all others are vLLM's defaults. A manifest cannot choose other
+    weights, or run their code.
 
     vLLM's data parallelism makes copies of a model, but divides the experts of a mixture of experts
     among all ranks, which then wait for each other at every layer. So such a model has one copy
-    here, and where GPUs are left a line says how they are used."""
+    here, and if GPUs are left, a line says how to use them."""
     watcher = f"{PositionWatcher.__module__}.{PositionWatcher.__qualname__}"
     settings: dict[str, Any] = {
         "max_model_len": model.sampling.context_tokens,
