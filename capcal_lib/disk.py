@@ -44,7 +44,7 @@ def write_whole(path: Path, content: IO[bytes]) -> None:
 
 
 def write_text(path: Path, texts: Iterable[str]) -> None:
-    """Write texts, one after another, to a file that the user named, whole or not at all;
+    """Write texts, one after another, to a file that the user named, whole or not at all.
     `InputError` if the path exists and is not a regular file.
     """
     if os.path.exists(path) and not is_file(path):

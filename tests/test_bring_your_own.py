@@ -110,7 +110,7 @@ def test_a_new_manifest_works_as_it_is(tmp_path: Path, monkeypatch: pytest.Monke
     assert sample("mine", "law", k=2, store=tmp_path / "s", engine="simulated").new == 6
     there = sorted(tmp_path.rglob("*"))
     for what, name, message in (
-        ("model", "mine", "is there already"),
+        ("model", "mine", "exists already"),
         ("model", "smollm2-135m", "^a model 'smollm2-135m' exists already; choose another"),
         ("dataset", "../x", "invalid name '../x'; use "),
     ):

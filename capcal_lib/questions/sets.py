@@ -78,13 +78,13 @@ def load_split(dataset: str, split: str | None = None) -> tuple[tuple[Question, 
             if question.id in questions:
                 raise ValueError(f"the id {question.id!r} appears twice")
         except (KeyError, AttributeError, IndexError, TypeError, ValueError) as error:
-            for _ in rows:  # a corrupt file is told before a bad row
+            for _ in rows:  # report a corrupt file before a bad row
                 pass
             what = f"malformed ({error})"
             if isinstance(error, KeyError):
                 what = (
-                    f"no column {error}, which {manifest.title} should have; "
-                    f"found: {', '.join(map(str, row))[:200]}"
+                    f"no column {error}, which {manifest.title} should have; found: "
+                    f"{', '.join(map(str, row))[:200]}"
                 )
             raise InputError(f"{source}, row {number}: {what}") from None
         if question.id not in left_out:

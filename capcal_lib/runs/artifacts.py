@@ -107,7 +107,7 @@ class Artifact:
 
     def _refusal(self, path: Path, problem: str) -> InputError:
         return InputError(
-            f"{path}: {problem}; delete it, and make it again with: capcal {self.command}"
+            f"{path}: {problem}; delete it and make it again with: capcal {self.command}"
         )
 
 

@@ -342,7 +342,7 @@ def test_a_killed_import_is_given_again(tmp_path: Path, monkeypatch: pytest.Monk
     assert "1 samples imported" not in done.output
     assert "1 sample imported, 0 already there" in done.output
     assert "next: capcal grade --model toy --dataset mine" in done.output
-    with pytest.raises(InputError, match="is there already"):
+    with pytest.raises(InputError, match="exists already"):
         write_new("dataset", "mine")
     (folder / "other.jsonl").write_text("half")
     assert write_new("dataset", "other")[-1].name == "other.yaml"

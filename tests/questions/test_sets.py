@@ -194,7 +194,7 @@ def test_other_questions_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyP
     ]
     write(tmp_path, "simpleqa/test.jsonl.gz", rows)
     with pytest.raises(
-        InputError, match=r"pins: digest [0-9a-f]{16}, the manifest has d0106938f864f7fd; take"
+        InputError, match=r"pins: digest [0-9a-f]{16}, the manifest has d0106938f864f7fd; use"
     ):
         load_questions("simpleqa")
 

@@ -227,7 +227,7 @@ def test_questions_and_weights_are_compared_with_the_manifests(tmp_path: Path) -
     checked = str(verify_run(Run(folder.rename(folder.with_name(key)))))
     assert "made with the questions 0000000000000000, the manifest has" in checked
     assert "made with the weights 1111111111111111, the manifest has none" in checked
-    assert "the questions at hand are not those that were sampled" in checked
+    assert "the questions at hand have changed since they were sampled" in checked
 
 
 def test_a_store_is_checked_by_model_and_data_set() -> None:

@@ -356,7 +356,7 @@ def changed_completion(server: ChatServer, body: dict[str, Any]) -> dict[str, An
 
 
 def test_there_are_no_hidden_states() -> None:
-    with ChatServer() as server, pytest.raises(InputError, match="with --engine transformers"):
+    with ChatServer() as server, pytest.raises(InputError, match="use --engine transformers"):
         open_at(server).hidden_states(requests(1, 0))
 
 
