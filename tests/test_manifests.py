@@ -17,6 +17,7 @@ from capcal_lib.manifests import (
     dataset_names,
     load_dataset,
     load_model,
+    load_prompts,
     manifest_problems,
     model_names,
     use_cache_without_hub,
@@ -498,3 +499,11 @@ def test_the_hubs_cache_serves_where_the_hub_has_no_address(
     monkeypatch.setattr("socket.getaddrinfo", look_up)
     use_cache_without_hub()
     assert (constants.HF_HUB_OFFLINE, os.environ["HF_HUB_OFFLINE"] == "1") == (offline, offline)
+
+
+def test_a_style_of_prompts_has_no_more_examples_than_it_lists() -> None:
+    most = max(map(len, load_prompts("short").examples.values()))
+    assert max(map(len, load_prompts(f"short@{most}").examples.values())) == most
+    for number in (str(most + 1), "two", ""):
+        with pytest.raises(InputError, match=f"unknown prompt style .*: short has {most} examples"):
+            load_prompts(f"short@{number}")

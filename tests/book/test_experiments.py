@@ -13,6 +13,7 @@ from capcal_lib.book.experiments import (
 )
 from capcal_lib.grading.verdicts import read_verdicts
 from capcal_lib.places import RECORDED_RUNS
+from capcal_lib.questions import load_questions
 from capcal_lib.results import Counting, describe_runs, load_results
 from capcal_lib.results.targets import judge_alike
 
@@ -62,3 +63,12 @@ def test_who_answers_everything_has_the_mean_accuracy() -> None:
     asked = results.loc[[SET]].dropna(subset="P(True)")
     mean = (asked["correct"] / asked["total"]).mean()
     assert table.loc["P(True)", "100 %"] == pytest.approx(mean)
+
+
+def test_of_a_question_with_options_the_first_line_is_shown() -> None:
+    name = "mini-exam/test/capital-of-morocco"
+    index = pd.MultiIndex.from_tuples([("mini-exam", name)], names=["dataset", "question_id"])
+    (line,) = first_lines(index)
+    (text,) = [question.text for question in load_questions("mini-exam") if question.id == name]
+    assert "\n" in text
+    assert text.startswith(f"{line}\n")

@@ -393,3 +393,7 @@ def test_math_verify_is_asked_about_each_part() -> None:
     assert mathematics("(2, 0.5x)", r"(\sqrt{4}, \frac{x}{2})")
     assert not mathematics("(2, 0.5x)", r"(\frac{x}{2}, \sqrt{4})")
     assert mathematics("7", "x+1", r"\sqrt{49}")  # any of the right answers will do
+
+
+def test_votes_for_an_expression_are_grouped_whatever_its_spaces() -> None:
+    assert canonical("2 a + b", "math") == canonical("2a+b", "math") != canonical("2a-b", "math")

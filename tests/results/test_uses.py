@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from capcal_lib.applications import abstaining_gains, risk_area_bounds
-from capcal_lib.results.uses import bounds_in_use, perfect_gains
+from capcal_lib.applications import abstaining_gains, budget_gains, risk_area_bounds
+from capcal_lib.results.uses import PER_QUESTION, bounds_in_use, gain_in_use, perfect_gains
 
 CORRECT, TOTAL = pd.Series([0, 3, 4, 10]), pd.Series([10, 10, 10, 10])
 
@@ -48,3 +48,13 @@ def test_a_perfect_confidence_seldom_gains_where_questions_are_alike() -> None:
     assert min(shares) > 0.1
     assert np.median(perfect) == pytest.approx(0, abs=1e-9)
     assert np.mean(perfect) < 0.2 * np.mean(shares)
+
+
+def test_a_budget_is_divided_by_the_posterior_where_a_concentration_is_given() -> None:
+    confidence = pd.Series([0.02, 0.3, 0.5, 0.9])
+    tokens = pd.Series(1.0, confidence.index)
+    gained = gain_in_use("Budget", confidence, CORRECT, TOTAL, tokens=tokens, concentration=0.5)
+    expected = budget_gains(confidence, CORRECT, TOTAL, PER_QUESTION, concentration=0.5)
+    plug_in = budget_gains(confidence, CORRECT, TOTAL, PER_QUESTION)
+    assert gained.tolist() == expected.tolist()
+    assert gained.tolist() != plug_in.tolist()

@@ -8,7 +8,13 @@ import pytest
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import load_model
 from capcal_lib.sampling import draw
-from capcal_lib.sampling.engines import ENGINES, close_engine, engine_sources, open_engine
+from capcal_lib.sampling.engines import (
+    ENGINES,
+    close_engine,
+    engine_sources,
+    open_engine,
+    question_seed,
+)
 
 MODULE = """
 from capcal_lib.sampling.engines.simulated import SimulatedEngine
@@ -73,3 +79,10 @@ def test_one_model_is_in_memory_at_a_time() -> None:
 def test_without_the_package_the_engine_is_not_known() -> None:
     with pytest.raises(InputError, match="unknown engine 'parrot'; known: "):
         open_engine(load_model("simulated"), "parrot")
+
+
+def test_the_seed_of_a_question_is_kept_whole_by_every_reader_of_json() -> None:
+    """A reader that knows only doubles is exact below 2^53, and a million samples are added."""
+    seeds = {question_seed(0, f"question {number}") for number in range(200)}
+    assert len(seeds) == 200
+    assert 0 <= min(seeds) < max(seeds) < 2**48
