@@ -112,7 +112,7 @@ def test_a_new_manifest_works_as_it_is(tmp_path: Path, monkeypatch: pytest.Monke
     for what, name, message in (
         ("model", "mine", "exists already"),
         ("model", "smollm2-135m", "^a model 'smollm2-135m' exists already; choose another"),
-        ("dataset", "../x", "invalid name '../x'; use "),
+        ("dataset", "../x", "invalid name '../x'; start with "),
     ):
         with pytest.raises(InputError, match=message):
             write_new(what, name)

@@ -106,7 +106,7 @@ def _differences(checked: Checked, present: store.Present) -> Iterator[str]:
         return
     questions = load_questions(identity.dataset, identity.split)
     if questions_digest(questions) != identity.questions:
-        yield "the questions at hand are not those that were sampled"
+        yield "the questions at hand have changed since they were sampled"
     if strangers := present.questions - {question.id for question in questions}:
         yield f"{len(strangers)} questions that the data set does not have, as {min(strangers)}"
 
