@@ -20,7 +20,7 @@ from capcal_lib.plots import (
     COLORS,
     INK,
     MUTED,
-    OWN,
+    OTHER_COLOR,
     RULE_COLORS,
     SHIFT_COLORS,
     method_color,
@@ -93,7 +93,7 @@ def lab(color, seen):
     )
 
 
-@pytest.mark.parametrize("color", [*CHOSEN.values(), OWN, INK, MUTED])
+@pytest.mark.parametrize("color", [*CHOSEN.values(), OTHER_COLOR, INK, MUTED])
 def test_every_colour_stands_out_from_both_grounds(color):
     rgb = mpl.colors.to_rgb(color)
     assert contrast(rgb, WHITE) >= 3
@@ -138,7 +138,7 @@ def test_a_rule_has_its_own_colour_among_methods():
     assert list(found) == ["mine", "Even spending", "Probe, posterior", "other"]
     assert found["Even spending"] == RULE_COLORS["Even spending"]
     assert found["Probe, posterior"] == RULE_COLORS["Probe, posterior"]
-    assert found["mine"] == OWN  # and a rule does not darken what comes after it
+    assert found["mine"] == OTHER_COLOR  # and a rule does not darken what comes after it
     assert found["other"] == palette(["mine", "other"])["other"]
 
 
