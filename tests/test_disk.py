@@ -82,8 +82,8 @@ def test_a_place_that_no_file_can_have_is_told_in_one_line(tmp_path: Path) -> No
     (tmp_path / "file").touch()
     os.mkfifo(tmp_path / "pipe")
     reasons = {
-        ".": "no regular file",
-        "pipe": "no regular file",
+        ".": "not a regular file",
+        "pipe": "not a regular file",
         "file/below": "Not a directory",
         "absent/file": "No such file or directory",
         "long" * 80: "File name too long",

@@ -78,7 +78,7 @@ def draw_uses(counts: pd.DataFrame) -> "Figure":
 
     >>> row = pd.DataFrame({"better": [2], "could be won": [8], "worse": [1], "cases": [10]})
     >>> row.index = pd.MultiIndex.from_tuples([("Budget", "Probe")], names=["use", "method"])
-    >>> [bar.get_width() for bar in draw_uses(row).axes[0].patches]
+    >>> [float(bar.get_width()) for bar in draw_uses(row).axes[0].patches]
     [-0.1, 0.25]
     """
     with naming_extra():

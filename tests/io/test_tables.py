@@ -57,7 +57,7 @@ BAD = {
     ),
     "two columns of one name": (
         CSV.replace("total", "Correct"),
-        "several columns are called correct: correct, Correct; name them apart",
+        "several columns are called correct: correct, Correct; rename all but one",
     ),
     "twice the same name": (
         CSV.replace("total", "confidence"),
