@@ -41,8 +41,8 @@ claims = load_claims()
 claims[["place", "quote", "wording"]].head()
 
 # %% [markdown]
-# Each statement becomes comparisons of two printed numbers, and says that the first is lower. A printed 0.0831 can be anything
-# from 0.08305 to 0.08315. So a comparison *holds* or *fails* only if rounding cannot change the result.
+# We turn each statement into comparisons of two printed numbers. Each comparison says that the first number is lower. A printed
+# 0.0831 can be anything from 0.08305 to 0.08315. So a comparison *holds* or *fails* only if rounding cannot change the result.
 
 # %%
 from capcal_lib.claims import compare_printed
@@ -121,16 +121,15 @@ sns.move_legend(
 )
 
 # %% [markdown] tags=["caption"]
-# One bar per statement: the share of its comparisons with each result. The number that hold stands at the right. Every
-# comparison has to hold unless the label says *most* or *some*.
+# One bar per statement: the share of its comparisons with each result. The number at the right counts the comparisons that
+# hold. Every comparison has to hold unless the label says *most* or *some*.
 
 # %% [markdown]
 # Some statements could hardly fail: that one response differs from the expected accuracy, that an oracle of the expected
-# accuracy predicts best, or that something does *not always* hold. Others depend on our reading. For the tradeoff we take the
-# lowest of three probes on each data set, chosen by the scores themselves. For “rarely binary” we ask whether most questions
-# have $\mu$ between .1 and .9, under the Beta distribution that has the two printed moments of a cell. One can also call a
-# question binary if all, or none, of a hundred samples are right. In how many cells are fewer than half of the questions binary
-# in this sense?
+# accuracy predicts best, or that something does *not always* hold. Others depend on our reading. For the tradeoff we take, on
+# each data set, whichever of three probes scores lowest. For “rarely binary” we ask whether most questions have $\mu$ between
+# .1 and .9, under the Beta distribution that has the two printed moments of a cell. One can also call a question binary if all,
+# or none, of a hundred samples are right. In how many cells are fewer than half of the questions binary in this sense?
 
 # %%
 import numpy as np
@@ -146,8 +145,8 @@ binary = [betabinom.pmf([0, 100], 100, *moment).sum() for moment in shapes]
 (np.array(binary) < 0.5).sum(), len(binary)
 
 # %% [markdown]
-# These statements do not hold throughout, or nothing decides them. About the last pass@k curves the paper prints no number: its
-# text says “most scenarios”, as we quote it, and the caption of the figure says “many scenarios”.
+# These statements do not hold throughout, or nothing decides them. The paper prints no number for the last pass@k curves. Its
+# text says “most scenarios”, which we quote, and the caption of the figure says “many scenarios”.
 
 # %% label="audit-claims" paper=["section-4.1", "table-2", "figure-9", "section-5.1", "section-5.2", "appendix-c.2", "appendix-d"] evidence=["reported", "read off", "simulated"] reads=["main", "mean_accuracy", "passk_math500", "passk_aime25", "budget"]
 others = claims[claims["verdict"] != "supported"].set_index("quote")
@@ -173,8 +172,8 @@ page.show(
 # The paper's methods are “spanning both training-free and training-based techniques” (section 1). Verbalized confidence is
 # scored as stated: “We instruct the LLM to report a probability” (section 4.2). A probe learns from labels: “We train linear
 # probes on LLMs' internal representations to predict query-level confidence” (section 4.2). So the table sets a method that has
-# seen thousands of labels beside methods that have seen none. It mixes what a method *knows* about a question with the *level*
-# at which it speaks, and a few labels can mend the level.
+# seen thousands of labels beside methods that have seen none. It mixes two things: what a method *knows* about a question, and
+# the *level* of its confidences. A few labels can mend the level.
 #
 # Later the authors published recalibrated scores of the same samples. They recalibrated verbalized confidence and P(True) by
 # isotonic regression on the training set of a probe, so all three have seen the same labels. How much of the probe's lead on
@@ -224,8 +223,8 @@ page.show(
 # ## Do the tables agree with each other?
 #
 # The printed mean accuracy and the printed score of Uniform random determine a Beta distribution of $\mu$ for each cell. It
-# gives the expected error of Oracle RC, and a band for 95 of 100 studies of this size. How many printed errors lie in their
-# band? How far off is the farthest, in standard deviations, and how wide are the bands?
+# gives the expected error of Oracle RC, and a band that contains the error in 95 of 100 studies of this size. How many printed
+# errors lie in their band? How far off is the farthest, in standard deviations, and how wide are the bands?
 
 # %%
 from capcal_lib.reported import expected_from_reported
@@ -366,7 +365,7 @@ page.show(
 )
 
 # %% [markdown]
-# All numbers that the authors published later, one a row, with table, generation and source:
+# This file has one row for each number that the authors published later, with table, generation and source:
 
 # %% label="audit-later" paper=["section-4.2", "section-4.3", "table-4", "figure-3", "figure-4", "figure-6", "figure-9", "appendix-b.2"] evidence=["read off"] reads=["later_brier", "later_ece", "later_mean_accuracy", "oracle_rc", "passk_actual", "tokens", "spearman", "recalibrated", "few_shot", "k_eval_curve", "temperature", "temperature_accuracy"]
 link = tables.csv_link(later, "published_later", "All of them as CSV")
@@ -379,7 +378,7 @@ tables.Html(f"<p>{link} {tables.badge('read off')}</p>")
 #
 # - If we allow for rounding and for the oracle's draws, the paper's tables agree with each other. One score that is printed
 #   twice differs.
-# - The main table compares a trained probe with methods that are taken as they come. Most of the probe's lead is level.
+# - The main table compares a trained probe with methods that have seen no labels. Most of the probe's lead is level.
 # - Read a statement in its own wording: *generally* allows exceptions, and a plain statement allows none.
 # - Draws that all questions share move a success rate by several points and do not average out.
 #

@@ -28,8 +28,8 @@ page.show_other_models()
 # %% [markdown]
 # A statement about methods becomes many comparisons. Each compares two methods on the questions of one data set, with the
 # answers of one model. We use the probe with the nearest training set, pass@k at k = 16, and a budget of two samples a
-# question. We chose sets, rivals and uses after an earlier look at the same data. A data set on which no two questions differ
-# has no comparison.
+# question. We chose sets, rivals and uses after an earlier look at the same data. A data set has no comparison if no two of its
+# questions differ.
 
 # %%
 models = page.comparable_models()
@@ -44,10 +44,10 @@ if not results:
     page.end("No model has samples and a probe here.")
 
 # %% [markdown]
-# We judge the comparisons together by Holm's method. So the chance of a single false verdict among them is 5 %, as far as each
-# interval holds. Two kinds take their verdicts from other pages: budgets from the [page on
-# budgets](06_budget_allocation.ipynb), and the nearest probe against votes or against what the model says from the [main
-# table](04_main_table.ipynb). A comparison *holds* or *fails* if it is significant, and is *neither* otherwise.
+# We judge the comparisons together by Holm's method. So the chance of a single false verdict among them is at most 5 %, if each
+# interval holds. Two kinds of comparison take their verdicts from other pages. Budgets take them from the [page on
+# budgets](06_budget_allocation.ipynb). The nearest probe, against votes or against what the model says, takes them from the
+# [main table](04_main_table.ipynb). A comparison *holds* or *fails* if it is significant, and is *neither* otherwise.
 
 # %%
 from capcal_lib.studies import small_models as study
@@ -56,7 +56,7 @@ comparisons = study.compare_as_stated(results, concentrations)
 comparisons["result"].value_counts()
 
 # %% [markdown]
-# That ten votes cost more tokens than one answer needs no test. We count:
+# We need no test to show that ten votes cost more tokens than one answer. We count:
 
 # %%
 import pandas as pd
@@ -71,8 +71,8 @@ dearer = pd.concat(dearer).dropna() > 0
 dearer.value_counts()
 
 # %% [markdown]
-# Verdicts follow the rules of [the previous page](09_paper_audit.ipynb). One statement needs two models: that a method's worth
-# depends on the model. A data set on which two models have significant differences of opposite sign shows it.
+# Verdicts follow the rules of [the previous page](09_paper_audit.ipynb). One statement needs two models: it says that a
+# method's worth depends on the model. A data set shows this if two models have significant differences of opposite sign on it.
 
 # %%
 from capcal_lib.claims import CLAIM_VERDICTS, judge_claims, load_claims
@@ -118,9 +118,9 @@ sns.move_legend(
 )
 
 # %% [markdown] tags=["caption"]
-# One bar per statement: the share of its comparisons with each result, after Holm. *Neither* says that the questions are too
-# few to tell, not that nothing is there. If a statement asks only for some comparisons to hold, the ones that fail *need not
-# hold*.
+# One bar per statement: the share of its comparisons with each result, after Holm. *Neither* means that the questions are too
+# few to tell. It does not mean that there is no difference. If a statement asks only for some comparisons to hold, the ones
+# that fail *need not hold*.
 
 # %% [markdown]
 # Printed numbers have no intervals, so any difference counts in the column *printed*:
@@ -142,9 +142,9 @@ page.show(
 
 # %% [markdown]
 # Our test asks more than the paper says in two ways. The paper's statements on pass@k and on budgets are about MATH-500, AIME25
-# and Probe (MATH). We test them on every data set with its nearest probe. The paper also takes the best of its probes on each
-# data set, by the scores themselves. We take the nearest by its training set. A probe *misses* pass@16 of a data set if it is
-# off by more than .05. On MATH-500 alone the results are:
+# and Probe (MATH). We test them on every data set with its nearest probe. The paper also takes, on each data set, the probe
+# with the best score. We take the probe with the nearest training set. A probe *misses* pass@16 of a data set if it is off by
+# more than .05. On MATH-500 alone the results are:
 
 # %%
 wider = comparisons["what"].str.contains("pass@16|budget")
@@ -223,9 +223,9 @@ votes["result"].value_counts()
 # ## What to do with what you have
 #
 # What is each method worth to you? That depends on your labels, and on whether you have one answer, ten answers or the hidden
-# states. Without labels nobody knows the mean of the data set, so the rival must do without it. For a probe from elsewhere it
-# is the mean of the probe's own training set; for votes and for what the model says it is one half. With labels, the rival is
-# the best constant.
+# states. Without labels nobody knows the mean of the data set, so the rival must do without it. For a probe from elsewhere, the
+# rival is the mean of the probe's own training set. For votes and for what the model says, the rival is one half. With labels,
+# the rival is the best constant.
 
 # %%
 without = []
@@ -239,16 +239,15 @@ advice = study.advise(pd.concat(without), against, recalibrated)
 # %% label="findings-advice" evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
 table = page.show(
     advice,
-    "Mean gain over the rival (higher is better). A case is a model on a data set. Better is counted of the cases that could be won, "
-    "worse of all.",
+    "Mean gain over the rival (higher is better). A case is a model on a data set. Better is counted among the cases that could be won, "
+    "worse among all.",
     evidence=evidence,
 )
 table
 
 # %% [markdown]
-# Each number is a mean over models and data sets, and says nothing about others. Verdicts are judged for each model apart, so
-# with three models the chance of any false one in a row is up to 15 %. The probes also learned from very different numbers of
-# questions:
+# Each number is a mean over models and data sets, and says nothing about others. Each model is judged separately, so with three
+# models the chance of any false one in a row is up to 15 %. The probes also learned from very different numbers of questions:
 
 # %% label="findings-taught" evidence=["measured"] reads=["verdicts", "features"]
 home = against[against["kind"] == "probe of the data set"]
@@ -289,8 +288,8 @@ page.show(
 # %% [markdown]
 # ## Summary
 #
-# - We test what the paper says, in some cases on more data sets than it speaks of. What this book asks beyond the paper is
-#   counted apart.
+# - We test what the paper says, sometimes on more data sets than the paper names. We count separately what this book asks
+#   beyond the paper.
 # - A count of wins needs its losses beside it, and all comparisons need to be judged together.
 #
 # [Next](11_applications.ipynb): being close to the expected accuracy is no use by itself. What can you do better with a

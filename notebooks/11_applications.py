@@ -96,8 +96,8 @@ page.show(
 
 # %% [markdown]
 # If no method is better in a use, the questions may be too few to tell. Comparisons on one run depend on each other, so read
-# the pattern and not a single cell. Whether a confidence is also closer to the expected accuracy than the average is judged [on
-# the previous page](10_small_models.ipynb).
+# the pattern and not a single cell. [The previous page](10_small_models.ipynb) judges whether a confidence is also closer to
+# the expected accuracy than the average.
 #
 # ## Is the model overconfident?
 #
@@ -159,9 +159,10 @@ gains = {
 pd.DataFrame(gains).mean()
 
 # %% [markdown]
-# The interval of a mean gain allows for questions that we have not seen: half a question with the largest possible loss, and
-# half a question with the largest possible gain. In abstaining, that is the question that is answered first. `risk_area_bounds`
-# says how far it can move the area, and `bounds_in_use` in `capcal_lib/results/uses.py` explains the bounds of the other uses.
+# To allow for questions that we have not seen, the interval of a mean gain adds half a question with the largest possible loss
+# and half a question with the largest possible gain. In abstaining, that is the question that is answered first.
+# `risk_area_bounds` says how far it can move the area, and `bounds_in_use` in `capcal_lib/results/uses.py` explains the bounds
+# of the other uses.
 
 # %%
 from capcal_lib.applications import risk_area_bounds
@@ -178,7 +179,7 @@ judge_gain(gain, bounds=risk_area_bounds(len(gain)))
 # We take the probe with the nearest training set, never the one with the best score. It is the mean of a posterior whose
 # concentration is fitted on the training questions. Votes and stated confidences are used directly, and a missing one counts as
 # one half. Ten votes cost more than a budget or an evaluation spends, so these two uses leave them out; the other uses do not
-# count their cost. With the paper's recipe there are five probes, and the gain is their mean.
+# count their cost. With the paper's recipe there are five probes, and the gain is the mean of their gains.
 
 # %% label="applications-all" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
 from capcal_lib.book import tables
@@ -196,14 +197,14 @@ page.show(
 # %% [markdown]
 # ## Routing to a larger model
 #
-# A router sends on to a larger model the questions that a small model had better not answer. The paper names this use too and
+# A router passes the questions that a small model had better not answer to a larger model. The paper names this use too and
 # does not try it. Our router sends on the half of the questions on which the nearest probe of the small model is least
 # confident. With another share the result may differ. Its rival, *random mixing*, sends on a random share at the same cost. A
 # question costs parameters, in billions, times the tokens that are read and written.
 #
-# `compare_routers` takes every pair of models on every data set that both have answered and not all wrong. These cases are a
-# family of their own for Holm's method. No bound of this gain is known beforehand, so the largest gain or loss of a question in
-# a case stands for it.
+# `compare_routers` takes every pair of models on every data set that both have answered, if either solves a question. Its cases
+# are a family of their own for Holm's method. This gain has no bound that is known beforehand. So we use the largest gain or
+# loss of a question in the case.
 
 # %%
 routed = study.compare_routers(results, models)
@@ -266,7 +267,7 @@ solved.mean() - mixed, routing_gains(probe, questions).mean()
 # %% [markdown]
 # ## Summary
 #
-# - The rival of a confidence is the best rule without one, at the same cost. Doing nothing is no rival.
+# - The rival of a confidence is the best rule without one, at the same cost. Doing nothing does not count as a rival.
 # - A use that needs only the order of questions is easier to serve than one that needs the number.
 # - Count the cost of the confidence: a probe is nearly free, and asking the model costs about as much as a short answer.
 # - Compare a router with random mixing at equal cost, and count everything that it reads.

@@ -65,7 +65,7 @@ page.show(
 first, last = counts.index[[0, -1]]
 page.finding(
     "Answering in order of *{first}* is significantly better than answering at random on {better} of the {sets} data sets that could be "
-    "won; in order of *{last}* it is so on {last_better} of {last_sets}.",
+    "won; in order of *{last}* it is significantly better on {last_better} of {last_sets}.",
     first=first,
     better=counts.loc[first, "better"],
     sets=counts.loc[first, "could be won"],
@@ -109,9 +109,9 @@ _ = axes.legend()
 # samples and is scored on the other.
 
 # %% [markdown]
-# Read the figure at one half. How often is the model wrong if it answers only its surest half of the questions, and how often
-# if it answers all? When all are answered, the order does not count. Votes and the honest oracle may still end a little beside
-# the others, because only samples that they have not seen judge them.
+# Read the figure at one half. How often is the model wrong if it answers only the half of the questions on which it is surest,
+# and how often if it answers all? When all are answered, the order does not count. Votes and the honest oracle may still end a
+# little beside the others, because only samples that they have not seen judge them.
 
 # %%
 import pandas as pd
@@ -156,7 +156,7 @@ tables.show_scores(
 )
 
 # %% [markdown]
-# The table compares areas on the questions on which all methods can be judged. How many of all questions are these?
+# The table compares areas on the questions on which all methods can be judged. How many of all questions does it use?
 
 # %%
 used = areas.groupby("dataset")["questions"].first()
@@ -193,8 +193,8 @@ def promise_risk(s, c, n, risk):
 promise_risk([0.9, 0.8, 0.5, 0.2], [10, 9, 5, 0], [10] * 4, risk=0.3)
 
 # %% [markdown]
-# We set thresholds on a random half of the recorded questions and use them on the other half, a hundred times. *At random*, a
-# confidence that knows nothing, is promised the same. Confidences differ in how much they answer.
+# We set thresholds on a random half of the recorded questions and use them on the other half, a hundred times. *At random* is a
+# confidence that knows nothing, and it gets the same promise. Confidences differ in how much they answer.
 
 # %% label="selective-promise" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 rng = np.random.default_rng(seed)
@@ -219,7 +219,8 @@ promised.groupby("method", sort=False)["wrong"].max()
 #
 # - Abstaining needs only the order of the questions. The area under the risk-coverage curve measures that order.
 # - Compare areas question by question, and with answering at random, which is hard to beat if a model is hardly ever right.
-# - Conformal risk control keeps its promise on average, with any confidence. A good confidence keeps it and still answers.
+# - Conformal risk control keeps its promise on average, with any confidence. A good confidence keeps it and still lets the model
+#   answer.
 #
 # [Next](13_live_sampling.ipynb): so far all samples were recorded. What does a model answer if we ask it here and now?
 #

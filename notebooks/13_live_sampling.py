@@ -94,8 +94,8 @@ both = recorded[["correct", "total"]].join(live, how="inner")
 both.head()
 
 # %% [markdown]
-# One question serves as the example. The model answered it both rightly and wrongly when it was recorded, and its share of
-# right answers has changed by a typical amount since. This is the prompt:
+# One question serves as the example. In the recorded run, some of its answers are right and some are wrong. Its share of right
+# answers has changed by a typical amount since. This is the prompt:
 
 # %%
 from capcal_lib.book.workshop import typical_question
@@ -194,9 +194,9 @@ axes.legend(title="different", loc="upper left")
 _ = axes.set(xlabel="share correct, recorded", ylabel="share correct, live")
 
 # %% [markdown] tags=["caption"]
-# Each point is a question: its share of correct samples when recorded, and today, each with a 95 % interval. A question has
-# another mark if the two shares differ significantly after Holm's correction. If model, prompt and sampling settings are the
-# same, only chance moves a point off the dotted line.
+# Each point is a question. It shows the share of correct samples when recorded and today, each with a 95 % interval. A question
+# has another mark if the two shares differ significantly after Holm's correction. If model, prompt and sampling settings are
+# the same, only chance moves a point off the dotted line.
 
 # %% label="live-comparison" paper=["section-4.1"] evidence=["measured"] reads=["samples", "verdicts"]
 furthest = both.drop(columns="live total").head(5)
@@ -208,9 +208,9 @@ page.show(
 )
 
 # %% [markdown]
-# If the test rejects, either the recording cannot be repeated, or chance moved one of the two counts. Chance does so on about
-# one page in twenty. To tell the two apart, draw with another seed (`-p seed 1`). A changed model, prompt or grader would
-# move many questions, whatever the seed.
+# If the test rejects, either the recording cannot be repeated, or chance moved one of the two counts. Chance does so on at most
+# one page in twenty. To tell the two apart, draw with another seed (`-p seed 1`). A changed model, prompt or grader would move
+# many questions, whatever the seed.
 #
 # ## Summary
 #

@@ -26,8 +26,8 @@ page = open_page(globals())
 # %% [markdown]
 # ## Ask again and again
 #
-# The experiments use the data set whose questions differ most among the freely licensed ones. They take 24 of its questions,
-# from the hardest to the easiest. Samples that vote do not judge on this page.
+# Of the freely licensed data sets, the experiments use the one whose questions differ most. They take 24 of its questions, from
+# the hardest to the easiest. On this page, a sample that votes does not judge.
 
 # %%
 from capcal_lib.book.workshop import evenly
@@ -176,8 +176,8 @@ widget(
 #
 # A confidence can also choose which questions to leave unanswered, as on [the page on
 # abstaining](12_selective_prediction.ipynb). Let the model answer only the questions on which a method is most confident, and
-# compare the accuracy with answering all. Questions with equal confidence share their mean accuracy. The interval is the one
-# of a mean over the answered questions.
+# compare its accuracy with the accuracy on all questions. Questions with equal confidence share their mean accuracy. The
+# interval is for the mean over the answered questions.
 
 # %%
 from capcal_lib.book.experiments import accuracies_by_coverage

@@ -79,7 +79,7 @@ if alone.empty:
     )
 sizes = alone.groupby("switch", observed=True)["size"].mean()
 page.finding(
-    "Taken back one at a time, our corrections move scores most with the switch *{most}*: by {size:.3f} on average.",
+    "When corrections are taken back one at a time, the switch *{most}* moves scores most: by {size:.3f} on average.",
     most=sizes.idxmax(),
     size=sizes.max(),
 )
@@ -102,8 +102,8 @@ grid.set_titles("{col_name}").set_axis_labels("shift of the score", "")
 _ = grid.tight_layout()
 
 # %% [markdown] tags=["caption"]
-# Each mark is a method on a data set. It shows how much worse (right of zero) or better the score becomes if one correction is
-# taken back, or all of them. All panels share one scale, which is linear between -0.01 and 0.01 and logarithmic beyond. A
+# Each mark is a method on a data set. It shows how much worse (right of zero) or better the score becomes if one correction, or
+# all of them, is taken back. All panels share one scale, which is linear between -0.01 and 0.01 and logarithmic beyond. A
 # switch that shifts all methods alike leaves their order as it is. A switch that shifts one method can move it past others.
 
 # %% label="protocol-shifts" paper=["section-4.1"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
@@ -176,8 +176,8 @@ page.show(
 # %% [markdown]
 # ## Where this differs from the authors' code
 #
-# The table lists choices that the paper leaves open, with those in the authors' public code (commit 9088a5a). ↑ and ↓ show
-# which way our choice moves a number; lower scores are better. The move is measured if its cell says *above* or *below* or
+# The table lists choices that the paper leaves open, as made in the authors' public code (commit 9088a5a) and here. ↑ and ↓
+# show which way our choice moves a number; lower scores are better. The move is measured if its cell says *above* or *below* or
 # names a page. Other arrows are what we expect. A dash means that we expect neither direction.
 #
 # | what | the authors' code | here | moves |
@@ -238,7 +238,7 @@ page.solution(
 )
 
 # %% [markdown]
-# **2 (medium).** When does it improve a score to fill in 0.5 for a missing confidence? *Hint:* compare $(0.5 - \mu)^2$ with the
+# **2 (medium).** When does filling in 0.5 for a missing confidence improve a score? *Hint:* compare $(0.5 - \mu)^2$ with the
 # mean score of the other questions.
 
 # %% tags=["hide-cell", "solution"]

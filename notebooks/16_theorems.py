@@ -131,16 +131,16 @@ axes.set(xlim=(0, None), ylim=(0, None))
 _ = axes.legend(title="")
 
 # %% [markdown] tags=["caption"]
-# Each mark is a method, on the four data sets with the largest correctness variance. The methods of a data set lie on one
-# line of slope 1, below the dotted diagonal by the correctness variance. So both scores rank methods alike, and by equal
-# differences. A mark off its line belongs to a method without a confidence on some questions. If a data set has votes, the
+# Each mark is a method, on the four data sets with the largest correctness variance. The methods of a data set lie on one line
+# of slope 1, below the dotted diagonal by the correctness variance. So both scores rank methods alike, with equal differences
+# between them. A mark off its line belongs to a method without a confidence on some questions. If a data set has votes, the
 # samples that voted do not judge.
 
 # %% [markdown]
 # ## Beyond the Brier score
 #
-# For strictly convex losses, appendix A.3 of the paper says, the difference is the Bregman information of the correctness
-# (Banerjee et al., 2005). This requires a loss that is a divergence, zero if confidence and target agree:
+# According to appendix A.3 of the paper, for strictly convex losses the difference is the Bregman information of the
+# correctness (Banerjee et al., 2005). The loss has to be a divergence, which is zero if confidence and target agree:
 #
 # $$
 # \begin{aligned}
@@ -154,7 +154,7 @@ _ = axes.legend(title="")
 # spherical score. Cross-entropy, $-t\log s - (1-t)\log(1-s)$, is linear in $t$ and has no gap. It exceeds the divergence by
 # the entropy of its target, which is zero for a verdict but not for $\mu$.
 #
-# Both sides on one data set follow. Confidences are moved into $[0.001, 0.999]$, because the log score of a wrong 0 or 1 is
+# Here are both sides on one data set. Confidences are moved into $[0.001, 0.999]$, because the log score of a wrong 0 or 1 is
 # infinite:
 
 # %% label="proper-scores" paper=["appendix-a.3", "equation-15"] evidence=["measured"] reads=["verdicts", "confidences"]

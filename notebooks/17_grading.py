@@ -21,8 +21,8 @@ k_eval: int = 100  # samples that define mu_hat
 # ## How often the rules were wrong
 #
 # This book grades by rules. The page “Grading” explains them with examples. To find their errors, a language model, not a
-# person, read answers of small models beside the accepted answers and labelled them as right or wrong. It read answers on which
-# the rules and an independent grader disagreed, all of them or a sample, and a sample of the others.
+# person, read answers of small models beside the accepted answers and labelled them as right or wrong. It read all or some of
+# the answers on which the rules and an independent grader disagreed, and a sample of the others.
 #
 # Each label has the weight of the samples that it stands for. If it is open whether an answer is right, for example a misspelt
 # name, the label is "cannot tell" (NaN).
@@ -35,7 +35,7 @@ labels[["dataset", "extracted", "first", "correct", "weight"]].head()
 
 # %% [markdown]
 # The *sensitivity* of a grader is the share of right answers that it calls correct. Its *specificity* is the share of wrong
-# answers that it calls not correct. For TriviaQA, here are both, and how many independent labels would tell as much:
+# answers that it calls not correct. Here are both for TriviaQA, and the number of independent labels that would tell as much:
 
 # %%
 from capcal_lib.grading.labels import measured_error
@@ -237,9 +237,10 @@ tables.titled(agreements(runs)).round(2)
 #
 # ## From labels to an accuracy
 #
-# The rules call a share $\mathrm{Se}$ of the right answers correct, the sensitivity, and a share $1-\mathrm{Sp}$ of the wrong
-# ones. So if a model has accuracy $\mu$, its mean verdict is $m = \mathrm{Se}\,\mu + (1-\mathrm{Sp})(1-\mu)$. Solved for $\mu$,
-# this is the estimator of Rogan and Gladen (1978). It removes the measured error of the rules from an accuracy:
+# The rules call a share $\mathrm{Se}$, the sensitivity, of the right answers correct. They also call a share $1-\mathrm{Sp}$ of
+# the wrong answers correct. So if a model has accuracy $\mu$, its mean verdict is
+# $m = \mathrm{Se}\,\mu + (1-\mathrm{Sp})(1-\mu)$. Solved for $\mu$, this is the estimator of Rogan and Gladen (1978). It
+# removes the measured error of the rules from an accuracy:
 
 # %%
 overview = page.accuracies()
@@ -265,7 +266,7 @@ page.show(
 # - A judge is a measuring instrument too. With labels of its answers you can remove a grader's error from an accuracy.
 #
 # This was the last of the checks. In the book, the map of the paper comes next. [The first page](01_targets_divergence.ipynb)
-# asks what all this is measured for: how far is one answer from the expected accuracy?
+# asks the question behind all this: how far is one answer from the expected accuracy?
 #
 # ## Exercises
 #
