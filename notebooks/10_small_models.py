@@ -202,9 +202,9 @@ grid = verdict_grid(
     rows=[*rows, *after["kind"].unique()],
     caption="Is a confidence closer than the best constant, the average of the "
     "data set? A mark for each data set and model, after Holm. A faint mark: "
-    "not even a perfect confidence could win there. Better is counted of the "
-    "cases that could be won, and the rest of all. A probe of several data "
-    "sets is judged on its own training sets too.",
+    "not even a perfect confidence could win there. Better is counted "
+    "among the cases that could be won, the rest among all. A probe of "
+    "several data sets is judged on its own training sets too.",
     evidence=evidence,
 )
 grid
