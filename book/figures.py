@@ -106,23 +106,24 @@ def target(value: float, label: str, confidence: float, whose: str) -> str:
 
 
 def hidden_state() -> str:
-    """Draw the tokens of a question below the layers of a model, and a probe that reads the last
-    state of the last token.
+    """Draw the tokens of a question below the layers of a model, and a probe that reads the states
+    of the last token in all layers.
     """
     columns, rows = range(14, 171, 26), (49, 79, 109)
     cells = " ".join(f"M{x} {y - 9} h18 v18 h-18 z" for x in columns for y in rows)
-    read = f'<rect x="{columns[-1]}" y="{rows[0] - 9}" width="18" height="18" fill="{CORRECT}"/>'
+    x = columns[-1]
+    read = [f'<rect x="{x}" y="{y - 9}" width="18" height="18" fill="{CORRECT}"/>' for y in rows]
     layers = " ".join(f"M{x + 9} {y + 21} v-12" for x in columns for y in rows)
     tokens = " ".join(f"M{x} 136 h18" for x in columns)
     return drawing(
         166,
         f"<defs>{TIP}</defs>",
         stroke(cells),
-        read,
+        *read,
         stroke(layers, width=1),
         stroke(tokens, width=6),
         text(92, 159, "question x", color=MUTED),
-        text(150, 24, "hidden state", color=CORRECT),
+        text(150, 24, "hidden states", color=CORRECT),
         arrow(194, 216),
         box(218, 64, "probe"),
         arrow(284, 306),
