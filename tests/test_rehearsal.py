@@ -242,7 +242,7 @@ def test_the_experiment_comes_out_of_one_command(
         kill_on_the_way(laboratory, model, requests, *options)
     sampled = reproduce(laboratory, model, *options)
     assert (sampled.returncode, "Traceback" in sampled.stderr) == (0, False), sampled.stderr
-    left = [line for line in sampled.stderr.splitlines() if line.startswith("capcal: left:")]
+    left = [line for line in sampled.stderr.splitlines() if line.startswith("capcal: not done:")]
     assert left
     assert all(line.endswith("a server gives no hidden states") for line in left)
     assert "--features-engine vllm" in sampled.stdout

@@ -125,7 +125,7 @@ def test_a_wheel_has_the_pages_which_say_that_the_runs_are_elsewhere(
     subprocess.run([sys.executable, "-c", PAGE], cwd=tmp_path, env=environment, check=True)
     page = (tmp_path / "pages/04_main_table.ipynb").read_text()
     assert "Recorded runs come with the repository" in page
-    assert "Printed capability Brier score" in page
+    assert "Capability Brier score as printed" in page
 
 
 @pytest.mark.parametrize(

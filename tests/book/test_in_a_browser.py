@@ -470,7 +470,7 @@ def test_a_result_is_shown_once_with_what_it_says(browser: Any) -> None:
             assert not re.search(r"\\\(|Contents|\bCSV\b", text), text
         first = rows.first.inner_text()
         if words == "best constant":
-            assert "the same for all questions of a data set: the mean of μ̂ of the other" in first
+            assert "the same confidence for every question of a data set: the" in first
         if words == "table 7":
             assert "Probes trained on one data set and on two" in first
     tab.close()
