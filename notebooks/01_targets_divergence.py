@@ -37,8 +37,8 @@ results.groupby("dataset").head(1)[["correct", "total"]]
 # %% [markdown]
 # If $c$ of $n$ samples are correct, $\hat\mu = c/n$ estimates $\mu$. One more response is correct with probability $\mu$ and
 # then lies $1 - \mu$ away from $\mu$; otherwise it lies $\mu$ away. Its mean distance is $\mathbb{E}|C - \mu| = 2\mu(1-\mu)$.
-# We estimate it without bias by $2c(n-c)/(n(n-1))$, which can exceed its maximum, one half, if samples are few. The paper's
-# protocol has $2\hat\mu(1-\hat\mu)$.
+# The distance is at most one half. We estimate it without bias by $2c(n-c)/(n(n-1))$, which can exceed one half if there are
+# few samples. The paper's protocol uses $2\hat\mu(1-\hat\mu)$.
 
 # %%
 c, n = results["correct"], results["total"]
@@ -48,7 +48,7 @@ distance.groupby("dataset", sort=False).mean().rename(page.data["title"])
 
 # %% [markdown]
 # The paper finds that outputs are rarely binary (section 4.1). How often are two to eight of ten samples correct? Ten samples
-# of each question make data sets comparable. No draw is needed, because the probability is hypergeometric; `shares_between`
+# of each question make data sets comparable. We need no random draw: the probability is hypergeometric, and `shares_between`
 # sums it.
 
 # %%
@@ -57,7 +57,7 @@ from capcal_lib.results.targets import shares_between
 shares_between(results).groupby("dataset", sort=False).mean().round(3)
 
 # %% [markdown]
-# `response_distances` computes both, with an interval for questions like these:
+# `response_distances` computes the distance and this share, with an interval for questions like these:
 
 # %% label="targets-distance" paper=["figure-11", "appendix-e", "section-4.1"] evidence=["measured"] reads=["verdicts"]
 from capcal_lib.results.targets import response_distances
@@ -139,7 +139,7 @@ _ = grid.tight_layout()
 
 # %% [markdown] tags=["caption"]
 # One random response per question against the expected accuracy. One response tells much if the bands gather at their ends, as
-# on a data set that is nearly always or hardly ever solved.
+# they do on a data set that the model solves nearly always or hardly ever.
 
 # %% [markdown]
 # ## Every model on every data set
@@ -185,9 +185,9 @@ _ = axes.set(xlabel="", ylabel="")
 # ## What this does to a score
 #
 # A confidence can be compared with the correctness of one sample (the *response* target) or with $\mu$ (the *capability*
-# target). Theorem 2 of the paper says how far the two Brier scores are apart: by the *correctness variance*, which is half of
-# the distance above. The book proves it on the page “Two targets for a confidence”. Here it is on counts, with $\hat\mu$ for
-# $\mu$, for the simplest confidence: the average of the data set on every question.
+# target). According to theorem 2 of the paper, the two Brier scores differ by the *correctness variance*, which is half of the
+# distance above. The book proves it on the page “Two targets for a confidence”. Here it is on counts, with $\hat\mu$ for $\mu$,
+# for the simplest confidence: the average of the data set on every question.
 
 # %%
 from capcal_lib.metrics import (
@@ -218,8 +218,8 @@ response, variance, response - variance, capability
 #
 # ## Exercises
 #
-# **1 (easy).** In the first figure, what happened at a point in the upper band, left of the middle? What share of the correct
-# responses are such points? *Hint:* `of_shown` has the points.
+# **1 (easy).** In the first figure, what does a point in the upper band, left of the middle, stand for? What share of the
+# correct responses are such points? *Hint:* `of_shown` has the points.
 
 # %% tags=["hide-cell", "solution"]
 # Luck: the model mostly gets such a question wrong

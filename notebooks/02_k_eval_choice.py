@@ -86,8 +86,8 @@ int(np.ceil(norm.ppf(0.975) ** 2 / 4 / 0.1**2)), int(ks[width <= 0.2][0])
 # ## The mean of many questions
 #
 # The mean over questions needs fewer samples. From sampling alone, the mean of $\hat\mu$ over $N$ questions has the standard
-# error $\sqrt{\overline{\mu(1-\mu)}/(kN)}$. The paper shows it on the 30 questions of AIME25. Its printed baselines give it
-# too, since the mean of $\mu(1-\mu)$ is half of the distance on the previous page:
+# error $\sqrt{\overline{\mu(1-\mu)}/(kN)}$. The paper shows this error for the 30 questions of AIME25. It also follows from the
+# printed baselines, since the mean of $\mu(1-\mu)$ is half of the distance on the previous page:
 
 # %%
 from capcal_lib.book.tables import titled
@@ -101,7 +101,7 @@ errors.loc[100].round(4)
 
 # %% [markdown]
 # For gpt-oss-20b the paper's text says about 0.0056. The 0.0057 from its printed baseline is slightly more, and rounding does
-# not explain the difference. With other numbers of samples:
+# not explain the difference. Here is the error with other numbers of samples:
 
 # %% label="fig-standard-error" paper=["figure-6", "appendix-b.1", "equation-16"] evidence=["reported"] reads=["main"] mystnb={"image": {"alt": "Curves of the standard error against samples a question, one a model."}}
 import seaborn as sns
@@ -118,12 +118,12 @@ _ = axes.legend(title="")
 # ## Intervals for questions like these
 #
 # Thirty other questions would have another mean, however many samples each has. So the interval of a mean has to let whole
-# questions vary. `mean_interval` computes this interval for every score in the book: Student's $t$ on the questions' terms, and
-# half a question more at each bound of the score.
+# questions vary. `mean_interval` computes this interval for every score in the book: Student's $t$ on the questions' terms,
+# plus half a question at each bound of the score.
 #
-# The interval assumes that questions are independent, and that errors too rare to show up make up at most about two questions
-# of the largest possible error. If rare errors are heavier, or fill whole subjects, it covers less often. How much less? Take
-# terms that are 1 for 1 to 6 questions in a hundred and 0 for the rest. The coverage is a finite sum again:
+# The interval assumes that questions are independent, and that errors too rare to show up add up to at most about two questions
+# with the largest possible error. If rare errors are heavier, or fill whole subjects, it covers less often. How much less?
+# Suppose that the term is 1 for 1 to 6 questions in a hundred and 0 for the rest. The coverage is a finite sum again:
 
 # %%
 from capcal_lib.metrics import mean_interval
@@ -187,7 +187,8 @@ page.show(
 # ## A score with fewer samples
 #
 # How wide would the interval of a score be with only ten samples per question? Take the questions with the most samples, draw
-# ten of each at random without replacement, and score again. One confidence on one data set, with all samples and with ten:
+# ten of each at random without replacement, and score again. Here is one confidence on one data set, with all samples and with
+# ten:
 
 # %%
 from capcal_lib.results import confidence_columns, judged_by
@@ -219,7 +220,7 @@ mean_interval(all_terms, **limits), mean_interval(few_terms, **limits)
 # %% [markdown]
 # `interval_growth` repeats this for each confidence on each data set and compares mean widths. It leaves out response
 # consistency, whose votes are samples too. We take all models, and the data sets with the most samples per question. One kind
-# of confidence stands apart: a *probe*, a small model that was trained on questions of the data set (the next page shows how).
+# of confidence stands apart: a *probe*, which was trained on questions of the data set (the next page shows how).
 
 # %%
 names = sorted(page.comparable_models())
@@ -291,9 +292,9 @@ _ = axes.set(xlabel="samples per question, k", ylim=(lowest, None))
 # $\frac1N\bigl(\text{between} + \text{within}/k + \text{pairs}/(k(k-1))\bigr)$. Here *within* is the mean of $4(s-\mu)^2 v$,
 # and *pairs* is the mean of $2v^2$. `score_parts` estimates all three without bias.
 #
-# Samples matter if little lies between questions, that is, if a confidence is right everywhere or equally wrong everywhere.
-# These are the parts for the model and data set whose interval widens most. (The interval widens less than the root of this
-# variance, because the half question at each bound does not depend on samples.)
+# Samples matter if the variance between questions is small, that is, if a confidence is right everywhere or equally wrong
+# everywhere. These are the parts for the model and data set whose interval widens most. (The interval widens less than the root
+# of this variance, because the half question at each bound does not depend on samples.)
 
 # %%
 widest = growth.loc[growth["percent"].idxmax()]
@@ -321,8 +322,8 @@ page.show(
 #
 # ## Exercises
 #
-# **1 (easy).** The table of parts is about the highest mark in the box plots. Which intervals widen most there, and why?
-# *Hint:* what is left between questions if a confidence is equally far from $\mu$ on all of them?
+# **1 (easy).** The table of parts is about the highest mark in the box plots. Which intervals widen most in these plots, and
+# why? *Hint:* what is left between questions if a confidence is equally far from $\mu$ on all of them?
 
 # %% tags=["hide-cell", "solution"]
 # Noise of ten samples relative to the spread between questions: the larger, the wider the interval

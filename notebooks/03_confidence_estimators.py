@@ -9,13 +9,13 @@
 # %% [markdown]
 # # Five ways to get a confidence
 #
-# On [the previous page](02_k_eval_choice.ipynb) we saw that a score takes many questions and about ten samples of each. But
+# On [the previous page](02_k_eval_choice.ipynb) we saw that a score needs many questions and about ten samples of each. But
 # where does a confidence come from, what does it cost, and which confidence tells easy questions from hard ones?
 
 # %% [markdown]
 # | method | what is asked | cost | needs |
 # | --- | --- | --- | --- |
-# | Verbalized confidence | "how likely are you to answer correctly?", as a number | a few tokens, or a reasoning | text |
+# | Verbalized confidence | "how likely are you to answer correctly?", as a number | a few tokens, or a chain of reasoning | text |
 # | P(True) | "can you answer this?", the probability of *Yes* against *No* | one token | log-probabilities |
 # | Response consistency | nothing: the share of $k_c$ samples that agree with the most frequent answer | $k_c$ answers | text |
 # | Probe | nothing: a linear function of the hidden state at the end of the prompt | less than a token | weights |
@@ -47,7 +47,7 @@ results.groupby("dataset").head(1).iloc[:, :5]
 # %% [markdown]
 # ## Which method orders the questions best?
 #
-# A confidence may put questions in the right order and still be wrong on the level, and conversely. Spearman's *rank
+# A confidence may put questions in the right order and still have the wrong level, and vice versa. Spearman's *rank
 # correlation* with $\hat\mu$ looks at the order alone. It is 1 if the surer question is always the easier one, and near 0 if
 # the confidence says nothing about difficulty. It needs questions that differ and a confidence that varies.
 #
@@ -98,8 +98,8 @@ page.show(
 )
 
 # %% [markdown]
-# From here on we look at one data set: the one whose difficulty varies most, among those that a probe predicts. Of several
-# probes we take the nearest, if possible the one trained on this data set.
+# From here on we look at one data set: the one whose difficulty varies most, among the data sets that a probe predicts. If
+# there are several probes, we take the nearest, if possible the one trained on this data set.
 
 # %%
 from capcal_lib.probe_names import is_probe
@@ -150,9 +150,9 @@ grid.set_axis_labels("confidence", "share correct").set(xlim=(-0.03, 1.03))
 _ = grid.set_titles("{col_name}")
 
 # %% [markdown] tags=["caption"]
-# One point per question, the same questions for all methods. On the diagonal a confidence is right. A narrow upright cloud says
-# nearly the same about every question. Points that rise to the right tell easy questions from hard ones, even far from the
-# diagonal.
+# One point per question, the same questions for all methods. On the diagonal a confidence is right. In a narrow upright cloud,
+# the confidence is nearly the same for every question. If the points rise to the right, the confidence tells easy questions
+# from hard ones, even far from the diagonal.
 
 # %% tags=["finding"]
 from capcal_lib.text import counted
@@ -233,7 +233,7 @@ tables.show(
 #
 # While a model reads a prompt, it computes a list of numbers at each token in each of its layers: the *hidden state*. A probe
 # is a logistic regression that predicts $\mu$ from the hidden state of the last token, averaged over layers. It is trained on
-# other questions, whose share of correct samples is known. These trained the probe in the figure:
+# other questions, whose shares of correct samples are known. These questions trained the probe in the figure:
 
 # %%
 from capcal_lib.probes import runs_for_probes, training_data
@@ -274,7 +274,7 @@ ids, states = read_features(page.data.loc[widest, "run"])
 confidence = by_hand.predict_proba(scaler.transform(states))[:, 1]
 
 # %% [markdown]
-# `LinearProbe` solves the same problem faster. The largest difference between the two:
+# `LinearProbe` solves the same problem faster. This is the largest difference between the two:
 
 # %%
 from capcal_lib.probes import LinearProbe
@@ -289,8 +289,8 @@ np.abs(confidence - probe.predict(states)).max().round(3)
 # ## Read $\mu$ itself if the answer is a letter
 #
 # We estimate $\mu$ from samples because long answers are too many to sum over. Multiple choice is different: one reading of the
-# prompt gives the probability of each letter, and the probability of the right letter is $\mu$ itself. (It is no confidence,
-# since it needs the right letter.) We try it with the smallest model of this book and compare with samples.
+# prompt gives the probability of each letter, and the probability of the right letter is $\mu$ itself. (It is not a confidence,
+# because it needs the right letter.) We try it with the smallest model of this book and compare with samples.
 
 # %%
 from capcal_lib.manifests import load_dataset, load_model
@@ -306,8 +306,8 @@ if exam.name not in recorded.index or not can_sample_here(reader, exam):
     )
 
 # %% [markdown]
-# The engine that draws samples can also read. It returns log-probabilities at temperature 1; another temperature raises
-# probabilities to its inverse power. We divide by the sum over the four letters. The first questions:
+# The engine that draws samples can also read. It returns log-probabilities at temperature 1; any other temperature raises the
+# probabilities to the power of its inverse. We divide by the sum over the four letters. Here are the first questions:
 
 # %%
 from capcal_lib.questions import load_questions
@@ -385,7 +385,7 @@ starts = samples["response"].str.strip().str[:1]
 #
 # - The methods differ in cost by orders of magnitude: a probe reads a prompt, and response consistency writes $k_c$ answers.
 # - Count missing confidences, and say what replaced them.
-# - A method may order questions well and still have the wrong level, and conversely.
+# - A method may order questions well and still have the wrong level, and vice versa.
 # - If the answer is one letter, one reading comes close to $\mu$. For other answers you have to sample.
 #
 # The right order is not enough to act on. [Next](04_main_table.ipynb): which method comes closest to $\mu$ itself?

@@ -39,11 +39,11 @@ scores.loc[largest]
 
 # %% [markdown]
 # Is the difference more than chance? The *gain* of a method is the constant's squared error minus its own, averaged over the
-# same questions. `compare_with_constant` tests the methods that you can choose for a data set, on all data sets together, with
-# Holm's method: the chance of any false verdict is 5 %. Probes from other data sets are a second family. All pages of the book
-# use these verdicts.
+# same questions. `compare_with_constant` tests the methods that you can choose for a data set, on all data sets together. It
+# uses Holm's method, so the chance of any false verdict is 5 %. Probes from other data sets are a second family. All pages of
+# the book use these verdicts.
 #
-# If even a perfect confidence would not be significantly better, a case could not be won: its questions are too few or too much
+# A case could not be won if even a perfect confidence would not be significantly better: its questions are too few or too much
 # alike. We count *better* among the cases that *could be won*, and *worse* among all *cases*.
 
 # %%
@@ -83,8 +83,8 @@ page.finding(
 )
 
 # %% [markdown]
-# If a kind of method is better in some cases and worse in others, whether it helps depends on the data set. The table of gains
-# below shows which.
+# Whether a kind of method helps depends on the data set if it is better in some cases and worse in others. The table of gains
+# below shows each case.
 
 # %% tags=["picture"] label="fig-scores" paper=["table-2"] evidence=["measured"] reads=["verdicts", "confidences", "features"] mystnb={"image": {"alt": "Dot plot of capability Brier scores with intervals: one row per data set, one mark per method, and a line for the best constant in each row."}}
 from capcal_lib import plots
@@ -118,9 +118,9 @@ plug_in = (confidence - mu) ** 2
 plug_in.groupby("dataset").mean()
 
 # %% [markdown]
-# This is the *plug-in* score of the paper. It is too high: even $\mu$ itself misses $\hat\mu$, which varies by $\mu(1-\mu)/n$
-# from one set of $n$ samples to the next. The *corrected* score subtracts $\hat\mu(1-\hat\mu)/(n-1)$, which estimates this
-# excess without bias and is the same for every method.
+# This is the *plug-in* score of the paper. It is too high: even $\mu$ itself misses $\hat\mu$, whose variance over sets of $n$
+# samples is $\mu(1-\mu)/n$. The *corrected* score subtracts $\hat\mu(1-\hat\mu)/(n-1)$, which estimates this excess without
+# bias and is the same for every method.
 
 # %%
 noise = mu * (1 - mu) / (scored["total"] - 1)
@@ -155,8 +155,8 @@ mean_interval(gain, clusters=clusters, bounds=bounds)
 # splits. Under the paper's protocol votes judge themselves, and a probe is the average of five, each trained on four fifths of
 # its questions.
 #
-# Oracle CC is the one method that judges itself here. It reports $\hat\mu$ and is scored on the same samples, so its score in
-# the tables is zero by construction. On the page on [pass@k](05_pass_at_k.ipynb) oracles know one half of the samples and are
+# Oracle CC always judges itself on this page. It reports $\hat\mu$ and is scored on the same samples, so its score in the
+# tables is zero by construction. On the page on [pass@k](05_pass_at_k.ipynb) oracles know one half of the samples and are
 # scored on the other half, so their scores there are higher.
 #
 # ## On equal terms
@@ -295,8 +295,8 @@ page.show(
 
 # %% [markdown]
 # For how many models is a method closer than the constant? Printed scores have no intervals, but they are rounded. The mean of
-# a method is off by at most .00005, and the constant's by at most .0001, because it follows from two printed numbers. Within
-# both together we call them *equal*.
+# a method is off by at most .00005, and the constant's by at most .0001, because it follows from two printed numbers. If they
+# differ by no more than both errors together, we call them *equal*.
 
 # %%
 import pandas as pd
@@ -320,7 +320,7 @@ _ = study.draw_printed_prices(tables.titled(printed))
 # - Compare a confidence with the best constant, which beats *Uniform random* on any set of more than a few questions.
 # - Do not rank methods without intervals. The table marks those that may be the best.
 # - A score mixes what a method knows with its level. Recalibrate before you compare what methods know.
-# - A confidence that takes tokens has two rivals without tokens: the constant and the nearest probe. A probe has its price too:
+# - A confidence that takes tokens has two rivals that take none: the constant and the nearest probe. A probe has its price too:
 #   someone has to sample and grade its training questions.
 #
 # A score is not a goal in itself. [Next](05_pass_at_k.ipynb): does a confidence predict how often at least one of several

@@ -149,9 +149,9 @@ all_fail = 1 - pass_at_k(correct, total, [k, 2 * k])
 np.nanmean(f**2 - 2 * f * all_fail[:, 0] + all_fail[:, 1])
 
 # %% [markdown]
-# `pass_at_k_errors` does so for each method, and takes the constant as a posterior. Each oracle knows one half of a question's
-# samples and is scored on the other half, averaged over ten random halves. *Oracle RC* reports the verdict of one sample, which
-# is correct with probability $\hat\mu$. A dash means too few samples.
+# `pass_at_k_errors` does this for each method, and takes the constant as a posterior. Each oracle knows one half of a
+# question's samples and is scored on the other half, averaged over ten random halves. *Oracle RC* reports the verdict of one
+# sample, which is correct with probability $\hat\mu$. A dash means too few samples.
 
 # %%
 ks = attempts[2 * attempts <= n]
@@ -285,7 +285,8 @@ int(lower.to_numpy().sum()), lower.size
 
 # %% [markdown]
 # The paper draws these curves without printing their numbers, but two printed numbers nearly give them. The mean accuracy and
-# the score of *Uniform random* determine a Beta distribution of $\mu$, and this has its own pass@k. For one model:
+# the score of *Uniform random* determine a Beta distribution of $\mu$, and this distribution has a pass@k. Here it is for one
+# model:
 
 # %%
 from capcal_lib.reported import beta_from_moments, beta_moments
@@ -294,7 +295,7 @@ a, b = beta_from_moments(*beta_moments("gpt-oss-20b", "math500"))
 simulate_pass_at_k([a / (a + b)], powers, concentration=a + b).round(3)
 
 # %% [markdown]
-# The authors' code repository has one measured curve. How far is it from the computed one at most?
+# The authors' code repository has one measured curve. How far is it from the computed curve at most?
 
 # %%
 from capcal_lib.reported import printed_curves
@@ -347,10 +348,10 @@ extrapolate_pass_at_k(c, [20] * 120, [100, 10_000]).round(3)
 # ## Summary
 #
 # - pass@k needs the expected accuracy of every question and not only the mean. Capability calibration estimates exactly that.
-# - At every $k$ above 1 a plug-in promises more than a posterior with the same mean. It promises too much if it
-#   gives questions that differ the same middling confidence. A posterior can promise too much as well, so look at its curve.
-# - A band that takes the confidence for the truth cannot tell whether it is true.
-# - Score an oracle on samples that it has not seen, and a prediction without the noise of the counts.
+# - At every $k$ above 1 a plug-in promises more than a posterior with the same mean. It promises too much if it gives the same
+#   middling confidence to easy and hard questions. A posterior can promise too much as well, so look at its curve.
+# - The paper's band assumes that the confidence is right, so it cannot tell whether that is so.
+# - Score an oracle on samples that it has not seen, and subtract the noise of the counts when you score a prediction.
 #
 # So far each question had the same number of attempts. On the [next page](06_budget_allocation.ipynb) we ask whether a
 # confidence says where to spend them.

@@ -27,10 +27,10 @@ from capcal_lib.book.lesson import open_page
 page = open_page(globals(), paper=["figure-10"])
 
 # %% [markdown]
-# We divide a budget of samples over questions so that as many as possible are *solved*, with at least one correct sample
-# (section 5.2 and appendix D.2 of the paper). Each sample goes where the confidence expects the largest gain. We use a probe
-# directly (*plug-in*) or as the mean of a *posterior*, a spread of accuracies around it. The larger the *concentration*, the
-# narrower the spread; it is fitted on the probe's training questions.
+# We divide a budget of samples over questions so that as many as possible are *solved*, that is, get at least one correct
+# sample (section 5.2 and appendix D.2 of the paper). Each sample goes where the confidence expects the largest gain. We use a
+# probe directly (*plug-in*) or as the mean of a *posterior*, a spread of accuracies around it. The larger the *concentration*,
+# the narrower the spread; it is fitted on the probe's training questions.
 
 # %%
 results = page.results().query("total > 1")
@@ -123,8 +123,8 @@ between["verdict"].value_counts()
 # %% [markdown]
 # ## The best allocation
 #
-# Suppose each sample solves a question with probability $p$. After $k$ failures the next sample gains $p(1-p)^k$. This gain
-# falls with every sample, so it is optimal to take the largest gains one at a time.
+# Suppose each sample solves a question with probability $p$. The sample that follows $k$ others gains $p(1-p)^k$, because it
+# counts only if they all fail. This gain falls with every sample, so it is optimal to take the largest gains one at a time.
 
 # %%
 import numpy as np
@@ -148,7 +148,7 @@ plug_in
 
 # %% [markdown]
 # A confidence is not certain. As the mean of a posterior with concentration $\nu$, it falls from $s$ to $s\nu/(\nu+k)$ after
-# $k$ failures. Here this moves one sample from the hardest question with any chance to an easier one:
+# $k$ failures. Here this moves one sample from the hardest question that is not hopeless to an easier one:
 
 # %%
 posterior = allocate(confidence, 12, concentration=2)
@@ -156,7 +156,7 @@ posterior
 
 # %% [markdown]
 # The *success rate* of an allocation is the share of questions solved, if each question's samples are drawn from the recorded
-# ones: pass@k at each question's own $k$. For even spending and the two plans above:
+# ones: pass@k at each question's own $k$. Here it is for even spending and the two plans above:
 
 # %% label="budget-success-rate" paper=["equation-19"] evidence=["simulated"]
 from capcal_lib.applications import success_rate
@@ -181,7 +181,7 @@ questions = questions_predicted(results.loc[[chosen]], chosen)
 len(questions)
 
 # %% [markdown]
-# Each rule divides four samples a question. No question gets more samples than were recorded.
+# Each rule divides a budget of four samples a question. No question gets more samples than were recorded.
 
 # %%
 plans = study.allocate_by_rules(questions, 4, concentrations)
@@ -206,8 +206,8 @@ gain = beyond - spending_terms(plan, more, *counts)
 mean_interval(gain, clusters=subjects(questions), bounds=(-1, 1))
 
 # %% [markdown]
-# If all questions have at least eight samples, this is the row with $B = 4$ in the table above. With the paper's recipe it is the
-# first of five probes, and the table has their mean.
+# If all questions have at least eight samples, this is the row with $B = 4$ in the table above. With the paper's recipe this
+# comparison is of the first of five probes, and the table has the mean of all five.
 #
 # How far could a confidence go? The *honest oracle* knows a random half of each question's samples and is scored on the other
 # half. The paper's oracle knows the samples that score it, and promises more than any confidence can keep. It is shown under
@@ -250,7 +250,7 @@ _ = grid.set_axis_labels("B, samples a question", "questions solved")
 # question](09_paper_audit.ipynb). Its Oracle CC knows the samples that score it.
 #
 # How many points of each curve lie above, on and below the uniform allocation? The last column is the mean difference, in
-# questions of a hundred:
+# questions per hundred:
 
 # %%
 import pandas as pd

@@ -57,8 +57,8 @@ first = table["canonical"].iloc[:, :k_c].to_numpy()
 pd.Series(first[0]).value_counts(dropna=False)
 
 # %% [markdown]
-# The first answer wins a tie, and a sample without an answer is a vote for nobody. The winner and its share for this question,
-# then the shares for five questions:
+# The first answer wins a tie, and a sample without an answer is a vote for nobody. Here are the winner and its share for this
+# question, and then the shares for five questions:
 
 # %%
 from capcal_lib.confidence import majority
@@ -75,7 +75,7 @@ confidence[:5]
 # ## Who judges a vote?
 #
 # The authors' code compares a vote with $\hat\mu$ of *all* samples (*same pool*), so the vote is part of its own target.
-# Alternatively, let only the samples judge that did not vote (*held-out*). Here are both scores; the noise of $\hat\mu$, its
+# Alternatively, only the samples that did not vote may judge (*held-out*). Here are both scores; the noise of $\hat\mu$, its
 # squared standard error, is subtracted:
 
 # %%
@@ -212,14 +212,14 @@ page.show(
 # %% [markdown]
 # ## How much shared samples flatter
 #
-# *Optimism* is how much better votes look when their own samples judge them. It is twice the covariance between a vote and the
-# $\hat\mu$ that contains it, in expectation. Only $k_c$ of the $n$ samples in $\hat\mu$ voted, so this covariance is $k_c / n$
+# *Optimism* is how much better votes look when their own samples judge them. In expectation, it is twice the covariance between
+# a vote and the $\hat\mu$ that contains it. Only $k_c$ of the $n$ samples in $\hat\mu$ voted, so this covariance is $k_c / n$
 # times the covariance between the vote and the accuracy of its own block.
 #
 # Optimism is small on every question. One sample moves the share of $k_c$ votes by at most $1/k_c$. By the Efron–Stein
 # inequality, which bounds a variance by the effect of redrawing one sample, expected optimism lies within $0.71/n$ of 0. These
-# bounds enter the intervals below. Both protocols subtract the noise of $\hat\mu$, because fewer held-out samples have more of
-# it.
+# bounds enter the intervals below. Both protocols subtract the noise of $\hat\mu$, because there are fewer held-out samples and
+# so more noise.
 
 # %%
 votes = terms if corrected else study.score_votes(answers)
@@ -228,8 +228,8 @@ flattered.groupby(["dataset", results["total"]]).mean().round(4)
 
 # %% [markdown]
 # Optimism falls as $1/n$, so compare only rows with the same number of samples. The table takes the questions with the most
-# samples in each data set. With the paper's 100 samples, optimism is about an eighth of its size with twelve. *Better* means
-# flattered.
+# samples in each data set. With the paper's 100 samples, optimism is about an eighth of its size with twelve. In this table,
+# *better* means flattered.
 
 # %% label="consistency-optimism" paper=["appendix-c.3"] evidence=["measured"] reads=["verdicts", "samples"]
 from capcal_lib.book import tables

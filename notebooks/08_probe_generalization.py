@@ -89,8 +89,8 @@ _ = grid.tight_layout()
 # Score of Uniform random or of the best constant, minus the paper's score of a probe. Right of the line a probe is better.
 
 # %% [markdown]
-# According to the paper, probes generalise reasonably well within their domain and inconsistently outside it. Against Uniform
-# random its table shows that. The best constant is harder to beat.
+# According to the paper, probes generalise reasonably well within their domain and inconsistently outside it. Its table shows
+# this for Uniform random as the rival. The best constant is harder to beat.
 #
 # The paper's search chose these settings:
 
@@ -174,7 +174,7 @@ subset[columns_of(subset, first["method"])].corrwith(mu)
 # %% [markdown]
 # `compare_order` takes every data set whose accuracy has a variance above .01 over questions; these cases are a family of their
 # own. The interval is Fisher's, on $\operatorname{artanh} r$. Its error comes from the *influence* of each subject or question:
-# how far $r$ moves if that one weighs slightly more.
+# how far $r$ moves if that subject or question weighs slightly more.
 
 # %% label="fig-transfer-order" mystnb={"image": {"alt": "Correlations of probes with intervals and a line at zero, a row for each probe and data set, in one panel within the domain and one out of it."}} paper=["table-7", "section-4.3.2"] evidence=["measured"] reads=["verdicts", "features"]
 from capcal_lib.probe_names import is_probe
@@ -186,9 +186,9 @@ label = "correlation with the expected accuracy"
 _ = study.draw_transfer(order, label, sharex=True)
 
 # %% [markdown] tags=["caption"]
-# Correlation between a probe and the expected accuracy, each with its own 95 % interval. Right of the line easy questions get
-# more than hard ones. Filled: significant after Holm; hollow: not. Fewer samples a question pull a correlation towards 0, so
-# compare only probes on the same data set.
+# Correlation between a probe and the expected accuracy, each with its own 95 % interval. Right of the line easy questions get a
+# higher confidence than hard ones. Filled: significant after Holm; hollow: not. Fewer samples a question pull a correlation
+# towards 0, so compare only probes on the same data set.
 
 # %% label="probe-gains" paper=["section-4.3.2"] evidence=["measured"] reads=["verdicts", "features"]
 measures = pd.concat({"gain": gained, "correlation": order}, names=["measure"])
@@ -209,7 +209,7 @@ page.show(
 # A probe might know its training questions by heart. It is tested on another part of the data set, but parts can share
 # questions. We looked for *exact* copies, for questions that share 13 words in a row with a training question, and for
 # questions that are *alike*: of all words in the two, a share of .6 or more is in both (the Jaccard index). Does the probe
-# still gain without all of these?
+# still gain without all these questions?
 
 # %%
 overlaps = study.compare_without_overlaps(results, protocol=protocol)
@@ -227,9 +227,9 @@ page.show(
 # ## How many labels does it take?
 #
 # The best constant and the probe have learned from labels; votes, *P(True)* and a stated confidence have not. Now every method
-# gets the same number of labels, each one graded answer to one question. The probe is trained on labelled training questions of
-# the data set. The others are recalibrated by Platt's method on labelled evaluation questions and judged on the rest, as in
-# [the main table](04_main_table.ipynb#on-equal-terms). For ten votes and one draw of twenty labels:
+# gets the same number of labels; a label is one graded answer to one question. The probe is trained on labelled training
+# questions of the data set. The others are recalibrated by Platt's method on labelled evaluation questions and judged on the
+# rest, as in [the main table](04_main_table.ipynb#on-equal-terms). Here are ten votes with one draw of twenty labels:
 
 # %%
 import numpy as np
@@ -255,7 +255,7 @@ if voted.max() > 30:
 # The samples that did not vote judge both the votes and the constant, so their noise cancels in the difference.
 #
 # Another draw gives another number. `labels_curve` averages over draws: fifty for a recalibrated method, three to ten for a
-# probe. Its interval covers other questions and other draws: the squared arms of both add up.
+# probe. Its interval covers other questions and other draws: the squared half-widths of the two add up.
 
 # %%
 from capcal_lib.probes import predict_by_labels
@@ -362,8 +362,8 @@ tables.show_scores(
 #
 # ## Summary
 #
-# - Ask two questions of a probe: is it closer than the best constant, and does it tell easy questions from hard ones? It may do
-#   the second without the first.
+# - Ask two questions about a probe: is it closer than the best constant, and does it tell easy questions from hard ones? It may
+#   do the second without the first.
 # - A probe can beat Uniform random by its level alone. To beat the best constant it needs order.
 # - If an interval includes 0, say "not shown to be closer" and no more.
 # - Recalibration by an increasing function corrects the level and keeps the order.
