@@ -40,8 +40,8 @@ scores.loc[largest]
 # %% [markdown]
 # Is the difference more than chance? The *gain* of a method is the constant's squared error minus its own, averaged over the
 # same questions. `compare_with_constant` tests the methods that you can choose for a data set, on all data sets together. It
-# uses Holm's method, so the chance of any false verdict is 5 %. Probes from other data sets are a second family. All pages of
-# the book use these verdicts.
+# uses Holm's method, so the chance of any false verdict is at most 5 %. Probes from other data sets are a second family. All pages
+# of the book use these verdicts.
 #
 # A case could not be won if even a perfect confidence would not be significantly better: its questions are too few or too much
 # alike. We count *better* among the cases that *could be won*, and *worse* among all *cases*.
@@ -74,8 +74,8 @@ on_equal_terms
 home = counts.loc["probe of the data set"]
 voted = count_by_kind(equal).loc["response consistency"]
 page.finding(
-    "A probe trained on the data set beats the best constant in {home} of the {own} cases that could be won; ten votes, recalibrated "
-    "on the same labels, in {voted} of {votes}.",
+    "A probe trained on the data set beats the best constant in {home} of the {own} cases that could be won. Ten votes, recalibrated "
+    "on the same labels, beat it in {voted} of {votes}.",
     home=home["better"],
     own=home["could be won"],
     voted=voted["better"],

@@ -139,8 +139,8 @@ s = np.array([0.9, 0.5, 0.5, 0.2, 0.1])
 # ## Question by question, with oracles
 #
 # Let $f$ be the predicted chance that all $k$ attempts fail, and $Q_j = \binom{n-c}{j}/\binom{n}{j}$. Then
-# $f^2 - 2 f Q_k + Q_{2k}$ is an unbiased estimate of a question's squared error. It needs $2k$ samples. For the constant as a
-# plug-in, with four attempts or as many as half the samples:
+# $f^2 - 2 f Q_k + Q_{2k}$ is an unbiased estimate of a question's squared error. It needs $2k$ samples. Here it is for
+# the constant as a plug-in, with four attempts, or with half the number of samples if that is fewer:
 
 # %%
 correct, total, k = subset["correct"], subset["total"], min(4, n // 2)
@@ -252,8 +252,8 @@ held = by_k["held"].agg(probes="size", held="sum")
 # %% label="passk-band" paper=["appendix-d.1.1", "figure-9"] evidence=["measured"] reads=["verdicts", "features"]
 page.show(
     held.join(by_k[["predicted", "measured", "half the band"]].mean()),
-    "The paper's 95 % band around the mean of plug-in predictions: the number of probes, for how many the band holds the measured "
-    "pass@k, and means over the probes.",
+    "The paper's 95 % band around the mean of plug-in predictions: the number of probes, how many of their bands contain the "
+    "measured pass@k, and means over the probes.",
 )
 
 # %% [markdown]
@@ -285,7 +285,7 @@ int(lower.to_numpy().sum()), lower.size
 
 # %% [markdown]
 # The paper draws these curves without printing their numbers, but two printed numbers nearly give them. The mean accuracy and
-# the score of *Uniform random* determine a Beta distribution of $\mu$, and this distribution has a pass@k. Here it is for one
+# the score of *Uniform random* determine a Beta distribution of $\mu$, and this distribution has its own pass@k. For one
 # model:
 
 # %%

@@ -192,7 +192,7 @@ why["of that less noise"] = means["noise"][few] - means["noise"][many]
 why["accuracy"] = mu.groupby("dataset").mean()
 page.show(
     why.join(means["share"].add_prefix("mean share of ")),
-    f"From {few} votes to {many}: the fall of the score, the part that is less noise of the vote (a dash if the samples "
+    f"From {few} votes to {many}: the fall of the score, the part due to less noise in the vote (a dash if the samples "
     "are too few for two draws), and the mean share beside the mean accuracy.",
 )
 
@@ -238,7 +238,7 @@ optimism = study.judge_optimism(votes, results["total"])
 page.show(
     optimism.rename(columns={"estimate": "optimism"}),
     "Optimism of votes, the held-out score minus the same-pool score, with the 95 % interval of each row alone and the verdict after "
-    "Holm; samples: how many define the accuracy.",
+    "Holm. The column of samples says how many define the accuracy.",
     digits=4,
     **{"p": tables.p_value, "p (Holm)": tables.p_value},
 )
@@ -308,8 +308,8 @@ page.solution(pd.DataFrame(means, ["confidence", "squared error"]))
 # %% [markdown]
 # **3 (hard).** A model is right with probability 0.9 and otherwise always gives the same wrong answer. Ten of 100 samples vote.
 # How much does sharing flatter them? *Hint:* the vote is nearly the accuracy of its block, whose variance is
-# $0.9 \cdot 0.1 / 10$. The block is a tenth of the samples in $\hat\mu$, so their covariance is a tenth of this variance. Optimism
-# is twice the covariance. Check it with `capability_brier`.
+# $0.9 \cdot 0.1 / 10$. The block is a tenth of the samples in $\hat\mu$, so their covariance is a tenth of this variance.
+# Optimism is twice the covariance. Check it with `capability_brier`.
 
 # %% tags=["hide-cell", "solution"]
 # Ten votes, scored on all samples and on the other ninety

@@ -90,7 +90,7 @@ _ = grid.tight_layout()
 
 # %% [markdown]
 # According to the paper, probes generalise reasonably well within their domain and inconsistently outside it. Its table shows
-# this for Uniform random as the rival. The best constant is harder to beat.
+# this if the rival is Uniform random. The best constant is harder to beat.
 #
 # The paper's search chose these settings:
 
@@ -317,7 +317,7 @@ gains = {"one answer": one, "ten answers": ten}
 gains = pd.concat(gains, names=["graded"]).query("labels == 20")
 page.show(
     gains.pivot_table("estimate", "dataset", "graded", sort=False),
-    "Mean gain of ten votes over the best constant with twenty labels, each one graded answer or ten.",
+    "Mean gain of ten votes over the best constant with twenty labels, if a label is one graded answer or ten.",
 )
 
 # %% [markdown]
