@@ -95,15 +95,10 @@ glue(
 )
 
 # %%
-from capcal_lib.book import style
+from capcal_lib.book.style import result_colors
 from capcal_lib.claims import label_results
 
-colors = {
-    "fails": style.VERDICT_COLORS["reversed"],
-    "hidden by rounding": style.VERDICT_COLORS["inconclusive"],
-    "need not hold": style.VERDICT_COLORS["exempt"],
-    "holds": style.VERDICT_COLORS["supported"],
-}
+colors = result_colors("hidden by rounding")
 labelled = label_results(comparisons, claims["wording"])
 
 # %% tags=["picture"] label="fig-claims" mystnb={"image": {"alt": "A stacked bar for each statement of the paper: the shares of comparisons that hold, need not hold, are hidden by rounding, and fail. At its end, how many hold."}} paper=["abstract", "section-4.1", "section-4.3.2", "table-2", "figure-3", "figure-4", "appendix-c.3", "appendix-c.4", "table-6", "table-7", "section-5", "section-5.1", "section-5.2", "appendix-d", "table-3", "table-8", "figure-5", "figure-10"] evidence=["reported", "read off", "simulated"] reads=["main", "mean_accuracy", "consistency", "mixing", "passk_math500", "passk_aime25", "budget"]

@@ -94,15 +94,10 @@ page.finding(
 )
 
 # %%
-from capcal_lib.book import style
+from capcal_lib.book.style import result_colors
 from capcal_lib.claims import label_results
 
-colors = {
-    "fails": style.VERDICT_COLORS["reversed"],
-    "neither": style.VERDICT_COLORS["inconclusive"],
-    "need not hold": style.VERDICT_COLORS["exempt"],
-    "holds": style.VERDICT_COLORS["supported"],
-}
+colors = result_colors("neither")
 drawn = label_results(tested, claims["wording"])
 
 # %% tags=["picture"] label="fig-four-claims" paper=["section-4.1", "section-4.3.2", "section-5.1", "section-5.2", "figure-9"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"] mystnb={"image": {"alt": "A stacked bar for each statement of the paper: the shares of comparisons on small models that hold, need not hold, are neither, and fail."}}

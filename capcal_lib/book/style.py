@@ -31,6 +31,19 @@ VERDICT_COLORS = {
     "reversed": "#be123c",
 }
 
+
+def result_colors(undecided: str) -> dict[str, str]:
+    """Return the colours of what becomes of comparisons, in the order of a bar; ``undecided`` is
+    what a page calls those that show nothing.
+    """
+    return {
+        "fails": VERDICT_COLORS["reversed"],
+        undecided: VERDICT_COLORS["inconclusive"],
+        "need not hold": VERDICT_COLORS["exempt"],
+        "holds": VERDICT_COLORS["supported"],
+    }
+
+
 FACE, TEXT_FACE = "Source Sans Pro", "Source Serif Pro"  # of figures and tables, and of the text
 
 

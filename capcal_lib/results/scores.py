@@ -135,6 +135,15 @@ def questions_predicted(results: pd.DataFrame, dataset: str) -> pd.DataFrame:
     return results.dropna(subset=columns_of(results, nearest))
 
 
+def deepest_questions(questions: pd.DataFrame) -> pd.DataFrame:
+    """Keep the questions of one data set with the most samples (``applications.deep_samples``).
+
+    >>> len(deepest_questions(pd.DataFrame({"correct": 1, "total": [4] * 20 + [2] * 10})))
+    20
+    """
+    return questions[questions["total"] >= deep_samples(questions["total"])]
+
+
 def beside_the_paper(results: pd.DataFrame, dataset: str) -> list[str]:
     """List a data set and then the two on which the paper tries its applications, MATH-500 and
     AIME25, if these have 32 samples per question (``applications.deep_samples``) and their
@@ -149,8 +158,8 @@ def beside_the_paper(results: pd.DataFrame, dataset: str) -> list[str]:
     names = [dataset]
     for name in APPLIED:
         if name != dataset and name in results.index.unique("dataset"):
-            own = questions_predicted(results.loc[[name]], name)
-            if deep_samples(own["total"]) >= DEEP and questions_differ(own):
+            predicted = questions_predicted(results.loc[[name]], name)
+            if deep_samples(predicted["total"]) >= DEEP and questions_differ(predicted):
                 names.append(name)
     return names
 

@@ -28,6 +28,7 @@ from capcal_lib.results.results import subjects
 from capcal_lib.results.scores import (
     MISSING_AS,
     columns_of,
+    deepest_questions,
     nearest_probe_of,
     questions_predicted,
     stated_methods,
@@ -154,8 +155,7 @@ def solved_by_set(
     """
     tables = []
     for name in names:
-        questions = questions_predicted(results.loc[[name]], name)
-        subset = questions[questions["total"] >= deep_samples(questions["total"])]
+        subset = deepest_questions(questions_predicted(results.loc[[name]], name))
         budgets = [each for each in CURVE_BUDGETS if each < subset["total"].min()]
         rng = np.random.default_rng(seed)
         by_rules = solved_by_rules(subset, budgets, concentrations)

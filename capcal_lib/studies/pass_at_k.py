@@ -32,6 +32,7 @@ from capcal_lib.results.results import subjects
 from capcal_lib.results.scores import (
     MISSING_AS,
     columns_of,
+    deepest_questions,
     nearest_probe_of,
     own_columns,
     questions_predicted,
@@ -106,11 +107,9 @@ def curves_by_set(
     """
     tables = []
     for name in names:
-        subset = questions_predicted(results.loc[[name]], name)
-        deepest = deep_samples(subset["total"])
-        whole = subset[subset["total"] >= deepest]
-        ks = [k for k in POWERS if k <= deepest]
-        probe = nearest_probe_of(subset, name)
+        whole = deepest_questions(questions_predicted(results.loc[[name]], name))
+        ks = [k for k in POWERS if k <= whole["total"].min()]
+        probe = nearest_probe_of(whole, name)
         predicted = predict_pass_at_k(whole, ks, probe=probe, concentration=concentration)
         tables.append(pass_at_k_curves(whole, predicted, ks).assign(dataset=name))
     return pd.concat(tables, ignore_index=True)
@@ -240,10 +239,10 @@ def plug_in_errors_by_set(
     tables = {}
     for name in names:
         subset = questions_predicted(results.loc[[name]], name)
-        own = [k for k in ks if k <= deep_samples(subset["total"])]
+        within = [k for k in ks if k <= deep_samples(subset["total"])]
         probe = nearest_probe_of(subset, name)
-        predicted = predict_pass_at_k(subset, own, probe=probe, concentration=concentration)
-        tables[name] = plug_in_errors(subset, predicted, own).rename(index={PLUG_IN: probe})
+        predicted = predict_pass_at_k(subset, within, probe=probe, concentration=concentration)
+        tables[name] = plug_in_errors(subset, predicted, within).rename(index={PLUG_IN: probe})
     return pd.concat(tables, names=["dataset", "method"])
 
 

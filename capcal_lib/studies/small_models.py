@@ -10,12 +10,7 @@ import numpy as np
 import pandas as pd
 
 from capcal_lib import metrics
-from capcal_lib.applications import (
-    deep_samples,
-    pass_at_k,
-    pass_at_k_gains_over_answer,
-    simulate_pass_at_k,
-)
+from capcal_lib.applications import pass_at_k, pass_at_k_gains_over_answer, simulate_pass_at_k
 from capcal_lib.claims import opposite
 from capcal_lib.confidence.of_run import TITLES
 from capcal_lib.grading.counts import count_run
@@ -29,6 +24,7 @@ from capcal_lib.results.results import CONSISTENCY
 from capcal_lib.results.scores import (
     Protocol,
     brier_terms,
+    deepest_questions,
     mean_over_members,
     methods,
     nearest_probe_of,
@@ -185,7 +181,7 @@ def stated_gains(
     counts = subset["correct"], subset["total"]
     apart = 2 * metrics.correctness_variance_terms(*counts, corrected=True)
     yield TARGETS, "", pd.Series(apart, subset.index)
-    deep = subset[subset["total"] >= deep_samples(subset["total"])]
+    deep = deepest_questions(subset)
     mu = deep["correct"] / deep["total"]
     yield MIXED, "", mu.between(*BETWEEN, inclusive="neither") - 0.5
     terms = brier_terms(subset)
