@@ -191,19 +191,21 @@ page.show(
 # ten:
 
 # %%
-from capcal_lib.results import confidence_columns, judged_by
+from capcal_lib.results import estimates
 from capcal_lib.studies import k_eval_choice as study
 
 votes = "Response consistency"
 deep = study.deep_questions(results).drop(columns=votes, errors="ignore")
-columns = confidence_columns(deep.dropna(axis="columns", how="all"))
-if not columns:
+judged = estimates(deep)
+if judged.empty:
     page.end(
         "No question has a confidence and more than ten samples. To draw more: capcal sample --k 100"
     )
-judged = judged_by(deep, columns[0])
-judged = judged.loc[[judged.index[0][0]]]
-confidence, correct, total = judged.to_numpy().T
+first, method = judged.reset_index().loc[0, ["dataset", "method"]]
+judged = judged.loc[[first]].query("method == @method and member == 0")
+confidence, correct, total = (
+    judged[["confidence", "correct", "total"]].to_numpy().T
+)
 
 # %%
 from capcal_lib.metrics import capability_brier_terms

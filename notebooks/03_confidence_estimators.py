@@ -62,22 +62,18 @@ compared = judge_alike(results)
 compared.groupby("dataset", sort=False)["total"].agg(["min", "max"])
 
 # %%
-from capcal_lib.results import confidence_columns, judged_by
+from capcal_lib.results import estimates
 
-correlations = {}
-for column in confidence_columns(compared):
-    points = judged_by(compared, column)
-    points["mu"] = points["correct"] / points["total"]
-    pairs = points.groupby("dataset", sort=False)[["confidence", "mu"]]
-    matrices = pairs.corr(method="spearman")
-    correlations[column] = matrices["mu"].xs("confidence", level=1)
+points = estimates(compared)
+points["mu"] = points["correct"] / points["total"]
+pairs = points.groupby(["dataset", "method", "member"], observed=True)
+matrices = pairs[["confidence", "mu"]].corr(method="spearman")
+correlations = matrices["mu"].xs("confidence", level=3)
 
 # %%
-import pandas as pd
-from capcal_lib.results import mean_over_probes
-
 page.end_where_nothing_is_solved(results)
-ranks = mean_over_probes(pd.DataFrame(correlations))
+of_methods = correlations.groupby(["dataset", "method"], observed=True)
+ranks = of_methods.mean().unstack("method")
 ranks = ranks.reindex(page.data.index).dropna(how="all")
 if ranks.empty:
     page.end(
@@ -125,11 +121,7 @@ subset = subset[subset["total"] >= most]
 most, len(subset)
 
 # %%
-from capcal_lib.probe_names import probe_of
-
-columns = confidence_columns(subset)
-points = {column: judged_by(subset, column) for column in columns}
-points = pd.concat(points, names=["method"]).rename(probe_of, level="method")
+points = estimates(subset)
 points["mu"] = points["correct"] / points["total"]
 points.groupby("method", sort=False).head(1)
 
@@ -207,6 +199,8 @@ stated.isna().mean().rename("share missing").to_frame().round(3)
 # $\hat\mu$. Under the paper's protocol they do, which ties the confidence to its own target.
 
 # %%
+import pandas as pd
+
 votes = pd.Series(["Paris", "Paris", "Lyon", "Paris"])
 votes.value_counts(normalize=True).max()
 

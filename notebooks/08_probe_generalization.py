@@ -234,14 +234,14 @@ page.show(
 # %%
 import numpy as np
 from capcal_lib.metrics import Calibrator
-from capcal_lib.results import best_constant, judged_by
+from capcal_lib.results import best_constant, estimates
 
 rng = np.random.default_rng(0)
 voted = results.reindex(columns=["Response consistency"])
 voted = voted.groupby("dataset").count().squeeze("columns")
 if voted.max() > 30:
     largest = voted.idxmax()
-    votes = judged_by(results.loc[[largest]], "Response consistency")
+    votes = estimates(results.loc[[largest]], "Response consistency")
     votes = votes.sample(frac=1, random_state=rng)
     labelled, rest = votes[:20], votes[20:]
     graded = rng.binomial(1, labelled["correct"] / labelled["total"])

@@ -121,7 +121,6 @@ excess.groupby("dataset", sort=False).mean().round(2)
 # Take the clearest comparison in abstaining: a confidence, the samples that judge it, and the tokens of an answer.
 
 # %%
-from capcal_lib.results import columns_of
 from capcal_lib.results.uses import questions_to_use
 
 abstained = comparisons[comparisons["use"] == "Abstaining"]
@@ -129,7 +128,6 @@ case = abstained.loc[abstained["p (Holm)"].idxmin()]
 name, dataset, method = case[["model", "dataset", "confidence"]]
 run = models[name]["run"][dataset]
 questions = questions_to_use(results[name], dataset, run)
-column = columns_of(questions, method)[0]  # the paper's recipe has five
 case[["model", "dataset", "confidence", "estimate", "low", "high", "verdict"]]
 
 # %% [markdown]
@@ -144,10 +142,11 @@ from capcal_lib.applications import (
     label_gains,
     pass_at_k_gains,
 )
-from capcal_lib.results import judged_by
+from capcal_lib.results import estimates
 
-scored = judged_by(questions, column)
-confidence, correct, total = (scored[part] for part in scored)
+scored = estimates(questions, method).query("member == 0")
+numbers = ["confidence", "correct", "total"]
+confidence, correct, total = (scored[name] for name in numbers)
 tokens = questions["tokens"].reindex(scored.index)
 gains = {
     "pass@k": pass_at_k_gains(confidence, correct, total, 16),

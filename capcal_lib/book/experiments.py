@@ -17,7 +17,8 @@ from capcal_lib.manifests import load_dataset
 from capcal_lib.probe_names import NEAREST_PROBE, is_probe
 from capcal_lib.probes import nearest_probe, nearest_probes
 from capcal_lib.questions import at_hand, load_questions
-from capcal_lib.results import judged_by, methods
+from capcal_lib.results import estimates, methods
+from capcal_lib.results.terms import NUMBERS
 from capcal_lib.runs.run import Run
 from capcal_lib.shifts import IN_DISTRIBUTION
 
@@ -132,7 +133,7 @@ def accuracies_by_coverage(results: pd.DataFrame, name: str) -> pd.DataFrame:
     """
     subset = results.loc[[name]].dropna(axis="columns", how="all")
     rows = {}
-    for method in methods(subset):
-        curve = risk_coverage(*judged_by(subset, method).to_numpy().T)
+    for method, judged in estimates(subset).groupby("method", observed=True)[NUMBERS]:
+        curve = risk_coverage(*judged.to_numpy().T)
         rows[method] = 1 - np.interp([0.25, 0.5, 1], curve["coverage"], curve["risk"])
     return pd.DataFrame(rows, ["25 %", "50 %", "100 %"]).T.rename_axis("method")

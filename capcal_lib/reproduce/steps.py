@@ -18,6 +18,7 @@ from capcal_lib.questions import load_questions, rank_questions
 from capcal_lib.reproduce.order import WHOLE, Order
 from capcal_lib.reproduce.plan import DRAWN, STATES, TOP_UP, Step, make_plan, top_up_samples
 from capcal_lib.reproduce.table import beside_printed
+from capcal_lib.results.results import PAPER_VOTES, results_of
 from capcal_lib.runs.run import Run, find_run
 from capcal_lib.sampling.draw import Progress, sample
 from capcal_lib.sampling.engines import NotOpened, check_engine, close_engine
@@ -58,8 +59,12 @@ def reproduce(
     left = plan[["dataset", "split", "step"]].assign(reason=reasons).query("reason != ''")
     if order.part != WHOLE:
         return Reproduced(pd.DataFrame(), left)
-    _train_probes(order, say)
-    return Reproduced(beside_printed(order), left)
+    names = order.scored()
+    _train_probes(order, names, say)
+    protocol = order.recipe.protocol
+    votes = PAPER_VOTES if protocol == "paper" else ()
+    results = results_of(order.counting, names, votes=votes)
+    return Reproduced(beside_printed(results, order.model, protocol=protocol), left)
 
 
 def _refuse_what_cannot_be_done(order: Order, steps: list[Any]) -> None:
@@ -98,11 +103,10 @@ def _carry_out(order: Order, steps: list[Any], progress: Progress | None) -> lis
     return reasons
 
 
-def _train_probes(order: Order, say: Callable[[str], object] | None) -> None:
-    """Keep what probes predict, and by the paper's recipe those of the mixture, where all its sets
-    are there.
+def _train_probes(order: Order, names: Sequence[str], say: Callable[[str], object] | None) -> None:
+    """Store the predictions of probes; under the paper's recipe also those of the mixture, if all
+    its sets are there.
     """
-    names = order.scored()
     probes = _keep_probes(order, names, say=say).index.unique("probe")
     if order.recipe.probe == "paper" and {*map(probe_title, MIX)} <= {*probes}:
         _keep_probes(order, names, mix=MIX, say=say)
@@ -168,7 +172,7 @@ def _draw(order: Order, step: Step) -> Mapping[str, int]:
     else:
         ranked = rank_questions(load_questions(step.dataset, step.split))
         questions = order.part.of(ranked)[: step.questions]
-        wanted = {question.id: step.first + step.each for question in questions}
+        wanted = {question.id: step.first + step.per_question for question in questions}
     drawn = sample(
         order.model,
         step.dataset,

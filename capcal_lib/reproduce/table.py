@@ -5,38 +5,26 @@ import pandas as pd
 
 from capcal_lib.manifests import load_dataset
 from capcal_lib.reported import load_reported
-from capcal_lib.reproduce.order import Order
 from capcal_lib.results import score
-from capcal_lib.results.results import (
-    CONSISTENCY,
-    PAPER_VOTES,
-    evidence_of_run,
-    first_votes,
-    results_of,
-    votes_title,
-)
-from capcal_lib.results.terms import COUNTS, ORACLE_CC, ORACLE_RC, UNIFORM
+from capcal_lib.results.results import votes_title
+from capcal_lib.results.scores import Protocol
+from capcal_lib.results.terms import ORACLE_CC, ORACLE_RC, UNIFORM
 
 
-def beside_printed(order: Order) -> pd.DataFrame:
-    """Compare scores with the paper's printed ones, under the protocol of a recipe.
+def beside_printed(results: pd.DataFrame, model: str, *, protocol: Protocol) -> pd.DataFrame:
+    """Compare a model's scores with the paper's printed ones, under a protocol.
 
-    Returns a table indexed by (dataset, method): the score ``brier`` with its interval ``low`` to
-    ``high``; under the paper's recipe the ``spread`` of a probe, its standard deviation over five
-    splits; ``printed``; and whether ``printed`` lies ``within`` the interval. The paper prints
-    plug-in scores of 100 samples; for a ``corrected`` score, the noise of these is subtracted from
-    the printed one. NaN and missing if the paper prints nothing. ``evidence`` is measured or
-    simulated, as for the samples."""
-    corrected = order.recipe.protocol == "corrected"
-    names = order.scored()
-    results = results_of(order.counting, names)
-    if not corrected:  # votes as in table 6, which has several numbers of them
-        first = first_votes(order.counting, PAPER_VOTES, names).drop(columns=COUNTS)
-        results = results.drop(columns=CONSISTENCY, errors="ignore").join(first)
-    protocol = order.recipe.protocol
+    ``results`` come from ``load_results``; under the ``paper``'s protocol with votes as in table 6
+    (``results_of``). Returns a table indexed by (dataset, method): the score ``brier`` with its
+    interval ``low`` to ``high``; under the paper's recipe the ``spread`` of a probe, its standard
+    deviation over five splits; ``printed``; and whether ``printed`` lies ``within`` the interval.
+    The paper prints plug-in scores of 100 samples; for a ``corrected`` score, the noise of these is
+    subtracted from the printed one. NaN and missing if the paper prints nothing. ``evidence`` is
+    measured or simulated, as for the samples."""
+    corrected = protocol == "corrected"
     table = score(results, protocol=protocol).filter(["brier", "low", "high", "spread"])
     main = pd.concat(map(load_reported, ("mixing", "consistency", "main")))
-    main = main[main["model"] == order.model]
+    main = main[main["model"] == model]
     votes = main["k"].astype("Int64").map(votes_title, na_action="ignore").astype("string")
     main["method"] = votes.fillna(main["method"])
     values = main.set_index(["dataset", "method"])["value"].to_dict()
@@ -55,6 +43,5 @@ def beside_printed(order: Order) -> pd.DataFrame:
     table["printed"] = printed
     within = table["printed"].between(table["low"], table["high"])
     table["within"] = within.astype("boolean").mask(table["printed"].isna())
-    runs = order.counting.runs(names)
-    evidence = {name: evidence_of_run(run) for name, run in runs.items()}
-    return table.join(pd.DataFrame({"evidence": evidence}).rename_axis("dataset"))
+    evidence = pd.DataFrame({"evidence": results.attrs["evidence"]})
+    return table.join(evidence.rename_axis("dataset"))

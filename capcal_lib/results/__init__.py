@@ -12,17 +12,14 @@ if TYPE_CHECKING:
         count_by_kind,
     )
     from capcal_lib.results.counting import Counting
+    from capcal_lib.results.estimated import columns_of, confidence_columns, estimates, methods
     from capcal_lib.results.recalibrated import recalibrate
-    from capcal_lib.results.results import costs, describe_runs, judged_by, load_results, subjects
+    from capcal_lib.results.results import costs, describe_runs, load_results, subjects
     from capcal_lib.results.scores import (
         MISSING_AS,
         best_constant,
         brier_terms,
-        columns_of,
-        confidence_columns,
         keep_nearest_probe,
-        mean_over_probes,
-        methods,
         questions_predicted,
         score,
     )
@@ -41,10 +38,9 @@ __all__ = [
     "costs",
     "count_by_kind",
     "describe_runs",
-    "judged_by",
+    "estimates",
     "keep_nearest_probe",
     "load_results",
-    "mean_over_probes",
     "methods",
     "questions_predicted",
     "recalibrate",
@@ -56,7 +52,15 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """Import a name when it is first used, since scoring a file needs no run store."""
     if name in __all__:
-        for module in ("terms", "counting", "results", "scores", "recalibrated", "constant"):
+        for module in (
+            "terms",
+            "counting",
+            "results",
+            "estimated",
+            "scores",
+            "recalibrated",
+            "constant",
+        ):
             with naming_extra():
                 room = import_module(f"{__name__}.{module}")
             if hasattr(room, name):

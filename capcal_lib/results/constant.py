@@ -11,17 +11,11 @@ import pandas as pd
 from capcal_lib import metrics
 from capcal_lib.confidence.of_run import TITLES
 from capcal_lib.probe_names import training_sets
+from capcal_lib.results.estimated import confidence_columns, estimates, methods
 from capcal_lib.results.judged import gains_over, judge_cases, tally
 from capcal_lib.results.recalibrated import recalibrate
-from capcal_lib.results.results import CONSISTENCY, SPLIT_TERMS, judged_by
-from capcal_lib.results.scores import (
-    Protocol,
-    best_constant,
-    brier_terms,
-    confidence_columns,
-    methods,
-    questions_differ,
-)
+from capcal_lib.results.results import CONSISTENCY, SPLIT_TERMS
+from capcal_lib.results.scores import Protocol, best_constant, brier_terms, questions_differ
 from capcal_lib.results.terms import BEST_CONSTANT, ORACLE_CC, question_terms
 from capcal_lib.shifts import IN_DISTRIBUTION, OUT_OF_DISTRIBUTION, OUT_OF_DOMAIN, shift
 
@@ -69,7 +63,7 @@ def compare_with_constant(
         best = choosable.pop((dataset, ORACLE_CC))
         if CONSISTENCY in results and SPLIT_TERMS[0] not in results:
             # one vote a question, and the constant is judged by the same samples
-            judges = judged_by(results.loc[[dataset]], CONSISTENCY)
+            judges = estimates(results.loc[[dataset]], CONSISTENCY)
             rival = question_terms(constant, judges, corrected=protocol == "corrected")
             choosable[dataset, CONSISTENCY] = rival - terms.loc[rival.index, CONSISTENCY]
         limits = metrics.bounds_over_constant(known)

@@ -8,15 +8,10 @@ Holm's method."""
 import pandas as pd
 
 from capcal_lib.probe_names import NEAREST_PROBE
+from capcal_lib.results.estimated import methods
 from capcal_lib.results.judged import gains_over, judge_cases
 from capcal_lib.results.results import CONSISTENCY
-from capcal_lib.results.scores import (
-    Protocol,
-    brier_terms,
-    keep_nearest_probe,
-    methods,
-    questions_differ,
-)
+from capcal_lib.results.scores import Protocol, brier_terms, keep_nearest_probe, questions_differ
 
 ASKED = ("Verbalized confidence", "P(True)", CONSISTENCY)
 

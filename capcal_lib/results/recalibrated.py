@@ -11,8 +11,9 @@ import pandas as pd
 
 from capcal_lib.metrics import Calibrator
 from capcal_lib.metrics.validation import check_int
-from capcal_lib.results.results import SPLIT_TERMS, judged_by, subjects
-from capcal_lib.results.scores import confidence_columns
+from capcal_lib.results.estimated import columns_of, confidence_columns, estimates, methods
+from capcal_lib.results.results import SPLIT_TERMS, subjects
+from capcal_lib.results.terms import NUMBERS
 
 
 def recalibrate(results: pd.DataFrame, *, folds: int = 5) -> pd.DataFrame:
@@ -36,14 +37,15 @@ def recalibrate(results: pd.DataFrame, *, folds: int = 5) -> pd.DataFrame:
     """
     check_int("folds", folds, least=2)
     recalibrated = results.drop(columns=SPLIT_TERMS, errors="ignore")
-    columns = confidence_columns(results)
-    recalibrated[columns] = np.nan
+    recalibrated[confidence_columns(results)] = np.nan
     for name in results.index.unique("dataset"):
         subset = results.loc[[name]]
         fold = _folds_of(subjects(subset), folds)
-        for column in columns:
-            values = _cross_fitted(judged_by(subset, column), fold)
-            recalibrated.loc[values.index, column] = values
+        for method in methods(subset):
+            listed = estimates(subset, method)
+            for member, column in enumerate(columns_of(subset, method)):
+                values = _cross_fitted(listed.loc[listed["member"] == member, NUMBERS], fold)
+                recalibrated.loc[values.index, column] = values
     return recalibrated
 
 
@@ -54,7 +56,7 @@ def _folds_of(groups: "pd.Series[str]", folds: int) -> "pd.Series[int]":
 
 
 def _cross_fitted(judged: pd.DataFrame, fold: "pd.Series[int]") -> "pd.Series[float]":
-    """Recalibrate each fold of ``judged``, a table of ``judged_by``, by what the others show."""
+    """Recalibrate each fold of ``judged``, a method's estimates, by what the others show."""
     parts = [pd.Series(dtype=np.float64)]
     of_question = fold[judged.index]
     for number in of_question.unique():

@@ -7,12 +7,12 @@ probe`` has trained it and kept its predictions.
 
 **Which samples count.** The samples 0 to k_eval - 1 of a question define its expected accuracy.
 The first k_c of them are the vote of *Response consistency*. Only the others may judge the vote;
-their counts are the columns ``votes correct`` and ``votes total``, which :func:`judged_by` puts
+their counts are the columns ``votes correct`` and ``votes total``, which :func:`.estimates` puts
 beside it. For the Brier score, k_c samples vote and are scored against the rest, over many splits,
 so that no sample judges itself and none is set aside. A question's means over the splits are the
 columns ``votes term`` and ``votes plug-in``."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -85,7 +85,7 @@ def load_results(
 
     ``recipe`` is the probes' recipe, see ``probes.keep_predictions``; None leaves them out. Under
     the paper's recipe a probe has five columns, such as ``Probe (MATH) [0]`` to ``[4]``; every
-    number is computed for each and then averaged (``scores.mean_over_probes``). Predictions whose
+    number is computed for each and then averaged (``results.estimates``). Predictions whose
     files have changed are left out and named in ``results.attrs["stale"]``.
 
     `InputError`, with what to do, if the store does not exist, the model is unknown, a named data
@@ -111,20 +111,29 @@ def load_results(
     return results_of(counting, datasets)
 
 
-def results_of(counting: Counting, datasets: Iterable[str] | None = None) -> pd.DataFrame:
-    """Load the results that a counting asks for, as :func:`load_results` does."""
+def results_of(
+    counting: Counting, datasets: Iterable[str] | None = None, *, votes: Collection[int] = ()
+) -> pd.DataFrame:
+    """Load the results that a counting asks for, as :func:`load_results` does.
+
+    With several numbers of ``votes``, such as 5, 10 and 20, the votes of each question's first
+    samples judge themselves, as in the paper's code. They take the place of *Response consistency*
+    in one column per number, named by :func:`votes_title`. ``attrs["evidence"]`` says for each data
+    set whether its samples are measured or simulated."""
+    most = max(counting.k_eval, counting.k_c, *votes)
     tables = {}
+    evidence = {}
     stale: list[str] = []
     probes: list[str] = []
     for name, run in counting.runs(datasets).items():
         rows = verdicts_by(run, counting.verdicts)
-        rows = rows[rows["sample_index"] < max(counting.k_eval, counting.k_c)]
+        rows = rows[rows["sample_index"] < most]
         table = count_verdicts(rows, k=counting.k_eval)[COUNTS]
-        votes = _votes_of(answers_of(rows), counting)
+        voted = _votes_of(answers_of(rows), counting, votes)
         for method, confidences in confidences_of(run).items():
             table[method] = confidences["confidence"]
-        if len(votes):
-            table = table.join(votes)
+        if len(voted) or votes:
+            table = table.join(voted)
         if counting.recipe is not None:
             predicted, stale_here = predictions_of(
                 run, recipe=counting.recipe, verdicts=counting.verdicts
@@ -133,15 +142,17 @@ def results_of(counting: Counting, datasets: Iterable[str] | None = None) -> pd.
             stale += stale_here
             table = table.join(predicted)
         tables[name] = table
+        evidence[name] = evidence_of_run(run)
     if datasets is None:
         names = sorted(tables, key=lambda name: len(tables[name]), reverse=True)  # and stable
         tables = {name: tables[name] for name in names}
     results = _below_one_another(tables)
-    first = [*COUNTS, *TITLES.values(), CONSISTENCY]
+    first = [*COUNTS, *TITLES.values(), CONSISTENCY, *map(votes_title, votes)]
     last = [*order_probes({*probes}), *VOTES]
     others = sorted({*map(str, results)} - {*first, *last})  # methods of one's own
     results = results.filter([*first, *others, *last])
     results.attrs["stale"] = stale
+    results.attrs["evidence"] = evidence
     return results
 
 
@@ -151,33 +162,16 @@ def _below_one_another(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     return pd.concat(tables or {"": nothing}, names=INDEX)
 
 
-def _votes_of(answers: pd.DataFrame, counting: Counting) -> pd.DataFrame:
+def _votes_of(answers: pd.DataFrame, counting: Counting, numbers: Collection[int]) -> pd.DataFrame:
     """Return the votes on each question of a run, and by what they may be judged."""
+    if numbers:
+        titles = {votes_title(number): number for number in numbers}
+        return pd.DataFrame({t: paper_consistency(answers, n) for t, n in titles.items()})
     if not counting.held_out:
         return paper_consistency(answers, counting.k_c).to_frame(CONSISTENCY)
     pool = answers[answers["sample_index"] < counting.k_eval]
     votes = split_votes(pool, counting.k_c)[["confidence", "correct", "total", "term", "plug_in"]]
     return votes.set_axis([CONSISTENCY, *VOTES], axis="columns")
-
-
-def first_votes(
-    counting: Counting, numbers: Iterable[int], datasets: Iterable[str] | None = None
-) -> pd.DataFrame:
-    """Load the votes of each question's first samples, for several numbers of votes.
-
-    The samples judge themselves, as in the paper's code. Returns the counts, then one column per
-    number, such as ``Response consistency, 5 votes``, with the index of :func:`load_results`.
-    """
-    tables = {}
-    numbers = [*numbers]
-    for name, run in counting.runs(datasets).items():
-        rows = verdicts_by(run, counting.verdicts)
-        table = count_verdicts(rows, k=counting.k_eval)[COUNTS]
-        answers = answers_of(rows)
-        for number in numbers:
-            table[votes_title(number)] = paper_consistency(answers, number)
-        tables[name] = table
-    return _below_one_another(tables)
 
 
 def votes_title(number: int) -> str:
@@ -187,27 +181,6 @@ def votes_title(number: int) -> str:
     'Response consistency, 5 votes'
     """
     return f"{CONSISTENCY}, {number} votes"
-
-
-def judged_by(results: pd.DataFrame, method: str) -> pd.DataFrame:
-    """Return a method's confidences beside the counts that they may be judged by.
-
-    The table has ``confidence``, ``correct`` and ``total`` with the index of ``results``, for the
-    questions with a confidence and a scored sample. Votes are judged by the samples that did not
-    vote; every other method is judged by all samples.
-
-    >>> from capcal_lib.places import RECORDED_RUNS
-    >>> results = load_results(RECORDED_RUNS, "smollm2-135m", datasets=["mini-exam"])
-    >>> judged_by(results, "P(True)")["total"].max(), judged_by(results, CONSISTENCY)["total"].max()
-    (np.int64(100), np.int64(90))
-    """
-    correct, total = COUNTS
-    if method == CONSISTENCY and "votes total" in results:
-        correct, total = "votes correct", "votes total"
-    columns = {method: "confidence", correct: "correct", total: "total"}
-    table = results[[*columns]].rename(columns=columns).dropna()
-    scored = table[table["total"] > 0]
-    return scored.astype({"correct": int, "total": int})
 
 
 def describe_runs(counting: Counting, datasets: Iterable[str] | None = None) -> pd.DataFrame:

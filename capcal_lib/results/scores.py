@@ -2,22 +2,24 @@
 best.
 """
 
-from collections.abc import Callable
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
+import numpy as np
 import pandas as pd
 
 from capcal_lib import metrics
 from capcal_lib.applications import deep_samples, others_mean
 from capcal_lib.errors import InputError, check_known
 from capcal_lib.manifests import load_dataset
-from capcal_lib.probe_names import as_nearest, is_probe, probe_of, training_sets
+from capcal_lib.probe_names import as_nearest, is_probe, training_sets
 from capcal_lib.probes import nearest_probe
 from capcal_lib.reported import APPLIED
-from capcal_lib.results.results import CONSISTENCY, VOTES, judged_by, subjects
+from capcal_lib.results.estimated import columns_of, confidence_columns, estimates, methods
+from capcal_lib.results.results import CONSISTENCY, INDEX, VOTES, subjects
 from capcal_lib.results.terms import (
     BEST_CONSTANT,
     COUNTS,
+    NUMBERS,
     ORACLE_CC,
     ORACLE_RC,
     ORACLES,
@@ -31,37 +33,7 @@ DEEP = 32  # samples of a question, from which curves and budgets say something
 ROUNDING = 1e-12  # probes that are the same score alike up to this
 MISSING_AS = 0.5  # the confidence that the paper's code gives a question without one
 BOUNDS = {UNIFORM: (1 / 12, 1 / 3), ORACLE_RC: (0, 1 / 4)}  # of a score; all others lie in [0, 1]
-INDEX = ["dataset", "question_id"]  # of results
 SCORE_COLUMNS = ["brier", "low", "high", "plug_in", "may_be_best", "missing", "questions"]
-
-
-def confidence_columns(results: pd.DataFrame) -> list[str]:
-    """List the columns of confidences of results: all but those of counts.
-
-    >>> confidence_columns(pd.DataFrame(columns=["correct", "total", "P(True)"]))
-    ['P(True)']
-    """
-    return [name for name in map(str, results) if name not in (*COUNTS, *VOTES, BEST_CONSTANT)]
-
-
-def columns_of(results: pd.DataFrame, method: str | None) -> list[str]:
-    """List the columns that hold a method's confidences: one, or five for a probe of the paper's
-    recipe, or none if the results do not have the method.
-
-    >>> results = pd.DataFrame(columns=["P(True)", "Probe (MATH) [0]", "Probe (MATH) [1]"])
-    >>> columns_of(results, "Probe (MATH)")
-    ['Probe (MATH) [0]', 'Probe (MATH) [1]']
-    """
-    return [name for name in confidence_columns(results) if probe_of(name) == method]
-
-
-def methods(results: pd.DataFrame) -> list[str]:
-    """List the methods of results; the five probes of the paper's recipe are one method.
-
-    >>> methods(pd.DataFrame(columns=["correct", "total", "Probe (MATH) [0]", "Probe (MATH) [1]"]))
-    ['Probe (MATH)']
-    """
-    return [*dict.fromkeys(map(probe_of, confidence_columns(results)))]
 
 
 def stated_methods(results: pd.DataFrame) -> list[str]:
@@ -206,49 +178,6 @@ def keep_nearest_probe(results: pd.DataFrame, dataset: str) -> pd.DataFrame:
     return results[[*names]].rename(columns=names)
 
 
-def mean_over_probes(terms: pd.DataFrame) -> pd.DataFrame:
-    """Replace the columns of the five probes of the paper's recipe by their mean.
-
-    ``terms`` has one row per question and one column per confidence, with a score, an error or a
-    gain. A probe of the paper's recipe stands for five, and its number is the mean of their five
-    numbers. It is never the number of their mean prediction, which nobody trained and which scores
-    lower. All other columns stay.
-
-    >>> terms = pd.DataFrame({"Probe (MATH) [0]": [0.1], "Probe (MATH) [1]": [0.3], "mine": [0.5]})
-    >>> mean_over_probes(terms).round(2).to_dict("records")
-    [{'Probe (MATH)': 0.2, 'mine': 0.5}]
-    """
-    columns: dict[str, list[str]] = {}
-    for name in map(str, terms):
-        columns.setdefault(probe_of(name), []).append(name)
-    means = {}
-    for method, names in columns.items():
-        several = len(names) > 1
-        means[method] = terms[names].mean(axis="columns") if several else terms[names[0]]
-    averaged = pd.DataFrame(means, terms.index)
-    averaged.columns.name = terms.columns.name
-    return averaged
-
-
-def mean_over_members(
-    results: pd.DataFrame, method: str, compute: "Callable[[pd.DataFrame], Any]"
-) -> Any:
-    """Return the mean of a number, or of one number per question, over a method's members.
-
-    A probe of the paper's recipe has five members; every other method has one. ``compute`` takes
-    what ``judged_by`` returns for a member. It is never applied to the mean confidence, which
-    nobody trained and which scores lower.
-
-    >>> results = pd.DataFrame({"correct": [1], "total": [2]})
-    >>> for fold, confidence in enumerate([0.1, 0.3]):
-    ...     results[f"Probe (MATH) [{fold}]"] = confidence
-    >>> mean_over_members(results, "Probe (MATH)", lambda judged: judged["confidence"]).tolist()
-    [0.2]
-    """
-    members = [compute(judged_by(results, column)) for column in columns_of(results, method)]
-    return sum(members[1:], start=members[0]) / len(members)
-
-
 def brier_terms(results: pd.DataFrame, *, protocol: Protocol = "corrected") -> pd.DataFrame:
     """Return the capability Brier term of each question and method, with the index of ``results``.
 
@@ -258,34 +187,41 @@ def brier_terms(results: pd.DataFrame, *, protocol: Protocol = "corrected") -> p
     confidence, or fewer than two scored samples. Under the ``paper``'s protocol, terms are plug-in,
     and a missing confidence counts as 0.5, except for votes of too few samples. `InputError` for
     another protocol."""
-    return mean_over_probes(_terms_of_columns(results, protocol))
+    corrected = protocol == "corrected"
+    terms = _estimate_terms(results, protocol)
+    of_question = terms.groupby([*INDEX, "method"], observed=True, sort=False)["term"].mean()
+    table = of_question.unstack("method").reindex(results.index)
+    scored = results[results["total"] > 1]
+    if len(scored):
+        counts = scored["correct"], scored["total"]
+        table[UNIFORM] = pd.Series(
+            metrics.uniform_baseline_brier_terms(*counts, corrected=corrected), scored.index
+        )
+        table[ORACLE_RC] = pd.Series(
+            metrics.correctness_variance_terms(*counts, corrected=corrected), scored.index
+        )
+        table[ORACLE_CC] = pd.Series(0.0, scored.index)
+        table[BEST_CONSTANT] = question_terms(best_constant(scored), scored, corrected=corrected)
+    if CONSISTENCY in results and VOTES[-1] in results:
+        table[CONSISTENCY] = results["votes term" if corrected else "votes plug-in"]
+    table = table.reindex(columns=[UNIFORM, BEST_CONSTANT, *methods(results), *ORACLES])
+    return table.rename_axis(columns=None)
 
 
-def _terms_of_columns(results: pd.DataFrame, protocol: Protocol) -> pd.DataFrame:
-    """Return the terms of :func:`brier_terms`, with a column for each of a probe's five."""
+def _estimate_terms(results: pd.DataFrame, protocol: Protocol) -> pd.DataFrame:
+    """Return the estimates of questions with two scored samples, each with its Brier ``term``."""
     check_known("protocol", protocol, get_args(Protocol))
     corrected = protocol == "corrected"
     scored = results[results["total"] > 1]
-    confidences = scored[confidence_columns(results)]
     if not corrected:
-        confidences = fill_missing(confidences)
-    table = confidences.apply(question_terms, counts=scored, corrected=corrected)
-    if CONSISTENCY in results:
-        judges = judged_by(scored, CONSISTENCY)
-        once = question_terms(judges["confidence"], judges, corrected=corrected)
-        table[CONSISTENCY] = once.reindex(scored.index)
-    if len(scored):
-        counts = scored["correct"], scored["total"]
-        table[UNIFORM] = metrics.uniform_baseline_brier_terms(*counts, corrected=corrected)
-        table[ORACLE_RC] = metrics.correctness_variance_terms(*counts, corrected=corrected)
-        table[ORACLE_CC] = 0.0
-        constant = best_constant(scored)
-        table[BEST_CONSTANT] = question_terms(constant, counts=scored, corrected=corrected)
-    columns = [UNIFORM, BEST_CONSTANT, *confidences, *ORACLES]
-    table = table.reindex(results.index, columns=columns)
-    if CONSISTENCY in results and VOTES[-1] in results:
-        table[CONSISTENCY] = results["votes term" if corrected else "votes plug-in"]
-    return table
+        confidences = confidence_columns(results)
+        scored = scored.assign(**fill_missing(scored[confidences]))
+    table = estimates(scored)
+    table = table[table["total"] > 1] if corrected else table
+    if table.empty:
+        return table.assign(term=np.nan)
+    numbers = (table[name] for name in NUMBERS)
+    return table.assign(term=metrics.capability_brier_terms(*numbers, corrected=corrected))
 
 
 def best_constant(results: pd.DataFrame) -> "pd.Series[float]":
@@ -336,12 +272,12 @@ def score(
             f"results are indexed by {' and '.join(INDEX)} and have {' and '.join(COUNTS)}, as "
             "load_results gives them; score a table of your own with capcal_lib.io.score_table"
         )
-    of_columns = _terms_of_columns(results, protocol)
-    terms = mean_over_probes(of_columns)
+    terms = brier_terms(results, protocol=protocol)
     plug_in = brier_terms(results, protocol="paper").where(terms.notna())
-    missing = results[confidence_columns(results)].isna()
-    missing[results["total"] < 2] = False
-    missing = mean_over_probes(missing).reindex(columns=terms.columns, fill_value=0)
+    scored = results[results["total"] > 1]
+    missing = pd.DataFrame(0.0, results.index, terms.columns)
+    for method in methods(results):
+        missing[method] = scored[columns_of(results, method)].isna().mean(axis="columns")
     if CONSISTENCY in results:  # too few samples to vote are no missing votes
         missing[CONSISTENCY] = 0
         if VOTES[-1] in results:  # of a split's, those of any
@@ -370,8 +306,10 @@ def score(
     index = pd.MultiIndex.from_tuples(list(rows), names=["dataset", "method"])
     table = pd.DataFrame(list(rows.values()), index, SCORE_COLUMNS)
     table["may_be_best"] = table["may_be_best"].astype("boolean")
-    if len(of_columns.columns) > len(terms.columns):
-        means = of_columns.groupby(level="dataset").mean()
-        table["spread"] = means.T.groupby(probe_of).std().T.stack().reindex(table.index)
+    of_members = _estimate_terms(results, protocol)
+    if of_members["member"].any():
+        by_member = of_members.groupby(["dataset", "method", "member"], observed=True)["term"]
+        spread = by_member.mean().groupby(["dataset", "method"], observed=True).std()
+        table["spread"] = spread.reindex(table.index)
         table["spread"] = table["spread"].where(table["spread"] > ROUNDING)
     return table

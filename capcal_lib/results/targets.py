@@ -15,8 +15,9 @@ from capcal_lib.metrics import (
 )
 from capcal_lib.metrics.scores import ProperScore
 from capcal_lib.metrics.validation import Floats
+from capcal_lib.results.estimated import columns_of, estimates, mean_over_members, methods
 from capcal_lib.results.results import subjects
-from capcal_lib.results.scores import Protocol, columns_of, mean_over_members, methods
+from capcal_lib.results.scores import Protocol
 from capcal_lib.results.terms import COUNTS
 
 BETWEEN = 0.1, 0.9  # expected accuracies that one sample cannot tell
@@ -150,7 +151,7 @@ def losses_by_target(
         for method in methods(subset.dropna(axis="columns", how="all")):
             if subset[columns_of(subset, method)].notna().all(axis="columns").any():
                 losses = partial(_losses, score=score, least=least)
-                rows[method] = mean_over_members(subset, method, losses)
+                rows[method] = mean_over_members(estimates(subset, method), losses)
         tables[str(dataset)] = pd.DataFrame(rows).T
     names = ["expected response loss", "Bregman information", "capability loss", "gap"]
     table = pd.concat(tables, names=["dataset", "method"])

@@ -26,16 +26,10 @@ from capcal_lib.applications import (
 )
 from capcal_lib.metrics.comparisons import APART
 from capcal_lib.probe_names import NEAREST_PROBE, training_sets
+from capcal_lib.results.estimated import estimates, mean_over_members, methods
 from capcal_lib.results.judged import judge_cases
-from capcal_lib.results.results import CONSISTENCY, judged_by
-from capcal_lib.results.scores import (
-    columns_of,
-    fill_unstated,
-    mean_over_members,
-    methods,
-    nearest_probe_of,
-    questions_differ,
-)
+from capcal_lib.results.results import CONSISTENCY
+from capcal_lib.results.scores import fill_unstated, nearest_probe_of, questions_differ
 from capcal_lib.runs import Run, read_samples
 
 USES = ("pass@k", "Budget", "Abstaining", "Labels saved", "Evaluation")
@@ -92,7 +86,7 @@ def compare_use(
             if gain.count() < 2:
                 continue
             case = dataset, NEAREST_PROBE if method == probe else method, method
-            judges = judged_by(questions, columns_of(questions, method)[0])
+            judges = estimates(questions, method).query("member == 0")
             best = of_all
             if method == CONSISTENCY:
                 best = perfect_gains(judges, questions["tokens"], use, per_question)
@@ -164,7 +158,7 @@ def gains_of_method(
             use, *given, tokens=tokens, concentration=concentration, per_question=per_question
         )
 
-    gains: pd.Series[float] = mean_over_members(questions, method, of_member)
+    gains: pd.Series[float] = mean_over_members(estimates(questions, method), of_member)
     return gains
 
 

@@ -16,14 +16,10 @@ from capcal_lib.errors import naming_extra
 from capcal_lib.manifests import load_model
 from capcal_lib.plots import INK, MUTED
 from capcal_lib.probe_names import NEAREST_PROBE
+from capcal_lib.results.estimated import columns_of
 from capcal_lib.results.judged import WINNABLE, judge_cases, tally
 from capcal_lib.results.results import CONSISTENCY
-from capcal_lib.results.scores import (
-    columns_of,
-    keep_nearest_probe,
-    mean_over_probes,
-    nearest_probe_of,
-)
+from capcal_lib.results.scores import keep_nearest_probe, nearest_probe_of
 from capcal_lib.results.uses import USES, compare_use
 from capcal_lib.runs import read_samples
 
@@ -132,8 +128,8 @@ def compare_routers(
             questions = questions.dropna(subset=columns)
             probes = questions[columns]
             if probes.size and questions[["small", "large"]].any(axis=None):
-                of_columns = probes.apply(routing_gains, questions=questions)
-                gain = mean_over_probes(of_columns)[NEAREST_PROBE]
+                of_members = probes.apply(routing_gains, questions=questions)
+                gain = of_members.mean(axis="columns")
                 probe = nearest_probe_of(results[small].loc[[dataset]], dataset)
                 pair = f"{billions(small):.2g}B to {billions(large):.2g}B"
                 case = dataset, small, large, pair, probe

@@ -23,11 +23,11 @@ from capcal_lib.applications import (
 )
 from capcal_lib.metrics.validation import Ints
 from capcal_lib.probe_names import NEAREST_PROBE, PLUG_IN, POSTERIOR
+from capcal_lib.results.estimated import columns_of
 from capcal_lib.results.judged import JUDGED, WINNABLE, judge_cases
 from capcal_lib.results.results import subjects
 from capcal_lib.results.scores import (
     MISSING_AS,
-    columns_of,
     deepest_questions,
     nearest_probe_of,
     questions_predicted,
@@ -156,7 +156,7 @@ def solved_by_set(
     tables = []
     for name in names:
         subset = deepest_questions(questions_predicted(results.loc[[name]], name))
-        budgets = [each for each in CURVE_BUDGETS if each < subset["total"].min()]
+        budgets = [budget for budget in CURVE_BUDGETS if budget < subset["total"].min()]
         rng = np.random.default_rng(seed)
         by_rules = solved_by_rules(subset, budgets, concentrations)
         oracles = solved_by_oracles(subset, budgets, rng=rng, in_sample=in_sample)

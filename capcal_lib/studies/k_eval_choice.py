@@ -14,8 +14,8 @@ from capcal_lib.applications import Components, deep_samples, score_components
 from capcal_lib.metrics import capability_brier_terms, mean_interval
 from capcal_lib.metrics.validation import Floats
 from capcal_lib.results.constant import KINDS, kind_of_method
+from capcal_lib.results.estimated import columns_of, estimates, mean_over_members, methods
 from capcal_lib.results.results import CONSISTENCY, subjects
-from capcal_lib.results.scores import columns_of, mean_over_members, methods
 
 MORE_THAN = 10  # samples, with no more than which nothing can be drawn again
 FEWER = 5, 10, 20, 50
@@ -46,7 +46,7 @@ def interval_width(judged: pd.DataFrame, k: int, *, rng: np.random.Generator) ->
     """Return how wide the 95 % interval of a corrected score is with ``k`` samples a question.
 
     They are drawn from those that are there, at random and without replacement; the width is the
-    mean over ten draws. ``judged`` is what ``judged_by`` returns, with k samples or more of each
+    mean over ten draws. ``judged`` are a method's estimates, with k samples or more of each
     question.
     """
     confidence, correct, total = judged.to_numpy().T
@@ -97,9 +97,8 @@ def interval_growth(results: pd.DataFrame, *, rng: np.random.Generator) -> pd.Da
             if method == CONSISTENCY or subset[columns_of(subset, method)].count().min() < 2:
                 continue
             kind = kind_of_method(method, dataset)
-            growths = mean_over_members(
-                subset, method, partial(growths_of, ks=ks, most=most, rng=rng)
-            )
+            growths_with = partial(growths_of, ks=ks, most=most, rng=rng)
+            growths = mean_over_members(estimates(subset, method), growths_with)
             for k, percent in zip(ks, growths, strict=True):
                 rows.append([k, dataset, method, kind, most, percent])
     table = pd.DataFrame(rows, columns=GROWTH)
@@ -125,7 +124,7 @@ def score_parts(results: pd.DataFrame) -> pd.DataFrame:
         rows = {}
         for method in methods(subset):
             if method != CONSISTENCY and subset[columns_of(subset, method)].count().min() > 1:
-                rows[method] = mean_over_members(subset, method, _components)
+                rows[method] = mean_over_members(estimates(subset, method), _components)
         tables[str(dataset)] = pd.DataFrame(rows, index=pd.Index(Components._fields)).T
     return pd.concat(tables, names=["dataset", "method"]).rename(columns={"estimate": "score"})
 

@@ -27,11 +27,11 @@ from capcal_lib.applications import (
 from capcal_lib.manifests import load_dataset
 from capcal_lib.metrics.validation import Floats
 from capcal_lib.probe_names import PLUG_IN, POSTERIOR
+from capcal_lib.results.estimated import columns_of
 from capcal_lib.results.judged import gains_over, judge_cases
 from capcal_lib.results.results import subjects
 from capcal_lib.results.scores import (
     MISSING_AS,
-    columns_of,
     deepest_questions,
     nearest_probe_of,
     own_columns,

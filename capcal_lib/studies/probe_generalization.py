@@ -18,20 +18,12 @@ from capcal_lib.plots import INK, MARKERS, MUTED, SHIFT_COLORS, mark_verdicts, p
 from capcal_lib.probe_names import PROBE_OF_SET, probe_name, training_sets
 from capcal_lib.probes import nearest_probe
 from capcal_lib.probes.draws import DRAWS
+from capcal_lib.results.estimated import columns_of, estimates, methods
 from capcal_lib.results.judged import judge_alone, judge_cases, judge_together
-from capcal_lib.results.results import CONSISTENCY, INDEX, judged_by, subjects
-from capcal_lib.results.scores import (
-    Protocol,
-    best_constant,
-    brier_terms,
-    columns_of,
-    confidence_columns,
-    mean_over_probes,
-    methods,
-    stated_methods,
-)
+from capcal_lib.results.results import CONSISTENCY, INDEX, subjects
+from capcal_lib.results.scores import Protocol, best_constant, brier_terms, stated_methods
 from capcal_lib.results.targets import accuracy_variance
-from capcal_lib.results.terms import BEST_CONSTANT, FEWEST
+from capcal_lib.results.terms import BEST_CONSTANT, FEWEST, NUMBERS
 from capcal_lib.shifts import OUT_OF_DOMAIN, shift
 
 if TYPE_CHECKING:
@@ -58,8 +50,9 @@ def probe_pairs(results: pd.DataFrame) -> list[tuple[str, str]]:
     """List the pairs of a data set whose questions differ and a probe of one training set that has
     predicted two of them or more.
     """
-    predicted = mean_over_probes(results[confidence_columns(results)].notna())
-    counts = predicted.groupby(level="dataset", sort=False).sum().rename_axis(columns="method")
+    of_first = estimates(results).query("member == 0")
+    sizes = of_first.groupby(["dataset", "method"], sort=False, observed=True).size()
+    counts = sizes.unstack("method")
     single = [name for name in map(str, counts) if len(training_sets(name)) == 1]
     counts = counts.loc[varied_datasets(results), single]
     stacked = pd.Series(counts.stack(), dtype=np.float64)
@@ -248,7 +241,7 @@ def labels_curve(
         constant, mu_hat = best_constant(subset), subset["correct"] / subset["total"]
         gains = {}
         for method in [*subset.columns.intersection([CONSISTENCY]), *stated_methods(subset)]:
-            judged = judged_by(subset, method).query("total > 1")
+            judged = estimates(subset, method).query("total > 1")[NUMBERS]
             for labels in DRAWS:
                 if len(judged) >= labels + FEWEST:
                     of_draws = recalibrated_gains(judged, constant, labels, rng, answers=answers)
@@ -276,7 +269,7 @@ def recalibrated_gains(
     """Recalibrate a method on each of fifty draws of so many labelled questions, and return its
     gains on the others, (n_questions, n_draws); NaN where a question is labelled.
 
-    ``judged`` is a table of ``judged_by``; a label is as in :func:`labels_curve`.
+    ``judged`` are a method's estimates, without its name; a label is as in :func:`labels_curve`.
     """
     confidence, correct, total = (judged[name].to_numpy() for name in judged)
     mu_hat = correct / total

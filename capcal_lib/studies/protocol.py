@@ -17,13 +17,13 @@ from capcal_lib.probe_names import training_sets
 from capcal_lib.probes import out_of_fold_calibrators, predictions_of
 from capcal_lib.results.constant import kind_of_method
 from capcal_lib.results.counting import Counting
+from capcal_lib.results.estimated import confidence_columns
 from capcal_lib.results.judged import judge_cases
 from capcal_lib.results.results import INDEX, results_of
 from capcal_lib.results.scores import (
     MISSING_AS,
     ROUNDING,
     brier_terms,
-    confidence_columns,
     fill_missing,
     questions_differ,
 )

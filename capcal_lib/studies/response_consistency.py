@@ -4,7 +4,8 @@
 ``answers`` are those of ``confidence.read_answers``, a row a sample, of several data sets, whose
 name is the first level of the index. ``terms`` are what :func:`score_votes` makes of them."""
 
-from collections.abc import Iterable
+from collections.abc import Collection
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from capcal_lib.applications import deep_samples
 from capcal_lib.confidence.consistency import majority, split_votes
 from capcal_lib.results.counting import Counting
 from capcal_lib.results.judged import judge_cases
-from capcal_lib.results.results import PAPER_VOTES, first_votes, votes_title
+from capcal_lib.results.results import PAPER_VOTES, results_of, votes_title
 from capcal_lib.results.terms import question_terms
 
 WAYS = ["held-out", "same pool"]
@@ -41,7 +42,7 @@ def votes_of_datasets(answers: pd.DataFrame) -> "pd.Series[int]":
 
 
 def score_votes(
-    answers: pd.DataFrame, *, numbers: Iterable[int] = PAPER_VOTES, corrected: bool = True
+    answers: pd.DataFrame, *, numbers: Collection[int] = PAPER_VOTES, corrected: bool = True
 ) -> pd.DataFrame:
     """Let random choices of k_c samples vote, and score their votes in both ways, as
     ``confidence.split_votes`` does for the main table.
@@ -119,7 +120,7 @@ def find_majorities(answers: pd.DataFrame) -> "pd.Series[str]":
 
 
 def score_first_votes(
-    counting: Counting, *, numbers: Iterable[int] = PAPER_VOTES
+    counting: Counting, *, numbers: Collection[int] = PAPER_VOTES
 ) -> "pd.Series[float]":
     """Score votes by the paper's protocol: the first samples vote and judge themselves, and nothing
     is subtracted; a question without an answer among its votes has 0.5.
@@ -127,7 +128,7 @@ def score_first_votes(
     Returns plug-in terms, under the index of :func:`score_votes`; NaN where a question has fewer
     samples than votes.
     """
-    votes = first_votes(counting, numbers)
+    votes = results_of(replace(counting, recipe=None), votes=numbers)
     terms = {
         number: question_terms(votes[votes_title(number)], votes, corrected=False)
         for number in numbers

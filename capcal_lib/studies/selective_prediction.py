@@ -10,19 +10,15 @@ from numpy.typing import ArrayLike
 
 from capcal_lib import metrics
 from capcal_lib.applications import risk_area_bounds, risk_area_terms, risk_coverage, split_counts
-from capcal_lib.probe_names import NEAREST_PROBE, probe_of
-from capcal_lib.results.results import judged_by, subjects
-from capcal_lib.results.scores import (
-    confidence_columns,
-    fill_unstated,
-    keep_nearest_probe,
-    mean_over_probes,
-    nearest_probe_of,
-)
-from capcal_lib.results.terms import HONEST_ORACLE, mark_best
+from capcal_lib.probe_names import NEAREST_PROBE
+from capcal_lib.results.estimated import estimates
+from capcal_lib.results.results import subjects
+from capcal_lib.results.scores import fill_unstated, keep_nearest_probe, nearest_probe_of
+from capcal_lib.results.terms import HONEST_ORACLE, NUMBERS, mark_best
 
 AT_RANDOM = "At random"
 TIMES = 100  # that a threshold is set
+MEMBER = ["method", "member"]
 
 
 def ranking_confidences(results: pd.DataFrame) -> pd.DataFrame:
@@ -49,25 +45,23 @@ def area_terms(confidences: pd.DataFrame) -> pd.DataFrame:
     """
     tables = []
     for _, subset in confidences.groupby(level="dataset", sort=False):
-        by_column = _judged_by_column(subset)
+        by_member = estimates(subset).groupby(MEMBER, observed=True)[NUMBERS]
+        members = {case: judged for case, judged in by_member if len(judged) > 1}
         common = subset.index
-        for scored in by_column.values():
-            common = common.intersection(scored.index, sort=False)
+        for judged in members.values():
+            common = common.intersection(judged.index, sort=False)
         if len(common) < 2:
             continue
-        terms = {AT_RANDOM: 1 - (subset["correct"] / subset["total"])[common]}
-        for column, scored in by_column.items():
-            terms[column] = pd.Series(risk_area_terms(*scored.loc[common].to_numpy().T), common)
-        tables.append(mean_over_probes(pd.DataFrame(terms, common)))
+        terms = {
+            case: pd.Series(risk_area_terms(*judged.loc[common].to_numpy().T), common)
+            for case, judged in members.items()
+        }
+        table = pd.DataFrame({AT_RANDOM: 1 - (subset["correct"] / subset["total"])[common]})
+        if terms:
+            of_methods = pd.concat(terms, axis="columns").T.groupby(level=0, sort=False).mean().T
+            table = table.join(of_methods)
+        tables.append(table)
     return pd.concat(tables) if tables else pd.DataFrame(index=confidences.index[:0])
-
-
-def _judged_by_column(subset: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Return what each column of confidences of one data set may be judged by, without columns that
-    are judged on fewer than two questions.
-    """
-    tables = {column: judged_by(subset, column) for column in confidence_columns(subset)}
-    return {column: scored for column, scored in tables.items() if len(scored) > 1}
 
 
 def score_areas(confidences: pd.DataFrame) -> pd.DataFrame:
@@ -107,13 +101,13 @@ def risk_curves(results: pd.DataFrame, dataset: str, rng: np.random.Generator) -
     """
     ranked = ranking_confidences(results.loc[[dataset]])
     curves = {}
-    for column in confidence_columns(ranked):
-        curves[column] = risk_coverage(*judged_by(ranked, column).to_numpy().T)
+    for case, judged in estimates(ranked).groupby(MEMBER, observed=True)[NUMBERS]:
+        curves[case] = risk_coverage(*judged.to_numpy().T)
     (first, drawn), rest = split_counts(ranked["correct"], ranked["total"], rng=rng)
-    curves[HONEST_ORACLE] = risk_coverage(first / drawn, *rest)
-    table = pd.concat(curves, names=["method", None]).reset_index("method")
+    curves[HONEST_ORACLE, 0] = risk_coverage(first / drawn, *rest)
+    table = pd.concat(curves, names=[*MEMBER, None]).reset_index("method")
     nearest = nearest_probe_of(results.loc[[dataset]], dataset)
-    table["method"] = table["method"].map(probe_of).replace(NEAREST_PROBE, nearest)
+    table["method"] = table["method"].replace(NEAREST_PROBE, nearest)
     return table.groupby(["method", "coverage"], sort=False)["risk"].mean().reset_index()
 
 
@@ -135,8 +129,8 @@ def use_thresholds(
     for dataset, subset in confidences.groupby(level="dataset", sort=False):
         ranked = subset.dropna(axis="columns", how="all")
         ranked = ranked.assign(**{AT_RANDOM: rng.random(len(ranked))})
-        for column in confidence_columns(ranked):
-            scored = judged_by(ranked, column).to_numpy().T
+        for (method, _), judged in estimates(ranked).groupby(MEMBER, observed=True)[NUMBERS]:
+            scored = judged.to_numpy().T
             for _ in range(TIMES):
                 seen = rng.permutation(len(scored[0])) < len(scored[0]) // 2
                 confidence, correct, total = scored[:, seen]
@@ -144,6 +138,6 @@ def use_thresholds(
                 confidence, correct, total = scored[:, ~seen]
                 answered = confidence > limit
                 wrong = answered * (1 - correct / total)
-                rows.append([dataset, probe_of(column), answered.mean(), wrong.mean()])
+                rows.append([dataset, method, answered.mean(), wrong.mean()])
     table = pd.DataFrame(rows, columns=["dataset", "method", "answered", "wrong"])
     return table.groupby(["dataset", "method"], sort=False).mean().reset_index()

@@ -18,6 +18,7 @@ from capcal_lib.manifests import load_dataset
 from capcal_lib.probe_names import NEAREST_PROBE
 from capcal_lib.probes import nearest_probe, runs_for_probes
 from capcal_lib.results.constant import ASKED_KINDS, ELSEWHERE, KIND_BY_SHIFT, KINDS, kind_of_method
+from capcal_lib.results.estimated import estimates, mean_over_members, methods
 from capcal_lib.results.judged import WINNABLE, judge_cases, tally
 from capcal_lib.results.nearest import compare_with_nearest_probe
 from capcal_lib.results.results import CONSISTENCY
@@ -25,8 +26,6 @@ from capcal_lib.results.scores import (
     Protocol,
     brier_terms,
     deepest_questions,
-    mean_over_members,
-    methods,
     nearest_probe_of,
     questions_differ,
 )
@@ -232,7 +231,7 @@ def gain_of_probe(
         of_questions: pd.Series[float] = gains(*given, number, concentration=concentration)
         return of_questions
 
-    mean: pd.Series[float] = mean_over_members(subset, probe, of_member)
+    mean: pd.Series[float] = mean_over_members(estimates(subset, probe), of_member)
     return mean
 
 

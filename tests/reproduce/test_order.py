@@ -83,7 +83,7 @@ def test_the_papers_recipe_has_its_training_and_validation_sets_and_its_judge(
     plan = make_plan(order)
     drawn = plan.query("step == 'samples'").set_index(["dataset", "split"])
     assert len(drawn) == 7 + 3 + 1
-    assert (drawn.xs("train", level="split")["each"] == 10).all()
+    assert (drawn.xs("train", level="split")["per_question"] == 10).all()
     questions = drawn["questions"].to_dict()
     assert questions["triviaqa-1000", "train"] == 7_473
     assert questions["math500", "train"] == 11_498

@@ -29,7 +29,8 @@ def test_printed_scores_stand_beside_measured_ones_without_their_noise(
     real = tables.load_dataset("mini-exam").model_copy(update={"reported_as": "gsm8k"})
     monkeypatch.setattr(tables, "load_reported", lambda *_, **__: fake)
     monkeypatch.setattr(tables, "load_dataset", lambda _: real)
-    table = beside_printed(small(tmp_path)).loc["mini-exam"]
+    results = load_results(tmp_path, "simulated")
+    table = beside_printed(results, "simulated", protocol="corrected").loc["mini-exam"]
     noise = np.mean([c * (100 - c) / 100**2 / 99 for c in solved])
     expected = {
         "P(True)": 0.25 - noise,
@@ -39,11 +40,9 @@ def test_printed_scores_stand_beside_measured_ones_without_their_noise(
     }
     assert table["printed"].dropna().to_dict() == pytest.approx(expected)
     assert table["within"].notna().sum() == 4
-    # By the paper's protocol scores are plug-in scores, as those that are printed.
-    order = small(tmp_path, recipe=BY_RULES)
-    table = beside_printed(order).loc["mini-exam"]
+    # Under the paper's protocol scores are plug-in scores, as the printed ones are.
+    table = beside_printed(results, "simulated", protocol="paper").loc["mini-exam"]
     assert table.loc["P(True)", "printed"] == 0.25
-    results = load_results(tmp_path, "simulated")
     mu = results["correct"] / results["total"]
     plug_in = ((results["P(True)"] - mu) ** 2).mean()
     assert table.loc["P(True)", "brier"] == pytest.approx(plug_in)

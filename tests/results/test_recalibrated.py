@@ -9,7 +9,7 @@ from capcal_lib.results import (
     best_constant,
     brier_terms,
     compare_recalibrated,
-    judged_by,
+    estimates,
     load_results,
     recalibrate,
     score,
@@ -39,7 +39,7 @@ def recorded() -> pd.DataFrame:
 def test_a_naive_definition_gives_the_same_confidences(recorded: pd.DataFrame) -> None:
     recalibrated = recalibrate(recorded)
     for dataset in ("mini-exam", "mmlu"):
-        own = judged_by(recorded.loc[[dataset]], "P(True)")
+        own = estimates(recorded.loc[[dataset]], "P(True)")
         groups = subjects(recorded.loc[[dataset]])
         fold = _folds_of(groups, 5)[own.index]
         assert groups.groupby(_folds_of(groups, 5)).unique().explode().is_unique, "whole subjects"
@@ -81,7 +81,7 @@ def test_the_order_of_the_rows_is_of_no_matter(recorded: pd.DataFrame) -> None:
 def test_votes_are_judged_by_the_samples_that_did_not_vote(recorded: pd.DataFrame) -> None:
     recalibrated = recalibrate(recorded)
     terms = brier_terms(recalibrated)[VOTES].dropna()
-    judges = judged_by(recalibrated, VOTES).loc[terms.index]
+    judges = estimates(recalibrated, VOTES).loc[terms.index]
     mu = judges["correct"] / judges["total"]
     expected = (judges["confidence"] - mu) ** 2 - mu * (1 - mu) / (judges["total"] - 1)
     assert terms.tolist() == pytest.approx(expected.tolist())

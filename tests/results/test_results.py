@@ -20,11 +20,12 @@ from capcal_lib.results import (
     brier_terms,
     costs,
     describe_runs,
-    judged_by,
+    estimates,
     load_results,
     subjects,
 )
 from capcal_lib.results.results import CONSISTENCY, VOTES
+from capcal_lib.results.terms import NUMBERS
 from capcal_lib.runs import Run
 from capcal_lib.runs.artifacts import CONFIDENCES
 from capcal_lib.runs.files import write_table
@@ -84,9 +85,11 @@ def test_votes_are_scored_against_the_other_samples(tmp_path: Path) -> None:
     assert np.isnan(terms[b])
     kept = brier_terms(results.assign(other=0.5))[CONSISTENCY].droplevel("dataset")
     assert kept[a] == terms[a]
-    assert judged_by(results, CONSISTENCY).to_numpy().tolist() == [[1, 2, 3]], "not by the voter"
+    assert estimates(results, CONSISTENCY)[NUMBERS].to_numpy().tolist() == [[1, 2, 3]], (
+        "not by the voter"
+    )
     others = results.assign(other=0.5)
-    assert judged_by(others, "other").to_numpy().tolist() == [[0.5, 3, 4], [0.5, 0, 4]]
+    assert estimates(others, "other")[NUMBERS].to_numpy().tolist() == [[0.5, 3, 4], [0.5, 0, 4]]
     paper = load_results(tmp_path, "simulated", k_eval=4, k_c=2, held_out=False).loc[SET]
     np.testing.assert_allclose(paper.loc[[a, b], CONSISTENCY], [1, 0.5])
 

@@ -8,13 +8,13 @@ from capcal_lib.applications import pass_at_k, simulate_pass_at_k
 from capcal_lib.errors import InputError
 from capcal_lib.metrics import may_be_best
 from capcal_lib.places import RECORDED_RUNS
+from capcal_lib.probe_names import probe_of
 from capcal_lib.results import (
     best_constant,
     brier_terms,
     columns_of,
     confidence_columns,
     load_results,
-    mean_over_probes,
     methods,
     score,
 )
@@ -158,8 +158,8 @@ def test_a_probe_of_the_papers_recipe_has_the_mean_of_five_scores() -> None:
 def test_columns_that_are_no_probes_are_never_averaged() -> None:
     own = FOUR.assign(**{"Notes [0]": 0.1, "Notes [1]": 0.3})
     assert methods(own)[-2:] == ["Notes [0]", "Notes [1]"]
-    terms = pd.DataFrame({"Notes [0]": [0.1], "Probe [0]": [0.2], "Probe [1]": [0.4]})
-    assert mean_over_probes(terms).round(9).to_dict("records") == [{"Notes [0]": 0.1, "Probe": 0.3}]
+    terms = brier_terms(own, protocol="paper").loc["mini-exam", ["Notes [0]", "Notes [1]"]]
+    np.testing.assert_allclose(terms.iloc[0], [(0.1 - 0.75) ** 2, (0.3 - 0.75) ** 2])
 
 
 def test_the_error_of_pass_at_1_is_the_score_of_the_main_table() -> None:
@@ -174,7 +174,7 @@ def test_the_error_of_pass_at_1_is_the_score_of_the_main_table() -> None:
         for name in confidence_columns(results)
     }
     scores = score(results, protocol="paper").loc["gsm8k"]
-    mean = mean_over_probes(pd.DataFrame(errors)).mean()
+    mean = pd.DataFrame(errors).mean().groupby(probe_of, sort=False).mean()
     assert "Probe (GSM8K)" in mean
     pd.testing.assert_series_equal(mean, scores.loc[mean.index, "brier"], check_names=False)
     ensemble = results[columns_of(results, "Probe (GSM8K)")].mean(axis="columns")

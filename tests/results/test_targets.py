@@ -13,7 +13,7 @@ from capcal_lib.metrics import (
     mean_interval,
 )
 from capcal_lib.places import RECORDED_RUNS
-from capcal_lib.results import judged_by, load_results
+from capcal_lib.results import estimates, load_results
 from capcal_lib.results.targets import (
     accuracy_variance,
     judge_alike,
@@ -21,6 +21,7 @@ from capcal_lib.results.targets import (
     response_distances,
     shares_between,
 )
+from capcal_lib.results.terms import NUMBERS
 
 
 def made() -> pd.DataFrame:
@@ -140,7 +141,7 @@ def test_the_brier_score_by_both_targets_is_that_of_its_own_functions() -> None:
     alike = judge_alike(results)
     assert ("gsm8k", "P(True)") in losses.index
     for dataset, method in losses.index:
-        s, *counts = judged_by(alike.loc[[dataset]], method).to_numpy().T
+        s, *counts = estimates(alike.loc[[dataset]], method)[NUMBERS].to_numpy().T
         expected = [
             expected_response_brier(s, *counts),
             correctness_variance(*counts),

@@ -5,8 +5,9 @@ import pytest
 from capcal_lib.applications import score_components
 from capcal_lib.metrics import capability_brier_terms, mean_interval
 from capcal_lib.places import RECORDED_RUNS
-from capcal_lib.results import judged_by, load_results
+from capcal_lib.results import estimates, load_results
 from capcal_lib.results.constant import kind_of_method
+from capcal_lib.results.terms import NUMBERS
 from capcal_lib.studies.k_eval_choice import (
     deep_questions,
     interval_growth,
@@ -36,7 +37,7 @@ def test_deep_questions_are_those_with_most_samples() -> None:
 
 
 def test_all_samples_have_one_interval() -> None:
-    judged = judged_by(made(), "far off")
+    judged = estimates(made(), "far off")[NUMBERS]
     terms = capability_brier_terms(*judged.to_numpy().T, corrected=True)
     _, low, high = mean_interval(terms, bounds=(0, 1))
     rng = np.random.default_rng(0)
@@ -47,7 +48,7 @@ def test_growth_is_that_of_widths() -> None:
     growth = interval_growth(made(), rng=np.random.default_rng(5))
     rng = np.random.default_rng(5)
     for method in ("Probe (GSM8K)", "far off"):
-        judged = judged_by(made(), method)
+        judged = estimates(made(), method)[NUMBERS]
         by_all = interval_width(judged, 100, rng=rng)
         rows = growth[growth["method"] == method].set_index("k")
         for k in (5, 10, 20, 50):
@@ -86,6 +87,6 @@ def test_parts_are_those_of_a_pilot() -> None:
     results = load_results(RECORDED_RUNS, "smollm2-135m", datasets=["mini-exam"])
     parts = score_parts(results)
     assert "Response consistency" not in parts.index.get_level_values("method")
-    judged = judged_by(results, "P(True)")
+    judged = estimates(results, "P(True)")[NUMBERS]
     expected = score_components(*judged.to_numpy().T)
     assert parts.loc[("mini-exam", "P(True)")].tolist() == pytest.approx([*expected])

@@ -11,7 +11,8 @@ from capcal_lib.metrics import (
 )
 from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.probes import predict_by_labels
-from capcal_lib.results import BEST_CONSTANT, best_constant, brier_terms, judged_by, load_results
+from capcal_lib.results import BEST_CONSTANT, best_constant, brier_terms, estimates, load_results
+from capcal_lib.results.terms import NUMBERS
 from capcal_lib.shifts import shift
 from capcal_lib.studies.probe_generalization import (
     OVERLAPS,
@@ -159,7 +160,7 @@ def test_a_confidence_that_knows_nothing_loses_with_few_labels_and_then_gains_no
 def test_a_gain_is_a_difference_of_corrected_scores_of_the_questions_that_are_left() -> None:
     results = hand_made(200)
     mine = np.random.default_rng(2).random(200)
-    judged = judged_by(results.assign(mine=mine), "mine")
+    judged = estimates(results.assign(mine=mine), "mine")[NUMBERS]
     constant = best_constant(results)
     gains = recalibrated_gains(judged, constant, 50, np.random.default_rng(3), answers=4)
     assert (gains.isna().sum() == 50).all()
@@ -178,7 +179,7 @@ def test_a_gain_is_a_difference_of_corrected_scores_of_the_questions_that_are_le
 def test_votes_and_their_rival_are_judged_by_the_samples_that_did_not_vote() -> None:
     results = load_results(RECORDED_RUNS, "simulated", datasets=["mini-capitals"])
     curve = curve_of(results)
-    votes = judged_by(results, "Response consistency")
+    votes = estimates(results, "Response consistency")[NUMBERS]
     gains = recalibrated_gains(votes, best_constant(results), 20, np.random.default_rng(0))
     mine = curve.set_index(["method", "labels"]).loc[("Response consistency", 20)]
     assert mine["estimate"] == pytest.approx(gains.mean(axis=1).mean())
