@@ -149,7 +149,7 @@ def with_vllm() -> Iterator[dict[str, Way]]:
     from vllm.sampling_params import RequestOutputKind
 
     from capcal_lib.sampling.engines.chat import encode
-    from capcal_lib.sampling.engines.streams import each
+    from capcal_lib.sampling.engines.streams import stream_results
     from capcal_lib.sampling.engines.vllm import VllmEngine
 
     engine: Any = VllmEngine(MODEL)
@@ -176,7 +176,7 @@ def with_vllm() -> Iterator[dict[str, Way]]:
     def at_once(requests: Sequence[Request], sampling: Sampling) -> int:
         each_sample = [request for request in requests for _ in request.sample_indices]
         jobs = ((request, sampling) for request in each_sample)
-        return sum(each(jobs, draw, in_flight=len(each_sample), loop=engine._loop))
+        return sum(stream_results(jobs, draw, in_flight=len(each_sample), loop=engine._loop))
 
     yield {"one by one": one_by_one, "all at once": at_once, "engine": engine_way(engine)}
 

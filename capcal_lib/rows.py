@@ -179,12 +179,12 @@ def check_pairs(where: object, pairs: Pairs) -> None:
     """Refuse two columns of one meaning that do not say the same in each row."""
     import pandas as pd
 
-    for (name, kept, other), pieces in pairs.items():
+    for (name, first, other), pieces in pairs.items():
         distinct = pd.concat(pieces).drop_duplicates()
         if distinct[0].duplicated().any() or distinct[1].duplicated().any():
             raise InputError(
-                f"{where}: columns {other} and {kept} name different {NAMED[name]}; keep one "
-                f"of them, or choose: --column {name}={kept}"
+                f"{where}: columns {other} and {first} name different {NAMED[name]}; keep one "
+                f"of them, or choose: --column {name}={first}"
             )
 
 
@@ -211,9 +211,10 @@ def _find_head(where: object, table: "DataFrame", name: str, pairs: Pairs) -> st
         if alike and spelling == name:
             return alike[0]
         heads += alike
-    for other in heads[1:] if name in NAMED else []:
-        pieces = pairs.setdefault((name, heads[0], other), [])
-        pieces.append(hash_pairs(table[heads[0]], table[other]))
+    if name in NAMED:
+        for other in heads[1:]:
+            pieces = pairs.setdefault((name, heads[0], other), [])
+            pieces.append(hash_pairs(table[heads[0]], table[other]))
     return heads[0] if heads else None
 
 

@@ -374,10 +374,11 @@ def _same(gold: str, other: str, ask: Ask) -> bool | None:
         results = []
         for part in parts:
             verdicts = [_same(part, one, ask) for one in others]
-            best = True if True in verdicts else None if None in verdicts else False
-            if best:
+            if True in verdicts:
                 others.pop(verdicts.index(True))
-            results.append(best)
+                results.append(True)
+            else:
+                results.append(None if None in verdicts else False)
     if False in results:
         return False
     return None if None in results else True

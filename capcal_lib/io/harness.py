@@ -26,7 +26,8 @@ def model_of(path: Path) -> str:
     is called after it.
     """
     time = path.stem.partition("_20")[2]
-    for results in path.parent.glob(f"*_20{time}.json") if time else []:
+    beside = path.parent.glob(f"*_20{time}.json") if time else ()
+    for results in beside:
         for row in stream_rows(results):
             if isinstance(row.get("model_name"), str):
                 return re.sub(r'[<>:/|\\?*\[\]"]+', "__", row["model_name"])

@@ -191,9 +191,9 @@ def _refuse_others(writer: Writer, tables: Iterable[pd.DataFrame]) -> None:
     known = np.concatenate([hash_rows(rows) for rows in stream_samples(writer.run)])
     for table in tables:
         rows = pa.Table.from_pandas(table, SCHEMA, preserve_index=False).to_pandas()
-        there = np.array(find_keys(writer.present, rows))
+        present = np.array(find_keys(writer.present, rows))
         _refuse(
-            rows[there & ~hash_rows(rows).isin(known)],
+            rows[present & ~hash_rows(rows).isin(known)],
             f"is another in {writer.run}; nothing was written: import into another --store, or as "
             "another --model",
         )
@@ -217,13 +217,13 @@ def _keep_verdicts(run: Run, tables: Callable[[], Iterator[pd.DataFrame]]) -> li
             return [f"left out: the log's verdicts, since {run} was graded by the rules"]
 
     def verdicts() -> Iterator[pd.DataFrame]:
-        kept = Present()
+        written = Present()
         given = (
             table[[*KEY, "verdict", "extracted"]].assign(reason="given with the samples")
             for table in tables()
         )
         for rows in chain(run.batches(VERDICTS, names) if names else (), given):
-            yield rows[add_keys(kept, rows)]
+            yield rows[add_keys(written, rows)]
 
     write_verdicts(run, verdicts(), present_of(verdicts()), GIVEN)
     return []

@@ -143,8 +143,9 @@ def open_log(
         if not regrade:
             tally: Tally = {}
             unblank = 0
-            for samples in of_parts() if facts.scorers else ():
-                unblank += len(samples) - tally_scores(samples, tally)
+            if facts.scorers:
+                for samples in of_parts():
+                    unblank += len(samples) - tally_scores(samples, tally)
             in_order = {name: tally[name] for name in facts.scorers if name in tally}
             verdicts = choose_verdicts(in_order, unblank, scorer, correct, notes)
 
@@ -323,8 +324,12 @@ def _of_log(
 
 def _rows(path: Path) -> Iterator[Row]:
     """Yield the rows of a file, and in place of a whole log of inspect_ai its samples."""
-    for row in archive_rows(path) if path.suffix == ".eval" else stream_rows(path):
-        yield from log_rows(path, row) if is_inspect(row) else [row]
+    rows = archive_rows(path) if path.suffix == ".eval" else stream_rows(path)
+    for row in rows:
+        if is_inspect(row):
+            yield from log_rows(path, row)
+        else:
+            yield row
 
 
 def _reader(row: Row) -> Callable[[Row], list[Row]] | None:

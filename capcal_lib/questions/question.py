@@ -75,7 +75,9 @@ def questions_digest(questions: Iterable[Question]) -> str:
     for number, question in enumerate(questions):
         answer = question.answer
         content = [question.text, answer.kind, answer.gold, sorted(answer.aliases)]
-        digest.update(b"," * (number > 0) + _canonical(content))
+        if number:
+            digest.update(b",")
+        digest.update(_canonical(content))
     digest.update(b"]")
     return digest.hexdigest()
 

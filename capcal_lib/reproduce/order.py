@@ -19,7 +19,7 @@ class Draw(NamedTuple):
 
     questions: int | None  # at most, the first by rank
     first: int  # index of the first sample of each
-    each: int  # samples of each
+    samples: int  # of each
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ class Step(NamedTuple):
     step: str
     questions: Any  # how many; NaN: not known
     first: int  # index of the first sample of each, where samples are asked for
-    each: int  # requests
+    per_question: int  # requests
     model: str
     engine: str  # empty where the one that is named cannot do it
 
@@ -82,7 +82,7 @@ def make_plan(order: Order, *, fetch: bool = True) -> pd.DataFrame:
                     name,
                     questions,
                     first=draw.first if of_samples else 0,
-                    each=draw.each if of_samples else 1,
+                    per_question=draw.samples if of_samples else 1,
                     model=str(judge) if name == "judge" else order.model,
                     engine=engines.get(name, engine),
                 )
@@ -123,7 +123,7 @@ def _cost(
     order: Order, step: Step, run: Run | None, samples: pd.DataFrame | None
 ) -> dict[str, float | str]:
     """Return the requests that a step lacks, as far as files tell, and the tokens of them."""
-    wanted = step.questions * step.each
+    wanted = step.questions * step.per_question
     done = 0
     prompt: float = PROMPT
     length, basis = _tokens(step)
@@ -145,14 +145,14 @@ def _cost(
 def _done(order: Order, step: Step, run: Run, samples: pd.DataFrame) -> int:
     """Count the requests of a step that are done, or not needed."""
     if step.step in DRAWN:
-        done = (samples["sample_index"] - step.first).between(0, step.each - 1).sum()
+        done = (samples["sample_index"] - step.first).between(0, step.per_question - 1).sum()
         if step.step == TOP_UP:
             needed = top_up_samples(order, run, step.questions)
             if needed is not None:
                 done += (TOP_UP_LIMIT - needed).sum()
         return int(done)
     if step.step == "judge":
-        wanted = step.questions * step.each
+        wanted = step.questions * step.per_question
         judged, answers = judge_progress(run).get(step.model, (0, wanted))
         return int(min(wanted, run.count(VERDICTS)) - answers + judged)
     if step.step == STATES:

@@ -5,14 +5,16 @@ import pytest
 
 from capcal_lib.confidence.of_run import estimate, place_confidence
 from capcal_lib.errors import InputError
-from capcal_lib.grading.verdicts import grade_run
+from capcal_lib.grading import GRADER_VERSION
+from capcal_lib.grading.verdicts import grade_run, read_verdicts, write_verdicts
 from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.probes.features import extract
 from capcal_lib.questions import load_questions
 from capcal_lib.runs import Run
+from capcal_lib.runs.artifacts import GIVEN
 from capcal_lib.runs.run import Record
 from capcal_lib.runs.status import SHOWN, run_status, survey
-from capcal_lib.runs.store import read_samples
+from capcal_lib.runs.store import present_of, read_samples
 from capcal_lib.sampling.draw import sample
 from tests.folders import list_runs
 
@@ -78,6 +80,19 @@ def test_what_is_stale_is_said(tmp_path: Path) -> None:
     status = state(Run(folder))
     assert status.verdicts == "stale: 4 of 6"
     assert status.beside == {"confidence-p-true": 2, "features": 2}
+
+
+def test_verdicts_of_another_grader_are_stale_but_not_those_given_with_the_samples(
+    tmp_path: Path,
+) -> None:
+    run = sample("simulated", SET, k=2, limit=2, store=tmp_path).run
+    grade_run(run)
+    assert run_status(run, str(GRADER_VERSION))["verdicts"] == "yes"
+    stale = f"stale: grader {GRADER_VERSION}, now another"
+    assert run_status(run, "another")["verdicts"] == stale
+    verdicts = read_verdicts(run)
+    write_verdicts(run, [verdicts], present_of([verdicts]), GIVEN)
+    assert run_status(run, "another")["verdicts"] == "yes"
 
 
 def test_confidences_of_ones_own_are_what_a_score_needs(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from capcal_lib.errors import DiskError, InputError
 from capcal_lib.runs import Run, open_runs
 from capcal_lib.runs import files as files_module
 from capcal_lib.runs import store as store_module
-from capcal_lib.runs.artifacts import VERDICTS
+from capcal_lib.runs.artifacts import MOST_SAMPLES, VERDICTS
 from capcal_lib.runs.files import write_table
 from capcal_lib.runs.merge import merge
 from capcal_lib.runs.run import run_of
@@ -286,6 +286,31 @@ def test_no_flipped_bit_goes_unseen(tmp_path: Path, monkeypatch: pytest.MonkeyPa
             read_samples(Run(folder))
         path.write_bytes(content)
     assert len(read_samples(Run(folder))) == 6
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("response", None),
+        ("completion_tokens", -1),
+        ("sample_index", -1),
+        ("sample_index", MOST_SAMPLES),
+    ],
+)
+def test_a_part_that_holds_no_samples_is_refused_though_its_name_is_right(
+    tmp_path: Path, column: str, value: object
+) -> None:
+    with open_writer(tmp_path, RECORD) as writer:
+        writer.append([row("a", 0), row("a", 1)])
+    (part,) = parts_of(writer.run)
+    rows = pq.read_table(part).to_pylist()
+    rows[1][column] = value
+    part.unlink()
+    pq.write_table(pa.Table.from_pylist(rows, SCHEMA), tmp_path / "made")
+    digest = hashlib.sha256((tmp_path / "made").read_bytes()).hexdigest()
+    (tmp_path / "made").rename(part.with_name(f"samples-{digest}.parquet"))
+    with pytest.raises(InputError, match="not a file of samples; delete it, and draw its rows"):
+        read_samples(writer.run)
 
 
 @pytest.mark.parametrize("keep", [0, 3, 200, -1])

@@ -12,11 +12,13 @@ from capcal_lib.metrics import Calibrator, adjusted, capability_brier
 from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.probes import keep_draws, train, training_data
 from capcal_lib.results import Counting, brier_terms, describe_runs, load_results, score
+from capcal_lib.results.terms import BEST_CONSTANT
 from capcal_lib.runs import find_run
 from capcal_lib.shifts import shift
 from capcal_lib.studies.protocol import (
     ALL_TOGETHER,
     GROUPS,
+    _means,
     compare_recalibrated_probes,
     shifts_by_correction,
     votes_without_answer,
@@ -46,6 +48,15 @@ def test_a_shift_is_the_difference_of_two_scores(shifts: pd.DataFrame) -> None:
     by_set = noise.groupby(level="dataset").mean()
     alone = found["plug-in scores"].xs("P(True)", level="method")
     assert alone.to_dict() == pytest.approx(by_set[alone.index].to_dict())
+
+
+def test_means_are_those_of_each_data_set_and_the_best_constant_is_no_method() -> None:
+    index = pd.MultiIndex.from_tuples([("b", 1), ("b", 2), ("a", 1)], names=["dataset", None])
+    terms = pd.DataFrame({"P(True)": [0.1, 0.3, np.nan], "mine": [0.2, np.nan, 0.4]}, index)
+    means = _means(terms.assign(**{BEST_CONSTANT: 0.9}))
+    assert means.index.names == ["dataset", "method"]
+    expected = {("b", "P(True)"): 0.2, ("b", "mine"): 0.2, ("a", "mine"): 0.4}
+    assert means.to_dict() == pytest.approx(expected)
 
 
 def test_each_confidence_is_in_one_of_three_groups(shifts: pd.DataFrame) -> None:

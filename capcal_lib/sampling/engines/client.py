@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import httpx2
 
 from capcal_lib.errors import InputError
-from capcal_lib.sampling.engines.streams import each
+from capcal_lib.sampling.engines.streams import stream_results
 from capcal_lib.text import sanitize
 
 TRIES = 4  # for a request whose answer cannot be used, or takes longer than the time limit
@@ -87,9 +87,9 @@ class Client:
         self.in_flight = in_flight
         self.patience = PATIENCE
 
-    def each(self, items: Iterable[T], do: Callable[[T], Awaitable[R]]) -> Iterator[R]:
+    def stream(self, items: Iterable[T], do: Callable[[T], Awaitable[R]]) -> Iterator[R]:
         """Yield what ``do(item)``, which may ask the server, returns for every item as it comes."""
-        return each(items, do, in_flight=self.in_flight, around=self._connected())
+        return stream_results(items, do, in_flight=self.in_flight, around=self._connected())
 
     @asynccontextmanager
     async def _connected(self) -> AsyncIterator[None]:

@@ -95,7 +95,7 @@ class OpenAIEngine:
             return [Sample(name, index, response, reasoning, finish, prompt, tokens)]
 
         jobs = ((request, index) for request in requests for index in request.sample_indices)
-        return self.client.each(jobs, draw)
+        return self.client.stream(jobs, draw)
 
     def next_token_logprobs(
         self, requests: Sequence[Request], words: Sequence[str], sampling: Sampling, seed: int
@@ -132,7 +132,7 @@ class OpenAIEngine:
                 result[row] = [logprobs.get(word, np.nan) for word in words]
             return ""
 
-        failed = self.client.each(range(len(requests)), read)
+        failed = self.client.stream(range(len(requests)), read)
         warn_unanswered(filter(None, failed), len(requests))
         return result, tokens
 
@@ -152,7 +152,7 @@ class OpenAIEngine:
         client = self.client
         ask = partial(client.ask, read=read_listing, seconds=LISTING_SECONDS)
         try:
-            [listed] = client.each(["/models"], ask)
+            [listed] = client.stream(["/models"], ask)
         except Unanswered as error:
             raise InputError(
                 f"no server answers at {client.url}: {error}; does OPENAI_BASE_URL end in /v1?"

@@ -12,7 +12,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-def each(
+def stream_results(
     items: Iterable[T],
     do: Callable[[T], Awaitable[R]],
     *,

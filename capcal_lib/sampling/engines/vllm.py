@@ -19,7 +19,7 @@ from capcal_lib.errors import InputError
 from capcal_lib.manifests import Model, Sampling
 from capcal_lib.sampling.engines import Request, pool_layers, question_seed
 from capcal_lib.sampling.engines.chat import LocalEngine, Prompt, Reply, encode
-from capcal_lib.sampling.engines.streams import each
+from capcal_lib.sampling.engines.streams import stream_results
 from capcal_lib.sampling.weights import ensure_weights
 from capcal_lib.text import counted, sanitize
 
@@ -199,7 +199,7 @@ class VllmEngine(LocalEngine):
             return number, output.outputs
 
         try:
-            yield from each(
+            yield from stream_results(
                 enumerate(jobs),
                 run,
                 in_flight=SAMPLES_IN_FLIGHT,

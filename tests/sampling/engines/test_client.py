@@ -242,6 +242,14 @@ def test_what_is_refused_is_not_asked_again(code: int) -> None:
         assert failure.reason.isprintable()
 
 
+def test_an_answer_is_quoted_from_its_beginning_though_a_letter_is_cut_in_two() -> None:
+    content = ("x" * (client.QUOTED_BYTES - 1) + "é and more").encode()
+    words = client._words(500, content)
+    assert words.startswith("status 500: xxx")
+    assert "more" not in client._words(500, b"\x00" * client.QUOTED_BYTES + b"more")
+    assert client._words(404, b"no \xff page") == "status 404: no \ufffd page"
+
+
 @pytest.mark.parametrize("code", [401, 403])
 def test_a_server_that_lets_nobody_in_ends_everything_at_once(code: int) -> None:
     with ChatServer(fault=lambda number, body: status(code, "who?") if number else None) as server:

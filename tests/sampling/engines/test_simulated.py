@@ -108,6 +108,19 @@ def test_confidence_and_features_tell_of_mu() -> None:
     assert np.corrcoef(values, mu[rows])[0, 1] > 0.6
 
 
+def test_hidden_states_of_a_question_do_not_depend_on_others_and_layers_differ_in_noise() -> None:
+    engine, asked = open_engine(MODEL), requests(300)
+    mean, last = engine.hidden_states(asked), engine.hidden_states(asked, "last")
+    assert np.array_equal(mean[7:9], engine.hidden_states(asked[7:9]))
+    mu = np.array([true_mu(request.question.id) for request in asked]).clip(1e-3, 1 - 1e-3)
+    logit = np.log(mu / (1 - mu))
+    noise = mean - last  # what they have in common tells of mu, what differs does not
+    assert noise.std() == pytest.approx(np.sqrt(2), rel=0.05)
+    direction = np.linalg.lstsq(logit[:, None], (mean + last) / 2, rcond=None)[0][0]
+    assert np.linalg.norm(direction) == pytest.approx(1, rel=0.15)
+    assert abs(np.corrcoef(noise @ direction, logit)[0, 1]) < 0.2
+
+
 def test_nothing_asked_gives_empty_arrays() -> None:
     engine = open_engine(MODEL)
     assert engine.hidden_states([]).shape == (0, 64)

@@ -10,7 +10,7 @@ import pytest
 
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import Model
-from capcal_lib.sampling.engines.vllm import VllmEngine, has_experts, settings_of
+from capcal_lib.sampling.engines.vllm import VllmEngine, count_gpus, has_experts, settings_of
 from tests.sampling import architectures
 from tests.sampling.engines.vllm_stand_in import put_vllm
 
@@ -137,3 +137,9 @@ def test_the_older_runner_is_named_on_the_cpu_alone(
             VllmEngine(manifest(), folders["qwen3"])
         assert os.environ.get(RUNNER) == asked, (gpus, given)
         assert ("dtype" in opened) == (gpus == 0)  # float32 on the CPU, else the checkpoint's
+
+
+@pytest.mark.parametrize("gpus", [0, 1, 8])
+def test_gpus_are_counted_and_a_cpu_is_none(monkeypatch: pytest.MonkeyPatch, gpus: int) -> None:
+    put_vllm(monkeypatch, gpus, dict)
+    assert count_gpus() == gpus
