@@ -1,1 +1,1 @@
-"""What each page computes for all cases, after it has shown one by hand: a module a page."""
+"""Compute for all cases what a page shows for one case by hand. Each page has one module."""

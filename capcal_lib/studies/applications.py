@@ -1,7 +1,7 @@
-"""What does a confidence add in each use, compared with the best rule without one, and does a
-router between two models solve more than random mixing? Every model of a store on every data set.
+"""Compare a confidence in each use with the best rule that needs none, and a router between two
+models with random mixing, for every model of a store on every data set.
 
-The router is the nearest probe of the small model. A question costs a model its parameters, in
+The router is the nearest probe of the smaller model. A question costs a model its parameters, in
 billions, times the tokens that it reads and writes."""
 
 from collections.abc import Mapping
@@ -35,11 +35,11 @@ def compare_uses(
     runs: Mapping[str, pd.DataFrame],
     concentrations: Mapping[str, "pd.Series[float]"],
 ) -> pd.DataFrame:
-    """Judge every use of every model, as :func:`~capcal_lib.results.uses.compare_use` does one.
+    """Judge every use for every model, as :func:`~capcal_lib.results.uses.compare_use` judges one.
 
-    ``results`` are those of ``load_results``, ``runs`` those of ``describe_runs``, and
-    ``concentrations`` those of ``describe_probes``, by the names of models. Returns the rows of all
-    below one another, with ``use`` and ``model`` beside the others.
+    Each argument maps the names of models to tables: ``results`` from ``load_results``, ``runs``
+    from ``describe_runs`` and ``concentrations`` from ``describe_probes``. Returns the rows of all
+    comparisons in one table, with the columns ``use`` and ``model``.
     """
     tables = {}
     for use in USES:
@@ -53,11 +53,11 @@ def compare_uses(
 
 
 def count_uses(comparisons: pd.DataFrame) -> pd.DataFrame:
-    """Count the verdicts of each method in each use: how many are ``better``, of those that ``could
-    be won``; and how many are ``worse``, of all ``cases``.
+    """Count for each use and method how many of the comparisons that ``could be won`` are
+    ``better``, and how many of all ``cases`` are ``worse``.
 
-    ``comparisons`` are those of :func:`compare_uses`. Every one of ``USES`` and ``COMPARED`` has a
-    row, in that order, and then what else was compared.
+    ``comparisons`` is a table from :func:`compare_uses`. Each pair of ``USES`` and ``COMPARED`` has
+    a row, in this order. Other methods that were compared follow.
     """
     counts = tally(comparisons, [comparisons["use"], comparisons["method"]])
     named = dict.fromkeys([*COMPARED, *comparisons["method"]])
@@ -66,11 +66,12 @@ def count_uses(comparisons: pd.DataFrame) -> pd.DataFrame:
 
 
 def draw_uses(counts: pd.DataFrame) -> "Figure":
-    """Draw in which share of all comparisons a method is worse, left of a line at zero, and in
-    which share of those that could be won it is better, right of it: a panel for each method, a row
-    for each use.
+    """Draw how often each method is worse or better in each use: one panel per method, one row per
+    use.
 
-    ``counts`` are those of :func:`count_uses`. A dash stands where none could be won.
+    To the left of zero is the share of all comparisons in which the method is worse. To the right
+    is the share of the comparisons that could be won in which it is better. ``counts`` is a table
+    from :func:`count_uses`. A dash means that no comparison could be won.
 
     >>> row = pd.DataFrame({"better": [2], "could be won": [8], "worse": [1], "cases": [10]})
     >>> row.index = pd.MultiIndex.from_tuples([("Budget", "Probe")], names=["use", "method"])
@@ -107,18 +108,18 @@ ROUTED = ["dataset", "small", "large", "pair", "probe"]
 def compare_routers(
     results: Mapping[str, pd.DataFrame], runs: Mapping[str, pd.DataFrame]
 ) -> pd.DataFrame:
-    """Judge on each data set of two models whether the small one's nearest probe is a better router
-    than chance at equal cost (``applications.routing_gains``), all cases together by Holm's method.
+    """Test whether the nearest probe of a smaller model is a better router to a larger one than
+    chance at equal cost (``applications.routing_gains``).
 
-    ``results`` are those of ``load_results`` and ``runs`` those of ``describe_runs``, by the names
-    of models, from the smallest to the largest. Left out are data sets on which neither model
-    solves a question, and questions of which the probe says nothing.
+    ``results`` and ``runs`` map the names of models, from the smallest to the largest, to tables
+    from ``load_results`` and ``describe_runs``. Every pair of models is judged on every data set of
+    both, with all cases together by Holm's method. Data sets on which neither model solves a
+    question are left out, and so are questions for which the probe has no prediction.
 
-    Returns a row a case: ``dataset``, ``small`` and ``large``; the ``pair``, as "0.5B to 1.5B", by
-    parameters; the ``probe``; the mean gain
-    ``estimate`` with its 95 % interval ``low`` to ``high``, by itself; ``p``, ``p (Holm)``; and the
-    ``verdict``, a category. No gain has a bound that is known beforehand, so that the largest of a
-    case, on either side, stands for it.
+    Returns one row per case: ``dataset``, ``small`` and ``large``; the ``pair`` by parameters, such
+    as "0.5B to 1.5B"; the ``probe``; the mean gain ``estimate``, with its own 95 % interval ``low``
+    to ``high``; ``p`` and ``p (Holm)``; and the ``verdict``, a category. A gain has no bound that
+    is known beforehand, so the largest absolute gain of a case is used.
     """
     gains, bounds = {}, {}
     for small, large in combinations(results, 2):
@@ -145,12 +146,12 @@ def questions_of_pair(
     large: str,
     dataset: str,
 ) -> pd.DataFrame:
-    """Put the questions that two models have answered on a data set side by side.
+    """Put the answers of two models to the same questions of a data set side by side.
 
-    Arguments are those of :func:`compare_routers`. Returns a row a question that has two scored
-    samples of both: their accuracies ``small`` and ``large``; what an answer costs each, ``small
-    cost`` and ``large cost``; what ``reading`` alone costs the small one; and the confidence of its
-    nearest ``Probe``, by the paper's recipe in five columns.
+    Arguments are as in :func:`compare_routers`. Returns one row per question with at least two
+    scored samples from each model: the accuracies ``small`` and ``large``; the costs of an answer,
+    ``small cost`` and ``large cost``; the cost of ``reading`` the question for the small model; and
+    the confidence of its nearest ``Probe``, in five columns for the paper's recipe.
     """
     costs = {name: costs_of(runs[name], name, dataset) for name in (small, large)}
     scored = {}
@@ -166,13 +167,13 @@ def questions_of_pair(
 
 
 def costs_of(runs: pd.DataFrame, model: str, dataset: str) -> pd.DataFrame:
-    """Return the mean cost of each question in billions of parameters times tokens, those read and
-    those written.
+    """Return the mean cost of each question: billions of parameters times the tokens read, and
+    times the tokens written.
     """
     samples = read_samples(runs["run"][dataset], ["question_id", *TOKENS])
     return samples.groupby("question_id")[TOKENS].mean() * billions(model)
 
 
 def billions(model: str) -> float:
-    """Return how many billions of parameters a model has; 0 where that is not known."""
+    """Return how many billions of parameters a model has, or 0 if this is unknown."""
     return (load_model(model).parameters or 0) / 1e9

@@ -1,10 +1,10 @@
-"""Spend a budget of samples on the questions of results: evenly, and as each confidence says.
+"""Spend a budget of samples on questions, evenly or according to a confidence.
 
-A *rule* is a way to divide a budget. It goes by the confidence of a method, used directly; the
-nearest probe has two rules, *plug-in* and as the mean of a *posterior*, and *even spending* needs
-no confidence. A budget is ``per_question``, the mean number of samples a question, and no question
-gets more than were scored of it. ``concentrations`` are those of posteriors, by the name of the
-probe, as ``probes.describe_probes`` tells them."""
+A *rule* divides a budget over questions. *Even spending* needs no confidence; every other rule uses
+the confidence of a method. The nearest probe has two rules: *plug-in* uses its confidence as it is,
+and *posterior* uses it as the mean of a distribution. ``per_question`` is the mean number of
+samples per question, and no question gets more samples than were scored. ``concentrations`` maps
+the name of a probe to the concentration of its posterior, from ``probes.describe_probes``."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -46,10 +46,11 @@ CASE = ["dataset", "B", "rule"]
 def spending_rules(
     subset: pd.DataFrame, concentrations: Mapping[str, float]
 ) -> "dict[str, list[tuple[pd.Series[float], float | None]]]":
-    """Return what each rule on one data set goes by, a list of its members: a confidence of each
-    question, and the concentration of the posterior around it, None where it is used directly.
+    """Return the confidences that each rule uses on one data set.
 
-    A missing confidence is 0.5. A probe by the paper's recipe has five members, all others one.
+    A rule has a list of members: five for a probe from the paper's recipe, else one. A member is a
+    confidence for each question and the concentration of the posterior around it, which is None if
+    the confidence is used as it is. A missing confidence is 0.5.
     """
     rules: dict[str, list[tuple[pd.Series[float], float | None]]] = {}
     for name in stated_methods(subset):
@@ -65,8 +66,10 @@ def spending_rules(
 def allocate_by_rules(
     subset: pd.DataFrame, per_question: int, concentrations: Mapping[str, float]
 ) -> pd.DataFrame:
-    """Divide a budget over the questions of one data set: samples, a row a question and a column a
-    rule, of a rule with several members by the first.
+    """Divide a budget over the questions of one data set, according to each rule.
+
+    Returns the numbers of samples, with one row per question and one column per rule. If a rule has
+    several members, its column is from the first.
     """
     plans = _plans_of_members(subset, per_question, concentrations)
     return pd.DataFrame({rule: members[0] for rule, members in plans.items()}, subset.index)
@@ -75,7 +78,7 @@ def allocate_by_rules(
 def _plans_of_members(
     subset: pd.DataFrame, per_question: int, concentrations: Mapping[str, float]
 ) -> dict[str, list[Ints]]:
-    """Divide a budget as each member of each rule says."""
+    """Divide a budget according to each member of each rule."""
     most = subset["total"]
     half = pd.Series(0.5, subset.index)  # one confidence for all is even spending
     rules = {EVEN: [(half, None)]} | spending_rules(subset, concentrations)
@@ -91,10 +94,11 @@ def _plans_of_members(
 def solved_by_rules(
     subset: pd.DataFrame, budgets: Iterable[int], concentrations: Mapping[str, float]
 ) -> pd.DataFrame:
-    """Return the share of questions solved, in [0, 1], a row a budget ``B`` and a ``rule``.
+    """Return the share of questions solved, in [0, 1], with one row per budget ``B`` and ``rule``.
 
-    ``estimate`` is that share, and ``low`` to ``high`` its 95 % interval for questions like these.
-    It is wide because questions differ: two rules are compared by :func:`compare_spending`.
+    ``estimate`` is the share, and ``low`` to ``high`` is its 95 % interval for other questions like
+    these. The interval is wide because questions differ. To compare two rules, use
+    :func:`compare_spending`.
     """
     rows = []
     for per_question in budgets:
@@ -113,13 +117,13 @@ def solved_by_oracles(
     rng: np.random.Generator,
     in_sample: bool = False,
 ) -> pd.DataFrame:
-    """Return the share of questions solved by oracles: rows as those of :func:`solved_by_rules`,
-    without intervals.
+    """Return the share of questions solved by oracles, as rows of :func:`solved_by_rules` without
+    intervals.
 
     The honest oracle knows a random half of each question's samples and is scored on the other
-    half. Its share is the mean over ten random halves, of budgets that are smaller than a half.
-    ``in_sample`` adds the oracles of the paper, which know the accuracy, or whether one answer is
-    right, of the very samples that they are scored on: no confidence can keep what they promise.
+    half. Its share is the mean over ten random halves, for budgets that are smaller than a half.
+    ``in_sample`` adds the paper's oracles. They know the accuracy, or whether one answer is right,
+    from the very samples that score them, so no confidence can reach their shares.
     """
     correct, total = subset["correct"], subset["total"]
     halves = [honest_oracle(correct, total, rng=rng) for _ in range(HALVES)]
@@ -148,10 +152,11 @@ def solved_by_set(
     in_sample: bool = False,
 ) -> pd.DataFrame:
     """Return the share of questions solved by rules and by oracles on each data set, at all budgets
-    that its samples allow: of the questions with most samples that the nearest probe has predicted.
+    that its samples allow.
 
-    Rows are those of :func:`solved_by_rules` and :func:`solved_by_oracles`, with a ``dataset`` and
-    its number of ``questions``. Each data set draws from a generator of its own with this seed.
+    Only the questions with most samples are used, if the nearest probe has predicted them. Rows are
+    as in :func:`solved_by_rules` and :func:`solved_by_oracles`, with a ``dataset`` and its number
+    of ``questions``. Each data set has its own random generator, with this seed.
     """
     tables = []
     for name in names:
@@ -177,16 +182,16 @@ def _share_solved(
 def compare_spending(
     results: pd.DataFrame, concentrations: "Mapping[str, float] | pd.Series[float]"
 ) -> pd.DataFrame:
-    """Judge each rule against even spending at the same budget, on each data set: all cases of one
-    budget together (:func:`~capcal_lib.results.uses.compare_use`).
+    """Compare each rule with even spending at the same budget, on each data set.
 
-    Gains are questions solved beyond even spending in a hundred, so that above zero a rule is
-    better; the budget is shared, so that a question's gain counts what it takes from others
+    All cases of one budget are judged together (:func:`~capcal_lib.results.uses.compare_use`). A
+    gain is the number of questions solved beyond even spending, in a hundred, so positive is
+    better. Questions share the budget, so a question's gain includes what it takes from the others
     (``applications.budget_gains``).
 
-    Returns a row a case: ``dataset``, ``B``, ``rule``, ``estimate`` with the interval ``low`` to
-    ``high`` of the case alone, ``p``, ``p (Holm)`` and a ``verdict``, a category. The rule of the
-    nearest probe is the posterior. No rows where there is no confidence.
+    Returns one row per case: ``dataset``, ``B``, ``rule``, ``estimate`` with its own interval
+    ``low`` to ``high``, ``p``, ``p (Holm)`` and the ``verdict``, a category. The nearest probe has
+    its posterior rule only. There are no rows without a confidence.
     """
     tables = {}
     for per_question in BUDGETS:
@@ -200,11 +205,11 @@ def compare_spending(
 
 
 def compare_posterior(results: pd.DataFrame, concentrations: Mapping[str, float]) -> pd.DataFrame:
-    """Judge the posterior of the nearest probe against its plug-in at the same budget, on each data
-    set and budget, all together by Holm's method.
+    """Compare the posterior of the nearest probe with its plug-in at the same budget, on each data
+    set and at each budget, all together by Holm's method.
 
-    Rows are those of :func:`compare_spending` but for the ``rule``; questions of which the probe
-    says nothing are left out.
+    Rows are as in :func:`compare_spending`, without ``rule``. Questions that the probe has not
+    predicted are left out.
     """
     scored = results[results["total"] > 1]
     gains = {}
@@ -225,7 +230,7 @@ def compare_posterior(results: pd.DataFrame, concentrations: Mapping[str, float]
 def _gains_by_rules(
     subset: pd.DataFrame, per_question: int, concentrations: Mapping[str, float]
 ) -> pd.DataFrame:
-    """Return the gain over even spending of each question by each rule, which is 0 for itself."""
+    """Return the gain of each rule over even spending on each question. Even spending gains 0."""
     counts = subset["correct"], subset["total"]
     gained = {EVEN: pd.Series(0.0, subset.index)}
     for rule, members in spending_rules(subset, concentrations).items():

@@ -1,8 +1,8 @@
-"""How many samples of a question does a score take?
+"""Measure how many samples per question a score needs.
 
-Samples that are there are drawn again, fewer of each question, as if no more had been drawn: what
-counts is how much wider the interval of a score becomes, for questions like these. Questions are
-those of a data set that have most samples."""
+We draw again from the recorded samples, fewer for each question, as if no more existed. What counts
+is how much wider the interval of a score becomes, for other questions like these. Only the
+questions of a data set with most samples are used."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -24,8 +24,8 @@ GROWTH = ["k", "dataset", "method", "kind", "samples", "percent"]
 
 
 def deep_questions(results: pd.DataFrame) -> pd.DataFrame:
-    """Keep of each data set the questions that have as many samples as ``deep_samples`` says, more
-    than ten; none of a data set whose questions are all alike.
+    """Keep the questions of each data set that have as many samples as ``deep_samples`` says, if
+    that is more than ten. Leave out data sets whose questions are all alike.
 
     >>> index = pd.MultiIndex.from_product([["gsm8k"], ["a", "b"]])
     >>> index.names = ["dataset", "question_id"]
@@ -43,10 +43,10 @@ def deep_questions(results: pd.DataFrame) -> pd.DataFrame:
 
 
 def interval_width(judged: pd.DataFrame, k: int, *, rng: np.random.Generator) -> float:
-    """Return how wide the 95 % interval of a corrected score is with ``k`` samples a question.
+    """Return the width of the 95 % interval of a corrected score with ``k`` samples per question.
 
-    They are drawn from those that are there, at random and without replacement; the width is the
-    mean over ten draws. ``judged`` are a method's estimates, with k samples or more of each
+    The samples are drawn at random from the recorded ones, without replacement. The width is the
+    mean over ten draws. ``judged`` are a method's estimates, with at least k samples of each
     question.
     """
     confidence, correct, total = judged.to_numpy().T
@@ -64,8 +64,8 @@ def interval_width(judged: pd.DataFrame, k: int, *, rng: np.random.Generator) ->
 def growths_of(
     judged: pd.DataFrame, *, ks: Sequence[int], most: int, rng: np.random.Generator
 ) -> Floats:
-    """Say of judged confidences by how many percent the interval is wider with each of ``ks``
-    samples than with the ``most`` that there are, (n_ks,).
+    """Return by how many percent the interval is wider with each of ``ks`` samples than with all
+    ``most``, shape (n_ks,). ``judged`` is a table from ``judged_by``.
     """
     by_all = interval_width(judged, most, rng=rng)
     widths = np.array([interval_width(judged, k, rng=rng) for k in ks])
@@ -73,14 +73,15 @@ def growths_of(
 
 
 def interval_growth(results: pd.DataFrame, *, rng: np.random.Generator) -> pd.DataFrame:
-    """Say how much wider the interval of each score becomes with 5, 10, 20 and 50 samples of each
+    """Return how much wider the interval of each score becomes with 5, 10, 20 and 50 samples per
     question.
 
-    ``results`` are those of ``load_results``. *Response consistency* is left out: its votes are
-    samples too. Returns a row a case: ``k``, ``dataset``, ``method`` and its ``kind`` as of
-    ``compare_with_constant``; the ``samples`` that questions have, more than k; and by how many
-    ``percent`` the interval is wider than with all of them, the mean over ten draws. A probe by the
-    paper's recipe has the mean of its five. No rows where no question has more than ten samples.
+    ``results`` is a table from ``load_results``. *Response consistency* is left out, because its
+    votes are samples too. Returns one row per case: ``k``, ``dataset``, ``method`` and its
+    ``kind``, as in ``compare_with_constant``; the number of ``samples`` per question, more than k;
+    and by how many ``percent`` the interval is wider than with all samples, as a mean over ten
+    draws. For the paper's recipe this is the mean of its five probes. There are no rows if no
+    question has more than ten samples.
 
     >>> from capcal_lib.places import RECORDED_RUNS
     >>> from capcal_lib.results import load_results
@@ -107,11 +108,11 @@ def interval_growth(results: pd.DataFrame, *, rng: np.random.Generator) -> pd.Da
 
 def score_parts(results: pd.DataFrame) -> pd.DataFrame:
     """Split the variance of a question's term of each score into its parts, as
-    ``applications.score_components``.
+    ``applications.score_components`` does.
 
     Returns a table indexed by (dataset, method): ``score``, and the variances ``between``,
-    ``within`` and ``pairs``, on the questions with most samples, *Response consistency* left out; a
-    probe by the paper's recipe has the means of its five.
+    ``within`` and ``pairs``. It uses the questions with most samples and leaves out *Response
+    consistency*. For the paper's recipe, values are means over its five probes.
 
     >>> from capcal_lib.places import RECORDED_RUNS
     >>> from capcal_lib.results import load_results

@@ -1,4 +1,4 @@
-"""Draw samples for now, and grade them; nothing is kept."""
+"""Draw fresh samples and grade them, without keeping them."""
 
 from collections.abc import Sequence
 

@@ -1,8 +1,8 @@
-"""Score a confidence beside its price: the completion tokens a question that it takes.
+"""Score each confidence beside its price, in completion tokens per question.
 
-Three confidences are asked of the model and have a price; a probe has none, and neither has the
-best constant. Of the probes that which was trained nearest to a data set stands for all, under the
-name ``Probe``."""
+Three confidences ask the model, which costs tokens. A probe costs none, and neither does the best
+constant. The probe that was trained nearest to a data set stands for all probes, under the name
+``Probe``."""
 
 from typing import TYPE_CHECKING
 
@@ -33,14 +33,14 @@ def score_by_price(
     *,
     protocol: Protocol = "corrected",
 ) -> pd.DataFrame:
-    """Score the confidences that are asked of the model, the nearest probe and the best constant,
-    beside the tokens that each takes.
+    """Score the confidences that ask the model, the nearest probe and the best constant, beside the
+    tokens that each costs.
 
-    ``results`` are those of all data sets of a model, ``tokens`` what ``results.costs`` says of it,
-    and ``judged`` what :func:`~capcal_lib.results.compare_with_constant` does. Returns a row a
-    ``dataset`` and ``method``, as columns: ``brier`` (lower is better) with its interval ``low`` to
-    ``high``, ``tokens``, and the ``verdict`` of ``judged``, empty for the constant itself and where
-    no questions differ. No rows where :func:`keep_asked_and_nearest_probe` keeps none.
+    ``results`` has all data sets of a model, ``tokens`` is from ``results.costs``, and ``judged``
+    is from :func:`~capcal_lib.results.compare_with_constant`. Returns one row per ``dataset`` and
+    ``method``: ``brier`` (lower is better) with its interval ``low`` to ``high``, ``tokens``, and
+    the ``verdict`` from ``judged``. The verdict is empty for the constant itself and if no
+    questions differ. There are no rows if :func:`keep_asked_and_nearest_probe` keeps none.
     """
     compared = keep_asked_and_nearest_probe(results)
     if compared.empty:
@@ -63,10 +63,10 @@ def score_by_price(
 def printed_by_price() -> pd.DataFrame:
     """Put the paper's printed scores beside the tokens that are read off its figures.
 
-    Returns a row a ``model``, ``dataset`` and ``method``: ``brier`` as printed, plug-in, lower is
-    better; ``tokens``, to about 6 %, those of ten answers for Response consistency, none for the
-    nearest probe, and one for P(True) unless the model reasons first; and ``constant``, the score
-    of the best constant, which follows from two printed numbers.
+    Returns one row per ``model``, ``dataset`` and ``method``: ``brier`` as printed (plug-in, lower
+    is better); ``tokens``, accurate to about 6 %; and ``constant``, the score of the best constant,
+    which follows from two printed numbers. Response consistency costs the tokens of ten answers,
+    the nearest probe none, and P(True) one unless the model reasons first.
 
     >>> printed = printed_by_price().set_index(["model", "dataset", "method"])
     >>> printed.loc[("qwen3-8b", "gsm8k", "Probe"), ["brier", "tokens"]].tolist()
@@ -92,11 +92,11 @@ def printed_by_price() -> pd.DataFrame:
 
 
 def draw_prices(table: pd.DataFrame) -> "sns.FacetGrid":
-    """Draw scores against the tokens that they take, in a panel for each data set and with the best
-    constant as a dashed line; marks are filled as by ``plots.mark_verdicts``.
+    """Draw scores against the tokens that they cost, with one panel per data set and the best
+    constant as a dashed line.
 
-    ``table`` is that of :func:`score_by_price`, whose data sets are the titles of
-    panels. Both axes are linear near 0 and logarithmic beyond.
+    ``table`` is from :func:`score_by_price`; its data sets are the titles of panels. Marks are
+    filled as in ``plots.mark_verdicts``. Both axes are linear near 0 and logarithmic beyond.
 
     >>> row = {"brier": 0.1, "low": 0.05, "high": 0.2, "tokens": 0.0, "verdict": ""}
     >>> table = pd.DataFrame([row, row]).assign(method=["Best constant", "Probe"], dataset="GSM8K")
@@ -131,12 +131,11 @@ def draw_prices(table: pd.DataFrame) -> "sns.FacetGrid":
 
 
 def draw_printed_prices(printed: pd.DataFrame) -> "sns.FacetGrid":
-    """Draw the paper's scores against the tokens that they take, in a panel for each model below
-    one another: a small mark for each data set, a large one for their mean, and the mean of the
-    best constant as a dashed line.
+    """Draw the paper's scores against the tokens that they cost, with one panel per model.
 
-    ``printed`` is the table of :func:`printed_by_price`, whose models are the titles of
-    panels. Both axes are linear near 0 and logarithmic beyond.
+    A small mark is a data set, a large mark is the mean over data sets, and a dashed line is the
+    mean of the best constant. ``printed`` is from :func:`printed_by_price`; its models are the
+    titles of panels. Both axes are linear near 0 and logarithmic beyond.
 
     >>> row = {"model": "Mine", "method": "P(True)", "brier": 0.2, "tokens": 1.0, "constant": 0.1}
     >>> draw_printed_prices(pd.DataFrame([row])).axes.size
@@ -165,7 +164,7 @@ def draw_printed_prices(printed: pd.DataFrame) -> "sns.FacetGrid":
 
 
 def _set_price_axes(grid: "sns.FacetGrid", dearest: float) -> None:
-    """Mark the axes of scores against tokens, of which ``dearest`` are drawn at most."""
+    """Set the axes of scores against tokens, up to ``dearest`` tokens."""
     grid.set(xscale="symlog", xlim=(-0.4, dearest))
     grid.set(xticks=[*PRICES.values()], xticklabels=[*PRICES])
     grid.set(ylim=(-0.01, 0.8), yticks=LEVELS, yticklabels=LEVELS)

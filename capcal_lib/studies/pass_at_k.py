@@ -1,13 +1,15 @@
-"""Does a confidence predict pass@k, the chance that one of k attempts is correct? (Section 5.1 and
-appendix D.1 of the paper.)
+"""Test whether a confidence predicts pass@k, the chance that one of k attempts is correct (section
+5.1 and appendix D.1 of the paper).
 
-A probe predicts it in two ways: *plug-in*, as if each attempt succeeded with the probability that
-it says, and as the mean of a *posterior* whose concentration is known from its training questions.
-Confidences that are asked for are plug-in, and one half where a question has none. The *best
-constant* is a posterior too, whose concentration is fitted on the very questions shown, which
-favours it. ``results`` are those of ``load_results`` with a column ``Best constant``;
-``concentration`` is the column of ``probes.describe_probes``; a probe by the paper's recipe is
-five, whose errors are averaged."""
+A probe predicts it in two ways. *Plug-in* assumes that each attempt succeeds with the probability
+that the probe predicts. *Posterior* takes this probability as the mean of a distribution, whose
+concentration is known from the training questions. Confidences that ask the model are plug-in, and
+one half if they are missing. The *best constant* is a posterior too. Its concentration is fitted to
+the very questions shown, which favours it.
+
+``results`` is a table from ``load_results`` with a column ``Best constant``, and ``concentration``
+is a column of ``probes.describe_probes``. A probe from the paper's recipe is five probes, whose
+errors are averaged."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -48,8 +50,8 @@ Predicted = dict[str, list[Floats]]  # by method, a member each
 
 
 def most_varied(results: pd.DataFrame) -> str:
-    """Choose the data set whose questions differ most, by ``accuracy_variance``, of those that are
-    ``well_sampled``; those of a data set with a single question do not differ.
+    """Choose the data set whose questions differ most, by ``accuracy_variance``, among the data
+    sets that are ``well_sampled``. The variance of a data set with a single question is 0.
     """
     spread = accuracy_variance(results).fillna(0)
     return str(spread[spread.index.isin(well_sampled(results))].idxmax())
@@ -62,10 +64,11 @@ def predict_pass_at_k(
     probe: str | None = None,
     concentration: "pd.Series[float] | None" = None,
 ) -> Predicted:
-    """Predict pass@k of the questions of one data set by each method: the best constant, a probe in
-    its two ways, and confidences that are asked for.
+    """Predict pass@k for the questions of one data set with each method: the best constant, a probe
+    in its two ways, and the confidences that ask the model.
 
-    A method has a list of its members, (n_questions, n_ks) each: one, or the paper's five probes.
+    A method has a list of members, each of shape (n_questions, n_ks): five for the paper's recipe,
+    else one.
     """
     constant = subset[BEST_CONSTANT]
     nu = fit_concentration(constant, subset["correct"], subset["total"])
@@ -81,8 +84,11 @@ def predict_pass_at_k(
 
 
 def pass_at_k_curves(subset: pd.DataFrame, predicted: Predicted, ks: Sequence[int]) -> pd.DataFrame:
-    """Return the mean pass@k over questions, as measured and as predicted: a row a ``method`` and
-    ``k``, with its ``estimate``; around the plug-in the paper's band, ``low`` to ``high``.
+    """Return the mean pass@k over questions, measured and predicted, with one row per ``method``
+    and ``k``.
+
+    ``estimate`` is the mean. The paper's band around the plug-in is ``low`` to ``high``, which are
+    NaN for other methods.
     """
     actual = pass_at_k(subset["correct"], subset["total"], ks)
     columns = {name: np.mean(members, axis=0).mean(axis=0) for name, members in predicted.items()}
@@ -102,8 +108,10 @@ def pass_at_k_curves(subset: pd.DataFrame, predicted: Predicted, ks: Sequence[in
 def curves_by_set(
     results: pd.DataFrame, names: Sequence[str], concentration: "pd.Series[float]"
 ) -> pd.DataFrame:
-    """Return the curves of :func:`pass_at_k_curves` on each data set, with its name in a column
-    ``dataset``: those of the questions with most samples, predicted with the nearest probe.
+    """Return the curves of :func:`pass_at_k_curves` on each data set, named in a column
+    ``dataset``.
+
+    The curves are for the questions with most samples, predicted with the nearest probe.
     """
     tables = []
     for name in names:
@@ -118,7 +126,7 @@ def curves_by_set(
 def half_band(predicted: Floats) -> Floats:
     """Return half the width of the paper's 95 % band around the mean of predicted pass@k, (n_ks,).
 
-    It says how far one draw of k attempts a question falls from its expectation, if every
+    It says how far one draw of k attempts per question falls from its expectation if every
     confidence is exactly right (appendix D.1.1).
 
     >>> half_band(np.array([[0.5], [1.0]])).round(2)
@@ -131,8 +139,9 @@ def half_band(predicted: Floats) -> Floats:
 def pass_at_k_errors(
     subset: pd.DataFrame, predicted: Predicted, ks: Sequence[int]
 ) -> dict[int, pd.DataFrame]:
-    """Return the unbiased squared error of each question by each method, for each k: a row a
-    question, NaN where it has fewer than 2k samples.
+    """Return the unbiased squared error of each method on each question, for each k.
+
+    A table has one row per question, which is NaN if the question has fewer than 2k samples.
     """
     counts = subset["correct"], subset["total"]
     terms = {
@@ -148,11 +157,11 @@ def pass_at_k_errors(
 def oracle_errors(
     subset: pd.DataFrame, ks: Sequence[int], *, seed: int = 0
 ) -> dict[int, pd.DataFrame]:
-    """Return the errors of two oracles as :func:`pass_at_k_errors`. They know a random half of each
-    question's samples and are scored on the other half; means over ten halves.
+    """Return the errors of two oracles, as in :func:`pass_at_k_errors`.
 
-    *Oracle CC* knows the share of the half that is correct, *Oracle RC* the verdict of one of its
-    samples, in expectation.
+    Each oracle knows a random half of each question's samples and is scored on the other half.
+    Errors are means over ten halves. *Oracle CC* knows the share of its half that is correct.
+    *Oracle RC* knows the verdict of one sample of its half, in expectation.
     """
     counts = subset["correct"], subset["total"]
     rng = np.random.default_rng(seed)
@@ -177,11 +186,11 @@ def oracle_errors(
 def score_pass_at_k(
     errors: dict[int, pd.DataFrame], oracles: dict[int, pd.DataFrame]
 ) -> pd.DataFrame:
-    """Score predictions of pass@k: the mean error of each method with its interval.
+    """Score predictions of pass@k by the mean error of each method, with its interval.
 
-    Returns a table indexed by (dataset, method) for ``book.tables.show_scores``, where ``dataset``
-    is k and on how many questions it is judged; ``brier``, ``low``, ``high`` and ``may_be_best``,
-    for which neither the constant nor oracles compete.
+    Returns a table indexed by (dataset, method) for ``book.tables.show_scores``. Its ``dataset``
+    names k and the number of questions. The columns are ``brier``, ``low``, ``high`` and
+    ``may_be_best``, for which neither the constant nor the oracles compete.
     """
     tables = {}
     for k, terms in errors.items():
@@ -196,11 +205,11 @@ def score_pass_at_k(
 
 
 def plug_in_errors(subset: pd.DataFrame, predicted: Predicted, ks: Sequence[int]) -> pd.DataFrame:
-    """Score predictions by the paper's protocol: the mean squared distance of plug-in predictions
-    from the measured pass@k, a row a method and a column a k.
+    """Score predictions under the paper's protocol: the mean squared distance of plug-in
+    predictions from the measured pass@k, with one row per method and one column per k.
 
-    Both oracles are made from the very samples on which they are scored (*in sample*), so that
-    Oracle CC can hardly fail; NaN where no question has k samples.
+    Both oracles are made from the very samples that score them (*in sample*), so Oracle CC can
+    hardly fail. A value is NaN if no question has k samples.
     """
     counts = subset["correct"], subset["total"]
     measured = pass_at_k(*counts, ks)
@@ -231,10 +240,11 @@ def plug_in_errors_by_set(
     ks: Sequence[int],
     concentration: "pd.Series[float]",
 ) -> pd.DataFrame:
-    """Score predictions by the paper's protocol on each data set, as :func:`plug_in_errors` does:
-    a row a ``dataset`` and ``method``, where the nearest probe has its own name.
+    """Score predictions under the paper's protocol on each data set, as :func:`plug_in_errors`
+    does.
 
-    ``ks`` are taken up to the number of samples that most questions of a data set have.
+    Returns one row per ``dataset`` and ``method``, in which the nearest probe has its own name.
+    ``ks`` are used up to the number of samples that most questions of a data set have.
     """
     tables = {}
     for name in names:
@@ -249,13 +259,13 @@ def plug_in_errors_by_set(
 def compare_pass_at_k(
     results: pd.DataFrame, concentration: "pd.Series[float]", *, k: int = 4
 ) -> pd.DataFrame:
-    """Judge predictions of pass@k on each data set that has a probe of its own: both ways of the
-    probe against the best constant, and the posterior against the plug-in, all together by Holm's
-    method.
+    """Compare predictions of pass@k on each data set that has a probe of its own, all together by
+    Holm's method.
 
-    Questions need twice k samples. Returns a row a case: ``dataset``, ``method``, ``rival`` and the
-    columns of :func:`~capcal_lib.results.judged.judge_cases`; no rows without a probe, or without
-    the samples.
+    Both ways of the probe are compared with the best constant, and the posterior is compared with
+    the plug-in. Questions need 2k samples. Returns one row per case: ``dataset``, ``method``,
+    ``rival`` and the columns of :func:`~capcal_lib.results.judged.judge_cases`. There are no rows
+    without a probe or without enough samples.
     """
     terms = []
     for name, subset in results.groupby(level="dataset", sort=False):
@@ -276,12 +286,12 @@ def compare_pass_at_k(
 
 
 def check_bands(results: pd.DataFrame, ks: Sequence[int]) -> pd.DataFrame:
-    """Ask whether the paper's band around the plug-in of a data set's own probe holds the measured
-    pass@k.
+    """Check whether the paper's band around the plug-in of a data set's own probe contains the
+    measured pass@k.
 
-    Returns a row a (data set, probe) and k, for as many samples as most questions have:
-    ``dataset``, ``k``, ``predicted`` and ``measured`` means, ``half the band``, and whether it
-    ``held``. Each of the five probes of the paper's recipe has rows of its own.
+    Returns one row per data set, probe and k, up to the number of samples that most questions have:
+    ``dataset``, ``k``, the means ``predicted`` and ``measured``, ``half the band``, and whether the
+    band ``held``. Each of the five probes from the paper's recipe has rows of its own.
     """
     rows = []
     for name, subset in results.groupby(level="dataset", sort=False):

@@ -1,6 +1,5 @@
-"""Where does a probe still work? Its order on other data sets than its own, what a second training
-set changes, and how many labels it takes.
-"""
+"""Test where a probe still works: its order on other data sets, the effect of a second training
+set, and how many labels it needs."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -48,7 +47,7 @@ def varied_datasets(results: pd.DataFrame) -> list[str]:
 
 def probe_pairs(results: pd.DataFrame) -> list[tuple[str, str]]:
     """List the pairs of a data set whose questions differ and a probe of one training set that has
-    predicted two of them or more.
+    predicted at least two of its questions.
     """
     of_first = estimates(results).query("member == 0")
     sizes = of_first.groupby(["dataset", "method"], sort=False, observed=True).size()
@@ -60,14 +59,14 @@ def probe_pairs(results: pd.DataFrame) -> list[tuple[str, str]]:
 
 
 def compare_order(results: pd.DataFrame) -> pd.DataFrame:
-    """Correlate what each probe says with the expected accuracy, all cases judged together by
+    """Correlate the predictions of each probe with the expected accuracy, all cases together by
     Holm's method.
 
-    A probe whose level is off may still tell easy questions from hard ones. Returns a row a
-    ``dataset`` and ``method``, with its ``shift``: the correlation as ``estimate`` with its
-    interval, as :func:`correlation` gives it, ``p (Holm)`` and ``verdict``; and ``off``, the mean
-    of what the probe says less the mean accuracy, whose square is the part of a Brier score that
-    the level alone costs. By the paper's recipe they are means over the five probes.
+    A probe whose level is off may still tell easy questions from hard ones. Returns one row per
+    ``dataset`` and ``method``, with its ``shift``: the correlation ``estimate`` with its interval,
+    from :func:`correlation`, with ``p``, ``p (Holm)`` and ``verdict``; and ``off``, the mean
+    prediction minus the mean accuracy. Its square is the part of a Brier score that the level alone
+    costs. For the paper's recipe, values are means over the five probes.
     """
     rows = []
     for dataset, method in probe_pairs(results):
@@ -85,12 +84,11 @@ def compare_order(results: pd.DataFrame) -> pd.DataFrame:
 def correlation(
     confidences: pd.DataFrame, mu: "pd.Series[float]", groups: "pd.Series[str]"
 ) -> dict[str, float]:
-    """Correlate confidences with accuracies: the mean of Pearson's r over the columns of
-    confidences.
+    """Return the mean of Pearson's r between each column of confidences and the accuracies.
 
     The interval is Fisher's, on artanh r, with the error from the influence of each group of
-    questions on r. Returns ``estimate``, ``low``, ``high`` and ``p``; NaN where a confidence is the
-    same for all.
+    questions on r. Returns ``estimate``, ``low``, ``high`` and ``p``, which are NaN if a confidence
+    is the same for all questions.
     """
     from scipy.stats import t
 
@@ -115,11 +113,11 @@ def correlation(
 def compare_mixture(
     results: pd.DataFrame, mixture: str, *, protocol: Protocol = "corrected"
 ) -> pd.DataFrame:
-    """Judge a probe of two training sets against that of the nearer of the two, on each data set
+    """Compare a probe of two training sets with the nearer of their single probes, on each data set
     whose questions differ, all together by Holm's method.
 
-    Returns a row a ``dataset`` and ``rival``, the index: the gain of the mixture as
-    :func:`~capcal_lib.results.judged.judge_cases` has it.
+    Returns the gain of the mixture, indexed by ``dataset`` and ``rival``, with the columns of
+    :func:`~capcal_lib.results.judged.judge_cases`.
     """
     single_probes = [*map(probe_name, training_sets(mixture))]
     gains = {}
@@ -134,13 +132,13 @@ def compare_mixture(
 
 
 def draw_transfer(comparisons: pd.DataFrame, label: str, *, sharex: bool) -> "Figure":
-    """Draw comparisons of probes in rows, one a probe and data set, around a line at zero: a panel
-    within the domain of the probe and a panel out of it.
+    """Draw comparisons of probes around a line at zero, with one row per probe and data set, in one
+    panel within the domain of the probe and one panel out of it.
 
-    ``comparisons`` has the columns ``dataset``, ``method`` and ``shift`` beside those of
-    ``plots.mark_verdicts``, which fills the marks; ``label`` is that of the x axis. Without
-    ``sharex`` each panel has its own scale, so that large losses out of the domain do not press
-    the small gains within it together.
+    ``comparisons`` has the columns ``dataset``, ``method`` and ``shift``, and the columns that
+    ``plots.mark_verdicts`` needs to fill the marks. ``label`` names the x axis. Without ``sharex``
+    each panel has its own scale, so that large losses out of the domain do not hide the small gains
+    within it.
 
     >>> row = {"estimate": 0.1, "low": -0.1, "high": 0.3, "verdict": "inconclusive"}
     >>> row |= {"dataset": "gsm8k", "method": "Probe (GSM8K)"}
@@ -180,15 +178,15 @@ def draw_transfer(comparisons: pd.DataFrame, label: str, *, sharex: bool) -> "Fi
 def compare_without_overlaps(
     results: pd.DataFrame, *, protocol: Protocol = "corrected"
 ) -> pd.DataFrame:
-    """Leave out the questions that are like one of the training questions: what does the probe of a
-    data set gain over the best constant then?
+    """Compare the probe of each data set with the best constant, without the questions that
+    resemble a training question.
 
-    Such questions stand in ``data_manifests/overlaps.csv``, found by
-    ``book/tools/find_overlaps.py`` among the recorded runs. Returns a row a data set that was
-    compared and has a probe of its own, the ``method``: evaluation ``questions``; those that are
-    ``exact`` copies, share ``13 words`` in a row, and are ``alike``, with a Jaccard index of their
-    words of .6 or more; the ``gain`` on all questions, and ``without`` those, with its 95 %
-    interval ``low`` to ``high``.
+    ``data_manifests/overlaps.csv`` lists these questions; ``book/tools/find_overlaps.py`` found
+    them among the recorded runs. Returns one row per data set that was searched and has a probe of
+    its own, the ``method``: the number of evaluation ``questions``; how many are ``exact`` copies,
+    share ``13 words`` in a row, or are ``alike``, with a Jaccard index of their words of .6 or
+    more; the ``gain`` on all questions; and the gain ``without`` these, with its 95 % interval
+    ``low`` to ``high``.
     """
     overlaps = pd.read_csv(OVERLAPS, index_col=["dataset", "question_id"])
     terms = brier_terms(results, protocol=protocol)
@@ -217,22 +215,23 @@ def labels_curve(
     *,
     answers: int = 1,
 ) -> pd.DataFrame:
-    """Return what each method gains over the best constant with so many labels, on each data set
-    whose questions differ.
+    """Return the gain of each method over the best constant for each number of labels, on each data
+    set whose questions differ.
 
-    A label is the share of ``answers`` to a question that are correct. Votes, and what is stated,
+    A label is the share of ``answers`` to a question that are correct. Votes and stated confidences
     are recalibrated by Platt's method on labelled questions that ``rng`` draws, and judged on the
-    rest; questions without a confidence are left out. The data set's own probe learns from
-    training questions, of which one answer is graded:
-    ``predicted`` is that of ``probes.draws.predict_by_labels``. A gain is the constant's Brier
-    term less that of the method, by the same counts: those of the samples that did not vote, for
-    votes. The noise of mu_hat is in both terms, so that none is left in a gain.
+    rest. Questions without a confidence are left out. The data set's own probe learns from training
+    questions with one graded answer each: ``predicted`` is from ``probes.draws.predict_by_labels``.
 
-    Returns a row a ``dataset``, ``method`` and number of ``labels``, where ten questions or more
-    are left to judge: the mean gain ``estimate``, above zero closer than the constant; its 95 %
-    interval ``low`` to ``high`` for other questions and other draws, see :func:`over_draws`; the
-    ``questions`` that judged and the ``draws``; and ``spread``, the standard deviation of the gain
-    from one draw to another.
+    A gain is the constant's Brier term minus the method's, from the same counts. For votes these
+    are the counts of the samples that did not vote. The noise of mu_hat is in both terms, so it
+    cancels.
+
+    Returns one row per ``dataset``, ``method`` and number of ``labels``, if at least ten questions
+    are left to judge: the mean gain ``estimate``, positive if closer than the constant; its 95 %
+    interval ``low`` to ``high`` for other questions and other draws, from :func:`over_draws`; the
+    numbers of ``questions`` judged and of ``draws``; and ``spread``, the standard deviation of the
+    gain from one draw to another.
     """
     scored = results[results["total"] > 1]
     rows = []
@@ -266,10 +265,11 @@ def recalibrated_gains(
     *,
     answers: int = 1,
 ) -> pd.DataFrame:
-    """Recalibrate a method on each of fifty draws of so many labelled questions, and return its
-    gains on the others, (n_questions, n_draws); NaN where a question is labelled.
+    """Recalibrate a method on each of fifty draws of labelled questions, and return its gains on
+    the others, (n_questions, n_draws).
 
-    ``judged`` are a method's estimates, without its name; a label is as in :func:`labels_curve`.
+    The gain of a labelled question is NaN. ``judged`` are a method's estimates, without its name;
+    ``labels`` are as in :func:`labels_curve`.
     """
     confidence, correct, total = (judged[name].to_numpy() for name in judged)
     mu_hat = correct / total
@@ -292,10 +292,11 @@ def over_draws(
 ) -> dict[str, float]:
     """Average gains, (n_questions, n_draws), over questions and draws, with an interval for both.
 
-    A question's gain is its mean over the draws in which it is judged. The arms of the interval
-    are the root of the sum of two squares: the arm of ``mean_interval`` over these, ``groups``
-    drawn whole, and that of Student's t for the draws, each by how far its questions lie from
-    their means. Draws of nearly all questions have most in common, so that theirs is too short.
+    A question's gain is its mean over the draws in which it is judged. Each arm of the interval is
+    the root of a sum of two squares. One is the arm of ``mean_interval`` over these gains, with
+    whole ``groups`` drawn. The other is the arm of Student's t over draws, in which the value of a
+    draw is the mean deviation of its gains from the means of their questions. The second arm is too
+    short if draws label nearly all questions, because then they have most of them in common.
     """
     from scipy.stats import t  # slow to import
 
@@ -316,10 +317,10 @@ def over_draws(
 
 
 def draw_labels_curve(curve: pd.DataFrame) -> "FacetGrid":
-    """Draw gains against the number of labels: a panel a data set, a line a method, with intervals,
-    around a line at zero.
+    """Draw gains against the number of labels around a line at zero, with one panel per data set
+    and one line, with intervals, per method.
 
-    ``curve`` is that of :func:`labels_curve`.
+    ``curve`` is a table from :func:`labels_curve`.
 
     >>> row = {"dataset": "gsm8k", "method": "P(True)", "labels": 20, "estimate": 0.1}
     >>> draw_labels_curve(pd.DataFrame([row | {"low": 0.0, "high": 0.2}])).axes.size

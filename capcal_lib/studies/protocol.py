@@ -1,6 +1,5 @@
-"""Take back what this book does differently from the paper, one correction at a time, on the same
-recorded samples.
-"""
+"""Take back the differences between this book and the paper, one correction at a time, on the same
+recorded samples."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -43,18 +42,18 @@ PROBE_AT_HOME, OTHER_PROBE, OTHER = GROUPS = (
 
 
 def shifts_by_correction(counting: Counting) -> pd.DataFrame:
-    """Return how far each score of a model shifts when a correction is taken back alone, and when
-    all are but for the judge's verdicts; above zero it becomes worse.
+    """Return how far each score of a model shifts if one correction is taken back, and if all are
+    except for the judge's verdicts. Positive shifts are worse.
 
-    ``plug-in scores`` leave the noise of mu_hat in; ``missing as 0.5`` gives a question without a
-    confidence one half, where the method was asked at all, but for votes, of which
-    :func:`votes_without_answer` tells; ``votes in the pool`` judges the votes
-    of the same splits by all samples; ``paper's probes`` are trained by its recipe; ``a judge's
-    verdicts`` are the mean over the judges that have judged every answer to a data set.
+    The corrections are: ``plug-in scores`` leave the noise of mu_hat in. ``missing as 0.5``
+    replaces a missing confidence by one half if the method was asked at all;
+    :func:`votes_without_answer` treats votes. ``votes in the pool`` judges the votes of the same
+    splits by all samples. ``paper's probes`` are trained with its recipe. ``a judge's verdicts``
+    are the mean over the judges that have judged every answer to a data set.
 
-    ``counting`` are our own corrections. A row a ``switch``, ``dataset`` and ``method`` that shifts
-    at all: ``alone``, whether it is one of our corrections by itself; ``confidence``, which is one
-    of ``GROUPS``; ``shift``, and its ``size``.
+    ``counting`` has all our corrections. Returns one row per ``switch``, ``dataset`` and ``method``
+    that shifts at all: ``alone``, whether the switch is one of our corrections by itself;
+    ``confidence``, one of ``GROUPS``; the ``shift`` and its ``size``.
     """
     ours = results_of(counting)
     terms = brier_terms(ours)
@@ -96,14 +95,14 @@ def shifts_by_correction(counting: Counting) -> pd.DataFrame:
 
 
 def _means(terms: pd.DataFrame) -> "pd.Series[float]":
-    """Return the mean term of each data set and method; the best constant is none."""
+    """Return the mean term of each data set and method, without the best constant."""
     by_set = terms.drop(columns=BEST_CONSTANT).groupby(level="dataset", sort=False).mean()
     means: Any = by_set.rename_axis(columns="method").stack()
     return means.dropna()
 
 
 def _judged(counting: Counting, runs: Mapping[str, Run]) -> "pd.Series[float]":
-    """Return the mean terms by judges, of those that have judged every answer to a data set."""
+    """Return the mean terms under the judges that have judged every answer to a data set."""
     means = []
     for name, run in runs.items():
         for judge in judges(run):
@@ -118,7 +117,7 @@ def _judged(counting: Counting, runs: Mapping[str, Run]) -> "pd.Series[float]":
 
 
 def _group(method: str, dataset: str) -> str:
-    """Say whether a confidence is a probe, and of its own data set."""
+    """Tell whether a confidence is a probe, and whether the data set is the probe's own."""
     kind = kind_of_method(method, dataset)
     if kind == "probe of the data set":
         return PROBE_AT_HOME
@@ -126,14 +125,14 @@ def _group(method: str, dataset: str) -> str:
 
 
 def compare_recalibrated_probes(counting: Counting) -> pd.DataFrame:
-    """Judge each tuned probe of one training set, recalibrated by Platt's method on its own
-    out-of-fold predictions, against itself as it is, all cases of a model together.
+    """Compare each tuned probe of one training set before and after Platt's method on its own
+    out-of-fold predictions, all cases of a model together.
 
-    That takes no label more, and we do not do it elsewhere. Returns a row a ``dataset`` whose
-    questions differ and ``method``, with the probe's ``shift``: the mean gain ``estimate``, above
-    zero where the probe is nearer to mu after it, and what else
-    :func:`~capcal_lib.results.judged.judge_cases` says. No row for a probe of which
-    ``capcal probe --draws`` has kept nothing.
+    This takes no further label, and we do not do it elsewhere. Returns one row per ``dataset``
+    whose questions differ and ``method``, with the probe's ``shift`` and the columns of
+    :func:`~capcal_lib.results.judged.judge_cases`. The mean gain ``estimate`` is positive if the
+    recalibrated probe is nearer to mu. There is no row for a probe if ``capcal probe --draws`` has
+    kept nothing for it.
     """
     calibrators = out_of_fold_calibrators(counting.store, counting.model)
     gains = {}
@@ -157,10 +156,10 @@ def votes_without_answer(
     """Return what samples without an answer do to the plug-in score of ``k_c`` votes, which share
     their samples with mu_hat.
 
-    A row a data set of ``runs`` of which any question has so many samples; only these questions
-    count: the share of their samples ``without an answer``; the score where those ``agree with
-    nobody``, and where they vote together ``as a group``; and the ``shift`` from the first to the
-    second, above zero where the group is worse.
+    Only questions with k_c samples count. Returns one row per data set of ``runs`` with such
+    questions: the share of samples ``without an answer``; the score if these samples ``agree with
+    nobody``, and if they vote together ``as a group``; and the ``shift`` from the first to the
+    second, positive if the group is worse.
     """
     rows = {}
     for name, run in runs.items():

@@ -1,8 +1,9 @@
-"""Let some of a question's samples vote, and score the votes by the samples that did not vote
-(*held-out*) and by all of them (*same pool*).
+"""Let some of a question's samples vote, and score the votes against the samples that did not vote
+(*held-out*) and against all samples (*same pool*).
 
-``answers`` are those of ``confidence.read_answers``, a row a sample, of several data sets, whose
-name is the first level of the index. ``terms`` are what :func:`score_votes` makes of them."""
+``answers`` is a table from ``confidence.read_answers`` for several data sets, with one row per
+sample and the data set as the first level of the index. ``terms`` is a table from
+:func:`score_votes`."""
 
 from collections.abc import Collection
 from dataclasses import replace
@@ -24,8 +25,10 @@ LEVELS = ["dataset", "votes", "question_id"]
 
 
 def votes_of_datasets(answers: pd.DataFrame) -> "pd.Series[int]":
-    """Say how many samples of each data set vote where a question is shown: ten, or five, so that
-    two of them do not vote; a data set with fewer samples is left out, and the largest comes first.
+    """Return how many samples of a question vote in the examples from each data set: ten or five,
+    so that at least two do not vote.
+
+    A data set with fewer samples is left out. The largest data set comes first.
 
     >>> index = pd.MultiIndex.from_product([["gsm8k"], range(12)], names=["dataset", None])
     >>> votes_of_datasets(pd.DataFrame({"question_id": "q"}, index)).to_dict()
@@ -47,14 +50,13 @@ def score_votes(
     """Let random choices of k_c samples vote, and score their votes in both ways, as
     ``confidence.split_votes`` does for the main table.
 
-    Returns a row a ``dataset``, number of ``votes`` k_c and ``question_id``, the index: the squared
-    distance of the vote from mu_hat of the samples ``held-out``, and from that of the ``same
-    pool``, each less the noise of that mu_hat where ``corrected``; and the mean ``share`` of the
-    votes that the winning answer has, with its ``noise``, the variance from one draw of votes to
-    the next.
+    Returns a table indexed by ``dataset``, number of ``votes`` k_c and ``question_id``.
+    ``held-out`` and ``same pool`` are the squared distances of the vote from mu_hat of these
+    samples, minus the noise of mu_hat if ``corrected``. ``share`` is the mean share of the votes
+    that the winning answer has, and ``noise`` is its variance from one draw of votes to the next.
 
-    Questions without an answer are left out, and so are numbers of votes that would leave fewer
-    than two of a data set's samples (``applications.deep_samples``).
+    Questions without an answer are left out. So are numbers of votes that would leave fewer than
+    two of a data set's samples (``applications.deep_samples``).
     """
     numbers = tuple(numbers)
     column = "term" if corrected else "plug_in"
@@ -74,20 +76,19 @@ def score_votes(
 
 
 def judge_optimism(terms: pd.DataFrame, total: "pd.Series[int]") -> pd.DataFrame:
-    """Test by how much better votes look when their own samples judge them: held-out less same
-    pool.
+    """Test how much better votes look if their own samples judge them: held-out minus same pool.
 
-    ``terms`` have to be corrected, since the fewer samples that are held out have more noise than
-    all; ``total`` are the scored samples of each question. Optimism falls as 1/n with the n samples
-    that make mu_hat, so each data set is judged on the questions with as many as ``deep_samples``
-    says. One sample moves the share of k_c votes by 1/k_c at most, so that optimism is expected to
-    lie within sqrt(1/2)/n of 0 on each question (Efron and Stein); these are the bounds of its
+    ``terms`` must be corrected, because the few held-out samples have more noise than all samples.
+    ``total`` is the number of scored samples of each question. Optimism falls as 1/n with the n
+    samples behind mu_hat, so each data set is judged on the questions with at least as many samples
+    as ``deep_samples`` says. One sample moves the share of k_c votes by at most 1/k_c. So the
+    expected optimism on a question is within sqrt(1/2)/n of 0 (Efron and Stein), which bounds its
     interval.
 
-    Returns a row a ``dataset`` and number of ``votes``, the index, with the number of ``questions``
-    and n, the least number of ``samples`` of each of them, and as
-    :func:`~capcal_lib.results.judged.judge_cases` has them, all of them together: *better* is
-    flattered.
+    Returns a table indexed by ``dataset`` and number of ``votes``: the number of ``questions``,
+    their least number of ``samples`` n, and the columns of
+    :func:`~capcal_lib.results.judged.judge_cases`, all cases together. The verdict *better* means
+    that votes are flattered.
 
     References: Efron and Stein, "The jackknife estimate of variance", Annals of Statistics 9
     (1981).
@@ -107,8 +108,10 @@ def judge_optimism(terms: pd.DataFrame, total: "pd.Series[int]") -> pd.DataFrame
 
 
 def find_majorities(answers: pd.DataFrame) -> "pd.Series[str]":
-    """Say of each question whether the most frequent of all its answers is ``right`` or ``wrong``,
-    under the index (dataset, question_id); where nobody answers it is wrong.
+    """Tell for each question whether the most frequent of all its answers is ``right`` or
+    ``wrong``.
+
+    The index is (dataset, question_id). A question that nobody answers is wrong.
     """
     sides = {}
     for key, samples in answers.groupby(["dataset", "question_id"], sort=False):
@@ -122,11 +125,11 @@ def find_majorities(answers: pd.DataFrame) -> "pd.Series[str]":
 def score_first_votes(
     counting: Counting, *, numbers: Collection[int] = PAPER_VOTES
 ) -> "pd.Series[float]":
-    """Score votes by the paper's protocol: the first samples vote and judge themselves, and nothing
-    is subtracted; a question without an answer among its votes has 0.5.
+    """Score votes under the paper's protocol: the first samples vote and judge themselves, and no
+    noise is subtracted. A question without an answer among its votes has 0.5.
 
-    Returns plug-in terms, under the index of :func:`score_votes`; NaN where a question has fewer
-    samples than votes.
+    Returns plug-in terms with the index of :func:`score_votes`, NaN if a question has fewer samples
+    than votes.
     """
     votes = results_of(replace(counting, recipe=None), votes=numbers)
     terms = {

@@ -1,6 +1,5 @@
-"""Answer only where a confidence is high, on every data set of a model: what is risked, compared
-with answering at random, and whether a promised risk is kept.
-"""
+"""Answer only if a confidence is high, on every data set of a model: measure the risk, compare it
+with answering at random, and check whether a promised risk is kept."""
 
 from collections.abc import Callable
 
@@ -22,11 +21,11 @@ MEMBER = ["method", "member"]
 
 
 def ranking_confidences(results: pd.DataFrame) -> pd.DataFrame:
-    """Keep of results the confidences by which the questions of a data set are ranked.
+    """Keep the confidences that rank the questions of a data set.
 
-    Of probes that is the nearest to each data set, under the name ``Probe``. Where the model was
-    asked, a question of which it has stated nothing counts as one half. Questions with fewer than
-    two scored samples are left out.
+    The probe nearest to each data set stands for all probes, under the name ``Probe``. If the model
+    was asked but stated nothing, the confidence is one half. Questions with fewer than two scored
+    samples are left out.
     """
     ranked = []
     for dataset, subset in results[results["total"] > 1].groupby(level="dataset", sort=False):
@@ -37,11 +36,11 @@ def ranking_confidences(results: pd.DataFrame) -> pd.DataFrame:
 
 def area_terms(confidences: pd.DataFrame) -> pd.DataFrame:
     """Return the term of each question in the area under the risk-coverage curve of its data set
-    (``applications.risk_area_terms``), by each of the `ranking_confidences`, and ``At random``.
+    (``applications.risk_area_terms``), for each of the `ranking_confidences` and ``At random``.
 
-    The questions are those that all methods of a data set can be judged on, so that each mean is an
-    area of the same questions; none where they share fewer than two. Lower is better. A probe by
-    the paper's recipe has the mean of its five.
+    Lower is better. All methods of a data set are judged on the same questions, so that each mean
+    is an area of the same questions. A data set without two such questions is left out. For the
+    paper's recipe, terms are means over its five probes.
     """
     tables = []
     for _, subset in confidences.groupby(level="dataset", sort=False):
@@ -68,11 +67,11 @@ def score_areas(confidences: pd.DataFrame) -> pd.DataFrame:
     """Score each of the `ranking_confidences` on each data set by the area under the risk-coverage
     curve, on the questions that all have (:func:`area_terms`).
 
-    Returns what ``tables.show_scores`` draws: a row a method and data set with the area under the
-    name ``brier``, its interval ``low`` to ``high``, ``may_be_best``, for which answering at random
-    does not compete, the number of ``questions``, and whether any of the data set was solved,
-    ``varies``. In the interval an unseen question counts for as much as any can
-    (``applications.risk_area_bounds``): it may be the most confident one, right or wrong.
+    Returns a table for ``tables.show_scores`` with one row per method and data set: the area, named
+    ``brier``; its interval ``low`` to ``high``; ``may_be_best``, for which answering at random does
+    not compete; the number of ``questions``; and ``varies``, whether any question of the data set
+    was solved. The interval lets an unseen question count for as much as any can
+    (``applications.risk_area_bounds``), because it may be the most confident one, right or wrong.
     """
     tables = []
     for dataset, subset in area_terms(confidences).groupby(level="dataset", sort=False):
@@ -95,9 +94,9 @@ def risk_curves(results: pd.DataFrame, dataset: str, rng: np.random.Generator) -
     """Return the risk-coverage curves of a data set (``applications.risk_coverage``): ``method``,
     ``coverage`` and ``risk``.
 
-    A curve a confidence, and one of the honest oracle, which ranks questions by one half of their
-    samples, drawn by ``rng``, and is judged by the other. A probe by the paper's recipe has the
-    mean of the curves of its five.
+    Each confidence has a curve, and so has the honest oracle. The oracle ranks questions by one
+    half of their samples, which ``rng`` draws, and is judged by the other half. For the paper's
+    recipe the curve is the mean over its five probes.
     """
     ranked = ranking_confidences(results.loc[[dataset]])
     curves = {}
@@ -118,12 +117,13 @@ def use_thresholds(
     risk: float,
     rng: np.random.Generator,
 ) -> pd.DataFrame:
-    """Set a threshold on a random half of the questions and use it on the other, a hundred times.
+    """Set a threshold on a random half of the questions and use it on the other half, a hundred
+    times.
 
-    ``threshold`` takes confidences, correct and scored samples, and the ``risk``; answered are the
-    questions of a higher confidence. ``confidences`` are those of :func:`ranking_confidences`; a
-    random one is tried too. Returns a row a ``dataset`` and ``method`` with the mean shares of all
-    questions that are ``answered``, and answered wrongly, ``wrong``.
+    ``threshold`` takes confidences, correct and scored samples, and the ``risk``. Questions with a
+    higher confidence are answered. ``confidences`` is a table from :func:`ranking_confidences`, to
+    which a random confidence is added. Returns one row per ``dataset`` and ``method``: the mean
+    shares of all questions that are ``answered``, and that are answered ``wrong``.
     """
     rows = []
     for dataset, subset in confidences.groupby(level="dataset", sort=False):

@@ -1,6 +1,5 @@
-"""Put the paper's statements to models of one's own: the comparisons that each names in
-``data_manifests/claims.yaml``, and one that the paper does not ask for.
-"""
+"""Test the paper's statements on your own models: the comparisons that each statement names in
+``data_manifests/claims.yaml``, and one that the paper does not ask for."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -83,15 +82,15 @@ def compare_as_stated(
 ) -> pd.DataFrame:
     """Test what the paper's statements compare, on every data set of every model.
 
-    ``results`` are those of ``load_results``, and ``concentrations`` those of ``describe_probes``,
-    by the names of models. Left out are data sets on which no two questions differ.
+    ``results`` and ``concentrations`` map the names of models to tables from ``load_results`` and
+    ``describe_probes``. Data sets on which no two questions differ are left out.
 
-    Returns a row a comparison: ``what`` is compared, for which ``method``, ``model`` and
-    ``dataset``, and whether that is the ``nearest`` probe; the mean gain ``estimate`` with its 95 %
-    interval ``low`` to ``high``, by itself; ``p``; ``p (Holm)``, for all comparisons with a random
-    confidence, among probes, and of pass@k together; and the ``result``, a category: ``holds`` or
-    ``fails`` where that is below .05, else ``neither``. Budgets, and probes against votes and what
-    the model says, are judged where other pages take their verdicts:
+    Returns one row per comparison: ``what`` is compared, for which ``method``, ``model`` and
+    ``dataset``, and whether the method is the ``nearest`` probe; the mean gain ``estimate`` with
+    its own 95 % interval ``low`` to ``high``; ``p`` and ``p (Holm)``; and the ``result``, a
+    category. It is ``holds`` or ``fails`` if ``p (Holm)`` is below .05, else ``neither``. Holm's
+    method takes together all comparisons with a random confidence, among probes, and of pass@k.
+    Other pages judge budgets and compare probes with votes and with what the model says:
     :func:`~capcal_lib.results.uses.compare_use` and
     :func:`~capcal_lib.results.nearest.compare_with_nearest_probe`.
     """
@@ -117,8 +116,9 @@ def compare_as_stated(
 def compare_spent(
     model: str, results: pd.DataFrame, concentrations: "pd.Series[float]"
 ) -> pd.DataFrame:
-    """Return what the paper states of budgets, as rows of :func:`compare_as_stated`: the nearest
-    probe, and what the model says, against even spending of two samples a question.
+    """Return the comparisons for the paper's statements on budgets, as rows of
+    :func:`compare_as_stated`: the nearest probe, and what the model says, against even spending of
+    two samples per question.
     """
     judged = compare_use(results, "Budget", concentrations)
     what = {NEAREST_PROBE: SPENT, VOICE: SPENT_BY_VOICE}
@@ -137,8 +137,8 @@ def compare_spent(
 
 
 def compare_nearest(model: str, results: pd.DataFrame) -> pd.DataFrame:
-    """Compare the nearest probe with ten votes, and with what the model says of itself, as rows of
-    :func:`compare_as_stated`; the ``method`` is the probe where it is compared with votes.
+    """Compare the nearest probe with ten votes and with what the model says about itself, as rows
+    of :func:`compare_as_stated`. In a comparison with votes, ``method`` is the probe.
     """
     judged = compare_with_nearest_probe(results)
     nearest = {
@@ -170,12 +170,12 @@ def compare_nearest(model: str, results: pd.DataFrame) -> pd.DataFrame:
 def stated_gains(
     subset: pd.DataFrame, dataset: str, probe: str | None, concentration: float | None
 ) -> Iterator[tuple[str, str, "pd.Series[float]"]]:
-    """Yield what is compared on a data set, the method, and its gain on each question; ``subset``
-    are its results, and ``probe`` is the nearest.
+    """Yield what is compared on a data set, the method, and its gain on each question.
 
-    What is said of all questions has no method: how far one response lies from the expected
-    accuracy on average, without bias, and whether more than half of the questions that have many
-    samples lie between .1 and .9. Other probes are those that were trained on another data set.
+    ``subset`` has the results of the data set, and ``probe`` is the nearest. Two comparisons
+    concern all methods and have no name of a method: how far one response is from the expected
+    accuracy on average, without bias, and whether more than half of the questions with many samples
+    lie between .1 and .9. Other probes are probes that were trained on another data set.
     """
     counts = subset["correct"], subset["total"]
     apart = 2 * metrics.correctness_variance_terms(*counts, corrected=True)
@@ -208,10 +208,11 @@ def miss_pass_at_k(
     *,
     concentration: None = None,
 ) -> "pd.Series[float]":
-    """Return by how much the pass@k that a confidence implies, taken at its word as the paper does,
-    is above the measured one; NaN where a question has fewer than k samples.
+    """Return how far the pass@k that a confidence implies is above the measured pass@k, NaN if a
+    question has fewer than k samples.
 
-    The mean over questions is how far the data set's curve is missed at k.
+    As in the paper, each attempt succeeds with the stated probability. The mean over questions
+    tells how far the data set's curve is missed at k.
 
     >>> counts = pd.Series([0, 5]), pd.Series([10, 10])
     >>> miss_pass_at_k(pd.Series([0.1, 0.4]), *counts, 1).round(3).tolist()
@@ -224,7 +225,7 @@ def miss_pass_at_k(
 def gain_of_probe(
     gains: Any, subset: pd.DataFrame, probe: str, number: int, concentration: float | None
 ) -> "pd.Series[float]":
-    """Return the gains of a probe, which by the paper's recipe is five."""
+    """Return the gains of a probe. For the paper's recipe these are means over its five probes."""
 
     def of_member(judged: pd.DataFrame) -> "pd.Series[float]":
         given = judged["confidence"], judged["correct"], judged["total"]
@@ -250,13 +251,13 @@ def training_means(store: Path | str, model: str) -> "pd.Series[float]":
 def compare_without_labels(
     results: pd.DataFrame, means: "pd.Series[float]", *, protocol: Protocol = "corrected"
 ) -> pd.DataFrame:
-    """Judge what is there for somebody without a label of the data set, against what needs none.
+    """Compare the confidences that need no label of the data set with rivals that need none either.
 
-    Probes of one other training set are judged against the mean of that set, ``means`` as of
-    :func:`training_means`, those of the same domain and of another as a family each; what the model
-    says, and votes, against one half, as a third.
+    A probe of one other training set is compared with the mean of that set, ``means`` from
+    :func:`training_means`. Probes of the same domain and probes of another domain are one family
+    each. What the model says, and votes, are compared with one half, as a third family.
 
-    Returns a row a case: ``dataset``, ``method``, ``kind``, ``rival`` and the columns of
+    Returns one row per case: ``dataset``, ``method``, ``kind``, ``rival`` and the columns of
     :func:`~capcal_lib.results.judged.judge_cases`, with whether it ``could be won``.
     """
     corrected = protocol == "corrected"
@@ -288,14 +289,14 @@ def compare_without_labels(
 def advise(
     without: pd.DataFrame, as_it_is: pd.DataFrame, recalibrated: pd.DataFrame
 ) -> pd.DataFrame:
-    """Say what each kind of confidence gained for a reader with no labels, and for one with labels
-    of the data set.
+    """Return what each kind of confidence gained, for a reader with no labels and for one with
+    labels of the data set.
 
-    Arguments are rows of :func:`compare_without_labels`, ``compare_with_constant`` and
-    ``compare_recalibrated``, of all models below one another. Returns a row a way to go, in the
-    order of ``WAYS``: the ``labels`` that it takes, what ``of the model`` it takes, the ``method``
-    with the ``tokens`` that it costs beside the answer, its ``rival``, the ``mean gain`` over the
-    cases, and the columns of ``results.judged.tally``. A way without a case has no row.
+    Arguments are rows from :func:`compare_without_labels`, ``compare_with_constant`` and
+    ``compare_recalibrated``, for all models in one table. Returns one row per way, in the order of
+    ``WAYS``: the ``labels`` and what ``of the model`` it needs, the ``method`` with the ``tokens``
+    that it costs beside the answer, its ``rival``, the ``mean gain`` over the cases, and the
+    columns of ``results.judged.tally``. A way without a case has no row.
     """
     rows = []
     for labels, access, kind, method, rival, tokens in WAYS:
@@ -313,11 +314,13 @@ def advise(
 def results_of_claims(
     claims: pd.DataFrame, comparisons: pd.DataFrame, dearer: "pd.Series[bool]"
 ) -> pd.DataFrame:
-    """Return what the comparisons of each claim come to: the columns ``says`` and ``result``.
+    """Return the results of the comparisons of each claim, with the columns ``says`` and
+    ``result``.
 
-    ``claims`` are rows of ``load_claims`` that are ``measured``, ``comparisons`` those of
-    :func:`compare_as_stated`, and ``dearer`` tells of each data set and model whether ten votes
-    cost more tokens than an answer. A name that begins with "not" counts where it is lost.
+    ``claims`` are rows of ``load_claims`` with comparisons in ``measured``. ``comparisons`` is a
+    table from :func:`compare_as_stated`. ``dearer`` tells for each data set and model whether ten
+    votes cost more tokens than an answer. If a name begins with "not", a lost comparison counts as
+    held.
     """
     tables = []
     for says, claim in claims.iterrows():
@@ -333,7 +336,7 @@ def results_of_claims(
 
 
 def _selected(name: str, comparisons: pd.DataFrame, dearer: "pd.Series[bool]") -> "pd.Series[str]":
-    """Return the results of the comparisons of one name."""
+    """Return the results of the comparisons with one name."""
     what = name.removeprefix("not ")
     if what == ASKED_NEAREST:
         asked = comparisons["what"].isin([ASKED_OWN, ASKED_ELSEWHERE])
