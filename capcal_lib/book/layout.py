@@ -1,4 +1,4 @@
-"""Lay executed notebooks out: where a page ended, and how the book shows it."""
+"""Lay out executed notebooks: where a page ended, and how the book shows it."""
 
 import hashlib
 from copy import deepcopy
@@ -25,7 +25,7 @@ TOP = ("finding", "provenance", "picture")  # tags of what stands below the titl
 
 
 def cut(notebook: dict[str, Any]) -> None:
-    """Take what is below the end of an executed page out of it, and the error that was the end.
+    """Remove all that is below the end of an executed page, and the error that ended it.
 
     >>> ended = {"output_type": "error", "ename": "EndOfPage"}
     >>> cells = [{"outputs": [{"data": {}}, ended], "metadata": {}}, {"outputs": []}]
@@ -46,7 +46,9 @@ def cut(notebook: dict[str, Any]) -> None:
 
 
 def caption_figures(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Make the text below a figure, tagged ``caption``, its caption, and its label its name."""
+    """Turn the text below a figure, tagged ``caption``, into its caption, and its label into its
+    name.
+    """
     remaining: list[dict[str, Any]] = []
     for cell in cells:
         if "caption" in cell["metadata"].get("tags", ()):
@@ -60,8 +62,8 @@ def caption_figures(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def lift(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Set what the cells tagged as `TOP` show before all others, without their code, which stays
-    where it is read and says so.
+    """Put the outputs of the cells tagged as `TOP` before all others, without their code. The code
+    stays in its place and says so.
     """
     lifted = []
     for tag in TOP:
@@ -76,11 +78,11 @@ def lift(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def lay_out(notebook: dict[str, Any]) -> dict[str, str]:
-    """Lay an executed page out for the book: below the title what its finding, the line of
-    provenance and the picture show, by their tags; then all cells, captions below their figures.
+    """Lay out an executed page for the book: below the title the outputs tagged as finding,
+    provenance and picture, then all cells, with captions below their figures.
 
-    Returns the forms of figures for a telephone, taken out of the page, by the names that the
-    book's builder gives the figures themselves, digests.
+    Returns the narrow forms of figures, which are removed from the page, by the digests with which
+    the book's builder names the figures.
 
     >>> title = {"cell_type": "markdown", "source": "# Title", "metadata": {}}
     >>> data = {"image/svg+xml": ["<svg>wide</svg>"], NARROW: ["<svg>narrow</svg>"]}

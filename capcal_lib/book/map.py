@@ -56,9 +56,10 @@ UNSAMPLED = "there are no samples of the paper's models here; *given samples*, i
 class Item:
     """An item of the paper.
 
-    ``pages`` are written pages that treat it. ``why`` says why nothing is computed, ``lacking``
-    what is missing here. If it were not, the code of the item's notebooks would match the regular
-    expression ``unless``. A ``measurable`` item is measured given samples of the paper's models.
+    ``pages`` are written pages that treat it. ``why`` says why nothing is computed, and ``lacking``
+    what is missing here. If it were not missing, the code of the item's notebooks would match the
+    regular expression ``unless``. A ``measurable`` item is measured if there are samples of the
+    paper's models.
     """
 
     key: str
@@ -99,8 +100,9 @@ def load_items() -> list[Item]:
 
 
 def notebook_cells() -> list[Cell]:
-    """List the cells of all notebooks that name an item of the paper. A cell that the book lifts
-    below the title of its page (``layout.TOP``) has no section.
+    """List the cells of all notebooks that name an item of the paper.
+
+    A cell that the book lifts below the title of its page (``layout.TOP``) has no section.
     """
     cells = []
     for path in sorted(NOTEBOOKS.glob("[0-9]*.ipynb")):

@@ -1,5 +1,5 @@
-"""What the book's pages need beyond what Sphinx and the theme write: terms that explain themselves,
-roles that readers of screens understand, and the faces. It is a Sphinx extension."""
+"""Add to the book's pages what Sphinx and the theme lack: explained terms, roles for screen
+readers, and fonts. This is a Sphinx extension."""
 
 import re
 from pathlib import Path
@@ -31,7 +31,7 @@ PLAIN_WORDS = {  # of the glossary, that every reader knows
 
 
 def _explain(app: Any, doctree: Any, name: str) -> None:
-    """Explain each term of the glossary, on hover, where a page first uses it."""
+    """Explain each term of the glossary, on hover, at its first use on a page."""
     from docutils import nodes
 
     if name.startswith("reference/"):
@@ -89,8 +89,8 @@ REWRITES = {
 
 
 def _finish(app: Any, exception: Exception | None) -> None:
-    """Replace what Sphinx and the theme write and a page is better without, as `REWRITES` says; and
-    put the book's faces where the style sheet looks for them, packed for browsers.
+    """Improve the pages that Sphinx and the theme wrote, with `REWRITES`, and put the book's fonts,
+    packed for browsers, into the folder that the style sheet names.
     """
     from fontTools.ttLib import TTFont
 

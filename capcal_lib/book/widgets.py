@@ -1,8 +1,7 @@
-"""Put a widget on a page: its data as JSON, and a table for readers without scripts. And draw
+"""Put a widget on a page, with its data as JSON and a table for readers without scripts, and draw
 verdicts as marks.
 
-``book/static/widgets.js`` draws it in the reader's browser, without a server.
-"""
+``book/static/widgets.js`` draws the widget in the reader's browser, without a server."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -24,11 +23,12 @@ HEADS = {"worse": "worse", "inconclusive": "cannot tell", "better": "better"}  #
 def widget(
     kind: str, data: Mapping[str, Any], caption: str, *, fallback: Html, evidence: str
 ) -> Html:
-    """Draw one of the widgets of ``book/static/widgets.js``, where each says what data it takes.
+    """Draw one of the widgets of ``book/static/widgets.js``, which says for each what data it
+    takes.
 
-    ``data`` are what JSON can hold, and NaN is not among it. The ``caption`` says what the reader
-    can do and stands below with the evidence; ``fallback`` is a table that says the same where no
-    scripts run, as in JupyterLab.
+    ``data`` must fit JSON, which has no NaN. The ``caption`` says what the reader can do, and
+    stands below with the evidence. ``fallback`` is a table with the same content for readers
+    without scripts, as in JupyterLab.
 
     >>> "<figcaption>Ask." in widget("coin", {}, "Ask.", fallback=Html("<p>0 of 0</p>"),
     ...     evidence="measured").html
@@ -46,11 +46,12 @@ def widget(
 def verdict_grid(
     verdicts: pd.DataFrame, *, rows: Sequence[str], caption: str, evidence: str
 ) -> Html:
-    """Draw comparisons as marks: a row a kind of method, a column a verdict, a mark a comparison.
+    """Draw comparisons as marks: one row per kind of method, one column per verdict.
 
-    ``found`` has the columns ``kind``, ``model``, ``dataset``, ``verdict`` and ``could be won`` of
-    ``results.compare_with_constant``. A cell says how many there are: of all cases, and those that
-    are better of the cases that could be won; a mark of a case that could not is faint.
+    ``verdicts`` has the columns ``kind``, ``model``, ``dataset``, ``verdict`` and ``could be won``
+    of ``results.compare_with_constant``. A cell gives the number of its comparisons out of all
+    cases; for better ones, out of the cases that could be won. The mark of a case that could not be
+    won is faint.
 
     >>> one = {"kind": "P(True)", "model": "A", "dataset": "MMLU", "verdict": "inconclusive"}
     >>> found = pd.DataFrame([one | {"could be won": True}])

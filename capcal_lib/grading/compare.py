@@ -1,9 +1,9 @@
-r"""Compare an extracted answer with the right ones.
+r"""Compare an extracted answer with the right answers.
 
-Numbers are compared exactly, as fractions; options by their letter or their very text; names in the
-normal form of TriviaQA's official evaluation; mathematics by Math-Verify, part by part, with the
-brackets and the number of parts that the right answer has. There is no tolerance, no algebra on
-words, and no table of units."""
+Numbers are compared exactly, as fractions. Options are compared by their letter or their exact
+text, and names in the normal form of TriviaQA's official evaluation. Mathematics is compared by
+Math-Verify, part by part, with the brackets and the number of parts of the right answer. There is
+no tolerance, no algebra on words, and no table of units."""
 
 import re
 import string
@@ -67,7 +67,7 @@ _SPELLINGS = (
 
 
 def clean(text: str) -> str:
-    r"""Spell mathematics in one way.
+    r"""Write mathematics in one spelling.
 
     >>> clean(r"$\dfrac12\,$."), clean("10²³"), clean(r"\left( −1, 2 \right]")
     ('\\frac{1}{2}', '10^{23}', '( -1, 2 ]')
@@ -79,7 +79,7 @@ def clean(text: str) -> str:
 
 
 def without_commands(text: str) -> str:
-    r"""Take words out of ``\text{}`` and its like.
+    r"""Take words out of ``\text{}`` and similar commands.
 
     >>> without_commands(r"\text{Lake Chad}")
     'Lake Chad'
@@ -88,7 +88,7 @@ def without_commands(text: str) -> str:
 
 
 class Number(NamedTuple):
-    """A number that an answer is, exactly."""
+    """The exact number in an answer."""
 
     value: Fraction
     words: str  # what is counted; empty where nothing is said
@@ -162,7 +162,7 @@ _ONES = {
 
 @lru_cache(maxsize=1 << 16)  # a run of a thousand questions has tens of thousands
 def read_number(text: str) -> Number | None:
-    r"""Read the number that a text is; None where it is none. Words behind it say what is counted.
+    r"""Read a text as a number; None if it is none. Words after the number say what is counted.
 
     >>> read_number(r"x = \$1,234.50").value, read_number("2x + 1")
     (Fraction(2469, 2), None)
@@ -200,9 +200,11 @@ _LETTERS = re.compile(r"[-/]\s?[a-z](?:[-/\s]+[a-z])*|[a-z](?:,\s?-?[a-z])+")  #
 
 
 def same_number(right: Number, other: Number) -> bool:
-    """Compare exactly; words that both have must not differ, nor letters of a formula that one has
-    behind its number. A percentage is also a share, which is
-    no whole number above 1: 50% is 0.5, and 4200% is not 42.
+    """Compare two numbers exactly.
+
+    If both have words, the words must be the same. Letters of a formula after one of the numbers
+    must be after the other too. A percentage is also a share, unless this share is a whole number
+    above 1: 50% is 0.5, but 4200% is not 42.
 
     >>> def same(gold, answer): return same_number(read_number(gold), read_number(answer))
     >>> same("5 km", "5"), same("50%", "0.5"), same("44 BC", "44 AD"), same("5", "5.001")
@@ -257,13 +259,12 @@ def name(text: str) -> str:
 
 
 def option(text: str) -> str:
-    """Return the very text of an option: case, spaces and the full stop apart."""
+    """Return the text of an option without regard to case, spaces and a full stop."""
     return " ".join(clean(without_commands(text)).casefold().split())
 
 
 def canonical(text: str, kind: Kind) -> str:
-    """Return a text that is the same for answers that are cheaply seen to be equal, to group votes
-    by.
+    """Return a text that is the same for answers that are easily seen to be equal, to group votes.
 
     >>> canonical("0.5", "number"), canonical("The Moon", "short"), canonical("c", "choice")
     ('1/2', 'moon', 'C')
@@ -278,8 +279,9 @@ def canonical(text: str, kind: Kind) -> str:
 
 
 def equal(kind: Kind, golds: tuple[str, ...], extracted: str) -> bool | None:
-    """Compare with the right answers, the first of which is the gold one; None where `mathematics`
-    must tell, in a worker.
+    """Compare an answer with the right answers, of which the first is the gold one.
+
+    None means that `mathematics` must decide, in a worker.
     """
     if len(extracted) >= LONGEST:
         return False
@@ -337,7 +339,7 @@ Ask = Callable[[str, str], bool | None]  # about two parts that no rule here tel
 
 
 def mathematics(extracted: str, *golds: str) -> bool:
-    r"""Ask Math-Verify part by part; only the workers should, for it may take long.
+    r"""Compare with Math-Verify, part by part. This may take long, so only workers should call it.
 
     >>> mathematics(r"\frac{x}{2}", "0.5x"), mathematics("(1, 2)", "(2, 1)")
     (True, False)
@@ -352,8 +354,9 @@ def _undecided(_gold: str, _other: str) -> bool | None:
 
 
 def _same(gold: str, other: str, ask: Ask) -> bool | None:
-    """Compare two cleaned answers: as many parts, in the same brackets, each equal; None where one
-    of these is undecided, and none is unequal.
+    """Compare two cleaned answers: the same number of parts, in the same brackets, each equal.
+
+    None means that some part is undecided and none is unequal.
     """
     if re.fullmatch(_WORDS, gold) and option(gold) == option(other):
         return True
@@ -385,7 +388,7 @@ def _same(gold: str, other: str, ask: Ask) -> bool | None:
 
 
 def _without_name(text: str, other: str) -> str:
-    """Leave out the name in "x = 5" where the other answer has none, and what is around words."""
+    """Drop the name from "x = 5" if the other answer has none, and whatever surrounds words."""
     words = re.fullmatch(_WORDS, text)  # such as "A, C"
     named = _NAMED.fullmatch(words[1] if words else text)
     if named and not _RELATION.search(other):
@@ -394,7 +397,7 @@ def _without_name(text: str, other: str) -> str:
 
 
 def _parts(text: str) -> tuple[str, list[str]]:
-    r"""Split an answer at its outermost commas, and say in which brackets they stand.
+    r"""Split an answer at its outermost commas, and return the brackets around them.
 
     >>> _parts("(1, [2, 3])"), _parts(r"1 \text{ or } 2"), _parts("(x+1)(x+2)")
     (('()', ['1', '[2, 3]']), ('', ['1', '2']), ('', ['(x+1)(x+2)']))
@@ -429,7 +432,7 @@ def _split(text: str) -> list[str]:
 
 
 def _same_part(gold: str, other: str, ask: Ask) -> bool | None:
-    """Compare two parts: as numbers, as words, or as they are asked about."""
+    """Compare two parts as numbers or as words, or else with ``ask``."""
     if gold.replace(" ", "") == other.replace(" ", ""):
         return True
     right, number = read_number(gold), read_number(other)
@@ -453,13 +456,13 @@ def _same_part(gold: str, other: str, ask: Ask) -> bool | None:
 
 
 def _variables(text: str) -> set[str]:
-    """Return the letters that are neither of a command or an environment, nor e or i."""
+    """Return the letters other than e and i that do not belong to a command or an environment."""
     text = re.sub(r"\\(?:begin|end)\s?\{[a-z]+\}|\\[A-Za-z]+", " ", text)
     return {*re.findall("[A-Za-z]", text)} - {"e", "i"}
 
 
 def _verified(gold: str, other: str) -> bool | None:
-    """Ask Math-Verify; what it cannot read is not equal."""
+    """Compare with Math-Verify. A text that it cannot read is not equal."""
     with naming_extra():
         from math_verify import verify
 
@@ -472,8 +475,8 @@ def _verified(gold: str, other: str) -> bool | None:
 
 
 def _differ(one: Any, two: Any) -> bool:
-    """Say whether two expressions have another value at a point, which is quicker to see than that
-    they are equal.
+    """Tell whether two expressions have different values at one point, a quick test before a full
+    comparison.
     """
     import sympy
 
@@ -492,7 +495,7 @@ def _differ(one: Any, two: Any) -> bool:
 
 @lru_cache(maxsize=1 << 12)
 def parse(text: str) -> Any:
-    """Parse as a SymPy object; None where Math-Verify cannot."""
+    """Parse a text as a SymPy object; None if Math-Verify cannot."""
     with naming_extra():
         import math_verify
         import sympy

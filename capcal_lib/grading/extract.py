@@ -1,9 +1,9 @@
-r"""Find the final answer of a response; comparing it comes later and elsewhere.
+r"""Find the final answer of a response. Comparing answers is done elsewhere.
 
-Searched is what follows the reasoning, up to a new turn. The answer is what stands between tags or
-in JSON; else the last box that is closed; else what the last label ("the answer is", ``####``)
-says; else all of a short line; else the number to which the last sentence comes. Nothing else is an
-answer: no last number of a text, no stray letter."""
+Only the text after the reasoning and before a new turn is searched. The answer is the first of
+these that exists: the text between tags or in JSON; the content of the last closed box; what the
+last label ("the answer is", ``####``) introduces; a single short line; the number at which the last
+sentence arrives. Nothing else is an answer, such as the last number of a text or a stray letter."""
 
 import json
 import re
@@ -62,8 +62,8 @@ _STATED = re.compile(
 
 
 def final_text(response: str) -> str | None:
-    """Return the end of what follows the reasoning, up to a new turn, without comments, invisible
-    characters, end marks and a turn of the user; None where the reasoning does not end.
+    """Return the end of the text after the reasoning and before a new turn, without comments,
+    invisible characters, end marks and a turn of the user; None if the reasoning does not end.
 
     >>> final_text("<think>7? no, 8</think>8<|im_end|>"), final_text("<think>7")
     ('8', None)
@@ -96,7 +96,7 @@ def enclosed(text: str) -> str | None:
 
 
 def boxed(text: str) -> str | None:
-    r"""Return the content of the last box that is closed and holds something.
+    r"""Return the content of the last closed box that is not empty.
 
     >>> boxed(r"\boxed{1} so \boxed{\frac{1}{2}}, \boxed{}, \boxed{3"), boxed(r"\boxed 5.")
     ('\\frac{1}{2}', '5')
@@ -114,9 +114,10 @@ def boxed(text: str) -> str | None:
 
 
 def extract(response: str, kind: Kind, aliases: tuple[str, ...] = ()) -> tuple[str | None, str]:
-    r"""Extract the final answer as the response writes it, and say where it was found, or why there
-    is none (None). ``aliases`` are texts of the right option, which a line may be in place of its
-    letter.
+    r"""Extract the final answer as the response writes it, and say where it was found.
+
+    If there is no answer, the first value is None and the second says why. ``aliases`` are texts of
+    the right option, which a line may give in place of the letter.
 
     >>> extract(r"So $\boxed{\frac{1}{2}}$.", "math"), extract("The answer is A.", "choice")
     (('\\frac{1}{2}', 'boxed'), ('A', 'phrase'))
@@ -146,8 +147,8 @@ _STATEMENT = re.compile(r"(?i)^(?:it|the\s(?:\S+\s){1,6}?of\s.+?)\s(?:is|was)\s(
 
 
 def _find(text: str, kind: Kind, aliases: tuple[str, ...]) -> tuple[str | None, str]:
-    """Find the answer in a final text, and say where: in a box, behind a label that is not denied,
-    as an option that opens it, as a short line, or as the number of the last sentence.
+    """Find the answer in a final text, and say where: in a box, after a label that is not denied,
+    as an option that opens the text, as a short line, or as the number of the last sentence.
     """
     if content := boxed(text):
         return content, "boxed"
@@ -193,7 +194,7 @@ def _find(text: str, kind: Kind, aliases: tuple[str, ...]) -> tuple[str | None, 
 
 
 def _reads(value: str, kind: Kind) -> bool:
-    """Say whether a text reads as an answer of its kind."""
+    """Tell whether a text reads as an answer of its kind."""
     if kind == "number":
         return read_number(value) is not None
     return any(map(str.isalnum, value))

@@ -1,8 +1,9 @@
-"""Worker processes with limits: a comparison that takes too long is killed with its worker.
+"""Compare in worker processes with limits: a comparison that takes too long is killed with its
+worker.
 
-Each worker is a fresh interpreter (no copy of the caller's, whose script thus needs no guard), used
-again, and replaced after it died. The limit is on processor time, kept by the operating system, so
-that a busy machine does not change verdicts; a worker that stands still is killed by the clock."""
+Each worker is a fresh interpreter, not a copy of the caller, so the caller's script needs no guard.
+Workers are used again, and replaced when they die. The limit is on processor time, so that a busy
+machine does not change verdicts. A worker that stands still is killed by the clock."""
 
 import logging
 import multiprocessing
@@ -43,11 +44,10 @@ def settle(
     *,
     time_limit: float = TIME_LIMIT,
 ) -> list[tuple[bool | None, str]]:
-    """Call a function of a module of this package with each case, on all cores; return for each, in
-    order, what it says, and what was the matter, if anything.
+    """Call a function of a module of this package with each case, on all cores.
 
-    A case beyond the limits, or with which the function fails, is False; one whose worker was lost
-    is None.
+    Returns for each case, in order, the result and the problem, if any. The result is False for a
+    case beyond the limits or one in which the function fails, and None if its worker was lost.
     """
     # A worker takes a second to start, worth some fifty comparisons.
     pool = _pool(min(cores(), len(cases) // 50 + 1))
@@ -66,7 +66,7 @@ def settle(
 
 
 def _failure(error: BaseException, time_limit: float) -> tuple[bool | None, str]:
-    """Return what a comparison without a result counts as, and why."""
+    """Return the result of a comparison that failed, and why it failed."""
     from pebble import ProcessExpired
 
     if isinstance(error, TimeoutError):
@@ -110,7 +110,7 @@ def _pool(workers: int) -> Any:
 
 
 def _own() -> list[tuple[int, int]]:
-    """List the pools of this process; a fork inherits those of its parent."""
+    """List the pools of this process, without the pools that a fork inherits from its parent."""
     return [key for key in _pools if key[0] == os.getpid()]
 
 
@@ -124,7 +124,7 @@ def close() -> None:
 
 @cache
 def _prepare() -> None:
-    """Load the libraries and build the parser's tables, once a worker, and limit its memory from
+    """Load the libraries and build the parser's tables, once per worker, and limit its memory from
     then on.
     """
     from capcal_lib.grading import compare
@@ -141,7 +141,7 @@ def _prepare() -> None:
 
 
 def _limited(compare: Callable[..., bool], case: tuple[Any, ...], time_limit: float) -> bool:
-    """Compare in a worker, which the system kills after so much processor time."""
+    """Compare in a worker, which the system kills at the limit of processor time."""
     _prepare()
     if sys.platform == "win32":
         return compare(*case)

@@ -1,12 +1,13 @@
-"""Probes of few labels: tuned ones that learn from a random draw of a run's training questions.
+"""Train tuned probes on few labels: on random draws of a run's training questions.
 
-A *label* is one graded answer to one question, which is what most training questions have. Nearly
-all of the time of training goes into the choice of the weight decay: half a minute of a processor
-for all draws of a run. So ``capcal probe --draws`` makes the choice once and keeps it with the
-training run, in ``draws.json``; with its decay a probe is trained again in some hundredths of a
-second. The file also has what Platt's method makes of the out-of-fold predictions of the probe of
-all questions, and a digest of what both were made from: where the hidden states or the verdicts are
-others since, nothing is read."""
+A *label* is one graded answer to one question. Nearly all the time of training goes into the choice
+of the weight decay: half a minute of a processor for all draws of a run. So ``capcal probe
+--draws`` makes the choice once and keeps it with the training run, in ``draws.json``. With a known
+decay, a probe is trained again in some hundredths of a second.
+
+The file also has Platt's method as fitted to the out-of-fold predictions of the probe of all
+questions, and a digest of the hidden states and verdicts that both were made from. If these have
+changed, nothing is read."""
 
 from __future__ import annotations  # keeps signatures short in help()
 
@@ -40,7 +41,7 @@ Decay = Annotated[float, Field(gt=0, lt=1e6)]
 
 
 class Record(BaseModel):
-    """What was found for the probes of a training run."""
+    """The results for the probes of a training run."""
 
     made_from: str  # the digest of its hidden states and verdicts
     decays: dict[int, list[Decay]]  # by number of labels, of one draw after the other
@@ -58,10 +59,11 @@ def keep_draws(
     """Choose the weight decays of probes of few labels on each training run of a model, recalibrate
     the probe of all questions, and keep both with the run.
 
-    For each number of labels of ``DRAWS`` that a run has training questions for, so many draws are
-    made, and ``TunedProbe`` chooses a decay for each by cross-validation. What is there and not
-    stale stays. Returns a row a (dataset, labels): how many ``draws``, and whether they were
-    ``made`` now. ``choice`` is that of ``find_run``; ``say`` is called with a line a run.
+    ``DRAWS`` gives the number of draws for each number of labels that a run has training questions
+    for. ``TunedProbe`` chooses a decay for each draw by cross-validation. Records that are not
+    stale stay. Returns a table indexed by (dataset, labels): the number of ``draws``, and whether
+    they were ``made`` now. ``choice`` is as in ``find_run``; ``say`` is called with one line per
+    run.
     """
     rows = []
     for dataset, run in runs_for_probes(store, model, "training", choice=choice):
@@ -79,7 +81,7 @@ def keep_draws(
 
 
 def _make(run: Run) -> Record:
-    """Train the probes of a training run, and record what takes the time."""
+    """Train the probes of a training run, and record the results that take time."""
     from capcal_lib.metrics import Calibrator  # slow to import
     from capcal_lib.probes.tuned import TunedProbe
 
@@ -102,11 +104,11 @@ def _make(run: Run) -> Record:
 def draw_labels(
     questions: pd.DataFrame, labels: int, number: int
 ) -> tuple[npt.NDArray[np.int64], Ints]:
-    """Draw training questions, and one of the graded answers to each: return their places and how
-    many of their one answers are correct, each (labels,).
+    """Draw training questions, and one of the graded answers to each.
 
-    ``questions`` has ``correct`` and ``total``, as ``training_data`` has it. A draw is the same
-    each time; ``number`` tells draws apart.
+    Returns the places of the questions and how many of their one answers are correct, each
+    (labels,). ``questions`` has ``correct`` and ``total``, as in ``training_data``. A draw is the
+    same each time; ``number`` tells draws apart.
 
     >>> questions = pd.DataFrame({"correct": [0, 4, 0, 4], "total": 4})
     >>> places, graded = draw_labels(questions, 3, 0)
@@ -120,18 +122,18 @@ def draw_labels(
 
 
 def read_draws(run: Run) -> Record | None:
-    """Read what is kept of a training run; None where there is nothing, or where it was made from
-    other hidden states or verdicts.
+    """Read the record of a training run; None if there is none, or if it was made from other hidden
+    states or verdicts.
 
-    `InputError` for a file that holds something else.
+    `InputError` for a file that is no such record.
     """
     record = _read(run)
     return record if record and record.made_from == _digest(run) else None
 
 
 def check_draws(run: Run) -> Iterator[str]:
-    """Yield whether what is kept of probes of few labels is stale; `InputError` where it is no
-    record of them.
+    """Yield a message if the record of probes of few labels is stale; `InputError` if the file is
+    no such record.
     """
     record = _read(run)
     if record and record.made_from != _digest(run):
@@ -142,7 +144,7 @@ def check_draws(run: Run) -> Iterator[str]:
 
 
 def _read(run: Run) -> Record | None:
-    """Read what is kept of a training run, stale or not; None where there is nothing."""
+    """Read the record of a training run, stale or not; None if there is none."""
     path = run.folder / DRAWS_FILE
     if not files.exists(path):
         return None
@@ -159,11 +161,11 @@ def _read(run: Run) -> Record | None:
 
 
 def predict_by_labels(store: Path | str, model: str) -> dict[tuple[str, int], pd.DataFrame]:
-    """Train the probe of each data set on draws of few labels, with the decays that are kept, and
+    """Train the probe of each data set on draws of few labels, with the decays on record, and
     predict its evaluation questions.
 
-    Returns by data set and number of labels the predictions in [0, 1] of each draw, (n_questions,
-    n_draws), indexed by question_id; nothing of a data set of whose training run nothing is kept.
+    Returns the predictions in [0, 1] of each draw, (n_questions, n_draws), indexed by question_id,
+    by data set and number of labels. A data set whose training run has no record is left out.
 
     >>> from capcal_lib.places import RECORDED_RUNS
     >>> predicted = predict_by_labels(RECORDED_RUNS, "simulated")
@@ -194,8 +196,8 @@ def predict_by_labels(store: Path | str, model: str) -> dict[tuple[str, int], pd
 
 
 def out_of_fold_calibrators(store: Path | str, model: str) -> dict[str, Calibrator]:
-    """Return Platt's method as it was fitted to the out-of-fold predictions of a model's tuned
-    probes, by the name of the probe: it takes no label more than the probe did.
+    """Return Platt's method as fitted to the out-of-fold predictions of a model's tuned probes, by
+    the name of the probe. It needs no more labels than the probe did.
 
     >>> from capcal_lib.places import RECORDED_RUNS
     >>> calibrators = out_of_fold_calibrators(RECORDED_RUNS, "simulated")

@@ -43,27 +43,31 @@ SPLITS = 5
 
 
 class PaperProbe(Probe):
-    """Linear probes trained as the paper does (appendix on linear probes), on five splits of the
+    """Linear probes trained as in the paper (appendix on linear probes), on five splits of the
     questions.
 
-    Shuffled batches, momentum, a constant learning rate, decay of the bias as well, weights from a
-    Xavier-uniform draw and a bias of zero. Of each run of 100 epochs the one with the smallest
-    validation loss is kept, and of the runs, one a learning rate with features raw and
-    standardised, the one with the smallest capability Brier score on the validation questions.
-    Momentum, decay of the bias, first weights and the choice of the epoch are those of the authors'
-    code. ``seed`` decides the splits, the first weights and the order of the questions; ``rates``
-    are the learning rates that are tried, and ``standardize`` whether features are taken raw,
-    standardised or, one after the other, both: one of each takes what the paper settled on.
+    Training uses shuffled batches, momentum, a constant learning rate, decay of the bias as well,
+    Xavier-uniform first weights and a bias of zero. Each run has 100 epochs, and the epoch with the
+    smallest validation loss is kept. There is one run for each learning rate, with features raw and
+    standardised. The run with the smallest capability Brier score on the validation questions is
+    kept. Momentum, decay of the bias, first weights and the choice of the epoch follow the authors'
+    code.
 
-    Each of the five ``probes_`` has another fifth of the questions as its validation data; where
-    there are validation questions of their own, as the paper has them for MATH, they choose in its
-    place, and the fifth is left out all the same. What the recipe gives depends on its split, so no
-    one split stands for it. A table of scores has the mean of what the five score, with its spread;
-    where one confidence is needed, it is the mean of what they predict, which scores no worse than
-    they do on average. ``out_of_fold_``, (n_questions,), is what is predicted for each training
-    question by the probe whose weights were not fitted to it; its learning rate and its epoch were
-    chosen with it, though. ``search_`` has a row a split, a way to take the features and a learning
-    rate: ``split``, ``standardize``, ``rate``, and the ``brier`` score on the validation questions.
+    ``seed`` decides the splits, the first weights and the order of the questions. ``rates`` are the
+    learning rates to try. ``standardize`` says whether features are taken raw, standardised or
+    both; a single value of each gives the settings that the paper settled on.
+
+    Each of the five ``probes_`` has another fifth of the questions for validation. If there are
+    separate validation questions, as the paper has for MATH, they choose instead, and the fifth is
+    left out all the same. The result depends on the split, so no single split represents the
+    recipe. A table of scores has the mean and the spread of the five scores. If one confidence is
+    needed, it is the mean prediction of the five probes, which scores no worse than they do on
+    average.
+
+    ``out_of_fold_``, (n_questions,), has the prediction for each training question from the probe
+    whose weights were not fitted to it. Its learning rate and its epoch were chosen with it,
+    though. ``search_`` has one row per split, way to take the features and learning rate:
+    ``split``, ``standardize``, ``rate`` and the ``brier`` score on the validation questions.
 
     >>> features = np.linspace(-2, 2, 40)[:, None]
     >>> counts = np.where(features[:, 0] > 0, 8, 2), np.full(40, 10)
@@ -94,11 +98,12 @@ class PaperProbe(Probe):
         checkpoint: Path | None = None,
         say: Callable[[str], object] | None = None,
     ) -> Self:
-        """Fit to features (n_questions, n_features) and counts (n_questions,), five rows or
-        more; ``validation`` has features and counts of validation questions, if there are any.
+        """Fit to features (n_questions, n_features) and counts (n_questions,), at least five rows.
 
-        ``checkpoint`` is a file of these very questions: it gets each split as it ends, and those
-        that it has are not trained again. ``say`` is called with a line a split that was trained.
+        ``validation`` has features and counts of separate validation questions, if there are any.
+        ``checkpoint`` is a file for these very questions: it stores each split as it ends, and the
+        splits in it are not trained again. ``say`` is called with one line per split that was
+        trained.
         """
         matrix, hits, samples = training_rows(features, correct, total, least=SPLITS)
         mu = hits / samples
@@ -140,11 +145,11 @@ class PaperProbe(Probe):
         return self
 
     def predict(self, features: npt.ArrayLike) -> Floats:
-        """Predict mu, (n_questions,), the mean of the five probes."""
+        """Predict mu, (n_questions,), as the mean of the five probes."""
         return np.asarray(np.mean(self.predict_splits(features), axis=0))
 
     def predict_splits(self, features: npt.ArrayLike) -> tuple[Floats, ...]:
-        """Predict mu by the probe of each split."""
+        """Predict mu with the probe of each split."""
         return tuple(probe.predict(features) for probe in self.probes_ or [LinearProbe()])
 
 
@@ -157,7 +162,7 @@ def _train(
     standardize: bool,
     rng: np.random.Generator,
 ) -> Iterator[dict[str, Any]]:
-    """Train one probe a learning rate on the same batches; yield those that do not diverge at
+    """Train one probe per learning rate on the same batches, and yield those that do not diverge at
     once, with their scores.
     """
     centre, scale = np.zeros(1), np.ones(1)

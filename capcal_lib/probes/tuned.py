@@ -17,19 +17,20 @@ DECAYS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 
 
 class TunedProbe(LinearProbe, Probe):
-    """A standardised linear probe with the weight decay that predicts left-out training questions
+    """A standardised linear probe with the weight decay that predicts held-out training questions
     best.
 
-    Each of five folds of the questions is predicted by probes that are fitted to the others, one a
-    decay of ``DECAYS``; the decay with the smallest squared error against mu_hat, the capability
-    Brier score itself, is taken, and the probe fitted to all questions with it. At the largest
-    decay a probe predicts nearly the training mean. ``seed`` decides the folds. The paper fixes the
-    decay at 0.01 and stops early, on validation data; with few hundred questions and about a
-    thousand features the optimum at that decay fits noise, so the decay has to do what stopping
-    early does there.
+    For each decay in ``DECAYS``, five probes predict the five folds of the questions, each fitted
+    to the other folds. The decay with the smallest squared error against mu_hat, the capability
+    Brier score itself, is chosen, and the probe is fitted to all questions with it. At the largest
+    decay a probe predicts nearly the training mean. ``seed`` decides the folds.
 
-    ``weight_decay_`` is the decay that was chosen; ``coef_`` and ``intercept_`` are those of
-    `LinearProbe`, ``out_of_fold_`` and ``concentration_`` those of `Probe`.
+    The paper fixes the decay at 0.01 and stops early, on validation data. With a few hundred
+    questions and about a thousand features, the optimum at that decay fits noise, so here the decay
+    does the work of early stopping.
+
+    ``weight_decay_`` is the chosen decay. ``coef_`` and ``intercept_`` are as in `LinearProbe`, and
+    ``out_of_fold_`` and ``concentration_`` as in `Probe`.
 
     >>> rng = np.random.default_rng(0)
     >>> noise = rng.normal(size=(100, 50))

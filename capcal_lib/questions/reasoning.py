@@ -1,11 +1,10 @@
-"""What of a response is reasoning: known here once, for every room that reads a response.
+"""Tell which part of a response is reasoning, for every room that reads a response.
 
-A reasoning is a block between marks such as ``<think>`` and ``</think>``, whose first mark may
-stand in the prompt, or whatever the harmony format of gpt-oss does not put into its channel
-``final``, also where its special tokens have been left out. One that does not end has no answer
-after it. Marks in plain words open a reasoning only at the beginning of a text; those of Granite,
-with which other models begin their answers, only if its end follows.
-"""
+Reasoning is a block between marks such as ``<think>`` and ``</think>``; the first mark may be in
+the prompt. In the harmony format of gpt-oss, it is all that is not in the channel ``final``, even
+if its special tokens are missing. If reasoning does not end, no answer follows it. Marks in plain
+words open reasoning only at the beginning of a text. Granite's marks open it only if its end
+follows, because other models begin their answers with the same words."""
 
 import re
 
@@ -40,7 +39,7 @@ def _is_end(mark: re.Match[str]) -> bool:
 
 
 def answer_start(text: str) -> int | None:
-    """Return where the answer begins, 0 where there is no reasoning; None where it has no end.
+    """Return where the answer begins: 0 if there is no reasoning, None if it does not end.
 
     >>> answer_start("4"), answer_start("<think>2 + 2</think>4"), answer_start("<think>2 + 2")
     (0, 20, None)
@@ -71,7 +70,7 @@ def answer_start(text: str) -> int | None:
 
 
 def answer_text(text: str) -> str | None:
-    """Return what follows the reasoning; None where the reasoning has no end.
+    """Return the text after the reasoning; None if the reasoning does not end.
 
     >>> answer_text("[THINK]2 + 2[/THINK]4"), answer_text("[THINK]2 + 2")
     ('4', None)
@@ -81,13 +80,13 @@ def answer_text(text: str) -> str | None:
 
 
 def _text_from(text: str, start: int) -> str:
-    """Return the answer that begins there."""
+    """Return the answer that begins at ``start``."""
     answer = text[start:]
     return _SPECIAL.split(answer, maxsplit=1)[0] if HARMONY in text else answer
 
 
 def split_reasoning(text: str) -> tuple[str | None, str]:
-    """Return (reasoning or None, answer); the answer is empty where the reasoning has no end.
+    """Return (reasoning or None, answer); the answer is empty if the reasoning does not end.
 
     >>> split_reasoning("<think>2 + 2</think>4")
     ('2 + 2', '4')
@@ -106,8 +105,8 @@ def split_reasoning(text: str) -> tuple[str | None, str]:
 
 
 def opened(prompt: str) -> bool | None:
-    """Tell whether a prompt ends with the mark that opens a reasoning, or closes one (False); None
-    where it ends with neither.
+    """Tell whether a prompt ends with a mark that opens reasoning (True) or closes it (False); None
+    if it ends with neither.
 
     >>> opened("2 + 2? <think>"), opened("2 + 2? <think></think> "), opened("2 + 2?")
     (True, False, None)

@@ -1,4 +1,4 @@
-"""Carry out the steps of a plan, and score what there is."""
+"""Carry out the steps of a plan, and score the results."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ NO_STATES = "a server gives no hidden states"
 
 @dataclass(frozen=True)
 class Reproduced:
-    """What a call to ``reproduce`` has come to."""
+    """The result of a call to ``reproduce``."""
 
     scores: pd.DataFrame  # as ``beside_printed`` returns them; empty of a part
     left: pd.DataFrame  # a row a step that is not done: dataset, split, step, reason
@@ -41,14 +41,14 @@ def reproduce(
     progress: Progress | None = None,
     say: Callable[[str], object] | None = None,
 ) -> Reproduced:
-    """Carry out what :func:`make_plan` plans, as far as it goes, and score what there is.
+    """Carry out the plan of :func:`make_plan` as far as possible, and score the results.
 
-    Refused before anything is drawn: an engine that cannot be opened here, and questions that
-    cannot be had, such as those of a gated set. A step that fails is left for the next call, and so
-    are those whose engine could not be opened; the others are done. A disk that cannot be read or
-    written ends it with a `DiskError`. A data set that the judge has
-    not judged is not scored. ``progress`` is called with the requests done and to do, and ``say``
-    with a line a probe that is trained, see ``keep_predictions``."""
+    Before anything is drawn, an engine that cannot be opened here is refused, and so are questions
+    that cannot be had, such as those of a gated set. A step that fails is left for the next call,
+    and so are steps whose engine could not be opened; the others are done. A disk that cannot be
+    read or written ends the call with a `DiskError`. A data set that the judge has not judged is
+    not scored. ``progress`` is called with the requests done and to do, and ``say`` with one line
+    per probe that is trained, see ``keep_predictions``."""
     plan = make_plan(order)
     steps: list[Any] = [*plan.itertuples()]  # each a Step, with the requests that it lacks
     _refuse_what_cannot_be_done(order, steps)
@@ -77,7 +77,7 @@ def _refuse_what_cannot_be_done(order: Order, steps: list[Any]) -> None:
 
 
 def _carry_out(order: Order, steps: list[Any], progress: Progress | None) -> list[str]:
-    """Carry out steps; return of each why it is not done, or nothing."""
+    """Carry out steps. Return for each step why it is not done, or nothing."""
     requests = int(sum(step.requests for step in steps))
     done = 0
     reasons = []
@@ -104,8 +104,8 @@ def _carry_out(order: Order, steps: list[Any], progress: Progress | None) -> lis
 
 
 def _train_probes(order: Order, names: Sequence[str], say: Callable[[str], object] | None) -> None:
-    """Store the predictions of probes; under the paper's recipe also those of the mixture, if all
-    its sets are there.
+    """Store the predictions of the probes and, for the paper's recipe, of the mixture if all its
+    sets are there.
     """
     probes = _keep_probes(order, names, say=say).index.unique("probe")
     if order.recipe.probe == "paper" and {*map(probe_title, MIX)} <= {*probes}:
@@ -119,7 +119,7 @@ def _keep_probes(
     mix: Sequence[str] = (),
     say: Callable[[str], object] | None = None,
 ) -> pd.DataFrame:
-    """Keep what the probes of the recipe predict of these data sets."""
+    """Keep the predictions of the recipe's probes for these data sets."""
     return keep_predictions(
         order.store,
         order.model,
@@ -133,7 +133,7 @@ def _keep_probes(
 
 
 def _do(order: Order, step: Step) -> str:
-    """Carry out a step of a plan, as far as it is not done; say how many requests got no answer,
+    """Carry out a step of a plan, as far as it is not done. Return how many requests got no answer,
     and why.
     """
     if step.step in DRAWN:
@@ -151,7 +151,7 @@ def _do(order: Order, step: Step) -> str:
 
 
 def _describe_failed(number: int, reasons: Mapping[str, int]) -> str:
-    """Say how many requests got no answer, with the commonest reason; nothing where all got one."""
+    """Say how many requests got no answer, with the most frequent reason; empty if all got one."""
     if not number:
         return ""
     line = f"{number} requests got no answer"
@@ -161,7 +161,7 @@ def _describe_failed(number: int, reasons: Mapping[str, int]) -> str:
 
 
 def _draw(order: Order, step: Step) -> Mapping[str, int]:
-    """Draw and grade the samples of a step; return how many failed, by reason."""
+    """Draw and grade the samples of a step. Return how many failed, by reason."""
     if step.step == TOP_UP:
         _keep_probes(order, [step.dataset])
         run = order.run(step.dataset, step.split)
@@ -188,9 +188,9 @@ def _draw(order: Order, step: Step) -> Mapping[str, int]:
 
 
 def _judge(order: Order, step: Step, run: Run) -> Mapping[str, int]:
-    """Let the judge judge a run; return how many answers got no reply, by reason.
+    """Let the judge judge a run. Return how many answers got no reply, by reason.
 
-    `InputError` where none of its replies is a verdict."""
+    `InputError` if none of its replies is a verdict."""
     judged = judge_run(
         run, step.model, engine=step.engine, url=order.judge_url, in_flight=order.in_flight
     )

@@ -1,7 +1,7 @@
-"""What is kept beside the samples of a run: each kind of file is described once, here.
+"""Describe each kind of file that is kept beside the samples of a run, once, here.
 
-Whatever reads, checks, merges or counts such files walks over these descriptions; a new kind of
-file is one more of them."""
+Whatever reads, checks, merges or counts such files uses these descriptions. A new kind of file is
+one more of them."""
 
 import hashlib
 from collections.abc import Iterator, Sequence
@@ -44,21 +44,21 @@ class Artifact:
     missing: bool = False  # a value may be
 
     def read(self, path: Path) -> pa.Table:
-        """Read a file of this kind, with what it says of how it was made as metadata."""
+        """Read a file of this kind, with its record of how it was made as metadata."""
         with self.open(path) as opened:
             return pa.concat_tables(self._tables(opened, opened.schema.names))
 
     def batches(self, path: Path, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """Read columns of a file of this kind, some 65,000 rows at a time, each time with what it
-        says of how it was made.
+        """Read columns of a file of this kind, some 65,000 rows at a time, each time with the
+        record of how it was made.
         """
         with self.open(path) as opened:
             yield from self._tables(opened, columns)
 
     @contextmanager
     def open(self, path: Path) -> Iterator[files.Opened]:
-        """Open a file of this kind; one with other columns, without rows, or without the metadata
-        of its kind is refused.
+        """Open a file of this kind. Refuse one with other columns, without rows, or without the
+        metadata of its kind.
         """
         with files.open_parquet(path, sealed=True) as opened:
             if not (opened.rows and self._fits(opened.schema)):
@@ -76,7 +76,7 @@ class Artifact:
         return self.made <= {*(schema.metadata or ())}
 
     def _tables(self, opened: files.Opened, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """Read columns, and refuse rows that cannot be: every reader passes here."""
+        """Read columns, and refuse impossible rows. Every reader uses this method."""
         seen = []
         for rows in files.iterate(opened, dict.fromkeys([*self.key, self.value, *columns])):
             keys = rows.select([*self.key])
@@ -94,7 +94,7 @@ class Artifact:
             raise self._refusal(opened.path, f"{twice} rows are there twice")
 
     def is_sound(self, values: pa.ChunkedArray) -> pa.ChunkedArray:
-        """Tell of each value whether it can be one of this kind."""
+        """Tell for each value whether it is possible for this kind."""
         if self.value == "verdict":
             return pc.is_in(values, OUTCOMES)
         if self.value == "features":
@@ -142,8 +142,8 @@ def vectors(states: npt.NDArray[Any]) -> pa.Array:
 
 
 def content_digest(path: Path) -> str:
-    """Return the digest of what a file says, whatever bytes say it: of its key and its values, by
-    key; zeros where there is none.
+    """Return a digest of the content of a file: of its key and its values, sorted by key, whatever
+    bytes store them; zeros if there is no file.
     """
     artifact = artifact_of(path.name)
     if artifact is None or not files.exists(path):

@@ -1,6 +1,6 @@
-"""The files of a run: each is written whole under another name, and then renamed.
+"""Read and write the files of a run: each is written whole under another name, and then renamed.
 
-Everything in a run's folder is a regular file: a link, a pipe or a folder is refused before it is
+Everything in a run's folder is a regular file; a link, a pipe or a folder is refused before it is
 opened. Every parquet file is known by a digest of its bytes, in its name or else in itself, and
 what it unpacks to is bounded."""
 
@@ -42,7 +42,7 @@ ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
 
 
 class Opened(NamedTuple):
-    """A parquet file that is open."""
+    """An open parquet file."""
 
     path: Path
     schema: pa.Schema  # with what the file says of how it was made
@@ -52,9 +52,9 @@ class Opened(NamedTuple):
 
 
 def exists(path: Path) -> bool:
-    """Tell whether a file of a run is there; a name that cannot be is not.
+    """Tell whether a file of a run exists. A name that is impossible does not.
 
-    `InputError` for what is no regular file, `DiskError` where it cannot be told."""
+    `InputError` if it is no regular file, `DiskError` if the disk gives no answer."""
     try:
         mode = path.lstat().st_mode
     except ValueError:
@@ -69,13 +69,13 @@ def exists(path: Path) -> bool:
 
 
 def refuse_irregular(path: Path) -> None:
-    """Refuse what is there and no regular file."""
+    """Refuse a path that exists and is no regular file."""
     exists(path)
 
 
 def list_files(folder: Path, pattern: str) -> list[Path]:
-    """List the files of a run whose names fit a pattern, sorted; none in a folder that is not
-    there.
+    """List the files of a run whose names fit a pattern, sorted; empty if the folder does not
+    exist.
     """
     try:
         return sorted(folder / name for name in os.listdir(folder) if fnmatch(name, pattern))
@@ -91,7 +91,7 @@ def list_files(folder: Path, pattern: str) -> list[Path]:
 def open_file(path: Path) -> Iterator[BufferedReader]:
     """Open a file of a run, and say in one line why it cannot be read.
 
-    `DiskError` where that may pass, which tells nothing of the file."""
+    `DiskError` if the cause may pass, which says nothing about the file."""
     refuse_irregular(path)
     try:
         with path.open("rb") as file:
@@ -111,11 +111,10 @@ def open_file(path: Path) -> Iterator[BufferedReader]:
 
 @contextmanager
 def open_parquet(path: Path, *, sealed: bool) -> Iterator[Opened]:
-    """Open a parquet file of a run; one that is ``sealed`` has its digest in itself, but for those
-    of earlier versions.
+    """Open a parquet file of a run. A ``sealed`` file contains its own digest, unless it is from an
+    earlier version.
 
-    `InputError` for one that is missing or corrupt, whose bytes are not those whose digest it has,
-    or that unpacks to too much."""
+    `InputError` if it is missing or corrupt, does not match its digest, or unpacks to too much."""
     with open_file(path) as file:  # pyarrow takes no path that is not UTF-8
         place = find_seal(file) if sealed else 0
         if place and digest_around(file, place) != file.read(len(BLANK)):
@@ -140,7 +139,7 @@ def open_parquet(path: Path, *, sealed: bool) -> Iterator[Opened]:
 
 
 def _read_footer(file: IO[bytes], texts: Collection[str] = ()) -> pq.ParquetFile:
-    """Let pyarrow read what a file says of itself; it will read a text that comes often once."""
+    """Let pyarrow read the footer. In the columns ``texts``, a repeated text is read once."""
     return pq.ParquetFile(
         file,
         read_dictionary=[*texts],
@@ -151,7 +150,7 @@ def _read_footer(file: IO[bytes], texts: Collection[str] = ()) -> pq.ParquetFile
 
 
 def iterate(opened: Opened, columns: Iterable[str]) -> Iterator[pa.Table]:
-    """Read columns of a parquet file, so many rows at a time."""
+    """Read columns of a parquet file, a batch of rows at a time."""
     unpacked = 0
     for batch in opened.reader.iter_batches(BATCH, columns=[*columns], use_threads=False):
         unpacked += sum(map(unpacked_size, batch.columns))
@@ -164,7 +163,7 @@ def iterate(opened: Opened, columns: Iterable[str]) -> Iterator[pa.Table]:
 
 
 def unpacked_size(column: pa.Array) -> int:
-    """Count the bytes of a column, a text that comes often as often as it comes."""
+    """Count the bytes of a column, counting a repeated text each time."""
     if not pa.types.is_dictionary(column.type):
         return int(column.nbytes)
     lengths = pc.binary_length(column.dictionary).take(column.indices)
@@ -172,14 +171,14 @@ def unpacked_size(column: pa.Array) -> int:
 
 
 def count_rows(path: Path) -> int:
-    """Count the rows of a file of samples, as its footer tells."""
+    """Count the rows of a file of samples, from its footer."""
     with open_parquet(path, sealed=False) as opened:
         return opened.rows
 
 
 def find_seal(file: IO[bytes]) -> int:
-    """Return at which byte of a parquet file its own digest stands; 0 where there is none, as in
-    files of earlier versions, and in those whose names have it.
+    """Return the position of the digest that a parquet file has of itself; 0 if there is none, as
+    in files of earlier versions and in files whose names have the digest.
     """
     size = file.seek(0, os.SEEK_END)
     start = file.seek(max(0, size - FOOTER))
@@ -188,8 +187,10 @@ def find_seal(file: IO[bytes]) -> int:
 
 
 def digest_around(file: IO[bytes], place: int) -> bytes:
-    """Return the SHA-256 of a file in which zeros stand in the place of its own, as hexadecimal
-    digits; the file is then read from that place on.
+    """Return the SHA-256 of a file, in hexadecimal digits, with zeros in the place of its own
+    digest.
+
+    The file is then at this place.
     """
     digest = hashlib.sha256()
     file.seek(0)
@@ -211,12 +212,12 @@ def write_table(path: Path, table: pa.Table) -> Path:
 
 
 def write_tables(path: Path, schema: pa.Schema, tables: Iterable[pa.Table]) -> Path:
-    """Write tables below one another, as ``write_table`` does, however long they take to come: a
-    kill meanwhile leaves nothing behind.
+    """Write tables one after another, as ``write_table`` writes one, however long they take to
+    come. A kill meanwhile leaves nothing behind.
 
-    The bytes of vectors are split by their significance: the exponents of hidden states are alike
-    and their fractions are not, and apart the former compress. A file without a ``*`` in its name
-    has its digest in itself: taken with zeros in its place, and then written over them."""
+    The bytes of vectors are split by significance: the exponents of hidden states are alike, and
+    compress well once they are apart from the fractions. A file without a ``*`` in its name
+    contains its own digest, computed with zeros in its place and then written over them."""
     with plain_errors(path.parent), TemporaryFile(dir=path.parent) as made:
         with pq.ParquetWriter(
             made,
@@ -242,15 +243,15 @@ def write_tables(path: Path, schema: pa.Schema, tables: Iterable[pa.Table]) -> P
 
 
 def write_file(path: Path, content: IO[bytes]) -> None:
-    """Write a file of a run; `InputError`, and what was there stays, where the folder cannot be
-    written or is full.
+    """Write a file of a run. `InputError` if the folder cannot be written or is full; the old file
+    then stays.
     """
     with hold(path.parent), plain_errors(path.parent):
         write_whole(path, content)
 
 
 def gather(items: Iterable[Item], seconds: float = WRITE_SECONDS) -> Iterator[list[Item]]:
-    """Yield what comes within so many seconds together, and what there is where nothing more does.
+    """Yield together the items that come within so many seconds, and the rest at the end.
 
     >>> list(gather("abc"))
     [['a', 'b', 'c']]
@@ -271,8 +272,9 @@ def gather(items: Iterable[Item], seconds: float = WRITE_SECONDS) -> Iterator[li
 
 @contextmanager
 def hold(folder: Path, name: str = FILES_LOCK) -> Iterator[None]:
-    """Let nobody else change and write files of a run meanwhile; its folder is made where it is
-    new, and what killed writers of files left is removed.
+    """Lock the files of a run against other processes that change or write them.
+
+    The folder is made if it is new, and what killed writers left is removed.
     """
     refuse_irregular(folder / name)
     short = name == FILES_LOCK

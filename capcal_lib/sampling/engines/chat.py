@@ -1,4 +1,4 @@
-"""From messages to tokens and back, by a model's own tokenizer and chat template."""
+"""Turn messages into tokens and back, with a model's own tokenizer and chat template."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -20,8 +20,8 @@ def encode(tokenizer: Any, model: Model, request: Request) -> list[int]:
     """Return the token ids of the messages as the model reads them, ready for its answer.
 
     A model without a chat template reads them as the beginning of a text, in the prompt style
-    ``completion``. The date that a template writes is the manifest's switch ``date``, or else
-    today's."""
+    ``completion``. A template writes the date of the manifest's switch ``date``, or else today's.
+    """
     if model.prompts.completion:
         return list(tokenizer(completion_text(request.messages))["input_ids"])
     if tokenizer.chat_template is None:
@@ -44,7 +44,7 @@ def encode(tokenizer: Any, model: Model, request: Request) -> list[int]:
 
 
 class Prompt(NamedTuple):
-    """What is asked about one question, as tokens."""
+    """The tokens of one question's prompt."""
 
     question_id: str
     tokens: list[int]
@@ -55,10 +55,9 @@ class Prompt(NamedTuple):
 
 
 def decode(tokenizer: Any, prompt: Prompt, tokens: Sequence[int]) -> tuple[str | None, str]:
-    """Return the reasoning, if any, and the answer in what was said after a prompt, its end-of-turn
-    token left out.
+    """Return the reasoning, if any, and the answer in a reply, without its end-of-turn token.
 
-    A chat template may open the reasoning in the prompt itself. Of a completion only the answer is
+    A chat template may open the reasoning in the prompt itself. For a completion only the answer is
     kept."""
     if prompt.completes:
         return None, completion_answer(tokenizer.decode(tokens, skip_special_tokens=True))
@@ -67,7 +66,7 @@ def decode(tokenizer: Any, prompt: Prompt, tokens: Sequence[int]) -> tuple[str |
 
 
 class Reply(NamedTuple):
-    """What samples have said to a prompt."""
+    """The text of samples that answer a prompt alike."""
 
     prompt: Prompt
     sample_indices: Sequence[int]
@@ -76,7 +75,7 @@ class Reply(NamedTuple):
 
 
 class LocalEngine(ABC):
-    """What the engines that hold a model share; each draws and reads in its own way."""
+    """The base of engines that hold a model; each draws and reads in its own way."""
 
     model: Model
     tokenizer: Any
@@ -111,7 +110,9 @@ class LocalEngine(ABC):
     def sample(
         self, requests: Sequence[Request], sampling: Sampling, seed: int
     ) -> Iterator[list[Sample]]:
-        """Draw every wanted sample, yielding each when it is done, with those that say the same."""
+        """Draw every wanted sample, and yield each when it is done, together with samples of the
+        same text.
+        """
         for reply in self._draw(self._prompts(requests, sampling), sampling, seed):
             prompt = reply.prompt
             tokens = reply.tokens[:-1] if reply.ended else reply.tokens
@@ -125,7 +126,8 @@ class LocalEngine(ABC):
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return log-probabilities and tokens as `Engine` says.
 
-        A model with marks of reasoning that the prompt has not closed already reasons first."""
+        A model with marks of reasoning reasons first, unless the prompt has closed the reasoning
+        already."""
         tokenizer = self.tokenizer
         prompts = self._prompts(requests, sampling)
         texts = [prompt.tokens for prompt in prompts]
@@ -154,10 +156,10 @@ class LocalEngine(ABC):
 
 
 def answer_start(pieces: Sequence[str]) -> int | None:
-    """Return the place of the first token of the answer among the tokens of a reply; None where it
-    has no answer.
+    """Return the place of the answer's first token among the tokens of a reply; None if there is no
+    answer.
 
-    That is the first one behind the reasoning, if there is any, that is not blank.
+    It is the first token after the reasoning, if any, that is not blank.
 
     >>> (answer_start(["<think>", "2+2", "</think>", " ", "4"]), answer_start(["4"]),
     ...     answer_start(["<think>", "2"]))
@@ -173,7 +175,7 @@ def answer_start(pieces: Sequence[str]) -> int | None:
 
 
 def single_tokens(tokenizer: Any, words: Sequence[str]) -> dict[int, int]:
-    """Return the token ids of those words that are a single token, by their places."""
+    """Return the token ids of the words that are a single token, by the places of the words."""
     tokens = (tokenizer.encode(word, add_special_tokens=False) for word in words)
     return {place: ids[0] for place, ids in enumerate(tokens) if len(ids) == 1}
 

@@ -1,8 +1,7 @@
-"""Continue prompts, computing once what their samples have in common.
+"""Continue prompts, and compute only once what their samples have in common.
 
-The keys and values of a prompt are shared by all samples of its question, and samples that have
-said the same so far are one row of the batch.
-"""
+All samples of a question share the keys and values of its prompt. Samples with the same text so far
+are one row of the batch."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -29,7 +28,7 @@ class Group:
 
 @dataclass(slots=True)
 class Branch:
-    """Samples of one question that have said the same so far: one row of the batch."""
+    """Samples of one question with the same text so far: one row of the batch."""
 
     group: Group
     tokens: tuple[int, ...]
@@ -38,12 +37,12 @@ class Branch:
 
 
 class SharedPrefixAttention:
-    """Attention of one new token a branch to its prompt, shared with its neighbours, and to its own
-    tail.
+    """Attend from one new token per branch to the branch's prompt, which its neighbours share, and
+    to its own tail.
 
     The branches of a group lie side by side, so their queries meet the prompt's keys in one matrix
-    product. One softmax then covers prompt and tail. ``tails`` has the keys and values of what was
-    said, by layer, each (n_branches, kv_heads, tokens, head_dim), with its end on the right. In
+    product. One softmax then covers prompt and tail. ``tails`` has the keys and values of the text
+    so far, by layer, each (n_branches, kv_heads, tokens, head_dim), with its end on the right. In
     the names of dimensions, h is a head of keys, b a branch, q one of the queries that share its
     head, t a token, w the width of a head."""
 
@@ -107,8 +106,8 @@ def attention(
     attend: Callable[..., Tensor] | None = None,
     **options: Any,
 ) -> tuple[Tensor, None]:
-    """Attend as the caller of the network asks with ``attend``, else as PyTorch does; transformers
-    calls this in every layer.
+    """Attend with ``attend`` if the caller of the network gives it, else as PyTorch does.
+    Transformers calls this in every layer.
     """
     if attend is not None:
         return attend(module.layer_idx, options.get("scaling"), query, key, value), None

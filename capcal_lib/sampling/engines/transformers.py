@@ -1,7 +1,7 @@
-"""Draw from a model on this machine with transformers: many samples of a question at once.
+"""Draw samples from a model on this machine with transformers, many samples of a question at once.
 
-What prompts have in common is read once, and so is what samples have; finished samples leave the
-batch at once and the next question's samples join."""
+What prompts have in common is read once, and so is what samples have in common. A finished sample
+leaves the batch at once, and samples of the next question take its place."""
 
 import warnings
 from collections import defaultdict
@@ -30,15 +30,15 @@ UNLIKE = ("sliding_window", "attn_logit_softcapping")
 
 
 class TransformersEngine(LocalEngine):
-    """Sample with transformers: in the manifest's ``dtype``, else the checkpoint's own on a GPU and
-    float32 on the CPU.
+    """Sample with transformers, in the manifest's ``dtype``, or else in the checkpoint's own type
+    on a GPU and in float32 on the CPU.
 
-    For decoder-only models whose attention goes through transformers' attention interface, as most
-    do, and looks at all that was said; sliding windows, attention sinks, soft caps and linear
-    attention are refused.
+    The engine is for decoder-only models whose attention goes through transformers' attention
+    interface, as most do, and sees the whole text. Sliding windows, attention sinks, soft caps and
+    linear attention are refused.
 
-    Rounding: sums of another batch size differ by about 1e-6, in bfloat16 by 1e-2, and a draw
-    inside it changes.
+    Rounding: sums in another batch size differ by about 1e-6, or 1e-2 in bfloat16. A draw closer
+    than that changes.
 
     ``folder`` holds the weights; None gets them through `ensure_weights`.
     """
@@ -85,7 +85,7 @@ class TransformersEngine(LocalEngine):
         self._cached = []
 
     def close(self) -> None:
-        """Give back the memory of the network, and of what it has read."""
+        """Give back the memory of the network and of its cache."""
         del self.network, self._cache
         if self.device.type == "cuda":
             torch.cuda.empty_cache()
@@ -130,7 +130,7 @@ class TransformersEngine(LocalEngine):
         return result
 
     def hidden_states(self, requests: Sequence[Request], layers: str = "mean") -> np.ndarray:
-        """Return hidden states as `Engine` says; the head over the vocabulary is left out."""
+        """Return hidden states as `Engine` says, without computing the head over the vocabulary."""
         result = np.empty((len(requests), self.network.config.hidden_size), dtype=np.float32)
         prompts = [encode(self.tokenizer, self.model, request) for request in requests]
         for row in _in_order(prompts):
@@ -141,8 +141,8 @@ class TransformersEngine(LocalEngine):
 
     @torch.inference_mode()
     def _read(self, network: Any, prompt: list[int], **options: Any) -> Any:
-        """Return what the network puts out for a prompt, reading it from where it parts from the
-        one before.
+        """Return the network's output for a prompt. Tokens that it shares with the prompt before
+        are not read again.
         """
         from transformers import DynamicCache
 
@@ -158,11 +158,11 @@ class TransformersEngine(LocalEngine):
         return output
 
     def _keys_values(self) -> list[tuple[Tensor, Tensor]]:
-        """Return what was read last, a pair a layer."""
+        """Return the keys and values of the last prompt, one pair per layer."""
         return [(layer.keys[0], layer.values[0]) for layer in self._cache.layers]
 
     def _children(self, parents: list[Branch], logits: Tensor, sampling: Sampling) -> list[Branch]:
-        """Draw the next token of every sample in flight and return the branches that they make."""
+        """Draw the next token of every sample in flight, and return the resulting branches."""
         rows = [row for row, parent in enumerate(parents) for _ in parent.streams]
         uniforms = [numbers.random() for parent in parents for _, numbers in parent.streams]
         drawn = draw_tokens(
@@ -209,7 +209,7 @@ class TransformersEngine(LocalEngine):
 
 
 def _shared_start(first: list[int], second: list[int]) -> int:
-    """Return how many tokens two texts begin with alike."""
+    """Return how many tokens two texts have in common at their beginning."""
     count = 0
     for one, other in zip(first, second, strict=False):
         if one != other:
@@ -219,5 +219,5 @@ def _shared_start(first: list[int], second: list[int]) -> int:
 
 
 def _in_order(prompts: list[list[int]]) -> list[int]:
-    """Return places of prompts, those that begin alike one after the other."""
+    """Return the places of prompts, sorted so that equal beginnings are neighbours."""
     return sorted(range(len(prompts)), key=prompts.__getitem__)
