@@ -65,7 +65,7 @@ def growths_of(
     judged: pd.DataFrame, *, ks: Sequence[int], most: int, rng: np.random.Generator
 ) -> Floats:
     """Return by how many percent the interval is wider with each of ``ks`` samples than with all
-    ``most``, shape (n_ks,). ``judged`` is a table from ``judged_by``.
+    ``most``, shape (n_ks,). ``judged`` are a method's estimates.
     """
     by_all = interval_width(judged, most, rng=rng)
     widths = np.array([interval_width(judged, k, rng=rng) for k in ks])
