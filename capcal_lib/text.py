@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
+NUMBERS = ["none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
+
 
 def counted(number: int, noun: str) -> str:
     """Spell a number with its noun.
@@ -14,6 +16,30 @@ def counted(number: int, noun: str) -> str:
     ('1 sample', '2,000 samples')
     """
     return f"{number:,} {noun if number == 1 else f'{noun}s'}"
+
+
+def in_words(number: int) -> str:
+    """Write a count up to ten in words.
+
+    >>> in_words(0), in_words(7), in_words(1531)
+    ('none', 'seven', '1,531')
+    """
+    return NUMBERS[number] if number < len(NUMBERS) else f"{number:,}"
+
+
+def share_in_words(part: int, whole: int, noun: str) -> str:
+    """Write how many of a whole something is true of, with their noun.
+
+    >>> [share_in_words(part, 4, "case") for part in (0, 1, 4)]
+    ['none of the four cases', 'one of the four cases', 'all four cases']
+    >>> share_in_words(2, 2, "case"), share_in_words(1, 1, "case"), share_in_words(0, 1, "case")
+    ('both cases', 'the only case', 'no case')
+    """
+    if whole < 2:
+        return f"the only {noun}" if part else f"no {noun}"
+    if part < whole:
+        return f"{in_words(part)} of the {in_words(whole)} {noun}s"
+    return f"both {noun}s" if whole == 2 else f"all {in_words(whole)} {noun}s"
 
 
 def respelt(text: str, spellings: Sequence[tuple[str, str]]) -> str:

@@ -9,22 +9,13 @@ from capcal_lib.confidence.of_run import TITLES
 from capcal_lib.manifests import load_model
 from capcal_lib.probe_names import NEAREST_PROBE
 from capcal_lib.results.judged import WINNABLE
+from capcal_lib.text import in_words
 
-NUMBERS = ["none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
 ADVICE = {  # methods of the table of advice, by the keys of their sentences
     "own": "probe of the data set",
     "votes": "votes, recalibrated",
     "yes_alone": "P(True), as it is",
 }
-
-
-def in_words(number: int) -> str:
-    """Write a count up to ten in words.
-
-    >>> in_words(0), in_words(7), in_words(1531)
-    ('none', 'seven', '1,531')
-    """
-    return NUMBERS[number] if number < len(NUMBERS) else f"{number:,}"
 
 
 def spell_losses(losses: int) -> str:
