@@ -46,7 +46,7 @@ COLORS = {
     "Oracle RC": "#6b6b6b",
     "Oracle CC": "#494949",
 }
-OTHER_COLOR = "#8a5a44"  # of a method that is not the paper's
+OTHER_COLOR = "#8a5a44"  # of what is no method of the paper, such as a model
 RULE_COLORS = {  # of what follows from a confidence, such as a rule to spend by
     "Actual": INK,
     "Best constant": "#8a8a8a",
@@ -364,7 +364,7 @@ def draw_curves(
         import seaborn as sns
 
     names = list(map(str, table[hue].unique()))
-    colors = {} if hue == "model" else palette(names)  # models take those of the style
+    colors = palette(names)
     ticks = sorted(table[x].unique())
     panels = [*table.groupby(col, sort=False)] if col else [("", table)]
     aspect = 2 / len(panels) if len(panels) > 1 else 1.8
@@ -373,8 +373,8 @@ def draw_curves(
     for (_, panel), ax in zip(panels, grid.axes.flat, strict=True):
         for name, curve in panel.groupby(hue, sort=False):
             place = names.index(str(name))
-            color = colors.get(str(name), f"C{place}")
-            style = {"marker": CURVE_MARKERS[place % len(CURVE_MARKERS)], "ms": 5, "color": color}
+            marker = CURVE_MARKERS[place % len(CURVE_MARKERS)]
+            style = {"marker": marker, "ms": 5, "color": colors[str(name)]}
             [line] = ax.plot(curve[x], curve["estimate"], label=name, **style)
             entries[str(name)] = line
             if "low" in curve:

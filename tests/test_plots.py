@@ -12,6 +12,7 @@ from matplotlib.colors import to_hex
 from capcal_lib.errors import InputError
 from capcal_lib.plots import (
     COLORS,
+    OTHER_COLOR,
     RULE_COLORS,
     PassAtKDisplay,
     ReliabilityDisplay,
@@ -188,17 +189,20 @@ def test_a_mark_is_filled_where_the_verdict_is_clear(upright: bool) -> None:
     assert ends.tolist() == np.transpose([rows["low"], rows["high"]]).tolist()
 
 
-def test_curves_of_models_have_the_colours_of_the_style_and_those_of_methods_their_own() -> None:
-    rows = [(name, k, 0.5) for name in ("P(True)", "Best constant") for k in (1, 2)]
-    table = pd.DataFrame(rows, columns=["name", "k", "estimate"])
-    cycle = plt.rcParams["axes.prop_cycle"].by_key()["color"]
-    for column, expected in (
-        ("model", cycle[:2]),
-        ("method", [COLORS["P(True)"], RULE_COLORS["Best constant"]]),
-    ):
-        grid = draw_curves(table.rename(columns={"name": column}), x="k", hue=column)
-        drawn = [to_hex(line.get_color()) for line in grid.ax.get_lines()]
-        assert drawn == [to_hex(color) for color in expected]
+@pytest.mark.parametrize(
+    ("hue", "colors"),
+    [
+        ("method", {"P(True)": COLORS["P(True)"], "Best constant": RULE_COLORS["Best constant"]}),
+        ("model", {"one": OTHER_COLOR, "two": "#56382a"}),  # 0.62 of each channel
+    ],
+)
+def test_curves_have_the_colours_of_their_methods_or_shades_that_mean_none(
+    hue: str, colors: dict[str, str]
+) -> None:
+    rows = [(name, k, 0.5) for name in colors for k in (1, 2)]
+    grid = draw_curves(pd.DataFrame(rows, columns=[hue, "k", "estimate"]), x="k", hue=hue)
+    drawn = {line.get_label(): to_hex(line.get_color()) for line in grid.ax.get_lines()}
+    assert drawn == colors
 
 
 def test_a_line_looks_the_same_in_each_panel_and_stands_in_the_legend_once() -> None:
