@@ -39,12 +39,11 @@ scores.loc[largest]
 
 # %% [markdown]
 # Is the difference more than chance? The *gain* of a method is the constant's squared error minus its own, averaged over the
-# same questions. `compare_with_constant` tests the methods that you can choose for a data set, on all data sets together. It
-# uses Holm's method, so the chance of any false verdict is at most 5 %. Probes from other data sets are a second family. All pages
-# of the book use these verdicts.
+# same questions. `compare_with_constant` tests all data sets together with Holm's method, and probes from other data sets as a
+# second family. The chance of any false verdict in a family is at most 5 %. All pages use these verdicts.
 #
-# A case could not be won if even a perfect confidence would not be significantly better: its questions are too few or too much
-# alike. We count *better* among the cases that *could be won*, and *worse* among all *cases*.
+# A case *could be won* if a perfect confidence would be significantly better. Otherwise its questions are too few or too much
+# alike. We count *better* among the cases that could be won, and *worse* among all *cases*.
 
 # %%
 from capcal_lib.results import compare_with_constant, count_by_kind
@@ -59,9 +58,9 @@ counts = count_by_kind(judged)
 counts
 
 # %% [markdown]
-# This comparison is uneven. The constant and the probes have learned from labels, that is, from the shares of correct samples
-# of other questions. Votes and the model's own statements have not, so their level may be wrong. What does each of them *know*,
-# once it gets the same labels? `compare_recalibrated` answers that, and [below](#on-equal-terms) we do it by hand.
+# This comparison is uneven. The constant and the probes have learned from labels, the shares of correct samples of other
+# questions. The other methods have not, so their level may be wrong. What do they *know*, once they get the same labels?
+# `compare_recalibrated` answers that, and [below](#on-equal-terms) we do it by hand.
 
 # %%
 from capcal_lib.results import compare_recalibrated
@@ -71,20 +70,17 @@ on_equal_terms = count_by_kind(equal).query("cases > 0")
 on_equal_terms
 
 # %% tags=["finding"]
-home = counts.loc["probe of the data set"]
-voted = count_by_kind(equal).loc["response consistency"]
-page.finding(
-    "A probe trained on the data set beats the best constant in {home} of the {own} cases that could be won. Ten votes, recalibrated "
-    "on the same labels, beat it in {voted} of {votes}.",
-    home=home["better"],
-    own=home["could be won"],
-    voted=voted["better"],
-    votes=voted["could be won"],
-)
+from capcal_lib.text import share_in_words
 
-# %% [markdown]
-# Whether a kind of method helps depends on the data set if it is better in some cases and worse in others. The table of gains
-# below shows each case.
+outcomes = ["better", "could be won"]
+home = counts.loc["probe of the data set", outcomes]
+voted = count_by_kind(equal).loc["response consistency", outcomes]
+page.finding(
+    "A probe trained on the data set beats the best constant in {home} that could be won. Ten votes, recalibrated on the same "
+    "labels, beat it in {voted}.",
+    home=share_in_words(*home, "case"),
+    voted=share_in_words(*voted, "case"),
+)
 
 # %% tags=["picture"] label="fig-scores" paper=["table-2"] evidence=["measured"] reads=["verdicts", "confidences", "features"] mystnb={"image": {"alt": "Dot plot of capability Brier scores with intervals: one row per data set, one mark per method, and a line for the best constant in each row."}}
 from capcal_lib import plots
@@ -96,14 +92,13 @@ drawn = scores.drop([*several, "Uniform random", "Oracle CC"], level="method")
 _ = plots.ScoreDisplay.from_scores(drawn.loc[judged["dataset"].unique()])
 
 # %% [markdown] tags=["caption"]
-# Capability Brier scores, each with its own 95 % interval. A method left of the line is closer to the expected accuracy than
-# the best constant; the table of gains shows which differences are significant. *Uniform random*, Oracle CC and the probe of
-# two data sets are in the tables only.
+# Capability Brier scores with 95 % intervals; lower is better. The line in a row is the best constant. The table of gains
+# shows which differences are significant.
 
 # %% [markdown]
 # ## From samples to scores
 #
-# A score takes two lines. Take one confidence, and the questions with at least two scored samples:
+# We score one confidence by hand, on the questions with at least two scored samples:
 
 # %%
 from capcal_lib.results import columns_of
@@ -118,7 +113,7 @@ plug_in = (confidence - mu) ** 2
 plug_in.groupby("dataset").mean()
 
 # %% [markdown]
-# This is the *plug-in* score of the paper. It is too high: even $\mu$ itself misses $\hat\mu$, whose variance over sets of $n$
+# This is the paper's *plug-in* score. It is too high: even $\mu$ itself misses $\hat\mu$, whose variance over sets of $n$
 # samples is $\mu(1-\mu)/n$. The *corrected* score subtracts $\hat\mu(1-\hat\mu)/(n-1)$, which estimates this excess without
 # bias and is the same for every method.
 
@@ -138,8 +133,8 @@ constant_terms = (constant - mu) ** 2 - noise
 constant_terms.groupby("dataset").mean()
 
 # %% [markdown]
-# The gain is the mean difference. Its interval lets whole subjects vary, because the questions of a subject belong together. It
-# stays within what a confidence between 0 and 1 can gain or lose.
+# The gain is the mean difference. Its interval treats the questions of a subject as one group, and stays within what a
+# confidence between 0 and 1 can gain or lose.
 
 # %%
 from capcal_lib.metrics import bounds_over_constant, mean_interval
@@ -151,18 +146,17 @@ bounds = bounds_over_constant(constant[shown])
 mean_interval(gain, clusters=clusters, bounds=bounds)
 
 # %% [markdown]
-# Votes are the exception: a sample may not both vote and judge. `score` lets ten samples vote and the others judge, over many
-# splits. Under the paper's protocol votes judge themselves, and a probe is the average of five, each trained on four fifths of
-# its questions.
+# Votes are the exception, because a sample may not both vote and judge. `score` lets ten samples vote and the others judge,
+# over many splits. Under the paper's protocol votes judge themselves. The paper's recipe trains five probes, each on four
+# fifths of the training questions, and the mean of their squared errors counts.
 #
-# Oracle CC always judges itself on this page. It reports $\hat\mu$ and is scored on the same samples, so its score in the
-# tables is zero by construction. On the page on [pass@k](05_pass_at_k.ipynb) oracles know one half of the samples and are
-# scored on the other half, so their scores there are higher.
+# Oracle CC reports $\hat\mu$ and is scored on the same samples, so its score is zero by construction. On the page on
+# [pass@k](05_pass_at_k.ipynb) it is scored on samples that it does not know.
 #
 # ## On equal terms
 #
-# Now recalibrate the same confidence by hand: learn on one half of the questions how confidences relate to shares, and score
-# the other half. Platt's method fits a line to the log-odds, so it moves the level and keeps the order.
+# Now we recalibrate the same confidence: we learn on one half of the questions how confidences relate to shares, and score the
+# other half. Platt's method fits a line to the log-odds, so it moves the level and keeps the order.
 
 # %%
 from capcal_lib.metrics import Calibrator, capability_brier
@@ -183,8 +177,7 @@ before, capability_brier(moved, *counted, corrected=True)
 
 # %% [markdown]
 # `recalibrate` does this for all methods with cross-validation in five folds of whole subjects. Here the first ten samples vote
-# and the others judge. These verdicts are a family of their own. The paper recalibrates nothing: its table puts a probe that
-# was trained on labels beside methods that saw none.
+# and the others judge. These verdicts are a family of their own. The paper recalibrates nothing.
 
 # %% label="main-equal" paper=["section-4.3.2"] evidence=["measured"] reads=["verdicts", "confidences"]
 names = ["dataset", "method", "estimate", "low", "high", "verdict"]
@@ -199,7 +192,6 @@ page.show(
 # ## All scores
 #
 # A dash means that a probe was trained with prompts of another style, or that there are too few samples to vote and to judge.
-# The line below the title lists what differs from the paper.
 
 # %% label="main-scores" paper=["table-2", "section-4.3.2", "equation-7", "equation-11"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 page.show_scores(
@@ -219,8 +211,8 @@ page.show(
 # %% [markdown]
 # ## What a confidence costs
 #
-# Do you get what you pay for? The price of a confidence is the mean number of tokens that the model writes for it. Asking "how
-# likely?" takes a few tokens, and ten votes take ten answers. A probe takes none, because the model reads the prompt anyway.
+# Do you get what you pay for? The price of a confidence is the mean number of tokens that the model writes for it. Ten votes
+# take ten answers. A probe takes no tokens, because the model reads the prompt anyway.
 
 # %% label="cost-tokens" paper=["figure-3", "figure-4"] evidence=["measured"] reads=["samples", "confidences"]
 from capcal_lib.results import costs
@@ -229,7 +221,7 @@ tokens = costs(page.counting).reindex(page.data.index)
 page.show(tokens, "Mean completion tokens per question.", digits=0)
 
 # %% [markdown]
-# Here are the scores against this price. The best constant and the probe from the nearest questions are free.
+# The best constant and the probe from the nearest questions are free:
 
 # %% label="fig-cost" paper=["figure-3", "figure-4", "section-4.3.2"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"] mystnb={"image": {"alt": "One panel per data set with score against tokens on a logarithmic axis that begins at zero: a mark with an interval for each method, filled or hollow, and a dashed line for the best constant."}}
 from capcal_lib.studies import main_table as study
@@ -240,13 +232,12 @@ if len(prices):  # a confidence of one's own has no price
     _ = study.draw_prices(prices)
 
 # %% [markdown] tags=["caption"]
-# Score against mean completion tokens per question, with 95 % intervals; lower left is better. The dashed line is the best
-# constant. Filled marks differ significantly from it, hollow ones do not. Both axes are linear near zero and logarithmic
-# beyond.
+# Score against mean completion tokens per question, with 95 % intervals. The dashed line is the best constant. Filled marks
+# differ significantly from it. Both axes are linear near zero and logarithmic beyond.
 
 # %% [markdown]
-# What do the tokens buy? `compare_with_nearest_probe` compares every method that takes tokens with the free probe, on the same
-# questions. These comparisons are a family of their own. On how many data sets is a method better than the probe?
+# On how many data sets do tokens buy a better score? `compare_with_nearest_probe` compares each method that takes tokens with
+# the free probe, on the same questions and as a family of its own.
 
 # %%
 from capcal_lib.results.nearest import compare_with_nearest_probe
@@ -265,8 +256,8 @@ page.show(
 # %% [markdown]
 # ## Expected accuracy
 #
-# The mean of $\mu$ is the accuracy that a benchmark reports. The grader errs too; [its page](17_grading.ipynb) corrects the
-# accuracy for that.
+# The mean of $\mu$ is the accuracy that a benchmark reports. The [page on grading](17_grading.ipynb) corrects it for errors of
+# the grader.
 
 # %% label="main-overview" paper=["table-4", "appendix-b.3", "section-4.3", "section-4.3.1"] evidence=["measured"] reads=["verdicts"]
 page.show(
@@ -277,9 +268,9 @@ page.show(
 # %% [markdown]
 # ## As the paper prints it
 #
-# The paper prints plug-in scores without intervals for three models; the book has them on the page “The paper's main table”.
-# The samples were not published. But the printed accuracy and the score of *Uniform random* give the mean and the variance of
-# $\hat\mu$, and so the score of the best constant. The tokens are read off the paper's figures, to about 6 %.
+# The paper prints plug-in scores of three models, without intervals (see the page “The paper's main table”). The printed
+# accuracy and the score of *Uniform random* give the mean and the variance of $\hat\mu$, and so the score of the best constant.
+# The tokens are read off the paper's figures, to about 6 %.
 
 # %% label="cost-means" paper=["figure-4"] evidence=["reported", "read off"] reads=["main", "consistency", "tokens"]
 printed = study.printed_by_price()
@@ -294,9 +285,8 @@ page.show(
 )
 
 # %% [markdown]
-# For how many models is a method closer than the constant? Printed scores have no intervals, but they are rounded. The mean of
-# a method is off by at most .00005, and the constant's by at most .0001, because it follows from two printed numbers. If they
-# differ by no more than both errors together, we call them *equal*.
+# For how many models is a method closer than the constant? After rounding, the mean of a method is off by at most .00005, and
+# the constant's by at most .0001. If they differ by no more than both errors together, we call them *equal*.
 
 # %%
 import pandas as pd
@@ -311,20 +301,19 @@ pd.DataFrame({"closer": closer, "equal": equal})
 _ = study.draw_printed_prices(tables.titled(printed))
 
 # %% [markdown] tags=["caption"]
-# Printed scores (reported) against tokens (read off) for the paper's models, with axes as above. Small marks are its seven data
-# sets, large ones their mean. The dashed line is the mean of the best constant.
+# Printed scores (reported) against tokens (read off) for the paper's models, with axes as above. Small marks are data sets,
+# large ones their mean. The dashed line is the mean of the best constant.
 
 # %% [markdown]
 # ## Summary
 #
 # - Compare a confidence with the best constant, which beats *Uniform random* on any set of more than a few questions.
-# - Do not rank methods without intervals. The table marks those that may be the best.
+# - Do not rank methods without intervals. The table of scores marks those that may be the best.
 # - A score mixes what a method knows with its level. Recalibrate before you compare what methods know.
-# - A confidence that takes tokens has two rivals that take none: the constant and the nearest probe. A probe has its price too:
-#   someone has to sample and grade its training questions.
+# - A confidence that takes tokens has two free rivals: the constant and the nearest probe. A probe costs labels instead.
 #
-# A score is not a goal in itself. [Next](05_pass_at_k.ipynb): does a confidence predict how often at least one of several
-# attempts succeeds?
+# What can we do with a confidence? [Next](05_pass_at_k.ipynb): does it predict how often at least one of several attempts
+# succeeds?
 #
 # ## Exercises
 #
@@ -341,8 +330,8 @@ half_corrected = capability_brier([0.5, 0.5], correct, total, corrected=True)
 page.solution(round(sure - sure_corrected, 4), round(half - half_corrected, 4))
 
 # %% [markdown]
-# **2 (medium).** With the paper's models, how many votes does the price of one verbalized confidence buy? *Hint:* one vote
-# costs one answer.
+# **2 (medium).** With the paper's models, how many votes does one verbalized confidence cost? *Hint:* one vote costs one
+# answer.
 
 # %% tags=["hide-cell", "solution"]
 # The price of asking, counted in answers; ten votes are ten answers
