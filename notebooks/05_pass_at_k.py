@@ -9,8 +9,8 @@
 # %% [markdown]
 # # Predicting pass@k from a confidence
 #
-# On the [previous page](04_main_table.ipynb) we saw which confidences come close to the expected accuracy $\mu$. What is that
-# good for? Can a confidence predict *pass@k*, the chance that at least one of $k$ attempts succeeds?
+# The [previous page](04_main_table.ipynb) showed which confidences come close to the expected accuracy $\mu$. Can they predict
+# *pass@k*, the chance that at least one of $k$ attempts succeeds?
 
 # %% tags=["parameters"]
 model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`
@@ -30,8 +30,7 @@ page = open_page(globals(), paper=["table-3", "table-8"])
 # ## From counts to pass@k
 #
 # If $c$ of $n$ samples are correct, $k$ samples drawn without replacement all fail with probability
-# $\binom{n-c}{k} / \binom{n}{k}$. One minus this is an unbiased estimate of pass@k. Twenty samples say nothing about $k = 64$,
-# because there are not 64 samples to draw.
+# $\binom{n-c}{k} / \binom{n}{k}$. One minus this is an unbiased estimate of pass@k. It needs at least $k$ samples.
 
 # %%
 import numpy as np
@@ -49,8 +48,8 @@ pd.DataFrame(solved, pd.Index(c, name="correct"), attempts).round(3)
 # ## From a confidence to pass@k
 #
 # If each attempt succeeds with probability $s$, at least one of $k$ succeeds with probability $1-(1-s)^k$. This is the paper's
-# *plug-in* prediction. It is concave in $s$, so errors in both directions do not cancel. Take two questions with $\mu = 0$ and
-# $\mu = 1$, both given $s = 1/2$. Exactly one is solved, however many attempts you make, but the plug-in promises nearly two.
+# *plug-in* prediction. It can promise too much. Take two questions with $\mu = 0$ and $\mu = 1$, both given $s = 1/2$. Exactly
+# one is ever solved, but with many attempts the plug-in promises nearly two.
 #
 # A *posterior* takes $s$ as the mean of a Beta distribution of $\mu$. Its *concentration* $\nu$ says how sure the confidence
 # is; with infinite concentration it is the plug-in. Predictions for $s = 1/2$:
@@ -67,9 +66,8 @@ pd.DataFrame(believed, pd.Index(attempts, name="k")).round(3)
 # %% [markdown]
 # ## On one data set
 #
-# We take the data set whose questions differ most, among those with many samples and a probe of their own (or the one that
-# `dataset` names). The probe's concentration is fitted on its training questions. The rival is the best constant. Its
-# concentration is fitted on the test questions, which favours it.
+# We take the data set whose questions differ most. The probe's concentration is fitted on its training questions. The rival is
+# the best constant, whose concentration is fitted on the test questions, which favours it.
 
 # %%
 from capcal_lib.results import best_constant, columns_of
@@ -90,7 +88,7 @@ title = page.data.loc[shown, "title"]
 probe
 
 # %% [markdown]
-# Each method predicts pass@k for each question. A curve is the mean over the questions with the most samples:
+# A curve is the mean of a method's predictions over the questions with the most samples:
 
 # %%
 from capcal_lib.applications import deep_samples
@@ -106,9 +104,6 @@ curves = study.pass_at_k_curves(
 )
 curves.pivot(index="method", columns="k", values="estimate").round(3)
 
-# %% [markdown]
-# The paper draws these curves for MATH-500 and AIME25. Each gets a panel if the store has many samples of it:
-
 # %% label="fig-pass-at-k" paper=["figure-9", "appendix-d.1", "appendix-d.1.1", "appendix-d.1.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"] mystnb={"image": {"alt": "Curves of pass@k against k, measured and predicted by the best constant and each confidence, with a band around the plug-in."}}
 from capcal_lib.book.tables import titled
 from capcal_lib.plots import draw_curves
@@ -120,27 +115,14 @@ grid = draw_curves(titled(panels), x="k", col="dataset")
 _ = grid.set_axis_labels("k", "pass@k")
 
 # %% [markdown] tags=["caption"]
-# Mean pass@k over the questions with the most samples: measured (*Actual*) and predicted. Upright bars are the paper's band
-# around the plug-in.
-
-# %% [markdown]
-# At $k = 1$ the constant is wrong only because these questions differ slightly from the rest of the data set. At larger $k$ it
-# also assumes a Beta distribution. A curve can be right on average and wrong on every question, so we score question by
-# question below.
-#
-# The paper's band (appendix D.1.1) is the mean plus and minus $1.96 \sqrt{\sum_i S_i (1 - S_i)} / N$, where $S_i$ is the
-# predicted pass@k of question $i$. By hand, for five questions:
-
-# %%
-s = np.array([0.9, 0.5, 0.5, 0.2, 0.1])
-1.96 * np.sqrt((s * (1 - s)).sum()) / len(s), study.half_band(s[:, None])
+# Measured (*Actual*) and predicted pass@k. Upright bars are the paper's band around the plug-in.
 
 # %% [markdown]
 # ## Question by question, with oracles
 #
-# Let $f$ be the predicted chance that all $k$ attempts fail, and $Q_j = \binom{n-c}{j}/\binom{n}{j}$. Then
-# $f^2 - 2 f Q_k + Q_{2k}$ is an unbiased estimate of a question's squared error. It needs $2k$ samples. Here it is for
-# the constant as a plug-in, with four attempts, or with half the number of samples if that is fewer:
+# A curve can be right on average and wrong on every question. If $f$ is the predicted chance that all $k$ attempts fail, an
+# unbiased estimate of a question's squared error is $f^2 - 2 f Q_k + Q_{2k}$ with $Q_j = \binom{n-c}{j}/\binom{n}{j}$. It needs
+# $2k$ samples. Here it is for the constant as a plug-in:
 
 # %%
 correct, total, k = subset["correct"], subset["total"], min(4, n // 2)
@@ -149,9 +131,8 @@ all_fail = 1 - pass_at_k(correct, total, [k, 2 * k])
 np.nanmean(f**2 - 2 * f * all_fail[:, 0] + all_fail[:, 1])
 
 # %% [markdown]
-# `pass_at_k_errors` does this for each method, and takes the constant as a posterior. Each oracle knows one half of a
-# question's samples and is scored on the other half, averaged over ten random halves. *Oracle RC* reports the verdict of one
-# sample, which is correct with probability $\hat\mu$. A dash means too few samples.
+# `pass_at_k_errors` does this for each method, with the constant as a posterior. Each oracle knows one half of a question's
+# samples and is scored on the other half.
 
 # %%
 ks = attempts[2 * attempts <= n]
@@ -171,9 +152,8 @@ show_scores(
 )
 
 # %% [markdown]
-# The paper's own protocol compares plug-in predictions with the measured pass@k, for $k$ up to the number of samples. Its
-# oracles are *in sample*: they are scored on the samples that they know, so Oracle CC can hardly fail. For the data sets of the
-# curves:
+# The paper compares plug-in predictions with the measured pass@k. Its oracles are scored on the samples that they know (*in
+# sample*), so Oracle CC can hardly fail.
 
 # %% label="passk-errors-paper" paper=["table-3", "table-8"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 table = study.plug_in_errors_by_set(
@@ -188,8 +168,8 @@ page.show(
 # %% [markdown]
 # ## On all data sets
 #
-# Does a probe predict pass@4 better than the constant, and a posterior better than the plug-in? All data sets and both
-# questions are judged together by Holm's method. No other page counts these verdicts:
+# Does a probe predict pass@4 better than the constant, and a posterior better than the plug-in? Holm's method judges all these
+# comparisons together:
 
 # %%
 judged = study.compare_pass_at_k(results, probes["concentration"], k=4)
@@ -203,15 +183,16 @@ counts = pairs.value_counts().unstack()
 counts
 
 # %% tags=["finding"]
+from capcal_lib.text import in_words, share_in_words
+
 posterior = counts.loc[("Best constant", "Probe, posterior")]
 plug_in = counts.loc[("Best constant", "Probe, plug-in")]
 page.finding(
-    "As a posterior, a probe predicts pass@4 better than the best constant on {posterior} of {sets} data sets. As a plug-in it is "
-    "better on {plug} and worse on {worse}.",
-    posterior=posterior["better"],
-    sets=posterior.sum(),
-    plug=plug_in["better"],
-    worse=plug_in["worse"],
+    "As a posterior, a probe predicts pass@4 better than the best constant on {posterior}. As a plug-in it is better on {plug} and "
+    "worse on {worse}.",
+    posterior=share_in_words(posterior["better"], posterior.sum(), "data set"),
+    plug=in_words(plug_in["better"]),
+    worse=in_words(plug_in["worse"]),
 )
 
 # %% tags=["picture"] label="fig-pass-at-k-gains" paper=["section-5.1"] evidence=["measured"] reads=["verdicts", "features"] mystnb={"image": {"alt": "Gains with intervals around a line at zero, a row for plug-in and posterior on each data set."}}
@@ -228,18 +209,24 @@ _, axes = plt.subplots(figsize=(style.WIDTH, 1 + 0.25 * len(cases)))
 mark_verdicts(axes, [*rows], cases, color=colors)
 axes.invert_yaxis()
 axes.axvline(0, color=INK, linewidth=1)
-_ = axes.set_xlabel("squared error of the constant less that of the probe")
+_ = axes.set_xlabel("squared error: constant minus probe")
 
 # %% [markdown] tags=["caption"]
-# Squared error of the best constant minus the probe's, for pass@4, each with its own 95 % interval. Right of the line the probe
-# is better. Filled: significant after Holm; hollow: not.
+# The constant's squared error of pass@4 minus the probe's, with 95 % intervals. Right of the line the probe is better. Filled
+# marks are significant after Holm.
 
 # %% [markdown]
 # ## Is the paper's band wide enough?
 #
-# The band assumes that every confidence is exactly right, and covers only the luck of one draw of $k$ attempts a question. It
-# ignores wrong confidences, and shrinks as predictions approach 1. Does it contain the measured pass@k? For the probe of each
-# data set, over all models of the store:
+# The paper's band (appendix D.1.1) is the mean plus and minus $1.96 \sqrt{\sum_i S_i (1 - S_i)} / N$, where $S_i$ is the
+# predicted pass@k of question $i$. It covers only the luck of one draw of $k$ attempts a question. By hand, for five questions:
+
+# %%
+s = np.array([0.9, 0.5, 0.5, 0.2, 0.1])
+1.96 * np.sqrt((s * (1 - s)).sum()) / len(s), study.half_band(s[:, None])
+
+# %% [markdown]
+# How many bands contain the measured pass@k, over the data sets of all models?
 
 # %%
 bands = {
@@ -258,8 +245,6 @@ page.show(
 
 # %% [markdown]
 # ## As the paper prints it
-#
-# The paper prints the squared error of three predictions for three models. Its Oracle CC is *in sample*.
 
 # %% label="passk-reported" paper=["table-3", "table-8", "section-5.1", "appendix-d.1.2"] evidence=["reported"] reads=["passk_math500", "passk_aime25"]
 from capcal_lib.reported import load_reported
@@ -276,7 +261,7 @@ page.show(
 )
 
 # %% [markdown]
-# In how many of these cells does the probe have a lower error than Oracle RC, which knows one answer?
+# In how many of these cells does the probe have a lower error than Oracle RC?
 
 # %%
 of_probe = printed.xs("Probe (MATH)", level="method")
@@ -284,9 +269,8 @@ lower = of_probe < printed.xs("Oracle RC", level="method")
 int(lower.to_numpy().sum()), lower.size
 
 # %% [markdown]
-# The paper draws these curves without printing their numbers, but two printed numbers nearly give them. The mean accuracy and
-# the score of *Uniform random* determine a Beta distribution of $\mu$, and this distribution has its own pass@k. For one
-# model:
+# The paper's curves come without numbers. But the printed accuracy and the score of *Uniform random* determine a Beta
+# distribution of $\mu$, which has its own pass@k. For one model:
 
 # %%
 from capcal_lib.reported import beta_from_moments, beta_moments
@@ -295,7 +279,7 @@ a, b = beta_from_moments(*beta_moments("gpt-oss-20b", "math500"))
 simulate_pass_at_k([a / (a + b)], powers, concentration=a + b).round(3)
 
 # %% [markdown]
-# The authors' code repository has one measured curve. How far is it from the computed curve at most?
+# The authors' code repository has one measured curve. How far is it from this one at most?
 
 # %%
 from capcal_lib.reported import printed_curves
@@ -307,8 +291,8 @@ apart = expected.merge(published, on=cases)
 (apart["estimate"] - apart["value"]).abs().max()
 
 # %% [markdown]
-# In figure 10 the success rate of the uniform allocation is also pass@k, but its ten draws use the same positions for every
-# question. How far is it from the measured curve?
+# The uniform allocation in figure 10 is pass@k too, but its ten draws use the same positions for every question. How far is it
+# from the measured curve?
 
 # %%
 budgets = load_reported("budget", source="reference code")
@@ -317,8 +301,10 @@ apart = uniform.merge(published, on=cases).set_index("k")
 (apart["value_x"] - apart["value_y"]).round(4)
 
 # %% label="fig-pass-at-k-paper" paper=["figure-9", "appendix-d.1.2"] evidence=["simulated", "read off"] reads=["main", "mean_accuracy", "passk_actual", "budget"] mystnb={"image": {"alt": "pass@k against k in two panels, MATH-500 and AIME25, with a line and upright crosses for each model and slanted crosses for one."}}
+from capcal_lib.plots import palette
+
 grid = draw_curves(titled(expected), x="k", hue="model", col="dataset")
-colors = {name: f"C{n}" for n, name in enumerate(expected["model"].unique())}
+colors = palette(expected["model"])
 for title, ax in grid.axes_dict.items():
     for points, marker in ((uniform, "+"), (published, "x")):
         own = points[titled(points)["dataset"] == title]
@@ -327,16 +313,15 @@ for title, ax in grid.axes_dict.items():
 _ = grid.set_axis_labels("k", "pass@k")
 
 # %% [markdown] tags=["caption"]
-# pass@k of the paper's models. Lines: expected from two printed numbers (simulated). Slanted crosses: from the authors' code
-# repository, to within 0.00005 (read off). Upright crosses: uniform allocation in figure 10 (read off); its draws make it too
-# high at small k.
+# Lines: expected from two printed numbers (simulated). Slanted crosses: the authors' code repository, to within 0.00005 (read
+# off). Upright crosses: uniform allocation in figure 10 (read off).
 
 # %% [markdown]
 # ## Beyond the samples at hand
 #
 # If $k$ exceeds the number of samples, pass@k depends on questions that were never solved. `extrapolate_pass_at_k` fits one
 # Beta distribution of $\mu$, following Kazdan et al. (2025). Its limits hold for *any* prior that explains the counts. If they
-# are far apart, the shape of the prior decides and not the data.
+# are far apart, the prior decides and not the data.
 
 # %%
 from capcal_lib.applications import extrapolate_pass_at_k
@@ -347,19 +332,17 @@ extrapolate_pass_at_k(c, [20] * 120, [100, 10_000]).round(3)
 # %% [markdown]
 # ## Summary
 #
-# - pass@k needs the expected accuracy of every question and not only the mean. Capability calibration estimates exactly that.
-# - At every $k$ above 1 a plug-in promises more than a posterior with the same mean. It promises too much if it gives the same
-#   middling confidence to easy and hard questions. A posterior can promise too much as well, so look at its curve.
+# - pass@k needs the expected accuracy of every question, which capability calibration estimates.
+# - A plug-in promises too much if it gives the same middling confidence to easy and hard questions.
 # - The paper's band assumes that the confidence is right, so it cannot tell whether that is so.
-# - Score an oracle on samples that it has not seen, and subtract the noise of the counts when you score a prediction.
 #
-# So far each question had the same number of attempts. On the [next page](06_budget_allocation.ipynb) we ask whether a
-# confidence says where to spend them.
+# So far each question had the same number of attempts. [Next](06_budget_allocation.ipynb): does a confidence say where to spend
+# them?
 #
 # ## Exercises
 #
-# **1 (easy).** In the figure of curves, when does a confidence promise more than was measured, and what does that say about how
-# sure it is? *Hint:* compare the plug-in with the posterior at the largest $k$.
+# **1 (easy).** In the figure of curves, when does a confidence promise more than was measured? *Hint:* compare the plug-in with
+# the posterior at the largest $k$.
 
 # %% tags=["hide-cell", "solution"]
 # Above zero it promises too much: at k = 1 its level is wrong, at larger k it takes differences between questions for luck
@@ -376,8 +359,8 @@ c, n = np.array([5, 19]), np.array([20, 20])
 page.solution(1 - pass_at_k(n - c, n, [1, 4, 16]))
 
 # %% [markdown]
-# **3 (hard).** Show that the corrected error at $k = 1$ is the corrected capability Brier score. *Hint:* $f = 1 - s$,
-# $Q_1 = 1 - c/n$, and `capability_brier_terms` is in `capcal_lib.metrics`.
+# **3 (hard).** Show that the corrected error at $k = 1$ is the corrected capability Brier score. *Hint:* $f = 1 - s$ and
+# $Q_1 = 1 - c/n$.
 
 # %% tags=["hide-cell", "solution"]
 # Both errors, term by term
