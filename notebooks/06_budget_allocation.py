@@ -9,8 +9,8 @@
 # %% [markdown]
 # # Spending a budget where it helps
 #
-# On the [previous page](05_pass_at_k.ipynb) a confidence predicted how often one of several attempts succeeds. Now we divide
-# attempts over questions. Can a confidence tell us where another sample helps most?
+# On the [previous page](05_pass_at_k.ipynb) every question got the same number of attempts. Now we divide attempts over
+# questions. Can a confidence tell us where another sample helps most?
 
 # %% tags=["parameters"]
 model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`
@@ -27,10 +27,10 @@ from capcal_lib.book.lesson import open_page
 page = open_page(globals(), paper=["figure-10"])
 
 # %% [markdown]
-# We divide a budget of samples over questions so that as many as possible are *solved*, that is, get at least one correct
-# sample (section 5.2 and appendix D.2 of the paper). Each sample goes where the confidence expects the largest gain. We use a
-# probe directly (*plug-in*) or as the mean of a *posterior*, a spread of accuracies around it. The larger the *concentration*,
-# the narrower the spread; it is fitted on the probe's training questions.
+# A question is *solved* if at least one of its samples is correct. We divide a budget of samples so that as many questions as
+# possible are solved (section 5.2 and appendix D.2 of the paper). Each sample goes where the confidence expects the largest
+# gain. We use a probe directly (*plug-in*) or as the mean of a *posterior*, whose *concentration* is fitted on the probe's
+# training questions:
 
 # %%
 results = page.results().query("total > 1")
@@ -38,10 +38,9 @@ concentrations = page.concentrations()
 concentrations
 
 # %% [markdown]
-# The rival is even spending at the same budget. We try a budget of $B$ samples a question on the questions with $2B$ samples or
-# more. A *gain* is the number of additional questions solved in a hundred. For each budget, all methods on all data sets are
-# judged together by Holm's method. The verdicts for $B = 2$ are those on the [page of uses](11_applications.ipynb). A case
-# *could be won* if a perfect confidence would be significantly better.
+# The rival is even spending at the same budget of $B$ samples a question. A *gain* is the number of additional questions solved
+# in a hundred, on questions with at least $2B$ samples. For each budget, all methods on all data sets are judged together with
+# Holm's method. A case *could be won* if a perfect confidence would be significantly better.
 
 # %% label="budget-verdicts" paper=["section-5.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 from capcal_lib.studies import budget_allocation as study
@@ -63,19 +62,21 @@ page.show(
 )
 
 # %% [markdown]
-# Not every confidence helps. Take the probe as a posterior, or the first rule if there is no such probe:
+# Not every confidence helps. We take the probe as a posterior, or the first rule if there is no probe:
 
 # %% tags=["finding"]
+from capcal_lib.text import in_words, share_in_words
+
 rule = study.POSTERIOR if study.POSTERIOR in counts.index else counts.index[0]
 gains = judged[judged["rule"] == rule]
+won = gains["could be won"] & (gains["verdict"] == "better")
 page.finding(
     "Compared with even spending, the rule “{rule}” changes the number of questions solved by {mean:+.1f} in a hundred. It solves "
-    "significantly more in {better} of {cases} cases that could be won, and significantly fewer in {worse}.",
+    "significantly more in {better} that could be won, and significantly fewer in {worse}.",
     rule=rule,
     mean=gains["estimate"].mean(),
-    better=(gains["could be won"] & (gains["verdict"] == "better")).sum(),
-    cases=gains["could be won"].sum(),
-    worse=(gains["verdict"] == "worse").sum(),
+    better=share_in_words(won.sum(), gains["could be won"].sum(), "case"),
+    worse=in_words((gains["verdict"] == "worse").sum()),
 )
 
 # %% tags=["picture"] label="fig-budget-gains" paper=["section-5.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"] mystnb={"image": {"alt": "Gain over even spending against the budget, in a panel for each data set, with intervals and a line at no gain."}}
@@ -94,8 +95,7 @@ grid.set_axis_labels("B, samples a question", "points gained")
 _ = grid.tight_layout()
 
 # %% [markdown] tags=["caption"]
-# Questions in a hundred that are solved beyond even spending, each with its own 95 % interval, for budgets of one to eight
-# samples a question. Filled: significant after Holm; hollow: not, whatever its own interval says.
+# Additional questions solved in a hundred, beyond even spending, with 95 % intervals. Filled marks are significant after Holm.
 
 # %% label="budget-gains" paper=["section-5.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 from capcal_lib.book import tables
@@ -108,9 +108,8 @@ page.show(
 )
 
 # %% [markdown]
-# A posterior gives up sooner on a question that keeps failing. Does it spend better than the plug-in of the same probe? Each
-# cell is the number of additional questions in a hundred that the posterior solves. All data sets and budgets are judged
-# together:
+# A posterior gives up sooner on a question that keeps failing. Does it spend better than the plug-in? Each cell is the number
+# of additional questions in a hundred that it solves:
 
 # %%
 between = study.compare_posterior(results, concentrations)
@@ -137,8 +136,7 @@ for _ in range(12):
 spent
 
 # %% [markdown]
-# The easy question needs little and the hopeless one gets nothing. `allocate` finds the same plan faster: it searches for the
-# gain that every sample must reach.
+# The easy question needs little and the hopeless one gets nothing. `allocate` finds the same plan faster:
 
 # %% label="budget-greedy" paper=["appendix-d.2.1", "equation-20"] evidence=["simulated"]
 from capcal_lib.applications import allocate
@@ -147,16 +145,16 @@ plug_in = allocate(confidence, 12)
 plug_in
 
 # %% [markdown]
-# A confidence is not certain. As the mean of a posterior with concentration $\nu$, it falls from $s$ to $s\nu/(\nu+k)$ after
-# $k$ failures. Here this moves one sample from the hardest question that is not hopeless to an easier one:
+# As the mean of a posterior with concentration $\nu$, a confidence falls from $s$ to $s\nu/(\nu+k)$ after $k$ failures. Here
+# this moves one sample to an easier question:
 
 # %%
 posterior = allocate(confidence, 12, concentration=2)
 posterior
 
 # %% [markdown]
-# The *success rate* of an allocation is the share of questions solved, if each question's samples are drawn from the recorded
-# ones: pass@k at each question's own $k$. Here it is for even spending and the two plans above:
+# The *success rate* of an allocation is the expected share of questions solved, which is pass@k at each question's own $k$.
+# Here it is for even spending and the two plans above:
 
 # %% label="budget-success-rate" paper=["equation-19"] evidence=["simulated"]
 from capcal_lib.applications import success_rate
@@ -168,7 +166,7 @@ for plan in ([3, 3, 3, 3], plug_in, posterior):
 # %% [markdown]
 # ## On one data set
 #
-# Now we take real questions, from the data set whose questions differ most (or the one that `dataset` names).
+# We take real questions from the data set whose questions differ most.
 
 # %%
 from capcal_lib.results import questions_predicted
@@ -181,16 +179,15 @@ questions = questions_predicted(results.loc[[chosen]], chosen)
 len(questions)
 
 # %% [markdown]
-# Each rule divides a budget of four samples a question. No question gets more samples than were recorded.
+# Each rule divides a budget of four samples a question:
 
 # %%
 plans = study.allocate_by_rules(questions, 4, concentrations)
 plans.describe()
 
 # %% [markdown]
-# Does the last rule solve more questions than even spending? All questions share one budget, so a question that takes more
-# leaves less for the others. We therefore charge each question for its samples. The price is what one more sample a question
-# would have solved: the gain from a budget of four to a budget of five.
+# Does the last rule solve more questions than even spending? All questions share one budget, so we charge each question for its
+# samples. The price is what one more sample a question would have solved.
 
 # %%
 from capcal_lib.applications import spending_terms, success_terms
@@ -206,13 +203,10 @@ gain = beyond - spending_terms(plan, more, *counts)
 mean_interval(gain, clusters=subjects(questions), bounds=(-1, 1))
 
 # %% [markdown]
-# If all questions have at least eight samples, this is the row with $B = 4$ in the table above. With the paper's recipe this
-# comparison is of the first of five probes, and the table has the mean of all five.
+# If every question has eight samples, this is the row with $B = 4$ in the table above (of the first probe, if there are five).
 #
 # How far could a confidence go? The *honest oracle* knows a random half of each question's samples and is scored on the other
-# half. The paper's oracle knows the samples that score it, and promises more than any confidence can keep. It is shown under
-# the paper's protocol only. The table uses the questions with the most samples. MATH-500 and AIME25, which the paper uses, are
-# added if the store has many samples of them:
+# half. The table has the questions with the most samples:
 
 # %% label="budget-success" paper=["figure-10", "equation-19"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 from capcal_lib.results.scores import beside_the_paper
@@ -237,20 +231,18 @@ grid = plots.draw_curves(
 _ = grid.set_axis_labels("B, samples a question", "questions solved")
 
 # %% [markdown] tags=["caption"]
-# Share of questions solved against the mean number of samples a question. Bars: 95 % intervals of even spending, for other
-# questions like these. They are wide because questions differ, and say nothing about the distance between rules, which were
-# compared question by question above.
+# Share of questions solved against the mean number of samples a question. Bars are 95 % intervals of even spending. They are
+# wide because questions differ, and say nothing about the distance between rules.
 
 # %% [markdown]
 # ## As the paper draws it
 #
-# The paper draws the success rate against the budget for three models and two data sets, without intervals. We read the numbers
-# off a later drawing of its figures, to within 0.00005; that drawing adds Oracle RC. Here the success rate is an exact
-# expectation. The authors' code instead draws the same positions for every question, which [shows at one sample a
-# question](09_paper_audit.ipynb). Its Oracle CC knows the samples that score it.
+# The paper draws the success rate for three models and two data sets, without intervals. We read the numbers off a later
+# drawing of its figures, to within 0.00005. The authors' code draws the same positions for every question, which [shows at one
+# sample a question](09_paper_audit.ipynb). The paper's Oracle CC knows the samples that score it.
 #
-# How many points of each curve lie above, on and below the uniform allocation? The last column is the mean difference, in
-# questions per hundred:
+# How many points of each curve lie above, on and below the uniform allocation, and what is the mean difference in questions per
+# hundred?
 
 # %%
 import pandas as pd
@@ -265,8 +257,8 @@ points = pd.DataFrame({where: these.sum() for where, these in points.items()})
 points.assign(mean=100 * above.mean()).round(2)
 
 # %% [markdown]
-# A curve can lie above at most points and still lose on average. The probe does so because it loses much at one sample a
-# question on AIME25:
+# A curve can lie above at most points and still lose on average, as the probe does. It loses much at one sample a question on
+# AIME25:
 
 # %% label="fig-budget-paper" paper=["figure-5", "figure-10", "section-5.2", "appendix-d.2.2"] evidence=["read off"] reads=["budget"] mystnb={"image": {"alt": "Success rate against the budget in six panels, for three models on MATH-500 and AIME25, with a curve for each rule."}}
 lines = tables.titled(published)
@@ -285,18 +277,18 @@ _ = grid.set_axis_labels("B, samples a question", "questions solved")
 # %% [markdown]
 # ## Summary
 #
-# - The best allocation takes the largest gains one at a time, or finds the gain that all of them reach.
-# - A confidence can spend better or worse than even spending. Count both, and judge all cases together.
+# - The best allocation takes the largest gains one at a time.
+# - A confidence can spend better or worse than even spending. Compare them at the same budget, and judge all cases together.
 # - A posterior gives up sooner on questions that keep failing. This alone does not make it spend better.
-# - Score an oracle on samples that it has not seen, and compare with even spending at the same budget.
+# - Score an oracle on samples that it has not seen.
 #
-# All these confidences are known before the first answer. On the [next page](07_response_consistency.ipynb) answers vote. How
-# many votes does that take, and which samples may judge them?
+# On the [next page](07_response_consistency.ipynb) answers vote, and their agreement is a confidence. How many votes does that
+# take?
 #
 # ## Exercises
 #
 # **1 (easy).** In the published curves, how does the oracle's advantage over the uniform allocation change with the budget? Why
-# is it not zero at $B = 1$? *Hint:* with a budget of one sample a question, not every question has to get one.
+# is it not zero at $B = 1$? *Hint:* does every question get a sample?
 
 # %% tags=["hide-cell", "solution"]
 # Hopeless questions get none and others two. With many samples any plan solves nearly all
