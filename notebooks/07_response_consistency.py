@@ -57,8 +57,8 @@ first = table["canonical"].iloc[:, :k_c].to_numpy()
 pd.Series(first[0]).value_counts(dropna=False)
 
 # %% [markdown]
-# The first answer wins a tie, and a sample without an answer is a vote for nobody. Here are the winner and its share for this
-# question, and then the shares for five questions:
+# The first answer wins a tie, and a sample without an answer is a vote for nobody. Here are the winner and its share, and then
+# the shares for five questions:
 
 # %%
 from capcal_lib.confidence import majority
@@ -75,8 +75,8 @@ confidence[:5]
 # ## Who judges a vote?
 #
 # The authors' code compares a vote with $\hat\mu$ of *all* samples (*same pool*), so the vote is part of its own target.
-# Alternatively, only the samples that did not vote may judge (*held-out*). Here are both scores; the noise of $\hat\mu$, its
-# squared standard error, is subtracted:
+# Alternatively, only the samples that did not vote judge (*held-out*). Both scores subtract the noise of $\hat\mu$, its squared
+# standard error:
 
 # %%
 correct = table["correct"]  # a column a sample
@@ -89,8 +89,8 @@ both.mean()
 # %% [markdown]
 # ## How many votes?
 #
-# The votes above are one draw. `score_votes` draws the $k_c$ voters of each question a hundred times and averages, as the main
-# table does. At least two samples are left to judge.
+# The votes above are one draw. `score_votes` averages over a hundred draws of the $k_c$ voters. At least two samples are left
+# to judge.
 
 # %%
 corrected = protocol == "corrected"
@@ -99,7 +99,7 @@ terms.head().round(3)
 
 # %% [markdown]
 # Under the paper's protocol only the first $k_c$ samples vote, a question without an answer among them gets 0.5, and no noise
-# is subtracted. `capcal reproduce --recipe paper` does the same.
+# is subtracted.
 
 # %%
 judge = "held-out"
@@ -118,16 +118,16 @@ by_votes = whole[judge].groupby("dataset", sort=False).mean()
 by_votes.rename(page.data["title"])
 
 # %% tags=["finding"]
-from capcal_lib.text import counted
+from capcal_lib.text import in_words
 
 complete = by_votes.dropna()  # with enough samples for each number of votes
 few, many = by_votes.columns.min(), by_votes.columns.max()
 page.finding(
-    "Averaged over {sets}, the score is {few:.3f} with five votes and {many:.3f} with {most}; lower is better.",
-    sets=counted(len(complete), "data set"),
+    "Averaged over {sets} of the data sets, the score is {few:.3f} with five votes and {many:.3f} with {most}; lower is better.",
+    sets=in_words(len(complete)),
     few=complete[few].mean(),
     many=complete[many].mean(),
-    most=int(many),
+    most=in_words(int(many)),
 )
 
 # %% [markdown]
@@ -154,8 +154,8 @@ ax.grid(visible=True, axis="y")
 sns.move_legend(ax, "upper left", bbox_to_anchor=(1, 1))
 
 # %% [markdown] tags=["caption"]
-# Capability Brier score of response consistency (lower is better). One dot for each number of votes; ticks: the best constant
-# on the same questions. Samples that vote do not judge, except under the paper's protocol.
+# Capability Brier score of response consistency by number of votes; lower is better. Ticks are the best constant on the same
+# questions.
 
 # %% [markdown]
 # The *majority* of a question is the most frequent answer among all its samples. How often is it wrong, and what do ten votes
@@ -180,9 +180,8 @@ page.show(
 # %% [markdown]
 # ## Why more votes score lower
 #
-# With more votes the share varies less from draw to draw, and its mean comes closer to the accuracy. The mean starts too high
-# because the largest of a few shares is usually too large. If a question has samples for two draws, the variance between them
-# shows the first effect:
+# With more votes the share varies less from draw to draw. Its mean also comes closer to the accuracy, because the largest of a
+# few shares is usually too large. The variance between two draws of the same question shows the first effect:
 
 # %% label="consistency-why" paper=["appendix-c.3"] evidence=["measured"] reads=["verdicts", "samples"]
 means = whole.groupby("dataset", sort=False).mean()
@@ -213,13 +212,11 @@ page.show(
 # ## How much shared samples flatter
 #
 # *Optimism* is how much better votes look when their own samples judge them. In expectation, it is twice the covariance between
-# a vote and the $\hat\mu$ that contains it. Only $k_c$ of the $n$ samples in $\hat\mu$ voted, so this covariance is $k_c / n$
-# times the covariance between the vote and the accuracy of its own block.
+# a vote and the $\hat\mu$ that contains it. Only $k_c$ of the $n$ samples voted, so this covariance is $k_c / n$ times the
+# covariance between the vote and the accuracy of its own block.
 #
-# Optimism is small on every question. One sample moves the share of $k_c$ votes by at most $1/k_c$. By the Efron–Stein
-# inequality, which bounds a variance by the effect of redrawing one sample, expected optimism lies within $0.71/n$ of 0. These
-# bounds enter the intervals below. Both protocols subtract the noise of $\hat\mu$, because there are fewer held-out samples and
-# so more noise.
+# Optimism is small on every question, because one sample moves the share of $k_c$ votes by at most $1/k_c$. By the Efron–Stein
+# inequality, which bounds a variance by the effect of redrawing one sample, expected optimism lies within $0.71/n$ of 0.
 
 # %%
 votes = terms if corrected else study.score_votes(answers)
@@ -227,9 +224,8 @@ flattered = (votes["held-out"] - votes["same pool"]).unstack("votes")
 flattered.groupby(["dataset", results["total"]]).mean().round(4)
 
 # %% [markdown]
-# Optimism falls as $1/n$, so compare only rows with the same number of samples. The table takes the questions with the most
-# samples in each data set. With the paper's 100 samples, optimism is about an eighth of its size with twelve. In this table,
-# *better* means flattered.
+# Optimism falls as $1/n$, so compare only rows with the same number of samples. With the paper's 100 samples, optimism is about
+# an eighth of its size with twelve. The table takes the questions with the most samples, and *better* means flattered:
 
 # %% label="consistency-optimism" paper=["appendix-c.3"] evidence=["measured"] reads=["verdicts", "samples"]
 from capcal_lib.book import tables
@@ -246,7 +242,7 @@ page.show(
 # %% [markdown]
 # ## What the paper reports
 #
-# The paper prints plug-in scores for 5, 10 and 20 votes: the noise of $\hat\mu$ is not subtracted, and there are no intervals.
+# The paper prints plug-in scores for 5, 10 and 20 votes, without intervals.
 
 # %% label="consistency-reported" paper=["table-6", "appendix-c.3"] evidence=["reported"] reads=["consistency"]
 from capcal_lib.reported import load_reported
@@ -274,12 +270,10 @@ rises.stack().agg(["sum", "size"])
 # - More votes score lower on the data sets measured here, and the second doubling helps less than the first. The paper's table
 #   mostly agrees.
 # - A wrong majority does not look surer with more votes. Its share falls, but stays above the accuracy.
-# - A vote looks slightly too good if its own samples judge it. More samples shrink the effect, and holding the votes out costs
-#   nothing.
-# - Votes save no answers, because they need ten answers first.
+# - A vote looks slightly too good if its own samples judge it. Holding the votes out costs nothing.
 #
-# A probe needs no answer at all. On the [next page](08_probe_generalization.ipynb) we ask where a probe works and where it
-# fails.
+# Votes need ten answers first. A probe needs none. On the [next page](08_probe_generalization.ipynb) we ask where a probe works
+# and where it fails.
 #
 # ## Exercises
 #
@@ -291,8 +285,7 @@ page.solution(consistency([["4", "4", "5", None]]))
 
 # %% [markdown]
 # **2 (medium).** A model answers B with probability 0.5, A with 0.3 and C with 0.2, and A is right. What do the confidence and
-# its squared error approach as votes are added? Which row of the tables above describes such a model? *Hint:* which answer
-# wins, and what is $\mu$?
+# its squared error approach as votes are added? *Hint:* which answer wins, and what is $\mu$?
 
 # %% tags=["hide-cell", "solution"]
 # Each question has a wrong majority
@@ -308,8 +301,7 @@ page.solution(pd.DataFrame(means, ["confidence", "squared error"]))
 # %% [markdown]
 # **3 (hard).** A model is right with probability 0.9 and otherwise always gives the same wrong answer. Ten of 100 samples vote.
 # How much does sharing flatter them? *Hint:* the vote is nearly the accuracy of its block, whose variance is
-# $0.9 \cdot 0.1 / 10$. The block is a tenth of the samples in $\hat\mu$, so their covariance is a tenth of this variance.
-# Optimism is twice the covariance. Check it with `capability_brier`.
+# $0.9 \cdot 0.1 / 10$.
 
 # %% tags=["hide-cell", "solution"]
 # Ten votes, scored on all samples and on the other ninety
