@@ -10,7 +10,7 @@
 # # Answering only when the confidence is high
 #
 # How often is a model wrong if it answers only when it is confident, and can we promise a limit? [On the previous
-# page](11_applications.ipynb) abstaining was one of five uses of a confidence.
+# page](11_applications.ipynb) abstaining was one of five uses.
 
 # %% tags=["parameters"]
 model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`
@@ -28,18 +28,13 @@ from capcal_lib.book.lesson import open_page
 page = open_page(globals())
 
 # %% [markdown]
-# A model that may abstain answers fewer questions and is wrong less often. The paper names selective prediction in section 5.3
-# and does not try it. Barkan et al. (2025) let models decide themselves whether to try a task when failure is costly: the
-# models are overconfident, and their decisions are rational given these confidences.
+# A model that may abstain answers questions in order of confidence, highest first. *Coverage* is the share of the questions
+# that it answers. The *risk* of a question is the chance $1-\mu$ that a fresh answer to it is wrong. The area under the
+# risk-coverage curve is the mean risk over all coverages. The paper names this use in section 5.3 and does not try it.
 #
-# Questions are answered in order of confidence, highest first. *Coverage* is the share of the questions that is answered. The
-# *risk* of a question is the chance $1-\mu$ that a fresh answer to it is wrong. The area under the risk-coverage curve is the
-# mean risk over all coverages. For a confidence that knows nothing it is the mean risk of the questions.
-#
-# Each method is compared with answering at random, on the same questions and samples. All methods on all data sets of this
-# model are judged together by Holm's method. We take the probe with the nearest training set, and a missing stated confidence
-# counts as one half. Data sets without a solved question are left out. A case *could be won* if a perfect confidence would be
-# significantly better.
+# We compare each method with answering at random, with Holm's correction over all methods and data sets. A case *could be won*
+# if a perfect confidence would be significantly better. The probe is the one with the nearest training set, and a missing
+# stated confidence counts as one half. Data sets without a solved question are left out.
 
 # %%
 from capcal_lib.results.judged import tally
@@ -58,25 +53,28 @@ counts = tally(judged, [judged["method"]]).reindex(
 # %% label="selective-verdicts" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 page.show(
     counts,
-    "Number of data sets on which a method is better or worse than answering at random; all are judged together after Holm.",
+    "Number of data sets on which a method is significantly better or worse than answering at random.",
 )
 
 # %% tags=["finding"]
+from capcal_lib.text import share_in_words
+
 first, last = counts.index[[0, -1]]
+won = [
+    share_in_words(*counts.loc[name, ["better", "could be won"]], "data set")
+    for name in (first, last)
+]
 page.finding(
-    "Answering in order of *{first}* is significantly better than answering at random on {better} of the {sets} data sets that could be "
-    "won; in order of *{last}* it is significantly better on {last_better} of {last_sets}.",
+    "Answering in order of *{first}* is significantly better than answering at random on {better} that could be won. "
+    "In order of *{last}* it is significantly better on {last_better}.",
     first=first,
-    better=counts.loc[first, "better"],
-    sets=counts.loc[first, "could be won"],
+    better=won[0],
     last=last,
-    last_better=counts.loc[last, "better"],
-    last_sets=counts.loc[last, "could be won"],
+    last_better=won[1],
 )
 
 # %% [markdown]
-# What does that look like? Here is the data set on which the first of these methods gains most, or the one that `dataset`
-# names.
+# Here are the curves on the data set where the first method gains most, unless `dataset` names another:
 
 # %%
 import numpy as np
@@ -104,14 +102,13 @@ axes.set(xlabel="coverage: questions answered", ylabel="risk: answers wrong")
 _ = axes.legend()
 
 # %% [markdown] tags=["caption"]
-# Share of wrong answers when the most confident questions are answered first. The level line is answering at random. Curves
-# begin at a coverage of 0.1, because fewer questions tell too little. The honest oracle orders questions by one half of their
-# samples and is scored on the other.
+# Share of wrong answers when the most confident questions are answered first. Curves begin at a coverage of 0.1, because fewer
+# questions tell too little. The honest oracle orders questions by one half of their samples and is scored on the other.
 
 # %% [markdown]
-# Read the figure at one half. How often is the model wrong if it answers only the half of the questions on which it is surest,
-# and how often if it answers all? When all are answered, the order does not count. Votes and the honest oracle may still end a
-# little beside the others, because only samples that they have not seen judge them.
+# How often is the model wrong if it answers only its surest half of the questions, and how often if it answers all? At full
+# coverage the order does not count. Votes and the honest oracle may still end a little beside the others, because fewer samples
+# judge them.
 
 # %%
 import pandas as pd
@@ -121,8 +118,6 @@ whole = curves.groupby("method", sort=False)["risk"]
 pd.DataFrame({"half answered": half.last(), "all answered": whole.last()})
 
 # %% [markdown]
-# Votes cost ten more answers a question. A probe reads the hidden states of the prompt and costs no token.
-#
 # ## The area under the curve
 #
 # Only the order of the questions counts:
@@ -134,8 +129,8 @@ correct, total = [9, 1, 8, 2], [10] * 4
 risk_coverage([0.9, 0.2, 0.5, 0.5], correct, total)
 
 # %% [markdown]
-# `risk_area_terms` gives each question a term that includes its effect on the order. The mean of the terms is the area. So an
-# interval of an area, and a comparison of two methods, work as for any mean.
+# `risk_area_terms` gives each question a term, and the mean of the terms is the area. So intervals and comparisons work as for
+# any mean.
 
 # %%
 from capcal_lib.applications import risk_area_terms
@@ -156,7 +151,7 @@ tables.show_scores(
 )
 
 # %% [markdown]
-# The table compares areas on the questions on which all methods can be judged. How many of all questions does it use?
+# The table uses the questions on which all methods can be judged:
 
 # %%
 used = areas.groupby("dataset")["questions"].first()
@@ -168,15 +163,14 @@ pd.DataFrame(
 # ## Promising a risk
 #
 # Which threshold keeps wrong answers below a promised share of all questions? A threshold that is read off the curve of some
-# questions is too low for new ones. *Conformal* methods set it so that a promise holds for new questions of the same kind,
-# whatever the confidence is. *Conformal risk control* (Angelopoulos et al., 2024) adds one question that is certainly wrong.
-# The lowest threshold $t$ with
+# questions is too low for new ones. *Conformal risk control* (Angelopoulos et al., 2024) adds one question that is certainly
+# wrong. The lowest threshold $t$ with
 #
 # $$
 # \frac{1}{n+1}\Bigl(1 + \sum_{i:\,s_i > t} (1 - \hat\mu_i)\Bigr) \le \alpha
 # $$
 #
-# keeps the promise $\alpha$ for any confidence and any number of questions, on average over the questions that set it.
+# keeps the promise $\alpha$ on average for new questions of the same kind, whatever the confidence is.
 
 
 # %%
@@ -193,8 +187,8 @@ def promise_risk(s, c, n, risk):
 promise_risk([0.9, 0.8, 0.5, 0.2], [10, 9, 5, 0], [10] * 4, risk=0.3)
 
 # %% [markdown]
-# We set thresholds on a random half of the recorded questions and use them on the other half, a hundred times. *At random* is a
-# confidence that knows nothing, and it gets the same promise. Confidences differ in how much they answer.
+# We set thresholds on a random half of the questions and use them on the other half, a hundred times. *At random* is a
+# confidence that knows nothing.
 
 # %% label="selective-promise" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 rng = np.random.default_rng(seed)
@@ -207,9 +201,8 @@ page.show(
 )
 
 # %% [markdown]
-# Is the promise kept? Here is the mean share of questions with a wrong answer, on the data set where it is largest. The promise
-# holds on average over all ways to draw the questions that set the threshold, and a hundred halves are a sample of these. So by
-# chance a share may lie a little above the promise.
+# Is the promise kept? Here is the mean share of questions with a wrong answer, on the data set where it is largest. A hundred
+# halves are a sample, so a share may lie a little above the promise by chance.
 
 # %%
 promised.groupby("method", sort=False)["wrong"].max()
@@ -217,17 +210,16 @@ promised.groupby("method", sort=False)["wrong"].max()
 # %% [markdown]
 # ## Summary
 #
-# - Abstaining needs only the order of the questions. The area under the risk-coverage curve measures that order.
-# - Compare areas question by question, and with answering at random, which is hard to beat if a model is hardly ever right.
-# - Conformal risk control keeps its promise on average, with any confidence. A good confidence keeps it and still lets the model
-#   answer.
+# - Abstaining needs only the order of the questions.
+# - Compare areas with answering at random, which is hard to beat if a model is hardly ever right.
+# - Conformal risk control keeps its promise on average, with any confidence. A good confidence lets the model answer more.
 #
-# [Next](13_live_sampling.ipynb): so far all samples were recorded. What does a model answer if we ask it here and now?
+# [Next](13_live_sampling.ipynb): what does a model answer if we ask it here and now?
 #
 # ## Exercises
 #
-# **1 (easy).** Look at the figure. What happens to a curve if its confidence is squared? Where would all curves end if the same
-# samples judged them all? *Hint:* only the order counts, and no order counts when everything is answered.
+# **1 (easy).** What happens to a curve in the figure if its confidence is squared? Where would all curves end if the same
+# samples judged them all? *Hint:* only the order counts, and at the end all questions are answered.
 
 # %% tags=["hide-cell", "solution"]
 # The curves of a confidence and of its square are equal, and end in the mean risk
@@ -248,9 +240,8 @@ page.solution(
 
 # %% [markdown]
 # **3 (hard).** The page promises wrong answers among *all* questions. Suppose that somebody promises the risk among the
-# *answered* ones, which the curve shows, and reads it off the curve of 50 questions. Simulate questions with known $\mu$ and a
-# confidence near it. How often is this promise broken on the others? *Hint:* the curve of some questions is lowest where they
-# were lucky.
+# *answered* ones and reads it off the curve of 50 questions. How often is this promise broken on other questions? Simulate
+# questions with known $\mu$ and a confidence near it. *Hint:* the curve is lowest for questions that were lucky.
 
 # %% tags=["hide-cell", "solution"]
 # Curves of fifty questions, tried on the others
