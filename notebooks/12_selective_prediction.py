@@ -106,9 +106,8 @@ _ = axes.legend()
 # questions tell too little. The honest oracle orders questions by one half of their samples and is scored on the other.
 
 # %% [markdown]
-# How often is the model wrong if it answers only its surest half of the questions, and how often if it answers all? At full
-# coverage the order does not count. Votes and the honest oracle may still end a little beside the others, because fewer samples
-# judge them.
+# How often is the model wrong if it answers only its surest half of the questions, and how often if it answers all? Votes and
+# the honest oracle may end a little beside the others at full coverage, because fewer samples judge them.
 
 # %%
 import pandas as pd

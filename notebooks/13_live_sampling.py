@@ -9,8 +9,8 @@
 # %% [markdown]
 # # Sampling, live
 #
-# [The previous page](12_selective_prediction.ipynb), like all before it, used recorded samples. Does a model give the same
-# expected accuracies if it is asked again, now and on this machine?
+# Does a model give the same expected accuracies if it is asked again, now and on this machine? [The previous
+# page](12_selective_prediction.ipynb), like all before it, used recorded samples.
 
 # %% tags=["parameters"]
 model: str = "smollm2-135m"  # one of `capcal models`; it runs anywhere
@@ -29,9 +29,7 @@ page.show_runs()
 # %% [markdown]
 # ## Ask
 #
-# A model answers the same questions many times, every answer is graded, and the correct ones are counted. This is the
-# framework of the paper's section 4.1. To compare, the page needs a recorded run, and the questions and the weights on this
-# machine.
+# To compare, the page needs a recorded run, and the questions and the weights on this machine.
 
 # %%
 from capcal_lib.manifests import load_dataset, load_model
@@ -40,13 +38,12 @@ from capcal_lib.sampling import can_sample_here
 sampler, exam = load_model(model), load_dataset(dataset)
 if dataset not in page.data.index or not can_sample_here(sampler, exam):
     page.end(
-        f"{sampler.title} cannot be sampled on {exam.title} here: that takes a recorded run, the questions and the weights, which "
-        "capcal reproduce --model smollm2-135m gets."
+        f"{sampler.title} cannot be sampled on {exam.title} here: a recorded run, the questions or the weights are missing. For them, "
+        "run: capcal reproduce --model smollm2-135m"
     )
 
 # %% [markdown]
-# The questions range from the hardest to the easiest of the recorded run. They are taken from the questions with the most
-# samples.
+# The questions range from the hardest to the easiest of the recorded run:
 
 # %%
 from capcal_lib.applications import deep_samples
@@ -63,7 +60,7 @@ questions = {question.id: question for question in load_questions(dataset)}
 chosen = [questions[name] for name in spread.index]
 
 # %% [markdown]
-# The prompt is the same as in the recorded run. Every answer is drawn token by token, at the model's temperature.
+# The prompt is the same as in the recorded run:
 
 # %%
 import time
@@ -82,9 +79,6 @@ from capcal_lib.book.lesson import glue
 
 glue(seconds=seconds)
 
-# %% [markdown]
-# Count the correct samples of each question, next to the recorded ones:
-
 # %%
 from capcal_lib.grading.counts import count_verdicts
 
@@ -94,8 +88,7 @@ both = recorded[["correct", "total"]].join(live, how="inner")
 both.head()
 
 # %% [markdown]
-# One question serves as the example. In the recorded run, some of its answers are right and some are wrong. Its share of right
-# answers has changed by a typical amount since. This is the prompt:
+# We follow one question, whose share of right answers has changed by a typical amount. This is its prompt:
 
 # %%
 from capcal_lib.book.workshop import typical_question
@@ -121,8 +114,7 @@ page.finding(
 # %% [markdown]
 # ## Grade
 #
-# Read some answers before you trust a number. Here is the grade of the first response. The table shows the most frequent
-# responses and their verdicts: `correct`, `incorrect`, or `no_answer` if no answer can be extracted.
+# Read some answers before you trust a number. Here is the grade of the first response, and a table of the most frequent ones:
 
 # %%
 from capcal_lib.grading import grade
@@ -138,9 +130,8 @@ page.show(frequent.head(5), f"The most frequent responses to: {question.text}")
 # %% [markdown]
 # ## Count
 #
-# The expected accuracy $\mu$ of a question is the probability that one response is correct. The share of correct samples,
-# $\hat\mu$, estimates it. If a sample or its grading failed, the verdict is `not_scored`, and the sample is not counted as
-# wrong. The interval shows how far $\mu$ may be from $\hat\mu$. With a hundred samples it is up to 0.2 wide.
+# The share of correct samples, $\hat\mu$, estimates the expected accuracy $\mu$. A sample that failed or could not be graded is
+# `not_scored` and does not count. The interval shows how far $\mu$ may be from $\hat\mu$:
 
 # %%
 from capcal_lib.metrics import binomial_interval
@@ -151,8 +142,8 @@ correct, total, correct / total, interval.round(3)
 # %% [markdown]
 # ## Compare
 #
-# If nothing has changed, recorded and live samples are independent draws from the same distribution. Fisher's exact test
-# gives the probability of counts at least this far apart. For the question above:
+# If nothing has changed, recorded and live samples are independent draws from the same distribution. Fisher's exact test gives
+# the probability of counts at least this far apart. For the question above:
 
 # %%
 from scipy.stats import fisher_exact
@@ -162,8 +153,8 @@ now = [correct, total - correct]
 fisher_exact([[before["correct"], before["total"] - before["correct"]], now])
 
 # %% [markdown]
-# Each question is one more chance of a false alarm. Holm's correction multiplies the smallest p-value by the number of
-# questions, the next by one fewer, and so on. The probability of *any* false rejection on the page is then at most 5 %.
+# Each question is one more chance of a false alarm. With Holm's correction, the probability of *any* false rejection on the
+# page is at most 5 %.
 
 # %%
 import numpy as np
@@ -194,9 +185,8 @@ axes.legend(title="different", loc="upper left")
 _ = axes.set(xlabel="share correct, recorded", ylabel="share correct, live")
 
 # %% [markdown] tags=["caption"]
-# Each point is a question. It shows the share of correct samples when recorded and today, each with a 95 % interval. A question
-# has another mark if the two shares differ significantly after Holm's correction. If model, prompt and sampling settings are
-# the same, only chance moves a point off the dotted line.
+# Each point is a question, at its share of correct samples when recorded and today, with 95 % intervals. Another mark shows a
+# significant difference after Holm's correction. If nothing has changed, only chance moves a point off the dotted line.
 
 # %% label="live-comparison" paper=["section-4.1"] evidence=["measured"] reads=["samples", "verdicts"]
 furthest = both.drop(columns="live total").head(5)
@@ -208,18 +198,16 @@ page.show(
 )
 
 # %% [markdown]
-# If the test rejects, either the recording cannot be repeated, or chance moved one of the two counts. Chance does so on at most
-# one page in twenty. To tell the two apart, draw with another seed (`-p seed 1`). A changed model, prompt or grader would move
-# many questions, whatever the seed.
+# A rejection may be chance, on at most one page in twenty. To find out, draw with another seed (`-p seed 1`). A changed model,
+# prompt or grader would move many questions.
 #
 # ## Summary
 #
-# - The expected accuracy of a question depends on the model, the prompt and the sampling settings. A sample is one draw.
-# - Report an estimate with its interval. With a hundred samples the interval is up to 0.2 wide.
+# - The expected accuracy of a question depends on the model, the prompt and the sampling settings.
+# - Report an estimate with its interval. With a hundred samples it is up to 0.2 wide.
 # - One rejection among many tests can be chance. Correct for the number of tests, and repeat what was rejected.
 #
-# This page needed a model. [The next page](14_try_it.ipynb) needs only a browser: can you guess how often a model answers a
-# question correctly?
+# [The next page](14_try_it.ipynb) needs only a browser: can you guess how often a model answers a question correctly?
 #
 # ## Exercises
 #
@@ -231,9 +219,9 @@ low, high = binomial_interval([5], [10])[0]
 page.solution(float(high - low))
 
 # %% [markdown]
-# **2 (medium).** In the figure, most crosses touch the dotted line although their centres lie off it. What does that mean?
-# And how likely is it that at least one of 16 independent tests at the 5 % level rejects by chance, without a correction?
-# *Hint:* the chance that none does is $0.95^{16}$.
+# **2 (medium).** Most crosses in the figure touch the dotted line, although their centres lie off it. What does that mean? How
+# likely is it that at least one of 16 independent tests at the 5 % level rejects by chance? *Hint:* the chance that none does
+# is $0.95^{16}$.
 
 # %% tags=["hide-cell", "solution"]
 # Both counts can come from one expected accuracy; the chance that all 16 tests keep silent
@@ -241,8 +229,7 @@ page.solution(round(1 - 0.95**16, 2))
 
 # %% [markdown]
 # **3 (hard).** Simulate pages of 16 questions whose recorded and live counts come from the same $\mu$. On what share of the
-# pages does Holm's correction reject anything? *Hint:* look at the smallest adjusted p-value. Exact tests of counts are
-# conservative, so the share is below 5 %.
+# pages does Holm's correction reject anything? *Hint:* look at the smallest adjusted p-value.
 
 # %% tags=["hide-cell", "solution"]
 # Pages without any difference, and how many of them reject
