@@ -9,8 +9,8 @@
 # %% [markdown]
 # # Try it: four experiments in the browser
 #
-# What does a confidence have to know to be worth anything? On this page you ask, guess and score in the browser. [The
-# previous page](13_live_sampling.ipynb) asked a model again; this one needs no model.
+# What does a confidence have to know to be worth anything? Ask, guess and score in the browser. Unlike [the previous
+# page](13_live_sampling.ipynb), this one needs no model.
 
 # %% tags=["parameters"]
 model: str = "smollm2-135m"  # one of `capcal models`; it has the built-in sets
@@ -26,8 +26,7 @@ page = open_page(globals())
 # %% [markdown]
 # ## Ask again and again
 #
-# Of the freely licensed data sets, the experiments use the one whose questions differ most. They take 24 of its questions, from
-# the hardest to the easiest. On this page, a sample that votes does not judge.
+# The experiments take 24 questions from the freely licensed data set whose questions differ most.
 
 # %%
 from capcal_lib.book.workshop import evenly
@@ -54,20 +53,21 @@ for n in (1, 10, k_eval):
     after[f"correct of {n}"] = first.str.count("1").to_numpy()
 
 # %% tags=["finding"]
+from capcal_lib.book.front import in_words
+
 unsure = (shown["correct"] / shown["total"] - 0.5).abs().to_numpy().argmin()
 few, most = after.iloc[unsure, 1:]
 page.finding(
-    "Whether one answer is correct is luck, but the share of correct answers settles. “{text}”: {few} of the first ten, "
-    "{all} of {samples}.",
+    "Whether one answer is correct is luck, but the share of correct answers settles. Correct answers to “{text}”: {few} of the "
+    "first ten, {all} of {samples}.",
     text=questions["text"][unsure],
-    few=int(few),
+    few=in_words(int(few)),
     all=int(most),
     samples=len(questions["verdicts"][unsure]),
 )
 
 # %% [markdown]
-# Pick a question. Ask it once, ten times, or as often as it was recorded. The answers are recorded ones, in a new random
-# order at each start. The *response target* jumps between 0 and 1 with every answer. The *capability target* $\hat\mu$
+# Pick a question and ask it. The *response target* jumps between 0 and 1 with every answer. The *capability target* $\hat\mu$
 # settles, and its 95 % Jeffreys interval shrinks.
 
 # %% tags=["picture"] label="try-coin" paper=["section-3.2", "section-4.1"] evidence=["measured"] reads=["verdicts"]
@@ -106,8 +106,8 @@ binomial_interval([37], [100])
 # %% [markdown]
 # ## Guess the confidence
 #
-# How often does the same model answer each of these ten questions correctly? Guess, and compare your score with the model's
-# own confidences. The score is the corrected capability Brier score; zero is perfect.
+# How often does the model answer each of these ten questions correctly? Guess, and compare your corrected capability Brier
+# score with the scores of the model's own confidences. Zero is perfect.
 
 # %%
 from capcal_lib.book.experiments import ten_to_guess
@@ -134,8 +134,7 @@ widget(
 )
 
 # %% [markdown]
-# `capcal score` reads the CSV file that you save. In Python, here are the scores of the methods, and of someone who says one
-# half for every question:
+# `capcal score` reads the CSV file that you save. Here are the scores of the methods, and of always saying one half:
 
 # %%
 from capcal_lib.metrics import capability_brier
@@ -147,10 +146,9 @@ guesses.apply(capability_brier, args=counts, corrected=True).round(3)
 # %% [markdown]
 # ## Explore a score
 #
-# Choose a data set and a method. The *plug-in* score uses $\hat\mu$ in place of $\mu$, so it is too high by the noise of the
-# samples. The *corrected* score is not. Recalibration shifts and stretches the log-odds of a confidence, $\log(s/(1-s))$.
-# This treats all questions alike: it repairs confidences that are too high or too low, but not a wrong order. A score covers
-# only the questions for which the method has a confidence, because a model does not always state one.
+# The *plug-in* score is too high by the noise of the samples, and the *corrected* score is not. Recalibration shifts and
+# stretches the log-odds of a confidence, $\log(s/(1-s))$. It repairs confidences that are too high or too low, but not a wrong
+# order. A score covers only the questions for which the method has a confidence.
 
 # %%
 from capcal_lib.book.experiments import explorer_data
@@ -174,10 +172,8 @@ widget(
 # %% [markdown]
 # ## Answer only some questions
 #
-# A confidence can also choose which questions to leave unanswered, as on [the page on
-# abstaining](12_selective_prediction.ipynb). Let the model answer only the questions on which a method is most confident, and
-# compare its accuracy with the accuracy on all questions. Questions with equal confidence share their mean accuracy. The
-# interval is for the mean over the answered questions.
+# How accurate is the model if it answers only the questions on which a method is most confident, as on [the page on
+# abstaining](12_selective_prediction.ipynb)? The interval is for the mean over the answered questions.
 
 # %%
 from capcal_lib.book.experiments import accuracies_by_coverage
@@ -188,7 +184,7 @@ title = load_dataset(widest).title
 
 # %% label="try-abstain" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 caption = (
-    f"Accuracy on {title} where only a share of the questions is answered, "
+    f"Accuracy on {title} if only a share of the questions is answered, "
     "the most confident first (higher is better)."
 )
 widget(
@@ -203,13 +199,12 @@ widget(
 # %% [markdown]
 # ## Summary
 #
-# - The expected accuracy of a question settles with more samples. Whether one answer is correct does not.
+# - The share of correct answers to a question settles with more samples. Whether one answer is correct does not.
 # - Compare every score with the constant and with a uniform random number.
 # - Recalibration changes the level of a confidence, but not the order of the questions.
-# - To choose which questions to answer, a confidence needs only the right order.
 #
-# Test what you have learned in the book's quiz. The appendix then begins with a check: these scores differ in some
-# ways from the paper's, and [the page on the protocol](15_protocol.ipynb) shows what each difference changes.
+# The book's quiz comes next. After it, [the page on the protocol](15_protocol.ipynb) shows how these scores differ from the
+# paper's.
 #
 # ## Exercises
 #
@@ -225,8 +220,8 @@ ends = binomial_interval(counts // 2, counts)
 page.solution(int(counts[(np.diff(ends)[:, 0] < 0.1).argmax()]))
 
 # %% [markdown]
-# **2 (medium).** Someone guesses the $\mu$ of every question with a random error of standard deviation 0.2. What is their
-# capability Brier score? *Hint:* the score is a mean squared distance, and a guess has to lie between 0 and 1.
+# **2 (medium).** Someone guesses every $\mu$ with a random error of standard deviation 0.2. What is their capability Brier
+# score? *Hint:* a guess has to lie between 0 and 1.
 
 # %% tags=["hide-cell", "solution"]
 # Guesses with a random error, and their score: less than its square, 0.04, since a guess beyond 0 or 1 is moved back
