@@ -9,8 +9,8 @@
 # %% [markdown]
 # # Try it: four experiments in the browser
 #
-# What does a confidence have to know to be worth anything? Ask, guess and score in the browser. Unlike [the previous
-# page](13_live_sampling.ipynb), this one needs no model.
+# What does a confidence have to know to be worth anything? Here you ask, guess and score in the browser. [The previous
+# page](13_live_sampling.ipynb) needed a model.
 
 # %% tags=["parameters"]
 model: str = "smollm2-135m"  # one of `capcal models`; it has the built-in sets
@@ -200,7 +200,7 @@ widget(
 # ## Summary
 #
 # - The share of correct answers to a question settles with more samples. Whether one answer is correct does not.
-# - Compare every score with the constant and with a uniform random number.
+# - Compare every score with the best constant.
 # - Recalibration changes the level of a confidence, but not the order of the questions.
 #
 # The book's quiz comes next. After it, [the page on the protocol](15_protocol.ipynb) shows how these scores differ from the

@@ -9,8 +9,8 @@
 # %% [markdown]
 # # What each correction changes
 #
-# How much does each of our corrections change a score? This book computes scores differently from the paper in five ways. The
-# scores that you saw on [the previous page](14_try_it.ipynb) have all five corrections.
+# How much does each of our corrections change a score? The scores on [the previous page](14_try_it.ipynb) differ from the
+# paper's by five corrections.
 
 # %% tags=["parameters"]
 model: str = "smollm2-135m"  # one of `capcal models`; it has most data sets
@@ -24,9 +24,9 @@ from capcal_lib.book.lesson import open_page
 page = open_page(globals())
 
 # %% [markdown]
-# Each correction can be switched off. The first switch gives *plug-in* scores, which keep the noise of $\hat\mu$. The table
-# shows how much this adds to each score, on the same recorded samples. It adds more to votes, because fewer samples judge them.
-# The score of Oracle RC falls: its error is the correctness variance, which $\hat\mu(1-\hat\mu)$ underestimates.
+# Without the first correction, scores are *plug-in* and keep the noise of $\hat\mu$. The table shows how much this adds to each
+# score. It adds more to votes, because fewer samples judge them. The score of Oracle RC falls: its error is the correctness
+# variance, which $\hat\mu(1-\hat\mu)$ underestimates.
 
 # %%
 from capcal_lib.results import brier_terms
@@ -38,19 +38,15 @@ worse = (plug_in - terms).groupby(level="dataset", sort=False).mean()
 worse.rename(page.data["title"]).T.round(4)
 
 # %% [markdown]
-# `shifts_by_correction` computes this for every switch:
+# `shifts_by_correction` switches off one correction after the other:
 #
-# - *plug-in scores* keep the noise of $\hat\mu$.
 # - *missing as 0.5* fills in one half if a method was asked and gave no confidence.
-# - *votes in the pool* lets all samples judge a vote, including the samples that voted. The hundred splits stay the same.
-# - *paper's probes* trains probes with the paper's recipe. The score is the mean over its five splits.
-# - *a judge's verdicts* replace the verdicts of the rules if a model has judged every answer to a data set. Part of this shift
-#   is the judge's own error: [the page on grading](17_grading.ipynb) shows how well judge and rules agree.
-# - *all together* is the paper's protocol without the judge. Only a question's first samples vote then, which is one split
-#   instead of a hundred.
+# - *votes in the pool* lets the samples that voted judge the vote too.
+# - *paper's probes* trains probes with the paper's recipe.
+# - *a judge's verdicts* replace the verdicts of the rules, and include [the judge's own error](17_grading.ipynb).
+# - *all together* is the paper's protocol without the judge. Only a question's first samples vote then.
 #
-# Confidences form three groups, because their shifts differ: probes on their own data set, other probes, and all others. Here
-# are the three largest shifts:
+# Here are the three largest shifts:
 
 # %%
 from dataclasses import replace
@@ -60,9 +56,6 @@ from capcal_lib.studies import protocol as study
 
 shifts = study.shifts_by_correction(replace(page.counting, k_c=k_c))
 tables.titled(shifts.nlargest(3, "size"))
-
-# %% [markdown]
-# For each switch and group, the mean shows the direction of the shift, and the mean size shows how far scores move:
 
 # %%
 of_switch = shifts.groupby(["switch", "confidence"], observed=True)
@@ -102,9 +95,8 @@ grid.set_titles("{col_name}").set_axis_labels("shift of the score", "")
 _ = grid.tight_layout()
 
 # %% [markdown] tags=["caption"]
-# Each mark is a method on a data set. It shows how much worse (right of zero) or better the score becomes if one correction, or
-# all of them, is taken back. All panels share one scale, which is linear between -0.01 and 0.01 and logarithmic beyond. A
-# switch that shifts all methods alike leaves their order as it is. A switch that shifts one method can move it past others.
+# Each mark shows how much worse (right of zero) or better the score of a method on a data set becomes if one correction, or all
+# of them, is taken back. The scale is linear between -0.01 and 0.01 and logarithmic beyond.
 
 # %% label="protocol-shifts" paper=["section-4.1"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 page.show(
@@ -114,19 +106,17 @@ page.show(
 )
 
 # %% [markdown]
-# Read the rows of probes on their own data set first, because probes are meant for such data. *Plug-in* adds the same noise to
-# every confidence that all samples judge, so it cannot change their order. The other switches can.
+# Read the rows of probes on their own data set first, because probes are meant for such data.
 #
-# To score under the paper's protocol, run a page with `-p protocol paper`, or call `score(results, protocol="paper")` in
-# Python. For a judge's verdicts, run a page with `-p verdicts judge:MODEL`.
+# To score under the paper's protocol, run a page with `-p protocol paper`. For a judge's verdicts, use `-p verdicts
+# judge:MODEL`.
 
 # %% [markdown]
 # ## A correction that we do not make
 #
-# Weight decay draws a probe's predictions towards their mean. Can the probe undo this by itself? In cross-validation each
-# training question gets a prediction from a probe that was not trained on it. Platt's method can learn from these predictions
-# without a new label: `Calibrator("platt").fit(probe.out_of_fold_, correct, total)`. Here is what it makes of
-# confidences of .1, .5 and .9:
+# Weight decay draws a probe's predictions towards their mean. Can the probe undo this without new labels? Platt's method can
+# learn from its predictions for held-out questions in cross-validation: `Calibrator("platt").fit(probe.out_of_fold_, correct,
+# total)`. Here is what it makes of three confidences:
 
 # %%
 import pandas as pd
@@ -141,11 +131,8 @@ made = {
 pd.DataFrame(made, index=confidences).T.round(2)
 
 # %% [markdown]
-# If the order in a row is reversed, the probe has learned nothing. It then predicts the mean of the training questions for each
-# held-out question, and this mean is lower when the held-out questions are higher.
-#
-# `compare_recalibrated_probes` compares each probe with itself before recalibration, with Holm's correction over all cases of a
-# model. On which data sets does recalibration help?
+# A probe whose row is in reverse order has learned nothing. Now we compare each probe with itself before recalibration, with
+# Holm's correction over all cases of a model:
 
 # %%
 judged = {
@@ -169,38 +156,36 @@ page.show(
 )
 
 # %% [markdown]
-# On its own data set a probe gains little, because its decay was chosen for the same score. On other data sets the calibrator
-# moves predictions away from the mean or towards it, without knowing whether the probe is too sure there. Labels of the new
-# data set would show this. Without them we leave probes as they are.
+# On its own data set a probe gains little, because its decay was chosen for the same score. Elsewhere the calibrator does not
+# know whether the probe is too sure, so we leave probes as they are.
 
 # %% [markdown]
 # ## Where this differs from the authors' code
 #
-# The table lists choices that the paper leaves open, as made in the authors' public code (commit 9088a5a) and here. ↑ and ↓
-# show which way our choice moves a number; lower scores are better. The move is measured if its cell says *above* or *below* or
-# names a page. Other arrows are what we expect. A dash means that we expect neither direction.
+# The table lists choices that the paper leaves open, as made in the authors' public code (commit 9088a5a) and here. Arrows show
+# which way our choice moves a number; lower scores are better. A move is measured if its cell says *above* or *below* or names
+# a page, and expected otherwise. A dash means neither direction.
 #
 # | what | the authors' code | here | moves |
 # |---|---|---|---|
-# | Score | plug-in, 100 samples | corrected, with an interval | ↓ by the mean of $\hat\mu(1-\hat\mu)/99$, alike for all methods |
+# | Score | plug-in, 100 samples | corrected, with an interval | ↓ by the mean of $\hat\mu(1-\hat\mu)/99$ |
 # | Missing confidence | 0.5 | left out and counted | either way, above |
-# | Response consistency | ten votes, which share samples with $\hat\mu$; equal strings vote together | the mean over a hundred splits, judged by the samples that did not vote; answers the grader calls equal vote together | either way, above |
+# | Response consistency | ten votes, which share samples with $\hat\mu$; equal strings vote together | the mean over a hundred splits, judged by the other samples; answers graded as equal vote together | either way, above |
 # | Vote without an answer | one more group, which can win | agrees with nobody; 0.5 if no vote is an answer | either way, below |
 # | Linear probe | gradient descent, grid of rates | *tuned*: the optimum, with decay from cross-validation | either way, above |
-# | Training of a probe | 100 labels a question (rebuttal); all of MATH; MATH valid or evaluation questions (TriviaQA, GSM8K) choose | 10 labels, or 1 in the lean recipe; four fifths of MATH in each of five splits; a fifth of the training questions chooses | score of the probe ↑ |
+# | Training of a probe | 100 labels a question (rebuttal); all of MATH; MATH valid or evaluation questions (TriviaQA, GSM8K) choose | 10 labels, or 1 in the lean recipe; four fifths of MATH in each of five splits; a fifth of the training questions chooses | score ↑ |
 # | Hidden state | prompt with Qwen's thinking left on; pooled in bfloat16 | the prompt that is sampled; pooled in float32 | – |
-# | Verbalized confidence | 5,000 tokens; digits and dots in a box; after three attempts 0.5 | as long as an answer may be; also per cent, fractions, ranges and running text; after three attempts missing | fewer missing with gpt-oss |
+# | Verbalized confidence | 5,000 tokens; digits and dots in a box; after three attempts 0.5 | as long as an answer; also per cent, fractions, ranges and running text; after three attempts missing | fewer missing with gpt-oss |
 # | P(True) | two spellings a word; reasoning cut at 5,000 tokens | six spellings; missing if no answer begins | – |
 # | Oracle CC | scored on its own samples | scored on the other half | ↑ in [pass@k](05_pass_at_k.ipynb) |
 # | Success of a budget | ten draws that all questions share | its exact expectation | ↓ by up to some points at one sample |
 # | Judge | temperature 1.0; SimpleQA's rubric, yes or no; once a sample; sees the first answer (TriviaQA) | temperature 0; our words, three verdicts, five cases shown; once a distinct answer; sees up to 20 aliases | accuracy ↑ on TriviaQA |
 # | Not graded, or judgement unreadable | incorrect | not scored | accuracy ↑ |
 # | Extracted answer | from the whole reply; else the last line (TriviaQA, SimpleQA) or capital letter (MMLU, GPQA) | the last statement after the reasoning; else no answer, which is incorrect | accuracy ↓, at most by the share below |
-# | Questions and prompts | SimpleQA Verified, 1,000 questions; a prompt that the paper does not print | `simpleqa-verified` is the same, but recorded runs use the whole of SimpleQA; a prompt in our words | – |
+# | Questions and prompts | SimpleQA Verified, 1,000 questions; a prompt that the paper does not print | `simpleqa-verified` is the same, but recorded runs use all of SimpleQA; a prompt in our words | – |
 #
-# The next table counts samples without an answer. Votes are scored as the authors score them, on samples that they share with
-# $\hat\mu$. *As a group* lets samples without an answer vote together. Guessing an answer can raise the accuracy by at most the
-# share of samples without one.
+# The next table counts samples without an answer. *As a group* lets them vote together, as in the authors' code. Guessing an
+# answer can raise the accuracy by at most the share of samples without one.
 
 # %% label="protocol-no-answers" paper=["table-6"] evidence=["measured"] reads=["verdicts"]
 absent = study.votes_without_answer(page.data["run"], k_eval=k_eval, k_c=k_c)
@@ -211,16 +196,14 @@ page.show(
 )
 
 # %% [markdown]
-# Runs of small models differ in more ways: quantised weights, prompts with examples, and subsets of questions. The file
-# `run.json` of each run records them.
+# The file `run.json` of each run records how runs of small models differ further.
 #
 # ## Summary
 #
-# - Every correction can be taken back, and its effect is measured.
-# - A correction that shifts all methods alike changes no comparison. A correction of one method can.
+# Every correction can be taken back. *Plug-in* adds the same noise to every confidence that all samples judge, so it cannot
+# change their order. The other corrections can.
 #
-# With or without corrections, scores rest on the paper's two theorems. [The next page](16_theorems.ipynb) asks whether the
-# theorems hold on counts.
+# All scores rest on the paper's two theorems. [The next page](16_theorems.ipynb) asks whether these hold on counts.
 #
 # ## Exercises
 #
@@ -247,8 +230,8 @@ mu, others = 0.6, 0.05
 page.solution(round((0.5 - mu) ** 2, 2), others)  # better if the first is lower
 
 # %% [markdown]
-# **3 (medium).** In the figure, some switches have marks on both sides of zero. What does this mean for a table of scores that
-# lacks the correction? *Hint:* can two methods change places?
+# **3 (medium).** Some switches in the figure have marks on both sides of zero. What does this mean for a table of scores
+# without the correction? *Hint:* can two methods change places?
 
 # %% tags=["hide-cell", "solution"]
 # Their order may change: a score that rises can pass one that falls
