@@ -196,8 +196,6 @@ page.show(
 )
 
 # %% [markdown]
-# The file `run.json` of each run records how runs of small models differ further.
-#
 # ## Summary
 #
 # Every correction can be taken back. *Plug-in* adds the same noise to every confidence that all samples judge, so it cannot

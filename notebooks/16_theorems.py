@@ -9,9 +9,8 @@
 # %% [markdown]
 # # Do the theorems hold on counts?
 #
-# The paper proves two theorems for $\mu$ and for an expectation over responses. Do they also hold for what one can measure,
-# $c$ correct out of $n$ samples? The scores on [the previous page](15_protocol.ipynb), and all others in this book, rest on
-# them.
+# The paper proves two theorems for $\mu$ and for an expectation over responses. Do they also hold for what one can measure, $c$
+# correct out of $n$ samples? The scores on [the previous page](15_protocol.ipynb) rest on them.
 
 # %% tags=["parameters"]
 model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`
@@ -28,8 +27,7 @@ from capcal_lib.book.lesson import open_page
 page = open_page(globals())
 
 # %% [markdown]
-# The theorems hold for any confidence, so this page uses a few and leaves out the probes. If a section shows one data set, it
-# is the one on which a single response tells least about $\mu$, or the one in the parameter `dataset`.
+# The theorems hold for any confidence, so this page leaves out the probes.
 
 # %%
 from capcal_lib.probe_names import is_probe
@@ -45,9 +43,8 @@ one_set, title = results.loc[[shown]], page.data.loc[shown, "title"]
 # %% [markdown]
 # ## Theorem 1: two targets, two optima
 #
-# The best confidence for a target has the lowest expected loss. For the response target, the correctness of one sample, it is
-# 0 or 1. For the capability target it is $\hat\mu$, the mean of that correctness. Search for it on a grid, for a question
-# with 3 correct samples out of 10:
+# The best confidence for a target has the lowest expected loss. For the response target, the correctness of one sample, it is 0
+# or 1. For the capability target it is $\hat\mu$. Here is a search for it, for a question with 3 correct samples out of 10:
 
 # %%
 import numpy as np
@@ -58,8 +55,8 @@ losses_on_grid = divergence(np.full(11, 0.3), grid, score="brier")
 grid[losses_on_grid.argmin()]
 
 # %% [markdown]
-# `best_confidence` does this for each question, and for other proper scores. For the response target, one response $C$ to
-# each question is drawn:
+# `best_confidence` does this for each question and for other proper scores. One response $C$ to each question gives the
+# response target:
 
 # %%
 from capcal_lib.metrics import best_confidence
@@ -94,9 +91,8 @@ page.show(
 # %% [markdown]
 # ## Theorem 2: the scores differ by the correctness variance
 #
-# [The first page](01_targets_divergence.ipynb) shows both sides for one confidence. Here they are for every method on every
-# data set. The same samples judge all methods of a data set. The table shows the number of pairs and the largest remaining
-# *gap*, which is rounding.
+# [The first page](01_targets_divergence.ipynb) shows both sides for one confidence. Here we count the pairs of a method and a
+# data set, and show the largest remaining *gap*, which is rounding:
 
 # %%
 from capcal_lib.results.targets import losses_by_target
@@ -132,9 +128,8 @@ _ = axes.legend(title="")
 
 # %% [markdown] tags=["caption"]
 # Each mark is a method, on the four data sets with the largest correctness variance. The methods of a data set lie on one line
-# of slope 1, below the dotted diagonal by the correctness variance. So both scores rank methods alike, with equal differences
-# between them. A mark off its line belongs to a method without a confidence on some questions. If a data set has votes, the
-# samples that voted do not judge.
+# of slope 1, below the dotted diagonal by that variance. So both scores rank them alike. A mark off its line lacks a confidence
+# on some questions.
 
 # %% [markdown]
 # ## Beyond the Brier score
@@ -149,13 +144,11 @@ _ = axes.legend(title="")
 # \end{aligned}
 # $$
 #
-# The right side does not contain $s$. With $g(t) = t^2$ it is the variance. With $g(t) = t\log t + (1-t)\log(1-t)$, which
-# gives the Kullback-Leibler divergence, it is the entropy of $\mathcal C$. With $g(t) = \sqrt{t^2 + (1-t)^2}$ the loss is the
-# spherical score. Cross-entropy, $-t\log s - (1-t)\log(1-s)$, is linear in $t$ and has no gap. It exceeds the divergence by
-# the entropy of its target, which is zero for a verdict but not for $\mu$.
+# The right side does not contain $s$. With $g(t) = t^2$ it is the variance. With $g(t) = t\log t + (1-t)\log(1-t)$, which gives
+# the Kullback-Leibler divergence, it is the entropy of $\mathcal C$. With $g(t) = \sqrt{t^2 + (1-t)^2}$ the loss is the
+# spherical score. Cross-entropy, $-t\log s - (1-t)\log(1-s)$, has no gap.
 #
-# Here are both sides on one data set. Confidences are moved into $[0.001, 0.999]$, because the log score of a wrong 0 or 1 is
-# infinite:
+# Confidences are moved into $[0.001, 0.999]$, because the log score of a wrong 0 or 1 is infinite:
 
 # %% label="proper-scores" paper=["appendix-a.3", "equation-15"] evidence=["measured"] reads=["verdicts", "confidences"]
 by_score = {}
@@ -172,25 +165,21 @@ page.show(
 # ## Summary
 #
 # - Both theorems hold on counts up to rounding, for any model.
-# - The best confidence for one response is the correctness of that response. The best confidence for the model is
-#   $\hat\mu$.
-# - Other proper scores replace the variance by another quantity, which does not depend on the confidence either.
+# - Other proper scores replace the variance by another quantity that does not depend on the confidence.
 #
-# All of this assumes that the verdict on each sample is right. [The next page](17_grading.ipynb) asks how good the grader is.
+# All of this assumes that every verdict is right. [The next page](17_grading.ipynb) asks how good the grader is.
 #
 # ## Exercises
 #
-# **1 (easy).** The two optima differ on some of the questions. Why do they agree on the others? *Hint:* when does the theorem
-# let them agree?
+# **1 (easy).** Why do the two optima agree on some of the questions? *Hint:* when does the theorem let them agree?
 
 # %% tags=["hide-cell", "solution"]
 # All samples of these are correct, or none is: one response tells everything
 page.solution(1 - ((share == 0) | (share == 1)).mean(), optima["optima differ"])
 
 # %% [markdown]
-# **2 (medium).** Two samples judge each question, and $\mu$ is 1/2 everywhere. What is the mean of $\hat\mu(1-\hat\mu)$ over
-# questions, and what is $\mu(1-\mu)$? Which score contains the difference? *Hint:* none, one or both of the two samples are
-# correct.
+# **2 (medium).** Two samples judge each question, and $\mu$ is 1/2 everywhere. How does the mean of $\hat\mu(1-\hat\mu)$ over
+# questions differ from $\mu(1-\mu)$? Which score contains the difference? *Hint:* none, one or both samples are correct.
 
 # %% tags=["hide-cell", "solution"]
 # Half of it: the other half is noise of the judges, which the capability score has until it is corrected
@@ -198,8 +187,8 @@ mu_hat = np.array([0, 0.5, 1])
 page.solution(np.average(mu_hat * (1 - mu_hat), weights=[1, 2, 1]), 0.5 * 0.5)
 
 # %% [markdown]
-# **3 (hard).** Show on one question with $\hat\mu = 0.3$ and $s = 0.6$ that the cross-entropy has no gap. *Hint:* its mean
-# over the correctness is $0.3$ times its value at $t = 1$ plus $0.7$ times its value at $t = 0$.
+# **3 (hard).** Show on one question with $\hat\mu = 0.3$ and $s = 0.6$ that the cross-entropy has no gap. *Hint:* it is linear
+# in $t$.
 
 
 # %% tags=["hide-cell", "solution"]
