@@ -84,7 +84,7 @@ optima = pd.DataFrame(rows, columns).T.rename_axis("score")
 page.show(
     optima,
     f"Largest distances from the targets on {title}, and how "
-    "often the optima differ. The theorem lets them agree only where μ is 0 or 1.",
+    "often the optima differ. The theorem lets them agree only if μ is 0 or 1.",
     **{"optima differ": "{:.0%}"},
 )
 
@@ -187,7 +187,7 @@ mu_hat = np.array([0, 0.5, 1])
 page.solution(np.average(mu_hat * (1 - mu_hat), weights=[1, 2, 1]), 0.5 * 0.5)
 
 # %% [markdown]
-# **3 (hard).** Show on one question with $\hat\mu = 0.3$ and $s = 0.6$ that the cross-entropy has no gap. *Hint:* it is linear
+# **3 (hard).** Show for $\hat\mu = 0.3$ and $s = 0.6$ that the cross-entropy has no gap. *Hint:* it is linear
 # in $t$.
 
 

@@ -20,12 +20,9 @@ k_eval: int = 100  # samples that define mu_hat
 # %% [markdown]
 # ## How often the rules were wrong
 #
-# This book grades by rules. The page “Grading” explains them with examples. To find their errors, a language model, not a
-# person, read answers of small models beside the accepted answers and labelled them as right or wrong. It read all or some of
-# the answers on which the rules and an independent grader disagreed, and a sample of the others.
-#
-# Each label has the weight of the samples that it stands for. If it is open whether an answer is right, for example a misspelt
-# name, the label is "cannot tell" (NaN).
+# This book grades by rules, which the page “Grading” explains. To find their errors, a language model, not a person, labelled
+# answers of small models as right or wrong. It read answers on which the rules and an independent grader disagreed, and a
+# sample of the others. Each label has the weight of the samples that it stands for, and NaN is "cannot tell".
 
 # %%
 from capcal_lib.grading.labels import load_labels
@@ -43,8 +40,7 @@ from capcal_lib.grading.labels import measured_error
 measured_error(labels[labels["dataset"] == "triviaqa"])
 
 # %% [markdown]
-# The table shows all data sets with labels of right and of wrong answers, with Jeffreys' intervals. The intervals are wide for
-# hard data sets, because these have few right answers.
+# The intervals are wide for hard data sets, because these have few right answers:
 
 # %%
 from capcal_lib.book import tables
@@ -62,28 +58,22 @@ page.show(
 )
 
 # %% [markdown]
-# Nearly all errors are misses. Some right answers are in words that no rule expects, such as an element named by its symbol. On
-# TriviaQA, the list of accepted answers misspells or lacks some right ones. Data sets outside the table have not been checked
-# in this way.
+# Nearly all errors are misses. Some right answers are in words that no rule expects, and the accepted answers of TriviaQA lack
+# some right ones. Data sets outside the table have not been checked.
 #
-# A miss lowers the accuracy and changes every score, but not all scores alike. It costs most if a confidence was rightly high.
-# Suppose that a model always solves a question and its confidence is 1, and that the grader misses right answers as often as on
-# TriviaQA. The score then becomes the first number below if the misses are spread evenly over questions. It becomes the second,
-# on average, if they fall on a few questions that lack an accepted answer:
+# Suppose that a model always solves a question and its confidence is 1. If the grader misses as much as on TriviaQA, the score
+# becomes the first number below if the misses are spread evenly over questions. It becomes the second, on average, if they fall
+# on a few questions:
 
 # %%
 missed = 1 - measured_error(labels[labels["dataset"] == "triviaqa"]).sensitivity
 missed**2, missed
 
 # %% [markdown]
-# A confidence that learned from graded answers loses less. The best constant, a probe and a recalibrated confidence all learn
-# the accuracy as graded, misses included. So misses favour them over what a model says about itself.
-#
 # ## Four verdicts
 #
-# A sample is correct, incorrect, without an answer, or not scored. Incorrect samples and samples without an answer both count
-# as wrong. We keep them apart, because many samples without an answer call for a better prompt or a better extraction. Samples
-# that are not scored do not count.
+# Incorrect samples and samples without an answer both count as wrong. We keep them apart, because many samples without an
+# answer call for a better prompt. Samples that are not scored do not count.
 
 # %% tags=["provenance"]
 page.show_runs()
@@ -106,9 +96,7 @@ page.show(
 # %% [markdown]
 # ## Other rules
 #
-# Three other rules are easy to write. *Identical text* requires that the extracted answer equals an accepted one, letter by
-# letter. *One contains the other* is what many evaluation scripts do after lower-casing. *Mentioned anywhere* looks for an
-# accepted answer in the whole response and extracts nothing:
+# Three other rules are easy to write. The second is what many evaluation scripts do after lower-casing:
 
 
 # %%
@@ -131,7 +119,7 @@ def mentioned(answer, _extracted, response):
 
 
 # %% [markdown]
-# Each rule grades the same samples. This page can do so for data sets whose right answers are on this machine.
+# Each rule grades the same samples, on data sets whose right answers are on this machine.
 
 # %%
 from capcal_lib.manifests import load_dataset
@@ -144,7 +132,7 @@ at_home = [
 ]
 if not at_home:
     page.end(
-        "Other rules need the right answers of these data sets, which are not on this machine. Set CAPCAL_DATA_DIR to their folder."
+        "Other rules need the right answers, which are not on this machine. Set CAPCAL_DATA_DIR to their folder."
     )
 
 # %%
@@ -160,7 +148,7 @@ mu = pd.concat(shares, names=["dataset", "question_id"])
 mu.groupby(level="dataset", sort=False).head(1)
 
 # %% [markdown]
-# How far does a rule *move* the accuracy away from the one under this book's rules? We compare the two question by question:
+# How far does each rule *move* the accuracy? We compare it with our rules question by question:
 
 # %%
 from capcal_lib.results.judged import gains_over, judge_cases
@@ -202,11 +190,7 @@ _ = axes.figure.legend(loc="outside lower center", ncols=3)
 # %% [markdown] tags=["caption"]
 # Each mark shows how far a rule moves the mean expected accuracy from the one under this book's rules, with the 95 % interval
 # of the paired difference over questions. A rule that is too strict misses right answers in another form. A rule that is too
-# lenient finds 4 in 14, and A in any sentence with this word. The intervals do not contain this error, because it is the same
-# for any draw of questions.
-
-# %% [markdown]
-# The table shows the moves next to the accuracy under our rules:
+# lenient finds 4 in 14.
 
 # %%
 table = page.accuracies()[["mean μ"]].reindex(at_home)
@@ -219,11 +203,9 @@ page.show(
 # %% [markdown]
 # ## A model as the judge
 #
-# A judge reads meaning, while rules read form. It makes errors of its own, so its verdicts are stored beside those of the rules
-# and never mixed with them. Cohen's $\kappa$ (Cohen, 1960) measures agreement beyond chance: 0 is chance, and 1 is perfect. A
-# judge that gives every answer the same verdict has $\kappa = 0$, however often it agrees with the rules.
-#
-# The table is empty if no model has judged these samples. The command `capcal judge` asks one.
+# A judge reads meaning, while rules read form. It makes errors of its own, so its verdicts are stored beside those of the
+# rules. Cohen's $\kappa$ (Cohen, 1960) measures agreement beyond chance: 0 is chance, and 1 is perfect. The table is empty
+# until `capcal judge` has asked a model to judge these samples.
 
 # %%
 from capcal_lib.grading.agreement import agreements
@@ -231,16 +213,14 @@ from capcal_lib.grading.agreement import agreements
 tables.titled(agreements(runs)).round(2)
 
 # %% [markdown]
-# A model that can answer questions may still be unable to judge answers. Before you use a judge, read its verdicts on answers
-# that are identical to the right one. Two graders that agree can also both be wrong. Only a person can settle that, and a
-# person can read only a few answers.
+# Before you use a judge, read its verdicts on answers that are identical to the right one. Two graders that agree can both be
+# wrong, and only a person can settle that.
 #
 # ## From labels to an accuracy
 #
-# The rules call a share $\mathrm{Se}$, the sensitivity, of the right answers correct. They also call a share $1-\mathrm{Sp}$ of
-# the wrong answers correct. So if a model has accuracy $\mu$, its mean verdict is
-# $m = \mathrm{Se}\,\mu + (1-\mathrm{Sp})(1-\mu)$. Solved for $\mu$, this is the estimator of Rogan and Gladen (1978). It
-# removes the measured error of the rules from an accuracy:
+# With sensitivity $\mathrm{Se}$ and specificity $\mathrm{Sp}$, a model of accuracy $\mu$ has the mean verdict $m =
+# \mathrm{Se}\,\mu + (1-\mathrm{Sp})(1-\mu)$. Solved for $\mu$, this is the estimator of Rogan and Gladen (1978). It removes the
+# measured error of the rules:
 
 # %%
 overview = page.accuracies()
@@ -256,17 +236,15 @@ page.show(
 
 # %% [markdown]
 # The correction assumes that the error is alike on all questions and that the labels are right. The labels are of answers by
-# small models, and another model's answers may be harder or easier to grade. A corrected accuracy is less certain than the
-# accuracy itself, because both rates are uncertain as well.
+# small models, and other answers may be harder or easier to grade. A corrected accuracy is less certain than the accuracy
+# itself.
 #
 # ## Summary
 #
 # - The same samples have other accuracies under other rules. Report the rule, and keep the answers so that you can change it.
-# - No answer, not scored and incorrect are three different verdicts.
-# - A judge is a measuring instrument too. With labels of its answers you can remove a grader's error from an accuracy.
+# - With labels of its answers you can remove a grader's error from an accuracy, also the error of a judge.
 #
-# This was the last of the checks. In the book, the map of the paper comes next. [The first page](01_targets_divergence.ipynb)
-# asks the question behind all this: how far is one answer from the expected accuracy?
+# In the book, the map of the paper comes next.
 #
 # ## Exercises
 #
@@ -278,7 +256,7 @@ page.show(
 page.solution(round((0.4 + 0.95 - 1) / (0.9 + 0.95 - 1), 3))
 
 # %% [markdown]
-# **2 (medium).** In the figure, some intervals lie wholly to the right of the line. Do these rules find more right answers than
+# **2 (medium).** Some intervals in the figure lie wholly to the right of the line. Do these rules find more right answers than
 # ours? *Hint:* the intervals are about other questions, not about other graders.
 
 # %% tags=["hide-cell", "solution"]
