@@ -29,7 +29,7 @@ page.show_runs()
 # %% [markdown]
 # ## Ask
 #
-# To compare, the page needs a recorded run, and the questions and the weights on this machine.
+# The page needs a recorded run, and the questions and the weights on this machine.
 
 # %%
 from capcal_lib.manifests import load_dataset, load_model

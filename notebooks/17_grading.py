@@ -242,7 +242,7 @@ page.show(
 # ## Summary
 #
 # - The same samples have other accuracies under other rules. Report the rule, and keep the answers so that you can change it.
-# - With labels of its answers you can remove a grader's error from an accuracy, also the error of a judge.
+# - With labels you can remove the error of the rules or of a judge from an accuracy.
 #
 # In the book, the map of the paper comes next.
 #
