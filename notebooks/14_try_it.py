@@ -53,7 +53,7 @@ for n in (1, 10, k_eval):
     after[f"correct of {n}"] = first.str.count("1").to_numpy()
 
 # %% tags=["finding"]
-from capcal_lib.book.front import in_words
+from capcal_lib.text import in_words
 
 unsure = (shown["correct"] / shown["total"] - 0.5).abs().to_numpy().argmin()
 few, most = after.iloc[unsure, 1:]
