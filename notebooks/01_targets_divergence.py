@@ -35,10 +35,9 @@ results = results[results["total"] > 1]
 results.groupby("dataset").head(1)[["correct", "total"]]
 
 # %% [markdown]
-# If $c$ of $n$ samples are correct, $\hat\mu = c/n$ estimates $\mu$. One more response is correct with probability $\mu$ and
-# then lies $1 - \mu$ away from $\mu$; otherwise it lies $\mu$ away. Its mean distance is $\mathbb{E}|C - \mu| = 2\mu(1-\mu)$.
-# The distance is at most one half. We estimate it without bias by $2c(n-c)/(n(n-1))$, which can exceed one half if there are
-# few samples. The paper's protocol uses $2\hat\mu(1-\hat\mu)$.
+# If $c$ of $n$ samples are correct, $\hat\mu = c/n$ estimates $\mu$. One more response lies $1 - \mu$ away from $\mu$ if it is
+# correct, and $\mu$ away if not. So its mean distance is $\mathbb{E}|C - \mu| = 2\mu(1-\mu)$. We estimate it without bias by
+# $2c(n-c)/(n(n-1))$. The paper's protocol uses $2\hat\mu(1-\hat\mu)$.
 
 # %%
 c, n = results["correct"], results["total"]
@@ -47,9 +46,8 @@ distance = 2 * c * (n - c) / (n * (n - 1))
 distance.groupby("dataset", sort=False).mean().rename(page.data["title"])
 
 # %% [markdown]
-# The paper finds that outputs are rarely binary (section 4.1). How often are two to eight of ten samples correct? Ten samples
-# of each question make data sets comparable. We need no random draw: the probability is hypergeometric, and `shares_between`
-# sums it.
+# The paper finds that outputs are rarely binary (section 4.1). How often are two to eight of ten samples correct? If ten of a
+# question's samples are drawn, the probability is hypergeometric, and `shares_between` sums it.
 
 # %%
 from capcal_lib.results.targets import shares_between
@@ -57,7 +55,7 @@ from capcal_lib.results.targets import shares_between
 shares_between(results).groupby("dataset", sort=False).mean().round(3)
 
 # %% [markdown]
-# `response_distances` computes the distance and this share, with an interval for questions like these:
+# `response_distances` computes both, with an interval for questions like these:
 
 # %% label="targets-distance" paper=["figure-11", "appendix-e", "section-4.1"] evidence=["measured"] reads=["verdicts"]
 from capcal_lib.results.targets import response_distances
@@ -70,14 +68,11 @@ page.show(
 )
 
 # %% tags=["finding"]
-from capcal_lib.text import counted
-
 page.end_where_nothing_is_solved(results)
 widest = distances["mean distance"].idxmax()
 page.finding(
-    "A single answer is off by {apart:.2f} on average over {sets}, and by {most:.2f} on {widest}.",
+    "A single answer is off by {apart:.2f} on average over the data sets, and by {most:.2f} on {widest}.",
     apart=distances["mean distance"].mean(),
-    sets=counted(len(distances), "data set"),
     most=distances.loc[widest, "mean distance"],
     widest=page.data.loc[widest, "title"],
 )
@@ -100,7 +95,7 @@ noise = rng.normal(0, 0.05, len(points))  # so that points do not overlap
 points["response"] = points["correct"] + noise
 
 # %% [markdown]
-# We look at one data set first. Unless the page was asked for another, it is the one with the largest mean distance:
+# We look at one data set first, by default the one with the largest mean distance:
 
 # %%
 from capcal_lib.book import style
@@ -122,10 +117,10 @@ _ = axes.set(title=page.data.loc[shown, "title"], **bands)
 
 # %% [markdown] tags=["caption"]
 # One point per question: one random response. If a single answer told what the model can do, all points would lie in two
-# corners, the incorrect ones at 0 and the correct ones at 1. The further the bands spread, the less a single answer tells.
+# corners, the incorrect ones at 0 and the correct ones at 1.
 
 # %% [markdown]
-# Here are the same points on all data sets, at most 500 questions of each:
+# Here are all data sets, with at most 500 questions of each:
 
 # %% label="targets-points" paper=["figure-11", "appendix-e"] evidence=["measured"] reads=["verdicts"] mystnb={"image": {"alt": "A panel for each data set, with two horizontal bands of points as in the first figure."}}
 from capcal_lib.book import tables
@@ -138,14 +133,13 @@ grid.set_titles("{col_name}").set_axis_labels("expected accuracy", "")
 _ = grid.tight_layout()
 
 # %% [markdown] tags=["caption"]
-# One random response per question against the expected accuracy. One response tells much if the bands gather at their ends, as
-# they do on a data set that the model solves nearly always or hardly ever.
+# One random response per question against the expected accuracy. One response tells much if the bands gather at their ends.
 
 # %% [markdown]
 # ## Every model on every data set
 #
-# Is it the same for larger models? The paper's samples were not published, but a printed baseline gives the distance. *Uniform
-# random* scores $1/3 - \hat\mu(1-\hat\mu)$ on average (section 4.2), so $2\hat\mu(1-\hat\mu) = 2\,(1/3 - \text{score})$. The
+# Is it the same for larger models? The paper's samples were not published, but its baseline *Uniform random* gives the distance.
+# It scores $1/3 - \hat\mu(1-\hat\mu)$ on average (section 4.2), so $2\hat\mu(1-\hat\mu) = 2\,(1/3 - \text{score})$. The
 # factor $100/99$ removes the bias of a hundred samples.
 
 # %%
@@ -178,16 +172,14 @@ _ = axes.set(xlabel="", ylabel="")
 
 # %% [markdown] tags=["caption"]
 # Mean distance of one response from the expected accuracy: above the line from samples, below it from the printed baseline. It
-# is small only if the model solves nearly every question nearly always or nearly never. An empty cell has no samples or no
-# printed score.
+# is small only if the model solves nearly every question nearly always or nearly never.
 
 # %% [markdown]
 # ## What this does to a score
 #
 # A confidence can be compared with the correctness of one sample (the *response* target) or with $\mu$ (the *capability*
 # target). According to theorem 2 of the paper, the two Brier scores differ by the *correctness variance*, which is half of the
-# distance above. The book proves it on the page “Two targets for a confidence”. Here it is on counts, with $\hat\mu$ for $\mu$,
-# for the simplest confidence: the average of the data set on every question.
+# distance above. Here it is on counts, with the simplest confidence: the average of the data set on every question.
 
 # %%
 from capcal_lib.metrics import (
@@ -204,30 +196,30 @@ capability = capability_brier(confidence, correct, total)
 response, variance, response - variance, capability
 
 # %% [markdown]
-# The response score minus the variance is the capability score. [The page on the theorems](16_theorems.ipynb) checks this for
-# every method on every data set, and for other scores.
+# The response score minus the variance is the capability score. [The page on the theorems](16_theorems.ipynb) checks this
+# for every method on every data set.
 
 # %% [markdown]
 # ## Summary
 #
 # - One response is a noisy estimate of what a model can do. The noise is the correctness variance.
-# - A confidence that is perfect under the capability target still scores this variance under the response target.
-# - The variance belongs to the model and the question, so no method can remove it.
+# - A confidence that is perfect under the capability target still scores this variance under the response target. No method can
+#   remove it.
 #
 # One sample is too few. [Next](02_k_eval_choice.ipynb): how many does it take?
 #
 # ## Exercises
 #
-# **1 (easy).** In the first figure, what does a point in the upper band, left of the middle, stand for? What share of the
-# correct responses are such points? *Hint:* `of_shown` has the points.
+# **1 (easy).** In the first figure, what is a point in the upper band, left of the middle? What share of the correct responses
+# are such points? *Hint:* `of_shown` has the points.
 
 # %% tags=["hide-cell", "solution"]
 # Luck: the model mostly gets such a question wrong
 page.solution((of_shown.loc[of_shown["correct"], "share"] < 0.5).mean())
 
 # %% [markdown]
-# **2 (medium).** Show that the expected value of $|C - \mu|$ is $2\mu(1-\mu)$. Check it with random responses to a question
-# with $\mu = 0.3$. *Hint:* $C$ is 1 with probability $\mu$.
+# **2 (medium).** Show that $\mathbb{E}|C - \mu| = 2\mu(1-\mu)$, and check it with random responses to a question with
+# $\mu = 0.3$. *Hint:* $C$ is 1 with probability $\mu$.
 
 # %% tags=["hide-cell", "solution"]
 # The mean distance of many responses to one question, and the formula
@@ -235,8 +227,8 @@ responses = rng.random(100_000) < 0.3
 page.solution(np.abs(responses - 0.3).mean(), 2 * 0.3 * 0.7)
 
 # %% [markdown]
-# **3 (hard).** The mean of $2\hat\mu(1-\hat\mu)$ falls if fewer samples define $\hat\mu$. By which factor, and what corrects
-# it? *Hint:* compare `correctness_variance` with and without `corrected=True` on five samples per question.
+# **3 (hard).** The mean of $2\hat\mu(1-\hat\mu)$ falls if fewer samples define $\hat\mu$. By which factor? *Hint:* compare
+# `correctness_variance` with and without `corrected=True` on five samples per question.
 
 # %% tags=["hide-cell", "solution"]
 # Five samples per question, without and with the correction
