@@ -10,7 +10,7 @@
 # # How many samples?
 #
 # On [the previous page](01_targets_divergence.ipynb) we saw that one answer tells little about what a model can do. How many
-# samples per question do you need for the expected accuracy $\mu$ of one question, for the mean over many questions, and for
+# samples per question do you need for the expected accuracy $\mu$ of one question, for its mean over many questions, and for
 # the score of a confidence?
 
 # %% tags=["parameters"]
@@ -29,7 +29,7 @@ page = open_lesson(globals())
 # %% [markdown]
 # ## One question: four intervals
 #
-# If $c$ of $k$ samples are correct, where does $\mu$ lie? Four formulas give a 95 % interval, here for one correct sample:
+# If $c$ of $k$ samples are correct, where does $\mu$ lie? Here are four 95 % intervals for one correct sample:
 
 # %%
 import pandas as pd
@@ -42,8 +42,8 @@ intervals = {
 pd.DataFrame(intervals, ["low", "high"]).T.round(3)
 
 # %% [markdown]
-# Which interval can you trust? With $k$ samples only $k + 1$ counts are possible. So the probability that an interval covers
-# $\mu$ is a finite sum without error: $\sum_c \binom kc \mu^c (1-\mu)^{k-c}\,[\text{low}_c \le \mu \le \text{high}_c]$.
+# Which one can you trust? Only $k + 1$ counts are possible, so the probability that an interval covers $\mu$ is a finite sum:
+# $\sum_c \binom kc \mu^c (1-\mu)^{k-c}\,[\text{low}_c \le \mu \le \text{high}_c]$.
 
 # %%
 import numpy as np
@@ -65,15 +65,14 @@ for panel in axes.flat:
     panel.axhline(0.95, color=MUTED, linestyle="--")
 
 # %% [markdown] tags=["caption"]
-# Probability that a 95 % interval covers the expected accuracy. The Wald interval fails at both ends, where language models
-# often are; the others stay close to 95 % (dashed). The curves are jagged because counts are whole numbers.
+# Probability that a 95 % interval covers the expected accuracy. The Wald interval fails at both ends. The curves are jagged
+# because counts are whole numbers.
 
 # %% [markdown]
 # This book uses Jeffreys' interval, the middle 95 % of $\text{Beta}(c + \tfrac12,\; k - c + \tfrac12)$.
 #
-# The paper takes 100 samples because estimates are stable by then and more samples bring little. Since the Wald interval covers
-# too seldom, the paper uses its half-width at $\mu = 1/2$ only as a guideline, and names Wilson's interval as an alternative.
-# For a half-width of 0.1 the two ask for this many samples:
+# The paper takes 100 samples because more bring little. It uses the Wald interval at $\mu = 1/2$ only as a guideline, and names
+# Wilson's as an alternative. For a half-width of 0.1 they ask for this many samples:
 
 # %% label="wald-sizes" paper=["equation-17", "equation-18"] evidence=["simulated"]
 from scipy.stats import norm
@@ -85,9 +84,9 @@ int(np.ceil(norm.ppf(0.975) ** 2 / 4 / 0.1**2)), int(ks[width <= 0.2][0])
 # %% [markdown]
 # ## The mean of many questions
 #
-# The mean over questions needs fewer samples. From sampling alone, the mean of $\hat\mu$ over $N$ questions has the standard
-# error $\sqrt{\overline{\mu(1-\mu)}/(kN)}$. The paper shows this error for the 30 questions of AIME25. It also follows from the
-# printed baselines, since the mean of $\mu(1-\mu)$ is half of the distance on the previous page:
+# The mean of $\hat\mu$ over $N$ questions needs fewer samples. Its standard error from sampling alone is
+# $\sqrt{\overline{\mu(1-\mu)}/(kN)}$. For the 30 questions of AIME25 it follows from the paper's baselines, because the
+# mean of $\mu(1-\mu)$ is half of the distance on the previous page:
 
 # %%
 from capcal_lib.book.tables import titled
@@ -100,8 +99,7 @@ errors = pd.DataFrame(np.sqrt(np.outer(1 / ks, variance)), ks, variance.index)
 errors.loc[100].round(4)
 
 # %% [markdown]
-# For gpt-oss-20b the paper's text says about 0.0056. The 0.0057 from its printed baseline is slightly more, and rounding does
-# not explain the difference. Here is the error with other numbers of samples:
+# For gpt-oss-20b the paper's text says about 0.0056. Rounding does not explain the difference.
 
 # %% label="fig-standard-error" paper=["figure-6", "appendix-b.1", "equation-16"] evidence=["reported"] reads=["main"] mystnb={"image": {"alt": "Curves of the standard error against samples a question, one a model."}}
 import seaborn as sns
@@ -111,19 +109,17 @@ axes.set(ylim=(0, None), ylabel="standard error")
 _ = axes.legend(title="")
 
 # %% [markdown] tags=["caption"]
-# Standard error of the mean expected accuracy on AIME25, from sampling alone. It does not include the error from asking few
-# questions.
+# Standard error of the mean expected accuracy on AIME25, from sampling alone. The error from asking few questions adds to it.
 
 # %% [markdown]
 # ## Intervals for questions like these
 #
 # Thirty other questions would have another mean, however many samples each has. So the interval of a mean has to let whole
-# questions vary. `mean_interval` computes this interval for every score in the book: Student's $t$ on the questions' terms,
-# plus half a question at each bound of the score.
+# questions vary. `mean_interval` computes it for every score in the book: Student's $t$ on the questions' terms, plus half a
+# question at each bound of the score.
 #
-# The interval assumes that questions are independent, and that errors too rare to show up add up to at most about two questions
-# with the largest possible error. If rare errors are heavier, or fill whole subjects, it covers less often. How much less?
-# Suppose that the term is 1 for 1 to 6 questions in a hundred and 0 for the rest. The coverage is a finite sum again:
+# The half question stands for errors too rare to be seen. If these add up to more than about two questions with the largest
+# error, the interval covers less often. Suppose that the term is 1 for 1 to 6 questions in a hundred and 0 for the rest:
 
 # %%
 from capcal_lib.metrics import mean_interval
@@ -141,14 +137,12 @@ covered = pd.Series(covered, pd.Index(100 * rates, name="in a hundred")).loc[1:]
 covered.idxmin(), covered.min(), covered.mean()
 
 # %% [markdown]
-# The numbers are the rate with the lowest coverage, the coverage at this rate, and the average coverage over all rates.
-# `benchmarks/coverage.py` checks other kinds of studies by simulation.
+# The numbers are the rate with the lowest coverage, this coverage, and the average coverage over all rates.
 #
 # ## Samples of a model
 #
-# From here on we use recorded samples. The Wald interval has no width if $\hat\mu$ is 0 or 1. How often does that happen? It
-# depends on the number of samples, so we also compare data sets with ten samples of each question. The probability that ten of
-# a question's samples agree is hypergeometric:
+# The Wald interval has no width if $\hat\mu$ is 0 or 1. How often does that happen with recorded samples? The second column is
+# the probability that ten samples agree:
 
 # %% tags=["provenance"]
 page.show_runs()
@@ -169,9 +163,6 @@ page.show(
     "Share of questions whose Wald interval has no width, with all samples and with ten per question.",
 )
 
-# %% [markdown]
-# The standard error of the mean accuracy, from sampling alone, on each data set of the model:
-
 # %% label="standard-errors-measured" paper=["figure-6"] evidence=["measured"] reads=["verdicts"]
 from capcal_lib.results.targets import response_distances
 
@@ -186,9 +177,8 @@ page.show(
 # %% [markdown]
 # ## A score with fewer samples
 #
-# How wide would the interval of a score be with only ten samples per question? Take the questions with the most samples, draw
-# ten of each at random without replacement, and score again. Here is one confidence on one data set, with all samples and with
-# ten:
+# How wide would the interval of a score be with only ten samples per question? Draw ten of each question's samples and score
+# again. Here is one confidence on one data set, with all samples and with ten:
 
 # %%
 from capcal_lib.results import estimates
@@ -220,9 +210,8 @@ limits = {"clusters": subjects(judged).to_numpy(), "bounds": (0, 1)}
 mean_interval(all_terms, **limits), mean_interval(few_terms, **limits)
 
 # %% [markdown]
-# `interval_growth` repeats this for each confidence on each data set and compares mean widths. It leaves out response
-# consistency, whose votes are samples too. We take all models, and the data sets with the most samples per question. One kind
-# of confidence stands apart: a *probe*, which was trained on questions of the data set (the next page shows how).
+# `interval_growth` repeats this for each confidence of each model, on the data sets with the most samples. It leaves out response
+# consistency, whose votes are samples too. One kind stands apart: a *probe*, which learns from other questions of the data set.
 
 # %%
 names = sorted(page.comparable_models())
@@ -282,21 +271,16 @@ lowest = growth["percent"].min() - 1
 _ = axes.set(xlabel="samples per question, k", ylim=(lowest, None))
 
 # %% [markdown] tags=["caption"]
-# How much wider the 95 % interval of a corrected score is with only k samples per question, for all confidences, data sets and
-# recorded models. A box holds the middle half, its line is the median, single marks are outliers. The axis is linear up to 10 %
-# and logarithmic beyond.
+# How much wider the 95 % interval of a corrected score is with only k samples per question. A box holds the middle half of all
+# confidences, data sets and models, and its line is the median. The axis is logarithmic above 10 %.
 
 # %% [markdown]
 # ## Where samples matter
 #
-# When does a score need more than ten samples? Questions differ, and so do the samples of a question; both add to the variance
-# of a score. For a confidence $s$, with $v = \mu(1-\mu)$, the variance is
-# $\frac1N\bigl(\text{between} + \text{within}/k + \text{pairs}/(k(k-1))\bigr)$. Here *within* is the mean of $4(s-\mu)^2 v$,
-# and *pairs* is the mean of $2v^2$. `score_parts` estimates all three without bias.
-#
-# Samples matter if the variance between questions is small, that is, if a confidence is right everywhere or equally wrong
-# everywhere. These are the parts for the model and data set whose interval widens most. (The interval widens less than the root
-# of this variance, because the half question at each bound does not depend on samples.)
+# When does a score need more than ten samples? With $v = \mu(1-\mu)$, the score of a confidence $s$ has the variance
+# $\frac1N\bigl(\text{between} + \text{within}/k + \text{pairs}/(k(k-1))\bigr)$. Here *between* is the variance between questions,
+# *within* is the mean of $4(s-\mu)^2 v$, and *pairs* is the mean of $2v^2$. Samples matter if *between* is small, that is, if a
+# confidence is right everywhere or equally wrong everywhere. Here is the case whose interval widens most:
 
 # %%
 widest = growth.loc[growth["percent"].idxmax()]
@@ -314,27 +298,25 @@ page.show(
 # %% [markdown]
 # ## Summary
 #
-# - About ten samples per question are enough for most scores; precision comes from more questions. A score needs more samples
-#   if its confidence is about equally far from $\mu$ on all questions.
+# - About ten samples per question are enough for most scores. A score needs more if its confidence is equally far from $\mu$ on
+#   all questions.
 # - Near 0 and 1 the Wald interval covers too seldom. Jeffreys' and Wilson's intervals are right on average.
 # - Few samples bias a plug-in score. [Correct it](04_main_table.ipynb) rather than sampling more.
-# - An interval over few questions has to allow for rare errors that did not show up.
 #
 # We know how many samples a score needs. [Next](03_confidence_estimators.ipynb): where does a confidence come from?
 #
 # ## Exercises
 #
-# **1 (easy).** The table of parts is about the highest mark in the box plots. Which intervals widen most in these plots, and
-# why? *Hint:* what is left between questions if a confidence is equally far from $\mu$ on all of them?
+# **1 (easy).** Which interval widens most, according to the table of parts, and why? *Hint:* what is left between questions if a
+# confidence is equally far from $\mu$ on all of them?
 
 # %% tags=["hide-cell", "solution"]
 # Noise of ten samples relative to the spread between questions: the larger, the wider the interval
 page.solution((parts["within"] / 10 + parts["pairs"] / 90) / parts["between"])
 
 # %% [markdown]
-# **2 (medium).** You can afford 1,000 samples. Is it better to ask 100 questions ten times or 10 questions a hundred times?
-# Simulate it with $\mu$ uniform and $s = 0.5$. *Hint:* compare the standard deviation of corrected scores over repeated
-# studies.
+# **2 (medium).** Is it better to ask 100 questions ten times or 10 questions a hundred times? Simulate it with $\mu$ uniform and
+# $s = 0.5$. *Hint:* compare the standard deviation of corrected scores.
 
 # %% tags=["hide-cell", "solution"]
 # The standard deviation of a score in both designs
