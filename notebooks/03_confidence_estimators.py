@@ -9,20 +9,20 @@
 # %% [markdown]
 # # Five ways to get a confidence
 #
-# On [the previous page](02_k_eval_choice.ipynb) we saw that a score needs many questions and about ten samples of each. But
-# where does a confidence come from, what does it cost, and which confidence tells easy questions from hard ones?
+# On [the previous page](02_k_eval_choice.ipynb) we saw how many samples a score needs. But where does a confidence come from,
+# what does it cost, and which confidence tells easy questions from hard ones?
 
 # %% [markdown]
 # | method | what is asked | cost | needs |
 # | --- | --- | --- | --- |
 # | Verbalized confidence | "how likely are you to answer correctly?", as a number | a few tokens, or a chain of reasoning | text |
 # | P(True) | "can you answer this?", the probability of *Yes* against *No* | one token | log-probabilities |
-# | Response consistency | nothing: the share of $k_c$ samples that agree with the most frequent answer | $k_c$ answers | text |
-# | Probe | nothing: a linear function of the hidden state at the end of the prompt | less than a token | weights |
-# | Uniform random | nothing: a uniform draw, scored by its exact expectation | none | nothing |
+# | Response consistency | nothing: $k_c$ samples vote | $k_c$ answers | text |
+# | Probe | nothing: a linear function of a hidden state | less than a token | weights |
+# | Uniform random | nothing: a uniform draw | none | nothing |
 #
-# All but response consistency are known before an answer is written. Two oracles serve as references: Oracle RC knows whether
-# one sample is correct, and Oracle CC knows $\hat\mu$.
+# All but response consistency are known before an answer is written. Two oracles are references: Oracle RC knows whether one
+# sample is correct, and Oracle CC knows $\hat\mu$.
 
 # %% tags=["parameters"]
 model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`
@@ -37,9 +37,6 @@ from capcal_lib.book.lesson import open_page
 
 page = open_page(globals(), paper=["appendix-b.2"])
 
-# %% [markdown]
-# The results have one row per question: its samples, how many are correct, and a column for each confidence.
-
 # %%
 results = page.results()
 results.groupby("dataset").head(1).iloc[:, :5]
@@ -47,13 +44,11 @@ results.groupby("dataset").head(1).iloc[:, :5]
 # %% [markdown]
 # ## Which method orders the questions best?
 #
-# A confidence may put questions in the right order and still have the wrong level, and vice versa. Spearman's *rank
-# correlation* with $\hat\mu$ looks at the order alone. It is 1 if the surer question is always the easier one, and near 0 if
-# the confidence says nothing about difficulty. It needs questions that differ and a confidence that varies.
+# Spearman's *rank correlation* with $\hat\mu$ is 1 if the surer question is always the easier one, and near 0 if the confidence
+# says nothing about difficulty. It looks at the order alone and not at the level.
 #
-# Which samples judge? Noise in $\hat\mu$ lowers every rank correlation, and lowers it more if fewer samples judge. And a sample
-# may not both vote and judge. So `judge_alike` lets the samples that did not vote judge *all* methods of a data set. Under the
-# paper's protocol all samples judge.
+# Which samples judge? A sample may not both vote and judge, and fewer judges lower every rank correlation. So `judge_alike` lets
+# the samples that did not vote judge *all* methods of a data set. Under the paper's protocol all samples judge.
 
 # %%
 from capcal_lib.results.targets import judge_alike
@@ -81,9 +76,8 @@ if ranks.empty:
     )
 
 # %% [markdown]
-# The table has no intervals. As a rule of thumb, two correlations on $n$ questions that differ by less than about $3/\sqrt n$
-# may change places on other questions: .17 for 300 questions, .55 for 30. Compare methods within a data set, because data sets
-# have different numbers of judges.
+# The table has no intervals. As a rule of thumb, correlations may change places on other questions if they differ by less than
+# about $3/\sqrt n$ on $n$ questions: .17 for 300. Compare methods within a data set only, because there the same samples judge.
 
 # %% label="estimator-ranks" paper=["section-4.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 by_method = ranks.rename(page.data["title"]).T.rename_axis("method")
@@ -94,8 +88,7 @@ page.show(
 )
 
 # %% [markdown]
-# From here on we look at one data set: the one whose difficulty varies most, among the data sets that a probe predicts. If
-# there are several probes, we take the nearest, if possible the one trained on this data set.
+# Now we look at the data set whose difficulty varies most, among those that a probe predicts, and at its nearest probe:
 
 # %%
 from capcal_lib.probe_names import is_probe
@@ -111,7 +104,7 @@ nearest = nearest_probe_of(results.loc[[widest]], widest)
 subset = keep_nearest_probe(compared.loc[[widest]], widest)
 
 # %% [markdown]
-# What does a rank correlation look like? Few judges blur the picture, so we draw the questions with the most judges:
+# What does a rank correlation look like? We draw the questions with the most judges:
 
 # %%
 from capcal_lib.applications import deep_samples
@@ -142,13 +135,10 @@ grid.set_axis_labels("confidence", "share correct").set(xlim=(-0.03, 1.03))
 _ = grid.set_titles("{col_name}")
 
 # %% [markdown] tags=["caption"]
-# One point per question, the same questions for all methods. On the diagonal a confidence is right. In a narrow upright cloud,
-# the confidence is nearly the same for every question. If the points rise to the right, the confidence tells easy questions
-# from hard ones, even far from the diagonal.
+# One point per question. On the diagonal a confidence is right. In a narrow upright cloud, it is nearly the same for every
+# question. If the points rise to the right, it tells easy questions from hard ones, even far from the diagonal.
 
 # %% tags=["finding"]
-from capcal_lib.text import counted
-
 drawn = [name for name in ranks if name == nearest or not is_probe(name)]
 of_drawn = ranks.loc[widest, drawn].dropna().sort_values(ascending=False)
 second = [
@@ -156,8 +146,7 @@ second = [
     for name, rank in of_drawn.iloc[1:2].items()
 ]
 page.finding(
-    r"On {dataset}, *{best}* has the highest rank correlation with $\hat\mu$ of {methods}: {highest:.2f}{second}.",
-    methods=counted(len(of_drawn), "method"),
+    r"On {dataset}, *{best}* has the highest rank correlation with $\hat\mu$: {highest:.2f}{second}.",
     best=of_drawn.index[0],
     dataset=page.data.loc[widest, "title"],
     highest=of_drawn.iloc[0],
@@ -167,7 +156,7 @@ page.finding(
 # %% [markdown]
 # ## Ask in words, ask for one token
 #
-# How do you ask a model? Here are the paper's two prompts. Small models get shorter ones with examples. [The main
+# Here are the paper's two prompts. Small models get shorter ones with examples. [The main
 # table](04_main_table.ipynb#what-a-confidence-costs) counts what asking costs.
 
 # %% label="estimator-prompts" paper=["figure-7", "figure-8", "appendix-c.2"] evidence=["reported"]
@@ -183,8 +172,8 @@ from capcal_lib.questions.prompts import p_true_messages
 print(p_true_messages(question, "paper")[-1]["content"])
 
 # %% [markdown]
-# A model may fail to state a probability. The question then counts as *missing* and is left out of the scores. Applications
-# that need a confidence for every question, such as spending a budget, use one half instead.
+# If a model fails to state a probability, the confidence is *missing* and the question is left out of the scores. Applications
+# that need every confidence, such as spending a budget, use one half instead.
 
 # %%
 from capcal_lib.results.scores import stated_methods
@@ -195,8 +184,7 @@ stated.isna().mean().rename("share missing").to_frame().round(3)
 # %% [markdown]
 # ## Let samples vote
 #
-# Response consistency is the share of votes for the most frequent answer. Under the corrected protocol the voters do not define
-# $\hat\mu$. Under the paper's protocol they do, which ties the confidence to its own target.
+# Response consistency is the share of votes for the most frequent answer:
 
 # %%
 import pandas as pd
@@ -207,8 +195,8 @@ votes.value_counts(normalize=True).max()
 # %% [markdown]
 # ## How the paper asked
 #
-# The paper prints how it sampled from its three models. The [main table](04_main_table.ipynb#as-the-paper-prints-it) has the
-# tokens of its answers, and [the page on probes](08_probe_generalization.ipynb) has the settings of its probes.
+# These are the settings of the paper's three models. [The page on probes](08_probe_generalization.ipynb) has the settings of its
+# probes.
 
 # %% label="estimator-settings" paper=["appendix-b.2"] evidence=["reported"] reads=["sampling"]
 from capcal_lib.book import tables
@@ -225,9 +213,9 @@ tables.show(
 # %% [markdown]
 # ## Read it from a hidden state
 #
-# While a model reads a prompt, it computes a list of numbers at each token in each of its layers: the *hidden state*. A probe
-# is a logistic regression that predicts $\mu$ from the hidden state of the last token, averaged over layers. It is trained on
-# other questions, whose shares of correct samples are known. These questions trained the probe in the figure:
+# While a model reads a prompt, each of its layers computes a list of numbers for each token: the *hidden state*. A probe is a
+# logistic regression that predicts $\mu$ from the hidden state of the last token, averaged over layers. These questions, whose
+# shares of correct samples are known, trained the probe in the figure:
 
 # %%
 from capcal_lib.probes import runs_for_probes, training_data
@@ -242,7 +230,7 @@ questions, features = training_data(sources[0])
 questions.shape, features.shape
 
 # %% [markdown]
-# A question with 7 correct samples of 10 counts as 7 positives and 3 negatives. So each question enters twice, with weights.
+# A question with 7 correct samples of 10 counts as 7 positives and 3 negatives, so it enters twice, with weights:
 
 # %%
 import numpy as np
@@ -282,9 +270,8 @@ np.abs(confidence - probe.predict(states)).max().round(3)
 #
 # ## Read $\mu$ itself if the answer is a letter
 #
-# We estimate $\mu$ from samples because long answers are too many to sum over. Multiple choice is different: one reading of the
-# prompt gives the probability of each letter, and the probability of the right letter is $\mu$ itself. (It is not a confidence,
-# because it needs the right letter.) We try it with the smallest model of this book and compare with samples.
+# In multiple choice, one reading of the prompt gives the probability of each letter. The probability of the right letter is $\mu$
+# itself. (It is not a confidence, because it needs the right letter.) We compare it with samples for our smallest model.
 
 # %%
 from capcal_lib.manifests import load_dataset, load_model
@@ -300,8 +287,8 @@ if exam.name not in recorded.index or not can_sample_here(reader, exam):
     )
 
 # %% [markdown]
-# The engine that draws samples can also read. It returns log-probabilities at temperature 1; any other temperature raises the
-# probabilities to the power of its inverse. We divide by the sum over the four letters. Here are the first questions:
+# The engine that draws samples also returns log-probabilities, at temperature 1. Another temperature raises the probabilities to
+# the power of its inverse. We divide by the sum over the four letters:
 
 # %%
 from capcal_lib.questions import load_questions
@@ -318,8 +305,7 @@ shares = shares.div(shares.sum(axis="columns"), axis="index")
 shares.head().round(3)
 
 # %% [markdown]
-# The share of the right letter is $\mu$, and the samples of the same questions give $\hat\mu$. A *gap* is the difference of the
-# two.
+# The samples of the same questions give $\hat\mu$. A *gap* is $\hat\mu$ minus the reading.
 
 # %%
 counts = page.results(reader.name).loc[exam.name, ["correct", "total"]]
@@ -335,11 +321,10 @@ axes.axline((0, 0), slope=1, color=MUTED, linewidth=1)
 _ = axes.set(xlabel="probability of the right letter", ylabel="share correct")
 
 # %% [markdown] tags=["caption"]
-# Share of correct samples against the probability of the right letter, one dot per question. On the diagonal both agree.
+# One dot per question. On the diagonal, reading and samples agree.
 
 # %% [markdown]
-# The dots are not on the diagonal. Is that more than chance? If the reading is $\mu$, the counts are random draws from it. We
-# repeat these draws many times and compare the gaps that chance alone makes with the gaps that we found:
+# Are the gaps more than chance? If the reading is $\mu$, the counts are random draws from it. We repeat these draws:
 
 # %%
 rng = np.random.default_rng(seed)
@@ -362,8 +347,7 @@ page.show(
 )
 
 # %% [markdown]
-# Some samples do not start with a letter; reading letters misses them. They can change the share correct by at most their own
-# share. If the mean gap is larger than this share, there is another cause too:
+# Reading letters misses samples that do not start with a letter. They move the mean gap by at most their share:
 
 # %%
 from capcal_lib.runs import read_samples
@@ -377,17 +361,16 @@ starts = samples["response"].str.strip().str[:1]
 # %% [markdown]
 # ## Summary
 #
-# - The methods differ in cost by orders of magnitude: a probe reads a prompt, and response consistency writes $k_c$ answers.
+# - The methods differ in cost by orders of magnitude.
 # - Count missing confidences, and say what replaced them.
-# - A method may order questions well and still have the wrong level, and vice versa.
 # - If the answer is one letter, one reading comes close to $\mu$. For other answers you have to sample.
 #
-# The right order is not enough to act on. [Next](04_main_table.ipynb): which method comes closest to $\mu$ itself?
+# A method may order questions well and still have the wrong level. [Next](04_main_table.ipynb): which one comes closest to $\mu$?
 #
 # ## Exercises
 #
-# **1 (easy).** Square every confidence in one panel of the first figure. Where do its points move, and what happens to the rank
-# correlation and to the Brier score? *Hint:* take $\mu = 0.5$ and $s = 0.5$.
+# **1 (easy).** Square every confidence in one panel of the first figure. What happens to the points, to the rank correlation and
+# to the Brier score? *Hint:* take $\mu = 0.5$ and $s = 0.5$.
 
 # %% tags=["hide-cell", "solution"]
 # To the left, in the same order: the rank correlation stays, the score does not
@@ -400,8 +383,8 @@ page.solution(
 
 # %% [markdown]
 # **2 (medium).** At temperature 1 a model answers A, B, C and D with probabilities 0.5, 0.3, 0.15 and 0.05, and B is right.
-# What is $\mu$ at temperatures 1, 0.5 and 0.1, and what is its limit at 0? *Hint:* raise the probabilities to the inverse
-# power, and divide by their sum.
+# What is $\mu$ at temperatures 1, 0.5 and 0.1, and in the limit at 0? *Hint:* raise the probabilities to the inverse power, and
+# divide by their sum.
 
 # %% tags=["hide-cell", "solution"]
 # Probabilities raised to the inverse temperature, one row per temperature
