@@ -347,7 +347,7 @@ page.show(
 )
 
 # %% [markdown]
-# Reading letters misses samples that do not start with a letter. They move the mean gap by at most their share:
+# Samples that do not start with a letter move the mean gap by at most their share. A larger gap has another cause too:
 
 # %%
 from capcal_lib.runs import read_samples
