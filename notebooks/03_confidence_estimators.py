@@ -374,7 +374,7 @@ starts = samples["response"].str.strip().str[:1]
 
 # %% tags=["hide-cell", "solution"]
 # To the left, in the same order: the rank correlation stays, the score does not
-first = points.loc[points.index[0][0]]
+first = points[points["method"] == points["method"].iloc[0]]
 squared = first["confidence"] ** 2
 page.solution(
     squared.corr(first["mu"], method="spearman"),
