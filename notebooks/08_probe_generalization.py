@@ -9,9 +9,9 @@
 # %% [markdown]
 # # Where does a probe still work?
 #
-# On the [previous page](07_response_consistency.ipynb) ten answers voted. A *probe* reads the hidden states of a question
-# instead and costs no answer, but it has to be trained. Does it work on questions like its training questions, and on which
-# others?
+# A *probe* reads the hidden states of a question. It costs no answer, unlike the votes on the [previous
+# page](07_response_consistency.ipynb), but it has to be trained. Does it still work on questions unlike those it was trained
+# on?
 
 # %% tags=["parameters"]
 model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`
@@ -28,9 +28,8 @@ page = open_lesson(globals())
 # %% [markdown]
 # ## What the paper prints
 #
-# Table 7 of the paper has probes trained on TriviaQA, on GSM8K and on both. A data set is *in distribution* for a probe that
-# was trained on its training questions. Other sets of the same domain are *out of distribution*, and the rest are *out of
-# domain*.
+# Table 7 of the paper has probes trained on TriviaQA, on GSM8K and on both. A probe's own data set is *in distribution*. Other
+# sets of its domain are *out of distribution*, and the rest are *out of domain*.
 
 # %% label="mixing-reported" paper=["table-7", "appendix-c.4"] evidence=["reported"] reads=["mixing"]
 from capcal_lib.book import tables
@@ -86,11 +85,12 @@ grid.set_titles("against {col_name}").set_axis_labels("gain", "")
 _ = grid.tight_layout()
 
 # %% [markdown] tags=["caption"]
-# Score of Uniform random or of the best constant, minus the paper's score of a probe. Right of the line a probe is better.
+# The score of Uniform random or of the best constant, minus the paper's score of a probe. Right of the line the probe is
+# better.
 
 # %% [markdown]
-# According to the paper, probes generalise reasonably well within their domain and inconsistently outside it. Its table shows
-# this if the rival is Uniform random. The best constant is harder to beat.
+# The paper says that probes generalise reasonably well within their domain and inconsistently outside it. Its table shows this
+# if the rival is Uniform random. The best constant is harder to beat.
 #
 # The paper's search chose these settings:
 
@@ -107,11 +107,11 @@ tables.show(
 # %% [markdown]
 # ## Closer than the best constant?
 #
-# Our own probes are *tuned*: they have the paper's form and loss, solved to the optimum. ([What each correction
-# changes](15_protocol.ipynb) scores the paper's recipe.) The rival is the best constant, the mean of the other questions.
+# Our probes are *tuned*: they have the paper's form and loss, solved to the optimum. Their rival is the best constant, the
+# mean of the other questions. A case *could be won* if a perfect confidence would be significantly closer.
 #
-# The verdicts are those of the [main table](04_main_table.ipynb): all data sets of the model are judged together, and probes of
-# other data sets form a family of their own. A case *could be won* if a perfect confidence would be significantly closer.
+# The verdicts are the same as in the [main table](04_main_table.ipynb). Probes trained on other data sets form a family of
+# their own.
 
 # %% tags=["provenance"]
 from capcal_lib.results import compare_with_constant
@@ -134,12 +134,15 @@ counts = count_by_kind(gained).loc[:"probe of another domain"]
 counts
 
 # %% tags=["finding"]
-cases = (
-    counts["better"].astype(str) + " of " + counts["could be won"].astype(str)
-)
+from capcal_lib.text import share_in_words
+
+cases = {
+    kind: share_in_words(row["better"], row["could be won"], "case")
+    for kind, row in counts.iterrows()
+}
 page.finding(
-    "Of the cases that could be won, a probe is closer to the accuracy than the best constant in {own} on its own data set, in "
-    "{domain} on other sets of its domain, and in {outside} outside the domain.",
+    "A probe beats the best constant in {own} on its own data set, in {domain} on other sets of its domain, and in {outside} outside "
+    "the domain. Cases that could not be won are left out.",
     own=cases["probe of the data set"],
     domain=cases["probe of the domain"],
     outside=cases["probe of another domain"],
@@ -152,16 +155,15 @@ winnable = gained[gained["could be won"]]
 _ = study.draw_transfer(winnable, "gain over the best constant", sharex=False)
 
 # %% [markdown] tags=["caption"]
-# Score of the best constant minus the score of a probe, each with its own 95 % interval. Right of the line the probe is closer.
-# Filled: significant after Holm; hollow: not, whatever its own interval says. The panels have different scales. Cases that
-# could not be won are only in the table.
+# Score of the best constant minus the score of a probe, with a 95 % interval for each. Right of the line the probe is closer. A
+# filled mark is significant after Holm, and a hollow one is not. The panels have different scales and leave out the cases that
+# could not be won.
 
 # %% [markdown]
 # ## The level and the order
 #
-# A probe with a wrong level may still tell easy questions from hard ones. Its correlation with the accuracy shows that. We
-# chose this second question after seeing the gains. The correlation is Pearson's, not the rank correlation of an [earlier
-# page](03_confidence_estimators.ipynb). For one probe on one data set:
+# A probe with a wrong level may still tell easy questions from hard ones. Its correlation (Pearson's) with the accuracy shows
+# whether it does. We chose this second question after seeing the gains. For one probe on one data set:
 
 # %%
 from capcal_lib.results import columns_of
@@ -172,9 +174,8 @@ mu = subset["correct"] / subset["total"]
 subset[columns_of(subset, first["method"])].corrwith(mu)
 
 # %% [markdown]
-# `compare_order` takes every data set whose accuracy has a variance above .01 over questions; these cases are a family of their
-# own. The interval is Fisher's, on $\operatorname{artanh} r$. Its error comes from the *influence* of each subject or question:
-# how far $r$ moves if that subject or question weighs slightly more.
+# `compare_order` judges all data sets whose accuracy has a variance above .01 over questions, as a family of their own. The
+# interval is Fisher's, on $\operatorname{artanh} r$.
 
 # %% label="fig-transfer-order" mystnb={"image": {"alt": "Correlations of probes with intervals and a line at zero, a row for each probe and data set, in one panel within the domain and one out of it."}} paper=["table-7", "section-4.3.2"] evidence=["measured"] reads=["verdicts", "features"]
 from capcal_lib.probe_names import is_probe
@@ -186,9 +187,9 @@ label = "correlation with the expected accuracy"
 _ = study.draw_transfer(order, label, sharex=True)
 
 # %% [markdown] tags=["caption"]
-# Correlation between a probe and the expected accuracy, each with its own 95 % interval. Right of the line easy questions get a
-# higher confidence than hard ones. Filled: significant after Holm; hollow: not. Fewer samples a question pull a correlation
-# towards 0, so compare only probes on the same data set.
+# Correlation between a probe and the expected accuracy, with a 95 % interval for each. Right of the line easy questions get a
+# higher confidence than hard ones. A filled mark is significant after Holm. Fewer samples a question pull a correlation towards
+# 0, so compare only probes on the same data set.
 
 # %% label="probe-gains" paper=["section-4.3.2"] evidence=["measured"] reads=["verdicts", "features"]
 measures = pd.concat({"gain": gained, "correlation": order}, names=["measure"])
@@ -197,8 +198,8 @@ measures = measures.sort_values(["dataset", "method"], kind="stable")
 columns = ["dataset", "method", "measure", "estimate", "low", "high"]
 page.show(
     measures[[*columns, "p (Holm)", "verdict", "off"]],
-    "Mean gain of a probe over the best constant (higher is better), and its correlation with the expected accuracy, each with its own "
-    "95 % interval. The verdict is after Holm, in the family of each measure. Off: the mean of the probe minus the mean accuracy.",
+    "Mean gain of a probe over the best constant (higher is better) and its correlation with the expected accuracy, with 95 % intervals. "
+    "Each measure is a family for Holm's method. Off: the mean of the probe minus the mean accuracy.",
     off="{:+.3f}",
     **{"p (Holm)": tables.p_value},
 )
@@ -206,10 +207,9 @@ page.show(
 # %% [markdown]
 # ## Has a probe seen the questions?
 #
-# A probe might know its training questions by heart. It is tested on another part of the data set, but parts can share
-# questions. We looked for *exact* copies, for questions that share 13 words in a row with a training question, and for
-# questions that are *alike*: of all words in the two, a share of .6 or more is in both (the Jaccard index). Does the probe
-# still gain without all these questions?
+# A probe is tested on another part of its data set, but the parts can share questions. We looked for *exact* copies of training
+# questions, for questions that share 13 words in a row with one, and for questions that are *alike*: of all words in the two,
+# .6 or more are in both (the Jaccard index). Does the probe still gain without them?
 
 # %%
 overlaps = study.compare_without_overlaps(results, protocol=protocol)
@@ -219,17 +219,17 @@ overlaps.insert(1, "training", trained)
 # %% label="probe-overlaps" paper=["section-4.3.2"] evidence=["measured"] reads=["verdicts", "features"]
 page.show(
     overlaps.drop(columns="method").set_index("dataset"),
-    "Evaluation questions that resemble a training question, and the gain of the data set's own probe over the best constant: on all "
-    "questions, and without these, with its own 95 % interval.",
+    "Evaluation questions that resemble a training question, and the gain of the data set's own probe over the best constant with and "
+    "without them. The interval is for the gain without them.",
 )
 
 # %% [markdown]
 # ## How many labels does it take?
 #
-# The best constant and the probe have learned from labels; votes, *P(True)* and a stated confidence have not. Now every method
-# gets the same number of labels; a label is one graded answer to one question. The probe is trained on labelled training
-# questions of the data set. The others are recalibrated by Platt's method on labelled evaluation questions and judged on the
-# rest, as in [the main table](04_main_table.ipynb#on-equal-terms). Here are ten votes with one draw of twenty labels:
+# The probe has learned from labels; votes, *P(True)* and a stated confidence have not. Now every method gets the same number of
+# labels; a label is one graded answer to one question. The probe is trained on labelled training questions. The others are
+# recalibrated by Platt's method on labelled evaluation questions and judged on the rest, as in [the main
+# table](04_main_table.ipynb#on-equal-terms). Here are ten votes with one draw of twenty labels:
 
 # %%
 import numpy as np
@@ -252,10 +252,8 @@ if voted.max() > 30:
     print(largest, ((constant - mu) ** 2 - squares).mean())
 
 # %% [markdown]
-# The samples that did not vote judge both the votes and the constant, so their noise cancels in the difference.
-#
 # Another draw gives another number. `labels_curve` averages over draws: fifty for a recalibrated method, three to ten for a
-# probe. Its interval covers other questions and other draws: the squared half-widths of the two add up.
+# probe. Its interval covers other questions and other draws.
 
 # %%
 from capcal_lib.probes import predict_by_labels
@@ -268,8 +266,8 @@ if len(curve):
     study.draw_labels_curve(curve)
 
 # %% [markdown] tags=["caption"]
-# Mean gain over the best constant against the number of labels. Above the line a method is closer. Bars: 95 % intervals for
-# other questions and other draws of labels. Votes take ten answers to each question.
+# Mean gain over the best constant against the number of labels. Above the line a method is closer. Bars are 95 % intervals.
+# Votes take ten answers to each question.
 
 # %% label="labels-gains" paper=["section-4.3.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 pairs = ["method", "labels"]
@@ -285,7 +283,6 @@ page.show(
 
 # %%
 from capcal_lib.book.lesson import glue
-from capcal_lib.text import counted
 
 points = [("Response consistency", 20)]
 points += [(study.PROBE_OF_SET, labels) for labels in (250, 1000)]
@@ -295,16 +292,14 @@ if len(shared):
     votes, some, many = shared.mean()
     sizes = {"votes": votes, "some": some, "many": many}
     text = (
-        "Averaged over {sets}, ten votes with twenty labels gain {votes:.3f} over the best constant. A probe of the data set gains "
+        "Averaged over data sets, ten votes with twenty labels gain {votes:.3f} over the best constant. A probe of the data set gains "
         "{some:.3f} with 250 labels and {many:.3f} with a thousand."
     )
-    sets = counted(len(shared), "data set")
-    display(page.finding(text, sets=sets, **sizes))
+    display(page.finding(text, **sizes))
     glue(votes_at_20=votes, probe_at_250=some, probe_at_1000=many)
 
 # %% [markdown]
-# Most recorded probes were trained on one graded answer a question, so every method here gets one. But if you know the right
-# answer to a question, you can grade all ten votes. How much does that help?
+# If you know the right answer to a question, you can grade all ten votes instead of one answer. How much does that help?
 
 # %%
 from capcal_lib.results import confidence_columns
@@ -321,9 +316,8 @@ page.show(
 )
 
 # %% [markdown]
-# The methods also differ in what they cost to use. Ten votes take ten answers to every question, *P(True)* takes one token, and
-# a stated confidence takes a few. A probe takes none. Only its training questions have to be sampled. [The main
-# table](04_main_table.ipynb#what-a-confidence-costs) has the tokens.
+# The methods also [differ in cost](04_main_table.ipynb#what-a-confidence-costs). Ten votes take ten answers to every question.
+# A probe takes none, except to its training questions.
 #
 # ## Two training sets in one
 #
@@ -362,15 +356,11 @@ tables.show_scores(
 #
 # ## Summary
 #
-# - Ask two questions about a probe: is it closer than the best constant, and does it tell easy questions from hard ones? It may
-#   do the second without the first.
+# - A probe may tell easy questions from hard ones and still be no closer than the best constant.
 # - A probe can beat Uniform random by its level alone. To beat the best constant it needs order.
-# - If an interval includes 0, say "not shown to be closer" and no more.
-# - Recalibration by an increasing function corrects the level and keeps the order.
 # - Compare methods with the same labels. A few labels set a level; a probe needs hundreds to learn an order.
 #
-# So far we have measured for ourselves. On the [next page](09_paper_audit.ipynb) we ask which of the paper's sentences its own
-# numbers support.
+# [Next](09_paper_audit.ipynb): which of the paper's sentences do its own numbers support?
 #
 # ## Exercises
 #
@@ -386,8 +376,8 @@ page.solution(
 )
 
 # %% [markdown]
-# **2 (medium).** A probe's mark may be hollow in the figure of gains and filled in the figure of correlations. What does that
-# tell you about the probe? *Hint:* what changes if you subtract the same number from all its confidences?
+# **2 (medium).** The mark of a probe is hollow in the figure of gains and filled in the figure of correlations. What does that
+# tell you? *Hint:* what changes if you subtract the same number from all its confidences?
 
 # %% tags=["hide-cell", "solution"]
 # A wrong level costs its square and changes no correlation
@@ -398,8 +388,8 @@ page.solution(
 )
 
 # %% [markdown]
-# **3 (hard).** A probe always says 0.9. Below which $\mu$ is it worse than Uniform random? Solve this for any constant
-# $c > 1/2$. *Hint:* a constant scores $(c - \mu)^2$, and $\mu^2$ cancels.
+# **3 (hard).** A probe always says 0.9. Below which $\mu$ is it worse than Uniform random? Solve this for any constant $c >
+# 1/2$. *Hint:* a constant scores $(c - \mu)^2$, and $\mu^2$ cancels.
 
 # %% tags=["hide-cell", "solution"]
 # The largest mu at which 0.9 is worse: on a grid, and by algebra

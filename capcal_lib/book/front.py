@@ -9,7 +9,7 @@ from capcal_lib.confidence.of_run import TITLES
 from capcal_lib.manifests import load_model
 from capcal_lib.probe_names import NEAREST_PROBE
 from capcal_lib.results.judged import WINNABLE
-from capcal_lib.text import in_words
+from capcal_lib.text import in_words, share_in_words
 
 ADVICE = {  # methods of the table of advice, by the keys of their sentences
     "own": "probe of the data set",
@@ -38,12 +38,10 @@ def spell_counts(counts: "Mapping[Any, Any] | pd.Series[Any]") -> str:
     >>> spell_counts(counts | {"worse": 0})
     'seven of the 11 cases that a perfect confidence would win, with no loss'
     """
-    won, winnable = in_words(counts["better"]), in_words(counts[WINNABLE])
+    won = share_in_words(counts["better"], counts[WINNABLE], "case")
     losses = spell_losses(counts["worse"])
     among = f" in {in_words(counts['cases'])}" if counts["worse"] else ""
-    return (
-        f"{won} of the {winnable} cases that a perfect confidence would win, with {losses}{among}"
-    )
+    return f"{won} that a perfect confidence would win, with {losses}{among}"
 
 
 def spell_share(counts: "Mapping[Any, Any] | pd.Series[Any]") -> str:
