@@ -9,9 +9,9 @@
 # %% [markdown]
 # # The paper, audited
 #
-# Do the paper's printed numbers bear out what its text says? [On the previous page](08_probe_generalization.ipynb) we measured
-# where a probe works. This page measures nothing new. A number is *reported* if the paper prints it, and *read off* if we took
-# it from the paper's curves or from what the authors published later.
+# Do the paper's printed numbers support what its text says? Unlike the [previous page](08_probe_generalization.ipynb), this
+# page measures nothing. A number is *reported* if the paper prints it. It is *read off* if we took it from the paper's curves
+# or from what the authors published later.
 
 # %% tags=["parameters"]
 model: str = "smollm2-135m"  # one of `capcal models`; it may be the paper's
@@ -29,10 +29,9 @@ tables.Html(
 )
 
 # %% [markdown]
-# A statement is a clause of the paper that says how methods, models or data sets compare. We took every such clause of the
-# abstract, sections 4 and 5, appendices B to D and the captions. We left out definitions, theorems, the choice of settings and,
-# except in the abstract, clauses that only repeat another one. A clause that asks two questions has two rows.
-# `data_manifests/claims.yaml` lists every row with its line in the paper.
+# A statement is a clause of the paper that compares methods, models or data sets. We took every such clause of the abstract,
+# sections 4 and 5, appendices B to D and the captions. Outside the abstract, we left out clauses that only repeat another one.
+# `data_manifests/claims.yaml` gives the line of each clause in the paper.
 
 # %%
 from capcal_lib.claims import load_claims
@@ -41,8 +40,8 @@ claims = load_claims()
 claims[["place", "quote", "wording"]].head()
 
 # %% [markdown]
-# We turn each statement into comparisons of two printed numbers. Each comparison says that the first number is lower. A printed
-# 0.0831 can be anything from 0.08305 to 0.08315. So a comparison *holds* or *fails* only if rounding cannot change the result.
+# Each statement becomes comparisons, which say that one printed number is lower than another. A printed 0.0831 can be anything
+# from 0.08305 to 0.08315. So a comparison *holds* or *fails* only if rounding cannot change the result.
 
 # %%
 from capcal_lib.claims import compare_printed
@@ -51,14 +50,14 @@ comparisons = compare_printed(claims)
 comparisons["result"].value_counts()
 
 # %% [markdown]
-# How many comparisons have to hold? The paper's wording decides. *Most* means more than half: the paper says "generally",
+# The paper's wording decides how many comparisons have to hold. *Most* means more than half: the paper says "generally",
 # "typically", "often" or "most". *Some* means at least one: the paper denies that something always holds. Otherwise *every*
 # comparison has to hold.
 #
 # - *Supported*: as many hold as the wording asks for.
 # - *Reversed*: all fail, or more than half if the wording is *most*.
-# - *Holds in part*: neither of these, and more hold than fail.
-# - *Contradicted in part*: neither of these, and more fail than hold.
+# - *Holds in part*: otherwise, if more hold than fail.
+# - *Contradicted in part*: otherwise, if more fail than hold.
 # - *Inconclusive*: as many fail as hold, or no printed number bears on the statement.
 
 # %%
@@ -69,6 +68,8 @@ tally = claims["verdict"].value_counts().reindex(CLAIM_VERDICTS, fill_value=0)
 tally
 
 # %% tags=["finding"]
+from capcal_lib.text import in_words
+
 names = {
     "holds in part": "excepted",
     "contradicted in part": "contradicted",
@@ -76,10 +77,10 @@ names = {
 }
 counts = tally.rename(names).to_dict()
 page.finding(
-    "The paper's printed numbers support {supported} of the {claims} statements about its results. Another {excepted} hold in part, and "
-    "{contradicted} are contradicted in part.",
+    "The paper's printed numbers fully support {supported} of the {claims} statements about its results. They support {excepted} in "
+    "part and contradict {contradicted} in part.",
     claims=len(claims),
-    **counts,
+    **{name: in_words(count) for name, count in counts.items()},
 )
 
 # %% tags=["remove-cell"]
@@ -116,15 +117,13 @@ sns.move_legend(
 )
 
 # %% [markdown] tags=["caption"]
-# One bar per statement: the share of its comparisons with each result. The number at the right counts the comparisons that
-# hold. Every comparison has to hold unless the label says *most* or *some*.
+# One bar per statement: the share of its comparisons with each result. The number at the right counts those that hold. Every
+# comparison has to hold unless the label says *most* or *some*.
 
 # %% [markdown]
-# Some statements could hardly fail: that one response differs from the expected accuracy, that an oracle of the expected
-# accuracy predicts best, or that something does *not always* hold. Others depend on our reading. For the tradeoff we take, on
-# each data set, whichever of three probes scores lowest. For “rarely binary” we ask whether most questions have $\mu$ between
-# .1 and .9, under the Beta distribution that has the two printed moments of a cell. One can also call a question binary if all,
-# or none, of a hundred samples are right. In how many cells are fewer than half of the questions binary in this sense?
+# Some statements could hardly fail, and others depend on our reading. For “rarely binary” we ask whether most questions have
+# $\mu$ between .1 and .9, under the Beta distribution with the two printed moments of a cell. One can also call a question
+# binary if all, or none, of a hundred samples are right. In how many cells are fewer than half of the questions binary then?
 
 # %%
 import numpy as np
@@ -139,10 +138,6 @@ shapes = [beta_from_moments(*moment) for moment in moments]
 binary = [betabinom.pmf([0, 100], 100, *moment).sum() for moment in shapes]
 (np.array(binary) < 0.5).sum(), len(binary)
 
-# %% [markdown]
-# These statements do not hold throughout, or nothing decides them. The paper prints no number for the last pass@k curves. Its
-# text says “most scenarios”, which we quote, and the caption of the figure says “many scenarios”.
-
 # %% label="audit-claims" paper=["section-4.1", "table-2", "figure-9", "section-5.1", "section-5.2", "appendix-c.2", "appendix-d"] evidence=["reported", "read off", "simulated"] reads=["main", "mean_accuracy", "passk_math500", "passk_aime25", "budget"]
 others = claims[claims["verdict"] != "supported"].set_index("quote")
 columns = ["place", "hold", "verdict", "evidence"]
@@ -151,28 +146,22 @@ page.show(
     "Statements that are not fully supported.",
 )
 
-# %% [markdown]
-# And here are all statements, with our reading of each:
-
 # %% label="audit-clauses" paper=["abstract", "section-4.3.2", "table-7", "appendix-c.3", "appendix-c.4"] evidence=["reported", "read off", "simulated"] reads=["main", "mean_accuracy", "consistency", "mixing", "passk_math500", "passk_aime25", "budget"]
 columns = ["quote", "place", "wording", "hold", "verdict", "evidence"]
 page.show(
     claims[columns].rename_axis("read as").rename(columns={"quote": "clause"}),
-    "Every statement: the clause of the paper, and how we read it.",
+    "All statements: the clause of the paper, and how we read it.",
 )
 
 # %% [markdown]
 # ## What does the main table compare?
 #
-# The paper's methods are “spanning both training-free and training-based techniques” (section 1). Verbalized confidence is
-# scored as stated: “We instruct the LLM to report a probability” (section 4.2). A probe learns from labels: “We train linear
-# probes on LLMs' internal representations to predict query-level confidence” (section 4.2). So the table sets a method that has
-# seen thousands of labels beside methods that have seen none. It mixes two things: what a method *knows* about a question, and
-# the *level* of its confidences. A few labels can mend the level.
+# The paper's methods are “spanning both training-free and training-based techniques” (section 1). A probe has seen thousands of
+# labels, and what a model says of itself has seen none. So a score mixes two things: what a method *knows* about a question,
+# and the *level* of its confidences.
 #
-# Later the authors published recalibrated scores of the same samples. They recalibrated verbalized confidence and P(True) by
-# isotonic regression on the training set of a probe, so all three have seen the same labels. How much of the probe's lead on
-# its own data set is left?
+# The authors later published recalibrated scores of verbalized confidence and P(True), which have seen the same labels as the
+# probe. How much of the probe's lead on its own data set is left?
 
 # %%
 import pandas as pd
@@ -205,21 +194,20 @@ page.show(
             "lower than the best constant": closer.sum(),
         }
     ).rename_axis("what the model says"),
-    "Lead of the probe of a data set over what the model says of itself, as printed and recalibrated on the same training set.",
+    "Lead of a data set's own probe over what the model says of itself, as printed and recalibrated on the probe's training set.",
     evidence=["reported", "read off"],
 )
 
 # %% [markdown]
-# As printed, what a model says of itself seldom beats the best constant. Recalibrated, it nearly always does. So the model
-# knows something, and most of the probe's lead was level. The rest is knowledge: the probe is still lower in most cells. The
-# [main table](04_main_table.ipynb) and [small models](10_small_models.ipynb) show every method both ways.
+# As printed, what a model says of itself seldom beats the best constant. Recalibrated, it nearly always does. So most of the
+# probe's lead was level. The rest is knowledge: the probe is still lower in most cells.
 
 # %% [markdown]
 # ## Do the tables agree with each other?
 #
 # The printed mean accuracy and the printed score of Uniform random determine a Beta distribution of $\mu$ for each cell. It
 # gives the expected error of Oracle RC, and a band that contains the error in 95 of 100 studies of this size. How many printed
-# errors lie in their band? How far off is the farthest, in standard deviations, and how wide are the bands?
+# errors lie in their band?
 
 # %%
 from capcal_lib.reported import expected_from_reported
@@ -238,13 +226,13 @@ page.show(
         farthest=("apart", "max"),
         width=("width", "mean"),
     ),
-    "Printed pass@k errors of Oracle RC, and whether they lie in the band that two other printed numbers imply.",
+    "Printed pass@k errors of Oracle RC, and how many lie inside the band that two other printed numbers imply. Farthest: the largest "
+    "distance from the expected error, in standard deviations. Width: of the band, on average.",
     evidence=["reported", "simulated"],
 )
 
 # %% [markdown]
-# All lie in their bands, so the tables agree. But the bands also show how little one exception says. On MATH-500, Probe (MATH)
-# fails to beat Oracle RC once:
+# All do, so the tables agree. Probe (MATH) fails to beat Oracle RC once on MATH-500:
 
 # %%
 one = "model == 'olmo-3-7b-instruct' and dataset == 'math500' and k == 1"
@@ -255,9 +243,9 @@ passk = load_reported("passk_math500").query(one).set_index("method")["value"]
 )
 
 # %% [markdown]
-# Oracle RC depends on one random draw a question, and its expected error is nearly that of the probe. So this exception is no
-# evidence against the statement. On AIME25, with 30 questions, the bands are several times as wide. In how many of its cells
-# does the paper print a lower error for the probe?
+# Oracle RC depends on one random draw a question, and its expected error is nearly the probe's. So this exception is no
+# evidence against the statement. On AIME25 the bands are several times as wide. In how many cells is the probe's printed error
+# lower there?
 
 # %%
 aime = load_reported("passk_aime25").pivot(
@@ -284,8 +272,8 @@ page.show(
 )
 
 # %% [markdown]
-# If the two differ by more than rounding, .0001, the tables come from different runs of the probe or of its targets. Another
-# check: the mean accuracies of AIME25 are over 3,000 samples, so they must be whole counts. Are they?
+# If the two differ by more than rounding, .0001, the tables come from different runs. Another check: the mean accuracies of
+# AIME25 are over 3,000 samples. Are they whole counts?
 
 # %%
 means = load_reported("mean_accuracy").set_index(keys)["value"]
@@ -296,8 +284,8 @@ mean = means.xs("aime25", level="dataset")
 # ## Ten draws for all questions
 #
 # The authors' code simulates with ten seeds how many questions a budget solves. It starts the generator afresh for every
-# question and sorts the outcomes, so all questions draw the same positions. Then chance does not average out. Take five
-# thousand questions with known means, and draw one sample of each:
+# question and sorts the outcomes. So all questions draw the same positions, and chance does not average out. Take five thousand
+# questions with known means, and draw one sample of each:
 
 # %%
 import random
@@ -311,7 +299,7 @@ exact = success_rate(np.ones(5000, int), correct, np.full(5000, 100))
 pd.Series({"ten shared draws": shared, "expected": exact}).round(3)
 
 # %% [markdown]
-# With one sample a question, a budget must solve the mean accuracy. In the published curves it solves more:
+# With one sample a question, a budget must solve the mean accuracy. The published curves solve more:
 
 # %% label="audit-one-sample" paper=["figure-5", "figure-10"] evidence=["read off", "reported"] reads=["budget", "mean_accuracy"]
 budget = load_reported("budget", source="reference code").set_index(keys)
@@ -331,9 +319,9 @@ page.show(
 #
 # ## Published later
 #
-# Later the authors put more numbers into their code repository. We keep each with its generation: *G1* are the paper's samples,
-# *G2* and *G3* were collected again, and *G3* is partly on other questions. How far are the mean accuracies of *G2* from the
-# printed ones, in points? Here are the farthest three, and the number of cells that are more than one point apart:
+# The authors later put more numbers into their code repository. *G1* numbers belong to the paper's samples. *G2* and *G3* were
+# collected again, *G3* partly on other questions. Here are the three mean accuracies of *G2* that are farthest from the printed
+# ones, in points, and the number of cells more than one point apart:
 
 # %%
 later = load_reported(source="reference code")
@@ -344,7 +332,7 @@ points[farthest].round(2), (points.abs() > 1).sum(), len(points)
 
 # %% [markdown]
 # Numbers of two generations cannot be compared, so this book compares with the paper's own. If `model` is one of the paper's
-# and the run store has samples of it, the next table has their mean accuracies beside the printed ones:
+# and has samples here, the next table has both mean accuracies:
 
 # %%
 from capcal_lib.results import load_results
@@ -360,24 +348,20 @@ page.show(
 )
 
 # %% [markdown]
-# This file has one row for each number that the authors published later, with table, generation and source:
+# This file has all numbers published later, and `load_reported(source="reference code")` returns them:
 
 # %% label="audit-later" paper=["section-4.2", "section-4.3", "table-4", "figure-3", "figure-4", "figure-6", "figure-9", "appendix-b.2"] evidence=["read off"] reads=["later_brier", "later_ece", "later_mean_accuracy", "oracle_rc", "passk_actual", "tokens", "spearman", "recalibrated", "few_shot", "k_eval_curve", "temperature", "temperature_accuracy"]
 link = tables.csv_link(later, "published_later", "All of them as CSV")
 tables.Html(f"<p>{link} {tables.badge('read off')}</p>")
 
 # %% [markdown]
-# In Python, `load_reported(source="reference code")` returns them with the source and the precision of each.
-#
 # ## Summary
 #
-# - If we allow for rounding and for the oracle's draws, the paper's tables agree with each other. One score that is printed
-#   twice differs.
-# - The main table compares a trained probe with methods that have seen no labels. Most of the probe's lead is level.
-# - Read a statement in its own wording: *generally* allows exceptions, and a plain statement allows none.
-# - Draws that all questions share move a success rate by several points and do not average out.
+# - Apart from rounding and the oracle's draws, the paper's tables agree with each other. One score that is printed twice
+#   differs.
+# - Most of a probe's lead over what a model says of itself is level, which labels can mend.
+# - Draws that all questions share move a success rate by several points.
 #
-# [What each correction changes](15_protocol.ipynb) shows the effect of every difference between this book and the paper.
 # [Next](10_small_models.ipynb): do the statements hold for the small models that we measured?
 #
 # ## Exercises
@@ -390,8 +374,8 @@ tables.Html(f"<p>{link} {tables.badge('read off')}</p>")
 page.solution(2 * 0.00005)
 
 # %% [markdown]
-# **2 (medium).** *Most* means more than half. Which statements would change their verdict if it meant three quarters? *Hint:*
-# `claims` has the wording, `comparisons` the results.
+# **2 (medium).** Which statements would change their verdict if *most* meant three quarters? *Hint:* `claims` has the wording,
+# `comparisons` the results.
 
 # %% tags=["hide-cell", "solution"]
 # The share of comparisons that holds, by statement

@@ -239,10 +239,10 @@ def test_claims_are_judged_by_their_own_comparisons() -> None:
 
 
 @needs_paper
-def test_what_page_10_quotes_stands_in_the_paper() -> None:
+def test_what_page_9_quotes_stands_in_the_paper() -> None:
     paper = " ".join(PAPER.read_text(encoding="utf-8").split())
     page = (NOTEBOOKS / "09_paper_audit.py").read_text(encoding="utf-8")
     quotes = re.findall("“([^”]+)”", page.replace("\n# ", " "))
-    assert len(quotes) >= 6
+    assert len(quotes) >= 2
     for quote in quotes:
         assert quote in paper, quote
