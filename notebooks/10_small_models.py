@@ -9,8 +9,8 @@
 # %% [markdown]
 # # Does it hold on small models?
 #
-# Do the paper's statements hold on much smaller models, whose samples we have? [On the previous page](09_paper_audit.ipynb) we
-# compared them with the paper's own printed numbers.
+# Do the paper's statements hold on much smaller models? [On the previous page](09_paper_audit.ipynb) we compared them with the
+# paper's own printed numbers.
 
 # %% tags=["parameters"]
 model: str = "qwen2.5-coder-1.5b"  # one of `capcal models` with samples
@@ -26,10 +26,9 @@ page = open_page(globals())
 page.show_other_models()
 
 # %% [markdown]
-# A statement about methods becomes many comparisons. Each compares two methods on the questions of one data set, with the
-# answers of one model. We use the probe with the nearest training set, pass@k at k = 16, and a budget of two samples a
-# question. We chose sets, rivals and uses after an earlier look at the same data. A data set has no comparison if no two of its
-# questions differ.
+# Each statement becomes comparisons of two methods on one data set, with the answers of one model. We use the probe with the
+# nearest training set, pass@k at k = 16, and a budget of two samples a question. We chose sets, rivals and uses after an
+# earlier look at the same data.
 
 # %%
 models = page.comparable_models()
@@ -44,10 +43,10 @@ if not results:
     page.end("No model has samples and a probe here.")
 
 # %% [markdown]
-# We judge the comparisons together by Holm's method. So the chance of a single false verdict among them is at most 5 %, if each
-# interval holds. Two kinds of comparison take their verdicts from other pages. Budgets take them from the [page on
-# budgets](06_budget_allocation.ipynb). The nearest probe, against votes or against what the model says, takes them from the
-# [main table](04_main_table.ipynb). A comparison *holds* or *fails* if it is significant, and is *neither* otherwise.
+# A comparison *holds* or *fails* if it is significant, and is *neither* otherwise. Verdicts on budgets come from the [page on
+# budgets](06_budget_allocation.ipynb), and verdicts on the nearest probe against votes or the model's own words from the [main
+# table](04_main_table.ipynb). We judge all other comparisons together by Holm's method. So the chance of any false verdict
+# among them is at most 5 %, if each interval holds.
 
 # %%
 from capcal_lib.studies import small_models as study
@@ -56,7 +55,7 @@ comparisons = study.compare_as_stated(results, concentrations)
 comparisons["result"].value_counts()
 
 # %% [markdown]
-# We need no test to show that ten votes cost more tokens than one answer. We count:
+# Whether ten votes cost more tokens than one answer needs no test. We count:
 
 # %%
 import pandas as pd
@@ -71,8 +70,8 @@ dearer = pd.concat(dearer).dropna() > 0
 dearer.value_counts()
 
 # %% [markdown]
-# Verdicts follow the rules of [the previous page](09_paper_audit.ipynb). One statement needs two models: it says that a
-# method's worth depends on the model. A data set shows this if two models have significant differences of opposite sign on it.
+# Statements are judged as on the [previous page](09_paper_audit.ipynb). One statement says that a method's worth depends on the
+# model. A data set shows this if two models have significant differences of opposite sign on it.
 
 # %%
 from capcal_lib.claims import CLAIM_VERDICTS, judge_claims, load_claims
@@ -84,13 +83,14 @@ tally = claims["verdict"].value_counts().reindex(CLAIM_VERDICTS, fill_value=0)
 tally
 
 # %% tags=["finding"]
+from capcal_lib.book import front
+from capcal_lib.text import in_words
+
+counts = front.count_statements(tally)
 page.finding(
-    "Small models can test {tested} of the paper's statements. They support {supported}, {partly} more hold in part, and {against} are "
-    "contradicted in part: more of their comparisons fail than hold.",
-    tested=len(claims),
-    supported=tally["supported"],
-    partly=tally["holds in part"],
-    against=tally["contradicted in part"],
+    "Small models can test {tested} of the paper's statements. They fully support {supported} and support {partly} in part. They contradict "
+    "{against} in part: more comparisons fail than hold.",
+    **{name: in_words(count) for name, count in counts.items()},
 )
 
 # %%
@@ -114,8 +114,7 @@ sns.move_legend(
 
 # %% [markdown] tags=["caption"]
 # One bar per statement: the share of its comparisons with each result, after Holm. *Neither* means that the questions are too
-# few to tell. It does not mean that there is no difference. If a statement asks only for some comparisons to hold, the ones
-# that fail *need not hold*.
+# few to tell. If a statement asks only for some comparisons to hold, the ones that fail *need not hold*.
 
 # %% [markdown]
 # Printed numbers have no intervals, so any difference counts in the column *printed*:
@@ -131,15 +130,14 @@ evidence = evidence_of(*(models[name] for name in results))
 columns = ["place", "printed", "small models", "verdict"]
 page.show(
     claims.rename_axis("the paper says")[columns],
-    "The paper's statements on its own printed numbers and, after Holm's method, on small models; the verdict is on small models.",
+    "The paper's statements on its own printed numbers and, after Holm, on small models. The verdict is for small models.",
     evidence=[evidence, "reported", "read off", "simulated"],
 )
 
 # %% [markdown]
-# Our test asks more than the paper says in two ways. The paper's statements on pass@k and on budgets are about MATH-500, AIME25
-# and Probe (MATH). We test them on every data set with its nearest probe. The paper also takes, on each data set, the probe
-# with the best score. We take the probe with the nearest training set. A probe *misses* pass@16 of a data set if it is off by
-# more than .05. On MATH-500 alone the results are:
+# Our test asks more than the paper says in two ways. We test the statements on pass@k and budgets on every data set, not only
+# on MATH-500 and AIME25. And we take the probe with the nearest training set, not the one with the best score. On MATH-500
+# alone the results are:
 
 # %%
 wider = comparisons["what"].str.contains("pass@16|budget")
@@ -149,8 +147,7 @@ on_math[["what", "method", "model", "result"]]
 # %% [markdown]
 # ## One comparison by hand
 #
-# Does a probe beat *Uniform random* on a data set? Subtract their Brier terms question by question, and judge the mean. The
-# first such comparison is:
+# Does a probe beat *Uniform random* on a data set? Subtract their Brier terms question by question, and judge the mean:
 
 # %%
 from capcal_lib.metrics import judge_gain
@@ -166,9 +163,8 @@ judge_gain(gain, clusters=subjects(gain.to_frame()))
 # %% [markdown]
 # ## What the paper does not ask
 #
-# The paper does not ask whether a confidence beats the *best constant*, the mean accuracy of the other questions. This constant
-# knows the data set and nothing about the question. `compare_with_constant` judges all data sets of a model together. The
-# result counts neither for nor against the paper.
+# The paper does not ask whether a confidence beats the *best constant*, the mean accuracy of the other questions. So the result
+# counts neither for nor against the paper.
 
 # %%
 from capcal_lib.results import compare_recalibrated, compare_with_constant
@@ -181,8 +177,7 @@ against, recalibrated = pd.concat(judged), pd.concat(equal)
 
 # %% [markdown]
 # The constant and the probes have learned from labels; votes and the model's own words have not. So we judge these a second
-# time after [recalibration](04_main_table.ipynb#on-equal-terms) on the labels of other questions, as a family of their own. The
-# paper's main table leaves this out: it sets a trained probe beside methods that never saw a label.
+# time after [recalibration](04_main_table.ipynb#on-equal-terms) on the labels of other questions, as a family of their own.
 
 # %% label="findings-constant" evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
 from capcal_lib.book import tables
@@ -196,19 +191,17 @@ grid = verdict_grid(
     tables.titled(both),
     rows=[*rows, *after["kind"].unique()],
     caption="Is a confidence closer than the best constant, the average of the "
-    "data set? A mark for each data set and model, after Holm. A faint mark: "
-    "not even a perfect confidence could win there. Better is counted "
-    "among the cases that could be won, the rest among all. A probe of "
-    "several data sets is judged on its own training sets too.",
+    "data set? Each mark is a data set and a model, after Holm. A mark is "
+    "faint if not even a perfect confidence could win there. Better is "
+    "counted among the cases that could be won, the rest among all. A probe "
+    "of several data sets is judged on its own training sets too.",
     evidence=evidence,
 )
 grid
 
 # %% [markdown]
-# A probe of several data sets is closer only on sets that it was trained on, so its row says nothing about new data sets.
-#
-# Nor does the paper ask whether the nearest probe beats ten votes, which cost ten answers. These comparisons are a family of
-# their own. One *holds* if the probe is closer:
+# Nor does the paper ask whether the nearest probe beats ten votes, which cost ten answers. A comparison *holds* if the probe is
+# closer:
 
 # %%
 votes = comparisons[comparisons["what"] == "probe < ten votes"]
@@ -217,10 +210,9 @@ votes["result"].value_counts()
 # %% [markdown]
 # ## What to do with what you have
 #
-# What is each method worth to you? That depends on your labels, and on whether you have one answer, ten answers or the hidden
-# states. Without labels nobody knows the mean of the data set, so the rival must do without it. For a probe from elsewhere, the
-# rival is the mean of the probe's own training set. For votes and for what the model says, the rival is one half. With labels,
-# the rival is the best constant.
+# What a method is worth to you depends on your labels, and on whether you have one answer, ten answers or the hidden states.
+# With labels, the rival is the best constant. Without labels nobody knows the mean of the data set. The rival of a probe is
+# then the mean of its own training set, and the rival of the other methods is one half.
 
 # %%
 without = []
@@ -235,14 +227,15 @@ advice = study.advise(pd.concat(without), against, recalibrated)
 table = page.show(
     advice,
     "Mean gain over the rival (higher is better). A case is a model on a data set. Better is counted among the cases that could be won, "
-    "worse among all.",
+    "and worse among all cases.",
     evidence=evidence,
 )
 table
 
 # %% [markdown]
 # Each number is a mean over models and data sets, and says nothing about others. Each model is judged separately, so with three
-# models the chance of any false one in a row is up to 15 %. The probes also learned from very different numbers of questions:
+# models the chance of any false verdict in a row is up to 15 %. The probes also learned from very different numbers of
+# questions:
 
 # %% label="findings-taught" evidence=["measured"] reads=["verdicts", "features"]
 home = against[against["kind"] == "probe of the data set"]
@@ -250,19 +243,18 @@ learned = pd.concat(taught, names=["model", "method"]).rename("learned from")
 columns = ["dataset", "model", "learned from", "estimate", "low", "high"]
 page.show(
     home.join(learned, on=["model", "method"])[[*columns, "verdict"]],
-    "Gain of each probe over the best constant on its own data set, and how many training questions it learned from.",
+    "Gain of each probe over the best constant on its own data set, and the number of training questions it learned from.",
     evidence=evidence,
 )
 
 # %% [markdown]
-# How few labels are enough? [A section of its own](08_probe_generalization.ipynb#how-many-labels-does-it-take) answers that.
+# Another page shows [how few labels are enough](08_probe_generalization.ipynb#how-many-labels-does-it-take).
 
 # %% tags=["remove-cell"]
-from capcal_lib.book import front
 from capcal_lib.book.lesson import glue
 
 glue(advice=table, known=grid, evidence=evidence, **front.spell_advice(advice))
-glue(**front.count_statements(tally))
+glue(**counts)
 glue(**front.describe_models({name: models[name] for name in results}))
 
 # %% [markdown]
@@ -283,12 +275,10 @@ page.show(
 # %% [markdown]
 # ## Summary
 #
-# - We test what the paper says, sometimes on more data sets than the paper names. We count separately what this book asks
-#   beyond the paper.
+# - We test what the paper says, sometimes on more data sets than it names, and count our own questions separately.
 # - A count of wins needs its losses beside it, and all comparisons need to be judged together.
 #
-# [Next](11_applications.ipynb): being close to the expected accuracy is no use by itself. What can you do better with a
-# confidence?
+# [Next](11_applications.ipynb): what can you do better with a confidence?
 #
 # ## Exercises
 #
@@ -301,8 +291,8 @@ alone, together = comparisons["p"] < 0.05, comparisons["p (Holm)"] < 0.05
 page.solution(len(comparisons) / 20, int(alone.sum()), int(together.sum()))
 
 # %% [markdown]
-# **2 (medium).** Look at the figure. What does *neither* mean? Could the same questions have shown a gain as large as the gains
-# that hold? *Hint:* how wide are the intervals?
+# **2 (medium).** Could the comparisons with the result *neither* have shown a gain as large as the gains that hold? *Hint:* how
+# wide are their intervals?
 
 # %% tags=["hide-cell", "solution"]
 # A gain above half an interval would be seen, as those that hold are; neither leaves room for a smaller one
