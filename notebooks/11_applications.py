@@ -27,23 +27,19 @@ page = open_page(globals())
 page.show_other_models()
 
 # %% [markdown]
-# A confidence is useful if it beats the best rule that does not use it, on the same model and the same questions. The paper
-# names five uses and tries the first two (section 5). The rules without a confidence are ours.
+# The paper names five uses and tries the first two (section 5). In each, we compare a confidence with the best rule that does
+# not use it, on the same questions. These rules are ours.
 #
-# | use | what a confidence may add, and its gain | best rule without one |
+# | use | what a confidence does, and its gain | best rule without one |
 # |---|---|---|
-# | [pass@k](05_pass_at_k.ipynb) | It predicts whether one of 16 answers will be right: less squared error. | mean of the other questions |
-# | [Budget](06_budget_allocation.ipynb) | It moves answers from easy questions to harder ones: more questions solved. | two answers a question |
-# | [Abstaining](12_selective_prediction.ipynb) | It answers the surest questions first: a smaller area under the risk-coverage curve. | random order |
-# | Labels saved | A line through it predicts a label before it is bought: less variance is left. | mean of the other labels |
-# | Evaluation | It samples questions with mixed answers more often: less variance of the accuracy, for the same tokens. | evenly |
+# | [pass@k](05_pass_at_k.ipynb) | predicts whether one of 16 answers will be right: less squared error | mean of the other questions |
+# | [Budget](06_budget_allocation.ipynb) | moves answers to harder questions: more questions solved | two answers a question |
+# | [Abstaining](12_selective_prediction.ipynb) | answers the surest questions first: less area under the risk-coverage curve | random order |
+# | Labels saved | predicts a label before it is bought: less variance is left | mean of the other labels |
+# | Evaluation | samples questions with mixed answers more often: less variance for the same tokens | evenly |
 #
-# A case *could be won* if a perfect confidence would be significantly better than the rule. A perfect confidence knows each
-# question's expected accuracy, but not the noise of the samples that judge it. So `perfect_gains` draws accuracies that the
-# samples leave possible.
-#
-# `compare_uses` judges every method in every use. In each use, all methods on all data sets of a model are one family for
-# Holm's method. The pages on budgets and on abstaining show the same verdicts.
+# A case *could be won* if a perfect confidence, which knows each question's expected accuracy, would be significantly better
+# than the rule. In each use, all methods on all data sets of a model are judged together by Holm's method.
 
 # %%
 models = page.comparable_models()
@@ -56,53 +52,49 @@ from capcal_lib.studies import applications as study
 comparisons = study.compare_uses(results, models, concentrations)
 if comparisons.empty:
     page.end(
-        "Nothing here can be compared. That takes a data set with a solved question, two samples of each question, and a confidence: one "
-        "that is asked for or imported, a probe, or ten votes, which take twelve samples."
+        "Nothing here can be compared. That takes a data set with a solved question, two samples of each question, and a confidence. The "
+        "confidence can be asked for or imported, or come from a probe or from ten votes. Votes take twelve samples."
     )
 counts = study.count_uses(comparisons)
 by_method = counts.groupby("method", sort=False).sum()
 by_method
 
 # %% tags=["finding"]
+from capcal_lib.book import front
+
 winnable = by_method.loc[comparisons["method"].unique(), "could be won"]
 method = "Probe" if "Probe" in winnable else winnable.idxmax()
 case = by_method.loc[method]
 page.finding(
-    "*{method}* beats the best rule without a confidence in {better} of the {winnable} comparisons that could be won, and loses to it in "
-    "{worse} of all {cases}.",
+    "*{method}* beats the best rule without a confidence in {cases}.",
     method=method,
-    better=case["better"],
-    winnable=case["could be won"],
-    worse=case["worse"],
-    cases=case["cases"],
+    cases=front.spell_counts(case),
 )
 
 # %% tags=["picture"] label="fig-applications" paper=["section-5.3", "appendix-d.3"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"] mystnb={"image": {"alt": "A panel for each method with a row for each use. One bar is the share of comparisons in which it is worse than the rule without a confidence, the other the share in which it is better."}}
 _ = study.draw_uses(counts)
 
 # %% [markdown] tags=["caption"]
-# For each method, the share of comparisons in which it is worse than the best rule without a confidence (left) and better
-# (right), after Holm. Each comparison is one model on one data set. A dash means that none could be won.
+# For each method, the share of comparisons in which it is worse (left) or better (right) than the best rule without a
+# confidence, after Holm. Each comparison is one model on one data set. A dash means that none could be won.
 
 # %% label="applications-summary" paper=["section-5.1", "section-5.2", "section-5.3"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
 from capcal_lib.book.lesson import evidence_of
 
 page.show(
     counts,
-    "Number of comparisons in which a confidence is better than the best rule without one, of those that could be won, and worse, of "
-    "all; after Holm in each use of a model.",
+    "Comparisons of a confidence with the best rule without one. Better is counted among the cases that could be won, and worse among all "
+    "cases. Verdicts are after Holm, in each use of a model.",
     evidence=evidence_of(*models.values()),
 )
 
 # %% [markdown]
 # If no method is better in a use, the questions may be too few to tell. Comparisons on one run depend on each other, so read
-# the pattern and not a single cell. [The previous page](10_small_models.ipynb) judges whether a confidence is also closer to
-# the expected accuracy than the average.
+# the pattern and not a single cell.
 #
 # ## Is the model overconfident?
 #
-# A confidence is *overconfident* if its mean is above the accuracy. Here is the difference on each data set, for what the model
-# says and for its votes:
+# A confidence is *overconfident* if its mean is above the accuracy. Here is the difference on each data set:
 
 # %%
 own = results[model]
@@ -112,13 +104,12 @@ excess = confidences.sub(accuracy, axis="index")
 excess.groupby("dataset", sort=False).mean().round(2)
 
 # %% [markdown]
-# An overconfident method loses in uses that need the level, such as pass@k. It can still help with uses that need only the
-# order of the questions, such as abstaining. [Recalibration](04_main_table.ipynb#on-equal-terms) mends the level and leaves the
-# order as it is.
+# An overconfident method loses in uses that need the level, such as pass@k. It can still help in uses that need only the order,
+# such as abstaining. [Recalibration](04_main_table.ipynb#on-equal-terms) mends the level and keeps the order.
 #
 # ## One comparison by hand
 #
-# Take the clearest comparison in abstaining: a confidence, the samples that judge it, and the tokens of an answer.
+# Take the clearest comparison in abstaining:
 
 # %%
 from capcal_lib.results.uses import questions_to_use
@@ -131,7 +122,7 @@ questions = questions_to_use(results[name], dataset, run)
 case[["model", "dataset", "confidence", "estimate", "low", "high", "verdict"]]
 
 # %% [markdown]
-# In each use every question has a gain. The mean over questions is the gain of the confidence:
+# In each use every question has a gain, and their mean is the gain of the confidence:
 
 # %%
 import pandas as pd
@@ -158,10 +149,8 @@ gains = {
 pd.DataFrame(gains).mean()
 
 # %% [markdown]
-# To allow for questions that we have not seen, the interval of a mean gain adds half a question with the largest possible loss
-# and half a question with the largest possible gain. In abstaining, that is the question that is answered first.
-# `risk_area_bounds` says how far it can move the area, and `bounds_in_use` in `capcal_lib/results/uses.py` explains the bounds
-# of the other uses.
+# To allow for unseen questions, the interval adds half a question with the largest possible loss and another half with the
+# largest possible gain:
 
 # %%
 from capcal_lib.applications import risk_area_bounds
@@ -171,14 +160,13 @@ gain = gains["Abstaining"]
 judge_gain(gain, bounds=risk_area_bounds(len(gain)))
 
 # %% [markdown]
-# This interval takes questions as independent. If a data set comes in subjects, the table takes whole subjects instead.
+# This interval takes questions as independent. If a data set has subjects, the table takes whole subjects.
 #
 # ## Which confidence is compared
 #
-# We take the probe with the nearest training set, never the one with the best score. It is the mean of a posterior whose
-# concentration is fitted on the training questions. Votes and stated confidences are used directly, and a missing one counts as
-# one half. Ten votes cost more than a budget or an evaluation spends, so these two uses leave them out; the other uses do not
-# count their cost. With the paper's recipe there are five probes, and the gain is the mean of their gains.
+# We take the probe with the nearest training set, never the one with the best score. Pass@k and budgets use a posterior around
+# it, with a concentration fitted on the training questions. A missing vote or stated confidence counts as one half. Ten votes
+# cost more than a budget or an evaluation spends, so these two uses leave them out. The other uses do not count their cost.
 
 # %% label="applications-all" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
 from capcal_lib.book import tables
@@ -196,14 +184,12 @@ page.show(
 # %% [markdown]
 # ## Routing to a larger model
 #
-# A router passes the questions that a small model had better not answer to a larger model. The paper names this use too and
-# does not try it. Our router sends on the half of the questions on which the nearest probe of the small model is least
-# confident. With another share the result may differ. Its rival, *random mixing*, sends on a random share at the same cost. A
-# question costs parameters, in billions, times the tokens that are read and written.
+# A router sends questions from a small model on to a larger one; the paper only names this use. Our router sends on the half of
+# the questions on which the small model's nearest probe is least confident. Its rival, *random mixing*, sends on a random share
+# at the same cost. A question costs parameters, in billions, times the tokens read and written.
 #
-# `compare_routers` takes every pair of models on every data set that both have answered, if either solves a question. Its cases
-# are a family of their own for Holm's method. This gain has no bound that is known beforehand. So we use the largest gain or
-# loss of a question in the case.
+# `compare_routers` judges every pair of models on every data set that both have answered, as one family. This gain has no known
+# bound, so the interval uses the largest gain or loss of a question in the case.
 
 # %%
 routed = study.compare_routers(results, models)
@@ -214,21 +200,20 @@ routed["verdict"].value_counts()
 columns = ["dataset", "pair", "estimate", "low", "high", "verdict", "probe"]
 page.show(
     routed[columns],
-    "Gain over random mixing at equal cost, in questions solved of a hundred; "
-    "each interval is for one case alone, the verdict after Holm over all.",
+    "Gain over random mixing at equal cost, in questions solved of a hundred. "
+    "Each interval is for one case alone, and the verdict is after Holm.",
     evidence=evidence_of(*models.values()),
     digits=1,
 )
 
 # %% tags=["remove-cell"]
-from capcal_lib.book import front
 from capcal_lib.book.lesson import glue
 
 glue(**front.spell_uses(counts, routed["verdict"]))
 
 # %% [markdown]
-# By hand, take four questions. Each row has the share that each model solves, what an answer costs, and what *reading* costs
-# the small model. The small model also has to read the questions that it sends on, because that is where the probe looks.
+# By hand, take four questions. The small model also has to *read* the questions that it sends on, because the probe uses its
+# hidden states:
 
 # %%
 four = {"small": [0.0, 0.2, 0.7, 0.9], "large": [0.1, 0.8, 0.9, 1.0]}
@@ -245,13 +230,11 @@ cost = questions["small cost"].where(~sent, paid)
 solved.mean(), cost.mean()
 
 # %% [markdown]
-# What does random mixing solve for that cost? The small model solves 0.45 of a question on average, for a cost of 1. The large
-# one solves 0.70 for a cost of 5. So random mixing gains 0.25 for a cost of 4, or 0.0625 for a cost of 1. The router above
-# spends 3.25, which is 2.25 more than the small model alone. Random mixing turns that into $2.25 \times 0.0625 \approx 0.14$
-# and solves 0.59.
+# What does random mixing solve for that cost? The small model solves 0.45 of a question on average at a cost of 1, and the
+# large one 0.70 at a cost of 5. So each unit of cost buys 0.0625. The router spends 2.25 more than the small model, for which
+# random mixing buys $2.25 \times 0.0625 \approx 0.14$. It solves 0.59.
 #
-# The gain for a cost of 1 is estimated from the same questions, so `routing_gains` gives each question its share of the error.
-# The mean, which comes last, is the same.
+# `routing_gains` compares the two for each question; its mean comes last:
 
 # %%
 from capcal_lib.applications import routing_gains
@@ -266,18 +249,16 @@ solved.mean() - mixed, routing_gains(probe, questions).mean()
 # %% [markdown]
 # ## Summary
 #
-# - The rival of a confidence is the best rule without one, at the same cost. Doing nothing does not count as a rival.
+# - The rival of a confidence is the best rule without one, at the same cost.
 # - A use that needs only the order of questions is easier to serve than one that needs the number.
 # - Count the cost of the confidence: a probe is nearly free, and asking the model costs about as much as a short answer.
-# - Compare a router with random mixing at equal cost, and count everything that it reads.
 #
 # [Next](12_selective_prediction.ipynb): how often is a model wrong if it answers only when its confidence is high?
 #
 # ## Exercises
 #
-# **1 (easy).** Look at the figure of uses. In which uses does a probe help? What does a row without a bar mean, and what does a
-# dash mean? Then find in `comparisons` on which data sets the probe helps. *Hint:* the verdict `better`; and the perfect
-# confidence.
+# **1 (easy).** In which uses, and on which data sets, does a probe help? What does a missing bar mean, and what does a dash
+# mean? *Hint:* the verdict `better` in `comparisons`.
 
 # %% tags=["hide-cell", "solution"]
 # Uses in which a probe is better, by data set. No bar: nothing is significant; a dash: no confidence could have won
@@ -287,7 +268,7 @@ page.solution(pd.crosstab(won["dataset"], won["use"]))
 
 # %% [markdown]
 # **2 (medium).** By hand we used the confidence directly. What changes in pass@k and budgets with a posterior around it?
-# *Hint:* its concentration; a very large one changes nothing.
+# *Hint:* a very large concentration changes nothing.
 
 # %% tags=["hide-cell", "solution"]
 # The mean gain at two concentrations, and directly

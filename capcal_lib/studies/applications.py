@@ -88,8 +88,8 @@ def draw_uses(counts: pd.DataFrame) -> "Figure":
         uses = group.index.get_level_values("use")
         worse = group["worse"] / group["cases"].clip(lower=1)
         better = group["better"] / group[WINNABLE].clip(lower=1)
-        ax.barh(uses, -worse, color=WORSE_COLOR, label="worse, of all")
-        ax.barh(uses, better, color=BETTER_COLOR, label="better, of those that could be won")
+        ax.barh(uses, -worse, color=WORSE_COLOR, label="worse, of all cases")
+        ax.barh(uses, better, color=BETTER_COLOR, label="better, of the cases that could be won")
         ax.axvline(0, color=INK, lw=1)
         for use in uses[group[WINNABLE] == 0]:
             ax.text(0.05, use, "–", va="center", color=MUTED)

@@ -174,7 +174,7 @@ def test_uses_have_what_is_worse_and_what_is_better_on_either_side_of_zero():
     low, high = figure.axes[0].get_ylim()
     assert low > high, "the first use is above"
     legend = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert legend == ["worse, of all", "better, of those that could be won"]
+    assert legend == ["worse, of all cases", "better, of the cases that could be won"]
     assert [tick.get_text() for tick in figure.axes[0].get_xticklabels()] == ["0.5", "0", "0.5"]
     plt.close(figure)
 
