@@ -7,7 +7,7 @@ probe`` has trained it and kept its predictions.
 
 **Which samples count.** The samples 0 to k_eval - 1 of a question define its expected accuracy.
 The first k_c of them are the vote of *Response consistency*. Only the others may judge the vote;
-their counts are the columns ``votes correct`` and ``votes total``, which :func:`.estimates` puts
+their counts are the columns ``votes correct`` and ``votes total``, which ``estimates`` puts
 beside it. For the Brier score, k_c samples vote and are scored against the rest, over many splits,
 so that no sample judges itself and none is set aside. A question's means over the splits are the
 columns ``votes term`` and ``votes plug-in``."""
