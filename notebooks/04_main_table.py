@@ -39,8 +39,10 @@ scores.loc[largest]
 
 # %% [markdown]
 # Is the difference more than chance? The *gain* of a method is the constant's squared error minus its own, averaged over the
-# same questions. `compare_with_constant` tests all data sets together with Holm's method, and probes from other data sets as a
-# second family. The chance of any false verdict in a family is at most 5 %. All pages use these verdicts.
+# same questions. A method on a data set is a *case*, and its verdict is *better*, *worse* or *inconclusive*. Cases that are
+# tested together with Holm's method form a *family*: the chance of any false verdict in it is at most 5 %.
+# `compare_with_constant` tests all cases of a model as one family, but probes trained on other data sets form a second one.
+# All pages reach their verdicts in this way.
 #
 # A case *could be won* if a perfect confidence would be significantly better. Otherwise its questions are too few or too much
 # alike. We count *better* among the cases that could be won, and *worse* among all *cases*.
@@ -58,9 +60,9 @@ counts = count_by_kind(judged)
 counts
 
 # %% [markdown]
-# This comparison is uneven. The constant and the probes have learned from labels, the shares of correct samples of other
-# questions. The other methods have not, so their level may be wrong. What do they *know*, once they get the same labels?
-# `compare_recalibrated` answers that, and [below](#on-equal-terms) we do it by hand.
+# This comparison is uneven. The constant and the probes have learned from *labels*: they know the shares of correct samples
+# of other questions. The other methods do not, so their level may be wrong. What do they *know*, once they get the same
+# labels? `compare_recalibrated` answers that, and [below](#on-equal-terms) we do it by hand.
 
 # %%
 from capcal_lib.results import compare_recalibrated
@@ -133,8 +135,8 @@ constant_terms = (constant - mu) ** 2 - noise
 constant_terms.groupby("dataset").mean()
 
 # %% [markdown]
-# The gain is the mean difference. Its interval treats the questions of a subject as one group, and stays within what a
-# confidence between 0 and 1 can gain or lose.
+# The gain is the mean difference. If a data set has subjects, such as anatomy, its interval treats the questions of a subject
+# as one group. It stays within what a confidence between 0 and 1 can gain or lose.
 
 # %%
 from capcal_lib.metrics import bounds_over_constant, mean_interval
@@ -146,17 +148,18 @@ bounds = bounds_over_constant(constant[shown])
 mean_interval(gain, clusters=clusters, bounds=bounds)
 
 # %% [markdown]
-# Votes are the exception, because a sample may not both vote and judge. `score` lets ten samples vote and the others judge,
-# over many splits. Under the paper's protocol votes judge themselves. The paper's recipe trains five probes, each on four
-# fifths of the training questions, and the mean of their squared errors counts.
+# Response consistency and the paper's probes take more steps. A sample may not both vote and judge, so `score` lets ten
+# samples vote and the others judge, over many splits. Under the paper's protocol votes judge themselves. The paper's recipe
+# trains five probes, each on four fifths of the training questions, and averages their squared errors.
 #
 # Oracle CC reports $\hat\mu$ and is scored on the same samples, so its score is zero by construction. On the page on
 # [pass@k](05_pass_at_k.ipynb) it is scored on samples that it does not know.
 #
 # ## On equal terms
 #
-# Now we recalibrate the same confidence: we learn on one half of the questions how confidences relate to shares, and score the
-# other half. Platt's method fits a line to the log-odds, so it moves the level and keeps the order.
+# Now we recalibrate the confidence that we scored by hand. On one half of the questions we learn how it relates to the shares
+# of correct samples, and we score the other half. Platt's method fits a line to the log-odds, so it moves the level and keeps
+# the order.
 
 # %%
 from capcal_lib.metrics import Calibrator, capability_brier
@@ -176,8 +179,8 @@ moved = calibrator.predict(judges["confidence"])
 before, capability_brier(moved, *counted, corrected=True)
 
 # %% [markdown]
-# `recalibrate` does this for all methods with cross-validation in five folds of whole subjects. Here the first ten samples vote
-# and the others judge. These verdicts are a family of their own. The paper recalibrates nothing.
+# `recalibrate` does this for all methods with cross-validation in five folds of whole subjects. For response consistency, the
+# first ten samples vote and the others judge. These verdicts are a family of their own. The paper recalibrates nothing.
 
 # %% label="main-equal" paper=["section-4.3.2"] evidence=["measured"] reads=["verdicts", "confidences"]
 names = ["dataset", "method", "estimate", "low", "high", "verdict"]
@@ -221,7 +224,7 @@ tokens = costs(page.counting).reindex(page.data.index)
 page.show(tokens, "Mean completion tokens per question.", digits=0)
 
 # %% [markdown]
-# The best constant and the probe from the nearest questions are free:
+# The best constant is free. So is the *nearest* probe: trained on the data set itself if possible, or else on its domain.
 
 # %% label="fig-cost" paper=["figure-3", "figure-4", "section-4.3.2"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"] mystnb={"image": {"alt": "One panel per data set with score against tokens on a logarithmic axis that begins at zero: a mark with an interval for each method, filled or hollow, and a dashed line for the best constant."}}
 from capcal_lib.studies import main_table as study
@@ -237,7 +240,7 @@ if len(prices):  # a confidence of one's own has no price
 
 # %% [markdown]
 # On how many data sets do tokens buy a better score? `compare_with_nearest_probe` compares each method that takes tokens with
-# the free probe, on the same questions and as a family of its own.
+# the nearest probe on the same questions. These cases are a family of their own.
 
 # %%
 from capcal_lib.results.nearest import compare_with_nearest_probe
@@ -285,8 +288,9 @@ page.show(
 )
 
 # %% [markdown]
-# For how many models is a method closer than the constant? After rounding, the mean of a method is off by at most .00005, and
-# the constant's by at most .0001. If they differ by no more than both errors together, we call them *equal*.
+# For how many models is a method closer than the constant? Printed scores are rounded. So the mean of a method is off by at
+# most .00005, and the mean of the constant, which follows from two printed numbers, by at most .0001. If the two means differ
+# by less than .00015, we call them *equal*.
 
 # %%
 import pandas as pd
