@@ -82,7 +82,7 @@ subset = results.loc[[shown]].dropna(subset=columns_of(results, probe))
 page.end_where_nothing_is_solved(subset)
 if len(subset) < 2:
     page.end(
-        "One question has no rival: the best constant is the mean of the other questions."
+        "The best constant is the mean of the other questions, and here is only one question. Choose another data set."
     )
 title = page.data.loc[shown, "title"]
 probe
@@ -115,14 +115,16 @@ grid = draw_curves(titled(panels), x="k", col="dataset")
 _ = grid.set_axis_labels("k", "pass@k")
 
 # %% [markdown] tags=["caption"]
-# Measured (*Actual*) and predicted pass@k. Upright bars are the paper's band around the plug-in.
+# Measured (*Actual*) and predicted pass@k. Upright bars are the paper's band around the plug-in, which a section below
+# explains.
 
 # %% [markdown]
 # ## Question by question, with oracles
 #
-# A curve can be right on average and wrong on every question. If $f$ is the predicted chance that all $k$ attempts fail, an
-# unbiased estimate of a question's squared error is $f^2 - 2 f Q_k + Q_{2k}$ with $Q_j = \binom{n-c}{j}/\binom{n}{j}$. It needs
-# $2k$ samples. Here it is for the constant as a plug-in:
+# A curve can be right on average and wrong on every question. Let $f$ be the predicted chance that all $k$ attempts fail. The
+# true chance is $(1-\mu)^k$, so the squared error of the prediction is $f^2 - 2 f (1-\mu)^k + (1-\mu)^{2k}$. An unbiased
+# estimate of $(1-\mu)^j$ is $Q_j = \binom{n-c}{j}/\binom{n}{j}$, so $f^2 - 2 f Q_k + Q_{2k}$ estimates the squared error
+# without bias. It needs $2k$ samples. Here it is for the constant as a plug-in:
 
 # %%
 correct, total, k = subset["correct"], subset["total"], min(4, n // 2)
@@ -147,7 +149,7 @@ from capcal_lib.book.tables import show_scores
 
 show_scores(
     scored,
-    f"Corrected squared error on {title} (lower is better). Oracles take only questions with twice the samples.",
+    f"Corrected squared error on {title} (lower is better). A method needs 2k samples of a question, and an oracle needs 2k in the half that scores it.",
     evidence=page.evidence,
 )
 
@@ -279,7 +281,8 @@ a, b = beta_from_moments(*beta_moments("gpt-oss-20b", "math500"))
 simulate_pass_at_k([a / (a + b)], powers, concentration=a + b).round(3)
 
 # %% [markdown]
-# The authors' code repository has one measured curve. How far is it from this one at most?
+# The authors' code repository has one measured curve. How far is it at most from the curve that we compute for its model and
+# data set?
 
 # %%
 from capcal_lib.reported import printed_curves
@@ -291,8 +294,8 @@ apart = expected.merge(published, on=cases)
 (apart["estimate"] - apart["value"]).abs().max()
 
 # %% [markdown]
-# The uniform allocation in figure 10 is pass@k too, but its ten draws use the same positions for every question. How far is it
-# from the measured curve?
+# The uniform allocation in figure 10 gives every question $k$ attempts, so its success rate is pass@k too. But it is
+# simulated with ten random draws, which are the same for every question. How far is it from the measured curve?
 
 # %%
 budgets = load_reported("budget", source="reference code")
@@ -319,9 +322,10 @@ _ = grid.set_axis_labels("k", "pass@k")
 # %% [markdown]
 # ## Beyond the samples at hand
 #
-# If $k$ exceeds the number of samples, pass@k depends on questions that were never solved. `extrapolate_pass_at_k` fits one
-# Beta distribution of $\mu$, following Kazdan et al. (2025). Its limits hold for *any* prior that explains the counts. If they
-# are far apart, the prior decides and not the data.
+# If $k$ exceeds the number of samples, pass@k depends on questions that were never solved. `extrapolate_pass_at_k` estimates
+# it with a *prior*, an assumed distribution of $\mu$ over questions: a Beta distribution, following Kazdan et al. (2025). The
+# limits `low` and `high` hold for *any* prior that explains the counts. If they are far apart, the estimate depends on the
+# prior more than on the data.
 
 # %%
 from capcal_lib.applications import extrapolate_pass_at_k
@@ -332,9 +336,9 @@ extrapolate_pass_at_k(c, [20] * 120, [100, 10_000]).round(3)
 # %% [markdown]
 # ## Summary
 #
-# - pass@k needs the expected accuracy of every question, which capability calibration estimates.
+# - To predict pass@k you need the expected accuracy of every question, and a confidence estimates it.
 # - A plug-in promises too much if it gives the same middling confidence to easy and hard questions.
-# - The paper's band assumes that the confidence is right, so it cannot tell whether that is so.
+# - The paper's band assumes that the confidence is right, so it cannot test whether it is.
 #
 # So far each question had the same number of attempts. [Next](06_budget_allocation.ipynb): does a confidence say where to spend
 # them?
@@ -345,7 +349,7 @@ extrapolate_pass_at_k(c, [20] * 120, [100, 10_000]).round(3)
 # the posterior at the largest $k$.
 
 # %% tags=["hide-cell", "solution"]
-# Above zero it promises too much: at k = 1 its level is wrong, at larger k it takes differences between questions for luck
+# Above zero it promises too much. At large k a plug-in takes differences between questions for luck
 wide = curves.pivot(index="k", columns="method", values="estimate")
 page.solution(wide.sub(wide["Actual"], axis="index").tail(1).T.round(3))
 
