@@ -27,10 +27,10 @@ from capcal_lib.book.lesson import open_page
 page = open_page(globals(), paper=["figure-10"])
 
 # %% [markdown]
-# A question is *solved* if at least one of its samples is correct. We divide a budget of samples so that as many questions as
-# possible are solved (section 5.2 and appendix D.2 of the paper). Each sample goes where the confidence expects the largest
-# gain. We use a probe directly (*plug-in*) or as the mean of a *posterior*, whose *concentration* is fitted on the probe's
-# training questions:
+# A question is *solved* if at least one of its samples is correct. We divide a budget of samples in advance, so that as many
+# questions as possible are solved (section 5.2 and appendix D.2 of the paper). Each sample goes where the confidence expects
+# the largest gain. A *rule* divides the budget. Each confidence gives one rule, and a probe gives two: we use its confidence
+# directly (*plug-in*) or as the mean of a *posterior*, whose *concentration* is fitted on the probe's training questions:
 
 # %%
 results = page.results().query("total > 1")
@@ -38,8 +38,9 @@ concentrations = page.concentrations()
 concentrations
 
 # %% [markdown]
-# The rival is even spending at the same budget of $B$ samples a question. A *gain* is the number of additional questions solved
-# in a hundred, on questions with at least $2B$ samples. For each budget, all methods on all data sets are judged together with
+# The rival is even spending at the same budget of $B$ samples a question. A *gain* is the number of additional questions
+# solved in a hundred, also called *points*. We take questions with at least $2B$ recorded samples, so that a rule can give
+# some of them twice the mean. A rule on a data set at one budget is a *case*. All cases of a budget are judged together with
 # Holm's method. A case *could be won* if a perfect confidence would be significantly better.
 
 # %% label="budget-verdicts" paper=["section-5.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
@@ -108,8 +109,8 @@ page.show(
 )
 
 # %% [markdown]
-# A posterior gives up sooner on a question that keeps failing. Does it spend better than the plug-in? Each cell is the number
-# of additional questions in a hundred that it solves:
+# A posterior expects less of a question after each failure. Does it spend better than the plug-in? Each cell is the number of
+# additional questions in a hundred that it solves:
 
 # %%
 between = study.compare_posterior(results, concentrations)
@@ -186,8 +187,10 @@ plans = study.allocate_by_rules(questions, 4, concentrations)
 plans.describe()
 
 # %% [markdown]
-# Does the last rule solve more questions than even spending? All questions share one budget, so we charge each question for its
-# samples. The price is what one more sample a question would have solved.
+# Does the last rule solve more questions than even spending? All questions share one budget, so a question that takes more
+# samples leaves fewer for the others. An interval has to allow for that. So we charge each question for the samples that it
+# takes beyond the mean. The price of a sample is what a further sample solves on average, if the budget grows from four to
+# five samples a question.
 
 # %%
 from capcal_lib.applications import spending_terms, success_terms
@@ -203,7 +206,8 @@ gain = beyond - spending_terms(plan, more, *counts)
 mean_interval(gain, clusters=subjects(questions), bounds=(-1, 1))
 
 # %% [markdown]
-# If every question has eight samples, this is the row with $B = 4$ in the table above (of the first probe, if there are five).
+# If every question has at least eight samples, these numbers times a hundred are the row with $B = 4$ in the table of gains.
+# (With the paper's recipe, it is the first of five probes; the table has their mean.)
 #
 # How far could a confidence go? The *honest oracle* knows a random half of each question's samples and is scored on the other
 # half. The table has the questions with the most samples:
@@ -237,9 +241,10 @@ _ = grid.set_axis_labels("B, samples a question", "questions solved")
 # %% [markdown]
 # ## As the paper draws it
 #
-# The paper draws the success rate for three models and two data sets, without intervals. We read the numbers off a later
-# drawing of its figures, to within 0.00005. The authors' code draws the same positions for every question, which [shows at one
-# sample a question](09_paper_audit.ipynb). The paper's Oracle CC knows the samples that score it.
+# The paper draws the success rate for three models and two data sets, without intervals. We read the numbers off a figure in
+# the authors' code repository, to within 0.00005. The authors' code makes the same random draws for every question. [The
+# audit](09_paper_audit.ipynb) shows what this does at one sample a question. The paper's Oracle CC knows the samples that
+# score it.
 #
 # How many points of each curve lie above, on and below the uniform allocation, and what is the mean difference in questions per
 # hundred?
@@ -257,8 +262,8 @@ points = pd.DataFrame({where: these.sum() for where, these in points.items()})
 points.assign(mean=100 * above.mean()).round(2)
 
 # %% [markdown]
-# A curve can lie above at most points and still lose on average, as the probe does. It loses much at one sample a question on
-# AIME25:
+# A curve can be higher than the uniform allocation at most budgets and still lose on average. This happens to the probe,
+# which loses much on AIME25 at one sample a question:
 
 # %% label="fig-budget-paper" paper=["figure-5", "figure-10", "section-5.2", "appendix-d.2.2"] evidence=["read off"] reads=["budget"] mystnb={"image": {"alt": "Success rate against the budget in six panels, for three models on MATH-500 and AIME25, with a curve for each rule."}}
 lines = tables.titled(published)
@@ -279,7 +284,7 @@ _ = grid.set_axis_labels("B, samples a question", "questions solved")
 #
 # - The best allocation takes the largest gains one at a time.
 # - A confidence can spend better or worse than even spending. Compare them at the same budget, and judge all cases together.
-# - A posterior gives up sooner on questions that keep failing. This alone does not make it spend better.
+# - A posterior expects less of a question after each failure. This alone does not make it spend better.
 # - Score an oracle on samples that it has not seen.
 #
 # On the [next page](07_response_consistency.ipynb) answers vote, and their agreement is a confidence. How many votes does that
@@ -303,7 +308,8 @@ page.solution(above["Oracle CC"].groupby("k").mean())
 page.solution(allocate([0.5] * 5, 12), allocate([0.1] * 5, 12))
 
 # %% [markdown]
-# **3 (hard).** Samples of different questions cost different numbers of tokens. What replaces the gain? *Hint:* try `cost`.
+# **3 (hard).** Samples of different questions cost different numbers of tokens. What replaces the gain? *Hint:* `allocate`
+# has an argument `cost`.
 
 # %% tags=["hide-cell", "solution"]
 # The gain per token, for samples of 100 and 300 tokens
