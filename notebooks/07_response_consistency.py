@@ -28,8 +28,8 @@ page = open_page(globals(), paper=["table-6"])
 # %% [markdown]
 # ## How a vote becomes a confidence
 #
-# Response consistency lets $k_c$ samples of a question vote. The confidence is the winner's share of the votes. Take the first
-# ten answers to one question, or five if no question has twelve samples:
+# Response consistency lets $k_c$ samples of a question vote. The confidence is the winner's share of the votes. Take the
+# first ten answers to one question, or the first five if its data set has fewer than twelve samples a question:
 
 # %%
 import pandas as pd
@@ -42,10 +42,10 @@ answers = {
     for name, run in page.data["run"].items()
 }
 answers = pd.concat(answers, names=["dataset"])
-numbers = study.votes_of_datasets(answers)  # ten, or five of fewer samples
+numbers = study.votes_of_datasets(answers)  # ten or five votes
 if numbers.empty:
     page.end(
-        "No run has the seven samples a question that five votes and two held-out samples take: capcal sample --k 7 draws them."
+        "Five votes and two samples to judge them take seven samples a question, and no run has so many. To draw them: capcal sample --k 7"
     )
 
 # %%
@@ -180,8 +180,9 @@ page.show(
 # %% [markdown]
 # ## Why more votes score lower
 #
-# With more votes the share varies less from draw to draw. Its mean also comes closer to the accuracy, because the largest of a
-# few shares is usually too large. The variance between two draws of the same question shows the first effect:
+# With more votes the share varies less from draw to draw. Its mean also falls towards the accuracy: with few votes, chance
+# often gives the winner more votes than its probability deserves. The variance between two draws of the same question shows
+# the first effect:
 
 # %% label="consistency-why" paper=["appendix-c.3"] evidence=["measured"] reads=["verdicts", "samples"]
 means = whole.groupby("dataset", sort=False).mean()
@@ -211,12 +212,14 @@ page.show(
 # %% [markdown]
 # ## How much shared samples flatter
 #
-# *Optimism* is how much better votes look when their own samples judge them. In expectation, it is twice the covariance between
-# a vote and the $\hat\mu$ that contains it. Only $k_c$ of the $n$ samples voted, so this covariance is $k_c / n$ times the
-# covariance between the vote and the accuracy of its own block.
+# *Optimism* is how much better votes look when their own samples judge them. In expectation, it is twice the covariance
+# between a vote and the $\hat\mu$ that contains it. Only $k_c$ of the $n$ samples voted, so this covariance is $k_c / n$
+# times the covariance between the vote and the share of correct samples among its $k_c$ voters.
 #
-# Optimism is small on every question, because one sample moves the share of $k_c$ votes by at most $1/k_c$. By the Efron–Stein
-# inequality, which bounds a variance by the effect of redrawing one sample, expected optimism lies within $0.71/n$ of 0.
+# Optimism is small on every question, because one sample moves the share of $k_c$ votes by at most $1/k_c$. So the variance
+# of the vote is at most $1/(2k_c)$, by the Efron–Stein inequality, which bounds a variance by the effect of redrawing one
+# sample. The variance of the share of correct voters is at most $1/(4k_c)$. The covariance is at most the root of the product
+# of both variances, so expected optimism lies within $\sqrt{1/2}/n \approx 0.71/n$ of 0.
 
 # %%
 votes = terms if corrected else study.score_votes(answers)
@@ -270,7 +273,8 @@ rises.stack().agg(["sum", "size"])
 # - More votes score lower on the data sets measured here, and the second doubling helps less than the first. The paper's table
 #   mostly agrees.
 # - A wrong majority does not look surer with more votes. Its share falls, but stays above the accuracy.
-# - A vote looks slightly too good if its own samples judge it. Holding the votes out costs nothing.
+# - A vote looks slightly too good if its own samples judge it. Holding the votes out removes this, but leaves fewer samples
+#   to judge.
 #
 # Votes need ten answers first. A probe needs none. On the [next page](08_probe_generalization.ipynb) we ask where a probe works
 # and where it fails.
@@ -299,8 +303,8 @@ for k_c in (5, 20, 100):
 page.solution(pd.DataFrame(means, ["confidence", "squared error"]))
 
 # %% [markdown]
-# **3 (hard).** A model is right with probability 0.9 and otherwise always gives the same wrong answer. Ten of 100 samples vote.
-# How much does sharing flatter them? *Hint:* the vote is nearly the accuracy of its block, whose variance is
+# **3 (hard).** A model is right with probability 0.9 and otherwise always gives the same wrong answer. Ten of 100 samples
+# vote. How much does sharing flatter them? *Hint:* the vote is nearly the share of correct voters, whose variance is
 # $0.9 \cdot 0.1 / 10$.
 
 # %% tags=["hide-cell", "solution"]
