@@ -92,7 +92,7 @@ _ = grid.tight_layout()
 # The paper says that probes generalise reasonably well within their domain and inconsistently outside it. Its table shows this
 # if the rival is Uniform random. The best constant is harder to beat.
 #
-# The paper's search chose these settings:
+# The paper chose the settings of its probes on validation sets:
 
 # %% label="probes-reported" paper=["table-5", "appendix-c.2"] evidence=["reported"] reads=["hyperparameters"]
 settings = tables.titled(load_reported("hyperparameters"))
@@ -100,15 +100,16 @@ settings["setting"] = settings["method"] + " " + settings["dataset"]
 settings = settings.pivot(index="setting", columns="model", values="value")
 tables.show(
     settings.map("{:g}".format).rename_axis(columns=None),
-    "Settings of the paper's probes as printed (1: features are standardised).",
+    "Settings of the paper's probes as printed. For feature standardization, 1 is yes and 0 is no.",
     evidence="reported",
 )
 
 # %% [markdown]
 # ## Closer than the best constant?
 #
-# Our probes are *tuned*: they have the paper's form and loss, solved to the optimum. Their rival is the best constant, the
-# mean of the other questions. A case *could be won* if a perfect confidence would be significantly closer.
+# Our probes are *tuned*: they have the paper's form and loss, but the loss is minimised exactly, and cross-validation chooses
+# the weight decay. Their rival is the best constant, the mean accuracy of the other questions. A case *could be won* if a
+# perfect confidence would be significantly closer.
 #
 # The verdicts are the same as in the [main table](04_main_table.ipynb). Probes trained on other data sets form a family of
 # their own.
@@ -156,8 +157,8 @@ _ = study.draw_transfer(winnable, "gain over the best constant", sharex=False)
 
 # %% [markdown] tags=["caption"]
 # Score of the best constant minus the score of a probe, with a 95 % interval for each. Right of the line the probe is closer. A
-# filled mark is significant after Holm, and a hollow one is not. The panels have different scales and leave out the cases that
-# could not be won.
+# filled mark is significant after Holm, and a hollow one is not. The upper panel is within the probe's domain and the lower one
+# out of it, on another scale. Cases that could not be won are left out.
 
 # %% [markdown]
 # ## The level and the order
@@ -188,8 +189,8 @@ _ = study.draw_transfer(order, label, sharex=True)
 
 # %% [markdown] tags=["caption"]
 # Correlation between a probe and the expected accuracy, with a 95 % interval for each. Right of the line easy questions get a
-# higher confidence than hard ones. A filled mark is significant after Holm. Fewer samples a question pull a correlation towards
-# 0, so compare only probes on the same data set.
+# higher confidence than hard ones. A filled mark is significant after Holm. With fewer samples per question a correlation is
+# closer to 0, so compare only probes on the same data set.
 
 # %% label="probe-gains" paper=["section-4.3.2"] evidence=["measured"] reads=["verdicts", "features"]
 measures = pd.concat({"gain": gained, "correlation": order}, names=["measure"])
@@ -199,7 +200,7 @@ columns = ["dataset", "method", "measure", "estimate", "low", "high"]
 page.show(
     measures[[*columns, "p (Holm)", "verdict", "off"]],
     "Mean gain of a probe over the best constant (higher is better) and its correlation with the expected accuracy, with 95 % intervals. "
-    "Each measure is a family for Holm's method. Off: the mean of the probe minus the mean accuracy.",
+    "Off: the mean of the probe minus the mean accuracy.",
     off="{:+.3f}",
     **{"p (Holm)": tables.p_value},
 )
@@ -208,8 +209,8 @@ page.show(
 # ## Has a probe seen the questions?
 #
 # A probe is tested on another part of its data set, but the parts can share questions. We looked for *exact* copies of training
-# questions, for questions that share 13 words in a row with one, and for questions that are *alike*: of all words in the two,
-# .6 or more are in both (the Jaccard index). Does the probe still gain without them?
+# questions, for questions that share 13 words in a row with a training question, and for questions that are *alike*: of
+# the words that occur in either, .6 or more occur in both (the Jaccard index). Does the probe still gain without them?
 
 # %%
 overlaps = study.compare_without_overlaps(results, protocol=protocol)
@@ -219,8 +220,8 @@ overlaps.insert(1, "training", trained)
 # %% label="probe-overlaps" paper=["section-4.3.2"] evidence=["measured"] reads=["verdicts", "features"]
 page.show(
     overlaps.drop(columns="method").set_index("dataset"),
-    "Evaluation questions that resemble a training question, and the gain of the data set's own probe over the best constant with and "
-    "without them. The interval is for the gain without them.",
+    "The number of training and of evaluation questions, how many evaluation questions resemble a training question, and the gain of the "
+    "data set's own probe over the best constant with and without them. The interval is for the gain without them.",
 )
 
 # %% [markdown]
@@ -229,7 +230,8 @@ page.show(
 # The probe has learned from labels; votes, *P(True)* and a stated confidence have not. Now every method gets the same number of
 # labels; a label is one graded answer to one question. The probe is trained on labelled training questions. The others are
 # recalibrated by Platt's method on labelled evaluation questions and judged on the rest, as in [the main
-# table](04_main_table.ipynb#on-equal-terms). Here are ten votes with one draw of twenty labels:
+# table](04_main_table.ipynb#on-equal-terms). Here is the gain of ten votes over the best constant, with one draw of
+# twenty labels:
 
 # %%
 import numpy as np
@@ -357,7 +359,7 @@ tables.show_scores(
 # ## Summary
 #
 # - A probe may tell easy questions from hard ones and still be no closer than the best constant.
-# - A probe can beat Uniform random by its level alone. To beat the best constant it needs order.
+# - A probe can beat Uniform random by its level alone. To beat the best constant it has to tell easy questions from hard ones.
 # - Compare methods with the same labels. A few labels set a level; a probe needs hundreds to learn an order.
 #
 # [Next](09_paper_audit.ipynb): which of the paper's sentences do its own numbers support?
