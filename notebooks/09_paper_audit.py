@@ -51,8 +51,8 @@ comparisons["result"].value_counts()
 
 # %% [markdown]
 # The paper's wording decides how many comparisons have to hold. *Most* means more than half: the paper says "generally",
-# "typically", "often" or "most". *Some* means at least one: the paper denies that something always holds. Otherwise *every*
-# comparison has to hold.
+# "typically", "often" or "most". *Some* means at least one: the paper says that something does not always hold. Otherwise
+# *every* comparison has to hold.
 #
 # - *Supported*: as many hold as the wording asks for.
 # - *Reversed*: all fail, or more than half if the wording is *most*.
@@ -118,12 +118,14 @@ sns.move_legend(
 
 # %% [markdown] tags=["caption"]
 # One bar per statement: the share of its comparisons with each result. The number at the right counts those that hold. Every
-# comparison has to hold unless the label says *most* or *some*.
+# comparison has to hold unless the label says *most* or *some*. If it says *some*, the ones that fail *need not hold*.
 
 # %% [markdown]
-# Some statements could hardly fail, and others depend on our reading. For “rarely binary” we ask whether most questions have
-# $\mu$ between .1 and .9, under the Beta distribution with the two printed moments of a cell. One can also call a question
-# binary if all, or none, of a hundred samples are right. In how many cells are fewer than half of the questions binary then?
+# Some statements could hardly fail, such as that one response differs from the expected accuracy. Others depend on our reading.
+# The paper calls outputs “rarely binary”, and we ask whether most questions have $\mu$ between .1 and .9. For each *cell*, a
+# model on a data set, two printed numbers give the mean and the variance of $\mu$. We take the Beta distribution that has both.
+# One can also call a question binary if all, or none, of a hundred samples are right. In how many cells are fewer than half of
+# the questions binary then?
 
 # %%
 import numpy as np
@@ -157,11 +159,11 @@ page.show(
 # ## What does the main table compare?
 #
 # The paper's methods are “spanning both training-free and training-based techniques” (section 1). A probe has seen thousands of
-# labels, and what a model says of itself has seen none. So a score mixes two things: what a method *knows* about a question,
-# and the *level* of its confidences.
+# labels. Verbalized confidence and P(True), *what a model says of itself*, have seen none. So a score mixes two things: what a
+# method *knows* about a question, and the *level* of its confidences.
 #
-# The authors later published recalibrated scores of verbalized confidence and P(True), which have seen the same labels as the
-# probe. How much of the probe's lead on its own data set is left?
+# The authors later published scores of both after recalibration on the same labels that the probe has seen. How much of the
+# probe's lead on its own data set is left?
 
 # %%
 import pandas as pd
@@ -194,20 +196,21 @@ page.show(
             "lower than the best constant": closer.sum(),
         }
     ).rename_axis("what the model says"),
-    "Lead of a data set's own probe over what the model says of itself, as printed and recalibrated on the probe's training set.",
+    "Lead of a data set's own probe over what the model says of itself, as printed and recalibrated on the probe's training set. "
+    "The last column counts the cells in which what the model says is lower than the best constant.",
     evidence=["reported", "read off"],
 )
 
 # %% [markdown]
-# As printed, what a model says of itself seldom beats the best constant. Recalibrated, it nearly always does. So most of the
-# probe's lead was level. The rest is knowledge: the probe is still lower in most cells.
+# As printed, what a model says of itself seldom beats the best constant. Recalibrated, it nearly always does. The probe loses
+# most of its mean lead, so that part was level. The rest is knowledge: the probe is still lower in most cells.
 
 # %% [markdown]
 # ## Do the tables agree with each other?
 #
 # The printed mean accuracy and the printed score of Uniform random determine a Beta distribution of $\mu$ for each cell. It
-# gives the expected error of Oracle RC, and a band that contains the error in 95 of 100 studies of this size. How many printed
-# errors lie in their band?
+# gives the expected pass@k error of Oracle RC, and a band that contains the error in 95 of 100 studies of this size. How many
+# printed errors lie in their band?
 
 # %%
 from capcal_lib.reported import expected_from_reported
@@ -232,7 +235,8 @@ page.show(
 )
 
 # %% [markdown]
-# All do, so the tables agree. Probe (MATH) fails to beat Oracle RC once on MATH-500:
+# All do, so the tables agree. The paper states that Probe (MATH) beats Oracle RC on MATH-500 with every model. The probe fails
+# once:
 
 # %%
 one = "model == 'olmo-3-7b-instruct' and dataset == 'math500' and k == 1"
@@ -244,8 +248,8 @@ passk = load_reported("passk_math500").query(one).set_index("method")["value"]
 
 # %% [markdown]
 # Oracle RC depends on one random draw a question, and its expected error is nearly the probe's. So this exception is no
-# evidence against the statement. On AIME25 the bands are several times as wide. In how many cells is the probe's printed error
-# lower there?
+# evidence against the statement. On AIME25 the bands are several times as wide. In how many of its cells is the probe's printed
+# error lower than Oracle RC's?
 
 # %%
 aime = load_reported("passk_aime25").pivot(
@@ -273,7 +277,7 @@ page.show(
 
 # %% [markdown]
 # If the two differ by more than rounding, .0001, the tables come from different runs. Another check: the mean accuracies of
-# AIME25 are over 3,000 samples. Are they whole counts?
+# AIME25 are over 3,000 samples. So 3,000 times a mean has to be a whole number, except for rounding. Is it?
 
 # %%
 means = load_reported("mean_accuracy").set_index(keys)["value"]
@@ -283,9 +287,9 @@ mean = means.xs("aime25", level="dataset")
 # %% [markdown]
 # ## Ten draws for all questions
 #
-# The authors' code simulates with ten seeds how many questions a budget solves. It starts the generator afresh for every
-# question and sorts the outcomes. So all questions draw the same positions, and chance does not average out. Take five thousand
-# questions with known means, and draw one sample of each:
+# The authors' code simulates with ten seeds how many questions a budget solves. For every question it puts the correct ones of
+# the hundred outcomes first and restarts the generator with the same seed. So all questions draw the same positions, and chance
+# does not average out. Take five thousand questions with known means, and draw one sample of each:
 
 # %%
 import random
@@ -299,7 +303,7 @@ exact = success_rate(np.ones(5000, int), correct, np.full(5000, 100))
 pd.Series({"ten shared draws": shared, "expected": exact}).round(3)
 
 # %% [markdown]
-# With one sample a question, a budget must solve the mean accuracy. The published curves solve more:
+# With one sample a question, the expected share of solved questions is the mean accuracy. The published curves are higher:
 
 # %% label="audit-one-sample" paper=["figure-5", "figure-10"] evidence=["read off", "reported"] reads=["budget", "mean_accuracy"]
 budget = load_reported("budget", source="reference code").set_index(keys)
@@ -320,8 +324,8 @@ page.show(
 # ## Published later
 #
 # The authors later put more numbers into their code repository. *G1* numbers belong to the paper's samples. *G2* and *G3* were
-# collected again, *G3* partly on other questions. Here are the three mean accuracies of *G2* that are farthest from the printed
-# ones, in points, and the number of cells more than one point apart:
+# collected again, *G3* partly on other questions. How far are the mean accuracies of *G2* from the printed ones? Here are the
+# three largest differences, in points, and the number of cells in which they are more than one point apart:
 
 # %%
 later = load_reported(source="reference code")
@@ -331,7 +335,7 @@ farthest = points.abs().nlargest(3).index
 points[farthest].round(2), (points.abs() > 1).sum(), len(points)
 
 # %% [markdown]
-# Numbers of two generations cannot be compared, so this book compares with the paper's own. If `model` is one of the paper's
+# Numbers of two generations cannot be compared, so the other pages use only *G1*. If `model` is one of the paper's
 # and has samples here, the next table has both mean accuracies:
 
 # %%
