@@ -44,9 +44,9 @@ if not results:
 
 # %% [markdown]
 # A comparison *holds* or *fails* if it is significant, and is *neither* otherwise. Verdicts on budgets come from the [page on
-# budgets](06_budget_allocation.ipynb), and verdicts on the nearest probe against votes or the model's own words from the [main
-# table](04_main_table.ipynb). We judge all other comparisons together by Holm's method. So the chance of any false verdict
-# among them is at most 5 %, if each interval holds.
+# budgets](06_budget_allocation.ipynb), and verdicts on the nearest probe against votes, verbalized confidence or P(True) from
+# the [main table](04_main_table.ipynb). We judge all other comparisons together by Holm's method. So the chance of any false
+# verdict among them is at most 5 %, if each interval has its stated coverage.
 
 # %%
 from capcal_lib.studies import small_models as study
@@ -70,8 +70,9 @@ dearer = pd.concat(dearer).dropna() > 0
 dearer.value_counts()
 
 # %% [markdown]
-# Statements are judged as on the [previous page](09_paper_audit.ipynb). One statement says that a method's worth depends on the
-# model. A data set shows this if two models have significant differences of opposite sign on it.
+# Statements are judged as on the [previous page](09_paper_audit.ipynb). One statement says that the worth of verbalized
+# confidence and P(True) depends on the model. A data set shows this if one of them is significantly better than *Uniform
+# random* with one model and significantly worse with another.
 
 # %%
 from capcal_lib.claims import CLAIM_VERDICTS, judge_claims, load_claims
@@ -117,7 +118,7 @@ sns.move_legend(
 # few to tell. If a statement asks only for some comparisons to hold, the ones that fail *need not hold*.
 
 # %% [markdown]
-# Printed numbers have no intervals, so any difference counts in the column *printed*:
+# Printed numbers have no intervals, so in the column *printed* any difference counts that rounding cannot explain:
 
 # %% label="findings-claims" paper=["section-4.1", "section-4.3.2", "section-5.1", "section-5.2"] evidence=["measured", "reported", "read off", "simulated"] reads=["verdicts", "samples", "confidences", "features", "main", "mean_accuracy", "consistency", "passk_math500", "passk_aime25", "budget"]
 from capcal_lib.book.lesson import evidence_of
@@ -136,8 +137,9 @@ page.show(
 
 # %% [markdown]
 # Our test asks more than the paper says in two ways. We test the statements on pass@k and budgets on every data set, not only
-# on MATH-500 and AIME25. And we take the probe with the nearest training set, not the one with the best score. On MATH-500
-# alone the results are:
+# on MATH-500 and AIME25. And we take the probe with the nearest training set, not the one with the best score. Here are the
+# results on MATH-500 alone. *Off by .05* asks whether the predicted pass@16 of the data set is off by more than .05, and
+# *voice* is verbalized confidence:
 
 # %%
 wider = comparisons["what"].str.contains("pass@16|budget")
@@ -163,8 +165,8 @@ judge_gain(gain, clusters=subjects(gain.to_frame()))
 # %% [markdown]
 # ## What the paper does not ask
 #
-# The paper does not ask whether a confidence beats the *best constant*, the mean accuracy of the other questions. So the result
-# counts neither for nor against the paper.
+# The paper does not ask whether a confidence beats the *best constant*, the mean accuracy of the other questions. So what
+# follows counts neither for nor against it.
 
 # %%
 from capcal_lib.results import compare_recalibrated, compare_with_constant
@@ -176,8 +178,9 @@ for name, of_model in results.items():
 against, recalibrated = pd.concat(judged), pd.concat(equal)
 
 # %% [markdown]
-# The constant and the probes have learned from labels; votes and the model's own words have not. So we judge these a second
-# time after [recalibration](04_main_table.ipynb#on-equal-terms) on the labels of other questions, as a family of their own.
+# The constant and the probes have learned from labels; votes, verbalized confidence and P(True) have not. So we judge these
+# three a second time after [recalibration](04_main_table.ipynb#on-equal-terms) on the labels of other questions, as a family of
+# their own.
 
 # %% label="findings-constant" evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
 from capcal_lib.book import tables
@@ -191,9 +194,11 @@ grid = verdict_grid(
     tables.titled(both),
     rows=[*rows, *after["kind"].unique()],
     caption="Is a confidence closer than the best constant, the average of the "
-    "data set? Each mark is a data set and a model, after Holm. A mark is "
+    "data set? Each mark is the verdict, after Holm, on one data set and one "
+    "model. A mark is "
     "faint if not even a perfect confidence could win there. Better is "
-    "counted among the cases that could be won, the rest among all. A probe "
+    "counted among the cases that could be won, and the other verdicts among "
+    "all cases. A probe "
     "of several data sets is judged on its own training sets too.",
     evidence=evidence,
 )
@@ -260,7 +265,9 @@ glue(**front.describe_models({name: models[name] for name in results}))
 # %% [markdown]
 # ## All comparisons
 #
-# Each interval is for one comparison alone. So it may exclude 0 although the result, after Holm, is *neither*.
+# Each interval is for one comparison alone. So it may exclude 0 although the result, after Holm, is *neither*. *Asked* is
+# verbalized confidence or P(True). A *near* probe is from the same domain, and a *far* probe is from another. *Targets differ*
+# asks whether one response is off the expected accuracy.
 
 # %% label="findings-all" paper=["section-4.3.2", "section-5.1", "section-5.2"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
 about = ["what", "method", "model", "dataset", "estimate", "low", "high"]
@@ -276,7 +283,7 @@ page.show(
 # ## Summary
 #
 # - We test what the paper says, sometimes on more data sets than it names, and count our own questions separately.
-# - A count of wins needs its losses beside it, and all comparisons need to be judged together.
+# - Report losses beside wins, and judge comparisons together if they answer one question.
 #
 # [Next](11_applications.ipynb): what can you do better with a confidence?
 #
@@ -295,7 +302,7 @@ page.solution(len(comparisons) / 20, int(alone.sum()), int(together.sum()))
 # wide are their intervals?
 
 # %% tags=["hide-cell", "solution"]
-# A gain above half an interval would be seen, as those that hold are; neither leaves room for a smaller one
+# An interval alone shows a gain above half its width. Compare the half of *neither* with the gains that hold
 widths = comparisons["high"] - comparisons["low"]
 of_result = comparisons.assign(
     half=widths / 2, gain=comparisons["estimate"].abs()
