@@ -27,16 +27,16 @@ page = open_page(globals())
 page.show_other_models()
 
 # %% [markdown]
-# The paper names five uses and tries the first two (section 5). In each, we compare a confidence with the best rule that does
-# not use it, on the same questions. These rules are ours.
+# In each of five uses, we compare a confidence with the best rule that does not use it, on the same questions. The paper tries
+# the first two and names others (section 5). The rules are ours.
 #
 # | use | what a confidence does, and its gain | best rule without one |
 # |---|---|---|
 # | [pass@k](05_pass_at_k.ipynb) | predicts whether one of 16 answers will be right: less squared error | mean of the other questions |
 # | [Budget](06_budget_allocation.ipynb) | moves answers to harder questions: more questions solved | two answers a question |
 # | [Abstaining](12_selective_prediction.ipynb) | answers the surest questions first: less area under the risk-coverage curve | random order |
-# | Labels saved | predicts a label before it is bought: less variance is left | mean of the other labels |
-# | Evaluation | samples questions with mixed answers more often: less variance for the same tokens | evenly |
+# | Labels saved | predicts the accuracy on a question before a label is bought: less squared error | mean of the other questions |
+# | Evaluation | samples questions with mixed answers more often: less variance of the mean accuracy for the same tokens | one answer a question |
 #
 # A case *could be won* if a perfect confidence, which knows each question's expected accuracy, would be significantly better
 # than the rule. In each use, all methods on all data sets of a model are judged together by Holm's method.
@@ -84,7 +84,7 @@ from capcal_lib.book.lesson import evidence_of
 page.show(
     counts,
     "Comparisons of a confidence with the best rule without one. Better is counted among the cases that could be won, and worse among all "
-    "cases. Verdicts are after Holm, in each use of a model.",
+    "cases. Verdicts are after Holm, for each use and each model.",
     evidence=evidence_of(*models.values()),
 )
 
@@ -149,8 +149,8 @@ gains = {
 pd.DataFrame(gains).mean()
 
 # %% [markdown]
-# To allow for unseen questions, the interval adds half a question with the largest possible loss and another half with the
-# largest possible gain:
+# To allow for unseen questions, the interval counts an extra half of a question with the largest possible loss, and another
+# half with the largest possible gain:
 
 # %%
 from capcal_lib.applications import risk_area_bounds
@@ -160,7 +160,8 @@ gain = gains["Abstaining"]
 judge_gain(gain, bounds=risk_area_bounds(len(gain)))
 
 # %% [markdown]
-# This interval takes questions as independent. If a data set has subjects, the table takes whole subjects.
+# This interval takes questions as independent. If a data set has subjects, the table treats the questions of a subject as one
+# group.
 #
 # ## Which confidence is compared
 #
@@ -174,7 +175,7 @@ from capcal_lib.book import tables
 about = ["use", "method", "model", "dataset", "gain", "low", "high", "p (Holm)"]
 page.show(
     comparisons.rename(columns={"estimate": "gain"})[[*about, "verdict"]],
-    "All comparisons: mean gain with its own 95 % interval, and the verdict after Holm in each use of a model. An interval may exclude "
+    "All comparisons: mean gain with its own 95 % interval, and the verdict after Holm, for each use and each model. An interval may exclude "
     "0 although the verdict is inconclusive.",
     evidence=evidence_of(*models.values()),
     digits=4,
@@ -184,9 +185,10 @@ page.show(
 # %% [markdown]
 # ## Routing to a larger model
 #
-# A router sends questions from a small model on to a larger one; the paper only names this use. Our router sends on the half of
-# the questions on which the small model's nearest probe is least confident. Its rival, *random mixing*, sends on a random share
-# at the same cost. A question costs parameters, in billions, times the tokens read and written.
+# A router sends questions from a small model on to a larger one; the paper only names this use. Our router keeps half of the
+# questions and sends on the other half, on which the small model's nearest probe is less confident. Its rival, *random mixing*,
+# sends on a random share at the same cost. The cost of a question is the model's parameters, in billions, times the tokens read
+# and written.
 #
 # `compare_routers` judges every pair of models on every data set that both have answered, as one family. This gain has no known
 # bound, so the interval uses the largest gain or loss of a question in the case.
@@ -231,8 +233,8 @@ solved.mean(), cost.mean()
 
 # %% [markdown]
 # What does random mixing solve for that cost? The small model solves 0.45 of a question on average at a cost of 1, and the
-# large one 0.70 at a cost of 5. So each unit of cost buys 0.0625. The router spends 2.25 more than the small model, for which
-# random mixing buys $2.25 \times 0.0625 \approx 0.14$. It solves 0.59.
+# large one 0.70 at a cost of 5. Four more units of cost buy 0.25, so one unit buys 0.0625. The router spends 2.25 more than
+# the small model. For that, random mixing buys $2.25 \times 0.0625 \approx 0.14$ and solves 0.59.
 #
 # `routing_gains` compares the two for each question; its mean comes last:
 
@@ -250,7 +252,7 @@ solved.mean() - mixed, routing_gains(probe, questions).mean()
 # ## Summary
 #
 # - The rival of a confidence is the best rule without one, at the same cost.
-# - A use that needs only the order of questions is easier to serve than one that needs the number.
+# - A use that needs only the order of questions is easier to serve than one that needs the level.
 # - Count the cost of the confidence: a probe is nearly free, and asking the model costs about as much as a short answer.
 #
 # [Next](12_selective_prediction.ipynb): how often is a model wrong if it answers only when its confidence is high?
