@@ -135,8 +135,8 @@ constant_terms = (constant - mu) ** 2 - noise
 constant_terms.groupby("dataset").mean()
 
 # %% [markdown]
-# The gain is the mean difference. If a data set has subjects, such as anatomy, its interval treats the questions of a subject
-# as one group. It stays within what a confidence between 0 and 1 can gain or lose.
+# The gain is the mean difference. If the data set has subjects, such as anatomy, the interval of the gain treats the questions
+# of a subject as one group. The interval is limited to gains that are possible for a confidence between 0 and 1.
 
 # %%
 from capcal_lib.metrics import bounds_over_constant, mean_interval
@@ -159,7 +159,7 @@ mean_interval(gain, clusters=clusters, bounds=bounds)
 #
 # Now we recalibrate the confidence that we scored by hand. On one half of the questions we learn how it relates to the shares
 # of correct samples, and we score the other half. Platt's method fits a line to the log-odds, so it moves the level and keeps
-# the order.
+# the order, or reverses it.
 
 # %%
 from capcal_lib.metrics import Calibrator, capability_brier
