@@ -281,8 +281,8 @@ a, b = beta_from_moments(*beta_moments("gpt-oss-20b", "math500"))
 simulate_pass_at_k([a / (a + b)], powers, concentration=a + b).round(3)
 
 # %% [markdown]
-# The authors' code repository has one measured curve. How far is it at most from the curve that we compute for its model and
-# data set?
+# The authors' code repository has one measured curve. What is its largest distance from the curve that we compute for the
+# same model and data set?
 
 # %%
 from capcal_lib.reported import printed_curves
