@@ -207,7 +207,7 @@ mean_interval(gain, clusters=subjects(questions), bounds=(-1, 1))
 
 # %% [markdown]
 # If every question has at least eight samples, these numbers times a hundred are the row with $B = 4$ in the table of gains.
-# (With the paper's recipe, it is the first of five probes; the table has their mean.)
+# (With the paper's recipe, they belong to the first of five probes; the table has the mean of all five.)
 #
 # How far could a confidence go? The *honest oracle* knows a random half of each question's samples and is scored on the other
 # half. The table has the questions with the most samples:
