@@ -188,7 +188,7 @@ page.show(
 means = whole.groupby("dataset", sort=False).mean()
 mu = (results["correct"] / results["total"]).reindex(whole.index)
 why = pd.DataFrame({"the score falls by": by_votes[few] - by_votes[many]})
-why["of that less noise"] = means["noise"][few] - means["noise"][many]
+why["part due to less noise"] = means["noise"][few] - means["noise"][many]
 why["accuracy"] = mu.groupby("dataset").mean()
 page.show(
     why.join(means["share"].add_prefix("mean share of ")),
@@ -281,7 +281,7 @@ rises.stack().agg(["sum", "size"])
 #
 # ## Exercises
 #
-# **1 (easy).** Four samples answer 4, 4, 5 and nothing at all. What is the confidence? *Hint:* who counts as a vote?
+# **1 (easy).** Four samples answer 4, 4, 5 and nothing at all. What is the confidence? *Hint:* what counts as a vote?
 
 # %% tags=["hide-cell", "solution"]
 # Four samples, one without an answer
@@ -308,7 +308,7 @@ page.solution(pd.DataFrame(means, ["confidence", "squared error"]))
 # $0.9 \cdot 0.1 / 10$.
 
 # %% tags=["hide-cell", "solution"]
-# Ten votes, scored on all samples and on the other ninety
+# Ten votes: all samples judge, minus the other ninety. Below zero: flattered
 from capcal_lib.metrics import capability_brier
 
 right = rng.random((20_000, 100)) < 0.9
