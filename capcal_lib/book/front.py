@@ -18,40 +18,29 @@ ADVICE = {  # methods of the table of advice, by the keys of their sentences
 }
 
 
-def spell_losses(losses: int) -> str:
-    """Say how many cases a method lost.
-
-    >>> spell_losses(0), spell_losses(1), spell_losses(14)
-    ('no loss', 'one loss', '14 losses')
-    """
-    if losses == 0:
-        return "no loss"
-    return "one loss" if losses == 1 else f"{in_words(losses)} losses"
-
-
 def spell_counts(counts: "Mapping[Any, Any] | pd.Series[Any]") -> str:
     """Say how many cases a method wins and loses, from the columns of ``results.judged.tally``.
 
     >>> counts = {"better": 7, "could be won": 11, "worse": 2, "cases": 13}
     >>> spell_counts(counts)
-    'seven of the 11 cases that a perfect confidence would win, with two losses in 13'
+    'seven of the 11 cases that a perfect confidence would win, and loses two of all 13'
     >>> spell_counts(counts | {"worse": 0})
-    'seven of the 11 cases that a perfect confidence would win, with no loss'
+    'seven of the 11 cases that a perfect confidence would win, and loses none'
     """
     won = share_in_words(counts["better"], counts[WINNABLE], "case")
-    losses = spell_losses(counts["worse"])
-    among = f" in {in_words(counts['cases'])}" if counts["worse"] else ""
-    return f"{won} that a perfect confidence would win, with {losses}{among}"
+    lost = in_words(counts["worse"])
+    among = f" of all {in_words(counts['cases'])}" if counts["worse"] else ""
+    return f"{won} that a perfect confidence would win, and loses {lost}{among}"
 
 
 def spell_share(counts: "Mapping[Any, Any] | pd.Series[Any]") -> str:
     """Say the same without the condition, after a sentence that has it.
 
     >>> spell_share({"better": 7, "could be won": 11, "worse": 0, "cases": 13})
-    'seven of 11, with no loss'
+    'seven of 11, and loses none'
     """
     won, winnable = in_words(counts["better"]), in_words(counts[WINNABLE])
-    return f"{won} of {winnable}, with {spell_losses(counts['worse'])}"
+    return f"{won} of {winnable}, and loses {in_words(counts['worse'])}"
 
 
 def spell_advice(advice: pd.DataFrame) -> dict[str, str]:
@@ -116,5 +105,5 @@ def spell_uses(counts: pd.DataFrame, routed: "pd.Series[Any]") -> dict[str, str]
     return {
         "probe": spell_counts(by_method.T[NEAREST_PROBE]),
         "asked": spell_counts(by_method.loc[[*TITLES.values()]].sum()),
-        "routed": f"{tests}, with {spell_losses(sent['worse'])}",
+        "routed": f"{tests}, and loses {in_words(sent['worse'])}",
     }

@@ -20,9 +20,9 @@ def test_every_way_to_go_is_spelled_and_what_has_no_case_says_so() -> None:
     assert {*ADVICE.values()} <= {method for _, _, _, method, _, _ in WAYS}
     texts = spell_advice(pd.DataFrame([{"method": "votes, recalibrated", **COUNTS}]))
     assert texts["votes"] == (
-        "two of the five cases that a perfect confidence would win, with one loss in nine"
+        "two of the five cases that a perfect confidence would win, and loses one of all nine"
     )
-    assert texts["votes_share"] == "two of five, with one loss"
+    assert texts["votes_share"] == "two of five, and loses one"
     assert {*texts} == {*ADVICE, "votes_share"}
     assert {text for key, text in texts.items() if "votes" not in key} == {"no case"}
     assert {*spell_advice(advice=pd.DataFrame(columns=["method"])).values()} == {"no case"}
@@ -65,9 +65,9 @@ def test_uses_of_the_probe_and_of_what_the_model_says_are_counted_apart() -> Non
     )
     texts = spell_uses(counts, routed)
     assert texts["probe"] == (
-        "one of the two cases that a perfect confidence would win, with one loss in three"
+        "one of the two cases that a perfect confidence would win, and loses one of all three"
     )
     assert texts["asked"] == (
-        "none of the two cases that a perfect confidence would win, with one loss in two"
+        "none of the two cases that a perfect confidence would win, and loses one of all two"
     )
-    assert texts["routed"] == "none of two tests, with one loss"
+    assert texts["routed"] == "none of two tests, and loses one"
