@@ -37,8 +37,9 @@ def says(sentence: str) -> None:
 
 def test_the_example_of_holm_is_worked_out():
     said = re.search(
-        r"of ([.\d]+), ([.\d]+) and ([.\d]+) the first becomes 3 × [.\d]+ = ([.\d]+), the second "
-        r"2 × [.\d]+ = ([.\d]+), and the third ([.\d]+) too. Only the first is below ([.\d]+)",
+        r"p-values ([.\d]+), ([.\d]+) and ([.\d]+)\. The first becomes 3 × [.\d]+ = ([.\d]+), "
+        r"the second 2 × [.\d]+ = ([.\d]+), and the third ([.\d]+) too. "
+        r"Only the first is below ([.\d]+)",
         GLOSSARY,
     )
     assert said
@@ -178,7 +179,7 @@ def test_a_grader_is_sensitive_to_right_answers_and_specific_to_wrong_ones():
 )
 def test_a_claim_is_judged_by_its_wording(wording, holds, fails, neither, verdict):
     says("*supported* if as many comparisons hold as its wording asks for: all, more than half, or")
-    says("*reversed* if all fail, or more than half if the wording asks for more than half.")
+    says("*reversed* if all fail. If the wording asks for more than half, it is enough that more")
     says(
         "*holds in part* if more comparisons hold than fail, and is *contradicted in part* if more"
     )
