@@ -255,7 +255,7 @@ if voted.max() > 30:
 
 # %% [markdown]
 # Another draw gives another number. `labels_curve` averages over draws: fifty for a recalibrated method, three to ten for a
-# probe. Its interval covers other questions and other draws.
+# probe. The intervals allow for other questions and other draws.
 
 # %%
 from capcal_lib.probes import predict_by_labels
