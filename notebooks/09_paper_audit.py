@@ -162,8 +162,8 @@ page.show(
 # labels. Verbalized confidence and P(True), *what a model says of itself*, have seen none. So a score mixes two things: what a
 # method *knows* about a question, and the *level* of its confidences.
 #
-# The authors later published scores of both after recalibration on the same labels that the probe has seen. How much of the
-# probe's lead on its own data set is left?
+# The authors later published scores of these two methods after recalibration on the same labels that the probe has seen. How
+# much of the probe's lead on its own data set is left?
 
 # %%
 import pandas as pd
@@ -197,7 +197,7 @@ page.show(
         }
     ).rename_axis("what the model says"),
     "Lead of a data set's own probe over what the model says of itself, as printed and recalibrated on the probe's training set. "
-    "The last column counts the cells in which what the model says is lower than the best constant.",
+    "The last column counts the cells in which the confidence scores lower than the best constant.",
     evidence=["reported", "read off"],
 )
 
@@ -361,8 +361,8 @@ tables.Html(f"<p>{link} {tables.badge('read off')}</p>")
 # %% [markdown]
 # ## Summary
 #
-# - Apart from rounding and the oracle's draws, the paper's tables agree with each other. One score that is printed twice
-#   differs.
+# - Apart from rounding and the oracle's draws, the paper's tables agree with each other, except on one score that is printed
+#   with two values.
 # - Most of a probe's lead over what a model says of itself is level, which labels can mend.
 # - Draws that all questions share move a success rate by several points.
 #
