@@ -27,8 +27,8 @@ page.show_other_models()
 
 # %% [markdown]
 # Each statement becomes comparisons of two methods on one data set, with the answers of one model. We use the probe with the
-# nearest training set, pass@k at k = 16, and a budget of two samples a question. We chose sets, rivals and uses after an
-# earlier look at the same data.
+# nearest training set, pass@k at k = 16, and a budget of two samples a question. We chose the data sets,
+# rivals and uses after an earlier look at the same data.
 
 # %%
 models = page.comparable_models()
@@ -239,8 +239,8 @@ table
 
 # %% [markdown]
 # Each number is a mean over models and data sets, and says nothing about others. Each model is judged separately, so with three
-# models the chance of any false verdict in a row is up to 15 %. The probes also learned from very different numbers of
-# questions:
+# models the chance of any false verdict in one row of the table is up to 15 %. The probes also learned from very
+# different numbers of questions:
 
 # %% label="findings-taught" evidence=["measured"] reads=["verdicts", "features"]
 home = against[against["kind"] == "probe of the data set"]
