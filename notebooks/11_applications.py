@@ -35,7 +35,7 @@ page.show_other_models()
 # | [pass@k](05_pass_at_k.ipynb) | predicts whether one of 16 answers will be right: less squared error | mean of the other questions |
 # | [Budget](06_budget_allocation.ipynb) | moves answers to harder questions: more questions solved | two answers a question |
 # | [Abstaining](12_selective_prediction.ipynb) | answers the surest questions first: less area under the risk-coverage curve | random order |
-# | Labels saved | predicts the accuracy on a question before a label is bought: less squared error | mean of the other questions |
+# | Labels saved | predicts the accuracy on a question that is not labelled: less squared error | mean of the other questions |
 # | Evaluation | samples questions with mixed answers more often: less variance of the mean accuracy for the same tokens | one answer a question |
 #
 # A case *could be won* if a perfect confidence, which knows each question's expected accuracy, would be significantly better
@@ -53,7 +53,7 @@ comparisons = study.compare_uses(results, models, concentrations)
 if comparisons.empty:
     page.end(
         "Nothing here can be compared. That takes a data set with a solved question, two samples of each question, and a confidence. The "
-        "confidence can be asked for or imported, or come from a probe or from ten votes. Votes take twelve samples."
+        "confidence can be asked for or imported, or come from a probe or from ten votes, which two more samples have to judge."
     )
 counts = study.count_uses(comparisons)
 by_method = counts.groupby("method", sort=False).sum()
