@@ -105,7 +105,7 @@ excess.groupby("dataset", sort=False).mean().round(2)
 
 # %% [markdown]
 # An overconfident method loses in uses that need the level, such as pass@k. It can still help in uses that need only the order,
-# such as abstaining. [Recalibration](04_main_table.ipynb#on-equal-terms) mends the level and keeps the order.
+# such as abstaining. [Recalibration](04_main_table.ipynb#on-equal-terms) mends the level, and leaves the order or reverses it.
 #
 # ## One comparison by hand
 #
