@@ -253,7 +253,7 @@ solved.mean() - mixed, routing_gains(probe, questions).mean()
 #
 # - The rival of a confidence is the best rule without one, at the same cost.
 # - A use that needs only the order of questions is easier to serve than one that needs the level.
-# - Count the cost of the confidence: a probe is nearly free, and asking the model costs about as much as a short answer.
+# - Count the cost of the confidence: a probe is nearly free, and asking the model in words costs about as much as a short answer.
 #
 # [Next](12_selective_prediction.ipynb): how often is a model wrong if it answers only when its confidence is high?
 #
