@@ -30,11 +30,11 @@ page = open_page(globals())
 # %% [markdown]
 # A model that may abstain answers questions in order of confidence, highest first. *Coverage* is the share of the questions
 # that it answers. The *risk* of a question is the chance $1-\mu$ that a fresh answer to it is wrong. The area under the
-# risk-coverage curve is the mean risk over all coverages. The paper names this use in section 5.3 and does not try it.
+# risk-coverage curve is the mean risk over all coverages. The paper suggests abstaining in section 5.3 and does not try it.
 #
 # We compare each method with answering at random, with Holm's correction over all methods and data sets. A case *could be won*
-# if a perfect confidence would be significantly better. The probe is the one with the nearest training set, and a missing
-# stated confidence counts as one half. Data sets without a solved question are left out.
+# if a perfect confidence would be significantly better. The probe is the one with the nearest training set, and a confidence
+# that the model did not state counts as one half. Data sets without a solved question are left out.
 
 # %%
 from capcal_lib.results.judged import tally
@@ -107,7 +107,7 @@ _ = axes.legend()
 
 # %% [markdown]
 # How often is the model wrong if it answers only its surest half of the questions, and how often if it answers all? Votes and
-# the honest oracle may end a little beside the others at full coverage, because fewer samples judge them.
+# the honest oracle may have a slightly different risk when all are answered, because fewer samples judge them.
 
 # %%
 import pandas as pd
@@ -119,7 +119,8 @@ pd.DataFrame({"half answered": half.last(), "all answered": whole.last()})
 # %% [markdown]
 # ## The area under the curve
 #
-# Only the order of the questions counts:
+# `risk_coverage` computes the curve from the order of the confidences alone. Here are four questions, two of which have the
+# same confidence:
 
 # %%
 from capcal_lib.applications import risk_coverage
@@ -129,7 +130,7 @@ risk_coverage([0.9, 0.2, 0.5, 0.5], correct, total)
 
 # %% [markdown]
 # `risk_area_terms` gives each question a term, and the mean of the terms is the area. So intervals and comparisons work as for
-# any mean.
+# any mean. Here is the area for the four questions, and the risk of answering at random:
 
 # %%
 from capcal_lib.applications import risk_area_terms
@@ -162,8 +163,9 @@ pd.DataFrame(
 # ## Promising a risk
 #
 # Which threshold keeps wrong answers below a promised share of all questions? A threshold that is read off the curve of some
-# questions is too low for new ones. *Conformal risk control* (Angelopoulos et al., 2024) adds one question that is certainly
-# wrong. The lowest threshold $t$ with
+# questions is too low for new ones. *Conformal risk control* (Angelopoulos et al., 2024) adds one more question, which the
+# model answers and always gets wrong. If questions with a confidence $s_i$ above $t$ are answered, and $n$ questions set the
+# threshold, the lowest $t$ with
 #
 # $$
 # \frac{1}{n+1}\Bigl(1 + \sum_{i:\,s_i > t} (1 - \hat\mu_i)\Bigr) \le \alpha
@@ -228,7 +230,8 @@ assert squared.equals(risk_coverage(s, correct, total))
 page.solution(squared["risk"].iloc[-1])
 
 # %% [markdown]
-# **2 (medium).** With ten questions, what is the smallest risk that can be promised? *Hint:* the added question is wrong.
+# **2 (medium).** With ten questions, what is the smallest risk that can be promised if any question is to be answered? *Hint:*
+# the added question is always wrong.
 
 # %% tags=["hide-cell", "solution"]
 # Ten right questions, and two risks close to each other
