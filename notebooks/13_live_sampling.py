@@ -38,8 +38,8 @@ from capcal_lib.sampling import can_sample_here
 sampler, exam = load_model(model), load_dataset(dataset)
 if dataset not in page.data.index or not can_sample_here(sampler, exam):
     page.end(
-        f"{sampler.title} cannot be sampled on {exam.title} here: a recorded run, the questions or the weights are missing. For them, "
-        "run: capcal reproduce --model smollm2-135m"
+        f"{sampler.title} cannot be sampled on {exam.title} here: a recorded run, the questions or the weights are missing. To get "
+        f"them, run: capcal reproduce --model {model}"
     )
 
 # %% [markdown]
@@ -185,8 +185,9 @@ axes.legend(title="different", loc="upper left")
 _ = axes.set(xlabel="share correct, recorded", ylabel="share correct, live")
 
 # %% [markdown] tags=["caption"]
-# Each point is a question, at its share of correct samples when recorded and today, with 95 % intervals. Another mark shows a
-# significant difference after Holm's correction. If nothing has changed, only chance moves a point off the dotted line.
+# Each point is a question, at its share of correct samples when recorded and today, with 95 % intervals. Colour and shape mark
+# differences that are significant after Holm's correction. If nothing has changed, only chance moves a point off the dotted
+# line.
 
 # %% label="live-comparison" paper=["section-4.1"] evidence=["measured"] reads=["samples", "verdicts"]
 furthest = both.drop(columns="live total").head(5)
@@ -198,8 +199,8 @@ page.show(
 )
 
 # %% [markdown]
-# A rejection may be chance, on at most one page in twenty. To find out, draw with another seed (`-p seed 1`). A changed model,
-# prompt or grader would move many questions.
+# Even if nothing has changed, up to one page in twenty may reject by chance. To check a rejection, draw with another seed
+# (`-p seed 1`). A changed model, prompt or grader would move many questions.
 #
 # ## Summary
 #
@@ -219,12 +220,12 @@ low, high = binomial_interval([5], [10])[0]
 page.solution(float(high - low))
 
 # %% [markdown]
-# **2 (medium).** Most crosses in the figure touch the dotted line, although their centres lie off it. What does that mean? How
-# likely is it that at least one of 16 independent tests at the 5 % level rejects by chance? *Hint:* the chance that none does
-# is $0.95^{16}$.
+# **2 (medium).** Most crosses of two intervals in the figure touch the dotted line, although their centres lie off it. What
+# does that mean? How likely is it that at least one of 16 independent tests at the 5 % level rejects by chance? *Hint:* the
+# chance that none does is $0.95^{16}$.
 
 # %% tags=["hide-cell", "solution"]
-# Both counts can come from one expected accuracy; the chance that all 16 tests keep silent
+# Both counts can come from one expected accuracy; the chance that any of 16 tests rejects
 page.solution(round(1 - 0.95**16, 2))
 
 # %% [markdown]
