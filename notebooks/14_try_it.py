@@ -26,7 +26,7 @@ page = open_page(globals())
 # %% [markdown]
 # ## Ask again and again
 #
-# The experiments take 24 questions from the freely licensed data set whose questions differ most.
+# The first experiment takes 24 questions from the freely licensed data set whose questions differ most.
 
 # %%
 from capcal_lib.book.workshop import evenly
@@ -84,7 +84,7 @@ coin = widget(
     "and the share of correct answers settles. Recorded answers, in an order "
     "drawn anew at each start.",
     fallback=page.show(
-        after, "Correct answers among the first, or among all that there are."
+        after, "Correct answers among the first samples of each question."
     ),
     evidence=page.evidence,
 )
@@ -134,7 +134,8 @@ widget(
 )
 
 # %% [markdown]
-# `capcal score` reads the CSV file that you save. Here are the scores of the methods, and of always saying one half:
+# *Save as CSV* writes your guesses to a file that `capcal score` reads. Here are the scores of the methods, and of always
+# saying one half:
 
 # %%
 from capcal_lib.metrics import capability_brier
@@ -173,7 +174,7 @@ widget(
 # ## Answer only some questions
 #
 # How accurate is the model if it answers only the questions on which a method is most confident, as on [the page on
-# abstaining](12_selective_prediction.ipynb)? The interval is for the mean over the answered questions.
+# abstaining](12_selective_prediction.ipynb)? The experiment shows this accuracy with its 95 % interval.
 
 # %%
 from capcal_lib.book.experiments import accuracies_by_coverage
@@ -224,7 +225,7 @@ page.solution(int(counts[(np.diff(ends)[:, 0] < 0.1).argmax()]))
 # score? *Hint:* a guess has to lie between 0 and 1.
 
 # %% tags=["hide-cell", "solution"]
-# Guesses with a random error, and their score: less than its square, 0.04, since a guess beyond 0 or 1 is moved back
+# Guesses with a random error, and their score: less than 0.2 squared, 0.04, since a guess beyond 0 or 1 is moved back
 draws = np.random.default_rng(0)
 known = draws.uniform(0.3, 0.7, 10_000)
 noisy = (known + draws.normal(0, 0.2, len(known))).clip(0, 1)
