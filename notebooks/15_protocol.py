@@ -10,7 +10,7 @@
 # # What each correction changes
 #
 # How much does each of our corrections change a score? The scores on [the previous page](14_try_it.ipynb) differ from the
-# paper's by five corrections.
+# paper's by four corrections and by the grader: rules instead of a judge.
 
 # %% tags=["parameters"]
 model: str = "smollm2-135m"  # one of `capcal models`; it has most data sets
@@ -25,8 +25,8 @@ page = open_page(globals())
 
 # %% [markdown]
 # Without the first correction, scores are *plug-in* and keep the noise of $\hat\mu$. The table shows how much this adds to each
-# score. It adds more to votes, because fewer samples judge them. The score of Oracle RC falls: its error is the correctness
-# variance, which $\hat\mu(1-\hat\mu)$ underestimates.
+# score. It adds more to votes, because fewer samples judge them. Only the score of Oracle RC falls. It is the correctness
+# variance, and its plug-in estimate, the mean of $\hat\mu(1-\hat\mu)$, is too low.
 
 # %%
 from capcal_lib.results import brier_terms
@@ -38,15 +38,16 @@ worse = (plug_in - terms).groupby(level="dataset", sort=False).mean()
 worse.rename(page.data["title"]).T.round(4)
 
 # %% [markdown]
-# `shifts_by_correction` switches off one correction after the other:
+# `shifts_by_correction` takes back one correction at a time. Besides *plug-in scores*, its switches are:
 #
 # - *missing as 0.5* fills in one half if a method was asked and gave no confidence.
 # - *votes in the pool* lets the samples that voted judge the vote too.
 # - *paper's probes* trains probes with the paper's recipe.
-# - *a judge's verdicts* replace the verdicts of the rules, and include [the judge's own error](17_grading.ipynb).
-# - *all together* is the paper's protocol without the judge. Only a question's first samples vote then.
+# - *a judge's verdicts* replace the verdicts of the rules, and bring [errors of the judge](17_grading.ipynb) with them.
+# - *all together* is the paper's protocol without the judge. Only the first `k_c` samples of a question vote then, instead of
+#   many random choices.
 #
-# Here are the three largest shifts:
+# A positive *shift* makes a score worse. Here are the three largest:
 
 # %%
 from dataclasses import replace
@@ -72,8 +73,8 @@ if alone.empty:
     )
 sizes = alone.groupby("switch", observed=True)["size"].mean()
 page.finding(
-    "When corrections are taken back one at a time, the switch *{most}* moves scores most: by {size:.3f} on average.",
-    most=sizes.idxmax(),
+    "{undoing} moves the scores that it changes by {size:.3f} on average, more than taking back any other correction alone.",
+    undoing=study.UNDOING[sizes.idxmax()],
     size=sizes.max(),
 )
 
@@ -102,7 +103,7 @@ _ = grid.tight_layout()
 page.show(
     table,
     "Shift of the score with each switch, over data sets and methods. The mean "
-    "keeps the sign of each shift; the mean size ignores it.",
+    "keeps the sign of each shift; the mean size ignores it. Cells count the scores that shift at all.",
 )
 
 # %% [markdown]
@@ -115,8 +116,8 @@ page.show(
 # ## A correction that we do not make
 #
 # Weight decay draws a probe's predictions towards their mean. Can the probe undo this without new labels? Platt's method can
-# learn from its predictions for held-out questions in cross-validation: `Calibrator("platt").fit(probe.out_of_fold_, correct,
-# total)`. Here is what it makes of three confidences:
+# learn from what the probe predicts for training questions that are held out in cross-validation:
+# `Calibrator("platt").fit(probe.out_of_fold_, correct, total)`. Here is what it makes of three confidences:
 
 # %%
 import pandas as pd
@@ -131,8 +132,8 @@ made = {
 pd.DataFrame(made, index=confidences).T.round(2)
 
 # %% [markdown]
-# A probe whose row is in reverse order has learned nothing. Now we compare each probe with itself before recalibration, with
-# Holm's correction over all cases of a model:
+# A probe whose row falls from left to right has learned nothing. Now we compare each probe with itself before recalibration,
+# with Holm's correction over all cases of a model:
 
 # %%
 judged = {
@@ -156,8 +157,9 @@ page.show(
 )
 
 # %% [markdown]
-# On its own data set a probe gains little, because its decay was chosen for the same score. Elsewhere the calibrator does not
-# know whether the probe is too sure, so we leave probes as they are.
+# On its own data set a probe gains little, because its decay was chosen for the same score. Elsewhere a few gains are
+# significant and no loss is. But only labels of the other data set can tell whether a correction learned on the training set
+# fits there, and a probe from elsewhere is meant to do without them. So we leave probes as they are.
 
 # %% [markdown]
 # ## Where this differs from the authors' code
@@ -173,12 +175,12 @@ page.show(
 # | Response consistency | ten votes, which share samples with $\hat\mu$; equal strings vote together | the mean over a hundred splits, judged by the other samples; answers graded as equal vote together | either way, above |
 # | Vote without an answer | one more group, which can win | agrees with nobody; 0.5 if no vote is an answer | either way, below |
 # | Linear probe | gradient descent, grid of rates | *tuned*: the optimum, with decay from cross-validation | either way, above |
-# | Training of a probe | 100 labels a question (rebuttal); all of MATH; MATH valid or evaluation questions (TriviaQA, GSM8K) choose | 10 labels, or 1 in the lean recipe; four fifths of MATH in each of five splits; a fifth of the training questions chooses | score ↑ |
+# | Training of a probe | 100 labels a question (rebuttal); all of MATH; the best run is chosen on MATH valid or on evaluation questions (TriviaQA, GSM8K) | 10 labels, or 1 in the lean recipe; four fifths of MATH in each of five splits; the best run is chosen on a fifth of the training questions | score ↑ |
 # | Hidden state | prompt with Qwen's thinking left on; pooled in bfloat16 | the prompt that is sampled; pooled in float32 | – |
-# | Verbalized confidence | 5,000 tokens; digits and dots in a box; after three attempts 0.5 | as long as an answer; also per cent, fractions, ranges and running text; after three attempts missing | fewer missing with gpt-oss |
-# | P(True) | two spellings a word; reasoning cut at 5,000 tokens | six spellings; missing if no answer begins | – |
+# | Verbalized confidence | 5,000 tokens; only digits and dots in a box are read; after three attempts 0.5 | as long as an answer; also per cent, fractions, ranges and running text; after three attempts missing | fewer missing with gpt-oss |
+# | P(True) | two spellings a word; reasoning cut at 5,000 tokens | six spellings; missing if the reasoning reaches no answer | – |
 # | Oracle CC | scored on its own samples | scored on the other half | ↑ in [pass@k](05_pass_at_k.ipynb) |
-# | Success of a budget | ten draws that all questions share | its exact expectation | ↓ by up to some points at one sample |
+# | Success of a budget | ten draws that all questions share | its exact expectation | ↓ by several points at most, with one sample a question |
 # | Judge | temperature 1.0; SimpleQA's rubric, yes or no; once a sample; sees the first answer (TriviaQA) | temperature 0; our words, three verdicts, five cases shown; once a distinct answer; sees up to 20 aliases | accuracy ↑ on TriviaQA |
 # | Not graded, or judgement unreadable | incorrect | not scored | accuracy ↑ |
 # | Extracted answer | from the whole reply; else the last line (TriviaQA, SimpleQA) or capital letter (MMLU, GPQA) | the last statement after the reasoning; else no answer, which is incorrect | accuracy ↓, at most by the share below |
@@ -198,8 +200,8 @@ page.show(
 # %% [markdown]
 # ## Summary
 #
-# Every correction can be taken back. *Plug-in* adds the same noise to every confidence that all samples judge, so it cannot
-# change their order. The other corrections can.
+# Every correction can be taken back. A plug-in score adds the same noise to every method that all samples judge, the oracles
+# aside, so it cannot change the order of these methods. Taking back the other corrections can.
 #
 # All scores rest on the paper's two theorems. [The next page](16_theorems.ipynb) asks whether these hold on counts.
 #

@@ -34,6 +34,12 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 BY_JUDGE, ALL_TOGETHER = "a judge's verdicts", "all together"
+UNDOING = {  # what each correction's switch does, as the subject of a sentence
+    "plug-in scores": "Keeping the noise of the samples in the scores",
+    "missing as 0.5": "Filling in one half for missing confidences",
+    "votes in the pool": "Letting the samples that voted judge the vote too",
+    "paper's probes": "Training probes with the paper's recipe instead of ours",
+}
 PROBE_AT_HOME, OTHER_PROBE, OTHER = GROUPS = (
     "a probe on its own data set",
     "any other probe",

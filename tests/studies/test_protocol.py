@@ -18,6 +18,7 @@ from capcal_lib.shifts import shift
 from capcal_lib.studies.protocol import (
     ALL_TOGETHER,
     GROUPS,
+    UNDOING,
     _means,
     compare_recalibrated_probes,
     shifts_by_correction,
@@ -48,6 +49,10 @@ def test_a_shift_is_the_difference_of_two_scores(shifts: pd.DataFrame) -> None:
     by_set = noise.groupby(level="dataset").mean()
     alone = found["plug-in scores"].xs("P(True)", level="method")
     assert alone.to_dict() == pytest.approx(by_set[alone.index].to_dict())
+
+
+def test_a_sentence_can_name_each_correction_alone(shifts: pd.DataFrame) -> None:
+    assert set(shifts.loc[shifts["alone"], "switch"]) <= set(UNDOING)
 
 
 def test_means_are_those_of_each_data_set_and_the_best_constant_is_no_method() -> None:
