@@ -27,7 +27,7 @@ from capcal_lib.book.lesson import open_page
 page = open_page(globals())
 
 # %% [markdown]
-# The theorems hold for any confidence, so this page leaves out the probes.
+# The theorems hold for any confidence, so a few methods are enough. We leave out the probes.
 
 # %%
 from capcal_lib.probe_names import is_probe
@@ -43,8 +43,9 @@ one_set, title = results.loc[[shown]], page.data.loc[shown, "title"]
 # %% [markdown]
 # ## Theorem 1: two targets, two optima
 #
-# The best confidence for a target has the lowest expected loss. For the response target, the correctness of one sample, it is 0
-# or 1. For the capability target it is $\hat\mu$. Here is a search for it, for a question with 3 correct samples out of 10:
+# The best confidence for a target has the lowest loss. The response target is the correctness of one sample, so its best
+# confidence is 0 or 1. The best confidence for the capability target is $\hat\mu$. A search finds it for a question with 3
+# correct samples out of 10:
 
 # %%
 import numpy as np
@@ -55,8 +56,8 @@ losses_on_grid = divergence(np.full(11, 0.3), grid, score="brier")
 grid[losses_on_grid.argmin()]
 
 # %% [markdown]
-# `best_confidence` does this for each question and for other proper scores. One response $C$ to each question gives the
-# response target:
+# `best_confidence` does this search for each question, and for other proper scores too. One response $C$ to each question gives
+# the response target:
 
 # %%
 from capcal_lib.metrics import best_confidence
@@ -91,8 +92,9 @@ page.show(
 # %% [markdown]
 # ## Theorem 2: the scores differ by the correctness variance
 #
-# [The first page](01_targets_divergence.ipynb) shows both sides for one confidence. Here we count the pairs of a method and a
-# data set, and show the largest remaining *gap*, which is rounding:
+# The expected response score minus the correctness variance is the capability score. [The first
+# page](01_targets_divergence.ipynb) shows this for one confidence. Here we count the pairs of a method and a data set, and show
+# the largest *gap* between the two sides, which is rounding:
 
 # %%
 from capcal_lib.results.targets import losses_by_target
@@ -103,15 +105,16 @@ len(losses), gap
 
 # %% tags=["finding"]
 page.finding(
-    "Both theorems hold on counts. For {pairs} pairs of a method and a data set, the two scores differ by the correctness variance, "
-    "up to {gap:.0g}. The best confidences for the two targets differ on {differ:.0%} of the questions of {title}.",
+    "Both theorems hold on counts. For {pairs} pairs of a method and a data set, the response and the capability score differ by the "
+    "correctness variance, up to a rounding error of {gap:.0g}. The best confidences for the two targets differ on {differ:.0%} of the "
+    "questions of {title}.",
     pairs=len(losses),
     gap=gap,
     differ=optima.loc["Brier", "optima differ"],
     title=title,
 )
 
-# %% tags=["picture"] label="theorem-2-gaps" paper=["theorem-2", "equation-9", "equation-10", "equation-3", "equation-7"] evidence=["measured"] reads=["verdicts", "confidences"] mystnb={"image": {"alt": "Scatter plot of the capability against the expected response Brier score, a mark a method on a data set, with the diagonal and, for each data set, a line parallel to it."}}
+# %% tags=["picture"] label="theorem-2-gaps" paper=["theorem-2", "equation-9", "equation-10", "equation-3", "equation-7"] evidence=["measured"] reads=["verdicts", "confidences"] mystnb={"image": {"alt": "Scatter plot of the capability against the expected response Brier score, with one mark for each method on a data set, the diagonal and, for each data set, a line parallel to it."}}
 import seaborn as sns
 from capcal_lib.book import style, tables
 from capcal_lib.plots import INK, MUTED
@@ -134,8 +137,8 @@ _ = axes.legend(title="")
 # %% [markdown]
 # ## Beyond the Brier score
 #
-# According to appendix A.3 of the paper, for strictly convex losses the difference is the Bregman information of the
-# correctness (Banerjee et al., 2005). The loss has to be a divergence, which is zero if confidence and target agree:
+# A strictly convex function $g$ makes a divergence $\mathcal D_g$, which is zero if confidence and target agree. If it is the
+# loss, the two scores differ by the Bregman information of the correctness (appendix A.3 of the paper; Banerjee et al., 2005):
 #
 # $$
 # \begin{aligned}
@@ -146,7 +149,7 @@ _ = axes.legend(title="")
 #
 # The right side does not contain $s$. With $g(t) = t^2$ it is the variance. With $g(t) = t\log t + (1-t)\log(1-t)$, which gives
 # the Kullback-Leibler divergence, it is the entropy of $\mathcal C$. With $g(t) = \sqrt{t^2 + (1-t)^2}$ the loss is the
-# spherical score. Cross-entropy, $-t\log s - (1-t)\log(1-s)$, has no gap.
+# spherical score. With cross-entropy, $-t\log s - (1-t)\log(1-s)$, which is no divergence, the two scores are equal.
 #
 # Confidences are moved into $[0.001, 0.999]$, because the log score of a wrong 0 or 1 is infinite:
 
@@ -182,13 +185,13 @@ page.solution(1 - ((share == 0) | (share == 1)).mean(), optima["optima differ"])
 # questions differ from $\mu(1-\mu)$? Which score contains the difference? *Hint:* none, one or both samples are correct.
 
 # %% tags=["hide-cell", "solution"]
-# Half of it: the other half is noise of the judges, which the capability score has until it is corrected
+# Half as large: the other half is the noise of two samples, which the plug-in capability score contains
 mu_hat = np.array([0, 0.5, 1])
 page.solution(np.average(mu_hat * (1 - mu_hat), weights=[1, 2, 1]), 0.5 * 0.5)
 
 # %% [markdown]
-# **3 (hard).** Show for $\hat\mu = 0.3$ and $s = 0.6$ that the cross-entropy has no gap. *Hint:* it is linear
-# in $t$.
+# **3 (hard).** Show for $\hat\mu = 0.3$ and $s = 0.6$ that the two scores are equal with cross-entropy. *Hint:* it is linear in
+# $t$.
 
 
 # %% tags=["hide-cell", "solution"]
