@@ -22,7 +22,8 @@ k_eval: int = 100  # samples that define mu_hat
 #
 # This book grades by rules, which the page “Grading” explains. To find their errors, a language model, not a person, labelled
 # answers of small models as right or wrong. It read answers on which the rules and an independent grader disagreed, and a
-# sample of the others. Each label has the weight of the samples that it stands for, and NaN is "cannot tell".
+# sample of the others. Each label has the weight of the samples that it stands for. `first` is the verdict of the rules, and a
+# `correct` of NaN means "cannot tell".
 
 # %%
 from capcal_lib.grading.labels import load_labels
@@ -32,7 +33,8 @@ labels[["dataset", "extracted", "first", "correct", "weight"]].head()
 
 # %% [markdown]
 # The *sensitivity* of a grader is the share of right answers that it calls correct. Its *specificity* is the share of wrong
-# answers that it calls not correct. Here are both for TriviaQA, and the number of independent labels that would tell as much:
+# answers that it calls not correct. Here are both for TriviaQA. `right` and `wrong` are effective sample sizes, smaller than
+# the numbers of labels because weights differ and some labels share a question:
 
 # %%
 from capcal_lib.grading.labels import measured_error
@@ -53,7 +55,7 @@ spelt = tables.intervals(rates, "estimate", digits=1).unstack("answers")
 read = labels.groupby("dataset")["correct"].agg(labelled="count", read="size")
 page.show(
     read.join(spelt[rates.index.unique("answers")], how="right"),
-    "How often this book's rules are right, in per cent, with 95 % intervals. Read counts all answers that were read; labelled leaves out “cannot tell”.",
+    "How often this book's rules are right, in per cent, with 95 % intervals. The column “read” counts all answers that were read, and “labelled” leaves out “cannot tell”.",
     evidence="measured",
 )
 
@@ -61,9 +63,9 @@ page.show(
 # Nearly all errors are misses. Some right answers are in words that no rule expects, and the accepted answers of TriviaQA lack
 # some right ones. Data sets outside the table have not been checked.
 #
-# Suppose that a model always solves a question and its confidence is 1. If the grader misses as much as on TriviaQA, the score
-# becomes the first number below if the misses are spread evenly over questions. It becomes the second, on average, if they fall
-# on a few questions:
+# Suppose that a model always solves every question and its confidence is 1. Its capability Brier score should be 0. But suppose
+# the grader misses as many right answers as on TriviaQA. The score is then the first number below if the misses are spread
+# evenly over questions, and the second, on average, if they fall on a few questions:
 
 # %%
 missed = 1 - measured_error(labels[labels["dataset"] == "triviaqa"]).sensitivity
@@ -188,9 +190,9 @@ axes.set_xlabel("change of mean expected accuracy")
 _ = axes.figure.legend(loc="outside lower center", ncols=3)
 
 # %% [markdown] tags=["caption"]
-# Each mark shows how far a rule moves the mean expected accuracy from the one under this book's rules, with the 95 % interval
-# of the paired difference over questions. A rule that is too strict misses right answers in another form. A rule that is too
-# lenient finds 4 in 14.
+# Each mark shows the mean expected accuracy under a rule minus the mean under this book's rules, with the 95 % interval of the
+# paired difference over questions. A rule that is too strict misses right answers in another form. A rule that is too lenient
+# accepts 14 if the right answer is 4.
 
 # %%
 table = page.accuracies()[["mean μ"]].reindex(at_home)
@@ -236,8 +238,8 @@ page.show(
 
 # %% [markdown]
 # The correction assumes that the error is alike on all questions and that the labels are right. The labels are of answers by
-# small models, and other answers may be harder or easier to grade. A corrected accuracy is less certain than the accuracy
-# itself.
+# small models, and other answers may be harder or easier to grade. A corrected accuracy is less certain than the uncorrected
+# one.
 #
 # ## Summary
 #
@@ -257,10 +259,10 @@ page.solution(round((0.4 + 0.95 - 1) / (0.9 + 0.95 - 1), 3))
 
 # %% [markdown]
 # **2 (medium).** Some intervals in the figure lie wholly to the right of the line. Do these rules find more right answers than
-# ours? *Hint:* the intervals are about other questions, not about other graders.
+# ours? *Hint:* an interval shows what other questions might change, not which verdicts are right.
 
 # %% tags=["hide-cell", "solution"]
-# No, they call more answers correct; labels show whether our rules missed any
+# Not necessarily: they call more answers correct; labels show whether our rules missed any
 page.solution(
     rates.xs("right ones called correct", level="answers")["estimate"].round(1)
 )
