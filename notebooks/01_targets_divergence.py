@@ -14,7 +14,7 @@
 
 # %% tags=["parameters"]
 model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`
-dataset: str = ""  # one with samples; empty: where a response tells least
+dataset: str = ""  # one with samples; empty: the one with the largest distance
 store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
 protocol: str = "corrected"  # or paper: as the paper did it
@@ -55,7 +55,8 @@ from capcal_lib.results.targets import shares_between
 shares_between(results).groupby("dataset", sort=False).mean().round(3)
 
 # %% [markdown]
-# `response_distances` computes both, with an interval for questions like these:
+# `response_distances` computes the mean distance and this share. The interval of the distance is [for questions like
+# these](02_k_eval_choice.ipynb#intervals-for-questions-like-these): it allows for having asked others.
 
 # %% label="targets-distance" paper=["figure-11", "appendix-e", "section-4.1"] evidence=["measured"] reads=["verdicts"]
 from capcal_lib.results.targets import response_distances
@@ -133,14 +134,15 @@ grid.set_titles("{col_name}").set_axis_labels("expected accuracy", "")
 _ = grid.tight_layout()
 
 # %% [markdown] tags=["caption"]
-# One random response per question against the expected accuracy. One response tells much if the bands gather at their ends.
+# One random response per question against the expected accuracy. One response tells much if incorrect responses gather at 0 and
+# correct ones at 1.
 
 # %% [markdown]
 # ## Every model on every data set
 #
-# Is it the same for larger models? The paper's samples were not published, but its baseline *Uniform random* gives the distance.
-# It scores $1/3 - \hat\mu(1-\hat\mu)$ on average (section 4.2), so $2\hat\mu(1-\hat\mu) = 2\,(1/3 - \text{score})$. The
-# factor $100/99$ removes the bias of a hundred samples.
+# Is it the same for larger models? The paper's samples were not published, but its baseline *Uniform random* gives the
+# distance. This baseline scores $1/3 - \hat\mu(1-\hat\mu)$ on average (section 4.2), so
+# $2\hat\mu(1-\hat\mu) = 2\,(1/3 - \text{score})$. The factor $100/99$ removes the bias of a hundred samples.
 
 # %%
 import pandas as pd
@@ -179,7 +181,8 @@ _ = axes.set(xlabel="", ylabel="")
 #
 # A confidence can be compared with the correctness of one sample (the *response* target) or with $\mu$ (the *capability*
 # target). According to theorem 2 of the paper, the two Brier scores differ by the *correctness variance*, which is half of the
-# distance above. Here it is on counts, with the simplest confidence: the average of the data set on every question.
+# distance above. The next cell checks this on counts, with the simplest confidence: the average of the data set on every
+# question.
 
 # %%
 from capcal_lib.metrics import (
@@ -203,8 +206,8 @@ response, variance, response - variance, capability
 # ## Summary
 #
 # - One response is a noisy estimate of what a model can do. The noise is the correctness variance.
-# - A confidence that is perfect under the capability target still scores this variance under the response target. No method can
-#   remove it.
+# - A confidence that is perfect under the capability target still scores this variance under the response target. No confidence
+#   given before the answer can score lower on average.
 #
 # One sample is too few. [Next](02_k_eval_choice.ipynb): how many does it take?
 #
