@@ -17,7 +17,7 @@
 model: str = "smollm2-135m"  # one of `capcal models`; it has most data sets
 store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
-protocol: str = "corrected"  # or paper: with the probes of its recipe
+protocol: str = "corrected"  # or paper: with probes by the paper's recipe
 verdicts: str = "rules"  # or judge:MODEL, where it has judged
 seed: int = 0  # of what is drawn
 
@@ -72,7 +72,7 @@ for panel in axes.flat:
 # This book uses Jeffreys' interval, the middle 95 % of $\text{Beta}(c + \tfrac12,\; k - c + \tfrac12)$.
 #
 # The paper takes 100 samples because more bring little. It uses the Wald interval at $\mu = 1/2$ only as a guideline, and names
-# Wilson's as an alternative. For a half-width of 0.1 they ask for this many samples:
+# Wilson's as an alternative. For a half-width of 0.1, the Wald and the Wilson interval need this many samples:
 
 # %% label="wald-sizes" paper=["equation-17", "equation-18"] evidence=["simulated"]
 from scipy.stats import norm
@@ -85,8 +85,9 @@ int(np.ceil(norm.ppf(0.975) ** 2 / 4 / 0.1**2)), int(ks[width <= 0.2][0])
 # ## The mean of many questions
 #
 # The mean of $\hat\mu$ over $N$ questions needs fewer samples. Its standard error from sampling alone is
-# $\sqrt{\overline{\mu(1-\mu)}/(kN)}$. For the 30 questions of AIME25 it follows from the paper's baselines, because the
-# mean of $\mu(1-\mu)$ is half of the distance on the previous page:
+# $\sqrt{\overline{\mu(1-\mu)}/(kN)}$. For the 30 questions of AIME25 it follows from the paper's baseline *Uniform random*. On
+# the previous page, this baseline gave the mean distance of one response from $\mu$, and the mean of $\mu(1-\mu)$ is half of
+# this distance:
 
 # %%
 from capcal_lib.book.tables import titled
@@ -115,11 +116,12 @@ _ = axes.legend(title="")
 # ## Intervals for questions like these
 #
 # Thirty other questions would have another mean, however many samples each has. So the interval of a mean has to let whole
-# questions vary. `mean_interval` computes it for every score in the book: Student's $t$ on the questions' terms, plus half a
-# question at each bound of the score.
+# questions vary. A score is a mean of one term per question, such as a squared error. `mean_interval` computes its interval by
+# Student's $t$, after it adds half a question with the lowest possible term and half a question with the highest.
 #
-# The half question stands for errors too rare to be seen. If these add up to more than about two questions with the largest
-# error, the interval covers less often. Suppose that the term is 1 for 1 to 6 questions in a hundred and 0 for the rest:
+# The added halves stand for errors too rare to be seen. The interval covers less often if the unseen errors weigh more than
+# about two questions with the highest term. Suppose that a question's term is 1 with a probability of 1 to 6 in a hundred, and
+# otherwise 0:
 
 # %%
 from capcal_lib.metrics import mean_interval
@@ -142,7 +144,7 @@ covered.idxmin(), covered.min(), covered.mean()
 # ## Samples of a model
 #
 # The Wald interval has no width if $\hat\mu$ is 0 or 1. How often does that happen with recorded samples? The second column is
-# the probability that ten samples agree:
+# the probability that ten of a question's samples have the same verdict:
 
 # %% tags=["provenance"]
 page.show_runs()
@@ -278,9 +280,10 @@ _ = axes.set(xlabel="samples per question, k", ylim=(lowest, None))
 # ## Where samples matter
 #
 # When does a score need more than ten samples? With $v = \mu(1-\mu)$, the score of a confidence $s$ has the variance
-# $\frac1N\bigl(\text{between} + \text{within}/k + \text{pairs}/(k(k-1))\bigr)$. Here *between* is the variance between questions,
-# *within* is the mean of $4(s-\mu)^2 v$, and *pairs* is the mean of $2v^2$. Samples matter if *between* is small, that is, if a
-# confidence is right everywhere or equally wrong everywhere. Here is the case whose interval widens most:
+# $\frac1N\bigl(\text{between} + \text{within}/k + \text{pairs}/(k(k-1))\bigr)$. Here *between* is the variance of $(s-\mu)^2$
+# over questions, *within* is the mean of $4(s-\mu)^2 v$, and *pairs* is the mean of $2v^2$. Samples matter if *between* is
+# small, that is, if a confidence is right everywhere or equally wrong everywhere. The table has the confidences of the model
+# and data set with the interval that widens most:
 
 # %%
 widest = growth.loc[growth["percent"].idxmax()]
@@ -291,7 +294,7 @@ parts = study.score_parts(
 # %% label="score-parts" evidence=["measured"] reads=["verdicts", "confidences", "features"]
 page.show(
     parts.assign(model=widest["model"]),
-    "Parts of the variance of one question's term.",
+    "The score, and the parts of the variance of one question's squared error.",
     digits=4,
 )
 
