@@ -44,11 +44,12 @@ results.groupby("dataset").head(1).iloc[:, :5]
 # %% [markdown]
 # ## Which method orders the questions best?
 #
-# Spearman's *rank correlation* with $\hat\mu$ is 1 if the surer question is always the easier one, and near 0 if the confidence
-# says nothing about difficulty. It looks at the order alone and not at the level.
+# Spearman's *rank correlation* with $\hat\mu$ is 1 if the question with the higher confidence is always the easier one, and
+# near 0 if the confidence says nothing about difficulty. It looks at the order alone and not at the level.
 #
-# Which samples judge? A sample may not both vote and judge, and fewer judges lower every rank correlation. So `judge_alike` lets
-# the samples that did not vote judge *all* methods of a data set. Under the paper's protocol all samples judge.
+# Which samples *judge* a confidence, that is, give the $\hat\mu$ that it is compared with? Samples that vote in response
+# consistency may not judge it too, and fewer judges lower every rank correlation. So `judge_alike` lets the samples that did
+# not vote judge *all* methods of a data set. Under the paper's protocol all samples judge.
 
 # %%
 from capcal_lib.results.targets import judge_alike
@@ -76,8 +77,9 @@ if ranks.empty:
     )
 
 # %% [markdown]
-# The table has no intervals. As a rule of thumb, correlations may change places on other questions if they differ by less than
-# about $3/\sqrt n$ on $n$ questions: .17 for 300. Compare methods within a data set only, because there the same samples judge.
+# The table has no intervals. As a rule of thumb, two methods may swap places on other questions if their correlations differ by
+# less than about $3/\sqrt n$ on $n$ questions: .17 for 300. Compare methods within a data set only, because there the same
+# samples judge.
 
 # %% label="estimator-ranks" paper=["section-4.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 by_method = ranks.rename(page.data["title"]).T.rename_axis("method")
@@ -88,7 +90,8 @@ page.show(
 )
 
 # %% [markdown]
-# Now we look at the data set whose difficulty varies most, among those that a probe predicts, and at its nearest probe:
+# Now we look at one data set: the one whose difficulty varies most, among those that a probe predicts. Of its probes we keep
+# the *nearest*, which is trained on the data set itself or, if there is none, on its domain:
 
 # %%
 from capcal_lib.probe_names import is_probe
@@ -104,7 +107,7 @@ nearest = nearest_probe_of(results.loc[[widest]], widest)
 subset = keep_nearest_probe(compared.loc[[widest]], widest)
 
 # %% [markdown]
-# What does a rank correlation look like? We draw the questions with the most judges:
+# What does a rank correlation look like? We plot the questions with the most judges:
 
 # %%
 from capcal_lib.applications import deep_samples
@@ -287,8 +290,8 @@ if exam.name not in recorded.index or not can_sample_here(reader, exam):
     )
 
 # %% [markdown]
-# The engine that draws samples also returns log-probabilities, at temperature 1. Another temperature raises the probabilities to
-# the power of its inverse. We divide by the sum over the four letters:
+# The engine that draws samples also returns log-probabilities, at temperature 1. At temperature $T$ the probabilities are
+# raised to the power $1/T$. We divide them by their sum over the four letters:
 
 # %%
 from capcal_lib.questions import load_questions
@@ -337,17 +340,19 @@ chance = pd.DataFrame(
 )
 
 # %%
-table = pd.DataFrame({"found": distances, "by chance": chance.mean()})
+table = pd.DataFrame(
+    {"found": distances, "by chance, on average": chance.mean()}
+)
 as_far = (chance.abs() >= distances.abs()).mean()
-table["chance puts it as far from 0"] = as_far
+table["p-value"] = as_far
 page.show(
-    table.rename_axis("of the gaps"),
-    f"Gaps between {np.median(size):.0f} samples and one reading, over {len(size)} questions of {exam.title}, found and by chance alone.",
+    table.rename_axis("gaps"),
+    f"Gaps between {np.median(size):.0f} samples and one reading, over {len(size)} questions of {exam.title}, and what chance alone gives.",
     digits=4,
 )
 
 # %% [markdown]
-# Samples that do not start with a letter move the mean gap by at most their share. A larger gap has another cause too:
+# Samples that do not start with a letter count as wrong, so they lower the mean gap, by at most their share:
 
 # %%
 from capcal_lib.runs import read_samples
@@ -359,6 +364,9 @@ starts = samples["response"].str.strip().str[:1]
 1 - starts.isin(letters).mean()
 
 # %% [markdown]
+# The recorded samples were drawn with seed 0, and their mean gap is larger. The rest may be chance: a hundred fresh samples per
+# question had mean gaps of 0.003, -0.003 and -0.008 with seeds 1, 2 and 3.
+#
 # ## Summary
 #
 # - The methods differ in cost by orders of magnitude.
@@ -383,8 +391,8 @@ page.solution(
 
 # %% [markdown]
 # **2 (medium).** At temperature 1 a model answers A, B, C and D with probabilities 0.5, 0.3, 0.15 and 0.05, and B is right.
-# What is $\mu$ at temperatures 1, 0.5 and 0.1, and in the limit at 0? *Hint:* raise the probabilities to the inverse power, and
-# divide by their sum.
+# What is $\mu$ at temperatures 1, 0.5 and 0.1, and in the limit at 0? *Hint:* raise the probabilities to the power one over the
+# temperature, and divide by their sum.
 
 # %% tags=["hide-cell", "solution"]
 # Probabilities raised to the inverse temperature, one row per temperature
