@@ -29,8 +29,9 @@ page = open_page(globals())
 
 # %% [markdown]
 # A model that may abstain answers questions in order of confidence, highest first. *Coverage* is the share of the questions
-# that it answers. The *risk* of a question is the chance $1-\mu$ that a fresh answer to it is wrong. The area under the
-# risk-coverage curve is the mean risk over all coverages. The paper suggests abstaining in section 5.3 and does not try it.
+# that it answers. The *risk* of a question is the chance $1-\mu$ that a fresh answer to it is wrong. The risk at a coverage is
+# the mean over the answered questions. The area under the risk-coverage curve is the mean risk over all coverages. The paper
+# suggests abstaining in section 5.3 and does not try it.
 #
 # We compare each method with answering at random, with Holm's correction over all methods and data sets. A case *could be won*
 # if a perfect confidence would be significantly better. The probe is the one with the nearest training set, and a confidence
@@ -151,7 +152,7 @@ tables.show_scores(
 )
 
 # %% [markdown]
-# The table uses the questions on which all methods can be judged:
+# The areas cover only the questions on which all methods can be judged:
 
 # %%
 used = areas.groupby("dataset")["questions"].first()
