@@ -26,7 +26,7 @@ page = open_page(globals())
 # %% [markdown]
 # ## Ask again and again
 #
-# The first experiment takes 24 questions from the freely licensed data set whose questions differ most.
+# The first experiment takes 24 questions from the freely licensed data set whose questions differ most in difficulty.
 
 # %%
 from capcal_lib.book.workshop import evenly
