@@ -132,7 +132,7 @@ made = {
 pd.DataFrame(made, index=confidences).T.round(2)
 
 # %% [markdown]
-# A probe whose row falls from left to right has learned nothing. Now we compare each probe with itself before recalibration,
+# A probe whose row falls from left to right has learned nothing. Now we compare each recalibrated probe with the original,
 # with Holm's correction over all cases of a model:
 
 # %%
@@ -181,7 +181,7 @@ page.show(
 # | P(True) | two spellings a word; reasoning cut at 5,000 tokens | six spellings; missing if the reasoning reaches no answer | – |
 # | Oracle CC | scored on its own samples | scored on the other half | ↑ in [pass@k](05_pass_at_k.ipynb) |
 # | Success of a budget | ten draws that all questions share | its exact expectation | ↓ by several points at most, with one sample a question |
-# | Judge | temperature 1.0; SimpleQA's rubric, yes or no; once a sample; sees the first answer (TriviaQA) | temperature 0; our words, three verdicts, five cases shown; once a distinct answer; sees up to 20 aliases | accuracy ↑ on TriviaQA |
+# | Judge | temperature 1.0; SimpleQA's rubric, yes or no; once a sample; sees the first accepted answer (TriviaQA) | temperature 0; our words, three verdicts, five cases shown; once a distinct answer; sees up to 20 aliases | accuracy ↑ on TriviaQA |
 # | Not graded, or judgement unreadable | incorrect | not scored | accuracy ↑ |
 # | Extracted answer | from the whole reply; else the last line (TriviaQA, SimpleQA) or capital letter (MMLU, GPQA) | the last statement after the reasoning; else no answer, which is incorrect | accuracy ↓, at most by the share below |
 # | Questions and prompts | SimpleQA Verified, 1,000 questions; a prompt that the paper does not print | `simpleqa-verified` is the same, but recorded runs use all of SimpleQA; a prompt in our words | – |
@@ -200,8 +200,8 @@ page.show(
 # %% [markdown]
 # ## Summary
 #
-# Every correction can be taken back. A plug-in score adds the same noise to every method that all samples judge, the oracles
-# aside, so it cannot change the order of these methods. Taking back the other corrections can.
+# Every correction can be taken back. If no confidence is missing, a plug-in score adds the same noise to every method that all
+# samples judge, the oracles aside. So it cannot change the order of these methods. Taking back the other corrections can.
 #
 # All scores rest on the paper's two theorems. [The next page](16_theorems.ipynb) asks whether these hold on counts.
 #
