@@ -56,7 +56,7 @@ shares_between(results).groupby("dataset", sort=False).mean().round(3)
 
 # %% [markdown]
 # `response_distances` computes the mean distance and this share. The interval of the distance is [for questions like
-# these](02_k_eval_choice.ipynb#intervals-for-questions-like-these): it allows for having asked others.
+# these](02_k_eval_choice.ipynb#intervals-for-questions-like-these): it also allows for the choice of questions.
 
 # %% label="targets-distance" paper=["figure-11", "appendix-e", "section-4.1"] evidence=["measured"] reads=["verdicts"]
 from capcal_lib.results.targets import response_distances
