@@ -119,9 +119,9 @@ _ = axes.legend(title="")
 # questions vary. A score is a mean of one term per question, such as a squared error. `mean_interval` computes its interval by
 # Student's $t$, after it adds half a question with the lowest possible term and half a question with the highest.
 #
-# The added halves stand for errors too rare to be seen. The interval covers less often if the unseen errors weigh more than
-# about two questions with the highest term. Suppose that a question's term is 1 with a probability of 1 to 6 in a hundred, and
-# otherwise 0:
+# The added halves stand for errors too rare to be seen. The interval covers too seldom if about two questions with the highest
+# term are expected, because by chance there may be none. Suppose that a question's term is 1 with a probability of 1 to 6 in a
+# hundred, and otherwise 0:
 
 # %%
 from capcal_lib.metrics import mean_interval
@@ -282,8 +282,8 @@ _ = axes.set(xlabel="samples per question, k", ylim=(lowest, None))
 # When does a score need more than ten samples? With $v = \mu(1-\mu)$, the score of a confidence $s$ has the variance
 # $\frac1N\bigl(\text{between} + \text{within}/k + \text{pairs}/(k(k-1))\bigr)$. Here *between* is the variance of $(s-\mu)^2$
 # over questions, *within* is the mean of $4(s-\mu)^2 v$, and *pairs* is the mean of $2v^2$. Samples matter if *between* is
-# small, that is, if a confidence is right everywhere or equally wrong everywhere. The table has the confidences of the model
-# and data set with the interval that widens most:
+# small, that is, if a confidence is right everywhere or equally wrong everywhere. One interval widens most. The table has all
+# confidences of the same model on the same data set:
 
 # %%
 widest = growth.loc[growth["percent"].idxmax()]
