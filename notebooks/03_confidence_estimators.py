@@ -364,7 +364,7 @@ starts = samples["response"].str.strip().str[:1]
 1 - starts.isin(letters).mean()
 
 # %% [markdown]
-# The mean gap of the recorded samples is larger than this share, but only slightly. The rest may be chance.
+# On average, the recorded samples lie below the reading by slightly more than this share. The rest may be chance.
 #
 # ## Summary
 #
