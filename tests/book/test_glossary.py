@@ -38,7 +38,8 @@ def says(sentence: str) -> None:
 def test_the_example_of_holm_is_worked_out():
     said = re.search(
         r"p-values ([.\d]+), ([.\d]+) and ([.\d]+)\. The first becomes 3 × [.\d]+ = ([.\d]+), "
-        r"the second 2 × [.\d]+ = ([.\d]+), and the third ([.\d]+) too. "
+        r"the second 2 × [.\d]+ = ([.\d]+), and the third also ([.\d]+), "
+        r"because 1 × [.\d]+ is less. "
         r"Only the first is below ([.\d]+)",
         GLOSSARY,
     )
@@ -82,7 +83,7 @@ def test_the_correctness_variance_is_between_the_two_scores():
     assert variance == pytest.approx(np.mean(MU * (1 - MU)))
     response = expected_response_brier(SAID, CORRECT, TOTAL)
     assert response - capability_brier(SAID, CORRECT, TOTAL) == pytest.approx(variance)
-    says("no confidence given before the answer scores below the correctness variance")
+    says("confidence given before the answer cannot score below the correctness variance")
     assert expected_response_brier(MU, CORRECT, TOTAL) == pytest.approx(variance)
 
 
