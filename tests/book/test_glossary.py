@@ -78,7 +78,7 @@ def test_the_corrected_score_subtracts_what_the_noise_adds_on_average():
 
 
 def test_the_correctness_variance_is_between_the_two_scores():
-    says("The mean of $\\hat\\mu(1-\\hat\\mu)$ over questions: expected response Brier minus cap")
+    says("The mean of $\\mu(1-\\mu)$ over questions: expected response Brier minus cap")
     variance = correctness_variance(CORRECT, TOTAL)
     assert variance == pytest.approx(np.mean(MU * (1 - MU)))
     response = expected_response_brier(SAID, CORRECT, TOTAL)
