@@ -117,7 +117,7 @@ plug_in.groupby("dataset").mean()
 # %% [markdown]
 # This is the paper's *plug-in* score. It is too high: even $\mu$ itself misses $\hat\mu$, whose variance over sets of $n$
 # samples is $\mu(1-\mu)/n$. The *corrected* score subtracts $\hat\mu(1-\hat\mu)/(n-1)$, which estimates this excess without
-# bias and is the same for every method.
+# bias and does not depend on the confidence.
 
 # %%
 noise = mu * (1 - mu) / (scored["total"] - 1)
@@ -226,7 +226,7 @@ page.show(tokens, "Mean completion tokens per question.", digits=0)
 # %% [markdown]
 # The best constant is free. So is the *nearest* probe: trained on the data set itself if possible, or else on its domain.
 
-# %% label="fig-cost" paper=["figure-3", "figure-4", "section-4.3.2"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"] mystnb={"image": {"alt": "One panel per data set with score against tokens on a logarithmic axis that begins at zero: a mark with an interval for each method, filled or hollow, and a dashed line for the best constant."}}
+# %% label="fig-cost" paper=["figure-3", "figure-4", "section-4.3.2"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"] mystnb={"image": {"alt": "One panel per data set with score against tokens, on axes that are linear near zero and logarithmic beyond: a mark with an interval for each method, filled or hollow, and a dashed line for the best constant."}}
 from capcal_lib.studies import main_table as study
 
 prices = study.score_by_price(results, tokens, judged, protocol=protocol)
@@ -321,8 +321,8 @@ _ = study.draw_printed_prices(tables.titled(printed))
 #
 # ## Exercises
 #
-# **1 (easy).** Why do the plug-in and the corrected score differ by the same amount for every method without missing
-# confidences? *Hint:* which symbol is not part of the correction?
+# **1 (easy).** Why do the plug-in and the corrected score differ by the same amount for any two confidences that the same samples
+# judge? *Hint:* which symbol is not part of the correction?
 
 # %% tags=["hide-cell", "solution"]
 # The correction does not contain the confidence: two confidences, one difference
