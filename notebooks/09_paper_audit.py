@@ -50,9 +50,8 @@ comparisons = compare_printed(claims)
 comparisons["result"].value_counts()
 
 # %% [markdown]
-# The paper's wording decides how many comparisons have to hold. *Most* means more than half: the paper says "generally",
-# "typically", "often" or "most". *Some* means at least one: the paper says that something does not always hold. Otherwise
-# *every* comparison has to hold.
+# The paper's wording decides how many comparisons have to hold. If it says "generally", "typically", "often" or
+# "most", we read *most*: more than half. If it says that something does not always hold, we read *some*: at least one. Otherwise *every* comparison has to hold.
 #
 # - *Supported*: as many hold as the wording asks for.
 # - *Reversed*: all fail, or more than half if the wording is *most*.
@@ -335,8 +334,8 @@ farthest = points.abs().nlargest(3).index
 points[farthest].round(2), (points.abs() > 1).sum(), len(points)
 
 # %% [markdown]
-# Numbers of two generations cannot be compared, so the other pages use only *G1*. If `model` is one of the paper's
-# and has samples here, the next table has both mean accuracies:
+# Confidences and accuracies from different samples do not belong together, so the other pages use only *G1*. If `model` is one
+# of the paper's and has samples here, the next table has both mean accuracies:
 
 # %%
 from capcal_lib.results import load_results
