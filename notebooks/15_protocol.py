@@ -175,13 +175,13 @@ page.show(
 # | Response consistency | ten votes, which share samples with $\hat\mu$; equal strings vote together | the mean over a hundred splits, judged by the other samples; answers graded as equal vote together | either way, above |
 # | Vote without an answer | one more group, which can win | agrees with nobody; 0.5 if no vote is an answer | either way, below |
 # | Linear probe | gradient descent, grid of rates | *tuned*: the optimum, with decay from cross-validation | either way, above |
-# | Training of a probe | 100 labels a question (rebuttal); all of MATH; the best run is chosen on MATH valid or on evaluation questions (TriviaQA, GSM8K) | 10 labels, or 1 in the lean recipe; four fifths of MATH in each of five splits; the best run is chosen on a fifth of the training questions | score ↑ |
+# | Training of a probe | 100 labels a question (branch `rebuttal`); all of MATH; the best run is chosen on MATH valid or on evaluation questions (TriviaQA, GSM8K) | 10 labels, or 1 with `--recipe lean`; four fifths of MATH in each of five splits; the best run is chosen on a fifth of the training questions | score ↑ |
 # | Hidden state | prompt with Qwen's thinking left on; pooled in bfloat16 | the prompt that is sampled; pooled in float32 | – |
 # | Verbalized confidence | 5,000 tokens; only digits and dots in a box are read; after three attempts 0.5 | as long as an answer; also per cent, fractions, ranges and running text; after three attempts missing | fewer missing with gpt-oss |
 # | P(True) | two spellings a word; reasoning cut at 5,000 tokens | six spellings; missing if the reasoning reaches no answer | – |
 # | Oracle CC | scored on its own samples | scored on the other half | ↑ in [pass@k](05_pass_at_k.ipynb) |
 # | Success of a budget | ten draws that all questions share | its exact expectation | ↓ by several points at most, with one sample a question |
-# | Judge | temperature 1.0; SimpleQA's rubric, yes or no; once a sample; sees the first accepted answer (TriviaQA) | temperature 0; our words, three verdicts, five cases shown; once a distinct answer; sees up to 20 aliases | accuracy ↑ on TriviaQA |
+# | Judge | temperature 1.0; SimpleQA's rubric, yes or no; grades every sample; sees the first accepted answer (TriviaQA) | temperature 0; a prompt in our words with five examples and three possible verdicts; grades each distinct answer once; sees up to 20 aliases | accuracy ↑ on TriviaQA |
 # | Not graded, or judgement unreadable | incorrect | not scored | accuracy ↑ |
 # | Extracted answer | from the whole reply; else the last line (TriviaQA, SimpleQA) or capital letter (MMLU, GPQA) | the last statement after the reasoning; else no answer, which is incorrect | accuracy ↓, at most by the share below |
 # | Questions and prompts | SimpleQA Verified, 1,000 questions; a prompt that the paper does not print | `simpleqa-verified` is the same, but recorded runs use all of SimpleQA; a prompt in our words | – |
