@@ -51,7 +51,8 @@ comparisons["result"].value_counts()
 
 # %% [markdown]
 # The paper's wording decides how many comparisons have to hold. If it says "generally", "typically", "often" or
-# "most", we read *most*: more than half. If it says that something does not always hold, we read *some*: at least one. Otherwise *every* comparison has to hold.
+# "most", we read *most*: more than half. If it says that something does not always hold, we read *some*: at least one.
+# Otherwise *every* comparison has to hold.
 #
 # - *Supported*: as many hold as the wording asks for.
 # - *Reversed*: all fail, or more than half if the wording is *most*.
