@@ -10,8 +10,8 @@
 # # The paper, audited
 #
 # Do the paper's printed numbers support what its text says? Unlike the [previous page](08_probe_generalization.ipynb), this
-# page measures nothing. A number is *reported* if the paper prints it. It is *read off* if we took it from the paper's curves
-# or from what the authors published later.
+# page measures nothing, unless your store has samples of the paper's models. A number is *reported* if the paper prints it. It
+# is *read off* if we took it from the paper's curves or from what the authors published later.
 
 # %% tags=["parameters"]
 model: str = "smollm2-135m"  # one of `capcal models`; it may be the paper's

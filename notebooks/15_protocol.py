@@ -175,7 +175,7 @@ page.show(
 # | Response consistency | ten votes, which share samples with $\hat\mu$; equal strings vote together | the mean over a hundred splits, judged by the other samples; answers graded as equal vote together | either way, above |
 # | Vote without an answer | one more group, which can win | agrees with nobody; 0.5 if no vote is an answer | either way, below |
 # | Linear probe | gradient descent, grid of rates | *tuned*: the optimum, with decay from cross-validation | either way, above |
-# | Training of a probe | 100 labels a question (branch `rebuttal`); all of MATH; the best run is chosen on MATH valid or on evaluation questions (TriviaQA, GSM8K) | 10 labels, or 1 with `--recipe lean`; four fifths of MATH in each of five splits; the best run is chosen on a fifth of the training questions | score ↑ |
+# | Training of a probe | 100 labels a question (branch `rebuttal`); all of MATH; the best run is chosen on MATH valid or on evaluation questions (TriviaQA, GSM8K) | 10 labels; with `--recipe lean` one, or four for 500 of the questions; four fifths of MATH in each of five splits; the best run is chosen on a fifth of the training questions | score ↑ |
 # | Hidden state | prompt with Qwen's thinking left on; pooled in bfloat16 | the prompt that is sampled; pooled in float32 | – |
 # | Verbalized confidence | 5,000 tokens; only digits and dots in a box are read; after three attempts 0.5 | as long as an answer; also per cent, fractions, ranges and running text; after three attempts missing | fewer missing with gpt-oss |
 # | P(True) | two spellings a word; reasoning cut at 5,000 tokens | six spellings; missing if the reasoning reaches no answer | – |
