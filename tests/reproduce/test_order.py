@@ -87,7 +87,7 @@ def test_the_papers_recipe_has_its_training_and_validation_sets_and_its_judge(
     questions = drawn["questions"].to_dict()
     assert questions["triviaqa-1000", "train"] == 7_473
     assert questions["math500", "train"] == 11_498
-    assert drawn.loc[("math500", "valid"), ["questions", "each"]].tolist() == [500, 100]
+    assert drawn.loc[("math500", "valid"), ["questions", "per_question"]].tolist() == [500, 100]
     judged = plan.query("step == 'judge'")
     assert set(judged["dataset"]) == {"triviaqa-1000", "simpleqa-verified", "math500"}
     assert judged["requests"].sum() == 250_000 + 50_000 + 10 * (7_473 + 11_498)

@@ -62,7 +62,9 @@ def test_a_plan_with_a_rate_needs_no_engine_no_address_and_no_weights(
 
 def test_a_plan_counts_what_the_recipe_asks_for(tmp_path: Path) -> None:
     plan = make_plan(small(tmp_path))
-    rows = plan.query("step == 'samples'")[["split", "questions", "first", "each", "requests"]]
+    rows = plan.query("step == 'samples'")[
+        ["split", "questions", "first", "per_question", "requests"]
+    ]
     assert rows.to_numpy().tolist() == [
         ["test", 6, 0, 20, 120],
         ["train", 6, 0, 1, 6],
