@@ -67,10 +67,10 @@ WAYS = (  # labels, what of the model, kind, in words, rival, tokens beside the 
     ("none", TEN, VOTED, "votes, as they are", ONE_HALF, "ten answers"),
     ("none", HIDDEN_STATES, NEAR, "probe of the same domain", OWN_MEAN, "none"),
     ("none", HIDDEN_STATES, FAR, "probe of another domain", OWN_MEAN, "none"),
-    ("hundreds", ONE, NUMBER, "stated number, recalibrated", CONSTANT, "a few"),
-    ("hundreds", ONE, YES, "P(True), recalibrated", CONSTANT, "one"),
-    ("hundreds", TEN, VOTED, "votes, recalibrated", CONSTANT, "ten answers"),
-    ("hundreds", HIDDEN_STATES, AT_HOME, "probe of the data set", CONSTANT, "none"),
+    ("yes", ONE, NUMBER, "stated number, recalibrated", CONSTANT, "a few"),
+    ("yes", ONE, YES, "P(True), recalibrated", CONSTANT, "one"),
+    ("yes", TEN, VOTED, "votes, recalibrated", CONSTANT, "ten answers"),
+    ("yes", HIDDEN_STATES, AT_HOME, "probe of the data set", CONSTANT, "none"),
 )
 ADVICE = ["labels", "of the model", "method", "tokens", "rival", "mean gain"]
 ADVICE += ["better", WINNABLE, "worse", "cases"]
