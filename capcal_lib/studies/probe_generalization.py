@@ -53,7 +53,7 @@ def probe_pairs(results: pd.DataFrame) -> list[tuple[str, str]]:
     sizes = of_first.groupby(["dataset", "method"], sort=False, observed=True).size()
     counts = sizes.unstack("method")
     single = [name for name in map(str, counts) if len(training_sets(name)) == 1]
-    counts = counts.loc[varied_datasets(results), single]
+    counts = counts.reindex(index=varied_datasets(results), columns=single)
     stacked = pd.Series(counts.stack(), dtype=np.float64)
     return stacked.index[stacked > 1].tolist()
 

@@ -24,6 +24,7 @@ from capcal_lib.studies.probe_generalization import (
     draw_transfer,
     labels_curve,
     over_draws,
+    probe_pairs,
     recalibrated_gains,
     varied_datasets,
 )
@@ -155,6 +156,18 @@ def test_a_confidence_that_knows_nothing_loses_with_few_labels_and_then_gains_no
     assert (curve["low"] < curve["estimate"]).all()
     assert (curve["estimate"] < curve["high"]).all()
     assert curve.loc[20, "spread"] > 5 * curve.loc[1000, "spread"]
+
+
+def test_only_probes_that_predicted_two_questions_of_a_varied_set_are_paired() -> None:
+    names = ["dataset", "question_id"]
+    index = pd.MultiIndex.from_product([["gsm8k", "mini-exam", "mmlu"], range(4)], names=names)
+    results = pd.DataFrame({"correct": [0, 10, 5, 10] * 3, "total": 10}, index)
+    assert probe_pairs(results) == []
+    results["P(True)"] = 0.5
+    results["Probe (GSM8K)"] = [0.1, 0.2, np.nan, np.nan, *[np.nan] * 4, 0.3, *[np.nan] * 3]
+    results["Probe (GSM8K + MATH)"] = 0.5
+    results.loc["mini-exam", "P(True)"] = np.nan
+    assert probe_pairs(results) == [("gsm8k", "Probe (GSM8K)")]
 
 
 def test_a_gain_is_a_difference_of_corrected_scores_of_the_questions_that_are_left() -> None:
