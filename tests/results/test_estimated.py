@@ -44,6 +44,7 @@ def test_each_confidence_stands_beside_the_counts_that_may_judge_it() -> None:
         ["b", "Probe (MATH)", 0, 0.7, 2],
         ["a", "Probe (MATH)", 1, 0.3, 4],
     ]
+    assert "never" not in estimates(TABLE)["method"].cat.categories, "or pictures have empty panels"
     listed = estimates(TABLE, VOTES, "P(True)")
     assert listed["correct"].tolist() == [0, 1, 1]
     assert [*listed["method"].cat.categories] == [VOTES, "P(True)"], "in the order that was asked"

@@ -123,6 +123,12 @@ def test_missing_are_confidences_of_questions_that_others_are_scored_on() -> Non
     table.loc[("mini-exam", "a"), "P(True)"] = NAN
     for protocol in ("corrected", "paper"):
         assert score(table, protocol=protocol).loc[("mini-exam", "P(True)"), "missing"] == 1
+    one = pd.concat({"mini-exam": FIVE.loc["mini-exam"]}, names=["dataset"])
+    one.loc[one.index[0], "Probe (MATH) [3]"] = NAN
+    one.loc[one.index[1], "Probe (MATH) [0]"] = NAN
+    assert score(one).loc[("mini-exam", "Probe (MATH)"), "missing"] == 0, "a fifth each, of two"
+    one.loc[one.index[0], [f"Probe (MATH) [{fold}]" for fold in range(5)]] = NAN
+    assert score(one).loc[("mini-exam", "Probe (MATH)"), "missing"] == 1
     votes = table.rename(columns={"P(True)": "Response consistency"})
     row = score(votes, protocol="paper").loc[("mini-exam", "Response consistency")]
     assert (row["missing"], row["questions"]) == (0, 2), "too few samples to vote"

@@ -156,3 +156,5 @@ def test_first_votes_need_as_many_samples_as_votes(tmp_path: Path) -> None:
     sample_unlike_totals(tmp_path, "mini-capitals")
     first = score_first_votes(Counting(tmp_path, "simulated"))
     assert first.groupby("votes").count().to_dict() == {5: 60, 10: 60, 20: 20}
+    few = score_first_votes(Counting(tmp_path, "simulated", k_eval=5))
+    assert few.groupby("votes").count().to_dict() == {5: 60, 10: 60, 20: 20}, "others may vote"

@@ -107,6 +107,16 @@ def test_an_area_is_scored_on_the_questions_that_all_have():
     }
 
 
+def test_a_method_that_knows_one_question_does_not_take_the_areas_of_the_others() -> None:
+    results = made()
+    areas = area_terms(ranking_confidences(results))
+    results["mine"] = np.nan
+    results.loc[("gsm8k", "gsm8k/7"), "mine"] = 0.9
+    confidences = ranking_confidences(results)
+    confidences["mine"] = results["mine"]  # as where it is not asked for
+    pd.testing.assert_frame_equal(area_terms(confidences)[[*areas]], areas)
+
+
 def solved_at_times(questions, share, rng):
     """Results of a model that solves few questions, with a confidence that knows a little."""
     solved = rng.random(questions) < share
