@@ -221,9 +221,12 @@ def test_every_notebook_shown_exists():
 
 
 def test_the_manifests_shown_work(tmp_path, monkeypatch):
-    model, dataset = fenced("guide/bring_your_own.md", "yaml")
-    for place, text in (("models/my-model.yaml", model), ("datasets/law.yaml", dataset)):
-        (tmp_path / place).parent.mkdir()
+    model, served, dataset = fenced("guide/bring_your_own.md", "yaml")
+    served = served.replace("name: my-model", "name: served")
+    shown = {"models/my-model": model, "models/served": served, "datasets/law": dataset}
+    for name, text in shown.items():
+        place = f"{name}.yaml"
+        (tmp_path / place).parent.mkdir(exist_ok=True)
         (tmp_path / place).write_text(text)
     (tmp_path / "datasets" / "law.csv").write_text(
         "key,stem,gold,a,b,c,d,e,field\n007,Which?,b,no,yes,,,,tort\n"
@@ -231,6 +234,7 @@ def test_the_manifests_shown_work(tmp_path, monkeypatch):
     monkeypatch.setenv("CAPCAL_MANIFESTS", str(tmp_path))
     assert manifest_problems() == []
     assert load_model("my-model").weights[0].path
+    assert load_model("served").served_as == "owner/my-model"
     [question] = load_questions("law")
     assert (question.id, question.answer.gold, question.options) == ("007", "B", 2)
 
