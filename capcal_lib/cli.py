@@ -961,7 +961,8 @@ def _list_failed(failed: "Mapping[Page, str]") -> None:
 
 def main() -> None:
     """Run the command; bad input ends it with one line and exit status 2."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for number in STOPS:
+        signal.signal(number, _stop)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # if the encoding lacks a letter
@@ -992,12 +993,17 @@ def main() -> None:
     except (KeyboardInterrupt, SystemExit) as ended:
         if getattr(ended, "code", STOPPED) != STOPPED:
             raise
-        for number in STOPS:
-            signal.signal(number, signal.SIG_IGN)  # it is stopping already
         _warn(f"capcal: stopped; finished work is kept. Go on with: {_again()}")
         sys.exit(STOPPED)
     _warn(f"capcal: {line}")
     sys.exit(2)
+
+
+def _stop(*_: object) -> None:
+    """Stop the command; a second signal does not interrupt it while it writes what is finished."""
+    for number in STOPS:
+        signal.signal(number, signal.SIG_IGN)
+    raise KeyboardInterrupt
 
 
 def _again() -> str:

@@ -443,8 +443,8 @@ def test_no_name_of_a_file_reaches_the_terminal_as_a_command(
 def test_a_stop_keeps_what_was_drawn_and_says_how_to_go_on(
     number: signal.Signals, tmp_path: Path
 ) -> None:
-    """Send it for real, to another process, and a second time at once: Ctrl-C, and what SLURM,
-    docker and timeout send."""
+    """Send it for real, to another process, and a second time while that writes what is finished:
+    Ctrl-C, and what SLURM, docker and timeout send."""
     arguments = [
         "sample",
         "--model",
@@ -456,7 +456,18 @@ def test_a_stop_keeps_what_was_drawn_and_says_how_to_go_on(
         "--store",
         str(tmp_path),
     ]
-    code = "from capcal_lib import cli; cli.SECONDS_BETWEEN_LINES = 0; cli.main()"
+    code = f"""
+import os
+from capcal_lib import cli
+from capcal_lib.runs.store import Writer
+append = Writer.append
+def append_and_stop(self, samples):
+    os.kill(os.getpid(), {int(number)})
+    return append(self, samples)
+Writer.append = append_and_stop
+cli.SECONDS_BETWEEN_LINES = 0
+cli.main()
+"""
     with subprocess.Popen(
         [sys.executable, "-c", code, *arguments],
         stdout=subprocess.PIPE,
@@ -466,7 +477,6 @@ def test_a_stop_keeps_what_was_drawn_and_says_how_to_go_on(
     ) as process:
         assert process.stderr
         assert process.stderr.readline().startswith("simulated on mini-exam: 400 of 40800 samples")
-        process.send_signal(number)
         process.send_signal(number)
         *_, last = process.stderr.read().splitlines()
     assert process.returncode == 130
