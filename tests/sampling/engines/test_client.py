@@ -252,7 +252,13 @@ def test_an_answer_is_quoted_from_its_beginning_though_a_letter_is_cut_in_two() 
 
 @pytest.mark.parametrize("code", [401, 403])
 def test_a_server_that_lets_nobody_in_ends_everything_at_once(code: int) -> None:
-    with ChatServer(fault=lambda number, body: status(code, "who?") if number else None) as server:
+    def refuse_all_but_the_first(number: int, body: Any) -> Fault | None:
+        if not number:
+            return None
+        time.sleep(0.2)  # so that the first answer comes first
+        return status(code, "who?")
+
+    with ChatServer(fault=refuse_all_but_the_first) as server:
         engine = open_at(server, in_flight=16)
         stream = engine.sample(requests(40, 16), SAMPLING, 0)
         assert not isinstance(next(stream), Failure)  # what was drawn before is given
