@@ -140,6 +140,10 @@ shapes = [beta_from_moments(*moment) for moment in moments]
 binary = [betabinom.pmf([0, 100], 100, *moment).sum() for moment in shapes]
 (np.array(binary) < 0.5).sum(), len(binary)
 
+# %% [markdown]
+# For the last pass@k curves the paper prints no number. Its text says “most scenarios”, which we quote, and the caption of the
+# figure says “many scenarios”.
+
 # %% label="audit-claims" paper=["section-4.1", "table-2", "figure-9", "section-5.1", "section-5.2", "appendix-c.2", "appendix-d"] evidence=["reported", "read off", "simulated"] reads=["main", "mean_accuracy", "passk_math500", "passk_aime25", "budget"]
 others = claims[claims["verdict"] != "supported"].set_index("quote")
 columns = ["place", "hold", "verdict", "evidence"]
@@ -159,8 +163,9 @@ page.show(
 # ## What does the main table compare?
 #
 # The paper's methods are “spanning both training-free and training-based techniques” (section 1). A probe has seen thousands of
-# labels. Verbalized confidence and P(True), *what a model says of itself*, have seen none. So a score mixes two things: what a
-# method *knows* about a question, and the *level* of its confidences.
+# labels: “We train linear probes on LLMs' internal representations to predict query-level confidence” (section 4.2). Verbalized
+# confidence (“We instruct the LLM to report a probability”) and P(True), *what a model says of itself*, have seen none. So a
+# score mixes two things: what a method *knows* about a question, and the *level* of its confidences.
 #
 # The authors later published scores of these two methods after recalibration on the same labels that the probe has seen. How
 # much of the probe's lead on its own data set is left?

@@ -306,8 +306,8 @@ def score(
     index = pd.MultiIndex.from_tuples(list(rows), names=["dataset", "method"])
     table = pd.DataFrame(list(rows.values()), index, SCORE_COLUMNS)
     table["may_be_best"] = table["may_be_best"].astype("boolean")
-    of_members = _estimate_terms(results, protocol)
-    if of_members["member"].any():
+    if len(confidence_columns(results)) > len(methods(results)):  # a method has several members
+        of_members = _estimate_terms(results, protocol)
         by_member = of_members.groupby(["dataset", "method", "member"], observed=True)["term"]
         spread = by_member.mean().groupby(["dataset", "method"], observed=True).std()
         table["spread"] = spread.reindex(table.index)
