@@ -208,7 +208,7 @@ def main(shapes: list[tuple[int, int, int]]) -> None:
             asked = requests(questions, samples)
             settings = {"temperature": 0.7, "max_tokens": 2 * tokens}
             sampling = MODEL.sampling.model_copy(update=settings)
-            prompts = [encode(engine.tokenizer, MODEL, request) for request in asked]
+            prompts = encode(engine.tokenizer, MODEL, asked)
             plain = partial(generate, engine, prompts, sampling, samples)
             ways: dict[str, Callable[[], int]] = {
                 "generate, n samples, tokens": partial(plain, samples, False),

@@ -15,16 +15,18 @@ from capcal_lib.questions.prompts import completion_answer, completion_text
 from capcal_lib.runs.store import FinishReason, Sample
 from capcal_lib.sampling.engines import Request
 
+PROMPTS_AT_ONCE = 256  # read by the tokenizer's threads, which keep much of each while they work
 
-def encode(tokenizer: Any, model: Model, request: Request) -> list[int]:
-    """Return the token ids of the messages as the model reads them, ready for its answer.
+
+def encode(tokenizer: Any, model: Model, requests: Sequence[Request]) -> list[list[int]]:
+    """Return the token ids of each request's messages as the model reads them, ready for its
+    answer.
 
     A model without a chat template reads them as the beginning of a text, in the prompt style
     ``completion``. A template writes the date of the manifest's switch ``date``, or else today's.
     """
-    if model.prompts.completion:
-        return list(tokenizer(completion_text(request.messages))["input_ids"])
-    if tokenizer.chat_template is None:
+    completes = model.prompts.completion
+    if tokenizer.chat_template is None and not completes:
         raise InputError(
             f"{model.name!r} has no chat template; put prompt_style: completion into its manifest"
         )
@@ -33,14 +35,21 @@ def encode(tokenizer: Any, model: Model, request: Request) -> list[int]:
         switches["strftime_now"] = date.fromisoformat(
             switches["date"]
         ).strftime  # what templates call
-    encoded = tokenizer.apply_chat_template(
-        list(request.messages),
-        add_generation_prompt=True,
-        tokenize=True,
-        return_dict=True,
-        **switches,
-    )
-    return list(encoded["input_ids"])
+    tokens: list[list[int]] = []
+    for start in range(0, len(requests), PROMPTS_AT_ONCE):
+        some = requests[start : start + PROMPTS_AT_ONCE]
+        if completes:
+            encoded = tokenizer([completion_text(one.messages) for one in some])
+        else:
+            encoded = tokenizer.apply_chat_template(
+                [list(one.messages) for one in some],
+                add_generation_prompt=True,
+                tokenize=True,
+                return_dict=True,
+                **switches,
+            )
+        tokens += encoded["input_ids"]
+    return tokens
 
 
 class Prompt(NamedTuple):
@@ -91,9 +100,9 @@ class LocalEngine(ABC):
     def _prompts(self, requests: Sequence[Request], sampling: Sampling) -> list[Prompt]:
         prompts = []
         completes = self.model.prompts.completion
-        for request in requests:
+        encoded = encode(self.tokenizer, self.model, requests)
+        for request, tokens in zip(requests, encoded, strict=True):
             name = request.question.id
-            tokens = encode(self.tokenizer, self.model, request)
             room = sampling.context_tokens - len(tokens)
             if room < 1:
                 raise InputError(

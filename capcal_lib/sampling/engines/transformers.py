@@ -132,7 +132,7 @@ class TransformersEngine(LocalEngine):
     def hidden_states(self, requests: Sequence[Request], layers: str = "mean") -> np.ndarray:
         """Return hidden states as `Engine` says, without computing the head over the vocabulary."""
         result = np.empty((len(requests), self.network.config.hidden_size), dtype=np.float32)
-        prompts = [encode(self.tokenizer, self.model, request) for request in requests]
+        prompts = encode(self.tokenizer, self.model, requests)
         for row in _in_order(prompts):
             read = self._read(self.network.get_decoder(), prompts[row], output_hidden_states=True)
             states = torch.stack([state[0, -1].float() for state in read.hidden_states])

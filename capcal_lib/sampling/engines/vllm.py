@@ -146,7 +146,7 @@ class VllmEngine(LocalEngine):
 
         core = self._llm.engine_core
         once = {"max_tokens": 1, "temperature": 0, "skip_reading_prefix_cache": True}
-        prompts = [encode(self.tokenizer, self.model, request) for request in requests]
+        prompts = encode(self.tokenizer, self.model, requests)
         size = self._llm.model_config.get_hidden_size()
         result = np.empty((len(prompts), size), dtype=np.float32)
 

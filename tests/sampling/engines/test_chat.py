@@ -14,7 +14,7 @@ from capcal_lib.sampling.engines import Request
 tokenizers = pytest.importorskip("tokenizers")
 transformers = pytest.importorskip("transformers")
 
-from capcal_lib.sampling.engines.chat import LocalEngine, Prompt, Reply, encode  # noqa: E402 -- what they are given comes from transformers
+from capcal_lib.sampling.engines.chat import PROMPTS_AT_ONCE, LocalEngine, Prompt, Reply, encode  # noqa: E402 -- what they are given comes from transformers
 
 MODEL = load_model("smollm2-135m")
 
@@ -84,11 +84,27 @@ def test_a_model_without_a_chat_template_completes_a_text() -> None:
         InputError,
         match="'smollm2-135m' has no chat template; put prompt_style: completion",
     ):
-        encode(tokenizer, MODEL, request)
+        encode(tokenizer, MODEL, [request])
     base = MODEL.model_copy(update={"prompt_style": "completion"})
-    read = encode(tokenizer, base, request)
+    [read] = encode(tokenizer, base, [request])
     assert read == [words["ask"], words["hm"], words["ask"]]  # Q: and A: are unknown words here
     assert divided(tokenizer, "hm", [words["Paris"]], base) == (None, "Paris")
+
+
+@pytest.mark.parametrize("style", ["short", "completion"])
+@pytest.mark.parametrize("number", [0, 1, 2 * PROMPTS_AT_ONCE + 1])
+def test_prompts_read_together_are_those_read_one_by_one(number: int, style: str) -> None:
+    tokenizer, words = make(False)
+    model = MODEL.model_copy(update={"prompt_style": style})
+    texts = [" ".join(["hm"] * (place % 7) + ["Paris"]) for place in range(number)]
+    asked = [
+        Request(Question("q", text, Answer("short", "Paris")), ({"role": "user", "content": text},))
+        for text in texts
+    ]
+    read = encode(tokenizer, model, asked)
+    assert read == [tokens for one in asked for tokens in encode(tokenizer, model, [one])]
+    if style == "short":
+        assert read == [[words[word] for word in text.split()] for text in texts]
 
 
 def test_the_date_of_a_template_is_that_of_the_manifest() -> None:
@@ -99,8 +115,6 @@ def test_the_date_of_a_template_is_that_of_the_manifest() -> None:
         Question("q", "hm", Answer("short", "Paris")), ({"role": "user", "content": "hm"},)
     )
     dated = MODEL.model_copy(update={"chat_template": {"date": "2026-02-13"}})
-    assert encode(tokenizer, dated, request) == [words["ask"], len(words)]
-    assert encode(tokenizer, MODEL, request) == [
-        words["ask"],
-        words["ask"],
-    ]  # today is another word
+    assert encode(tokenizer, dated, [request]) == [[words["ask"], len(words)]]
+    today = words["ask"]  # another word
+    assert encode(tokenizer, MODEL, [request]) == [[words["ask"], today]]

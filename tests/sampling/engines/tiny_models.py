@@ -55,7 +55,8 @@ OTHERS: dict[str, dict[str, Any]] = {
 
 
 def prompt_of(engine: TransformersEngine, asked: Request) -> list[int]:
-    return encode(engine.tokenizer, engine.model, asked)
+    [tokens] = encode(engine.tokenizer, engine.model, [asked])
+    return tokens
 
 
 def manifest(**changes: Any) -> Model:
