@@ -435,8 +435,8 @@ def _csv(file: io.BufferedReader, place: _Place) -> Iterator["DataFrame"]:
 
 
 def _fields(rows: Any, heads: Sequence[str], place: _Place) -> Iterator[list[str]]:
-    """Yield the fields of each row; pandas would fill those that a row lacks."""
-    for row in filter(None, rows):
+    """Yield the fields of each row that has any; pandas would fill those that a row lacks."""
+    for row in filter(any, rows):
         if len(row) != len(heads):
             raise ValueError(
                 f"it has {len(row)} fields, and the header {len(heads)} "

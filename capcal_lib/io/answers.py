@@ -40,10 +40,10 @@ def are_lists(golds: "pd.Series[Any]") -> bool:
 
 
 def kind_of(items: pd.DataFrame) -> manifests.Kind:
-    """Tell of which kind the answers of a log are: choices where all have them, numbers, formulas
-    where one is written in LaTeX, else short answers.
+    """Tell of which kind the answers of a log are: choices where all have options or are letters of
+    some, numbers, formulas where one is written in LaTeX, else short answers.
     """
-    if items["choices"].map(len).all():
+    if items["choices"].map(len).all() or items["gold"].str.fullmatch(r"[A-J]|\([A-J]\)").all():
         return "choice"
     if items["gold"].str.fullmatch(r"[-+]?[\d,]*\.?\d+").all():
         return "number"
@@ -61,6 +61,11 @@ def _answer(
     if options and len(golds) == 1:
         place = _place(golds[0], options, labels)
         return LETTERS[place], (options[place],), tuple(options)
+    if fields := [name for gold in golds if isinstance(gold, dict) for name in gold]:
+        raise ValueError(
+            f"the right answer is an object of {', '.join(map(str, fields))}; name the text in it, "
+            f"as in --column gold=answer.{fields[0]}"
+        )
     # GSM8K writes its solution, then #### and the answer.
     texts = [str(gold).rpartition("####")[2].strip() for gold in golds]
     return texts[0], (*texts[1:], *map(str, others)), ()

@@ -38,6 +38,11 @@ def read_harness(row: Row) -> list[Row]:
     """Return the samples of a row with its scores, which are None for each of several samples.
 
     ``ValueError`` for log-likelihoods of given answers."""
+    if not isinstance(row["arguments"], dict):
+        raise ValueError(
+            "arguments that are a list, as earlier versions wrote them; map the columns of a table "
+            "with --column, or give the log of a later version"
+        )
     request = row["arguments"]["gen_args_0"]
     settings = request.get("arg_1")
     if not isinstance(settings, dict):

@@ -66,6 +66,7 @@ def join_repeated(samples: pd.DataFrame, *, scored: bool) -> tuple[pd.DataFrame,
     again = samples["key"].notna() & samples.duplicated(["question_id", "key"])
     if not again.any():
         return samples, 0
+    samples = samples.assign(scores=samples["scores"].map(dict))  # rows of one log share theirs
     first = samples[~again].set_index(["question_id", "key"])
     responses, scores = first["response"].to_dict(), first["scores"].to_dict()
     repeated = 0

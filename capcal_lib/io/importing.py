@@ -336,6 +336,7 @@ def _lay_out(samples: pd.DataFrame, by_name: Mapping[str, Question], left_out: i
     _refuse(table[table.duplicated(KEY)], "is there twice; number them apart")
     _refuse(
         table[table["sample_index"] >= sizes + left_out],
-        "is not numbered from 0 without gaps; number them apart",
+        "is not numbered from 0 without gaps; leave out the column sample, and samples get numbers "
+        "as they come",
     )
     return table

@@ -126,7 +126,9 @@ def score_table(
     0.01
     """
     heads = {*map(plain_head, map(str, table)), *columns}
-    if "total" in heads and heads.isdisjoint(map(plain_head, (*QUESTION_ID, "question_id"))):
+    names = {plain_head(name) for name in QUESTION_ID}
+    in_index = "total" in heads or plain_head(str(table.index.name)) in names
+    if in_index and heads.isdisjoint(names):
         table = table.assign(question_id=table.index.map(str))
     table = table.reset_index(drop=True)
     if "confidence" not in heads:
@@ -152,7 +154,7 @@ def score_counts(table: pd.DataFrame) -> pd.DataFrame:
     known = table[twice] if corrected else table
     clusters = table.get("cluster")
     constant = constant_terms(table)
-    floor = -question_terms(mu_hat, table).mean()
+    floor = 0 - question_terms(mu_hat, table).mean()
     spread = mu_hat[twice].var()
     rows = {
         "questions": _number(len(table), table),
@@ -165,7 +167,7 @@ def score_counts(table: pd.DataFrame) -> pd.DataFrame:
             solved = pd.Series(pass_at_k(table["correct"], table["total"], [k])[:, 0], table.index)
             rows[f"pass@{k}"] = _mean(solved, clusters)
     if spread > 0:
-        rows["noise"] = _number(min(1.0, floor / spread), table)
+        rows["noise"] = _number(min(1.0, floor / spread), known)
     rows["best constant"] = _mean(constant, clusters)
     if corrected:
         uniform = metrics.uniform_baseline_brier_terms(*known[COUNTS].to_numpy().T, corrected=True)
@@ -179,13 +181,13 @@ def score_counts(table: pd.DataFrame) -> pd.DataFrame:
         rows[CAPABILITY_PLUG_IN] = _mean(plug_in, clusters)
         rows[CORRECTED] = _mean(brier, clusters)
         rows[GAIN] = _mean(constant - brier, clusters, gain_bounds(known))
-        rows["noise floor of the plug-in"] = _number(floor, table)
+        rows["noise floor of the plug-in"] = _number(floor, known)
         rows["miscalibration"] = _number(parts.miscalibration, known)
         rows["discrimination"] = _number(parts.discrimination, known)
         rows[RESPONSE] = _number(metrics.expected_response_brier(*triple), table)
         if corrected:
             variance = metrics.correctness_variance(table["correct"], table["total"])
-            rows["correctness variance"] = _number(variance, known)
+            rows["correctness variance"] = _number(variance, table)
         rows["log loss"] = _log_loss(table, clusters)
         ece = metrics.binned_ece(*triple, corrected=False)
         rows["ECE, ten bins, plug-in"] = _number(ece, table)

@@ -28,7 +28,7 @@ WEIGHT = "weight"  # a column that is refused
 OTHERS = ["total", *CLUSTERS, WEIGHT, "sample", "task", *RUN]  # columns that a file may have
 OTHER_COLUMN = (
     "; name another with --column NAME=COLUMN, or take correct and total from another file, or a "
-    "log, with --key FILE"
+    "log, with --key FILE; samples without confidences are scored with --column verdict=COLUMN"
 )
 OTHER_HEAD = "; name another, as in columns={'correct': 'right'}"  # of a table that is no file
 TWO_CONFIDENCES = (
@@ -79,6 +79,8 @@ def is_log(path: Path, columns: Mapping[str, str] = MappingProxyType({})) -> boo
     if path.suffix == ".eval" or is_folder(path):
         return True
     heads = {plain_head(str(head)) for head in next(stream_rows(path), NUMBERS)}
+    if "verdict" in columns or "gold" in columns:  # which only logs have
+        return True
     return heads.isdisjoint(NUMBERS) and columns.keys().isdisjoint(NUMBERS)
 
 
@@ -303,7 +305,7 @@ def _check_counts(where: object, table: pd.DataFrame) -> pd.DataFrame:
     sample, whose ``correct`` may be a word of a verdict.
     """
     _refuse(where, table, table["question_id"] == "", "has no question_id")
-    correct = pd.to_numeric(table["correct"], errors="coerce").astype(float)
+    correct = _read_numbers(table["correct"])
     words, _ = read_verdicts(table["correct"][correct.isna()].map(spell_value))
     correct = correct.fillna(words.map({"correct": 1.0, "incorrect": 0.0}))
     whole = (correct % 1 == 0) & (correct >= 0)
@@ -311,12 +313,18 @@ def _check_counts(where: object, table: pd.DataFrame) -> pd.DataFrame:
     if "total" not in table:
         _refuse(where, table, correct > 1, f"has more than one correct in a row{NO_TOTAL}")
         return pd.DataFrame({"correct": correct, "total": 1}, dtype=np.int64)
-    total = pd.to_numeric(table["total"], errors="coerce").astype(float)
+    total = _read_numbers(table["total"])
     whole = (total % 1 == 0) & (total >= 0)
     _refuse(where, table, ~whole, "has a total that is no whole number, or below 0")
     _refuse(where, table, total == 0, "has no scored sample; leave it out")
     _refuse(where, table, correct > total, "has more correct samples than its total")
     return pd.DataFrame({"correct": correct, "total": total}, dtype=np.int64)
+
+
+def _read_numbers(texts: "pd.Series[str]") -> "pd.Series[float]":
+    """Return the numbers of texts, of which some write 4 as 4,0; NaN for any other text."""
+    plain = texts.str.replace(r",0$", "", regex=True)
+    return pd.to_numeric(plain, errors="coerce").astype(float)
 
 
 def _check_shares(where: object, table: pd.DataFrame) -> "pd.Series[float]":

@@ -69,6 +69,12 @@ def choose_verdicts(
     notes.append(f"verdicts of the log: {taken}; its scorers: {', '.join(tally)}")
     scale = scales[taken]
     counts = tally[taken].items()
+    given = sorted({value for value, _ in tally[taken]})
+    if correct is not None and spell_value(correct) not in given:
+        notes.append(
+            f"no verdict is {sanitize(correct, 80)!r}, so none is correct; some are "
+            f"{sanitize(', '.join(given), 80)}"
+        )
     scored = sum(number for (value, blank), number in counts if not blank and scale.get(value))
     if odd := unblank - scored:
         notes.append(f"{counted(odd, 'sample')} without a verdict left out; {RULE}")

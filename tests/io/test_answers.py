@@ -117,6 +117,26 @@ def test_choices_may_be_called_options(tmp_path: Path) -> None:
     assert accuracy(write(tmp_path / "rows.jsonl", row)) == (1, 1)
 
 
+@pytest.mark.parametrize("spelled", ["{}", "({})"])
+def test_answers_that_are_all_letters_are_options(tmp_path: Path, spelled: str) -> None:
+    said = ("The answer is ({}).", "{}", "The answer is (D).")
+    rows = [
+        harness(n, *(text.format(letter) for text in said), target=spelled.format(letter))
+        for n, letter in enumerate("ABJ")
+    ]
+    path = write(tmp_path / "samples_mmlu_pro.jsonl", *rows)
+    assert accuracy(path, regrade=True) == (6, 9)
+
+
+def test_a_right_answer_inside_an_object_is_named(tmp_path: Path) -> None:
+    answer = {"value": "Paris", "aliases": ["Paree"]}
+    path = write(tmp_path / "rows.jsonl", {"id": 0, "response": "Paris", "answer": answer})
+    said = "rows.jsonl, row 0: the right answer is an object of value, aliases; name the text in it"
+    with pytest.raises(InputError, match=said + ", as in --column gold=answer.value"):
+        read_log([path])
+    assert accuracy(path, columns={"gold": "answer.value"}) == (1, 1)
+
+
 def test_options_of_some_questions_only_are_no_choices(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

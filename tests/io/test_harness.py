@@ -72,3 +72,13 @@ def test_repeated_rows_are_no_repeated_samples(tmp_path: Path) -> None:
     assert accuracy(write(path, *rows)) == (2, 2), "of both filters"
     rows = [harness(n, "4", "4") for n in (0, 1, 0)]
     assert accuracy(write(path, *rows)) == (4, 4), "equal samples of a row are several"
+    rows = [harness(n, "4", "5", "6", filter=kept) for n in (0, 1) for kept in "ab"]
+    found = read_file(write(path, *rows))
+    assert found.table["total"].tolist() == [3, 3]
+    assert not any("left out" in note for note in found.notes), "a filter says something new"
+
+
+def test_a_request_that_an_older_harness_lists_is_refused(tmp_path: Path) -> None:
+    row = harness(0, "4", arguments=[["What is 0?", {"until": []}]])
+    with pytest.raises(InputError, match="row 0: arguments that are a list, as earlier versions"):
+        read_file(write(tmp_path / "samples_a.jsonl", row))

@@ -233,6 +233,10 @@ def test_one_sample_does_not_take_the_corrected_score_from_the_others(tmp_path: 
     scores = score_counts(found.table)
     assert scores.loc["questions", "value"] == 3
     assert scores.loc["capability Brier, corrected", "value"] == pytest.approx(-0.125)
+    on = scores["questions"].to_dict()
+    assert scores.loc["noise floor of the plug-in", "value"] == pytest.approx((1 / 4 + 0) / 2)
+    assert scores.loc["correctness variance", "value"] == pytest.approx((1 / 4 + 0 + 0) / 3)
+    assert (on["noise"], on["noise floor of the plug-in"], on["correctness variance"]) == (2, 2, 3)
 
 
 def test_a_method_with_few_confidences_takes_no_question_from_the_others(
@@ -274,8 +278,10 @@ def test_a_data_frame_is_scored_in_one_call_as_its_file_is(tmp_path: Path) -> No
     ):
         score_table(other, columns={"confidence": "p"})
     samples = pd.DataFrame({"question_id": ["a", "a", "b"], "confidence": [0.5, 0.5, 1]})
-    scores = score_table(samples.assign(correct=[True, False, True]))
-    assert scores.loc["scored samples", "value"] == 3
+    samples["correct"] = [True, False, True]
+    for given in (samples, samples.set_index("question_id")):
+        scores = score_table(given)
+        assert scores.loc[["questions", "scored samples"], "value"].tolist() == [2, 3]
     counts = score_table(table[["correct", "total"]])
     assert counts.loc["accuracy"].equals(wanted.loc["accuracy"])
     assert "AUROC" not in counts.index

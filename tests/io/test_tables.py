@@ -121,6 +121,11 @@ SPELLED = {
     "decimal commas": ("mine.csv", CSV.replace(",", ";").replace(".", ",")),
     "spaces": ("mine.csv", CSV.replace(",", ", ")),
     "more spaces": ("mine.csv", CSV.replace(",", " ,\t")),
+    "counts with decimals": (
+        "mine.csv",
+        "question_id;confidence;correct;total\na;0,5;1,0;2,0\nb;1;2;2\n",
+    ),
+    "empty rows": ("mine.csv", CSV.replace("b,", ",,,\nb,") + ",,,\n"),
     "signs": ("mine.csv", CSV.replace("0.5", "50 %").replace("1.0", "100%")),
     "records": (
         "mine.json",
@@ -256,6 +261,10 @@ def test_columns_of_other_names_are_named(tmp_path: Path) -> None:
     rows = tmp_path / "rows.csv"
     rows.write_text("id,said,gold\na,4,4\na,5,4\n")
     assert read_file(rows, columns={"response": "said"}).table["correct"].tolist() == [1]
+    rows.write_text("id,response,correct\na,4,1\na,5,0\n")
+    with pytest.raises(InputError, match="samples without confidences are scored with --column v"):
+        read_file(rows)
+    assert read_file(rows, columns={"verdict": "correct"}).table["correct"].tolist() == [1]
 
 
 def test_a_row_number_beside_the_question_is_not_taken_for_it(tmp_path: Path) -> None:

@@ -73,6 +73,10 @@ def test_the_value_of_a_correct_sample_can_be_named(tmp_path: Path) -> None:
     path = judged(tmp_path / "log.json", ["pass", "fail", "PASS", "error", None, float("nan")])
     assert accuracy(path, correct="Pass") == (2, 4), "all others are incorrect but what is missing"
     assert accuracy(judged(path, [5, 4, 5.0, 1]), correct="5") == (2, 4)
+    judged(path, ["pass", "fail"])
+    assert not any("no verdict is" in note for note in read_file(path, correct="pass").notes)
+    notes = read_file(path, correct="passed").notes
+    assert "no verdict is 'passed', so none is correct; some are fail, pass" in notes
 
 
 def test_words_of_what_is_correct_go_before_numbers_of_anything(tmp_path: Path) -> None:
