@@ -180,7 +180,8 @@ before, capability_brier(moved, *counted, corrected=True)
 
 # %% [markdown]
 # `recalibrate` does this for all methods with cross-validation in five folds of whole subjects. For response consistency, the
-# first ten samples vote and the others judge. These verdicts are a family of their own. The paper recalibrates nothing.
+# first ten samples vote and the others judge, unless `protocol` is *paper*. These verdicts are a family of their own. The paper
+# recalibrates nothing.
 
 # %% label="main-equal" paper=["section-4.3.2"] evidence=["measured"] reads=["verdicts", "confidences"]
 names = ["dataset", "method", "estimate", "low", "high", "verdict"]
@@ -194,12 +195,13 @@ page.show(
 # %% [markdown]
 # ## All scores
 #
-# A dash means that a probe was trained with prompts of another style, or that there are too few samples to vote and to judge.
+# A dash under a data set means that a probe was trained with prompts of another style, or that there are too few samples to
+# vote and to judge. A cost is the mean over the data sets on which it is known.
 
 # %% label="main-scores" paper=["table-2", "section-4.3.2", "equation-7", "equation-11"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 page.show_scores(
     scores.drop(several, level="method"),
-    f"Capability Brier score, {protocol} (lower is better), and cost in tokens.",
+    f"Capability Brier score, protocol {protocol} (lower is better), and cost in tokens.",
 )
 
 # %% label="main-gains" paper=["section-4.3.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]

@@ -17,7 +17,7 @@ model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`
 dataset: str = ""  # one with samples; empty: where the gain is largest
 store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
-protocol: str = "corrected"  # or paper: with the probes of its recipe
+protocol: str = "corrected"  # or paper: with its recipe and scores
 verdicts: str = "rules"  # or judge:MODEL, where it has judged
 seed: int = 0  # of all that is drawn here
 risk: float = 0.1  # the share of wrong answers that is promised
@@ -198,7 +198,7 @@ promised = study.use_thresholds(confidences, promise_risk, risk=risk, rng=rng)
 titled = tables.titled(promised)
 page.show(
     titled.pivot_table("answered", "method", "dataset", sort=False),
-    f"Share of questions answered under a promise of {100 * risk:.0f} % wrong answers.",
+    f"Share of questions answered under a promise of {100 * risk:g} % wrong answers.",
     digits=2,
 )
 

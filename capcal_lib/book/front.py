@@ -60,7 +60,8 @@ def spell_advice(advice: pd.DataFrame) -> dict[str, str]:
 
 
 def count_statements(tally: "pd.Series[int]") -> dict[str, int]:
-    """Count the statements of the paper that were ``tested``, and those with each verdict.
+    """Count the statements of the paper that were ``tested``, and of these those ``supported``, in
+    part (``partly``), and contradicted at least in part (``against``).
 
     ``tally`` counts the verdicts of ``claims.judge_claims``.
     """
@@ -68,7 +69,7 @@ def count_statements(tally: "pd.Series[int]") -> dict[str, int]:
         "tested": int(tally.sum()),
         "supported": int(tally["supported"]),
         "partly": int(tally["holds in part"]),
-        "against": int(tally["contradicted in part"]),
+        "against": int(tally[["contradicted in part", "reversed"]].sum()),
     }
 
 

@@ -31,11 +31,11 @@ from capcal_lib.text import counted
 
 USUAL = {"k_eval": 100, "protocol": "corrected", "verdicts": "rules"}  # of parameters
 MEASURE = (
-    "This page with -p model {0} -p store runs/local shows what is measured by: "
-    "capcal reproduce --model {0} --store runs/local"
+    "To measure it: capcal reproduce --model {0} --store runs/local. To show the result on this "
+    "page: -p model {0} -p store runs/local"
 )
 NO_SAMPLES = (
-    "The run store has no samples of this model, so that nothing here is measured. Recorded runs "
+    "The run store has no samples of this model, so nothing here is measured. Recorded runs "
     "come with the repository, not with the package. "
 )
 ONE_SAMPLE = (
@@ -322,6 +322,8 @@ def differences(page: Page) -> list[str]:
     notes = []
     if (page.protocol, page.counting.verdicts) != ("corrected", "rules"):
         notes.append(OTHER_RULES.format(page.protocol, page.counting.verdicts))
+    if page.protocol == "paper":
+        notes.append("Samples that vote are among those that judge the vote.")
     if load_model(page.model).paper_name:
         return notes
     unlike = []

@@ -259,7 +259,7 @@ def _draw(
     """Put cells of HTML, whose index heads their rows, under their heads; many rows are folded."""
     if table.empty:
         raise InputError(f"the table {caption!r} is empty; leave it out")
-    marks = [evidence] if isinstance(evidence, str) else evidence
+    marks = [evidence] if isinstance(evidence, str) else [*dict.fromkeys(evidence)]
     if not len(marks) and any(map(is_numeric_dtype, table.dtypes)):
         known = ", ".join(EVIDENCE)
         raise InputError(f"the table {caption!r} names no evidence; give one of: {known}")

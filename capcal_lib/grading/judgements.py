@@ -21,6 +21,7 @@ from capcal_lib.runs.run import Run
 from capcal_lib.sampling.draw import Progress
 from capcal_lib.sampling.engines import engine_name, open_engine
 from capcal_lib.sampling.weights import weights_digest
+from capcal_lib.text import counted
 
 PAIR = ["question_id", "extracted"]
 
@@ -146,7 +147,8 @@ def verdicts_by(run: Run, by: str = "rules") -> pd.DataFrame:
     judgements = read_judgements(run, judge_name)
     if lacking := len(answers) - len(answers.merge(judgements)):
         raise InputError(
-            f"{run}: {judge_name} has not judged {lacking} answers; {_how(run, judge_name)}"
+            f"{run}: {judge_name} has not judged {counted(lacking, 'answer')}; "
+            f"{_how(run, judge_name)}"
         )
     judged = rows[PAIR].merge(judgements, how="left")
     rows["verdict"] = judged["verdict"].fillna(rows["verdict"])

@@ -30,7 +30,7 @@ def test_every_way_to_go_is_spelled_and_what_has_no_case_says_so() -> None:
 
 def test_statements_are_counted_by_what_they_came_to() -> None:
     tally = pd.Series(range(5, 0, -1), CLAIM_VERDICTS)
-    counted = {"tested": 15, "supported": 5, "partly": 4, "against": 2}
+    counted = {"tested": 15, "supported": 5, "partly": 4, "against": 2 + 1}
     assert count_statements(tally) == counted
 
 

@@ -232,7 +232,7 @@ def test_one_answer_that_is_not_judged_is_refused(run: Path) -> None:
     judge_run(Run(run), JUDGE)
     path = run / JUDGEMENTS.name
     write_table(path, pq.read_table(path).slice(1))
-    with pytest.raises(InputError, match="simulated has not judged 1 answers; judge with: capcal"):
+    with pytest.raises(InputError, match="simulated has not judged 1 answer; judge with: capcal"):
         verdicts_by(Run(run), BY)
 
 
