@@ -92,9 +92,11 @@ VLLM_ARGUMENTS = (
 
 
 class Manifest(BaseModel):
-    """Refuse unknown keys and wrong types; never change after loading."""
+    """Refuse unknown keys, wrong types, and numbers that are not finite; never change after
+    loading.
+    """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
     word: ClassVar = ""
     folder: ClassVar = ""  # of those that are files
 

@@ -203,6 +203,11 @@ def test_malformed_data_set(copies: Path, old: str, new: str, message: str) -> N
         ),
         (
             "temperature: 0.7",
+            "temperature: .inf",
+            "sampling.temperature: Input should be a finite number",
+        ),
+        (
+            "temperature: 0.7",
             "temperature: -1.0",
             "sampling.temperature: Input should be greater than or equal to 0",
         ),

@@ -159,7 +159,7 @@ def sampled_questions(run: Run) -> dict[str, Question]:
     sampled = read_samples(run, KEY)["question_id"].unique()
     if not len(sampled):
         raise InputError(
-            f"{run} has no samples yet; draw some with: capcal sample {run.options} --k 100"
+            f"{run} has no samples yet; draw some with: capcal sample {run.draw_options} --k 100"
         )
     questions = run_questions(run)
     return {name: questions[name] for name in sampled}

@@ -55,7 +55,7 @@ def training_data(
     if not scored.any():
         raise InputError(
             f"{run}: no question has hidden states and a scored sample; draw more with: capcal "
-            f"sample {run.options} --k 100; then run: capcal grade {run.options}; and: capcal "
+            f"sample {run.draw_options} --k 100; then run: capcal grade {run.options}; and: capcal "
             f"features {run.options}"
         )
     return questions[scored], features[scored]

@@ -250,18 +250,20 @@ def write_file(path: Path, content: IO[bytes]) -> None:
         write_whole(path, content)
 
 
-def gather(items: Iterable[Item], seconds: float = WRITE_SECONDS) -> Iterator[list[Item]]:
-    """Yield together the items that come within so many seconds, and the rest at the end.
+def gather(items: Iterable[Item | None], seconds: float = WRITE_SECONDS) -> Iterator[list[Item]]:
+    """Yield together the items that come within so many seconds, and the rest at the end. None is
+    no item, but time that has passed.
 
-    >>> list(gather("abc"))
+    >>> list(gather(["a", None, "b", "c"]))
     [['a', 'b', 'c']]
     """
     together: list[Item] = []
     since = time.monotonic()
     try:
         for item in items:
-            together.append(item)
-            if time.monotonic() - since > seconds:
+            if item is not None:
+                together.append(item)
+            if together and time.monotonic() - since > seconds:
                 due, together = together, []
                 yield due
                 since = time.monotonic()

@@ -11,6 +11,7 @@ from io import BytesIO
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from capcal_lib.disk import is_file
 from capcal_lib.errors import DiskError, InputError
@@ -103,9 +104,10 @@ def _take_file(source: Path, run: Run) -> None:
     if not _how(ours).equals(_how(theirs), check_metadata=True):
         raise InputError(f"{source}, which was made with other settings than {target}")
     key = [*artifact.key]
-    both = pa.concat_tables([ours, theirs])
+    gap = pc.is_null(ours[artifact.value], nan_is_null=artifact.missing)  # any value goes before it
+    both = pa.concat_tables([ours.filter(pc.invert(gap)), theirs, ours.filter(gap)])
     twice = both.select(key).to_pandas().duplicated()
-    if twice.sum() < len(theirs):
+    if twice.sum() < len(theirs) or pc.any(gap).as_py():
         rows = both.filter(pa.array(~twice)).sort_by([(name, "ascending") for name in key])
         if artifact is VERDICTS:
             graded = store.present_of([rows.to_pandas()])

@@ -16,7 +16,15 @@ from pydantic import TypeAdapter, ValidationError
 
 from capcal_lib.disk import is_folder
 from capcal_lib.errors import InputError, check_known
-from capcal_lib.manifests import DType, Manifest, Name, PromptStyle, Sampling, load_model
+from capcal_lib.manifests import (
+    DType,
+    Manifest,
+    Name,
+    PromptStyle,
+    Sampling,
+    load_model,
+    model_names,
+)
 from capcal_lib.places import LOCAL_RUNS
 from capcal_lib.runs import files
 from capcal_lib.runs.artifacts import Artifact
@@ -108,6 +116,27 @@ class Run:
             words += ["--run", self.folder.name]
         return shlex.join(words) + store_option(self.folder.parents[2])
 
+    @property
+    def draw_options(self) -> str:
+        """Return the options by which ``capcal sample`` goes on with the run: also the seed, and
+        settings that differ from the model's manifest.
+        """
+        identity = self.identity
+        words = [word for name, part in self.place.items() for word in (f"--{name}", part)]
+        wanted = {"seed": identity.seed or None}
+        if identity.model in model_names():
+            model = load_model(identity.model).for_dataset(identity.dataset)
+            usual = model.model_dump() | model.sampling.model_dump()
+            wanted |= {
+                name: identity.settings[name]
+                for name in ("engine", "temperature", "top_p", "max_tokens", "prompt_style")
+                if identity.settings[name] != usual[name]
+            }
+        for name, value in wanted.items():
+            if value is not None:
+                words += [f"--{name.replace('_', '-')}", str(value)]
+        return shlex.join(words) + store_option(self.folder.parents[2])
+
     def path(self, artifact: Artifact, name: str = "") -> Path:
         """Return where a kind of file is kept; ``name`` tells several of a kind apart."""
         return self.folder / artifact.name.replace("*", name)
@@ -196,7 +225,7 @@ def more_samples(run: Run, k: int) -> str:
     """Return the command that gives a run more samples."""
     if run.identity.engine == IMPORTED:
         return f"capcal import FILE... {run.options}"
-    return f"capcal sample {run.options} --k {k}"
+    return f"capcal sample {run.draw_options} --k {k}"
 
 
 def run_of(store: Path, identity: Identity) -> Run:

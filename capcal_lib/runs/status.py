@@ -66,12 +66,14 @@ def run_status(run: Run, grader: str | None = None) -> dict[str, Any]:
             command = f"capcal import FILE {run.options}"
         elif lacking or not samples:
             size = f"--limit {ask.questions} --k {ask.k}" if ask.questions else "--k 100"
-            command = f"capcal sample {run.options} {size}"
+            command = f"capcal sample {run.draw_options} {size}"
         elif row["verdicts"] != "yes":
             command = f"capcal grade {run.options}"
         elif not row["beside"] and run.identity.engine != IMPORTED:
             # not every server tells the probabilities that p-true needs
-            method = "verbalized" if run.identity.engine == "openai" else "p-true"
+            method = "p-true"
+            if run.identity.engine == "openai":
+                method = "verbalized --engine openai"
             command = f"capcal confidence {run.options} --method {method}"
     except InputError as error:
         command = f"capcal verify{store_option(run.folder.parents[2])}"

@@ -27,7 +27,7 @@ from capcal_lib.questions.prompts import template_digest
 from capcal_lib.runs import files
 from capcal_lib.runs.run import Identity, Record, Run
 from capcal_lib.runs.sessions import Ask, Session, open_session
-from capcal_lib.runs.store import Sample, open_writer
+from capcal_lib.runs.store import MOST_SAMPLES, Sample, open_writer
 from capcal_lib.sampling.engines import (
     Failure,
     answer_requests,
@@ -87,6 +87,8 @@ def sample(
         raise InputError(
             f"k is the number of samples per question and must be at least 1; got {least}"
         )
+    if (most := max(ks.values(), default=1)) > MOST_SAMPLES:
+        raise InputError(f"a question has at most {MOST_SAMPLES:,} samples; got k = {most:,}")
     if strangers := [name for name in ks if name not in by_id]:
         raise InputError(
             f"{dataset} ({split}) has no question {sanitize(strangers[0], 80)!r}; its ids look "
@@ -107,10 +109,13 @@ def sample(
             ask = Ask(questions=len(ks), k=least)
             requests = answer_requests(manifest, [by_id[name] for name in lacking], lacking)
 
-            def draw(session: Session) -> Iterator[Sample]:
+            def draw(session: Session) -> Iterator[Sample | None]:
                 for group in opened.sample(requests, manifest.sampling, seed):
                     if isinstance(group, Failure):
                         failed[group.reason] += len(group.sample_indices)
+                        continue
+                    if not group:
+                        yield None
                         continue
                     yield from group
                     session.rows += len(group)

@@ -4,6 +4,8 @@ import errno
 import multiprocessing
 import os
 import signal
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +14,24 @@ import pytest
 
 from capcal_lib.errors import DiskError, InputError
 from capcal_lib.runs import files
-from capcal_lib.runs.files import exists, hold, list_files, open_file, write_table
+from capcal_lib.runs.files import exists, gather, hold, list_files, open_file, write_table
 
 TABLE = pa.table({"a": [1]})
+
+
+def test_what_has_come_is_given_while_nothing_comes() -> None:
+    reached = []
+
+    def items() -> Iterator[str | None]:
+        for item in ("a", None, "b"):
+            reached.append(item)
+            yield item
+            time.sleep(0.05)
+
+    together = gather(items(), 0.03)
+    assert next(together) == ["a"]
+    assert reached == ["a", None]
+    assert list(together) == [["b"]]
 
 
 @pytest.mark.parametrize("number", [errno.EIO, errno.EACCES, errno.ESTALE, errno.EMFILE])

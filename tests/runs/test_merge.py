@@ -9,10 +9,11 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from capcal_lib.confidence.of_run import estimate, read_confidence
+from capcal_lib.confidence.of_run import estimate, place_confidence, read_confidence
 from capcal_lib.errors import DiskError, InputError
 from capcal_lib.grading.verdicts import FILE, Graded, grade_run, read_verdicts, write_verdicts
 from capcal_lib.probes.features import extract, read_features
+from capcal_lib.questions import load_questions
 from capcal_lib.results import load_results
 from capcal_lib.runs import Run
 from capcal_lib.runs import store as store_module
@@ -143,6 +144,21 @@ def test_a_single_run_can_be_named(tmp_path: Path) -> None:
     one, _ = conflicting(tmp_path)
     (taken,) = merge(tmp_path / "all", [run_folder(one, IDENTITY)])
     assert taken.rows == 2
+
+
+def test_a_confidence_takes_the_place_of_a_missing_one(tmp_path: Path) -> None:
+    both, other = (question.id for question in load_questions(SET)[:2])
+    said = {"a": {both: 0.25}, "b": {both: 0.5, other: 0.75}}
+    for name, shares in said.items():
+        run = sample("simulated", SET, k=1, store=tmp_path / name).run
+        rows = [{"question_id": one, "confidence": share} for one, share in shares.items()]
+        place_confidence(run, "mine", rows)
+    for stores in ("ab", "ba", "aba"):
+        for name in stores:
+            [*merge(tmp_path / stores, [tmp_path / name])]
+        (folder,) = list_runs(tmp_path / stores)
+        found = read_confidence(Run(folder), "mine")["confidence"].dropna()
+        assert found.to_dict() == {both: said[stores[0]][both], other: 0.75}
 
 
 def test_confidences_made_in_another_way_are_left_out_and_said(

@@ -1,8 +1,11 @@
+import shlex
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from typer.testing import CliRunner
 
+from capcal_lib.cli import app
 from capcal_lib.confidence.of_run import estimate, place_confidence
 from capcal_lib.errors import InputError
 from capcal_lib.grading import GRADER_VERSION
@@ -114,7 +117,27 @@ def test_a_server_is_asked_for_words_first_since_not_all_tell_probabilities(tmp_
     record = Record(identity=identity, made_with={})
     (run.folder / "run.json").write_text(record.model_dump_json())
     served = Run(run.folder.rename(run.folder.with_name(identity.key)))
-    assert state(served).command.endswith(" --method verbalized")
+    assert state(served).command.endswith(" --method verbalized --engine openai")
+
+
+def test_what_is_next_goes_on_with_the_run_and_no_other(tmp_path: Path) -> None:
+    def stop(done: int, total: int) -> None:
+        raise KeyboardInterrupt
+
+    usual = sample("simulated", SET, k=1, limit=2, store=tmp_path).run
+    settings = {"temperature": 0.25, "prompt_style": "steps"}
+    with pytest.raises(KeyboardInterrupt):
+        sample(
+            "simulated", SET, k=5, limit=4, store=tmp_path, seed=3, settings=settings, progress=stop
+        )
+    [stopped] = {*map(Run, list_runs(tmp_path))} - {usual}
+    command = state(stopped).command
+    assert "--seed 3 --temperature 0.25 --prompt-style steps" in command
+    done = CliRunner().invoke(app, shlex.split(command)[1:])
+    assert done.exit_code == 0, done.output
+    assert state(stopped).lacking == 0
+    assert len(read_samples(stopped)) == 20
+    assert len(list_runs(tmp_path)) == 2
 
 
 def test_the_table_of_a_store_fits_a_line_and_has_a_word_for_what_is_next() -> None:

@@ -257,6 +257,8 @@ def test_circumstances_make_no_other_run(change: dict[str, object]) -> None:
     ("arguments", "message"),
     [
         ({"k": 0}, r"k is the number of samples per question and must be at least 1; got 0"),
+        ({"k": 1 << 30}, r"a question has at most 1,048,576 samples; got k = 1,073,741,824"),
+        ({"settings": {"temperature": float("inf")}}, r"temperature: Input should be a finite"),
         (
             {"limit": 0},
             r"limit must be a whole number from 1 to .*; got 0",

@@ -120,7 +120,8 @@ class Engine(Protocol):
         self, requests: Sequence[Request], sampling: Sampling, seed: int
     ) -> Iterator[list[Sample] | Failure]:
         """Draw every wanted sample; yield groups of samples as they finish, or a `Failure` for
-        those that could not be drawn.
+        those that could not be drawn; an empty group while nothing finishes, so that what is done
+        is written.
         """
         ...
 

@@ -90,8 +90,8 @@ class LocalEngine(ABC):
     tokenizer: Any
 
     @abstractmethod
-    def _draw(self, prompts: list[Prompt], sampling: Sampling, seed: int) -> Iterator[Reply]:
-        """Draw every wanted sample, yielding each as it is done."""
+    def _draw(self, prompts: list[Prompt], sampling: Sampling, seed: int) -> Iterator[Reply | None]:
+        """Draw every wanted sample, yielding each as it is done, or None while none is."""
 
     @abstractmethod
     def _logprobs(self, prompts: list[list[int]], tokens: list[int]) -> np.ndarray:
@@ -123,6 +123,9 @@ class LocalEngine(ABC):
         same text.
         """
         for reply in self._draw(self._prompts(requests, sampling), sampling, seed):
+            if reply is None:
+                yield []
+                continue
             prompt = reply.prompt
             tokens = reply.tokens[:-1] if reply.ended else reply.tokens
             reasoning, response = decode(self.tokenizer, prompt, tokens)
@@ -149,7 +152,7 @@ class LocalEngine(ABC):
             for prompt in prompts
             if marked and prompt.opened is not False
         ]
-        for prompt, _, reply, _ in self._draw(reasoning, sampling, seed):
+        for prompt, _, reply, _ in filter(None, self._draw(reasoning, sampling, seed)):
             opening = "<think>" if prompt.opened else ""
             pieces = [opening, *(tokenizer.decode([token]) for token in reply)]
             start = answer_start(pieces)

@@ -87,9 +87,15 @@ class Client:
         self.in_flight = in_flight
         self.patience = PATIENCE
 
-    def stream(self, items: Iterable[T], do: Callable[[T], Awaitable[R]]) -> Iterator[R]:
-        """Yield what ``do(item)``, which may ask the server, returns for every item as it comes."""
-        return stream_results(items, do, in_flight=self.in_flight, around=self._connected())
+    def stream(
+        self, items: Iterable[T], do: Callable[[T], Awaitable[R]], *, pause: R | None = None
+    ) -> Iterator[R]:
+        """Yield what ``do(item)``, which may ask the server, returns for every item, as
+        `stream_results` does.
+        """
+        return stream_results(
+            items, do, in_flight=self.in_flight, around=self._connected(), pause=pause
+        )
 
     @asynccontextmanager
     async def _connected(self) -> AsyncIterator[None]:

@@ -95,7 +95,7 @@ class OpenAIEngine:
             return [Sample(name, index, response, reasoning, finish, prompt, tokens)]
 
         jobs = ((request, index) for request in requests for index in request.sample_indices)
-        return self.client.stream(jobs, draw)
+        return self.client.stream(jobs, draw, pause=[])
 
     def next_token_logprobs(
         self, requests: Sequence[Request], words: Sequence[str], sampling: Sampling, seed: int

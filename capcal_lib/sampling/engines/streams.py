@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
+PAUSE_SECONDS = 1.0
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -20,8 +21,10 @@ def stream_results(
     weigh: Callable[[T], int] = lambda _: 1,
     around: AbstractAsyncContextManager[object] | None = None,
     loop: BlockingPortal | None = None,
+    pause: R | None = None,
 ) -> Iterator[R]:
-    """Yield what ``do(item)`` returns for every item, as it comes.
+    """Yield what ``do(item)`` returns for every item, as it comes, and ``pause``, if there is one,
+    after each second in which nothing comes.
 
     At most ``in_flight`` are under way at a time, where an item counts for as many as ``weigh``
     says. Each begins before the next is taken, so results come while items are left. They run in
@@ -49,7 +52,15 @@ def stream_results(
         running = portal.start_task_soon(run)
         running.add_done_callback(lambda _: results.put(None))
         try:
-            while (result := results.get()) is not None:
+            while True:
+                try:
+                    result = results.get(timeout=None if pause is None else PAUSE_SECONDS)
+                except queue.Empty:
+                    if pause is not None:
+                        yield pause
+                    continue
+                if result is None:
+                    break
                 yield result[0]
             if failure := running.exception():
                 raise failure.exceptions[0] if isinstance(failure, ExceptionGroup) else failure

@@ -90,7 +90,7 @@ class TransformersEngine(LocalEngine):
         if self.device.type == "cuda":
             torch.cuda.empty_cache()
 
-    def _draw(self, prompts: list[Prompt], sampling: Sampling, seed: int) -> Iterator[Reply]:
+    def _draw(self, prompts: list[Prompt], sampling: Sampling, seed: int) -> Iterator[Reply | None]:
         longest = max((prompt.limit for prompt in prompts), default=1)
         cap = max(1, min(SAMPLES_IN_FLIGHT, CACHE_BYTES // self.token_bytes // longest))
         waiting = []
@@ -121,6 +121,7 @@ class TransformersEngine(LocalEngine):
                     yield Reply(prompt, indices, child.tokens, ended)
                 else:
                     branches.append(child)
+            yield None
 
     def _logprobs(self, prompts: list[list[int]], tokens: list[int]) -> np.ndarray:
         result = np.empty((len(prompts), len(tokens)))

@@ -97,7 +97,7 @@ class VllmEngine(LocalEngine):
         """End vLLM's processes."""
         self._stack.close()
 
-    def _draw(self, prompts: list[Prompt], sampling: Sampling, seed: int) -> Iterator[Reply]:
+    def _draw(self, prompts: list[Prompt], sampling: Sampling, seed: int) -> Iterator[Reply | None]:
         from vllm import SamplingParams
 
         most = GROUP if sampling.temperature else 1  # vLLM refuses several likeliest answers
@@ -119,7 +119,10 @@ class VllmEngine(LocalEngine):
             )
             for prompt, group in wanted
         )
-        for number, choices in self._finished(jobs):
+        for number, choices in self._finished(jobs, pause=(0, [])):
+            if not choices:
+                yield None
+                continue
             prompt, group = wanted[number]
             for index, choice in zip(group, choices, strict=True):
                 yield Reply(prompt, (index,), choice.token_ids, choice.finish_reason == "stop")
@@ -177,10 +180,14 @@ class VllmEngine(LocalEngine):
         return result
 
     def _finished(
-        self, jobs: Iterable[tuple[list[int], "SamplingParams"]], *, on_copies: bool = False
+        self,
+        jobs: Iterable[tuple[list[int], "SamplingParams"]],
+        *,
+        on_copies: bool = False,
+        pause: "tuple[int, list[CompletionOutput]] | None" = None,
     ) -> Iterator[tuple[int, "list[CompletionOutput]"]]:
         """Run prompts, the first on the first copy and so on where asked, and yield the number and
-        the answers of each as it is done.
+        the answers of each as it is done, and ``pause`` as `stream_results` does.
         """
         from vllm.sampling_params import RequestOutputKind
         from vllm.v1.engine.exceptions import EngineDeadError
@@ -205,6 +212,7 @@ class VllmEngine(LocalEngine):
                 in_flight=SAMPLES_IN_FLIGHT,
                 weigh=lambda job: job[1][1].n,
                 loop=self._loop,
+                pause=pause,
             )
         except EngineDeadError as error:
             raise InputError(
