@@ -68,7 +68,8 @@ def judge_cases(
     table = pd.DataFrame(rows, columns=columns).dropna(subset="p").reset_index(drop=True)
     judged = judge_together(table, family)
     last = [WINNABLE] if perfect is not None else []
-    return judged[[*names, *JUDGED, *last]].astype(dict.fromkeys(last, bool))
+    types = dict.fromkeys(TESTED, float) | dict.fromkeys(last, bool)  # without rows too
+    return judged[[*names, *JUDGED, *last]].astype(types)
 
 
 def judge_together(tested: pd.DataFrame, family: Sequence[str] = ()) -> pd.DataFrame:

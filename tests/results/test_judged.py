@@ -84,6 +84,7 @@ def test_fewer_than_two_questions_are_no_case_and_no_cases_are_a_table() -> None
     empty = judge_cases({("gsm8k", "a"): lone}, CASE, perfect={("gsm8k", "a"): lone})
     assert list(empty) == [*CASE, *JUDGED, WINNABLE]
     assert empty.empty
+    assert empty["estimate"].dtype == float, "beside other cases too"
     assert list(judge_cases({}, CASE, family=["dataset"])) == [*CASE, *JUDGED]
 
 

@@ -179,7 +179,9 @@ def test_a_budget_is_tried_on_the_questions_that_have_twice_as_many_samples() ->
     gain = budget_gains(deep["Probe (GSM8K)"], *counts, 4, concentration=3.0)
     assert judged[POSTERIOR, 4] == pytest.approx(100 * gain.mean())
     shallow = made(total=6)
-    assert compare_spending(shallow, NU)["B"].unique().tolist() == [1, 2]
+    judged = compare_spending(shallow, NU)
+    assert judged["B"].unique().tolist() == [1, 2]
+    assert judged["estimate"].dtype == float, "with no case of other budgets"
 
 
 def test_without_any_rule_nothing_is_compared() -> None:
