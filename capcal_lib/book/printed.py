@@ -31,14 +31,15 @@ if TYPE_CHECKING:
 
 
 class Item(NamedTuple):
-    """An item of the paper: its reported table, the caption under which it is shown, and the digits
-    of its numbers.
+    """An item of the paper: its reported table, the caption under which it is shown, the digits of
+    its numbers, and the head of a column for each k, if it has such columns.
     """
 
     table: str
     caption: str
     source: Source = "paper"
     digits: int = 4
+    head: str = "{}"
 
 
 ITEMS = {
@@ -51,12 +52,19 @@ ITEMS = {
     "table-3": Item(
         "passk_math500",
         "Squared error of predicted pass@k on MATH-500, as printed (lower is better).",
+        head="pass@{}",
     ),
     "table-8": Item(
-        "passk_aime25", "Squared error of predicted pass@k on AIME25, as printed (lower is better)."
+        "passk_aime25",
+        "Squared error of predicted pass@k on AIME25, as printed (lower is better).",
+        head="pass@{}",
     ),
     "table-4": Item("mean_accuracy", "Mean expected accuracy, as printed."),
-    "table-6": Item("consistency", "Score of a vote over k samples, as printed (lower is better)."),
+    "table-6": Item(
+        "consistency",
+        "Score of a vote over k samples, as printed (lower is better).",
+        head="{} votes",
+    ),
     "figure-11": Item(
         "distance",
         "Mean distance of one response from the expected accuracy, computed from the printed score "
@@ -76,6 +84,7 @@ ITEMS = {
         "Share of questions solved with B samples a question (higher is better), as the paper "
         "draws it, without intervals.",
         "reference code",
+        head="B = {}",
     ),
 }
 
@@ -146,7 +155,7 @@ def printed_page() -> tuple[str, dict[str, dict[str, str]]]:
 
 def draw(item: str, of_model: pd.DataFrame) -> "tuple[Figure | None, Html]":
     """Draw an item of the paper from its numbers of one model: a table, and maybe a figure."""
-    table, caption, source, digits = ITEMS[item]
+    table, caption, source, digits, head = ITEMS[item]
     model = of_model["model"].iloc[0]
     evidence = "reported" if source == "paper" else "read off"
     if table == "main":
@@ -172,7 +181,8 @@ def draw(item: str, of_model: pd.DataFrame) -> "tuple[Figure | None, Html]":
             figure = draw_curves(curves, x="k", col=col).figure
         else:
             figure = draw_curves(curves, x="k", hue="dataset").figure
-        drawn = tables.show(wide(of_model, "k"), caption, digits=digits, evidence=evidence)
+        rows = wide(of_model, "k", head)
+        drawn = tables.show(rows, caption, digits=digits, evidence=evidence)
     return figure, drawn
 
 
@@ -221,7 +231,7 @@ def numbers_of(item: str, model: str) -> pd.DataFrame:
     """Return the numbers of an item, of one model, as ``load_reported`` does; distances are
     computed from printed ones. No rows of a model that the paper does not have.
     """
-    table, _, source, _ = ITEMS[item]
+    table, _, source, *_ = ITEMS[item]
     if table == "distance":
         distances = printed_distances().rename(columns={"distance": "value"})
         reported = distances.assign(method="mean distance", k=np.nan)
@@ -241,13 +251,14 @@ def scores_and_constant(model: str) -> pd.DataFrame:
     return pd.concat([scores, rows.assign(cost="–")])
 
 
-def wide(reported: pd.DataFrame, columns: str) -> pd.DataFrame:
+def wide(reported: pd.DataFrame, columns: str, head: str = "{}") -> pd.DataFrame:
     """Return printed values with a row a data set, and a method where there are several."""
     index = ["dataset", "method"] if columns == "k" and reported["method"].any() else ["dataset"]
     table = tables.titled(reported).pivot_table(
         index=index, columns=columns, values="value", sort=False
     )
-    table = table.rename(columns={"": "mean μ"}).rename_axis(columns=None).reset_index()
+    table = table.rename(columns={"": "mean μ"}).rename(columns=head.format)
+    table = table.rename_axis(columns=None).reset_index()
     if not table["dataset"].any():  # of the model, whatever it is asked
         table = table.drop(columns="dataset")
     return table.rename(columns={"dataset": "data set"})

@@ -40,6 +40,14 @@ def test_every_item_is_shown_with_all_its_numbers_of_a_model(item: str, shown: l
         assert missing == []
 
 
+def test_a_column_of_one_k_says_what_it_counts() -> None:
+    """Page 5 predicts pass@k, page 6 spends budgets, and page 7 counts votes."""
+    heads = {"table-3": "pass@4", "table-8": "pass@4", "figure-10": "B = 4", "table-6": "5 votes"}
+    for item, head in heads.items():
+        _, table = printed.draw(item, printed.numbers_of(item, "gpt-oss-20b"))
+        assert f"<th>{head}</th>" in table.html
+
+
 def test_a_model_that_the_paper_does_not_have_shows_nothing(shown: list[Any]) -> None:
     printed.display("table-2", "simulated")
     assert shown == []
