@@ -189,24 +189,26 @@ def score_pass_at_k(
     """Score predictions of pass@k by the mean error of each method, with its interval.
 
     Returns a table indexed by (dataset, method) for ``book.tables.show_scores``. Its ``dataset``
-    names k and the number of questions. The columns are ``brier``, ``low``, ``high`` and
-    ``may_be_best``, for which neither the constant nor the oracles compete.
+    names k and the number of questions. The columns are ``brier``, ``low``, ``high``,
+    ``may_be_best``, for which neither the constant nor the oracles compete, and the number of
+    ``questions`` of a row: an oracle may have fewer, because it needs twice the samples.
     """
     tables = {}
     for k, terms in errors.items():
         groups = subjects(terms).to_numpy()
         compared = metrics.compare(terms, clusters=groups, bounds=(0, 1))
         of_oracles = metrics.compare(oracles[k], clusters=groups, bounds=(0, 1))
-        questions = terms.iloc[:, 0].count()
-        scored = pd.concat([compared, of_oracles]).assign(may_be_best=mark_best(terms, groups))
-        tables[f"pass@{k}, {questions} questions"] = scored
+        questions = terms.join(oracles[k]).count()
+        scored = pd.concat([compared, of_oracles]).assign(questions=questions)
+        scored["may_be_best"] = mark_best(terms, groups)
+        tables[f"pass@{k}, {questions.max()} questions"] = scored
     table = pd.concat(tables, names=["dataset", "method"])
     return table.rename(columns={"estimate": "brier"})
 
 
 def plug_in_errors(subset: pd.DataFrame, predicted: Predicted, ks: Sequence[int]) -> pd.DataFrame:
     """Score predictions under the paper's protocol: the mean squared distance of plug-in
-    predictions from the measured pass@k, with one row per method and one column per k.
+    predictions from the measured pass@k, with one row per method and one column ``pass@k`` per k.
 
     Both oracles are made from the very samples that score them (*in sample*), so Oracle CC can
     hardly fail. A value is NaN if no question has k samples.

@@ -129,6 +129,19 @@ def test_an_oracle_of_half_the_samples_beats_a_constant() -> None:
     assert not scored.loc[("pass@1, 150 questions", "P(True)"), "may_be_best"]
 
 
+def test_an_oracle_of_fewer_questions_says_how_many() -> None:
+    """At k = 4 a method needs 8 samples, and an oracle needs 8 in its half."""
+    subset = made(total=14).loc[["gsm8k"]]
+    subset.iloc[:100, subset.columns.get_loc("total")] = 16
+    ks = [1, 4]
+    errors = pass_at_k_errors(subset, predict_pass_at_k(subset, ks, **GSM8K), ks)
+    questions = score_pass_at_k(errors, oracle_errors(subset, ks))["questions"]
+    methods = ["Best constant", "Probe, posterior", "P(True)", "Oracle CC", "Oracle RC"]
+    of_one, of_four = questions.xs("pass@1, 150 questions"), questions.xs("pass@4, 150 questions")
+    assert of_one[methods].tolist() == [150] * 5
+    assert of_four[methods].tolist() == [150] * 3 + [100] * 2
+
+
 def test_at_one_attempt_the_constant_has_the_score_and_interval_of_the_main_table() -> None:
     subset = made(total=3, questions=20).loc[["gsm8k"]]
     errors = pass_at_k_errors(subset, predict_pass_at_k(subset, [1], **GSM8K), [1])
