@@ -163,7 +163,7 @@ table = study.plug_in_errors_by_set(
 )
 page.show(
     table,
-    "Squared error under the paper's protocol (lower is better).",
+    "Squared error under the paper's protocol (lower is better), on the questions with the most samples.",
     digits=4,
 )
 

@@ -226,13 +226,7 @@ def plug_in_errors(subset: pd.DataFrame, predicted: Predicted, ks: Sequence[int]
     }
     squared["Oracle RC (in sample)"] = mu * (1 - measured) ** 2 + (1 - mu) * measured**2
     means = pd.DataFrame({name: pd.DataFrame(squares).mean() for name, squares in squared.items()})
-    having = [int((subset["total"] >= k).sum()) for k in ks]
-    means.index = pd.Index(
-        [
-            f"pass@{k}, {number} questions" if number < len(subset) else f"pass@{k}"
-            for k, number in zip(ks, having, strict=True)
-        ]
-    )
+    means.index = pd.Index([f"pass@{k}" for k in ks])
     return means.T.rename_axis("method")
 
 
@@ -245,17 +239,19 @@ def plug_in_errors_by_set(
     """Score predictions under the paper's protocol on each data set, as :func:`plug_in_errors`
     does.
 
-    Returns one row per ``dataset`` and ``method``, in which the nearest probe has its own name.
-    ``ks`` are used up to the number of samples that most questions of a data set have.
+    Returns one row per ``dataset``, its number of ``questions``, and ``method``, in which the
+    nearest probe has its own name. All ``ks`` are scored on the same questions, those with most
+    samples, and a k above their number of samples is left out.
     """
     tables = {}
     for name in names:
-        subset = questions_predicted(results.loc[[name]], name)
-        within = [k for k in ks if k <= deep_samples(subset["total"])]
-        probe = nearest_probe_of(subset, name)
-        predicted = predict_pass_at_k(subset, within, probe=probe, concentration=concentration)
-        tables[name] = plug_in_errors(subset, predicted, within).rename(index={PLUG_IN: probe})
-    return pd.concat(tables, names=["dataset", "method"])
+        whole = deepest_questions(questions_predicted(results.loc[[name]], name))
+        within = [k for k in ks if k <= whole["total"].min()]
+        probe = nearest_probe_of(whole, name)
+        predicted = predict_pass_at_k(whole, within, probe=probe, concentration=concentration)
+        errors = plug_in_errors(whole, predicted, within).rename(index={PLUG_IN: probe})
+        tables[name, len(whole)] = errors
+    return pd.concat(tables, names=["dataset", "questions", "method"])
 
 
 def compare_pass_at_k(

@@ -154,12 +154,12 @@ def test_at_one_attempt_the_constant_has_the_score_and_interval_of_the_main_tabl
 def test_in_sample_an_oracle_cannot_fail() -> None:
     subset = made().loc[["gsm8k"]]
     table = plug_in_errors(subset, predict_pass_at_k(subset, [1, 64], **GSM8K), [1, 64])
-    assert [*table] == ["pass@1", "pass@64, 0 questions"]
+    assert [*table] == ["pass@1", "pass@64"]
     assert table.loc["Oracle CC (in sample)", "pass@1"] == pytest.approx(0)
     mu = subset["correct"] / subset["total"]
     expected = ((subset["Probe (GSM8K)"] - mu) ** 2).mean()
     assert table.loc["Probe, plug-in", "pass@1"] == pytest.approx(expected)
-    assert table["pass@64, 0 questions"].isna().all()
+    assert table["pass@64"].isna().all()
     assert "Probe, posterior" not in table.index
 
 
@@ -219,4 +219,17 @@ def test_errors_of_a_set_are_those_of_its_own_probe() -> None:
     for name, probe in (("gsm8k", "Probe (GSM8K)"), ("math500", "Probe (MATH)")):
         own = results.loc[name]
         expected = ((own[probe] - own["correct"] / own["total"]) ** 2).mean()
-        assert table.loc[(name, probe), "pass@1"] == pytest.approx(expected)
+        assert table.loc[(name, 150, probe), "pass@1"] == pytest.approx(expected)
+
+
+def test_errors_of_a_set_are_on_the_same_questions_for_each_k() -> None:
+    """Fifty questions of GSM8K and none of MATH-500 have fewer samples than the others."""
+    results = made().rename(columns={"other": "Probe (MATH)"})
+    few = results.index[:50]
+    results.loc[few, "correct"], results.loc[few, "total"] = 1, 4
+    table = plug_in_errors_by_set(results, ["math500", "gsm8k"], [1, 4, 16], NU)
+    assert [*table] == ["pass@1", "pass@4", "pass@16"]
+    assert table.notna().all(axis=None)
+    assert table.index.droplevel("method").unique().tolist() == [("math500", 150), ("gsm8k", 100)]
+    deep = plug_in_errors_by_set(results.iloc[50:], ["gsm8k"], [1, 4, 16], NU)
+    pd.testing.assert_frame_equal(table.loc[["gsm8k"]], deep)
