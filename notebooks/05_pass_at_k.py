@@ -66,8 +66,8 @@ pd.DataFrame(believed, pd.Index(attempts, name="k")).round(3)
 # %% [markdown]
 # ## On one data set
 #
-# We take the data set whose questions differ most. The probe's concentration is fitted on its training questions. The rival is
-# the best constant, whose concentration is fitted on the test questions, which favours it.
+# We take the data set whose questions differ most, unless `dataset` names another. The probe's concentration is fitted on its
+# training questions. The rival is the best constant, whose concentration is fitted on the test questions, which favours it.
 
 # %%
 from capcal_lib.results import best_constant, columns_of
@@ -171,17 +171,18 @@ page.show(
 # ## On all data sets
 #
 # Does a probe predict pass@4 better than the constant, and a posterior better than the plug-in? Holm's method judges all these
-# comparisons together:
+# comparisons together. A data set *could be won* if a perfect prediction would be significantly better than the rival:
 
 # %%
+from capcal_lib.results.judged import tally
+
 judged = study.compare_pass_at_k(results, probes["concentration"], k=4)
 if judged.empty:
     page.end(
-        "No data set has both a probe of its own and eight samples a question: "
-        "capcal sample draws samples, capcal probe trains a probe."
+        f"With k_eval = {k_eval}, no data set has both a probe of its own and eight samples a question. "
+        "Raise k_eval, draw samples with capcal sample, or train a probe with capcal probe."
     )
-pairs = judged.groupby(["rival", "method"])["verdict"]
-counts = pairs.value_counts().unstack()
+counts = tally(judged, [judged["rival"], judged["method"]])
 counts
 
 # %% tags=["finding"]
@@ -190,9 +191,11 @@ from capcal_lib.text import in_words, share_in_words
 posterior = counts.loc[("Best constant", "Probe, posterior")]
 plug_in = counts.loc[("Best constant", "Probe, plug-in")]
 page.finding(
-    "As a posterior, a probe predicts pass@4 better than the best constant on {posterior}. As a plug-in it is better on {plug} and "
-    "worse on {worse}.",
-    posterior=share_in_words(posterior["better"], posterior.sum(), "data set"),
+    "As a posterior, a probe predicts pass@4 better than the best constant on {posterior} that could be won. As a plug-in it is "
+    "better on {plug} and worse on {worse}.",
+    posterior=share_in_words(
+        *posterior[["better", "could be won"]], "data set"
+    ),
     plug=in_words(plug_in["better"]),
     worse=in_words(plug_in["worse"]),
 )

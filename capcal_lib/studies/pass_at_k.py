@@ -262,8 +262,8 @@ def compare_pass_at_k(
 
     Both ways of the probe are compared with the best constant, and the posterior is compared with
     the plug-in. Questions need 2k samples. Returns one row per case: ``dataset``, ``method``,
-    ``rival`` and the columns of :func:`~capcal_lib.results.judged.judge_cases`. There are no rows
-    without a probe or without enough samples.
+    ``rival`` and the columns of :func:`~capcal_lib.results.judged.judge_cases`, with ``could be
+    won``. There are no rows without a probe or without enough samples.
     """
     terms = []
     for name, subset in results.groupby(level="dataset", sort=False):
@@ -276,11 +276,14 @@ def compare_pass_at_k(
             if len(errors):
                 terms.append(errors)
     gains: dict[Any, Any] = {}
+    perfect: dict[Any, Any] = {}
     for errors in terms:
         for rival in (BEST_CONSTANT, PLUG_IN):
             ways = [way for way in (PLUG_IN, POSTERIOR) if way != rival]
-            gains |= gains_over(errors[[rival, *ways]], rival, rival)
-    return judge_cases(gains, ["dataset", "method", "rival"])
+            of_rival = gains_over(errors[[rival, *ways]], rival, rival)
+            gains |= of_rival
+            perfect |= dict.fromkeys(of_rival, errors[rival])  # without error, all of it is gained
+    return judge_cases(gains, ["dataset", "method", "rival"], perfect=perfect)
 
 
 def check_bands(results: pd.DataFrame, ks: Sequence[int]) -> pd.DataFrame:

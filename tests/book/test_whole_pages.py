@@ -221,7 +221,7 @@ def test_the_page_on_pass_at_k_says_where_samples_are_too_few(
     notebook = as_text(json.loads(page.read_text(encoding="utf-8")))
     assert faults(notebook) == []
     *_, last = texts(notebook["cells"][-1])
-    assert "eight samples a question: capcal sample draws samples" in last
+    assert "With k_eval = 5, no data set has both a probe of its own and eight samples" in last
 
 
 def as_text(notebook: dict[str, Any]) -> dict[str, Any]:

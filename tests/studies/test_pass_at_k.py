@@ -4,7 +4,7 @@ import pytest
 
 from capcal_lib.applications import pass_at_k, simulate_pass_at_k
 from capcal_lib.metrics import capability_brier_terms
-from capcal_lib.results import best_constant, score
+from capcal_lib.results import best_constant, compare_with_constant, score
 from capcal_lib.studies.pass_at_k import (
     check_bands,
     compare_pass_at_k,
@@ -171,6 +171,19 @@ def test_a_probe_that_is_right_is_judged_better() -> None:
     assert compare_pass_at_k(made().drop(columns="Probe (GSM8K)"), NU).empty
     assert compare_pass_at_k(made(total=7), NU, k=4).empty
     assert len(compare_pass_at_k(made(total=8), NU, k=4)) == 3
+
+
+def test_what_could_be_won_at_one_attempt_is_that_of_the_main_table() -> None:
+    """On MATH-500 all questions but one have the same accuracy."""
+    results = made(questions=40).rename(columns={"other": "Probe (MATH)"})
+    results.loc["math500", "correct"] = [20] * 39 + [30]
+    results["Best constant"] = best_constant(results)
+    judged = compare_pass_at_k(results, NU, k=1)
+    found = judged[judged["rival"] == "Best constant"].groupby("dataset")["could be won"]
+    main = compare_with_constant(results.drop(columns="Best constant"))
+    expected = main[main["kind"] == "probe of the data set"].set_index("dataset")["could be won"]
+    assert found.unique().explode().to_dict() == expected.to_dict()
+    assert expected.to_dict() == {"gsm8k": True, "math500": False}
 
 
 def test_a_probe_by_the_papers_recipe_is_the_mean_of_its_five() -> None:
