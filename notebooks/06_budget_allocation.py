@@ -97,13 +97,15 @@ _ = grid.tight_layout()
 
 # %% [markdown] tags=["caption"]
 # Additional questions solved in a hundred, beyond even spending, with 95 % intervals. Filled marks are significant after Holm.
+# A larger $B$ may have fewer questions, because each needs $2B$ samples.
 
 # %% label="budget-gains" paper=["section-5.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 from capcal_lib.book import tables
 
 page.show(
     gains,
-    "Gain over even spending in points (higher is better), each with its own 95 % interval, and the verdict after Holm.",
+    "Gain over even spending in points (higher is better), each with its own 95 % interval, and the verdict after Holm. "
+    "A larger B may have fewer questions, because each needs 2B samples.",
     digits=1,
     **{"p": tables.p_value, "p (Holm)": tables.p_value},
 )
@@ -167,7 +169,7 @@ for plan in ([3, 3, 3, 3], plug_in, posterior):
 # %% [markdown]
 # ## On one data set
 #
-# We take real questions from the data set whose questions differ most.
+# We take real questions from the data set whose questions differ most, unless `dataset` names another.
 
 # %%
 from capcal_lib.results import questions_predicted
@@ -177,20 +179,25 @@ spread = accuracy_variance(results)
 otherwise = spread[judged["dataset"].unique()].idxmax()
 chosen = dataset or otherwise
 questions = questions_predicted(results.loc[[chosen]], chosen)
+page.end_where_nothing_is_solved(questions)
 len(questions)
 
 # %% [markdown]
-# Each rule divides a budget of four samples a question:
+# Each rule divides a budget of $B = 4$ samples a question (2 if questions have fewer than eight, and 1 if fewer than four):
 
 # %%
-plans = study.allocate_by_rules(questions, 4, concentrations)
+from capcal_lib.applications import deep_samples
+
+n = deep_samples(questions["total"])
+budget = max(B for B in (1, 2, 4) if n >= 2 * B)
+plans = study.allocate_by_rules(questions, budget, concentrations)
 plans.describe()
 
 # %% [markdown]
 # Does the last rule solve more questions than even spending? All questions share one budget, so a question that takes more
 # samples leaves fewer for the others. An interval has to allow for that. So we charge each question for the samples that it
-# takes beyond the mean. The price of a sample is what a further sample solves on average, if the budget grows from four to
-# five samples a question.
+# takes beyond the mean. The price of a sample is what a further sample solves on average, if the budget grows by one sample a
+# question.
 
 # %%
 from capcal_lib.applications import spending_terms, success_terms
@@ -198,7 +205,8 @@ from capcal_lib.metrics import mean_interval
 from capcal_lib.results import subjects
 
 plan, counts = plans.iloc[:, -1], (questions["correct"], questions["total"])
-more = study.allocate_by_rules(questions, 5, concentrations).iloc[:, -1]
+more = study.allocate_by_rules(questions, budget + 1, concentrations)
+more = more.iloc[:, -1]
 beyond = success_terms(plan, *counts) - success_terms(
     plans[study.EVEN], *counts
 )
@@ -206,7 +214,7 @@ gain = beyond - spending_terms(plan, more, *counts)
 mean_interval(gain, clusters=subjects(questions), bounds=(-1, 1))
 
 # %% [markdown]
-# If every question has at least eight samples, these numbers times a hundred are the row with $B = 4$ in the table of gains.
+# If every question has at least $2B$ samples, these numbers times a hundred are the row with this $B$ in the table of gains.
 # (With the paper's recipe, they belong to the first of five probes; the table has the mean of all five.)
 #
 # How far could a confidence go? The *honest oracle* knows a random half of each question's samples and is scored on the other

@@ -298,6 +298,22 @@ def unlike(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return store
 
 
+def test_a_budget_is_at_most_half_of_the_samples() -> None:
+    """With six samples, the table of gains has no budget of three."""
+    page = run_cells("06_budget_allocation", model="qwen2.5-coder-0.5b", k_eval=6)
+    assert page["n"] == 6
+    assert page["budget"] == 2
+    assert page["plans"][page["study"].POSTERIOR].nunique() > 1
+    shown = page["gains"].query("B == 2").set_index("dataset").loc[page["chosen"]]
+    assert shown["estimate"] == pytest.approx(100 * page["gain"].mean())
+
+
+def test_a_budget_is_not_divided_over_questions_of_which_none_is_solved() -> None:
+    page = run_cells("06_budget_allocation", dataset="aime25")
+    assert "gains" in page
+    assert "plans" not in page
+
+
 @pytest.mark.slow
 def test_pages_show_many_samples_of_the_questions_that_have_them(unlike: Path) -> None:
     """Twenty questions have a hundred samples, forty have twelve."""
