@@ -987,7 +987,7 @@ def proposed_in(module: Path) -> Iterator[str]:
                 text += str(part.value)
                 continue
             expression = ast.unparse(part).strip("f'\"")
-            if ".options" in expression:
+            if "options" in expression:
                 text += "--model simulated --dataset mini-exam --split test"
             elif "store_option" not in expression:
                 text += values.get(expression, "2")

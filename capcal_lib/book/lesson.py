@@ -31,8 +31,8 @@ from capcal_lib.text import counted
 
 USUAL = {"k_eval": 100, "protocol": "corrected", "verdicts": "rules"}  # of parameters
 MEASURE = (
-    "To measure it: capcal reproduce --model {0} --store runs/local. To show the result on this "
-    "page: -p model {0} -p store runs/local"
+    "To see this page of your own samples, with -p model {0} -p store runs/local, first draw them: "
+    "capcal reproduce --model {0} --store runs/local"
 )
 NO_SAMPLES = (
     "The run store has no samples of this model, so nothing here is measured. Recorded runs "
