@@ -113,7 +113,7 @@ def with_transformers() -> Iterator[dict[str, Way]]:
     ends = torch.tensor(sorted(engine.ends), device=engine.device)
 
     def generate(request: Request, sampling: Sampling, number: int) -> int:
-        ids = torch.tensor(encode(engine.tokenizer, MODEL, [request]), device=engine.device)
+        ids = torch.tensor([encode(engine.tokenizer, MODEL, request)], device=engine.device)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             rows = plain.generate(
@@ -157,7 +157,7 @@ def with_vllm() -> Iterator[dict[str, Way]]:
     async def draw(asked: tuple[Request, Sampling]) -> int:
         request, sampling = asked
         salt = f"salt {next(Salts)}"
-        [tokens] = encode(engine.tokenizer, MODEL, [request])
+        tokens = encode(engine.tokenizer, MODEL, request)
         prompt = {"type": "token", "prompt_token_ids": tokens, "cache_salt": salt}
         parameters = SamplingParams(
             temperature=sampling.temperature,

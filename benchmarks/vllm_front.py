@@ -197,7 +197,7 @@ def measure(ways: dict[str, Callable[[], int]]) -> dict[str, tuple[float, float]
 
 def main(shapes: list[tuple[int, int, int]]) -> None:
     """Print the figures of all ways and their ratios."""
-    from capcal_lib.sampling.engines.chat import encode
+    from capcal_lib.sampling.engines.chat import encode_all
     from capcal_lib.sampling.engines.vllm import VllmEngine
 
     put_in_place()
@@ -208,7 +208,7 @@ def main(shapes: list[tuple[int, int, int]]) -> None:
             asked = requests(questions, samples)
             settings = {"temperature": 0.7, "max_tokens": 2 * tokens}
             sampling = MODEL.sampling.model_copy(update=settings)
-            prompts = encode(engine.tokenizer, MODEL, asked)
+            prompts = encode_all(engine.tokenizer, MODEL, asked)
             plain = partial(generate, engine, prompts, sampling, samples)
             ways: dict[str, Callable[[], int]] = {
                 "generate, n samples, tokens": partial(plain, samples, False),

@@ -138,7 +138,7 @@ def reasoning_checkpoint(folder: Path, architecture: str) -> Path:
 
     followers: dict[int, set[int]] = {}
     for way in reasoner.ways:
-        [prompt] = encode(tokenizer, manifest(**way.switches), asked()[:1])
+        prompt = encode(tokenizer, manifest(**way.switches), asked()[0])
         for reply in way.replies:
             said = tokenizer.encode(reply + reasoner.end, add_special_tokens=False)
             for token, following in pairwise([prompt[-1], *said]):
@@ -214,8 +214,7 @@ class Plain:
         """Return what the network puts out for a prompt and what was said."""
         import torch
 
-        [prompt] = encode(self.tokenizer, self.model, [request])
-        ids = [*prompt, *said]
+        ids = [*encode(self.tokenizer, self.model, request), *said]
         with torch.inference_mode():
             return self.network(torch.tensor([ids]), use_cache=False, output_hidden_states=True)
 

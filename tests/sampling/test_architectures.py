@@ -36,7 +36,7 @@ def test_it_says_what_plain_transformers_says(architecture: str, tmp_path: Path)
     plain: Any = transformers.AutoModelForCausalLM.from_pretrained(
         folder, dtype=torch.float32, attn_implementation="eager"
     )
-    prompts = encode(engine.tokenizer, engine.model, asked())
+    prompts = [encode(engine.tokenizer, engine.model, request) for request in asked()]
     assert len(prompts[0]) < 64
     assert len(prompts[1]) > LONG
 
@@ -65,7 +65,7 @@ def test_it_says_what_plain_transformers_says(architecture: str, tmp_path: Path)
     single = single_tokens(engine.tokenizer, words)
     got = engine.next_token_logprobs(true, words, SAMPLING, 0)[0]
     for place, request in enumerate(true):
-        [prompt] = encode(engine.tokenizer, engine.model, [request])
+        prompt = encode(engine.tokenizer, engine.model, request)
         with torch.inference_mode():
             logprobs = plain(torch.tensor([prompt])).logits[0, -1].log_softmax(-1)
         expected = logprobs[list(single.values())].numpy()

@@ -18,7 +18,13 @@ from capcal_lib.sampling.engines import Request
 PROMPTS_AT_ONCE = 256  # read by the tokenizer's threads, which keep much of each while they work
 
 
-def encode(tokenizer: Any, model: Model, requests: Sequence[Request]) -> list[list[int]]:
+def encode(tokenizer: Any, model: Model, request: Request) -> list[int]:
+    """Return the token ids of one request's messages, as `encode_all` does."""
+    [tokens] = encode_all(tokenizer, model, [request])
+    return tokens
+
+
+def encode_all(tokenizer: Any, model: Model, requests: Sequence[Request]) -> list[list[int]]:
     """Return the token ids of each request's messages as the model reads them, ready for its
     answer.
 
@@ -100,7 +106,7 @@ class LocalEngine(ABC):
     def _prompts(self, requests: Sequence[Request], sampling: Sampling) -> list[Prompt]:
         prompts = []
         completes = self.model.prompts.completion
-        encoded = encode(self.tokenizer, self.model, requests)
+        encoded = encode_all(self.tokenizer, self.model, requests)
         for request, tokens in zip(requests, encoded, strict=True):
             name = request.question.id
             room = sampling.context_tokens - len(tokens)

@@ -17,7 +17,7 @@ import capcal_lib.sampling.engines.shared_prefix as shared_prefix
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import Model, Sampling
 from capcal_lib.sampling.engines import Request, hashed, pool_layers
-from capcal_lib.sampling.engines.chat import LocalEngine, Prompt, Reply, encode
+from capcal_lib.sampling.engines.chat import LocalEngine, Prompt, Reply, encode_all
 from capcal_lib.sampling.engines.shared_prefix import Branch, Group, Stream
 from capcal_lib.sampling.engines.token_sampling import draw_tokens
 from capcal_lib.sampling.weights import ensure_weights
@@ -133,7 +133,7 @@ class TransformersEngine(LocalEngine):
     def hidden_states(self, requests: Sequence[Request], layers: str = "mean") -> np.ndarray:
         """Return hidden states as `Engine` says, without computing the head over the vocabulary."""
         result = np.empty((len(requests), self.network.config.hidden_size), dtype=np.float32)
-        prompts = encode(self.tokenizer, self.model, requests)
+        prompts = encode_all(self.tokenizer, self.model, requests)
         for row in _in_order(prompts):
             read = self._read(self.network.get_decoder(), prompts[row], output_hidden_states=True)
             states = torch.stack([state[0, -1].float() for state in read.hidden_states])

@@ -18,7 +18,7 @@ from anyio.from_thread import start_blocking_portal
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import Model, Sampling
 from capcal_lib.sampling.engines import Request, pool_layers, question_seed
-from capcal_lib.sampling.engines.chat import LocalEngine, Prompt, Reply, encode
+from capcal_lib.sampling.engines.chat import LocalEngine, Prompt, Reply, encode_all
 from capcal_lib.sampling.engines.streams import stream_results
 from capcal_lib.sampling.weights import ensure_weights
 from capcal_lib.text import counted, sanitize
@@ -149,7 +149,7 @@ class VllmEngine(LocalEngine):
 
         core = self._llm.engine_core
         once = {"max_tokens": 1, "temperature": 0, "skip_reading_prefix_cache": True}
-        prompts = encode(self.tokenizer, self.model, requests)
+        prompts = encode_all(self.tokenizer, self.model, requests)
         size = self._llm.model_config.get_hidden_size()
         result = np.empty((len(prompts), size), dtype=np.float32)
 

@@ -14,7 +14,14 @@ from capcal_lib.sampling.engines import Request
 tokenizers = pytest.importorskip("tokenizers")
 transformers = pytest.importorskip("transformers")
 
-from capcal_lib.sampling.engines.chat import PROMPTS_AT_ONCE, LocalEngine, Prompt, Reply, encode  # noqa: E402 -- what they are given comes from transformers
+from capcal_lib.sampling.engines.chat import (  # noqa: E402 -- what they are given comes from transformers
+    PROMPTS_AT_ONCE,
+    LocalEngine,
+    Prompt,
+    Reply,
+    encode,
+    encode_all,
+)
 
 MODEL = load_model("smollm2-135m")
 
@@ -84,9 +91,9 @@ def test_a_model_without_a_chat_template_completes_a_text() -> None:
         InputError,
         match="'smollm2-135m' has no chat template; put prompt_style: completion",
     ):
-        encode(tokenizer, MODEL, [request])
+        encode(tokenizer, MODEL, request)
     base = MODEL.model_copy(update={"prompt_style": "completion"})
-    [read] = encode(tokenizer, base, [request])
+    read = encode(tokenizer, base, request)
     assert read == [words["ask"], words["hm"], words["ask"]]  # Q: and A: are unknown words here
     assert divided(tokenizer, "hm", [words["Paris"]], base) == (None, "Paris")
 
@@ -101,8 +108,8 @@ def test_prompts_read_together_are_those_read_one_by_one(number: int, style: str
         Request(Question("q", text, Answer("short", "Paris")), ({"role": "user", "content": text},))
         for text in texts
     ]
-    read = encode(tokenizer, model, asked)
-    assert read == [tokens for one in asked for tokens in encode(tokenizer, model, [one])]
+    read = encode_all(tokenizer, model, asked)
+    assert read == [encode(tokenizer, model, one) for one in asked]
     if style == "short":
         assert read == [[words[word] for word in text.split()] for text in texts]
 
@@ -115,6 +122,6 @@ def test_the_date_of_a_template_is_that_of_the_manifest() -> None:
         Question("q", "hm", Answer("short", "Paris")), ({"role": "user", "content": "hm"},)
     )
     dated = MODEL.model_copy(update={"chat_template": {"date": "2026-02-13"}})
-    assert encode(tokenizer, dated, [request]) == [[words["ask"], len(words)]]
+    assert encode(tokenizer, dated, request) == [words["ask"], len(words)]
     today = words["ask"]  # another word
-    assert encode(tokenizer, MODEL, [request]) == [[words["ask"], today]]
+    assert encode(tokenizer, MODEL, request) == [words["ask"], today]

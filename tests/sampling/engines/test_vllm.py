@@ -383,7 +383,7 @@ def test_hidden_states_are_those_of_transformers_whatever_is_cached(engine: Engi
         Request(one, ({"role": "user", "content": text},))
         for one, text in zip(QUESTIONS, texts, strict=False)
     ]
-    assert {32, 64, 96} <= {len(prompt) for prompt in encode(other.tokenizer, MODEL, asked)}
+    assert {32, 64, 96} <= {len(encode(other.tokenizer, MODEL, request)) for request in asked}
     rows = draw(engine, requests(2, 3))
     ours, theirs = (one.hidden_states(asked) for one in (engine, other))
     assert ours.shape == (len(asked), 576)

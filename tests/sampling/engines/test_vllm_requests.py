@@ -99,7 +99,7 @@ def test_a_prompt_is_asked_in_tokens_with_the_seed_of_the_first_sample_of_its_gr
     indices = (0, 1, 2, 5, *range(10, 13 + MOST))
     one = replace(request("two three"), sample_indices=indices)
     draw(engine, [one])
-    [tokens] = encode(engine.tokenizer, engine.model, [one])
+    tokens = encode(engine.tokenizer, engine.model, one)
     assert all(
         prompt == {"type": "token", "prompt_token_ids": tokens} for prompt, _ in answering.asked
     )

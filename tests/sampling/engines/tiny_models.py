@@ -55,8 +55,7 @@ OTHERS: dict[str, dict[str, Any]] = {
 
 
 def prompt_of(engine: TransformersEngine, asked: Request) -> list[int]:
-    [tokens] = encode(engine.tokenizer, engine.model, [asked])
-    return tokens
+    return encode(engine.tokenizer, engine.model, asked)
 
 
 def manifest(**changes: Any) -> Model:
