@@ -138,8 +138,8 @@ page.show(
 # %% [markdown]
 # Our test asks more than the paper says in two ways. We test the statements on pass@k and budgets on every data set, not only
 # on MATH-500 and AIME25. And we take the probe with the nearest training set, not the one with the best score. Here are the
-# results on MATH-500 alone, if there are samples of it. *Off by .05* asks whether the predicted pass@16 of the data set is off by more than .05, and
-# *voice* is verbalized confidence:
+# results on MATH-500 alone, if there are samples of it. *Off by .05* asks whether the predicted pass@16 of the data set is off
+# by more than .05, and *voice* is verbalized confidence:
 
 # %%
 wider = comparisons["what"].str.contains("pass@16|budget")

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -104,11 +105,12 @@ def _take_file(source: Path, run: Run) -> None:
     if not _how(ours).equals(_how(theirs), check_metadata=True):
         raise InputError(f"{source}, which was made with other settings than {target}")
     key = [*artifact.key]
-    gap = pc.is_null(ours[artifact.value], nan_is_null=artifact.missing)  # any value goes before it
-    both = pa.concat_tables([ours.filter(pc.invert(gap)), theirs, ours.filter(gap)])
-    twice = both.select(key).to_pandas().duplicated()
-    if twice.sum() < len(theirs) or pc.any(gap).as_py():
-        rows = both.filter(pa.array(~twice)).sort_by([(name, "ascending") for name in key])
+    both = pa.concat_tables([ours, theirs])
+    missing = pc.is_null(both[artifact.value], nan_is_null=artifact.missing).to_numpy()
+    order = np.argsort(missing, kind="stable")  # any value goes before a missing one
+    kept = order[~both.select(key).to_pandas().iloc[order].duplicated()]
+    if (kept >= len(ours)).any():
+        rows = both.take(kept).sort_by([(name, "ascending") for name in key])
         if artifact is VERDICTS:
             graded = store.present_of([rows.to_pandas()])
             made[b"rows"] = store.digest_of_graded(run, graded).encode()

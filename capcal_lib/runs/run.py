@@ -111,30 +111,32 @@ class Run:
     @property
     def options(self) -> str:
         """Return the options that name the run to a command, as a shell takes them."""
-        words = [word for name, part in self.place.items() for word in (f"--{name}", part)]
-        if len([*self.folder.parent.glob(f"[!.]*/{RECORD}")]) > 1:
-            words += ["--run", self.folder.name]
-        return shlex.join(words) + store_option(self.folder.parents[2])
+        several = len([*self.folder.parent.glob(f"[!.]*/{RECORD}")]) > 1
+        return self._spell_options({"run": self.folder.name} if several else {})
 
     @property
     def draw_options(self) -> str:
         """Return the options by which ``capcal sample`` goes on with the run: also the seed, and
         settings that differ from the model's manifest.
         """
-        identity = self.identity
-        words = [word for name, part in self.place.items() for word in (f"--{name}", part)]
-        wanted = {"seed": identity.seed or None}
-        if identity.model in model_names():
-            model = load_model(identity.model).for_dataset(identity.dataset)
-            usual = model.model_dump() | model.sampling.model_dump()
-            wanted |= {
-                name: identity.settings[name]
-                for name in ("engine", "temperature", "top_p", "max_tokens", "prompt_style")
-                if identity.settings[name] != usual[name]
-            }
-        for name, value in wanted.items():
-            if value is not None:
-                words += [f"--{name.replace('_', '-')}", str(value)]
+        settings = self.identity.settings
+        usual: dict[str, Any] = {"seed": 0}
+        if self.place["model"] in model_names():
+            model = load_model(self.place["model"]).for_dataset(self.place["dataset"])
+            usual["engine"] = model.engine
+            usual |= model.sampling.model_dump(include={"temperature", "top_p", "max_tokens"})
+            usual["prompt_style"] = model.prompt_style
+        return self._spell_options(
+            {name: settings[name] for name in usual if settings[name] != usual[name]}
+        )
+
+    def _spell_options(self, more: dict[str, Any]) -> str:
+        options = self.place | more
+        words = [
+            word
+            for name, value in options.items()
+            for word in (f"--{name.replace('_', '-')}", str(value))
+        ]
         return shlex.join(words) + store_option(self.folder.parents[2])
 
     def path(self, artifact: Artifact, name: str = "") -> Path:
