@@ -3,12 +3,10 @@ prints; it imports what computes from the library when it is called.
 """
 
 import os
-import re
 import shlex
 import signal
 import sys
 import time
-from argparse import ArgumentParser
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -26,8 +24,8 @@ from typer.exceptions import TyperException
 
 from capcal_lib.errors import InputError, check_known, not_installed
 from capcal_lib.manifests import Kind, dataset_names, load_model, model_names
-from capcal_lib.places import LOCAL_RUNS, NOTEBOOKS, OWN_MANIFESTS, own_manifests
-from capcal_lib.text import counted, printable, sanitize, spell, spell_cell, spell_time
+from capcal_lib.places import LOCAL_RUNS, NOTEBOOKS
+from capcal_lib.text import counted, printable, sanitize, spell_cell, spell_time
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -41,9 +39,7 @@ STOPS = (signal.SIGINT, signal.SIGTERM)  # Ctrl-C, and what SLURM, docker and ti
 COLUMNS_IN_A_FILE = 160
 SHOWN = 2_000  # characters of a response
 OF_RUNS = ("dataset", "verdicts", "store", "choice", "k_eval")  # options of score
-OF_FILES = ("key", "drop_missing", "column", "scorer", "correct", "regrade", "every")
-WITH_ENGINE = {"sample", "features", "confidence", "judge", "reproduce"}
-ENGINE_EXTRAS = {"transformers": "local", "vllm": "vllm"}
+OF_FILES = ("key", "drop_missing", "column", "scorer", "regrade")
 ANOTHER = "Settings that make another run"
 SCORE, DRAW, GRADE = "Score what you have", "Draw samples", "From samples"
 STORE, NAMES, BOOK = "The store", "Models and data sets", "The book"
@@ -114,9 +110,6 @@ Columns = Annotated[
     ),
 ]
 Scorer = Annotated[str | None, Option(help="Scorer or filter to use, if the log has several.")]
-Correct = Annotated[
-    str | None, Option(metavar="VALUE", help="The word that marks a correct sample, such as pass.")
-]
 Regrade = Annotated[bool, Option("--regrade", help="Ignore the log's verdicts and grade again.")]
 AsJson = Annotated[bool, Option("--json", help="Print one JSON object per line.")]
 Verdicts = Annotated[
@@ -148,24 +141,15 @@ def _run(model: str, dataset: str, split: str | None, store: Path, choice: str |
 
 
 def _parse_choice(text: str | None) -> str | dict[str, Any] | None:
-    """Parse the value of --run: the beginning of a key, or settings, each converted to its type. A
-    value that cannot be converted stays a text, and ``runs`` refuses it.
-    """
-    from pydantic import TypeAdapter
-
-    from capcal_lib.runs.run import setting_types
+    """Parse the value of --run: the beginning of a key, or settings, numbers among them."""
+    import yaml
 
     if text is None or "=" not in text:
         return text
-    types = setting_types()
     settings: dict[str, Any] = {}
     for part in text.split(","):
         name, _, value = part.partition("=")
-        try:
-            settings[name] = TypeAdapter(types.get(name, str)).validate_python(value)
-        except ValueError:
-            # "None" is shown for a setting that a run does not have
-            settings[name] = None if value == "None" else value
+        settings[name] = yaml.safe_load(value)
     return settings
 
 
@@ -215,16 +199,12 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def options(
-    version: Annotated[  # noqa: ARG001 -- its callback prints it
+    version: Annotated[
         bool,
         Option("--version", callback=_version, is_eager=True, help="Print the version and exit."),
     ] = False,
 ) -> None:
-    """Tell the user if a typed name comes from a manifest in the current folder."""
-    if not os.environ.get(OWN_MANIFESTS) and (folder := own_manifests()):
-        words = {part for word in sys.argv for part in re.split("[=,@]", word)}
-        if words & {path.stem for path in folder.glob("*/*.yaml")}:
-            _warn(f"using the manifests in {folder}, since this folder is in the current one")
+    """Read the options that stand before a command."""
 
 
 @command(SCORE, "score mine.csv --html report.html")
@@ -254,11 +234,7 @@ def score(
     ] = False,
     column: Columns = None,
     scorer: Scorer = None,
-    correct: Correct = None,
     regrade: Regrade = False,
-    every: Annotated[
-        bool, Option("--all", help="Show every metric of the files, as --json does.")
-    ] = False,
     as_json: AsJson = False,
     html: Annotated[
         Path | None, Option(metavar="OUT", help="Write a report of one HTML page.")
@@ -277,7 +253,7 @@ def score(
     for name in others:
         source = typed.get_parameter_source(name)
         if source and source.name == "COMMANDLINE":
-            option = {"choice": "--run", "every": "--all"}.get(name, f"--{name.replace('_', '-')}")
+            option = "--run" if name == "choice" else f"--{name.replace('_', '-')}"
             raise InputError(f"{option} applies to {mode} only")
     inputs = list(files or ())
     if key:
@@ -291,12 +267,10 @@ def score(
 
         scored = score_files(
             files,
-            every=every,
             key=key,
             drop_missing=drop_missing,
             columns=_columns(column),
             scorer=scorer,
-            correct=correct,
             regrade=regrade,
         )
     else:
@@ -338,7 +312,6 @@ def import_files(
     kind: Annotated[Kind | None, Option(help="How to grade a new data set.")] = None,
     column: Columns = None,
     scorer: Scorer = None,
-    correct: Correct = None,
     regrade: Regrade = False,
     store: Store = LOCAL_RUNS,
     temperature: Temperature = None,
@@ -362,7 +335,6 @@ def import_files(
         kind=kind,
         columns=_columns(column),
         scorer=scorer,
-        correct=correct,
         regrade=regrade,
         settings=_typed(
             temperature=temperature,
@@ -443,7 +415,6 @@ def sample(
                 prompt_style=prompt_style,
             ),
             progress=progress,
-            say=_say,
         )
     if done.new or done.present:
         _say(f"{done.new} samples drawn, {done.present} already there; {done.run}")
@@ -467,21 +438,9 @@ def reproduce(
         float | None, Option(help="Tokens per second over all GPUs, to estimate the time.", min=1)
     ] = None,
     engine: Engine = None,
-    features_engine: Annotated[
-        str | None, Option(help="Engine for hidden states (a server gives none).")
-    ] = None,
     verdicts: Verdicts = "",
     judge_url: JudgeUrl = None,
     in_flight: InFlight = None,
-    precision: Annotated[
-        float | None,
-        Option(
-            metavar="X",
-            help="Draw more samples until the 95 % intervals are about ±X.",
-            min=0,
-            max=0.5,
-        ),
-    ] = None,
     part: Annotated[str, Option(help="3/8: do part 3 of 8 (one store per part).")] = "1/1",
     store: Store = LOCAL_RUNS,
     seed: Seed = 0,
@@ -503,10 +462,8 @@ def reproduce(
         recipe=chosen,
         limit=limit,
         engine=engine,
-        features_engine=features_engine,
         judge_url=judge_url,
         in_flight=in_flight,
-        precision=precision,
         part=recipes.Part(*_parse_part(part)),
         seed=seed,
     )
@@ -530,10 +487,7 @@ def reproduce(
         page += ["-p", "store", store, "-p", "verdicts", chosen.verdicts]
         page += ["-p", "protocol", chosen.protocol]
         _say(f"the page with these numbers: {shlex.join(map(str, page))}")
-    stateless = done.left["reason"] == recipes.NO_STATES
-    if stateless.any():
-        _say(f"if you have the weights, do the rest with: {_again()} --features-engine vllm")
-    if not stateless.all():
+    if not (done.left["reason"] == recipes.NO_STATES).all():
         _warn(f"capcal: try what failed again with: {_again()}")
         raise typer.Exit(1)
 
@@ -563,8 +517,6 @@ def grade(
     _say(f"{graded.new} samples graded, {graded.again} graded again")
     for (old, new), number in sorted(graded.flipped.items()):
         _say(f"{number} changed from {old} to {new}")
-    if graded.too_hard:
-        _say(f"{graded.too_hard} answers were too hard to compare and count as incorrect")
     for line in describe_unread_samples(run):
         _say(line)
 
@@ -583,10 +535,7 @@ def judge(
     store: Store = LOCAL_RUNS,
     choice: Choice = None,
 ) -> None:
-    """Let a model judge the short and mathematical answers of a graded run, and compare its
-    verdicts with the rules.
-    """
-    from capcal_lib.grading.agreement import judge_agreement
+    """Let a model judge the short and mathematical answers of a graded run."""
     from capcal_lib.grading.judgements import judge_run
 
     run = _run(model, dataset, split, store, choice)
@@ -600,14 +549,6 @@ def judge(
         [(reason, _)] = judged.failed.most_common(1)
         _warn(f"capcal: {judged.failed.total()} answers got no reply ({reason}); try again")
         raise typer.Exit(1)
-    try:
-        agreement = judge_agreement(run, judge)
-    except InputError as error:  # nothing to compare, but the judging is done
-        _warn(f"capcal: {error}")
-        return
-    _print_table(agreement.table.add_prefix("judge: ").rename_axis("by the rules").reset_index())
-    rate, kappa = spell(*agreement.rate), agreement.kappa
-    _say(f"agreement on what is correct {rate}; Cohen's kappa {kappa:.3f}")
 
 
 @command(GRADE, "confidence --model smollm2-135m --dataset mini-capitals --method p-true")
@@ -715,7 +656,6 @@ def probe(
     """
     from capcal_lib.probes import keep_predictions
     from capcal_lib.probes.draws import keep_draws
-    from capcal_lib.probes.training import next_step
 
     counts = keep_predictions(
         store,
@@ -730,10 +670,8 @@ def probe(
     if counts.empty:
         problem = (
             f"{store} has no probe of {model}: it needs a run on a training split and one on an "
-            "evaluation split, both with verdicts and hidden states"
+            "evaluation split, both with verdicts and hidden states; see: capcal status"
         )
-        if step := next_step(store, model, dataset):
-            problem += f"; go on with: {step}"
         raise InputError(problem)
     _print_table(counts.reset_index())
     if draws:
@@ -978,7 +916,7 @@ def main() -> None:
         if not sys.argv[1:]:  # the help has been printed
             sys.exit(2)
     except ModuleNotFoundError as error:
-        line = str(not_installed(error, _extra()))
+        line = str(not_installed(error))
     except InputError as error:
         line = str(error)
     except BrokenPipeError:  # the reader has closed the pipe
@@ -1008,23 +946,6 @@ def _stop(*_: object) -> None:
 
 def _again() -> str:
     return shlex.join(["capcal", *sys.argv[1:]])
-
-
-def _extra() -> str:
-    """Return the extra that the typed command needs: the book's, or its engine's; empty if that is
-    not known.
-    """
-    options = ArgumentParser(add_help=False, allow_abbrev=False)
-    for name in ("--model", "--judge", "--engine"):
-        options.add_argument(name)
-    typed, words = options.parse_known_args(sys.argv[1:])
-    name = "".join(words[:1])
-    if name in ("notebooks", "book"):
-        return "book"
-    asked = typed.judge or typed.model
-    if name not in WITH_ENGINE or asked not in model_names():
-        return ""
-    return ENGINE_EXTRAS.get(typed.engine or load_model(asked).engine, "")
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import re
 import socket
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 from urllib.parse import urlsplit
@@ -59,8 +59,8 @@ DOMAINS = (
 )  # the paper's; a user's may be any other
 
 
-# Arguments of vLLM's engine that a manifest may give. All others are ours or vLLM's: among them are
-# those that name code to run, or other weights than the manifest's.
+# Arguments of vLLM's engine that a manifest may give; among all others are those that name code to
+# run, or other weights than the manifest's.
 VLLM_ARGUMENTS = (
     "tensor_parallel_size",
     "pipeline_parallel_size",
@@ -111,12 +111,8 @@ Beside = Annotated[str, AfterValidator(_beside)]
 
 
 def _check_vllm(arguments: dict[str, Any]) -> dict[str, Any]:
-    for name, value in arguments.items():
+    for name in arguments:
         check_known("argument of vLLM", name, VLLM_ARGUMENTS, "a manifest may give no other")
-        if not isinstance(value, int | float | str):  # True is an int
-            raise InputError(f"{name} must be a number, a text, true or false; change its value")
-        if name.endswith("_parallel_size") and (type(value) is not int or value < 1):
-            raise InputError(f"{name} must be a whole number of at least 1")
     return arguments
 
 
@@ -355,11 +351,7 @@ def new_manifests(files: Mapping[str, Iterable[str]]) -> Iterator[list[Path]]:
         for file, texts in files.items():
             path = folder / file
             if not re.fullmatch(r"\w+/\w[\w.-]{0,99}\.\w+", file):
-                name = file.partition("/")[2].rpartition(".")[0]
-                raise InputError(
-                    f"invalid name {name!r}; start with a letter or a digit, and use at most 100 "
-                    "letters, digits, _, . and -"
-                )
+                raise InputError(f"invalid name {path.stem!r}; use letters, digits, _, . and -")
             if path.with_suffix(".yaml").exists():  # which is written last
                 raise InputError(f"{path} exists already; choose another name, or delete it")
             for parent in (folder, path.parent):
@@ -380,9 +372,8 @@ def new_manifests(files: Mapping[str, Iterable[str]]) -> Iterator[list[Path]]:
 
 def write_new(what: Literal["model", "dataset"], name: str) -> list[Path]:
     """Write a commented manifest of a model or a dataset that works as it is; return its files."""
-    kind: type[Manifest] = Model if what == "model" else Dataset
-    if (MANIFESTS / kind.folder / f"{name}.yaml").exists():
-        raise InputError(f"a {kind.word} {name!r} exists already; choose another name")
+    if (MANIFESTS / f"{what}s" / f"{name}.yaml").exists():
+        raise InputError(f"a {what} {name!r} exists already; choose another name")
     files = {
         f"{what}s/{name}{template.suffix}": [template.read_text("utf-8").replace("NAME", name)]
         for template in sorted(MANIFESTS.glob(f"new/{what}.*"))
@@ -421,7 +412,7 @@ def read_yaml(path: Path) -> Any:
         raise InputError(f"{path}: not a valid YAML manifest: {sanitize(error)}") from None
 
 
-@lru_cache(maxsize=256)
+@cache
 def _read(kind: type[_Kind], path: Path, written: int) -> _Kind:  # noqa: ARG001
     """Read a file once while it stays as it was ``written``."""
     # Through JSON, because strict mode then takes a list for a tuple and nothing else for anything.
@@ -431,38 +422,34 @@ def _read(kind: type[_Kind], path: Path, written: int) -> _Kind:  # noqa: ARG001
     except ValidationError as error:
         raise InputError(f"{path}: malformed manifest: {_problems(error)}") from None
     if manifest.name != path.stem:
-        raise InputError(
-            f"{path}: its name is {manifest.name!r}, but must be as the file's, {path.stem!r}"
-        )
+        raise InputError(f"{path}: its name must be the file's, {path.stem}; got {manifest.name}")
     return manifest
 
 
 def _problems(error: ValidationError) -> str:
-    """Say what is wrong with each field, and of a name what it may be."""
+    """Say what is wrong with each field."""
     problems = []
     for problem in error.errors():
         place = ".".join(map(str, problem["loc"])) or "top level"
-        problems.append(f"{place}: {problem['msg']}" + (NAME_HINT if place == "name" else ""))
+        hint = NAME_HINT if place == "name" else ""
+        problems.append(f"{place}: {problem['msg']}{hint}")
     return "; ".join(problems)
 
 
-def _paths(kind: type[Manifest]) -> list[Path]:
-    """List the files of a kind, ours first, then the user's."""
-    places = filter(None, (MANIFESTS, own_manifests()))
-    return [path for place in places for path in sorted((place / kind.folder).glob("*.yaml"))]
+def _paths(kind: type[Manifest]) -> dict[str, Path]:
+    """Return the files of a kind by name, the user's and ours, which go before."""
+    folders = [folder / kind.folder for folder in (own_manifests(), MANIFESTS) if folder]
+    return {path.stem: path for folder in folders for path in sorted(folder.glob("*.yaml"))}
 
 
-def _load(kind: type[_Kind], name: str) -> _Kind:
-    paths = _paths(kind)
-    remedy = ""
-    if own_manifests() is None:
-        remedy = f"put your own into capcal.d in the current folder, or set {OWN_MANIFESTS}"
-    check_known(kind.word, name, {path.stem for path in paths}, remedy)
-    path, *others = (path for path in paths if path.stem == name)
-    if others:
-        raise InputError(
-            f"{others[0]}: a {kind.word} {name!r} exists already; give yours another name"
-        )
+def _load(kind: type[_Kind], name: str, paths: dict[str, Path] | None = None) -> _Kind:
+    paths = _paths(kind) if paths is None else paths
+    remedy = f"put your own into capcal.d in the current folder, or set {OWN_MANIFESTS}"
+    check_known(kind.word, name, paths, remedy)
+    path = paths[name]
+    own = own_manifests()
+    if own and path.is_relative_to(MANIFESTS) and (own / kind.folder / path.name).exists():
+        raise InputError(f"{own}: a {kind.word} {name!r} exists already; give yours another name")
     try:
         written = path.stat().st_mtime_ns
     except OSError:  # of a link that leads nowhere, which reading refuses
@@ -470,15 +457,14 @@ def _load(kind: type[_Kind], name: str) -> _Kind:
     return _read(kind, path, written)
 
 
-def _names(kind: type[_Kind]) -> tuple[list[str], list[str]]:
-    """Return the names of all manifests of a kind that can be loaded, and the problems of the
-    others.
-    """
-    sound = []
+def _load_all(kind: type[_Kind]) -> tuple[dict[str, _Kind], list[str]]:
+    """Return all sound manifests of a kind, by name, and the problems of the others."""
+    sound = {}
     problems = []
-    for name in sorted({path.stem for path in _paths(kind)}):
+    paths = _paths(kind)
+    for name in sorted(paths):
         try:
-            sound.append(_load(kind, name).name)
+            sound[name] = _load(kind, name, paths)
         except InputError as error:
             problems.append(str(error))
     return sound, problems
@@ -486,17 +472,22 @@ def _names(kind: type[_Kind]) -> tuple[list[str], list[str]]:
 
 def model_names() -> list[str]:
     """List the names of all models whose manifest is sound."""
-    return _names(Model)[0]
+    return [*_load_all(Model)[0]]
 
 
 def dataset_names() -> list[str]:
     """List the names of all data sets whose manifest is sound."""
-    return _names(Dataset)[0]
+    return [*load_datasets()]
+
+
+def load_datasets() -> dict[str, Dataset]:
+    """Load all data sets whose manifest is sound, by name."""
+    return _load_all(Dataset)[0]
 
 
 def manifest_problems() -> list[str]:
     """Say what is wrong with each manifest that cannot be used, one line each."""
-    return [*_names(Model)[1], *_names(Dataset)[1], *_names(Prompts)[1]]
+    return [*_load_all(Model)[1], *_load_all(Dataset)[1], *_load_all(Prompts)[1]]
 
 
 def use_cache_without_hub() -> None:

@@ -432,6 +432,43 @@ def mark_verdicts(
         ax.scatter(estimates, places, **style)
 
 
+def draw_gains(comparisons: pd.DataFrame, label: str) -> Figure:
+    """Draw gains of probes around a line at zero, with one row per probe and data set, in one panel
+    within the domain of the probe and one panel out of it, on another scale, so that large losses
+    out of the domain do not hide the small gains within it.
+
+    ``comparisons`` has the columns ``dataset``, ``method`` and those of :func:`mark_verdicts`.
+    ``label`` names the x axis.
+
+    >>> row = {"estimate": 0.1, "low": -0.1, "high": 0.3, "verdict": "inconclusive"}
+    >>> row |= {"dataset": "gsm8k", "method": "Probe (GSM8K)"}
+    >>> figure = draw_gains(pd.DataFrame([row]), "gain")
+    >>> [tick.get_text() for tick in figure.axes[0].get_yticklabels()]
+    ['Probe (GSM8K) on GSM8K']
+    """
+    with naming_extra():
+        import matplotlib.pyplot as plt
+
+    shifts = [*map(shift, comparisons["method"], comparisons["dataset"])]
+    table = comparisons.assign(shift=pd.Categorical(shifts, SHIFTS))
+    panels = [panel for _, panel in table.groupby(table["shift"] == OUT_OF_DOMAIN)] or [table]
+    size = plt.rcParams["figure.figsize"][0], 1.4 + 0.25 * (len(table) + len(panels))
+    sizes: dict[str, Any] = {"figsize": size, "height_ratios": [1 + len(panel) for panel in panels]}
+    figure, axes = plt.subplots(len(panels), squeeze=False, layout="constrained", **sizes)
+    for ax, panel in zip(axes.flat, panels, strict=True):
+        for name, rows in panel.groupby("shift", observed=True):
+            distance = str(name)
+            titles = rows["dataset"].map(lambda name: load_dataset(name).title)
+            color, marker = SHIFT_COLORS[distance], MARKERS.get(distance, "o")
+            mark_verdicts(ax, rows["method"] + " on " + titles, rows, color=color, marker=marker)
+            ax.scatter([], [], color=color, marker=marker, label=distance)
+        ax.set_ylim(len(panel) - 0.4, -0.6)
+        ax.axvline(0, color=INK, lw=1)
+    axes[-1, 0].set_xlabel(label)
+    figure.legend(loc="outside upper center", ncols=3)
+    return figure
+
+
 def method_color(method: str, dataset: str | None = None) -> str:
     """Return the colour of a method, as ``#rrggbb``: the same in every figure.
 

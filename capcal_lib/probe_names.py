@@ -2,7 +2,8 @@
 here, and nowhere else.
 
 A probe is called by its training sets, ``Probe (TriviaQA + GSM8K)``; the five probes of the paper's
-recipe have a column each, ``Probe (MATH) [0]`` to ``Probe (MATH) [4]``.
+recipe have a column each, ``Probe (MATH) [0]`` to ``Probe (MATH) [4]``. Only the wide table that
+``load_results`` returns has such columns; ``results.estimates`` reads their names once.
 """
 
 import re
@@ -46,28 +47,17 @@ def training_sets(method: str) -> list[str]:
 
     >>> training_sets("Probe (TriviaQA + GSM8K)"), training_sets("Probe (MATH) [3]")
     (['TriviaQA', 'GSM8K'], ['MATH'])
-    >>> training_sets("P(True)"), training_sets("Probe")
-    ([], [])
     """
     named = _NAME.fullmatch(method)
     return named["titles"].split(" + ") if named and named["titles"] else []
 
 
-def probe_of(column: str) -> str:
-    """Return the probe that a column of predictions belongs to: its own name, or that which the
-    five columns of the paper's recipe share.
+def read_column(column: str) -> tuple[str, int]:
+    """Return the method that a column of results belongs to, and its member: 0, or 0 to 4 for the
+    five probes of the paper's recipe.
 
-    >>> probe_of("Probe (MATH) [3]"), probe_of("Probe (MATH)"), probe_of("Notes [3]")
-    ('Probe (MATH)', 'Probe (MATH)', 'Notes [3]')
+    >>> read_column("Probe (MATH) [3]"), read_column("Notes [3]")
+    (('Probe (MATH)', 3), ('Notes [3]', 0))
     """
     named = _NAME.fullmatch(column)
-    return named["probe"] if named else column
-
-
-def as_nearest(column: str) -> str:
-    """Name a column of the nearest probe without its training sets.
-
-    >>> as_nearest("Probe (MATH)"), as_nearest("Probe (MATH) [3]")
-    ('Probe', 'Probe [3]')
-    """
-    return NEAREST_PROBE + column.removeprefix(probe_of(column))
+    return (named["probe"], int(named["member"] or 0)) if named else (column, 0)

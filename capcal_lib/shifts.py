@@ -1,6 +1,6 @@
 """How far the training sets of a probe are from a data set."""
 
-from capcal_lib.manifests import dataset_names, load_dataset
+from capcal_lib.manifests import load_datasets
 from capcal_lib.probe_names import probe_name, training_sets
 
 IN_DISTRIBUTION, OUT_OF_DISTRIBUTION, OUT_OF_DOMAIN = SHIFTS = (
@@ -21,12 +21,12 @@ def shift(method: str, dataset: str | None) -> str | None:
     >>> shift("P(True)", "math500")
     """
     titles = training_sets(method)
-    if not titles or dataset not in dataset_names():
+    datasets = load_datasets() if titles else {}
+    if dataset not in datasets:
         return None
-    shown_on = load_dataset(dataset)
+    shown_on = datasets[dataset]
     probes = [*map(probe_name, titles)]
-    manifests = [load_dataset(name) for name in dataset_names()]
-    trained_on = [manifest for manifest in manifests if manifest.probe in probes]
+    trained_on = [manifest for manifest in datasets.values() if manifest.probe in probes]
     if shown_on in trained_on:
         return IN_DISTRIBUTION
     if shown_on.domain in {manifest.domain for manifest in trained_on}:

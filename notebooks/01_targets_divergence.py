@@ -12,7 +12,7 @@
 # Ask a model the same question a hundred times. The share of correct answers, the *expected accuracy* $\mu$, is what the model
 # can do. Most studies ask once. How far does one answer lie from $\mu$, and what does that change for a confidence?
 
-# %% tags=["parameters"]
+# %% tags=["parameters", "hide-input"]
 model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`
 dataset: str = ""  # one with samples; empty: the one with the largest distance
 store: str = "runs/recorded"  # run store, from here or from the root
@@ -21,16 +21,27 @@ protocol: str = "corrected"  # or paper: as the paper did it
 verdicts: str = "rules"  # or judge:MODEL, where it has judged
 seed: int = 0  # of the responses that are drawn
 
-# %% tags=["provenance"]
-from capcal_lib.book.lesson import open_page
+# %%
+from capcal_lib.book.page import (
+    EndOfPage,
+    finding,
+    models_beside,
+    open_page,
+    show_runs,
+)
+from capcal_lib.book.tables import show
+from capcal_lib.results.results import results_of
 
-page = open_page(globals(), paper=["figure-11"])
+page = open_page(
+    model, store, k_eval=k_eval, protocol=protocol, verdicts=verdicts
+)
+show_runs(page, dataset, printed=["figure-11"])
 
 # %% [markdown]
 # The results have one row per question: how many samples were scored, and how many are correct.
 
 # %%
-results = page.results()
+results = results_of(page.counting)
 results = results[results["total"] > 1]
 results.groupby("dataset").head(1)[["correct", "total"]]
 
@@ -43,7 +54,7 @@ results.groupby("dataset").head(1)[["correct", "total"]]
 c, n = results["correct"], results["total"]
 mu = c / n
 distance = 2 * c * (n - c) / (n * (n - 1))
-distance.groupby("dataset", sort=False).mean().rename(page.data["title"])
+distance.groupby("dataset", sort=False).mean().rename(page.runs["title"])
 
 # %% [markdown]
 # The paper finds that outputs are rarely binary (section 4.1). How often are two to eight of ten samples correct? If ten of a
@@ -58,30 +69,37 @@ shares_between(results).groupby("dataset", sort=False).mean().round(3)
 # `response_distances` computes the mean distance and this share. The interval of the distance is [for questions like
 # these](02_k_eval_choice.ipynb#intervals-for-questions-like-these): it also allows for the choice of questions.
 
-# %% label="targets-distance" paper=["figure-11", "appendix-e", "section-4.1"] evidence=["measured"] reads=["verdicts"]
+# %% label="targets-distance"
 from capcal_lib.results.targets import response_distances
 
 distances = response_distances(results, protocol=protocol)
-page.show(
+show(
     distances.rename(columns={"low": "from", "high": "to"}),
     "Mean distance of one response from the expected accuracy, with its 95 % interval for questions like these, "
     "and the share of questions with two to eight correct samples out of ten.",
+    evidence=page.evidence,
 )
 
 # %% tags=["finding"]
-page.end_where_nothing_is_solved(results)
+if not results["correct"].any():
+    raise EndOfPage(
+        "No question is solved, so nothing varies and nothing can be closer."
+    )
 widest = distances["mean distance"].idxmax()
-page.finding(
+finding(
     "A single answer is off by {apart:.2f} on average over the data sets, and by {most:.2f} on {widest}.",
     apart=distances["mean distance"].mean(),
     most=distances.loc[widest, "mean distance"],
-    widest=page.data.loc[widest, "title"],
+    widest=page.runs.loc[widest, "title"],
 )
 
 # %% tags=["remove-cell"]
-from capcal_lib.book.lesson import glue
+from capcal_lib.book.page import glue
 
-glue(sets=len(distances), apart=distances["mean distance"].mean())
+glue(
+    sets=len(distances),
+    apart=distances["mean distance"].mean(),
+)
 
 # %% [markdown]
 # What does that look like? Draw one response to each question:
@@ -109,31 +127,31 @@ marks["palette"] = {False: "#bc3e0b", True: style.ACCENT}
 bands = {"yticks": [0, 1], "yticklabels": ["incorrect", "correct"]}
 bands["ylim"] = (-0.4, 1.4)
 
-# %% tags=["picture"] label="fig-targets" paper=["figure-2", "section-3.2"] evidence=["measured"] reads=["verdicts"] mystnb={"image": {"alt": "Scatter plot with two horizontal bands of points, incorrect and correct responses, against expected accuracy."}}
+# %% tags=["picture"] label="fig-targets" mystnb={"image": {"alt": "Scatter plot with two horizontal bands of points, incorrect and correct responses, against expected accuracy."}}
 import seaborn as sns
 
 axes = sns.scatterplot(of_shown, **marks)
 axes.set(xlabel="expected accuracy, estimated", ylabel="one drawn response")
-_ = axes.set(title=page.data.loc[shown, "title"], **bands)
+_ = axes.set(title=page.runs.loc[shown, "title"], **bands)
 
-# %% [markdown] tags=["caption"]
+# %% [markdown]
 # One point per question: one random response. If a single answer told what the model can do, all points would lie in two
 # corners, the incorrect ones at 0 and the correct ones at 1.
 
 # %% [markdown]
 # Here are all data sets, with at most 500 questions of each:
 
-# %% label="targets-points" paper=["figure-11", "appendix-e"] evidence=["measured"] reads=["verdicts"] mystnb={"image": {"alt": "A panel for each data set, with two horizontal bands of points as in the first figure."}}
+# %% label="targets-points" mystnb={"image": {"alt": "A panel for each data set, with two horizontal bands of points as in the first figure."}}
 from capcal_lib.book import tables
 
 some = points.sample(frac=1, random_state=rng).groupby("dataset").head(500)
-order = page.data.loc[distances.index, "title"]
+order = page.runs.loc[distances.index, "title"]
 panels = {"col": "dataset", "col_order": order, "col_wrap": 4, "height": 1.8}
 grid = sns.relplot(tables.titled(some), **panels, **marks).set(**bands)
 grid.set_titles("{col_name}").set_axis_labels("expected accuracy", "")
 _ = grid.tight_layout()
 
-# %% [markdown] tags=["caption"]
+# %% [markdown]
 # One random response per question against the expected accuracy. One response tells much if incorrect responses gather at 0 and
 # correct ones at 1.
 
@@ -148,8 +166,8 @@ _ = grid.tight_layout()
 import pandas as pd
 
 measured = {
-    name: response_distances(page.results(name), protocol=protocol)
-    for name in page.comparable_models()
+    name: response_distances(results_of(one.counting), protocol=protocol)
+    for name, one in models_beside(page).items()
 }
 measured = pd.concat(measured, names=["model"])["mean distance"]
 measured = measured.rename("distance").reset_index()
@@ -162,7 +180,7 @@ printed = printed[~printed["model"].isin(measured["model"])]
 both = tables.titled(pd.concat([measured, printed]))
 wide = both.pivot_table("distance", "model", "dataset", sort=False)
 
-# %% label="targets-everywhere" paper=["figure-11", "appendix-e"] evidence=["measured", "reported"] reads=["verdicts", "main"] mystnb={"image": {"alt": "Heat map of the mean distance, models against data sets, with a line between measured and reported models."}}
+# %% label="targets-everywhere" mystnb={"image": {"alt": "Heat map of the mean distance, models against data sets, with a line between measured and reported models."}}
 from capcal_lib.plots import INK
 
 tints = sns.light_palette(style.ACCENT, as_cmap=True)
@@ -172,7 +190,7 @@ axes.axhline(measured["model"].nunique(), color=INK)
 axes.grid(visible=False)
 _ = axes.set(xlabel="", ylabel="")
 
-# %% [markdown] tags=["caption"]
+# %% [markdown]
 # Mean distance of one response from the expected accuracy: above the line from samples, below it from the printed baseline. It
 # is small only if the model solves nearly every question nearly always or nearly never.
 
@@ -218,7 +236,7 @@ response, variance, response - variance, capability
 
 # %% tags=["hide-cell", "solution"]
 # Luck: the model mostly gets such a question wrong
-page.solution((of_shown.loc[of_shown["correct"], "share"] < 0.5).mean())
+(of_shown.loc[of_shown["correct"], "share"] < 0.5).mean()
 
 # %% [markdown]
 # **2 (medium).** Show that $\mathbb{E}|C - \mu| = 2\mu(1-\mu)$, and check it with random responses to a question with
@@ -227,7 +245,7 @@ page.solution((of_shown.loc[of_shown["correct"], "share"] < 0.5).mean())
 # %% tags=["hide-cell", "solution"]
 # The mean distance of many responses to one question, and the formula
 responses = rng.random(100_000) < 0.3
-page.solution(np.abs(responses - 0.3).mean(), 2 * 0.3 * 0.7)
+np.abs(responses - 0.3).mean(), 2 * 0.3 * 0.7
 
 # %% [markdown]
 # **3 (hard).** The mean of $2\hat\mu(1-\hat\mu)$ falls if fewer samples define $\hat\mu$. By which factor? *Hint:* compare
@@ -238,4 +256,4 @@ page.solution(np.abs(responses - 0.3).mean(), 2 * 0.3 * 0.7)
 counts = rng.binomial(5, 0.3, 100_000), np.full(100_000, 5)
 plain = correctness_variance(*counts) / (0.3 * 0.7)  # (k - 1) / k = 0.8
 corrected = correctness_variance(*counts, corrected=True) / (0.3 * 0.7)
-page.solution(round(plain, 2), round(corrected, 2))
+round(plain, 2), round(corrected, 2)

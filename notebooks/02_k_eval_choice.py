@@ -13,7 +13,7 @@
 # samples per question do you need for the expected accuracy $\mu$ of one question, for its mean over many questions, and for
 # the score of a confidence?
 
-# %% tags=["parameters"]
+# %% tags=["parameters", "hide-input"]
 model: str = "smollm2-135m"  # one of `capcal models`; it has most data sets
 store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
@@ -22,9 +22,19 @@ verdicts: str = "rules"  # or judge:MODEL, where it has judged
 seed: int = 0  # of what is drawn
 
 # %%
-from capcal_lib.book.lesson import open_lesson
+from capcal_lib.book.page import (
+    EndOfPage,
+    finding,
+    models_beside,
+    open_page,
+    show_runs,
+)
+from capcal_lib.book.tables import show
+from capcal_lib.results.results import results_of
 
-page = open_lesson(globals())
+page = open_page(
+    model, store, k_eval=k_eval, protocol=protocol, verdicts=verdicts
+)
 
 # %% [markdown]
 # ## One question: four intervals
@@ -55,7 +65,7 @@ for name in names:
     exact[name.title()] = coverage_probability(mus, k_eval, method=name)
 pd.DataFrame({"at 0.01": exact.loc[0.01:].iloc[0], "on average": exact.mean()})
 
-# %% label="fig-exact-coverage" paper=["appendix-b.1", "equation-16"] evidence=["simulated"] mystnb={"image": {"alt": "Four panels, one for each interval, with a jagged curve of coverage against expected accuracy and a line at the nominal level."}}
+# %% label="fig-exact-coverage" mystnb={"image": {"alt": "Four panels, one for each interval, with a jagged curve of coverage against expected accuracy and a line at the nominal level."}}
 from capcal_lib.plots import INK, MUTED
 
 panels = {"subplots": True, "layout": (2, 2), "sharey": True, "title": [*exact]}
@@ -64,7 +74,7 @@ axes = exact.plot(**panels, **style, ylabel="coverage")
 for panel in axes.flat:
     panel.axhline(0.95, color=MUTED, linestyle="--")
 
-# %% [markdown] tags=["caption"]
+# %% [markdown]
 # Probability that a 95 % interval covers the expected accuracy. The Wald interval fails at both ends. The curves are jagged
 # because counts are whole numbers.
 
@@ -74,7 +84,7 @@ for panel in axes.flat:
 # The paper takes 100 samples because more bring little. It uses the Wald interval at $\mu = 1/2$ only as a guideline, and names
 # Wilson's as an alternative. For a half-width of 0.1, the Wald and the Wilson interval need this many samples:
 
-# %% label="wald-sizes" paper=["equation-17", "equation-18"] evidence=["simulated"]
+# %% label="wald-sizes"
 from scipy.stats import norm
 
 ks = np.arange(10, 200)
@@ -102,14 +112,14 @@ errors.loc[100].round(4)
 # %% [markdown]
 # For gpt-oss-20b the paper's text says about 0.0056. Rounding does not explain the difference.
 
-# %% label="fig-standard-error" paper=["figure-6", "appendix-b.1", "equation-16"] evidence=["reported"] reads=["main"] mystnb={"image": {"alt": "Curves of the standard error against samples a question, one a model."}}
+# %% label="fig-standard-error" mystnb={"image": {"alt": "Curves of the standard error against samples a question, one a model."}}
 import seaborn as sns
 
 axes = sns.lineplot(errors, markers=True, dashes=False)
 axes.set(ylim=(0, None), ylabel="standard error")
 _ = axes.legend(title="")
 
-# %% [markdown] tags=["caption"]
+# %% [markdown]
 # Standard error of the mean expected accuracy on AIME25, from sampling alone. The error from asking few questions adds to it.
 
 # %% [markdown]
@@ -146,34 +156,37 @@ covered.idxmin(), covered.min(), covered.mean()
 # The Wald interval has no width if $\hat\mu$ is 0 or 1. How often does that happen with recorded samples? The second column is
 # the probability that ten of a question's samples have the same verdict:
 
-# %% tags=["provenance"]
-page.show_runs()
-page.show_other_models()
+# %%
+beside = models_beside(page)
+for one in beside.values():
+    show_runs(one)
 
-# %% label="wald-points" paper=["appendix-b.1"] evidence=["measured"] reads=["verdicts"]
+# %% label="wald-points"
 from scipy.stats import hypergeom
 
-results = page.results()
+results = results_of(page.counting)
 mu = results["correct"] / results["total"]
 alike = pd.DataFrame({"all samples": mu.dropna().isin([0, 1])})
 some = results[results["total"] >= 10]
 counts = some["total"], some["correct"], 10
 none, all_ten = (hypergeom.pmf(right, *counts) for right in (0, 10))
 alike["ten samples"] = pd.Series(none + all_ten, some.index)
-page.show(
+show(
     alike.groupby("dataset", sort=False).mean(),
     "Share of questions whose Wald interval has no width, with all samples and with ten per question.",
+    evidence=page.evidence,
 )
 
-# %% label="standard-errors-measured" paper=["figure-6"] evidence=["measured"] reads=["verdicts"]
+# %% label="standard-errors-measured"
 from capcal_lib.results.targets import response_distances
 
-distances = response_distances(results).rename(page.data["title"])
+distances = response_distances(results).rename(page.runs["title"])
 variance = distances["mean distance"] / 2 / distances["questions"]
-page.show(
+show(
     pd.DataFrame(np.sqrt(np.outer(1 / ks, variance)), ks, variance.index),
     "Standard error of the mean expected accuracy, from sampling alone.",
     digits=4,
+    evidence=page.evidence,
 )
 
 # %% [markdown]
@@ -190,7 +203,7 @@ votes = "Response consistency"
 deep = study.deep_questions(results).drop(columns=votes, errors="ignore")
 judged = estimates(deep)
 if judged.empty:
-    page.end(
+    raise EndOfPage(
         "No question has a confidence and more than ten samples. To draw more: capcal sample --k 100"
     )
 first, method = judged.reset_index().loc[0, ["dataset", "method"]]
@@ -216,10 +229,10 @@ mean_interval(all_terms, **limits), mean_interval(few_terms, **limits)
 # consistency, whose votes are samples too. One kind stands apart: a *probe*, which learns from other questions of the data set.
 
 # %%
-names = sorted(page.comparable_models())
-draws = np.random.default_rng(seed)
+names = sorted(beside)
 growth = {
-    name: study.interval_growth(page.results(name), rng=draws) for name in names
+    name: study.interval_growth(results_of(beside[name].counting), seed=seed)
+    for name in names
 }
 growth = pd.concat(growth, names=["model", "case"]).reset_index()
 growth = growth[growth["samples"] == growth["samples"].max()]
@@ -240,7 +253,7 @@ wider.round(1)
 
 # %% tags=["finding"]
 kind = wider["median"].idxmax()
-page.finding(
+finding(
     "With ten samples per question instead of {usual:.0f}, the interval of a score is {ten:.0f} % wider in the median, and "
     "{of_kind:.0f} % for {kind}. To narrow it, add questions.",
     usual=ten["samples"].median(),
@@ -250,12 +263,15 @@ page.finding(
 )
 
 # %% tags=["remove-cell"]
-from capcal_lib.book.lesson import glue
+from capcal_lib.book.page import glue
 
-glue(usual=int(ten["samples"].median()), ten=ten["percent"].median())
-glue(probe=wider["median"].reindex([at_home]).item())
+glue(
+    usual=int(ten["samples"].median()),
+    ten=ten["percent"].median(),
+    probe=wider["median"].reindex([at_home]).item(),
+)
 
-# %% tags=["picture"] label="fig-k-eval" paper=["appendix-b.1"] evidence=["measured"] reads=["verdicts", "confidences", "features"] mystnb={"image": {"alt": "Box plots of the growth of the interval in per cent against k, for probes on their own data set and for any other confidence."}}
+# %% tags=["picture"] label="fig-k-eval" mystnb={"image": {"alt": "Box plots of the growth of the interval in per cent against k, for probes on their own data set and for any other confidence."}}
 from capcal_lib.plots import SHIFT_COLORS
 from capcal_lib.shifts import IN_DISTRIBUTION
 
@@ -272,37 +288,14 @@ axes.set(ylabel="wider by, %", yticks=ticks, yticklabels=ticks)
 lowest = growth["percent"].min() - 1
 _ = axes.set(xlabel="samples per question, k", ylim=(lowest, None))
 
-# %% [markdown] tags=["caption"]
+# %% [markdown]
 # How much wider the 95 % interval of a corrected score is with only k samples per question. A box holds the middle half of all
 # confidences, data sets and models, and its line is the median. The axis is logarithmic above 10 %.
 
 # %% [markdown]
-# ## Where samples matter
-#
-# When does a score need more than ten samples? With $v = \mu(1-\mu)$, the score of a confidence $s$ has the variance
-# $\frac1N\bigl(\text{between} + \text{within}/k + \text{pairs}/(k(k-1))\bigr)$. Here *between* is the variance of $(s-\mu)^2$
-# over questions, *within* is the mean of $4(s-\mu)^2 v$, and *pairs* is the mean of $2v^2$. Samples matter if *between* is
-# small, that is, if a confidence is right everywhere or equally wrong everywhere. One interval widens most. The table has all
-# confidences of the same model on the same data set:
-
-# %%
-widest = growth.loc[growth["percent"].idxmax()]
-parts = study.score_parts(
-    page.results(widest["model"]).loc[[widest["dataset"]]]
-)
-
-# %% label="score-parts" evidence=["measured"] reads=["verdicts", "confidences", "features"]
-page.show(
-    parts.assign(model=widest["model"]),
-    "The score, and the parts of the variance of one question's squared error.",
-    digits=4,
-)
-
-# %% [markdown]
 # ## Summary
 #
-# - About ten samples per question are enough for most scores. A score needs more if its confidence is equally far from $\mu$ on
-#   all questions.
+# - About ten samples per question are enough for most scores.
 # - Near 0 and 1 the Wald interval covers too seldom. Jeffreys' and Wilson's intervals are right on average.
 # - Few samples bias a plug-in score. [Correct it](04_main_table.ipynb) rather than sampling more.
 #
@@ -310,15 +303,7 @@ page.show(
 #
 # ## Exercises
 #
-# **1 (easy).** Which interval widens most, according to the table of parts, and why? *Hint:* what is left between questions if a
-# confidence is equally far from $\mu$ on all of them?
-
-# %% tags=["hide-cell", "solution"]
-# Noise of ten samples relative to the spread between questions: the larger, the wider the interval
-page.solution((parts["within"] / 10 + parts["pairs"] / 90) / parts["between"])
-
-# %% [markdown]
-# **2 (medium).** Is it better to ask 100 questions ten times or 10 questions a hundred times? Simulate it with $\mu$ uniform and
+# **1 (medium).** Is it better to ask 100 questions ten times or 10 questions a hundred times? Simulate it with $\mu$ uniform and
 # $s = 0.5$. *Hint:* compare the standard deviation of corrected scores.
 
 # %% tags=["hide-cell", "solution"]
@@ -328,4 +313,4 @@ for n, k in ((100, 10), (10, 100)):
     mu = rng.binomial(k, rng.random((300, n))) / k
     terms = (0.5 - mu) ** 2 - mu * (1 - mu) / (k - 1)
     noise[f"{n} questions"] = terms.mean(axis=1).std().round(3)
-page.solution(noise)
+noise

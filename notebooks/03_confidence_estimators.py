@@ -24,7 +24,7 @@
 # All but response consistency are known before an answer is written. Two oracles are references: Oracle RC knows whether one
 # sample is correct, and Oracle CC knows $\hat\mu$.
 
-# %% tags=["parameters"]
+# %% tags=["parameters", "hide-input"]
 model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`
 store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
@@ -32,13 +32,18 @@ protocol: str = "corrected"  # or paper: as the paper did it
 verdicts: str = "rules"  # or judge:MODEL, where it has judged
 seed: int = 0  # of what is drawn anew
 
-# %% tags=["provenance"]
-from capcal_lib.book.lesson import open_page
+# %%
+from capcal_lib.book.page import EndOfPage, finding, open_page, show_runs
+from capcal_lib.book.tables import show
+from capcal_lib.results.results import results_of
 
-page = open_page(globals(), paper=["appendix-b.2"])
+page = open_page(
+    model, store, k_eval=k_eval, protocol=protocol, verdicts=verdicts
+)
+show_runs(page, printed=["appendix-b.2"])
 
 # %%
-results = page.results()
+results = results_of(page.counting)
 results.groupby("dataset").head(1).iloc[:, :5]
 
 # %% [markdown]
@@ -67,12 +72,15 @@ matrices = pairs[["confidence", "mu"]].corr(method="spearman")
 correlations = matrices["mu"].xs("confidence", level=3)
 
 # %%
-page.end_where_nothing_is_solved(results)
+if not results["correct"].any():
+    raise EndOfPage(
+        "No question is solved, so nothing varies and nothing can be closer."
+    )
 of_methods = correlations.groupby(["dataset", "method"], observed=True)
 ranks = of_methods.mean().unstack("method")
-ranks = ranks.reindex(page.data.index).dropna(how="all")
+ranks = ranks.reindex(page.runs.index).dropna(how="all")
 if ranks.empty:
-    page.end(
+    raise EndOfPage(
         "No confidence is recorded for questions that differ. To get one: capcal confidence"
     )
 
@@ -81,12 +89,13 @@ if ranks.empty:
 # less than about $3/\sqrt n$ on $n$ questions: .17 for 300. Compare methods within a data set only, because there the same
 # samples judge.
 
-# %% label="estimator-ranks" paper=["section-4.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
-by_method = ranks.rename(page.data["title"]).T.rename_axis("method")
-page.show(
+# %% label="estimator-ranks"
+by_method = ranks.rename(page.runs["title"]).T.rename_axis("method")
+show(
     by_method.dropna(how="all"),
     "Spearman correlation with expected accuracy (higher is better).",
     digits=2,
+    evidence=page.evidence,
 )
 
 # %% [markdown]
@@ -94,17 +103,15 @@ page.show(
 # the *nearest*, which is trained on the data set itself or, if there is none, on its domain:
 
 # %%
-from capcal_lib.probe_names import is_probe
-from capcal_lib.results import keep_nearest_probe
-from capcal_lib.results.scores import nearest_probe_of
 from capcal_lib.results.targets import accuracy_variance
 
-probed = [name for name in ranks if is_probe(name)]
-probed = ranks[probed].dropna(how="all")
 spread = accuracy_variance(results)
-widest = spread[(ranks if probed.empty else probed).index].idxmax()
-nearest = nearest_probe_of(results.loc[[widest]], widest)
-subset = keep_nearest_probe(compared.loc[[widest]], widest)
+by_probe = points.loc[points["nearest"]].index.unique("dataset")
+probed = ranks.index.intersection(by_probe)
+widest = spread[probed if len(probed) else ranks.index].idxmax()
+subset = estimates(compared.loc[[widest]])
+subset = subset[subset["nearest"] | ~subset["kind"].str.startswith("probe")]
+nearest = subset.loc[subset["nearest"], "method"].unique()
 
 # %% [markdown]
 # What does a rank correlation look like? We plot the questions with the most judges:
@@ -114,19 +121,19 @@ from capcal_lib.applications import deep_samples
 
 most = deep_samples(subset["total"])
 subset = subset[subset["total"] >= most]
-most, len(subset)
+most, subset.index.nunique()
 
 # %%
-points = estimates(subset)
+points = subset.copy()
 points["mu"] = points["correct"] / points["total"]
-points.groupby("method", sort=False).head(1)
+points["method"] = points["method"].cat.remove_unused_categories()
+points.groupby("method", sort=False, observed=True).head(1)
 
-# %% tags=["picture"] label="fig-confidences" paper=["section-4.2", "appendix-c"] evidence=["measured"] reads=["verdicts", "confidences", "features"] mystnb={"image": {"alt": "Scatter plots of the share of correct samples against the confidence, one panel per method, with a diagonal and one point per question."}}
+# %% tags=["picture"] label="fig-confidences" mystnb={"image": {"alt": "Scatter plots of the share of correct samples against the confidence, one panel per method, with a diagonal and one point per question."}}
 import seaborn as sns
 from capcal_lib.plots import MUTED, palette
-from capcal_lib.results import methods
 
-colors = palette(methods(subset), widest)
+colors = palette(points["method"].unique(), widest)
 panels = {"col": "method", "col_wrap": 2, "height": 2.0, "aspect": 1.75}
 grid = sns.FacetGrid(
     points.reset_index(), hue="method", palette=colors, **panels
@@ -137,21 +144,21 @@ for panel in grid.axes:
 grid.set_axis_labels("confidence", "share correct").set(xlim=(-0.03, 1.03))
 _ = grid.set_titles("{col_name}")
 
-# %% [markdown] tags=["caption"]
+# %% [markdown]
 # One point per question. On the diagonal a confidence is right. In a narrow upright cloud, it is nearly the same for every
 # question. If the points rise to the right, it tells easy questions from hard ones, even far from the diagonal.
 
 # %% tags=["finding"]
-drawn = [name for name in ranks if name == nearest or not is_probe(name)]
+drawn = points["method"].unique()
 of_drawn = ranks.loc[widest, drawn].dropna().sort_values(ascending=False)
 second = [
     f", followed by {name} with {rank:.2f}"
     for name, rank in of_drawn.iloc[1:2].items()
 ]
-page.finding(
+finding(
     r"On {dataset}, *{best}* has the highest rank correlation with $\hat\mu$: {highest:.2f}{second}.",
     best=of_drawn.index[0],
-    dataset=page.data.loc[widest, "title"],
+    dataset=page.runs.loc[widest, "title"],
     highest=of_drawn.iloc[0],
     second="".join(second),
 )
@@ -162,7 +169,7 @@ page.finding(
 # Here are the paper's two prompts. Small models get shorter ones with examples. [The main
 # table](04_main_table.ipynb#what-a-confidence-costs) counts what asking costs.
 
-# %% label="estimator-prompts" paper=["figure-7", "figure-8", "appendix-c.2"] evidence=["reported"]
+# %% label="estimator-prompts"
 from capcal_lib.questions import Answer, Question
 from capcal_lib.questions.prompts import verbalized_messages
 
@@ -179,9 +186,7 @@ print(p_true_messages(question, "paper")[-1]["content"])
 # that need every confidence, such as spending a budget, use one half instead.
 
 # %%
-from capcal_lib.results.scores import stated_methods
-
-stated = results[stated_methods(results)]
+stated = results.filter(["Verbalized confidence", "P(True)"])
 stated.isna().mean().rename("share missing").to_frame().round(3)
 
 # %% [markdown]
@@ -201,7 +206,7 @@ votes.value_counts(normalize=True).max()
 # These are the settings of the paper's three models. [The page on probes](08_probe_generalization.ipynb) has the settings of its
 # probes.
 
-# %% label="estimator-settings" paper=["appendix-b.2"] evidence=["reported"] reads=["sampling"]
+# %% label="estimator-settings"
 from capcal_lib.book import tables
 from capcal_lib.reported import load_reported
 
@@ -223,10 +228,10 @@ tables.show(
 # %%
 from capcal_lib.probes import runs_for_probes, training_data
 
-runs = runs_for_probes(page.store, model, "training")
+runs = runs_for_probes(page.counting.store, model, "training")
 sources = [run for dataset, run in runs if dataset.probe == nearest]
 if not sources:
-    page.end(
+    raise EndOfPage(
         "No probe is trained. To make one: capcal features, then capcal probe"
     )
 questions, features = training_data(sources[0])
@@ -255,7 +260,7 @@ from sklearn.linear_model import LogisticRegression
 decay = train(sources[0]).weight_decay_
 by_hand = LogisticRegression(C=1 / decay, max_iter=5000, tol=1e-8)
 by_hand.fit(twice, label, sample_weight=weight)
-ids, states = read_features(page.data.loc[widest, "run"])
+ids, states = read_features(page.runs.loc[widest, "run"])
 confidence = by_hand.predict_proba(scaler.transform(states))[:, 1]
 
 # %% [markdown]
@@ -278,13 +283,13 @@ np.abs(confidence - probe.predict(states)).max().round(3)
 
 # %%
 from capcal_lib.manifests import load_dataset, load_model
-from capcal_lib.results import describe_runs
 from capcal_lib.sampling import can_sample_here
 
 reader, exam = load_model("smollm2-135m"), load_dataset("mini-exam")
-recorded = describe_runs(page.counting_of(reader.name))
+reading = open_page(reader.name, store, k_eval=k_eval)
+recorded = reading.runs
 if exam.name not in recorded.index or not can_sample_here(reader, exam):
-    page.end(
+    raise EndOfPage(
         f"The rest of this page needs the weights of {reader.title} and its samples of {exam.title}. To get both: "
         "capcal reproduce --model smollm2-135m"
     )
@@ -311,7 +316,7 @@ shares.head().round(3)
 # The samples of the same questions give $\hat\mu$. A *gap* is $\hat\mu$ minus the reading.
 
 # %%
-counts = page.results(reader.name).loc[exam.name, ["correct", "total"]]
+counts = results_of(reading.counting).loc[exam.name, ["correct", "total"]]
 counts = counts.query("total > 0").reindex(ids).dropna()
 by_samples = counts["correct"] / counts["total"]
 right = {one.id: shares.at[one.id, one.answer.gold] for one in exam_questions}
@@ -323,7 +328,7 @@ axes = sns.scatterplot(x=by_reading, y=by_samples)
 axes.axline((0, 0), slope=1, color=MUTED, linewidth=1)
 _ = axes.set(xlabel="probability of the right letter", ylabel="share correct")
 
-# %% [markdown] tags=["caption"]
+# %% [markdown]
 # One dot per question. On the diagonal, reading and samples agree.
 
 # %% [markdown]
@@ -345,10 +350,11 @@ table = pd.DataFrame(
 )
 as_far = (chance.abs() >= distances.abs()).mean()
 table["p-value"] = as_far
-page.show(
+show(
     table.rename_axis("gaps"),
     f"Gaps between {np.median(size):.0f} samples and one reading, over {len(size)} questions of {exam.title}, and what chance alone gives.",
     digits=4,
+    evidence=page.evidence,
 )
 
 # %% [markdown]
@@ -383,7 +389,7 @@ starts = samples["response"].str.strip().str[:1]
 # To the left, in the same order: the rank correlation stays, the score does not
 first = points[points["method"] == points["method"].iloc[0]]
 squared = first["confidence"] ** 2
-page.solution(
+(
     squared.corr(first["mu"], method="spearman"),
     {"before": (0.5 - 0.5) ** 2, "after": (0.5**2 - 0.5) ** 2},
 )
@@ -397,7 +403,7 @@ page.solution(
 # Probabilities raised to the inverse temperature, one row per temperature
 powers = 1 / np.array([[1], [0.5], [0.1]])
 raised = np.array([0.5, 0.3, 0.15, 0.05]) ** powers
-page.solution((raised / raised.sum(axis=1, keepdims=True)).round(3)[:, 1])
+(raised / raised.sum(axis=1, keepdims=True)).round(3)[:, 1]
 
 # %% [markdown]
 # **3 (hard).** What does a probe predict if it is trained with hardly any weight decay? *Hint:* refit `LinearProbe` with
@@ -407,4 +413,4 @@ page.solution((raised / raised.sum(axis=1, keepdims=True)).round(3)[:, 1])
 # The spread of a probe with hardly any decay, and of the tuned one
 loose = LinearProbe(weight_decay=1e-6, standardize=True)
 loose.fit(features, questions["correct"], questions["total"])
-page.solution(loose.predict(states).std(), probe.predict(states).std())
+loose.predict(states).std(), probe.predict(states).std()

@@ -12,28 +12,68 @@
 # On [the previous page](03_confidence_estimators.ipynb) we met the ways to get a confidence. Which of them comes closest to the
 # expected accuracy $\mu$, and what does it cost?
 
-# %% tags=["parameters"]
+# %% tags=["parameters", "hide-input"]
 model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`
 store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
 protocol: str = "corrected"  # or paper: as the paper did it
 verdicts: str = "rules"  # or judge:MODEL, where it has judged
 
-# %% tags=["provenance"]
-from capcal_lib.book.lesson import open_page
+# %%
+from capcal_lib.book.page import EndOfPage, finding, open_page, show_runs
+from capcal_lib.results import (
+    compare_recalibrated,
+    compare_with_constant,
+    count_by_kind,
+    score,
+)
+from capcal_lib.results.results import results_of
 
-page = open_page(globals(), paper=["table-2", "table-4", "figure-4"])
+page = open_page(
+    model, store, k_eval=k_eval, protocol=protocol, verdicts=verdicts
+)
+show_runs(page, printed=["table-2", "table-4", "figure-4"])
+
+# %%
+results = results_of(page.counting)
+scores = score(results, protocol=protocol)
+judged = compare_with_constant(results, protocol=protocol)
+equal = compare_recalibrated(results, protocol=protocol)
+if judged.empty or not results["correct"].any():
+    raise EndOfPage(
+        "There is nothing to compare: no question is solved, or no confidence is recorded for questions that differ. To get one: "
+        "capcal confidence"
+    )
+
+# %% tags=["finding"]
+home = count_by_kind(judged).loc["probe of the data set"]
+voted = count_by_kind(equal).loc["response consistency"]
+finding(
+    "A probe trained on the data set beats the best constant in {probe} of the {winnable} cases that could be won. Ten votes, "
+    "recalibrated on the same labels, beat it in {votes} of {possible}.",
+    probe=home["better"],
+    winnable=home["could be won"],
+    votes=voted["better"],
+    possible=voted["could be won"],
+)
+
+# %% tags=["picture"] label="fig-scores" mystnb={"image": {"alt": "Dot plot of capability Brier scores with intervals: one row per data set, one mark per method, and a line for the best constant in each row."}}
+from capcal_lib import plots
+
+of_several = judged["kind"] == "probe of several data sets"
+several = judged["method"][of_several].unique()
+drawn = scores.drop([*several, "Uniform random", "Oracle CC"], level="method")
+_ = plots.ScoreDisplay.from_scores(drawn.loc[judged["dataset"].unique()])
 
 # %% [markdown]
+# Capability Brier scores with 95 % intervals; lower is better. The line in a row is the best constant. The table of gains
+# shows which differences are significant.
+#
 # The *capability Brier score* of a method is the mean squared distance of its confidence from $\hat\mu$, the share of correct
 # samples; lower is better. The rival of every method is the *best constant*: for each question, the mean $\hat\mu$ of the
 # others. It knows the data set and nothing about the question.
 
 # %%
-from capcal_lib.results import score
-
-results = page.results()
-scores = score(results, protocol=protocol)
 largest = scores.index[0][0]  # of the data sets with a score
 scores.loc[largest]
 
@@ -48,16 +88,7 @@ scores.loc[largest]
 # alike. We count *better* among the cases that could be won, and *worse* among all *cases*.
 
 # %%
-from capcal_lib.results import compare_with_constant, count_by_kind
-
-page.end_where_nothing_is_solved(results)
-judged = compare_with_constant(results, protocol=protocol)
-if judged.empty:
-    page.end(
-        "No confidence is recorded for questions that differ. To get one: capcal confidence"
-    )
-counts = count_by_kind(judged)
-counts
+count_by_kind(judged)
 
 # %% [markdown]
 # This comparison is uneven. The constant and the probes have learned from *labels*: they know the shares of correct samples
@@ -65,37 +96,7 @@ counts
 # labels? `compare_recalibrated` answers that, and [below](#on-equal-terms) we do it by hand.
 
 # %%
-from capcal_lib.results import compare_recalibrated
-
-equal = compare_recalibrated(results, protocol=protocol)
-on_equal_terms = count_by_kind(equal).query("cases > 0")
-on_equal_terms
-
-# %% tags=["finding"]
-from capcal_lib.text import share_in_words
-
-outcomes = ["better", "could be won"]
-home = counts.loc["probe of the data set", outcomes]
-voted = count_by_kind(equal).loc["response consistency", outcomes]
-page.finding(
-    "A probe trained on the data set beats the best constant in {home} that could be won. Ten votes, recalibrated on the same "
-    "labels, beat it in {voted}.",
-    home=share_in_words(*home, "case"),
-    voted=share_in_words(*voted, "case"),
-)
-
-# %% tags=["picture"] label="fig-scores" paper=["table-2"] evidence=["measured"] reads=["verdicts", "confidences", "features"] mystnb={"image": {"alt": "Dot plot of capability Brier scores with intervals: one row per data set, one mark per method, and a line for the best constant in each row."}}
-from capcal_lib import plots
-from capcal_lib.probe_names import training_sets
-from capcal_lib.results import methods
-
-several = [name for name in methods(results) if len(training_sets(name)) > 1]
-drawn = scores.drop([*several, "Uniform random", "Oracle CC"], level="method")
-_ = plots.ScoreDisplay.from_scores(drawn.loc[judged["dataset"].unique()])
-
-# %% [markdown] tags=["caption"]
-# Capability Brier scores with 95 % intervals; lower is better. The line in a row is the best constant. The table of gains
-# shows which differences are significant.
+count_by_kind(equal).query("cases > 0")
 
 # %% [markdown]
 # ## From samples to scores
@@ -103,13 +104,14 @@ _ = plots.ScoreDisplay.from_scores(drawn.loc[judged["dataset"].unique()])
 # We score one confidence by hand, on the questions with at least two scored samples:
 
 # %%
-from capcal_lib.results import columns_of
+from capcal_lib.results import estimates
 
 scored = results[results["total"] > 1]
 asked = judged[judged["method"] != "Response consistency"]
 case = (asked if len(asked) else judged).iloc[0]
 shown, method = case[["dataset", "method"]]
-confidence = scored[columns_of(scored, method)[0]]
+stated = estimates(scored, method).query("member == 0")
+confidence = stated["confidence"].reindex(scored.index)
 mu = scored["correct"] / scored["total"]
 plug_in = (confidence - mu) ** 2
 plug_in.groupby("dataset").mean()
@@ -183,13 +185,16 @@ before, capability_brier(moved, *counted, corrected=True)
 # first ten samples vote and the others judge, unless `protocol` is *paper*. These verdicts are a family of their own. The paper
 # recalibrates nothing.
 
-# %% label="main-equal" paper=["section-4.3.2"] evidence=["measured"] reads=["verdicts", "confidences"]
+# %% label="main-equal"
+from capcal_lib.book.tables import show
+
 names = ["dataset", "method", "estimate", "low", "high", "verdict"]
 as_it_is = judged.set_index(["dataset", "method"])["verdict"].rename("as it is")
-page.show(
+show(
     equal[[*names, "could be won"]].join(as_it_is, on=["dataset", "method"]),
     "Mean gain over the best constant after recalibration on the labels of other questions (higher is better), with its own 95 % "
     "interval, the verdict after Holm, and the verdict without recalibration.",
+    evidence=page.evidence,
 )
 
 # %% [markdown]
@@ -198,19 +203,28 @@ page.show(
 # A dash under a data set means that a probe was trained with prompts of another style, or that there are too few samples to
 # vote and to judge. A cost is the mean over the data sets on which it is known.
 
-# %% label="main-scores" paper=["table-2", "section-4.3.2", "equation-7", "equation-11"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
-page.show_scores(
-    scores.drop(several, level="method"),
+# %% label="main-scores"
+from capcal_lib.book.tables import show_scores
+from capcal_lib.results import costs
+
+tokens = costs(page.counting).reindex(page.runs.index)
+cost = scores.index.get_level_values("method").map(tokens.mean().round())
+varied = scores.index.isin(judged["dataset"].unique(), level="dataset")
+marked = scores["may_be_best"] & varied
+show_scores(
+    scores.assign(cost=cost, may_be_best=marked).drop(several, level="method"),
     f"Capability Brier score, protocol {protocol} (lower is better), and cost in tokens.",
+    evidence=page.evidence,
 )
 
-# %% label="main-gains" paper=["section-4.3.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# %% label="main-gains"
 from capcal_lib.book import tables
 
-page.show(
-    judged.drop(columns=["kind", "p"]),
+show(
+    judged.drop(columns=["kind", "nearest", "p"]),
     "Mean gain over the best constant (higher is better) with its own 95 % interval, and the verdict after Holm.",
     **{"p (Holm)": tables.p_value},
+    evidence=page.evidence,
 )
 
 # %% [markdown]
@@ -219,24 +233,26 @@ page.show(
 # Do you get what you pay for? The price of a confidence is the mean number of tokens that the model writes for it. Ten votes
 # take ten answers. A probe takes no tokens, because the model reads the prompt anyway.
 
-# %% label="cost-tokens" paper=["figure-3", "figure-4"] evidence=["measured"] reads=["samples", "confidences"]
-from capcal_lib.results import costs
-
-tokens = costs(page.counting).reindex(page.data.index)
-page.show(tokens, "Mean completion tokens per question.", digits=0)
+# %% label="cost-tokens"
+show(
+    tokens,
+    "Mean completion tokens per question.",
+    digits=0,
+    evidence=page.evidence,
+)
 
 # %% [markdown]
 # The best constant is free. So is the *nearest* probe: trained on the data set itself if possible, or else on its domain.
 
-# %% label="fig-cost" paper=["figure-3", "figure-4", "section-4.3.2"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"] mystnb={"image": {"alt": "One panel per data set with score against tokens, on axes that are linear near zero and logarithmic beyond: a mark with an interval for each method, filled or hollow, and a dashed line for the best constant."}}
+# %% label="fig-cost" mystnb={"image": {"alt": "One panel per data set with score against tokens, on axes that are linear near zero and logarithmic beyond: a mark with an interval for each method, filled or hollow, and a dashed line for the best constant."}}
 from capcal_lib.studies import main_table as study
 
-prices = study.score_by_price(results, tokens, judged, protocol=protocol)
-prices["dataset"] = prices["dataset"].map(page.data["title"])
+prices = study.score_by_price(scores, tokens, judged)
+prices["dataset"] = prices["dataset"].map(page.runs["title"])
 if len(prices):  # a confidence of one's own has no price
-    _ = study.draw_prices(prices)
+    _ = study.draw_prices(prices, "dataset")
 
-# %% [markdown] tags=["caption"]
+# %% [markdown]
 # Score against mean completion tokens per question, with 95 % intervals. The dashed line is the best constant. Filled marks
 # differ significantly from it. Both axes are linear near zero and logarithmic beyond.
 
@@ -245,17 +261,18 @@ if len(prices):  # a confidence of one's own has no price
 # the nearest probe on the same questions. These cases are a family of their own.
 
 # %%
-from capcal_lib.results.nearest import compare_with_nearest_probe
+from capcal_lib.results import compare_with_nearest_probe
 
 bought = compare_with_nearest_probe(results, protocol=protocol)
 of_method = bought.groupby("method", observed=False)["verdict"]
 of_method.value_counts().unstack()
 
-# %% label="cost-gains" evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
-page.show(
-    bought.drop(columns="p"),
+# %% label="cost-gains"
+show(
+    bought.drop(columns=["p", "probe"]),
     "Mean gain over the nearest probe, which takes no tokens (higher is better), with its own 95 % interval, and the verdict after Holm.",
     **{"p (Holm)": tables.p_value},
+    evidence=page.evidence,
 )
 
 # %% [markdown]
@@ -264,24 +281,31 @@ page.show(
 # The mean of $\mu$ is the accuracy that a benchmark reports. The [page on grading](17_grading.ipynb) corrects it for errors of
 # the grader.
 
-# %% label="main-overview" paper=["table-4", "appendix-b.3", "section-4.3", "section-4.3.1"] evidence=["measured"] reads=["verdicts"]
-page.show(
-    page.accuracies(),
+# %% label="main-overview"
+show(
+    study.accuracies(page.counting),
     "Mean expected accuracy with its 95 % interval for questions like these.",
+    evidence=page.evidence,
 )
 
 # %% [markdown]
 # ## As the paper prints it
 #
-# The paper prints plug-in scores of three models, without intervals (see the page “The paper's main table”). The printed
+# The paper prints plug-in scores of three models, without intervals. The printed
 # accuracy and the score of *Uniform random* give the mean and the variance of $\hat\mu$, and so the score of the best constant.
 # The tokens are read off the paper's figures, to about 6 %.
 
-# %% label="cost-means" paper=["figure-4"] evidence=["reported", "read off"] reads=["main", "consistency", "tokens"]
+# %%
+from capcal_lib.book.printed import show_printed
+
+for name in ("olmo-3-7b-instruct", "qwen3-8b", "gpt-oss-20b"):
+    show_printed("table-2", name)
+
+# %% label="cost-means"
 printed = study.printed_by_price()
 numbers = ["tokens", "brier", "constant"]
 means = printed.groupby(["model", "method"])[numbers].mean()
-page.show(
+show(
     means.rename(columns={"brier": "score"}),
     "Mean printed score, mean tokens and mean score of the best constant, for the paper's models.",
     digits=4,
@@ -303,12 +327,12 @@ closer = (lead >= rounding).groupby("method").sum()
 equal = (lead.abs() < rounding).groupby("method").sum()
 pd.DataFrame({"closer": closer, "equal": equal})
 
-# %% label="fig-cost-paper" paper=["figure-3", "figure-4", "section-4.3.2"] evidence=["reported", "read off"] reads=["main", "consistency", "tokens"] mystnb={"image": {"alt": "One panel per model, with printed scores against tokens: a small mark per data set and a large one for their mean for each method, and a dashed line for the best constant."}}
-_ = study.draw_printed_prices(tables.titled(printed))
+# %% label="fig-cost-paper" mystnb={"image": {"alt": "One panel per model, with printed scores against tokens: a mark per data set for each method, and a dashed line for the best constant."}}
+_ = study.draw_prices(tables.titled(printed), "model")
 
-# %% [markdown] tags=["caption"]
-# Printed scores (reported) against tokens (read off) for the paper's models, with axes as above. Small marks are data sets,
-# large ones their mean. The dashed line is the mean of the best constant.
+# %% [markdown]
+# Printed scores (reported) against tokens (read off) for the paper's models, with axes as above. Each mark is a data set. The
+# dashed line is the mean of the best constant.
 
 # %% [markdown]
 # ## Summary
@@ -333,7 +357,7 @@ sure = capability_brier([0.2, 0.9], correct, total)
 half = capability_brier([0.5, 0.5], correct, total)
 sure_corrected = capability_brier([0.2, 0.9], correct, total, corrected=True)
 half_corrected = capability_brier([0.5, 0.5], correct, total, corrected=True)
-page.solution(round(sure - sure_corrected, 4), round(half - half_corrected, 4))
+round(sure - sure_corrected, 4), round(half - half_corrected, 4)
 
 # %% [markdown]
 # **2 (medium).** With the paper's models, how many votes does one verbalized confidence cost? *Hint:* one vote costs one
@@ -345,7 +369,7 @@ price = printed.pivot(
     index=["dataset", "model"], columns="method", values="tokens"
 )
 votes = 10 * price["Verbalized confidence"] / price["Response consistency"]
-page.solution(votes.unstack("model").round(1))
+votes.unstack("model").round(1)
 
 # %% [markdown]
 # **3 (hard).** In the first figure, on which data set can a method gain most over the best constant, and why? *Hint:* express
@@ -355,4 +379,4 @@ page.solution(votes.unstack("model").round(1))
 # The one whose questions differ most: the constant scores the variance of mu
 variance = of_dataset.var() - noise.groupby("dataset").mean()
 constant_score = scores["brier"].xs("Best constant", level="method")
-page.solution(pd.DataFrame({"variance": variance, "constant": constant_score}))
+pd.DataFrame({"variance": variance, "constant": constant_score})

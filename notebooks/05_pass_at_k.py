@@ -12,7 +12,7 @@
 # The [previous page](04_main_table.ipynb) showed which confidences come close to the expected accuracy $\mu$. Can they predict
 # *pass@k*, the chance that at least one of $k$ attempts succeeds?
 
-# %% tags=["parameters"]
+# %% tags=["parameters", "hide-input"]
 model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`
 dataset: str = ""  # one with samples; empty: where questions differ most
 store: str = "runs/recorded"  # run store, from here or from the root
@@ -21,10 +21,66 @@ protocol: str = "corrected"  # or paper: as the paper did it
 verdicts: str = "rules"  # or judge:MODEL, where it has judged
 seed: int = 0  # of the halves that oracles know
 
-# %% tags=["provenance"]
-from capcal_lib.book.lesson import open_page
+# %%
+from capcal_lib.book.page import (
+    EndOfPage,
+    finding,
+    models_beside,
+    open_page,
+    probes_of,
+    show_runs,
+)
+from capcal_lib.results import tally
+from capcal_lib.results.results import results_of
+from capcal_lib.studies import pass_at_k as study
 
-page = open_page(globals(), paper=["table-3", "table-8"])
+page = open_page(
+    model, store, k_eval=k_eval, protocol=protocol, verdicts=verdicts
+)
+show_runs(page, dataset, printed=["table-3", "table-8"])
+
+# %%
+results = results_of(page.counting).query("total > 1")
+nu = probes_of(page)["concentration"]
+judged = study.compare_pass_at_k(study.predict(results, [4], nu))
+if judged.empty:
+    raise EndOfPage(
+        f"With k_eval = {k_eval}, no data set has both a probe of its own and eight samples a question. "
+        "Raise k_eval, draw samples with capcal sample, or train a probe with capcal probe."
+    )
+counts = tally(judged, "rival", "method")
+
+# %% tags=["finding"]
+posterior = counts.loc[("Best constant", "Probe, posterior")]
+plug_in = counts.loc[("Best constant", "Probe, plug-in")]
+finding(
+    "As a posterior, a probe predicts pass@4 better than the best constant on {posterior} of the {winnable} data sets that could be "
+    "won. As a plug-in it is better on {plug} and worse on {worse}.",
+    posterior=posterior["better"],
+    winnable=posterior["could be won"],
+    plug=plug_in["better"],
+    worse=plug_in["worse"],
+)
+
+# %% tags=["picture"] label="fig-pass-at-k-gains" mystnb={"image": {"alt": "Gains with intervals around a line at zero, a row for plug-in and posterior on each data set."}}
+from capcal_lib.book import style
+from capcal_lib.book.tables import titled
+from capcal_lib.plots import INK, RULE_COLORS, mark_verdicts
+from matplotlib import pyplot as plt
+
+cases = titled(judged[judged["rival"] == "Best constant"])
+ways = {"Probe, plug-in": "plug-in", "Probe, posterior": "posterior"}
+rows = cases["method"].astype(str).replace(ways) + " on " + cases["dataset"]
+colors = cases["method"].map(RULE_COLORS)
+_, axes = plt.subplots(figsize=(style.WIDTH, 1 + 0.25 * len(cases)))
+mark_verdicts(axes, [*rows], cases, color=colors)
+axes.invert_yaxis()
+axes.axvline(0, color=INK, linewidth=1)
+_ = axes.set_xlabel("squared error: constant minus probe")
+
+# %% [markdown]
+# The constant's squared error of pass@4 minus the probe's, with 95 % intervals. Right of the line the probe is better. Filled
+# marks are significant after Holm.
 
 # %% [markdown]
 # ## From counts to pass@k
@@ -70,51 +126,44 @@ pd.DataFrame(believed, pd.Index(attempts, name="k")).round(3)
 # training questions. The rival is the best constant, whose concentration is fitted on the test questions, which favours it.
 
 # %%
-from capcal_lib.results import best_constant, columns_of
-from capcal_lib.results.scores import nearest_probe_of
-from capcal_lib.studies import pass_at_k as study
+from capcal_lib.results.targets import sets_to_show
 
-results = page.results().query("total > 1")
-results["Best constant"] = best_constant(results)
-shown = dataset or study.most_varied(results)
-probe = nearest_probe_of(results.loc[[shown]], shown)
-subset = results.loc[[shown]].dropna(subset=columns_of(results, probe))
-page.end_where_nothing_is_solved(subset)
+sets = sets_to_show(results, dataset)
+subset = results.loc[sets[:1]]
+if not subset["correct"].any():
+    raise EndOfPage(
+        "No question is solved, so nothing varies and nothing can be closer."
+    )
 if len(subset) < 2:
-    page.end(
+    raise EndOfPage(
         "The best constant is the mean of the other questions, and here is only one question. Choose another data set."
     )
-title = page.data.loc[shown, "title"]
-probe
+title = page.runs.loc[sets[0], "title"]
+sets
 
 # %% [markdown]
-# A curve is the mean of a method's predictions over the questions with the most samples:
+# `ways_to_use` lists each confidence as one can use it, and `predict` adds the best constant and what each predicts. A curve is
+# the mean of the predictions over the questions with the most samples:
 
 # %%
 from capcal_lib.applications import deep_samples
 
-probes = page.probes()
-given = {"probe": probe, "concentration": probes["concentration"]}
 n = deep_samples(subset["total"])
-whole = subset[subset["total"] >= n]
 powers = 2 ** np.arange(7)
-ks = powers[powers <= n]
-curves = study.pass_at_k_curves(
-    whole, study.predict_pass_at_k(whole, ks, **given), ks
+curves = study.curves_of(
+    study.predict(results.loc[sets], powers, nu, deepest=True)
 )
-curves.pivot(index="method", columns="k", values="estimate").round(3)
+first = curves[curves["dataset"] == sets[0]]
+first.pivot(index="method", columns="k", values="estimate").round(3)
 
-# %% label="fig-pass-at-k" paper=["figure-9", "appendix-d.1", "appendix-d.1.1", "appendix-d.1.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"] mystnb={"image": {"alt": "Curves of pass@k against k, measured and predicted by the best constant and each confidence, with a band around the plug-in."}}
+# %% label="fig-pass-at-k" mystnb={"image": {"alt": "Curves of pass@k against k, measured and predicted by the best constant and each confidence, with a band around the plug-in."}}
 from capcal_lib.book.tables import titled
 from capcal_lib.plots import draw_curves
-from capcal_lib.results.scores import beside_the_paper
 
-sets = beside_the_paper(results, shown)
-panels = study.curves_by_set(results, sets, probes["concentration"])
-grid = draw_curves(titled(panels), x="k", col="dataset")
+grid = draw_curves(titled(curves), x="k", col="dataset")
 _ = grid.set_axis_labels("k", "pass@k")
 
-# %% [markdown] tags=["caption"]
+# %% [markdown]
 # Measured (*Actual*) and predicted pass@k. Upright bars are the paper's band around the plug-in, which a section below
 # explains.
 
@@ -127,25 +176,25 @@ _ = grid.set_axis_labels("k", "pass@k")
 # without bias. It needs $2k$ samples. Here it is for the constant as a plug-in:
 
 # %%
+from capcal_lib.results import best_constant
+
 correct, total, k = subset["correct"], subset["total"], min(4, n // 2)
-f = (1 - subset["Best constant"].to_numpy()) ** k
+f = (1 - best_constant(subset).to_numpy()) ** k
 all_fail = 1 - pass_at_k(correct, total, [k, 2 * k])
 np.nanmean(f**2 - 2 * f * all_fail[:, 0] + all_fail[:, 1])
 
 # %% [markdown]
-# `pass_at_k_errors` does this for each method, with the constant as a posterior. Each oracle knows one half of a question's
+# The column `error` has this for each method, with the constant as a posterior. Each oracle knows one half of a question's
 # samples and is scored on the other half.
 
 # %%
 ks = attempts[2 * attempts <= n]
-predicted = study.predict_pass_at_k(subset, ks, **given)
-errors = study.pass_at_k_errors(subset, predicted, ks)
-scored = study.score_pass_at_k(
-    errors, study.oracle_errors(subset, ks, seed=seed)
-)
+predicted = study.predict(subset, ks, nu)
+oracles = study.oracle_errors(subset, ks, seed=seed)
+scored = study.score_errors(pd.concat([predicted, oracles]))
 
-# %% label="passk-errors" paper=["table-3", "table-8", "section-5.1", "appendix-d.1"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
-from capcal_lib.book.tables import show_scores
+# %% label="passk-errors"
+from capcal_lib.book.tables import show, show_scores
 
 show_scores(
     scored,
@@ -157,14 +206,15 @@ show_scores(
 # The paper compares plug-in predictions with the measured pass@k. Its oracles are scored on the samples that they know (*in
 # sample*), so Oracle CC can hardly fail.
 
-# %% label="passk-errors-paper" paper=["table-3", "table-8"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
-table = study.plug_in_errors_by_set(
-    results, sets, attempts, probes["concentration"]
+# %% label="passk-errors-paper"
+table = study.plug_in_errors(
+    study.predict(results.loc[sets], attempts, nu, deepest=True)
 )
-page.show(
+show(
     table,
     "Squared error under the paper's protocol (lower is better), on the questions with the most samples.",
     digits=4,
+    evidence=page.evidence,
 )
 
 # %% [markdown]
@@ -174,51 +224,7 @@ page.show(
 # comparisons together. A data set *could be won* if a perfect prediction would be significantly better than the rival:
 
 # %%
-from capcal_lib.results.judged import tally
-
-judged = study.compare_pass_at_k(results, probes["concentration"], k=4)
-if judged.empty:
-    page.end(
-        f"With k_eval = {k_eval}, no data set has both a probe of its own and eight samples a question. "
-        "Raise k_eval, draw samples with capcal sample, or train a probe with capcal probe."
-    )
-counts = tally(judged, [judged["rival"], judged["method"]])
 counts
-
-# %% tags=["finding"]
-from capcal_lib.text import in_words, share_in_words
-
-posterior = counts.loc[("Best constant", "Probe, posterior")]
-plug_in = counts.loc[("Best constant", "Probe, plug-in")]
-page.finding(
-    "As a posterior, a probe predicts pass@4 better than the best constant on {posterior} that could be won. As a plug-in it is "
-    "better on {plug} and worse on {worse}.",
-    posterior=share_in_words(
-        *posterior[["better", "could be won"]], "data set"
-    ),
-    plug=in_words(plug_in["better"]),
-    worse=in_words(plug_in["worse"]),
-)
-
-# %% tags=["picture"] label="fig-pass-at-k-gains" paper=["section-5.1"] evidence=["measured"] reads=["verdicts", "features"] mystnb={"image": {"alt": "Gains with intervals around a line at zero, a row for plug-in and posterior on each data set."}}
-from capcal_lib.book import style
-from capcal_lib.book.tables import titled
-from capcal_lib.plots import INK, RULE_COLORS, mark_verdicts
-from matplotlib import pyplot as plt
-
-cases = titled(judged[judged["rival"] == "Best constant"])
-ways = {"Probe, plug-in": "plug-in", "Probe, posterior": "posterior"}
-rows = cases["method"].astype(str).replace(ways) + " on " + cases["dataset"]
-colors = cases["method"].map(RULE_COLORS)
-_, axes = plt.subplots(figsize=(style.WIDTH, 1 + 0.25 * len(cases)))
-mark_verdicts(axes, [*rows], cases, color=colors)
-axes.invert_yaxis()
-axes.axvline(0, color=INK, linewidth=1)
-_ = axes.set_xlabel("squared error: constant minus probe")
-
-# %% [markdown] tags=["caption"]
-# The constant's squared error of pass@4 minus the probe's, with 95 % intervals. Right of the line the probe is better. Filled
-# marks are significant after Holm.
 
 # %% [markdown]
 # ## Is the paper's band wide enough?
@@ -228,37 +234,45 @@ _ = axes.set_xlabel("squared error: constant minus probe")
 
 # %%
 s = np.array([0.9, 0.5, 0.5, 0.2, 0.1])
-1.96 * np.sqrt((s * (1 - s)).sum()) / len(s), study.half_band(s[:, None])
+1.96 * np.sqrt((s * (1 - s)).sum()) / len(s)
 
 # %% [markdown]
 # How many bands contain the measured pass@k, over the data sets of all models?
 
 # %%
-bands = {
-    name: study.check_bands(page.results(name).query("total > 1"), attempts)
-    for name in page.comparable_models()
-}
+bands = []
+for one in models_beside(page).values():
+    of_model = results_of(one.counting).query("total > 1")
+    depth = of_model["total"].groupby("dataset").transform(deep_samples)
+    concentrations = probes_of(one)["concentration"]
+    predicted = study.predict(of_model, attempts, concentrations)
+    predicted = predicted[predicted["k"] <= depth[predicted.index]]
+    own = predicted.query(
+        "kind == 'probe of the data set' and way == 'Probe, plug-in'"
+    )
+    bands.append(study.half_bands(own))
 by_k = pd.concat(bands).groupby("k")
 held = by_k["held"].agg(probes="size", held="sum")
 
-# %% label="passk-band" paper=["appendix-d.1.1", "figure-9"] evidence=["measured"] reads=["verdicts", "features"]
-page.show(
+# %% label="passk-band"
+show(
     held.join(by_k[["predicted", "measured", "half the band"]].mean()),
     "The paper's 95 % band around the mean of plug-in predictions: the number of probes, how many of their bands contain the "
     "measured pass@k, and means over the probes.",
+    evidence=page.evidence,
 )
 
 # %% [markdown]
 # ## As the paper prints it
 
-# %% label="passk-reported" paper=["table-3", "table-8", "section-5.1", "appendix-d.1.2"] evidence=["reported"] reads=["passk_math500", "passk_aime25"]
+# %% label="passk-reported"
 from capcal_lib.reported import load_reported
 
 printed = pd.concat(map(load_reported, ["passk_math500", "passk_aime25"]))
 printed = printed.replace("Oracle CC", "Oracle CC (in sample)")
 cases = ["dataset", "model", "method"]
 printed = printed.pivot_table("value", cases, "k", sort=False)
-page.show(
+show(
     printed.add_prefix("pass@"),
     "Squared error as printed in the paper (lower is better).",
     digits=4,
@@ -306,7 +320,7 @@ uniform = budgets[budgets["method"] == "Uniform allocation"]
 apart = uniform.merge(published, on=cases).set_index("k")
 (apart["value_x"] - apart["value_y"]).round(4)
 
-# %% label="fig-pass-at-k-paper" paper=["figure-9", "appendix-d.1.2"] evidence=["simulated", "read off"] reads=["main", "mean_accuracy", "passk_actual", "budget"] mystnb={"image": {"alt": "pass@k against k in two panels, MATH-500 and AIME25, with a line and upright crosses for each model and slanted crosses for one."}}
+# %% label="fig-pass-at-k-paper" mystnb={"image": {"alt": "pass@k against k in two panels, MATH-500 and AIME25, with a line and upright crosses for each model and slanted crosses for one."}}
 from capcal_lib.plots import palette
 
 grid = draw_curves(titled(expected), x="k", hue="model", col="dataset")
@@ -318,7 +332,7 @@ for title, ax in grid.axes_dict.items():
         ax.scatter(**where, s=60, c=own["model"].map(colors), marker=marker)
 _ = grid.set_axis_labels("k", "pass@k")
 
-# %% [markdown] tags=["caption"]
+# %% [markdown]
 # Lines: expected from two printed numbers (simulated). Slanted crosses: the authors' code repository, to within 0.00005 (read
 # off). Upright crosses: uniform allocation in figure 10 (read off).
 
@@ -353,8 +367,8 @@ extrapolate_pass_at_k(c, [20] * 120, [100, 10_000]).round(3)
 
 # %% tags=["hide-cell", "solution"]
 # Above zero it promises too much. At large k a plug-in takes differences between questions for luck
-wide = curves.pivot(index="k", columns="method", values="estimate")
-page.solution(wide.sub(wide["Actual"], axis="index").tail(1).T.round(3))
+wide = first.pivot(index="k", columns="method", values="estimate")
+wide.sub(wide["Actual"], axis="index").tail(1).T.round(3)
 
 # %% [markdown]
 # **2 (medium).** How likely is it that *all* $k$ attempts are correct, often written pass^$k$? *Hint:* exchange correct and
@@ -363,7 +377,7 @@ page.solution(wide.sub(wide["Actual"], axis="index").tail(1).T.round(3))
 # %% tags=["hide-cell", "solution"]
 # Correct and incorrect exchanged
 c, n = np.array([5, 19]), np.array([20, 20])
-page.solution(1 - pass_at_k(n - c, n, [1, 4, 16]))
+1 - pass_at_k(n - c, n, [1, 4, 16])
 
 # %% [markdown]
 # **3 (hard).** Show that the corrected error at $k = 1$ is the corrected capability Brier score. *Hint:* $f = 1 - s$ and

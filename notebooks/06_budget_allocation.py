@@ -12,7 +12,7 @@
 # On the [previous page](05_pass_at_k.ipynb) every question got the same number of attempts. Now we divide attempts over
 # questions. Can a confidence tell us where another sample helps most?
 
-# %% tags=["parameters"]
+# %% tags=["parameters", "hide-input"]
 model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`
 dataset: str = ""  # one with samples; empty: where questions differ most
 store: str = "runs/recorded"  # run store, from here or from the root
@@ -21,10 +21,21 @@ protocol: str = "corrected"  # or paper: as the paper did it
 verdicts: str = "rules"  # or judge:MODEL, where it has judged
 seed: int = 0  # of all that is drawn here
 
-# %% tags=["provenance"]
-from capcal_lib.book.lesson import open_page
+# %%
+from capcal_lib.book.page import (
+    EndOfPage,
+    finding,
+    open_page,
+    probes_of,
+    show_runs,
+)
+from capcal_lib.book.tables import show
+from capcal_lib.results.results import results_of
 
-page = open_page(globals(), paper=["figure-10"])
+page = open_page(
+    model, store, k_eval=k_eval, protocol=protocol, verdicts=verdicts
+)
+show_runs(page, dataset, printed=["figure-10"])
 
 # %% [markdown]
 # A question is *solved* if at least one of its samples is correct. We divide a budget of samples in advance, so that as many
@@ -33,8 +44,8 @@ page = open_page(globals(), paper=["figure-10"])
 # directly (*plug-in*) or as the mean of a *posterior*, whose *concentration* is fitted on the probe's training questions:
 
 # %%
-results = page.results().query("total > 1")
-concentrations = page.concentrations()
+results = results_of(page.counting).query("total > 1")
+concentrations = probes_of(page)["concentration"]
 concentrations
 
 # %% [markdown]
@@ -43,23 +54,27 @@ concentrations
 # some of them twice the mean. A rule on a data set at one budget is a *case*. All cases of a budget are judged together with
 # Holm's method. A case *could be won* if a perfect confidence would be significantly better.
 
-# %% label="budget-verdicts" paper=["section-5.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# %% label="budget-verdicts"
 from capcal_lib.studies import budget_allocation as study
 
-page.end_where_nothing_is_solved(results)
+if not results["correct"].any():
+    raise EndOfPage(
+        "No question is solved, so nothing varies and nothing can be closer."
+    )
 judged = study.compare_spending(results, concentrations)
 if judged.empty:
-    page.end(
+    raise EndOfPage(
         "These data sets have no recorded confidence: capcal confidence asks for one."
     )
 by_rule = judged.groupby("rule", sort=False)
 counts = by_rule["verdict"].value_counts().unstack()
 counts["could be won"] = by_rule["could be won"].sum()
 counts["mean gain, points"] = by_rule["estimate"].mean()
-page.show(
+show(
     counts.rename_axis(columns=None),
     "Number of cases by verdict against even spending, and the mean gain (higher is better).",
     digits=1,
+    evidence=page.evidence,
 )
 
 # %% [markdown]
@@ -71,7 +86,7 @@ from capcal_lib.text import in_words, share_in_words
 rule = study.POSTERIOR if study.POSTERIOR in counts.index else counts.index[0]
 gains = judged[judged["rule"] == rule]
 won = gains["could be won"] & (gains["verdict"] == "better")
-page.finding(
+finding(
     "Compared with even spending, the rule “{rule}” changes the number of questions solved by {mean:+.1f} in a hundred. It solves "
     "significantly more in {better} that could be won, and significantly fewer in {worse}.",
     rule=rule,
@@ -80,12 +95,12 @@ page.finding(
     worse=in_words((gains["verdict"] == "worse").sum()),
 )
 
-# %% tags=["picture"] label="fig-budget-gains" paper=["section-5.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"] mystnb={"image": {"alt": "Gain over even spending against the budget, in a panel for each data set, with intervals and a line at no gain."}}
+# %% tags=["picture"] label="fig-budget-gains" mystnb={"image": {"alt": "Gain over even spending against the budget, in a panel for each data set, with intervals and a line at no gain."}}
 import seaborn as sns
 from capcal_lib import plots
 
 color = plots.palette([rule])[rule]
-shown = gains.assign(dataset=gains["dataset"].map(page.data["title"]))
+shown = gains.assign(dataset=gains["dataset"].map(page.runs["title"]))
 grid = sns.FacetGrid(shown, col="dataset", col_wrap=3, height=2.4)
 for title, ax in grid.axes_dict.items():
     case = shown[shown["dataset"] == title].astype({"B": str})
@@ -95,32 +110,21 @@ grid.set_titles("{col_name}")
 grid.set_axis_labels("B, samples a question", "points gained")
 _ = grid.tight_layout()
 
-# %% [markdown] tags=["caption"]
+# %% [markdown]
 # Additional questions solved in a hundred, beyond even spending, with 95 % intervals. Filled marks are significant after Holm.
 # A larger $B$ may have fewer questions, because each needs $2B$ samples.
 
-# %% label="budget-gains" paper=["section-5.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# %% label="budget-gains"
 from capcal_lib.book import tables
 
-page.show(
+show(
     gains,
     "Gain over even spending in points (higher is better), each with its own 95 % interval, and the verdict after Holm. "
     "A larger B may have fewer questions, because each needs 2B samples.",
     digits=1,
     **{"p": tables.p_value, "p (Holm)": tables.p_value},
+    evidence=page.evidence,
 )
-
-# %% [markdown]
-# A posterior expects less of a question after each failure. Does it spend better than the plug-in? Each cell is the number of
-# additional questions in a hundred that it solves:
-
-# %%
-between = study.compare_posterior(results, concentrations)
-points = tables.titled(between).pivot_table("estimate", "dataset", "B")
-points.round(2)
-
-# %%
-between["verdict"].value_counts()
 
 # %% [markdown]
 # ## The best allocation
@@ -141,7 +145,7 @@ spent
 # %% [markdown]
 # The easy question needs little and the hopeless one gets nothing. `allocate` finds the same plan faster:
 
-# %% label="budget-greedy" paper=["appendix-d.2.1", "equation-20"] evidence=["simulated"]
+# %% label="budget-greedy"
 from capcal_lib.applications import allocate
 
 plug_in = allocate(confidence, 12)
@@ -159,7 +163,7 @@ posterior
 # The *success rate* of an allocation is the expected share of questions solved, which is pass@k at each question's own $k$.
 # Here it is for even spending and the two plans above:
 
-# %% label="budget-success-rate" paper=["equation-19"] evidence=["simulated"]
+# %% label="budget-success-rate"
 from capcal_lib.applications import success_rate
 
 correct, total = [90, 60, 5, 0], [100] * 4
@@ -172,14 +176,14 @@ for plan in ([3, 3, 3, 3], plug_in, posterior):
 # We take real questions from the data set whose questions differ most, unless `dataset` names another.
 
 # %%
-from capcal_lib.results import questions_predicted
-from capcal_lib.results.targets import accuracy_variance
+from capcal_lib.results.targets import sets_to_show
 
-spread = accuracy_variance(results)
-otherwise = spread[judged["dataset"].unique()].idxmax()
-chosen = dataset or otherwise
-questions = questions_predicted(results.loc[[chosen]], chosen)
-page.end_where_nothing_is_solved(questions)
+sets = sets_to_show(results, dataset)
+questions = results.loc[sets[:1]]
+if not questions["correct"].any():
+    raise EndOfPage(
+        "No question is solved, so nothing varies and nothing can be closer."
+    )
 len(questions)
 
 # %% [markdown]
@@ -190,8 +194,9 @@ from capcal_lib.applications import deep_samples
 
 n = deep_samples(questions["total"])
 budget = max(B for B in (1, 2, 4) if n >= 2 * B)
-plans = study.allocate_by_rules(questions, budget, concentrations)
-plans.describe()
+rules = study.spending_rules(questions, concentrations).query("member == 0")
+spent = study.spend(rules, budget)
+spent.groupby("way", sort=False)["spent"].describe()
 
 # %% [markdown]
 # Does the last rule solve more questions than even spending? All questions share one budget, so a question that takes more
@@ -200,17 +205,17 @@ plans.describe()
 # question.
 
 # %%
-from capcal_lib.applications import spending_terms, success_terms
+from capcal_lib.applications import spending_terms
 from capcal_lib.metrics import mean_interval
 from capcal_lib.results import subjects
 
-plan, counts = plans.iloc[:, -1], (questions["correct"], questions["total"])
-more = study.allocate_by_rules(questions, budget + 1, concentrations)
-more = more.iloc[:, -1]
-beyond = success_terms(plan, *counts) - success_terms(
-    plans[study.EVEN], *counts
-)
-gain = beyond - spending_terms(plan, more, *counts)
+way = spent["way"].iloc[-1]
+plan = spent[spent["way"] == way]
+even = spent[spent["way"] == study.EVEN]
+more = study.spend(rules[rules["way"] == way], budget + 1)
+counts = questions["correct"], questions["total"]
+paid = spending_terms(plan["spent"], more["spent"], *counts)
+gain = plan["solved"] - even["solved"] - paid
 mean_interval(gain, clusters=subjects(questions), bounds=(-1, 1))
 
 # %% [markdown]
@@ -218,33 +223,35 @@ mean_interval(gain, clusters=subjects(questions), bounds=(-1, 1))
 # (With the paper's recipe, they belong to the first of five probes; the table has the mean of all five.)
 #
 # How far could a confidence go? The *honest oracle* knows a random half of each question's samples and is scored on the other
-# half. The table has the questions with the most samples:
+# half. The table has the questions with the most samples, and both ways to use a probe: does a posterior, which expects less
+# of a question after each failure, spend better than the plug-in?
 
-# %% label="budget-success" paper=["figure-10", "equation-19"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
-from capcal_lib.results.scores import beside_the_paper
+# %% label="budget-success"
+import pandas as pd
 
-sets = beside_the_paper(results, chosen)
-solved = study.solved_by_set(
-    results, sets, concentrations, seed=seed, in_sample=protocol == "paper"
-)
+deep = results.loc[sets]
+depth = deep["total"].groupby("dataset").transform(deep_samples)
+deep = deep[deep["total"] >= depth]
+oracles = study.oracle_rules(deep, seed=seed, in_sample=protocol == "paper")
+rules = pd.concat([study.spending_rules(deep, concentrations), oracles])
+solved = study.solved_by_budget(rules)
+solved["questions"] = solved["dataset"].map(deep.groupby("dataset").size())
 rows = ["dataset", "questions", "rule"]
 rates = solved.pivot_table("estimate", rows, "B", sort=False)
-page.show(
+show(
     rates.rename(columns="B = {}".format),
     "Share of the questions solved (higher is better).",
+    evidence=page.evidence,
 )
 
-# %% label="fig-budget" paper=["figure-5", "figure-10", "section-5.2", "appendix-d.2", "appendix-d.2.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"] mystnb={"image": {"alt": "Share of questions solved against the budget, with a line for each rule and the honest oracle, and intervals for even spending."}}
-limits = ["low", "high"]
-solved[limits] = solved[limits].where(solved["rule"] == study.EVEN)
+# %% label="fig-budget" mystnb={"image": {"alt": "Share of questions solved against the budget, with a line for each rule and the honest oracle."}}
 grid = plots.draw_curves(
     tables.titled(solved), x="B", hue="rule", col="dataset"
 )
 _ = grid.set_axis_labels("B, samples a question", "questions solved")
 
-# %% [markdown] tags=["caption"]
-# Share of questions solved against the mean number of samples a question. Bars are 95 % intervals of even spending. They are
-# wide because questions differ, and say nothing about the distance between rules.
+# %% [markdown]
+# Share of questions solved against the mean number of samples a question. The table of gains has the intervals.
 
 # %% [markdown]
 # ## As the paper draws it
@@ -258,7 +265,6 @@ _ = grid.set_axis_labels("B, samples a question", "questions solved")
 # hundred?
 
 # %%
-import pandas as pd
 from capcal_lib.reported import load_reported
 
 published = load_reported("budget", source="reference code")
@@ -273,7 +279,7 @@ points.assign(mean=100 * above.mean()).round(2)
 # A curve can be higher than the uniform allocation at most budgets and still lose on average. This happens to the probe,
 # which loses much on AIME25 at one sample a question:
 
-# %% label="fig-budget-paper" paper=["figure-5", "figure-10", "section-5.2", "appendix-d.2.2"] evidence=["read off"] reads=["budget"] mystnb={"image": {"alt": "Success rate against the budget in six panels, for three models on MATH-500 and AIME25, with a curve for each rule."}}
+# %% label="fig-budget-paper" mystnb={"image": {"alt": "Success rate against the budget in six panels, for three models on MATH-500 and AIME25, with a curve for each rule."}}
 lines = tables.titled(published)
 colors = plots.palette(lines["method"])
 by = {"x": "k", "y": "value", "hue": "method", "style": "method"}
@@ -284,7 +290,7 @@ grid.set(xscale="log", xticks=[1, 4, 16, 64], xticklabels=[1, 4, 16, 64])
 grid.set_titles(col_template="{col_name}", row_template="{row_name}")
 _ = grid.set_axis_labels("B, samples a question", "questions solved")
 
-# %% [markdown] tags=["caption"]
+# %% [markdown]
 # Success rate against the budget, as the paper draws it (read off).
 
 # %% [markdown]
@@ -292,7 +298,7 @@ _ = grid.set_axis_labels("B, samples a question", "questions solved")
 #
 # - The best allocation takes the largest gains one at a time.
 # - A confidence can spend better or worse than even spending. Compare them at the same budget, and judge all cases together.
-# - A posterior expects less of a question after each failure. This alone does not make it spend better.
+# - A posterior expects less of a question after each failure. Compare the two ways at each budget.
 # - Score an oracle on samples that it has not seen.
 #
 # On the [next page](07_response_consistency.ipynb) answers vote, and their agreement is a confidence. How many votes does that
@@ -305,7 +311,7 @@ _ = grid.set_axis_labels("B, samples a question", "questions solved")
 
 # %% tags=["hide-cell", "solution"]
 # Hopeless questions get none and others two. With many samples any plan solves nearly all
-page.solution(above["Oracle CC"].groupby("k").mean())
+above["Oracle CC"].groupby("k").mean()
 
 # %% [markdown]
 # **2 (medium).** Replace every confidence by one half. What does the allocation become, and does it matter which number you
@@ -313,7 +319,7 @@ page.solution(above["Oracle CC"].groupby("k").mean())
 
 # %% tags=["hide-cell", "solution"]
 # Any constant confidence is even spending
-page.solution(allocate([0.5] * 5, 12), allocate([0.1] * 5, 12))
+allocate([0.5] * 5, 12), allocate([0.1] * 5, 12)
 
 # %% [markdown]
 # **3 (hard).** Samples of different questions cost different numbers of tokens. What replaces the gain? *Hint:* `allocate`
@@ -323,4 +329,4 @@ page.solution(allocate([0.5] * 5, 12), allocate([0.1] * 5, 12))
 # The gain per token, for samples of 100 and 300 tokens
 tokens = np.array([100, 300])
 spent = allocate([0.3, 0.3], 2000, cost=tokens)
-page.solution(spent, spent @ tokens)
+spent, spent @ tokens

@@ -12,7 +12,7 @@
 # On the [previous page](06_budget_allocation.ipynb) we spent samples to solve a question. Samples can also vote on its answer,
 # and their agreement is a confidence. How many votes does that take, and which samples may judge it?
 
-# %% tags=["parameters"]
+# %% tags=["parameters", "hide-input"]
 model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`
 store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
@@ -20,10 +20,15 @@ protocol: str = "corrected"  # or paper: as the paper did it
 verdicts: str = "rules"  # or judge:MODEL, where it has judged
 seed: int = 0  # of the exercises
 
-# %% tags=["provenance"]
-from capcal_lib.book.lesson import open_page
+# %%
+from capcal_lib.book.page import EndOfPage, finding, open_page, show_runs
+from capcal_lib.book.tables import show
+from capcal_lib.results.results import results_of
 
-page = open_page(globals(), paper=["table-6"])
+page = open_page(
+    model, store, k_eval=k_eval, protocol=protocol, verdicts=verdicts
+)
+show_runs(page, printed=["table-6"])
 
 # %% [markdown]
 # ## How a vote becomes a confidence
@@ -36,15 +41,15 @@ import pandas as pd
 from capcal_lib.confidence import read_answers
 from capcal_lib.studies import response_consistency as study
 
-results = page.results()
+results = results_of(page.counting)
 answers = {
     name: read_answers(run, k=k_eval, verdicts=verdicts)
-    for name, run in page.data["run"].items()
+    for name, run in page.runs["run"].items()
 }
 answers = pd.concat(answers, names=["dataset"])
 numbers = study.votes_of_datasets(answers)  # ten or five votes
 if numbers.empty:
-    page.end(
+    raise EndOfPage(
         "Five votes and two samples to judge them take seven samples a question, and no run has so many. To draw them: capcal sample --k 7"
     )
 
@@ -115,14 +120,14 @@ wide = terms.unstack("votes", sort=False)
 numbers = wide[judge].count(axis="columns")
 whole = wide[numbers == numbers.groupby("dataset").transform("max")]
 by_votes = whole[judge].groupby("dataset", sort=False).mean()
-by_votes.rename(page.data["title"])
+by_votes.rename(page.runs["title"])
 
 # %% tags=["finding"]
 from capcal_lib.text import in_words
 
 complete = by_votes.dropna()  # with enough samples for each number of votes
 few, many = by_votes.columns.min(), by_votes.columns.max()
-page.finding(
+finding(
     "Averaged over {sets} of the data sets, the score is {few:.3f} with five votes and {many:.3f} with {most}; lower is better.",
     sets=in_words(len(complete)),
     few=complete[few].mean(),
@@ -140,12 +145,12 @@ from capcal_lib.results import brier_terms
 rival = brier_terms(results, protocol=protocol)["Best constant"]
 constant = rival.reindex(whole.index).groupby("dataset", sort=False).mean()
 
-# %% tags=["picture"] label="fig-consistency" paper=["table-6", "appendix-c.3"] evidence=["measured"] reads=["verdicts", "samples"] mystnb={"image": {"alt": "Dot plot of scores with a row for each data set, a dot for each number of votes and a tick for the best constant."}}
+# %% tags=["picture"] label="fig-consistency" mystnb={"image": {"alt": "Dot plot of scores with a row for each data set, a dot for each number of votes and a tick for the best constant."}}
 import seaborn as sns
 from capcal_lib import plots
 
 shades = sns.light_palette(plots.method_color("Response consistency"), 5)[2:]
-dots = by_votes.rename(page.data["title"]).stack().reset_index(name="score")
+dots = by_votes.rename(page.runs["title"]).stack().reset_index(name="score")
 style = {"palette": shades[: by_votes.shape[1]], "size": 8, "jitter": False}
 ax = sns.stripplot(dots, x="score", y="dataset", hue="votes", **style)
 ax.plot(constant, range(len(constant)), "k|", ms=14, mew=2)
@@ -153,7 +158,7 @@ ax.set(xlabel="capability Brier score", ylabel="")
 ax.grid(visible=True, axis="y")
 sns.move_legend(ax, "upper left", bbox_to_anchor=(1, 1))
 
-# %% [markdown] tags=["caption"]
+# %% [markdown]
 # Capability Brier score of response consistency by number of votes; lower is better. Ticks are the best constant on the same
 # questions.
 
@@ -161,7 +166,7 @@ sns.move_legend(ax, "upper left", bbox_to_anchor=(1, 1))
 # The *majority* of a question is the most frequent answer among all its samples. How often is it wrong, and what do ten votes
 # cost?
 
-# %% label="consistency-table" paper=["table-6", "appendix-c.3"] evidence=["measured"] reads=["verdicts", "samples"]
+# %% label="consistency-table"
 majorities = study.find_majorities(answers)
 wrong = majorities[whole.index] == "wrong"
 table = by_votes.add_suffix(" votes")
@@ -169,12 +174,13 @@ table["best constant"] = constant
 table["questions"] = whole.groupby("dataset").size()
 samples = results["total"].reindex(whole.index)
 table["samples"] = samples.groupby("dataset").min()
-table["tokens of 10 votes"] = 10 * page.data["tokens"]
+table["tokens of 10 votes"] = 10 * page.runs["tokens"]
 table["wrong majority"] = wrong.groupby("dataset").mean()
-page.show(
+show(
     table,
     f"Score of votes ({judge}; {protocol} protocol; lower is better), and the share of questions with a wrong majority.",
     **{"tokens of 10 votes": "{:,.0f}", "wrong majority": "{:.0%}"},
+    evidence=page.evidence,
 )
 
 # %% [markdown]
@@ -184,62 +190,31 @@ page.show(
 # often gives the winner more votes than its probability deserves. The variance between two draws of the same question shows
 # the first effect:
 
-# %% label="consistency-why" paper=["appendix-c.3"] evidence=["measured"] reads=["verdicts", "samples"]
+# %% label="consistency-why"
 means = whole.groupby("dataset", sort=False).mean()
 mu = (results["correct"] / results["total"]).reindex(whole.index)
 why = pd.DataFrame({"the score falls by": by_votes[few] - by_votes[many]})
 why["part due to less noise"] = means["noise"][few] - means["noise"][many]
 why["accuracy"] = mu.groupby("dataset").mean()
-page.show(
+show(
     why.join(means["share"].add_prefix("mean share of ")),
     f"From {few} votes to {many}: the fall of the score, the part due to less noise in the vote (a dash if the samples "
     "are too few for two draws), and the mean share beside the mean accuracy.",
+    evidence=page.evidence,
 )
 
 # %% [markdown]
 # Do more votes make a wrong majority look surer? On average they cannot. Split twenty votes into halves: in each half the
 # overall winner has at most as many votes as the winner of that half. So the share falls, whether the winner is right or wrong:
 
-# %% label="consistency-wrong-majority" paper=["appendix-c.3"] evidence=["measured"] reads=["verdicts", "samples"]
+# %% label="consistency-wrong-majority"
 by_side = whole["share"].groupby(["dataset", majorities], sort=False)
 shares = by_side.mean().add_suffix(" votes")
 shares.insert(0, "questions", by_side.size())
-page.show(
+show(
     shares,
     "Mean share of the winning answer, for questions with a right and with a wrong majority.",
-)
-
-# %% [markdown]
-# ## How much shared samples flatter
-#
-# *Optimism* is how much better votes look when their own samples judge them. In expectation, it is twice the covariance
-# between a vote and the $\hat\mu$ that contains it. Only $k_c$ of the $n$ samples voted, so this covariance is $k_c / n$
-# times the covariance between the vote and the share of correct samples among its $k_c$ voters.
-#
-# Optimism is small on every question, because one sample moves the share of $k_c$ votes by at most $1/k_c$. So the variance
-# of the vote is at most $1/(2k_c)$, by the Efron–Stein inequality, which bounds a variance by the effect of redrawing one
-# sample. The variance of the share of correct voters is at most $1/(4k_c)$. The covariance is at most the root of the product
-# of both variances, so expected optimism lies within $\sqrt{1/2}/n \approx 0.71/n$ of 0.
-
-# %%
-votes = terms if corrected else study.score_votes(answers)
-flattered = (votes["held-out"] - votes["same pool"]).unstack("votes")
-flattered.groupby(["dataset", results["total"]]).mean().round(4)
-
-# %% [markdown]
-# Optimism falls as $1/n$, so compare only rows with the same number of samples. With the paper's 100 samples, optimism is about
-# an eighth of its size with twelve. The table takes the questions with the most samples, and *better* means flattered:
-
-# %% label="consistency-optimism" paper=["appendix-c.3"] evidence=["measured"] reads=["verdicts", "samples"]
-from capcal_lib.book import tables
-
-optimism = study.judge_optimism(votes, results["total"])
-page.show(
-    optimism.rename(columns={"estimate": "optimism"}),
-    "Optimism of votes, the held-out score minus the same-pool score, with the 95 % interval of each row alone and the verdict after "
-    "Holm. The column of samples says how many define the accuracy.",
-    digits=4,
-    **{"p": tables.p_value, "p (Holm)": tables.p_value},
+    evidence=page.evidence,
 )
 
 # %% [markdown]
@@ -247,13 +222,14 @@ page.show(
 #
 # The paper prints plug-in scores for 5, 10 and 20 votes, without intervals.
 
-# %% label="consistency-reported" paper=["table-6", "appendix-c.3"] evidence=["reported"] reads=["consistency"]
+# %% label="consistency-reported"
+from capcal_lib.book.tables import titled
 from capcal_lib.reported import load_reported
 
-printed = tables.titled(load_reported("consistency"))
+printed = titled(load_reported("consistency"))
 printed = printed.rename(columns={"k": "votes"}).astype({"votes": int})
 table = printed.pivot_table("value", ["model", "votes"], "dataset", sort=False)
-tables.show(
+show(
     table,
     "Response consistency as printed in the paper (lower is better).",
     digits=4,
@@ -285,7 +261,7 @@ rises.stack().agg(["sum", "size"])
 
 # %% tags=["hide-cell", "solution"]
 # Four samples, one without an answer
-page.solution(consistency([["4", "4", "5", None]]))
+consistency([["4", "4", "5", None]])
 
 # %% [markdown]
 # **2 (medium).** A model answers B with probability 0.5, A with 0.3 and C with 0.2, and A is right. What do the confidence and
@@ -300,7 +276,7 @@ votes = rng.choice(["A", "B", "C"], p=[0.3, 0.5, 0.2], size=(2_000, 100))
 for k_c in (5, 20, 100):
     vote = consistency(votes[:, :k_c].tolist())
     means[k_c] = vote.mean(), ((vote - 0.3) ** 2).mean()
-page.solution(pd.DataFrame(means, ["confidence", "squared error"]))
+pd.DataFrame(means, ["confidence", "squared error"])
 
 # %% [markdown]
 # **3 (hard).** A model is right with probability 0.9 and otherwise always gives the same wrong answer. Ten of 100 samples
@@ -316,4 +292,4 @@ vote = consistency(right[:, :10].tolist())
 pool, rest = right.sum(axis=1), right[:, 10:].sum(axis=1)
 shared = capability_brier(vote, pool, 100, corrected=True)
 apart = capability_brier(vote, rest, 90, corrected=True)
-page.solution(shared - apart, -2 * (10 / 100) * 0.9 * 0.1 / 10)
+shared - apart, -2 * (10 / 100) * 0.9 * 0.1 / 10

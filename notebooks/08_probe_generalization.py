@@ -13,7 +13,7 @@
 # page](07_response_consistency.ipynb), but it has to be trained. Does it still work on questions unlike those it was trained
 # on?
 
-# %% tags=["parameters"]
+# %% tags=["parameters", "hide-input"]
 model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`
 store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
@@ -21,9 +21,19 @@ protocol: str = "corrected"  # or paper: as the paper did it
 verdicts: str = "rules"  # or judge:MODEL, where it has judged
 
 # %%
-from capcal_lib.book.lesson import open_lesson
+from capcal_lib.book.page import (
+    EndOfPage,
+    finding,
+    open_page,
+    probes_of,
+    show_runs,
+)
+from capcal_lib.book.tables import show
+from capcal_lib.results.results import results_of
 
-page = open_lesson(globals())
+page = open_page(
+    model, store, k_eval=k_eval, protocol=protocol, verdicts=verdicts
+)
 
 # %% [markdown]
 # ## What the paper prints
@@ -31,15 +41,13 @@ page = open_lesson(globals())
 # Table 7 of the paper has probes trained on TriviaQA, on GSM8K and on both. A probe's own data set is *in distribution*. Other
 # sets of its domain are *out of distribution*, and the rest are *out of domain*.
 
-# %% label="mixing-reported" paper=["table-7", "appendix-c.4"] evidence=["reported"] reads=["mixing"]
+# %% label="mixing-reported"
 from capcal_lib.book import tables
 from capcal_lib.manifests import load_model
 from capcal_lib.reported import load_reported
 from IPython.display import display
 
 printed = load_reported("mixing").rename(columns={"value": "brier"})
-place = printed.groupby(["model", "dataset"])["brier"].rank(method="dense")
-printed["printed"] = place.map({1: "best", 2: "second"}).fillna("")
 for name, rows in printed.groupby("model", sort=False):
     caption = f"{load_model(name).title}, as printed (lower is better)."
     rows = rows.drop(columns=["table", "model", "k"])
@@ -49,7 +57,7 @@ for name, rows in printed.groupby("model", sort=False):
 # How many of these scores are worse than *Uniform random*, and how many are worse than the best constant ([computed from the
 # printed numbers](04_main_table.ipynb))?
 
-# %% label="mixing-worse" paper=["table-7", "section-4.3.2"] evidence=["reported"] reads=["mixing", "main", "mean_accuracy"]
+# %% label="mixing-worse"
 import pandas as pd
 from capcal_lib.reported import constant_score
 from capcal_lib.shifts import shift
@@ -69,7 +77,7 @@ tables.show(
     evidence="reported",
 )
 
-# %% label="fig-transfer-reported" mystnb={"image": {"alt": "Dots around a line at zero in two panels, one for Uniform random and one for the best constant, with a row for each shift."}} paper=["table-7", "appendix-c.4", "section-4.3.2"] evidence=["reported"] reads=["mixing", "main", "mean_accuracy"]
+# %% label="fig-transfer-reported" mystnb={"image": {"alt": "Dots around a line at zero in two panels, one for Uniform random and one for the best constant, with a row for each shift."}}
 import seaborn as sns
 from capcal_lib import plots
 from capcal_lib.book import style
@@ -84,7 +92,7 @@ grid.refline(x=0, linestyle="-", color=plots.INK)
 grid.set_titles("against {col_name}").set_axis_labels("gain", "")
 _ = grid.tight_layout()
 
-# %% [markdown] tags=["caption"]
+# %% [markdown]
 # The score of Uniform random or of the best constant, minus the paper's score of a probe. Right of the line the probe is
 # better.
 
@@ -94,7 +102,7 @@ _ = grid.tight_layout()
 #
 # The paper chose the settings of its probes on validation sets:
 
-# %% label="probes-reported" paper=["table-5", "appendix-c.2"] evidence=["reported"] reads=["hyperparameters"]
+# %% label="probes-reported"
 settings = tables.titled(load_reported("hyperparameters"))
 settings["setting"] = settings["method"] + " " + settings["dataset"]
 settings = settings.pivot(index="setting", columns="model", values="value")
@@ -114,21 +122,23 @@ tables.show(
 # The verdicts are the same as in the [main table](04_main_table.ipynb). Probes trained on other data sets form a family of
 # their own.
 
-# %% tags=["provenance"]
+# %%
 from capcal_lib.results import compare_with_constant
 
-page.show_runs()
-results = page.results()
+show_runs(page)
+results = results_of(page.counting)
 gained = compare_with_constant(results, protocol=protocol)
-gained["shift"] = [*map(shift, gained["method"], gained["dataset"])]
 gained = gained[gained["kind"].str.match("probe of (the|another)")]
 
 # %%
 from capcal_lib.results import count_by_kind
 
-page.end_where_nothing_is_solved(results)
+if not results["correct"].any():
+    raise EndOfPage(
+        "No question is solved, so nothing varies and nothing can be closer."
+    )
 if gained.empty:
-    page.end(
+    raise EndOfPage(
         "No probe predicts questions whose accuracy varies: capcal features and capcal probe make one."
     )
 counts = count_by_kind(gained).loc[:"probe of another domain"]
@@ -141,7 +151,7 @@ cases = {
     kind: share_in_words(row["better"], row["could be won"], "case")
     for kind, row in counts.iterrows()
 }
-page.finding(
+finding(
     "A probe beats the best constant in {own} on its own data set, in {domain} on other sets of its domain, and in {outside} outside "
     "the domain. Cases that could not be won are left out.",
     own=cases["probe of the data set"],
@@ -149,13 +159,11 @@ page.finding(
     outside=cases["probe of another domain"],
 )
 
-# %% tags=["picture"] label="fig-transfer" mystnb={"image": {"alt": "Gains of probes with intervals around a line at zero, a row for each probe and data set, in one panel within the domain and one out of it."}} paper=["table-7", "section-4.3.2"] evidence=["measured"] reads=["verdicts", "features"]
-from capcal_lib.studies import probe_generalization as study
-
+# %% tags=["picture"] label="fig-transfer" mystnb={"image": {"alt": "Gains of probes with intervals around a line at zero, a row for each probe and data set, in one panel within the domain and one out of it."}}
 winnable = gained[gained["could be won"]]
-_ = study.draw_transfer(winnable, "gain over the best constant", sharex=False)
+_ = plots.draw_gains(winnable, "gain over the best constant")
 
-# %% [markdown] tags=["caption"]
+# %% [markdown]
 # Score of the best constant minus the score of a probe, with a 95 % interval for each. Right of the line the probe is closer. A
 # filled mark is significant after Holm, and a hollow one is not. The upper panel is within the probe's domain and the lower one
 # out of it, on another scale. Cases that could not be won are left out.
@@ -163,46 +171,49 @@ _ = study.draw_transfer(winnable, "gain over the best constant", sharex=False)
 # %% [markdown]
 # ## The level and the order
 #
-# A probe with a wrong level may still tell easy questions from hard ones. Its correlation (Pearson's) with the accuracy shows
-# whether it does. We chose this second question after seeing the gains. For one probe on one data set:
+# A probe with a wrong level may still tell easy questions from hard ones. Its correlation with the accuracy shows whether it
+# does. For one probe on one data set:
 
 # %%
-from capcal_lib.results import columns_of
+from capcal_lib.results import estimates
 
 first = gained.iloc[0]
-subset = results.loc[first["dataset"]]
-mu = subset["correct"] / subset["total"]
-subset[columns_of(subset, first["method"])].corrwith(mu)
+known = estimates(results.loc[[first["dataset"]]], first["method"])
+mu = known["correct"] / known["total"]
+known["confidence"].corr(mu)
 
 # %% [markdown]
-# `compare_order` judges all data sets whose accuracy has a variance above .01 over questions, as a family of their own. The
-# interval is Fisher's, on $\operatorname{artanh} r$.
+# What does each probe know, once its level is set? As in [the main table](04_main_table.ipynb#on-equal-terms), we recalibrate it
+# on the labels of other questions of the data set, and compare it with the best constant again:
 
-# %% label="fig-transfer-order" mystnb={"image": {"alt": "Correlations of probes with intervals and a line at zero, a row for each probe and data set, in one panel within the domain and one out of it."}} paper=["table-7", "section-4.3.2"] evidence=["measured"] reads=["verdicts", "features"]
+# %% label="fig-transfer-order" mystnb={"image": {"alt": "Gains of recalibrated probes with intervals and a line at zero, a row for each probe and data set, in one panel within the domain and one out of it."}}
 from capcal_lib.probe_names import is_probe
+from capcal_lib.results import recalibrate
 
 names = [name for name in results if is_probe(name)]
 probes = results[["correct", "total", *names]].query("total > 1")
-order = study.compare_order(probes)
-label = "correlation with the expected accuracy"
-_ = study.draw_transfer(order, label, sharex=True)
+level_set = compare_with_constant(recalibrate(probes), protocol=protocol)
+level_set = level_set[level_set["kind"].str.match("probe of (the|another)")]
+drawn = level_set[level_set["could be won"]]
+_ = plots.draw_gains(drawn, "gain after recalibration")
 
-# %% [markdown] tags=["caption"]
-# Correlation between a probe and the expected accuracy, with a 95 % interval for each. Right of the line easy questions get a
-# higher confidence than hard ones. A filled mark is significant after Holm. With fewer samples per question a correlation is
-# closer to 0, so compare only probes on the same data set.
+# %% [markdown]
+# Score of the best constant minus the score of a recalibrated probe, with a 95 % interval for each. Right of the line the probe
+# tells easy questions from hard ones. A filled mark is significant after Holm.
 
-# %% label="probe-gains" paper=["section-4.3.2"] evidence=["measured"] reads=["verdicts", "features"]
-measures = pd.concat({"gain": gained, "correlation": order}, names=["measure"])
-measures = measures.reset_index("measure")
+# %% label="probe-gains"
+measures = pd.concat(
+    {"as it is": gained, "recalibrated": level_set}, names=["probe is"]
+)
+measures = measures.reset_index("probe is")
 measures = measures.sort_values(["dataset", "method"], kind="stable")
-columns = ["dataset", "method", "measure", "estimate", "low", "high"]
-page.show(
-    measures[[*columns, "p (Holm)", "verdict", "off"]],
-    "Mean gain of a probe over the best constant (higher is better) and its correlation with the expected accuracy, with 95 % intervals. "
-    "Off: the mean of the probe minus the mean accuracy.",
-    off="{:+.3f}",
+columns = ["dataset", "method", "probe is", "estimate", "low", "high"]
+show(
+    measures[[*columns, "p (Holm)", "verdict"]],
+    "Mean gain of a probe over the best constant (higher is better), as it is and recalibrated on labels of the data set, with 95 % "
+    "intervals.",
     **{"p (Holm)": tables.p_value},
+    evidence=page.evidence,
 )
 
 # %% [markdown]
@@ -213,15 +224,36 @@ page.show(
 # the words that occur in either, .6 or more occur in both (the Jaccard index). Does the probe still gain without them?
 
 # %%
-overlaps = study.compare_without_overlaps(results, protocol=protocol)
-trained = overlaps["method"].map(page.probes()["questions"])
-overlaps.insert(1, "training", trained)
+from capcal_lib.places import MANIFESTS
+from capcal_lib.results import judge, terms_of
 
-# %% label="probe-overlaps" paper=["section-4.3.2"] evidence=["measured"] reads=["verdicts", "features"]
-page.show(
-    overlaps.drop(columns="method").set_index("dataset"),
+keys = ["dataset", "question_id"]
+overlaps = pd.read_csv(MANIFESTS / "overlaps.csv", index_col=keys)
+overlaps["jaccard"] = overlaps["jaccard"] >= 0.6
+own = terms_of(results, protocol=protocol).query(
+    "kind == 'probe of the data set' and member == 0"
+)
+own["gain"] = own["constant"] - own["term"]
+searched = own.index.isin(["gsm8k", "math500", "mmlu", "triviaqa"], "dataset")
+own = own[searched]
+without = judge(own.drop(overlaps.index, errors="ignore"), ["dataset"])
+near = overlaps.loc[overlaps.index.intersection(own.index)]
+kinds = ["exact", "13 words", "alike"]
+table = own.groupby("dataset", sort=False)["gain"].agg(
+    questions="size", gain="mean"
+)
+found = near.groupby("dataset")[["exact", "ngram", "jaccard"]].sum()
+table[kinds] = found.reindex(table.index, fill_value=0)
+trained = own.groupby("dataset")["method"].first().astype(str)
+table["training"] = trained.map(probes_of(page)["questions"])
+without = without.set_index("dataset")[["estimate", "low", "high"]]
+
+# %% label="probe-overlaps"
+show(
+    table[["training", "questions", *kinds, "gain"]].join(without),
     "The number of training and of evaluation questions, how many evaluation questions resemble a training question, and the gain of the "
-    "data set's own probe over the best constant with and without them. The interval is for the gain without them.",
+    "data set's own probe over the best constant with and without them. The estimate and the interval are for the gain without them.",
+    evidence=page.evidence,
 )
 
 # %% [markdown]
@@ -236,7 +268,7 @@ page.show(
 # %%
 import numpy as np
 from capcal_lib.metrics import Calibrator
-from capcal_lib.results import best_constant, estimates
+from capcal_lib.results import best_constant
 
 rng = np.random.default_rng(0)
 voted = results.reindex(columns=["Response consistency"])
@@ -259,24 +291,30 @@ if voted.max() > 30:
 
 # %%
 from capcal_lib.probes import predict_by_labels
+from capcal_lib.studies import probe_generalization as study
 
-own_probes = predict_by_labels(page.store, model) if verdicts == "rules" else {}
-curve = study.labels_curve(results, own_probes, np.random.default_rng(0))
+own_probes = (
+    predict_by_labels(page.counting.store, model) if verdicts == "rules" else {}
+)
+curve = study.labels_curve(results, own_probes)
 
-# %% label="fig-labels" mystnb={"image": {"alt": "Gain against the number of labels, in a panel for each data set, with a line for each method, intervals and a line at zero."}} paper=["section-4.3.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# %% label="fig-labels" mystnb={"image": {"alt": "Gain against the number of labels, in a panel for each data set, with a line for each method, intervals and a line at zero."}}
 if len(curve):
-    study.draw_labels_curve(curve)
+    grid = plots.draw_curves(tables.titled(curve), x="labels", col="dataset")
+    grid.refline(y=0, color=plots.MUTED)
+    _ = grid.set_axis_labels("labels", "gain over the best constant")
 
-# %% [markdown] tags=["caption"]
+# %% [markdown]
 # Mean gain over the best constant against the number of labels. Above the line a method is closer. Bars are 95 % intervals.
 # Votes take ten answers to each question.
 
-# %% label="labels-gains" paper=["section-4.3.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# %% label="labels-gains"
 pairs = ["method", "labels"]
 wide = curve.pivot(index="dataset", columns=pairs, values="estimate")
-page.show(
+show(
     wide.stack("method", future_stack=True).dropna(how="all"),
     "Mean gain over the best constant (higher is better) by the number of labels. The figure has the intervals.",
+    evidence=page.evidence,
 )
 
 # %% [markdown]
@@ -284,7 +322,7 @@ page.show(
 # probe --model M --draws` trains them.
 
 # %%
-from capcal_lib.book.lesson import glue
+from capcal_lib.book.page import glue
 
 points = [("Response consistency", 20)]
 points += [(study.PROBE_OF_SET, labels) for labels in (250, 1000)]
@@ -297,7 +335,7 @@ if len(shared):
         "Averaged over data sets, ten votes with twenty labels gain {votes:.3f} over the best constant. A probe of the data set gains "
         "{some:.3f} with 250 labels and {many:.3f} with a thousand."
     )
-    display(page.finding(text, **sizes))
+    display(finding(text, **sizes))
     glue(votes_at_20=votes, probe_at_250=some, probe_at_1000=many)
 
 # %% [markdown]
@@ -308,13 +346,14 @@ from capcal_lib.results import confidence_columns
 
 others = set(confidence_columns(results)) - {"Response consistency"}
 votes = results.drop(columns=[*others])
-ten = study.labels_curve(votes, {}, np.random.default_rng(0), answers=10)
+ten = study.labels_curve(votes, {}, answers=10)
 one = curve.query("method == 'Response consistency'")
 gains = {"one answer": one, "ten answers": ten}
 gains = pd.concat(gains, names=["graded"]).query("labels == 20")
-page.show(
+show(
     gains.pivot_table("estimate", "dataset", "graded", sort=False),
     "Mean gain of ten votes over the best constant with twenty labels, if a label is one graded answer or ten.",
+    evidence=page.evidence,
 )
 
 # %% [markdown]
@@ -328,22 +367,24 @@ page.show(
 
 # %%
 from capcal_lib.probe_names import training_sets
-from capcal_lib.results import methods
 
-mixtures = [name for name in methods(probes) if len(training_sets(name)) > 1]
-if not mixtures:
-    page.end(
+listed = estimates(probes)
+mixtures = listed.query("kind == 'probe of several data sets'")[
+    "method"
+].unique()
+if not len(mixtures):
+    raise EndOfPage(
         "No probe of two training sets is stored: capcal probe --mix D,D trains one."
     )
 mixture = study.compare_mixture(probes, mixtures[0], protocol=protocol)
-mixture.rename(page.data["title"], level="dataset")
+mixture.rename(page.runs["title"], level="dataset")
 
-# %% label="probe-mixture" paper=["table-7", "appendix-c.4"] evidence=["measured"] reads=["verdicts", "features"]
-from capcal_lib.probe_names import probe_name, probe_of
+# %% label="probe-mixture"
+from capcal_lib.probe_names import probe_name, read_column
 from capcal_lib.results import score
 
 several = [*map(probe_name, training_sets(mixtures[0])), mixtures[0]]
-columns = [name for name in probes if probe_of(name) in several]
+columns = [name for name in probes if read_column(name)[0] in several]
 scores = score(probes[["correct", "total", *columns]], protocol=protocol)
 varies = scores["plug_in"].xs("Best constant", level="method") > 0
 scores = scores.query("method in @several").join(varies.rename("varies"))
@@ -373,21 +414,17 @@ tables.show_scores(
 # The scores of the probe and of Uniform random
 from capcal_lib.metrics import capability_brier
 
-page.solution(
-    capability_brier(np.full(4, 0.5), [0, 0, 100, 100], np.full(4, 100)), 1 / 3
-)
+(capability_brier(np.full(4, 0.5), [0, 0, 100, 100], np.full(4, 100)), 1 / 3)
 
 # %% [markdown]
-# **2 (medium).** The mark of a probe is hollow in the figure of gains and filled in the figure of correlations. What does that
+# **2 (medium).** The mark of a probe is hollow in the first figure of gains and filled in the second. What does that
 # tell you? *Hint:* what changes if you subtract the same number from all its confidences?
 
 # %% tags=["hide-cell", "solution"]
 # A wrong level costs its square and changes no correlation
 confidences = np.array([0.2, 0.5, 0.8])
 off = confidences + 0.3
-page.solution(
-    np.mean((off - confidences) ** 2), np.corrcoef(confidences, off)[0, 1]
-)
+(np.mean((off - confidences) ** 2), np.corrcoef(confidences, off)[0, 1])
 
 # %% [markdown]
 # **3 (hard).** A probe always says 0.9. Below which $\mu$ is it worse than Uniform random? Solve this for any constant $c >
@@ -397,4 +434,4 @@ page.solution(
 # The largest mu at which 0.9 is worse: on a grid, and by algebra
 mu = np.linspace(0, 1, 1001)
 worse = (0.9 - mu) ** 2 > 1 / 3 - mu * (1 - mu)
-page.solution(float(mu[worse].max()), (0.9**2 - 1 / 3) / (2 * 0.9 - 1))
+float(mu[worse].max()), (0.9**2 - 1 / 3) / (2 * 0.9 - 1)

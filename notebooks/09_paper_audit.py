@@ -13,16 +13,17 @@
 # page measures nothing, unless your store has samples of the paper's models. A number is *reported* if the paper prints it. It
 # is *read off* if we took it from the paper's curves or from what the authors published later.
 
-# %% tags=["parameters"]
+# %% tags=["parameters", "hide-input"]
 model: str = "smollm2-135m"  # one of `capcal models`; it may be the paper's
 store: str = "runs/recorded"  # run store, from here or from the root
 seed: int = 42  # the first of the ten seeds of the reference code
 
-# %% tags=["provenance"]
+# %%
 from capcal_lib.book import tables
-from capcal_lib.book.lesson import open_lesson
+from capcal_lib.book.page import finding, open_page
+from capcal_lib.book.tables import show
 
-page = open_lesson(globals())
+page = open_page(model, store)
 marks = tables.badge("reported") + " " + tables.badge("read off")
 tables.Html(
     f"<p class='capcal-about'><strong>The paper's printed numbers</strong> {marks}</p>"
@@ -76,7 +77,7 @@ names = {
     "inconclusive": "undecided",
 }
 counts = tally.rename(names).to_dict()
-page.finding(
+finding(
     "The paper's printed numbers fully support {supported} of the {claims} statements about its results. They support {excepted} in "
     "part and contradict {contradicted} in part.",
     claims=len(claims),
@@ -84,7 +85,7 @@ page.finding(
 )
 
 # %% tags=["remove-cell"]
-from capcal_lib.book.lesson import glue
+from capcal_lib.book.page import glue
 
 glue(
     claims=len(claims),
@@ -102,7 +103,7 @@ from capcal_lib.claims import label_results
 colors = result_colors("hidden by rounding")
 labelled = label_results(comparisons, claims["wording"])
 
-# %% tags=["picture"] label="fig-claims" mystnb={"image": {"alt": "A stacked bar for each statement of the paper: the shares of comparisons that hold, need not hold, are hidden by rounding, and fail. At its end, how many hold."}} paper=["abstract", "section-4.1", "section-4.3.2", "table-2", "figure-3", "figure-4", "appendix-c.3", "appendix-c.4", "table-6", "table-7", "section-5", "section-5.1", "section-5.2", "appendix-d", "table-3", "table-8", "figure-5", "figure-10"] evidence=["reported", "read off", "simulated"] reads=["main", "mean_accuracy", "consistency", "mixing", "passk_math500", "passk_aime25", "budget"]
+# %% tags=["picture"] label="fig-claims" mystnb={"image": {"alt": "A stacked bar for each statement of the paper: the shares of comparisons that hold, need not hold, are hidden by rounding, and fail. At its end, how many hold."}}
 import seaborn as sns
 
 bars = {"multiple": "fill", "discrete": True, "shrink": 0.75, "alpha": 1}
@@ -116,7 +117,7 @@ sns.move_legend(
     axes, "lower center", bbox_to_anchor=(0.1, 1), ncols=4, title=""
 )
 
-# %% [markdown] tags=["caption"]
+# %% [markdown]
 # One bar per statement: the share of its comparisons with each result. The number at the right counts those that hold. Every
 # comparison has to hold unless the label says *most* or *some*. If it says *some*, the ones that fail *need not hold*.
 
@@ -144,19 +145,21 @@ binary = [betabinom.pmf([0, 100], 100, *moment).sum() for moment in shapes]
 # For the last pass@k curves the paper prints no number. Its text says “most scenarios”, which we quote, and the caption of the
 # figure says “many scenarios”.
 
-# %% label="audit-claims" paper=["section-4.1", "table-2", "figure-9", "section-5.1", "section-5.2", "appendix-c.2", "appendix-d"] evidence=["reported", "read off", "simulated"] reads=["main", "mean_accuracy", "passk_math500", "passk_aime25", "budget"]
+# %% label="audit-claims"
 others = claims[claims["verdict"] != "supported"].set_index("quote")
 columns = ["place", "hold", "verdict", "evidence"]
-page.show(
+show(
     others.rename_axis("the paper says")[columns],
     "Statements that are not fully supported.",
+    evidence=page.evidence,
 )
 
-# %% label="audit-clauses" paper=["abstract", "section-4.3.2", "table-7", "appendix-c.3", "appendix-c.4"] evidence=["reported", "read off", "simulated"] reads=["main", "mean_accuracy", "consistency", "mixing", "passk_math500", "passk_aime25", "budget"]
+# %% label="audit-clauses"
 columns = ["quote", "place", "wording", "hold", "verdict", "evidence"]
-page.show(
+show(
     claims[columns].rename_axis("read as").rename(columns={"quote": "clause"}),
     "All statements: the clause of the paper, and how we read it.",
+    evidence=page.evidence,
 )
 
 # %% [markdown]
@@ -188,11 +191,11 @@ at_home = main[main["method"] == main["dataset"].map(sets).map(probe_name)]
 probe = at_home.set_index(["model", "dataset"])["value"]
 constant = pd.Series({cell: constant_score(*cell) for cell in probe.index})
 
-# %% label="audit-level" paper=["table-2", "section-4.2", "section-4.3.2"] evidence=["reported", "read off"] reads=["main", "mean_accuracy", "recalibrated"]
+# %% label="audit-level"
 cells = lead.index.droplevel("method")
 ahead = lead.sub(probe[cells].to_numpy(), axis="index")
 closer = lead.lt(constant[cells].to_numpy(), axis="index")
-page.show(
+show(
     pd.DataFrame(
         {
             "cells": ahead.count(),
@@ -226,8 +229,8 @@ oracle["width"] = oracle["high"] - oracle["low"]
 off = (oracle["reported"] - oracle["expected"]).abs()
 oracle["apart"] = off / (oracle["width"] / (2 * 1.96))
 
-# %% label="audit-oracle" paper=["table-3", "table-8", "equation-11"] evidence=["reported", "simulated"] reads=["main", "mean_accuracy", "passk_math500", "passk_aime25"]
-page.show(
+# %% label="audit-oracle"
+show(
     oracle.groupby("dataset").agg(
         printed=("inside", "size"),
         inside=("inside", "sum"),
@@ -266,14 +269,14 @@ aime = load_reported("passk_aime25").pivot(
 # At $k = 1$ the pass@k error of a confidence, as the paper computes it, *is* its plug-in Brier score. So the paper prints one
 # number twice:
 
-# %% label="audit-twice" paper=["table-2", "table-3", "table-8"] evidence=["reported"] reads=["main", "passk_math500", "passk_aime25"]
+# %% label="audit-twice"
 keys = ["model", "dataset"]
 probe = load_reported().query("method == 'Probe (MATH)'").set_index(keys)
 once = probe[probe["k"] == 1]["value"]
 twice = once.to_frame("pass@1 error")
 twice["Brier score"] = probe[probe["table"] == "main"]["value"]
 twice["difference"] = (once - twice["Brier score"]).round(4)
-page.show(
+show(
     twice,
     "Brier score and pass@1 error of Probe (MATH).",
     digits=4,
@@ -310,13 +313,13 @@ pd.Series({"ten shared draws": shared, "expected": exact}).round(3)
 # %% [markdown]
 # With one sample a question, the expected share of solved questions is the mean accuracy. The published curves are higher:
 
-# %% label="audit-one-sample" paper=["figure-5", "figure-10"] evidence=["read off", "reported"] reads=["budget", "mean_accuracy"]
+# %% label="audit-one-sample"
 budget = load_reported("budget", source="reference code").set_index(keys)
 even = budget.query("method == 'Uniform allocation' and k == 1")["value"]
 solved = even.to_frame("solved at B = 1")
 solved["mean accuracy"] = means
 solved["points"] = 100 * (even - solved["mean accuracy"])
-page.show(
+show(
     solved,
     "Published success of even spending at one sample a question.",
     evidence=["read off", "reported"],
@@ -346,11 +349,11 @@ points[farthest].round(2), (points.abs() > 1).sum(), len(points)
 # %%
 from capcal_lib.results import load_results
 
-results = load_results(page.store, model, held_out=False, recipe=None)
+results = load_results(page.counting.store, model, held_out=False, recipe=None)
 mu = (results["correct"] / results["total"]).groupby("dataset").mean()
 printed = means[means.index.get_level_values("model") == model]
 beside = pd.DataFrame({"printed": printed.droplevel("model"), "here": mu})
-page.show(
+show(
     beside.dropna(),
     "Mean expected accuracy, as printed and as counted here.",
     evidence=["reported", page.evidence],
@@ -359,9 +362,8 @@ page.show(
 # %% [markdown]
 # This file has all numbers published later, and `load_reported(source="reference code")` returns them:
 
-# %% label="audit-later" paper=["section-4.2", "section-4.3", "table-4", "figure-3", "figure-4", "figure-6", "figure-9", "appendix-b.2"] evidence=["read off"] reads=["later_brier", "later_ece", "later_mean_accuracy", "oracle_rc", "passk_actual", "tokens", "spearman", "recalibrated", "few_shot", "k_eval_curve", "temperature", "temperature_accuracy"]
-link = tables.csv_link(later, "published_later", "All of them as CSV")
-tables.Html(f"<p>{link} {tables.badge('read off')}</p>")
+# %% label="audit-later"
+tables.Html(f"<p>{tables.csv_link(later)} {tables.badge('read off')}</p>")
 
 # %% [markdown]
 # ## Summary
@@ -380,7 +382,7 @@ tables.Html(f"<p>{link} {tables.badge('read off')}</p>")
 
 # %% tags=["hide-cell", "solution"]
 # Two numbers, each of them rounded
-page.solution(2 * 0.00005)
+2 * 0.00005
 
 # %% [markdown]
 # **2 (medium).** Which statements would change their verdict if *most* meant three quarters? *Hint:* `claims` has the wording,
@@ -390,7 +392,7 @@ page.solution(2 * 0.00005)
 # The share of comparisons that holds, by statement
 share = comparisons["result"].eq("holds").groupby(comparisons["says"]).mean()
 most = claims["wording"].reindex(share.index).eq("most")
-page.solution(share[most & (share < 0.75)].round(2))
+share[most & (share < 0.75)].round(2)
 
 # %% [markdown]
 # **3 (hard).** Let $\mu$ be uniform on $[0, 1]$. With ten shared draws, what is the standard deviation of the success at one
@@ -399,4 +401,4 @@ page.solution(share[most & (share < 0.75)].round(2))
 # %% tags=["hide-cell", "solution"]
 # The mean of ten uniform positions, simulated and by the formula
 positions = np.random.default_rng(0).random((10_000, 10))
-page.solution(float(positions.mean(axis=1).std()), float(np.sqrt(1 / 12 / 10)))
+float(positions.mean(axis=1).std()), float(np.sqrt(1 / 12 / 10))

@@ -12,18 +12,28 @@
 # Do the paper's statements hold on much smaller models? [On the previous page](09_paper_audit.ipynb) we compared them with the
 # paper's own printed numbers.
 
-# %% tags=["parameters"]
+# %% tags=["parameters", "hide-input"]
 model: str = "qwen2.5-coder-1.5b"  # one of `capcal models` with samples
 store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
 protocol: str = "corrected"  # or paper: with its recipe and scores
 verdicts: str = "rules"  # or judge:MODEL, of the model's own samples
 
-# %% tags=["provenance"]
-from capcal_lib.book.lesson import open_page
+# %%
+from capcal_lib.book.page import (
+    EndOfPage,
+    finding,
+    models_beside,
+    open_page,
+    probes_of,
+    show_runs,
+)
+from capcal_lib.book.tables import p_value, show
+from capcal_lib.results.results import results_of
 
-page = open_page(globals())
-page.show_other_models()
+page = open_page(
+    model, store, k_eval=k_eval, protocol=protocol, verdicts=verdicts
+)
 
 # %% [markdown]
 # Each statement becomes comparisons of two methods on one data set, with the answers of one model. We use the probe with the
@@ -31,16 +41,18 @@ page.show_other_models()
 # rivals and uses after an earlier look at the same data.
 
 # %%
-models = page.comparable_models()
+models = models_beside(page)
+for one in models.values():
+    show_runs(one)
 results, concentrations, taught = {}, {}, {}
-for name in models:
-    probes = page.probes(name)
+for name, one in models.items():
+    probes = probes_of(one)
     taught[name] = probes["questions"]
     if len(probes):
-        results[name] = page.results(name)
+        results[name] = results_of(one.counting)
         concentrations[name] = probes["concentration"]
 if not results:
-    page.end("No model has samples and a probe here.")
+    raise EndOfPage("No model has samples and a probe here.")
 
 # %% [markdown]
 # A comparison *holds* or *fails* if it is significant, and is *neither* otherwise. Verdicts on budgets come from the [page on
@@ -62,8 +74,8 @@ import pandas as pd
 from capcal_lib.results import costs
 
 dearer = [
-    costs(page.counting_of(name))["Response consistency"]
-    - models[name]["tokens"]
+    costs(models[name].counting)["Response consistency"]
+    - models[name].runs["tokens"]
     for name in results
 ]
 dearer = pd.concat(dearer).dropna() > 0
@@ -84,14 +96,16 @@ tally = claims["verdict"].value_counts().reindex(CLAIM_VERDICTS, fill_value=0)
 tally
 
 # %% tags=["finding"]
-from capcal_lib.book import front
-from capcal_lib.text import in_words
-
-counts = front.count_statements(tally)
-page.finding(
+counts = {
+    "tested": tally.sum(),
+    "supported": tally["supported"],
+    "partly": tally["holds in part"],
+    "against": tally["contradicted in part"] + tally["reversed"],
+}
+finding(
     "Small models can test {tested} of the paper's statements. They fully support {supported} and support {partly} in part. They contradict "
     "{against} at least in part.",
-    **{name: in_words(count) for name, count in counts.items()},
+    **counts,
 )
 
 # %%
@@ -101,7 +115,7 @@ from capcal_lib.claims import label_results
 colors = result_colors("neither")
 drawn = label_results(tested, claims["wording"])
 
-# %% tags=["picture"] label="fig-four-claims" paper=["section-4.1", "section-4.3.2", "section-5.1", "section-5.2", "figure-9"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"] mystnb={"image": {"alt": "A stacked bar for each statement of the paper: the shares of comparisons on small models that hold, need not hold, are neither, and fail."}}
+# %% tags=["picture"] label="fig-four-claims" mystnb={"image": {"alt": "A stacked bar for each statement of the paper: the shares of comparisons on small models that hold, need not hold, are neither, and fail."}}
 import seaborn as sns
 
 bars = {"multiple": "fill", "discrete": True, "shrink": 0.75, "alpha": 1}
@@ -113,23 +127,22 @@ sns.move_legend(
     axes, "lower center", bbox_to_anchor=(0.1, 1), ncols=4, title=""
 )
 
-# %% [markdown] tags=["caption"]
+# %% [markdown]
 # One bar per statement: the share of its comparisons with each result, after Holm. *Neither* means that the questions are too
 # few to tell. If a statement asks only for some comparisons to hold, the ones that fail *need not hold*.
 
 # %% [markdown]
 # Printed numbers have no intervals, so in the column *printed* any difference counts that rounding cannot explain:
 
-# %% label="findings-claims" paper=["section-4.1", "section-4.3.2", "section-5.1", "section-5.2"] evidence=["measured", "reported", "read off", "simulated"] reads=["verdicts", "samples", "confidences", "features", "main", "mean_accuracy", "consistency", "passk_math500", "passk_aime25", "budget"]
-from capcal_lib.book.lesson import evidence_of
+# %% label="findings-claims"
 from capcal_lib.claims import compare_printed, spell_results
 
 printed = compare_printed(load_claims())
 claims["printed"] = spell_results(printed, load_claims()["wording"])
 claims["small models"] = spell_results(tested, claims["wording"])
-evidence = evidence_of(*(models[name] for name in results))
+evidence = page.evidence
 columns = ["place", "printed", "small models", "verdict"]
-page.show(
+show(
     claims.rename_axis("the paper says")[columns],
     "The paper's statements on its own printed numbers and, after Holm, on small models. The verdict is for small models.",
     evidence=[evidence, "reported", "read off", "simulated"],
@@ -182,27 +195,20 @@ against, recalibrated = pd.concat(judged), pd.concat(equal)
 # three a second time after [recalibration](04_main_table.ipynb#on-equal-terms) on the labels of other questions, as a family of
 # their own.
 
-# %% label="findings-constant" evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
-from capcal_lib.book import tables
-from capcal_lib.book.widgets import verdict_grid
+# %% label="findings-constant"
+from capcal_lib.results import tally
 
 after = recalibrated.astype({"kind": str})
 after["kind"] += ", recalibrated"
-both = pd.concat([against, after])
-rows = against["kind"].cat.remove_unused_categories().cat.categories
-grid = verdict_grid(
-    tables.titled(both),
-    rows=[*rows, *after["kind"].unique()],
-    caption="Is a confidence closer than the best constant, the average of the "
-    "data set? Each mark is the verdict, after Holm, on one data set and one "
-    "model. A mark is "
-    "faint if not even a perfect confidence could win there. Better is "
-    "counted among the cases that could be won, and the other verdicts among "
-    "all cases. A probe "
-    "of several data sets is judged on its own training sets too.",
+both = pd.concat([against.astype({"kind": str}), after])
+known = show(
+    tally(both, "kind"),
+    "Is a confidence closer than the best constant, the average of the data set? A case is one data set and one model, judged after "
+    "Holm. Better is counted among the cases that a perfect confidence would win, and worse among all cases. A probe of several data "
+    "sets is judged on its own training sets too.",
     evidence=evidence,
 )
-grid
+known
 
 # %% [markdown]
 # Nor does the paper ask whether the nearest probe beats ten votes, which cost ten answers. A comparison *holds* if the probe is
@@ -222,14 +228,14 @@ votes["result"].value_counts()
 # %%
 without = []
 for name, of_model in results.items():
-    means = study.training_means(page.store, name)
+    means = study.training_means(page.counting.store, name)
     without.append(
         study.compare_without_labels(of_model, means).assign(model=name)
     )
 advice = study.advise(pd.concat(without), against, recalibrated)
 
-# %% label="findings-advice" evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
-table = page.show(
+# %% label="findings-advice"
+table = show(
     advice,
     "Mean gain over the rival (higher is better). A case is a model on a data set. Better is counted among the cases that could be won, "
     "and worse among all cases.",
@@ -242,11 +248,11 @@ table
 # models the chance of any false verdict in one row of the table is up to 15 %. The probes also learned from very
 # different numbers of questions:
 
-# %% label="findings-taught" evidence=["measured"] reads=["verdicts", "features"]
+# %% label="findings-taught"
 home = against[against["kind"] == "probe of the data set"]
 learned = pd.concat(taught, names=["model", "method"]).rename("learned from")
 columns = ["dataset", "model", "learned from", "estimate", "low", "high"]
-page.show(
+show(
     home.join(learned, on=["model", "method"])[[*columns, "verdict"]],
     "Gain of each probe over the best constant on its own data set, and the number of training questions it learned from.",
     evidence=evidence,
@@ -256,11 +262,37 @@ page.show(
 # Another page shows [how few labels are enough](08_probe_generalization.ipynb#how-many-labels-does-it-take).
 
 # %% tags=["remove-cell"]
-from capcal_lib.book.lesson import glue
+from capcal_lib.book.page import glue
+from capcal_lib.manifests import load_model
 
-glue(advice=table, known=grid, evidence=evidence, **front.spell_advice(advice))
-glue(**counts)
-glue(**front.describe_models({name: models[name] for name in results}))
+sizes = [(load_model(name).parameters or 0) / 1e9 for name in results]
+questions = pd.concat(models[name].runs["questions"] for name in results)
+of_set = questions.groupby(level="dataset").max()
+glue(
+    advice=table,
+    known=known,
+    evidence=evidence,
+    models=len(results),
+    named=", ".join(load_model(name).title for name in results),
+    smallest=min(sizes),
+    largest=max(sizes),
+    sets=len(of_set),
+    questions=of_set.sum(),
+    **counts,
+)
+
+# %% tags=["remove-cell"]
+cases = advice.set_index("method")
+rows = {
+    "own": "probe of the data set",
+    "votes": "votes, recalibrated",
+    "yes_alone": "P(True), as it is",
+}
+spelled = {
+    key: "{better} of {could be won}".format(**cases.loc[method])
+    for key, method in rows.items()
+}
+glue(**spelled)
 
 # %% [markdown]
 # ## All comparisons
@@ -269,14 +301,14 @@ glue(**front.describe_models({name: models[name] for name in results}))
 # verbalized confidence or P(True). A *near* probe is from the same domain, and a *far* probe is from another. *Targets differ*
 # asks whether one response is off the expected accuracy.
 
-# %% label="findings-all" paper=["section-4.3.2", "section-5.1", "section-5.2"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
+# %% label="findings-all"
 about = ["what", "method", "model", "dataset", "estimate", "low", "high"]
 listed = comparisons[[*about, "p (Holm)", "result"]]
-page.show(
+show(
     listed.rename(columns={"what": "comparison", "estimate": "gain"}),
     "All comparisons: mean gain with its own 95 % interval.",
     evidence=evidence,
-    **{"p (Holm)": tables.p_value},
+    **{"p (Holm)": p_value},
 )
 
 # %% [markdown]
@@ -295,7 +327,7 @@ page.show(
 # %% tags=["hide-cell", "solution"]
 # Significant: expected by chance, found alone, and judged together
 alone, together = comparisons["p"] < 0.05, comparisons["p (Holm)"] < 0.05
-page.solution(len(comparisons) / 20, int(alone.sum()), int(together.sum()))
+len(comparisons) / 20, int(alone.sum()), int(together.sum())
 
 # %% [markdown]
 # **2 (medium).** Could the comparisons with the result *neither* have shown a gain as large as the gains that hold? *Hint:* how
@@ -307,6 +339,4 @@ widths = comparisons["high"] - comparisons["low"]
 of_result = comparisons.assign(
     half=widths / 2, gain=comparisons["estimate"].abs()
 )
-page.solution(
-    of_result.groupby("result", observed=True)[["half", "gain"]].median()
-)
+(of_result.groupby("result", observed=True)[["half", "gain"]].median())

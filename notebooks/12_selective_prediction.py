@@ -10,9 +10,9 @@
 # # Answering only when the confidence is high
 #
 # How often is a model wrong if it answers only when it is confident, and can we promise a limit? [On the previous
-# page](11_applications.ipynb) abstaining was one of five uses.
+# page](11_applications.ipynb) abstaining was one of three uses.
 
-# %% tags=["parameters"]
+# %% tags=["parameters", "hide-input"]
 model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`
 dataset: str = ""  # one with samples; empty: where the gain is largest
 store: str = "runs/recorded"  # run store, from here or from the root
@@ -22,10 +22,21 @@ verdicts: str = "rules"  # or judge:MODEL, where it has judged
 seed: int = 0  # of all that is drawn here
 risk: float = 0.1  # the share of wrong answers that is promised
 
-# %% tags=["provenance"]
-from capcal_lib.book.lesson import open_page
+# %%
+from capcal_lib.book.page import (
+    EndOfPage,
+    finding,
+    open_page,
+    probes_of,
+    show_runs,
+)
+from capcal_lib.book.tables import show
+from capcal_lib.results.results import results_of
 
-page = open_page(globals())
+page = open_page(
+    model, store, k_eval=k_eval, protocol=protocol, verdicts=verdicts
+)
+show_runs(page, dataset)
 
 # %% [markdown]
 # A model that may abstain answers questions in order of confidence, highest first. *Coverage* is the share of the questions
@@ -38,23 +49,22 @@ page = open_page(globals())
 # that the model did not state counts as one half. Data sets without a solved question are left out.
 
 # %%
-from capcal_lib.results.judged import tally
-from capcal_lib.results.uses import compare_use
-from capcal_lib.studies import selective_prediction as study
+from capcal_lib.results import compare_use, tally, ways_to_use
 
-results = page.results()
-confidences = study.ranking_confidences(results)
-judged = compare_use(results, "Abstaining", page.concentrations())
+results = results_of(page.counting)
+concentrations = probes_of(page)["concentration"]
+ways = ways_to_use(results, concentrations)
+ways = ways[ways["way"] != "Probe, posterior"]  # it ranks as the plug-in does
+judged = compare_use(results, "Abstaining", concentrations)
 if judged.empty:
-    page.end("No confidence of a question that is ever solved.")
-counts = tally(judged, [judged["method"]]).reindex(
-    judged["method"].unique()[::-1]
-)
+    raise EndOfPage("No confidence of a question that is ever solved.")
+counts = tally(judged, "method").reindex(judged["method"].unique()[::-1])
 
-# %% label="selective-verdicts" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
-page.show(
+# %% label="selective-verdicts"
+show(
     counts,
     "Number of data sets on which a method is significantly better or worse than answering at random.",
+    evidence=page.evidence,
 )
 
 # %% tags=["finding"]
@@ -65,7 +75,7 @@ won = [
     share_in_words(*counts.loc[name, ["better", "could be won"]], "data set")
     for name in (first, last)
 ]
-page.finding(
+finding(
     "Answering in order of *{first}* is significantly better than answering at random on {better} that could be won. "
     "In order of *{last}* it is significantly better on {last_better}.",
     first=first,
@@ -79,15 +89,35 @@ page.finding(
 
 # %%
 import numpy as np
+import pandas as pd
 from capcal_lib import plots
+from capcal_lib.applications import risk_coverage, split_counts
 
 gained = judged[judged["method"] == first].set_index("dataset")["estimate"]
 shown = dataset or gained.idxmax()
 rng = np.random.default_rng(seed)
-curves = study.risk_curves(results, shown, rng)
+of_set = results.query("total > 1").loc[[shown]]
+(known, drawn), (right, left) = split_counts(
+    of_set["correct"], of_set["total"], rng=rng
+)
+oracle = {"method": "Honest oracle", "confidence": known / drawn}
+oracle |= {"correct": right, "total": left, "member": 0}
+ranked = pd.concat([ways.loc[[shown]], pd.DataFrame(oracle)])
+
+# %%
+numbers = ["confidence", "correct", "total"]
+members = ranked.astype({"method": str}).groupby(
+    ["method", "member"], sort=False
+)
+curves = {
+    case: risk_coverage(*rows[numbers].to_numpy().T) for case, rows in members
+}
+curves = pd.concat(curves, names=["method", "member", None])
+curves = curves.groupby(["method", "coverage"], sort=False)["risk"].mean()
+curves = curves.reset_index()
 colors = plots.palette(curves["method"].unique(), shown)
 
-# %% tags=["picture"] label="fig-risk-coverage" paper=["section-5.3", "appendix-d.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"] mystnb={"image": {"alt": "Line plot of risk, the expected share of wrong answers, against coverage: a curve for each method and for the honest oracle, which meet at full coverage, and a level line for answering at random."}}
+# %% tags=["picture"] label="fig-risk-coverage" mystnb={"image": {"alt": "Line plot of risk, the expected share of wrong answers, against coverage: a curve for each method and for the honest oracle, which meet at full coverage, and a level line for answering at random."}}
 import seaborn as sns
 from capcal_lib.manifests import load_dataset
 
@@ -95,14 +125,13 @@ steady = curves[curves["coverage"] >= 0.1]
 axes = sns.lineplot(
     steady, x="coverage", y="risk", hue="method", style="method", palette=colors
 )
-subset = confidences.loc[shown]
-at_random = (1 - subset["correct"] / subset["total"]).mean()
+at_random = (1 - of_set["correct"] / of_set["total"]).mean()
 axes.axhline(at_random, color=plots.MUTED, linewidth=1, label="At random")
 axes.set(xlim=(0, 1), ylim=(0, 1), title=load_dataset(shown).title)
 axes.set(xlabel="coverage: questions answered", ylabel="risk: answers wrong")
 _ = axes.legend()
 
-# %% [markdown] tags=["caption"]
+# %% [markdown]
 # Share of wrong answers when the most confident questions are answered first. Curves begin at a coverage of 0.1, because fewer
 # questions tell too little. The honest oracle orders questions by one half of their samples and is scored on the other.
 
@@ -111,8 +140,6 @@ _ = axes.legend()
 # the honest oracle may have a slightly different risk when all are answered, because fewer samples judge them.
 
 # %%
-import pandas as pd
-
 half = curves[curves["coverage"] <= 0.5].groupby("method", sort=False)["risk"]
 whole = curves.groupby("method", sort=False)["risk"]
 pd.DataFrame({"half answered": half.last(), "all answered": whole.last()})
@@ -124,8 +151,6 @@ pd.DataFrame({"half answered": half.last(), "all answered": whole.last()})
 # same confidence:
 
 # %%
-from capcal_lib.applications import risk_coverage
-
 correct, total = [9, 1, 8, 2], [10] * 4
 risk_coverage([0.9, 0.2, 0.5, 0.5], correct, total)
 
@@ -139,25 +164,18 @@ from capcal_lib.applications import risk_area_terms
 of_four = risk_area_terms([0.9, 0.2, 0.5, 0.5], correct, total)
 of_four.mean().round(3), (1 - np.divide(correct, total)).mean()
 
-# %% label="selective-areas" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# %% [markdown]
+# A gain is the risk of answering at random minus the area:
+
+# %% label="selective-areas"
 from capcal_lib.book import tables
 
-areas = study.score_areas(confidences)
-if areas.empty:
-    page.end("The methods share no questions on which to compare their areas.")
-tables.show_scores(
-    areas,
-    "Area under the risk-coverage curve (lower is better).",
+show(
+    judged.drop(columns=["method", "p"]),
+    "Area saved under the risk-coverage curve compared with answering at random (higher is better), with its own 95 % interval, and the "
+    "verdict after Holm.",
+    **{"p (Holm)": tables.p_value},
     evidence=page.evidence,
-)
-
-# %% [markdown]
-# The areas cover only the questions on which all methods can be judged:
-
-# %%
-used = areas.groupby("dataset")["questions"].first()
-pd.DataFrame(
-    {"of all methods": used, "all": confidences.groupby("dataset").size()}
 )
 
 # %% [markdown]
@@ -189,17 +207,28 @@ def promise_risk(s, c, n, risk):
 promise_risk([0.9, 0.8, 0.5, 0.2], [10, 9, 5, 0], [10] * 4, risk=0.3)
 
 # %% [markdown]
-# We set thresholds on a random half of the questions and use them on the other half, a hundred times. *At random* is a
-# confidence that knows nothing.
+# We set thresholds on a random half of the questions and use them on the other half, a hundred times.
 
-# %% label="selective-promise" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
-rng = np.random.default_rng(seed)
-promised = study.use_thresholds(confidences, promise_risk, risk=risk, rng=rng)
+# %% label="selective-promise"
+shares = {}
+for case, rows in ways.groupby(["dataset", "way", "member"], sort=False):
+    scored = rows[numbers].to_numpy().T
+    rng = np.random.default_rng(seed)
+    for half in range(100):
+        seen = rng.permutation(len(rows)) < len(rows) // 2
+        limit = promise_risk(*scored[:, seen], risk)
+        s, c, n = scored[:, ~seen]
+        wrong = np.mean((s > limit) * (1 - c / n))
+        shares[*case, half] = {"answered": np.mean(s > limit), "wrong": wrong}
+promised = pd.DataFrame.from_dict(shares, "index")
+promised = promised.groupby(level=[0, 1], sort=False).mean()
+promised = promised.rename_axis(["dataset", "method"]).reset_index()
 titled = tables.titled(promised)
-page.show(
+show(
     titled.pivot_table("answered", "method", "dataset", sort=False),
     f"Share of questions answered under a promise of {100 * risk:g} % wrong answers.",
     digits=2,
+    evidence=page.evidence,
 )
 
 # %% [markdown]
@@ -228,7 +257,7 @@ promised.groupby("method", sort=False)["wrong"].max()
 s = np.array([0.9, 0.2, 0.5, 0.5])
 squared = risk_coverage(s**2, correct, total)
 assert squared.equals(risk_coverage(s, correct, total))
-page.solution(squared["risk"].iloc[-1])
+squared["risk"].iloc[-1]
 
 # %% [markdown]
 # **2 (medium).** With ten questions, what is the smallest risk that can be promised if any question is to be answered? *Hint:*
@@ -237,9 +266,7 @@ page.solution(squared["risk"].iloc[-1])
 # %% tags=["hide-cell", "solution"]
 # Ten right questions, and two risks close to each other
 ten = [0.5] * 10, [1] * 10, [1] * 10
-page.solution(
-    promise_risk(*ten, 1 / 11 - 0.001), promise_risk(*ten, 1 / 11 + 0.001)
-)
+(promise_risk(*ten, 1 / 11 - 0.001), promise_risk(*ten, 1 / 11 + 0.001))
 
 # %% [markdown]
 # **3 (hard).** The page promises wrong answers among *all* questions. Suppose that somebody promises the risk among the
@@ -258,4 +285,4 @@ for _ in range(300):
     if len(safe):
         answered = ~seen & (s >= np.quantile(s[seen], 1 - safe.max()))
         broken.append((1 - mu[answered]).mean() > 0.3)
-page.solution(np.mean(broken))
+np.mean(broken)

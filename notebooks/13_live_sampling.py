@@ -12,7 +12,7 @@
 # Does a model give the same expected accuracies if it is asked again, now and on this machine? [The previous
 # page](12_selective_prediction.ipynb), like all before it, used recorded samples.
 
-# %% tags=["parameters"]
+# %% tags=["parameters", "hide-input"]
 model: str = "smollm2-135m"  # one of `capcal models`; it runs anywhere
 store: str = "runs/recorded"  # run store, from here or from the root
 dataset: str = "mini-capitals"  # one of `capcal datasets`
@@ -20,11 +20,12 @@ n_questions: int = 16  # spread over the recorded difficulty
 k_eval: int = 100  # samples that define mu_hat, recorded and live
 seed: int = 2026  # of the live samples
 
-# %% tags=["provenance"]
-from capcal_lib.book.lesson import open_lesson
+# %%
+from capcal_lib.book.page import EndOfPage, finding, open_page, show_runs
+from capcal_lib.book.tables import show
 
-page = open_lesson(globals())  # its data set may have no samples as yet
-page.show_runs()
+page = open_page(model, store, k_eval=k_eval)
+show_runs(page)
 
 # %% [markdown]
 # ## Ask
@@ -36,8 +37,8 @@ from capcal_lib.manifests import load_dataset, load_model
 from capcal_lib.sampling import can_sample_here
 
 sampler, exam = load_model(model), load_dataset(dataset)
-if dataset not in page.data.index or not can_sample_here(sampler, exam):
-    page.end(
+if dataset not in page.runs.index or not can_sample_here(sampler, exam):
+    raise EndOfPage(
         f"{sampler.title} cannot be sampled on {exam.title} here: a recorded run, the questions or the weights are missing. To get "
         f"them, run: capcal reproduce --model {model}"
     )
@@ -47,12 +48,12 @@ if dataset not in page.data.index or not can_sample_here(sampler, exam):
 
 # %%
 from capcal_lib.applications import deep_samples
-from capcal_lib.book.workshop import evenly
+from capcal_lib.book.experiments import evenly
 from capcal_lib.questions import load_questions
 from capcal_lib.results import load_results
 
 counted = {"datasets": [dataset], "k_eval": k_eval, "recipe": None}
-recorded = load_results(page.store, model, **counted).loc[dataset]
+recorded = load_results(page.counting.store, model, **counted).loc[dataset]
 recorded = recorded.query("total > 0")
 recorded = recorded[recorded["total"] >= deep_samples(recorded["total"])]
 spread = evenly(recorded, n_questions)
@@ -75,9 +76,11 @@ seconds = time.monotonic() - started
 f"{len(samples)} samples drawn and graded in {seconds:.0f} seconds"
 
 # %% tags=["remove-cell"]
-from capcal_lib.book.lesson import glue
+from capcal_lib.book.page import glue
 
-glue(seconds=seconds)
+glue(
+    seconds=seconds,
+)
 
 # %%
 from capcal_lib.grading.counts import count_verdicts
@@ -88,20 +91,20 @@ both = recorded[["correct", "total"]].join(live, how="inner")
 both.head()
 
 # %% [markdown]
-# We follow one question, whose share of right answers has changed by a typical amount. This is its prompt:
+# We follow the question that is answered correctly about half of the time. This is its prompt:
 
 # %%
-from capcal_lib.book.workshop import typical_question
 from capcal_lib.sampling import answer_requests
 
-question = questions[typical_question(both)]
+half = both["live correct"] / both["live total"] - 0.5
+question = questions[half.abs().idxmin()]
 (request,) = answer_requests(sampler, [question], {question.id: (0, 1, 2)})
 print(request.messages[-1]["content"])
 
 # %% tags=["finding"]
 responses = samples[samples["question_id"] == question.id]
 correct, total = both.loc[question.id, ["live correct", "live total"]]
-page.finding(
+finding(
     "Asked the same question {asked} times, {title} gives {distinct} different answers, and the right one {right:.0f} % of the "
     "time: “{text}”",
     asked=len(responses),
@@ -121,11 +124,15 @@ from capcal_lib.grading import grade
 
 grade(responses["response"].iloc[0], question.answer)
 
-# %% label="live-answers" paper=["section-4.1"] evidence=["measured"] reads=["samples"]
+# %% label="live-answers"
 columns = ["response", "extracted", "verdict", "reason"]
 short = responses.assign(response=responses["response"].str.slice(0, 160))
 frequent = short.value_counts(columns, dropna=False).rename("samples")
-page.show(frequent.head(5), f"The most frequent responses to: {question.text}")
+show(
+    frequent.head(5),
+    f"The most frequent responses to: {question.text}",
+    evidence=page.evidence,
+)
 
 # %% [markdown]
 # ## Count
@@ -167,7 +174,7 @@ differs = np.where(
 )
 both.groupby(differs).size()
 
-# %% tags=["picture"] label="fig-live" mystnb={"image": {"alt": "Scatter plot of live against recorded expected accuracy, a cross of two intervals at each point, and the diagonal on which the two are equal; points that differ significantly have another mark."}} paper=["section-4.1", "equation-16"] evidence=["measured"] reads=["samples", "verdicts"]
+# %% tags=["picture"] label="fig-live" mystnb={"image": {"alt": "Scatter plot of live against recorded expected accuracy, a cross of two intervals at each point, and the diagonal on which the two are equal; points that differ significantly have another mark."}}
 import seaborn as sns
 from capcal_lib import plots
 
@@ -184,18 +191,19 @@ axes.axline((0, 0), slope=1, color=plots.MUTED, linestyle=":")
 axes.legend(title="different", loc="upper left")
 _ = axes.set(xlabel="share correct, recorded", ylabel="share correct, live")
 
-# %% [markdown] tags=["caption"]
+# %% [markdown]
 # Each point is a question, at its share of correct samples when recorded and today, with 95 % intervals. Colour and shape mark
 # differences that are significant after Holm's correction. If nothing has changed, only chance moves a point off the dotted
 # line.
 
-# %% label="live-comparison" paper=["section-4.1"] evidence=["measured"] reads=["samples", "verdicts"]
+# %% label="live-comparison"
 furthest = both.drop(columns="live total").head(5)
 names = {"correct": "recorded correct", "total": "samples"}
 texts = [questions[name].text.splitlines()[0][:48] for name in furthest.index]
-page.show(
+show(
     furthest.rename(columns=names).set_axis(texts).rename_axis("question"),
     "The five questions whose counts are furthest apart.",
+    evidence=page.evidence,
 )
 
 # %% [markdown]
@@ -217,7 +225,7 @@ page.show(
 # %% tags=["hide-cell", "solution"]
 # Both ends of the interval, whose width is asked
 low, high = binomial_interval([5], [10])[0]
-page.solution(float(high - low))
+float(high - low)
 
 # %% [markdown]
 # **2 (medium).** Most crosses of two intervals in the figure touch the dotted line, although their centres lie off it. What
@@ -226,7 +234,7 @@ page.solution(float(high - low))
 
 # %% tags=["hide-cell", "solution"]
 # Both counts can come from one expected accuracy; the chance that any of 16 tests rejects
-page.solution(round(1 - 0.95**16, 2))
+round(1 - 0.95**16, 2)
 
 # %% [markdown]
 # **3 (hard).** Simulate pages of 16 questions whose recorded and live counts come from the same $\mu$. On what share of the
@@ -239,4 +247,4 @@ for _ in range(50):
     one, two = rng.binomial(100, rng.random(16)[:, None], (16, 2)).T
     p = compare_counts(one, [100] * 16, two, [100] * 16)["p (Holm)"]
     rejected += (p < 0.05).any()
-page.solution(rejected / 50)
+rejected / 50

@@ -7,21 +7,24 @@
 # ---
 
 # %% [markdown]
-# # Try it: four experiments in the browser
+# # Try it: three experiments in the browser
 #
 # What does a confidence have to know to be worth anything? Here you ask, guess and score in the browser. [The previous
 # page](13_live_sampling.ipynb) needed a model.
 
-# %% tags=["parameters"]
+# %% tags=["parameters", "hide-input"]
 model: str = "smollm2-135m"  # one of `capcal models`; it has the built-in sets
 store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
 seed: int = 2026  # of the ten questions to guess
 
-# %% tags=["provenance"]
-from capcal_lib.book.lesson import open_page
+# %%
+from capcal_lib.book.page import EndOfPage, finding, open_page, show_runs
+from capcal_lib.book.tables import show
+from capcal_lib.results.results import results_of
 
-page = open_page(globals())
+page = open_page(model, store, k_eval=k_eval)
+show_runs(page)
 
 # %% [markdown]
 # ## Ask again and again
@@ -29,13 +32,13 @@ page = open_page(globals())
 # The first experiment takes 24 questions from the freely licensed data set whose questions differ most in difficulty.
 
 # %%
-from capcal_lib.book.workshop import evenly
+from capcal_lib.book.experiments import evenly
 from capcal_lib.manifests import load_dataset
 from capcal_lib.results.targets import judge_alike
 
-results = judge_alike(page.results()).query("total > 1")
+results = judge_alike(results_of(page.counting)).query("total > 1")
 mu = results["correct"] / results["total"]
-varied = page.data[page.data["most"] > 1]
+varied = page.runs[page.runs["most"] > 1]
 public = [name for name in varied.index if load_dataset(name).builtin]
 sets = public or list(varied.index)
 variance = mu.groupby(level="dataset").var()
@@ -45,7 +48,7 @@ shown = evenly(results.loc[[variance[sets].idxmax()]], 24)
 import pandas as pd
 from capcal_lib.book.experiments import recorded_answers
 
-run = page.data.loc[shown.index[0][0], "run"]
+run = page.runs.loc[shown.index[0][0], "run"]
 questions = pd.DataFrame(recorded_answers(run, shown, k_eval))
 after = pd.DataFrame(index=pd.Index(questions["text"], name="question"))
 for n in (1, 10, k_eval):
@@ -57,7 +60,7 @@ from capcal_lib.text import in_words
 
 unsure = (shown["correct"] / shown["total"] - 0.5).abs().to_numpy().argmin()
 few, most = after.iloc[unsure, 1:]
-page.finding(
+finding(
     "Whether one answer is correct is luck, but the share of correct answers settles. Correct answers to “{text}”: {few} of the "
     "first ten, {all} of {samples}.",
     text=questions["text"][unsure],
@@ -70,8 +73,8 @@ page.finding(
 # Pick a question and ask it. The *response target* jumps between 0 and 1 with every answer. The *capability target* $\hat\mu$
 # settles, and its 95 % Jeffreys interval shrinks.
 
-# %% tags=["picture"] label="try-coin" paper=["section-3.2", "section-4.1"] evidence=["measured"] reads=["verdicts"]
-from capcal_lib.book.widgets import widget
+# %% tags=["picture"] label="try-coin"
+from capcal_lib.book.experiments import widget
 from capcal_lib.manifests import load_model
 
 coin = widget(
@@ -83,17 +86,22 @@ coin = widget(
     "Ask the same question again and again: each answer is correct or not, "
     "and the share of correct answers settles. Recorded answers, in an order "
     "drawn anew at each start.",
-    fallback=page.show(
-        after, "Correct answers among the first samples of each question."
+    fallback=show(
+        after,
+        "Correct answers among the first samples of each question.",
+        evidence=page.evidence,
     ),
     evidence=page.evidence,
 )
 coin
 
 # %% tags=["remove-cell"]
-from capcal_lib.book.lesson import glue
+from capcal_lib.book.page import glue
 
-glue(asked=questions["text"][unsure], coin=coin)
+glue(
+    asked=questions["text"][unsure],
+    coin=coin,
+)
 
 # %% [markdown]
 # The interval of any count in Python:
@@ -110,16 +118,20 @@ binomial_interval([37], [100])
 # score with the scores of the model's own confidences. Zero is perfect.
 
 # %%
-from capcal_lib.book.experiments import ten_to_guess
-from capcal_lib.places import RECORDED_RUNS
+from capcal_lib.probe_names import is_probe
 from capcal_lib.results import methods
 
-if not methods(results.dropna(axis="columns", how="all")):
-    page.end("No confidences are recorded: capcal confidence asks for them.")
-for_all = bool(public) and RECORDED_RUNS.is_dir()
-ten = ten_to_guess(results, sets, shown, public=for_all, seed=seed)
+said = [name for name in methods(results) if not is_probe(name)]
+known = results.loc[sets, ["correct", "total", *said]].dropna()
+if known.empty:
+    raise EndOfPage(
+        "No confidences are recorded: capcal confidence asks for them."
+    )
+fresh = known.drop(shown.index, errors="ignore")
+ten = evenly(fresh if len(fresh) > 9 else known, 10)
+ten = ten.sample(frac=1, random_state=seed)
 
-# %% label="try-guess" paper=["section-4.1", "section-4.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# %% label="try-guess"
 from capcal_lib.book.experiments import first_lines, guess_data
 
 listed = ten.set_axis(pd.Index(first_lines(ten.index), name="question"))
@@ -129,7 +141,7 @@ widget(
     guess_data(ten),
     "Guess how often each question is answered correctly, and compare "
     "yourself with the model's own confidences.",
-    fallback=page.show(listed, caption, digits=2),
+    fallback=show(listed, caption, digits=2, evidence=page.evidence),
     evidence=page.evidence,
 )
 
@@ -158,7 +170,7 @@ from capcal_lib.results import score
 brier = score(results)["brier"].unstack("dataset")[list(varied.index)]
 explored = explorer_data(results, varied.index)
 
-# %% label="try-explorer" paper=["section-4.1"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# %% label="try-explorer"
 scores = brier.set_axis(varied["title"], axis="columns")
 caption = "Corrected capability Brier scores (lower is better)."
 widget(
@@ -166,34 +178,7 @@ widget(
     explored,
     "Choose a data set, a method and a score; then shift and stretch the "
     "confidences.",
-    fallback=page.show(scores, caption),
-    evidence=page.evidence,
-)
-
-# %% [markdown]
-# ## Answer only some questions
-#
-# How accurate is the model if it answers only the questions on which a method is most confident, as on [the page on
-# abstaining](12_selective_prediction.ipynb)? The experiment shows this accuracy with its 95 % interval.
-
-# %%
-from capcal_lib.book.experiments import accuracies_by_coverage
-
-widest = variance[varied.index].idxmax()
-accuracies = accuracies_by_coverage(results, widest)
-title = load_dataset(widest).title
-
-# %% label="try-abstain" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
-caption = (
-    f"Accuracy on {title} if only a share of the questions is answered, "
-    "the most confident first (higher is better)."
-)
-widget(
-    "abstain",
-    explored | {"first": title},
-    "Choose a data set and a method, and move the share of questions that are "
-    "answered.",
-    fallback=page.show(accuracies, caption),
+    fallback=show(scores, caption, evidence=page.evidence),
     evidence=page.evidence,
 )
 
@@ -202,7 +187,6 @@ widget(
 #
 # - The share of correct answers to a question settles with more samples. Whether one answer is correct does not.
 # - Compare every score with the best constant.
-# - Recalibration changes the level of a confidence, but not the order of the questions.
 #
 # The book's quiz comes next. After it, [the page on the protocol](15_protocol.ipynb) shows how these scores differ from the
 # paper's.
@@ -218,7 +202,7 @@ import numpy as np
 
 counts = np.arange(10, 1000, 10)
 ends = binomial_interval(counts // 2, counts)
-page.solution(int(counts[(np.diff(ends)[:, 0] < 0.1).argmax()]))
+int(counts[(np.diff(ends)[:, 0] < 0.1).argmax()])
 
 # %% [markdown]
 # **2 (medium).** Someone guesses every $\mu$ with a random error of standard deviation 0.2. What is their capability Brier
@@ -229,4 +213,4 @@ page.solution(int(counts[(np.diff(ends)[:, 0] < 0.1).argmax()]))
 draws = np.random.default_rng(0)
 known = draws.uniform(0.3, 0.7, 10_000)
 noisy = (known + draws.normal(0, 0.2, len(known))).clip(0, 1)
-page.solution(round(float(np.mean((noisy - known) ** 2)), 3))
+round(float(np.mean((noisy - known) ** 2)), 3)

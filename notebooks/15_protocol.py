@@ -12,16 +12,19 @@
 # How much does each of our corrections change a score? The scores on [the previous page](14_try_it.ipynb) differ from the
 # paper's by four corrections and by the grader: rules instead of a judge.
 
-# %% tags=["parameters"]
+# %% tags=["parameters", "hide-input"]
 model: str = "smollm2-135m"  # one of `capcal models`; it has most data sets
 store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
 k_c: int = 10  # samples that vote
 
-# %% tags=["provenance"]
-from capcal_lib.book.lesson import open_page
+# %%
+from capcal_lib.book.page import EndOfPage, finding, open_page, show_runs
+from capcal_lib.book.tables import show
+from capcal_lib.results.results import results_of
 
-page = open_page(globals())
+page = open_page(model, store, k_eval=k_eval)
+show_runs(page)
 
 # %% [markdown]
 # Without the first correction, scores are *plug-in* and keep the noise of $\hat\mu$. The table shows how much this adds to each
@@ -31,11 +34,11 @@ page = open_page(globals())
 # %%
 from capcal_lib.results import brier_terms
 
-results = page.results()
+results = results_of(page.counting)
 terms = brier_terms(results)
 plug_in = brier_terms(results, protocol="paper").where(terms.notna())
 worse = (plug_in - terms).groupby(level="dataset", sort=False).mean()
-worse.rename(page.data["title"]).T.round(4)
+worse.rename(page.runs["title"]).T.round(4)
 
 # %% [markdown]
 # `shifts_by_correction` takes back one correction at a time. Besides *plug-in scores*, its switches are:
@@ -68,17 +71,17 @@ table["mean size"] = of_switch["size"].mean()
 # %% tags=["finding"]
 alone = shifts[shifts["alone"]]
 if alone.empty:
-    page.end(
+    raise EndOfPage(
         "No correction changes a score here, because all answers are correct or all are incorrect."
     )
 sizes = alone.groupby("switch", observed=True)["size"].mean()
-page.finding(
+finding(
     "{undoing} moves the scores that it changes by {size:.3f} on average, more than taking back any other correction alone.",
     undoing=study.UNDOING[sizes.idxmax()],
     size=sizes.max(),
 )
 
-# %% tags=["picture"] label="fig-protocol" mystnb={"image": {"alt": "A panel for each group of confidences, all with one scale. Rows are switches. A dot shows the shift of the score of a method on a data set, beside a line at zero."}} paper=["section-4.1", "table-5", "table-6"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# %% tags=["picture"] label="fig-protocol" mystnb={"image": {"alt": "A panel for each group of confidences, all with one scale. Rows are switches. A dot shows the shift of the score of a method on a data set, beside a line at zero."}}
 import seaborn as sns
 from capcal_lib import plots
 
@@ -95,15 +98,16 @@ grid.refline(x=0, color=plots.MUTED, linestyle="-", zorder=0)
 grid.set_titles("{col_name}").set_axis_labels("shift of the score", "")
 _ = grid.tight_layout()
 
-# %% [markdown] tags=["caption"]
+# %% [markdown]
 # Each mark shows how much worse (right of zero) or better the score of a method on a data set becomes if one correction, or all
 # of them, is taken back. The scale is linear between -0.01 and 0.01 and logarithmic beyond.
 
-# %% label="protocol-shifts" paper=["section-4.1"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
-page.show(
+# %% label="protocol-shifts"
+show(
     table,
     "Shift of the score with each switch, over data sets and methods. The mean "
     "keeps the sign of each shift; the mean size ignores it. Cells count the scores that shift at all.",
+    evidence=page.evidence,
 )
 
 # %% [markdown]
@@ -111,55 +115,6 @@ page.show(
 #
 # To score under the paper's protocol, run a page with `-p protocol paper`. For a judge's verdicts, use `-p verdicts
 # judge:MODEL`.
-
-# %% [markdown]
-# ## A correction that we do not make
-#
-# Weight decay draws a probe's predictions towards their mean. Can the probe undo this without new labels? Platt's method can
-# learn from what the probe predicts for training questions that are held out in cross-validation:
-# `Calibrator("platt").fit(probe.out_of_fold_, correct, total)`. Here is what it makes of three confidences:
-
-# %%
-import pandas as pd
-from capcal_lib.probes import out_of_fold_calibrators
-
-calibrators = out_of_fold_calibrators(page.store, model)
-confidences = [0.1, 0.5, 0.9]
-made = {
-    name: calibrator.predict(confidences)
-    for name, calibrator in calibrators.items()
-}
-pd.DataFrame(made, index=confidences).T.round(2)
-
-# %% [markdown]
-# A probe whose row falls from left to right has learned nothing. Now we compare each recalibrated probe with the original,
-# with Holm's correction over all cases of a model:
-
-# %%
-judged = {
-    name: study.compare_recalibrated_probes(replace(page.counting, model=name))
-    for name in page.comparable_models()
-}
-judged = pd.concat(judged, names=["model"])
-judged["better"] = judged["verdict"] == "better"
-judged["worse"] = judged["verdict"] == "worse"
-cases = judged.groupby(["model", "shift"])
-gains = cases["estimate"].agg(["size", "mean", "min", "max"])
-gains = gains.join(cases[["better", "worse"]].sum())
-
-# %% label="protocol-recalibrated-probes" paper=["appendix-c.2"] evidence=["measured"] reads=["verdicts", "features"]
-names = {"size": "cases", "min": "lowest", "max": "highest"}
-page.show(
-    gains.rename(columns=names),
-    "Gain from recalibrating a probe on its own out-of-fold predictions (higher is better), by how far the data set is from the "
-    "training questions.",
-    digits=4,
-)
-
-# %% [markdown]
-# On its own data set a probe gains little, because its decay was chosen for the same score. Elsewhere a few gains are
-# significant and no loss is. But only labels of the other data set can tell whether a correction learned on the training set
-# fits there, and a probe from elsewhere is meant to do without them. So we leave probes as they are.
 
 # %% [markdown]
 # ## Where this differs from the authors' code
@@ -173,7 +128,7 @@ page.show(
 # | Score | plug-in, 100 samples | corrected, with an interval | ↓ by the mean of $\hat\mu(1-\hat\mu)/99$ |
 # | Missing confidence | 0.5 | left out and counted | either way, above |
 # | Response consistency | ten votes, which share samples with $\hat\mu$; equal strings vote together | the mean over a hundred splits, judged by the other samples; answers graded as equal vote together | either way, above |
-# | Vote without an answer | one more group, which can win | agrees with nobody; 0.5 if no vote is an answer | either way, below |
+# | Vote without an answer | one more group, which can win | agrees with nobody; 0.5 if no vote is an answer | either way |
 # | Linear probe | gradient descent, grid of rates | *tuned*: the optimum, with decay from cross-validation | either way, above |
 # | Training of a probe | 100 labels a question (branch `rebuttal`); all of MATH; the best run is chosen on MATH valid or on evaluation questions (TriviaQA, GSM8K) | 10 labels; with `--recipe lean` one, or four for 500 of the questions; four fifths of MATH in each of five splits; the best run is chosen on a fifth of the training questions | score ↑ |
 # | Hidden state | prompt with Qwen's thinking left on; pooled in bfloat16 | the prompt that is sampled; pooled in float32 | – |
@@ -183,19 +138,9 @@ page.show(
 # | Success of a budget | ten draws that all questions share | its exact expectation | ↓ by several points at most, with one sample a question |
 # | Judge | temperature 1.0; SimpleQA's rubric, yes or no; grades every sample; sees the first accepted answer (TriviaQA) | temperature 0; a prompt in our words with five examples and three possible verdicts; grades each distinct answer once; sees up to 20 aliases | accuracy ↑ on TriviaQA |
 # | Not graded, or judgement unreadable | incorrect | not scored | accuracy ↑ |
-# | Extracted answer | from the whole reply; else the last line (TriviaQA, SimpleQA) or capital letter (MMLU, GPQA) | the last statement after the reasoning; else no answer, which is incorrect | accuracy ↓, at most by the share below |
+# | Extracted answer | from the whole reply; else the last line (TriviaQA, SimpleQA) or capital letter (MMLU, GPQA) | the last statement after the reasoning; else no answer, which is incorrect | accuracy ↓, at most by the share of samples without one |
 # | Questions and prompts | SimpleQA Verified, 1,000 questions; a prompt that the paper does not print | `simpleqa-verified` is the same, but recorded runs use all of SimpleQA; a prompt in our words | – |
 #
-# The next table counts samples without an answer. *As a group* lets them vote together, as in the authors' code. Guessing an
-# answer can raise the accuracy by at most the share of samples without one.
-
-# %% label="protocol-no-answers" paper=["table-6"] evidence=["measured"] reads=["verdicts"]
-absent = study.votes_without_answer(page.data["run"], k_eval=k_eval, k_c=k_c)
-page.show(
-    absent,
-    f"Share of samples without an answer, and the score of {k_c} votes under both rules.",
-    shift="{:+.4f}",
-)
 
 # %% [markdown]
 # ## Summary
@@ -216,9 +161,7 @@ from capcal_lib.metrics import capability_brier
 
 plug_in_score = capability_brier([0.7], [50], [100])
 corrected_score = capability_brier([0.7], [50], [100], corrected=True)
-page.solution(
-    round(plug_in_score - corrected_score, 5), round(0.5 * 0.5 / 99, 5)
-)
+(round(plug_in_score - corrected_score, 5), round(0.5 * 0.5 / 99, 5))
 
 # %% [markdown]
 # **2 (medium).** When does filling in 0.5 for a missing confidence improve a score? *Hint:* compare $(0.5 - \mu)^2$ with the
@@ -227,7 +170,7 @@ page.solution(
 # %% tags=["hide-cell", "solution"]
 # The score of a filled-in one half, beside the mean score of the others
 mu, others = 0.6, 0.05
-page.solution(round((0.5 - mu) ** 2, 2), others)  # better if the first is lower
+round((0.5 - mu) ** 2, 2), others  # better if the first is lower
 
 # %% [markdown]
 # **3 (medium).** Some switches in the figure have marks on both sides of zero. What does this mean for a table of scores
@@ -236,4 +179,4 @@ page.solution(round((0.5 - mu) ** 2, 2), others)  # better if the first is lower
 # %% tags=["hide-cell", "solution"]
 # Their order may change: a score that rises can pass one that falls
 ends = shifts.groupby("switch", observed=True)["shift"].agg(["min", "max"])
-page.solution((ends["min"] < 0) & (ends["max"] > 0))
+(ends["min"] < 0) & (ends["max"] > 0)

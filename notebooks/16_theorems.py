@@ -12,7 +12,7 @@
 # The paper proves two theorems for $\mu$ and for an expectation over responses. Do they also hold for what one can measure, $c$
 # correct out of $n$ samples? The scores on [the previous page](15_protocol.ipynb) rest on them.
 
-# %% tags=["parameters"]
+# %% tags=["parameters", "hide-input"]
 model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`
 dataset: str = ""  # one with samples; empty: where a response tells least
 store: str = "runs/recorded"  # run store, from here or from the root
@@ -21,10 +21,15 @@ protocol: str = "corrected"  # or paper: votes are scored on their own samples
 verdicts: str = "rules"  # or judge:MODEL, where it has judged
 seed: int = 0  # of the responses that are drawn
 
-# %% tags=["provenance"]
-from capcal_lib.book.lesson import open_page
+# %%
+from capcal_lib.book.page import finding, open_page, show_runs
+from capcal_lib.book.tables import show
+from capcal_lib.results.results import results_of
 
-page = open_page(globals())
+page = open_page(
+    model, store, k_eval=k_eval, protocol=protocol, verdicts=verdicts
+)
+show_runs(page, dataset)
 
 # %% [markdown]
 # The theorems hold for any confidence, so a few methods are enough. We leave out the probes.
@@ -33,12 +38,12 @@ page = open_page(globals())
 from capcal_lib.probe_names import is_probe
 from capcal_lib.results.targets import response_distances
 
-results = page.results()
+results = results_of(page.counting)
 results = results.drop(columns=[name for name in results if is_probe(name)])
 results = results[results["total"] > 1]
 distances = response_distances(results, protocol=protocol)["mean distance"]
 shown = dataset or distances.idxmax()
-one_set, title = results.loc[[shown]], page.data.loc[shown, "title"]
+one_set, title = results.loc[[shown]], page.runs.loc[shown, "title"]
 
 # %% [markdown]
 # ## Theorem 1: two targets, two optima
@@ -73,7 +78,7 @@ for score in ("Brier", "log", "spherical"):
     differ = (by_response != by_capability).mean()
     rows[score] = [*np.abs(missed).max(axis=1), differ]
 
-# %% label="theorem-1-optima" paper=["theorem-1", "equation-4", "equation-5", "equation-6", "equation-8", "section-3.1"] evidence=["measured"] reads=["verdicts"]
+# %% label="theorem-1-optima"
 import pandas as pd
 
 columns = [
@@ -82,11 +87,12 @@ columns = [
     "optima differ",
 ]
 optima = pd.DataFrame(rows, columns).T.rename_axis("score")
-page.show(
+show(
     optima,
     f"Largest distances from the targets on {title}, and how "
     "often the optima differ. The theorem lets them agree only if μ is 0 or 1.",
     **{"optima differ": "{:.0%}"},
+    evidence=page.evidence,
 )
 
 # %% [markdown]
@@ -104,7 +110,7 @@ gap = losses["gap"].abs().max()
 len(losses), gap
 
 # %% tags=["finding"]
-page.finding(
+finding(
     "Both theorems hold on counts. For {pairs} pairs of a method and a data set, the response and the capability score differ by the "
     "correctness variance, up to a rounding error of {gap:.0g}. The best confidences for the two targets differ on {differ:.0%} of the "
     "questions of {title}.",
@@ -114,7 +120,7 @@ page.finding(
     title=title,
 )
 
-# %% tags=["picture"] label="theorem-2-gaps" paper=["theorem-2", "equation-9", "equation-10", "equation-3", "equation-7"] evidence=["measured"] reads=["verdicts", "confidences"] mystnb={"image": {"alt": "Scatter plot of the capability against the expected response Brier score, with one mark for each method on a data set, the diagonal and, for each data set, a line parallel to it."}}
+# %% tags=["picture"] label="theorem-2-gaps" mystnb={"image": {"alt": "Scatter plot of the capability against the expected response Brier score, with one mark for each method on a data set, the diagonal and, for each data set, a line parallel to it."}}
 import seaborn as sns
 from capcal_lib.book import style, tables
 from capcal_lib.plots import INK, MUTED
@@ -129,7 +135,7 @@ axes.axline((0, 0), slope=1, color=MUTED, linestyle=":", zorder=0)
 axes.set(xlim=(0, None), ylim=(0, None))
 _ = axes.legend(title="")
 
-# %% [markdown] tags=["caption"]
+# %% [markdown]
 # Each mark is a method, on the four data sets with the largest correctness variance. The methods of a data set lie on one line
 # of slope 1, below the dotted diagonal by that variance. So both scores rank them alike. A mark off its line lacks a confidence
 # on some questions.
@@ -153,15 +159,16 @@ _ = axes.legend(title="")
 #
 # Confidences are moved into $[0.001, 0.999]$, because the log score of a wrong 0 or 1 is infinite:
 
-# %% label="proper-scores" paper=["appendix-a.3", "equation-15"] evidence=["measured"] reads=["verdicts", "confidences"]
+# %% label="proper-scores"
 by_score = {}
 for score in ("Brier", "log", "spherical"):
     of_score = losses_by_target(one_set, score=score.lower(), least=0.001)
     by_score[score] = of_score.loc[shown]
-page.show(
+show(
     pd.concat(by_score, names=["score"]),
     f"Three proper scores on {title}.",
     gap="{:.1g}",
+    evidence=page.evidence,
 )
 
 # %% [markdown]
@@ -178,7 +185,7 @@ page.show(
 
 # %% tags=["hide-cell", "solution"]
 # All samples of these are correct, or none is: one response tells everything
-page.solution(1 - ((share == 0) | (share == 1)).mean(), optima["optima differ"])
+1 - ((share == 0) | (share == 1)).mean(), optima["optima differ"]
 
 # %% [markdown]
 # **2 (medium).** Two samples judge each question, and $\mu$ is 1/2 everywhere. How does the mean of $\hat\mu(1-\hat\mu)$ over
@@ -187,7 +194,7 @@ page.solution(1 - ((share == 0) | (share == 1)).mean(), optima["optima differ"])
 # %% tags=["hide-cell", "solution"]
 # Half as large: the other half is the noise of two samples, which the plug-in capability score contains
 mu_hat = np.array([0, 0.5, 1])
-page.solution(np.average(mu_hat * (1 - mu_hat), weights=[1, 2, 1]), 0.5 * 0.5)
+np.average(mu_hat * (1 - mu_hat), weights=[1, 2, 1]), 0.5 * 0.5
 
 # %% [markdown]
 # **3 (hard).** Show for $\hat\mu = 0.3$ and $s = 0.6$ that the two scores are equal with cross-entropy. *Hint:* it is linear in
@@ -201,4 +208,4 @@ def cross_entropy(t, s):
 
 
 expected = 0.3 * cross_entropy(1, 0.6) + 0.7 * cross_entropy(0, 0.6)
-page.solution(expected, cross_entropy(0.3, 0.6))
+expected, cross_entropy(0.3, 0.6)

@@ -12,7 +12,7 @@
 # How good is the grader: how often is it wrong, and what would another grader say? [The previous page](16_theorems.ipynb) took
 # every verdict as right.
 
-# %% tags=["parameters"]
+# %% tags=["parameters", "hide-input"]
 model: str = "smollm2-135m"  # one of `capcal models`; it has the built-in sets
 store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
@@ -46,14 +46,16 @@ measured_error(labels[labels["dataset"] == "triviaqa"])
 
 # %%
 from capcal_lib.book import tables
-from capcal_lib.book.lesson import open_lesson
+from capcal_lib.book.page import EndOfPage, finding, open_page, show_runs
+from capcal_lib.book.tables import show
 from capcal_lib.grading.labels import error_rates
+from capcal_lib.studies.main_table import accuracies
 
-page = open_lesson(globals())
+page = open_page(model, store, k_eval=k_eval)
 rates = 100 * error_rates(labels)
 spelt = tables.intervals(rates, "estimate", digits=1).unstack("answers")
 read = labels.groupby("dataset")["correct"].agg(labelled="count", read="size")
-page.show(
+show(
     read.join(spelt[rates.index.unique("answers")], how="right"),
     "How often this book's rules are right, in per cent, with 95 % intervals. The column “read” counts all answers that were read, and “labelled” leaves out “cannot tell”.",
     evidence="measured",
@@ -77,22 +79,23 @@ missed**2, missed
 # Incorrect samples and samples without an answer both count as wrong. We keep them apart, because many samples without an
 # answer call for a better prompt. Samples that are not scored do not count.
 
-# %% tags=["provenance"]
-page.show_runs()
+# %%
+show_runs(page)
 
 # %%
 import pandas as pd
 from capcal_lib.grading.verdicts import read_verdicts
 
-runs = page.data["run"]
+runs = page.runs["run"]
 verdicts = pd.concat([*runs.map(read_verdicts)], keys=runs.index)
 verdicts = verdicts.query("sample_index < @k_eval")["verdict"]
 by_set = verdicts.groupby(level="dataset", sort=False)
 counts = by_set.value_counts(normalize=True).unstack()
 names = ["correct", "incorrect", "no_answer", "not_scored"]
-page.show(
+show(
     counts.reindex(columns=names).fillna(0.0),
     "Share of the samples with each verdict, under this book's rules.",
+    evidence=page.evidence,
 )
 
 # %% [markdown]
@@ -129,11 +132,11 @@ from capcal_lib.questions import at_hand
 
 at_home = [
     name
-    for name in page.data.index
+    for name in page.runs.index
     if at_hand(name, load_dataset(name).evaluation_split)
 ]
 if not at_home:
-    page.end(
+    raise EndOfPage(
         "Other rules need the right answers, which are not on this machine. Set CAPCAL_DATA_DIR to their folder."
     )
 
@@ -153,19 +156,21 @@ mu.groupby(level="dataset", sort=False).head(1)
 # How far does each rule *move* the accuracy? We compare it with our rules question by question:
 
 # %%
-from capcal_lib.results.judged import gains_over, judge_cases
+from capcal_lib.results import judge
 from capcal_lib.studies.grading import OURS
 
-moves = judge_cases(gains_over(-mu, OURS), ["dataset", "rule"])
+moves = mu.drop(columns=OURS).sub(mu[OURS], axis="index")
+moves = moves.rename_axis(columns="rule").stack().rename("gain")
+moves = judge(moves.reset_index("rule"), ["dataset", "rule"])
 moves = moves.set_index(["dataset", "rule"])
 moves = moves.rename(columns={"estimate": "move"})
 moves.loc[at_home[0], ["move", "low", "high"]].round(3)
 
 # %% tags=["finding"]
 dataset, rule = moves["move"].abs().idxmax()
-page.finding(
+finding(
     "The same samples have another accuracy under another rule. On {where}, the rule “{rule}” moves it by {points:.0f} points.",
-    where=page.data["title"][dataset],
+    where=page.runs["title"][dataset],
     rule=rule,
     points=100 * abs(moves.loc[(dataset, rule), "move"]),
 )
@@ -184,22 +189,23 @@ for place, rule in enumerate(rules):
     look = {"fmt": "osD"[place], "label": rule, "color": plots.INK}
     axes.errorbar(of_rule["move"], rows, xerr=arms, **look)
 axes.axvline(0, color=plots.INK, linewidth=1)
-axes.set_yticks(range(len(of_rule)), page.data["title"][of_rule.index])
+axes.set_yticks(range(len(of_rule)), page.runs["title"][of_rule.index])
 axes.invert_yaxis()
 axes.set_xlabel("change of mean expected accuracy")
 _ = axes.figure.legend(loc="outside lower center", ncols=3)
 
-# %% [markdown] tags=["caption"]
+# %% [markdown]
 # Each mark shows the mean expected accuracy under a rule minus the mean under this book's rules, with the 95 % interval of the
 # paired difference over questions. A rule that is too strict misses right answers in another form. A rule that is too lenient
 # accepts 14 if the right answer is 4.
 
 # %%
-table = page.accuracies()[["mean μ"]].reindex(at_home)
+table = accuracies(page.counting)[["mean μ"]].reindex(at_home)
 spelt = tables.intervals(moves, "move", digits=3).unstack("rule")[[*rules]]
-page.show(
+show(
     table.join(spelt),
     "Mean expected accuracy under our rules, and how far other rules move it. In brackets: 95 % intervals.",
+    evidence=page.evidence,
 )
 
 # %% [markdown]
@@ -225,15 +231,16 @@ tables.titled(agreements(runs)).round(2)
 # measured error of the rules:
 
 # %%
-overview = page.accuracies()
+overview = accuracies(page.counting)
 by_rate = (rates["estimate"] / 100).unstack("answers")
 se, sp = by_rate[rates.index.unique("answers")].to_numpy().T
 by_rules = overview["mean μ"].reindex(by_rate.index)
 corrected = ((by_rules + sp - 1) / (se + sp - 1)).clip(0, 1)
 table = pd.DataFrame({"by our rules": by_rules, "corrected": corrected})
-page.show(
+show(
     table.dropna(),
     "Mean expected accuracy under our rules, and corrected for their measured error.",
+    evidence=page.evidence,
 )
 
 # %% [markdown]
@@ -255,7 +262,7 @@ page.show(
 
 # %% tags=["hide-cell", "solution"]
 # The mean verdict, solved for the accuracy
-page.solution(round((0.4 + 0.95 - 1) / (0.9 + 0.95 - 1), 3))
+round((0.4 + 0.95 - 1) / (0.9 + 0.95 - 1), 3)
 
 # %% [markdown]
 # **2 (medium).** Some intervals in the figure lie wholly to the right of the line. Do these rules find more right answers than
@@ -263,9 +270,7 @@ page.solution(round((0.4 + 0.95 - 1) / (0.9 + 0.95 - 1), 3))
 
 # %% tags=["hide-cell", "solution"]
 # Not necessarily: they call more answers correct; labels show whether our rules missed any
-page.solution(
-    rates.xs("right ones called correct", level="answers")["estimate"].round(1)
-)
+(rates.xs("right ones called correct", level="answers")["estimate"].round(1))
 
 # %% [markdown]
 # **3 (hard).** At which sensitivity would the correction move the accuracy of the largest data set by the width of its
@@ -274,4 +279,4 @@ page.solution(
 # %% tags=["hide-cell", "solution"]
 # The sensitivity at which the move equals the width
 m, low, high = overview[["mean μ", "low", "high"]].iloc[0]
-page.solution(round(m / (m + high - low), 3))
+round(m / (m + high - low), 3)

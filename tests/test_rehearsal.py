@@ -22,8 +22,8 @@ import pandas as pd
 import papermill
 import pytest
 import yaml
-
 from capcal_lib.book.map import load_items
+
 from capcal_lib.manifests import load_dataset
 from capcal_lib.places import MANIFESTS, NOTEBOOKS, ROOT
 from capcal_lib.reported import load_reported

@@ -17,7 +17,7 @@ const answers = [
   [/what holds|claims?\b/, "notebooks/10_small_models"],
   [/\bhelps?\b/, "notebooks/11_applications"],
   [/^\W*(brier( scores?)?|temperature)\W*$/, "theory/definitions"],
-  [/gpt-oss|olmo|qwen3/, "reference/printed"],
+  [/gpt-oss|olmo|qwen3/, "notebooks/04_main_table"],
 ];
 
 const question = (new URLSearchParams(location.search).get("q") ?? "").toLowerCase();

@@ -358,80 +358,12 @@
     ];
   };
 
-  /* Answer only the questions with the highest confidence: how many of those answered are correct. */
-  const abstain = (data) => {
-    const state = { set: 0, method: "", share: 50 };
-    const pick = make("span");
-    const plot = make("div", { class: "cw-curves", role: "img" });
-    const bars = make("div");
-    const said = make("p", { role: "status", "aria-live": "polite" });
-    const place = (x, y) => `${digits(40 + 300 * x, 1)},${digits(190 - 170 * y, 1)}`;
-    const draw = () => {
-      const { title, correct, total, methods, colors } = data.sets[state.set];
-      const values = methods[state.method];
-      const scored = range(values.length).filter((row) => values[row] !== null);
-      const order = scored.sort((one, other) => values[other] - values[one]);
-      const raw = order.map((row) => correct[row] / total[row]);
-      const rates = [...raw];
-      // questions of one confidence are answered together or not: each counts as their mean
-      for (let start = 0, end = 0; start < order.length; start = end) {
-        while (end < order.length && values[order[end]] === values[order[start]]) end += 1;
-        rates.fill(mean(rates.slice(start, end)), start, end);
-      }
-      const kept = Math.max(1, Math.round((state.share / 100) * order.length));
-      const answered = mean(rates.slice(0, kept));
-      const spread = mean(raw.slice(0, kept).map((rate) => (rate - answered) ** 2));
-      const half = 1.96 * Math.sqrt(spread / Math.max(1, kept - 1));
-      const all = mean(rates);
-      let sum = 0;
-      const curve = rates.map((rate, row) => place((row + 1) / order.length, (sum += rate) / (row + 1)));
-      const first = Math.ceil(order.length / 20); // a mean of fewer says little
-      plot.innerHTML =
-        `<svg viewBox="0 0 360 225" aria-hidden="true"><path class="axis" d="M40 20 V190 H340"/>` +
-        `<text x="32" y="24" text-anchor="end">1</text><text x="32" y="194" text-anchor="end">0</text>` +
-        `<text x="40" y="208" text-anchor="middle">0</text><text x="340" y="208" text-anchor="middle">100 %</text>` +
-        `<text x="190" y="220" text-anchor="middle">questions answered</text>` +
-        `<path class="mean" d="M${place(0, all)} L${place(1, all)}"/>` +
-        `<g class="chosen"><polyline points="${curve.slice(first - 1).join(" ")}"/>` +
-        `<path d="M${place(kept / order.length, Math.max(0, answered - half))} L${place(kept / order.length, Math.min(1, answered + half))}"/>` +
-        `<circle cx="${40 + (300 * kept) / order.length}" cy="${190 - 170 * answered}" r="5"/></g></svg>`;
-      plot.style.setProperty("--ink", colors[state.method]);
-      plot.setAttribute("aria-label", `Accuracy of the answered questions of ${title} against the share that is answered.`);
-      bars.replaceChildren(
-        track("most confident questions", answered, { low: answered - half, high: answered + half, color: colors[state.method] }),
-        track("all questions", all, { color: data.colors["Uniform random"] }),
-      );
-      said.textContent =
-        `${state.method} on ${title}: answering the ${kept} most confident of ${order.length} questions gives an accuracy of ` +
-        `${digits(answered)}, 95 % interval ${digits(Math.max(0, answered - half))} to ${digits(Math.min(1, answered + half))}; ` +
-        `answering all gives ${digits(all)}.` +
-        leftOut(values);
-    };
-    const set = (key) => (value) => {
-      state[key] = value;
-      draw();
-    };
-    const choose = (row) => {
-      state.set = Number(row);
-      const names = Object.keys(data.sets[state.set].methods);
-      if (!names.includes(state.method)) state.method = names.find((name) => name.startsWith("Probe")) ?? names.at(-1);
-      pick.replaceChildren(choice("Method", names.map((name) => [name, name]), set("method"), state.method));
-      draw();
-    };
-    const start = data.sets.findIndex(({ title }) => title === data.first);
-    choose(Math.max(0, start));
-    const sets = data.sets.map(({ title }, row) => [row, title]);
-    return [
-      make("div", { class: "cw-buttons" }, choice("Data set", sets, choose, state.set), pick),
-      slider("Questions answered", { from: 5, to: 100, step: 5, value: state.share, show: (value) => `${value} %` }, set("share")),
-      plot,
-      bars,
-      said,
-    ];
-  };
-
-  const kinds = { coin, theorem, guess, explorer, abstain };
+  const kinds = { coin, theorem, guess, explorer };
   const start = () => {
+    for (const toggle of document.querySelectorAll(".bd-links summary")) // the theme's have no name
+      toggle.setAttribute("aria-label", toggle.closest("li").querySelector("a").textContent);
+    for (const box of document.querySelectorAll(".cell_output:has(> img)"))
+      if (box.scrollWidth > box.clientWidth) box.tabIndex = 0; // a figure that scrolls, on a telephone
     for (const place of document.querySelectorAll("figure.capcal-widget")) {
       const stage = make("div", { class: "cw-stage", role: "group", "aria-label": place.dataset.label });
       stage.append(...kinds[place.dataset.widget](JSON.parse(place.querySelector("script").textContent)));

@@ -12,17 +12,12 @@ from capcal_lib.places import NOTEBOOKS
 
 
 def fold(notebook: nbformat.NotebookNode) -> None:
-    """Hide the code of solutions, whose output folds itself, and what only other pages take."""
+    """Hide solutions, and what only other pages take, until they are opened."""
     for cell in notebook.cells:
-        cell.metadata.pop("jupyter", None)
-        if cell.cell_type != "code":
-            continue
-        cell.outputs, cell.execution_count = [], None
-        tags = set(cell.metadata.get("tags", ()))
-        if "remove-cell" in tags:
-            cell.metadata["jupyter"] = {"source_hidden": True, "outputs_hidden": True}
-        elif "solution" in tags:
-            cell.metadata["jupyter"] = {"source_hidden": True}
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = [], None
+            if {"remove-cell", "solution"} & {*cell.metadata.get("tags", ())}:
+                cell.metadata["jupyter"] = {"source_hidden": True, "outputs_hidden": True}
 
 
 def main() -> None:

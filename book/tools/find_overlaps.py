@@ -12,13 +12,14 @@ import numpy as np
 import pandas as pd
 from sklearn.feature_extraction.text import CountVectorizer
 
-from capcal_lib.places import RECORDED_RUNS
+from capcal_lib.places import MANIFESTS, RECORDED_RUNS
 from capcal_lib.probes.training import runs_for_probes, training_data
 from capcal_lib.questions import Question, load_questions
 from capcal_lib.results import load_results
-from capcal_lib.studies.probe_generalization import COMPARED, OVERLAPS
 
 MODEL = "qwen2.5-coder-1.5b"
+OVERLAPS = MANIFESTS / "overlaps.csv"
+COMPARED = ("gsm8k", "math500", "mmlu", "triviaqa")  # sets of which overlaps were looked for
 NGRAM = 13  # words in a row
 ALIKE = 0.6  # of the words of both
 

@@ -20,11 +20,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from capcal_lib.book.lesson import KEPT_TYPE
+from capcal_lib.book.experiments import evenly, widget
 from capcal_lib.book.style import ACCENT
 from capcal_lib.book.tables import show
-from capcal_lib.book.widgets import widget
-from capcal_lib.book.workshop import CLASS_QUESTIONS, CLASS_SETS
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import load_model
 from capcal_lib.metrics import binomial_interval, capability_brier, uniform_baseline_brier
@@ -33,7 +31,8 @@ from capcal_lib.plots import INK, MUTED
 from capcal_lib.questions import load_questions
 from capcal_lib.results import load_results
 
-CLASS_MODEL = "smollm2-135m"
+CLASS_MODEL, CLASS_SET = "smollm2-135m", "mini-elements"
+KEPT_TYPE = "application/papermill.record/"  # of what myst_nb.glue keeps
 WORKSHOP, STATIC = BOOK / "workshop", BOOK / "static"
 KEY = r"\{\{(?P<page>[\w./-]+):(?P<key>[\w.-]+)(?::(?P<form>[^}]*))?\}\}"
 SLIDE = re.compile(r"^---$", flags=re.MULTILINE)
@@ -42,14 +41,15 @@ HAT = "<span class='hat'>μ</span>"  # few faces put U+0302 over a Greek letter
 
 
 def class_set() -> pd.DataFrame:
-    """Return the ten questions that a class guesses and scores with `capcal score`: hard ones, so
-    that the best constant scores well below one half.
+    """Return the ten questions that a class guesses and scores with `capcal score`: of the hard
+    ones that ask for an element, so that the best constant scores well below one half.
 
     Columns: ``question_id``, ``question``, ``confidence`` (empty), ``correct`` and ``total``.
     """
-    results = load_results(RECORDED_RUNS, CLASS_MODEL, datasets=CLASS_SETS).droplevel("dataset")
-    rows = results.loc[CLASS_QUESTIONS, ["correct", "total"]]
-    texts = {question.id: question.text for name in CLASS_SETS for question in load_questions(name)}
+    results = load_results(RECORDED_RUNS, CLASS_MODEL, datasets=[CLASS_SET]).droplevel("dataset")
+    about = results.index.str.contains("/element-of-|/heavier-")
+    rows = evenly(results.loc[about, ["correct", "total"]], 10).sort_index()
+    texts = {question.id: question.text for question in load_questions(CLASS_SET)}
     rows.insert(0, "question", rows.index.map(texts))
     rows.insert(1, "confidence", "")
     return rows.reset_index()

@@ -1,4 +1,4 @@
-"""What a confidence is good for: pass@k, budgets, abstaining, the design of a study
+"""What a confidence is good for: pass@k, budgets, abstaining
 (section 5 of the paper).
 
 Shared by all functions here:
@@ -23,16 +23,14 @@ from capcal_lib.applications.budget import (
     success_rate,
     success_terms,
 )
+from capcal_lib.applications.components import Components, score_components
 from capcal_lib.applications.extrapolation import extrapolate_pass_at_k
 from capcal_lib.applications.gains import (
     abstaining_gains,
     budget_gains,
-    evaluation_gains,
-    label_gains,
     others_mean,
     pass_at_k_gains,
     pass_at_k_gains_over_answer,
-    routing_gains,
 )
 from capcal_lib.applications.passk import (
     deep_samples,
@@ -42,7 +40,6 @@ from capcal_lib.applications.passk import (
 )
 from capcal_lib.applications.posterior import draw_accuracies, fit_concentration
 from capcal_lib.applications.selective import risk_area_bounds, risk_area_terms, risk_coverage
-from capcal_lib.applications.topping_up import Components, score_components
 
 __all__ = [
     "Components",
@@ -51,11 +48,9 @@ __all__ = [
     "budget_gains",
     "deep_samples",
     "draw_accuracies",
-    "evaluation_gains",
     "extrapolate_pass_at_k",
     "fit_concentration",
     "honest_oracle",
-    "label_gains",
     "others_mean",
     "pass_at_k",
     "pass_at_k_error_terms",
@@ -64,7 +59,6 @@ __all__ = [
     "risk_area_bounds",
     "risk_area_terms",
     "risk_coverage",
-    "routing_gains",
     "score_components",
     "simulate_pass_at_k",
     "spending_terms",

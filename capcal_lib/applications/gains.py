@@ -10,12 +10,11 @@ from __future__ import annotations  # keeps the type aliases short in help()
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
 from capcal_lib.applications.budget import allocate, spending_terms, success_terms
 from capcal_lib.applications.passk import pass_at_k, simulate_pass_at_k
 from capcal_lib.applications.selective import risk_area_terms
-from capcal_lib.errors import naming_extra
-from capcal_lib.metrics import correctness_variance_terms
 
 Column = pd.Series  # of one number a question
 
@@ -55,7 +54,7 @@ def pass_at_k_gains_over_answer(
     total: Column,
     k: int,
     *,
-    concentration: float | None = None,
+    concentration: ArrayLike | None = None,
 ) -> Column:
     """Return the gain of predicting pass@k from the confidence over *Oracle RC*, which knows
     whether one answer is right and takes that as the confidence; in squared error.
@@ -110,71 +109,3 @@ def abstaining_gains(confidence: Column, correct: Column, total: Column) -> Colu
     0.25
     """
     return 1 - correct / total - risk_area_terms(confidence, correct, total)
-
-
-def label_gains(confidence: Column, correct: Column, total: Column) -> Column:
-    """Return the gain of predicting expected accuracy with a line fitted to the confidences of
-    other questions, over predicting the other questions' mean; in squared error.
-
-    The line is fitted to nine tenths of the questions and applied to the last tenth, ten times; its
-    predictions are kept between 0 and 1.
-    """
-    with naming_extra():
-        from sklearn.linear_model import LinearRegression  # slow to import
-        from sklearn.model_selection import cross_val_predict
-
-    mu = correct / total
-    folds = min(10, len(mu))
-    line = cross_val_predict(LinearRegression(), confidence.to_frame(), mu, cv=folds)
-    return (mu - others_mean(mu)) ** 2 - (mu - np.clip(line, 0, 1)) ** 2
-
-
-def evaluation_gains(confidence: Column, correct: Column, total: Column, tokens: Column) -> Column:
-    """Return how much smaller the variance of a mean accuracy is if more samples go to questions
-    whose answers are expected to vary, in units of the variance with one answer per question.
-
-    ``tokens`` is the length of an answer to each question. As many tokens are spent as one answer
-    to each question takes: a quarter of them evenly, and three quarters in proportion to the
-    standard deviation of an answer that the confidence expects.
-
-    >>> counts = pd.Series([5, 8]), pd.Series([10, 10])
-    >>> gains = evaluation_gains(pd.Series([0.5, 0.9]), *counts, pd.Series([20, 20]))
-    >>> gains.round(3).tolist()
-    [0.044, -0.041]
-    """
-    deviation = np.maximum(np.sqrt(confidence * (1 - confidence)), 1e-9)
-    share = deviation * tokens.sum() / (deviation * tokens).sum()
-    samples = 0.25 + 0.75 * share
-    variance = correctness_variance_terms(correct, total, corrected=True)
-    return variance * (1 - 1 / samples)
-
-
-def routing_gains(confidence: Column, questions: pd.DataFrame) -> Column:
-    """Return how many more questions are solved if the half with the small model's lowest
-    confidence goes to a large model than if random questions go there at equal cost.
-
-    ``questions`` has one row per question: the expected accuracies of both models, ``small`` and
-    ``large``; the cost of an answer, ``small cost`` and ``large cost``; and ``reading``, the cost
-    of the small model if it reads a question and sends it on.
-
-    Random mixing sends on the share that costs the same. That share, and what a cost of one gains
-    under random mixing, are estimated from the means of these questions, so each question counts
-    with its part in both: what routing solves there, minus what mixing solves, minus what mixing
-    would gain for the extra cost. Gains and losses have no bound that is known beforehand.
-
-    >>> rates = {"small": [0.0, 1.0], "large": [1.0, 1.0]}
-    >>> costs = {"small cost": [1, 1], "large cost": [3, 3], "reading": [0, 0]}
-    >>> routing_gains(pd.Series([0.1, 0.9]), pd.DataFrame(rates | costs)).mean()
-    np.float64(0.25)
-    """
-    small, large = questions["small"], questions["large"]
-    small_cost, large_cost = questions["small cost"], questions["large cost"]
-    sent = confidence.rank(method="first") <= len(questions) / 2
-    solved = small.where(~sent, large)
-    cost = small_cost.where(~sent, large_cost + questions["reading"])
-    dearer = large_cost.mean() - small_cost.mean()
-    gain_per_cost = (large.mean() - small.mean()) / dearer
-    share = (cost - small_cost).mean() / dearer
-    mixed = (1 - share) * small + share * large
-    mixed_cost = (1 - share) * small_cost + share * large_cost
-    return solved - mixed - gain_per_cost * (cost - mixed_cost)

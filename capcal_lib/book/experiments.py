@@ -1,31 +1,56 @@
-"""What the experiments of the page to try show: recorded answers, questions to guess, and scores to
-explore, as the widgets of ``book/static/widgets.js`` take them.
+"""What one does in the browser: toss the coin of recorded answers, guess how often questions are
+answered correctly, and explore a score. ``book/static/widgets.js`` draws all three.
 """
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Mapping
+from html import escape
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from capcal_lib import plots
-from capcal_lib.applications import risk_coverage
-from capcal_lib.book.style import ACCENT
-from capcal_lib.book.workshop import evenly, to_guess
+from capcal_lib.book.tables import Html, badge
 from capcal_lib.grading.verdicts import read_verdicts
 from capcal_lib.manifests import load_dataset
-from capcal_lib.probe_names import NEAREST_PROBE, is_probe
-from capcal_lib.probes import nearest_probe, nearest_probes
+from capcal_lib.plots import method_color, palette
+from capcal_lib.probe_names import is_probe
+from capcal_lib.probes import nearest_probes
 from capcal_lib.questions import at_hand, load_questions
-from capcal_lib.results import estimates, methods
-from capcal_lib.results.terms import NUMBERS
+from capcal_lib.results import methods
 from capcal_lib.runs.run import Run
-from capcal_lib.shifts import IN_DISTRIBUTION
+
+COLORS = {"You": "#17616b", "Uniform random": "#1a1a1a", "constant": "#6b6b6b"}
 
 
-def without_probes(names: Iterable[str]) -> list[str]:
-    """List the methods that are no probes."""
-    return [name for name in names if not is_probe(name)]
+def widget(
+    kind: str, data: Mapping[str, Any], caption: str, *, fallback: Html, evidence: str
+) -> Html:
+    """Draw a widget of ``book/static/widgets.js``, with a table for readers without scripts.
+
+    >>> "<figcaption>Ask." in widget("coin", {}, "Ask.", fallback=Html("<p>0 of 0</p>"),
+    ...     evidence="measured").html
+    True
+    """
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
+    return Html(
+        f"<figure class='capcal-widget' data-widget='{kind}' data-label='{escape(caption)}'>"
+        f"<script type='application/json'>{text}</script>"
+        f"<div class='cw-fallback'>{fallback.html}</div>"
+        f"<figcaption>{escape(caption)} · {badge(evidence)}</figcaption></figure>"
+    )
+
+
+def evenly(results: pd.DataFrame, number: int) -> pd.DataFrame:
+    """Choose rows of ``correct`` and ``total`` that lie evenly from the hardest to the easiest.
+
+    >>> evenly(pd.DataFrame({"correct": [9, 0, 10, 1, 5], "total": 10}), 2)["correct"].tolist()
+    [1, 9]
+    """
+    mu = (results["correct"] / results["total"]).sort_values(kind="stable")
+    number = min(number, len(mu))
+    places = (np.arange(number) + 0.5) / number * len(mu)
+    return results.loc[mu.index[places.astype(int)]]
 
 
 def first_lines(keys: "pd.Index[Any]") -> "pd.Series[str]":
@@ -56,84 +81,39 @@ def recorded_answers(run: Run, shown: pd.DataFrame, k: int) -> list[dict[str, An
     return questions
 
 
-def ten_to_guess(
-    results: pd.DataFrame, sets: list[str], shown: pd.DataFrame, *, public: bool, seed: int
-) -> pd.DataFrame:
-    """Choose ten questions to guess, from the hardest to the easiest and shuffled, with all that
-    the methods say of them; of ``public`` sets none of another page or of the class.
-    """
-    plain = without_probes(methods(results))
-    guessed = results.loc[sets, ["correct", "total", *plain]]
-    nearest = {name: nearest_probe(map(str, results), name) for name in sets}
-    probes = [results.loc[[name], probe] for name, probe in nearest.items() if probe]
-    if probes:
-        guessed[NEAREST_PROBE] = pd.concat(probes)
-    full = guessed.dropna(axis="columns", how="all").dropna()
-    fresh = full.drop(shown.index, errors="ignore")
-    if public:
-        fresh = to_guess(fresh)
-    ten = evenly(fresh if len(fresh) > 9 else full, 10)
-    return ten.sample(frac=1, random_state=seed)
-
-
 def guess_data(ten: pd.DataFrame) -> dict[str, Any]:
     """Return what the widget of guesses takes: questions with their counts, and confidences."""
-    lines = first_lines(ten.index)
-    counts = ten[["correct", "total"]].itertuples()
+    rows = zip(ten.index, first_lines(ten.index), ten["correct"], ten["total"], strict=True)
     questions = [
-        {"id": key[1], "text": lines[key], "correct": int(c), "total": int(n)}
-        for key, c, n in counts
+        {"id": key[1], "text": text, "correct": int(correct), "total": int(total)}
+        for key, text, correct, total in rows
     ]
     confidences = ten.drop(columns=["correct", "total"])
+    colors = {str(name): method_color(str(name)) for name in confidences}
     return {
         "questions": questions,
         "methods": confidences.round(3).to_dict("list"),
-        "colors": colors_of(map(str, confidences)),
-    }
-
-
-def colors_of(names: Iterable[str]) -> dict[str, str]:
-    """Return the colours of methods, of the baselines and of the reader."""
-    plain = {name: plots.method_color(name) for name in without_probes(names)}
-    return plain | {
-        NEAREST_PROBE: plots.SHIFT_COLORS[IN_DISTRIBUTION],
-        "Uniform random": plots.INK,
-        "constant": plots.MUTED,
-        "You": ACCENT,
+        "colors": colors | COLORS,
     }
 
 
 def explorer_data(results: pd.DataFrame, names: Iterable[str]) -> dict[str, Any]:
-    """Return what the widgets of scores and of abstaining take: counts and confidences of each data
-    set, with its nearest probes.
+    """Return what the widget of scores takes: counts and confidences of each data set, with its
+    nearest probes.
     """
-    plain = without_probes(methods(results))
     sets = []
     for name in names:
-        subset = results.loc[[name]].dropna(axis="columns", how="all")
-        shown = [method for method in plain if method in subset] + nearest_probes(
-            map(str, subset), name
-        )
-        values = subset[shown].round(3).astype(object)
+        present = methods(results.loc[[name]].dropna(axis="columns", how="all"))
+        plain = [method for method in present if not is_probe(method)]
+        shown = [*plain, *nearest_probes(present, name)]
+        values = results.loc[[name], shown].round(3).astype(object)
         sets.append(
             {
                 "title": load_dataset(name).title,
-                "colors": plots.palette(values.columns, name),
-                "correct": subset["correct"].tolist(),
-                "total": subset["total"].tolist(),
+                "colors": palette(shown, name),
+                "correct": results.loc[[name], "correct"].tolist(),
+                "total": results.loc[[name], "total"].tolist(),
                 "methods": values.where(values.notna(), None).to_dict("list"),
             }
         )
-    return {"sets": sets, "colors": colors_of(plain)}
-
-
-def accuracies_by_coverage(results: pd.DataFrame, name: str) -> pd.DataFrame:
-    """Return the accuracy on one data set where a quarter, half and all of the questions are
-    answered, the most confident first: a row a ``method``.
-    """
-    subset = results.loc[[name]].dropna(axis="columns", how="all")
-    rows = {}
-    for method, judged in estimates(subset).groupby("method", observed=True)[NUMBERS]:
-        curve = risk_coverage(*judged.to_numpy().T)
-        rows[method] = 1 - np.interp([0.25, 0.5, 1], curve["coverage"], curve["risk"])
-    return pd.DataFrame(rows, ["25 %", "50 %", "100 %"]).T.rename_axis("method")
+    return {"sets": sets, "colors": COLORS}

@@ -16,13 +16,12 @@ CAPTION = re.compile(r"<figcaption>(.*?)(?= · <span class=.evidence|</figcaptio
 def searched(page: nodes.document) -> nodes.document:
     """Return a copy of a page that has its headings, text, findings and captions alone."""
     copy = page.deepcopy()
-    for box in list(copy.findall(nodes.container)):
-        if "tag_provenance" in box["classes"]:
-            box.parent.remove(box)
     for code in list(copy.findall(nodes.literal_block)):
         code.parent.remove(code)
     for raw in list(copy.findall(nodes.raw)):  # tables of numbers, among others
-        raw[:] = [nodes.Text(" ".join(CAPTION.findall(raw.astext())))]
+        captions = CAPTION.findall(raw.astext())
+        about = "capcal-about" in raw.astext()  # the runs behind the page
+        raw[:] = [nodes.Text("" if about else " ".join(captions))]
     return copy
 
 

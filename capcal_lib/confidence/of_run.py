@@ -17,7 +17,7 @@ from capcal_lib.manifests import Model, load_model
 from capcal_lib.probe_names import NEAREST_PROBE
 from capcal_lib.questions import Question
 from capcal_lib.questions.prompts import template_digest
-from capcal_lib.rows import read_share
+from capcal_lib.rows import MISSING
 from capcal_lib.runs.artifacts import CONFIDENCES
 from capcal_lib.runs.files import gather
 from capcal_lib.runs.run import IMPORTED, Run
@@ -131,7 +131,8 @@ def _read_estimate(row: Mapping[Any, Any]) -> Estimate:
             raise ValueError(f"no {column}")
     try:
         value = row["confidence"]
-        confidence = np.nan if value is pd.NA else read_share(value)
+        missing = pd.isna(value) or str(value).strip().lower() in MISSING
+        confidence = np.nan if missing else float(value)
     except ValueError:
         raise ValueError("its confidence is no number") from None
     if confidence < 0 or confidence > 1:

@@ -29,7 +29,7 @@ class Verdict(NamedTuple):
     it.
     """
 
-    # no_answer: nothing extractable; not_scored: a worker was lost, never counted as wrong
+    # no_answer: nothing extractable; not_scored: no reply, or a judge's that is none of its words
     verdict: Outcome
     extracted: str | None  # at most 500 characters; None for no_answer
     reason: str
@@ -67,27 +67,24 @@ def grade_many(responses: Sequence[tuple[str, Answer]]) -> list[Verdict]:
     extractions = [
         (answer, *extract(text, answer.kind, answer.aliases)) for text, answer in responses
     ]
-    comparisons: dict[tuple[Answer, str], bool | None] = {}
+    results: dict[tuple[Answer, str], bool | None] = {}
     for answer, extracted, _ in extractions:
-        if extracted is not None and (answer, extracted) not in comparisons:
+        if extracted is not None and (answer, extracted) not in results:
             golds = (answer.gold, *answer.aliases)
-            comparisons[answer, extracted] = compare.equal(answer.kind, golds, extracted)
-    hard = [case for case, is_equal in comparisons.items() if is_equal is None]
-    settled = {}
+            results[answer, extracted] = compare.equal(answer.kind, golds, extracted)
+    hard = [case for case, is_equal in results.items() if is_equal is None]
     if hard:
         cases = [(extracted, answer.gold, *answer.aliases) for answer, extracted in hard]
-        settled = dict(zip(hard, pool.settle(compare.mathematics, cases), strict=True))
+        results |= zip(hard, pool.settle(cases), strict=True)
     verdicts = []
     for answer, extracted, reason in extractions:
         if extracted is None:
             verdicts.append(Verdict("no_answer", None, reason))
             continue
-        is_equal = comparisons[answer, extracted]
+        is_equal = results[answer, extracted]
         if is_equal is None:
-            is_equal, problem = settled[answer, extracted]
-            reason = problem or reason
-        outcome: Outcome = "correct" if is_equal else "incorrect"
-        verdicts.append(Verdict("not_scored" if is_equal is None else outcome, extracted, reason))
+            reason = pool.TOO_HARD
+        verdicts.append(Verdict("correct" if is_equal else "incorrect", extracted, reason))
     return verdicts
 
 

@@ -7,9 +7,8 @@ import pandas as pd
 from capcal_lib.errors import InputError
 from capcal_lib.grading.core import Outcome
 from capcal_lib.grading.judgements import verdicts_by
-from capcal_lib.runs.artifacts import MOST_SAMPLES, VERDICTS
+from capcal_lib.runs.artifacts import VERDICTS
 from capcal_lib.runs.run import Run
-from capcal_lib.runs.store import KEY
 
 
 def count_verdicts(rows: pd.DataFrame, *, k: int) -> pd.DataFrame:
@@ -26,38 +25,19 @@ def count_verdicts(rows: pd.DataFrame, *, k: int) -> pd.DataFrame:
     >>> count_verdicts(verdicts, k=3).to_dict("records")
     [{'correct': 1, 'total': 2, 'incorrect': 0, 'no_answer': 1, 'not_scored': 1}]
     """
-    counts = _count(rows, k)
-    _refuse_none(counts, k)
-    return counts
-
-
-def count_run(run: Run, k_eval: int | None = None, verdicts: str = "rules") -> pd.DataFrame:
-    """Count the verdicts, from the rules or a judge, on the first k_eval samples of each question
-    of a run; None counts all samples.
-
-    The rules' verdicts are counted while they are read, so memory grows with questions only.
-    """
-    k = MOST_SAMPLES if k_eval is None else k_eval
-    if verdicts != "rules":
-        return count_verdicts(verdicts_by(run, verdicts), k=k)
-    parts = []
-    for rows in run.batches(VERDICTS, [*KEY, "verdict"]):
-        parts.append(_count(rows, k))
-    counts = pd.concat(parts).groupby("question_id").sum()  # a question may stand in two parts
-    _refuse_none(counts, k)
-    return counts
-
-
-def _count(rows: pd.DataFrame, k: int) -> pd.DataFrame:
-    """Count the verdicts of the first k samples of each question; no row without such a sample."""
     first = rows[rows["sample_index"] < k]
     sizes = first.groupby(["question_id", "verdict"]).size().unstack(fill_value=0)
     counts = sizes.reindex(columns=[*get_args(Outcome)], fill_value=0)
     total = counts["correct"] + counts["incorrect"] + counts["no_answer"]
     counts.insert(1, "total", total)
+    if counts.empty:
+        raise InputError(f"no sample has an index below {k}; draw more, or raise k_eval")
     return counts.rename_axis(columns=None)
 
 
-def _refuse_none(counts: pd.DataFrame, k: int) -> None:
-    if counts.empty:
-        raise InputError(f"no sample has an index below {k}; draw more, or raise k_eval")
+def count_run(run: Run, k_eval: int | None = None, verdicts: str = "rules") -> pd.DataFrame:
+    """Count the verdicts, from the rules or a judge, on the first k_eval samples of each question
+    of a run; None counts all samples.
+    """
+    rows = run.read(VERDICTS).to_pandas() if verdicts == "rules" else verdicts_by(run, verdicts)
+    return count_verdicts(rows, k=rows["sample_index"].max() + 1 if k_eval is None else k_eval)

@@ -1,152 +1,126 @@
-"""Compare in worker processes with limits: a comparison that takes too long is killed with its
-worker.
+"""Compare hard answers in worker processes with limits on time and memory.
 
-Each worker is a fresh interpreter, not a copy of the caller, so the caller's script needs no guard.
-Workers are used again, and replaced when they die. The limit is on processor time, so that a busy
-machine does not change verdicts. A worker that stands still is killed by the clock."""
+A worker is a fresh interpreter, not a copy of the caller, so the caller's script needs no guard. It
+reads a comparison a line, says the result, and waits for the next. One that takes too long, or too
+much memory, ends its worker and counts as not equal. The limit is on processor time, so that a busy
+machine does not change verdicts."""
 
+import json
 import logging
-import multiprocessing
 import os
 import signal
+import subprocess
 import sys
-import threading
-import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from functools import cache, partial
-from multiprocessing.util import Finalize
 from pathlib import Path
-from typing import Any
+from threading import Lock, Timer
 
-from capcal_lib.errors import naming_extra
+from capcal_lib.errors import InputError
 
-logger = logging.getLogger(__name__)
+TOO_HARD = "too hard to compare"  # how the reason begins
 TIME_LIMIT = 1.0  # seconds of processor time for one comparison; those of MATH take 0.01
-CLOCK_LIMIT = 60.0  # seconds by the clock beyond that, the start of a worker included
+CLOCK_LIMIT = 60.0  # seconds by the clock, after which a worker stands still
 MEMORY_LIMIT = 128 * 2**20  # bytes that a worker may take beyond its libraries
+AT_LEAST = 50  # comparisons that are worth a worker, which takes a second to start
+
+TOO_MUCH = (-27, -6, -11)  # SIGPROF at the limit of time, SIGABRT and SIGSEGV for want of memory
+
+Worker = subprocess.Popen[str]
+_idle: dict[int, list[Worker]] = {}  # by process: a fork leaves those of its parent alone
+_settling = Lock()
 
 
 def cores() -> int:
     """Return how many cores this process may use."""
-    with naming_extra():
-        from loky import cpu_count
-
-    return int(cpu_count())
-
-
-TOO_HARD = "too hard to compare"  # how the reason begins
+    if sys.platform == "linux":
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
-def settle(
-    compare: Callable[..., bool],
-    cases: Sequence[tuple[Any, ...]],
-    *,
-    time_limit: float = TIME_LIMIT,
-) -> list[tuple[bool | None, str]]:
-    """Call a function of a module of this package with each case, on all cores.
-
-    Returns for each case, in order, the result and the problem, if any. The result is False for a
-    case beyond the limits or one in which the function fails, and None if its worker was lost.
+def settle(cases: Sequence[tuple[str, ...]]) -> list[bool | None]:
+    """Call `mathematics` with each case, on all cores, and return the results in order; None for a
+    case that is too hard. `InputError` if a worker is killed from outside.
     """
-    # A worker takes a second to start, worth some fifty comparisons.
-    pool = _pool(min(cores(), len(cases) // 50 + 1))
-    replies = [
-        pool.schedule(_limited, (compare, case, time_limit), timeout=CLOCK_LIMIT + time_limit)
-        for case in cases
-    ]
-    results: list[tuple[bool | None, str]] = []
-    for case, reply in zip(cases, replies, strict=True):
-        error = reply.exception()
-        result = _failure(error, time_limit) if error else (reply.result(), "")
-        if error:
-            logger.info("not compared %r: %s", case, result[1])
-        results.append(result)
+    workers = min(cores(), len(cases) // AT_LEAST + 1)
+    results: list[bool | None] = [None] * len(cases)
+    with _settling, ThreadPoolExecutor(workers) as threads:
+        shares = threads.map(_settle, [cases[number::workers] for number in range(workers)])
+        for number, share in enumerate(shares):
+            results[number::workers] = share
     return results
 
 
-def _failure(error: BaseException, time_limit: float) -> tuple[bool | None, str]:
-    """Return the result of a comparison that failed, and why it failed."""
-    from pebble import ProcessExpired
-
-    if isinstance(error, TimeoutError):
-        return None, "the worker stood still"
-    if isinstance(error, ProcessExpired) and error.exitcode != -getattr(signal, "SIGPROF", 0):
-        return None, "the worker was killed"
-    if isinstance(error, ProcessExpired):
-        return False, f"{TOO_HARD}: it takes more than {time_limit:g} s of processor time"
-    if isinstance(error, MemoryError):
-        return False, f"{TOO_HARD}: it takes more than {MEMORY_LIMIT >> 20} MB"
-    return False, f"{TOO_HARD}: {type(error).__name__}: {error}".splitlines()[0][:200]
-
-
-_pools: dict[tuple[int, int], Any] = {}  # by process, and number of workers
-_opening = threading.Lock()
-
-
-def _pool(workers: int) -> Any:
-    with naming_extra():
-        from loky.backend.context import LokyContext
-        from loky.backend.process import LokyProcess
-        from pebble import ProcessPool
-
-    key = os.getpid(), workers
-    caller = multiprocessing.current_process()
-    if caller.daemon:  # such as a worker of multiprocessing.Pool, which may start no process
-        caller.daemon = False
-    with _opening:  # one for all threads
-        if key not in _pools:
-            # One seed for the order of sets, by which SymPy's way to a result would differ from
-            # worker to worker. Loky's processes do not run the caller's script.
-            context = LokyContext()
-            context.Process = partial(LokyProcess, env={"PYTHONHASHSEED": "0"})
-            pool = ProcessPool(max_workers=workers, context=context)
-            pool.schedule(_prepare).result(CLOCK_LIMIT)  # or no worker can start
-            if not _own():
-                # before a process waits at its end for those that it has started
-                Finalize(None, close, exitpriority=100)
-            _pools[key] = pool
-        return _pools[key]
+def _settle(cases: Sequence[tuple[str, ...]]) -> list[bool | None]:
+    """Let workers compare cases, one after the other."""
+    results: list[bool | None] = []
+    idle = _idle.setdefault(os.getpid(), [])
+    for case in cases:
+        worker = idle.pop() if idle else _start()
+        if worker.poll() is not None:  # it has been killed since
+            worker.communicate()  # closes its pipes
+            worker = _start()
+        said = _ask(worker, json.dumps(case))
+        results.append({"1": True, "0": False}.get(said))
+        if said:
+            idle.append(worker)
+            continue
+        worker.communicate()
+        if worker.returncode not in TOO_MUCH:
+            raise InputError("a comparison of answers was stopped from outside; grade again")
+    return results
 
 
-def _own() -> list[tuple[int, int]]:
-    """List the pools of this process, without the pools that a fork inherits from its parent."""
-    return [key for key in _pools if key[0] == os.getpid()]
+def _start() -> Worker:
+    # One seed for the order of sets, by which SymPy's way to a result would differ.
+    environment = {"PYTHONHASHSEED": "0", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    return subprocess.Popen(
+        [sys.executable, "-c", f"from {__name__} import work; work()"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=os.environ | environment,
+        text=True,
+    )
 
 
-def close() -> None:
-    """Kill all workers of this process."""
-    for key in _own():
-        pool = _pools.pop(key)
-        pool.stop()
-        pool.join()
+def _ask(worker: Worker, line: str) -> str:
+    """Return what a worker says to a line; nothing if it ends."""
+    assert worker.stdin
+    assert worker.stdout
+    limit = Timer(CLOCK_LIMIT, worker.kill)
+    limit.start()
+    try:
+        worker.stdin.write(f"{line}\n")
+        worker.stdin.flush()
+        return worker.stdout.readline().strip()
+    except BrokenPipeError:
+        return ""
+    finally:
+        limit.cancel()
 
 
-@cache
-def _prepare() -> None:
-    """Load the libraries and build the parser's tables, once per worker, and limit its memory from
-    then on.
-    """
-    from capcal_lib.grading import compare
+def work() -> None:
+    """Compare what comes on standard input, a line each, until it ends."""
+    from capcal_lib.grading.compare import mathematics
 
     logging.disable()
-    warnings.simplefilter("ignore")
-    compare.mathematics("x+x", "2x")
+    answers, sys.stdout = sys.stdout, sys.stderr
+    mathematics("x+x", "2x")  # loads the libraries
     with suppress(ImportError, OSError, ValueError):  # not Linux: the limit on time remains
         import resource
 
         pages = int(Path("/proc/self/statm").read_text().split()[0])
         most = pages * resource.getpagesize() + MEMORY_LIMIT
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
-
-
-def _limited(compare: Callable[..., bool], case: tuple[Any, ...], time_limit: float) -> bool:
-    """Compare in a worker, which the system kills at the limit of processor time."""
-    _prepare()
-    if sys.platform == "win32":
-        return compare(*case)
-    signal.setitimer(signal.ITIMER_PROF, time_limit)
-    try:
-        return compare(*case)
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
+    for line in sys.stdin:
+        if sys.platform != "win32":
+            signal.setitimer(signal.ITIMER_PROF, TIME_LIMIT)
+        try:
+            result = str(int(mathematics(*json.loads(line))))
+        except Exception:  # among others for want of memory
+            result = "-"
+        if sys.platform != "win32":
+            signal.setitimer(signal.ITIMER_PROF, 0)
+        print(result, file=answers, flush=True)

@@ -5,7 +5,6 @@ Each verdict is stored with the canonical form of the answer, which votes count.
 the version of the grader and the digest of the graded samples.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple, cast
 
@@ -15,12 +14,10 @@ import pyarrow as pa
 from capcal_lib.errors import InputError
 from capcal_lib.grading.compare import canonical
 from capcal_lib.grading.core import GRADER_VERSION, Verdict, grade_many
-from capcal_lib.grading.pool import TOO_HARD
 from capcal_lib.manifests import Kind, load_dataset
 from capcal_lib.questions import Question, load_questions, questions_digest
 from capcal_lib.runs import store as runs
 from capcal_lib.runs.artifacts import GIVEN, VERDICTS
-from capcal_lib.runs.files import write_tables
 from capcal_lib.runs.run import Run
 
 FILE = VERDICTS.name
@@ -31,85 +28,54 @@ class Graded(NamedTuple):
     """What a call to ``grade_run`` did."""
 
     new: int  # samples graded for the first time
-    again: (
-        int  # samples graded again: the grader or the samples have changed, or grading had failed
-    )
+    again: int  # samples graded again
     flipped: dict[tuple[str, str], int]  # (old verdict, new verdict): how many
-    too_hard: int  # samples whose answer was too hard to compare, and counts as incorrect
 
 
 def grade_run(run: Run) -> Graded:
-    """Grade the samples of a run that have no verdict from this version of the grader.
+    """Grade the samples of a run, unless all have verdicts from this version of the grader.
 
-    Verdicts from another version, or of other samples, are all replaced. Verdicts that were
-    imported with the samples stay, and get canonical forms if they lack them. Samples that were not
-    scored are tried again, since a worker may have been stopped from outside. Memory grows with the
-    number of verdicts, not with the responses.
+    All are graded again if the grader or the samples have changed: it takes half a minute for a
+    hundred thousand answers. Verdicts that were imported with the samples stay, and get canonical
+    forms if they lack them. Memory grows with the number of verdicts, not with the responses.
 
     `InputError` when the run is corrupt, or its questions cannot be loaded or have changed.
     """
     made: dict[bytes, bytes] = {}
     old = SCHEMA.empty_table().to_pandas()
     if run.has(VERDICTS):
-        with VERDICTS.open(run.path(VERDICTS)) as opened:
-            made = opened.schema.metadata
-            has_canonical = "canonical" in opened.schema.names
-        old = run.read(VERDICTS).sort_by(runs.ORDER).to_pandas()
+        made = run.made(VERDICTS)
+        old = run.read(VERDICTS).to_pandas()
     if made.get(b"grader") == GIVEN.encode():
-        if not has_canonical:
-            write_verdicts(run, [old], runs.present_of([old]), GIVEN)
-        return Graded(0, 0, {}, 0)
+        if "canonical" not in old:
+            write_verdicts(run, [old], GIVEN)
+        return Graded(0, 0, {})
+    if made == _made(run, runs.present_keys(run), GRADER_VERSION):
+        return Graded(0, 0, {})
     questions = run_questions(run)
-    present = runs.present_of(runs.stream_samples(run, runs.KEY))
-    standing = old.head(0)
-    if made and made == _made(run, runs.present_of([old]), GRADER_VERSION):
-        standing = old[old["verdict"] != "not_scored"]
-    if len(standing) == len(present):
-        return Graded(0, 0, {}, 0)
-
-    before = old[[*runs.KEY, "verdict"]].assign(stands=old.index.isin(standing.index))
-    tables = [standing]
-    too_hard = 0
-    moves: Counter[tuple[str, str]] = Counter()  # (old verdict, "" for none, and new verdict)
-    for rows in runs.stream_samples(run, ["response"]):
-        samples = rows.loc[runs.find_keys(present, rows)]  # none that came meanwhile
-        samples = samples.merge(before, how="left", on=runs.KEY)
-        samples = samples[~samples["stands"].eq(True)]  # NaN without a verdict
-        fresh = _grade(samples, questions)
-        moves.update(zip(samples["verdict"].fillna(""), fresh["verdict"], strict=True))
-        too_hard += int(fresh["reason"].str.startswith(TOO_HARD).sum())
-        tables.append(fresh)
-    write_verdicts(run, tables, present, GRADER_VERSION)
-
-    new = again = 0
-    flipped = {}
-    for (earlier, now), count in moves.items():
-        if not earlier:
-            new += count
-            continue
-        again += count
-        if earlier != now:
-            flipped[earlier, now] = count
-    return Graded(new, again, flipped, too_hard)
+    tables = [_grade(rows, questions) for rows in runs.stream_samples(run, ["response"])]
+    write_verdicts(run, tables, GRADER_VERSION)
+    columns = [*runs.KEY, "verdict"]
+    both = pd.concat(tables)[columns].merge(old[columns], "left", runs.KEY, suffixes=("", "_old"))
+    again = both["verdict_old"].notna()
+    moved = both[again & (both["verdict"] != both["verdict_old"])]
+    flipped = moved.groupby(["verdict_old", "verdict"]).size().to_dict()
+    return Graded(int((~again).sum()), int(again.sum()), flipped)
 
 
-def _made(run: Run, graded: runs.Present, grader: str) -> dict[bytes, bytes]:
+def _made(run: Run, graded: runs.Keys, grader: str) -> dict[bytes, bytes]:
     rows = runs.digest_of_graded(run, graded)
     return {b"grader": grader.encode(), b"rows": rows.encode()}
 
 
-def write_verdicts(
-    run: Run, verdicts: Iterable[pd.DataFrame], graded: runs.Present, grader: str
-) -> None:
-    """Write the verdicts of the samples that are graded, below one another, and the canonical form
-    of each answer that has none yet.
+def write_verdicts(run: Run, verdicts: Iterable[pd.DataFrame], grader: str) -> None:
+    """Write verdicts, below one another, and the canonical form of each answer that has none
+    yet.
     """
-    schema = SCHEMA.with_metadata(_made(run, graded, grader))
-    tables = (
-        pa.Table.from_pandas(_with_canonical(run, rows), schema, preserve_index=False)
-        for rows in verdicts
-    )
-    write_tables(run.path(VERDICTS), schema, tables)
+    rows = pd.concat(_with_canonical(run, some) for some in verdicts)
+    made = _made(run, set(runs.keys_of(rows)), grader)
+    table = pa.Table.from_pandas(rows, SCHEMA, preserve_index=False)
+    run.write(VERDICTS, table.replace_schema_metadata(made))
 
 
 def _with_canonical(run: Run, rows: pd.DataFrame) -> pd.DataFrame:

@@ -1,381 +1,247 @@
-"""Read samples that others drew: logs of lm-evaluation-harness and inspect_ai, batch output, any
-table of rows.
+"""Read samples that others drew, from logs or any table of rows, into one table."""
 
-Nothing in a file is evaluated, and what it unpacks to is bounded. What a log does not say is not
-made up: token counts that are not there are 0, which stands for not known."""
-
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from itertools import chain, islice
+from collections.abc import Mapping, Sequence
+from itertools import combinations
 from pathlib import Path
-from tempfile import TemporaryFile
 from types import MappingProxyType
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-from capcal_lib.disk import is_folder
+from capcal_lib import manifests
 from capcal_lib.errors import InputError, check_known
-from capcal_lib.io import shelf
-from capcal_lib.io.answers import are_lists, read_answers
-from capcal_lib.io.batch import read_batch
-from capcal_lib.io.harness import model_of, read_harness, task_of
-from capcal_lib.io.identity import (
-    AGAIN,
-    RUN,
-    Copies,
-    check_keys,
-    check_one_prompt,
-    check_one_run,
-    check_one_task,
-    drop_copies,
-    find_copies,
-    hash_draws,
-    join_repeated,
-    number_draws,
-)
-from capcal_lib.io.inspect_ai import archive_rows, is_inspect, log_rows, read_sample
-from capcal_lib.io.shelf import gather_rows
-from capcal_lib.io.verdicts import Tally, choose_verdicts, give_verdicts, tally_scores
-from capcal_lib.rows import Pairs, Row, check_pairs, field_of, stream_rows, take_columns
+from capcal_lib.io.logs import read_batch, read_harness, read_inspect
+from capcal_lib.io.verdicts import read_verdicts
+from capcal_lib.questions import NOT_STATED
+from capcal_lib.questions.columns import read_options, right_option
+from capcal_lib.questions.question import LETTERS
+from capcal_lib.rows import is_missing, listed, read_table, stream_rows, take_columns
 from capcal_lib.text import counted, printable, sanitize
 
 NEEDED = ["question_id", "response"]
-COLUMNS = ["gold", "verdict", "sample", "question", "aliases", "choices", "subject", "extracted"]
-COLUMNS += [*RUN, "task", "uuid"]  # that a table may have
-SETTINGS = ["temperature", "max_tokens", "top_p"]
-# What logs have beside them.
-OF_LOGS = ["reasoning", "finish_reason", "prompt_tokens", "completion_tokens"]
-OF_LOGS += ["scores", "prompt", "key", "place", "row"]  # key: of one sample; place: of one try
-ITEM = ["question_id", "question", "gold", "aliases", "choices", "subject"]
-SAMPLE = [*NEEDED, *COLUMNS, *OF_LOGS]
-MOST_SAMPLES = 1 << 31  # of a question
-STEP = 1 << 14  # rows that are read at a time
-REMEDY = (
-    "; samples stand a row each, with gold or verdict; confidences are scored in columns "
-    "question_id, confidence, correct, total; name other columns with --column NAME=COLUMN"
-)
+SETTINGS = {"temperature": float, "max_tokens": int, "top_p": float}
+RUN = ["model", *SETTINGS, "top_k", "reasoning_effort"]  # what makes two runs two
+OTHERS = ["gold", "verdict", "sample", "question", "aliases", "choices", "subject", "extracted"]
+OTHERS += ["uuid", "task", *RUN]  # that a table may have
+OF_LOGS = ["reasoning", "finish_reason", "prompt_tokens", "completion_tokens", "prompt"]
+ITEM = ["question", "gold", "aliases", "choices", "subject"]
+KEPT = [*NEEDED, "sample", "verdict", "extracted", *OF_LOGS]
 
 
 class Log(NamedTuple):
-    """The samples of files, a row each under usual names, and their questions.
+    """The samples of files, and their questions."""
 
-    Where the log's verdicts were taken (``judged``) each sample has a ``verdict``."""
-
-    tables: Callable[[], Iterator[pd.DataFrame]]  # of samples, all those of a question in one
+    samples: pd.DataFrame  # a row each, in order; verdict where the log's are taken
     items: pd.DataFrame  # by question_id: question, gold, tuples of aliases and choices, subject
     judged: bool
-    notes: list[str]  # what was taken, and what was left out
-    left_out: int  # requests without a response
-    settings: dict[str, Any]  # of the sampling, as far as the files say them
+    notes: list[str]  # what was left out
+    settings: dict[str, float]  # of the sampling, as far as the files say them
 
 
-@dataclass
-class _Facts:
-    """What is known of all samples of files once they have been read."""
-
-    answered: int = 0
-    first: pd.DataFrame = field(default_factory=pd.DataFrame)  # sample
-    runs: pd.DataFrame = field(default_factory=pd.DataFrame)  # that the samples are of
-    tasks: set[str] = field(default_factory=set)
-    paths: dict[str, None] = field(default_factory=dict)
-    scorers: dict[str, None] = field(default_factory=dict)
-    lists: bool = True  # all golds are, which stand in texts
-
-
-def list_files(files: Iterable[Path]) -> list[Path]:
-    """Return files, and in place of a folder the logs in it."""
-    listed = []
-    for file in files:
-        if not is_folder(file):
-            listed.append(file)
-            continue
-        logs = sorted([*file.rglob("samples_*.jsonl"), *file.rglob("*.eval")])
-        if not logs:
-            raise InputError(
-                f"{file}: a folder without logs, samples_*.jsonl or *.eval; name the files in it"
-            )
-        listed += logs
-    return listed
-
-
-@contextmanager
-def open_log(
+def read_samples(
     files: Sequence[Path],
     columns: Mapping[str, str] = MappingProxyType({}),
     *,
     scorer: str | None = None,
-    correct: str | None = None,
     regrade: bool = False,
-) -> Iterator[Log]:
-    """Read the samples of files, or of the logs in folders.
+) -> Log:
+    """Read the samples of files. ``columns`` say which column of a table holds what.
 
-    They are read once, put aside in a temporary file, and given a part of the questions at a time.
-    ``columns`` say which column (``a.b`` for a field inside) holds what. The verdicts are those of
-    the log's ``scorer``, see :func:`~capcal_lib.io.verdicts.choose_verdicts`; ``correct`` is the
-    value that stands for a correct sample if no usual one does. A log without verdicts, or with
-    ``regrade``, is left to the rules.
+    The verdicts are those of the log's ``scorer``, see
+    :func:`~capcal_lib.io.verdicts.choose_scorer`; with ``regrade`` none is taken. A request without
+    a response has no row; a later one of its question keeps its number.
 
-    `InputError` for a file that cannot be read, or has no samples; a question with two answers or
-    texts; a scorer that the log does not have; and scores that are no verdicts."""
+    `InputError` for a file that cannot be read, or has no samples; samples of two models, settings
+    or prompts; a sample that stands there twice; a question with two answers or texts."""
     for name in columns:
-        check_known("column", name, [*NEEDED, *COLUMNS])
-    where = ", ".join(map(str, files))
-    notes: list[str] = []
-    facts = _Facts()
-    with TemporaryFile() as file:
-        tables = gather_rows(_read_files(files, columns), shelf.ROWS)
-        parts = shelf.split(file, (_note_facts(table, facts) for table in tables))
-        if not facts.answered:
-            raise InputError(f"{where}: no samples with a response in it")
-        check_one_run(where, facts.runs)
-        items, left_out, copies = _settle(where, file, parts, facts, notes, scored=not regrade)
-
-        def of_parts() -> Iterator[pd.DataFrame]:
-            for places in parts:
-                samples = _take(file, places)
-                yield drop_copies(samples, copies) if copies else samples
-
-        verdicts = None
-        if not regrade:
-            tally: Tally = {}
-            unblank = 0
-            if facts.scorers:
-                for samples in of_parts():
-                    unblank += len(samples) - tally_scores(samples, tally)
-            in_order = {name: tally[name] for name in facts.scorers if name in tally}
-            verdicts = choose_verdicts(in_order, unblank, scorer, correct, notes)
-
-        def judged() -> Iterator[pd.DataFrame]:
-            for samples in of_parts():
-                yield samples if verdicts is None else give_verdicts(samples, *verdicts)
-
-        settings = {name: facts.first[name].iloc[0] for name in SETTINGS}
-        stated = {
-            name: int(value) if name == "max_tokens" else float(value)
-            for name, value in settings.items()
-            if pd.notna(value)
-        }
-        yield Log(judged, items, verdicts is not None, notes, left_out, stated)
+        check_known("column", name, [*NEEDED, *OTHERS])
+    tables = (_read_file(path, columns, scorer, regrade) for path in files)
+    samples = pd.concat(tables, ignore_index=True)
+    _check_samples(samples)
+    if "task" in samples and samples["task"].nunique() > 1:  # which number their questions alike
+        samples["question_id"] = samples["task"].map(str) + "/" + samples["question_id"]
+    _refuse_again(samples)
+    if "sample" in samples:
+        samples = samples.sort_values("sample", kind="stable", ignore_index=True)
+    samples["sample"] = samples.groupby("question_id").cumcount()
+    failed = samples["response"].isna()
+    samples = samples[~failed]
+    if samples.empty:
+        raise InputError(f"{', '.join(map(str, files))}: no samples with a response in it")
+    notes = [f"{counted(int(failed.sum()), 'request')} without a response left out"]
+    notes = notes if failed.any() else []
+    first = samples.iloc[0]
+    settings: dict[str, float] = {
+        name: as_number(first[name])
+        for name, as_number in SETTINGS.items()
+        if pd.notna(first.get(name))
+    }
+    judged = not regrade and "verdict" in samples and bool(samples["verdict"].notna().any())
+    if judged:
+        samples["verdict"] = read_verdicts(samples["verdict"])
+        if pd.notna(first.get("judge")):
+            notes.append(f"verdicts by {first['judge']}")
+        if lost := int((samples["verdict"] == "not_scored").sum()):
+            notes.append(f"{counted(lost, 'sample')} without a verdict left out")
+    return Log(samples.reindex(columns=KEPT), _items_of(samples), judged, notes, settings)
 
 
-def _note_facts(samples: pd.DataFrame, facts: _Facts) -> pd.DataFrame:
-    """Note what samples say of all, and return them."""
-    answered = samples[samples["response"].notna()]
-    if len(answered):
-        if not facts.answered:
-            facts.first = answered.head(1)
-        facts.answered += len(answered)
-        runs = answered[[*RUN]].map(str).drop_duplicates()
-        facts.runs = pd.concat([facts.runs, runs]).drop_duplicates()
-        facts.tasks.update(answered["task"].unique())
-        facts.paths |= dict.fromkeys(answered["path"].unique())
-        facts.scorers |= dict.fromkeys(chain.from_iterable(answered["scores"]))
-        facts.lists = facts.lists and are_lists(answered["gold"])
-    return samples
+def is_log(path: Path, columns: Mapping[str, str] = MappingProxyType({})) -> bool:
+    """Tell samples from a table of confidences or counts."""
+    if str(path) == "-" or path.suffix == ".eval":
+        return path.suffix == ".eval"
+    if not columns.keys().isdisjoint(["response", "gold", "verdict"]):
+        return True
+    table = pd.DataFrame([next(stream_rows(path), {})])
+    numbers = take_columns(path, table, [], ["confidence", "correct"]) if len(table) else table
+    return numbers.empty and columns.keys().isdisjoint(["confidence", "correct"])
 
 
-def _take(file: IO[bytes], places: Iterable[int]) -> pd.DataFrame:
-    """Take back samples with all their columns."""
-    samples = shelf.take(file, places)
-    lacking = [name for name in SAMPLE if name not in samples]
-    return samples.assign(**dict.fromkeys(lacking))
-
-
-def _settle(
-    where: str,
-    file: IO[bytes],
-    parts: list[list[int]],
-    facts: _Facts,
-    notes: list[str],
-    *,
-    scored: bool,
-) -> tuple[pd.DataFrame, int, Copies]:
-    """Put the samples of each part aside anew, each once, under the question that it is of; return
-    the questions, how many requests are left out, and the copies among the files.
-    """
-    several_tasks = len(facts.tasks) > 1 and any(
-        _has_tasks(_take(file, places)) for places in parts
-    )
-    several_files = len(facts.paths) > 1
-    left_out = repeated = 0
-    keys: list[npt.NDArray[np.int64]] = []
-    items, draws = [], []
-    for number, places in enumerate(parts):
-        samples = _take(file, places)
-        failed = samples["response"].isna()
-        again = samples["place"].isin(samples.loc[~failed, "place"].dropna())
-        left_out += int((failed & ~again).sum())
-        samples, same = join_repeated(samples[~failed], scored=scored)
-        repeated += same
-        keys.append(np.array([*map(hash, samples["key"].dropna())], dtype=np.int64))
-        answers = read_answers(samples, lists=facts.lists)
-        samples = samples.drop(columns=answers.columns).join(answers)
-        check_one_task(where, samples, ["question_id", "question"])
-        if several_tasks:
-            samples["question_id"] = samples["task"] + "/" + samples["question_id"]
-        some = samples[ITEM].drop_duplicates()
-        twice = some["question_id"][some["question_id"].duplicated()]
-        if len(twice):
-            raise InputError(
-                f"question {sanitize(twice.iloc[0], 80)!r} has two answers, texts or subjects; "
-                "import the files apart"
-            )
-        items.append(some)
-        check_one_prompt(where, samples)
-        if several_files:
-            samples = number_draws(samples)
-            draws.append(hash_draws(samples))
-        parts[number] = [shelf.put(file, samples.drop(columns=ITEM[1:]))] if len(samples) else []
-    parts[:] = [places for places in parts if places]
-    check_keys(where, keys)
-    if left_out:
-        notes.append(f"{counted(left_out, 'request')} without a response left out")
-    if repeated:
-        notes.append(f"{counted(repeated, 'repeated row')} left out: {AGAIN}")
-    copies = find_copies(pd.concat(draws), facts.paths, notes) if several_files else {}
-    return pd.concat(items).sort_index().set_index("question_id"), left_out, copies
-
-
-def _has_tasks(samples: pd.DataFrame) -> bool:
-    """Tell whether a question is of several tasks."""
-    known = samples[samples["response"].notna()].drop_duplicates(["question_id", "task"])
-    return bool(known["question_id"].duplicated().any())
-
-
-def states_temperature(
-    files: Iterable[Path], columns: Mapping[str, str] = MappingProxyType({})
-) -> bool:
-    """Tell whether the first sample of files says at which temperature it was drawn."""
-    samples = next(_read_files(files, columns, rows=1), pd.DataFrame({"temperature": []}))
-    return bool(samples["temperature"].notna().any())
-
-
-def _read_files(
-    files: Iterable[Path], columns: Mapping[str, str], rows: int = STEP
-) -> Iterator[pd.DataFrame]:
-    """Read the samples of files, of so many rows at a time."""
-    for path in list_files(files):
-        for table in _read_file(path, columns, rows):
-            yield _check_samples(path, table)
-
-
-def _read_file(path: Path, columns: Mapping[str, str], step: int) -> Iterator[pd.DataFrame]:
-    """Read the samples of a file, those of a log or of a table, with the ``row`` of each."""
-    rows = _rows(path)
-    pairs: Pairs = {}
-    heads: dict[str, None] = {}  # a later row may lack some
-    start = 0
-    reader = None
-    while some := list(islice(rows, step)):
-        reader = reader if start else _reader(some[0])
-        if reader is None:
-            table = pd.DataFrame(some, dtype=object)
-            heads |= dict.fromkeys(map(str, table))
-            table = table.reindex(columns=[*heads])
-            table.index = pd.RangeIndex(start, start + len(table))
-            yield _of_table(path, table, columns, pairs)
-        else:
-            yield _of_log(path, reader, some, columns, start)
-        start += len(some)
-    check_pairs(path, pairs)
-
-
-def _of_table(
-    path: Path, table: pd.DataFrame, columns: Mapping[str, str], pairs: Pairs
+def _read_file(
+    path: Path, columns: Mapping[str, str], scorer: str | None, regrade: bool
 ) -> pd.DataFrame:
-    """Take the samples of rows of a table."""
-    table = take_columns(path, table, NEEDED, COLUMNS, REMEDY, columns, pairs)
-    if "sample" in table:
-        numbered = table["sample"].notna() & (table["sample"] != "")
-        names = table["question_id"].map(str) + " " + table["sample"].map(str)
-        table["place"] = names.where(numbered, None)
-    return table.assign(row=table.index, key=table.get("uuid", table.get("place")))
-
-
-def _of_log(
-    path: Path,
-    reader: Callable[[Row], list[Row]],
-    rows: Iterable[Row],
-    columns: Mapping[str, str],
-    start: int,
-) -> pd.DataFrame:
-    """Take the samples of rows of a log."""
-    collected: list[Row] = []
-    places: list[int] = []
-    for place, row in enumerate(rows, start):
-        try:
-            mapped = {name: field_of(row, column) for name, column in columns.items()}
-            samples = [sample | mapped for sample in reader(row)]
-        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as bad:
-            what = f"no {bad}" if isinstance(bad, KeyError) else str(bad)
-            raise InputError(f"{path}, row {place}: {sanitize(what)}") from None
-        collected += samples
-        places += [place] * len(samples)
-    table = pd.DataFrame(collected, dtype=object).assign(row=places)
-    if reader is read_harness:  # whose rows say neither
-        table = table.assign(task=task_of(path), model=model_of(path))
-        table["key"] = f"{printable(path)} " + table["key"]
-    return table
-
-
-def _rows(path: Path) -> Iterator[Row]:
-    """Yield the rows of a file, and in place of a whole log of inspect_ai its samples."""
-    rows = archive_rows(path) if path.suffix == ".eval" else stream_rows(path)
-    for row in rows:
-        if is_inspect(row):
-            yield from log_rows(path, row)
+    """Read the samples of a file, with the place of each."""
+    first = {} if path.suffix == ".eval" else next(stream_rows(path), {})
+    try:
+        if path.suffix == ".eval" or "task" in (first.get("eval") or ()):
+            table = read_inspect(path, scorer, regrade)
+        elif "resps" in first:
+            table = read_harness(path, scorer, regrade)
+        elif "custom_id" in first and not isinstance(first.get("response"), str):
+            table = read_batch(path)
         else:
-            yield row
+            table = take_columns(path, read_table(path), NEEDED, OTHERS, columns)
+    except InputError as error:
+        raise InputError(str(error) if str(path) in str(error) else f"{path}: {error}") from None
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        what = f"no {error}" if isinstance(error, KeyError) else str(error)
+        raise InputError(f"{path}: {sanitize(what)}") from None
+    return table.assign(path=printable(path), row=range(len(table)))
 
 
-def _reader(row: Row) -> Callable[[Row], list[Row]] | None:
-    """Return what reads the samples of such rows; None if they are rows of a table."""
-    if "log" in row:
-        return read_sample
-    if "resps" in row:
-        return read_harness
-    batch = "custom_id" in row and not isinstance(row.get("response"), str)
-    return read_batch if batch else None
-
-
-def _check_samples(path: Path, samples: pd.DataFrame) -> pd.DataFrame:
-    """Return the samples of a file with all columns, None where it does not say a value."""
-    samples = samples.reindex(columns=SAMPLE).astype(object)
-    samples = samples.where(samples.notna(), None)
-    missing = samples["question_id"].isin([None, ""])
-    _refuse(path, samples, missing, "question_id", "is missing")
-    listed = samples["response"].map(lambda value: isinstance(value, list | dict))
-    _refuse(path, samples, listed, "response", "is a list; write a row a sample (table.explode)")
-    for name in ("sample", *SETTINGS):
+def _check_samples(samples: pd.DataFrame) -> None:
+    """Give samples their types, and refuse those that are none, or are of several runs."""
+    missing = samples["question_id"].isna() | samples["question_id"].eq("")
+    _refuse(samples, missing, "question_id", "is missing")
+    lists = samples["response"].map(lambda value: isinstance(value, list | dict))
+    _refuse(samples, lists, "response", "is a list; write a row a sample (table.explode)")
+    for name in samples.columns.intersection(["sample", *SETTINGS]):
         numbers = pd.to_numeric(samples[name], errors="coerce")
-        odd = numbers.isna() & ~samples[name].isin([None, ""])
-        _refuse(path, samples, odd, name, "is no number")
+        wrong = numbers.isna() & ~is_missing(samples[name])
+        _refuse(samples, wrong, name, "is no number")
         samples[name] = numbers
-    numbers = samples["sample"].fillna(0)
-    whole = numbers.between(0, MOST_SAMPLES - 1) & (numbers % 1 == 0)
-    _refuse(path, samples, ~whole, "sample", "is no whole number from 0 on")
-    verdict = samples["verdict"].where(samples["verdict"] != "", None)
-    scores = verdict.map(lambda value: {"verdict": value}).where(verdict.notna(), samples["scores"])
-    return samples.assign(
-        scores=scores.map(lambda one: one or {}),
-        question_id=samples["question_id"].map(str),
-        response=samples["response"].map(str, na_action="ignore"),
-        question=samples["question"].fillna(samples["question_id"]).map(str),
-        subject=samples["subject"].fillna("").map(str),
-        reasoning=samples["reasoning"].fillna(""),
-        task=samples["task"].fillna("").map(str),
-        path=printable(path),
+    samples["question_id"] = samples["question_id"].map(str)
+    samples["response"] = samples["response"].map(str, na_action="ignore")
+    answered = samples[samples["response"].notna()]
+    for name in samples.columns.intersection(RUN):
+        values = answered[name].map(str).unique()
+        if len(values) > 1:
+            raise InputError(
+                f"samples of several runs, with {name} {sanitize(', '.join(values), 120)}; give "
+                "each run a file of its own"
+            )
+
+
+def _refuse_again(samples: pd.DataFrame) -> None:
+    """Refuse a sample that stands there twice, and a file that has those of another again."""
+    for name in samples.columns.intersection(["uuid", "sample"]):
+        known = samples[samples[name].notna()]
+        again = known.duplicated(["question_id", name])
+        _refuse(known, again, name, "is that of an earlier sample of its question; give it once")
+    paths = samples["path"].unique()
+    if len(paths) == 1:
+        return
+    texts = samples.groupby(["question_id", "path"])["response"].agg(lambda some: str([*some]))
+    by_path = texts.unstack()
+    for one, other in combinations(paths, 2):
+        both = by_path[[one, other]].dropna()
+        if len(both) and (both[one] == both[other]).all():
+            raise InputError(f"{other} has the samples of {one} again; give them once")
+
+
+def check_one_prompt(samples: pd.DataFrame) -> None:
+    """Refuse a question that was asked by two prompts."""
+    prompts = samples[["question_id", "prompt"]].dropna().drop_duplicates()
+    again = prompts["question_id"].duplicated()
+    if again.any():
+        name = sanitize(prompts.loc[again, "question_id"].iloc[0], 80)
+        raise InputError(
+            f"question {name!r} was asked in two ways, with another prompt, solver or setting; "
+            "give each run a file of its own"
+        )
+
+
+def _items_of(samples: pd.DataFrame) -> pd.DataFrame:
+    """Return the questions of samples, with their right answers.
+
+    `InputError` for a question with two answers or texts, and an answer that is no option."""
+    stated = samples[["question_id", *samples.columns.intersection(ITEM)]].map(str)
+    stated = stated.drop_duplicates()
+    again = stated["question_id"].duplicated()
+    if again.any():
+        name = sanitize(stated.loc[again, "question_id"].iloc[0], 80)
+        raise InputError(
+            f"question {name!r} has two answers, texts or subjects; import the files apart"
+        )
+    first = samples.drop_duplicates("question_id").reindex(
+        columns=["question_id", *ITEM, "path", "row"]
     )
+    first = first.astype(object)
+    answers = []
+    for row in first[["gold", "aliases", "choices", "path", "row"]].itertuples(index=False):
+        try:
+            answers.append(_answer(row.gold, row.aliases, row.choices))
+        except ValueError as error:
+            raise InputError(f"{row.path}, row {row.row}: {sanitize(error)}") from None
+    items = pd.DataFrame(answers, first.index, ["gold", "aliases", "choices"], dtype=object)
+    items["question"] = first["question"].fillna(first["question_id"]).map(str)
+    items["subject"] = first["subject"].fillna("").map(str)
+    return items.set_index(first["question_id"])
 
 
-def _refuse(
-    path: Path, samples: pd.DataFrame, wrong: "pd.Series[bool]", name: str, rule: str
-) -> None:
-    """Refuse a file for the first row whose value breaks a rule, if there is one."""
+def _answer(gold: Any, aliases: Any, choices: Any) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+    """Return the right answer, others that are right, and the choices where an answer is stated.
+
+    The right one of several options is named by its letter, its text, or an integer from 0 on."""
+    golds, others = listed(gold), listed(aliases)
+    if not golds:
+        return NOT_STATED, tuple(map(str, others)), ()
+    options, labels = read_options(choices if listed(choices) else [])
+    if options:
+        [name] = golds
+        if isinstance(name, float) and name.is_integer():  # as tables make one of an integer
+            name = int(name)
+        place = right_option(name, options, labels)
+        digits = isinstance(name, str) and name.isdecimal() and not labels
+        if digits and int(name) < len(options) and int(name) != place:
+            raise ValueError(
+                f"{name!r} is the text of one option and the number of another; write its letter"
+            )
+        return LETTERS[place], (options[place],), tuple(options)
+    if isinstance(golds[0], dict):
+        raise ValueError(
+            f"the right answer is an object of {', '.join(golds[0])}; name the text in it, as in "
+            f"--column gold=answer.{next(iter(golds[0]))}"
+        )
+    # GSM8K writes its solution, then #### and the answer.
+    texts = [str(one).rpartition("####")[2].strip() for one in golds]
+    return texts[0], (*texts[1:], *map(str, others)), ()
+
+
+def kind_of(items: pd.DataFrame) -> manifests.Kind:
+    """Tell of which kind the answers of a log are: choices where all have options or are letters of
+    some, numbers, formulas where one is written in LaTeX, else short answers.
+    """
+    if items["choices"].map(len).all() or items["gold"].str.fullmatch(r"[A-J]|\([A-J]\)").all():
+        return "choice"
+    if items["gold"].str.fullmatch(r"[-+]?[\d,]*\.?\d+").all():
+        return "number"
+    return "math" if items["gold"].str.contains(r"\\[a-zA-Z]|\^").any() else "short"
+
+
+def _refuse(samples: pd.DataFrame, wrong: "pd.Series[bool]", name: str, rule: str) -> None:
+    """Refuse samples for the first one that breaks a rule, if there is one."""
     if wrong.any():
         row = samples[wrong].iloc[0]
-        raise InputError(f"{path}, row {row['row']}: {name} {sanitize(row[name], 80)!r} {rule}")
+        value = sanitize(row[name], 80)
+        raise InputError(f"{row['path']}, row {row['row']}: {name} {value!r} {rule}")

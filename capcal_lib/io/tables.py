@@ -2,38 +2,24 @@
 of logs.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-import numpy as np
 import pandas as pd
 
-from capcal_lib.disk import is_folder
-from capcal_lib.errors import InputError, check_known
+from capcal_lib.errors import InputError
 from capcal_lib.grading.core import grade_many
-from capcal_lib.grading.unread import Unread
-from capcal_lib.io.answers import kind_of
-from capcal_lib.io.identity import AGAIN, RUN, check_one_run, check_one_task
-from capcal_lib.io.samples import open_log
-from capcal_lib.io.verdicts import read_verdicts, spell_value
+from capcal_lib.grading.unread import describe_unread
+from capcal_lib.io.samples import RUN, is_log, kind_of, read_samples
+from capcal_lib.io.verdicts import SCALE, spell_value
 from capcal_lib.questions import NOT_STATED, Answer
 from capcal_lib.results.terms import COUNTS, NUMBERS, accuracy_bounds
-from capcal_lib.rows import MISSING, plain_head, read_share, read_table, stream_rows, take_texts
+from capcal_lib.rows import is_missing, read_table, take_columns
 from capcal_lib.text import counted, sanitize
 
-CLUSTERS = ["cluster", "subject"]  # columns of which questions belong together
-WEIGHT = "weight"  # a column that is refused
-OTHERS = ["total", *CLUSTERS, WEIGHT, "sample", "task", *RUN]  # columns that a file may have
-OTHER_COLUMN = (
-    "; name another with --column NAME=COLUMN, or take correct and total from another file, or a "
-    "log, with --key FILE; samples without confidences are scored with --column verdict=COLUMN"
-)
-OTHER_HEAD = "; name another, as in columns={'correct': 'right'}"  # of a table that is no file
-TWO_CONFIDENCES = (
-    "has two confidences; use one file per model or method, and average repeated confidences first"
-)
+OTHERS = ["total", "subject", "sample", "task", *RUN]  # that a table may have
 NO_TOTAL = "; without a column total each row is one sample"
 
 
@@ -42,7 +28,7 @@ class Counted(NamedTuple):
 
     The table has ``correct``, ``total`` and ``confidence``, and ``cluster`` where the file says
     which questions belong together; that of a log has the right answer, ``gold``, in place of a
-    confidence, and its questions are those of one id and ``question``."""
+    confidence."""
 
     table: pd.DataFrame
     notes: list[str]
@@ -56,293 +42,171 @@ def read_file(
     columns: Mapping[str, str] = MappingProxyType({}),
     **of_log: Any,
 ) -> Counted:
-    """Read what is to be scored: :func:`read_confidences`, or :func:`read_counts` of a log.
+    """Read what is to be scored: a table of confidences, with its own counts or those of a ``key``,
+    or a log.
 
-    `InputError` also for an option that has nothing to do: of logs for a table, or of tables for a
-    log."""
-    if key is None and is_log(path, columns):
-        if drop_missing:
-            raise InputError(f"{path} is a log, which has no confidences to miss")
+    `InputError` for a file that cannot be read, and whatever checking refuses."""
+    if key is not None:
+        counts = read_key(key, **of_log)
+        return check_table(path, read_table(path), counts, drop_missing, columns)
+    if is_log(path, columns):
         return read_counts(path, columns=columns, **of_log)
-    if any(of_log.values()) and (key is None or not is_log(key)):
-        raise InputError(
-            f"{key or path} is a table of counts, no log: --scorer, --correct and --regrade are "
-            "for logs"
-        )
-    return read_confidences(path, key=key, drop_missing=drop_missing, columns=columns, **of_log)
+    return check_table(path, read_table(path), None, drop_missing, columns)
 
 
-def is_log(path: Path, columns: Mapping[str, str] = MappingProxyType({})) -> bool:
-    """Tell a log of samples from a table of confidences or counts, which ``columns`` may name."""
-    if str(path) == "-":
-        return False
-    if path.suffix == ".eval" or is_folder(path):
-        return True
-    heads = {plain_head(str(head)) for head in next(stream_rows(path), NUMBERS)}
-    if "verdict" in columns or "gold" in columns:  # which only logs have
-        return True
-    return heads.isdisjoint(NUMBERS) and columns.keys().isdisjoint(NUMBERS)
+def read_key(path: Path, **of_log: Any) -> Counted:
+    """Read counts alone: of a log, or of a table with ``correct`` and, if its rows are no single
+    samples, ``total``.
+    """
+    if is_log(path):
+        return read_counts(path, **of_log)
+    return check_counts(path, read_table(path))
 
 
 def read_counts(path: Path, **of_log: Any) -> Counted:
-    """Count the verdicts of a log, see :func:`~capcal_lib.io.samples.open_log`, or those of the
+    """Count the verdicts of a log, see :func:`~capcal_lib.io.samples.read_samples`, or those of the
     rules where it has none.
 
     `InputError` where no sample of it has a verdict."""
-    with open_log([path], **of_log) as log:
-        items, notes = log.items, log.notes
-        answers: dict[str, Answer] = {}
-        if not log.judged:
-            if NOT_STATED in {*items["gold"]}:
-                raise InputError(f"{path}: the samples have neither answers nor a verdict each")
-            kind = kind_of(items)
-            answers = {
-                name: Answer(kind, gold, aliases)
-                for name, _, gold, aliases, *_ in items.itertuples()
-            }
-        unread = Unread()
-        parts = [_count_verdicts(samples, answers, unread) for samples in log.tables()]
-    counts = pd.concat(parts).sort_index()
-    notes += unread.describe()
-    table = counts.loc[counts["total"] > 0, COUNTS].join(items[["gold", "question"]])
-    if table.empty:
-        raise InputError(f"{path}: no sample has a verdict, nor an answer that could be graded")
-    if lost := int(counts["not_scored"].sum()):
-        low, high = accuracy_bounds(counts)
-        notes.append(
-            f"{counted(lost, 'sample')} not scored: accuracy {low:.3f} with them wrong, "
-            f"{high:.3f} right"
-        )
-    return Counted(table.set_index("question", append=True), notes)
-
-
-def _count_verdicts(
-    samples: pd.DataFrame, answers: Mapping[str, Answer], unread: Unread
-) -> pd.DataFrame:
-    """Count the verdicts of samples, or those of the rules where there are ``answers``."""
-    if answers:
+    log = read_samples([path], **of_log)
+    samples, notes = log.samples, log.notes
+    if not log.judged:
+        if NOT_STATED in {*log.items["gold"]}:
+            raise InputError(f"{path}: the samples have neither answers nor a verdict each")
+        kind = kind_of(log.items)
+        answers = {
+            item.Index: Answer(kind, item.gold, item.aliases) for item in log.items.itertuples()
+        }
         cases = zip(samples["response"], samples["question_id"].map(answers), strict=True)
-        samples = samples.assign(verdict=[one.verdict for one in grade_many(list(cases))])
+        samples = samples.assign(verdict=[one.verdict for one in grade_many([*cases])])
+        notes.append(f"graded by the rules, as answers of the kind {kind}")
+        notes += describe_unread(samples["response"], samples["verdict"] == "no_answer")
     lost = samples["verdict"] == "not_scored"
-    unread.add(samples.loc[~lost, "response"], samples.loc[~lost, "verdict"] == "no_answer")
     outcomes = {"correct": samples["verdict"] == "correct", "total": ~lost, "not_scored": lost}
-    return pd.DataFrame(outcomes).groupby(samples["question_id"]).sum()
-
-
-def read_confidences(
-    path: Path,
-    *,
-    key: Path | None = None,
-    drop_missing: bool = False,
-    columns: Mapping[str, str] = MappingProxyType({}),
-    **of_log: Any,
-) -> Counted:
-    """Read and check confidences and counts: a row a question, indexed by question_id as it is
-    written.
-
-    The file and ``columns`` are those of :func:`~capcal_lib.rows.take_texts`; confidences are
-    read by :func:`~capcal_lib.rows.read_share`. Without a ``total`` each row is one sample, and the
-    rows of a question are counted. The counts are those of a ``key`` if one is given, see
-    :func:`read_key`. Rows without a confidence are left out with ``drop_missing``. Notes say so.
-
-    `InputError` for a file that cannot be read, a column that lacks, a question with two
-    confidences, or a value that is not allowed; the row is named by its place and id, and the rule
-    that it breaks."""
-    if key is None:
-        return check_table(path, read_table(path), drop_missing=drop_missing, columns=columns)
-    counts, notes = read_key(key, **of_log)
-    table, _ = _take_rows(path, read_table(path), ["question_id", "confidence"], columns)
-    inside = table["question_id"].isin(counts.index)
-    example = sanitize(counts.index[0], 80)
-    _refuse(path, table, ~inside, f"is not in the key {key}, whose ids look like {example!r}")
-    notes.append(f"counts of {key}: {len(table)} of its {counted(len(counts), 'question')}")
-    table = _drop_missing(path, table, drop_missing, notes)
-    return _join(path, table, counts, notes)
+    counts = pd.DataFrame(outcomes).groupby(samples["question_id"]).sum()
+    if lost.any():
+        low, high = accuracy_bounds(counts)
+        notes.append(f"accuracy {low:.3f} with the unscored wrong, {high:.3f} right")
+    table = counts.loc[counts["total"] > 0, COUNTS].join(log.items["gold"])
+    if table.empty:
+        raise InputError(f"{path}: no sample has a verdict")
+    return Counted(table, notes)
 
 
 def check_table(
     where: object,
     table: pd.DataFrame,
-    *,
+    counts: Counted | None = None,
     drop_missing: bool = False,
     columns: Mapping[str, str] = MappingProxyType({}),
 ) -> Counted:
-    """Check a table of confidences and counts as :func:`read_confidences` does a file."""
+    """Check confidences and counts: a row a question, or without a ``total`` a row a sample.
+
+    The counts are those of a key if some are given. Rows without a confidence are left out with
+    ``drop_missing``, and said. `InputError` for a column that lacks, a question with two
+    confidences, or a value that is not allowed; the row is named by its place and id."""
     needed = ["question_id", "confidence", "correct"]
-    table, notes = _take_rows(where, table, needed, columns)
-    table = _drop_missing(where, table, drop_missing, notes)
-    return _join(where, table, _count(where, table), notes)
+    table = _take_rows(where, table, needed if counts is None else needed[:2], columns)
+    missing = is_missing(table["confidence"])
+    few = f"{missing.sum()} of {counted(len(table), 'row')}"
+    notes = []
+    if drop_missing:
+        table = table[~missing]
+        notes.append(f"{few} without a confidence left out")
+        if table.empty:
+            raise InputError(f"{where}: no question has a confidence")
+    elif missing.any():
+        rule = f"has no confidence, as {few}; --drop-missing leaves them out"
+        _refuse(where, table, missing, rule)
+    table = table.assign(confidence=pd.to_numeric(table["confidence"], errors="coerce"))
+    inside = table["confidence"].between(0, 1)
+    _refuse(where, table, ~inside, "has a confidence that is no number from 0 to 1")
+    stated = table[["question_id", "confidence"]].drop_duplicates()
+    twice = table["question_id"].isin(stated.loc[stated["question_id"].duplicated(), "question_id"])
+    _refuse(where, table, twice, "has two confidences; use one file per model or method")
+    if counts is None:
+        counts = _count(where, table)
+    else:
+        known = table["question_id"].isin(counts.table.index)
+        example = sanitize(counts.table.index[0], 80)
+        _refuse(where, table, ~known, f"is not in the key, whose ids look like {example!r}")
+        _refuse(where, table, table["question_id"].duplicated(), "stands in two rows")
+        notes.append(
+            f"the key counts {counted(len(counts.table), 'question')}, {len(stated)} of "
+            "them with a confidence"
+        )
+    joined = stated.set_index("question_id").join(
+        counts.table.drop(columns="gold", errors="ignore")
+    )
+    labels = _read_subjects(where, table)
+    if labels is not None:
+        joined["cluster"] = labels
+    if "cluster" in joined:
+        notes.append(f"whole subjects vary: {joined['cluster'].nunique()} of them")
+    if single := int((joined["total"] == 1).sum()):
+        notes.append(f"no corrected score of {counted(single, 'question')}: one scored sample")
+    return Counted(joined, counts.notes + notes)
 
 
 def check_counts(
     where: object, table: pd.DataFrame, columns: Mapping[str, str] = MappingProxyType({})
 ) -> Counted:
-    """Check a table of counts alone; a question may come again with equal ones."""
-    table, notes = _take_rows(where, table, ["question_id", "correct"], columns)
+    """Check a table of counts alone."""
+    table = _take_rows(where, table, ["question_id", "correct"], columns)
     counts = _count(where, table)
-    clusters = _read_clusters(where, table)
-    if clusters is not None:
-        counts["cluster"] = clusters
-    return Counted(counts, notes)
-
-
-def _drop_missing(
-    where: object, table: pd.DataFrame, allowed: bool, notes: list[str]
-) -> pd.DataFrame:
-    """Leave out rows without a confidence, or refuse them."""
-    missing = table["confidence"].str.lower().isin(MISSING)
-    few = f"{missing.sum()} of {counted(len(table), 'row')}"
-    if not allowed:
-        rule = f"has no confidence, as {few}; --drop-missing leaves them out"
-        _refuse(where, table, missing, rule)
-        return table
-    if missing.all():
-        raise InputError(f"{where}: no question has a confidence")
-    notes.append(f"{few} without a confidence left out")
-    return table[~missing]
-
-
-def _join(where: object, table: pd.DataFrame, counts: pd.DataFrame, notes: list[str]) -> Counted:
-    """Join the confidence of each question with its counts."""
-    stated = table[["question_id"]].assign(confidence=_check_shares(where, table))
-    again = stated["question_id"].duplicated()
-    if "total" in table:
-        _refuse(where, table, again, "stands in two rows; use one file per model or method")
-    _refuse(where, table, again & ~stated.duplicated(), TWO_CONFIDENCES)
-    joined = stated[~again].set_index("question_id").join(counts)
-    clusters = _read_clusters(where, table)
-    if clusters is None:
-        clusters = joined.get("cluster")  # of the key
-    if clusters is not None:
-        joined["cluster"] = clusters
-        notes.append(f"whole {clusters.name}s vary: {joined['cluster'].nunique()} of them")
-    if single := (joined["total"] == 1).sum():
-        notes.append(f"no corrected score of {counted(single, 'question')}: one scored sample")
-    return Counted(joined, notes)
-
-
-def read_key(path: Path, **of_log: Any) -> Counted:
-    """Read counts alone, indexed by question_id: of a log, or of a table with ``correct`` and, if
-    its rows are no single samples, ``total``.
-
-    A question may come again with equal counts, as in a table of several methods. `InputError` for
-    two unlike rows of a question, one text of a log under two ids, and whatever reading refuses."""
-    if is_log(path):
-        counts, notes = read_counts(path, **of_log)
-        counts = counts[COUNTS].droplevel("question")
-        if counts.index.has_duplicates:
-            name = sanitize(counts.index[counts.index.duplicated()][0], 80)
-            raise InputError(f"{path}: question {name!r} has two texts; give a log of one task")
-        return Counted(counts, notes)
-    return check_counts(path, read_table(path))
+    labels = _read_subjects(where, table)
+    if labels is not None:
+        counts.table["cluster"] = labels
+    return counts
 
 
 def _take_rows(
-    where: object,
-    table: pd.DataFrame,
-    needed: Sequence[str],
-    columns: Mapping[str, str],
-) -> tuple[pd.DataFrame, list[str]]:
-    """Take the rows of one run, a sample that is numbered once, and say what was left out.
-
-    Without a total the rows are samples."""
-    for name in columns:
-        check_known("column", name, [*needed, *OTHERS])
-    notes = []
-    remedy = OTHER_COLUMN if isinstance(where, Path) else OTHER_HEAD
-    table = take_texts(where, table, needed, OTHERS, remedy, columns)
-    check_one_run(where, table)
-    if "task" in table:
-        check_one_task(where, table, ["question_id"])
-    if "sample" in table and "total" not in table:
-        again = (table["sample"] != "") & table.duplicated(["question_id", "sample"])
-        _refuse(where, table, again & ~table.duplicated(), "has a sample twice, with other values")
-        if again.any():
-            notes.append(f"{counted(int(again.sum()), 'repeated row')} left out: {AGAIN}")
-            table = table[~again]
-    if "correct" in table and "total" not in table:
-        questions = counted(table["question_id"].nunique(), "question")
-        notes.append(f"no total: {counted(len(table), 'row')} counted as samples of {questions}")
-    return table, notes
+    where: object, table: pd.DataFrame, needed: list[str], columns: Mapping[str, str]
+) -> pd.DataFrame:
+    """Take the rows of one run, each sample once."""
+    table = take_columns(where, table, needed, OTHERS, columns)
+    missing = table["question_id"].isna() | table["question_id"].eq("")
+    _refuse(where, table, missing, "has no question_id")
+    table["question_id"] = table["question_id"].map(str).str.strip()
+    for name in ("task", *RUN):
+        if name in table and table[name].nunique() > 1:
+            raise InputError(f"{where}: rows of more than one {name}; give each a file of its own")
+    if "sample" in table:
+        again = table.duplicated(["question_id", "sample"])
+        _refuse(where, table, again, "has a sample twice; give it once")
+    return table
 
 
-def _count(where: object, table: pd.DataFrame) -> pd.DataFrame:
-    """Return ``correct`` and ``total`` of each question, which may come again with equal counts."""
-    numbers = _check_counts(where, table).assign(question_id=table["question_id"])
-    if "total" in table:
-        # Equal rows of one sample each may be two samples as well as one that is said twice.
-        same = numbers.duplicated() & (numbers["total"] > 1)
-        unlike = numbers["question_id"].duplicated() & ~same
-        _refuse(where, table, unlike, "stands in two rows; give its counts in one")
-        numbers = numbers.drop_duplicates()
-    return numbers.groupby("question_id", sort=False).sum()
-
-
-def _read_clusters(where: object, table: pd.DataFrame) -> "pd.Series[str] | None":
-    """Read which questions belong together, a label a question; None where no column says it.
-
-    `InputError` for a column of weights, for two columns of labels, and for a question without a
-    label or with two."""
-    if WEIGHT in table:
-        raise InputError(
-            f"{where}: a column {WEIGHT} is not used, as every question counts alike; leave it out"
-        )
-    names = [name for name in CLUSTERS if name in table]
-    if not names:
-        return None
-    if len(names) > 1:
-        raise InputError(f"{where}: columns {' and '.join(names)} mean the same; keep one")
-    name = names[0]
-    _refuse(where, table, table[name] == "", f"has no {name}")
-    labels = table[["question_id", name]].drop_duplicates()
-    again = table["question_id"].isin(labels["question_id"][labels["question_id"].duplicated()])
-    _refuse(where, table, again, f"has more than one {name}")
-    return labels.set_index("question_id")[name]
-
-
-def _check_counts(where: object, table: pd.DataFrame) -> pd.DataFrame:
-    """Return ``correct`` and ``total`` of texts as whole numbers; without a total each row is one
-    sample, whose ``correct`` may be a word of a verdict.
-    """
-    _refuse(where, table, table["question_id"] == "", "has no question_id")
-    correct = _read_numbers(table["correct"])
-    words, _ = read_verdicts(table["correct"][correct.isna()].map(spell_value))
-    correct = correct.fillna(words.map({"correct": 1.0, "incorrect": 0.0}))
-    whole = (correct % 1 == 0) & (correct >= 0)
-    _refuse(where, table, ~whole, "has a number of correct samples that is not whole, or below 0")
+def _count(where: object, table: pd.DataFrame) -> Counted:
+    """Return ``correct`` and ``total`` of each question; without a total the rows are samples."""
     if "total" not in table:
-        _refuse(where, table, correct > 1, f"has more than one correct in a row{NO_TOTAL}")
-        return pd.DataFrame({"correct": correct, "total": 1}, dtype=np.int64)
-    total = _read_numbers(table["total"])
-    whole = (total % 1 == 0) & (total >= 0)
-    _refuse(where, table, ~whole, "has a total that is no whole number, or below 0")
-    _refuse(where, table, total == 0, "has no scored sample; leave it out")
-    _refuse(where, table, correct > total, "has more correct samples than its total")
-    return pd.DataFrame({"correct": correct, "total": total}, dtype=np.int64)
+        spelled = table["correct"].map(spell_value).map(SCALE)
+        right = spelled.isin(["correct", "incorrect"])
+        _refuse(where, table, ~right, f"has a correct that is not 0 or 1{NO_TOTAL}")
+        samples = (spelled == "correct").groupby(table["question_id"], sort=False)
+        counts = samples.agg(["sum", "size"]).set_axis(COUNTS, axis="columns")
+        questions = counted(len(counts), "question")
+        note = f"no total: {counted(len(table), 'row')} counted as samples of {questions}"
+        return Counted(counts, [note])
+    numbers = table[COUNTS].apply(pd.to_numeric, errors="coerce")
+    whole = ((numbers % 1 == 0) & (numbers >= 0)).all(axis="columns")
+    _refuse(where, table, ~whole, "has counts that are no whole numbers from 0 on")
+    _refuse(where, table, numbers["total"] == 0, "has no scored sample; leave it out")
+    more = numbers["correct"] > numbers["total"]
+    _refuse(where, table, more, "has more correct samples than its total")
+    _refuse(where, table, table["question_id"].duplicated(), "stands in two rows; give one")
+    return Counted(numbers.astype(int).set_index(table["question_id"]), [])
 
 
-def _read_numbers(texts: "pd.Series[str]") -> "pd.Series[float]":
-    """Return the numbers of texts, of which some write 4 as 4,0; NaN for any other text."""
-    plain = texts.str.replace(r",0$", "", regex=True)
-    return pd.to_numeric(plain, errors="coerce").astype(float)
-
-
-def _check_shares(where: object, table: pd.DataFrame) -> "pd.Series[float]":
-    """Return the confidences of texts, each in [0, 1]."""
-    texts = table["confidence"]
-    shares = pd.to_numeric(texts, errors="coerce").astype(float)
-    others = []  # than plain numbers: decimal commas, percentages
-    for text in texts[shares.isna()]:
-        try:
-            others.append(read_share(text))
-        except ValueError:
-            others.append(np.nan)
-    shares = shares.mask(shares.isna(), pd.Series(others, texts.index[shares.isna()]))
-    _refuse(where, table, shares.isna(), "has a confidence that is no number")
-    _refuse(where, table, shares < 0, "has a confidence below 0")
-    percent = "; divide percentages by 100, or write them with %" if shares.max() > 2 else ""
-    _refuse(where, table, shares > 1, f"has a confidence above 1{percent}")
-    return shares
+def _read_subjects(where: object, table: pd.DataFrame) -> "pd.Series[str] | None":
+    """Read which questions belong together, a label a question; None where no column says it."""
+    if "subject" not in table:
+        return None
+    _refuse(where, table, is_missing(table["subject"]), "has no subject")
+    labels = table[["question_id", "subject"]].drop_duplicates()
+    again = labels.loc[labels["question_id"].duplicated(), "question_id"]
+    _refuse(where, table, table["question_id"].isin(again), "has more than one subject")
+    return labels.set_index("question_id")["subject"].map(str)
 
 
 def _refuse(where: object, table: pd.DataFrame, wrong: "pd.Series[bool]", rule: str) -> None:

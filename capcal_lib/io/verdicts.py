@@ -1,121 +1,51 @@
-"""Read verdicts that came with samples, on the scale of a log or a table."""
+"""Read verdicts that came with samples."""
 
-import re
-from collections import Counter
-from collections.abc import Iterable
 from typing import Any
 
 import pandas as pd
 
 from capcal_lib.errors import InputError, check_known
-from capcal_lib.text import counted, sanitize
+from capcal_lib.rows import MISSING
+from capcal_lib.text import sanitize
 
-MISSING = ["", "none", "nan", "null"]  # how a verdict that is not there is spelled
-Scale = dict[str, str | None]  # what a spelled value stands for
-Tally = dict[str, Counter[tuple[str, bool]]]  # of each scorer: a value, and of a blank response
-SCALE: Scale = {"correct": "correct", "incorrect": "incorrect"}
+SCALE = {"correct": "correct", "incorrect": "incorrect", "no_answer": "no_answer"}
 SCALE |= {"1": "correct", "0": "incorrect", "true": "correct", "false": "incorrect"}
-SCALE |= {"c": "correct", "i": "incorrect", "n": "no_answer", "no_answer": "no_answer"}
-SCALE |= dict.fromkeys([*MISSING, "not_scored", "p"])  # p: partial, of inspect_ai
-RULE = "verdicts are 1/0, true/false, C/I or correct/incorrect; --correct VALUE names another"
-# Metrics that compare an answer with a gold one, as the rules do; others measure something else.
-COMPARING = {"exact_match", "acc", "em", "math_verify"}
+SCALE |= {"c": "correct", "i": "incorrect", "n": "no_answer"}  # of inspect_ai; p: partial
+SCALE |= dict.fromkeys([*MISSING, "not_scored", "p"], "not_scored")
+RULE = "verdicts are 1/0, true/false, C/I or correct/incorrect"
 
 
-def tally_scores(samples: pd.DataFrame, tally: Tally) -> int:
-    """Count the values of each scorer among the ``scores`` of samples, those of a blank response
-    apart; return how many responses are blank.
-    """
-    scores = pd.DataFrame([*samples["scores"]], samples.index, dtype=object)
-    blank = samples["response"].str.strip() == ""
-    for name in map(str, scores):
-        spelled = scores[name].map(_value).map(spell_value)
-        tally.setdefault(name, Counter()).update(zip(spelled, blank, strict=True))
-    return int(blank.sum())
+def read_verdicts(values: "pd.Series[Any]") -> "pd.Series[str]":
+    """Return the verdict for each value.
+
+    `InputError` where a value is none, and might mean anything: grades A to C, for example."""
+    spelled = values.map(spell_value)
+    unknown = sorted({*spelled} - SCALE.keys())
+    if unknown:
+        raise InputError(f"no verdicts: {sanitize(', '.join(unknown), 80)}; {RULE}")
+    return spelled.map(SCALE)
 
 
-def choose_verdicts(
-    tally: Tally, unblank: int, scorer: str | None, correct: str | None, notes: list[str]
-) -> tuple[str, Scale] | None:
-    """Choose whose verdicts are taken, by the counts of all samples, of which so many are not
-    blank; None where nobody has any.
+def choose_scorer(scores: pd.DataFrame, scorer: str | None) -> str | None:
+    """Choose whose scores, a column each, are the verdicts; None if nobody has scored a sample.
 
-    Without a name, it is the scorer with a verdict on most samples, words before numbers. A sample
-    on which it has none is not scored. `InputError` for an unknown scorer, and for scores that are
-    no verdicts."""
-    names = [name for name in tally if scorer in (None, name, *name.split(","))]
+    `InputError` for an unknown name, where several have verdicts, and where nobody has."""
+    names = [name for name in scores if scorer in (None, name, *name.split(","))]
     if scorer and not names:
-        check_known("scorer", scorer, [*tally])
-    scales, ranks, unread = {}, {}, []
-    for name in names:
-        values = Counter[str]()
-        for (value, _), number in tally[name].items():
-            values[value] += number
-        scales[name], unknown = _scale(values, correct)
-        read = sum(number for value, number in values.items() if scales[name].get(value))
-        ranks[name] = read, not any(re.search(r"\d", value) for value in values)
-        if unknown:
-            unread.append(f"{name} has {sanitize(', '.join(unknown), 80)}")
-    taken = max(names, key=lambda name: ranks[name], default="")
-    if not names or not ranks[taken][0]:
-        comparing = {name.partition(",")[0] for name in names} & COMPARING
-        if unread or (names and not comparing):
-            raise InputError(
-                f"no verdict on each sample by {', '.join(names)} ({'; '.join(unread)}); {RULE}, "
-                "--scorer NAME another scorer, and --regrade has the rules compare the answers"
-            )
-        notes.append("the log has no verdict on each sample: the rules grade it")
+        check_known("scorer", scorer, [*scores])
+    names = [name for name in names if scores[name].notna().any()]
+    if not names:
         return None
-    notes.append(f"verdicts of the log: {taken}; its scorers: {', '.join(tally)}")
-    scale = scales[taken]
-    counts = tally[taken].items()
-    given = sorted({value for value, _ in tally[taken]})
-    if correct is not None and spell_value(correct) not in given:
-        notes.append(
-            f"no verdict is {sanitize(correct, 80)!r}, so none is correct; some are "
-            f"{sanitize(', '.join(given), 80)}"
+    judges = [name for name in names if {*scores[name].map(spell_value)} <= SCALE.keys()]
+    if not judges:
+        values = ", ".join(map(str, scores[names[0]].unique()))
+        raise InputError(
+            f"no verdicts by {', '.join(names)}: {sanitize(values, 80)}; {RULE}; --regrade has the "
+            "rules compare the answers"
         )
-    scored = sum(number for (value, blank), number in counts if not blank and scale.get(value))
-    if odd := unblank - scored:
-        notes.append(f"{counted(odd, 'sample')} without a verdict left out; {RULE}")
-    return taken, scale
-
-
-def give_verdicts(samples: pd.DataFrame, taken: str, scale: Scale) -> pd.DataFrame:
-    """Give samples the ``verdict`` of a scorer, and the answer that it found."""
-    scores = samples["scores"].map(lambda one: one.get(taken))
-    verdicts = scores.map(_value).map(spell_value).map(scale)
-    silent = (samples["response"].str.strip() == "") & (verdicts != "correct")
-    answers = scores.map(lambda score: score.get("answer") if isinstance(score, dict) else None)
-    return samples.assign(
-        verdict=verdicts.mask(silent, "no_answer").fillna("not_scored"),
-        extracted=samples["extracted"].fillna(answers),
-    )
-
-
-def _value(score: Any) -> Any:
-    """Return the value of a score, as inspect_ai keeps one or as it is."""
-    return score.get("value") if isinstance(score, dict) else score
-
-
-def read_verdicts(values: "pd.Series[str]") -> tuple["pd.Series[str]", list[str]]:
-    """Return the verdict of each spelled value, None if it is none, and the values that are not
-    known: if there are any, nothing is a verdict.
-    """
-    scale, unknown = _scale(values, None)
-    return values.map(scale), unknown
-
-
-def _scale(values: Iterable[str], correct: str | None) -> tuple[Scale, list[str]]:
-    """Return what each spelled value stands for, nothing if some of them are not known, and these.
-    All but ``correct`` are incorrect if it is given.
-    """
-    scale = SCALE
-    if correct is not None:
-        scale = dict.fromkeys(values, "incorrect") | dict.fromkeys(MISSING)
-        scale[spell_value(correct)] = "correct"
-    unknown = sorted({*values} - scale.keys())
-    return {} if unknown else scale, unknown
+    if len(judges) > 1:
+        raise InputError(f"verdicts by {' and '.join(judges)}; choose with --scorer NAME")
+    return judges[0]
 
 
 def spell_value(value: Any) -> str:

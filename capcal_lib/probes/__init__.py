@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from capcal_lib.errors import naming_extra
 
 with naming_extra():
-    from capcal_lib.probes.draws import keep_draws, out_of_fold_calibrators, predict_by_labels
+    from capcal_lib.probes.draws import keep_draws, predict_by_labels
     from capcal_lib.probes.features import extract_features, read_features
     from capcal_lib.probes.predictions import (
         describe_probes,
@@ -42,7 +42,6 @@ __all__ = [
     "nearest_probe",
     "nearest_probes",
     "order_probes",
-    "out_of_fold_calibrators",
     "predict_by_labels",
     "predictions_of",
     "read_features",

@@ -15,7 +15,7 @@ import hashlib
 from collections.abc import Callable, Iterator
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
@@ -28,13 +28,10 @@ from capcal_lib.metrics.validation import Ints
 from capcal_lib.probes.features import read_features
 from capcal_lib.probes.predictions import digests_of
 from capcal_lib.probes.training import goes_with, runs_for_probes, train, training_data
-from capcal_lib.runs import files
 from capcal_lib.runs.artifacts import DRAWS as DRAWS_FILE
 from capcal_lib.runs.artifacts import FEATURES, VERDICTS
+from capcal_lib.runs.files import plain_errors, write_file
 from capcal_lib.runs.run import Choice, Run, store_option
-
-if TYPE_CHECKING:
-    from capcal_lib.metrics import Calibrator
 
 DRAWS = {20: 10, 50: 10, 100: 10, 250: 5, 1000: 3}  # how many of so many labels
 Decay = Annotated[float, Field(gt=0, lt=1e6)]
@@ -73,7 +70,7 @@ def keep_draws(
                 say(f"training probes of few labels of {dataset.title}")
             with threadpool_limits(1):  # products are so small that threads wait for each other
                 record = _make(run)
-            files.write_file(run.folder / DRAWS_FILE, BytesIO(record.model_dump_json().encode()))
+            write_file(run.folder / DRAWS_FILE, BytesIO(record.model_dump_json().encode()))
         for labels, decays in record.decays.items():
             rows.append([dataset.name, labels, len(decays), made])
     table = pd.DataFrame(rows, columns=["dataset", "labels", "draws", "made"])
@@ -146,10 +143,10 @@ def check_draws(run: Run) -> Iterator[str]:
 def _read(run: Run) -> Record | None:
     """Read the record of a training run, stale or not; None if there is none."""
     path = run.folder / DRAWS_FILE
-    if not files.exists(path):
+    if not path.exists():
         return None
-    with files.open_file(path) as file:
-        text = file.read(files.FOOTER)
+    with plain_errors(path):
+        text = path.read_bytes()
     try:
         return Record.model_validate_json(text)
     except ValidationError:
@@ -193,28 +190,6 @@ def predict_by_labels(store: Path | str, model: str) -> dict[tuple[str, int], pd
                     columns[number] = probe.predict(states)
                 predicted[dataset.name, labels] = pd.DataFrame(columns, names)
     return predicted
-
-
-def out_of_fold_calibrators(store: Path | str, model: str) -> dict[str, Calibrator]:
-    """Return Platt's method as fitted to the out-of-fold predictions of a model's tuned probes, by
-    the name of the probe. It needs no more labels than the probe did.
-
-    >>> from capcal_lib.places import RECORDED_RUNS
-    >>> calibrators = out_of_fold_calibrators(RECORDED_RUNS, "simulated")
-    >>> calibrators["Probe (Mini exam)"].predict([0.1, 0.5, 0.9]).round(2)
-    array([0.07, 0.49, 0.93])
-    """
-    from capcal_lib.metrics import Calibrator  # slow to import
-
-    calibrators = {}
-    for dataset, run in runs_for_probes(store, model, "training"):
-        record = read_draws(run)
-        if record is not None:
-            calibrator = Calibrator("platt")
-            calibrator.fitted_ = np.array(record.platt)
-            calibrator.weight_ = record.questions**0.5
-            calibrators[dataset.probe] = calibrator
-    return calibrators
 
 
 def _digest(run: Run) -> str:

@@ -117,6 +117,8 @@ def extract(
         return read_features(run, layers)[1]
 
     lacking_questions = [questions[one] for one in lacking]
+    if (engine or model.engine) == "vllm":  # which keeps them to itself
+        engine = "transformers"
     states = _read_states(open_engine(model, engine), model, lacking_questions, prompts, layers)
     tables = [table] if known else []
     for fresh in gather(states, WRITE_FEATURES_SECONDS):

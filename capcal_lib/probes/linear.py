@@ -10,36 +10,30 @@ import numpy.typing as npt
 from scipy.linalg import eigh
 from scipy.optimize import minimize
 from scipy.special import expit, logit
-from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
 
 from capcal_lib.errors import InputError, check_known
 from capcal_lib.metrics.validation import Floats, Ints, align, as_counts
+from capcal_lib.probes.estimator import Probe
 
-Matrix = npt.NDArray[np.floating]
-Loss = Literal["bce", "binomial", "mse"]
-MOST_IN_DOUBLE = 2**22  # numbers, up to which all is computed in double precision
+Loss = Literal["bce", "mse"]
 SKETCH = 512  # questions whose principal directions are taken
 STEEPEST = 1e-3  # slope at which fitting may end, where the curvature is at most 1
 OPTIONS = {"maxcor": 30, "ftol": 0, "gtol": 1e-6, "maxiter": 2_000}
 
 
-class LinearProbe(BaseEstimator):  # type: ignore[misc]
+class LinearProbe(Probe):
     """Predict mu from the features of a question: sigmoid(weights · features + bias).
 
     Fitting minimises the mean ``loss`` plus weight_decay / 2 · ‖weights‖². The loss ``bce`` is the
     cross-entropy against correct / total, and ``mse`` the squared error of the prediction; in both
-    every question weighs the same. The loss ``binomial`` is the likelihood of the counts, in which
-    every sample weighs the same. ``weight_decay`` is at least 0; at 0 the optimum may lie at
-    infinity, and fitting stops when the gradient vanishes. With ``standardize`` the penalty applies
-    to weights for features scaled to mean 0 and standard deviation 1.
+    every question weighs the same. With ``standardize`` the penalty applies to weights for features
+    scaled to mean 0 and standard deviation 1.
 
     ``coef_``, shape (n_features,), and ``intercept_`` apply to the features as given, whether
-    standardised or not, and are None before ``fit``. A feature that is constant in training has
-    coefficient 0.
-
-    The optimum is reached exactly, so there is no learning rate, number of epochs or seed to
-    choose; `PaperProbe` trains as the paper does.
+    standardised or not. A feature that is constant in training has coefficient 0. The optimum is
+    reached exactly, so there is no learning rate, number of epochs or seed to choose; `PaperProbe`
+    trains as the paper does.
 
     >>> features = np.array([[-2.0], [-1.0], [1.0], [2.0]])
     >>> probe = LinearProbe(weight_decay=1e-3).fit(features, correct=[1, 3, 7, 9],
@@ -62,11 +56,11 @@ class LinearProbe(BaseEstimator):  # type: ignore[misc]
         self.standardize = standardize
 
     def fit(self, features: npt.ArrayLike, correct: npt.ArrayLike, total: npt.ArrayLike) -> Self:
-        """Fit to features (n_questions, n_features), finite, and counts (n_questions,); return the
-        probe.
-        """
+        """Fit to features (n_questions, n_features) and counts (n_questions,)."""
+        matrix, hits, samples = training_rows(features, correct, total)
         [(self.coef_, self.intercept_)] = fit_path(
-            *training_rows(features, correct, total),
+            matrix,
+            hits / samples,
             [self.weight_decay],
             loss=self.loss,
             standardize=self.standardize,
@@ -74,9 +68,7 @@ class LinearProbe(BaseEstimator):  # type: ignore[misc]
         return self
 
     def predict(self, features: npt.ArrayLike) -> Floats:
-        """Predict mu, (n_questions,) in [0, 1], from as many features as in training, (n_questions,
-        n_features).
-        """
+        """Predict mu, (n_questions,) in [0, 1], from features (n_questions, n_features)."""
         if self.coef_ is None:
             raise InputError("the probe is not fitted; call fit(features, correct, total) first")
         matrix = as_features(features)
@@ -88,9 +80,8 @@ class LinearProbe(BaseEstimator):  # type: ignore[misc]
 
 
 def fit_path(
-    features: Matrix,
-    correct: Ints,
-    total: Ints,
+    features: Floats,
+    mu_hat: Floats,
     decays: Iterable[float],
     *,
     loss: Loss = "bce",
@@ -102,20 +93,13 @@ def fit_path(
     It runs in coordinates in which all directions are about equally steep, so that some tens of
     steps are enough whatever the features' spectrum: the principal directions of some questions
     are shrunk by the root of the curvature along them, all others by that of what is left of it."""
-    single = features.dtype == np.float32 and features.size > MOST_IN_DOUBLE
-    dtype = np.float32 if single else np.float64
-    centre = features.mean(axis=0, dtype=np.float64)
-    scale = features.std(axis=0, dtype=np.float64) if standardize else np.ones_like(centre)
+    centre = features.mean(axis=0)
+    scale = features.std(axis=0) if standardize else np.ones_like(centre)
     scale[np.ptp(features, axis=0) == 0] = np.inf
-    columns: Matrix = features.astype(dtype)
-    columns -= centre.astype(dtype)  # whose size is many times the deviations'
-    columns /= scale.astype(dtype)
-    target = correct / total
-    shares = total / total.sum() if loss == "binomial" else np.full(len(total), 1 / len(total))
-
+    columns = (features - centre) / scale
     curvature, rest = _sketch_curvature(columns, loss)
-    objective = _Objective(columns, target, shares, loss, curvature)
-    weights, bias = np.zeros_like(centre), logit(np.clip(shares @ target, 1e-3, 1 - 1e-3))
+    objective = _Objective(columns, mu_hat, loss, curvature)
+    weights, bias = np.zeros_like(centre), logit(np.clip(mu_hat.mean(), 1e-3, 1 - 1e-3))
     for decay in decays:
         flat = max(decay + rest, 1e-9 * curvature.steep.max(initial=1e-9))
         start = np.append(curvature.scale(weights, flat, 0.5), bias)
@@ -135,16 +119,16 @@ class _Curvature(NamedTuple):
     """How steep a loss is: along some directions, on top of what it is along all."""
 
     steep: Floats  # (n_directions,)
-    directions: Matrix  # (n_directions, n_features), orthonormal
+    directions: Floats  # (n_directions, n_features), orthonormal
 
     def scale(self, values: Floats, flat: float, power: float) -> Floats:
         """Multiply by the curvature, ``flat`` along all directions, to a power."""
-        along = self.directions @ values.astype(self.directions.dtype)
+        along = self.directions @ values
         along *= (self.steep + flat) ** power - flat**power
         return flat**power * values + along @ self.directions
 
 
-def _sketch_curvature(columns: Matrix, loss: Loss) -> tuple[_Curvature, float]:
+def _sketch_curvature(columns: Floats, loss: Loss) -> tuple[_Curvature, float]:
     """Return the curvature along the principal directions of some rows, and how much of it there is
     along each other direction, for which the rows are too few.
     """
@@ -165,31 +149,29 @@ class _Objective(NamedTuple):
     curvature.
     """
 
-    columns: Matrix  # (n_questions, n_features)
-    target: Floats  # (n_questions,), in [0, 1]
-    shares: Floats  # (n_questions,), of the mean
+    columns: Floats  # (n_questions, n_features)
+    mu_hat: Floats  # (n_questions,)
     loss: Loss
     curvature: _Curvature
 
     def slope(self, point: Floats, decay: float, flat: float) -> tuple[float, Floats]:
         """Return the value at a point, weights and then the bias, and its gradient there."""
-        dtype = self.columns.dtype
         weights = self.curvature.scale(point[:-1], flat, -0.5)
-        logits = self.columns @ weights.astype(dtype) + point[-1]
-        error = expit(logits) - self.target
-        value = np.logaddexp(0, logits) - self.target * logits
+        logits = self.columns @ weights + point[-1]
+        error = expit(logits) - self.mu_hat
+        value = np.logaddexp(0, logits) - self.mu_hat * logits
         if self.loss == "mse":
             value = error**2
             error *= 2 * expit(logits) * expit(-logits)
-        error *= self.shares
-        gradient = error.astype(dtype) @ self.columns + decay * weights
-        value = self.shares @ value + decay / 2 * weights @ weights
-        return value, np.append(self.curvature.scale(gradient, flat, -0.5), error.sum())
+        error /= len(error)
+        gradient = error @ self.columns + decay * weights
+        total = value.mean() + decay / 2 * weights @ weights
+        return total, np.append(self.curvature.scale(gradient, flat, -0.5), error.sum())
 
 
 def training_rows(
     features: npt.ArrayLike, correct: npt.ArrayLike, total: npt.ArrayLike, *, least: int = 1
-) -> tuple[Matrix, Ints, Ints]:
+) -> tuple[Floats, Ints, Ints]:
     """Return features and counts of equally many questions, ``least`` or more, or refuse them."""
     matrix = as_features(features, least)
     hits, samples = as_counts(correct, total, scored=1)
@@ -197,10 +179,10 @@ def training_rows(
     return matrix, hits, samples
 
 
-def as_features(features: npt.ArrayLike, least: int = 1) -> Matrix:
+def as_features(features: npt.ArrayLike, least: int = 1) -> Floats:
     """Return features as finite numbers of shape (n_questions, n_features), or refuse them."""
     try:
-        matrix: Matrix = check_array(features, ensure_min_samples=least)
+        matrix: Floats = check_array(features, dtype=np.float64, ensure_min_samples=least)
     except ValueError as error:
         reason = " ".join(str(error).split())
         raise InputError(f"features must have shape (n_questions, n_features): {reason}") from None

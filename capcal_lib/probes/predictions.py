@@ -19,7 +19,7 @@ from pydantic import BaseModel, Field, TypeAdapter
 
 from capcal_lib.errors import InputError, check_known
 from capcal_lib.manifests import dataset_names, load_dataset
-from capcal_lib.probe_names import member_name, probe_name, probe_of, training_sets
+from capcal_lib.probe_names import member_name, probe_name, read_column, training_sets
 from capcal_lib.probes.features import read_features
 from capcal_lib.probes.training import (
     ProbeRecipe,
@@ -229,8 +229,8 @@ def order_probes(columns: Iterable[str]) -> list[str]:
     """List columns of predictions in the order of the data sets, then those of several."""
     by_name = sorted(columns)
     known = [load_dataset(name).probe for name in dataset_names()]
-    order = [*known, *map(probe_of, by_name)]
-    return sorted(by_name, key=lambda column: order.index(probe_of(column)))
+    order = [*known, *(read_column(column)[0] for column in by_name)]
+    return sorted(by_name, key=lambda column: order.index(read_column(column)[0]))
 
 
 def _what_changed(about: Source, run: Run) -> str:

@@ -19,7 +19,7 @@ from sklearn.model_selection import KFold
 from capcal_lib.errors import InputError
 from capcal_lib.metrics.validation import Floats
 from capcal_lib.probes.estimator import Probe
-from capcal_lib.probes.linear import LinearProbe, Matrix, training_rows
+from capcal_lib.probes.linear import LinearProbe, training_rows
 from capcal_lib.runs.files import write_file
 
 LEARNING_RATES = (
@@ -154,9 +154,9 @@ class PaperProbe(Probe):
 
 
 def _train(
-    matrix: Matrix,
+    matrix: Floats,
     target: Floats,
-    held_out: Matrix,
+    held_out: Floats,
     held_target: Floats,
     learning_rates: Sequence[float],
     standardize: bool,

@@ -16,11 +16,11 @@ import pandas as pd
 
 from capcal_lib.errors import InputError, check_known
 from capcal_lib.grading.counts import count_run
-from capcal_lib.manifests import Dataset, dataset_names, load_dataset, load_model
-from capcal_lib.probe_names import probe_of
+from capcal_lib.manifests import Dataset, load_dataset, load_datasets, load_model
+from capcal_lib.probe_names import read_column
 from capcal_lib.probes.features import read_features
 from capcal_lib.runs.artifacts import FEATURES, VERDICTS
-from capcal_lib.runs.run import Choice, Run, differences, find_run_if_any, open_runs, store_option
+from capcal_lib.runs.run import Choice, Run, differences, find_run_if_any
 
 if TYPE_CHECKING:
     from capcal_lib.probes.estimator import Probe
@@ -158,34 +158,9 @@ def runs_for_probes(
     load_model(model)  # refuses an unknown one
     return [
         (dataset, run)
-        for dataset in map(load_dataset, dataset_names())
+        for dataset in load_datasets().values()
         if (run := _ready(store, model, dataset.name, getattr(dataset, f"{role}_split"), choice))
     ]
-
-
-def next_step(store: Path | str, model: str, datasets: Iterable[str] | None = None) -> str:
-    """Return the next command needed before a first probe can be trained on one run of a model and
-    predict another; empty if there are runs to train on and to predict.
-
-    Considers these data sets, or else all on which the store has runs."""
-    names = datasets or sorted({run.place["dataset"] for run in open_runs(store, model=model)})
-    for role in ("training", "evaluation"):
-        if runs_for_probes(store, model, role):
-            continue
-        for name in names:
-            split = getattr(load_dataset(name), f"{role}_split")
-            if split is None:
-                continue
-            run = find_run_if_any(store, model, name, split)
-            if run is None:
-                return (
-                    f"capcal sample --model {model} --dataset {name} --split {split} --k 4"
-                    f"{store_option(store)}"
-                )
-            if not run.has(VERDICTS):
-                return f"capcal grade {run.options}"
-            return f"capcal features {run.options}"
-    return ""
 
 
 def is_scored(run: Run, verdicts: str) -> bool:
@@ -212,7 +187,7 @@ def nearest_probes(methods: Iterable[str], dataset: str) -> list[str]:
     """
     shown_on = load_dataset(dataset)
     sources = []
-    for source in map(load_dataset, dataset_names()):
+    for source in load_datasets().values():
         if source.training_split:
             rows = source.splits[source.training_split].rows or 0
             by_name = source.name != shown_on.nearest
@@ -222,7 +197,7 @@ def nearest_probes(methods: Iterable[str], dataset: str) -> list[str]:
     distances: dict[str, int] = {}  # of each probe, the nearest first
     for distance, *_, probe in sorted(sources):
         for method in candidates:
-            if probe_of(method) == probe:
+            if read_column(method)[0] == probe:
                 distances.setdefault(method, distance)
     least = min(distances.values(), default=0)
     return [method for method, distance in distances.items() if distance == least]

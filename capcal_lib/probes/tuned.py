@@ -9,14 +9,13 @@ import numpy.typing as npt
 from scipy.special import expit
 from sklearn.model_selection import KFold
 
-from capcal_lib.probes.estimator import Probe
 from capcal_lib.probes.linear import LinearProbe, fit_path, training_rows
 
 FOLDS = 5
 DECAYS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 
 
-class TunedProbe(LinearProbe, Probe):
+class TunedProbe(LinearProbe):
     """A standardised linear probe with the weight decay that predicts held-out training questions
     best.
 
@@ -44,17 +43,16 @@ class TunedProbe(LinearProbe, Probe):
     def fit(self, features: npt.ArrayLike, correct: npt.ArrayLike, total: npt.ArrayLike) -> Self:
         """Fit to features (n_questions, n_features) and counts (n_questions,), two rows or more."""
         matrix, hits, samples = training_rows(features, correct, total, least=2)
+        mu_hat = hits / samples
         left_out = np.empty((len(DECAYS), len(matrix)))
         folds = KFold(min(FOLDS, len(matrix)), shuffle=True, random_state=self.seed)
         for others, fold in folds.split(matrix):
-            path = fit_path(
-                matrix[others], hits[others], samples[others], DECAYS[::-1], standardize=True
-            )
+            path = fit_path(matrix[others], mu_hat[others], DECAYS[::-1], standardize=True)
             left_out[::-1, fold] = [expit(matrix[fold] @ coef + bias) for coef, bias in path]
-        best = int(np.mean((left_out - hits / samples) ** 2, axis=1).argmin())
+        best = int(np.mean((left_out - mu_hat) ** 2, axis=1).argmin())
         self.weight_decay_ = DECAYS[best]
         [(self.coef_, self.intercept_)] = fit_path(
-            matrix, hits, samples, [self.weight_decay_], standardize=True
+            matrix, mu_hat, [self.weight_decay_], standardize=True
         )
         self.out_of_fold_ = left_out[best]
         self.counts_ = hits, samples

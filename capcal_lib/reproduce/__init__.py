@@ -8,10 +8,6 @@ a sixth of the tokens: 20 samples per question, which define mu_hat and vote, ea
 others; one sample of each of at most 20,000 training questions, and three more of 500; the rules'
 verdicts, tuned probes and corrected scores.
 
-With a ``precision`` W the lean recipe tops up each data set, from 20 samples per question to at
-most 100, until the interval of every score has a half-width of about W; see
-:mod:`capcal_lib.applications.topping_up` for the method, and why it does not bias a score.
-
 Every step continues from what is there, so after a stop a second call goes on. The engine is opened
 once for all steps. If a step fails, the others are still done."""
 

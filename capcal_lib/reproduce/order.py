@@ -79,12 +79,10 @@ class Order:
     recipe: Recipe = LEAN
     limit: int | None = None  # at most so many questions of each split
     engine: str | None = None  # another than the one in the model's manifest
-    features_engine: str | None = None  # for hidden states, where the engine gives none
     judge_url: str | None = (
         None  # of the judge's server; None: the engine's own, or OPENAI_BASE_URL
     )
     in_flight: int | None = None  # samples that a server is asked for at a time; None: as usual
-    precision: float | None = None  # half-width up to which data sets are topped up
     part: Part = WHOLE  # of the questions of every split, in a store of its own
     seed: int = 0
 
@@ -92,11 +90,6 @@ class Order:
         if not 0 < self.part.number <= self.part.parts:
             raise InputError(
                 f"a part is NUMBER/PARTS, such as 3/8; got {self.part.number}/{self.part.parts}"
-            )
-        if self.precision and (self.recipe != LEAN or self.part != WHOLE):
-            raise InputError(
-                "precision needs the lean recipe, the verdicts of the rules, and all questions; "
-                "leave out --recipe, --verdicts and --part, or merge the parts first"
             )
 
     @property

@@ -1,25 +1,19 @@
 """The plan: the requests that the store still lacks, and their cost."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from capcal_lib.applications.topping_up import samples_needed
 from capcal_lib.confidence.consistency import mean_tokens
 from capcal_lib.confidence.of_run import TITLES
 from capcal_lib.grading.judge import JUDGED_KINDS
 from capcal_lib.grading.judgements import judge_progress
-from capcal_lib.grading.verdicts import read_verdicts
 from capcal_lib.manifests import Dataset, load_dataset, load_model
 from capcal_lib.questions import planned_rows
 from capcal_lib.reported import load_reported
 from capcal_lib.reproduce.order import Draw, Order
-from capcal_lib.results import methods, subjects
-from capcal_lib.results.results import results_of
-from capcal_lib.results.terms import COUNTS
 from capcal_lib.runs.artifacts import CONFIDENCES, FEATURES, VERDICTS
 from capcal_lib.runs.run import Run
 from capcal_lib.runs.store import KEY, read_samples
@@ -27,12 +21,10 @@ from capcal_lib.sampling.engines import engine_name
 from capcal_lib.text import spell_time
 
 STATES = "hidden states"
-TOP_UP = "top up"
-TOP_UP_LIMIT = 100  # samples of a question
-DRAWN = ("samples", TOP_UP)  # steps that draw samples
+DRAWN = "samples"
 PROMPT = 200  # tokens of a prompt, where no sample says
 # What the paper's figure of tokens calls a reply; a judge says a word after as long a reasoning.
-REPLIES = TITLES | {"samples": "Response", TOP_UP: "Response", "judge": TITLES["p-true"]}
+REPLIES = TITLES | {DRAWN: "Response", "judge": TITLES["p-true"]}
 
 
 class Step(NamedTuple):
@@ -58,8 +50,7 @@ def make_plan(order: Order, *, fetch: bool = True) -> pd.DataFrame:
     the prompt tokens that are read for hidden states."""
     model = load_model(order.model)
     engine = engine_name(model, order.engine)
-    states = engine_name(model, order.features_engine or engine)
-    engines = {STATES: "" if states == "openai" else states}
+    engines = {STATES: {"openai": "", "vllm": "transformers"}.get(engine, engine)}
     judge = order.recipe.judge
     if judge:
         judged_with = "openai" if order.judge_url else order.engine
@@ -75,7 +66,7 @@ def make_plan(order: Order, *, fetch: bool = True) -> pd.DataFrame:
             run = order.run(dataset.name, split)
             samples = read_samples(run, [*KEY, "prompt_tokens"]) if run else None
             for name in names:
-                of_samples = name in DRAWN or name == "judge"
+                of_samples = name in (DRAWN, "judge")
                 step = Step(
                     dataset.name,
                     split,
@@ -86,11 +77,10 @@ def make_plan(order: Order, *, fetch: bool = True) -> pd.DataFrame:
                     model=str(judge) if name == "judge" else order.model,
                     engine=engines.get(name, engine),
                 )
-                rows.append(step._asdict() | _cost(order, step, run, samples))
-    # Hidden states last, for vLLM is opened anew for them and slower then, or a server gives none;
-    # but another model judges after them, because one model is in memory at a time.
-    # Last comes what is topped up, by all scores there are.
-    late = {STATES: 2, "judge": 1 if judge == order.model else 3, TOP_UP: 4}
+                rows.append(step._asdict() | _cost(step, run, samples))
+    # Hidden states last, for transformers is opened for them, or a server gives none; but another
+    # model judges after them, because one model is in memory at a time.
+    late = {STATES: 2, "judge": 1 if judge == order.model else 3}
     rows.sort(key=lambda row: late.get(row["step"], 0))
     return pd.DataFrame(rows)
 
@@ -103,9 +93,7 @@ def _draws(order: Order, dataset: Dataset) -> Iterator[tuple[str, list[str], Dra
         states = ["judge", STATES]
     evaluation, training = dataset.evaluation_split, dataset.training_split
     every = Draw(None, 0, recipe.samples)
-    yield evaluation, ["samples", *TITLES, *states], every
-    if order.precision:
-        yield evaluation, [TOP_UP], Draw(None, recipe.samples, TOP_UP_LIMIT - recipe.samples)
+    yield evaluation, [DRAWN, *TITLES, *states], every
     if training in (None, evaluation):
         return
     as_paper = recipe.protocol == "paper"
@@ -113,25 +101,23 @@ def _draws(order: Order, dataset: Dataset) -> Iterator[tuple[str, list[str], Dra
     if as_paper and dataset.reported_as and not paper:
         return
     for draw in recipe.training:
-        steps = ["samples"] if draw.first else ["samples", *states]
+        steps = [DRAWN] if draw.first else [DRAWN, *states]
         yield str(training), steps, draw._replace(questions=paper or draw.questions)
     if as_paper and dataset.validation_split:
-        yield dataset.validation_split, ["samples", *states], every
+        yield dataset.validation_split, [DRAWN, *states], every
 
 
-def _cost(
-    order: Order, step: Step, run: Run | None, samples: pd.DataFrame | None
-) -> dict[str, float | str]:
+def _cost(step: Step, run: Run | None, samples: pd.DataFrame | None) -> dict[str, float | str]:
     """Return the requests that a step lacks, as far as files tell, and the tokens of them."""
     wanted = step.questions * step.per_question
     done = 0
     prompt: float = PROMPT
     length, basis = _tokens(step)
     if run and samples is not None:
-        done = _done(order, step, run, samples)
+        done = _done(step, run, samples)
         if len(samples):
             prompt = samples["prompt_tokens"].mean()
-            if step.step in DRAWN:
+            if step.step == DRAWN:
                 length, basis = mean_tokens(run), "measured"
     requests = wanted - np.clip(done, 0, wanted)
     return {
@@ -142,15 +128,10 @@ def _cost(
     }
 
 
-def _done(order: Order, step: Step, run: Run, samples: pd.DataFrame) -> int:
-    """Count the requests of a step that are done, or not needed."""
-    if step.step in DRAWN:
-        done = (samples["sample_index"] - step.first).between(0, step.per_question - 1).sum()
-        if step.step == TOP_UP:
-            needed = top_up_samples(order, run, step.questions)
-            if needed is not None:
-                done += (TOP_UP_LIMIT - needed).sum()
-        return int(done)
+def _done(step: Step, run: Run, samples: pd.DataFrame) -> int:
+    """Count the requests of a step that are done."""
+    if step.step == DRAWN:
+        return int(samples["sample_index"].sub(step.first).between(0, step.per_question - 1).sum())
     if step.step == "judge":
         wanted = step.questions * step.per_question
         judged, answers = judge_progress(run).get(step.model, (0, wanted))
@@ -158,26 +139,6 @@ def _done(order: Order, step: Step, run: Run, samples: pd.DataFrame) -> int:
     if step.step == STATES:
         return run.count(FEATURES)
     return run.count(CONFIDENCES, step.step)
-
-
-def top_up_samples(order: Order, run: Run, questions: int) -> "pd.Series[int] | None":
-    """Return how many samples each question of a run needs, computed from the first samples of all
-    questions; None before these are drawn.
-    """
-    if not run.has(VERDICTS) or order.precision is None:
-        return None
-    first = order.recipe.samples
-    graded = read_verdicts(run).query("sample_index < @first").groupby("question_id").size()
-    if len(graded) < questions or graded.min() < first:
-        return None
-    results = results_of(replace(order.counting, k_eval=first), [run.place["dataset"]])
-    results = results[[*COUNTS, *methods(results)]]
-    return samples_needed(
-        results.droplevel("dataset"),
-        clusters=subjects(results).droplevel("dataset"),
-        half_width=order.precision,
-        most=TOP_UP_LIMIT,
-    )
 
 
 def _tokens(step: Step) -> tuple[float, str]:

@@ -16,7 +16,7 @@ from capcal_lib.probes.features import extract
 from capcal_lib.probes.predictions import probe_title
 from capcal_lib.questions import load_questions, rank_questions
 from capcal_lib.reproduce.order import WHOLE, Order
-from capcal_lib.reproduce.plan import DRAWN, STATES, TOP_UP, Step, make_plan, top_up_samples
+from capcal_lib.reproduce.plan import DRAWN, STATES, Step, make_plan
 from capcal_lib.reproduce.table import beside_printed
 from capcal_lib.results.results import PAPER_VOTES, results_of
 from capcal_lib.runs.run import Run, find_run
@@ -25,7 +25,7 @@ from capcal_lib.sampling.engines import NotOpened, check_engine, close_engine
 from capcal_lib.text import sanitize
 
 MIX = ("triviaqa-1000", "gsm8k")  # that one more probe of the paper learns from (appendix C.4)
-NO_STATES = "a server gives no hidden states"
+NO_STATES = "a server gives no hidden states; capcal features --engine transformers does"
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ def _do(order: Order, step: Step) -> str:
     """Carry out a step of a plan, as far as it is not done. Return how many requests got no answer,
     and why.
     """
-    if step.step in DRAWN:
+    if step.step == DRAWN:
         failed = _draw(order, step)
         return _describe_failed(sum(failed.values()), failed)
     run = find_run(order.store, order.model, step.dataset, step.split, order.choice)
@@ -162,17 +162,9 @@ def _describe_failed(number: int, reasons: Mapping[str, int]) -> str:
 
 def _draw(order: Order, step: Step) -> Mapping[str, int]:
     """Draw and grade the samples of a step. Return how many failed, by reason."""
-    if step.step == TOP_UP:
-        _keep_probes(order, [step.dataset])
-        run = order.run(step.dataset, step.split)
-        needed = top_up_samples(order, run, step.questions) if run else None
-        if needed is None:
-            raise InputError("not all of the first samples are there")
-        wanted: dict[Any, int] = needed.to_dict()
-    else:
-        ranked = rank_questions(load_questions(step.dataset, step.split))
-        questions = order.part.of(ranked)[: step.questions]
-        wanted = {question.id: step.first + step.per_question for question in questions}
+    questions = order.part.of(rank_questions(load_questions(step.dataset, step.split)))
+    least = step.first + step.per_question
+    wanted = {question.id: least for question in questions[: step.questions]}
     drawn = sample(
         order.model,
         step.dataset,

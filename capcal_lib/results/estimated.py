@@ -1,18 +1,37 @@
-"""Estimates: one row per confidence in a question, beside the counts that may judge it.
+"""Estimates: one long table with one row per confidence in a question, beside the counts that may
+judge it and what the method is.
 
-A method has one member, or several: a probe of the paper's recipe has five, each in a column of its
-own. A number of a method is the mean over its members. It is never the number of their mean
-confidence, which nobody trained and which scores lower."""
-
-from collections.abc import Callable
-from typing import Any
+A method has one member, or five for a probe of the paper's recipe. A number of a method is the mean
+over its members. It is never the number of their mean confidence, which nobody trained and which
+scores lower. What is missing has no row: a method that was not asked on a data set, a question
+without a confidence, a vote of too few samples."""
 
 import numpy as np
 import pandas as pd
 
-from capcal_lib.probe_names import probe_of
+from capcal_lib.confidence.of_run import TITLES
+from capcal_lib.probe_names import read_column, training_sets
+from capcal_lib.probes import nearest_probe
 from capcal_lib.results.results import CONSISTENCY, VOTES
 from capcal_lib.results.terms import BEST_CONSTANT, COUNTS, NUMBERS
+from capcal_lib.shifts import IN_DISTRIBUTION, OUT_OF_DISTRIBUTION, OUT_OF_DOMAIN, shift
+
+MISSING_AS = 0.5  # the confidence that the paper's code gives a question without one
+AT_HOME, IN_DOMAIN, OUTSIDE, SEVERAL = (
+    "probe of the data set",
+    "probe of the domain",
+    "probe of another domain",
+    "probe of several data sets",
+)
+KIND_BY_SHIFT = {
+    IN_DISTRIBUTION: AT_HOME,
+    OUT_OF_DISTRIBUTION: IN_DOMAIN,
+    OUT_OF_DOMAIN: OUTSIDE,
+}
+VOTED, STATED, YES = ASKED_KINDS = "response consistency", "verbalized confidence", "P(True)"
+ELSEWHERE = IN_DOMAIN, OUTSIDE, SEVERAL  # the kinds of probes of other data sets
+KINDS = (AT_HOME, *ELSEWHERE, *ASKED_KINDS, "other")
+ABOUT = ["method", "member", "kind", "shift", "nearest"]
 
 
 def confidence_columns(results: pd.DataFrame) -> list[str]:
@@ -24,34 +43,68 @@ def confidence_columns(results: pd.DataFrame) -> list[str]:
     return [name for name in map(str, results) if name not in (*COUNTS, *VOTES, BEST_CONSTANT)]
 
 
-def columns_of(results: pd.DataFrame, method: str | None) -> list[str]:
-    """List the columns that hold a method's confidences: one, or five for a probe of the paper's
-    recipe, or none if the results do not have the method.
-
-    >>> results = pd.DataFrame(columns=["P(True)", "Probe (MATH) [0]", "Probe (MATH) [1]"])
-    >>> columns_of(results, "Probe (MATH)")
-    ['Probe (MATH) [0]', 'Probe (MATH) [1]']
-    """
-    return [name for name in confidence_columns(results) if probe_of(name) == method]
-
-
 def methods(results: pd.DataFrame) -> list[str]:
     """List the methods of results; the five probes of the paper's recipe are one method.
 
     >>> methods(pd.DataFrame(columns=["correct", "total", "Probe (MATH) [0]", "Probe (MATH) [1]"]))
     ['Probe (MATH)']
     """
-    return [*dict.fromkeys(map(probe_of, confidence_columns(results)))]
+    return [*dict.fromkeys(read_column(name)[0] for name in confidence_columns(results))]
 
 
-def estimates(results: pd.DataFrame, *names: str) -> pd.DataFrame:
+def cases_of(results: pd.DataFrame) -> pd.DataFrame:
+    """Say what each method is on each data set on which it has a confidence.
+
+    Returns a table indexed by (dataset, method): its ``kind``, one of ``KINDS``; of a probe the
+    ``shift``; and whether it is the ``nearest`` probe, which stands for all.
+
+    >>> index = pd.MultiIndex.from_product([["gsm8k", "mmlu"], ["a"]])
+    >>> index.names = ["dataset", "question_id"]
+    >>> cases_of(pd.DataFrame({"P(True)": [0.2, None], "Probe (GSM8K)": 0.5}, index))["kind"]
+    dataset  method
+    gsm8k    P(True)                           P(True)
+             Probe (GSM8K)       probe of the data set
+    mmlu     Probe (GSM8K)    probe of another domain
+    Name: kind, dtype: object
+    """
+    known = results[confidence_columns(results)].notna().groupby(level="dataset", sort=False).any()
+    rows = {}
+    for dataset, has in known.iterrows():
+        columns = [str(name) for name, any_of in has.items() if any_of]
+        present = [*dict.fromkeys(read_column(name)[0] for name in columns)]
+        nearest = nearest_probe(present, str(dataset))
+        for method in present:
+            far = shift(method, str(dataset))
+            rows[dataset, method] = [kind_of_method(method, far), far, method == nearest]
+    table = pd.DataFrame.from_dict(rows, orient="index", columns=ABOUT[2:])
+    table.index = pd.MultiIndex.from_tuples(table.index, names=["dataset", "method"])
+    return table.astype({"nearest": bool})
+
+
+def kind_of_method(method: str, far: str | None) -> str:
+    """Return the kind of a method, one of ``KINDS``; of a probe, from its ``shift`` on a data set.
+
+    >>> kind_of_method("Probe (GSM8K)", IN_DISTRIBUTION), kind_of_method("My own", None)
+    ('probe of the data set', 'other')
+    """
+    if method in (CONSISTENCY, *TITLES.values()):
+        return method if method in KINDS else method.lower()
+    if len(training_sets(method)) > 1:
+        return SEVERAL
+    return KIND_BY_SHIFT.get(far or "", "other")
+
+
+def estimates(results: pd.DataFrame, *names: str, fill: bool = False) -> pd.DataFrame:
     """List every confidence of results beside the counts that may judge it, in one long table.
 
     ``names`` are methods; without any, all methods of ``results`` are listed. The rows have the
-    index of ``results``, method by method: ``method``, a category; ``member``, 0, or 0 to 4 for the
-    probes of the paper's recipe; ``confidence`` in [0, 1]; and ``correct`` and ``total``. Votes are
-    judged by the samples that did not vote; every other method is judged by all samples. Questions
-    without a confidence or a scored sample have no row; methods without rows are no category.
+    index of ``results``, data set by data set: ``method``, a category; ``member``, 0, or 0 to 4 for
+    the probes of the paper's recipe; its ``kind`` on the data set and, of a probe, the ``shift``;
+    whether it is the ``nearest`` probe, which stands for all (``probes.nearest_probe``);
+    ``confidence`` in [0, 1]; and ``correct`` and ``total``. Votes are judged by the samples that
+    did not vote; every other method is judged by all samples. With ``fill``, a missing confidence
+    counts as one half if the method has any on the data set, as in the paper's code; but not a
+    vote, which is missing if there are too few samples.
 
     >>> from capcal_lib.places import RECORDED_RUNS
     >>> from capcal_lib.results import load_results
@@ -63,33 +116,37 @@ def estimates(results: pd.DataFrame, *names: str) -> pd.DataFrame:
     Name: total, dtype: int64
     """
     listed = names or methods(results)
+    cases = cases_of(results)
     parts = [pd.DataFrame(columns=["method", "member", *NUMBERS], index=results.index[:0])]
-    for method in listed:
-        votes = method == CONSISTENCY and VOTES[0] in results
-        counts = VOTES[:2] if votes else COUNTS
-        for member, column in enumerate(columns_of(results, method)):
-            part = results[[column, *counts]].set_axis(NUMBERS, axis="columns").dropna()
-            part = part[part["total"] > 0].astype({"correct": int, "total": int})
-            part.insert(0, "method", method)
-            part.insert(1, "member", member)
-            parts.append(part)
-    table = pd.concat(parts[1:] or parts).astype({"confidence": np.float64})
+    for column in confidence_columns(results):
+        method, member = read_column(column)
+        if method not in listed:
+            continue
+        counts = VOTES[:2] if method == CONSISTENCY and VOTES[0] in results else COUNTS
+        part = results[[column, *counts]].set_axis(NUMBERS, axis="columns")
+        if fill and method != CONSISTENCY:
+            asked = part["confidence"].groupby(level="dataset").transform("count") > 0
+            missing = asked & part["confidence"].isna()
+            part["confidence"] = part["confidence"].mask(missing, MISSING_AS)
+        part = part[part.notna().all(axis="columns") & (part["total"] > 0)]
+        parts.append(part.assign(method=method, member=member))
+    table = pd.concat(parts[1:] or parts).join(cases, on=["dataset", "method"])
+    datasets = results.index.unique("dataset")
+    places = datasets.get_indexer(table.index.get_level_values("dataset"))
+    table = table[[*ABOUT, *NUMBERS]].iloc[places.argsort(kind="stable")]
     table["method"] = pd.Categorical(table["method"], listed).remove_unused_categories()
-    return table
+    return table.astype({"confidence": np.float64, "correct": int, "total": int, "nearest": bool})
 
 
-def mean_over_members(listed: pd.DataFrame, compute: Callable[[pd.DataFrame], Any]) -> Any:
-    """Return the mean of a number, or of one number per question, over a method's members.
+def differing(results: pd.DataFrame) -> pd.DataFrame:
+    """Keep the data sets on which any two questions have different shares of correct samples. On
+    the others there is nothing to compare.
 
-    ``listed`` are the :func:`estimates` of one method. ``compute`` takes the ``confidence``,
-    ``correct`` and ``total`` of a member.
-
-    >>> results = pd.DataFrame({"correct": [1], "total": [2]})
-    >>> for fold, confidence in enumerate([0.1, 0.3]):
-    ...     results[f"Probe (MATH) [{fold}]"] = confidence
-    >>> listed = estimates(results, "Probe (MATH)")
-    >>> mean_over_members(listed, lambda member: member["confidence"]).tolist()
-    [0.2]
+    >>> index = pd.MultiIndex.from_product([["gsm8k", "mmlu"], ["a", "b"]])
+    >>> index.names = ["dataset", "question_id"]
+    >>> results = pd.DataFrame({"correct": [0, 0, 1, 2], "total": 4}, index)
+    >>> differing(results).index.unique("dataset").tolist()
+    ['mmlu']
     """
-    members = [compute(member[NUMBERS]) for _, member in listed.groupby("member")]
-    return sum(members[1:], start=members[0]) / len(members)
+    mu_hat = results["correct"] / results["total"]
+    return results[mu_hat.groupby(level="dataset").transform("nunique") > 1]

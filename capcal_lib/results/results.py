@@ -25,6 +25,7 @@ from capcal_lib.confidence.consistency import (
     split_votes,
 )
 from capcal_lib.confidence.of_run import TITLES, confidences_of
+from capcal_lib.errors import InputError
 from capcal_lib.grading.counts import count_run, count_verdicts
 from capcal_lib.grading.judgements import verdicts_by
 from capcal_lib.manifests import load_dataset
@@ -34,7 +35,7 @@ from capcal_lib.results.counting import Counting
 from capcal_lib.results.terms import COUNTS, accuracy_bounds
 from capcal_lib.runs.artifacts import VERDICTS
 from capcal_lib.runs.run import Choice, Run
-from capcal_lib.runs.store import KEY, count_samples, damaged_files, present_of, stream_samples
+from capcal_lib.runs.store import present_keys
 
 INDEX = ["dataset", "question_id"]
 DESCRIBED = [
@@ -225,13 +226,12 @@ def evidence_of_run(run: Run) -> str:
 
 
 def _problems(run: Run) -> list[str]:
-    """Describe a run's damaged files, or else a mismatch between its samples and verdicts."""
-    damaged = [how for _, how in damaged_files(run)]
-    if damaged:
-        return damaged
-    samples, verdicts = count_samples(run), run.count(VERDICTS)
-    if samples != verdicts:
-        samples = len(present_of(stream_samples(run, KEY)))
+    """Describe a run's damage, or else a mismatch between its samples and verdicts."""
+    try:
+        samples = len(present_keys(run))
+    except InputError as error:
+        return [str(error)]
+    verdicts = run.count(VERDICTS)
     if samples > verdicts:
         lacking = f"{samples - verdicts:,} of {samples:,} samples have no verdict"
         return [f"{run}: {lacking}, and do not count; go on with: capcal grade {run.options}"]

@@ -1,21 +1,21 @@
-"""Score results: capability Brier scores with intervals over questions, and which method may be the
-best.
+"""Score results: the Brier terms of every method, capability Brier scores with intervals over
+questions, which method may be the best, and recalibration.
 """
 
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
+from zlib import crc32
 
 import numpy as np
 import pandas as pd
 
 from capcal_lib import metrics
-from capcal_lib.applications import deep_samples, others_mean
+from capcal_lib.applications import others_mean
 from capcal_lib.errors import InputError, check_known
 from capcal_lib.manifests import load_dataset
-from capcal_lib.probe_names import as_nearest, is_probe, training_sets
-from capcal_lib.probes import nearest_probe
-from capcal_lib.reported import APPLIED
-from capcal_lib.results.estimated import columns_of, confidence_columns, estimates, methods
-from capcal_lib.results.results import CONSISTENCY, INDEX, VOTES, subjects
+from capcal_lib.metrics.validation import check_int
+from capcal_lib.probe_names import read_column
+from capcal_lib.results.estimated import VOTED, confidence_columns, estimates, methods
+from capcal_lib.results.results import CONSISTENCY, INDEX, SPLIT_TERMS, VOTES, subjects
 from capcal_lib.results.terms import (
     BEST_CONSTANT,
     COUNTS,
@@ -29,199 +29,8 @@ from capcal_lib.results.terms import (
 )
 
 Protocol = Literal["corrected", "paper"]
-DEEP = 32  # samples of a question, from which curves and budgets say something
 ROUNDING = 1e-12  # probes that are the same score alike up to this
-MISSING_AS = 0.5  # the confidence that the paper's code gives a question without one
 BOUNDS = {UNIFORM: (1 / 12, 1 / 3), ORACLE_RC: (0, 1 / 4)}  # of a score; all others lie in [0, 1]
-SCORE_COLUMNS = ["brier", "low", "high", "plug_in", "may_be_best", "missing", "questions"]
-
-
-def stated_methods(results: pd.DataFrame) -> list[str]:
-    """List the methods with any confidence that are neither probes nor votes: what a model says
-    when asked, and your own methods (``capcal confidence --from``).
-
-    >>> results = pd.DataFrame({"P(True)": [0.5], "Probe (MATH)": [0.5], "mine": [0.1]})
-    >>> stated_methods(results.assign(theirs=None))
-    ['P(True)', 'mine']
-    """
-    known = methods(results.dropna(axis="columns", how="all"))
-    return [name for name in known if name != CONSISTENCY and not is_probe(name)]
-
-
-def own_columns(results: pd.DataFrame, dataset: str) -> list[str]:
-    """List the columns of a data set's own probe, if it has predicted any of its ``results``.
-
-    >>> results = pd.DataFrame({"Probe (GSM8K)": [0.5], "Probe (MATH)": [0.5]})
-    >>> own_columns(results, "math500"), own_columns(results, "triviaqa")
-    (['Probe (MATH)'], [])
-    """
-    return columns_of(results.dropna(axis="columns", how="all"), load_dataset(dataset).probe)
-
-
-def well_sampled(results: pd.DataFrame) -> list[str]:
-    """List the data sets with a probe of their own and 32 samples per question (counted by
-    ``applications.deep_samples``). If there are none, list those with a probe; else all.
-    """
-    names, probed, deep = [], [], []
-    for name, subset in results.groupby(level="dataset", sort=False):
-        dataset = str(name)
-        names.append(dataset)
-        if own_columns(subset, dataset):
-            probed.append(dataset)
-            if deep_samples(subset["total"]) >= DEEP:
-                deep.append(dataset)
-    return deep or probed or names
-
-
-def nearest_probe_of(results: pd.DataFrame, dataset: str) -> str | None:
-    """Return the probe nearest to a data set (``probes.nearest_probe``), among the probes that have
-    predicted any question in ``results``, which hold that data set only.
-
-    >>> columns = {"correct": [1], "total": [2], "Probe (MATH)": [0.5], "Probe (GSM8K)": [None]}
-    >>> nearest_probe_of(pd.DataFrame(columns), "gsm8k")
-    'Probe (MATH)'
-    """
-    return nearest_probe(methods(results.dropna(axis="columns", how="all")), dataset)
-
-
-def questions_differ(results: pd.DataFrame) -> bool:
-    """Return whether results of one data set leave anything to compare: whether any two questions
-    have different shares of correct samples.
-
-    >>> questions_differ(pd.DataFrame({"correct": [0, 0], "total": [4, 8]}))
-    False
-    """
-    scored = results[results["total"] > 0]
-    return bool((scored["correct"] / scored["total"]).nunique() > 1)
-
-
-def questions_predicted(results: pd.DataFrame, dataset: str) -> pd.DataFrame:
-    """Keep only the questions of one data set that its nearest probe has predicted; keep all if it
-    has no probe.
-
-    >>> columns = {"correct": [1, 2], "total": [2, 2], "Probe (MATH)": [0.5, None]}
-    >>> len(questions_predicted(pd.DataFrame(columns), "gsm8k"))
-    1
-    """
-    nearest = nearest_probe_of(results, dataset)
-    return results.dropna(subset=columns_of(results, nearest))
-
-
-def deepest_questions(questions: pd.DataFrame) -> pd.DataFrame:
-    """Keep the questions of one data set with the most samples (``applications.deep_samples``).
-
-    >>> len(deepest_questions(pd.DataFrame({"correct": 1, "total": [4] * 20 + [2] * 10})))
-    20
-    """
-    return questions[questions["total"] >= deep_samples(questions["total"])]
-
-
-def beside_the_paper(results: pd.DataFrame, dataset: str) -> list[str]:
-    """List a data set and then the two on which the paper tries its applications, MATH-500 and
-    AIME25, if these have 32 samples per question (``applications.deep_samples``) and their
-    questions differ.
-
-    >>> index = pd.MultiIndex.from_product([["gsm8k", "math500"], ["a", "b"]])
-    >>> index.names = ["dataset", "question_id"]
-    >>> counts = pd.DataFrame({"correct": [0, 1, 2, 3], "total": 40}, index)
-    >>> beside_the_paper(counts, "gsm8k"), beside_the_paper(counts, "math500")
-    (['gsm8k', 'math500'], ['math500'])
-    """
-    names = [dataset]
-    for name in APPLIED:
-        if name != dataset and name in results.index.unique("dataset"):
-            predicted = questions_predicted(results.loc[[name]], name)
-            if deep_samples(predicted["total"]) >= DEEP and questions_differ(predicted):
-                names.append(name)
-    return names
-
-
-def fill_unstated(results: pd.DataFrame) -> pd.DataFrame:
-    """Replace a missing stated confidence by one half if the method has any, as in the paper's
-    code.
-
-    >>> table = pd.DataFrame({"P(True)": [0.2, None], "Probe (MATH)": [None, 0.3]})
-    >>> fill_unstated(table).values.tolist()
-    [[0.2, nan], [0.5, 0.3]]
-    """
-    return results.fillna(dict.fromkeys(stated_methods(results), MISSING_AS))
-
-
-def fill_missing(confidences: pd.DataFrame) -> pd.DataFrame:
-    """Replace missing confidences by one half on data sets where the method has any, as in the
-    paper's code; but not votes, which are missing if there are too few samples.
-
-    ``confidences`` has one column per confidence, with the index of results."""
-    asked = confidences.groupby(level="dataset").transform("count") > 0
-    filled = confidences.fillna(MISSING_AS).where(asked)
-    if CONSISTENCY in confidences:
-        filled[CONSISTENCY] = confidences[CONSISTENCY]
-    return filled
-
-
-def keep_nearest_probe(results: pd.DataFrame, dataset: str) -> pd.DataFrame:
-    """Keep only the nearest probe in results of one data set, under the name ``Probe``.
-
-    See ``probes.nearest_probe``; under the paper's recipe it has five columns, ``Probe [0]`` to
-    ``[4]``. Columns without any confidence are left out.
-
-    >>> columns = ["correct", "total", "P(True)", "Probe (MATH)", "Probe (GSM8K)"]
-    >>> results = pd.DataFrame([[1, 2, 0.5, 0.5, 0.5]], columns=columns)
-    >>> list(keep_nearest_probe(results, "math500"))
-    ['correct', 'total', 'P(True)', 'Probe']
-    """
-    results = results.dropna(axis="columns", how="all")
-    nearest = nearest_probe_of(results, dataset)
-    names = {name: name for name in map(str, results) if not training_sets(name)}
-    for column in columns_of(results, nearest):
-        names[column] = as_nearest(column)
-    return results[[*names]].rename(columns=names)
-
-
-def brier_terms(results: pd.DataFrame, *, protocol: Protocol = "corrected") -> pd.DataFrame:
-    """Return the capability Brier term of each question and method, with the index of ``results``.
-
-    The columns are Uniform random, Best constant, the methods, Oracle RC and Oracle CC; the first
-    and the last two are exact expectations, and Best constant is :func:`best_constant`. A probe of
-    the paper's recipe has the mean term of its five. NaN means not scored: the question has no
-    confidence, or fewer than two scored samples. Under the ``paper``'s protocol, terms are plug-in,
-    and a missing confidence counts as 0.5, except for votes of too few samples. `InputError` for
-    another protocol."""
-    corrected = protocol == "corrected"
-    terms = _estimate_terms(results, protocol)
-    of_question = terms.groupby([*INDEX, "method"], observed=True, sort=False)["term"].mean()
-    table = of_question.unstack("method").reindex(results.index)
-    scored = results[results["total"] > 1]
-    if len(scored):
-        counts = scored["correct"], scored["total"]
-        table[UNIFORM] = pd.Series(
-            metrics.uniform_baseline_brier_terms(*counts, corrected=corrected), scored.index
-        )
-        table[ORACLE_RC] = pd.Series(
-            metrics.correctness_variance_terms(*counts, corrected=corrected), scored.index
-        )
-        table[ORACLE_CC] = pd.Series(0.0, scored.index)
-        table[BEST_CONSTANT] = question_terms(best_constant(scored), scored, corrected=corrected)
-    if CONSISTENCY in results and VOTES[-1] in results:
-        table[CONSISTENCY] = results["votes term" if corrected else "votes plug-in"]
-    table = table.reindex(columns=[UNIFORM, BEST_CONSTANT, *methods(results), *ORACLES])
-    return table.rename_axis(columns=None)
-
-
-def _estimate_terms(results: pd.DataFrame, protocol: Protocol) -> pd.DataFrame:
-    """Return the estimates of questions with two scored samples, each with its Brier ``term``."""
-    check_known("protocol", protocol, get_args(Protocol))
-    corrected = protocol == "corrected"
-    scored = results[results["total"] > 1]
-    if not corrected:
-        confidences = confidence_columns(results)
-        scored = scored.assign(**fill_missing(scored[confidences]))
-    table = estimates(scored)
-    table = table[table["total"] > 1] if corrected else table
-    if table.empty:
-        return table.assign(term=np.nan)
-    numbers = (table[name] for name in NUMBERS)
-    return table.assign(term=metrics.capability_brier_terms(*numbers, corrected=corrected))
 
 
 def best_constant(results: pd.DataFrame) -> "pd.Series[float]":
@@ -242,11 +51,76 @@ def best_constant(results: pd.DataFrame) -> "pd.Series[float]":
     return mu_hat.groupby(level="dataset").transform(others_mean)
 
 
-def score(
-    results: pd.DataFrame,
-    *,
-    protocol: Protocol = "corrected",
+def terms_of(results: pd.DataFrame, *, protocol: Protocol = "corrected") -> pd.DataFrame:
+    """Return the long table of ``estimates`` with the capability Brier ``term`` of each, its
+    ``plug_in`` term, and the term of the best constant by the same samples, ``constant``.
+
+    Only questions with two scored samples count. A vote's terms are its means over many splits, if
+    the results have them. Under the ``paper``'s protocol, all terms are plug-in, and a missing
+    confidence counts as one half."""
+    check_known("protocol", protocol, get_args(Protocol))
+    corrected = protocol == "corrected"
+    scored = results[results["total"] > 1]
+    table = estimates(scored, fill=not corrected)
+    table = table[table["total"] > 1] if corrected else table
+    table = table.assign(term=_terms(table, corrected), plug_in=_terms(table, corrected=False))
+    if {CONSISTENCY, *SPLIT_TERMS} <= {*results}:
+        votes = scored[[CONSISTENCY, *COUNTS, *SPLIT_TERMS]]
+        votes = votes.set_axis([*NUMBERS, "term", "plug_in"], axis="columns")
+        votes["term"] = votes["term"] if corrected else votes["plug_in"]
+        votes = votes.dropna(subset="term").assign(method=CONSISTENCY, member=0, kind=VOTED)
+        votes["nearest"] = False
+        table = pd.concat([table[table["method"] != CONSISTENCY], votes])
+        table["method"] = pd.Categorical(table["method"], methods(results))
+    rival = table.assign(confidence=best_constant(scored).reindex(table.index))
+    return table.assign(constant=_terms(rival, corrected))
+
+
+def _terms(table: pd.DataFrame, corrected: bool) -> "pd.Series[float]":
+    """Return the Brier term of each row; NaN without a confidence."""
+    known = table["confidence"].notna().to_numpy()
+    terms = np.full(len(table), np.nan)
+    if known.any():
+        numbers = table.loc[known, NUMBERS].to_numpy().T
+        terms[known] = metrics.capability_brier_terms(*numbers, corrected=corrected)
+    return pd.Series(terms, table.index)
+
+
+def brier_terms(results: pd.DataFrame, *, protocol: Protocol = "corrected") -> pd.DataFrame:
+    """Return the capability Brier term of each question and method, with the index of ``results``.
+
+    The columns are Uniform random, Best constant, the methods, Oracle RC and Oracle CC; the first
+    and the last two are exact expectations, and Best constant is :func:`best_constant`. A probe of
+    the paper's recipe has the mean term of its five. NaN means not scored: the question has no
+    confidence, or fewer than two scored samples. Under the ``paper``'s protocol, terms are plug-in,
+    and a missing confidence counts as 0.5, except for votes of too few samples. `InputError` for
+    another protocol."""
+    listed = terms_of(results, protocol=protocol)
+    return _by_question(listed, "term", results, corrected=protocol == "corrected")
+
+
+def _by_question(
+    listed: pd.DataFrame, column: str, results: pd.DataFrame, *, corrected: bool
 ) -> pd.DataFrame:
+    """Average a column of terms over the members of each method, and add the terms of the baselines
+    and oracles: one row per question of ``results``, one column per method.
+    """
+    of_question = listed.groupby([*INDEX, "method"], observed=True, sort=False)[column].mean()
+    table = of_question.unstack("method").reindex(results.index)
+    scored = results[results["total"] > 1]
+    if len(scored):
+        counts = scored["correct"], scored["total"]
+        uniform = metrics.uniform_baseline_brier_terms(*counts, corrected=corrected)
+        variance = metrics.correctness_variance_terms(*counts, corrected=corrected)
+        table[UNIFORM] = pd.Series(uniform, scored.index)
+        table[ORACLE_RC] = pd.Series(variance, scored.index)
+        table[ORACLE_CC] = pd.Series(0.0, scored.index)
+        table[BEST_CONSTANT] = question_terms(best_constant(scored), scored, corrected=corrected)
+    table = table.reindex(columns=[UNIFORM, BEST_CONSTANT, *methods(results), *ORACLES])
+    return table.rename_axis(columns=None)
+
+
+def score(results: pd.DataFrame, *, protocol: Protocol = "corrected") -> pd.DataFrame:
     """Score every method on every data set by its capability Brier score; lower is better.
 
     ``results`` come from ``load_results``; you may add columns of confidences. Under the
@@ -272,44 +146,92 @@ def score(
             f"results are indexed by {' and '.join(INDEX)} and have {' and '.join(COUNTS)}, as "
             "load_results gives them; score a table of your own with capcal_lib.io.score_table"
         )
-    terms = brier_terms(results, protocol=protocol)
-    plug_in = brier_terms(results, protocol="paper").where(terms.notna())
-    scored = results[results["total"] > 1]
-    missing = pd.DataFrame(0.0, results.index, terms.columns)
-    for method in methods(results):
-        missing[method] = scored[columns_of(results, method)].isna().mean(axis="columns")
-    if CONSISTENCY in results:  # too few samples to vote are no missing votes
-        missing[CONSISTENCY] = 0
-        if VOTES[-1] in results:  # of a split's, those of any
-            missing[CONSISTENCY] = terms[CONSISTENCY].isna() & results["votes total"].notna()
+    listed, corrected = terms_of(results, protocol=protocol), protocol == "corrected"
+    terms = _by_question(listed, "term", results, corrected=corrected)
+    plug_in = _by_question(listed, "plug_in", results, corrected=False).where(terms.notna())
     groups = subjects(results)
     rows = {}
     for name, subset in terms.groupby(level="dataset", sort=False):
-        dataset = str(name)
         subset = subset.dropna(axis="columns", how="all")
-        clusters = groups[subset.index] if load_dataset(dataset).clustered else None
+        clusters = groups[subset.index] if load_dataset(str(name)).clustered else None
         best = mark_best(subset, clusters)
-        for method, values in zip(map(str, subset), subset.to_numpy().T, strict=True):
+        for method in map(str, subset):
             bounds = BOUNDS.get(method, (0, 1))
-            estimate, low, high = metrics.mean_interval(values, clusters=clusters, bounds=bounds)
+            interval = metrics.mean_interval(subset[method], clusters=clusters, bounds=bounds)
             if method == ORACLE_CC:  # by definition
-                estimate = low = high = 0.0
-            rows[dataset, method] = [
-                estimate,
-                low,
-                high,
-                plug_in[method][subset.index].mean(),
-                best[method],
-                int(missing[method][subset.index].sum()),
-                subset[method].count(),
-            ]
+                interval = metrics.Interval(0.0, 0.0, 0.0)
+            mean = plug_in.loc[subset.index, method].mean()
+            rows[str(name), method] = [*interval, mean, best[method], subset[method].count()]
+    columns = ["brier", "low", "high", "plug_in", "may_be_best", "questions"]
     index = pd.MultiIndex.from_tuples(list(rows), names=["dataset", "method"])
-    table = pd.DataFrame(list(rows.values()), index, SCORE_COLUMNS)
+    table = pd.DataFrame(list(rows.values()), index, columns)
     table["may_be_best"] = table["may_be_best"].astype("boolean")
-    if len(confidence_columns(results)) > len(methods(results)):  # a method has several members
-        of_members = _estimate_terms(results, protocol)
-        by_member = of_members.groupby(["dataset", "method", "member"], observed=True)["term"]
+    missing = _count_missing(results, terms).reindex(index).fillna(0)
+    table.insert(5, "missing", missing.astype(int))
+    if listed["member"].any():  # a method has several
+        by_member = listed.groupby(["dataset", "method", "member"], observed=True)["term"]
         spread = by_member.mean().groupby(["dataset", "method"], observed=True).std()
-        table["spread"] = spread.reindex(table.index)
-        table["spread"] = table["spread"].where(table["spread"] > ROUNDING)
+        table["spread"] = spread[spread > ROUNDING].reindex(index)
     return table
+
+
+def _count_missing(results: pd.DataFrame, terms: pd.DataFrame) -> "pd.Series[int]":
+    """Count the questions of each data set and method that can be scored and have no confidence.
+    Votes are missing if no sample that votes has an answer, but not if there are too few samples.
+    """
+    scored = results[results["total"] > 1]
+    known = scored[confidence_columns(results)].notna()
+    known = known.T.groupby(lambda name: read_column(name)[0]).any().T  # of any member
+    missing = (~known).groupby(level="dataset").sum()
+    if CONSISTENCY in missing:
+        missing[CONSISTENCY] = 0
+    if VOTES[1] in results:
+        lost = results[VOTES[1]].notna() & terms[CONSISTENCY].isna()
+        missing[CONSISTENCY] = lost.groupby(level="dataset").sum()
+    of_method: Any = missing.stack()
+    return of_method
+
+
+def recalibrate(results: pd.DataFrame, *, folds: int = 5) -> pd.DataFrame:
+    """Give every method the same labels: recalibrate its confidences on each data set with the
+    labels of the other folds.
+
+    A confidence can rank questions well and still be far from mu, because its level is off. The
+    best constant and the probes have learned the level from labels. ``results`` come from
+    ``load_results``. A fold consists of whole subjects, or of questions if the data set has no
+    subjects, and is the same each time. Platt's method (``metrics.Calibrator``) learns from the
+    counts of the other folds.
+
+    Returns the same table with recalibrated confidences; NaN if a method has none, or if the other
+    folds have fewer than two questions. *Response consistency* is the recalibrated vote of a
+    question's first samples, beside the counts of the samples that did not vote. `InputError` for
+    fewer than two ``folds``.
+
+    >>> index = pd.MultiIndex.from_product([["gsm8k"], map(str, range(40))])
+    >>> index.names = ["dataset", "question_id"]
+    >>> counts = {"correct": [1, 3] * 20, "total": 4}
+    >>> results = pd.DataFrame(counts | {"P(True)": [0.8, 0.9] * 20}, index)
+    >>> recalibrate(results)["P(True)"].round(2).unique().tolist()
+    [0.25, 0.75]
+    """
+    check_int("folds", folds, least=2)
+    recalibrated = results.drop(columns=SPLIT_TERMS, errors="ignore")
+    recalibrated[confidence_columns(results)] = np.nan
+    fold = subjects(results).groupby(level="dataset").transform(_folds_of, folds)
+    listed = estimates(results).assign(fold=lambda table: fold[table.index])
+    columns: dict[Any, str] = {read_column(name): name for name in confidence_columns(results)}
+    for case, rows in listed.groupby(["dataset", "method", "member"], observed=True):
+        for number in rows["fold"].unique():
+            inside = rows["fold"] == number
+            others = rows.loc[~inside, NUMBERS]
+            if len(others) > 1:
+                calibrator = metrics.Calibrator("platt").fit(*(others[name] for name in NUMBERS))
+                values = calibrator.predict(rows.loc[inside, "confidence"])
+                recalibrated.loc[rows.index[inside], columns[case[1:]]] = values
+    return recalibrated
+
+
+def _folds_of(groups: "pd.Series[str]", folds: int) -> "pd.Series[int]":
+    """Deal whole groups out to folds, in an order that their names alone decide."""
+    names = sorted(groups.unique(), key=lambda name: (crc32(str(name).encode()), str(name)))
+    return groups.map({name: place % folds for place, name in enumerate(names)})

@@ -1,11 +1,10 @@
 """How far are the two targets of a confidence apart: the correctness of one response, and the
 expected accuracy? (Sections 3 and 4.1, and appendices A and E, of the paper.)"""
 
-from functools import partial
-
 import numpy as np
 import pandas as pd
 
+from capcal_lib.applications import deep_samples
 from capcal_lib.errors import InputError
 from capcal_lib.metrics import (
     correctness_variance_terms,
@@ -15,12 +14,14 @@ from capcal_lib.metrics import (
 )
 from capcal_lib.metrics.scores import ProperScore
 from capcal_lib.metrics.validation import Floats
-from capcal_lib.results.estimated import columns_of, estimates, mean_over_members, methods
+from capcal_lib.reported import APPLIED
+from capcal_lib.results.estimated import differing, estimates
 from capcal_lib.results.results import subjects
 from capcal_lib.results.scores import Protocol
-from capcal_lib.results.terms import COUNTS
+from capcal_lib.results.terms import COUNTS, NUMBERS
 
 BETWEEN = 0.1, 0.9  # expected accuracies that one sample cannot tell
+DEEP = 32  # samples of a question, from which curves and budgets say something
 ENOUGH = 10  # samples of a question, of which that many are correct
 
 
@@ -145,17 +146,19 @@ def losses_by_target(
     """
     if not 0 <= least < 0.5:
         raise InputError(f"least must be at least 0 and below 0.5; got {least}")
-    tables = {}
-    for dataset, subset in judge_alike(results).groupby(level="dataset", sort=False):
-        rows = {}
-        for method in methods(subset.dropna(axis="columns", how="all")):
-            if subset[columns_of(subset, method)].notna().all(axis="columns").any():
-                losses = partial(_losses, score=score, least=least)
-                rows[method] = mean_over_members(estimates(subset, method), losses)
-        tables[str(dataset)] = pd.DataFrame(rows).T
+    rows = {}
+    listed = estimates(judge_alike(results))
+    cases = listed.groupby(["dataset", "method"], observed=True, sort=False)
+    for case, judged in cases:
+        of_members = [
+            _losses(member[NUMBERS], score=score, least=least)
+            for _, member in judged.groupby("member")
+        ]
+        rows[case] = np.mean(of_members, axis=0)
     names = ["expected response loss", "Bregman information", "capability loss", "gap"]
-    table = pd.concat(tables, names=["dataset", "method"])
-    return table.set_axis(names[: table.shape[1]], axis="columns")
+    table = pd.DataFrame.from_dict(rows, orient="index", columns=names)
+    table.index = pd.MultiIndex.from_tuples(table.index, names=["dataset", "method"])
+    return table
 
 
 def _losses(judged: pd.DataFrame, *, score: ProperScore, least: float) -> Floats:
@@ -166,3 +169,23 @@ def _losses(judged: pd.DataFrame, *, score: ProperScore, least: float) -> Floats
     information = expected_response_loss(c / n, c, n, score=score).mean()
     capability = divergence(c / n, s, score=score).mean()
     return np.array([response, information, capability, capability - (response - information)])
+
+
+def sets_to_show(results: pd.DataFrame, dataset: str = "") -> list[str]:
+    """List a data set to show, by default the one whose questions differ most, and then the two on
+    which the paper tries its applications, MATH-500 and AIME25.
+
+    Only data sets with 32 samples per question count (by ``applications.deep_samples``), or all if
+    there are none.
+
+    >>> index = pd.MultiIndex.from_product([["gsm8k", "math500"], ["a", "b"]])
+    >>> index.names = ["dataset", "question_id"]
+    >>> counts = pd.DataFrame({"correct": [0, 40, 2, 3], "total": 40}, index)
+    >>> sets_to_show(counts), sets_to_show(counts, "math500")
+    (['gsm8k', 'math500'], ['math500'])
+    """
+    spread = accuracy_variance(differing(results)).fillna(0)
+    depth = results["total"].groupby(level="dataset").agg(deep_samples)
+    deep = [str(name) for name in spread.index if depth[name] >= DEEP]
+    first = dataset or str(spread[deep or spread.index].idxmax())
+    return [first, *(name for name in APPLIED if name in deep and name != first)]

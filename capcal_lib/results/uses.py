@@ -1,12 +1,12 @@
 """What does a confidence gain in one use, compared with the best rule without one?
 
-This module answers the question for each method on each data set of a model; the pages on budgets,
-on uses and on abstaining take the answer from here. A family is one use of one model: all methods
-on all its data sets are judged together by Holm's method. A budget of another size is another
-use."""
+A *way* is a confidence as one uses it: what the model says, votes, one's own method, or the nearest
+probe, in two ways. *Plug-in* takes its confidence as mu; *posterior* takes it as the mean of a
+distribution of mu, whose concentration is known from the probe's training questions. A missing
+confidence counts as one half, except for votes."""
 
 from collections.abc import Mapping
-from typing import Any
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -17,26 +17,39 @@ from capcal_lib.applications import (
     budget_gains,
     deep_samples,
     draw_accuracies,
-    evaluation_gains,
-    label_gains,
     others_mean,
     pass_at_k,
     pass_at_k_gains,
     risk_area_bounds,
 )
 from capcal_lib.metrics.comparisons import APART
-from capcal_lib.probe_names import NEAREST_PROBE, training_sets
-from capcal_lib.results.estimated import estimates, mean_over_members, methods
-from capcal_lib.results.judged import judge_cases
-from capcal_lib.results.results import CONSISTENCY
-from capcal_lib.results.scores import fill_unstated, nearest_probe_of, questions_differ
-from capcal_lib.runs import Run, read_samples
+from capcal_lib.probe_names import NEAREST_PROBE, PLUG_IN, POSTERIOR
+from capcal_lib.results.estimated import VOTED, differing, estimates
+from capcal_lib.results.judged import judge, mean_over_members
 
-USES = ("pass@k", "Budget", "Abstaining", "Labels saved", "Evaluation")
-CHEAPER_THAN_VOTES = ("Budget", "Evaluation")  # what they spend is less than ten votes cost
+USES = ("pass@k", "Budget", "Abstaining")
 ATTEMPTS = 16
 PER_QUESTION = 2  # samples a question of a budget
 WORLDS = 5  # sets of expected accuracies that a perfect confidence knows in turn
+
+
+def ways_to_use(
+    results: pd.DataFrame, concentrations: "Mapping[str, float] | pd.Series[float]"
+) -> pd.DataFrame:
+    """List the ways to use a confidence on each data set: the long table of ``estimates`` with
+    ``way`` and ``concentration``, which is infinite if the confidence is used as it is.
+
+    ``concentrations`` maps the names of probes to the concentration of their posterior, as
+    ``describe_probes`` gives it. Only questions with two scored samples count, and of all probes
+    only the nearest to a data set: never one that is chosen by its score.
+    """
+    listed = estimates(results[results["total"] > 1], fill=True)
+    listed["way"] = listed["method"].astype(str)
+    stated = listed[~listed["kind"].str.startswith("probe")].assign(concentration=np.inf)
+    plug_in = listed[listed["nearest"]].assign(way=PLUG_IN, concentration=np.inf)
+    concentration = plug_in["method"].astype(str).map(dict(concentrations)).fillna(np.inf)
+    posterior = plug_in.assign(way=POSTERIOR, concentration=concentration)
+    return pd.concat([stated, plug_in, posterior])
 
 
 def compare_use(
@@ -44,141 +57,66 @@ def compare_use(
     use: str,
     concentrations: "Mapping[str, float] | pd.Series[float]",
     *,
-    runs: "pd.Series[Any] | None" = None,
     per_question: int = PER_QUESTION,
 ) -> pd.DataFrame:
     """Judge what each confidence of a model gains in one of ``USES`` on each data set, all of them
-    together (``results.judged.judge_cases``).
+    together (``results.judge``).
 
-    ``results`` come from ``load_results``, ``concentrations`` from ``describe_probes``, and
-    ``runs``, which an evaluation needs, is the column ``run`` of ``describe_runs``. The methods
-    compared are those the model was asked for, your own, votes if they do not cost more than is
-    spent, and the nearest probe, under the name ``Probe``: never a probe chosen by its score. A
-    budget has ``per_question`` samples on average, and is tried on questions with twice as many, if
-    there are enough (``applications.deep_samples``). Data sets whose questions all have the same
-    accuracy are left out.
+    ``results`` and ``concentrations`` are those of :func:`ways_to_use`. The probe is used as a
+    posterior. Votes cost more than a budget spends, and are left out there. A budget has
+    ``per_question`` samples on average, and is tried on questions with twice as many, if there are
+    enough (``applications.deep_samples``). Data sets whose questions all have the same accuracy are
+    left out.
 
     Returns one row per comparison: ``dataset``, ``method``; the ``confidence``, which for a probe
     is its own name; the mean gain ``estimate`` with the 95 % interval ``low`` to ``high`` of this
     comparison alone; ``p``, ``p (Holm)``; the ``verdict``, a category; and whether the case ``could
     be won``.
     """
-    gains: dict[Any, Any] = {}
-    perfect: dict[Any, Any] = {}
-    bounds = {}
-    for name in results[results["total"] > 1].index.unique("dataset"):
-        dataset = str(name)
-        questions = questions_to_use(results, dataset, None if runs is None else runs[dataset])
-        if use == "Budget":
-            if 2 * per_question > deep_samples(questions["total"]):
-                continue
-            questions = questions[questions["total"] >= 2 * per_question]
-        if not questions_differ(questions):
-            continue
-        probe = nearest_probe_of(questions, dataset)
-        of_all = perfect_gains(questions, questions["tokens"], use, per_question)
-        for method in methods(questions.drop(columns="tokens")):
-            if training_sets(method) and method != probe:
-                continue  # the nearest stands for all
-            if method == CONSISTENCY and use in CHEAPER_THAN_VOTES:
-                continue
-            gain = gains_of_method(questions, method, use, concentrations.get(method), per_question)
-            if gain.count() < 2:
-                continue
-            case = dataset, NEAREST_PROBE if method == probe else method, method
-            judges = estimates(questions, method).query("member == 0")
-            best = of_all
-            if method == CONSISTENCY:
-                best = perfect_gains(judges, questions["tokens"], use, per_question)
-            for of_cases, values in ((gains, gain), (perfect, best)):
-                of_cases[case] = pd.concat({dataset: values}, names=["dataset"])
-            bounds[case] = bounds_in_use(use, judges["correct"], judges["total"])
-    names = ["dataset", "method", "confidence"]
-    return judge_cases(gains, names, bounds=bounds, perfect=perfect)
-
-
-def questions_to_use(results: pd.DataFrame, dataset: str, run: Run | None = None) -> pd.DataFrame:
-    """Return the results of one data set as a use takes them, indexed by question, with the mean
-    completion ``tokens`` of an answer (NaN without a run).
-
-    Questions with fewer than two scored samples, and columns without any confidence, are left out.
-    If the model was asked but stated no confidence for a question, one half is used.
-    """
-    questions = results[results["total"] > 1]
-    questions = questions[questions.index.get_level_values("dataset") == dataset]
-    questions = questions.droplevel("dataset").dropna(axis="columns", how="all")
-    questions = fill_unstated(questions)
-    if run is None:
-        return questions.assign(tokens=np.nan)
-    samples = read_samples(run, ["question_id", "completion_tokens"])
-    return questions.assign(tokens=samples.groupby("question_id")["completion_tokens"].mean())
-
-
-def gain_in_use(
-    use: str,
-    confidence: "pd.Series[float]",
-    correct: "pd.Series[int]",
-    total: "pd.Series[int]",
-    *,
-    tokens: "pd.Series[float]",
-    concentration: float | None = None,
-    per_question: int = PER_QUESTION,
-) -> "pd.Series[float]":
-    """Return what a confidence gains in a use on each question, shape (n_questions,).
-
-    Arguments are as in ``applications``; ``tokens`` is the length of an answer.
-    """
-    given = confidence, correct, total
-    if use == "pass@k":
-        return pass_at_k_gains(*given, ATTEMPTS, concentration=concentration)
+    results = results[results["total"] > 1]
     if use == "Budget":
-        return budget_gains(*given, per_question, concentration=concentration)
-    if use == "Abstaining":
-        return abstaining_gains(*given)
-    if use == "Labels saved":
-        return label_gains(*given)
-    return evaluation_gains(*given, tokens)
+        depth = results["total"].groupby(level="dataset").transform(deep_samples)
+        enough = (results["total"] >= 2 * per_question) & (depth >= 2 * per_question)
+        results = results[enough]
+    ways = ways_to_use(differing(results), concentrations)
+    ways = ways[ways["way"] != PLUG_IN]
+    if use == "Budget":
+        ways = ways[ways["kind"] != VOTED]
+    ways = ways.rename(columns={"method": "confidence", "confidence": "s"})
+    ways["method"] = ways["way"].replace(POSTERIOR, NEAREST_PROBE)
+    case = ["method", "confidence"]
+    cases = ways.groupby(["dataset", *case, "member"], observed=True, sort=False)
+    tables = [_gains(rows, use, per_question) for _, rows in cases]
+    gains = pd.concat(tables) if tables else ways.assign(gain=0.0, perfect=0.0, least=-1, most=1)
+    gains = mean_over_members(gains, case, ["gain", "perfect", "least", "most"])
+    return judge(gains, ["dataset", *case])
 
 
-def gains_of_method(
-    questions: pd.DataFrame,
-    method: str,
-    use: str,
-    concentration: float | None,
-    per_question: int = PER_QUESTION,
-) -> "pd.Series[float]":
-    """Return the gains of a method in a use; a probe of the paper's recipe has the mean gains of
-    its five.
-    """
+def _gains(rows: pd.DataFrame, use: str, per_question: int) -> pd.DataFrame:
+    """Add the ``gain`` of each question in a use, that of a ``perfect`` confidence, and bounds.
 
-    def of_member(judged: pd.DataFrame) -> "pd.Series[float]":
-        given = judged["confidence"], judged["correct"], judged["total"]
-        tokens = questions["tokens"].reindex(judged.index)
-        return gain_in_use(
-            use, *given, tokens=tokens, concentration=concentration, per_question=per_question
-        )
-
-    gains: pd.Series[float] = mean_over_members(estimates(questions, method), of_member)
-    return gains
-
-
-def perfect_gains(
-    judges: pd.DataFrame, tokens: "pd.Series[float]", use: str, per_question: int = PER_QUESTION
-) -> "pd.Series[float]":
-    """Return what a perfect confidence gains in a use, on the questions and counts of ``judges``.
-
-    It knows each question's expected accuracy, but not the noise of the samples that judge it. The
-    gain is the mean over five draws of accuracies given the samples
+    The perfect confidence knows each question's expected accuracy, but not the noise of the samples
+    that judge it. Its gain is the mean over five draws of accuracies given the samples
     (``applications.draw_accuracies``).
     """
-    rng = np.random.default_rng(0)
-    counts = judges["correct"], judges["total"]
-    tokens = tokens.reindex(judges.index)
-    worlds = []
-    for drawn in draw_accuracies(*counts, WORLDS, rng=rng):
-        accuracy = pd.Series(drawn, judges.index)
-        worlds.append(gain_in_use(use, accuracy, *counts, tokens=tokens, per_question=per_question))
-    return pd.concat(worlds, axis="columns").mean(axis="columns", skipna=False)
+    s, correct, total = (rows[name].droplevel("dataset") for name in ("s", "correct", "total"))
+    posterior = {"concentration": rows["concentration"].iloc[0]}
+    gain = partial(abstaining_gains, correct=correct, total=total)
+    if use == "pass@k":
+        gain = partial(pass_at_k_gains, correct=correct, total=total, k=ATTEMPTS)
+    elif use == "Budget":
+        gain = partial(budget_gains, correct=correct, total=total, per_question=per_question)
+    else:
+        posterior = {}  # only the order counts
+    drawn = draw_accuracies(correct, total, WORLDS, rng=np.random.default_rng(0))
+    perfect = [gain(pd.Series(world, s.index)).to_numpy() for world in drawn]
+    least, most = bounds_in_use(use, correct, total)
+    return rows.assign(
+        gain=gain(s, **posterior).to_numpy(),
+        perfect=np.mean(perfect, axis=0),
+        least=least,
+        most=most,
+    )
 
 
 def bounds_in_use(
@@ -186,22 +124,14 @@ def bounds_in_use(
 ) -> tuple[float, float]:
     """Return the least and the largest possible gain of a question in a use.
 
-    With squared errors (pass@k and labels), a confidence gains most if it is right and the mean of
-    the others is far off, and loses most if it is wrong and the mean is near. A budget loses a
-    whole question if it spends nothing on one that even spending solves, and gains one in the
-    opposite case. For abstaining see ``applications.risk_area_bounds``. In an evaluation the
-    variance of an answer is at most 1/4: a question with a quarter of the samples has four times
-    that, three quarters more, and one with very many samples has none.
+    In pass@k, a confidence gains most if it is right and the mean of the others is far off, and
+    loses most if it is wrong and the mean is near. A budget loses a whole question if it spends
+    nothing on one that even spending solves, and gains one in the opposite case. For abstaining see
+    ``applications.risk_area_bounds``.
     """
     if use == "Budget":
         return -1.0, 1.0
     if use == "Abstaining":
         return risk_area_bounds(len(correct))
-    if use == "Evaluation":
-        return -3 / 4, 1 / 4
-    mu = correct / total
-    if use == "pass@k":
-        mu = pd.Series(pass_at_k(correct, total, [ATTEMPTS])[:, 0]).dropna()
-        if len(mu) < 2:
-            return APART
-    return metrics.bounds_over_constant(others_mean(mu).dropna())
+    solved = pd.Series(pass_at_k(correct, total, [ATTEMPTS])[:, 0]).dropna()
+    return metrics.bounds_over_constant(others_mean(solved)) if len(solved) > 1 else APART

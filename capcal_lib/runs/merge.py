@@ -1,25 +1,24 @@
 """Merge run stores that were drawn on several machines.
 
 Runs with the same identity become one run with all rows; others stay separate. Two different rows
-under one key are refused before anything is written. A file beside the samples is copied if the
-target has none. Otherwise the target's rows stay and missing rows are added; except for the rules'
-verdicts, which ``capcal grade`` makes from the samples."""
+under one key are refused before anything is written. Of a file beside the samples, the rows that
+the target lacks are added; except of verdicts and predictions, which ``capcal grade`` and ``capcal
+probe`` make again from what was merged."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from io import BytesIO
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from capcal_lib.disk import is_file
-from capcal_lib.errors import DiskError, InputError
-from capcal_lib.runs import files, store
-from capcal_lib.runs.artifacts import DRAWS, GIVEN, VERDICTS, artifact_of
+from capcal_lib.errors import InputError
+from capcal_lib.runs import store
+from capcal_lib.runs.artifacts import DRAWS, GIVEN, VERDICTS, Artifact, artifact_of
+from capcal_lib.runs.files import plain_errors, write_file, write_table
 from capcal_lib.runs.run import RECORD, Run, open_runs, run_of
-from capcal_lib.runs.sessions import add_sessions, read_sessions
+from capcal_lib.runs.sessions import add_lines, read_lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +39,10 @@ def merge(into: Path, sources: Sequence[Path]) -> list[Merged]:
     ``into`` is the folder of a run store, existing or not; ``sources`` are folders of run stores or
     of single runs. Merging again changes nothing, and the same call completes a merge that was
     stopped. `InputError` for a source that holds no run, a run that is corrupt or being written,
-    and a sample with different content in two of them; then nothing was copied. `DiskError` if
-    something cannot be read or written."""
+    and a sample with different content in two of them; then nothing was copied."""
     copies: dict[Run, list[Run]] = {}
     for source in sources:
-        runs = [Run(source)] if is_file(source / RECORD) else open_runs(source)
+        runs = [Run(source)] if (source / RECORD).exists() else open_runs(source)
         if not runs:
             raise InputError(f"{source} is neither a run nor a store with runs; name one")
         for run in runs:
@@ -57,67 +55,63 @@ def merge(into: Path, sources: Sequence[Path]) -> list[Merged]:
 def _merge_one(into: Path, copies: Sequence[Run]) -> Iterator[Merged]:
     with store.open_writer(into, copies[0].record) as writer:
         run = writer.run
-        store.refuse_differing([run, *copies])  # another merge may have come first
         for source in copies:
             rows = new = 0
             for table in store.stream_samples(source):
                 rows += len(table)
                 new += writer.adopt(table)
-            known = {session.model_dump_json() for session in read_sessions(run)}
-            new_sessions = [
-                session
-                for session in read_sessions(source)
-                if session.model_dump_json() not in known
-            ]
-            add_sessions(run, new_sessions)
+            known = read_lines(run)
+            add_lines(run, [line for line in read_lines(source) if line not in known])
             notes = []
-            for path in files.list_files(source.folder, "*"):
-                try:
-                    with files.hold(run.folder):
-                        _take_file(path, run)
-                except DiskError:
-                    raise
-                except InputError as error:
-                    notes.append(f"left out: {error}")
+            for path in sorted(source.folder.iterdir()):
+                if note := _take_file(path, run):
+                    notes.append(f"left out: {note}")
             yield Merged(source, run, new, rows - new, tuple(notes))
 
 
-def _take_file(source: Path, run: Run) -> None:
-    """Copy a file beside the samples, or the rows of it that a run lacks; `InputError` if they
-    cannot be joined.
+def _take_file(source: Path, run: Run) -> str:
+    """Copy a file beside the samples, or the rows of it that a run lacks. Return why it was left
+    out, or nothing.
     """
     target = run.folder / source.name
-    if source.name == DRAWS and not files.exists(target):
-        with files.open_file(source) as content:
-            files.write_file(target, BytesIO(content.read(files.FOOTER)))
-        return
     artifact = artifact_of(source.name)
-    if artifact is None:
-        return
-    if not files.exists(target):
-        with artifact.open(source), files.open_file(source) as content:
-            files.write_file(target, content)
-        return
-    ours, theirs = artifact.read(target), artifact.read(source)
+    if artifact is None and source.name != DRAWS:
+        return ""
+    theirs = artifact.read(source) if artifact else None
+    if not target.exists():
+        with plain_errors(source), source.open("rb") as content:
+            write_file(target, content)
+        return ""
+    if artifact is None or theirs is None:
+        return ""
+    ours = artifact.read(target)
     made = ours.schema.metadata or {}
     if artifact is VERDICTS and made[b"grader"] != GIVEN.encode():
-        return
-    if not _how(ours).equals(_how(theirs), check_metadata=True):
-        raise InputError(f"{source}, which was made with other settings than {target}")
-    key = [*artifact.key]
+        return ""
+    if _how(ours) != _how(theirs) or ours.column_names != theirs.column_names:
+        return f"{source}, which was made with other settings than {target}"
+    both = _unite(artifact, ours, theirs)
+    if artifact is VERDICTS:
+        graded = set(store.keys_of(both.to_pandas()))
+        made[b"rows"] = store.digest_of_graded(run, graded).encode()
+    if len(both) > len(ours) or not both.equals(ours):
+        write_table(target, both.replace_schema_metadata(made))
+    return ""
+
+
+def _unite(artifact: Artifact, ours: pa.Table, theirs: pa.Table) -> pa.Table:
+    """Return the rows of two files, sorted by key; of two under one key, ours, unless only theirs
+    has a value.
+    """
     both = pa.concat_tables([ours, theirs])
-    missing = pc.is_null(both[artifact.value], nan_is_null=artifact.missing).to_numpy()
-    order = np.argsort(missing, kind="stable")  # any value goes before a missing one
-    kept = order[~both.select(key).to_pandas().iloc[order].duplicated()]
-    if (kept >= len(ours)).any():
-        rows = both.take(kept).sort_by([(name, "ascending") for name in key])
-        if artifact is VERDICTS:
-            graded = store.present_of([rows.to_pandas()])
-            made[b"rows"] = store.digest_of_graded(run, graded).encode()
-        files.write_table(target, rows.replace_schema_metadata(made))
+    missing = pc.is_null(both[artifact.value], nan_is_null=artifact.value == "confidence")
+    order = np.argsort(missing.to_numpy(), kind="stable")  # any value goes before a missing one
+    twice = both.select([*artifact.key]).to_pandas().iloc[order].duplicated()
+    return both.take(order[~twice]).sort_by([(name, "ascending") for name in artifact.key])
 
 
-def _how(table: pa.Table) -> pa.Schema:
-    """Return the columns of a file, and how it was made, of whatever samples."""
+def _how(table: pa.Table) -> dict[bytes, bytes]:
+    """Return how a file was made, of whatever samples."""
     made = table.schema.metadata or {}
-    return table.schema.with_metadata(made | {b"run": b"", b"rows": b""})
+    samples = (b"run", b"rows", b"pandas")
+    return {name: value for name, value in made.items() if name not in samples}

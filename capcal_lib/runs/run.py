@@ -2,19 +2,18 @@
 
 import hashlib
 import json
+import os
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from glob import glob  # of a name that is too long, nothing: where that of a path raises
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
-from pydantic import TypeAdapter, ValidationError
+import pyarrow.parquet as pq
 
-from capcal_lib.disk import is_folder
 from capcal_lib.errors import InputError, check_known
 from capcal_lib.manifests import (
     DType,
@@ -50,17 +49,15 @@ class Identity(Manifest):
     sampling: Sampling
     engine: str
     seed: int
-    dtype: DType | None = None
+    dtype: DType | None = None  # runs older than this setting keep their names
 
     @property
     def key(self) -> str:
         """Return the digest that names the run's folder."""
-        unset = (
-            {"dtype"} if self.dtype is None else None
-        )  # so that runs older than the setting keep their names
-        canonical = json.dumps(
-            self.model_dump(mode="json", exclude=unset), sort_keys=True, separators=(",", ":")
-        )
+        values = self.model_dump(mode="json")
+        if self.dtype is None:
+            del values["dtype"]
+        canonical = json.dumps(values, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(canonical.encode()).hexdigest()[:12]
 
     @property
@@ -91,16 +88,30 @@ class Run:
     @property
     def record(self) -> Record:
         """Return the content of ``run.json``; `InputError` if it does not fit the folder."""
-        return _read_record(self.folder)
+        path = self.folder / RECORD
+        with files.plain_errors(path):
+            record = Record.model_validate_json(files.inside(self.folder, RECORD).read_bytes())
+        if record.identity.key != self.folder.resolve().name:
+            raise InputError(
+                f"{path}: edited or moved, since its settings belong to run "
+                f"{record.identity.key}; restore it, or delete it and give the `capcal sample` "
+                "command of this run again"
+            )
+        return record
 
     def check(self) -> None:
         """Refuse a run whose record is damaged, or another's."""
-        _read_record(self.folder)
+        _ = self.record
 
     @property
     def identity(self) -> Identity:
         """Return the settings that decide the rows."""
         return self.record.identity
+
+    @property
+    def store(self) -> Path:
+        """Return the store that the run is in."""
+        return self.folder.parents[2]
 
     @property
     def place(self) -> dict[str, Any]:
@@ -131,13 +142,10 @@ class Run:
         )
 
     def _spell_options(self, more: dict[str, Any]) -> str:
-        options = self.place | more
-        words = [
-            word
-            for name, value in options.items()
-            for word in (f"--{name.replace('_', '-')}", str(value))
-        ]
-        return shlex.join(words) + store_option(self.folder.parents[2])
+        words = []
+        for name, value in (self.place | more).items():
+            words += [f"--{name.replace('_', '-')}", str(value)]
+        return shlex.join(words) + store_option(self.store)
 
     def path(self, artifact: Artifact, name: str = "") -> Path:
         """Return where a kind of file is kept; ``name`` tells several of a kind apart."""
@@ -145,75 +153,52 @@ class Run:
 
     def has(self, artifact: Artifact, name: str = "") -> bool:
         """Tell whether a file is there."""
-        return files.exists(self.path(artifact, name))
+        return os.path.exists(self.path(artifact, name))
 
     def names(self, artifact: Artifact) -> list[str]:
         """List the names of the files of a kind, sorted."""
-        paths = files.list_files(self.folder, artifact.name)
-        return [path.stem.partition("-")[2] for path in paths]
+        return sorted(path.stem.partition("-")[2] for path in self.folder.glob(artifact.name))
 
     def read(self, artifact: Artifact, name: str = "", *, option: str = "") -> pa.Table:
         """Read a file that is kept beside the samples.
 
         `InputError` if it is damaged or has other columns; or if it is missing, with the command
         that makes it, which may need an ``option``."""
-        return artifact.read(self._made(artifact, name, option))
-
-    def batches(self, artifact: Artifact, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
-        """Read columns of a file that is kept beside the samples, some 65,000 rows at a time;
-        `InputError` as by ``read``.
-        """
-        for rows in artifact.batches(self._made(artifact), columns):
-            yield rows.to_pandas()
-
-    def _made(self, artifact: Artifact, name: str = "", option: str = "") -> Path:
-        """Return where a file made from the samples lies; `InputError` with the command that makes
-        it, and an ``option`` of that command, where there is none.
-        """
         path = self.path(artifact, name)
         if not self.has(artifact, name):
             raise InputError(
                 f"no {path.stem} in {self}; make them with: capcal {artifact.command} "
                 f"{self.options}{option}"
             )
-        return path
+        return artifact.read(path)
+
+    def made(self, artifact: Artifact, name: str = "") -> dict[bytes, bytes]:
+        """Return what a file says of how it was made; nothing if there is none."""
+        path = self.path(artifact, name)
+        if not self.has(artifact, name):
+            return {}
+        with files.plain_errors(path):
+            return pq.read_schema(path).metadata or {}
 
     def count(self, artifact: Artifact, name: str = "") -> int:
         """Count the rows of a file that may be there."""
-        if not self.has(artifact, name):
-            return 0
-        with artifact.open(self.path(artifact, name)) as opened:
-            return opened.rows
+        return files.count_rows(self.path(artifact, name)) if self.has(artifact, name) else 0
 
     def add(self, artifact: Artifact, rows: pd.DataFrame, name: str = "") -> None:
-        """Add rows to a file that is kept beside the samples; they replace rows with the same keys.
-        Others who add rows at the same time wait.
+        """Add rows to a file that is kept beside the samples; they replace rows with the same
+        keys.
         """
         key = [*artifact.key]
-        with files.hold(self.folder):
-            tables = [rows]
-            if self.has(artifact, name):
-                tables.insert(0, self.read(artifact, name).to_pandas())
-            both = pd.concat(tables).drop_duplicates(key, keep="last").sort_values(key)
-            table = pa.Table.from_pandas(both, artifact.schema, preserve_index=False)
-            self.write(artifact, table.replace_schema_metadata(), name)
+        tables = [rows]
+        if self.has(artifact, name):
+            tables.insert(0, self.read(artifact, name).to_pandas())
+        both = pd.concat(tables).drop_duplicates(key, keep="last").sort_values(key)
+        table = pa.Table.from_pandas(both, artifact.schema, preserve_index=False)
+        self.write(artifact, table.replace_schema_metadata(), name)
 
     def write(self, artifact: Artifact, table: pa.Table, name: str = "") -> None:
         """Write a file that is kept beside the samples."""
         files.write_table(self.path(artifact, name), table)
-
-
-def _read_record(folder: Path) -> Record:
-    """Read the record of a run, and refuse another's."""
-    path = folder / RECORD
-    with files.open_file(path) as file:
-        record = Record.model_validate_json(file.read(files.FOOTER))
-    if record.identity.key != folder.resolve().name:
-        raise InputError(
-            f"{path}: edited or moved, since its settings belong to run {record.identity.key}; "
-            "restore it, or delete it and give the `capcal sample` command of this run again"
-        )
-    return record
 
 
 def store_option(store: Path | str) -> str:
@@ -236,16 +221,8 @@ def run_of(store: Path, identity: Identity) -> Run:
 
 
 def _run_in(store: Path, *place: str) -> Run:
-    """Return the run at a place of a store; a link that leads out of the store is refused, so that
-    nothing outside of it is read, written or removed.
-    """
-    run = Run(store.joinpath(*place))
-    if run.folder.resolve() != store.resolve().joinpath(*place):
-        raise InputError(
-            f"{run} is a link to {run.folder.resolve()}, outside this store; name that store with "
-            "--store, or remove the link"
-        )
-    return run
+    """Return the run at a place of a store; a link that leads out of the store is refused."""
+    return Run(files.inside(store, *place))
 
 
 def open_runs(
@@ -275,7 +252,7 @@ def open_runs(
 
 def check_store(store: Path | str) -> None:
     """Refuse a store that is no folder."""
-    if not is_folder(Path(store)):
+    if not os.path.isdir(store):
         raise InputError(f"{store} is not a folder; name a folder with runs in it")
 
 
@@ -289,12 +266,13 @@ def find_run(
     all, runs with samples come first, then the sampling settings of the model's manifest, then
     seed 0.
 
-    `InputError` if there is none, with the command that makes one; for a choice of another type or
-    an unknown setting; and if several are left, as in ``find_run_if_any``."""
+    `InputError` if there is none, with the command that makes one; for an unknown setting; and if
+    several are left, as in ``find_run_if_any``."""
     run = find_run_if_any(store, model, dataset, split, choice)
     if run is None:
+        chosen = f" with {choice}" if choice else ""
         raise InputError(
-            f"no samples of {model} on {dataset} ({split}){_spell(choice)} in {store}; "
+            f"no samples of {model} on {dataset} ({split}){chosen} in {store}; "
             f"make them with: capcal sample --model {model} --dataset {dataset} --split {split} "
             f"--k 100{store_option(store)}"
         )
@@ -335,10 +313,12 @@ def list_fitting(
     choice: Choice | None = None,
 ) -> list[Run]:
     """List the runs of a model on a split that match a choice of ``find_run``, sorted; None matches
-    all, and a store that does not exist has none. `InputError` for a malformed choice, see
-    ``check_choice``.
+    all, and a store that does not exist has none.
     """
-    check_choice(choice)
+    if isinstance(choice, Mapping):
+        known = {*Identity.model_fields, *Sampling.model_fields} - {"sampling"}
+        for name in choice:
+            check_known("setting", name, known)
     wanted = {"model": model, "dataset": dataset, "split": split}
     paths = glob(f"*/*-*/*/{RECORD}", root_dir=store)
     runs = []
@@ -351,38 +331,6 @@ def list_fitting(
     return runs
 
 
-def check_choice(choice: Any) -> None:
-    """Refuse a malformed choice of ``find_run``: neither a key nor settings, a setting that no run
-    has, or a value of another type.
-    """
-    if choice is None or isinstance(choice, str):
-        return
-    if not isinstance(choice, Mapping):
-        raise InputError(
-            "choose a run by its key or the beginning of it, such as '1f0c2', or by settings, "
-            f"such as {{'seed': 1}}; got {choice!r:.60}"
-        )
-    types = setting_types()
-    for name, value in choice.items():
-        check_known("setting", name, types)
-        plain = value.item() if isinstance(value, np.generic) else value
-        try:
-            TypeAdapter(types[name]).validate_python(plain, strict=True)
-        except ValidationError as error:
-            wrong = error.errors()[0]["msg"].replace("Input", f"setting {name}")
-            raise InputError(
-                f"{wrong}; got {value!r:.60}; or name the run by the beginning of its key (see "
-                "`capcal status`)"
-            ) from None
-
-
-def setting_types() -> dict[str, Any]:
-    """Name the settings by which a run may be chosen, with the types of their values."""
-    fields = Identity.model_fields | Sampling.model_fields
-    del fields["sampling"]  # whose fields are settings themselves
-    return {name: field.annotation for name, field in fields.items()}
-
-
 def _fits(run: Run, choice: Choice) -> bool:
     """Return whether a run matches a choice of ``find_run``; a run with a damaged record matches no
     settings.
@@ -393,16 +341,7 @@ def _fits(run: Run, choice: Choice) -> bool:
         settings = run.identity.settings
     except InputError:
         return False
-    return all(settings[name] == value for name, value in choice.items())
-
-
-def _spell(choice: Choice | None) -> str:
-    """Spell a choice for a message; empty without one."""
-    if not choice:
-        return ""
-    if isinstance(choice, str):
-        return f" with the key {choice}"
-    return " with " + ", ".join(f"{name}={value}" for name, value in choice.items())
+    return all(value in (settings[name], str(settings[name])) for name, value in choice.items())
 
 
 def differences(one: Identity, other: Identity) -> list[str]:

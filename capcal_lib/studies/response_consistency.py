@@ -15,7 +15,6 @@ import pandas as pd
 from capcal_lib.applications import deep_samples
 from capcal_lib.confidence.consistency import majority, split_votes
 from capcal_lib.results.counting import Counting
-from capcal_lib.results.judged import judge_cases
 from capcal_lib.results.results import PAPER_VOTES, results_of, votes_title
 from capcal_lib.results.terms import question_terms
 
@@ -73,38 +72,6 @@ def score_votes(
         index = pd.MultiIndex.from_tuples([], names=LEVELS)
         return pd.DataFrame(columns=[*WAYS, "share", "noise"], index=index, dtype=np.float64)
     return pd.concat(terms, names=LEVELS)
-
-
-def judge_optimism(terms: pd.DataFrame, total: "pd.Series[int]") -> pd.DataFrame:
-    """Test how much better votes look if their own samples judge them: held-out minus same pool.
-
-    ``terms`` must be corrected, because the few held-out samples have more noise than all samples.
-    ``total`` is the number of scored samples of each question. Optimism falls as 1/n with the n
-    samples behind mu_hat, so each data set is judged on the questions with at least as many samples
-    as ``deep_samples`` says. One sample moves the share of k_c votes by at most 1/k_c. So the
-    expected optimism on a question is within sqrt(1/2)/n of 0 (Efron and Stein), which bounds its
-    interval.
-
-    Returns a table indexed by ``dataset`` and number of ``votes``: the number of ``questions``,
-    their least number of ``samples`` n, and the columns of
-    :func:`~capcal_lib.results.judged.judge_cases`, all cases together. The verdict *better* means
-    that votes are flattered.
-
-    References: Efron and Stein, "The jackknife estimate of variance", Annals of Statistics 9
-    (1981).
-    """
-    gains, bounds = {}, {}
-    for dataset, subset in terms.groupby(level="dataset", sort=False):
-        gap = (subset["held-out"] - subset["same pool"]).unstack("votes", sort=False)
-        samples = total.reindex(gap.index)
-        n = deep_samples(samples)
-        deepest = gap[samples >= n]
-        for votes, gain in deepest.items():
-            case = dataset, votes, gain.count(), n
-            gains[case] = gain
-            bounds[case] = -np.sqrt(0.5) / n, np.sqrt(0.5) / n
-    judged = judge_cases(gains, ["dataset", "votes", "questions", "samples"], bounds=bounds)
-    return judged.set_index(["dataset", "votes"])
 
 
 def find_majorities(answers: pd.DataFrame) -> "pd.Series[str]":

@@ -1,37 +1,43 @@
 """Test the paper's statements on your own models: the comparisons that each statement names in
-``data_manifests/claims.yaml``, and one that the paper does not ask for."""
+``data_manifests/claims.yaml``, and what the paper does not ask: what a reader gains with and
+without labels."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from capcal_lib import metrics
-from capcal_lib.applications import pass_at_k, pass_at_k_gains_over_answer, simulate_pass_at_k
+from capcal_lib.applications import deep_samples, pass_at_k_gains_over_answer
 from capcal_lib.claims import opposite
-from capcal_lib.confidence.of_run import TITLES
 from capcal_lib.grading.counts import count_run
-from capcal_lib.manifests import load_dataset
-from capcal_lib.probe_names import NEAREST_PROBE
-from capcal_lib.probes import nearest_probe, runs_for_probes
-from capcal_lib.results.constant import ASKED_KINDS, ELSEWHERE, KIND_BY_SHIFT, KINDS, kind_of_method
-from capcal_lib.results.estimated import estimates, mean_over_members, methods
-from capcal_lib.results.judged import WINNABLE, judge_cases, tally
-from capcal_lib.results.nearest import compare_with_nearest_probe
-from capcal_lib.results.results import CONSISTENCY
-from capcal_lib.results.scores import (
-    Protocol,
-    brier_terms,
-    deepest_questions,
-    nearest_probe_of,
-    questions_differ,
+from capcal_lib.probe_names import NEAREST_PROBE, PLUG_IN, POSTERIOR
+from capcal_lib.probes import runs_for_probes
+from capcal_lib.results.estimated import (
+    ASKED_KINDS,
+    AT_HOME,
+    IN_DOMAIN,
+    KINDS,
+    OUTSIDE,
+    STATED,
+    VOTED,
+    YES,
+    differing,
 )
+from capcal_lib.results.judged import (
+    WINNABLE,
+    compare_with_nearest_probe,
+    judge,
+    mean_over_members,
+    tally,
+)
+from capcal_lib.results.scores import Protocol, terms_of
 from capcal_lib.results.targets import BETWEEN
-from capcal_lib.results.terms import ORACLE_RC, UNIFORM, question_terms
-from capcal_lib.results.uses import compare_use
+from capcal_lib.results.terms import COUNTS, ORACLE_RC
+from capcal_lib.results.uses import compare_use, ways_to_use
 from capcal_lib.shifts import IN_DISTRIBUTION, OUT_OF_DISTRIBUTION, OUT_OF_DOMAIN, shift
+from capcal_lib.studies.pass_at_k import predict_each
 
 OVER_UNIFORM = {
     IN_DISTRIBUTION: "own probe < uniform",
@@ -50,31 +56,28 @@ ASKED_NEAREST = "nearest probe < asked"  # both of these
 TARGETS = "targets differ"
 MIXED = "most questions between .1 and .9"
 MISSED = "pass@16 by probe off by .05"
-OFF = 0.05  # of a data set's pass@k
+ATTEMPTS, OFF = 16, 0.05  # of a data set's pass@k
 COSTS = "tokens of an answer < of ten votes"  # counted, and not tested
 FURTHER = "probe < ten votes"  # what the paper does not ask for
-VOICE, P_TRUE = TITLES["verbalized"], TITLES["p-true"]
 RESULTS = ("holds", "neither", "fails")
 FOR = {"better": "holds", "inconclusive": "neither", "worse": "fails"}  # what a verdict says
-AGAINST = {"better": "fails", "inconclusive": "neither", "worse": "holds"}  # of the rival
+CASE = ["what", "method", "model", "dataset", "nearest"]
 ONE_HALF, OWN_MEAN, CONSTANT = "one half", "mean of its training set", "mean of the data set"
-VOTED, NUMBER, YES = ASKED_KINDS
-AT_HOME, NEAR, FAR = KIND_BY_SHIFT.values()
 HIDDEN_STATES, ONE, TEN = "hidden states", "one answer", "ten answers"
-WAYS = (  # labels, what of the model, kind, in words, rival, tokens beside the answer
-    ("none", ONE, NUMBER, "stated number, as it is", ONE_HALF, "a few"),
-    ("none", ONE, YES, "P(True), as it is", ONE_HALF, "one"),
-    ("none", TEN, VOTED, "votes, as they are", ONE_HALF, "ten answers"),
-    ("none", HIDDEN_STATES, NEAR, "probe of the same domain", OWN_MEAN, "none"),
-    ("none", HIDDEN_STATES, FAR, "probe of another domain", OWN_MEAN, "none"),
-    ("yes", ONE, NUMBER, "stated number, recalibrated", CONSTANT, "a few"),
-    ("yes", ONE, YES, "P(True), recalibrated", CONSTANT, "one"),
-    ("yes", TEN, VOTED, "votes, recalibrated", CONSTANT, "ten answers"),
-    ("yes", HIDDEN_STATES, AT_HOME, "probe of the data set", CONSTANT, "none"),
+WAYS = pd.DataFrame(
+    [
+        ("none", ONE, "stated number, as it is", "a few", ONE_HALF, STATED),
+        ("none", ONE, "P(True), as it is", "one", ONE_HALF, YES),
+        ("none", TEN, "votes, as they are", "ten answers", ONE_HALF, VOTED),
+        ("none", HIDDEN_STATES, "probe of the same domain", "none", OWN_MEAN, IN_DOMAIN),
+        ("none", HIDDEN_STATES, "probe of another domain", "none", OWN_MEAN, OUTSIDE),
+        ("yes", ONE, "stated number, recalibrated", "a few", CONSTANT, STATED),
+        ("yes", ONE, "P(True), recalibrated", "one", CONSTANT, YES),
+        ("yes", TEN, "votes, recalibrated", "ten answers", CONSTANT, VOTED),
+        ("yes", HIDDEN_STATES, "probe of the data set", "none", CONSTANT, AT_HOME),
+    ],
+    columns=["labels", "of the model", "method", "tokens", "rival", "kind"],
 )
-ADVICE = ["labels", "of the model", "method", "tokens", "rival", "mean gain"]
-ADVICE += ["better", WINNABLE, "worse", "cases"]
-STATED = ["what", "method", "model", "dataset", "nearest"]
 
 
 def compare_as_stated(
@@ -91,149 +94,106 @@ def compare_as_stated(
     category. It is ``holds`` or ``fails`` if ``p (Holm)`` is below .05, else ``neither``. Holm's
     method takes together all comparisons with a random confidence, among probes, and of pass@k.
     Other pages judge budgets and compare probes with votes and with what the model says:
-    :func:`~capcal_lib.results.uses.compare_use` and
-    :func:`~capcal_lib.results.nearest.compare_with_nearest_probe`.
+    ``results.compare_use`` and ``results.compare_with_nearest_probe``.
     """
-    gains, elsewhere = {}, []
+    gains, elsewhere = [], []
     for model, of_model in results.items():
-        elsewhere.append(compare_spent(model, of_model, concentrations[model]))
-        elsewhere.append(compare_nearest(model, of_model))
-        for name, subset in of_model[of_model["total"] > 1].groupby(level="dataset"):
-            if not questions_differ(subset):
-                continue
-            dataset = str(name)
-            present = subset.dropna(axis="columns", how="all")
-            probe = nearest_probe(methods(present), dataset)
-            concentration = concentrations[model].get(probe)
-            for what, method, gain in stated_gains(present, dataset, probe, concentration):
-                gains[what, method, model, dataset, method == probe] = gain
-    judged = judge_cases(gains, STATED)
-    judged["result"] = judged.pop("verdict").astype(str).map(FOR)
-    table = pd.concat([judged, *elsewhere], ignore_index=True)
-    return table.assign(result=pd.Categorical(table["result"], RESULTS))
+        stated = stated_gains(differing(of_model[of_model["total"] > 1]), concentrations[model])
+        gains.append(stated.assign(model=model))
+        elsewhere.append(judged_elsewhere(of_model, concentrations[model]).assign(model=model))
+    table = pd.concat([judge(pd.concat(gains), CASE), *elsewhere], ignore_index=True)
+    result = pd.Categorical(table.pop("verdict").astype(str).map(FOR), RESULTS)
+    return table.assign(result=result)
 
 
-def compare_spent(
-    model: str, results: pd.DataFrame, concentrations: "pd.Series[float]"
-) -> pd.DataFrame:
-    """Return the comparisons for the paper's statements on budgets, as rows of
-    :func:`compare_as_stated`: the nearest probe, and what the model says, against even spending of
-    two samples per question.
+def stated_gains(results: pd.DataFrame, concentrations: "pd.Series[float]") -> pd.DataFrame:
+    """Return the gain on each question of what is compared: ``what``, the ``method``, whether it is
+    the ``nearest`` probe, and the ``gain``.
+
+    Two comparisons concern all methods and have no name of a method: how far one response is from
+    the expected accuracy on average, without bias, and whether more than half of the questions with
+    many samples lie between .1 and .9. Other probes are probes that were trained on another data
+    set.
     """
-    judged = compare_use(results, "Budget", concentrations)
-    what = {NEAREST_PROBE: SPENT, VOICE: SPENT_BY_VOICE}
-    judged = judged[judged["method"].isin(list(what))]
-    return pd.DataFrame(
-        {
-            "what": judged["method"].map(what),
-            "method": judged["confidence"],
-            "model": model,
-            "dataset": judged["dataset"],
-            "nearest": judged["method"] == NEAREST_PROBE,
-            **judged[["estimate", "low", "high", "p", "p (Holm)"]],
-            "result": judged["verdict"].astype(str).map(FOR),
-        }
-    )
-
-
-def compare_nearest(model: str, results: pd.DataFrame) -> pd.DataFrame:
-    """Compare the nearest probe with ten votes and with what the model says about itself, as rows
-    of :func:`compare_as_stated`. In a comparison with votes, ``method`` is the probe.
-    """
-    judged = compare_with_nearest_probe(results)
-    nearest = {
-        name: nearest_probe_of(subset, str(name))
-        for name, subset in results.groupby(level="dataset")
-    }
-    probe = judged["dataset"].map(nearest)
-    in_distribution = [
-        shift(*pair) == IN_DISTRIBUTION for pair in zip(probe, judged["dataset"], strict=True)
-    ]
-    votes = judged["method"] == CONSISTENCY
-    asked = np.where(in_distribution, ASKED_OWN, ASKED_ELSEWHERE)
-    return pd.DataFrame(
-        {
-            "what": np.where(votes, FURTHER, asked),
-            "method": probe.where(votes, judged["method"].astype(str)),
-            "model": model,
-            "dataset": judged["dataset"],
-            "nearest": True,
-            "estimate": -judged["estimate"],
-            "low": -judged["high"],
-            "high": -judged["low"],
-            **judged[["p", "p (Holm)"]],
-            "result": judged["verdict"].astype(str).map(AGAINST),
-        }
-    )
-
-
-def stated_gains(
-    subset: pd.DataFrame, dataset: str, probe: str | None, concentration: float | None
-) -> Iterator[tuple[str, str, "pd.Series[float]"]]:
-    """Yield what is compared on a data set, the method, and its gain on each question.
-
-    ``subset`` has the results of the data set, and ``probe`` is the nearest. Two comparisons
-    concern all methods and have no name of a method: how far one response is from the expected
-    accuracy on average, without bias, and whether more than half of the questions with many samples
-    lie between .1 and .9. Other probes are probes that were trained on another data set.
-    """
-    counts = subset["correct"], subset["total"]
+    counts = results[COUNTS].to_numpy().T
     apart = 2 * metrics.correctness_variance_terms(*counts, corrected=True)
-    yield TARGETS, "", pd.Series(apart, subset.index)
-    deep = deepest_questions(subset)
+    targets = results[[]].assign(what=TARGETS, gain=apart)
+    depth = results["total"].groupby(level="dataset").transform(deep_samples)
+    deep = results[results["total"] >= depth]
     mu = deep["correct"] / deep["total"]
-    yield MIXED, "", mu.between(*BETWEEN, inclusive="neither") - 0.5
-    terms = brier_terms(subset)
-    for method in methods(subset):
-        over_uniform = terms[UNIFORM] - terms[method]
-        distance = shift(method, dataset)
-        if method in (VOICE, P_TRUE):
-            yield ASKED_OVER_UNIFORM, method, over_uniform
-        elif distance:
-            yield OVER_UNIFORM[distance], method, over_uniform
-            if probe == load_dataset(dataset).probe and distance != IN_DISTRIBUTION:
-                yield OTHERS, method, terms[method] - terms[probe]
-    if probe:
-        missed = gain_of_probe(miss_pass_at_k, subset, probe, 16, None)
-        yield MISSED, probe, missed * np.sign(missed.mean()) - OFF
-        gain = gain_of_probe(pass_at_k_gains_over_answer, subset, probe, 16, concentration)
-        yield PASS, probe, gain
+    between = mu.between(*BETWEEN, inclusive="neither") - 0.5
+    mixed = deep[[]].assign(what=MIXED, gain=between)
+
+    terms = mean_over_members(terms_of(results), ["method", "kind", "shift", "nearest"], ["term"])
+    terms["uniform"] = pd.Series(
+        metrics.uniform_baseline_brier_terms(*counts, corrected=True), results.index
+    )
+    asked = terms["kind"].isin([STATED, YES])
+    over_uniform = terms.assign(gain=terms["uniform"] - terms["term"])
+    over_uniform["what"] = terms["shift"].map(OVER_UNIFORM).mask(asked, ASKED_OVER_UNIFORM)
+    own = terms[terms["kind"] == AT_HOME]["term"].rename("own")
+    others = terms[terms["shift"].isin([OUT_OF_DISTRIBUTION, OUT_OF_DOMAIN])].join(own)
+    others = others.assign(what=OTHERS, gain=others["term"] - others["own"])
+    parts = [targets, mixed, over_uniform.dropna(subset="what"), others]
+    table = pd.concat([*parts, gains_at_16(results, concentrations)])
+    table["method"] = table["method"].astype(object).fillna("")
+    nearest = table["nearest"].eq(True)
+    return table.assign(nearest=nearest)[["what", "method", "nearest", "gain"]]
 
 
-def miss_pass_at_k(
-    confidence: "pd.Series[float]",
-    correct: "pd.Series[int]",
-    total: "pd.Series[int]",
-    k: int,
-    *,
-    concentration: None = None,
-) -> "pd.Series[float]":
-    """Return how far the pass@k that a confidence implies is above the measured pass@k, NaN if a
-    question has fewer than k samples.
+def gains_at_16(results: pd.DataFrame, concentrations: "pd.Series[float]") -> pd.DataFrame:
+    """Return the gains of the nearest probe in predicting pass@16, as rows of
+    :func:`stated_gains`.
 
-    As in the paper, each attempt succeeds with the stated probability. The mean over questions
-    tells how far the data set's curve is missed at k.
-
-    >>> counts = pd.Series([0, 5]), pd.Series([10, 10])
-    >>> miss_pass_at_k(pd.Series([0.1, 0.4]), *counts, 1).round(3).tolist()
-    [0.1, -0.1]
+    ``MISSED`` tells how far the data set's curve is missed at 16 if each attempt succeeds with the
+    stated probability, as in the paper. ``PASS`` compares the posterior with an oracle that knows
+    whether one answer is right.
     """
-    predicted = simulate_pass_at_k(confidence, [k], concentration=concentration)
-    return pd.Series((predicted - pass_at_k(correct, total, [k]))[:, 0], confidence.index)
+    ways = ways_to_use(results, concentrations)
+    plug_in = predict_each(ways[ways["way"] == PLUG_IN], [ATTEMPTS])
+    plug_in["gain"] = plug_in["predicted"] - plug_in["measured"]
+    missed = mean_over_members(plug_in, ["method", "nearest"], ["gain"])
+    side = np.sign(missed.groupby("dataset")["gain"].transform("mean"))
+    missed["gain"] = missed["gain"] * side - OFF
+    posterior = ways[ways["way"] == POSTERIOR]
+    numbers = ["confidence", *COUNTS]
+    s, correct, total = (posterior[name].reset_index(drop=True) for name in numbers)
+    concentration = posterior["concentration"].to_numpy()
+    over_answer = pass_at_k_gains_over_answer(
+        s, correct, total, ATTEMPTS, concentration=concentration
+    )
+    posterior = posterior.assign(gain=over_answer.to_numpy())
+    passed = mean_over_members(posterior, ["method", "nearest"], ["gain"])
+    return pd.concat([missed.assign(what=MISSED), passed.assign(what=PASS)])
 
 
-def gain_of_probe(
-    gains: Any, subset: pd.DataFrame, probe: str, number: int, concentration: float | None
-) -> "pd.Series[float]":
-    """Return the gains of a probe. For the paper's recipe these are means over its five probes."""
-
-    def of_member(judged: pd.DataFrame) -> "pd.Series[float]":
-        given = judged["confidence"], judged["correct"], judged["total"]
-        of_questions: pd.Series[float] = gains(*given, number, concentration=concentration)
-        return of_questions
-
-    mean: pd.Series[float] = mean_over_members(estimates(subset, probe), of_member)
-    return mean
+def judged_elsewhere(results: pd.DataFrame, concentrations: "pd.Series[float]") -> pd.DataFrame:
+    """Return the comparisons that other pages judge, as rows of :func:`compare_as_stated`: the
+    nearest probe and what the model says against even spending of two samples per question, and the
+    nearest probe against ten votes and what the model says. In a comparison with votes, ``method``
+    is the probe.
+    """
+    spent = compare_use(results, "Budget", concentrations)
+    what = {NEAREST_PROBE: SPENT, "Verbalized confidence": SPENT_BY_VOICE}
+    spent = spent[spent["method"].isin(list(what))].assign(
+        what=spent["method"].map(what),
+        nearest=spent["method"] == NEAREST_PROBE,
+        method=spent["confidence"],
+    )
+    asked = compare_with_nearest_probe(results)
+    votes = asked["method"] == "Response consistency"
+    at_home = [shift(*pair) == IN_DISTRIBUTION for pair in asked[["probe", "dataset"]].to_numpy()]
+    opposite_sign = {"better": "worse", "inconclusive": "inconclusive", "worse": "better"}
+    asked = asked.assign(
+        what=np.where(votes, FURTHER, np.where(at_home, ASKED_OWN, ASKED_ELSEWHERE)),
+        method=asked["probe"].where(votes, asked["method"].astype(str)),
+        nearest=True,
+        estimate=-asked["estimate"],
+        low=-asked["high"],
+        high=-asked["low"],
+        verdict=asked["verdict"].astype(str).map(opposite_sign),
+    )
+    return pd.concat([spent.drop(columns=[WINNABLE, "confidence"]), asked.drop(columns="probe")])
 
 
 def training_means(store: Path | str, model: str) -> "pd.Series[float]":
@@ -258,31 +218,25 @@ def compare_without_labels(
     each. What the model says, and votes, are compared with one half, as a third family.
 
     Returns one row per case: ``dataset``, ``method``, ``kind``, ``rival`` and the columns of
-    :func:`~capcal_lib.results.judged.judge_cases`, with whether it ``could be won``.
+    ``results.judge``, with whether it ``could be won``.
     """
+    terms = terms_of(differing(results[results["total"] > 1]), protocol=protocol)
+    terms = terms[terms["kind"].isin([*ASKED_KINDS, IN_DOMAIN, OUTSIDE])]
+    asked = terms["kind"].isin(ASKED_KINDS)
+    terms["level"] = terms["method"].astype(str).map(means).mask(asked, 0.5)
+    terms = terms.dropna(subset="level")
+    counts = terms[COUNTS].to_numpy().T
     corrected = protocol == "corrected"
-    terms = brier_terms(results, protocol=protocol)
-    gains, perfect = {}, {}
-    for name, counts in results[results["total"] > 1].groupby(level="dataset", sort=False):
-        dataset = str(name)
-        if not questions_differ(counts):
-            continue
-        compared = terms.loc[counts.index]
-        for method in methods(results):
-            kind = kind_of_method(method, dataset)
-            if method in means and kind in ELSEWHERE:
-                level, rival, family = means[method], OWN_MEAN, kind
-            elif kind in ASKED_KINDS:
-                level, rival, family = 0.5, ONE_HALF, "asked"
-            else:
-                continue
-            constant = pd.Series(level, counts.index)
-            constant_terms = question_terms(constant, counts, corrected=corrected)
-            case = dataset, method, kind, rival, family
-            gains[case] = constant_terms - compared[method]
-            perfect[case] = constant_terms
-    names = ["dataset", "method", "kind", "rival", "family"]
-    judged = judge_cases(gains, names, perfect=perfect, family=["family"]).drop(columns="family")
+    terms["perfect"] = metrics.capability_brier_terms(
+        terms["level"].to_numpy(), *counts, corrected=corrected
+    )
+    terms["gain"] = terms["perfect"] - terms["term"]
+    asked = terms["kind"].isin(ASKED_KINDS)
+    terms["rival"] = np.where(asked, ONE_HALF, OWN_MEAN)
+    terms["family"] = terms["kind"].mask(asked, "asked")
+    case = ["method", "kind", "rival", "family"]
+    gains = mean_over_members(terms, case, ["gain", "perfect"])
+    judged = judge(gains, ["dataset", *case], family=["family"]).drop(columns="family")
     return judged.assign(kind=pd.Categorical(judged["kind"], KINDS))
 
 
@@ -296,19 +250,17 @@ def advise(
     ``compare_recalibrated``, for all models in one table. Returns one row per way, in the order of
     ``WAYS``: the ``labels`` and what ``of the model`` it needs, the ``method`` with the ``tokens``
     that it costs beside the answer, its ``rival``, the ``mean gain`` over the cases, and the
-    columns of ``results.judged.tally``. A way without a case has no row.
+    columns of ``results.tally``. A way without a case has no row.
     """
-    rows = []
-    for labels, access, kind, method, rival, tokens in WAYS:
-        cases = recalibrated if kind in ASKED_KINDS else as_it_is
-        if labels == "none":
-            cases = without
-        cases = cases[cases["kind"] == kind]
-        if len(cases):
-            [counts] = tally(cases, [cases["kind"].astype(str)]).to_dict("records")
-            gain = cases["estimate"].mean()
-            rows.append([labels, access, method, tokens, rival, gain, *counts.values()])
-    return pd.DataFrame(rows, columns=ADVICE)
+    at_home = as_it_is[as_it_is["kind"] == AT_HOME]
+    cases = {"none": without, "yes": pd.concat([at_home, recalibrated])}
+    rows = pd.concat(cases, names=["labels", None]).reset_index("labels")
+    rows["kind"] = rows["kind"].astype(str)
+    by = ["labels", "kind"]
+    means = rows.groupby(by)["estimate"].mean().rename("mean gain")
+    return WAYS.join(pd.concat([means, tally(rows, *by)], axis=1), on=by, how="inner").drop(
+        columns="kind"
+    )
 
 
 def results_of_claims(
@@ -324,8 +276,7 @@ def results_of_claims(
     """
     tables = []
     for says, claim in claims.iterrows():
-        parts = [_selected(name, comparisons, dearer) for name in claim["measured"]]
-        result = pd.concat(parts)
+        result = pd.concat([_selected(name, comparisons, dearer) for name in claim["measured"]])
         if claim["opposite"] is True:
             compared = comparisons.loc[result.index]
             group = compared["dataset"] + compared["method"]
@@ -338,16 +289,11 @@ def results_of_claims(
 def _selected(name: str, comparisons: pd.DataFrame, dearer: "pd.Series[bool]") -> "pd.Series[str]":
     """Return the results of the comparisons with one name."""
     what = name.removeprefix("not ")
-    if what == ASKED_NEAREST:
-        asked = comparisons["what"].isin([ASKED_OWN, ASKED_ELSEWHERE])
-        result = comparisons.loc[asked, "result"].astype(str)
-    elif what == COSTS:
-        result = dearer.map({True: "holds", False: "fails"})
-    elif what == NEAREST:
-        over_uniform = comparisons["what"].isin(list(OVER_UNIFORM.values()))
-        result = comparisons.loc[over_uniform & comparisons["nearest"], "result"].astype(str)
-    else:
-        result = comparisons.loc[comparisons["what"] == what, "result"].astype(str)
-    if name != what:
-        return result.replace({"holds": "fails", "fails": "holds"})
-    return result
+    if what == COSTS:
+        return dearer.map({True: "holds", False: "fails"})
+    several = {ASKED_NEAREST: [ASKED_OWN, ASKED_ELSEWHERE], NEAREST: [*OVER_UNIFORM.values()]}
+    chosen = comparisons["what"].isin(several.get(what, [what]))
+    if what == NEAREST:
+        chosen &= comparisons["nearest"]
+    result = comparisons.loc[chosen, "result"].astype(str)
+    return result if name == what else result.replace({"holds": "fails", "fails": "holds"})

@@ -3,7 +3,7 @@ import pytest
 from scipy.stats import binom
 
 from capcal_lib.applications import score_components
-from capcal_lib.applications.topping_up import Components
+from capcal_lib.applications.components import Components
 from capcal_lib.errors import InputError
 from capcal_lib.metrics import capability_brier_terms
 

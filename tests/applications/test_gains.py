@@ -8,13 +8,10 @@ from capcal_lib.applications import (
     abstaining_gains,
     allocate,
     budget_gains,
-    evaluation_gains,
-    label_gains,
     others_mean,
     pass_at_k,
     pass_at_k_gains,
     pass_at_k_gains_over_answer,
-    routing_gains,
     success_terms,
 )
 
@@ -91,60 +88,9 @@ def test_a_question_that_takes_more_of_the_budget_pays_for_it():
     assert paid == pytest.approx(price * (spent - 2))
 
 
-def routed(small, large, reading=0.1):
-    """Questions of two models, the large of which costs four times as much."""
-    questions = {"small": small, "large": large, "small cost": 1.0, "large cost": 4.0}
-    return pd.DataFrame(questions | {"reading": reading}, INDEX)
-
-
-def test_a_router_is_compared_with_mixing_at_equal_cost():
-    small, large = np.array([0.1, 0.2, 0.6, 0.9]), np.array([0.8, 0.6, 0.7, 0.9])
-    # Sent on are a and b, the two of least confidence, at 4.1 each in place of 1.
-    solved = (0.8 + 0.6 + 0.6 + 0.9) / 4
-    share = 2 * 3.1 / 4 / 3
-    mixed = (1 - share) * small.mean() + share * large.mean()
-    gain = routing_gains(CONFIDENCE, routed(small, large))
-    assert gain.index.equals(INDEX)
-    assert gain.mean() == pytest.approx(solved - mixed)
-
-
-def test_a_router_of_questions_that_are_alike_gains_what_reading_costs():
-    gain = routing_gains(CONFIDENCE, routed(0.2, 0.5, reading=0.0))
-    assert gain.tolist() == pytest.approx([0, 0, 0, 0])
-    gain = routing_gains(CONFIDENCE, routed(0.2, 0.5, reading=0.6))
-    assert gain.mean() == pytest.approx(-0.3 * 0.1)  # half of them read, a tenth of a question each
-
-
-def test_questions_of_equal_confidence_are_sent_on_in_their_order():
-    small, large = np.zeros(4), np.array([1.0, 1.0, 0.0, 0.0])
-    level = pd.Series(0.5, INDEX)
-    assert routing_gains(level, routed(small, large, reading=0.0)).mean() == pytest.approx(0.25)
-
-
 def test_answering_the_surest_first_gains_the_area():
     gain = abstaining_gains(*GIVEN)
     assert gain.index.equals(INDEX)
     losses = [0.0, 0.4, 0.7, 1.0]  # from the most confident on
     area = np.mean([np.mean(losses[:answered]) for answered in (1, 2, 3, 4)])
     assert gain.mean() == pytest.approx(np.mean(losses) - area)
-
-
-def test_a_label_is_told_by_a_line_through_the_others():
-    mu = pd.Series(np.linspace(0.1, 0.9, 20))
-    total = pd.Series(10, mu.index)
-    gain = label_gains(1 - mu, mu * 10, total)  # whichever way it runs
-    assert gain.tolist() == pytest.approx(((others_mean(mu) - mu) ** 2).tolist())
-    assert label_gains(pd.Series(0.5, mu.index), mu * 10, total).abs().max() < 0.1
-
-
-def test_an_evaluation_spends_as_many_tokens_as_one_answer_each():
-    tokens = pd.Series([10, 20, 30, 40], INDEX)
-    gain = evaluation_gains(*GIVEN, tokens)
-    deviation = (CONFIDENCE * (1 - CONFIDENCE)) ** 0.5
-    samples = 0.25 + 0.75 * deviation * tokens.sum() / (deviation * tokens).sum()
-    assert (samples * tokens).sum() == pytest.approx(tokens.sum())
-    mu = CORRECT / TOTAL
-    variance = mu * (1 - mu) * 10 / 9
-    assert gain.tolist() == pytest.approx((variance - variance / samples).tolist())
-    level = evaluation_gains(pd.Series(0.3, INDEX), CORRECT, TOTAL, tokens)
-    assert level.tolist() == pytest.approx([0, 0, 0, 0])

@@ -5,13 +5,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from find_overlaps import compare_questions, find_overlaps, words_of
+from find_overlaps import COMPARED, OVERLAPS, compare_questions, find_overlaps, words_of
 
 from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.probes.training import runs_for_probes, training_data
 from capcal_lib.questions import Answer, Question, with_options
 from capcal_lib.results import load_results
-from capcal_lib.studies.probe_generalization import COMPARED, OVERLAPS
 
 
 def test_words_are_those_of_a_question_and_its_options_without_their_letters() -> None:

@@ -35,7 +35,7 @@ def comparisons(table: pd.DataFrame) -> dict[tuple[str, float, float], int]:
     """
     names = [name for name in ("estimate", "gain") if name in table]
     words = [name for name in ("verdict", "result") if name in table]
-    if not names or not words or "data set" not in table or "low" not in table:
+    if not names or not words or "dataset" not in table or "low" not in table:
         return {}
     found = {}
     for row in table.dropna(subset=[names[0], words[0]]).to_dict("records"):
@@ -43,7 +43,7 @@ def comparisons(table: pd.DataFrame) -> dict[tuple[str, float, float], int]:
         if estimate:
             ends = sorted([row["low"] / estimate, row["high"] / estimate])
             sign = WORDS.get(row[words[0]], 0) * (1 if estimate > 0 else -1)
-            found[row["data set"], round(ends[0], 5), round(ends[1], 5)] = sign
+            found[row["dataset"], round(ends[0], 5), round(ends[1], 5)] = sign
     return found
 
 

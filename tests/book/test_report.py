@@ -9,11 +9,9 @@ import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 
-from capcal_lib.book.report import MEANINGS, write_report
+from capcal_lib.book.report import write_report
 from capcal_lib.errors import InputError
-from capcal_lib.io.score_file import Scored, score_counts
-from capcal_lib.io.score_runs import score_models
-from capcal_lib.places import RECORDED_RUNS
+from capcal_lib.io.score_file import Scored
 
 HOSTILE = "<script>alert(1)</script>$\\frac{"
 
@@ -40,7 +38,7 @@ def test_a_report_holds_everything_and_runs_nothing(
     page = BeautifulSoup(path.read_text(), "html.parser")
     assert not page.find_all(["script", "b", "i", "link", "iframe"])
     images = page.find_all("img")
-    assert len(images) == 2
+    assert len(images) == 3
     for image in images:
         assert image["alt"]
         drawn = base64.b64decode(image["src"].removeprefix("data:image/svg+xml;base64,")).decode()
@@ -62,55 +60,3 @@ def test_nothing_to_show_is_said_and_only_regular_files_are_written(
         with pytest.raises(InputError, match="cannot write"):
             report(other)
     assert list(tmp_path.iterdir()) == [path]
-
-
-def test_each_method_has_a_mark_of_its_own_on_its_curve(
-    tmp_path: Path, questions: pd.DataFrame
-) -> None:
-    path = tmp_path / "report.html"
-    report(path, mine=(pd.DataFrame(), questions))
-    source = BeautifulSoup(path.read_text(), "html.parser")("img")[1]["src"]
-    drawn = base64.b64decode(source.removeprefix("data:image/svg+xml;base64,")).decode()
-    marks = {*re.findall(r'<path id="m\w+" d="([^"]+)"', drawn)}
-    quadrangles = [mark for mark in marks if mark.count("L") == 3 and "z" in mark]
-    assert len(quadrangles) == 2, "a square and a diamond; the measured curve has a dot"
-
-
-def meanings(path: Path) -> list[str]:
-    """List the names that a report explains, each of which its tables must have."""
-    page = BeautifulSoup(path.read_text(), "html.parser")
-    tables = " ".join(cell.text for cell in page(["th", "td"])).lower()
-    names = [term.text for term in page("dt")]
-    for name in names:
-        assert name.lower().removesuffix("k") in tables, "a report explains no other word"
-    return names
-
-
-def test_a_report_explains_each_name_of_its_tables_and_no_other(
-    tmp_path: Path, questions: pd.DataFrame
-) -> None:
-    path = tmp_path / "report.html"
-    table = questions.drop(columns="flat").rename(columns={HOSTILE: "confidence"})
-    scores = score_counts(table)
-    explained = {name for name in scores.index for term in MEANINGS if term in name}
-    assert {*scores.index} - explained <= {
-        *("questions", "scored samples"),
-        *(name for name in scores.index if name.startswith("pass@")),
-    }
-    report(path, mine=(scores, table))
-    of_files = meanings(path)
-    assert {"AUROC", "pass@k", "Spearman"} < {*of_files}
-    assert {"missing", "Oracle RC", "spread"}.isdisjoint(of_files)
-    report(path, mine=(scores.loc[["accuracy"]], table))
-    assert meanings(path) == ["accuracy"]
-    found = score_models(RECORDED_RUNS, ["smollm2-135m"], datasets=["mini-exam"])
-    write_report(path, found)
-    assert {
-        "Oracle RC",
-        "missing",
-        "Holm",
-        "could be won",
-        "recalibrated",
-        "capability Brier, plug-in",
-    } < {*meanings(path)}
-    assert "AUROC" not in meanings(path)

@@ -15,8 +15,8 @@ def page() -> nodes.document:
     """Return a page as Sphinx has it of a notebook: text, a cell, its finding, a table, a box."""
     from docutils.utils import new_document
 
-    def cell(*parts: nodes.Node, tag: str = "") -> nodes.container:
-        return nodes.container("", *parts, classes=["cell", tag])
+    def cell(*parts: nodes.Node) -> nodes.container:
+        return nodes.container("", *parts, classes=["cell"])
 
     table = (
         "<figure><figcaption>Scores of pears. · <span class='evidence measured'>measured</span> "
@@ -27,7 +27,8 @@ def page() -> nodes.document:
     document[0] += nodes.paragraph("", "", nodes.Text("They are "), nodes.strong("", "round"))
     document[0] += cell(nodes.literal_block("", "peel = 1"), nodes.paragraph("", "They peel."))
     document[0] += cell(nodes.raw("", table, format="html"))
-    document[0] += cell(nodes.paragraph("", "300 plums"), tag="tag_provenance")
+    about = f"<div class='capcal-about'><p>300 plums</p>{table}</div>"
+    document[0] += cell(nodes.raw("", about, format="html"))
     return document
 
 

@@ -8,7 +8,6 @@ import pack_workshop
 import pandas as pd
 import pytest
 from pack_workshop import (
-    CLASS_MODEL,
     KEY,
     STATIC,
     WORKSHOP,
@@ -24,19 +23,10 @@ from pack_workshop import (
 from typer.testing import CliRunner
 
 from capcal_lib.book.pipeline import Page, execute
-from capcal_lib.book.workshop import (
-    CLASS_QUESTIONS,
-    CLASS_SETS,
-    LIVE_QUESTIONS,
-    LIVE_SET,
-    evenly,
-    to_guess,
-)
 from capcal_lib.cli import app
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import model_names
-from capcal_lib.places import BOOK, NOTEBOOKS, RECORDED_RUNS
-from capcal_lib.results import load_results
+from capcal_lib.places import BOOK, NOTEBOOKS
 
 KEPT = {
     "data": {"application/papermill.record/text/plain": "0.25"},
@@ -202,14 +192,6 @@ def test_the_key_is_that_of_the_counts():
     assert [facts["low_0"], facts["high_0"]] == ["0.00", "0.22"]
 
 
-def test_the_questions_of_the_class_are_chosen_by_a_rule_and_not_one_by_one():
-    results = load_results(RECORDED_RUNS, CLASS_MODEL, datasets=CLASS_SETS)
-    names = results.index.get_level_values("question_id")
-    elements = results[names.str.contains("/element-of-|/heavier-")]
-    ten = evenly(elements, 10).index.get_level_values("question_id")
-    assert sorted(ten) == CLASS_QUESTIONS
-
-
 def test_a_class_guesses_hard_questions_on_which_the_constant_is_worth_something(tmp_path):
     chosen = class_set()
     assert len(chosen) == 10
@@ -228,28 +210,12 @@ def test_a_class_guesses_hard_questions_on_which_the_constant_is_worth_something
     assert float(facts["constant"]) == pytest.approx(float(facts["half"]) / 2, abs=0.001)
 
 
-def test_a_class_guesses_what_no_page_asks():
-    results = load_results(RECORDED_RUNS, CLASS_MODEL, datasets=CLASS_SETS)
-    free = to_guess(results)
-    live = evenly(results.loc[[LIVE_SET]], LIVE_QUESTIONS)
-    assert len(live) == LIVE_QUESTIONS
-    assert free.index.intersection(live.index).empty
-    subjects = [name.split("-of-")[-1] for _, name in free.index if "-of-" in name]
-    assert len(subjects) == len(set(subjects))
-    chosen = results.loc[results.index.isin(class_set()["question_id"], level="question_id")]
-    assert len(chosen) == 10
-    assert chosen.index.intersection(live.index.append(free.index)).empty
-    guessed = {name.split("-of-")[-1] for _, name in chosen.index}
-    assert len(guessed) == 10
-    assert guessed.isdisjoint(subjects)
-
-
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
 def test_the_slides_take_all_from_pages_as_they_are_executed(tmp_path):
     text = (WORKSHOP / "slides.md").read_text(encoding="utf-8")
     names = {found["page"] for found in re.finditer(KEY, text)} - {"class", "static"}
-    pages = [Page(name, "simulated", name) for name in sorted(names)]
+    pages = [Page(name, "simulated") for name in sorted(names)]
     assert execute(pages, tmp_path, say=print) == {}
     filled = fill(text, tmp_path, class_facts(class_set()))
     assert filled.count("<img class='figure'") == len(re.findall(r"\{\{\w+:fig-", text)) > 0

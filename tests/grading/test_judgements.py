@@ -32,7 +32,7 @@ from capcal_lib.probes.features import extract
 from capcal_lib.results import Counting, describe_runs, load_results
 from capcal_lib.runs import Run
 from capcal_lib.runs.files import write_table
-from capcal_lib.runs.store import Sample, present_of
+from capcal_lib.runs.store import Sample
 from capcal_lib.sampling.draw import sample
 from capcal_lib.sampling.engines import Failure, Request
 from capcal_lib.sampling.engines.simulated import SimulatedEngine
@@ -257,7 +257,7 @@ def test_answers_of_other_kinds_keep_the_verdicts_of_the_rules(tmp_path: Path) -
 
 def test_a_run_without_an_answer_needs_no_judge(run: Path, stern: type[Stern]) -> None:
     rows = read_verdicts(Run(run)).assign(verdict="no_answer", extracted=None)
-    write_verdicts(Run(run), [rows], present_of([rows]), GRADER_VERSION)
+    write_verdicts(Run(run), [rows], GRADER_VERSION)
     assert judge_run(Run(run), JUDGE) == (0, 0, {})
     assert stern.asked == 0
     pd.testing.assert_frame_equal(verdicts_by(Run(run), BY), read_verdicts(Run(run)))

@@ -27,7 +27,7 @@ from capcal_lib.runs import store as store_module
 from capcal_lib.runs.artifacts import GIVEN
 from capcal_lib.runs.files import write_table
 from capcal_lib.runs.run import Record
-from capcal_lib.runs.store import KEY, Sample, hash_rows, open_writer, present_of, read_samples
+from capcal_lib.runs.store import KEY, Sample, hash_rows, open_writer, read_samples
 from capcal_lib.sampling.draw import describe, sample
 
 SET = "mini-exam"
@@ -40,11 +40,11 @@ def run(tmp_path: Path) -> Path:
 
 def write(folder: Path, rows: pd.DataFrame, version: str) -> None:
     """Put a verdict file there by hand."""
-    write_verdicts(Run(folder), [rows], present_of([rows]), version)
+    write_verdicts(Run(folder), [rows], version)
 
 
 def test_every_sample_is_graded_as_alone(run: Path) -> None:
-    assert grade_run(Run(run)) == Graded(new=20, again=0, flipped={}, too_hard=0)
+    assert grade_run(Run(run)) == Graded(new=20, again=0, flipped={})
     answers = {name: question.answer for name, question in run_questions(Run(run)).items()}
     samples, graded = read_samples(Run(run)), read_verdicts(Run(run))
     assert graded[KEY].to_numpy().tolist() == samples[KEY].to_numpy().tolist()
@@ -67,11 +67,11 @@ def test_a_run_of_many_shards_is_graded_as_one_of_a_single_shard(
 def test_a_sample_is_graded_once(run: Path, tmp_path: Path) -> None:
     grade_run(Run(run))
     written = (run / FILE).stat().st_mtime_ns
-    assert grade_run(Run(run)) == Graded(new=0, again=0, flipped={}, too_hard=0)
+    assert grade_run(Run(run)) == Graded(new=0, again=0, flipped={})
     assert (run / FILE).stat().st_mtime_ns == written
     before = read_verdicts(Run(run))
     sample("simulated", SET, k=5, limit=6, store=tmp_path)
-    assert grade_run(Run(run)) == Graded(new=10, again=0, flipped={}, too_hard=0)
+    assert grade_run(Run(run)) == Graded(new=10, again=0, flipped={})
     both = before.merge(read_verdicts(Run(run)), on=KEY, suffixes=("", "_now"))
     assert len(both) == 20
     assert (both["verdict"] == both["verdict_now"]).all()
@@ -102,12 +102,11 @@ def test_another_version_grades_all_again_and_reports_what_flips(
         new=5,
         again=20,
         flipped={("incorrect", "correct"): 2, ("no_answer", "correct"): 1},
-        too_hard=0,
     )
     again = read_verdicts(Run(run))
     pd.testing.assert_frame_equal(again[again["sample_index"] < 4].reset_index(drop=True), right)
     monkeypatch.setattr(verdicts_module, "GRADER_VERSION", "next")
-    assert grade_run(Run(run)) == Graded(new=0, again=25, flipped={}, too_hard=0)
+    assert grade_run(Run(run)) == Graded(new=0, again=25, flipped={})
     assert pq.read_schema(run / FILE).metadata[b"grader"] == b"next"
 
 
@@ -119,14 +118,12 @@ def test_not_scored_is_tried_again(run: Path, monkeypatch: pytest.MonkeyPatch) -
     rows.loc[0, [*lost]] = [*lost.values()]
     write(run, rows, GRADER_VERSION)
     graded = grade_run(Run(run))
-    assert graded == Graded(
-        new=0, again=1, flipped={("not_scored", right.loc[0, "verdict"]): 1}, too_hard=0
-    )
+    assert graded == Graded(new=0, again=1, flipped={("not_scored", right.loc[0, "verdict"]): 1})
     pd.testing.assert_frame_equal(read_verdicts(Run(run)), right)
     write(run, rows, GRADER_VERSION)
     slow = [Verdict("not_scored", None, "grader time limit")]
     monkeypatch.setattr(verdicts_module, "grade_many", lambda pairs: slow * len(pairs))
-    assert grade_run(Run(run)) == Graded(new=0, again=1, flipped={}, too_hard=0)
+    assert grade_run(Run(run)) == Graded(new=0, again=1, flipped={})
     pd.testing.assert_frame_equal(
         read_verdicts(Run(run)).drop(columns="reason"), rows.drop(columns="reason")
     )
@@ -223,7 +220,7 @@ def test_answers_too_hard_to_compare_are_counted(tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         question = replace(questions[0], answer=hard)
         patch.setattr(verdicts_module, "run_questions", lambda run: {question.id: question})
-        assert grade_run(writer.run) == Graded(new=1, again=0, flipped={}, too_hard=1)
+        assert grade_run(writer.run) == Graded(new=1, again=0, flipped={})
     assert read_verdicts(writer.run)["verdict"].tolist() == ["incorrect"]
 
 

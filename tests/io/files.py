@@ -5,16 +5,16 @@ import hashlib
 import json
 import zipfile
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from capcal_lib.io.samples import open_log
+from capcal_lib.io.samples import Log, read_samples
 from capcal_lib.io.tables import read_file
 
 LOG = Path(__file__).parent / "logs" / "samples_counts.jsonl"
-BY_RULES = "the log has no verdict on each sample: the rules grade it"
+BY_RULES = "graded by the rules, as answers of the kind number"
 CSV = "question_id,confidence,correct,total\na,0.5,1,2\nb,1.0,2,2\n"
 GROUPED = "question_id,confidence,correct,total,{}\n" + "".join(
     f"q{n},0.{n % 10},{n // 6},10,s{n // 10}\n" for n in range(60)
@@ -39,19 +39,8 @@ def accuracy(path: Path, **options: Any) -> tuple[int, int]:
     return int(table["correct"].sum()), int(table["total"].sum())
 
 
-class Whole(NamedTuple):
-    """A log whose samples are one table."""
-
-    samples: pd.DataFrame
-    items: pd.DataFrame
-    judged: bool
-    notes: list[str]
-
-
-def read_log(*options: Any, **more: Any) -> Whole:
-    with open_log(*options, **more) as log:
-        samples = pd.concat(log.tables(), ignore_index=True)
-        return Whole(samples, log.items, log.judged, log.notes)
+def read_log(files: Any, *options: Any, **more: Any) -> Log:
+    return read_samples(files, *options, **more)
 
 
 def digest(value: object) -> str:

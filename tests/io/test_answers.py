@@ -1,16 +1,15 @@
 """The right answers that came with samples."""
 
+import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 
 from capcal_lib.errors import InputError
 from capcal_lib.io.importing import import_samples
 from capcal_lib.questions import load_questions
-from capcal_lib.rows import stream_rows
 from tests.io.files import accuracy, epoch, harness, inspect, read_log, write
 
 HOT = {"temperature": 1.0}
@@ -37,25 +36,6 @@ def test_an_answer_in_brackets_stays_a_text(
     assert load_questions("d")[0].answer.gold == gold
     path = write(tmp_path / "samples_a.jsonl", harness(0, "x", target=gold))
     assert read_log([path]).items.loc["0", "gold"] == gold
-
-
-def test_targets_are_lists_where_all_of_a_log_are(tmp_path: Path) -> None:
-    listed = "['Sunset Blvd', 'Sunset Boulevard']"
-    rows = [harness(0, "Sunset Boulevard", "x", target=listed), harness(1, "a", target='["b"]')]
-    path = write(tmp_path / "samples_triviaqa.jsonl", *rows)
-    items = read_log([path]).items
-    assert items["gold"].tolist() == ["Sunset Blvd", "b"]
-    assert items["aliases"].tolist() == [("Sunset Boulevard",), ()]
-    assert accuracy(path, regrade=True) == (1, 3)
-    one = read_log([write(path, rows[0], harness(1, "a", target="[sic]"))]).items.loc["0", "gold"]
-    assert one == listed, "a text among texts"
-
-
-def test_a_list_of_right_answers_is_bounded_before_it_is_read(tmp_path: Path) -> None:
-    rows = [harness(0, "a", target="['a', 'b']"), harness(1, "a", target=f"[{'1,' * 40_000}]")]
-    items = read_log([write(tmp_path / "samples_long.jsonl", *rows)]).items
-    assert items.loc["0", "gold"] == "['a', 'b']", "a text, since the other is taken for one"
-    assert len(items.loc["1", "gold"]) == 80_002
 
 
 def chosen(path: Path, letter: str, answer: Any, choices: Any = NUMBERS) -> Path:
@@ -166,43 +146,14 @@ LISTS = [
 ]
 
 
-@pytest.mark.parametrize("text", LISTS)
-def test_a_list_in_a_csv_is_a_list(tmp_path: Path, text: str) -> None:
-    """As Python, JSON and numpy write it."""
-    row = {"question_id": "a", "gold": "Paris", "response": "City of Light", "aliases": text}
-    pd.DataFrame([row]).to_csv(tmp_path / "rows.csv", index=False)
-    assert accuracy(tmp_path / "rows.csv") == (1, 1)
-    assert read_log([tmp_path / "rows.csv"]).items["aliases"].item()[0] == "City of Light"
-
-
 def test_an_empty_list_has_no_alias(tmp_path: Path) -> None:
     row = {"question_id": "a", "gold": "Paris", "response": "[]", "aliases": "[]"}
     pd.DataFrame([row]).to_csv(tmp_path / "rows.csv", index=False)
     assert read_log([tmp_path / "rows.csv"]).items["aliases"].tolist() == [()]
 
 
-def test_lists_that_pandas_wrote_are_read_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of a parquet file they are arrays, which a CSV spells without commas."""
-    monkeypatch.chdir(tmp_path)
-    table = pd.DataFrame({"question_id": ["a", "b"], "question": "Which?", "answer": [1, 0]})
-    table["choices"] = [np.array(["it's red", 'a "b"'], dtype=object), np.array(["x", "y, z"])]
-    table["response"] = ["B", "B"]
-    table.to_parquet(tmp_path / "rows.parquet")
-    pd.read_parquet(tmp_path / "rows.parquet").to_csv(tmp_path / "rows.csv", index=False)
-    found = [read_log([tmp_path / f"rows.{form}"]).items for form in ("parquet", "csv")]
-    assert found[1]["choices"].tolist() == [("it's red", 'a "b"'), ("x", "y, z")]
-    pd.testing.assert_frame_equal(*found)
-    assert accuracy(tmp_path / "rows.csv") == (1, 2)
-    import_samples([tmp_path / "rows.csv"], model="m", dataset="d", store=tmp_path, settings=HOT)
-    assert [one.answer.gold for one in load_questions("d")] == ["B", "A"]
-    again = [row | {"response": "A"} for row in stream_rows(tmp_path / "capcal.d/datasets/d.jsonl")]
-    assert read_log([write(tmp_path / "again.jsonl", *again)]).items["gold"].tolist() == ["B", "A"]
-
-
 def test_numbers_in_a_list_are_options(tmp_path: Path) -> None:
-    for text in ("[3, 4, 1, 2]", "[3 4 1 2]", "['3', '4', '1', '2']"):
+    for text in ("[3, 4, 1, 2]", json.dumps(["3", "4", "1", "2"])):
         row = {"question_id": "a", "answer": "D", "response": "D", "choices": text}
         pd.DataFrame([row]).to_csv(tmp_path / "rows.csv", index=False)
         assert read_log([tmp_path / "rows.csv"]).items["choices"].item() == ("3", "4", "1", "2")
@@ -213,3 +164,22 @@ def test_what_is_no_list_is_one_alias_and_is_not_evaluated(tmp_path: Path, text:
     row = {"question_id": "a", "gold": "Paris", "response": "x", "aliases": text}
     pd.DataFrame([row]).to_csv(tmp_path / "rows.csv", index=False)
     assert read_log([tmp_path / "rows.csv"]).items["aliases"].tolist() == [(text,)]
+
+
+def test_a_list_in_a_csv_is_json_or_refused(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    row = {"question_id": "a", "gold": "Paris", "response": "Paname"}
+    aliases = json.dumps(["City of Light", "Paname"])
+    pd.DataFrame([row | {"aliases": aliases}]).to_csv(path, index=False)
+    assert accuracy(path) == (1, 1)
+    for other in ("['City of Light', 'Paname']", "['City of Light' 'Paname']"):
+        pd.DataFrame([row | {"aliases": other}]).to_csv(path, index=False)
+        with pytest.raises(InputError, match="is no list as JSON writes one"):
+            read_log([path])
+
+
+def test_a_list_of_targets_of_the_harness_is_as_python_writes_it(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "samples_trivia.jsonl", harness(0, "x", target="['Paris', \"L'Oréal\"]")
+    )
+    assert read_log([path]).items.loc["0", ["gold", "aliases"]].tolist() == ["Paris", ("L'Oréal",)]

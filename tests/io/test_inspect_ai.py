@@ -10,7 +10,7 @@ import pytest
 
 from capcal_lib import rows
 from capcal_lib.errors import InputError
-from capcal_lib.io import inspect_ai
+from capcal_lib.io import logs
 from capcal_lib.io.tables import read_file
 from tests.io.files import LOG, accuracy, epoch, inspect, read_log
 
@@ -21,16 +21,17 @@ def test_the_settings_stand_in_the_header_and_tokens_with_the_sample(tmp_path: P
     sample = epoch(0, "C", output={"choices": [choice], "usage": usage})
     plan = {"steps": [], "config": {"temperature": 0.7, "max_tokens": 64}}
     path = inspect(tmp_path / "log.json", sample, plan=plan)
-    [found] = read_log([path]).samples.to_dict("records")
-    assert (found["temperature"], found["max_tokens"]) == (0.7, 64)
+    log = read_log([path])
+    [found] = log.samples.to_dict("records")
+    assert log.settings == {"temperature": 0.7, "max_tokens": 64}
     assert (found["prompt_tokens"], found["completion_tokens"]) == (5, 9)
-    assert (found["reasoning"], found["finish_reason"]) == ("Hm.", "max_tokens")
+    assert (found["reasoning"], found["finish_reason"]) == ("Hm.", "length")
 
 
 def test_what_a_sample_without_choices_was_scored_counts(tmp_path: Path) -> None:
     samples = [epoch(n, score, output={"choices": []}) for n, score in enumerate("CCCCII")]
     path = inspect(tmp_path / "log.json", *samples)
-    assert {*read_log([path]).samples["verdict"]} == {"correct", "no_answer"}
+    assert {*read_log([path]).samples["verdict"]} == {"correct", "incorrect"}
     assert accuracy(path) == (4, 6)
 
 
@@ -55,7 +56,7 @@ def test_a_log_that_was_cut_off_has_its_header_in_its_journal(tmp_path: Path) ->
     with zipfile.ZipFile(path, "w") as archive:
         for name, content in members.items():
             archive.writestr(name.replace("header.json", "_journal/start.json"), content)
-    assert read_log([path]).samples["temperature"].tolist() == [0.3]
+    assert read_log([path]).settings == {"temperature": 0.3}
 
 
 def test_a_log_without_samples_says_so(tmp_path: Path) -> None:
@@ -75,11 +76,11 @@ def test_an_archive_is_bounded_in_all(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_each_member_of_an_archive_is_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(inspect_ai, "MEMBER_BYTES", 1 << 12)
+    monkeypatch.setattr(logs, "MEMBER_BYTES", 1 << 12)
     path = inspect(tmp_path / "bomb.eval", epoch(0, "C", output=" " * (1 << 20)))
     with pytest.raises(InputError, match=r"samples/0_epoch_1.json is larger than"):
         read_log([path])
-    monkeypatch.setattr(inspect_ai, "MEMBER_BYTES", 60)
+    monkeypatch.setattr(logs, "MEMBER_BYTES", 60)
     with pytest.raises(InputError, match=r"counts\.eval: "):
         read_log([LOG.with_name("counts.eval")])
     (tmp_path / "no.eval").write_bytes(b"PK nothing")

@@ -9,7 +9,6 @@ import pytest
 
 from capcal_lib.errors import InputError
 from capcal_lib.io.importing import import_samples
-from capcal_lib.io.samples import list_files
 from capcal_lib.io.tables import read_file
 from capcal_lib.questions import load_questions
 from tests.io.files import accuracy, epoch, harness, inspect, read_log, write
@@ -79,9 +78,6 @@ def test_tasks_of_a_group_keep_their_questions_apart(
         match=r"question '0' of the file is 'art 0\?' with the answer 'B', in one 'law 0",
     ):
         import_samples(files[1:], dataset="one", **asked)
-    assert list_files([tmp_path]) == sorted(files)
-    with pytest.raises(InputError, match="store: a folder without logs, samples_"):
-        read_log([tmp_path / "store"])
 
 
 @pytest.mark.parametrize(
@@ -100,10 +96,8 @@ def test_any_other_format_is_told_the_columns_that_are_needed(
 ) -> None:
     path = tmp_path / "other.json"
     path.write_text(json.dumps(content))
-    said = "no column question_id; needed: question_id, response; found: .*; samples stand a row "
-    with pytest.raises(
-        InputError, match=said + "each, with gold or verdict; confidences are scored in"
-    ):
+    said = "no column question_id; needed: question_id, response; found: .*; name another with"
+    with pytest.raises(InputError, match=said):
         read_file(path)
 
 

@@ -34,8 +34,7 @@ def test_a_sample_without_a_verdict_is_left_out(
     path = judged(tmp_path / "log.json", values)
     assert accuracy(path) == (right, scored)
     [taken, left_out, *_] = read_file(path).notes
-    assert taken == "verdicts of the log: judge; its scorers: judge"
-    assert left_out.startswith("1 sample without a verdict left out; verdicts are 1/0, true/false")
+    assert (taken, left_out) == ("verdicts by judge", "1 sample without a verdict left out")
 
 
 UNKNOWN = [
@@ -56,47 +55,34 @@ def test_an_unknown_scale_is_refused_and_graded_if_asked(
     tmp_path: Path, values: list[Any], said: str
 ) -> None:
     path = judged(tmp_path / "log.json", values)
-    named = re.escape(f"no verdict on each sample by judge (judge has {said}); verdicts are 1/0")
-    with pytest.raises(InputError, match=named + ".*--correct VALUE .*--scorer .*--regrade"):
+    with pytest.raises(InputError, match="no verdicts by judge: .*; --regrade has"):
         read_file(path)
     assert accuracy(path, regrade=True) == (0, len(values))
     rows = [
         {"question_id": n, "gold": "x", "response": "x", "verdict": v} for n, v in enumerate(values)
     ]
     table = write(tmp_path / "rows.jsonl", *rows)
-    with pytest.raises(InputError, match=re.escape(f"by verdict (verdict has {said}); verdicts")):
+    with pytest.raises(InputError, match=re.escape(f"no verdicts: {said}; verdicts are 1/0")):
         read_file(table)
     assert accuracy(table, regrade=True) == (len(values), len(values))
 
 
-def test_the_value_of_a_correct_sample_can_be_named(tmp_path: Path) -> None:
-    path = judged(tmp_path / "log.json", ["pass", "fail", "PASS", "error", None, float("nan")])
-    assert accuracy(path, correct="Pass") == (2, 4), "all others are incorrect but what is missing"
-    assert accuracy(judged(path, [5, 4, 5.0, 1]), correct="5") == (2, 4)
-    judged(path, ["pass", "fail"])
-    assert not any("no verdict is" in note for note in read_file(path, correct="pass").notes)
-    notes = read_file(path, correct="passed").notes
-    assert "no verdict is 'passed', so none is correct; some are fail, pass" in notes
-
-
-def test_words_of_what_is_correct_go_before_numbers_of_anything(tmp_path: Path) -> None:
+def test_several_scorers_are_chosen_by_name(tmp_path: Path) -> None:
     both = [{"refused": {"value": 0.0}, "match": {"value": "CI"[n == 4]}} for n in range(5)]
     path = judged(tmp_path / "log.json", both)
-    assert accuracy(path) == (4, 5)
-    assert read_file(path).notes[0] == "verdicts of the log: match; its scorers: refused, match"
+    with pytest.raises(InputError, match="verdicts by refused and match; choose with --scorer"):
+        read_file(path)
+    assert accuracy(path, scorer="match") == (4, 5)
     assert accuracy(path, scorer="refused") == (0, 5)
     with pytest.raises(InputError, match="unknown scorer 'other'; known: match, refused"):
         read_file(path, scorer="other")
-
-
-def test_the_scorer_that_says_most_is_taken_and_the_first_of_two_filters(tmp_path: Path) -> None:
     rows = [
         harness(n, "x", metrics=["f1", "em"], f1=[0.4, 1.0, 0.6][n], em=[0, 1, 0][n])
         for n in range(3)
     ]
     path = write(tmp_path / "samples_f1.jsonl", *rows)
-    assert accuracy(path) == (1, 3)
-    with pytest.raises(InputError, match=r"by f1 \(f1 has 0.4, 0.6\)"):
+    assert accuracy(path) == (1, 3), "f1 is no verdict"
+    with pytest.raises(InputError, match="no verdicts by f1: 0.4, 1.0, 0.6"):
         read_file(path, scorer="f1")
     rows = [
         harness(n, "x", filter=kept, exact_match=float(kept == "flexible-extract"))
@@ -104,7 +90,8 @@ def test_the_scorer_that_says_most_is_taken_and_the_first_of_two_filters(tmp_pat
         for kept in ("strict-match", "flexible-extract")
     ]
     path = write(tmp_path / "samples_gsm8k.jsonl", *rows)
-    assert accuracy(path) == (0, 3)
+    with pytest.raises(InputError, match="verdicts by exact_match,strict-match and exact_match,fl"):
+        read_file(path)
     assert accuracy(path, scorer="flexible-extract") == (3, 3)
 
 
@@ -115,5 +102,7 @@ def test_tasks_that_no_rule_grades_are_taken_at_their_word_or_refused(
     single = [harness(n, "x", metrics=[metric], **{metric: float(n % 2)}) for n in range(4)]
     assert accuracy(write(tmp_path / "samples_one.jsonl", *single)) == (2, 4)
     several = [harness(0, *"abcd", metrics=[metric], **{metric: 0.75})]
-    with pytest.raises(InputError, match=f"no verdict on each sample by {metric} "):
+    with pytest.raises(
+        InputError, match=f"no verdict of each sample, and the rules do not measure {metric}"
+    ):
         read_file(write(tmp_path / "samples_more.jsonl", *several))

@@ -7,16 +7,13 @@ import pandas as pd
 import pytest
 
 from capcal_lib.errors import InputError
-from capcal_lib.metrics import Calibrator
 from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.probes import (
     TunedProbe,
     draws,
     keep_draws,
-    out_of_fold_calibrators,
     predict_by_labels,
     read_features,
-    train,
     training_data,
 )
 from capcal_lib.probes.draws import DRAWS, DRAWS_FILE, check_draws, draw_labels, read_draws
@@ -24,7 +21,7 @@ from capcal_lib.runs import Run, find_run, open_runs
 from capcal_lib.runs.merge import merge
 from tests.command import run as run_command
 from tests.folders import verify_run
-from tests.probes.test_training import MODEL, PROBE, SET, make, with_states
+from tests.probes.test_training import MODEL, SET, make, with_states
 
 
 def stores(store: Path, questions: int = 60) -> tuple[Run, Run]:
@@ -88,21 +85,6 @@ def test_every_recorded_training_run_has_its_draws() -> None:
     kept = {run.folder for run in open_runs(RECORDED_RUNS) if (run.folder / DRAWS_FILE).exists()}
     assert len(kept) == 17
     assert all(read_draws(Run(folder)) for folder in kept)
-
-
-def test_a_probe_is_recalibrated_by_what_it_predicts_of_left_out_training_questions(
-    tmp_path: Path,
-) -> None:
-    source, _ = stores(tmp_path)
-    assert out_of_fold_calibrators(tmp_path, MODEL) == {}
-    keep_draws(tmp_path, MODEL)
-    questions, _ = training_data(source)
-    counts = questions["correct"], questions["total"]
-    calibrator = Calibrator("platt").fit(train(source).out_of_fold_, *counts)
-    [(probe, kept)] = out_of_fold_calibrators(tmp_path, MODEL).items()
-    assert probe == PROBE
-    said = np.linspace(0, 1, 11)
-    np.testing.assert_allclose(kept.predict(said), calibrator.predict(said))
 
 
 def test_what_is_there_stays_until_what_it_was_made_from_changes(

@@ -9,7 +9,7 @@ from capcal_lib.errors import InputError
 from capcal_lib.grading.verdicts import grade_run, read_verdicts
 from capcal_lib.manifests import load_dataset
 from capcal_lib.places import RECORDED_RUNS
-from capcal_lib.probe_names import probe_of
+from capcal_lib.probe_names import read_column
 from capcal_lib.probes import (
     PaperProbe,
     TunedProbe,
@@ -21,10 +21,8 @@ from capcal_lib.probes import (
     training_data,
 )
 from capcal_lib.probes.features import extract, read_features
-from capcal_lib.probes.training import next_step
 from capcal_lib.results import load_results
 from capcal_lib.runs import Run, find_run
-from capcal_lib.runs.artifacts import VERDICTS
 from capcal_lib.sampling.draw import sample
 
 MODEL, SET = "simulated", "mini-exam"
@@ -67,22 +65,6 @@ def test_training_questions_have_hidden_states_and_a_scored_sample(tmp_path: Pat
     assert questions["correct"].tolist() == right[names].tolist()
 
 
-def test_the_next_step_to_a_probe_is_one_that_is_lacking(tmp_path: Path) -> None:
-    options = f"--model {MODEL} --dataset {SET} --split {{}} --store {tmp_path}"
-    first = f"capcal sample --model {MODEL} --dataset {SET} --split train --k 4 --store {tmp_path}"
-    tmp_path.joinpath(MODEL).mkdir()
-    assert next_step(tmp_path, MODEL) == "", "no data set is named, and there are no runs"
-    assert next_step(tmp_path, MODEL, ["gpqa", SET]) == first, "GPQA has no training questions"
-    run = Run(make(tmp_path, split="train", k=1, limit=5))
-    assert next_step(tmp_path, MODEL) == f"capcal features {options.format('train')}"
-    extract(run)
-    assert " --split test --k 4" in next_step(tmp_path, MODEL)
-    with_states(tmp_path, k=1, limit=5)
-    assert next_step(tmp_path, MODEL) == ""
-    run.path(VERDICTS).unlink()
-    assert next_step(tmp_path, MODEL) == f"capcal grade {options.format('train')}"
-
-
 @pytest.mark.parametrize("recipe", ["tuned", "paper"])
 def test_predictions_are_those_of_probes_trained_on_training_splits(
     tmp_path: Path, recipe: str
@@ -97,13 +79,17 @@ def test_predictions_are_those_of_probes_trained_on_training_splits(
     predicted, stale = predictions_of(tested, recipe=recipe)  # type: ignore[arg-type]
     assert predicted.index.tolist() == [*ids]
     assert stale == []
-    assert {*map(probe_of, predicted)} == {load_dataset(name).probe for name in runs}
+    assert {read_column(name)[0] for name in predicted} == {
+        load_dataset(name).probe for name in runs
+    }
     assert predicted.shape[1] == len(runs) * (5 if recipe == "paper" else 1)
     estimator = TunedProbe if recipe == "tuned" else PaperProbe
     for dataset, run in runs.items():
         questions, matrix = training_data(Run(run))
         probe = estimator().fit(matrix, questions["correct"], questions["total"])
-        columns = [name for name in predicted if probe_of(name) == load_dataset(dataset).probe]
+        columns = [
+            name for name in predicted if read_column(name)[0] == load_dataset(dataset).probe
+        ]
         np.testing.assert_allclose(
             predicted[columns].to_numpy().T, probe.predict_splits(features), atol=1e-7
         )

@@ -56,13 +56,6 @@ def test_what_is_sampled_is_scored_once_it_has_its_verdicts(tmp_path: Path) -> N
     [
         ({"recipe": replace(LEAN, judge="nobody")}, "unknown model 'nobody'"),
         ({"part": Part(9, 8)}, "a part is NUMBER/PARTS, such as 3/8; got 9/8"),
-        ({"part": Part(1, 2), "precision": 0.02}, "and all questions; leave out"),
-        ({"precision": 0.02, "recipe": PAPER}, "precision needs the lean recipe"),
-        (
-            {"precision": 0.02, "recipe": replace(LEAN, judge="simulated")},
-            "the verdicts of the rules",
-        ),
-        ({"features_engine": "cloud"}, "unknown engine 'cloud'"),
         ({"datasets": ["gsm9k"]}, "unknown data set 'gsm9k'"),
         ({"engine": "cloud"}, "unknown engine 'cloud'"),
     ],

@@ -8,15 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from capcal_lib.questions import sets
-from capcal_lib.reproduce import PAPER, Order, make_plan, reproduce, show_plan, time_plan
+from capcal_lib.reproduce import PAPER, Order, make_plan, show_plan, time_plan
 from capcal_lib.reproduce import plan as plans
-from capcal_lib.results import load_results
-from capcal_lib.runs.run import find_run
-from capcal_lib.runs.store import read_samples
 from tests.reproduce.orders import BY_RULES, small
 
 
@@ -126,19 +122,3 @@ def test_what_a_server_cannot_give_is_in_the_plan_last(tmp_path: Path) -> None:
     plan = make_plan(small(tmp_path, engine="openai"))
     assert (plan["step"].tail(2) == "hidden states").all()
     assert plan["engine"].tolist() == ["openai"] * 5 + [""] * 2
-    by_hand = make_plan(small(tmp_path, engine="openai", features_engine="simulated"))
-    assert by_hand["engine"].tolist() == ["openai"] * 5 + ["simulated"] * 2
-
-
-def test_a_precision_tops_up_once_and_a_second_call_finds_nothing_to_do(tmp_path: Path) -> None:
-    order = small(tmp_path, limit=100, precision=0.04)
-    expected = make_plan(order).query("step == 'top up'")
-    assert expected[["basis", "engine"]].to_numpy().tolist() == [["at most", "simulated"]]
-    assert expected["requests"].tolist() == [100 * (plans.TOP_UP_LIMIT - 20)]
-    first = reproduce(order).scores.loc["mini-exam"]
-    run = find_run(tmp_path, "simulated", "mini-exam", "test")
-    each = read_samples(run, ["question_id"]).groupby("question_id").size()
-    assert each.min() == 20 < each.max() <= plans.TOP_UP_LIMIT
-    assert make_plan(order)["requests"].sum() == 0
-    pd.testing.assert_frame_equal(reproduce(order).scores.loc["mini-exam"], first)
-    assert load_results(tmp_path, "simulated")["total"].max() == each.max(), "all of them count"

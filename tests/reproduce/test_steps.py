@@ -131,7 +131,7 @@ def test_a_full_disk_ends_it_and_the_next_call_goes_on(tmp_path: Path) -> None:
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     steps: list[tuple[int, int]] = []
     try:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (3_000, limits[1]))  # of a file
+        resource.setrlimit(resource.RLIMIT_FSIZE, (2_000, limits[1]))  # of a file
         with pytest.raises(DiskError, match="the disk is full; what was written is kept"):
             reproduce(small(tmp_path), lambda *numbers: steps.append(numbers))
     finally:

@@ -13,7 +13,7 @@ from capcal_lib.results import (
     load_results,
     methods,
 )
-from capcal_lib.results.constant import ELSEWHERE, KINDS, kind_of_method
+from capcal_lib.results.estimated import ELSEWHERE, KINDS, cases_of
 
 
 def made(questions: int = 200, seed: int = 0) -> pd.DataFrame:
@@ -94,15 +94,23 @@ def test_counts_of_kinds_and_verdicts_are_whole() -> None:
     assert counts.to_numpy().sum() == len(judged) == 8
 
 
-def test_kinds_of_methods() -> None:
-    assert kind_of_method("Probe (TriviaQA + GSM8K)", "gsm8k") == "probe of several data sets"
-    assert kind_of_method("Probe (MATH)", "math500") == "probe of the data set"
-    assert kind_of_method("Probe (GSM8K)", "math500") == "probe of the domain"
-    assert kind_of_method("Probe (TriviaQA)", "math500") == "probe of another domain"
-    assert kind_of_method("Response consistency", "gsm8k") == "response consistency"
-    assert kind_of_method("Verbalized confidence", "gsm8k") == "verbalized confidence"
-    assert kind_of_method("P(True)", "gsm8k") == "P(True)"
-    assert kind_of_method("mine", "gsm8k") == "other"
+@pytest.mark.parametrize(
+    ("method", "dataset", "kind"),
+    [
+        ("Probe (TriviaQA + GSM8K)", "gsm8k", "probe of several data sets"),
+        ("Probe (MATH)", "math500", "probe of the data set"),
+        ("Probe (GSM8K)", "math500", "probe of the domain"),
+        ("Probe (TriviaQA)", "math500", "probe of another domain"),
+        ("Response consistency", "gsm8k", "response consistency"),
+        ("Verbalized confidence", "gsm8k", "verbalized confidence"),
+        ("P(True)", "gsm8k", "P(True)"),
+        ("mine", "gsm8k", "other"),
+    ],
+)
+def test_kinds_of_methods(method: str, dataset: str, kind: str) -> None:
+    index = pd.MultiIndex.from_tuples([(dataset, "a")], names=["dataset", "question_id"])
+    results = pd.DataFrame({"correct": 1, "total": 2, method: 0.5}, index)
+    assert cases_of(results).loc[(dataset, method), "kind"] == kind
 
 
 def test_a_data_set_on_which_nothing_differs_has_no_case_and_empty_results_have_none() -> None:

@@ -1,22 +1,41 @@
 import ast
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from capcal_lib.metrics import COMPARISON_VERDICTS, adjusted, gains, judge_gain
+from capcal_lib.metrics.comparisons import APART
 from capcal_lib.places import ROOT
 from capcal_lib.results import subjects
-from capcal_lib.results.judged import (
-    JUDGED,
-    WINNABLE,
-    gains_over,
-    judge_cases,
-    judge_together,
-    tally,
-)
+from capcal_lib.results.judged import JUDGED, WINNABLE, judge, judge_together, tally
 
 CASE = ["dataset", "method"]
+
+
+def judge_cases(
+    gains: dict[Any, "pd.Series[float]"],
+    names: list[str],
+    *,
+    bounds: Any = APART,
+    perfect: Any = None,
+    family: Any = (),
+) -> pd.DataFrame:
+    """Judge cases that are given one Series each."""
+    parts = []
+    for case, gain in gains.items():
+        rows = gain.rename("gain").to_frame()
+        columns = dict(zip(names, case, strict=True))
+        dataset = columns.pop("dataset")
+        rows["least"], rows["most"] = bounds[case] if isinstance(bounds, dict) else bounds
+        if perfect is not None:
+            rows["perfect"] = perfect[case].reindex(rows.index)
+        rows = rows.assign(**columns).droplevel("dataset")
+        parts.append(pd.concat({dataset: rows}, names=["dataset"]))
+    columns = ["gain", *names, *(["perfect"] if perfect is not None else [])]
+    empty = pd.DataFrame(columns=columns).set_index("dataset")
+    return judge(pd.concat(parts) if parts else empty, names, family=family)
 
 
 def gain(mean: float, dataset: str = "gsm8k", questions: int = 100) -> "pd.Series[float]":
@@ -102,12 +121,15 @@ def test_gains_are_those_of_each_data_set_with_its_subjects() -> None:
     names = [f"mmlu/val/{subject}/{place}" for subject in ("law", "logic") for place in range(20)]
     index = pd.MultiIndex.from_product([["mmlu"], names], names=["dataset", "question_id"])
     terms = pd.DataFrame(rng.random((len(names), 3)), index, ["rival", "a", "b"])
-    judged = judge_cases(gains_over(terms, "rival"), CASE).set_index("method")
+    judged = judge_cases(
+        {("mmlu", name): terms["rival"] - terms[name] for name in ("a", "b")}, CASE
+    ).set_index("method")
     alone = gains(terms, "rival", clusters=subjects(terms))
     names = ["estimate", "low", "high", "p"]
     assert judged[names].to_numpy() == pytest.approx(alone[names].to_numpy(float))
-    assert [*gains_over(terms, "rival", "more")] == [("mmlu", "a", "more"), ("mmlu", "b", "more")]
-    shuffled = judge_cases(gains_over(terms.sample(frac=1, random_state=0), "rival"), CASE)
+    other = terms.sample(frac=1, random_state=0)
+    shuffled = {("mmlu", name): other["rival"] - other[name] for name in ("a", "b")}
+    shuffled = judge_cases(shuffled, CASE)
     assert shuffled["p"].tolist() == pytest.approx(judged["p"].tolist())
 
 
@@ -115,7 +137,7 @@ def test_verdicts_are_counted_of_those_that_could_be_won_and_of_all() -> None:
     kinds = pd.Series(["a", "a", "a", "b"], name="kind")
     judged = pd.DataFrame({"verdict": ["better", "worse", "inconclusive", "worse"]})
     judged[WINNABLE] = [True, False, True, False]
-    counts = tally(judged, [kinds])
+    counts = tally(judged.assign(kind=kinds), "kind")
     assert list(counts) == ["better", WINNABLE, "worse", "cases"]
     assert counts.to_numpy().tolist() == [[1, 2, 1, 3], [0, 0, 1, 1]]
 

@@ -15,7 +15,7 @@ from capcal_lib.results import (
     score,
     subjects,
 )
-from capcal_lib.results.recalibrated import _folds_of
+from capcal_lib.results.scores import _folds_of
 
 VOTES = "Response consistency"
 

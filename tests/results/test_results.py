@@ -29,7 +29,7 @@ from capcal_lib.results.terms import NUMBERS
 from capcal_lib.runs import Run
 from capcal_lib.runs.artifacts import CONFIDENCES
 from capcal_lib.runs.files import write_table
-from capcal_lib.runs.store import KEY, present_of, read_samples
+from capcal_lib.runs.store import KEY, read_samples
 from capcal_lib.sampling.draw import sample
 
 SET = "mini-exam"
@@ -50,7 +50,7 @@ def by_hand(folder: Path, votes: dict[str, list[Vote]]) -> None:
         for index, (extracted, verdict) in enumerate(said)
     ]
     verdicts = pd.DataFrame(rows, columns=[*KEY, "verdict", "extracted", "reason"])
-    write_verdicts(Run(folder), [verdicts], present_of([verdicts]), GRADER_VERSION)
+    write_verdicts(Run(folder), [verdicts], GRADER_VERSION)
 
 
 def test_counts_are_those_of_the_first_k_eval_samples(tmp_path: Path) -> None:

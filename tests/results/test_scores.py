@@ -8,17 +8,16 @@ from capcal_lib.applications import pass_at_k, simulate_pass_at_k
 from capcal_lib.errors import InputError
 from capcal_lib.metrics import may_be_best
 from capcal_lib.places import RECORDED_RUNS
-from capcal_lib.probe_names import probe_of
+from capcal_lib.probe_names import read_column
 from capcal_lib.results import (
     best_constant,
     brier_terms,
-    columns_of,
     confidence_columns,
     load_results,
     methods,
     score,
 )
-from capcal_lib.results.scores import beside_the_paper
+from capcal_lib.results.targets import sets_to_show
 
 NAN = np.nan
 
@@ -141,7 +140,7 @@ FIVE = FOUR.drop(columns="P(True)").assign(
 
 def test_a_probe_of_the_papers_recipe_has_the_mean_of_five_scores() -> None:
     assert methods(FIVE) == ["Verbalized confidence", "Probe (MATH)"]
-    assert len(columns_of(FIVE, "Probe (MATH)")) == 5
+    assert len(FIVE.filter(like="Probe (MATH)").columns) == 5
     terms = brier_terms(FIVE, protocol="paper").loc["mini-exam", "Probe (MATH)"]
     mean = np.mean([(0.2 * fold - 0.75) ** 2 for fold in range(5)])
     far = np.mean([(0.25 * fold) ** 2 for fold in range(5)])
@@ -150,7 +149,7 @@ def test_a_probe_of_the_papers_recipe_has_the_mean_of_five_scores() -> None:
     assert row["brier"] == pytest.approx((mean + 1 / 4 + far) / 3)
     parts = [
         score(FIVE[["correct", "total", name]].rename(columns={name: "one"}), protocol="paper")
-        for name in columns_of(FIVE, "Probe (MATH)")
+        for name in FIVE.filter(like="Probe (MATH)").columns
     ]
     alone = [part.loc[("mini-exam", "one"), "brier"] for part in parts]
     assert row["brier"] == pytest.approx(np.mean(alone))
@@ -180,10 +179,10 @@ def test_the_error_of_pass_at_1_is_the_score_of_the_main_table() -> None:
         for name in confidence_columns(results)
     }
     scores = score(results, protocol="paper").loc["gsm8k"]
-    mean = pd.DataFrame(errors).mean().groupby(probe_of, sort=False).mean()
+    mean = pd.DataFrame(errors).mean().groupby(lambda name: read_column(name)[0], sort=False).mean()
     assert "Probe (GSM8K)" in mean
     pd.testing.assert_series_equal(mean, scores.loc[mean.index, "brier"], check_names=False)
-    ensemble = results[columns_of(results, "Probe (GSM8K)")].mean(axis="columns")
+    ensemble = results.filter(like="Probe (GSM8K) [").mean(axis="columns")
     lower = ((ensemble - counts[0] / counts[1]) ** 2).mean()
     assert lower < scores.loc["Probe (GSM8K)", "brier"]
 
@@ -269,7 +268,7 @@ def test_the_papers_data_sets_stand_beside_one_if_they_have_samples_and_differ()
 
     def beside(aime: dict[str, list[float]]) -> list[str]:
         sets = [results(aime, "aime25"), results(rows, "gsm8k"), results(rows, "math500")]
-        return beside_the_paper(pd.concat(sets), "gsm8k")
+        return sets_to_show(pd.concat(sets), "gsm8k")
 
     assert beside(rows) == ["gsm8k", "math500", "aime25"]
     assert beside(alike) == ["gsm8k", "math500"]

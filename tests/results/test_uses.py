@@ -2,20 +2,11 @@
 
 import numpy as np
 import pandas as pd
-import pytest
 
-from capcal_lib.applications import abstaining_gains, budget_gains, risk_area_bounds
-from capcal_lib.results.uses import PER_QUESTION, bounds_in_use, gain_in_use, perfect_gains
+from capcal_lib.applications import budget_gains, risk_area_bounds
+from capcal_lib.results.uses import bounds_in_use, compare_use, ways_to_use
 
 CORRECT, TOTAL = pd.Series([0, 3, 4, 10]), pd.Series([10, 10, 10, 10])
-
-
-def test_an_evaluation_loses_up_to_three_quarters_and_gains_up_to_one() -> None:
-    """A quarter of the samples has four times the variance of an answer, and very many none."""
-    samples, variances = np.meshgrid([0.25, 0.5, 1, 2, 1e9], np.linspace(0, 0.25, 11))
-    gains = variances - variances / samples
-    found = bounds_in_use("Evaluation", CORRECT, TOTAL)
-    assert found == pytest.approx((gains.min(), gains.max()))
 
 
 def test_a_budget_loses_or_gains_a_whole_question() -> None:
@@ -26,35 +17,39 @@ def test_abstaining_has_the_bounds_of_the_area_under_its_curve() -> None:
     assert bounds_in_use("Abstaining", CORRECT, TOTAL) == risk_area_bounds(4)
 
 
-def test_squared_errors_of_a_label_are_those_of_the_mean_of_the_others() -> None:
-    """The constant is off by c or 1 - c at most, and a confidence by 1."""
-    mu = CORRECT / TOTAL
-    constants = (mu.sum() - mu) / (len(mu) - 1)
-    low, high = bounds_in_use("Labels saved", CORRECT, TOTAL)
-    most = np.maximum(constants, 1 - constants).max() ** 2
-    least = np.minimum(constants, 1 - constants).min() ** 2 - 1
-    assert (low, high) == pytest.approx((least, most))
+def ways(results: pd.DataFrame) -> pd.DataFrame:
+    return ways_to_use(results, {"Probe (GSM8K)": 0.5})
+
+
+def test_a_probe_is_used_in_two_ways_and_others_as_they_are() -> None:
+    index = pd.MultiIndex.from_product([["gsm8k"], ["a", "b"]], names=["dataset", "question_id"])
+    columns = {"correct": [1, 2], "total": 4, "P(True)": [0.5, None]}
+    columns |= {"Probe (GSM8K)": 0.5, "Probe (MATH)": 0.1}
+    listed = ways(pd.DataFrame(columns, index)).groupby("way", sort=False)
+    assert listed["concentration"].first().to_dict() == {
+        "P(True)": float("inf"),
+        "Probe, plug-in": float("inf"),
+        "Probe, posterior": 0.5,
+    }
+    assert listed["confidence"].sum()["P(True)"] == 1.0, "one half where nothing is stated"
+
+
+def test_a_budget_is_divided_by_the_posterior() -> None:
+    index = pd.MultiIndex.from_product([["gsm8k"], range(4)], names=["dataset", "question_id"])
+    s = pd.Series([0.02, 0.3, 0.5, 0.9])
+    results = pd.DataFrame({"correct": CORRECT.array, "total": 10, "Probe (GSM8K)": s.array}, index)
+    [row] = compare_use(results, "Budget", {"Probe (GSM8K)": 0.5}).to_dict("records")
+    assert row["estimate"] == budget_gains(s, CORRECT, TOTAL, 2, concentration=0.5).mean()
+    assert row["estimate"] != budget_gains(s, CORRECT, TOTAL, 2).mean()
+    assert (row["method"], row["confidence"]) == ("Probe", "Probe (GSM8K)")
 
 
 def test_a_perfect_confidence_seldom_gains_where_questions_are_alike() -> None:
-    """Their shares, which know the noise of the samples that judge them, always gain."""
-    perfect, shares = [], []
-    for seed in range(12):
-        correct = pd.Series(np.random.default_rng(seed).binomial(12, 0.4, 400))
-        judges = pd.DataFrame({"correct": correct, "total": 12})
-        tokens = pd.Series(1.0, judges.index)
-        perfect.append(perfect_gains(judges, tokens, "Abstaining").mean())
-        shares.append(abstaining_gains(correct / 12, correct, judges["total"]).mean())
-    assert min(shares) > 0.1
-    assert np.median(perfect) == pytest.approx(0, abs=1e-9)
-    assert np.mean(perfect) < 0.2 * np.mean(shares)
-
-
-def test_a_budget_is_divided_by_the_posterior_where_a_concentration_is_given() -> None:
-    confidence = pd.Series([0.02, 0.3, 0.5, 0.9])
-    tokens = pd.Series(1.0, confidence.index)
-    gained = gain_in_use("Budget", confidence, CORRECT, TOTAL, tokens=tokens, concentration=0.5)
-    expected = budget_gains(confidence, CORRECT, TOTAL, PER_QUESTION, concentration=0.5)
-    plug_in = budget_gains(confidence, CORRECT, TOTAL, PER_QUESTION)
-    assert gained.tolist() == expected.tolist()
-    assert gained.tolist() != plug_in.tolist()
+    """Such cases could not be won, though shares, which know the noise, always gain."""
+    index = pd.MultiIndex.from_product([["gsm8k"], range(400)], names=["dataset", "question_id"])
+    won = []
+    for seed in range(6):
+        correct = np.random.default_rng(seed).binomial(12, 0.4, 400)
+        results = pd.DataFrame({"correct": correct, "total": 12, "mine": correct / 12}, index)
+        won.append(compare_use(results, "Abstaining", {})["could be won"].item())
+    assert sum(won) < 3

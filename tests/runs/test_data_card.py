@@ -1,5 +1,6 @@
 """The card of the recorded runs says what is there."""
 
+import json
 import re
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import yaml
 
 from capcal_lib.results.targets import shares_between
 from capcal_lib.runs import KEY, Run, open_runs, read_samples
-from capcal_lib.runs.sessions import read_sessions
+from capcal_lib.runs.sessions import read_lines
 
 ROOT = Path(__file__).parents[2]
 RECORDED = ROOT / "runs" / "recorded"
@@ -54,11 +55,11 @@ def table() -> str:
 
 def hours(run: Run, samples: int) -> str:
     """Return the wall time on record, with > where that of some samples is not."""
-    sessions = read_sessions(run)
+    sessions = {line["started"]: line for line in map(json.loads, read_lines(run))}
     if not sessions:
         return "–"
-    timed = sum(session.rows for session in sessions)
-    seconds = sum(session.seconds for session in sessions)
+    timed = sum(session["rows"] for session in sessions.values())
+    seconds = sum(session["seconds"] for session in sessions.values())
     return f"{'> ' if timed < samples else ''}{seconds / 3600:.2f}"
 
 

@@ -20,9 +20,9 @@ from capcal_lib.runs import store as store_module
 from capcal_lib.runs.artifacts import CONFIDENCES, GIVEN
 from capcal_lib.runs.files import write_table
 from capcal_lib.runs.merge import merge
-from capcal_lib.runs.sessions import read_sessions
+from capcal_lib.runs.sessions import read_lines
 from capcal_lib.runs.status import run_status
-from capcal_lib.runs.store import open_writer, present_of, read_samples
+from capcal_lib.runs.store import open_writer, read_samples
 from capcal_lib.sampling.draw import sample
 from tests.folders import list_runs, run_folder, verify_run
 from tests.runs.rows import IDENTITY, RECORD, row
@@ -68,7 +68,7 @@ def test_one_run_of_two_has_the_rows_and_facts_of_both(
     counts = [load_results(each, "simulated")[["correct", "total"]] for each in (into, apart)]
     pd.testing.assert_frame_equal(*counts)
     assert len(read_confidence(Run(folder), "p-true")) == len(read_features(Run(folder))[0]) == 5
-    assert len(read_sessions(Run(folder))) == 2
+    assert len(read_lines(Run(folder))) == 2
     assert verify_run(Run(folder)).problems == []
 
 
@@ -181,7 +181,7 @@ def test_verdicts_of_the_target_stand_and_the_rest_is_graded(
     (folder,) = list_runs(tmp_path / "all")
     assert len(read_verdicts(Run(folder))) == 18
     assert run_status(Run(folder))["verdicts"] == "stale: 18 of 22"
-    assert grade_run(Run(folder)) == Graded(new=4, again=0, flipped={}, too_hard=0)
+    assert grade_run(Run(folder)) == Graded(new=4, again=18, flipped={})
 
 
 def test_verdicts_that_came_with_samples_are_those_of_both(
@@ -190,7 +190,7 @@ def test_verdicts_that_came_with_samples_are_those_of_both(
     for store in two:
         [run] = map(Run, list_runs(store))
         verdicts = read_verdicts(run).assign(reason="given")
-        write_verdicts(run, [verdicts], present_of([verdicts]), GIVEN)
+        write_verdicts(run, [verdicts], GIVEN)
     merge(tmp_path / "all", two)
     [run] = map(Run, list_runs(tmp_path / "all"))
     assert len(read_verdicts(run)) == 22
@@ -220,14 +220,15 @@ def test_verdicts_of_other_samples_are_found(two: tuple[Path, Path], tmp_path: P
     assert verify_run(Run(folder)).problems == []
 
 
-def test_a_damaged_file_is_left_out_and_the_rest_is_taken(
+def test_a_damaged_file_is_named_and_the_rest_is_taken_once_it_is_deleted(
     two: tuple[Path, Path], tmp_path: Path
 ) -> None:
     (run,) = list_runs(two[0])
     (run / "features.parquet").write_bytes(b"PAR1")
-    first, _ = merge(tmp_path / "all", two)
-    assert first.rows == 18
-    assert first.notes[0].startswith("left out: ")
+    with pytest.raises(InputError, match=r"features.parquet: .*delete it and make it again"):
+        merge(tmp_path / "all", two)
+    (run / "features.parquet").unlink()
+    assert [merged.notes for merged in merge(tmp_path / "all", two)] == [(), ()]
     (folder,) = list_runs(tmp_path / "all")
     assert (len(read_features(Run(folder))[0]), len(read_verdicts(Run(folder)))) == (5, 18)
 

@@ -17,7 +17,7 @@ from capcal_lib.runs import Run
 from capcal_lib.runs.artifacts import GIVEN
 from capcal_lib.runs.run import Record
 from capcal_lib.runs.status import SHOWN, run_status, survey
-from capcal_lib.runs.store import present_of, read_samples
+from capcal_lib.runs.store import read_samples
 from capcal_lib.sampling.draw import sample
 from tests.folders import list_runs
 
@@ -94,7 +94,7 @@ def test_verdicts_of_another_grader_are_stale_but_not_those_given_with_the_sampl
     stale = f"stale: grader {GRADER_VERSION}, now another"
     assert run_status(run, "another")["verdicts"] == stale
     verdicts = read_verdicts(run)
-    write_verdicts(run, [verdicts], present_of([verdicts]), GIVEN)
+    write_verdicts(run, [verdicts], GIVEN)
     assert run_status(run, "another")["verdicts"] == "yes"
 
 

@@ -5,7 +5,6 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -79,17 +78,6 @@ def edit_seed(folder: Path) -> None:
     path.write_text(path.read_text().replace('"seed": 0', '"seed": 1'))
 
 
-def link_out(folder: Path) -> None:
-    (folder / "notes.txt").symlink_to("/etc/hostname")
-
-
-def spoil_features(folder: Path) -> None:
-    flat = pa.array(np.full(6 * 64, np.nan, np.float16))
-    ids = pq.read_table(folder / FEATURES)["question_id"]
-    features = pa.FixedSizeListArray.from_arrays(flat, 64)
-    write_table(folder / FEATURES, pa.table({"question_id": ids, "features": features}))
-
-
 def unknown_set(folder: Path) -> None:
     path = folder / "run.json"
     text = path.read_text().replace('"mini-exam"', '"mini-nothing"')
@@ -114,37 +102,19 @@ WRONG: dict[str, tuple[Callable[[Path], object], str]] = {
         ),
         "samples have two different rows in",
     ),
-    "a negative number of tokens": (
-        lambda run: rewrite(shard(run), lambda rows: put(rows, "completion_tokens", -1)),
-        "not a file of samples",
-    ),
-    "no response": (
-        lambda run: rewrite(shard(run), lambda rows: put(rows, "response", None)),
-        "not a file of samples",
-    ),
     "a sample not graded": (
         lambda run: rewrite(run / FILE, lambda rows: rows.slice(1)),
-        "verdicts.parquet: not of what was sampled, or not of all of it",
+        "verdicts without a sample, or samples without a verdict",
     ),
     "a verdict of nothing": (
         lambda run: rewrite(run / FILE, lambda rows: put(rows, "sample_index", 77)),
-        "verdicts.parquet: not of what was sampled, or not of all of it",
-    ),
-    "an unknown verdict": (
-        lambda run: rewrite(run / FILE, lambda rows: put(rows, "verdict", "perhaps")),
-        "verdicts.parquet: 1 values that no verdict can have",
+        "verdicts without a sample, or samples without a verdict",
     ),
     "another grader": (
         lambda run: write_table(
             run / FILE, pq.read_table(run / FILE).replace_schema_metadata({"grader": "0"})
         ),
         "graded by version 0 of the grader",
-    ),
-    "a confidence out of range": (
-        lambda run: rewrite(
-            Run(run).path(CONFIDENCES, "p-true"), lambda rows: put(rows, "confidence", 1.5)
-        ),
-        "confidence-p-true.parquet: 1 values that no confidence can have",
     ),
     "a confidence too few": (
         lambda run: rewrite(Run(run).path(CONFIDENCES, "p-true"), lambda rows: rows.slice(1)),
@@ -167,12 +137,7 @@ WRONG: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda run: rewrite(shard(run), lambda rows: put(rows, "response", "other")),
         "the verdicts were made from other samples than these",
     ),
-    "a link": (link_out, "notes.txt: not a regular file"),
     "an unknown data set": (lambda run: unknown_set(run), "unknown data set 'mini-nothing'"),
-    "features that are not finite": (
-        spoil_features,
-        "features.parquet: 6 values that no features can have",
-    ),
 }
 
 

@@ -1,3 +1,4 @@
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from capcal_lib.manifests import Sampling, load_dataset, load_model
 from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.questions import Answer, load_questions, subset
 from capcal_lib.runs import Run, find_run
-from capcal_lib.runs.sessions import read_sessions
+from capcal_lib.runs.sessions import read_lines
 from capcal_lib.runs.store import read_samples
 from capcal_lib.sampling.draw import can_sample_here, describe, sample
 from tests.folders import list_runs, verify_run
@@ -116,22 +117,23 @@ def test_a_run_that_was_stopped_goes_on(tmp_path: Path, undisturbed: pd.DataFram
     pd.testing.assert_frame_equal(read_samples(resumed.run), undisturbed)
 
 
-def test_what_was_put_right_is_said(tmp_path: Path) -> None:
+def test_a_damaged_part_is_named_and_drawn_again_once_deleted(tmp_path: Path) -> None:
     folder = sample("simulated", SET, k=2, limit=2, store=tmp_path).run.folder
     before = rows(folder)
     (shard,) = folder.glob("samples-*")
     shard.write_bytes(shard.read_bytes()[:-30])
-    said: list[str] = []
-    assert sample("simulated", SET, k=2, limit=2, store=tmp_path, say=said.append).new == 4
-    assert "was damaged: set aside" in said[0]
+    with pytest.raises(InputError, match="delete it, and draw its rows again"):
+        sample("simulated", SET, k=2, limit=2, store=tmp_path)
+    shard.unlink()
+    assert sample("simulated", SET, k=2, limit=2, store=tmp_path).new == 4
     assert rows(folder) == before
 
 
 def test_a_session_is_kept_where_something_was_drawn(tmp_path: Path) -> None:
     folder = sample("simulated", SET, k=2, limit=2, store=tmp_path).run.folder
     sample("simulated", SET, k=1, limit=1, store=tmp_path)
-    (one,) = read_sessions(Run(folder))
-    assert (one.ask.questions, one.ask.k, one.rows) == (2, 2, 4)
+    (one,) = read_lines(Run(folder))
+    assert json.loads(one)["ask"] == {"questions": 2, "k": 2}
 
 
 def test_progress_counts_to_what_is_missing(tmp_path: Path) -> None:

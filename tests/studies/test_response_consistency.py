@@ -6,15 +6,9 @@ import pandas as pd
 import pytest
 
 from capcal_lib.confidence import read_answers
-from capcal_lib.metrics import adjusted, mean_interval
 from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.results import Counting, brier_terms, describe_runs, load_results
-from capcal_lib.studies.response_consistency import (
-    find_majorities,
-    judge_optimism,
-    score_first_votes,
-    score_votes,
-)
+from capcal_lib.studies.response_consistency import find_majorities, score_first_votes, score_votes
 from tests.folders import sample_unlike_totals
 
 
@@ -82,54 +76,17 @@ def test_a_question_without_an_answer_does_not_vote() -> None:
 
 
 def test_votes_that_judge_themselves_are_flattered() -> None:
-    rng = np.random.default_rng(0)
-    said = {f"q{n}": "".join(rng.choice([*"aaab"], 40)) for n in range(80)}
-    terms = score_votes(made(said), numbers=[5, 10])
-    total = pd.Series(40, terms.xs(5, level="votes").index)
-    judged = judge_optimism(terms, total)
-    assert judged.index.tolist() == [("gsm8k", 5), ("gsm8k", 10)]
-    assert judged["verdict"].tolist() == ["better", "better"]
-    gap = (terms["held-out"] - terms["same pool"]).xs(10, level="votes")
-    largest = 0.5**0.5 / 40
-    alone = mean_interval(gap, bounds=(-largest, largest))
-    assert judged.loc[("gsm8k", 10), ["estimate", "low", "high"]].tolist() == pytest.approx(
-        [*alone]
-    )
-    assert judged["p (Holm)"].tolist() == pytest.approx(
-        adjusted(judged["p"].to_numpy(float), "holm").tolist()
-    )
-    assert judged[["questions", "samples"]].to_numpy().tolist() == [[80, 40]] * 2
-
-
-def test_optimism_is_that_of_the_questions_with_most_samples() -> None:
-    """Twelve questions have 30 samples, 20 have 6: 30 times the root of 12 is the larger."""
-    rng = np.random.default_rng(1)
-    deep = {f"deep{n}": "".join(rng.choice([*"aaab"], 30)) for n in range(12)}
-    more = {f"deeper{n}": "".join(rng.choice([*"aaab"], 31)) for n in range(3)}
-    shallow = {f"q{n}": "".join(rng.choice([*"aaab"], 6)) for n in range(20)}
-    total = pd.Series({name: len(letters) for name, letters in (deep | more | shallow).items()})
-    total = pd.concat({"gsm8k": total}, names=["dataset", "question_id"])
-    judged = judge_optimism(score_votes(made(deep | more | shallow), numbers=[3]), total)
-    alone = judge_optimism(score_votes(made(deep | more), numbers=[3]), total)
-    pd.testing.assert_frame_equal(judged, alone)
-    assert judged.loc[("gsm8k", 3), ["questions", "samples"]].tolist() == [15, 30]
-
-
-def test_optimism_falls_as_one_over_the_samples() -> None:
-    """It is twice the covariance of a vote with the share of its block, times k_c / n."""
+    """By twice the covariance of a vote with the share of its block, times k_c / n."""
     rng = np.random.default_rng(2)
-    said = {f"q{n}": "".join(rng.choice([*"aaaab"], 60)) for n in range(150)}
-    found = {}
-    for n in (12, 60):
-        cut = {name: letters[:n] for name, letters in said.items()}
-        terms = score_votes(made(cut), numbers=[5])
-        total = pd.Series(n, terms.droplevel("votes").index)
-        found[n] = judge_optimism(terms, total)["estimate"].item()
     draws = rng.choice([*"aaaab"], (20_000, 5)) == "a"
     share = np.maximum(draws.mean(axis=1), 1 - draws.mean(axis=1))
     covariance = np.cov(share, draws.mean(axis=1))[0, 1]
-    for n, optimism in found.items():
-        assert optimism == pytest.approx(2 * 5 / n * covariance, rel=0.25)
+    said = {f"q{n}": "".join(rng.choice([*"aaaab"], 60)) for n in range(150)}
+    for n in (12, 60):
+        cut = {name: letters[:n] for name, letters in said.items()}
+        terms = score_votes(made(cut), numbers=[5])
+        flattered = (terms["held-out"] - terms["same pool"]).mean()
+        assert flattered == pytest.approx(2 * 5 / n * covariance, rel=0.25)
 
 
 def test_a_majority_is_right_where_its_samples_are() -> None:

@@ -5,8 +5,7 @@ from capcal_lib.applications import budget_gains, pass_at_k, pass_at_k_gains_ove
 from capcal_lib.claims import load_claims
 from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.probes import describe_probes
-from capcal_lib.results import brier_terms, load_results
-from capcal_lib.results.nearest import compare_with_nearest_probe
+from capcal_lib.results import brier_terms, compare_with_nearest_probe, load_results
 from capcal_lib.studies.budget_allocation import compare_spending
 from capcal_lib.studies.small_models import (
     ASKED_ELSEWHERE,
@@ -23,7 +22,6 @@ from capcal_lib.studies.small_models import (
     SPENT_BY_VOICE,
     TARGETS,
     compare_as_stated,
-    gain_of_probe,
     results_of_claims,
 )
 
@@ -133,17 +131,6 @@ def test_where_nothing_differs_nothing_is_compared(results, concentrations):
     alike.loc[EXAM, "correct"] = 3
     compared = compare_as_stated({MODEL: alike}, {MODEL: concentrations})
     assert set(compared["dataset"]) == {SUMS}
-
-
-def test_the_five_probes_of_the_papers_recipe_have_their_mean(results):
-    own = results.loc[[EXAM]].rename(columns={"Probe (Mini exam)": "Probe (Mini exam) [0]"})
-    own["Probe (Mini exam) [1]"] = 0.5
-    each = [
-        budget_gains(own[f"Probe (Mini exam) [{n}]"], own["correct"], own["total"], 2)
-        for n in (0, 1)
-    ]
-    gain = gain_of_probe(budget_gains, own, "Probe (Mini exam)", 2, None)
-    assert gain.tolist() == pytest.approx(((each[0] + each[1]) / 2).tolist())
 
 
 def made(rows):

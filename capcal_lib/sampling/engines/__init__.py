@@ -64,9 +64,11 @@ ENGINES = {
         extra="vllm",
     ),
     "openai": Source(
-        "capcal_lib.sampling.engines.openai:OpenAIEngine",
-        "not promised: the seed of every sample is sent, but servers differ in what they make of "
-        "it",
+        place="capcal_lib.sampling.engines.openai:OpenAIEngine",
+        reproducible="not promised: the seed of every sample is sent, but servers differ in what "
+        "they make of it",
+        modules=("openai",),
+        extra="runs",
     ),
 }
 
@@ -246,21 +248,22 @@ def open_engine(
     """
     name = check_engine(model, name, url=url)
     module, _, kind = engine_sources()[name].place.partition(":")
-    opened: Callable[..., Engine] = getattr(import_module(module), kind)
     how_asked = {"sampling", "by_dataset", "prompt_style", "notes"}
     key = name, model.model_dump_json(exclude=how_asked), model.prompts.completion
+    if key in _open:
+        return _open[key]
+    opened: Callable[..., Engine] = getattr(import_module(module), kind)
     try:
         if name == "openai":
             return opened(model, base_url=url, in_flight=in_flight)
-        if name == "simulated":
-            return opened(model)
-        if key not in _open:
+        if name != "simulated":
             close_engine()
-            atexit.register(close_engine)  # before what the engine itself does at the end
-            _open[key] = opened(model)
+        engine = opened(model)
     except InputError as error:
         raise NotOpened(*error.args) from error
-    return _open[key]
+    if name != "simulated":
+        _open[key] = engine
+    return engine
 
 
 def close_engine() -> None:
@@ -272,3 +275,4 @@ def close_engine() -> None:
 
 
 _open: dict[tuple[object, ...], Engine] = {}  # the one that holds a model
+atexit.register(close_engine)  # before what the engine itself does at the end

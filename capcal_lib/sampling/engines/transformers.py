@@ -17,7 +17,7 @@ import capcal_lib.sampling.engines.shared_prefix as shared_prefix
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import Model, Sampling
 from capcal_lib.sampling.engines import Request, hashed, pool_layers
-from capcal_lib.sampling.engines.chat import LocalEngine, Prompt, Reply, encode_all
+from capcal_lib.sampling.engines.local import LocalEngine, Prompt, Reply, encode
 from capcal_lib.sampling.engines.shared_prefix import Branch, Group, Stream
 from capcal_lib.sampling.engines.token_sampling import draw_tokens
 from capcal_lib.sampling.weights import ensure_weights
@@ -33,9 +33,9 @@ class TransformersEngine(LocalEngine):
     """Sample with transformers, in the manifest's ``dtype``, or else in the checkpoint's own type
     on a GPU and in float32 on the CPU.
 
-    The engine is for decoder-only models whose attention goes through transformers' attention
-    interface, as most do, and sees the whole text. Sliding windows, attention sinks, soft caps and
-    linear attention are refused.
+    Every decoder-only model gives its hidden states and log-probabilities. Samples are drawn from
+    those whose attention goes through transformers' attention interface, as most do, and sees the
+    whole text; sliding windows, attention sinks, soft caps and linear attention are refused.
 
     Rounding: sums in another batch size differ by about 1e-6, or 1e-2 in bfloat16. A draw closer
     than that changes.
@@ -64,25 +64,22 @@ class TransformersEngine(LocalEngine):
         network: Any = AutoModelForCausalLM.from_pretrained(
             folder,
             dtype=model.dtype or ("auto" if self.device.type == "cuda" else "float32"),
-            attn_implementation=ATTENTION,
             trust_remote_code=False,
         )
         self.network = network.to(self.device).eval()
         config = self.network.config
         unlike = {*(getattr(config, "layer_types", None) or ())} - {"full_attention"}
         unlike |= {name for name in UNLIKE if getattr(config, name, None)}
-        if unlike or not self.network._supports_attention_backend:
-            raise InputError(
-                "the transformers engine does not support the attention of a "
-                f"{config.model_type!r} model; use --engine vllm"
-            )
+        self.sees_all = not unlike and self.network._supports_attention_backend
         ends = np.ravel(self.network.generation_config.eos_token_id)  # one, several or None
         self.ends = {*ends.tolist(), self.tokenizer.eos_token_id} - {None}
         self._cache: Any = None
         self._cached: list[int] = []  # whose keys and values the cache has
-        self._read(self.network, [0])
-        self.token_bytes = sum(one.nbytes for pair in self._keys_values() for one in pair)
-        self._cached = []
+        if self.sees_all:
+            self.network.set_attn_implementation(ATTENTION)
+            self._read(self.network, [0])
+            self.token_bytes = sum(one.nbytes for pair in self._keys_values() for one in pair)
+            self._cached = []
 
     def close(self) -> None:
         """Give back the memory of the network and of its cache."""
@@ -91,6 +88,11 @@ class TransformersEngine(LocalEngine):
             torch.cuda.empty_cache()
 
     def _draw(self, prompts: list[Prompt], sampling: Sampling, seed: int) -> Iterator[Reply | None]:
+        if not self.sees_all:
+            raise InputError(
+                f"the transformers engine cannot sample from a {self.network.config.model_type!r} "
+                "model, whose attention does not see the whole text; use --engine vllm"
+            )
         longest = max((prompt.limit for prompt in prompts), default=1)
         cap = max(1, min(SAMPLES_IN_FLIGHT, CACHE_BYTES // self.token_bytes // longest))
         waiting = []
@@ -133,7 +135,7 @@ class TransformersEngine(LocalEngine):
     def hidden_states(self, requests: Sequence[Request], layers: str = "mean") -> np.ndarray:
         """Return hidden states as `Engine` says, without computing the head over the vocabulary."""
         result = np.empty((len(requests), self.network.config.hidden_size), dtype=np.float32)
-        prompts = encode_all(self.tokenizer, self.model, requests)
+        prompts = [encode(self.tokenizer, self.model, request) for request in requests]
         for row in _in_order(prompts):
             read = self._read(self.network.get_decoder(), prompts[row], output_hidden_states=True)
             states = torch.stack([state[0, -1].float() for state in read.hidden_states])
@@ -147,6 +149,8 @@ class TransformersEngine(LocalEngine):
         """
         from transformers import DynamicCache
 
+        if not self.sees_all:  # whose cache cannot be cut
+            return network(torch.tensor([prompt], device=self.device), **options)
         shared = _shared_start(prompt[:-1], self._cached)
         if shared:
             self._cache.crop(shared - len(self._cached))  # a negative number: that many less

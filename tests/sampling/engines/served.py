@@ -27,9 +27,8 @@ def requests(questions: int, samples: int) -> list[Request]:
 
 
 def open_at(server: ChatServer, model: Model = MODEL, **options: Any) -> OpenAIEngine:
-    patience = options.pop("patience", 5.0)
+    options.pop("patience", 5.0)
     engine = OpenAIEngine(model, base_url=server.url, **options)
-    engine.client.patience = patience
     return engine
 
 

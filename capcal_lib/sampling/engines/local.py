@@ -15,46 +15,26 @@ from capcal_lib.questions.prompts import completion_answer, completion_text
 from capcal_lib.runs.store import FinishReason, Sample
 from capcal_lib.sampling.engines import Request
 
-PROMPTS_AT_ONCE = 256  # read by the tokenizer's threads, which keep much of each while they work
-
 
 def encode(tokenizer: Any, model: Model, request: Request) -> list[int]:
-    """Return the token ids of one request's messages, as `encode_all` does."""
-    [tokens] = encode_all(tokenizer, model, [request])
-    return tokens
-
-
-def encode_all(tokenizer: Any, model: Model, requests: Sequence[Request]) -> list[list[int]]:
-    """Return the token ids of each request's messages as the model reads them, ready for its
-    answer.
+    """Return the token ids of a request's messages as the model reads them, ready for its answer.
 
     A model without a chat template reads them as the beginning of a text, in the prompt style
     ``completion``. A template writes the date of the manifest's switch ``date``, or else today's.
     """
-    completes = model.prompts.completion
-    if tokenizer.chat_template is None and not completes:
+    if model.prompts.completion:
+        text_tokens: list[int] = tokenizer(completion_text(request.messages))["input_ids"]
+        return text_tokens
+    if tokenizer.chat_template is None:
         raise InputError(
             f"{model.name!r} has no chat template; put prompt_style: completion into its manifest"
         )
     switches = dict(model.chat_template)
-    if "date" in switches:
-        switches["strftime_now"] = date.fromisoformat(
-            switches["date"]
-        ).strftime  # what templates call
-    tokens: list[list[int]] = []
-    for start in range(0, len(requests), PROMPTS_AT_ONCE):
-        some = requests[start : start + PROMPTS_AT_ONCE]
-        if completes:
-            encoded = tokenizer([completion_text(one.messages) for one in some])
-        else:
-            encoded = tokenizer.apply_chat_template(
-                [list(one.messages) for one in some],
-                add_generation_prompt=True,
-                tokenize=True,
-                return_dict=True,
-                **switches,
-            )
-        tokens += encoded["input_ids"]
+    if "date" in switches:  # what templates call
+        switches["strftime_now"] = date.fromisoformat(switches["date"]).strftime
+    tokens: list[int] = tokenizer.apply_chat_template(
+        list(request.messages), add_generation_prompt=True, return_dict=False, **switches
+    )
     return tokens
 
 
@@ -105,10 +85,9 @@ class LocalEngine(ABC):
 
     def _prompts(self, requests: Sequence[Request], sampling: Sampling) -> list[Prompt]:
         prompts = []
-        completes = self.model.prompts.completion
-        encoded = encode_all(self.tokenizer, self.model, requests)
-        for request, tokens in zip(requests, encoded, strict=True):
+        for request in requests:
             name = request.question.id
+            tokens = encode(self.tokenizer, self.model, request)
             room = sampling.context_tokens - len(tokens)
             if room < 1:
                 raise InputError(
@@ -119,6 +98,7 @@ class LocalEngine(ABC):
             limit = min(sampling.max_tokens, room)
             opened = reasoning.opened(self.tokenizer.decode(tokens[-16:]))
             indices = request.sample_indices
+            completes = self.model.prompts.completion
             prompts.append(Prompt(name, tokens, limit, indices, completes, opened))
         return prompts
 

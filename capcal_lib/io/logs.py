@@ -1,0 +1,249 @@
+"""Samples in files that other tools wrote: lm-evaluation-harness, inspect_ai, and batches of OpenAI
+or vLLM. Nothing in a file is evaluated.
+
+Each reader returns a sample a row. What a log does not say is not made up."""
+
+import ast
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from capcal_lib.errors import InputError
+from capcal_lib.io.verdicts import choose_scorer
+from capcal_lib.rows import Row, check_unpacked, parse_json, stream_rows
+from capcal_lib.text import sanitize
+
+MEMBER_BYTES = 1 << 26  # of one sample in an archive
+STEP = 1 << 12  # bytes of one that are unpacked at a time
+# Of a row of the harness; what is beside them are metrics, where a version names none.
+NO_METRICS = {"doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter"}
+NO_METRICS |= {"doc_hash", "prompt_hash", "target_hash"}
+COMPARING = {"exact_match", "acc", "em", "math_verify"}  # metrics that compare answers as rules do
+LENGTH = ("length", "max_tokens", "model_length")  # what reaching the limit is called
+
+
+def read_harness(path: Path, scorer: str | None, regrade: bool) -> pd.DataFrame:
+    """Read ``samples_TASK_TIME.jsonl``: a row for each question and filter, with all responses.
+
+    ``ValueError`` for a question that stands there twice, and for log-likelihoods of given answers,
+    of which nothing was sampled."""
+    samples: dict[tuple[Any, int], Row] = {}
+    scores: dict[tuple[Any, int], Row] = {}
+    for row in stream_rows(path):
+        if not isinstance(row["arguments"], dict):
+            raise ValueError("arguments that are a list: a log of an earlier version, not read")
+        request = row["arguments"]["gen_args_0"]
+        settings = request.get("arg_1")
+        if not isinstance(settings, dict):
+            raise ValueError("log-likelihoods of given answers; take a task that generates them")
+        [responses] = row["resps"]
+        metrics = row.get("metrics") or [name for name in row if name not in NO_METRICS]
+        suffix = "" if row.get("filter") in (None, "none") else f",{row['filter']}"
+        for number, response in enumerate(responses or [None]):
+            key = row["doc_id"], number
+            samples[key] = {
+                "question_id": row["doc_id"],
+                "response": response,
+                "question": _question_of(row["doc"], request["arg_0"]),
+                "gold": _targets(row["target"]),
+                "temperature": settings.get("temperature"),
+                "max_tokens": settings.get("max_gen_toks"),
+                "top_p": settings.get("top_p"),
+                "prompt": hash(f"{request['arg_0']} {settings | {'seed': None}}"),
+            }
+            values = scores.setdefault(key, {})
+            for name in metrics:
+                if f"{name}{suffix}" in values:
+                    raise ValueError(f"document {row['doc_id']} stands there twice")
+                # of several responses the metric says nothing of each
+                values[f"{name}{suffix}"] = row[name] if len(responses) == 1 else None
+    table = pd.DataFrame([*samples.values()], dtype=object)
+    by_name = pd.DataFrame([*scores.values()], dtype=object)
+    judge = None if regrade else choose_scorer(by_name, scorer)
+    if judge:
+        table = table.assign(verdict=by_name[judge], judge=judge)
+    elif not regrade and len(by_name.columns) and not _compares(by_name):
+        raise ValueError(
+            f"no verdict of each sample, and the rules do not measure {', '.join(by_name)}"
+        )
+    task = re.sub(r"^samples_|_\d{4}-\d\d-\d\dT.*$", "", path.name.split(".")[0])
+    return table.assign(task=task, model=path.absolute().parent.name)
+
+
+def _compares(scores: pd.DataFrame) -> bool:
+    """Tell whether a metric compares answers, as the rules do."""
+    return not COMPARING.isdisjoint(name.partition(",")[0] for name in scores)
+
+
+def _question_of(document: Row, prompt: str) -> str:
+    return document.get("question") or document.get("problem") or prompt
+
+
+def _targets(target: Any) -> Any:
+    """Return the right answers, of which the harness writes a list as Python does."""
+    if isinstance(target, str) and target.startswith(("['", '["')):
+        with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
+            return ast.literal_eval(target)
+    return target
+
+
+def read_inspect(path: Path, scorer: str | None, regrade: bool) -> pd.DataFrame:
+    """Read a log of inspect_ai, ``.eval`` or ``.json``: a sample for each epoch of a question."""
+    header, rows = _open_inspect(path)
+    spec, plan = header["eval"], header.get("plan") or {}
+    settings = (spec.get("model_generate_config") or {}) | (plan.get("config") or {})
+    samples, scores = [], []
+    for row in rows:
+        output = row.get("output") or {}
+        usage = output.get("usage") or {}
+        choices = _read_choices(output.get("choices"))
+        if len(choices) > 1:
+            raise ValueError("a sample with several choices; draw epochs instead")
+        sample = choices[0] | {
+            "question_id": row["id"],
+            "question": _asked(row["input"]),
+            "gold": row.get("target"),
+            "choices": row.get("choices"),
+            "uuid": row.get("uuid"),
+            "prompt_tokens": usage.get("input_tokens"),
+            "completion_tokens": usage.get("output_tokens"),
+        }
+        values = row.get("scores") or {}
+        if not values and row.get("error"):
+            sample["response"] = None
+        elif values and sample["response"] is None:
+            sample["response"] = ""
+        samples.append(sample)
+        scores.append(values)
+    table = pd.DataFrame(samples, dtype=object)
+    by_name = pd.DataFrame(scores, dtype=object)
+    judge = None if regrade else choose_scorer(by_name.map(_value), scorer)
+    if judge:
+        of_judge = by_name[judge]
+        table = table.assign(verdict=of_judge.map(_value), judge=judge)
+        table["extracted"] = of_judge.map(_answer)
+    same = [plan.get("steps"), {**settings, "seed": None, "max_connections": None}]
+    return table.assign(
+        task=spec["task"],
+        model=spec.get("model"),
+        prompt=hash(str(same)),
+        temperature=settings.get("temperature"),
+        max_tokens=settings.get("max_tokens"),
+        top_p=settings.get("top_p"),
+    )
+
+
+def _open_inspect(path: Path) -> tuple[Row, Iterable[Row]]:
+    """Return the header of a log, and its samples."""
+    if path.suffix == ".eval":
+        return _open_archive(path)
+    [log] = stream_rows(path)
+    if not log.get("samples"):
+        raise ValueError(f"a log of status {log.get('status')}, with no samples in it")
+    return log, log["samples"]
+
+
+def _open_archive(path: Path) -> tuple[Row, list[Row]]:
+    """Return the header and the samples of a log in a zip file."""
+    if sys.version_info >= (3, 14):
+        import zipfile
+    else:
+        from backports.zstd import zipfile  # with the compression of later logs
+    try:
+        with zipfile.ZipFile(path) as archive:
+            sizes = {one.filename: one.file_size for one in archive.infolist()}
+            names = [name for name in sizes if re.fullmatch(r"samples/.*\.json", name)]
+            check_unpacked(path, sum(sizes[name] for name in names))
+            # a log that was cut off has its header in its journal only
+            header = "header.json" if "header.json" in sizes else "_journal/start.json"
+            return _unpack(archive, header), [_unpack(archive, name) for name in names]
+    except Exception as error:  # zip files and their compressions have a dozen kinds
+        raise InputError(f"{path}: not a log of inspect_ai: {sanitize(error)}") from None
+
+
+def _unpack(archive: Any, name: str) -> Row:
+    """Unpack a member in small steps, so that one which lies about its size unpacks to little."""
+    if archive.getinfo(name).file_size > MEMBER_BYTES:
+        raise ValueError(f"{name} is larger than {MEMBER_BYTES >> 20} MiB")
+    with archive.open(name) as member:
+        return dict(parse_json(b"".join(iter(lambda: member.read(STEP), b""))))
+
+
+def _asked(asked: Any) -> str:
+    """Return the text of a question, or of the last one of messages."""
+    if isinstance(asked, list):
+        return _text(asked[-1]["content"]) if asked else ""
+    return str(asked)
+
+
+def _value(score: Any) -> Any:
+    return score.get("value") if isinstance(score, dict) else None
+
+
+def _answer(score: Any) -> Any:
+    return score.get("answer") if isinstance(score, dict) else None
+
+
+def read_batch(path: Path) -> pd.DataFrame:
+    """Read the output of an OpenAI or vLLM batch: a request a line, whose choices are samples and
+    whose ``custom_id`` is the question; one without a response if it failed.
+    """
+    return pd.DataFrame([*_batch_samples(path)], dtype=object)
+
+
+def _batch_samples(path: Path) -> Iterator[Row]:
+    for row in stream_rows(path):
+        question = {"question_id": row["custom_id"]}
+        response = row.get("response") or {}
+        if row.get("error") or response.get("status_code", 200) != 200:
+            yield question
+            continue
+        usage = response["body"].get("usage") or {}
+        choices = _read_choices(response["body"]["choices"])
+        for number, choice in enumerate(choices):
+            of_request = {
+                "uuid": f"{row['id']} {number}" if "id" in row else None,
+                "model": response["body"].get("model"),
+                "prompt_tokens": usage.get("prompt_tokens"),
+                # those of several choices are told together
+                "completion_tokens": usage.get("completion_tokens") if len(choices) == 1 else None,
+            }
+            yield question | choice | of_request
+
+
+def _read_choices(choices: Any) -> list[Row]:
+    """Return a sample for each choice of a chat or a completion; its response is None if the
+    request gave none.
+
+    A model that refused, thought or reached its limit without a text has answered, with an empty
+    one."""
+    samples = []
+    for choice in choices or [{}]:
+        message = choice.get("message") or {}
+        response = choice.get("text")
+        if message.get("content") is not None:
+            response = _text(message["content"])
+        reasoning = message.get("reasoning") or message.get("reasoning_content")
+        reasoning = reasoning or _text(message.get("content"), "reasoning")
+        ended = choice.get("finish_reason") or choice.get("stop_reason")
+        if response is None and (reasoning or message.get("refusal") or ended in LENGTH):
+            response = ""
+        finish = "length" if ended in LENGTH else "stop"
+        samples.append({"response": response, "reasoning": reasoning, "finish_reason": finish})
+    return samples
+
+
+def _text(content: Any, kind: str = "text") -> str:
+    """Return the text of a message, or its parts of another kind such as ``reasoning``.
+
+    >>> _text([{"type": "reasoning", "reasoning": "Hm."}, {"type": "text", "text": "4"}])
+    '4'
+    """
+    if isinstance(content, str):
+        return content if kind == "text" else ""
+    return "".join(part[kind] for part in content or [] if part["type"] == kind)
