@@ -13,7 +13,7 @@ import pandas as pd
 import pyarrow as pa
 
 from capcal_lib.errors import InputError
-from capcal_lib.runs.files import read_table
+from capcal_lib.runs.files import is_states, read_table
 
 # instead of a grader's version: the verdicts came with the samples, and nothing grades them again
 GIVEN = "given"
@@ -30,6 +30,7 @@ class Artifact:
     value: str  # the column that others are made from
     schema: pa.Schema
     whole: bool = True  # there is a row of all that was sampled
+    missing: bool = False  # a value may be
     optional: tuple[str, ...] = ()  # columns that older files lack
     made: frozenset[bytes] = frozenset()  # what its metadata must say of how it was made
 
@@ -46,18 +47,23 @@ class Artifact:
         """Tell whether a file has the columns and the metadata of this kind."""
         if {*schema.names, *self.optional} != {*self.schema.names}:
             return False
-        for field in schema:  # hidden states have a size that the kind leaves open
+        for field in schema:
             wanted = self.schema.field(field.name).type
-            if field.type != wanted and not pa.types.is_fixed_size_list(field.type):
+            if pa.types.is_nested(wanted):  # which leaves the size open
+                if not is_states(field.type):
+                    return False
+            elif field.type != wanted:
                 return False
         return self.made <= {*(schema.metadata or {})}
 
     def _lacks_values(self, table: pa.Table) -> bool:
-        """Tell whether a value is missing where none may be; a confidence may."""
-        values = table[self.value].combine_chunks()
-        if pa.types.is_nested(values.type):
-            values = values.flatten()
-        return self.value != "confidence" and values.null_count > 0
+        """Tell whether a key is missing, or a value of which none may be."""
+        columns = [table[name] for name in self.key]
+        if not self.missing:
+            columns.append(table[self.value])
+        if self.value == "features":
+            columns.append(table["features"].combine_chunks().flatten())
+        return any(column.null_count for column in columns)
 
 
 def artifact_of(file: str) -> Artifact | None:
@@ -149,6 +155,7 @@ CONFIDENCES = Artifact(
     schema=pa.schema(
         {"question_id": TEXT, "confidence": pa.float64(), "tokens": pa.int64(), "text": TEXT}
     ),
+    missing=True,
 )
 FEATURES = Artifact(
     name="features.parquet",

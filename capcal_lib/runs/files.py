@@ -24,11 +24,12 @@ from capcal_lib.text import sanitize
 
 Item = TypeVar("Item")
 WRITE_SECONDS = 5.0  # between two writes of a file
-LOCK = "lock"  # held by who draws, merges or removes
+LOCK = "lock"  # held by who draws, merges, removes or adds to a file
 WAIT = 2.0  # seconds for a lock that another may hold for hours
 BATCH = 1 << 16  # rows that are read at a time
 UNPACKED = 1 << 30  # bytes that a file may unpack to, or so many times its own:
 RATIO = 100
+MOST_ROWS = 1 << 25  # of a file
 FOOTER = 1 << 24  # bytes, or entries, of what a file says of itself
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -40,7 +41,7 @@ def plain_errors(path: Path) -> Iterator[None]:
     `DiskError` if the disk is the cause, which says nothing about the file."""
     try:
         yield
-    except InputError:
+    except (InputError, MemoryError):
         raise
     except FileNotFoundError:
         raise InputError(f"{path}: missing or corrupt (No such file or directory)") from None
@@ -53,7 +54,7 @@ def plain_errors(path: Path) -> Iterator[None]:
             ) from None
         if number:
             raise DiskError(
-                f"{path}: cannot be read or written ({error.strerror}); try again, or choose "
+                f"{path}: cannot be read or written ({os.strerror(number)}); try again, or choose "
                 "another --store"
             ) from None
         raise InputError(
@@ -67,8 +68,8 @@ def read_table(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
         return read_bytes(file, columns)
 
 
-def read_part(path: Path, columns: Sequence[str]) -> pa.Table:
-    """Read columns of a part, whose name must have the SHA-256 of its bytes."""
+def read_part(path: Path, schema: pa.Schema) -> pa.Table:
+    """Read the columns of a schema from a part, whose name must have the SHA-256 of its bytes."""
     with plain_errors(path):
         content = inside(path.parent, path.name).read_bytes()
         if path.stem.rpartition("-")[2] != hashlib.sha256(content).hexdigest():
@@ -76,46 +77,82 @@ def read_part(path: Path, columns: Sequence[str]) -> pa.Table:
                 f"{path}: corrupt, since its bytes do not match its name; delete it, and draw its "
                 "rows again with the `capcal sample` command of its run"
             )
-        return read_bytes(BytesIO(content), columns)
+        table = read_bytes(BytesIO(content), schema.names)
+        if table.schema != schema:
+            raise ValueError("its columns are not those of samples")
+        return table
 
 
 def read_bytes(file: IO[bytes], columns: Sequence[str] | None) -> pa.Table:
-    """Read columns of an open parquet file, unless they unpack to more than 1 GiB, or 100 times the
-    file.
+    """Read columns of an open parquet file, unless it unpacks to more than 1 GiB, or 100 times the
+    file, or has more rows than any file of a run.
     """
     limit = max(UNPACKED, RATIO * file.seek(0, os.SEEK_END))
-    checks = {"thrift_string_size_limit": FOOTER, "thrift_container_size_limit": FOOTER}
-    schema = pq.ParquetFile(file, **checks).schema_arrow
+    schema = read_footer(file).schema_arrow
     names = schema.names if columns is None else [*columns]
     if lacking := {*names} - {*schema.names}:
         raise ValueError(f"no column {min(lacking)}")
     texts = [one.name for one in schema if pa.types.is_string(one.type)]  # repeated ones are one
-    opened = pq.ParquetFile(file, read_dictionary=texts, page_checksum_verification=True, **checks)
-    lists = [one.type.list_size for one in schema if pa.types.is_fixed_size_list(one.type)]
-    unpacked = 2 * opened.metadata.num_rows * sum(lists)
-    tables = []
+    opened = read_footer(file, texts)
+    lists = [one.type for one in schema if pa.types.is_nested(one.type)]
+    if not all(map(is_states, lists)):
+        raise ValueError("it has lists that are not hidden states")
+    rows = opened.metadata.num_rows
+    unpacked = 2 * rows * sum(one.list_size for one in lists)
+    too_much = ValueError("it unpacks to more than any file of a run")
+    if rows > MOST_ROWS or unpacked > limit:
+        raise too_much
+    batches = []
     for batch in opened.iter_batches(BATCH, columns=names, use_threads=False):
-        for column in batch.columns:
-            if pa.types.is_dictionary(column.type):
-                lengths = pc.binary_length(column.dictionary).take(column.indices)
-                unpacked += pc.sum(lengths).as_py() or 0
-            else:
-                unpacked += column.nbytes
+        unpacked += sum(map(unpacked_size, batch.columns))
         if unpacked > limit:
-            raise ValueError("it unpacks to more than any file of a run")
-        tables.append(pa.Table.from_batches([batch]))
-    if sum(map(len, tables)) != opened.metadata.num_rows:
+            raise too_much
+        batches.append(batch)
+    if sum(map(len, batches)) != rows:
         raise ValueError("it has not as many rows as it says")
     wanted = pa.schema([schema.field(name) for name in names], schema.metadata)
-    return pa.concat_tables(
-        [wanted.empty_table(), *(one.select(names).cast(wanted) for one in tables)]
+    tables = [pa.Table.from_batches([batch]).select(names).cast(wanted) for batch in batches]
+    table = pa.concat_tables([wanted.empty_table(), *tables])
+    table.validate(full=True)  # that texts are UTF-8, among others
+    return table
+
+
+def read_footer(file: IO[bytes], texts: Sequence[str] = ()) -> pq.ParquetFile:
+    """Open a parquet file, and read its footer. In the columns ``texts``, a repeated text is read
+    once.
+    """
+    return pq.ParquetFile(
+        file,
+        read_dictionary=[*texts],
+        page_checksum_verification=True,
+        thrift_string_size_limit=FOOTER,
+        thrift_container_size_limit=FOOTER,
     )
+
+
+def is_states(kind: pa.DataType) -> bool:
+    """Tell whether a column has lists of one size, in float16, as hidden states are stored."""
+    return pa.types.is_fixed_size_list(kind) and bool(kind.value_type == pa.float16())
+
+
+def unpacked_size(column: pa.Array) -> int:
+    """Count the bytes of a column, counting a repeated text each time."""
+    if not pa.types.is_dictionary(column.type):
+        return int(column.nbytes)
+    lengths = pc.binary_length(column.dictionary).take(column.indices)
+    return int(pc.sum(lengths).as_py() or 0)
 
 
 def count_rows(path: Path) -> int:
     """Count the rows of a parquet file, as its footer says."""
-    with plain_errors(path):
-        return pq.read_metadata(path).num_rows
+    with plain_errors(path), inside(path.parent, path.name).open("rb") as file:
+        return read_footer(file).metadata.num_rows
+
+
+def read_metadata(path: Path) -> dict[bytes, bytes]:
+    """Return the metadata of a parquet file."""
+    with plain_errors(path), inside(path.parent, path.name).open("rb") as file:
+        return read_footer(file).schema_arrow.metadata or {}
 
 
 def write_table(path: Path, table: pa.Table) -> Path:
@@ -161,8 +198,10 @@ def inside(folder: Path, *place: str) -> Path:
 
 
 @contextmanager
-def hold(folder: Path) -> Iterator[None]:
-    """Lock a run against others who draw, merge or remove; the folder is made if it is new."""
+def hold(folder: Path, written: str) -> Iterator[None]:
+    """Lock a run against others who draw, merge, remove or add to a file; the folder is made if it
+    is new. What killed writers have left of the files to be ``written`` is removed.
+    """
     with plain_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         lock = FileLock(inside(folder, LOCK), timeout=WAIT)
@@ -173,6 +212,9 @@ def hold(folder: Path) -> Iterator[None]:
                 f"{folder} is being written by another process; wait for it, or use another --store"
             ) from None
     try:
+        with plain_errors(folder):
+            for path in folder.glob(f".{written}.*.tmp"):
+                path.unlink()
         yield
     finally:
         lock.release()

@@ -12,7 +12,6 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from capcal_lib.errors import InputError, check_known
 from capcal_lib.manifests import (
@@ -174,11 +173,9 @@ class Run:
 
     def made(self, artifact: Artifact, name: str = "") -> dict[bytes, bytes]:
         """Return what a file says of how it was made; nothing if there is none."""
-        path = self.path(artifact, name)
         if not self.has(artifact, name):
             return {}
-        with files.plain_errors(path):
-            return pq.read_schema(path).metadata or {}
+        return files.read_metadata(self.path(artifact, name))
 
     def count(self, artifact: Artifact, name: str = "") -> int:
         """Count the rows of a file that may be there."""
@@ -186,15 +183,16 @@ class Run:
 
     def add(self, artifact: Artifact, rows: pd.DataFrame, name: str = "") -> None:
         """Add rows to a file that is kept beside the samples; they replace rows with the same
-        keys.
+        keys. `InputError` if another process draws samples or adds rows for long.
         """
         key = [*artifact.key]
         tables = [rows]
-        if self.has(artifact, name):
-            tables.insert(0, self.read(artifact, name).to_pandas())
-        both = pd.concat(tables).drop_duplicates(key, keep="last").sort_values(key)
-        table = pa.Table.from_pandas(both, artifact.schema, preserve_index=False)
-        self.write(artifact, table.replace_schema_metadata(), name)
+        with files.hold(self.folder, self.path(artifact, name).name):
+            if self.has(artifact, name):
+                tables.insert(0, self.read(artifact, name).to_pandas())
+            both = pd.concat(tables).drop_duplicates(key, keep="last").sort_values(key)
+            table = pa.Table.from_pandas(both, artifact.schema, preserve_index=False)
+            self.write(artifact, table.replace_schema_metadata(), name)
 
     def write(self, artifact: Artifact, table: pa.Table, name: str = "") -> None:
         """Write a file that is kept beside the samples."""

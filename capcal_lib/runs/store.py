@@ -6,7 +6,7 @@ decides its rows. In it:
 ``run.json``                  the identity behind the key, and how the run was made
 ``samples-<SHA-256>.parquet`` parts, named by the digest of their bytes and never changed
 ``sessions.jsonl``            what each sitting of drawing asked for
-``lock``                      held by who draws, merges or removes
+``lock``                      held by who draws, merges, removes or adds to another file
 
 A part exists whole or not at all; a damaged one no longer matches its name, and is refused. A kill
 loses the rows since the last part, a few seconds of work, and the same seeds draw them again. Parts
@@ -65,6 +65,11 @@ def parts_of(run: Run) -> list[Path]:
     return sorted(run.folder.glob(PARTS))
 
 
+def read_rows(path: Path, columns: Sequence[str]) -> pd.DataFrame:
+    """Read columns of a part."""
+    return read_part(path, pa.schema([SCHEMA.field(name) for name in columns])).to_pandas()
+
+
 def read_samples(run: Run, columns: Sequence[str] = SCHEMA.names) -> pd.DataFrame:
     """Read the key and the named columns of all rows of a run, sorted by (question_id,
     sample_index), each row once.
@@ -79,7 +84,7 @@ def stream_samples(run: Run, columns: Sequence[str] = SCHEMA.names) -> Iterator[
     yield SCHEMA.empty_table().select(names).to_pandas()
     seen: Keys = set()
     for path in parts_of(run):
-        rows = read_part(path, names).to_pandas()
+        rows = read_rows(path, names)
         keys = keys_of(rows)
         new = [key not in seen for key in keys]
         if not all(new):
@@ -93,7 +98,7 @@ def present_keys(run: Run) -> Keys:
     keys: Keys = set()
     number = 0
     for path in parts_of(run):
-        rows = read_part(path, KEY).to_pandas()
+        rows = read_rows(path, KEY)
         number += len(rows)
         keys.update(keys_of(rows))
     if len(keys) < number:
@@ -109,7 +114,7 @@ def refuse_differing(copies: Sequence[Run]) -> None:
         rows[KEY].assign(hash=hash_rows(rows))
         for run in copies
         for path in parts_of(run)
-        for rows in [read_part(path, SCHEMA.names).to_pandas()]
+        for rows in [read_rows(path, SCHEMA.names)]
     ]
     if tables and (differing := pd.concat(tables).drop_duplicates().duplicated(KEY).sum()):
         raise InputError(
@@ -179,7 +184,7 @@ class Writer:
         for path in parts_of(self.run):
             if count_rows(path) >= ROWS // 2:
                 continue
-            tables.append(read_part(path, SCHEMA.names).to_pandas())
+            tables.append(read_rows(path, SCHEMA.names))
             paths.append(path)
             if sum(map(len, tables)) >= ROWS // 2:
                 self._join(paths, tables)
@@ -199,10 +204,8 @@ def open_writer(store: Path, record: Record) -> Iterator[Writer]:
     it, or if it is damaged.
     """
     run = run_of(store, record.identity)
-    with hold(run.folder):
+    with hold(run.folder, PARTS):
         with plain_errors(run.folder):
-            for path in run.folder.glob(".samples-*.tmp"):  # of a killed writer
-                path.unlink()
             if not (run.folder / RECORD).exists():
                 text = record.model_dump_json(indent=2)
                 write_file(run.folder / RECORD, BytesIO(f"{text}\n".encode()))
@@ -216,7 +219,7 @@ def open_writer(store: Path, record: Record) -> Iterator[Writer]:
 
 def remove_run(run: Run) -> None:
     """Remove a run with everything made from it; `InputError` if it is being written."""
-    with hold(run.folder), plain_errors(run.folder):
+    with hold(run.folder, PARTS), plain_errors(run.folder):
         for path in sorted(run.folder.iterdir(), key=lambda path: path.name == RECORD):
             if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path)

@@ -2,6 +2,7 @@
 reads.
 """
 
+import multiprocessing
 import random
 import shutil
 from collections.abc import Callable
@@ -80,8 +81,8 @@ def test_no_flipped_bit_changes_a_row_unseen(run: Run, artifact: Artifact) -> No
         path.write_bytes(damaged)
         try:
             assert artifact.read(path).to_pylist() == rows.to_pylist()
-        except InputError as error:
-            assert "\n" not in str(error)
+        except InputError as refusal:
+            assert "\n" not in str(refusal)  # noqa: PT017
 
 
 def test_files_of_earlier_versions_are_read() -> None:
@@ -102,11 +103,116 @@ def put(column: str, value: object) -> Callable[[pa.Table], pa.Table]:
     return change
 
 
+def no_text(rows: pa.Table) -> pa.Table:
+    """Put bytes that are no UTF-8 in the place of the first id."""
+    ids = [b"\xff\xfe", *(text.encode() for text in rows["question_id"].to_pylist()[1:])]
+    return rows.set_column(
+        rows.column_names.index("question_id"),
+        "question_id",
+        pa.Array.from_buffers(pa.string(), len(ids), pa.array(ids, pa.binary()).buffers()),
+    )
+
+
+UNFIT: list[tuple[Artifact, Callable[[pa.Table], pa.Table], str]] = [
+    *((artifact, put("question_id", None), "not a file of `capcal") for artifact in ARTIFACTS),
+    *((artifact, no_text, "[Ii]nvalid UTF8") for artifact in ARTIFACTS),
+    (VERDICTS, put("verdict", None), "not a file of `capcal grade`"),
+    (JUDGEMENTS, put("extracted", None), "not a file of `capcal judge`"),
+    (FEATURES, put("features", None), "not a file of `capcal features`"),
+    (PREDICTIONS, put("confidence", None), "not a file of `capcal probe`"),
+]
+
+
+@pytest.mark.parametrize(("artifact", "change", "message"), UNFIT)
+def test_rows_without_a_key_a_value_or_a_text_are_refused(
+    run: Run, artifact: Artifact, change: Callable[[pa.Table], pa.Table], message: str
+) -> None:
+    path = run.path(artifact, NAMES[artifact])
+    table = artifact.read(path)
+    write_table(path, change(table).replace_schema_metadata(table.schema.metadata))
+    with pytest.raises(InputError, match=message) as caught:
+        artifact.read(path)
+    assert "\n" not in str(caught.value)
+    assert str(path) in str(caught.value)
+
+
 @pytest.mark.parametrize("value", [None, np.nan])
 def test_a_confidence_may_be_missing(run: Run, value: float | None) -> None:
     path = run.path(CONFIDENCES, "p-true")
     write_table(path, put("confidence", value)(CONFIDENCES.read(path)))
     assert read_confidence(run, "p-true")["confidence"].isna().sum() == 1
+
+
+def test_columns_of_another_type_are_refused(run: Run) -> None:
+    ids = FEATURES.read(run.path(FEATURES))["question_id"]
+    texts = pa.FixedSizeListArray.from_arrays(pa.array(["a"] * len(ids)), 1)
+    pq.write_table(pa.table({"question_id": ids, "features": texts}), run.path(FEATURES))
+    with pytest.raises(InputError, match="it has lists that are not hidden states"):
+        run.read(FEATURES)
+    pq.write_table(pa.table({"question_id": ids, "features": ids}), run.path(FEATURES))
+    with pytest.raises(InputError, match="not a file of `capcal features`"):
+        run.read(FEATURES)
+
+
+def bomb(path: Path, table: pa.Table, times: int = 1) -> None:
+    with pq.ParquetWriter(path, table.schema, compression="zstd", store_schema=False) as writer:
+        for _ in range(times):
+            writer.write_table(table)
+
+
+def test_a_small_file_does_not_unpack_to_much(run: Run) -> None:
+    """Texts and numbers that come often take no bytes in a file."""
+    path = run.path(CONFIDENCES, "p-true")
+    rows = 1_000_000
+    equal = {
+        "question_id": pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, "i1")), ["q"]),
+        "confidence": pa.array(np.zeros(rows)),
+        "tokens": pa.array(np.zeros(rows, "i8")),
+        "text": pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, "i1")), [""]),
+    }
+    bomb(path, pa.table(equal), 40)
+    assert path.stat().st_size < 1 << 20
+    with pytest.raises(InputError, match="unpacks to more than any file of a run"):
+        read_confidence(run, "p-true")
+    texts = {
+        "question_id": [f"q{number}" for number in range(1_000)],
+        "confidence": [0.5] * 1_000,
+        "tokens": [1] * 1_000,
+        "text": pa.DictionaryArray.from_arrays(pa.array([0] * 1_000), ["x" * 5_000_000]),
+    }
+    bomb(path, pa.table(texts))
+    assert path.stat().st_size < 1 << 15
+    before = pa.total_allocated_bytes()
+    with pytest.raises(InputError, match="unpacks to more than any file of a run"):
+        read_confidence(run, "p-true")
+    assert pa.total_allocated_bytes() - before < 1 << 26
+
+
+def add_many(run: Run, first: int) -> None:
+    """Add the confidences of twenty questions, one after another."""
+    for number in range(first, first + 20):
+        rows = [{"question_id": f"q{number}", "confidence": 0.5, "tokens": 1, "text": None}]
+        run.add(CONFIDENCES, pd.DataFrame(rows), "mine")
+
+
+def test_two_processes_that_add_to_one_file_lose_no_row(run: Run) -> None:
+    context = multiprocessing.get_context("forkserver")
+    several = [context.Process(target=add_many, args=(run, first)) for first in (0, 100)]
+    for process in several:
+        process.start()
+    for process in several:
+        process.join()
+    assert [process.exitcode for process in several] == [0, 0]
+    assert len(read_confidence(run, "mine")) == 40
+
+
+def test_what_a_killed_writer_left_of_a_file_goes_with_the_next_rows(run: Run) -> None:
+    left = run.path(CONFIDENCES, ".mine").with_name(".confidence-mine.parquet.0123.tmp")
+    other = left.with_name(".confidence-yours.parquet.0123.tmp")
+    left.touch()
+    other.touch()
+    add_many(run, 0)
+    assert (left.exists(), other.exists()) == (False, True)
 
 
 def test_verdicts_read_back_as_they_were_made(run: Run) -> None:

@@ -2,8 +2,10 @@
 
 import errno
 import hashlib
+import io
 import os
 import random
+import re
 import resource
 import subprocess
 import sys
@@ -20,9 +22,12 @@ from pyarrow import dataset
 
 from capcal_lib.errors import DiskError, InputError
 from capcal_lib.runs import Run, open_runs
-from capcal_lib.runs.artifacts import VERDICTS
+from capcal_lib.runs.artifacts import DRAWS, VERDICTS
 from capcal_lib.runs.files import write_table
-from capcal_lib.runs.run import run_of
+from capcal_lib.runs.merge import merge
+from capcal_lib.runs.run import PARTS, run_of
+from capcal_lib.runs.sessions import Ask, note_ask
+from capcal_lib.runs.status import run_status
 from capcal_lib.runs.store import (
     SCHEMA,
     open_writer,
@@ -31,6 +36,7 @@ from capcal_lib.runs.store import (
     remove_run,
     stream_samples,
 )
+from tests.folders import verify_run
 from tests.runs.rows import IDENTITY, RECORD, flip, keys, row, shards
 
 
@@ -183,6 +189,7 @@ def test_small_parts_are_joined_and_a_kill_before_they_are_deleted_doubles_nothi
 SCRIPT = """
 import sys, time
 from pathlib import Path
+from tests.folders import verify_run
 from tests.runs.rows import RECORD, row
 from capcal_lib.runs import store
 store.ROWS = 40
@@ -359,6 +366,92 @@ def test_a_removal_that_was_killed_leaves_a_run_that_is_removed_again(
         assert open_runs(tmp_path) == [run]
         remove_run(run)
     assert not any(path.is_file() for path in tmp_path.rglob("*"))
+
+
+@pytest.mark.parametrize("name", ["run.json", "lock", "part", "sessions.jsonl", VERDICTS.name])
+@pytest.mark.parametrize("kind", ["link", "pipe", "folder"])
+def test_what_is_no_file_of_the_store_is_refused_in_a_line_and_what_it_points_to_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, kind: str
+) -> None:
+    folder = shards(tmp_path / "store", monkeypatch)
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    path = parts_of(Run(folder))[0] if name == "part" else folder / name
+    path.unlink(missing_ok=True)
+    if kind == "folder":
+        path.mkdir()
+    elif kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.symlink_to(victim)
+    problem = "outside this store|not a regular file|Is a directory"
+    if name != "lock":  # which nobody reads
+        assert re.search(problem, str(verify_run(Run(folder))))
+        assert run_status(Run(folder))["next"] == "verify"
+    if name != VERDICTS.name:  # of which a writer does not ask
+        with pytest.raises(InputError, match=problem) as caught:
+            write(tmp_path / "store")
+        assert "\n" not in str(caught.value)
+    assert victim.read_text() == "precious"
+    assert len(open_runs(tmp_path / "store")) == 1
+
+
+def write(store: Path) -> None:
+    with open_writer(store, RECORD) as writer:
+        writer.append([row("b", 0)])
+        note_ask(writer.run, Ask(questions=1, k=1))
+
+
+def test_a_removal_and_a_merge_leave_alone_what_links_point_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = shards(tmp_path / "store", monkeypatch)
+    victim = tmp_path / "victims" / "victim"
+    victim.parent.mkdir()
+    victim.write_text("precious")
+    (folder / "notes").symlink_to(victim.parent)
+    (folder / ".samples-0.parquet.0.tmp").symlink_to(victim)
+    (folder / DRAWS).symlink_to(victim)
+    with pytest.raises(InputError, match="outside this store"):
+        merge(tmp_path / "into", [tmp_path / "store"])
+    write(tmp_path / "store")
+    remove_run(Run(folder))
+    assert not folder.exists()
+    assert victim.read_text() == "precious"
+
+
+def test_a_small_part_does_not_unpack_to_much(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = shards(tmp_path, monkeypatch)
+    numbers = pa.array([0] * 300, pa.int32())
+    long = pa.DictionaryArray.from_arrays(pa.array([0] * 300), ["x" * 5_000_000])
+    rows = dict.fromkeys(SCHEMA.names, numbers) | {
+        "question_id": [f"q{number}" for number in range(300)],
+        "response": long,
+        "reasoning": pa.array([None] * 300, pa.string()),
+        "finish_reason": ["stop"] * 300,
+    }
+    bomb = io.BytesIO()
+    pq.write_table(pa.table(rows), bomb, compression="zstd", store_schema=False)
+    assert len(bomb.getvalue()) < 1 << 15
+    name = f"samples-{hashlib.sha256(bomb.getvalue()).hexdigest()}.parquet"
+    (folder / name).write_bytes(bomb.getvalue())
+    before = pa.total_allocated_bytes()
+    with pytest.raises(InputError, match="unpacks to more than any file of a run"):
+        read_samples(Run(folder))
+    assert pa.total_allocated_bytes() - before < 1 << 26
+
+
+def test_a_part_with_other_columns_is_refused_though_its_name_is_right(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = shards(tmp_path, monkeypatch)
+    rows = pq.read_table(parts_of(Run(folder))[0])
+    indices = rows["sample_index"].cast(pa.string())
+    write_table(folder / PARTS, rows.set_column(1, "sample_index", indices))
+    with pytest.raises(InputError, match="its columns are not those of samples"):
+        read_samples(Run(folder))
 
 
 def test_parts_are_plain_parquet_whose_counts_are_those_of_the_store(
