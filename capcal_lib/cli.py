@@ -656,6 +656,7 @@ def probe(
     """
     from capcal_lib.probes import keep_predictions
     from capcal_lib.probes.draws import keep_draws
+    from capcal_lib.runs.run import store_option
 
     counts = keep_predictions(
         store,
@@ -670,7 +671,8 @@ def probe(
     if counts.empty:
         problem = (
             f"{store} has no probe of {model}: it needs a run on a training split and one on an "
-            "evaluation split, both with verdicts and hidden states; see: capcal status"
+            "evaluation split, both with verdicts and hidden states; see: "
+            f"capcal status{store_option(store)}"
         )
         raise InputError(problem)
     _print_table(counts.reset_index())

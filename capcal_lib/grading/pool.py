@@ -14,10 +14,11 @@ import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock, Timer
 
-from capcal_lib.errors import InputError
+from capcal_lib.errors import InputError, naming_extra
 
 TOO_HARD = "too hard to compare"  # how the reason begins
 TIME_LIMIT = 1.0  # seconds of processor time for one comparison; those of MATH take 0.01
@@ -73,6 +74,9 @@ def _settle(cases: Sequence[tuple[str, ...]]) -> list[bool | None]:
 
 
 def _start() -> Worker:
+    with naming_extra():
+        if find_spec("math_verify") is None:
+            raise ModuleNotFoundError(name="math_verify")
     # One seed for the order of sets, by which SymPy's way to a result would differ.
     environment = {"PYTHONHASHSEED": "0", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     return subprocess.Popen(

@@ -268,13 +268,20 @@ def find_run(
     several are left, as in ``find_run_if_any``."""
     run = find_run_if_any(store, model, dataset, split, choice)
     if run is None:
-        chosen = f" with {choice}" if choice else ""
+        chosen = f" with {spell_choice(choice)}" if choice else ""
         raise InputError(
             f"no samples of {model} on {dataset} ({split}){chosen} in {store}; "
             f"make them with: capcal sample --model {model} --dataset {dataset} --split {split} "
             f"--k 100{store_option(store)}"
         )
     return run
+
+
+def spell_choice(choice: Choice) -> str:
+    """Spell a choice of run as the command takes it."""
+    if isinstance(choice, str):
+        return choice
+    return ",".join(f"{name}={value}" for name, value in choice.items())
 
 
 def find_run_if_any(
@@ -339,7 +346,10 @@ def _fits(run: Run, choice: Choice) -> bool:
         settings = run.identity.settings
     except InputError:
         return False
-    return all(value in (settings[name], str(settings[name])) for name, value in choice.items())
+    return all(
+        value == settings[name] or str(value) == str(settings[name])
+        for name, value in choice.items()
+    )
 
 
 def differences(one: Identity, other: Identity) -> list[str]:
