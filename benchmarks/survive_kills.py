@@ -3,8 +3,9 @@ undisturbed run.
 
 Each round starts a real `capcal sample`, ends it with SIGKILL a random time after it began to draw
 (one in eight whenever it may be), and in half of the rounds cuts the file that was written last, or
-now and then any other, at a random byte. A last round runs to the end. The rows must then be those
-of a run that nobody disturbed, to the last character.
+now and then any other, at a random byte. The next command must name a part or a record that was
+cut, which is then deleted, as the message says. A last round runs to the end. The rows must then be
+those of a run that nobody disturbed, to the last character.
 
 Usage: python benchmarks/survive_kills.py [kills [model [k]]]
 """
@@ -28,7 +29,7 @@ COMMAND = (
     "from capcal_lib import cli; from capcal_lib.runs import files, store; "
     "store.ROWS, files.WRITE_SECONDS = {rows}, 0.05; {before}; cli.main()"
 )
-SEALED = "samples-"
+PART = "samples-"
 
 
 @dataclass
@@ -39,9 +40,7 @@ class Figures:
     kills: int = 0
     kills_while_drawing: int = 0
     cuts: Counter[str] = field(default_factory=Counter)  # by kind of file
-    repairs: Counter[str] = field(
-        default_factory=Counter
-    )  # by the first words of what the sampler said
+    refusals: int = 0  # of a file that was cut
     rows: int = 0
     same: bool = False
     seconds: float = 0.0
@@ -82,18 +81,19 @@ def survive(
         [*command, str(store / "undisturbed")], cwd=ROOT, check=True, capture_output=True
     )
     (whole,) = [run.folder for run in open_runs(store / "undisturbed")]
-    drawing = _seconds_of_drawing(whole)
+    asked = (whole / "sessions.jsonl").stat().st_mtime  # the drawing began
+    drawing = max(path.stat().st_mtime for path in whole.glob(f"{PART}*")) - asked
     disturbed = store / "disturbed"
     while figures.kills < kills and figures.rounds < 3 * kills:
         _kill_one([*command, str(disturbed)], disturbed, rng, drawing / kills, figures)
         if rng.random() < 0.5:
-            _cut_one(disturbed, rng, figures)
+            path = _cut_one(disturbed, rng, figures)
+            if path.suffix in (".parquet", ".json"):
+                _refuse([*command, str(disturbed)], path)
+                figures.refusals += 1
         if figures.rounds % 10 == 0:
             say(f"{figures.kills} kills, {_rows(disturbed)} rows, cuts {dict(figures.cuts)}")
-    last = subprocess.run(
-        [*command, str(disturbed)], cwd=ROOT, check=True, capture_output=True, text=True
-    )
-    _note(last.stdout, figures)
+    subprocess.run([*command, str(disturbed)], cwd=ROOT, check=True, capture_output=True)
     (folder,) = [run.folder for run in open_runs(disturbed)]
     rows = read_samples(Run(folder))
     figures.rows, figures.same = len(rows), bool(rows.equals(read_samples(Run(whole))))
@@ -106,7 +106,7 @@ def _kill_one(
 ) -> None:
     before = _size(store)
     process = subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     if rng.random() < 1 / 8:
         time.sleep(rng.uniform(0, 2))
@@ -119,41 +119,36 @@ def _kill_one(
         time.sleep(rng.uniform(0, span))
     drew = _size(store) > before  # at least one batch
     process.kill()
-    said, _ = process.communicate()
-    _note(said, figures)
+    process.wait()
     killed = process.returncode == -9
     figures.rounds += 1
     figures.kills += killed
     figures.kills_while_drawing += killed and drew
 
 
-def _cut_one(store: Path, rng: random.Random, figures: Figures) -> None:
+def _cut_one(store: Path, rng: random.Random, figures: Figures) -> Path:
     """Truncate the newest file of the run, or in one of four cases any."""
-    files = [
-        path
-        for path in store.rglob("*")
-        if path.is_file() and path.suffix not in (".damaged", ".lock", "")
-    ]
-    files = [path for path in files if path.stat().st_size]
-    if not files:
-        return
+    files = [path for path in store.rglob("*") if path.is_file() and path.stat().st_size]
     newest = max(files, key=lambda path: path.stat().st_mtime_ns)
     path = rng.choice(files) if rng.random() < 0.25 else newest
     with path.open("rb+") as file:
         file.truncate(rng.randrange(path.stat().st_size))
-    kind = (
-        "shard"
-        if path.name.startswith(SEALED)
-        else "half-written shard"
-        if path.name[0] == "."
-        else path.name
-    )
+    kind = path.name
+    if kind.startswith(PART):
+        kind = "part"
+    elif kind.startswith("."):
+        kind = "half-written part"
     figures.cuts[kind] += 1
+    return path
 
 
-def _note(said: str, figures: Figures) -> None:
-    for words in ("was damaged: set aside",):
-        figures.repairs[words] += said.count(words)
+def _refuse(command: list[str], path: Path) -> None:
+    """See that the command names a file that was cut, in one line, and delete the file."""
+    done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
+    (line,) = done.stderr.splitlines()
+    if done.returncode != 2 or path.name not in line:
+        raise RuntimeError(f"{path.name} was cut, and the command said: {line}")
+    path.unlink()
 
 
 def _size(store: Path, *patterns: str) -> int:
@@ -162,7 +157,7 @@ def _size(store: Path, *patterns: str) -> int:
     """
     total = 0
     for path in [
-        path for pattern in patterns or (f"{SEALED}*.parquet",) for path in store.rglob(pattern)
+        path for pattern in patterns or (f"{PART}*.parquet",) for path in store.rglob(pattern)
     ]:
         try:
             total += path.stat().st_size
@@ -176,12 +171,6 @@ def _rows(store: Path) -> str:
         return f"{sum(len(read_samples(run)) for run in open_runs(store)):,}"
     except ValueError:
         return "some damaged"
-
-
-def _seconds_of_drawing(run: Path) -> float:
-    from capcal_lib.runs.sessions import read_sessions
-
-    return sum(session.seconds for session in read_sessions(Run(run)))
 
 
 def main(kills: int, model: str, k: int) -> None:
@@ -199,7 +188,7 @@ def main(kills: int, model: str, k: int) -> None:
         f"{model}: {figures.kills} of {figures.rounds} rounds ended by SIGKILL, "
         f"{figures.kills_while_drawing} of them "
         f"after they drew; "
-        f"cuts {dict(figures.cuts)}; repairs {dict(figures.repairs)}; {figures.seconds:.0f} s"
+        f"cuts {dict(figures.cuts)}, {figures.refusals} of them refused; {figures.seconds:.0f} s"
     )
     print(
         f"{figures.rows:,} rows, {'the same' if figures.same else 'NOT the same'} as those of the "

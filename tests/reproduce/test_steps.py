@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from capcal_lib.errors import DiskError, InputError
-from capcal_lib.reproduce import PAPER, make_plan, reproduce
+from capcal_lib.reproduce import LEAN, PAPER, make_plan, reproduce
 from capcal_lib.reproduce import steps as executed
 from tests.reproduce.orders import BY_RULES, small
 
@@ -42,17 +42,20 @@ def test_a_model_that_cannot_be_loaded_is_tried_once(
 
     tried = []
 
-    def load(model: object) -> None:
+    def load(model: object, **_: object) -> None:
         tried.append(model)
         raise InputError("not enough memory")
 
-    monkeypatch.setitem(engines.ENGINES, "large", engines.Source(f"{__name__}:loader"))
+    monkeypatch.setitem(engines.ENGINES, "openai", engines.Source(f"{__name__}:loader"))
     monkeypatch.setattr(sys.modules[__name__], "loader", load, raising=False)
-    done = reproduce(small(tmp_path, features_engine="large"))
+    recipe = replace(LEAN, judge="simulated")
+    order = small(tmp_path, datasets=["mini-capitals"], recipe=recipe, judge_url="http://none")
+    done = reproduce(order)
     assert len(tried) == 1
-    assert done.left["step"].tolist() == ["hidden states"] * 2
+    assert done.left["step"].tolist() == ["judge"] * 2
     assert (done.left["reason"] == "not enough memory").all()
-    assert ("mini-exam", "P(True)") in done.scores.index
+    plan = make_plan(order)
+    assert set(plan.loc[plan["requests"] > 0, "step"]) == {"judge"}, "the others are done"
 
 
 def test_questions_that_cannot_be_had_are_told_before_anything_is_drawn(

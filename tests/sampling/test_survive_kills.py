@@ -12,6 +12,6 @@ def test_killed_and_cut_runs_end_with_the_rows_of_an_undisturbed_one(tmp_path: P
     figures = survive(tmp_path, kills=6, seed=1, k=60, limit=100, rows_per_shard=100)
     assert figures.kills == 6
     assert figures.kills_while_drawing >= 1
-    assert sum(figures.cuts.values()) >= 1
+    assert sum(figures.cuts.values()) >= figures.refusals >= 1
     assert figures.rows == 6_000
     assert figures.same
