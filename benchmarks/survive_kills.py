@@ -88,7 +88,7 @@ def survive(
         _kill_one([*command, str(disturbed)], disturbed, rng, drawing / kills, figures)
         if rng.random() < 0.5:
             path = _cut_one(disturbed, rng, figures)
-            if path.suffix in (".parquet", ".json"):
+            if path and path.suffix in (".parquet", ".json"):
                 _refuse([*command, str(disturbed)], path)
                 figures.refusals += 1
         if figures.rounds % 10 == 0:
@@ -126,9 +126,13 @@ def _kill_one(
     figures.kills_while_drawing += killed and drew
 
 
-def _cut_one(store: Path, rng: random.Random, figures: Figures) -> Path:
-    """Truncate the newest file of the run, or in one of four cases any."""
+def _cut_one(store: Path, rng: random.Random, figures: Figures) -> Path | None:
+    """Truncate the newest file of the run, or in one of four cases any; None before there is
+    one.
+    """
     files = [path for path in store.rglob("*") if path.is_file() and path.stat().st_size]
+    if not files:
+        return None
     newest = max(files, key=lambda path: path.stat().st_mtime_ns)
     path = rng.choice(files) if rng.random() < 0.25 else newest
     with path.open("rb+") as file:

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from importlib.util import find_spec
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
@@ -869,6 +870,7 @@ def notebooks(
 ) -> None:
     """Execute the notebooks whose inputs have changed: the book's, or with --model all for each
     model."""
+    _require("papermill")
     from capcal_lib.book.pipeline import book_pages, execute, model_pages
     from capcal_lib.places import BUILD
 
@@ -884,11 +886,19 @@ def book(
     model: Models = None, store: ShownStore = None, verdicts: Verdicts = "rules", out: Folder = None
 ) -> None:
     """Execute the notebooks and build the book, or with --model a book of your models."""
+    _require("papermill", "jupyter_book")
     from capcal_lib.book.pipeline import build_book
 
     index, failed = build_book(model or (), store=store, verdicts=verdicts, out=out, say=_say)
     _say(f"the book: {index}")
     _list_failed(failed)
+
+
+def _require(*packages: str) -> None:
+    """Refuse a command that starts other programs, unless they are installed."""
+    for package in packages:
+        if find_spec(package) is None:
+            raise not_installed(ModuleNotFoundError(name=package))
 
 
 def _list_failed(failed: "Mapping[Page, str]") -> None:
