@@ -62,10 +62,10 @@ def plain_errors(path: Path) -> Iterator[None]:
         ) from None
 
 
-def read_table(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
-    """Read a parquet file, or columns of it, and check the checksums of its pages."""
+def read_table(path: Path) -> pa.Table:
+    """Read a parquet file, and check the checksums of its pages."""
     with plain_errors(path), inside(path.parent, path.name).open("rb") as file:
-        return read_bytes(file, columns)
+        return read_bytes(file)
 
 
 def read_part(path: Path, schema: pa.Schema) -> pa.Table:
@@ -83,13 +83,13 @@ def read_part(path: Path, schema: pa.Schema) -> pa.Table:
         return table
 
 
-def read_bytes(file: IO[bytes], columns: Sequence[str] | None) -> pa.Table:
-    """Read columns of an open parquet file, unless it unpacks to more than 1 GiB, or 100 times the
-    file, or has more rows than any file of a run.
+def read_bytes(file: IO[bytes], columns: Sequence[str] = ()) -> pa.Table:
+    """Read an open parquet file, or columns of it, unless it unpacks to more than 1 GiB, or 100
+    times the file, or has more rows than any file of a run.
     """
     limit = max(UNPACKED, RATIO * file.seek(0, os.SEEK_END))
     schema = read_footer(file).schema_arrow
-    names = schema.names if columns is None else [*columns]
+    names = [*columns] or schema.names
     if lacking := {*names} - {*schema.names}:
         raise ValueError(f"no column {min(lacking)}")
     texts = [one.name for one in schema if pa.types.is_string(one.type)]  # repeated ones are one
