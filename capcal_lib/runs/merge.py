@@ -47,14 +47,22 @@ def merge(into: Path, sources: Sequence[Path]) -> list[Merged]:
             raise InputError(f"{source} is neither a run nor a store with runs; name one")
         for run in runs:
             copies.setdefault(run_of(into, run.identity), []).append(run)
+    checked = {}  # the parts of each target when its rows were compared
     for target, runs in copies.items():
+        checked[target] = store.parts_of(target)
         store.refuse_differing([target, *runs])
-    return [merged for runs in copies.values() for merged in _merge_one(into, runs)]
+    return [
+        merged
+        for target, runs in copies.items()
+        for merged in _merge_one(into, runs, checked[target])
+    ]
 
 
-def _merge_one(into: Path, copies: Sequence[Run]) -> Iterator[Merged]:
+def _merge_one(into: Path, copies: Sequence[Run], checked: list[Path]) -> Iterator[Merged]:
     with store.open_writer(into, copies[0].record) as writer:
         run = writer.run
+        if store.parts_of(run) != checked:  # another process has written meanwhile
+            store.refuse_differing([run, *copies])
         for source in copies:
             rows = new = 0
             for table in store.stream_samples(source):
