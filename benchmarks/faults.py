@@ -507,8 +507,10 @@ def servers(bench: Bench) -> Outcome:
     def ask(server: ChatServer) -> tuple[int, int]:
         os.environ["OPENAI_BASE_URL"] = server.url
         drawn = sample("simulated", SHORT, k=5, limit=6, store=store, engine="openai")
-        found = estimate(drawn.run, "verbalized", engine="openai") if not drawn.failed else ()
-        missing = int((found.tokens == 0).sum()) if len(found) else 0
+        missing = 0
+        if not drawn.failed:
+            found = estimate(drawn.run, "verbalized", engine="openai")
+            missing = int((found["tokens"] == 0).sum())
         words = "\n".join(
             [
                 *drawn.failed,
@@ -605,13 +607,14 @@ def hostile_files(bench: Bench) -> Outcome:
         content = content[:at] + piece + content[at + rng.choice([0, 1, len(piece)]) :]
     path = folder / f"file.{kind}"
     path.write_bytes(content)
+    readers: dict[str, Callable[[Path], object]] = {
+        "yaml": read_yaml,
+        "csv": lambda path: score_counts(read_file(path).table),
+        "jsonl": lambda path: list(stream_rows(path)),
+    }
     begun = time.process_time()
     try:
-        {
-            "yaml": read_yaml,
-            "csv": lambda path: score_counts(read_file(path).table),
-            "jsonl": lambda path: list(stream_rows(path)),
-        }[kind](path)
+        readers[kind](path)
         how, words = f"{kind}: read", ""
     except InputError as error:
         how, words = f"{kind}: refused", str(error) if "\n" in str(error) else ""
