@@ -64,8 +64,8 @@ def row(dataset: str, split: str, number: int) -> dict[str, Any]:
         answer = number % 4  # type: ignore[assignment]
         return {"question": text, "choices": options, "answer": answer, "subject": subject}
     names = ["Correct Answer", *(f"Incorrect Answer {place}" for place in (1, 2, 3))]
-    options = {name: f"{name} {number}" for name in names}
-    return {"Record ID": f"rec{number}", "Question": text, "Subdomain": "Genetics"} | options
+    named = {name: f"{name} {number}" for name in names}
+    return {"Record ID": f"rec{number}", "Question": text, "Subdomain": "Genetics"} | named
 
 
 @pytest.fixture(scope="module")

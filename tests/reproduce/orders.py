@@ -11,5 +11,10 @@ BY_RULES = replace(PAPER, judge=None)  # the paper's recipe, with the verdicts o
 
 def small(store: Path, **others: Any) -> Order:
     """Six questions of a built-in set, answered by the simulated model."""
-    asked = {"model": "simulated", "datasets": ["mini-exam"], "limit": 6, "store": store}
+    asked: dict[str, Any] = {
+        "model": "simulated",
+        "datasets": ["mini-exam"],
+        "limit": 6,
+        "store": store,
+    }
     return Order(**asked | others)
