@@ -309,6 +309,17 @@ def shown_table(path: Path, label: str) -> pd.DataFrame:
     return pd.read_csv(io.BytesIO(base64.b64decode(rows)))
 
 
+def shown_scores(path: Path, label: str) -> dict[tuple[str, str], float]:
+    """Read a table of scores, by data set and method, of which a page shows three decimals."""
+    wide = shown_table(path, label).set_index("method")
+    titles = {name: load_dataset(name).title for name in DATASETS}
+    return {
+        (name, str(method)): float(str(cell).split()[0])
+        for name, title in titles.items()
+        for method, cell in wide[title].dropna().items()
+    }
+
+
 def rows_of(store: Path, dataset: str, name: str) -> pd.DataFrame:
     """Read a file beside the samples of an evaluation split."""
     split = load_dataset(dataset).evaluation_split
@@ -336,18 +347,17 @@ def check_tables(store: Path, pages: dict[str, Path]) -> None:
     mixed = "Probe (TriviaQA + GSM8K)"
     probes = ["Probe (TriviaQA)", "Probe (GSM8K)", "Probe (MATH)", mixed]
     asked = ["Verbalized confidence", "P(True)", "Response consistency"]
-    main = shown_table(pages["04_main_table"], "main-scores")  # table 2
-    main = main.set_index(["dataset", "method"])["brier"]
+    main = shown_scores(pages["04_main_table"], "main-scores")  # table 2
     methods = {"Uniform random", "Best constant", *asked, *probes[:3], "Oracle RC", "Oracle CC"}
-    assert {*main.index} == {(name, method) for name in DATASETS for method in methods}
-    assert main["gsm8k", "P(True)"] == pytest.approx(error(p_true("gsm8k"), "gsm8k"))
-    table = shown_table(pages["04_main_table"], "main-overview").set_index("data set")  # table 4
+    assert {*main} == {(name, method) for name in DATASETS for method in methods}
+    assert main["gsm8k", "P(True)"] == pytest.approx(error(p_true("gsm8k"), "gsm8k"), abs=1e-3)
+    table = shown_table(pages["04_main_table"], "main-overview").set_index("dataset")  # table 4
     assert len(table) == len(DATASETS)
     assert table.loc["GSM8K", "mean μ"] == pytest.approx(accuracy("gsm8k").mean())
 
     for dataset in ("math500", "aime25"):  # tables 3 and 8, figure 9
         table = shown_table(pages[f"05_pass_at_k {dataset}"], "passk-errors-paper")
-        table = table.set_index("data set").loc[load_dataset(dataset).title].set_index("method")
+        table = table.set_index("dataset").loc[load_dataset(dataset).title].set_index("method")
         oracles = [f"Oracle {target} (in sample)" for target in ("CC", "RC")]
         assert {*table.index} == {*oracles, "Probe (MATH)", *asked[:2]}
         assert table.notna().all(axis=None)
@@ -363,40 +373,40 @@ def check_tables(store: Path, pages: dict[str, Path]) -> None:
     assert table.loc["P(True)", "pass@1"] == pytest.approx(found)
 
     table = shown_table(pages["07_response_consistency"], "consistency-table")  # table 6
-    table = table.set_index("data set")[[f"{votes} votes" for votes in (5, 10, 20)]]
+    table = table.set_index("dataset")[[f"{votes} votes" for votes in (5, 10, 20)]]
     assert table.notna().all(axis=None)
     assert len(table) == len(DATASETS)
     first = rows("gsm8k", "verdicts").query("sample_index < 5").groupby("question_id")["extracted"]
     share = first.agg(lambda votes: votes.value_counts().iloc[0] / 5)
     assert table.loc["GSM8K", "5 votes"] == pytest.approx(error(share, "gsm8k"))
-    assert table.loc["GSM8K", "10 votes"] == pytest.approx(main["gsm8k", "Response consistency"])
+    voted = main["gsm8k", "Response consistency"]
+    assert table.loc["GSM8K", "10 votes"] == pytest.approx(voted, abs=1e-3)
 
-    table = shown_table(pages["08_probe_generalization"], "probe-mixture")  # table 7
-    table = table.set_index(["dataset", "method"])["brier"]
+    mixture = shown_scores(pages["08_probe_generalization"], "probe-mixture")  # table 7
     trained = [*probes[:2], mixed]
-    assert {*table.index} == {(name, probe) for name in DATASETS for probe in trained}
+    assert {*mixture} == {(name, probe) for name in DATASETS for probe in trained}
     kept = rows("gsm8k", "predictions-paper*").query("training == 'triviaqa-1000+gsm8k'")
     splits = [
         error(one["confidence"], "gsm8k")
         for _, one in kept.set_index("question_id").groupby("split")
     ]
     assert len(splits) == 5
-    assert table["gsm8k", mixed] == pytest.approx(sum(splits) / 5, rel=1e-5)
+    assert mixture["gsm8k", mixed] == pytest.approx(sum(splits) / 5, abs=1e-3)
 
     nearest = dict.fromkeys(["triviaqa-1000", "simpleqa-verified"], "TriviaQA")
     nearest |= {"gsm8k": "GSM8K", "math500": "MATH", "aime25": "MATH"}
     tokens = shown_table(pages["04_main_table"], "cost-tokens")  # figures 3 and 4
-    tokens = tokens.set_index("data set")
-    bought = shown_table(pages["04_main_table"], "cost-gains").set_index(["data set", "method"])
+    tokens = tokens.set_index("dataset")
+    bought = shown_table(pages["04_main_table"], "cost-gains").set_index(["dataset", "method"])
     assert {*tokens.index} == {load_dataset(name).title for name in DATASETS}
     for name, training in nearest.items():
         title, probe = load_dataset(name).title, main[name, f"Probe ({training})"]
         assert tokens.loc[title, "P(True)"] < tokens.loc[title, "Response consistency"]
         for method in asked:
             gain = probe - main[name, method]
-            assert bought.loc[(title, method), "estimate"] == pytest.approx(gain, abs=1e-6)
+            assert bought.loc[(title, method), "estimate"] == pytest.approx(gain, abs=2e-3)
     table = shown_table(pages["06_budget_allocation aime25"], "budget-success")  # figures 5 and 10
-    table = table.set_index(["data set", "rule"])["B = 1"]
+    table = table.set_index(["dataset", "rule"])["B = 1"]
     for dataset in ("aime25", "math500"):
         even = table[load_dataset(dataset).title, "Even spending"]
         assert even == pytest.approx(accuracy(dataset).mean())
@@ -409,7 +419,7 @@ def check_tables(store: Path, pages: dict[str, Path]) -> None:
     assert table.loc[100, "AIME25"] == pytest.approx((unbiased / (100 * len(mu))) ** 0.5)
     table = shown_table(pages["01_targets_divergence"], "targets-distance")  # figures 2 and 11
     mu = accuracy("gsm8k")
-    distance = table.set_index("data set").loc["GSM8K", "mean distance"]
+    distance = table.set_index("dataset").loc["GSM8K", "mean distance"]
     assert distance == pytest.approx((2 * mu * (1 - mu)).mean())
 
 
@@ -449,7 +459,7 @@ def test_pages_measure_the_tables_and_figures_of_the_paper(
         assert len(shown_table(pages[page], label))
     for dataset in ("math500", "aime25"):
         table = shown_table(pages[f"05_pass_at_k {dataset}"], "passk-errors-paper")
-        assert load_dataset(dataset).title in {*table["data set"]}
+        assert load_dataset(dataset).title in {*table["dataset"]}
     if recipe == "paper":
         check_tables(store, pages)
 
@@ -485,12 +495,11 @@ def test_every_page_is_executed_on_a_store_of_the_papers_recipe(
     mu = {name: accuracy_of(store, name) for name in DATASETS}
     noise = {name: share * (1 - share) / 99 for name, share in mu.items()}  # of 100 samples
     distances = shown_table(pages["01_targets_divergence"], "targets-distance")
-    distances = distances.set_index("data set")["mean distance"]
-    scores = shown_table(pages["04_main_table"], "main-scores")
-    scores = scores.set_index(["dataset", "method"])["brier"]
-    means = shown_table(pages["04_main_table"], "main-overview").set_index("data set")["mean μ"]
+    distances = distances.set_index("dataset")["mean distance"]
+    scores = shown_scores(pages["04_main_table"], "main-scores")
+    means = shown_table(pages["04_main_table"], "main-overview").set_index("dataset")["mean μ"]
     constants = shown_table(pages["07_response_consistency"], "consistency-table")
-    constants = constants.set_index("data set")["best constant"]
+    constants = constants.set_index("dataset")["best constant"]
     for name, title in titles.items():
         said = rows_of(store, name, "confidence-p-true").set_index("question_id")["confidence"]
         terms = (said.reindex(mu[name].index) - mu[name]) ** 2 - noise[name]
@@ -498,7 +507,7 @@ def test_every_page_is_executed_on_a_store_of_the_papers_recipe(
         constant = (others - mu[name]) ** 2 - noise[name]
         assert len(said) == len(mu[name]) == 120
         assert means[title] == pytest.approx(mu[name].mean())
-        assert scores[name, "P(True)"] == pytest.approx(terms.mean())
+        assert scores[name, "P(True)"] == pytest.approx(terms.mean(), abs=1e-3)
         assert constants[title] == pytest.approx(constant.mean())
         assert distances[title] == pytest.approx(2 * 100 * noise[name].mean())
     errors = shown_table(pages["02_k_eval_choice"], "standard-errors-measured")
