@@ -245,7 +245,7 @@ def compare_files(tables: Mapping[str, pd.DataFrame], rival: str) -> pd.DataFram
     grouped = {"cluster" in table for table in tables.values()}
     if len(names) > 1 or len(grouped) > 1:
         raise InputError("files are compared that all have confidences and subjects, or none")
-    same = [*COUNTS] if True in names else ["gold"]
+    same = [*COUNTS] if True in names else ["gold", "question"]
     same += ["cluster"] * (True in grouped)
     facts = pd.concat(table[same].rename_axis("question_id") for table in tables.values())
     facts = facts.reset_index().drop_duplicates()
