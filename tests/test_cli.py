@@ -191,6 +191,11 @@ BAD = {
         "make them with: capcal sample --model simulated",
     ),
     "no store": (["status", "--store", "nowhere"], "nowhere is not a folder"),
+    "all metrics": (["score", "nowhere.csv", "--all"], "--json prints every metric"),
+    "the value of a correct sample": (
+        ["score", "nowhere.csv", "--correct", "pass"],
+        'say it in the table: table["verdict"] = table["verdict"] == "pass"',
+    ),
     "no file": (["score", "nowhere.csv"], "nowhere.csv: there is no such file"),
     "no such file at all": (["score", "nowhere"], "nowhere: there is no such file"),
     "a folder without logs": (["score", "."], ". is a folder; name the files in it"),
