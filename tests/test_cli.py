@@ -568,18 +568,17 @@ def test_score_by_hand(
 ) -> None:
     path = tmp_path / "mine.csv"
     path.write_text(CSV)
-    status, out, _ = run(monkeypatch, capsys, "score", path)
+    status, out, _ = run(monkeypatch, capsys, "score", path, "--json")
     assert status == 0
-    lines = {
-        cells[0]: cells[1]
-        for line in out.splitlines()
-        if len(cells := re.split("  +", line.strip())) > 1
-    }
-    assert lines["questions"] == "2"
-    assert lines["capability Brier, plug-in"] == "0.00"
-    assert lines["capability Brier, corrected"] == "-0.12"  # (0 - 0.25 / 1) / 2, to two decimals
-    assert lines["expected response Brier"] == "0.12"
-    assert lines["correctness variance"] == "0.12"
+    scores = {row["metric"]: row["value"] for row in map(json.loads, out.splitlines())}
+    assert scores["questions"] == 2
+    assert scores["capability Brier, plug-in"] == 0
+    assert scores["capability Brier, corrected"] == -0.125  # (0 - 0.25 / 1) / 2
+    assert scores["expected response Brier"] == 0.125
+    assert scores["correctness variance"] == 0.125
+    status, out, _ = run(monkeypatch, capsys, "score", path)
+    assert "capability Brier, corrected                 -0.12" in out, "to two decimals"
+    assert "plug-in" not in out, "seven rows"
 
 
 def test_a_bad_csv_is_one_line(
@@ -651,7 +650,7 @@ def test_a_report_says_what_was_scored_and_what_came_of_it(
     for name in ("one.csv", "two.csv", "key.csv"):
         assert f"{name} (SHA-256 {sha256(Path(name).read_bytes()).hexdigest()})" in page
     assert f"capcal {metadata.version('capcal')}, 20" in page
-    assert "<td>2,000</td>" in page
+    assert "<td>100, 2,000</td>" in page
 
 
 def test_the_first_minute_of_the_readme_is_what_one_sees(
