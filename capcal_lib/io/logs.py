@@ -145,11 +145,11 @@ def read_inspect(
         top_p=settings.get("top_p"),
     )
     scores = pd.DataFrame([*table["scores"]], dtype=object)
-    judge = None if regrade else choose_scorer(scores.map(_value), scorer)
+    judge = None if regrade else choose_scorer(scores, scorer)
     if judge is None:
         return table
-    extracted = scores[judge].map(_answer)
-    return table.assign(verdict=scores[judge].map(_value), judge=judge, extracted=extracted)
+    extracted = [answers.get(judge) for answers in table["answers"]]
+    return table.assign(verdict=scores[judge], judge=judge, extracted=extracted)
 
 
 def _inspect_sample(row: Row) -> list[Row]:
@@ -162,7 +162,8 @@ def _inspect_sample(row: Row) -> list[Row]:
     scores = row.get("scores") or {}
     sample = choices[0] | {
         "question_id": row["id"],
-        "scores": scores,
+        "scores": {name: score.get("value") for name, score in scores.items()},
+        "answers": {name: score.get("answer") for name, score in scores.items()},
         "question": _asked(row["input"]),
         "gold": row.get("target"),
         "choices": row.get("choices"),
@@ -218,14 +219,6 @@ def _asked(asked: Any) -> str:
     if isinstance(asked, list):
         return _text(asked[-1]["content"]) if asked else ""
     return str(asked)
-
-
-def _value(score: Any) -> Any:
-    return score.get("value") if isinstance(score, dict) else None
-
-
-def _answer(score: Any) -> Any:
-    return score.get("answer") if isinstance(score, dict) else None
 
 
 def read_batch(path: Path, columns: Mapping[str, str]) -> pd.DataFrame:

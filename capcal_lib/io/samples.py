@@ -1,5 +1,6 @@
 """Read samples that others drew, from logs or any table of rows, into one table."""
 
+import json
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
@@ -32,6 +33,7 @@ RUN = ["task", "model", *SETTINGS, "top_k", "reasoning_effort"]  # what makes tw
 OTHERS = ["gold", "verdict", "sample", "question", "aliases", "choices", "subject", "extracted"]
 OTHERS += ["uuid", *RUN]  # that a table may have
 OF_LOGS = ["reasoning", "finish_reason", "prompt_tokens", "completion_tokens"]
+KEYS = {"uuid": ["uuid"], "sample": ["question_id", "sample"]}  # which no two samples share
 ITEM = ["question", "gold", "aliases", "choices", "subject"]
 KEPT = [*NEEDED, "sample", "verdict", "extracted", *OF_LOGS]
 
@@ -73,8 +75,9 @@ def read_samples(
     samples = samples[~failed]
     if samples.empty:
         raise InputError(f"{', '.join(map(str, files))}: no samples with a response in it")
-    notes = [f"{counted(int(failed.sum()), 'request')} without a response left out"]
-    notes = notes if failed.any() else []
+    notes = []
+    if failed.any():
+        notes.append(f"{counted(int(failed.sum()), 'request')} without a response left out")
     first = samples.iloc[0]
     settings: dict[str, float] = {
         name: as_number(first[name])
@@ -159,19 +162,17 @@ def check_one_run(rows: pd.DataFrame) -> None:
 
 def _refuse_again(samples: pd.DataFrame) -> None:
     """Refuse a sample that stands there twice, and a file that has those of another again."""
-    for name in samples.columns.intersection(["uuid", "sample"]):
-        known = samples[samples[name].notna()]
-        again = known.duplicated(["question_id", name])
-        rule = (
-            f"has a {name} twice; give one of the logs, or of a table "
-            f'table.drop_duplicates(["question_id", "{name}"])'
-        )
-        refuse(known, again, rule, name)
+    for name, key in KEYS.items():
+        if name in samples:
+            known = samples[samples[name].notna()]
+            line = f"table.drop_duplicates({json.dumps(key)})"
+            rule = f"has the {name} of an earlier one; give one of the logs, or {line}"
+            refuse(known, known.duplicated(key), rule, name)
     paths = samples["path"].unique()
     if len(paths) == 1:
         return
-    texts = samples.groupby(["question_id", "path"])["response"].agg(lambda some: str([*some]))
-    by_path = texts.unstack()
+    texts = samples["response"].map(str).map(hash)
+    by_path = texts.groupby([samples["question_id"], samples["path"]]).sum().unstack()
     for one, other in combinations(paths, 2):
         both = by_path[[one, other]].dropna()
         if len(both) and (both[one] == both[other]).all():

@@ -195,7 +195,7 @@ def _take_rows(
     check_one_run(table)
     if "sample" in table:
         again = table.duplicated(["question_id", "sample"])
-        rule = 'has a sample twice; give it once: table.drop_duplicates(["question_id", "sample"])'
+        rule = 'has a sample twice; write table.drop_duplicates(["question_id", "sample"])'
         refuse(table, again, rule, "sample", *NUMBERS)
     return table
 

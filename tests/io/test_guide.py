@@ -48,7 +48,7 @@ REFUSED = {
     "commas.csv": "row 0: question '01' has a confidence .*; read it by pd.read_csv(FILE, sep=",
     "percent.csv": "row 0: question '01' has a confidence .*; read it by table[\"confidence\"].str",
     "lists.csv": "row 0: \"['red', 'green']\" is no list as JSON writes one; write table.to_json(",
-    "samples.csv": "row 2: question 'a' has a sample twice; give one of the logs, or of a table "
+    "samples.csv": "row 2: question 'a' has the sample of an earlier one; give one of the logs, or "
     'table.drop_duplicates(["question_id", "sample"])',
     "words.json": "no verdicts by judge: pass, fail; verdicts are 1/0",
     "logs": "is a folder; name the files in it, as in .*logs/*.jsonl",

@@ -158,12 +158,14 @@ def test_a_sample_of_two_logs_is_refused(tmp_path: Path) -> None:
     one = inspect(tmp_path / "1_t.eval", *done, failed, status="error")
     two = inspect(tmp_path / "2_t.eval", *done, epoch(6, "I"))
     with pytest.raises(
-        InputError, match=r"2_t\.eval, row 0: question '0' has a uuid twice; give one"
+        InputError, match=r"2_t\.eval, row 0: question '0' has the uuid of an earlier one; give one"
     ):
         read_log([one, two])
     rows = [batch(f"q{n}", reply("4"), reply("5")) for n in range(3)]
     files = [write(tmp_path / f"{name}.jsonl", *rows) for name in "ab"]
-    with pytest.raises(InputError, match=r"b\.jsonl, row 0: question 'q0' has a uuid twice"):
+    with pytest.raises(
+        InputError, match=r"b\.jsonl, row 0: question 'q0' has the uuid of an earlier one"
+    ):
         read_log(files)
     rows = [batch(f"q{n}", reply("4"), reply("6"), request=f"later{n}") for n in range(3)]
     assert len(read_log([files[0], write(files[1], *rows)]).samples) == 12
@@ -172,8 +174,15 @@ def test_a_sample_of_two_logs_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["sample", "uuid"])
 def test_a_numbered_sample_that_comes_twice_is_refused(tmp_path: Path, name: str) -> None:
     row = {"question_id": "a", "response": "x", "verdict": 1}
-    with pytest.raises(InputError, match=f"row 2: question 'a' has a {name} twice"):
+    with pytest.raises(InputError, match=f"row 2: question 'a' has the {name} of an earlier one"):
         read_log([write(tmp_path / "rows.jsonl", *(row | {name: n} for n in (1, 2, 1)))])
+    rows = [row | {name: 1}, row | {name: 1, "question_id": "b"}]
+    path = write(tmp_path / "rows.jsonl", *rows)
+    if name == "sample":
+        assert accuracy(path) == (2, 2)
+    else:
+        with pytest.raises(InputError, match="row 1: question 'b' has the uuid of an earlier"):
+            read_log([path])
     path = tmp_path / "mine.csv"
     path.write_text("question_id,sample,confidence,correct\na,0,0.5,1\na,0,0.5,0\n")
     with pytest.raises(InputError, match="row 1: question 'a' has a sample twice"):

@@ -282,7 +282,7 @@ BAD: dict[str, tuple[Any, str]] = {
     "another gold": ([good(), good(gold="2")], "two answers, texts or subjects"),
     "twice": (
         [good(sample=0), good(sample=0, response="2")],
-        "row 1: question 'q' has a sample twice; give one of the logs, or of a table table.dr",
+        "row 1: question 'q' has the sample of an earlier one; give one of the logs, or table.",
     ),
     "no number": (
         [good(sample="first")],
