@@ -43,7 +43,7 @@ from capcal_lib.grading.judgements import judge_run
 from capcal_lib.grading.verdicts import grade_run
 from capcal_lib.io.importing import import_samples
 from capcal_lib.io.score_file import score_counts
-from capcal_lib.io.tables import read_confidences
+from capcal_lib.io.tables import read_file
 from capcal_lib.manifests import read_yaml
 from capcal_lib.places import MANIFESTS, RECORDED_RUNS
 from capcal_lib.probes.features import extract
@@ -609,7 +609,7 @@ def hostile_files(bench: Bench) -> Outcome:
     try:
         {
             "yaml": read_yaml,
-            "csv": lambda path: score_counts(read_confidences(path).table),
+            "csv": lambda path: score_counts(read_file(path).table),
             "jsonl": lambda path: list(stream_rows(path)),
         }[kind](path)
         how, words = f"{kind}: read", ""

@@ -74,9 +74,10 @@ def read_harness(
     judge = None if regrade else choose_scorer(scores, scorer)
     if judge:
         table = table.assign(verdict=scores[judge].to_numpy(), judge=judge)
-    elif not regrade and len(scores.columns) and not _compares(scores):
+    metrics = [str(name).partition(",")[0] for name in scores]
+    if judge is None and not regrade and metrics and COMPARING.isdisjoint(metrics):
         raise ValueError(
-            f"no verdict of each sample, and the rules do not measure {', '.join(map(str, scores))}"
+            f"no verdict of each sample, and the rules do not measure {', '.join(metrics)}"
         )
     task = re.sub(r"^samples_|_\d{4}-\d\d-\d\dT.*$", "", path.name.split(".")[0])
     return table.assign(task=task, model=path.absolute().parent.name)
@@ -86,7 +87,7 @@ def _harness_samples(row: Row) -> Iterator[Row]:
     """Yield a sample for each response, with its scores under the name of their filter."""
     if not isinstance(row["arguments"], dict):
         raise ValueError("arguments that are a list: a log of an earlier version, not read")
-    request = row["arguments"]["gen_args_0"]
+    request, document = row["arguments"]["gen_args_0"], row["doc"]
     settings = request.get("arg_1")
     if not isinstance(settings, dict):
         raise ValueError("log-likelihoods of given answers; take a task that generates them")
@@ -102,22 +103,13 @@ def _harness_samples(row: Row) -> Iterator[Row]:
             "filter": suffix,
             "scores": scores,
             "response": response,
-            "question": _question_of(row["doc"], request["arg_0"]),
+            "question": document.get("question") or document.get("problem") or request["arg_0"],
             "gold": _targets(row["target"]),
             "temperature": settings.get("temperature"),
             "max_tokens": settings.get("max_gen_toks"),
             "top_p": settings.get("top_p"),
             "prompt": hash(f"{request['arg_0']} {settings | {'seed': None}}"),
         }
-
-
-def _compares(scores: pd.DataFrame) -> bool:
-    """Tell whether a metric compares answers, as the rules do."""
-    return not COMPARING.isdisjoint(str(name).partition(",")[0] for name in scores)
-
-
-def _question_of(document: Row, prompt: str) -> str:
-    return document.get("question") or document.get("problem") or prompt
 
 
 def _targets(target: Any) -> Any:

@@ -62,13 +62,17 @@ def score_files(files: Sequence[Path], **options: Any) -> Scored:
     What is shown are the metrics that matter most; the rows for programs have all. The ``options``
     are those of :func:`~capcal_lib.io.tables.read_file`. `InputError` for whatever reading and
     comparing refuse."""
-    notes: list[str] = []
+    above, notes = [], []
     tables, scores, parts = {}, {}, {}
     for name in map(str, files):
         table, of_file = read_file(Path(name), **options)
         tables[name] = table
         scores[name] = score_counts(table)
         parts[name] = summarize(scores[name]).to_frame("value"), table
+        intervals = "95 % intervals for questions like these"
+        if len(table) < FEWEST:
+            intervals = f"{counted(len(table), 'question')}, too few for intervals"
+        above.append(f"{name}: {intervals}")
         notes += [f"{name}: {note}" for note in of_file]
         if scores[name]["value"].get(CORRECTED, 0.0) < 0:
             notes.append(f"{name}: {BELOW_ZERO}")
@@ -79,18 +83,10 @@ def score_files(files: Sequence[Path], **options: Any) -> Scored:
         notes += [*comparison["sentence"]]
     else:
         notes += [_against_constant(name, one) for name, one in scores.items() if GAIN in one.index]
-    above = [f"{name}: {intervals_of(len(table))}" for name, table in tables.items()]
     shown = pd.concat({name: part["value"] for name, (part, _) in parts.items()}, axis="columns")
     if len(tables) == 1:
         shown.columns = ["value"]
     return Scored(above, shown.fillna(""), notes, rows, parts)
-
-
-def intervals_of(questions: int) -> str:
-    """Say of what the intervals are, or why there are none."""
-    if questions < FEWEST:
-        return f"{counted(questions, 'question')}, too few for intervals"
-    return "95 % intervals for questions like these"
 
 
 def score_table(
