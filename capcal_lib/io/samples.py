@@ -140,8 +140,8 @@ def _check_samples(samples: pd.DataFrame) -> None:
         wrong = numbers.isna() & ~is_missing(samples[name])
         refuse(samples, wrong, f"has a {name} that is no number", name)
         samples[name] = numbers
-    samples["question_id"] = samples["question_id"].map(str)
-    samples["response"] = samples["response"].map(str, na_action="ignore")
+    for name in samples.columns.intersection(["question_id", "response", "uuid"]):
+        samples[name] = samples[name].map(str, na_action="ignore")
 
 
 def check_one_run(rows: pd.DataFrame) -> None:

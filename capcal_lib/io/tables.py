@@ -192,6 +192,8 @@ def _take_rows(
     lists = table["question_id"].map(lambda name: isinstance(name, list | dict))
     refuse(table, lists, f"is a column and no row; write {JSON_LINES}")
     table["question_id"] = table["question_id"].map(str).str.strip()
+    for name in table.columns.intersection(["sample", "subject"]):
+        table[name] = table[name].map(str, na_action="ignore")
     check_one_run(table)
     if "sample" in table:
         again = table.duplicated(["question_id", "sample"])

@@ -246,6 +246,20 @@ def test_subjects_may_stand_in_the_key_and_in_rows_of_samples(tmp_path: Path) ->
     assert read_file(rows).table["cluster"].to_dict() == {"a": "law", "b": "art"}
 
 
+def test_lists_in_cells_are_texts_or_refused(tmp_path: Path) -> None:
+    path = tmp_path / "mine.jsonl"
+    row = {"question_id": "a", "confidence": 0.5, "correct": 1}
+    path.write_text(json.dumps(row | {"subject": ["law"], "sample": [0]}))
+    assert read_file(path).table["cluster"].tolist() == ["['law']"]
+    for name in ("confidence", "correct"):
+        path.write_text(json.dumps(row | {name: [1]}))
+        with pytest.raises(InputError, match=rf"row 0: question 'a' has a {name}"):
+            read_file(path)
+    rows = [{"question_id": n, "response": "x", "gold": "x", "uuid": [n]} for n in (1, 2)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert len(read_file(path).table) == 2
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
