@@ -41,6 +41,10 @@ COLUMNS_IN_A_FILE = 160
 SHOWN = 2_000  # characters of a response
 OF_RUNS = ("dataset", "verdicts", "store", "choice", "k_eval")  # options of score
 OF_FILES = ("key", "drop_missing", "column", "scorer", "regrade")
+GONE = {  # what to do in place of an option that score and import had
+    "--all": "--json prints every metric",
+    "--correct": 'say it in the table: table["verdict"] = table["verdict"] == "pass"',
+}
 ANOTHER = "Settings that make another run"
 SCORE, DRAW, GRADE = "Score what you have", "Draw samples", "From samples"
 STORE, NAMES, BOOK = "The store", "Models and data sets", "The book"
@@ -924,7 +928,8 @@ def main() -> None:
         sys.exit(status)
     except TyperException as error:  # an unknown, missing or malformed option
         words = sanitize(error.format_message()).rstrip(".")
-        line = f"{words}; --help lists the options"
+        remedy = GONE.get(getattr(error, "option_name", ""), "--help lists the options")
+        line = f"{words}; {remedy}"
         if not sys.argv[1:]:  # the help has been printed
             sys.exit(2)
     except ModuleNotFoundError as error:

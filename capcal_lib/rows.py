@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, cast
 
-from capcal_lib.errors import InputError, naming_extra
+from capcal_lib.errors import InputError, check_known, naming_extra
 from capcal_lib.text import sanitize
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ SPELLINGS = {  # what else a column may be called
 MISSING = ("", "nan", "none", "null", "na", "n/a")  # how tables say that there is nothing
 LIST_OF_ANY = r"(array\()?\["  # how one begins
 LIST_OF_TEXTS = LIST_OF_ANY + r"\s*[\"'\]]"
+JSON_LINES = 'table.to_json("rows.jsonl", orient="records", lines=True)'
 
 Row = dict[str, Any]
 
@@ -94,6 +95,8 @@ def take_columns(
     Headings may have capitals and spaces, or one of the ``SPELLINGS``. ``columns`` maps names to
     other columns, or to fields inside one. `InputError` for a table without rows, a column that
     lacks, and two columns that could be one."""
+    for name in columns:
+        check_known("column", name, [*needed, *others])
     if table.empty:
         raise InputError(f"{where}: the table has no rows; give at least one")
     listed = sanitize(", ".join(map(str, table)))
@@ -120,6 +123,21 @@ def take_columns(
                 f"another with --column {name}=COLUMN"
             )
     return taken
+
+
+def refuse(rows: "DataFrame", wrong: "Series[bool]", rule: str, *names: str) -> None:
+    """Refuse rows for the first one that breaks a rule, if there is one.
+
+    Each row has its ``path``, its ``row`` in that file, and a ``question_id``; the values of the
+    columns ``names`` are shown."""
+    if not wrong.any():
+        return
+    row = rows[wrong].iloc[0]
+    values = {name: str(row[name]) for name in names if name in row}
+    raise InputError(
+        f"{row['path']}, row {row['row']}: question {sanitize(row['question_id'], 80)!r} {rule}"
+        + (f": {sanitize(values)}" if values else "")
+    )
 
 
 def _heads_of(table: "DataFrame", name: str) -> list[str]:
@@ -158,8 +176,7 @@ def listed(value: Any, *, numbers: bool = False) -> list[Any]:
             return list(json.loads(value))
         except ValueError:
             raise ValueError(
-                f"{value!r} is no list as JSON writes one; write it with json.dumps, or the table "
-                "as JSONL"
+                f"{value!r} is no list as JSON writes one; write {JSON_LINES}"
             ) from None
     return value if isinstance(value, list) else [value]
 
@@ -207,13 +224,15 @@ def _plain_errors(path: Path) -> Iterator[None]:
     except FileNotFoundError:
         raise InputError(f"{path}: there is no such file") from None
     except IsADirectoryError:
-        raise InputError(f"{path} is a folder; name the files in it") from None
+        raise InputError(
+            f"{path} is a folder; name the files in it, as in {path}/*.jsonl"
+        ) from None
     except (OSError, EOFError, zlib.error, csv.Error, ValueError, RecursionError) as error:
         # Errors of pyarrow are ValueErrors too.
         raise InputError(f"{path}: cannot be read: {sanitize(error)}") from None
 
 
-def _open(path: Path) -> IO[bytes]:
+def _open(path: Path) -> BinaryIO:
     """Open a file, unpacked if its name ends with ``.gz`` and it does not hold too much."""
     if path.suffix != ".gz":
         return path.open("rb")
@@ -222,7 +241,7 @@ def _open(path: Path) -> IO[bytes]:
         while block := file.read(1 << 20):
             size += len(block)
             check_unpacked(path, size)
-    return gzip.open(path)
+    return cast(BinaryIO, gzip.open(path))
 
 
 def _json_rows(lines: IO[bytes]) -> Iterator[Row]:

@@ -183,6 +183,11 @@ BAD = {
         "make them with: capcal sample --model simulated",
     ),
     "no store": (["status", "--store", "nowhere"], "nowhere is not a folder"),
+    "all metrics": (["score", "nowhere.csv", "--all"], "--json prints every metric"),
+    "the value of a correct sample": (
+        ["score", "nowhere.csv", "--correct", "pass"],
+        'say it in the table: table["verdict"] = table["verdict"] == "pass"',
+    ),
     "no file": (["score", "nowhere.csv"], "nowhere.csv: there is no such file"),
     "no such file at all": (["score", "nowhere"], "nowhere: there is no such file"),
     "a folder without logs": (["score", "."], ". is a folder; name the files in it"),
@@ -536,12 +541,15 @@ def test_score_by_hand(
     path.write_text(CSV)
     status, out, _ = run(monkeypatch, capsys, "score", path, "--json")
     assert status == 0
-    values = {row["metric"]: row["value"] for row in map(json.loads, out.splitlines())}
-    assert values["questions"] == 2
-    assert values["capability Brier, plug-in"] == 0
-    assert values["capability Brier, corrected"] == -0.125  # (0 - 0.25 / 1) / 2
-    assert values["expected response Brier"] == 0.125
-    assert values["correctness variance"] == 0.125
+    scores = {row["metric"]: row["value"] for row in map(json.loads, out.splitlines())}
+    assert scores["questions"] == 2
+    assert scores["capability Brier, plug-in"] == 0
+    assert scores["capability Brier, corrected"] == -0.125  # (0 - 0.25 / 1) / 2
+    assert scores["expected response Brier"] == 0.125
+    assert scores["correctness variance"] == 0.125
+    status, out, _ = run(monkeypatch, capsys, "score", path)
+    assert "capability Brier, corrected                 -0.12" in out, "to two decimals"
+    assert "plug-in" not in out, "seven rows"
 
 
 def test_a_bad_csv_is_one_line(

@@ -76,21 +76,19 @@ def _figures(known: pd.DataFrame) -> list[str]:
     if known.empty:
         return ["<p>No question has two scored samples.</p>"]
     counts = known["correct"], known["total"]
-    passed = Figure().add_subplot()
-    PassAtKDisplay.from_counts(None, *counts, ax=passed)
+    passed = Figure()
+    solved = passed.add_subplot()
+    PassAtKDisplay.from_counts(None, *counts, ax=solved)
     images = []
     methods = known.drop(columns=["correct", "total"]).dropna(axis="columns", how="all")
     for method, confidence in methods.items():
         name, triple = sanitize(method, 100), known.assign(s=confidence).dropna(subset="s")
-        ax = Figure(figsize=(4, 4)).add_subplot()
-        ReliabilityDisplay.from_counts(
-            triple["s"], triple["correct"], triple["total"], name=name, ax=ax
-        )
-        PassAtKDisplay.from_counts(
-            triple["s"], triple["correct"], triple["total"], name=name, ax=passed
-        )
-        images.append(_image(ax.figure, f"{name}. {RELIABILITY}"))
-    return [*images, _image(passed.figure, PASSED)]
+        numbers = triple["s"], triple["correct"], triple["total"]
+        reliability = Figure(figsize=(4, 4))
+        ReliabilityDisplay.from_counts(*numbers, name=name, ax=reliability.add_subplot())
+        PassAtKDisplay.from_counts(*numbers, name=name, ax=solved)
+        images.append(_image(reliability, f"{name}. {RELIABILITY}"))
+    return [*images, _image(passed, PASSED)]
 
 
 def _image(figure: Figure, text: str) -> str:

@@ -16,7 +16,7 @@ from capcal_lib.disk import file_digest
 from capcal_lib.errors import InputError
 from capcal_lib.grading import grade
 from capcal_lib.grading.verdicts import write_verdicts
-from capcal_lib.io.samples import check_one_prompt, kind_of, read_samples
+from capcal_lib.io.samples import kind_of, read_samples
 from capcal_lib.questions import (
     NOT_STATED,
     Answer,
@@ -142,7 +142,6 @@ def _describe(
 def _lay_out(samples: pd.DataFrame, ids: Mapping[str, str]) -> pd.DataFrame:
     """Lay samples out as a run has them, with their verdicts beside them."""
     samples = samples.assign(question_id=samples["question_id"].map(ids))
-    check_one_prompt(samples)
     tokens = samples[["prompt_tokens", "completion_tokens"]].astype(float).fillna(0)
     table = samples.assign(
         sample_index=samples["sample"],

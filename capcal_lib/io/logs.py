@@ -6,8 +6,8 @@ Each reader returns a sample a row. What a log does not say is not made up."""
 import ast
 import re
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,8 @@ import pandas as pd
 
 from capcal_lib.errors import InputError
 from capcal_lib.io.verdicts import choose_scorer
-from capcal_lib.rows import Row, check_unpacked, parse_json, stream_rows
-from capcal_lib.text import sanitize
+from capcal_lib.rows import Row, check_unpacked, field_of, parse_json, refuse, stream_rows
+from capcal_lib.text import printable, sanitize
 
 MEMBER_BYTES = 1 << 26  # of one sample in an archive
 STEP = 1 << 12  # bytes of one that are unpacked at a time
@@ -27,61 +27,89 @@ COMPARING = {"exact_match", "acc", "em", "math_verify"}  # metrics that compare 
 LENGTH = ("length", "max_tokens", "model_length")  # what reaching the limit is called
 
 
-def read_harness(path: Path, scorer: str | None, regrade: bool) -> pd.DataFrame:
+@contextmanager
+def naming_place(place: object) -> Iterator[None]:
+    """Name a file, or a row of one, in whatever reading it raises."""
+    try:
+        yield
+    except InputError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        what = f"no {error}" if isinstance(error, KeyError) else str(error)
+        raise InputError(f"{place}: {sanitize(what)}") from None
+
+
+def _read_rows(
+    path: Path,
+    rows: Iterable[Row],
+    read_row: Callable[[Row], Iterable[Row]],
+    columns: Mapping[str, str],
+) -> pd.DataFrame:
+    """Return the samples of all rows, each with its place, and with the fields that ``columns``
+    name.
+    """
+    samples = []
+    for number, row in enumerate(rows):
+        with naming_place(f"{path}, row {number}"):
+            facts = {name: field_of(row, column) for name, column in columns.items()}
+            facts |= {"path": printable(path), "row": number}
+            samples += [sample | facts for sample in read_row(row)]
+    return pd.DataFrame(samples, dtype=object)
+
+
+def read_harness(
+    path: Path, columns: Mapping[str, str], scorer: str | None, regrade: bool
+) -> pd.DataFrame:
     """Read ``samples_TASK_TIME.jsonl``: a row for each question and filter, with all responses.
 
-    ``ValueError`` for a question that stands there twice, and for log-likelihoods of given answers,
+    `InputError` for a question that stands there twice, and for log-likelihoods of given answers,
     of which nothing was sampled."""
-    samples: dict[tuple[Any, int], Row] = {}
-    scores: dict[tuple[Any, int], Row] = {}
-    for row in stream_rows(path):
-        if not isinstance(row["arguments"], dict):
-            raise ValueError("arguments that are a list: a log of an earlier version, not read")
-        request = row["arguments"]["gen_args_0"]
-        settings = request.get("arg_1")
-        if not isinstance(settings, dict):
-            raise ValueError("log-likelihoods of given answers; take a task that generates them")
-        [responses] = row["resps"]
-        metrics = row.get("metrics") or [name for name in row if name not in NO_METRICS]
-        suffix = "" if row.get("filter") in (None, "none") else f",{row['filter']}"
-        for number, response in enumerate(responses or [None]):
-            key = row["doc_id"], number
-            samples[key] = {
-                "question_id": row["doc_id"],
-                "response": response,
-                "question": _question_of(row["doc"], request["arg_0"]),
-                "gold": _targets(row["target"]),
-                "temperature": settings.get("temperature"),
-                "max_tokens": settings.get("max_gen_toks"),
-                "top_p": settings.get("top_p"),
-                "prompt": hash(f"{request['arg_0']} {settings | {'seed': None}}"),
-            }
-            values = scores.setdefault(key, {})
-            for name in metrics:
-                if f"{name}{suffix}" in values:
-                    raise ValueError(f"document {row['doc_id']} stands there twice")
-                # of several responses the metric says nothing of each
-                values[f"{name}{suffix}"] = row[name] if len(responses) == 1 else None
-    table = pd.DataFrame([*samples.values()], dtype=object)
-    by_name = pd.DataFrame([*scores.values()], dtype=object)
-    judge = None if regrade else choose_scorer(by_name, scorer)
+    rows = _read_rows(path, stream_rows(path), _harness_samples, columns)
+    again = rows.duplicated(["question_id", "number", "filter"])
+    refuse(rows, again, f"stands there twice; equal lines go by: sort -u {path.name}")
+    key = ["question_id", "number"]
+    scores = pd.DataFrame([*rows["scores"]], rows.index, dtype=object)
+    scores = scores.groupby([rows[name] for name in key], sort=False, dropna=False).first()
+    table = rows.drop_duplicates(key, ignore_index=True)
+    judge = None if regrade else choose_scorer(scores, scorer)
     if judge:
-        table = table.assign(verdict=by_name[judge], judge=judge)
-    elif not regrade and len(by_name.columns) and not _compares(by_name):
+        table = table.assign(verdict=scores[judge].to_numpy(), judge=judge)
+    metrics = [str(name).partition(",")[0] for name in scores]
+    if judge is None and not regrade and metrics and COMPARING.isdisjoint(metrics):
         raise ValueError(
-            f"no verdict of each sample, and the rules do not measure {', '.join(by_name)}"
+            f"no verdict of each sample, and the rules do not measure {', '.join(metrics)}"
         )
     task = re.sub(r"^samples_|_\d{4}-\d\d-\d\dT.*$", "", path.name.split(".")[0])
     return table.assign(task=task, model=path.absolute().parent.name)
 
 
-def _compares(scores: pd.DataFrame) -> bool:
-    """Tell whether a metric compares answers, as the rules do."""
-    return not COMPARING.isdisjoint(name.partition(",")[0] for name in scores)
-
-
-def _question_of(document: Row, prompt: str) -> str:
-    return document.get("question") or document.get("problem") or prompt
+def _harness_samples(row: Row) -> Iterator[Row]:
+    """Yield a sample for each response, with its scores under the name of their filter."""
+    if not isinstance(row["arguments"], dict):
+        raise ValueError("arguments that are a list: a log of an earlier version, not read")
+    request, document = row["arguments"]["gen_args_0"], row["doc"]
+    settings = request.get("arg_1")
+    if not isinstance(settings, dict):
+        raise ValueError("log-likelihoods of given answers; take a task that generates them")
+    [responses] = row["resps"]
+    metrics = row.get("metrics") or [name for name in row if name not in NO_METRICS]
+    suffix = "" if row.get("filter") in (None, "none") else f",{row['filter']}"
+    # of several responses a metric says nothing of each
+    scores = {f"{name}{suffix}": row[name] if len(responses) == 1 else None for name in metrics}
+    for number, response in enumerate(responses or [None]):
+        yield {
+            "question_id": row["doc_id"],
+            "number": number,
+            "filter": suffix,
+            "scores": scores,
+            "response": response,
+            "question": document.get("question") or document.get("problem") or request["arg_0"],
+            "gold": _targets(row["target"]),
+            "temperature": settings.get("temperature"),
+            "max_tokens": settings.get("max_gen_toks"),
+            "top_p": settings.get("top_p"),
+            "prompt": hash(f"{request['arg_0']} {settings | {'seed': None}}"),
+        }
 
 
 def _targets(target: Any) -> Any:
@@ -92,43 +120,15 @@ def _targets(target: Any) -> Any:
     return target
 
 
-def read_inspect(path: Path, scorer: str | None, regrade: bool) -> pd.DataFrame:
+def read_inspect(
+    path: Path, columns: Mapping[str, str], scorer: str | None, regrade: bool
+) -> pd.DataFrame:
     """Read a log of inspect_ai, ``.eval`` or ``.json``: a sample for each epoch of a question."""
     header, rows = _open_inspect(path)
     spec, plan = header["eval"], header.get("plan") or {}
     settings = (spec.get("model_generate_config") or {}) | (plan.get("config") or {})
-    samples, scores = [], []
-    for row in rows:
-        output = row.get("output") or {}
-        usage = output.get("usage") or {}
-        choices = _read_choices(output.get("choices"))
-        if len(choices) > 1:
-            raise ValueError("a sample with several choices; draw epochs instead")
-        sample = choices[0] | {
-            "question_id": row["id"],
-            "question": _asked(row["input"]),
-            "gold": row.get("target"),
-            "choices": row.get("choices"),
-            "uuid": row.get("uuid"),
-            "prompt_tokens": usage.get("input_tokens"),
-            "completion_tokens": usage.get("output_tokens"),
-        }
-        values = row.get("scores") or {}
-        if not values and row.get("error"):
-            sample["response"] = None
-        elif values and sample["response"] is None:
-            sample["response"] = ""
-        samples.append(sample)
-        scores.append(values)
-    table = pd.DataFrame(samples, dtype=object)
-    by_name = pd.DataFrame(scores, dtype=object)
-    judge = None if regrade else choose_scorer(by_name.map(_value), scorer)
-    if judge:
-        of_judge = by_name[judge]
-        table = table.assign(verdict=of_judge.map(_value), judge=judge)
-        table["extracted"] = of_judge.map(_answer)
     same = [plan.get("steps"), {**settings, "seed": None, "max_connections": None}]
-    return table.assign(
+    table = _read_rows(path, rows, _inspect_sample, columns).assign(
         task=spec["task"],
         model=spec.get("model"),
         prompt=hash(str(same)),
@@ -136,6 +136,38 @@ def read_inspect(path: Path, scorer: str | None, regrade: bool) -> pd.DataFrame:
         max_tokens=settings.get("max_tokens"),
         top_p=settings.get("top_p"),
     )
+    scores = pd.DataFrame([*table["scores"]], dtype=object)
+    judge = None if regrade else choose_scorer(scores, scorer)
+    if judge is None:
+        return table
+    extracted = [answers.get(judge) for answers in table["answers"]]
+    return table.assign(verdict=scores[judge], judge=judge, extracted=extracted)
+
+
+def _inspect_sample(row: Row) -> list[Row]:
+    """Return the sample of an epoch; without a response if it failed before it was scored."""
+    output = row.get("output") or {}
+    usage = output.get("usage") or {}
+    choices = _read_choices(output.get("choices"))
+    if len(choices) > 1:
+        raise ValueError("a sample with several choices; draw epochs instead")
+    scores = row.get("scores") or {}
+    sample = choices[0] | {
+        "question_id": row["id"],
+        "scores": {name: score.get("value") for name, score in scores.items()},
+        "answers": {name: score.get("answer") for name, score in scores.items()},
+        "question": _asked(row["input"]),
+        "gold": row.get("target"),
+        "choices": row.get("choices"),
+        "uuid": row.get("uuid"),
+        "prompt_tokens": usage.get("input_tokens"),
+        "completion_tokens": usage.get("output_tokens"),
+    }
+    if not scores and row.get("error"):
+        sample["response"] = None
+    elif scores and sample["response"] is None:
+        sample["response"] = ""
+    return [sample]
 
 
 def _open_inspect(path: Path) -> tuple[Row, Iterable[Row]]:
@@ -181,39 +213,30 @@ def _asked(asked: Any) -> str:
     return str(asked)
 
 
-def _value(score: Any) -> Any:
-    return score.get("value") if isinstance(score, dict) else None
-
-
-def _answer(score: Any) -> Any:
-    return score.get("answer") if isinstance(score, dict) else None
-
-
-def read_batch(path: Path) -> pd.DataFrame:
+def read_batch(path: Path, columns: Mapping[str, str]) -> pd.DataFrame:
     """Read the output of an OpenAI or vLLM batch: a request a line, whose choices are samples and
     whose ``custom_id`` is the question; one without a response if it failed.
     """
-    return pd.DataFrame([*_batch_samples(path)], dtype=object)
+    return _read_rows(path, stream_rows(path), _batch_samples, columns)
 
 
-def _batch_samples(path: Path) -> Iterator[Row]:
-    for row in stream_rows(path):
-        question = {"question_id": row["custom_id"]}
-        response = row.get("response") or {}
-        if row.get("error") or response.get("status_code", 200) != 200:
-            yield question
-            continue
-        usage = response["body"].get("usage") or {}
-        choices = _read_choices(response["body"]["choices"])
-        for number, choice in enumerate(choices):
-            of_request = {
-                "uuid": f"{row['id']} {number}" if "id" in row else None,
-                "model": response["body"].get("model"),
-                "prompt_tokens": usage.get("prompt_tokens"),
-                # those of several choices are told together
-                "completion_tokens": usage.get("completion_tokens") if len(choices) == 1 else None,
-            }
-            yield question | choice | of_request
+def _batch_samples(row: Row) -> Iterator[Row]:
+    question = {"question_id": row["custom_id"]}
+    response = row.get("response") or {}
+    if row.get("error") or response.get("status_code", 200) != 200:
+        yield question
+        return
+    usage = response["body"].get("usage") or {}
+    choices = _read_choices(response["body"]["choices"])
+    for number, choice in enumerate(choices):
+        of_request = {
+            "uuid": f"{row['id']} {number}" if "id" in row else None,
+            "model": response["body"].get("model"),
+            "prompt_tokens": usage.get("prompt_tokens"),
+            # those of several choices are told together
+            "completion_tokens": usage.get("completion_tokens") if len(choices) == 1 else None,
+        }
+        yield question | choice | of_request
 
 
 def _read_choices(choices: Any) -> list[Row]:

@@ -1,5 +1,6 @@
 """Read samples that others drew, from logs or any table of rows, into one table."""
 
+import json
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
@@ -10,20 +11,29 @@ import pandas as pd
 
 from capcal_lib import manifests
 from capcal_lib.errors import InputError, check_known
-from capcal_lib.io.logs import read_batch, read_harness, read_inspect
-from capcal_lib.io.verdicts import read_verdicts
+from capcal_lib.io.logs import naming_place, read_batch, read_harness, read_inspect
+from capcal_lib.io.verdicts import RULE, SCALE, spell_value
 from capcal_lib.questions import NOT_STATED
 from capcal_lib.questions.columns import read_options, right_option
 from capcal_lib.questions.question import LETTERS
-from capcal_lib.rows import is_missing, listed, read_table, stream_rows, take_columns
+from capcal_lib.rows import (
+    is_missing,
+    listed,
+    plain_head,
+    read_table,
+    refuse,
+    stream_rows,
+    take_columns,
+)
 from capcal_lib.text import counted, printable, sanitize
 
 NEEDED = ["question_id", "response"]
 SETTINGS = {"temperature": float, "max_tokens": int, "top_p": float}
-RUN = ["model", *SETTINGS, "top_k", "reasoning_effort"]  # what makes two runs two
+RUN = ["task", "model", *SETTINGS, "top_k", "reasoning_effort"]  # what makes two runs two
 OTHERS = ["gold", "verdict", "sample", "question", "aliases", "choices", "subject", "extracted"]
-OTHERS += ["uuid", "task", *RUN]  # that a table may have
-OF_LOGS = ["reasoning", "finish_reason", "prompt_tokens", "completion_tokens", "prompt"]
+OTHERS += ["uuid", *RUN]  # that a table may have
+OF_LOGS = ["reasoning", "finish_reason", "prompt_tokens", "completion_tokens"]
+KEYS = {"uuid": ["uuid"], "sample": ["question_id", "sample"]}  # which no two samples share
 ITEM = ["question", "gold", "aliases", "choices", "subject"]
 KEPT = [*NEEDED, "sample", "verdict", "extracted", *OF_LOGS]
 
@@ -51,15 +61,12 @@ def read_samples(
     :func:`~capcal_lib.io.verdicts.choose_scorer`; with ``regrade`` none is taken. A request without
     a response has no row; a later one of its question keeps its number.
 
-    `InputError` for a file that cannot be read, or has no samples; samples of two models, settings
-    or prompts; a sample that stands there twice; a question with two answers or texts."""
-    for name in columns:
-        check_known("column", name, [*NEEDED, *OTHERS])
+    `InputError` for a file that cannot be read, or has no samples; samples of two models, tasks,
+    settings or prompts; a sample that stands there twice; a question with two answers or texts."""
     tables = (_read_file(path, columns, scorer, regrade) for path in files)
     samples = pd.concat(tables, ignore_index=True)
     _check_samples(samples)
-    if "task" in samples and samples["task"].nunique() > 1:  # which number their questions alike
-        samples["question_id"] = samples["task"].map(str) + "/" + samples["question_id"]
+    check_one_run(samples[samples["response"].notna()])
     _refuse_again(samples)
     if "sample" in samples:
         samples = samples.sort_values("sample", kind="stable", ignore_index=True)
@@ -68,8 +75,9 @@ def read_samples(
     samples = samples[~failed]
     if samples.empty:
         raise InputError(f"{', '.join(map(str, files))}: no samples with a response in it")
-    notes = [f"{counted(int(failed.sum()), 'request')} without a response left out"]
-    notes = notes if failed.any() else []
+    notes = []
+    if failed.any():
+        notes.append(f"{counted(int(failed.sum()), 'request')} without a response left out")
     first = samples.iloc[0]
     settings: dict[str, float] = {
         name: as_number(first[name])
@@ -78,7 +86,10 @@ def read_samples(
     }
     judged = not regrade and "verdict" in samples and bool(samples["verdict"].notna().any())
     if judged:
-        samples["verdict"] = read_verdicts(samples["verdict"])
+        spelled = samples["verdict"].map(spell_value)
+        rule = f'has no such verdict; {RULE}: table["verdict"] = table["verdict"] == "pass"'
+        refuse(samples, ~spelled.isin([*SCALE]), rule, "verdict")
+        samples["verdict"] = spelled.map(SCALE)
         if pd.notna(first.get("judge")):
             notes.append(f"verdicts by {first['judge']}")
         if lost := int((samples["verdict"] == "not_scored").sum()):
@@ -87,88 +98,85 @@ def read_samples(
 
 
 def is_log(path: Path, columns: Mapping[str, str] = MappingProxyType({})) -> bool:
-    """Tell samples from a table of confidences or counts."""
+    """Tell samples from a table of confidences or counts, which ``columns`` may name."""
     if str(path) == "-" or path.suffix == ".eval":
         return path.suffix == ".eval"
     if not columns.keys().isdisjoint(["response", "gold", "verdict"]):
         return True
-    table = pd.DataFrame([next(stream_rows(path), {})])
-    numbers = take_columns(path, table, [], ["confidence", "correct"]) if len(table) else table
-    return numbers.empty and columns.keys().isdisjoint(["confidence", "correct"])
+    heads = {*columns, *map(plain_head, next(stream_rows(path), {}))}
+    return heads.isdisjoint(["confidence", "correct"])
 
 
 def _read_file(
     path: Path, columns: Mapping[str, str], scorer: str | None, regrade: bool
 ) -> pd.DataFrame:
-    """Read the samples of a file, with the place of each."""
+    """Read the samples of a file, each with its place."""
+    for name in columns:
+        check_known("column", name, [*NEEDED, *OTHERS])
     first = {} if path.suffix == ".eval" else next(stream_rows(path), {})
-    try:
+    regrade = regrade or "verdict" in columns  # which go before the log's
+    with naming_place(path):
         if path.suffix == ".eval" or "task" in (first.get("eval") or ()):
-            table = read_inspect(path, scorer, regrade)
-        elif "resps" in first:
-            table = read_harness(path, scorer, regrade)
-        elif "custom_id" in first and not isinstance(first.get("response"), str):
-            table = read_batch(path)
-        else:
-            table = take_columns(path, read_table(path), NEEDED, OTHERS, columns)
-    except InputError as error:
-        raise InputError(str(error) if str(path) in str(error) else f"{path}: {error}") from None
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        what = f"no {error}" if isinstance(error, KeyError) else str(error)
-        raise InputError(f"{path}: {sanitize(what)}") from None
+            return read_inspect(path, columns, scorer, regrade)
+        if "resps" in first:
+            return read_harness(path, columns, scorer, regrade)
+        if scorer:
+            raise ValueError("--scorer is for logs of lm-evaluation-harness and inspect_ai")
+        if "custom_id" in first and not isinstance(first.get("response"), str):
+            return read_batch(path, columns)
+    table = take_columns(path, read_table(path), NEEDED, OTHERS, columns)
     return table.assign(path=printable(path), row=range(len(table)))
 
 
 def _check_samples(samples: pd.DataFrame) -> None:
-    """Give samples their types, and refuse those that are none, or are of several runs."""
+    """Give samples their types, and refuse those that are none."""
     missing = samples["question_id"].isna() | samples["question_id"].eq("")
-    _refuse(samples, missing, "question_id", "is missing")
+    refuse(samples, missing, "has no question_id")
     lists = samples["response"].map(lambda value: isinstance(value, list | dict))
-    _refuse(samples, lists, "response", "is a list; write a row a sample (table.explode)")
+    rule = 'has a list of responses; write a row a sample by table.explode("response")'
+    refuse(samples, lists, rule, "response")
     for name in samples.columns.intersection(["sample", *SETTINGS]):
         numbers = pd.to_numeric(samples[name], errors="coerce")
         wrong = numbers.isna() & ~is_missing(samples[name])
-        _refuse(samples, wrong, name, "is no number")
+        refuse(samples, wrong, f"has a {name} that is no number", name)
         samples[name] = numbers
-    samples["question_id"] = samples["question_id"].map(str)
-    samples["response"] = samples["response"].map(str, na_action="ignore")
-    answered = samples[samples["response"].notna()]
-    for name in samples.columns.intersection(RUN):
-        values = answered[name].map(str).unique()
+    for name in samples.columns.intersection(["question_id", "response", "uuid"]):
+        samples[name] = samples[name].map(str, na_action="ignore")
+
+
+def check_one_run(rows: pd.DataFrame) -> None:
+    """Refuse rows of two models, tasks or settings, and a question asked by two prompts."""
+    for name in rows.columns.intersection(RUN):
+        values = rows[name].map(str).unique()
         if len(values) > 1:
             raise InputError(
                 f"samples of several runs, with {name} {sanitize(', '.join(values), 120)}; give "
                 "each run a file of its own"
             )
+    if "prompt" in rows:
+        prompts = rows[["path", "row", "question_id", "prompt"]]
+        prompts = prompts.drop_duplicates(["question_id", "prompt"])
+        rule = "was asked in two ways, with another prompt, solver or setting; give each run apart"
+        refuse(prompts, prompts["question_id"].duplicated(), rule)
 
 
 def _refuse_again(samples: pd.DataFrame) -> None:
     """Refuse a sample that stands there twice, and a file that has those of another again."""
-    for name in samples.columns.intersection(["uuid", "sample"]):
-        known = samples[samples[name].notna()]
-        again = known.duplicated(["question_id", name])
-        _refuse(known, again, name, "is that of an earlier sample of its question; give it once")
+    for name, key in KEYS.items():
+        if name in samples:
+            known = samples[samples[name].notna()]
+            line = f"table.drop_duplicates({json.dumps(key)})"
+            rule = f"has the {name} of an earlier one; give one of the logs, or {line}"
+            refuse(known, known.duplicated(key), rule, name)
     paths = samples["path"].unique()
     if len(paths) == 1:
         return
-    texts = samples.groupby(["question_id", "path"])["response"].agg(lambda some: str([*some]))
-    by_path = texts.unstack()
+    texts = samples["response"].map(str).map(hash)
+    by_path = texts.groupby([samples["question_id"], samples["path"]]).sum().unstack()
     for one, other in combinations(paths, 2):
         both = by_path[[one, other]].dropna()
         if len(both) and (both[one] == both[other]).all():
-            raise InputError(f"{other} has the samples of {one} again; give them once")
-
-
-def check_one_prompt(samples: pd.DataFrame) -> None:
-    """Refuse a question that was asked by two prompts."""
-    prompts = samples[["question_id", "prompt"]].dropna().drop_duplicates()
-    again = prompts["question_id"].duplicated()
-    if again.any():
-        name = sanitize(prompts.loc[again, "question_id"].iloc[0], 80)
-        raise InputError(
-            f"question {name!r} was asked in two ways, with another prompt, solver or setting; "
-            "give each run a file of its own"
-        )
+            raise InputError(f"{other} has the samples of {one} again; give one of them")
 
 
 def _items_of(samples: pd.DataFrame) -> pd.DataFrame:
@@ -176,47 +184,30 @@ def _items_of(samples: pd.DataFrame) -> pd.DataFrame:
 
     `InputError` for a question with two answers or texts, and an answer that is no option."""
     stated = samples[["question_id", *samples.columns.intersection(ITEM)]].map(str)
-    stated = stated.drop_duplicates()
-    again = stated["question_id"].duplicated()
-    if again.any():
-        name = sanitize(stated.loc[again, "question_id"].iloc[0], 80)
-        raise InputError(
-            f"question {name!r} has two answers, texts or subjects; import the files apart"
-        )
-    first = samples.drop_duplicates("question_id").reindex(
-        columns=["question_id", *ITEM, "path", "row"]
-    )
-    first = first.astype(object)
+    again = stated.drop_duplicates()["question_id"].duplicated()
+    rule = "has two answers, texts or subjects; import the files apart"
+    refuse(samples.loc[again.index], again, rule, *ITEM)
+    first = samples.drop_duplicates("question_id").set_index("question_id")
+    first = first.reindex(columns=[*ITEM, "path", "row"]).astype(object)
     answers = []
-    for row in first[["gold", "aliases", "choices", "path", "row"]].itertuples(index=False):
-        try:
+    for row in first.itertuples():
+        with naming_place(f"{row.path}, row {row.row}"):
             answers.append(_answer(row.gold, row.aliases, row.choices))
-        except ValueError as error:
-            raise InputError(f"{row.path}, row {row.row}: {sanitize(error)}") from None
     items = pd.DataFrame(answers, first.index, ["gold", "aliases", "choices"], dtype=object)
-    items["question"] = first["question"].fillna(first["question_id"]).map(str)
+    items["question"] = first["question"].fillna(first.index.to_series()).map(str)
     items["subject"] = first["subject"].fillna("").map(str)
-    return items.set_index(first["question_id"])
+    return items
 
 
 def _answer(gold: Any, aliases: Any, choices: Any) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-    """Return the right answer, others that are right, and the choices where an answer is stated.
-
-    The right one of several options is named by its letter, its text, or an integer from 0 on."""
+    """Return the right answer, others that are right, and the choices where an answer is stated."""
     golds, others = listed(gold), listed(aliases)
     if not golds:
         return NOT_STATED, tuple(map(str, others)), ()
     options, labels = read_options(choices if listed(choices) else [])
     if options:
         [name] = golds
-        if isinstance(name, float) and name.is_integer():  # as tables make one of an integer
-            name = int(name)
         place = right_option(name, options, labels)
-        digits = isinstance(name, str) and name.isdecimal() and not labels
-        if digits and int(name) < len(options) and int(name) != place:
-            raise ValueError(
-                f"{name!r} is the text of one option and the number of another; write its letter"
-            )
         return LETTERS[place], (options[place],), tuple(options)
     if isinstance(golds[0], dict):
         raise ValueError(
@@ -237,11 +228,3 @@ def kind_of(items: pd.DataFrame) -> manifests.Kind:
     if items["gold"].str.fullmatch(r"[-+]?[\d,]*\.?\d+").all():
         return "number"
     return "math" if items["gold"].str.contains(r"\\[a-zA-Z]|\^").any() else "short"
-
-
-def _refuse(samples: pd.DataFrame, wrong: "pd.Series[bool]", name: str, rule: str) -> None:
-    """Refuse samples for the first one that breaks a rule, if there is one."""
-    if wrong.any():
-        row = samples[wrong].iloc[0]
-        value = sanitize(row[name], 80)
-        raise InputError(f"{row['path']}, row {row['row']}: {name} {value!r} {rule}")

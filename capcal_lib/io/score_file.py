@@ -62,13 +62,17 @@ def score_files(files: Sequence[Path], **options: Any) -> Scored:
     What is shown are the metrics that matter most; the rows for programs have all. The ``options``
     are those of :func:`~capcal_lib.io.tables.read_file`. `InputError` for whatever reading and
     comparing refuse."""
-    notes: list[str] = []
+    above, notes = [], []
     tables, scores, parts = {}, {}, {}
     for name in map(str, files):
         table, of_file = read_file(Path(name), **options)
         tables[name] = table
         scores[name] = score_counts(table)
         parts[name] = summarize(scores[name]).to_frame("value"), table
+        intervals = "95 % intervals for questions like these"
+        if len(table) < FEWEST:
+            intervals = f"{counted(len(table), 'question')}, too few for intervals"
+        above.append(f"{name}: {intervals}")
         notes += [f"{name}: {note}" for note in of_file]
         if scores[name]["value"].get(CORRECTED, 0.0) < 0:
             notes.append(f"{name}: {BELOW_ZERO}")
@@ -79,18 +83,10 @@ def score_files(files: Sequence[Path], **options: Any) -> Scored:
         notes += [*comparison["sentence"]]
     else:
         notes += [_against_constant(name, one) for name, one in scores.items() if GAIN in one.index]
-    above = [f"{name}: {intervals_of(len(table))}" for name, table in tables.items()]
     shown = pd.concat({name: part["value"] for name, (part, _) in parts.items()}, axis="columns")
     if len(tables) == 1:
         shown.columns = ["value"]
     return Scored(above, shown.fillna(""), notes, rows, parts)
-
-
-def intervals_of(questions: int) -> str:
-    """Say of what the intervals are, or why there are none."""
-    if questions < FEWEST:
-        return f"{counted(questions, 'question')}, too few for intervals"
-    return "95 % intervals for questions like these"
 
 
 def score_table(
@@ -245,7 +241,7 @@ def compare_files(tables: Mapping[str, pd.DataFrame], rival: str) -> pd.DataFram
     grouped = {"cluster" in table for table in tables.values()}
     if len(names) > 1 or len(grouped) > 1:
         raise InputError("files are compared that all have confidences and subjects, or none")
-    same = [*COUNTS] if True in names else ["gold"]
+    same = [*COUNTS] if True in names else ["gold", "question"]
     same += ["cluster"] * (True in grouped)
     facts = pd.concat(table[same].rename_axis("question_id") for table in tables.values())
     facts = facts.reset_index().drop_duplicates()

@@ -12,23 +12,27 @@ import pandas as pd
 from capcal_lib.errors import InputError
 from capcal_lib.grading.core import grade_many
 from capcal_lib.grading.unread import describe_unread
-from capcal_lib.io.samples import RUN, is_log, kind_of, read_samples
+from capcal_lib.io.samples import RUN, check_one_run, is_log, kind_of, read_samples
 from capcal_lib.io.verdicts import SCALE, spell_value
 from capcal_lib.questions import NOT_STATED, Answer
 from capcal_lib.results.terms import COUNTS, NUMBERS, accuracy_bounds
-from capcal_lib.rows import is_missing, read_table, take_columns
-from capcal_lib.text import counted, sanitize
+from capcal_lib.rows import JSON_LINES, is_missing, read_table, refuse, take_columns
+from capcal_lib.text import counted, printable, sanitize
 
-OTHERS = ["total", "subject", "sample", "task", *RUN]  # that a table may have
+OTHERS = ["total", "subject", "sample", *RUN]  # that a table may have
 NO_TOTAL = "; without a column total each row is one sample"
+SHARES = {  # how pandas reads a confidence that is spelled otherwise
+    ",": 'pd.read_csv(FILE, sep=";", decimal=",")',
+    "%": 'table["confidence"].str.rstrip(" %").astype(float) / 100',
+}
 
 
 class Counted(NamedTuple):
     """What a file holds: a row a question, indexed by question_id, and how it was read.
 
     The table has ``correct``, ``total`` and ``confidence``, and ``cluster`` where the file says
-    which questions belong together; that of a log has the right answer, ``gold``, in place of a
-    confidence."""
+    which questions belong together; that of a log has the ``question`` and its right answer,
+    ``gold``, in place of a confidence."""
 
     table: pd.DataFrame
     notes: list[str]
@@ -45,22 +49,34 @@ def read_file(
     """Read what is to be scored: a table of confidences, with its own counts or those of a ``key``,
     or a log.
 
-    `InputError` for a file that cannot be read, and whatever checking refuses."""
+    `InputError` for a file that cannot be read, whatever checking refuses, and an option that has
+    nothing to do: of logs for a table, or of tables for a log."""
     if key is not None:
-        counts = read_key(key, **of_log)
+        counts = _read_key(key, **of_log)
         return check_table(path, read_table(path), counts, drop_missing, columns)
-    if is_log(path, columns):
-        return read_counts(path, columns=columns, **of_log)
-    return check_table(path, read_table(path), None, drop_missing, columns)
+    if not is_log(path, columns):
+        _refuse_options(path, of_log)
+        return check_table(path, read_table(path), None, drop_missing, columns)
+    if drop_missing:
+        raise InputError(f"{path} is a log, which has no confidences to miss")
+    return read_counts(path, columns=columns, **of_log)
 
 
-def read_key(path: Path, **of_log: Any) -> Counted:
+def _read_key(path: Path, **of_log: Any) -> Counted:
     """Read counts alone: of a log, or of a table with ``correct`` and, if its rows are no single
     samples, ``total``.
     """
     if is_log(path):
         return read_counts(path, **of_log)
+    _refuse_options(path, of_log)
     return check_counts(path, read_table(path))
+
+
+def _refuse_options(path: Path, of_log: Mapping[str, Any]) -> None:
+    if any(of_log.values()):
+        raise InputError(
+            f"{path} is a table of counts, no log: --scorer and --regrade are for logs"
+        )
 
 
 def read_counts(path: Path, **of_log: Any) -> Counted:
@@ -74,9 +90,8 @@ def read_counts(path: Path, **of_log: Any) -> Counted:
         if NOT_STATED in {*log.items["gold"]}:
             raise InputError(f"{path}: the samples have neither answers nor a verdict each")
         kind = kind_of(log.items)
-        answers = {
-            item.Index: Answer(kind, item.gold, item.aliases) for item in log.items.itertuples()
-        }
+        items: Any = log.items.itertuples()
+        answers = {item.Index: Answer(kind, item.gold, item.aliases) for item in items}
         cases = zip(samples["response"], samples["question_id"].map(answers), strict=True)
         samples = samples.assign(verdict=[one.verdict for one in grade_many([*cases])])
         notes.append(f"graded by the rules, as answers of the kind {kind}")
@@ -87,7 +102,7 @@ def read_counts(path: Path, **of_log: Any) -> Counted:
     if lost.any():
         low, high = accuracy_bounds(counts)
         notes.append(f"accuracy {low:.3f} with the unscored wrong, {high:.3f} right")
-    table = counts.loc[counts["total"] > 0, COUNTS].join(log.items["gold"])
+    table = counts.loc[counts["total"] > 0, COUNTS].join(log.items[["gold", "question"]])
     if table.empty:
         raise InputError(f"{path}: no sample has a verdict")
     return Counted(table, notes)
@@ -117,28 +132,34 @@ def check_table(
             raise InputError(f"{where}: no question has a confidence")
     elif missing.any():
         rule = f"has no confidence, as {few}; --drop-missing leaves them out"
-        _refuse(where, table, missing, rule)
-    table = table.assign(confidence=pd.to_numeric(table["confidence"], errors="coerce"))
-    inside = table["confidence"].between(0, 1)
-    _refuse(where, table, ~inside, "has a confidence that is no number from 0 to 1")
+        refuse(table, missing, rule, *NUMBERS)
+    numbers = pd.to_numeric(table["confidence"], errors="coerce")
+    outside = ~numbers.between(0, 1)
+    rule = "has a confidence that is no number from 0 to 1"
+    spelled = " ".join(map(str, table.loc[outside, "confidence"]))
+    for sign, line in SHARES.items():
+        if sign in spelled:
+            rule += f"; read it by {line}"
+    refuse(table, outside, rule, *NUMBERS)
+    table = table.assign(confidence=numbers)
     stated = table[["question_id", "confidence"]].drop_duplicates()
     twice = table["question_id"].isin(stated.loc[stated["question_id"].duplicated(), "question_id"])
-    _refuse(where, table, twice, "has two confidences; use one file per model or method")
+    refuse(table, twice, "has two confidences; use one file per model or method", *NUMBERS)
     if counts is None:
-        counts = _count(where, table)
+        counts = _count(table)
     else:
         known = table["question_id"].isin(counts.table.index)
         example = sanitize(counts.table.index[0], 80)
-        _refuse(where, table, ~known, f"is not in the key, whose ids look like {example!r}")
-        _refuse(where, table, table["question_id"].duplicated(), "stands in two rows")
+        refuse(table, ~known, f"is not in the key, whose ids look like {example!r}", *NUMBERS)
+        refuse(table, table["question_id"].duplicated(), "stands in two rows", *NUMBERS)
         notes.append(
             f"the key counts {counted(len(counts.table), 'question')}, {len(stated)} of "
             "them with a confidence"
         )
     joined = stated.set_index("question_id").join(
-        counts.table.drop(columns="gold", errors="ignore")
+        counts.table.drop(columns=["gold", "question"], errors="ignore")
     )
-    labels = _read_subjects(where, table)
+    labels = _read_subjects(table)
     if labels is not None:
         joined["cluster"] = labels
     if "cluster" in joined:
@@ -153,8 +174,8 @@ def check_counts(
 ) -> Counted:
     """Check a table of counts alone."""
     table = _take_rows(where, table, ["question_id", "correct"], columns)
-    counts = _count(where, table)
-    labels = _read_subjects(where, table)
+    counts = _count(table)
+    labels = _read_subjects(table)
     if labels is not None:
         counts.table["cluster"] = labels
     return counts
@@ -163,26 +184,30 @@ def check_counts(
 def _take_rows(
     where: object, table: pd.DataFrame, needed: list[str], columns: Mapping[str, str]
 ) -> pd.DataFrame:
-    """Take the rows of one run, each sample once."""
+    """Take the rows of one run, each sample once, with their places."""
     table = take_columns(where, table, needed, OTHERS, columns)
+    table = table.assign(path=printable(where), row=range(len(table)))
     missing = table["question_id"].isna() | table["question_id"].eq("")
-    _refuse(where, table, missing, "has no question_id")
+    refuse(table, missing, "has no question_id", *NUMBERS)
+    lists = table["question_id"].map(lambda name: isinstance(name, list | dict))
+    refuse(table, lists, f"is a column and no row; write {JSON_LINES}")
     table["question_id"] = table["question_id"].map(str).str.strip()
-    for name in ("task", *RUN):
-        if name in table and table[name].nunique() > 1:
-            raise InputError(f"{where}: rows of more than one {name}; give each a file of its own")
+    for name in table.columns.intersection(["sample", "subject"]):
+        table[name] = table[name].map(str, na_action="ignore")
+    check_one_run(table)
     if "sample" in table:
         again = table.duplicated(["question_id", "sample"])
-        _refuse(where, table, again, "has a sample twice; give it once")
+        rule = 'has a sample twice; write table.drop_duplicates(["question_id", "sample"])'
+        refuse(table, again, rule, "sample", *NUMBERS)
     return table
 
 
-def _count(where: object, table: pd.DataFrame) -> Counted:
+def _count(table: pd.DataFrame) -> Counted:
     """Return ``correct`` and ``total`` of each question; without a total the rows are samples."""
     if "total" not in table:
         spelled = table["correct"].map(spell_value).map(SCALE)
         right = spelled.isin(["correct", "incorrect"])
-        _refuse(where, table, ~right, f"has a correct that is not 0 or 1{NO_TOTAL}")
+        refuse(table, ~right, f"has a correct that is not 0 or 1{NO_TOTAL}", *NUMBERS)
         samples = (spelled == "correct").groupby(table["question_id"], sort=False)
         counts = samples.agg(["sum", "size"]).set_axis(COUNTS, axis="columns")
         questions = counted(len(counts), "question")
@@ -190,30 +215,20 @@ def _count(where: object, table: pd.DataFrame) -> Counted:
         return Counted(counts, [note])
     numbers = table[COUNTS].apply(pd.to_numeric, errors="coerce")
     whole = ((numbers % 1 == 0) & (numbers >= 0)).all(axis="columns")
-    _refuse(where, table, ~whole, "has counts that are no whole numbers from 0 on")
-    _refuse(where, table, numbers["total"] == 0, "has no scored sample; leave it out")
     more = numbers["correct"] > numbers["total"]
-    _refuse(where, table, more, "has more correct samples than its total")
-    _refuse(where, table, table["question_id"].duplicated(), "stands in two rows; give one")
+    refuse(table, ~whole, "has counts that are no whole numbers from 0 on", *NUMBERS)
+    refuse(table, numbers["total"] == 0, "has no scored sample; leave it out", *NUMBERS)
+    refuse(table, more, "has more correct samples than its total", *NUMBERS)
+    refuse(table, table["question_id"].duplicated(), "stands in two rows; give one", *NUMBERS)
     return Counted(numbers.astype(int).set_index(table["question_id"]), [])
 
 
-def _read_subjects(where: object, table: pd.DataFrame) -> "pd.Series[str] | None":
+def _read_subjects(table: pd.DataFrame) -> "pd.Series[str] | None":
     """Read which questions belong together, a label a question; None where no column says it."""
     if "subject" not in table:
         return None
-    _refuse(where, table, is_missing(table["subject"]), "has no subject")
+    refuse(table, is_missing(table["subject"]), "has no subject", *NUMBERS)
     labels = table[["question_id", "subject"]].drop_duplicates()
     again = labels.loc[labels["question_id"].duplicated(), "question_id"]
-    _refuse(where, table, table["question_id"].isin(again), "has more than one subject")
+    refuse(table, table["question_id"].isin(again), "has more than one subject", "subject")
     return labels.set_index("question_id")["subject"].map(str)
-
-
-def _refuse(where: object, table: pd.DataFrame, wrong: "pd.Series[bool]", rule: str) -> None:
-    """Refuse a table for the first row that breaks a rule, if there is one."""
-    if wrong.any():
-        place = int(wrong.to_numpy().argmax())
-        row = table.iloc[place]
-        name = sanitize(row["question_id"], 80)
-        values = sanitize(row[row.index.intersection(NUMBERS)].to_dict())
-        raise InputError(f"{where}, row {table.index[place]}: question {name!r} {rule}: {values}")

@@ -4,7 +4,7 @@ from typing import Any
 
 import pandas as pd
 
-from capcal_lib.errors import InputError, check_known
+from capcal_lib.errors import check_known
 from capcal_lib.rows import MISSING
 from capcal_lib.text import sanitize
 
@@ -15,37 +15,26 @@ SCALE |= dict.fromkeys([*MISSING, "not_scored", "p"], "not_scored")
 RULE = "verdicts are 1/0, true/false, C/I or correct/incorrect"
 
 
-def read_verdicts(values: "pd.Series[Any]") -> "pd.Series[str]":
-    """Return the verdict for each value.
-
-    `InputError` where a value is none, and might mean anything: grades A to C, for example."""
-    spelled = values.map(spell_value)
-    unknown = sorted({*spelled} - SCALE.keys())
-    if unknown:
-        raise InputError(f"no verdicts: {sanitize(', '.join(unknown), 80)}; {RULE}")
-    return spelled.map(SCALE)
-
-
 def choose_scorer(scores: pd.DataFrame, scorer: str | None) -> str | None:
     """Choose whose scores, a column each, are the verdicts; None if nobody has scored a sample.
 
-    `InputError` for an unknown name, where several have verdicts, and where nobody has."""
-    names = [name for name in scores if scorer in (None, name, *name.split(","))]
+    `InputError` for an unknown name; ``ValueError`` where several have verdicts, and where nobody
+    has."""
+    known = [*map(str, scores)]
+    names = [name for name in known if scorer in (None, name, *name.split(","))]
     if scorer and not names:
-        check_known("scorer", scorer, [*scores])
+        check_known("scorer", scorer, known)
     names = [name for name in names if scores[name].notna().any()]
-    if not names:
-        return None
     judges = [name for name in names if {*scores[name].map(spell_value)} <= SCALE.keys()]
-    if not judges:
-        values = ", ".join(map(str, scores[names[0]].unique()))
-        raise InputError(
-            f"no verdicts by {', '.join(names)}: {sanitize(values, 80)}; {RULE}; --regrade has the "
+    if len(judges) > 1:
+        raise ValueError(f"verdicts by {' and '.join(judges)}; choose: --scorer {judges[0]}")
+    if names and not judges:
+        values = sanitize(", ".join(map(str, scores[names[0]].unique())), 80)
+        raise ValueError(
+            f"no verdicts by {', '.join(names)}: {values}; {RULE}; --regrade has the "
             "rules compare the answers"
         )
-    if len(judges) > 1:
-        raise InputError(f"verdicts by {' and '.join(judges)}; choose with --scorer NAME")
-    return judges[0]
+    return judges[0] if judges else None
 
 
 def spell_value(value: Any) -> str:

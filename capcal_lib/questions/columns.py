@@ -80,7 +80,11 @@ def read_options(choices: Any) -> tuple[list[str], list[str]]:
 
 
 def right_option(answer: Any, options: list[str], labels: list[str]) -> int:
-    """Return the place of the right option: by its label, its text, its letter, or its number."""
+    """Return the place of the right option: by its label, its text, its letter, or its number from
+    0 on, which an integer is, and a text if it can be nothing else.
+    """
+    if isinstance(answer, float) and answer.is_integer():  # as tables make one of an integer
+        answer = int(answer)
     name = _text(answer)
     places = []
     if labels:  # which go before texts
@@ -89,8 +93,13 @@ def right_option(answer: Any, options: list[str], labels: list[str]) -> int:
     elif isinstance(answer, str):
         pairs = enumerate(zip(LETTERS, options, strict=False))
         places = [place for place, pair in pairs if name in pair or name.upper() == pair[0]]
-    if not places and not labels and name.isdecimal():
-        places = [int(name)]
+    if not labels and name.isdecimal():
+        number = int(name)
+        if places and number < len(options) and places != [number]:
+            raise ValueError(
+                f"{name!r} is the text of one option and the number of another; write its letter"
+            )
+        places = places or [number]
     if len(places) != 1 or places[0] >= len(options):
         raise ValueError(f"the answer {name!r} is not the text, letter or number of one option")
     return places[0]

@@ -47,5 +47,5 @@ def test_a_request_without_a_response_is_no_answer(tmp_path: Path) -> None:
 def test_what_is_no_completion_is_refused(tmp_path: Path) -> None:
     row = batch("a")
     row["response"]["body"] = {"object": "list", "data": [{"embedding": [0.1]}]}
-    with pytest.raises(InputError, match=r"batch\.jsonl: no 'choices'"):
+    with pytest.raises(InputError, match=r"batch\.jsonl, row 0: no 'choices'"):
         read_log([write(tmp_path / "batch.jsonl", row)])

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from capcal_lib.errors import InputError
-from capcal_lib.io.score_file import compare_files, score_counts
+from capcal_lib.io.score_file import compare_files, score_counts, score_files
 from capcal_lib.io.tables import read_counts, read_file
 from capcal_lib.metrics import gains, mean_interval
 from tests.io.files import CSV, GROUPED, LOG, table_of
@@ -32,7 +32,7 @@ def test_files_that_count_differently_are_not_compared(tmp_path: Path) -> None:
         compare_files({"one": first, "log": read_counts(LOG).table}, "one")
 
 
-def test_logs_are_compared_by_accuracy(tmp_path: Path) -> None:
+def test_logs_of_other_tasks_are_not_compared(tmp_path: Path) -> None:
     tables = {}
     for name in "ab":
         rows = [
@@ -41,7 +41,10 @@ def test_logs_are_compared_by_accuracy(tmp_path: Path) -> None:
         path = tmp_path / f"{name}.jsonl"
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))
         tables[name] = read_file(path).table
-    assert compare_files(tables, "a").loc["b", "estimate"] == 0
+    with pytest.raises(InputError, match="question '0' has other gold and question in one file"):
+        compare_files(tables, "a")
+    tables["b"] = tables["b"].assign(question=tables["a"]["question"], correct=0)
+    assert compare_files(tables, "a").loc["b", "estimate"] == -1, "by accuracy"
 
 
 def test_what_two_files_say_is_said_with_its_direction() -> None:
@@ -56,6 +59,25 @@ def test_what_two_files_say_is_said_with_its_direction() -> None:
     tables["like"] = table_of(mu, 0.105, rng)
     row = compare_files(tables, "sharp").loc["like"]
     assert row["sentence"].startswith("these data cannot tell like and sharp apart: ")
+
+
+def test_one_file_is_compared_with_the_best_constant(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    sharp, path = table_of(rng.random(300), 0.1, rng), tmp_path / "sharp.csv"
+
+    def said(table: pd.DataFrame) -> str:
+        table.rename_axis("question_id").to_csv(path)
+        return score_files([path]).below[-1]
+
+    gain = score_counts(sharp).loc["gain over the best constant"]
+    limits = f"{gain['value']:.3f} [{gain['low']:.3f}, {gain['high']:.3f}]"
+    assert said(sharp) == f"{path} is better than the best constant by {limits}, on 300 questions"
+    worse = sharp.assign(confidence=1 - sharp["confidence"])
+    assert said(worse).startswith(f"{path} is worse than the best constant by 0.")
+    unsure = sharp.assign(confidence=sharp["correct"].mean() / 20)
+    assert said(unsure).startswith(f"these data cannot tell {path} and the best constant apart: ")
+    few = f"too few to tell {path} and the best constant apart: 9 questions"
+    assert said(sharp.iloc[:9]) == few
 
 
 @pytest.mark.parametrize("head", ["subject", "cluster", "Subject", "CLUSTER"])

@@ -18,6 +18,23 @@ def test_the_settings_stand_in_the_request(tmp_path: Path) -> None:
     assert log.settings == {"temperature": 0.7, "max_tokens": 64, "top_p": 0.9}
 
 
+def test_columns_name_fields_of_a_row(tmp_path: Path) -> None:
+    rows = [
+        harness(n, "4", doc={"question": f"{n}?", "answer": {"value": "ab"[n]}, "topic": "law"})
+        for n in range(2)
+    ]
+    path = write(tmp_path / "samples_a.jsonl", *rows)
+    columns = {"gold": "doc.answer.value", "subject": "doc.topic"}
+    items = read_log([path], columns).items
+    assert items[["gold", "subject"]].to_numpy().tolist() == [["a", "law"], ["b", "law"]]
+    assert accuracy(path) == (2, 2), "the metric's"
+    assert accuracy(path, columns={"verdict": "doc_id"}) == (1, 2)
+    with pytest.raises(InputError, match="row 0: no 'other'"):
+        read_log([path], {"gold": "doc.other"})
+    with pytest.raises(InputError, match="unknown column 'golden'; known: "):
+        read_log([path], {"golden": "doc.answer"})
+
+
 def test_metrics_that_an_older_harness_does_not_name_are_its_verdicts(tmp_path: Path) -> None:
     rows = [harness(n, "4", exact_match=[1.0, 0.0, "P"][n % 3]) for n in range(9)]
     named = accuracy(write(tmp_path / "samples_named.jsonl", *rows))
@@ -43,7 +60,7 @@ def test_log_likelihoods_are_no_samples(tmp_path: Path) -> None:
     }
     pairs = [[["-4.3", "False"]], [["-0.1", "True"]], [["-5", "False"]], [["-6", "False"]]]
     row = harness(0, target="1", metrics=["acc"], acc=1.0, arguments=options, resps=pairs)
-    said = "samples_mmlu.jsonl: log-likelihoods of given answers; take a task"
+    said = "samples_mmlu.jsonl, row 0: log-likelihoods of given answers; take a task"
     with pytest.raises(InputError, match=said):
         read_file(write(tmp_path / "samples_mmlu.jsonl", row))
 
@@ -52,11 +69,13 @@ def test_filters_of_a_row_are_of_the_same_samples(tmp_path: Path) -> None:
     rows = [harness(n, "4", "5", "6", filter=kept) for n in (0, 1) for kept in "ab"]
     found = read_file(write(tmp_path / "samples_a.jsonl", *rows))
     assert found.table["total"].tolist() == [3, 3]
-    with pytest.raises(InputError, match="document 0 stands there twice"):
+    with pytest.raises(
+        InputError, match="row 4: question '0' stands there twice; equal lines go by: sort -u"
+    ):
         read_file(write(tmp_path / "samples_a.jsonl", *rows, rows[0]))
 
 
 def test_a_request_that_an_older_harness_lists_is_refused(tmp_path: Path) -> None:
     row = harness(0, "4", arguments=[["What is 0?", {"until": []}]])
-    with pytest.raises(InputError, match="arguments that are a list: a log of an earlier"):
+    with pytest.raises(InputError, match="row 0: arguments that are a list: a log of an earlier"):
         read_file(write(tmp_path / "samples_a.jsonl", row))

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from capcal_lib.errors import InputError
-from capcal_lib.io.samples import check_one_prompt
 from capcal_lib.io.tables import read_file
 from tests.io.files import accuracy, batch, epoch, harness, inspect, read_log, reply, write
 
@@ -60,7 +59,7 @@ def test_two_runs_in_one_table_are_named(
         key.write_text("\n".join([f"question_id,{name},correct", *lines]))
         path = tmp_path / "mine.csv"
         path.write_text("question_id,confidence\nq0,0.5\n")
-    with pytest.raises(InputError, match=f"(several runs, with|more than one) {name}"):
+    with pytest.raises(InputError, match=f"samples of several runs, with {name} {values[0]}, "):
         read_file(path, key=key)
 
 
@@ -91,15 +90,12 @@ def test_two_temperatures_and_two_prompts_of_one_model_are_told_apart(tmp_path: 
             request = row["arguments"]["gen_args_0"]
             request.update({"arg_0": change["arg_0"]} if "arg_0" in change else {})
             request["arg_1"].update({} if "arg_0" in change else change)
-        log = read_log([cold, write(warm, *other)])
         with pytest.raises(InputError, match="question '0' was asked in two ways"):
-            check_one_prompt(log.samples)
+            read_log([cold, write(warm, *other)])
     seeded = ten("5", temperature=0.1)
     for row in seeded:
         row["arguments"]["gen_args_0"]["arg_1"]["seed"] = 7
-    log = read_log([cold, write(warm, *seeded)])
-    check_one_prompt(log.samples)
-    assert len(log.samples) == 20, "another draw"
+    assert len(read_log([cold, write(warm, *seeded)]).samples) == 20, "another draw"
 
 
 @pytest.mark.parametrize(
@@ -115,12 +111,32 @@ def test_two_solvers_and_two_efforts_of_inspect_are_told_apart(
     one = inspect(tmp_path / "a.eval", epoch(0, "C"))
     two = inspect(tmp_path / "b.eval", epoch(0, "I", response="No."), plan=plan)
     with pytest.raises(InputError, match="question '0' was asked in two ways"):
-        check_one_prompt(read_log([one, two]).samples)
+        read_log([one, two])
     again = {"steps": [{"solver": "generate"}], "config": {"seed": 7, "max_connections": 2}}
     two = inspect(tmp_path / "b.eval", epoch(0, "I", response="It is not."), plan=again)
-    log = read_log([one, two])
-    check_one_prompt(log.samples)
-    assert len(log.samples) == 2, "another seed is another draw"
+    assert len(read_log([one, two]).samples) == 2, "another seed is another draw"
+
+
+def test_two_tasks_are_named(tmp_path: Path) -> None:
+    """They may number other questions alike, or ask the same ones."""
+    files = [
+        write(tmp_path / f"samples_{task}_{ONE}.jsonl", *ten(text))
+        for task, text in (("gsm8k", "4"), ("gsm8k_cot", "5"))
+    ]
+    said = "samples of several runs, with task gsm8k, gsm8k_cot; give each run a file of its own"
+    with pytest.raises(InputError, match=said):
+        read_log(files)
+    rows = [
+        {"question_id": f"q{n % 5}", "task": "ab"[n // 5], "response": "x", "verdict": n // 5}
+        for n in range(10)
+    ]
+    with pytest.raises(InputError, match="samples of several runs, with task a, b"):
+        read_file(write(tmp_path / "rows.jsonl", *rows))
+    lines = [f"{row['question_id']},{row['task']},0.5,{row['verdict']}" for row in rows]
+    path = tmp_path / "mine.csv"
+    path.write_text("\n".join(["question_id,dataset,confidence,correct", *lines]))
+    with pytest.raises(InputError, match="samples of several runs, with task a, b"):
+        read_file(path)
 
 
 def test_the_same_samples_again_are_refused_and_another_draw_is_none(tmp_path: Path) -> None:
@@ -128,10 +144,10 @@ def test_the_same_samples_again_are_refused_and_another_draw_is_none(tmp_path: P
     first = [hot(number, text) for number, text in enumerate(texts)]
     one = write(tmp_path / "m" / f"samples_gsm8k_{ONE}.jsonl", *first)
     two = write(tmp_path / "m" / f"samples_gsm8k_{TWO}.jsonl", *first)
-    with pytest.raises(InputError, match="has the samples of .* again; give them once"):
+    with pytest.raises(InputError, match=f"{two} has the samples of {one} again; give one of them"):
         read_log([one, two])
     assert len(read_log([one, write(two, *first[:9], hot(9, "4"))]).samples) == 20
-    with pytest.raises(InputError, match="document 0 stands there twice"):
+    with pytest.raises(InputError, match="row 10: question '0' stands there twice"):
         read_log([write(two, *first, *first)])
 
 
@@ -141,11 +157,15 @@ def test_a_sample_of_two_logs_is_refused(tmp_path: Path) -> None:
     failed = epoch(6, {}, error={"message": "boom", "traceback": "", "traceback_ansi": ""})
     one = inspect(tmp_path / "1_t.eval", *done, failed, status="error")
     two = inspect(tmp_path / "2_t.eval", *done, epoch(6, "I"))
-    with pytest.raises(InputError, match="uuid '.*' is that of an earlier sample"):
+    with pytest.raises(
+        InputError, match=r"2_t\.eval, row 0: question '0' has the uuid of an earlier one; give one"
+    ):
         read_log([one, two])
     rows = [batch(f"q{n}", reply("4"), reply("5")) for n in range(3)]
     files = [write(tmp_path / f"{name}.jsonl", *rows) for name in "ab"]
-    with pytest.raises(InputError, match="uuid '.*' is that of an earlier sample"):
+    with pytest.raises(
+        InputError, match=r"b\.jsonl, row 0: question 'q0' has the uuid of an earlier one"
+    ):
         read_log(files)
     rows = [batch(f"q{n}", reply("4"), reply("6"), request=f"later{n}") for n in range(3)]
     assert len(read_log([files[0], write(files[1], *rows)]).samples) == 12
@@ -154,8 +174,15 @@ def test_a_sample_of_two_logs_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["sample", "uuid"])
 def test_a_numbered_sample_that_comes_twice_is_refused(tmp_path: Path, name: str) -> None:
     row = {"question_id": "a", "response": "x", "verdict": 1}
-    with pytest.raises(InputError, match=f"row 2: {name} '.*' is that of an earlier sample"):
+    with pytest.raises(InputError, match=f"row 2: question 'a' has the {name} of an earlier one"):
         read_log([write(tmp_path / "rows.jsonl", *(row | {name: n} for n in (1, 2, 1)))])
+    rows = [row | {name: 1}, row | {name: 1, "question_id": "b"}]
+    path = write(tmp_path / "rows.jsonl", *rows)
+    if name == "sample":
+        assert accuracy(path) == (2, 2)
+    else:
+        with pytest.raises(InputError, match="row 1: question 'b' has the uuid of an earlier"):
+            read_log([path])
     path = tmp_path / "mine.csv"
     path.write_text("question_id,sample,confidence,correct\na,0,0.5,1\na,0,0.5,0\n")
     with pytest.raises(InputError, match="row 1: question 'a' has a sample twice"):

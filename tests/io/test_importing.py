@@ -230,10 +230,12 @@ def test_settings_of_a_csv_are_numbers(take: Take, tmp_path: Path) -> None:
     sampling = load_model("toy").sampling
     assert (sampling.temperature, sampling.max_tokens) == (0.7, 64)
     path.write_text("id,gold,response,temperature\na,2,2,hot\n")
-    with pytest.raises(InputError, match=r"mine\.csv, row 0: temperature 'hot' is no number"):
+    with pytest.raises(
+        InputError, match=r"mine\.csv, row 0: .* has a temperature that is no number: .*hot"
+    ):
         take(path)
     path.write_text("id,gold,response\n,2,2\n")
-    with pytest.raises(InputError, match=r"mine\.csv, row 0: question_id '' is missing"):
+    with pytest.raises(InputError, match=r"mine\.csv, row 0: question '' has no question_id"):
         take(path)
 
 
@@ -280,11 +282,17 @@ BAD: dict[str, tuple[Any, str]] = {
     "another gold": ([good(), good(gold="2")], "two answers, texts or subjects"),
     "twice": (
         [good(sample=0), good(sample=0, response="2")],
-        "row 1: sample '0' is that of an earlier sample of its question",
+        "row 1: question 'q' has the sample of an earlier one; give one of the logs, or table.",
     ),
-    "no number": ([good(sample="first")], "row 0: sample 'first' is no number"),
-    "half a log": ([{"doc_id": 0, "resps": [["a"]]}], "no 'arguments'"),
-    "half a batch": ([{"custom_id": "q", "response": [1]}], "'list' object has no"),
+    "no number": (
+        [good(sample="first")],
+        "row 0: question 'q' has a sample that is no number: {'sample': 'first'}",
+    ),
+    "half a log": ([{"doc_id": 0, "resps": [["a"]]}], "bad.jsonl, row 0: no 'arguments'"),
+    "half a batch": (
+        [{"custom_id": "q", "response": [1]}],
+        "bad.jsonl, row 0: 'list' object has no",
+    ),
 }
 
 

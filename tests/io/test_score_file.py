@@ -7,9 +7,21 @@ import pytest
 
 from capcal_lib.errors import InputError
 from capcal_lib.io import score_table
-from capcal_lib.io.score_file import compare_files, score_counts, score_files, spell_scores
+from capcal_lib.io.score_file import (
+    compare_files,
+    score_counts,
+    score_files,
+    spell_scores,
+    summarize,
+)
 from capcal_lib.io.tables import read_file
-from capcal_lib.metrics import binned_ece, bounds_over_constant, capability_brier, gains
+from capcal_lib.metrics import (
+    binned_ece,
+    bounds_over_constant,
+    capability_brier,
+    gains,
+    mean_interval,
+)
 from tests.io.files import BY_RULES, CSV, LOG, table_of
 
 
@@ -45,6 +57,35 @@ def test_binned_error_by_hand() -> None:
     )
     usual = binned_ece(said, 4 * mu, 4, corrected=False)
     assert scores.loc["ECE, ten bins, plug-in", "value"] == pytest.approx(usual)
+
+
+def test_what_a_careful_person_would_say_is_seven_rows() -> None:
+    rng = np.random.default_rng(0)
+    table = table_of(rng.random(60), 0.2, rng)
+    scores = score_counts(table)
+    shown = summarize(scores)
+    assert shown.index.tolist() == [
+        "questions, scored samples",
+        "accuracy",
+        "capability Brier, corrected",
+        "best constant",
+        "gain over the best constant",
+        "miscalibration, discrimination (in sample)",
+        "AUROC",
+    ]
+    assert shown.iloc[0] == "60, 1,200"
+    limits = mean_interval(table["correct"] / 20, bounds=(0, 1))
+    assert shown["accuracy"] == "{:.3f} [{:.3f}, {:.3f}]".format(*limits)
+    parts = [scores["value"][name] for name in ("miscalibration", "discrimination")]
+    assert shown.iloc[5] == "{:.3f}, {:.3f}".format(*parts)
+    assert len(spell_scores(scores)) > 17
+    log = table.drop(columns="confidence").assign(total=20)
+    assert summarize(score_counts(log)).index.tolist() == [
+        "questions, scored samples",
+        "accuracy",
+        "pass@16",
+        "best constant",
+    ]
 
 
 def test_below_ten_questions_nothing_has_an_interval_or_four_decimals() -> None:
@@ -109,12 +150,13 @@ def test_what_rests_on_fewer_questions_says_so() -> None:
     rng = np.random.default_rng(0)
     table = table_of(rng.random(40), 0.2, rng)
     table.loc[table.index[5:], ["correct", "total"]] = 1
-    shown = spell_scores(score_counts(table))
+    shown = summarize(score_counts(table))
     assert re.fullmatch(r"0\.\d\d\d \[.*\]", shown["accuracy"])
     assert re.fullmatch(r"-?\d\.\d\d on 5 questions", shown["capability Brier, corrected"])
     assert re.fullmatch(r"-?\d\.\d\d on 5 questions", shown["gain over the best constant"])
+    assert shown.iloc[5].count("on 5 questions") == 1
     ones = table.assign(correct=rng.integers(0, 2, 40), total=1)
-    shown = spell_scores(score_counts(ones))
+    shown = summarize(score_counts(ones))
     response = (ones["confidence"] - ones["correct"]) ** 2
     assert shown["expected response Brier"] == f"{response.mean():.3f}"
     assert "capability Brier, corrected" not in shown
@@ -133,7 +175,7 @@ def test_a_log_is_counted_as_it_is() -> None:
     assert epochs.notes == ["verdicts by match"], "each epoch has its verdict"
     assert epochs.table["total"].tolist() == [3, 3, 3]
     other = table.assign(gold=["8", "6", "9"])
-    with pytest.raises(InputError, match="question '2' has other gold in one file"):
+    with pytest.raises(InputError, match="question '2' has other gold and question in one file"):
         compare_files({"a": table, "b": other}, "a")
     better = table.assign(correct=[3, 3, 3])
     found = compare_files({"a": table, "b": better}, "a").loc["b"]
@@ -183,7 +225,7 @@ def test_a_data_frame_is_scored_in_one_call_as_its_file_is(tmp_path: Path) -> No
     other = named.rename(columns={"confidence": "p", "correct": "right"})
     columns = {"confidence": "p", "correct": "right"}
     pd.testing.assert_frame_equal(score_table(other, columns=columns), wanted)
-    with pytest.raises(InputError, match="no column correct; needed: .*; found: "):
+    with pytest.raises(InputError, match=r"no column correct; needed: .*; found: "):
         score_table(other, columns={"confidence": "p"})
     samples = pd.DataFrame({"question_id": ["a", "a", "b"], "confidence": [0.5, 0.5, 1]})
     samples["correct"] = [True, False, True]

@@ -195,6 +195,25 @@ def test_a_key_may_be_a_log(tmp_path: Path) -> None:
         read_file(mine, key=path)
 
 
+def test_options_of_logs_and_of_tables_are_not_exchanged(tmp_path: Path) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_text(CSV)
+    for options in ({"regrade": True}, {"scorer": "match"}):
+        with pytest.raises(InputError, match=r"mine.csv is a table of counts, no log: --scorer"):
+            read_file(path, **options)
+        with pytest.raises(InputError, match=r"mine.csv is a table of counts, no log: --scorer"):
+            read_file(path, key=path, **options)
+    with pytest.raises(InputError, match="is a log, which has no confidences to miss"):
+        read_file(LOG, drop_missing=True)
+    assert read_file(path, scorer=None, regrade=False).table["total"].tolist() == [2, 2]
+    rows = tmp_path / "rows.csv"
+    rows.write_text("question_id,response,gold\na,4,4\n")
+    with pytest.raises(
+        InputError, match=r"rows.csv: --scorer is for logs of lm-evaluation-harness"
+    ):
+        read_file(rows, scorer="match")
+
+
 def test_columns_of_other_names_are_named(tmp_path: Path) -> None:
     path = tmp_path / "mine.csv"
     path.write_text("id,prob,n_correct,n\na,0.5,1,2\nb,1,2,2\n")
@@ -203,8 +222,9 @@ def test_columns_of_other_names_are_named(tmp_path: Path) -> None:
     columns = {"confidence": "prob", "correct": "n_correct", "total": "n"}
     found = read_file(path, columns=columns)
     assert found.table.to_numpy().tolist() == [[0.5, 1, 2], [1, 2, 2]]
-    with pytest.raises(InputError, match=r"unknown column 'prob'; known: "):
-        read_file(path, columns={"prob": "confidence"})
+    for wrong in ({"prob": "confidence"}, {"confidence": "prob", "aliases": "n"}):
+        with pytest.raises(InputError, match=r"unknown column '(prob|aliases)'; known: "):
+            read_file(path, columns=wrong)
     rows = tmp_path / "rows.csv"
     rows.write_text("id,said,gold\na,4,4\na,5,4\n")
     assert read_file(rows, columns={"response": "said"}).table["correct"].tolist() == [1]
@@ -224,6 +244,20 @@ def test_subjects_may_stand_in_the_key_and_in_rows_of_samples(tmp_path: Path) ->
     rows = tmp_path / "rows.csv"
     rows.write_text("question_id,confidence,correct,subject\na,.5,1,law\na,.5,0,law\nb,1,1,art\n")
     assert read_file(rows).table["cluster"].to_dict() == {"a": "law", "b": "art"}
+
+
+def test_lists_in_cells_are_texts_or_refused(tmp_path: Path) -> None:
+    path = tmp_path / "mine.jsonl"
+    row = {"question_id": "a", "confidence": 0.5, "correct": 1}
+    path.write_text(json.dumps(row | {"subject": ["law"], "sample": [0]}))
+    assert read_file(path).table["cluster"].tolist() == ["['law']"]
+    for name in ("confidence", "correct"):
+        path.write_text(json.dumps(row | {name: [1]}))
+        with pytest.raises(InputError, match=rf"row 0: question 'a' has a {name}"):
+            read_file(path)
+    rows = [{"question_id": n, "response": "x", "gold": "x", "uuid": [n]} for n in (1, 2)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert len(read_file(path).table) == 2
 
 
 @pytest.mark.parametrize(

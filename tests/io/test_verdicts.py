@@ -39,14 +39,14 @@ def test_a_sample_without_a_verdict_is_left_out(
 
 UNKNOWN = [
     ([0.65], "0.65"),
-    ([0.2, 0.4, 1.0, 0.7], "0.2, 0.4, 0.7"),
-    (["A", "B", "C-"], "a, b, c-"),
-    (["A"] * 10 + ["B"] * 5 + ["C"] * 25, "a, b"),
-    (["yes"] * 9 + ["no"], "no, yes"),
+    ([0.2, 0.4, 1.0, 0.7], "0.2"),
+    (["A", "B", "C-"], "A"),
+    (["A"] * 10 + ["B"] * 5 + ["C"] * 25, "A"),
+    (["yes"] * 9 + ["no"], "yes"),
     ([1, 0, -1], "-1"),
-    ([1, 2, 3, 4, 5], "2, 3, 4, 5"),
-    (["T", "F"], "f, t"),
-    (["100%", "0%"], "0%, 100%"),
+    ([1, 2, 3, 4, 5], "2"),
+    (["T", "F"], "T"),
+    (["100%", "0%"], "100%"),
 ]
 
 
@@ -55,22 +55,29 @@ def test_an_unknown_scale_is_refused_and_graded_if_asked(
     tmp_path: Path, values: list[Any], said: str
 ) -> None:
     path = judged(tmp_path / "log.json", values)
-    with pytest.raises(InputError, match="no verdicts by judge: .*; --regrade has"):
+    named = re.escape(
+        f"log.json: no verdicts by judge: {', '.join(map(str, dict.fromkeys(values)))}"
+    )
+    with pytest.raises(InputError, match=named + "; verdicts are 1/0.*--regrade has"):
         read_file(path)
     assert accuracy(path, regrade=True) == (0, len(values))
     rows = [
         {"question_id": n, "gold": "x", "response": "x", "verdict": v} for n, v in enumerate(values)
     ]
     table = write(tmp_path / "rows.jsonl", *rows)
-    with pytest.raises(InputError, match=re.escape(f"no verdicts: {said}; verdicts are 1/0")):
+    row = next(n for n, value in enumerate(values) if str(value) == said)
+    with pytest.raises(
+        InputError, match=f"row {row}: .* no such verdict; verdicts are 1/0"
+    ) as error:
         read_file(table)
+    assert f"{{'verdict': '{said}'}}" in str(error.value)
     assert accuracy(table, regrade=True) == (len(values), len(values))
 
 
 def test_several_scorers_are_chosen_by_name(tmp_path: Path) -> None:
     both = [{"refused": {"value": 0.0}, "match": {"value": "CI"[n == 4]}} for n in range(5)]
     path = judged(tmp_path / "log.json", both)
-    with pytest.raises(InputError, match="verdicts by refused and match; choose with --scorer"):
+    with pytest.raises(InputError, match="verdicts by refused and match; choose: --scorer refused"):
         read_file(path)
     assert accuracy(path, scorer="match") == (4, 5)
     assert accuracy(path, scorer="refused") == (0, 5)
@@ -82,7 +89,7 @@ def test_several_scorers_are_chosen_by_name(tmp_path: Path) -> None:
     ]
     path = write(tmp_path / "samples_f1.jsonl", *rows)
     assert accuracy(path) == (1, 3), "f1 is no verdict"
-    with pytest.raises(InputError, match="no verdicts by f1: 0.4, 1.0, 0.6"):
+    with pytest.raises(InputError, match=r"no verdicts by f1: 0\.4, 1\.0, 0\.6"):
         read_file(path, scorer="f1")
     rows = [
         harness(n, "x", filter=kept, exact_match=float(kept == "flexible-extract"))

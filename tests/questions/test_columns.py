@@ -51,21 +51,28 @@ def test_columns_are_mapped(describe: Describe) -> None:
     )
 
 
+def test_lists_in_a_csv_are_those_of_json(describe: Describe) -> None:
+    path = describe("law.csv", more="columns: {aliases: also}\n")
+    text = '["City of Light", "it\'s"]'
+    pd.DataFrame([{"question": "Where?", "answer": "Paris", "also": text}]).to_csv(path)
+    assert load_questions("law")[0].answer == Answer("short", "Paris", ("City of Light", "it's"))
+    pd.DataFrame([{"question": "Where?", "answer": text, "also": ""}]).to_csv(path)
+    assert load_questions("law")[0].answer == Answer("short", "City of Light", ("it's",))
+
+
 @pytest.mark.parametrize(
     "text",
     [
-        '["City of Light", "it\'s"]',
         """['City of Light', "it's"]""",
         """['City of Light'\n "it's"]""",
         """array(['City of Light', "it's"], dtype=object)""",
     ],
 )
-def test_lists_in_a_csv_are_those_of_json_python_and_numpy(describe: Describe, text: str) -> None:
+def test_lists_as_python_and_numpy_print_them_are_refused(describe: Describe, text: str) -> None:
     path = describe("law.csv", more="columns: {aliases: also}\n")
     pd.DataFrame([{"question": "Where?", "answer": "Paris", "also": text}]).to_csv(path)
-    assert load_questions("law")[0].answer == Answer("short", "Paris", ("City of Light", "it's"))
-    pd.DataFrame([{"question": "Where?", "answer": text, "also": ""}]).to_csv(path)
-    assert load_questions("law")[0].answer == Answer("short", "City of Light", ("it's",))
+    with pytest.raises(InputError, match=r"is no list as JSON writes one; write table\.to_json"):
+        load_questions("law")
 
 
 def test_an_interval_is_no_list_and_numbers_are_options(describe: Describe) -> None:
@@ -74,7 +81,7 @@ def test_an_interval_is_no_list_and_numbers_are_options(describe: Describe) -> N
         pd.DataFrame([{"question": "Solve.", "answer": interval}]).to_csv(path)
         assert load_questions("law")[0].answer == Answer("math", interval)
     path = describe("law.csv", "choice")
-    for options in ("[3, 4, 1]", "[3 4 1]", "['3', '4', '1']"):
+    for options in ("[3, 4, 1]", '["3", "4", "1"]'):
         row = {"question": "How many?", "choices": options, "answer": "C"}
         pd.DataFrame([row]).to_csv(path)
         assert load_questions("law")[0].answer == Answer("choice", "C", ("1",))
@@ -223,3 +230,12 @@ def test_options_may_be_called_so_and_be_texts_by_their_labels(describe: Describ
 def test_what_are_no_options_is_refused(choices: Any, message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         right_option("red", *read_options(choices))
+
+
+def test_a_number_that_is_the_text_of_another_option_is_refused() -> None:
+    options = ["3", "4", "1", "2"]
+    assert right_option(1, options, []) == right_option(1.0, options, []) == 1
+    assert right_option("2", ["red", "green", "blue"], []) == 2
+    assert right_option("4", ["5", "6", "4"], []) == 2, "which is no number of an option"
+    with pytest.raises(ValueError, match="'1' is the text of one option and the number of anoth"):
+        right_option("1", options, [])
