@@ -685,3 +685,21 @@ def test_an_address_that_leads_nowhere_is_one_line(
     assert err.startswith("capcal: ")
     assert len(err.splitlines()) == 1
     assert not list(tmp_path.rglob("*.parquet"))
+
+
+@pytest.mark.parametrize(("cut", "says"), [(2, False), (3, True)])
+def test_commands_say_that_more_than_a_tenth_of_the_answers_was_cut(
+    cut: int,
+    says: bool,
+    tmp_path: Path,
+    served: ChatServer,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    served.choice = lambda index: {"finish_reason": "length" if index < cut else "stop"}
+    asked = "sample --model smollm2-135m --dataset mini-capitals --engine openai --k 5 --limit 4"
+    ended, _, err = capcal(monkeypatch, capsys, *asked.split(), "--store", tmp_path)
+    assert ended == 0
+    assert err.endswith("3 of 20 answers reached max_tokens without an end\n") == says
+    _, out, _ = capcal(monkeypatch, capsys, "status", "--store", tmp_path)
+    assert ("3 of 20 answers reached max_tokens without an end" in out) == says
