@@ -1,5 +1,6 @@
 """Send many requests to a server at a time, and repeat those that fail for a while."""
 
+import base64
 import logging
 import math
 import queue
@@ -10,8 +11,10 @@ from contextlib import suppress
 from itertools import islice
 from time import monotonic
 from typing import Any, TypeVar
+from urllib.parse import unquote, urlsplit
+from urllib.request import getproxies, proxy_bypass
 
-import httpx
+import urllib3
 from tenacity import (
     RetryCallState,
     Retrying,
@@ -20,6 +23,7 @@ from tenacity import (
     wait_exception,
     wait_random_exponential,
 )
+from urllib3.exceptions import DecodeError, HTTPError, ReadTimeoutError
 
 from capcal_lib.errors import InputError
 from capcal_lib.text import sanitize
@@ -35,7 +39,6 @@ LONGEST_RETRY_AFTER = 300.0  # asks for more, which it may up to here
 AWAY = (429, 502, 503, 504)  # too busy, or restarting behind a gateway
 QUOTED_BYTES = 2_000  # of an answer that is told of
 FILES = 256  # that this process has open beside its connections, at most
-ADDRESS = re.compile(r"https?://[^/?#][^?#]*")
 # Half of a pair that only together says a letter, behind what is no such half, in JSON.
 HALF = re.compile(rb"(\\\\|\\u(?i:d[89ab])\w\w\\u(?i:d[c-f])\w\w)|\\u(?i:d[89a-f])\w\w")
 
@@ -77,31 +80,43 @@ class Client:
                 "OPENAI_API_KEY holds a space or another character that no key has; set it again"
             )
         try:
-            url = httpx.URL(address.strip())
-        except httpx.InvalidURL:
-            url = httpx.URL()
-        self.url = str(url.copy_with(username=None, password=None)).rstrip("/")
-        if not (ADDRESS.fullmatch(self.url) and 0 < (url.port or 80) < 1 << 16):
+            url = urlsplit(address.strip())
+            is_address = url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0
+        except ValueError:
+            is_address = False
+        if not is_address or url.query or url.fragment:
             raise InputError("OPENAI_BASE_URL must be an address such as http://127.0.0.1:8000/v1")
-        self.settings: dict[str, Any] = {
-            "base_url": url,  # a name and a password in it go before the key
-            "headers": {"Authorization": f"Bearer {key}"},
-            "timeout": httpx.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS),
-            "verify": httpx.create_ssl_context(),
+        login, _, host = url.netloc.rpartition("@")
+        self.url = f"{url.scheme}://{host}{url.path}".rstrip("/")
+        authorization = f"Bearer {key}"
+        if login:  # which goes before the key
+            login = login if ":" in login else f"{login}:"
+            authorization = f"Basic {base64.b64encode(unquote(login).encode()).decode()}"
+        settings: dict[str, Any] = {
+            "headers": {"Authorization": authorization, "Content-Type": "application/json"},
+            "timeout": urllib3.Timeout(connect=CONNECT_SECONDS, read=ANSWER_SECONDS),
+            "maxsize": in_flight,
+            "retries": False,
         }
+        proxies = {} if proxy_bypass(host) else getproxies()
+        proxy = proxies.get(url.scheme) or proxies.get("all")
+        self.pool = urllib3.PoolManager(**settings)
+        if proxy:
+            login = unquote(urlsplit(proxy).netloc.rpartition("@")[0])
+            named = urllib3.make_headers(proxy_basic_auth=login) if login else None
+            self.pool = urllib3.ProxyManager(proxy, proxy_headers=named, **settings)
         self.in_flight = in_flight
         self.patience = PATIENCE
         self.stopped = threading.Event()
         self._hear()
 
     def stream(
-        self, items: Iterable[T], do: Callable[[httpx.Client, T], R], *, pause: R | None = None
+        self, items: Iterable[T], do: Callable[[T], R], *, pause: R | None = None
     ) -> Iterator[R]:
-        """Yield what ``do(http, item)``, which may ask the server, returns for every item, as it
-        comes, and ``pause``, if there is one, after each second in which nothing comes.
+        """Yield what ``do(item)``, which may ask the server, returns for every item, as it comes,
+        and ``pause``, if there is one, after each second in which nothing comes.
 
-        A thread has a connection of its own. The threads end with the process, so an interrupt need
-        not wait for them."""
+        The threads end with the process, so an interrupt need not wait for them."""
         with suppress(ImportError, ValueError, OSError):  # no such module on Windows
             import resource
 
@@ -111,12 +126,11 @@ class Client:
         done: queue.SimpleQueue[tuple[R] | Exception] = queue.SimpleQueue()
 
         def work() -> None:
-            with httpx.Client(**self.settings) as http:
-                while (item := todo.get()) is not None:
-                    try:
-                        done.put((do(http, *item),))
-                    except Exception as error:
-                        done.put(error)
+            while (item := todo.get()) is not None:
+                try:
+                    done.put((do(*item),))
+                except Exception as error:
+                    done.put(error)
 
         self.stopped = threading.Event()
         self._hear()
@@ -151,6 +165,7 @@ class Client:
             self.stopped.set()
             for _ in range(threads):
                 todo.put(None)
+            self.pool.clear()
 
     def _tell(self, waited: float) -> None:
         """Log the reason for waiting."""
@@ -170,9 +185,7 @@ class Client:
         self._away_since = math.inf
         self._away_why = ""
 
-    def post(
-        self, http: httpx.Client, path: str, body: dict[str, Any], read: Callable[[bytes], T]
-    ) -> T:
+    def post(self, path: str, body: dict[str, Any], read: Callable[[bytes], T]) -> T:
         """Post a body as JSON and return what ``read`` makes of the answer, over failures that
         pass.
 
@@ -187,7 +200,7 @@ class Client:
             reraise=True,
         )
         try:
-            return attempts(self.ask, http, path, read, body)
+            return attempts(self.ask, path, read, body)
         except Bad as error:
             raise Unanswered(f"{error}, after {TRIES} tries") from None
         except Away as error:
@@ -209,7 +222,6 @@ class Client:
 
     def ask(
         self,
-        http: httpx.Client,
         path: str,
         read: Callable[[bytes], T],
         body: dict[str, Any] | None = None,
@@ -221,14 +233,16 @@ class Client:
         `Away`, `Bad` or another `Unanswered` where there is no such answer; a ValueError of
         ``read`` makes a bad one."""
         try:
-            answer = http.request("POST" if body else "GET", path, json=body, **options)
-        except httpx.RequestError as error:
-            kind = Bad if isinstance(error, httpx.ReadTimeout | httpx.DecodingError) else Away
-            raise kind(sanitize(error) or type(error).__name__) from None
-        status = answer.status_code
+            method = "POST" if body else "GET"
+            answer = self.pool.request(method, self.url + path, json=body, **options)
+        except (ReadTimeoutError, DecodeError) as error:
+            raise Bad(sanitize(error)) from None
+        except HTTPError as error:
+            raise Away(sanitize(error)) from None
+        status = answer.status
         if status == 200:
             try:
-                found = read(readable(answer.content))
+                found = read(readable(answer.data))
             except ValueError:
                 raise Bad(f"an answer that cannot be read: {_words(answer)}") from None
             self._hear()
@@ -258,7 +272,7 @@ def readable(content: bytes) -> bytes:
     return whole.decode("utf-8", "replace").encode()
 
 
-def _words(answer: httpx.Response) -> str:
+def _words(answer: urllib3.BaseHTTPResponse) -> str:
     """Say what a server answered."""
-    quoted = answer.content[:QUOTED_BYTES].decode("utf-8", "replace")
-    return f"status {answer.status_code}: {sanitize(quoted)}"
+    quoted = answer.data[:QUOTED_BYTES].decode("utf-8", "replace")
+    return f"status {answer.status}: {sanitize(quoted)}"

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-import httpx
 import numpy as np
 from pydantic import BaseModel
 
@@ -78,11 +77,11 @@ class OpenAIEngine:
 
         Cut replies wait for the first one that tells whether they are reasoning."""
 
-        def draw(http: httpx.Client, job: tuple[Request, int]) -> list[Sample] | Failure:
+        def draw(job: tuple[Request, int]) -> list[Sample] | Failure:
             request, index = job
             name = request.question.id
             try:
-                answer = self._ask(http, request, sampling, seed, index)
+                answer = self._ask(request, sampling, seed, index)
             except Unanswered as error:
                 return Failure(name, (index,), str(error))
             [choice] = answer.choices
@@ -133,10 +132,10 @@ class OpenAIEngine:
         tokens = np.zeros(len(requests), dtype=np.int64)
         wanted = {"logprobs": True, "top_logprobs": MOST_LOGPROBS}
 
-        def ask(http: httpx.Client, row: int) -> tuple[int, _Choice | str]:
+        def ask(row: int) -> tuple[int, _Choice | str]:
             """Return a row and its reply, or why there is none."""
             try:
-                [choice] = self._ask(http, requests[row], sampling, seed, **wanted).choices
+                [choice] = self._ask(requests[row], sampling, seed, **wanted).choices
             except Unanswered as error:
                 return row, str(error)
             if not any(place.top_logprobs for place in choice.places):
@@ -176,8 +175,7 @@ class OpenAIEngine:
         names = [model.served_as] if model.served_as else [model.name, *hubs]
         client = self.client
         try:
-            with httpx.Client(**client.settings | {"timeout": LISTING_SECONDS}) as http:
-                listing = client.ask(http, "/models", _Listing.model_validate_json)
+            listing = client.ask("/models", _Listing.model_validate_json, timeout=LISTING_SECONDS)
         except Unanswered as error:
             raise InputError(
                 f"no server answers at {client.url}: {error}; does OPENAI_BASE_URL end in /v1?"
@@ -194,7 +192,6 @@ class OpenAIEngine:
 
     def _ask(
         self,
-        http: httpx.Client,
         request: Request,
         sampling: Sampling,
         seed: int,
@@ -223,7 +220,7 @@ class OpenAIEngine:
             body["reasoning_effort"] = switches["reasoning_effort"]
         body |= options
         sent = {name: value for name, value in body.items() if name not in self.model.omit}
-        answer = self.client.post(http, "/chat/completions", sent, _Answer.model_validate_json)
+        answer = self.client.post("/chat/completions", sent, _Answer.model_validate_json)
         same = rf"(.*/)?{re.escape(self.name.rpartition('/')[2])}{SUFFIX}"
         if not re.fullmatch(same, answer.model or self.name, re.IGNORECASE):
             raise Unanswered(

@@ -121,7 +121,7 @@ def test_a_retry_after_longer_than_the_patience_is_not_waited_for() -> None:
     ("fault", "reason"),
     [
         (status(500, "out of memory"), f"{said(500, 'out of memory')}, after 4 tries"),
-        (raw(b"no gzip", Content_Encoding="gzip"), "decompressing data: incorrect header"),
+        (raw(b"no gzip", Content_Encoding="gzip"), "Received response with content-encoding: gzip"),
         (
             raw(b"<html>\n\x1b[2J"),
             "an answer that cannot be read: status 200: <html> \\x1b[2J, after",
@@ -189,7 +189,7 @@ def test_an_answer_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(client, "ANSWER_SECONDS", 0.05)
     with ChatServer(fault=always(slow(0.5))) as server:
         _, [failure] = draw(open_at(server), requests(1, 1))
-    assert failure.reason == "timed out, after 4 tries"
+    assert failure.reason.endswith("Read timed out. (read timeout=0.05), after 4 tries")
 
 
 @pytest.mark.parametrize("code", [400, 404, 413, 422])
