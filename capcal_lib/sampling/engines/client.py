@@ -33,6 +33,7 @@ PATIENCE = 600.0  # seconds to wait for a server that is away
 ANSWER_SECONDS = 3600.0  # generous, because to give up on slow answers would favour short ones
 CONNECT_SECONDS = 30.0
 PAUSE_SECONDS = 1.0
+THREADS = "requests"  # their name
 QUIET_SECONDS = 5.0  # without any answer, after which a line says what is waited for
 SHORTEST_WAIT, LONGEST_WAIT = 0.5, 30.0  # seconds between two attempts, at most, unless the server
 LONGEST_RETRY_AFTER = 300.0  # asks for more, which it may up to here
@@ -140,7 +141,7 @@ class Client:
         try:
             for item in islice(items, self.in_flight):
                 todo.put((item,))
-                threading.Thread(target=work, daemon=True).start()
+                threading.Thread(target=work, name=THREADS, daemon=True).start()
                 under_way = threads = threads + 1
             while under_way:
                 try:
