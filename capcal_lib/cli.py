@@ -391,6 +391,7 @@ def sample(
     prompt_style: PromptStyle = None,
 ) -> None:
     """Draw the samples that the store lacks. You may stop it; the same command goes on."""
+    from capcal_lib.runs.status import cut_answers
     from capcal_lib.sampling.draw import sample as draw
 
     wanted: int | dict[str, int] = k
@@ -423,6 +424,8 @@ def sample(
         )
     if done.new or done.present:
         _say(f"{done.new} samples drawn, {done.present} already there; {done.run}")
+        if cut := cut_answers(done.run):
+            _warn(cut)
     if failed := Counter(done.failed):
         _warn(f"capcal: {failed.total()} samples failed; the same command tries them again")
         for reason, number in failed.most_common(9):
@@ -706,6 +709,8 @@ def status(
     for run in table.to_dict("records"):
         for problem in run["problems"] or ():
             _say(f"{run['model']}, {run['dataset']} ({run['split']}), {run['run']}: {problem}")
+        if run["cut"]:
+            _say(f"{run['model']}, {run['dataset']} ({run['split']}), {run['run']}: {run['cut']}")
         if run["command"]:
             _say(f"next: {run['command']}")
 

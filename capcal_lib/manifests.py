@@ -111,8 +111,12 @@ Beside = Annotated[str, AfterValidator(_beside)]
 
 
 def _check_vllm(arguments: dict[str, Any]) -> dict[str, Any]:
-    for name in arguments:
+    for name, value in arguments.items():
         check_known("argument of vLLM", name, VLLM_ARGUMENTS, "a manifest may give no other")
+        if not isinstance(value, int | float | str):  # True is an int
+            raise InputError(f"{name} must be a number, a text, true or false; change its value")
+        if name.endswith("_parallel_size") and (type(value) is not int or value < 1):
+            raise InputError(f"{name} must be a whole number of at least 1")
     return arguments
 
 
@@ -422,7 +426,9 @@ def _read(kind: type[_Kind], path: Path, written: int) -> _Kind:  # noqa: ARG001
     except ValidationError as error:
         raise InputError(f"{path}: malformed manifest: {_problems(error)}") from None
     if manifest.name != path.stem:
-        raise InputError(f"{path}: its name must be the file's, {path.stem}; got {manifest.name}")
+        raise InputError(
+            f"{path}: its name is {manifest.name!r}, but must be as the file's, {path.stem!r}"
+        )
     return manifest
 
 
@@ -444,12 +450,17 @@ def _paths(kind: type[Manifest]) -> dict[str, Path]:
 
 def _load(kind: type[_Kind], name: str, paths: dict[str, Path] | None = None) -> _Kind:
     paths = _paths(kind) if paths is None else paths
-    remedy = f"put your own into capcal.d in the current folder, or set {OWN_MANIFESTS}"
+    own = own_manifests()
+    remedy = ""
+    if own is None:
+        remedy = f"put your own into capcal.d in the current folder, or set {OWN_MANIFESTS}"
     check_known(kind.word, name, paths, remedy)
     path = paths[name]
-    own = own_manifests()
     if own and path.is_relative_to(MANIFESTS) and (own / kind.folder / path.name).exists():
-        raise InputError(f"{own}: a {kind.word} {name!r} exists already; give yours another name")
+        raise InputError(
+            f"{own / kind.folder / path.name}: a {kind.word} {name!r} exists already; give yours "
+            "another name"
+        )
     try:
         written = path.stat().st_mtime_ns
     except OSError:  # of a link that leads nowhere, which reading refuses

@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from huggingface_hub import constants
 
 from capcal_lib import manifests
 from capcal_lib.errors import InputError
@@ -19,6 +20,7 @@ from capcal_lib.manifests import (
     load_prompts,
     manifest_problems,
     model_names,
+    use_cache_without_hub,
 )
 from capcal_lib.places import MANIFESTS
 from capcal_lib.questions import load_questions
@@ -485,6 +487,23 @@ def test_nobody_takes_a_name_of_ours(own: Path) -> None:
         load_dataset("gsm8k")
     assert "gsm8k" not in dataset_names()
     assert len(manifest_problems()) == 1
+
+
+@pytest.mark.parametrize(("found", "offline"), [(True, False), (False, True)])
+def test_the_hubs_cache_serves_where_the_hub_has_no_address(
+    monkeypatch: pytest.MonkeyPatch, found: bool, offline: bool
+) -> None:
+    def look_up(*_: object) -> list[object]:
+        if not found:
+            raise OSError("no such name")
+        return []
+
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "0")
+    monkeypatch.setattr("capcal_lib.manifests.getproxies", dict)
+    monkeypatch.setattr("socket.getaddrinfo", look_up)
+    use_cache_without_hub()
+    assert (constants.HF_HUB_OFFLINE, os.environ["HF_HUB_OFFLINE"] == "1") == (offline, offline)
 
 
 def test_a_style_of_prompts_has_no_more_examples_than_it_lists() -> None:

@@ -97,10 +97,10 @@ def place_confidence(run: Run, name: str, rows: Iterable[Mapping[Any, Any]]) -> 
 
     The method is then a column of the run's results and a row of the main table. Its name may have
     letters, digits, ``_``, ``.`` and ``-``. Each row, such as from ``table.to_dict("records")``,
-    has ``question_id`` and ``confidence``: a number in [0, 1], a text such as ``0,6`` or ``60 %``,
-    or empty, None or NaN if it is missing. A row may have ``tokens``, the completion tokens spent.
-    A sampled question without a row has no confidence. `InputError` for a question given twice, or
-    one that the run has not sampled. Returns what ``read_confidence`` does."""
+    has ``question_id`` and ``confidence``: a number in [0, 1], or empty, None or NaN if it is
+    missing. A row may have ``tokens``, the completion tokens spent. A sampled question without a
+    row has no confidence. `InputError` for a question given twice, or one that the run has not
+    sampled. Returns what ``read_confidence`` does."""
     if not re.fullmatch(r"[\w-][\w.-]{0,99}", name):
         raise InputError(f"invalid method name {name!r}; use letters, digits, _, . and -")
     if name in RESERVED:
@@ -129,14 +129,14 @@ def _read_estimate(row: Mapping[Any, Any]) -> Estimate:
     for column in ("question_id", "confidence"):
         if column not in row:
             raise ValueError(f"no {column}")
+    value = row["confidence"]
+    written = "" if value is pd.NA else str(value).strip().lower()
     try:
-        value = row["confidence"]
-        missing = pd.isna(value) or str(value).strip().lower() in MISSING
-        confidence = np.nan if missing else float(value)
+        confidence = np.nan if written in MISSING else float(written)
     except ValueError:
         raise ValueError("its confidence is no number") from None
     if confidence < 0 or confidence > 1:
-        raise ValueError("its confidence is not in [0, 1]; percentages have their sign, as 85%")
+        raise ValueError("its confidence is not in [0, 1]")
     try:
         tokens = 0 if pd.isna(row.get("tokens")) else int(float(row["tokens"] or 0))
     except (TypeError, ValueError, OverflowError):

@@ -16,15 +16,22 @@ from capcal_lib.sampling.engines import Engine, Failure, Request, warn_unanswere
 MOST_QUERIES = 3
 KEPT_CHARACTERS = 2_000  # of the model's words; the estimate stands at their end
 
-_BOXED = re.compile(r"\\boxed\{([^{}]{1,60})\}")
-# A decimal, a percentage, a fraction, or 0 or 1; not a part of another number or word.
+_BOXED = re.compile(r"\\boxed\s?\{([^{}]{0,60})\}")
+# A decimal, a percentage, a fraction, or an integer; not a part of another number or word.
 _NUMBER = re.compile(
     r"(?<![\w.,/−–-])(?:(?P<over>\d{1,6})/(?P<under>\d{1,6})|(?P<value>\d{0,9}\.\d{1,30}|\d{1,9})"
-    r"\s?(?P<percent>\\?%)?)(?![\w/%]|[.,]\d)"
+    r"\s?(?P<percent>\\?%)?)(?![\w/%]|[.,–-]\d)",
+    re.ASCII,
 )
-
-# What may make a number in running text something else than the probability of being right.
-_OTHERWISE = re.compile(r"(?i)wrong|incorrect|error|doubt|\bnot\b|n['’]t\b|±")
+_LABEL = re.compile(r"(?i)^(?:P|probability|confidence)\s?[=:≈]\s?")
+_SENTENCE_END = re.compile(r"[.;!?\n]")
+# Words, in all their forms, that may make a number something else than the probability of being
+# right.
+OTHERWISE = (
+    "wrong", "incorrect", "inaccurate", "inaccuracy", "false", "err", "mistak", "fail", "doubt",
+    "uncertain", "unsure", r"not\b", "never", "cannot", "±", r"\\pm",
+)  # fmt: skip
+_OTHERWISE = re.compile(rf"(?i)(?<![a-z])(?:{'|'.join(OTHERWISE)})|n['’]t\b")
 
 
 class Estimate(NamedTuple):
@@ -78,32 +85,43 @@ def parse_probability(text: str) -> float | None:
 
     The last ``\boxed{}`` counts, as the paper's prompt asks for it. Without a box, a text that is
     only a number counts, or else the decimal, percentage or fraction in it, if there is one and no
-    second, and no word such as *wrong*, *error* or *not*. A number outside of [0, 1] is none.
-    Reasoning is never read.
+    second. A number outside of [0, 1] is none, and so is one beside a word such as *wrong*, *fail*
+    or *not*: in the sentence that leads to the box, or anywhere in a text without one. Reasoning is
+    never read.
 
-    >>> said = r"I said 0.9, so \boxed{85\%}", "about 0.8", "7/10", "1", "0.4 or 0.6", "<think> 0.9"
+    >>> said = r"I said 0.9, so \boxed{85\%}", r"\boxed{P = .8}", "about 0.8", "7/10", "1"
     >>> [parse_probability(text) for text in said]
-    [0.85, 0.8, 0.7, 1.0, None, None]
+    [0.85, 0.8, 0.8, 0.7, 1.0]
+    >>> said = "0.4 or 0.6", "<think> 0.9", "I doubt it: 0.1", r"I am wrong with \boxed{0.1}"
+    >>> [parse_probability(text) for text in said]
+    [None, None, None, None]
     """
     answer = answer_text(text)
     if answer is None:
         return None
-    boxes = _BOXED.findall(answer)
-    alone = _NUMBER.fullmatch((boxes[-1] if boxes else answer).strip("$. \n"))
-    if alone or boxes or "\\boxed" in answer:
-        return _value(alone)
-    if _OTHERWISE.search(answer):
-        return None
+    boxes = [*_BOXED.finditer(answer)]
+    if boxes:
+        before = _SENTENCE_END.split(answer[: boxes[-1].start()])[-1]
+        return None if _OTHERWISE.search(before + boxes[-1][1]) else _alone(boxes[-1][1])
+    alone = _alone(answer)
+    if alone is not None or "\\boxed" in answer or _OTHERWISE.search(answer):
+        return alone
     stated = [one for one in _NUMBER.finditer(answer) if re.search(r"[./%]", one[0])]
     return _value(stated[0]) if len(stated) == 1 else None
 
 
+def _alone(text: str) -> float | None:
+    """Read a text that is a probability and nothing else but its name."""
+    return _value(_NUMBER.fullmatch(_LABEL.sub("", text.strip("$ \n")).rstrip("$. ")))
+
+
 def _value(number: re.Match[str] | None) -> float | None:
+    """Return what a number says, if it is a probability."""
     if number is None:
         return None
-    if number["over"]:
-        whole = float(number["under"])
-        value = float(number["over"]) / whole if whole else np.inf
-    else:
+    if number["value"]:
         value = float(number["value"]) / (100 if number["percent"] else 1)
-    return value if value <= 1 else None
+        return value if value <= 1 else None
+    over, under = float(number["over"]), float(number["under"])
+    are_odds = over + under == 100  # 50/50, 30/70
+    return over / under if over <= under and under and not are_odds else None

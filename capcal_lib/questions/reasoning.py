@@ -9,19 +9,23 @@ follows, because other models begin their answers with the same words."""
 import re
 
 HARMONY = "<|channel|>"  # every message names its channel
-# <think> (Qwen, DeepSeek), [THINK] (Mistral), <seed:think>, <|begin_of_thought|>, ◁think▷ (Kimi);
-# in plain words those of Granite and of ollama
+WORD = "(?:think|thinking|thought|reasoning|scratchpad)"
+MARKS = (  # what begins a reasoning, and what ends it
+    (  # <think> (Qwen, DeepSeek), <seed:think>, <|START_THINKING|> (Cohere), <|begin_of_thought|>
+        rf"<\|?\s?(?:seed:|begin_of_|start_)?{WORD}\s?\|?>",
+        rf"<\|?\s?(?:/|end_of_|end_)(?:seed:)?{WORD}\s?\|?>",
+    ),
+    (rf"◁\s?{WORD}\s?▷", rf"◁\s?/{WORD}\s?▷"),  # Kimi
+    (r"(?-i:\[THINK\])", r"(?-i:\[/THINK\])"),  # Mistral
+)
+# In plain words, at the beginning of a text only.
+GRANITE = (r"Here(?:['’]s| is) my thought process:", r"Here(?:['’]s| is) my response:")
+OLLAMA = (r"^Thinking\.\.\.[ \t]*$", r"^\.\.\.done thinking\.")
 MARK = re.compile(
-    r"""
-    (?:<\|?|◁|\[(?=/?(?-i:THINK)\]))(?=\s?[/a-z])\s?
-    (?P<end>/|end_of_|end_)?(?:seed:|begin_of_|start_)?
-    (?:think|thinking|thought|reasoning|scratchpad)
-    \s?(?:\|?>|▷|(?<=THINK)\])
-    | (?P<granite>Here(?:['’]s|\ is)\ my\ thought\ process:)
-    | (?P<ollama>^Thinking\.\.\.[\ \t]*$)
-    | (?P<words_end>Here(?:['’]s|\ is)\ my\ response: | ^\.\.\.done\ thinking\.)
-    """,
-    re.VERBOSE | re.IGNORECASE | re.MULTILINE,
+    "|".join(begins for begins, _ in MARKS)
+    + f"|(?P<end>{'|'.join(ends for _, ends in MARKS)})"
+    + f"|(?P<granite>{GRANITE[0]})|(?P<ollama>{OLLAMA[0]})|(?P<words_end>{GRANITE[1]}|{OLLAMA[1]})",
+    re.IGNORECASE | re.MULTILINE,
 )
 _HEADER = re.compile(
     r"""
@@ -114,3 +118,13 @@ def opened(prompt: str) -> bool | None:
     prompt = prompt.rstrip()
     opens = {mark.end(): not _is_end(mark) for mark in MARK.finditer(prompt)}
     return opens.get(len(prompt))
+
+
+def ends_first(reply: str) -> bool:
+    """Tell whether a reply ends a reasoning that it has not begun, as the prompt has done that.
+
+    >>> ends_first("2 + 2</think>4"), ends_first("<think>2 + 2</think>4"), ends_first("4")
+    (True, False, False)
+    """
+    first = MARK.search(reply)
+    return first is not None and first["end"] is not None

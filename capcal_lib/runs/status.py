@@ -13,7 +13,7 @@ from capcal_lib.runs.sessions import open_ask
 
 # what fits a line; the other columns are for who reads all of them
 SHOWN = ["model", "dataset", "split", "run", "questions", "samples", "lacking", "verdicts", "next"]
-DESCRIBED = [*SHOWN[:-1], "beside", "problems", "next", "command"]
+DESCRIBED = [*SHOWN[:-1], "beside", "problems", "cut", "next", "command"]
 
 
 def survey(
@@ -60,6 +60,7 @@ def run_status(run: Run, grader: str | None = None) -> dict[str, Any]:
             "lacking": lacking,
             "verdicts": verdicts,
             "beside": beside,
+            "cut": cut_answers(run),
         }
         imported = run.identity.engine == IMPORTED
         command = ""
@@ -79,6 +80,17 @@ def run_status(run: Run, grader: str | None = None) -> dict[str, Any]:
         command = f"capcal verify{store_option(run.store)}"
         row["problems"] = [str(error)]
     return row | {"command": command, "next": "".join(command.split()[1:2])}
+
+
+def cut_answers(run: Run) -> str:
+    """Say how many answers reached the limit without an end, if more than a tenth of them did."""
+    ends: list[str] = []
+    for path in store.parts_of(run):
+        ends += store.read_part(path, ["finish_reason"])["finish_reason"].to_pylist()
+    cut = ends.count("length")
+    if cut * 10 <= len(ends):
+        return ""
+    return f"{cut:,} of {len(ends):,} answers reached max_tokens without an end"
 
 
 def _graded(run: Run, samples: int, grader: str | None) -> str:

@@ -305,9 +305,11 @@ def test_the_name_of_something_else_is_refused(run: Path, name: str) -> None:
 @pytest.mark.parametrize(
     ("change", "rule"),
     [
-        ({"confidence": 1.5}, "its confidence is not in [0, 1]; percentages have their sign"),
+        ({"confidence": 1.5}, "its confidence is not in [0, 1]"),
         ({"confidence": -0.1}, "its confidence is not in [0, 1]"),
         ({"confidence": "high"}, "its confidence is no number"),
+        ({"confidence": "0,5"}, "its confidence is no number"),
+        ({"confidence": "50 %"}, "its confidence is no number"),
         ({"confidence": [1]}, "its confidence is no number"),
         ({"tokens": -1, "confidence": 1}, "its tokens are below 0"),
         ({"tokens": "few"}, "its tokens are no number"),
@@ -333,8 +335,8 @@ def test_rows_that_are_no_confidences_are_refused(
     assert sorted(run.iterdir()) == before
 
 
-def test_ones_own_confidences_are_read_as_people_write_them(run: Path) -> None:
-    cells = ["0,5", "50 %", "0.5", 0.5, None, "NaN", pd.NA, ""]
+def test_a_confidence_of_ones_own_is_a_number_or_missing(run: Path) -> None:
+    cells = ["0.5", "5e-1", 0.5, 0.5, None, "NaN", pd.NA, ""]
     rows = [
         {"question_id": one.id, "confidence": cell, "tokens": None}
         for one, cell in zip(sampled(run), cells, strict=True)

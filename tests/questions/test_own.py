@@ -92,30 +92,30 @@ def test_any_format_gives_the_same_questions(describe: Describe, file: str, cont
         (
             "law.csv",
             b"id,question,answer\n1,Why?,so\n2,Why?,so,then\n",
-            "row 1: cannot be read: it has 4 fields, and the header 3 (id, question, answer)",
+            "law.csv: cannot be read: line 3 has not as many fields as the header",
         ),
         (
             "law.csv",
             b"id,question,answer\n1,Why?\n",
-            "row 0: cannot be read: it has 2 fields, and the header 3 (id, question, answer)",
+            "law.csv: cannot be read: line 2 has not as many fields as the header",
         ),
         (
             "law.csv",
             b'id,question,answer\n1,"Why?,so\n',
-            "row 0: cannot be read: unexpected end of data",
+            "law.csv: cannot be read: unexpected end of data",
         ),
-        ("law.csv", b"\xff\xfe", "row 0: cannot be read"),
-        ("law.jsonl", b"[" * 100_000, "row 0: cannot be read: maximum recursion"),
+        ("law.csv", b"\xff\xfe", "law.csv: cannot be read"),
+        ("law.jsonl", b"[" * 100_000, "law.jsonl: cannot be read: line 1: maximum recursion"),
         (
             "law.jsonl",
             b'{"question": 1' + b"0" * 5000 + b"}",
-            "row 0: cannot be read: Exceeds the limit",
+            "law.jsonl: cannot be read: line 1: Exceeds the limit",
         ),
         ("law.parquet", b"PAR1", "law.parquet"),
         (
             "law.xlsx",
             b"",
-            "unknown format; the formats are .jsonl, .jsonl.gz, .json, .csv, .csv.gz, .tsv, ",
+            "unknown format; the formats are .csv, .tsv, .jsonl, .json, .parquet",
         ),
     ],
 )

@@ -117,8 +117,8 @@ def test_the_training_questions_of_triviaqa_keep_their_official_ids(tmp_path: Pa
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("{", "row 1: cannot be read: Expecting"),
-        ("[1]", "row 1: cannot be read: not a JSON object"),
+        ("{", "cannot be read: line 2: Expecting"),
+        ("[1]", "cannot be read: line 2: not a JSON object"),
         (
             '{"id": "b", "question": "Why?"}',
             "row 1: no column 'answer', which GSM8K should have; found: id, q",

@@ -172,7 +172,7 @@ def test_corrupt_files(data_dir: Path) -> None:
     whole = path.read_bytes()
     for content in (whole[:-12], whole[:20], b"not gzip", gzip.compress(b"\xff\xfe")):
         path.write_bytes(content)
-        with pytest.raises(InputError, match=r"test\.jsonl\.gz, row \d+: cannot be read: "):
+        with pytest.raises(InputError, match=r"test\.jsonl\.gz: cannot be read: "):
             load_questions("gsm8k")
 
 

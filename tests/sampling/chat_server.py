@@ -220,18 +220,3 @@ def other_model(exchange: Exchange, body: dict[str, Any]) -> bool:
     """Answer well, but as another model."""
     exchange.say(200, exchange.server.chat.completion(body) | {"model": "other\x1b[2J"})
     return True
-
-
-def dribble(exchange: Exchange, body: dict[str, Any]) -> bool:
-    """Send a byte every hundredth of a second, until the client hangs up."""
-    exchange.send_response(200)
-    exchange.send_header("Content-Length", str(1 << 20))
-    exchange.end_headers()
-    exchange.close_connection = True
-    try:
-        while True:
-            exchange.wfile.write(b" ")
-            exchange.wfile.flush()
-            time.sleep(0.01)
-    except OSError:
-        return True

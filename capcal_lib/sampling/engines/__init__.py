@@ -64,11 +64,9 @@ ENGINES = {
         extra="vllm",
     ),
     "openai": Source(
-        place="capcal_lib.sampling.engines.openai:OpenAIEngine",
-        reproducible="not promised: the seed of every sample is sent, but servers differ in what "
-        "they make of it",
-        modules=("openai",),
-        extra="runs",
+        "capcal_lib.sampling.engines.openai:OpenAIEngine",
+        "not promised: the seed of every sample is sent, but servers differ in what they make of "
+        "it",
     ),
 }
 

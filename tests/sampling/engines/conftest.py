@@ -6,15 +6,15 @@ from typing import Any
 import pytest
 
 from capcal_lib.runs.store import Sample
-from capcal_lib.sampling.engines import openai
+from capcal_lib.sampling.engines import client
 from tests.sampling.chat_server import ChatServer
 from tests.sampling.engines.served import draw, open_at, requests
 
 
 @pytest.fixture(autouse=True)
 def _hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Try four times where one tries for minutes."""
-    monkeypatch.setattr(openai, "RETRIES", 3)
+    """Wait for tenths of a second where one waits for half a minute."""
+    monkeypatch.setattr(client, "LONGEST_WAIT", 0.1)
 
 
 @pytest.fixture(scope="module")

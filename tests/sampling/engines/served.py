@@ -27,8 +27,9 @@ def requests(questions: int, samples: int) -> list[Request]:
 
 
 def open_at(server: ChatServer, model: Model = MODEL, **options: Any) -> OpenAIEngine:
-    options.pop("patience", 5.0)
+    patience = options.pop("patience", 5.0)
     engine = OpenAIEngine(model, base_url=server.url, **options)
+    engine.client.patience = patience
     return engine
 
 
