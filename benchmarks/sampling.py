@@ -102,7 +102,7 @@ def with_transformers() -> Iterator[dict[str, Way]]:
     import torch
     from transformers import AutoModelForCausalLM
 
-    from capcal_lib.sampling.engines.local import encode
+    from capcal_lib.sampling.engines.chat import encode
     from capcal_lib.sampling.engines.transformers import TransformersEngine
 
     engine = TransformersEngine(MODEL)
@@ -149,7 +149,7 @@ def with_vllm() -> Iterator[dict[str, Way]]:
     from vllm import SamplingParams
     from vllm.sampling_params import RequestOutputKind
 
-    from capcal_lib.sampling.engines.local import encode
+    from capcal_lib.sampling.engines.chat import encode
     from capcal_lib.sampling.engines.vllm import VllmEngine
 
     engine: Any = VllmEngine(MODEL)

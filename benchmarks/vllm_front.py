@@ -197,7 +197,7 @@ def measure(ways: dict[str, Callable[[], int]]) -> dict[str, tuple[float, float]
 
 def main(shapes: list[tuple[int, int, int]]) -> None:
     """Print the figures of all ways and their ratios."""
-    from capcal_lib.sampling.engines.local import encode_all
+    from capcal_lib.sampling.engines.chat import encode_all
     from capcal_lib.sampling.engines.vllm import VllmEngine
 
     put_in_place()

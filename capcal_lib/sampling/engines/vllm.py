@@ -11,7 +11,7 @@ import numpy as np
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import Model, Sampling
 from capcal_lib.sampling.engines import Request, question_seed
-from capcal_lib.sampling.engines.local import LocalEngine, Prompt, Reply
+from capcal_lib.sampling.engines.chat import LocalEngine, Prompt, Reply
 from capcal_lib.sampling.weights import ensure_weights
 from capcal_lib.text import sanitize
 

@@ -14,7 +14,7 @@ from capcal_lib.sampling.engines import Request
 tokenizers = pytest.importorskip("tokenizers")
 transformers = pytest.importorskip("transformers")
 
-from capcal_lib.sampling.engines.local import (  # noqa: E402 -- what they are given comes from transformers
+from capcal_lib.sampling.engines.chat import (  # noqa: E402 -- what they are given comes from transformers
     PROMPTS_AT_ONCE,
     LocalEngine,
     Prompt,

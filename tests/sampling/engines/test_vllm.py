@@ -34,7 +34,7 @@ from capcal_lib.sampling.engines import (
     open_engine,
     question_seed,
 )
-from capcal_lib.sampling.engines.local import encode, single_tokens
+from capcal_lib.sampling.engines.chat import encode, single_tokens
 from capcal_lib.sampling.engines.openai import OpenAIEngine
 from capcal_lib.sampling.weights import ensure_weights
 from tests.sampling import architectures

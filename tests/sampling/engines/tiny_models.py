@@ -12,7 +12,7 @@ from capcal_lib.manifests import Model, Sampling, load_model
 from capcal_lib.questions import Answer, Question
 from capcal_lib.runs.store import Sample
 from capcal_lib.sampling.engines import Request
-from capcal_lib.sampling.engines.local import encode
+from capcal_lib.sampling.engines.chat import encode
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
