@@ -145,11 +145,11 @@ def with_vllm() -> Iterator[dict[str, Way]]:
     """Draw with vLLM in process: requests for one sample each, one by one and all at once, and the
     engine.
     """
-    from capcal_lib.sampling.engines.streams import stream_results
     from vllm import SamplingParams
     from vllm.sampling_params import RequestOutputKind
 
     from capcal_lib.sampling.engines.chat import encode
+    from capcal_lib.sampling.engines.streams import stream_results
     from capcal_lib.sampling.engines.vllm import VllmEngine
 
     engine: Any = VllmEngine(MODEL)
