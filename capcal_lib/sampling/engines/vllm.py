@@ -38,18 +38,20 @@ class VllmEngine(LocalEngine):
     def __init__(self, model: Model, folder: Path | None = None) -> None:
         os.environ.setdefault("VLLM_LOGGING_LEVEL", "WARNING")
         os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
+        from transformers import AutoTokenizer
         from vllm import LLM
 
         self.model = model
+        folder = folder or ensure_weights(model)
         settings: dict[str, Any] = {"max_model_len": model.sampling.context_tokens}
         if model.dtype:
             settings["dtype"] = model.dtype
         settings |= model.vllm
         try:
-            self._llm: Any = LLM(str(folder or ensure_weights(model)), **settings)
-        except (RuntimeError, ValueError, ImportError, OSError) as error:
+            self.tokenizer: Any = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+            self._llm: Any = LLM(str(folder), **settings)
+        except Exception as error:  # of vLLM, transformers and what they load
             raise InputError(f"vLLM could not open {model.name!r}: {sanitize(error)}") from error
-        self.tokenizer: Any = self._llm.get_tokenizer()
         self.turn_ends = sorted(turn_ends(self.tokenizer, model))  # beside the model's own ends
         self._numbers = count()  # of requests
 

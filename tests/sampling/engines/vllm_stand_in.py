@@ -21,10 +21,7 @@ class LLM:
     """vLLM's own class as far as it is asked. What a sample says follows from its seed alone."""
 
     def __init__(self, model: str, **settings: Any) -> None:
-        from transformers import AutoTokenizer
-
         self.settings = settings
-        self.tokenizer = AutoTokenizer.from_pretrained(model)
         self.llm_engine = self
         self.engine_core = SimpleNamespace(shutdown=lambda: None)
         self.asked: list[tuple[Any, Any]] = []
@@ -32,9 +29,6 @@ class LLM:
         self.most_under_way = 0
         self.steps = 0
         self.dies_at: int | None = None  # a step
-
-    def get_tokenizer(self) -> Any:
-        return self.tokenizer
 
     def add_request(self, name: str, prompt: Any, parameters: Any) -> None:
         self.asked.append((prompt, parameters))
