@@ -262,8 +262,8 @@ def open_checkpoint(name: str, folder: Path, dtype: str) -> tuple[Any, Any]:
         )
     if unknown := sorted(report["unexpected_keys"]):
         getLogger(__name__).warning(
-            f"{counted(len(unknown), 'tensor')} in the weights of {name!r} not used, such as "
-            f"{unknown[0]}"
+            f"the network of {name!r} does not use {counted(len(unknown), 'tensor')} of its "
+            f"weights, such as {unknown[0]}"
         )
     return tokenizer, network
 

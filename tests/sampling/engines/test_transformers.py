@@ -325,7 +325,7 @@ def test_tensors_without_a_use_are_named_in_one_line(
     capfd.readouterr()
     TransformersEngine(manifest(), folder)
     assert caplog.messages == [
-        "1 tensor in the weights of 'tiny' not used, such as model.layers.3.bias"
+        "the network of 'tiny' does not use 1 tensor of its weights, such as model.layers.3.bias"
     ]
     assert capfd.readouterr() == ("", "")
 
