@@ -102,7 +102,7 @@ def with_transformers() -> Iterator[dict[str, Way]]:
     import torch
     from transformers import AutoModelForCausalLM
 
-    from capcal_lib.sampling.engines.local import encode
+    from capcal_lib.sampling.engines.chat import encode
     from capcal_lib.sampling.engines.transformers import TransformersEngine
 
     engine = TransformersEngine(MODEL)
@@ -145,40 +145,39 @@ def with_vllm() -> Iterator[dict[str, Way]]:
     """Draw with vLLM in process: requests for one sample each, one by one and all at once, and the
     engine.
     """
-    from capcal_lib.sampling.engines.streams import stream_results
     from vllm import SamplingParams
-    from vllm.sampling_params import RequestOutputKind
 
-    from capcal_lib.sampling.engines.local import encode
+    from capcal_lib.sampling.engines.chat import encode
     from capcal_lib.sampling.engines.vllm import VllmEngine
 
     engine: Any = VllmEngine(MODEL)
 
-    async def draw(asked: tuple[Request, Sampling]) -> int:
-        request, sampling = asked
-        salt = f"salt {next(Salts)}"
-        tokens = encode(engine.tokenizer, MODEL, request)
-        prompt = {"type": "token", "prompt_token_ids": tokens, "cache_salt": salt}
+    def generate(requests: Sequence[Request], sampling: Sampling) -> int:
+        prompts = [
+            {
+                "prompt_token_ids": encode(engine.tokenizer, MODEL, request),
+                "cache_salt": f"salt {next(Salts)}",
+            }
+            for request in requests
+        ]
         parameters = SamplingParams(
-            temperature=sampling.temperature,
-            max_tokens=sampling.max_tokens,
-            detokenize=False,
-            output_kind=RequestOutputKind.FINAL_ONLY,
+            temperature=sampling.temperature, max_tokens=sampling.max_tokens, detokenize=False
         )
-        [output] = [one async for one in engine._llm.generate(prompt, parameters, salt)]
-        assert not output.num_cached_tokens, "a naive request found something in the cache"
-        return sum(len(choice.token_ids) for choice in output.outputs)
+        outputs = engine._llm.generate(prompts, parameters, use_tqdm=False)
+        found = any(output.num_cached_tokens for output in outputs)
+        assert not found, "a naive request found something in the cache"
+        return sum(len(choice.token_ids) for output in outputs for choice in output.outputs)
 
-    def one_by_one(requests: Sequence[Request], sampling: Sampling) -> int:
-        each_sample = [request for request in requests for _ in request.sample_indices]
-        return sum(engine._loop.call(draw, (request, sampling)) for request in each_sample)
+    def each_sample(requests: Sequence[Request]) -> list[Request]:
+        return [request for request in requests for _ in request.sample_indices]
 
-    def at_once(requests: Sequence[Request], sampling: Sampling) -> int:
-        each_sample = [request for request in requests for _ in request.sample_indices]
-        jobs = ((request, sampling) for request in each_sample)
-        return sum(stream_results(jobs, draw, in_flight=len(each_sample), loop=engine._loop))
-
-    yield {"one by one": one_by_one, "all at once": at_once, "engine": engine_way(engine)}
+    yield {
+        "one by one": lambda requests, sampling: sum(
+            generate([request], sampling) for request in each_sample(requests)
+        ),
+        "all at once": lambda requests, sampling: generate(each_sample(requests), sampling),
+        "engine": engine_way(engine),
+    }
 
 
 @contextmanager

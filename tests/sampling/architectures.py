@@ -15,7 +15,7 @@ from capcal_lib.manifests import Model, Sampling, load_model
 from capcal_lib.questions import load_questions
 from capcal_lib.questions.prompts import p_true_messages
 from capcal_lib.sampling.engines import Request
-from capcal_lib.sampling.engines.local import encode
+from capcal_lib.sampling.engines.chat import encode
 from capcal_lib.sampling.weights import weights_folder
 
 QUESTIONS = load_questions("mini-capitals")

@@ -10,7 +10,7 @@ from capcal_lib.confidence.p_true import NO, YES
 from capcal_lib.manifests import Sampling
 from capcal_lib.questions.prompts import p_true_messages
 from capcal_lib.sampling.engines import Request
-from capcal_lib.sampling.engines.local import encode, single_tokens
+from capcal_lib.sampling.engines.chat import encode, single_tokens
 from tests.sampling.architectures import (
     LONG,
     QUESTIONS,

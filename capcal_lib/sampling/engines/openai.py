@@ -16,8 +16,8 @@ from capcal_lib.manifests import Model, Sampling
 from capcal_lib.questions.reasoning import ends_first, split_reasoning
 from capcal_lib.runs.store import FinishReason, Sample
 from capcal_lib.sampling.engines import Failure, Request, question_seed, warn_unanswered
+from capcal_lib.sampling.engines.chat import answer_start
 from capcal_lib.sampling.engines.client import Client, Unanswered
-from capcal_lib.sampling.engines.local import answer_start
 from capcal_lib.text import sanitize
 
 SAMPLES_IN_FLIGHT = 1024  # more than one GPU runs at once, and as many as a server of eight wants

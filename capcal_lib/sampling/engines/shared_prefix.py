@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from capcal_lib.sampling.engines.local import Prompt
+from capcal_lib.sampling.engines.chat import Prompt
 
 KeysValues = tuple[Tensor, ...]  # of one layer, two, each (kv_heads, tokens, head_dim)
 Stream = tuple[int, np.random.Generator]  # a sample's index, and its own uniform numbers

@@ -3,9 +3,11 @@
 What prompts have in common is read once, and so is what samples have in common. A finished sample
 leaves the batch at once, and samples of the next question take its place."""
 
+import math
 import warnings
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from logging import getLogger
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +19,19 @@ import capcal_lib.sampling.engines.shared_prefix as shared_prefix
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import Model, Sampling
 from capcal_lib.sampling.engines import Request, hashed, pool_layers
-from capcal_lib.sampling.engines.local import LocalEngine, Prompt, Reply, encode
+from capcal_lib.sampling.engines.chat import LocalEngine, Prompt, Reply, encode_all, turn_ends
 from capcal_lib.sampling.engines.shared_prefix import Branch, Group, Stream
 from capcal_lib.sampling.engines.token_sampling import draw_tokens
 from capcal_lib.sampling.weights import ensure_weights
+from capcal_lib.text import counted, sanitize
 
 ATTENTION = "capcal_shared_prefix"  # our name among the attention functions of transformers
 SAMPLES_IN_FLIGHT = 256
 CACHE_BYTES = 2 << 30  # for the keys and values of the answers in flight
+# How far logits may be from those of another way to read the same tokens, in standard deviations.
+# Bfloat16 rounds by .04, or .2 where experts are chosen; what ignores the prompt is .8 apart.
+ROUNDING = {torch.float32: 1e-3}
+COARSE_ROUNDING = 0.4
 # settings of attention that looks at less than all, or otherwise
 UNLIKE = ("sliding_window", "attn_logit_softcapping")
 
@@ -35,7 +42,9 @@ class TransformersEngine(LocalEngine):
 
     Every decoder-only model gives its hidden states and log-probabilities. Samples are drawn from
     those whose attention goes through transformers' attention interface, as most do, and sees the
-    whole text; sliding windows, attention sinks, soft caps and linear attention are refused.
+    whole text. Sliding windows, attention sinks, soft caps and linear attention are refused, and so
+    is every other network that goes on from a prompt's keys and values to something else than it
+    reads.
 
     Rounding: sums in another batch size differ by about 1e-6, or 1e-2 in bfloat16. A draw closer
     than that changes.
@@ -46,40 +55,27 @@ class TransformersEngine(LocalEngine):
     family = "transformers"
 
     def __init__(self, model: Model, folder: Path | None = None) -> None:
-        with warnings.catch_warnings():
-            # tqdm wants widgets in a notebook
-            warnings.filterwarnings("ignore", message="IProgress not found")
-            from transformers import AutoModelForCausalLM, AutoTokenizer
-            from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS, sdpa_mask
-            from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
-            from transformers.utils import logging
-
-        logging.disable_progress_bar()  # type: ignore[no-untyped-call]
         folder = folder or ensure_weights(model)
         self.model = model
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-        self.tokenizer: Any = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
-        ALL_ATTENTION_FUNCTIONS.register(ATTENTION, shared_prefix.attention)
-        ALL_MASK_ATTENTION_FUNCTIONS.register(ATTENTION, sdpa_mask)
-        network: Any = AutoModelForCausalLM.from_pretrained(
-            folder,
-            dtype=model.dtype or ("auto" if self.device.type == "cuda" else "float32"),
-            trust_remote_code=False,
-        )
+        dtype = model.dtype or ("auto" if self.device.type == "cuda" else "float32")
+        self.tokenizer, network = open_checkpoint(model.name, folder, dtype)
         self.network = network.to(self.device).eval()
         config = self.network.config
-        unlike = {*(getattr(config, "layer_types", None) or ())} - {"full_attention"}
-        unlike |= {name for name in UNLIKE if getattr(config, name, None)}
-        self.sees_all = not unlike and self.network._supports_attention_backend
+        self.positions = positions_of(config)
         ends = np.ravel(self.network.generation_config.eos_token_id)  # one, several or None
         self.ends = {*ends.tolist(), self.tokenizer.eos_token_id} - {None}
+        self.ends |= turn_ends(self.tokenizer, model)
         self._cache: Any = None
         self._cached: list[int] = []  # whose keys and values the cache has
-        if self.sees_all:
+        unlike = {*(getattr(config, "layer_types", None) or ())} - {"full_attention"}
+        unlike |= {name for name in UNLIKE if getattr(config, name, None)}
+        self.shares_prefixes = not unlike and self.network._supports_attention_backend
+        if self.shares_prefixes:
             self.network.set_attn_implementation(ATTENTION)
-            self._read(self.network, [0])
-            self.token_bytes = sum(one.nbytes for pair in self._keys_values() for one in pair)
-            self._cached = []
+            self.shares_prefixes = self._steps_as_it_reads()
+        if not self.shares_prefixes:
+            self.network.set_attn_implementation("eager")  # the others leave out soft caps
 
     def close(self) -> None:
         """Give back the memory of the network and of its cache."""
@@ -88,12 +84,14 @@ class TransformersEngine(LocalEngine):
             torch.cuda.empty_cache()
 
     def _draw(self, prompts: list[Prompt], sampling: Sampling, seed: int) -> Iterator[Reply | None]:
-        if not self.sees_all:
+        if not prompts:
+            return
+        if not self.shares_prefixes:
             raise InputError(
-                f"the transformers engine cannot sample from a {self.network.config.model_type!r} "
-                "model, whose attention does not see the whole text; use --engine vllm"
+                "the transformers engine cannot sample with the attention of a "
+                f"{self.network.config.model_type!r} model; use --engine vllm"
             )
-        longest = max((prompt.limit for prompt in prompts), default=1)
+        longest = max(prompt.limit for prompt in prompts)
         cap = max(1, min(SAMPLES_IN_FLIGHT, CACHE_BYTES // self.token_bytes // longest))
         waiting = []
         for prompt in sorted(prompts, key=lambda one: one.tokens):
@@ -135,7 +133,7 @@ class TransformersEngine(LocalEngine):
     def hidden_states(self, requests: Sequence[Request], layers: str = "mean") -> np.ndarray:
         """Return hidden states as `Engine` says, without computing the head over the vocabulary."""
         result = np.empty((len(requests), self.network.config.hidden_size), dtype=np.float32)
-        prompts = [encode(self.tokenizer, self.model, request) for request in requests]
+        prompts = encode_all(self.tokenizer, self.model, requests)
         for row in _in_order(prompts):
             read = self._read(self.network.get_decoder(), prompts[row], output_hidden_states=True)
             states = torch.stack([state[0, -1].float() for state in read.hidden_states])
@@ -149,8 +147,8 @@ class TransformersEngine(LocalEngine):
         """
         from transformers import DynamicCache
 
-        if not self.sees_all:  # whose cache cannot be cut
-            return network(torch.tensor([prompt], device=self.device), **options)
+        if not self.shares_prefixes:  # its cache may be of another kind
+            return network(torch.tensor([prompt], device=self.device), use_cache=False, **options)
         shared = _shared_start(prompt[:-1], self._cached)
         if shared:
             self._cache.crop(shared - len(self._cached))  # a negative number: that many less
@@ -197,6 +195,23 @@ class TransformersEngine(LocalEngine):
         group.prefix = [(keys.clone(), values.clone()) for keys, values in self._keys_values()]
         return logits
 
+    def _steps_as_it_reads(self) -> bool:
+        """Return whether the network continues five tokens alike, read whole, and as four and one
+        step.
+        """
+        vocabulary = self.network.get_input_embeddings().num_embeddings
+        tokens = [vocabulary * place // 6 for place in range(1, 6)]
+        group = Group(Prompt("", tokens[:4], 1, (), completes=True, opened=None))
+        try:
+            whole = self._read(self.network, tokens, logits_to_keep=1).logits[0]
+            self._begin(group)
+            step = self._step([Branch(group, tuple(tokens[4:]), [], 0)], {})
+        except Exception:  # its cache or its layers are of another kind
+            return False
+        self.token_bytes = sum(one[:, :1].nbytes for pair in group.prefix for one in pair)
+        apart = float((whole - step).float().std() / whole.float().std())
+        return apart < ROUNDING.get(self.network.dtype, COARSE_ROUNDING)
+
     @torch.inference_mode()
     def _step(self, branches: list[Branch], tails: dict[int, tuple[Tensor, Tensor]]) -> Tensor:
         """Return the next-token logits of every branch, (n_branches, vocabulary)."""
@@ -211,6 +226,55 @@ class TransformersEngine(LocalEngine):
             attend=shared_prefix.SharedPrefixAttention(branches, tails, self.device),
         ).logits
         return logits[:, 0]
+
+
+def open_checkpoint(name: str, folder: Path, dtype: str) -> tuple[Any, Any]:
+    """Return a model's tokenizer and network; `InputError` if transformers cannot open them, or if
+    the network lacks tensors.
+    """
+    with warnings.catch_warnings():
+        # tqdm wants widgets in a notebook
+        warnings.filterwarnings("ignore", message="IProgress not found")
+        from transformers import AutoModelForCausalLM, AutoTokenizer
+        from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS, sdpa_mask
+        from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+        from transformers.utils import logging
+
+    ALL_ATTENTION_FUNCTIONS.register(ATTENTION, shared_prefix.attention)
+    ALL_MASK_ATTENTION_FUNCTIONS.register(ATTENTION, sdpa_mask)
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    verbosity = logging.get_verbosity()
+    logging.set_verbosity_error()  # type: ignore[no-untyped-call]  # no table of missing tensors
+    try:
+        tokenizer: Any = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+        opened: Any = AutoModelForCausalLM.from_pretrained(
+            folder, dtype=dtype, trust_remote_code=False, output_loading_info=True
+        )
+    except Exception as error:  # of transformers, or of a package that reads quantised weights
+        raise InputError(f"transformers could not open {name!r}: {sanitize(error)}") from error
+    finally:
+        logging.set_verbosity(verbosity)
+    network, report = opened
+    if missing := sorted(report["missing_keys"]):
+        raise InputError(
+            f"the weights of {name!r} lack {counted(len(missing), 'tensor')}, such as "
+            f"{missing[0]}; save the checkpoint again with every tensor under its own name"
+        )
+    if unknown := sorted(report["unexpected_keys"]):
+        getLogger(__name__).warning(
+            f"the network of {name!r} does not use {counted(len(unknown), 'tensor')} of its "
+            f"weights, such as {unknown[0]}"
+        )
+    return tokenizer, network
+
+
+def positions_of(config: Any) -> float:
+    """Return how many positions a network has for a text, with what its rotary scaling adds."""
+    config = config.get_text_config()
+    positions = getattr(config, "max_position_embeddings", None) or math.inf
+    scaling = getattr(config, "rope_parameters", None) or {}
+    original = scaling.get("original_max_position_embeddings") or positions
+    return max(positions, original * (scaling.get("factor") or 1))
 
 
 def _shared_start(first: list[int], second: list[int]) -> int:

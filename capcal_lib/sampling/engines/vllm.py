@@ -11,7 +11,7 @@ import numpy as np
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import Model, Sampling
 from capcal_lib.sampling.engines import Request, question_seed
-from capcal_lib.sampling.engines.local import LocalEngine, Prompt, Reply
+from capcal_lib.sampling.engines.chat import LocalEngine, Prompt, Reply, turn_ends
 from capcal_lib.sampling.weights import ensure_weights
 from capcal_lib.text import sanitize
 
@@ -24,30 +24,35 @@ GROUP = 10
 class VllmEngine(LocalEngine):
     """Sample with vLLM, in the checkpoint's type, with the manifest's settings under ``vllm``.
 
-    It holds one copy of the model. To use several GPUs, set ``tensor_parallel_size`` there, or
-    start a server (``vllm serve --data-parallel-size 8``) and use the engine ``openai``. Because of
+    It is one process with one copy of the model, on one GPU or as many as ``tensor_parallel_size``
+    says. For several copies, start a server (``vllm serve --data-parallel-size 8``) and use the
+    engine ``openai``, or start a process a GPU, each with its part of the questions. Because of
     rounding, sums depend on the batch, most of all in bfloat16, so a draw near such a difference
     may change.
 
-    ``folder`` holds the weights; None gets them with `ensure_weights`."""
+    ``folder`` holds the weights; None gets them with `ensure_weights`.
+    """
 
     family = "vllm"
 
     def __init__(self, model: Model, folder: Path | None = None) -> None:
         os.environ.setdefault("VLLM_LOGGING_LEVEL", "WARNING")
         os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
+        from transformers import AutoTokenizer
         from vllm import LLM
 
         self.model = model
+        folder = folder or ensure_weights(model)
         settings: dict[str, Any] = {"max_model_len": model.sampling.context_tokens}
         if model.dtype:
             settings["dtype"] = model.dtype
         settings |= model.vllm
         try:
-            self._llm: Any = LLM(str(folder or ensure_weights(model)), **settings)
-        except (RuntimeError, ValueError, ImportError, OSError) as error:
+            self.tokenizer: Any = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+            self._llm: Any = LLM(str(folder), **settings)
+        except Exception as error:  # of vLLM, transformers and what they load
             raise InputError(f"vLLM could not open {model.name!r}: {sanitize(error)}") from error
-        self.tokenizer: Any = self._llm.get_tokenizer()
+        self.turn_ends = sorted(turn_ends(self.tokenizer, model))  # beside the model's own ends
         self._numbers = count()  # of requests
 
     def close(self) -> None:
@@ -71,6 +76,7 @@ class VllmEngine(LocalEngine):
                     top_p=sampling.top_p,
                     top_k=sampling.top_k or -1,
                     max_tokens=prompt.limit,
+                    stop_token_ids=self.turn_ends,
                     # vLLM adds 0, 1, 2 and so on for the samples of a request
                     seed=question_seed(seed, prompt.question_id) + group[0],
                 ),
@@ -92,25 +98,29 @@ class VllmEngine(LocalEngine):
         for done in self._finished((prompt, SamplingParams(**settings)) for prompt in prompts):
             for number, [choice] in done:
                 [logprobs] = choice.logprobs
-                result[number] = [logprobs[token].logprob for token in tokens]
+                result[number, :] = [logprobs[token].logprob for token in tokens]
         return result
 
-    def hidden_states(self, _: Sequence[Request], layers: str = "mean") -> np.ndarray:  # noqa: ARG002
-        """Raise `InputError`: vLLM keeps them to itself."""
+    def hidden_states(
+        self,
+        requests: Sequence[Request],  # noqa: ARG002
+        layers: str = "mean",  # noqa: ARG002
+    ) -> np.ndarray:
+        """Raise `InputError`: vLLM does not give them."""
         raise InputError("the vllm engine gives no hidden states; use --engine transformers")
 
     def _finished(self, jobs: Iterable[tuple[list[int], Any]]) -> Iterator[list[tuple[int, Any]]]:
         """Run prompts; yield after each step the numbers and answers of those that it finished."""
         from vllm.sampling_params import RequestOutputKind
+        from vllm.v1.engine.exceptions import EngineDeadError
 
         engine = self._llm.llm_engine
-        jobs = iter(enumerate(jobs))
+        waiting = iter(enumerate(jobs))
         under_way: dict[str, int] = {}  # the number of each request
         try:
             while True:
-                for number, (tokens, parameters) in islice(
-                    jobs, REQUESTS_IN_FLIGHT - len(under_way)
-                ):
+                free = REQUESTS_IN_FLIGHT - len(under_way)
+                for number, (tokens, parameters) in islice(waiting, free):
                     parameters.output_kind = RequestOutputKind.FINAL_ONLY
                     parameters.detokenize = False
                     name = str(next(self._numbers))
@@ -120,6 +130,12 @@ class VllmEngine(LocalEngine):
                     return
                 outputs = [output for output in engine.step() if output.finished]
                 yield [(under_way.pop(output.request_id), output.outputs) for output in outputs]
+        except EngineDeadError as error:
+            under_way.clear()
+            raise InputError(
+                "vLLM stopped, for the reason that it printed above; the samples are kept, and the "
+                "same command goes on from there"
+            ) from error
         finally:
             engine.abort_request([*under_way])
 

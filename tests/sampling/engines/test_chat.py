@@ -14,13 +14,14 @@ from capcal_lib.sampling.engines import Request
 tokenizers = pytest.importorskip("tokenizers")
 transformers = pytest.importorskip("transformers")
 
-from capcal_lib.sampling.engines.local import (  # noqa: E402 -- what they are given comes from transformers
+from capcal_lib.sampling.engines.chat import (  # noqa: E402 -- what they are given comes from transformers
     PROMPTS_AT_ONCE,
     LocalEngine,
     Prompt,
     Reply,
     encode,
     encode_all,
+    turn_ends,
 )
 
 MODEL = load_model("smollm2-135m")
@@ -112,6 +113,49 @@ def test_prompts_read_together_are_those_read_one_by_one(number: int, style: str
     assert read == [encode(tokenizer, model, one) for one in asked]
     if style == "short":
         assert read == [[words[word] for word in text.split()] for text in texts]
+
+
+def asked(words: str = "hm") -> Request:
+    question = Question("q", words, Answer("short", "Paris"))
+    return Request(question, ({"role": "user", "content": words},))
+
+
+def test_a_switch_that_the_template_does_not_know_is_refused() -> None:
+    tokenizer, words = make(False)
+    tokenizer.chat_template = "ask{% if enable_thinking is false %} hm{% endif %}"
+    known = MODEL.model_copy(update={"chat_template": {"enable_thinking": False}})
+    assert encode(tokenizer, known, asked()) == [words["ask"], words["hm"]]
+    for name in ("thinking", "enable_thought"):
+        unknown = MODEL.model_copy(update={"chat_template": {name: False}})
+        with pytest.raises(InputError, match=f"template of 'smollm2-135m' does not know '{name}'"):
+            encode(tokenizer, unknown, asked())
+        with pytest.raises(InputError, match="does not know"):
+            turn_ends(tokenizer, unknown)
+
+
+def test_a_template_that_raises_is_refused_in_its_own_words() -> None:
+    tokenizer, _ = make(False)
+    tokenizer.chat_template = "{{ raise_exception('roles must alternate') }}"
+    with pytest.raises(InputError, match=r"refuses the messages: roles must alternate$"):
+        encode(tokenizer, MODEL, asked())
+    assert turn_ends(tokenizer, MODEL) == set()
+
+
+@pytest.mark.parametrize(
+    ("template", "end"),
+    [
+        ("{% for one in messages %}{{ one.content }}</think>{% endfor %}", True),
+        ("{% for one in messages %}{{ one.content }} \n</think>\n{% endfor %}", True),
+        ("{% for one in messages %}</think>{{ one.content }} hm{% endfor %}", False),
+        ("{{ messages[0].content }}</think>", False),  # says nothing of an assistant
+    ],
+)
+def test_the_special_token_after_an_assistants_turn_is_an_end(template: str, end: bool) -> None:
+    tokenizer, words = make(True)
+    tokenizer.chat_template = template
+    assert turn_ends(tokenizer, MODEL) == ({words["</think>"]} if end else set())
+    completes = MODEL.model_copy(update={"prompt_style": "completion"})
+    assert turn_ends(tokenizer, completes) == set()
 
 
 def test_the_date_of_a_template_is_that_of_the_manifest() -> None:

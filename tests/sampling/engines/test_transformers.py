@@ -2,13 +2,17 @@
 
 import gc
 import itertools
+import json
+import math
 import weakref
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from safetensors.torch import load_file, save_file
 
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import load_model
@@ -20,7 +24,7 @@ from capcal_lib.sampling.weights import weights_folder
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from capcal_lib.sampling.engines.transformers import TransformersEngine  # noqa: E402 -- needs torch
+from capcal_lib.sampling.engines.transformers import TransformersEngine, positions_of  # noqa: E402 -- needs torch
 from tests.sampling.engines.tiny_models import (  # noqa: E402
     ARCHITECTURES,
     OTHERS,
@@ -264,12 +268,138 @@ def test_the_embedded_model_draws_with_its_probabilities(
 
 
 @pytest.mark.parametrize("architecture", OTHERS)
-def test_attention_that_looks_at_less_is_refused(architecture: str, tmp_path: Path) -> None:
+def test_other_attention_is_read_and_not_sampled(architecture: str, tmp_path: Path) -> None:
     folder = make_weights(tmp_path, architecture, **OTHERS[architecture])
+    engine = TransformersEngine(manifest(), folder)
+    engine.tokenizer = transformers.PreTrainedTokenizerFast.from_pretrained(folder)
+    requests = [request(content) for content in MIXED]
+    states = engine.hidden_states(requests)
+    logprobs, _ = engine.next_token_logprobs(requests, ["one", "five"], settings(), 0)
+    for row, asked in enumerate(requests):
+        ids = torch.tensor([prompt_of(engine, asked)])
+        with torch.inference_mode():
+            out = plain(engine)(ids, output_hidden_states=True, use_cache=False)
+        expected = torch.stack([layer[0, -1] for layer in out.hidden_states]).mean(0)
+        np.testing.assert_allclose(states[row], expected, rtol=1e-4, atol=2e-4)
+        expected = out.logits[0, -1].log_softmax(-1)[[3, 7]]
+        np.testing.assert_allclose(logprobs[row], expected, atol=5e-4)
     with pytest.raises(
         InputError, match=rf"attention of a '{architecture}' model; use --engine vllm"
     ):
+        draw(engine, [request("one", 1)], settings())
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("architecture", ["nemotron", "diffllama", "llama", "qwen3"])
+def test_a_network_that_steps_without_its_prompt_is_not_sampled(
+    architecture: str, dtype: str, tmp_path: Path
+) -> None:
+    folder = make_weights(tmp_path, architecture, initializer_range=0.02)
+    engine = TransformersEngine(manifest(dtype=dtype), folder)
+    assert engine.shares_prefixes == (architecture in ARCHITECTURES)
+
+
+def test_tensors_that_are_missing_are_refused(tmp_path: Path) -> None:
+    folder = make_weights(tmp_path, "llama")
+    tensors = load_file(folder / "model.safetensors")
+    fewer = {name: one for name, one in tensors.items() if ".layers.1." not in name}
+    save_file(fewer, folder / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(
+        InputError,
+        match=r"'tiny' lack 9 tensors, such as model\.layers\.1\.input_layernorm\.weight",
+    ):
         TransformersEngine(manifest(), folder)
+    renamed = {f"_orig_mod.{name}": one for name, one in tensors.items()}
+    save_file(renamed, folder / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(InputError, match=r"lack 30 tensors, such as lm_head\.weight"):
+        TransformersEngine(manifest(), folder)
+
+
+def test_tensors_without_a_use_are_named_in_one_line(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = make_weights(tmp_path, "llama")
+    tensors = load_file(folder / "model.safetensors")
+    tensors["model.layers.3.bias"] = torch.zeros(1)
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    capfd.readouterr()
+    TransformersEngine(manifest(), folder)
+    assert caplog.messages == [
+        "the network of 'tiny' does not use 1 tensor of its weights, such as model.layers.3.bias"
+    ]
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_head_tied_to_the_embedding_is_no_missing_tensor(tmp_path: Path) -> None:
+    folder = make_weights(tmp_path, "llama", tie_word_embeddings=True)
+    assert "lm_head.weight" not in load_file(folder / "model.safetensors")
+    assert draw(TransformersEngine(manifest(), folder), [request("one", 2)], settings())
+
+
+CLOSED: dict[str, dict[str, Any]] = {
+    "bitsandbytes": {"quantization_config": {"quant_method": "bitsandbytes", "load_in_4bit": True}},
+    "GPTQ": {"quantization_config": {"quant_method": "gptq", "bits": 4, "group_size": 128}},
+    "own code": {
+        "model_type": "ownlm",
+        "auto_map": {"AutoConfig": "own.Config", "AutoModelForCausalLM": "own.ForCausalLM"},
+    },
+    "newer": {"model_type": "futurelm"},
+    "encoder and decoder": {"model_type": "t5"},
+    "with vision": {"model_type": "qwen2_5_vl"},
+}
+
+
+@pytest.mark.parametrize("changes", CLOSED.values(), ids=CLOSED)
+def test_a_checkpoint_that_transformers_cannot_open_is_refused_in_one_line(
+    changes: dict[str, Any], tmp_path: Path
+) -> None:
+    config = make_weights(tmp_path, "llama") / "config.json"
+    config.write_text(json.dumps(json.loads(config.read_text()) | changes))
+    with pytest.raises(InputError, match=r"transformers could not open 'tiny': [A-Z]") as refused:
+        TransformersEngine(manifest(), tmp_path)
+    assert "\n" not in str(refused.value)
+    assert len(str(refused.value)) < 350
+
+
+def test_a_context_beyond_the_positions_of_the_model_is_refused(
+    engines: Callable[[str], TransformersEngine],
+) -> None:
+    engine = engines("llama")
+    asked = [request("one", 1)]
+    assert draw(engine, asked, settings(context_tokens=128))
+    wide = settings(context_tokens=129)
+    message = "'tiny' has 128 positions, fewer than context_tokens = 129"
+    with pytest.raises(InputError, match=message):
+        draw(engine, asked, wide)
+    with pytest.raises(InputError, match=message):
+        engine.next_token_logprobs(asked, ["one"], wide, 0)
+
+
+def test_rotary_scaling_adds_positions() -> None:
+    known = transformers.LlamaConfig(max_position_embeddings=100)
+    yarn = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 100}
+    assert positions_of(known) == 100
+    scaled = transformers.LlamaConfig(max_position_embeddings=100, rope_parameters=yarn)
+    assert positions_of(scaled) == 400
+    counted = transformers.LlamaConfig(max_position_embeddings=400, rope_parameters=yarn)
+    assert positions_of(counted) == 400
+    assert positions_of(transformers.MambaConfig()) == math.inf
+
+
+def test_the_mark_after_an_assistants_turn_ends_an_answer(tmp_path: Path) -> None:
+    """Although neither the configuration nor the tokenizer names it."""
+    words = ["end", "ask", "say", "one", "<|turn|>"]
+    folder = make_weights(tmp_path, "llama", words)
+    tokenizer = transformers.PreTrainedTokenizerFast.from_pretrained(folder)
+    tokenizer.add_special_tokens({"additional_special_tokens": ["<|turn|>"]})
+    tokenizer.chat_template = (
+        "{% for one in messages %}{{ one.role }} {{ one.content }}<|turn|>\n{% endfor %}"
+    )
+    tokenizer.save_pretrained(folder)
+    engine = TransformersEngine(manifest(), folder)
+    assert engine.ends == {0, 4}
+    rows = draw(engine, [request("one", 200)], settings(temperature=2.0, max_tokens=20))
+    assert {row.finish_reason for row in rows} == {"stop"}
 
 
 def test_the_head_over_the_vocabulary_is_left_out_of_hidden_states(

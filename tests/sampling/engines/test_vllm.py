@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import numpy as np
@@ -34,7 +35,7 @@ from capcal_lib.sampling.engines import (
     open_engine,
     question_seed,
 )
-from capcal_lib.sampling.engines.local import encode, single_tokens
+from capcal_lib.sampling.engines.chat import single_tokens
 from capcal_lib.sampling.engines.openai import OpenAIEngine
 from capcal_lib.sampling.weights import ensure_weights
 from tests.sampling import architectures
@@ -42,7 +43,18 @@ from tests.sampling import architectures
 pytest.importorskip("vllm")
 pytestmark = [pytest.mark.vllm, pytest.mark.filterwarnings("default")]
 
-MODEL = load_model("smollm2-135m")
+os.environ.setdefault("VLLM_USE_V2_MODEL_RUNNER", "0")  # the CPU build stops with the newer one
+# On a CPU, a seeded prompt that is read in pieces stops the build, so it is read at once.
+CPU = {
+    "dtype": "float32",
+    "enforce_eager": True,
+    "enable_chunked_prefill": False,
+    "max_num_batched_tokens": 2048,
+    "max_num_seqs": 256,
+    "block_size": 32,
+    "kv_cache_memory_bytes": 1 << 30,
+}
+MODEL = load_model("smollm2-135m").model_copy(update={"vllm": CPU})
 SAMPLING = Sampling(temperature=0.8, max_tokens=12, context_tokens=2048)
 QUESTIONS = load_questions("mini-capitals")
 START_SECONDS = 1500
@@ -81,7 +93,8 @@ def engine() -> Iterator[Engine]:
 
 def with_arguments(model: Model = MODEL, **changes: object) -> Model:
     """Return the model with other arguments of vLLM, and little memory."""
-    return model.model_copy(update={"vllm": {"kv_cache_memory_bytes": 1 << 28} | changes})
+    small = {"kv_cache_memory_bytes": 1 << 28}
+    return model.model_copy(update={"vllm": CPU | small | changes})
 
 
 def processes() -> list[str]:
@@ -271,9 +284,6 @@ def test_the_architectures_of_the_paper_are_those_of_plain_transformers(
         ]
         assert sorted(pieces, key=lambda row: (row.question_id, row.sample_index)) == rows
 
-        states = ours.hidden_states(asked())
-        expected = np.stack([plain.states(request) for request in asked()])
-        assert np.abs(states - expected).max() / np.abs(expected).max() < 1e-3
         true = [Request(one, p_true_messages(one, model.prompt_style)) for one in QUESTIONS[:3]]
         words = [*YES, *NO]
         said = ours.next_token_logprobs(true, words, SAMPLING, 0)[0]
@@ -310,140 +320,40 @@ def test_a_model_is_closed_before_the_next_is_opened() -> None:
     assert len(processes()) == before
 
 
-def test_on_an_h100_its_own_defaults_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    from vllm import AsyncEngineArgs
-    from vllm.platforms import current_platform
-    from vllm.usage.usage_lib import UsageContext
-
-    from capcal_lib.sampling.engines.vllm import settings_of
-
-    settings = settings_of(MODEL, ensure_weights(MODEL), gpus=8)
-    own = {"max_num_seqs", "max_num_batched_tokens", "tensor_parallel_size"}
-    assert settings.keys().isdisjoint(own)
-    monkeypatch.setattr(type(current_platform), "is_cpu", lambda self: False, raising=False)
-    monkeypatch.setattr(
-        type(current_platform), "get_device_total_memory", lambda *_: 80 << 30, raising=False
-    )
-    monkeypatch.setattr(
-        type(current_platform), "get_device_name", lambda *_: "NVIDIA H100 80GB", raising=False
-    )
-    tokens, sequences = AsyncEngineArgs.get_batch_defaults(8)
-    assert sequences[UsageContext.LLM_CLASS] == 1024
-    assert tokens[UsageContext.LLM_CLASS] == 16384
-
-
-@pytest.mark.parametrize("architecture", architectures.ARCHITECTURES)
-def test_a_mixture_of_experts_is_what_vllm_takes_for_one(architecture: str, tmp_path: Path) -> None:
-    from vllm import AsyncEngineArgs
-
-    from capcal_lib.sampling.engines.vllm import has_experts, settings_of
-
-    folder = architectures.checkpoint(tmp_path, architecture)
-    settings = settings_of(architectures.manifest(), folder, gpus=0)
-    config = AsyncEngineArgs(**settings).create_model_config()
-    assert has_experts(folder) == config.is_moe == (architecture == "gpt_oss")
-
-
-def test_the_engine_is_opened_as_vllms_own_users_open_it(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from vllm import AsyncEngineArgs
-    from vllm.usage.usage_lib import UsageContext
-
-    from capcal_lib.sampling.engines import vllm
-
-    asked = {}
-    stop = RuntimeError("far enough")
-
-    def look(self: object, context: object) -> None:
-        asked["context"] = context
-        raise stop
-
-    monkeypatch.setattr(AsyncEngineArgs, "create_engine_config", look)
-    with pytest.raises(InputError, match="vLLM could not open 'smollm2-135m': far enough"):
-        vllm.VllmEngine(MODEL)
-    assert asked["context"] == UsageContext.LLM_CLASS
-
-
 def test_a_prompt_that_fills_the_context_is_refused(engine: Engine) -> None:
     short = Sampling(temperature=0.8, max_tokens=12, context_tokens=20)
     with pytest.raises(InputError, match="leaves no room for an answer in context_tokens = 20"):
         draw(engine, requests(1, 1), short)
 
 
-def test_hidden_states_are_those_of_transformers_whatever_is_cached(engine: Engine) -> None:
-    """Prompts of many lengths, a whole block of the prefix cache among them, before, after and
-    between samples.
-    """
-    from capcal_lib.sampling.engines.transformers import TransformersEngine
-
-    other = TransformersEngine(MODEL)
-    texts = [" ".join(["why"] * count) for count in (1, 2, 7, *range(34, 67), 150)]
-    asked = [
-        Request(one, ({"role": "user", "content": text},))
-        for one, text in zip(QUESTIONS, texts, strict=False)
-    ]
-    assert {32, 64, 96} <= {len(encode(other.tokenizer, MODEL, request)) for request in asked}
-    rows = draw(engine, requests(2, 3))
-    ours, theirs = (one.hidden_states(asked) for one in (engine, other))
-    assert ours.shape == (len(asked), 576)
-    assert ours.dtype == np.float32
-    np.testing.assert_allclose(ours, theirs, atol=1e-3)
-    np.testing.assert_allclose(engine.hidden_states(asked[::-1])[::-1], theirs, atol=1e-3)
-    assert draw(engine, requests(2, 3)) == rows
-    np.testing.assert_allclose(
-        engine.hidden_states(requests(2, 0)), other.hidden_states(requests(2, 0)), atol=1e-3
-    )
-    assert engine.hidden_states([]).shape == (0, 576)
-
-
 def test_stopping_early_leaves_nothing_behind(engine: Engine) -> None:
+    rows = draw(engine, requests(1, 2))
     stream = engine.sample(requests(8, 16), SAMPLING, 0)
     next(stream)
     stream.close()  # type: ignore[attr-defined]
-    states = engine.hidden_states(requests(3, 0))
-    assert len(draw(engine, requests(1, 2))) == 2
-    np.testing.assert_array_equal(engine.hidden_states(requests(3, 0)), states)
+    assert draw(engine, requests(1, 2)) == rows
 
 
-def test_two_copies_give_the_rows_of_one_until_one_of_them_dies(engine: Engine) -> None:
+def test_more_context_than_the_model_has_positions_is_refused(tmp_path: Path) -> None:
     from capcal_lib.sampling.engines.vllm import VllmEngine
 
-    asked = requests(4, 40)
-    rows, states = draw(engine, asked), engine.hidden_states(asked)
-    two = VllmEngine(with_arguments(data_parallel_size=2))
+    folder = architectures.checkpoint(tmp_path, "qwen3")
+    wide = with_arguments(architectures.manifest(), max_model_len=4096)
+    with pytest.raises(InputError, match=r"vLLM could not open 'tiny': .*max_model_len"):
+        VllmEngine(wide, folder)
+
+
+def test_an_engine_whose_process_dies_says_so(tmp_path: Path) -> None:
+    from capcal_lib.sampling.engines.vllm import VllmEngine
+
+    folder = architectures.checkpoint(tmp_path, "qwen3")
+    engine: Any = VllmEngine(with_arguments(architectures.manifest()), folder)
     try:
-        again = draw(two, asked)
-        assert [(row.question_id, row.sample_index) for row in again] == [
-            (row.question_id, row.sample_index) for row in rows
-        ]
-        same = np.mean([one == other for one, other in zip(again, rows, strict=True)])
-        assert same > 0.95  # up to rounding
-        np.testing.assert_allclose(two.hidden_states(asked), states, atol=1e-3)
-        two._llm.engine_core.resources.engine_manager.processes[1].kill()
+        assert len(draw(engine, architectures.asked(2))) == 4
+        manager = engine._llm.llm_engine.engine_core.resources.engine_manager
+        manager.processes[0].kill()
         with pytest.raises(InputError, match="vLLM stopped"):
-            draw(two, requests(20, 40), seed=1)
-    finally:
-        two.close()
-
-
-@pytest.mark.parametrize("architecture", architectures.ARCHITECTURES)
-def test_a_compiled_network_gives_its_states_without_a_second_load(
-    architecture: str, tmp_path: Path
-) -> None:
-    """Four layers, which are compiled in a minute or two."""
-    from capcal_lib.sampling.engines.vllm import VllmEngine
-
-    folder = architectures.checkpoint(tmp_path, architecture)
-    plain = architectures.Plain(architectures.manifest(), folder)
-    engine = VllmEngine(with_arguments(architectures.manifest(), enforce_eager=False), folder)
-    asked = architectures.asked(2)
-    expected = np.stack([plain.states(request) for request in asked])
-    try:
-        rows = draw(engine, asked)
-        states = engine.hidden_states(asked)
-        assert np.abs(states - expected).max() / np.abs(expected).max() < 1e-3
-        assert draw(engine, asked) == rows
+            draw(engine, architectures.asked(200))
     finally:
         engine.close()
 

@@ -1,5 +1,7 @@
 """Turn messages into tokens and back, with a model's own tokenizer and chat template."""
 
+import math
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from datetime import date
@@ -14,28 +16,87 @@ from capcal_lib.questions import reasoning
 from capcal_lib.questions.prompts import completion_answer, completion_text
 from capcal_lib.runs.store import FinishReason, Sample
 from capcal_lib.sampling.engines import Request
+from capcal_lib.text import sanitize
+
+PROMPTS_AT_ONCE = 256  # read by the tokenizer's threads, which keep much of each while they work
 
 
 def encode(tokenizer: Any, model: Model, request: Request) -> list[int]:
-    """Return the token ids of a request's messages as the model reads them, ready for its answer.
+    """Return the token ids of one request's messages, as `encode_all` does."""
+    [tokens] = encode_all(tokenizer, model, [request])
+    return tokens
+
+
+def encode_all(tokenizer: Any, model: Model, requests: Sequence[Request]) -> list[list[int]]:
+    """Return the token ids of each request's messages as the model reads them, ready for its
+    answer.
 
     A model without a chat template reads them as the beginning of a text, in the prompt style
     ``completion``. A template writes the date of the manifest's switch ``date``, or else today's.
     """
-    if model.prompts.completion:
-        text_tokens: list[int] = tokenizer(completion_text(request.messages))["input_ids"]
-        return text_tokens
-    if tokenizer.chat_template is None:
+    completes = model.prompts.completion
+    switches = {} if completes else template_switches(tokenizer, model)
+    tokens: list[list[int]] = []
+    for start in range(0, len(requests), PROMPTS_AT_ONCE):
+        some = requests[start : start + PROMPTS_AT_ONCE]
+        if completes:
+            encoded = tokenizer([completion_text(one.messages) for one in some])
+        else:
+            try:
+                encoded = tokenizer.apply_chat_template(
+                    [list(one.messages) for one in some],
+                    add_generation_prompt=True,
+                    tokenize=True,
+                    return_dict=True,
+                    **switches,
+                )
+            except Exception as error:  # a template is a program
+                raise InputError(
+                    f"the chat template of {model.name!r} refuses the messages: {sanitize(error)}"
+                ) from error
+        tokens += encoded["input_ids"]
+    return tokens
+
+
+def template_switches(tokenizer: Any, model: Model) -> dict[str, Any]:
+    """Return what a model's chat template is given beside the messages; `InputError` if it has no
+    template, or one that does not know a switch of the manifest.
+    """
+    template = tokenizer.chat_template
+    if template is None:
         raise InputError(
             f"{model.name!r} has no chat template; put prompt_style: completion into its manifest"
         )
+    for name in model.chat_template:
+        if name != "date" and not re.search(rf"\b{re.escape(name)}\b", str(template)):
+            raise InputError(
+                f"the chat template of {model.name!r} does not know {name!r}; correct or remove it "
+                "under chat_template in the manifest"
+            )
     switches = dict(model.chat_template)
     if "date" in switches:  # what templates call
         switches["strftime_now"] = date.fromisoformat(switches["date"]).strftime
-    tokens: list[int] = tokenizer.apply_chat_template(
-        list(request.messages), add_generation_prompt=True, return_dict=False, **switches
-    )
-    return tokens
+    return switches
+
+
+def turn_ends(tokenizer: Any, model: Model) -> set[int]:
+    """Return the special token that the chat template writes after an assistant's turn, if any.
+
+    Some checkpoints do not list it among their ends, and would go on with an invented turn."""
+    if model.prompts.completion:
+        return set()
+    switches = template_switches(tokenizer, model)
+    turns = [{"role": "user", "content": "Question"}, {"role": "assistant", "content": "Answer"}]
+    try:
+        text = tokenizer.apply_chat_template(turns, tokenize=False, **switches)
+    except Exception:  # it refuses this conversation, but may take those that are asked
+        return set()
+    _, answer, rest = text.rpartition("Answer")
+    return {
+        number
+        for number, token in tokenizer.added_tokens_decoder.items()
+        if answer and token.special and rest.lstrip().startswith(token.content)
+    }
 
 
 class Prompt(NamedTuple):
@@ -74,6 +135,7 @@ class LocalEngine(ABC):
 
     model: Model
     tokenizer: Any
+    positions: float = math.inf  # that the model has for a prompt and its answer
 
     @abstractmethod
     def _draw(self, prompts: list[Prompt], sampling: Sampling, seed: int) -> Iterator[Reply | None]:
@@ -84,10 +146,16 @@ class LocalEngine(ABC):
         """Return the log-probability that each token follows each prompt."""
 
     def _prompts(self, requests: Sequence[Request], sampling: Sampling) -> list[Prompt]:
+        if sampling.context_tokens > self.positions:
+            raise InputError(
+                f"{self.model.name!r} has {self.positions:,} positions, fewer than context_tokens "
+                f"= {sampling.context_tokens:,}; lower context_tokens in the manifest"
+            )
         prompts = []
-        for request in requests:
+        completes = self.model.prompts.completion
+        encoded = encode_all(self.tokenizer, self.model, requests)
+        for request, tokens in zip(requests, encoded, strict=True):
             name = request.question.id
-            tokens = encode(self.tokenizer, self.model, request)
             room = sampling.context_tokens - len(tokens)
             if room < 1:
                 raise InputError(
@@ -98,7 +166,6 @@ class LocalEngine(ABC):
             limit = min(sampling.max_tokens, room)
             opened = reasoning.opened(self.tokenizer.decode(tokens[-16:]))
             indices = request.sample_indices
-            completes = self.model.prompts.completion
             prompts.append(Prompt(name, tokens, limit, indices, completes, opened))
         return prompts
 
