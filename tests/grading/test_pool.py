@@ -22,17 +22,11 @@ RIGHT, WRONG = r"\boxed{0.5x}", r"\boxed{0.25x}"
 ENDLESS = r"2^{9^{9^9}-9^{9^9}}\cdot\frac{x}{4}"
 
 
-def close() -> None:
-    """End the workers of this process."""
-    for worker in pool._idle.pop(os.getpid(), []):
-        worker.communicate()
-
-
 @pytest.fixture(autouse=True, scope="module")
 def _no_workers_left() -> Iterator[None]:
-    close()
+    pool.close()
     yield
-    close()
+    pool.close()
 
 
 def settle(*pairs: tuple[str, str]) -> list[bool | None]:
@@ -66,7 +60,7 @@ def test_a_worker_that_is_killed_from_outside_is_one_line_and_replaced(
     assert settle(("2x", "x+x")) == [True]
     [first] = workers_of(os.getpid())
     os.kill(first, signal.SIGKILL)
-    pool._idle[os.getpid()][0].wait()
+    pool._workers[os.getpid()][0].wait()
     assert settle(("2x", "x+x+0")) == [True], "one that died while it waited is replaced"
     [second] = workers_of(os.getpid())
     os.kill(second, signal.SIGSTOP)
@@ -120,7 +114,7 @@ def test_hard_expressions_stay_within_a_second_of_processor_time_and_their_memor
 
 
 def test_threads_may_grade_at_once() -> None:
-    close()  # so that they open it at once, too
+    pool.close()  # so that they open it at once, too
     answers = [Answer("math", f"x+{index}") for index in range(12)]
     verdicts: dict[int, Verdict] = {}
 
