@@ -332,16 +332,16 @@ def _same_member(gold: str, answer: str) -> bool:
 
     if gold.replace(" ", "") == answer.replace(" ", ""):
         return True
-    right, number = read_number(gold), read_number(answer)
-    if right and number:
-        return same_number(right, number)
-    if _PROSE.fullmatch(without_commands(gold)):
-        return option(gold) == option(answer) or letter(gold) == letter(answer) is not None
     for pattern in (_ASSIGNED, _UNIT):  # a name or a unit that both have must be the same
         matches = [*filter(None, map(pattern.search, (gold, answer)))]
         stated = {option(match[0]).replace(" ", "") for match in matches}
         if len(stated) > 1:
             return False
+    right, number = read_number(gold), read_number(answer)
+    if right and number:
+        return same_number(right, number)
+    if _PROSE.fullmatch(without_commands(gold)):
+        return option(gold) == option(answer) or letter(gold) == letter(answer) is not None
     # Math-Verify takes the right side of an equation.
     equations = {"=" in _ASSIGNED.sub("", text) for text in (gold, answer)}
     if _BY_TEXT.search(gold + answer) or len(equations) > 1:
