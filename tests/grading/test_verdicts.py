@@ -71,7 +71,7 @@ def test_a_run_is_graded_once_and_again_when_it_has_grown(run: Path, tmp_path: P
     assert (run / FILE).stat().st_mtime_ns == written
     before = read_verdicts(Run(run))
     sample("simulated", SET, k=5, limit=6, store=tmp_path)
-    assert grade_run(Run(run)) == Graded(new=10, again=10, flipped={})
+    assert grade_run(Run(run)) == Graded(new=10, again=20, flipped={})
     both = before.merge(read_verdicts(Run(run)), on=KEY, suffixes=("", "_now"))
     assert len(both) == 20
     assert (both["verdict"] == both["verdict_now"]).all()
