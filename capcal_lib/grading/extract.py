@@ -32,7 +32,7 @@ _OPTION = re.compile(
     r"(?m)^[^\w\n]*([A-J])(?:[.):]|[^\w\n]*$)|(?<=\s)(?:\(([A-J])\)|([A-J])\.)(?=[ \t]+\S)"
 )
 _SENTENCE = re.compile(
-    r"(?<!\b[A-Z])(?<!\b(?:St|Dr|Mr|Ms|Jr|Sr|Mt|vs|No))(?<!\bMrs)[.!?](?:\s|$)|。|,?\sbecause\b"
+    r"(?<!\b[A-Z])(?<!\b(?:St|Dr|Mr|Ms|Jr|Sr|Mt|vs|No))(?<!\bMrs)[.!?](?:\s|$)|,?\sbecause\b"
     r"|,\s(?:which|since|as|not|rather|so)\b"
 )
 _STATED = re.compile(
