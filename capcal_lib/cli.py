@@ -809,12 +809,11 @@ def verify(
     exit status is 1 if anything is wrong.
     """
     from capcal_lib.grading import GRADER_VERSION
-    from capcal_lib.probes.draws import check_draws
     from capcal_lib.probes.predictions import check_predictions
     from capcal_lib.runs.verify import verify_store
     from capcal_lib.sampling.weights import check_weights
 
-    checks = [check_weights, check_predictions, check_draws]
+    checks = [check_weights, check_predictions]
     problems: list[str] = []
     for checked in verify_store(store, model, dataset, grader=GRADER_VERSION, checks=checks):
         problems += checked.problems

@@ -4,7 +4,6 @@ from capcal_lib.confidence.of_run import estimate
 from capcal_lib.grading import GRADER_VERSION
 from capcal_lib.grading.verdicts import grade_run, run_questions
 from capcal_lib.manifests import load_dataset
-from capcal_lib.probes.draws import check_draws
 from capcal_lib.probes.features import extract
 from capcal_lib.probes.predictions import check_predictions, keep_predictions
 from capcal_lib.questions import Question, subset
@@ -28,7 +27,7 @@ def run_folder(store: Path, identity: Identity) -> Path:
 
 def verify_run(run: Run) -> Checked:
     """Check a run as ``capcal verify`` does."""
-    checks = [check_weights, check_predictions, check_draws]
+    checks = [check_weights, check_predictions]
     return verify_module.verify_run(run, grader=GRADER_VERSION, checks=checks)
 
 

@@ -23,7 +23,6 @@ from capcal_lib.applications.budget import (
     success_rate,
     success_terms,
 )
-from capcal_lib.applications.components import Components, score_components
 from capcal_lib.applications.extrapolation import extrapolate_pass_at_k
 from capcal_lib.applications.gains import (
     abstaining_gains,
@@ -42,7 +41,6 @@ from capcal_lib.applications.posterior import draw_accuracies, fit_concentration
 from capcal_lib.applications.selective import risk_area_bounds, risk_area_terms, risk_coverage
 
 __all__ = [
-    "Components",
     "abstaining_gains",
     "allocate",
     "budget_gains",
@@ -59,7 +57,6 @@ __all__ = [
     "risk_area_bounds",
     "risk_area_terms",
     "risk_coverage",
-    "score_components",
     "simulate_pass_at_k",
     "spending_terms",
     "split_counts",

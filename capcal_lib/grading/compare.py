@@ -20,24 +20,37 @@ MOST_DIGITS = 100  # of one number
 
 _CHARACTERS = str.maketrans(
     {
-        **dict.fromkeys("−–‐‑", "-"),
-        **dict.fromkeys("\u00a0\u2009\u202f\t\r\n~", " "),
+        **dict.fromkeys("−–‐‑‒﹣", "-"),
+        **dict.fromkeys("\u00a0\u2007\u2009\u200a\u202f\t\r\n~", " "),
+        **dict.fromkeys("⁄∕", "/"),
         "×": r"\times ",
         "·": r"\cdot ",
+        "⋅": r"\cdot ",
         "π": r"\pi ",
+        "∞": r"\infty ",
         "√": r"\sqrt ",
-        "²": "^2",
-        "³": "^3",
+        "≤": r"\le ",
+        "≥": r"\ge ",
+        "∪": r"\cup ",
+        "±": r"\pm ",
+        "½": r"\frac{1}{2}",
+        "¼": r"\frac{1}{4}",
+        "¾": r"\frac{3}{4}",
     }
 )
-_TEXT = re.compile(r"\\(?:text\w*|mathrm|mbox)\s?\{([^{}]*)\}(?:\^\{?[23]\}?)?")
+_RAISED = re.compile("[¹²³ʰ-ʸˡ-ˣᴬ-ᵡ\u2070-\u207f]+")
+_LOWERED = re.compile("[ᵢ-ᵪⱼ\u2080-\u209c]+")
+_TEXT = re.compile(r"\\(?:text\w*|mathrm|mbox)\s?\{([^{}]*)\}")
 _SPELLINGS = (
+    (r"(?<=\d)(?:\{,\}\s?|,\s?\\!\s?)(?=\d{3})", ","),
     (r"\\(?:left|right)(?![a-z])\.?|\\?\$|\\[()\[\]!]|\*\*", ""),
-    (r"(?<!\\)\\[,;:> ]", " "),
+    (r"(?<!\\)\\[,;:> ]|\\q?quad(?![a-z])", " "),
+    (r"\\sqrt\s?(?:\(([^()]*)\)|(\d+|[a-zA-Z]))", r"\\sqrt{\1\2}"),
     (r"\\[dtc]frac", r"\\frac"),
     (r"\\frac\s?(\d)\s?(\d)", r"\\frac{\1}{\2}"),
     (r"\s?(?:\^\s?\{?\s?\\circ\s?\}?|°)", r"\\text{ degrees}"),
     (r"\^\s?\{?\s?(?:\\\w+\{)?(st|nd|rd|th)\}*", r"\1"),
+    (r"_\s?\{\s?(\w)\s?\}", r"_\1"),
     (r"\s+", " "),
 )
 
@@ -45,9 +58,11 @@ _SPELLINGS = (
 def clean(text: str) -> str:
     r"""Write mathematics in one spelling.
 
-    >>> clean(r"$\dfrac12\,$."), clean(r"\left( −1, 2 \right]")
-    ('\\frac{1}{2}', '( -1, 2 ]')
+    >>> clean(r"$\dfrac12\,$."), clean("a³²"), clean(r"\left( −1, 2 \right]")
+    ('\\frac{1}{2}', 'a^{32}', '( -1, 2 ]')
     """
+    text = _RAISED.sub(lambda signs: f"^{{{unicodedata.normalize('NFKC', signs[0])}}}", text)
+    text = _LOWERED.sub(lambda signs: f"_{{{unicodedata.normalize('NFKC', signs[0])}}}", text)
     return respelt(text.translate(_CHARACTERS), _SPELLINGS).strip().rstrip(".,;").strip()
 
 
@@ -74,7 +89,9 @@ _WORDS = (
 )
 _ONES = {word: str(number) for number, word in enumerate(_WORDS.split())}
 _FRACTION = re.compile(r"\\frac\s?\{\s?(-?\d+)\s?\}\s?\{\s?(\d+)\s?\}")
-_NAME = re.compile(r"(?:\\?[A-Za-z]+(?:_\{?\w\}?|\(\w\))?|[^A-Za-z,;]*)\s?=\s?([^=;]*)")
+_NAME = re.compile(
+    r"(?![\d.]+\s?=)(?:\\?[A-Za-z]+(?:_\{?\w\}?|\(\w\))?|[^A-Za-z,;]*)\s?=\s?([^=;]*)"
+)
 _NUMBER = re.compile(
     r"""(?x)
     (?P<sign>-?) \s? [+€£¥]? \s? (?P<sign_behind>-?)
@@ -85,9 +102,9 @@ _NUMBER = re.compile(
     (?P<words>  # 5x is no number of things, and 5 million another number
       (?! [a-zA-Z]\b
       | \s?(?:and|or|squared|cubed|dozen|(?:hundred|thousand)(?:ths?)?|tenths?|million|billion)\b )
-      (?: [\s.,'()/-]* [^\W\d_]++ (?: [\s.,'()/-]+ [^\W\d_]++ )* )? )
+      (?: [\s.,'()/-]* WORD (?: [\s.,'()/-]+ WORD )* )? )
     [\s.)]*
-    """
+    """.replace("WORD", r"(?: (?:[^\W\d_]{2,}|m) \^\{?[23]\}? | [^\W\d_]++ )")
 )
 
 
@@ -102,7 +119,7 @@ def read_number(text: str) -> Number | None:
     """
     if len(text) > LONGEST:
         return None
-    text = clean(text)
+    text = re.sub(r"\s\([^()]*\)$", "", clean(text))  # a remark
     if named := _NAME.fullmatch(text):
         text = named[1]
     text = " ".join(without_commands(_FRACTION.sub(r" \1/\2", text)).split())
@@ -116,7 +133,7 @@ def read_number(text: str) -> Number | None:
     value = int(match["whole"] or 0) + value / int(match["bottom"] or 1)
     if match["sign"] or match["sign_behind"]:
         value = -value
-    words = " ".join(match["words"].lower().strip(" .,()").split())
+    words = " ".join(re.sub("[{}]", "", match["words"]).lower().strip(" .,()").split())
     return Number(value, words, bool(match["percent"]))
 
 
@@ -230,12 +247,12 @@ def equal(kind: Kind, golds: tuple[str, ...], extracted: str) -> bool | None:
 # Ratios, times, primes, and numbers in a base, which Math-Verify reads as something else.
 _BY_TEXT = re.compile(r"[:']|\d\)?_")
 _PROSE = re.compile(r"[A-Za-z() ,-]*[A-Za-z]{3}[A-Za-z() ,-]*")
-_GROUP = re.compile(r"[(\[{][^()\[\]{}]*[)\]}]")
-_BETWEEN = re.compile(r"[,;]?\s?(?<![a-zA-Z\\])(?:or|and)(?![a-zA-Z])|[,;]|\\cup")
+_PIECES = re.compile(r"([()\[\]{},;]|(?<![a-zA-Z\\])(?:or|and)(?![a-zA-Z])|\\cup)")
 _INEQUALITY = re.compile(r"[<>]|\\[lg]eq?(?![a-z])")
-_ALIKE = ({"", "{}"}, {"", "()"})  # a list without brackets may be a set, or a tuple
+# Brackets that say the same: a list without any may be a set, or a tuple.
+_ALIKE = ({"", "{}"}, {"", "()"})
 _ASSIGNED = re.compile(r"^\\?[A-Za-z]+(?:\(\w\)|_\{?\w\}?)?\s?(?:=|\\in(?![a-z]))")
-_UNIT = re.compile(rf"(?<=\S)\s?{_TEXT.pattern}\s?$")
+_UNIT = re.compile(rf"(?<=\S)\s?{_TEXT.pattern}(?:\^\{{?[23]\}}?)?\s?$")
 
 
 def mathematics(extracted: str, *golds: str) -> bool:
@@ -246,55 +263,93 @@ def mathematics(extracted: str, *golds: str) -> bool:
     >>> mathematics("2, 1", "1, 2"), mathematics(r"[-\infty, 0]", r"(-\infty, 0]")
     (True, False)
     """
+    return any(_same(clean(gold), clean(extracted)) for gold in golds)
+
+
+def _same(gold: str, answer: str) -> bool:
+    """Compare two answers, which must have as many members, in the same brackets.
+
+    Math-Verify by itself would take a tuple for a set, and leave out what a set has twice.
+    """
+    (shape, parts), (other, others) = members(gold), members(answer)
+    is_interval = 1 in (len(parts), len(others)) and _INEQUALITY.search(gold + answer)
+    if is_interval or len(parts) == len(others) == 1:
+        return _same_member(gold, answer)
+    if len(parts) != len(others) or not (shape == other or {shape, other} in _ALIKE):
+        return False
+    if not {shape, other} <= {"", "{}"}:
+        return all(map(_same, parts, others))
+    for part in parts:
+        match = next((one for one in others if _same(part, one)), None)
+        if match is None:
+            return False
+        others.remove(match)
+    return True
+
+
+def members(text: str) -> tuple[str, list[str]]:
+    r"""Return the brackets around an answer, and its members.
+
+    >>> members("[1, 2)"), members(r"\{(1, 2), (3, 4)\}"), members(r"\frac{1}{2} or 3")
+    (('[)', ['1', '2']), ('{}', ['(1, 2)', '(3, 4)']), ('', ['\\frac{1}{2}', '3']))
+    """
+    flat = without_commands(text).replace("\\{", "{").replace("\\}", "}").strip()
+    if flat.count("=") <= 1:
+        flat = _ASSIGNED.sub("", flat).strip()
+    if read_number(flat):  # 1,234
+        return "", [flat]
+    parts = _split(flat)
+    if len(parts) == 1 and flat[:1] in "([{" and flat[-1:] in ")]}":
+        inside = _split(flat[1:-1])
+        if len(inside) > 1:
+            return flat[0] + flat[-1], inside
+    return "", parts
+
+
+def _split(text: str) -> list[str]:
+    """Split an answer at its outermost commas and similar words, and at plus or minus."""
+    pieces, depth = [""], 0
+    for piece in _PIECES.split(text):
+        if piece in ("(", "[", "{"):
+            depth += 1
+        elif piece in (")", "]", "}"):
+            depth -= 1
+        elif depth == 0 and _PIECES.fullmatch(piece):
+            pieces.append("")
+            continue
+        pieces[-1] += piece
+    parts = []
+    for piece in filter(None, map(str.strip, pieces)):
+        signs = ("+", "-") if "\\pm" in piece else ("",)
+        parts += [piece.replace("\\pm", sign) for sign in signs]
+    return parts
+
+
+def _same_member(gold: str, answer: str) -> bool:
+    """Compare two single answers, as numbers or words if they are, and else with Math-Verify."""
     with naming_extra():
         from math_verify import verify
 
-    answer = clean(extracted)
-    for gold in map(clean, golds):
-        if _PROSE.fullmatch(without_commands(gold)):
-            if option(gold) == option(answer) or letter(gold) == letter(answer) is not None:
-                return True
-            continue
-        # Math-Verify takes the right side of an equation.
-        equations = {"=" in _ASSIGNED.sub("", text) for text in (gold, answer)}
-        alike = _alike(gold, answer)
-        if _BY_TEXT.search(gold + answer) or len(equations) > 1 or not alike:
-            continue
-        one, two = (parse(_UNIT.sub("", text)) for text in alike)
-        settings: Any = {"float_rounding": 15, "timeout_seconds": None}
-        readable = one is not None and two is not None
-        if readable and verify([one], [two], allow_set_relation_comp=True, **settings):
-            return True
-    return False
-
-
-def _alike(gold: str, answer: str) -> tuple[str, str] | None:
-    """Return two answers ready to be compared; None if they have not the same brackets and as many
-    members. Math-Verify would compare a tuple with a set, and sets without what is there twice.
-    """
-    (shape, count), (other, others) = members(gold), members(answer)
-    if 1 in (count, others) and _INEQUALITY.search(gold + answer):  # it may stand for an interval
-        return gold, answer
-    if count != others or not (shape == other or count == 1 or {shape, other} in _ALIKE):
-        return None
-    if count > 1 and {shape, other} == {"", "()"}:
-        gold, answer = (gold if shape else f"({gold})"), (answer if other else f"({answer})")
-    return gold, answer
-
-
-def members(text: str) -> tuple[str, int]:
-    r"""Return the brackets around an answer, and the number of its members.
-
-    >>> members("[1, 2)"), members(r"\{(1, 2), (3, 4)\}"), members(r"\frac{1}{2} or 3")
-    (('[)', 2), ('{}', 2), ('', 2))
-    """
-    flat = _ASSIGNED.sub("", without_commands(text)).replace("\\{", "{").replace("\\}", "}").strip()
-    while not _GROUP.fullmatch(flat):
-        inner = _GROUP.sub("", flat)
-        if inner == flat:
-            return "", len(_BETWEEN.findall(flat)) + 1
-        flat = inner.strip()
-    return flat[0] + flat[-1], len(_BETWEEN.findall(flat)) + 1
+    if gold.replace(" ", "") == answer.replace(" ", ""):
+        return True
+    for pattern in (_ASSIGNED, _UNIT):  # a name or a unit that both have must be the same
+        matches = [*filter(None, map(pattern.search, (gold, answer)))]
+        stated = {option(match[0]).replace(" ", "") for match in matches}
+        if len(stated) > 1:
+            return False
+    right, number = read_number(gold), read_number(answer)
+    if right and number:
+        return same_number(right, number)
+    if _PROSE.fullmatch(without_commands(gold)):
+        return option(gold) == option(answer) or letter(gold) == letter(answer) is not None
+    # Math-Verify takes the right side of an equation.
+    equations = {"=" in _ASSIGNED.sub("", text) for text in (gold, answer)}
+    if _BY_TEXT.search(gold + answer) or len(equations) > 1:
+        return False
+    one, two = (parse(_UNIT.sub("", text)) for text in (gold, answer))
+    settings: Any = {"float_rounding": 15, "timeout_seconds": None}
+    readable = one is not None and two is not None
+    return readable and verify([one], [two], allow_set_relation_comp=True, **settings)
 
 
 def parse(text: str) -> Any:

@@ -17,7 +17,7 @@ from capcal_lib.questions import Answer
 from capcal_lib.rows import stream_rows
 
 # Raised whenever a verdict may have changed: tests/grading/test_version.py holds it to that.
-GRADER_VERSION = "7"
+GRADER_VERSION = "8"
 UNSCORED = 0.02  # share of samples from which tables show the bounds
 IDS = ("question_id", "sample_index", "sample")  # of a row of a file, kept as they are
 

@@ -16,7 +16,7 @@ SHORT = 60  # characters of a line that is an answer
 WORDS = 8  # of it
 
 _INVISIBLE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\ud800-\udfff\ufeff]"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u200b-\u200f\u202a-\u202e\ud800-\udfff\ufeff]"
 )
 _END = re.compile(r"<\|\w+\|>|</s>|</answer>")
 _BRACE = re.compile(r"(\\(?:boxed|fbox)\s?)?\{|\}|(\\[{}])")
@@ -24,7 +24,7 @@ _CONFIDENCE = re.compile(
     r"(?im)^[^\w\n]*(?:confidence|probability)[^\w\n]*:[^\w\n]*(?:\\boxed\{)?\d*\.?\d+\s?(?:\\?%)?\W*$"
 )
 _LABEL = re.compile(
-    r"(?im)\banswer(?:\s(?:to|for)\s[^.:\n]{1,80})?[\s*_]*(?:\b(?:is|was)\b|:|=)"
+    r"(?im)\b(?:answer(?:\s(?:to|for)\s[^.:\n]{1,80})?|guess)[\s*_]*(?:\b(?:is|was|would be)\b|:|=)"
     r"|\b(?:correct|right|best)\s(?:option|choice)\sis\b|^[ \t]*####|<answer>"
     r"|^[^\w\n]*final\sanswer[^\w\n]*$"
 )
@@ -32,7 +32,7 @@ _OPTION = re.compile(
     r"(?m)^[^\w\n]*([A-J])(?:[.):]|[^\w\n]*$)|(?<=\s)(?:\(([A-J])\)|([A-J])\.)(?=[ \t]+\S)"
 )
 _SENTENCE = re.compile(
-    r"(?<!\b[A-Z])(?<!\b(?:St|Dr|Mr|Ms|Jr|Sr|Mt|vs|No))[.!?](?:\s|$)|,?\sbecause\b"
+    r"(?<!\b[A-Z])(?<!\b(?:St|Dr|Mr|Ms|Jr|Sr|Mt|vs|No))(?<!\bMrs)[.!?](?:\s|$)|,?\sbecause\b"
     r"|,\s(?:which|since|as|not|rather|so)\b"
 )
 _STATED = re.compile(
@@ -93,9 +93,11 @@ def _find(text: str, kind: Kind, aliases: tuple[str, ...]) -> tuple[str | None, 
     for label in reversed(labels):
         line = text[label.end() :].lstrip(" \t\n*_:$").partition("\n")[0][: 2 * LONGEST]
         value = _tidied(_SENTENCE.split(line, maxsplit=1)[0])
+        if value.lower().startswith("not "):
+            continue
         if kind == "short":
             value = _STATEMENT.sub("", value)
-        if _reads(value, kind) and not value.lower().startswith("not "):
+        if _reads(value, kind):
             return value, "phrase"
     line = _tidied(text)
     if kind == "choice" and (chosen := letter(line.partition("\n")[0])):
@@ -128,4 +130,4 @@ def _reads(value: str, kind: Kind) -> bool:
 
 
 def _tidied(text: str) -> str:
-    return text.strip().strip("*_$#\"'` ").rstrip(".,;!").strip("*_$#\"'` ")
+    return text.strip().strip("*_$#\"'` ").rstrip(".,;!。").strip("*_$#\"'` ")

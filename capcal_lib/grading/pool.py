@@ -1,10 +1,11 @@
 """Compare hard answers in worker processes with limits on time and memory.
 
 A worker is a fresh interpreter, not a copy of the caller, so the caller's script needs no guard. It
-reads a comparison a line, says the result, and waits for the next. One that takes too long, or too
-much memory, ends its worker and counts as not equal. The limit is on processor time, so that a busy
-machine does not change verdicts."""
+reads a comparison a line, replies with the result, and waits for the next, from call to call. One
+that takes too long, or too much memory, ends its worker and counts as not equal. The limit is on
+processor time, so that a busy machine does not change verdicts."""
 
+import atexit
 import json
 import logging
 import os
@@ -29,13 +30,13 @@ AT_LEAST = 50  # comparisons that are worth a worker, which takes a second to st
 TOO_MUCH = (-27, -6, -11)  # SIGPROF at the limit of time, SIGABRT and SIGSEGV for want of memory
 
 Worker = subprocess.Popen[str]
-_idle: dict[int, list[Worker]] = {}  # by process: a fork leaves those of its parent alone
+_workers: dict[int, list[Worker]] = {}  # by process: a fork leaves those of its parent alone
 _settling = Lock()
 
 
 def cores() -> int:
     """Return how many cores this process may use."""
-    if sys.platform == "linux":
+    if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
@@ -44,33 +45,40 @@ def settle(cases: Sequence[tuple[str, ...]]) -> list[bool | None]:
     """Call `mathematics` with each case, on all cores, and return the results in order; None for a
     case that is too hard. `InputError` if a worker is killed from outside.
     """
-    workers = min(cores(), len(cases) // AT_LEAST + 1)
+    number = min(cores(), len(cases) // AT_LEAST + 1)
+    shares = [cases[place::number] for place in range(number)]
     results: list[bool | None] = [None] * len(cases)
-    with _settling, ThreadPoolExecutor(workers) as threads:
-        shares = threads.map(_settle, [cases[number::workers] for number in range(workers)])
-        for number, share in enumerate(shares):
-            results[number::workers] = share
+    with _settling, ThreadPoolExecutor(number) as threads:
+        workers = _workers.setdefault(os.getpid(), [])
+        workers += [_start() for _ in range(number - len(workers))]
+        for place, share in enumerate(
+            threads.map(_settle, [workers] * number, range(number), shares)
+        ):
+            results[place::number] = share
     return results
 
 
-def _settle(cases: Sequence[tuple[str, ...]]) -> list[bool | None]:
-    """Let workers compare cases, one after the other."""
+def _settle(
+    workers: list[Worker], place: int, cases: Sequence[tuple[str, ...]]
+) -> list[bool | None]:
+    """Let one of the workers compare cases, one after the other, and replace it when it ends."""
     results: list[bool | None] = []
-    idle = _idle.setdefault(os.getpid(), [])
     for case in cases:
-        worker = idle.pop() if idle else _start()
-        if worker.poll() is not None:  # it has been killed since
-            worker.communicate()  # closes its pipes
-            worker = _start()
-        said = _ask(worker, json.dumps(case))
-        results.append({"1": True, "0": False}.get(said))
-        if said:
-            idle.append(worker)
-            continue
-        worker.communicate()
-        if worker.returncode not in TOO_MUCH:
+        if workers[place].poll() is not None:  # at the case before, or killed since
+            workers[place].communicate()  # closes its pipes
+            workers[place] = _start()
+        result = _ask(workers[place], json.dumps(case))
+        if not result and workers[place].wait() not in TOO_MUCH:
             raise InputError("a comparison of answers was stopped from outside; grade again")
+        results.append({"1": True, "0": False}.get(result))
     return results
+
+
+@atexit.register
+def close() -> None:
+    """End the workers of this process."""
+    for worker in _workers.pop(os.getpid(), []):
+        worker.communicate()
 
 
 def _start() -> Worker:
@@ -90,7 +98,7 @@ def _start() -> Worker:
 
 
 def _ask(worker: Worker, line: str) -> str:
-    """Return what a worker says to a line; nothing if it ends."""
+    """Return the reply of a worker to a line; nothing if it ends."""
     assert worker.stdin
     assert worker.stdout
     limit = Timer(CLOCK_LIMIT, worker.kill)
@@ -107,24 +115,22 @@ def _ask(worker: Worker, line: str) -> str:
 
 def work() -> None:
     """Compare what comes on standard input, a line each, until it ends."""
+    import resource
+
     from capcal_lib.grading.compare import mathematics
 
     logging.disable()
     answers, sys.stdout = sys.stdout, sys.stderr
     mathematics("x+x", "2x")  # loads the libraries
-    with suppress(ImportError, OSError, ValueError):  # not Linux: the limit on time remains
-        import resource
-
+    with suppress(OSError, ValueError):  # not Linux: the limit on time remains
         pages = int(Path("/proc/self/statm").read_text().split()[0])
         most = pages * resource.getpagesize() + MEMORY_LIMIT
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
     for line in sys.stdin:
-        if sys.platform != "win32":
-            signal.setitimer(signal.ITIMER_PROF, TIME_LIMIT)
+        signal.setitimer(signal.ITIMER_PROF, TIME_LIMIT)
         try:
             result = str(int(mathematics(*json.loads(line))))
         except Exception:  # among others for want of memory
             result = "-"
-        if sys.platform != "win32":
-            signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
         print(result, file=answers, flush=True)

@@ -5,6 +5,7 @@ Each verdict is stored with the canonical form of the answer, which votes count.
 the version of the grader and the digest of the graded samples.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple, cast
 
@@ -29,7 +30,7 @@ class Graded(NamedTuple):
 
     new: int  # samples graded for the first time
     again: int  # samples graded again
-    flipped: dict[tuple[str, str], int]  # (old verdict, new verdict): how many
+    flipped: Counter[tuple[str, str]]  # (old verdict, new verdict): how many
 
 
 def grade_run(run: Run) -> Graded:
@@ -49,9 +50,9 @@ def grade_run(run: Run) -> Graded:
     if made.get(b"grader") == GIVEN.encode():
         if "canonical" not in old:
             write_verdicts(run, [old], GIVEN)
-        return Graded(0, 0, {})
+        return Graded(0, 0, Counter())
     if made == _made(run, runs.present_keys(run), GRADER_VERSION):
-        return Graded(0, 0, {})
+        return Graded(0, 0, Counter())
     questions = run_questions(run)
     tables = [_grade(rows, questions) for rows in runs.stream_samples(run, ["response"])]
     write_verdicts(run, tables, GRADER_VERSION)
@@ -59,7 +60,7 @@ def grade_run(run: Run) -> Graded:
     both = pd.concat(tables)[columns].merge(old[columns], "left", runs.KEY, suffixes=("", "_old"))
     again = both["verdict_old"].notna()
     moved = both[again & (both["verdict"] != both["verdict_old"])]
-    flipped = moved.groupby(["verdict_old", "verdict"]).size().to_dict()
+    flipped = Counter(zip(moved["verdict_old"], moved["verdict"], strict=True))
     return Graded(int((~again).sum()), int(again.sum()), flipped)
 
 

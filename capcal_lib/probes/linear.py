@@ -99,7 +99,8 @@ def fit_path(
     columns = (features - centre) / scale
     curvature, rest = _sketch_curvature(columns, loss)
     objective = _Objective(columns, mu_hat, loss, curvature)
-    weights, bias = np.zeros_like(centre), logit(np.clip(mu_hat.mean(), 1e-3, 1 - 1e-3))
+    mean = np.full(len(mu_hat), 1 / len(mu_hat)) @ mu_hat
+    weights, bias = np.zeros_like(centre), logit(np.clip(mean, 1e-3, 1 - 1e-3))
     for decay in decays:
         flat = max(decay + rest, 1e-9 * curvature.steep.max(initial=1e-9))
         start = np.append(curvature.scale(weights, flat, 0.5), bias)
@@ -163,10 +164,11 @@ class _Objective(NamedTuple):
         if self.loss == "mse":
             value = error**2
             error *= 2 * expit(logits) * expit(-logits)
-        error /= len(error)
-        gradient = error @ self.columns + decay * weights
-        total = value.mean() + decay / 2 * weights @ weights
-        return total, np.append(self.curvature.scale(gradient, flat, -0.5), error.sum())
+        shares = np.full(len(error), 1 / len(error))
+        gradient = (shares * error) @ self.columns + decay * weights
+        total = shares @ value + decay / 2 * weights @ weights
+        slope = self.curvature.scale(gradient, flat, -0.5)
+        return total, np.append(slope, (shares * error).sum())
 
 
 def training_rows(

@@ -119,7 +119,7 @@ def keep_predictions(
         for run in evaluation:
             if not goes_with(sources, run):
                 continue
-            predicted = _read(run, name)
+            predicted = read_predictions(run, name)
             digests = read_files | digests_of([run], FEATURES)
             about, _ = predicted.get(title, (None, None))
             if made := about is None or (about.version, about.digests) != (VERSION, digests):
@@ -140,7 +140,7 @@ def keep_predictions(
                     digests=digests,
                 )
                 predicted[title] = about, pd.DataFrame(splits, index=ids)
-                _write(run, name, predicted)
+                write_predictions(run, name, predicted)
             rows.append([run.identity.dataset, title, about.questions, about.concentration, made])
         checkpoint.unlink(missing_ok=True)
     columns = ["dataset", "probe", "questions", "concentration", "made"]
@@ -166,7 +166,7 @@ def predictions_of(
     """
     columns = {}
     stale = []
-    for title, (about, predicted) in _read(run, _name(recipe, verdicts)).items():
+    for title, (about, predicted) in read_predictions(run, _name(recipe, verdicts)).items():
         if changed := _what_changed(about, run):
             mix = f" --mix {about.training.replace('+', ',')}" if "+" in about.training else ""
             stale.append(
@@ -198,17 +198,25 @@ def describe_probes(
     rows = {
         title: [about.training, about.run, about.questions, about.concentration]
         for _, run in runs_for_probes(store, model, "evaluation")
-        for title, (about, _) in _read(run, _name(recipe, verdicts)).items()
-        if not _what_changed(about, run)
+        for title, (about, _) in fresh_predictions(run, _name(recipe, verdicts)).items()
     }
     columns = ["dataset", "run", "questions", "concentration"]
     return pd.DataFrame.from_dict(rows, "index", columns=columns).rename_axis("probe")
 
 
+def fresh_predictions(run: Run, name: str) -> Predicted:
+    """Read the predictions of each probe that are not stale, by the probe's name."""
+    return {
+        title: (about, table)
+        for title, (about, table) in read_predictions(run, name).items()
+        if not _what_changed(about, run)
+    }
+
+
 def check_predictions(run: Run) -> Iterator[str]:
     """Yield a line for each file of predictions that is stale or damaged."""
     for name in run.names(PREDICTIONS):
-        for title, (about, _) in _read(run, name).items():
+        for title, (about, _) in read_predictions(run, name).items():
             if changed := _what_changed(about, run):
                 yield f"{title} ({name}) is stale, since {changed}: give `capcal probe` again"
 
@@ -260,7 +268,8 @@ def _name(recipe: ProbeRecipe, verdicts: str) -> str:
     return recipe if verdicts == "rules" else recipe + re.sub(r"[^\w.-]", "-", f"-{verdicts}")
 
 
-def _write(run: Run, name: str, predicted: Predicted) -> None:
+def write_predictions(run: Run, name: str, predicted: Predicted) -> None:
+    """Write the predictions of each probe, by the probe's name."""
     tables = [
         table.melt(ignore_index=False, var_name="split", value_name="confidence")
         .reset_index(names="question_id")
@@ -272,7 +281,7 @@ def _write(run: Run, name: str, predicted: Predicted) -> None:
     run.write(PREDICTIONS, rows.replace_schema_metadata({b"sources": sources}), name)
 
 
-def _read(run: Run, name: str) -> Predicted:
+def read_predictions(run: Run, name: str) -> Predicted:
     """Read the predictions of each probe, (n_questions, n_splits), by the probe's name."""
     if not run.has(PREDICTIONS, name):
         return {}

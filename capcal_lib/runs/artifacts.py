@@ -177,12 +177,10 @@ PREDICTIONS = Artifact(
         {
             "question_id": TEXT,
             "training": TEXT,  # the data set
-            "split": pa.int8(),  # which of the paper's five; 0 elsewhere
+            "split": pa.int8(),  # which of the paper's five, or which draw of labels; else 0
             "confidence": pa.float32(),
         }
     ),
     whole=False,
 )
-# The one file beside the samples that is no table: what `capcal probe --draws` keeps.
-DRAWS = "draws.json"
 ARTIFACTS = (VERDICTS, JUDGEMENTS, CONFIDENCES, FEATURES, LAYER_FEATURES, PREDICTIONS)

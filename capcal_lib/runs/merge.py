@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from capcal_lib.errors import InputError
 from capcal_lib.runs import store
-from capcal_lib.runs.artifacts import DRAWS, GIVEN, VERDICTS, Artifact, artifact_of
+from capcal_lib.runs.artifacts import GIVEN, VERDICTS, Artifact, artifact_of
 from capcal_lib.runs.files import inside, plain_errors, write_file, write_table
 from capcal_lib.runs.run import RECORD, Run, open_runs, run_of
 from capcal_lib.runs.sessions import add_lines, read_lines
@@ -83,14 +83,12 @@ def _take_file(source: Path, run: Run) -> str:
     """
     target = run.folder / source.name
     artifact = artifact_of(source.name)
-    if artifact is None and source.name != DRAWS:
+    if artifact is None:
         return ""
-    theirs = artifact.read(source) if artifact else None
+    theirs = artifact.read(source)
     if not target.exists():
         with plain_errors(source), inside(source.parent, source.name).open("rb") as content:
             write_file(target, content)
-        return ""
-    if artifact is None or theirs is None:
         return ""
     ours = artifact.read(target)
     made = ours.schema.metadata or {}

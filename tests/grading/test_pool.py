@@ -22,17 +22,11 @@ RIGHT, WRONG = r"\boxed{0.5x}", r"\boxed{0.25x}"
 ENDLESS = r"2^{9^{9^9}-9^{9^9}}\cdot\frac{x}{4}"
 
 
-def close() -> None:
-    """End the workers of this process."""
-    for worker in pool._idle.pop(os.getpid(), []):
-        worker.communicate()
-
-
 @pytest.fixture(autouse=True, scope="module")
 def _no_workers_left() -> Iterator[None]:
-    close()
+    pool.close()
     yield
-    close()
+    pool.close()
 
 
 def settle(*pairs: tuple[str, str]) -> list[bool | None]:
@@ -66,7 +60,7 @@ def test_a_worker_that_is_killed_from_outside_is_one_line_and_replaced(
     assert settle(("2x", "x+x")) == [True]
     [first] = workers_of(os.getpid())
     os.kill(first, signal.SIGKILL)
-    pool._idle[os.getpid()][0].wait()
+    pool._workers[os.getpid()][0].wait()
     assert settle(("2x", "x+x+0")) == [True], "one that died while it waited is replaced"
     [second] = workers_of(os.getpid())
     os.kill(second, signal.SIGSTOP)
@@ -120,7 +114,7 @@ def test_hard_expressions_stay_within_a_second_of_processor_time_and_their_memor
 
 
 def test_threads_may_grade_at_once() -> None:
-    close()  # so that they open it at once, too
+    pool.close()  # so that they open it at once, too
     answers = [Answer("math", f"x+{index}") for index in range(12)]
     verdicts: dict[int, Verdict] = {}
 
@@ -184,7 +178,7 @@ def test_no_guard_is_needed_in_the_main_script_and_no_worker_outlives_it(tmp_pat
         assert killed.stdout.readline() == b"correct\n"
         [worker] = workers_of(killed.pid)
         killed.kill()
-    for _ in range(50):
+    for _ in range(300):
         if not Path(f"/proc/{worker}").exists():
             return
         time.sleep(0.1)
@@ -215,7 +209,7 @@ def test_grading_works_in_a_worker_of_a_pool_and_leaves_nothing_behind(tmp_path:
     )
     assert done.stdout.startswith("('correct', "), done.stderr
     daemon = int(done.stdout.rstrip(")\n").rpartition(" ")[2])
-    for _ in range(50):
+    for _ in range(300):
         if not workers_of(daemon) and not Path(f"/proc/{daemon}").exists():
             return
         time.sleep(0.1)
@@ -251,6 +245,6 @@ def test_a_process_that_has_graded_ends_and_stops_only_its_own_workers(
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
     )
     assert (done.stdout, done.stderr) == ("correct\ncorrect\nincorrect\n", "")

@@ -1,8 +1,6 @@
 import pandas as pd
-import pytest
 
-from capcal_lib.grading.unread import describe_unread, is_unread
-from capcal_lib.questions import Answer
+from capcal_lib.grading.unread import describe_unread
 
 
 def test_more_than_a_third_is_said_with_the_commonest_last_lines() -> None:
@@ -22,17 +20,3 @@ def test_more_than_a_third_is_said_with_the_commonest_last_lines() -> None:
 def test_a_last_line_is_short_and_does_nothing_to_a_terminal() -> None:
     [said] = describe_unread(pd.Series(["x" * 100 + "\x1b[2J"]), pd.Series([True]))
     assert said.endswith('1 time "' + "x" * 56 + r'\x1b[2J"')
-
-
-@pytest.mark.parametrize(
-    ("kind", "gold", "response", "unread"),
-    [
-        ("number", "4", "Hm.", True),
-        ("number", "4", "So it is 5.", False),
-        ("choice", "B", "I cannot say.", True),
-        ("short", "Oslo", "Paris", False),
-        ("math", "x", "", True),
-    ],
-)
-def test_what_has_no_answer_is_unread(kind: str, gold: str, response: str, unread: bool) -> None:
-    assert is_unread(response, Answer(kind, gold)) == unread  # type: ignore[arg-type]

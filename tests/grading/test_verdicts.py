@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from capcal_lib.errors import InputError
-from capcal_lib.grading import GRADER_VERSION, Verdict, grade
+from capcal_lib.grading import GRADER_VERSION, grade
 from capcal_lib.grading import verdicts as verdicts_module
 from capcal_lib.grading.verdicts import (
     FILE,
@@ -64,26 +64,17 @@ def test_a_run_of_many_shards_is_graded_as_one_of_a_single_shard(
     pd.testing.assert_frame_equal(read_verdicts(Run(split)), read_verdicts(Run(run)))
 
 
-def test_a_sample_is_graded_once(run: Path, tmp_path: Path) -> None:
+def test_a_run_is_graded_once_and_again_when_it_has_grown(run: Path, tmp_path: Path) -> None:
     grade_run(Run(run))
     written = (run / FILE).stat().st_mtime_ns
     assert grade_run(Run(run)) == Graded(new=0, again=0, flipped={})
     assert (run / FILE).stat().st_mtime_ns == written
     before = read_verdicts(Run(run))
     sample("simulated", SET, k=5, limit=6, store=tmp_path)
-    assert grade_run(Run(run)) == Graded(new=10, again=0, flipped={})
+    assert grade_run(Run(run)) == Graded(new=10, again=20, flipped={})
     both = before.merge(read_verdicts(Run(run)), on=KEY, suffixes=("", "_now"))
     assert len(both) == 20
     assert (both["verdict"] == both["verdict_now"]).all()
-
-
-def test_verdicts_of_this_version_are_kept_as_they_are(run: Path) -> None:
-    grade_run(Run(run))
-    rows = read_verdicts(Run(run))
-    rows["reason"] = "by hand"
-    write(run, rows.iloc[:7], GRADER_VERSION)
-    assert grade_run(Run(run)).new == 13
-    assert (read_verdicts(Run(run))["reason"] == "by hand").sum() == 7
 
 
 def test_another_version_grades_all_again_and_reports_what_flips(
@@ -108,25 +99,6 @@ def test_another_version_grades_all_again_and_reports_what_flips(
     monkeypatch.setattr(verdicts_module, "GRADER_VERSION", "next")
     assert grade_run(Run(run)) == Graded(new=0, again=25, flipped={})
     assert pq.read_schema(run / FILE).metadata[b"grader"] == b"next"
-
-
-def test_not_scored_is_tried_again(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    grade_run(Run(run))
-    right = read_verdicts(Run(run))
-    rows = right.copy()
-    lost = {"verdict": "not_scored", "extracted": None, "reason": "stopped", "canonical": None}
-    rows.loc[0, [*lost]] = [*lost.values()]
-    write(run, rows, GRADER_VERSION)
-    graded = grade_run(Run(run))
-    assert graded == Graded(new=0, again=1, flipped={("not_scored", right.loc[0, "verdict"]): 1})
-    pd.testing.assert_frame_equal(read_verdicts(Run(run)), right)
-    write(run, rows, GRADER_VERSION)
-    slow = [Verdict("not_scored", None, "grader time limit")]
-    monkeypatch.setattr(verdicts_module, "grade_many", lambda pairs: slow * len(pairs))
-    assert grade_run(Run(run)) == Graded(new=0, again=1, flipped={})
-    pd.testing.assert_frame_equal(
-        read_verdicts(Run(run)).drop(columns="reason"), rows.drop(columns="reason")
-    )
 
 
 def test_verdicts_of_other_samples_are_made_again(run: Path, tmp_path: Path) -> None:
@@ -209,7 +181,7 @@ def test_equal_answers_have_one_canonical_form(tmp_path: Path) -> None:
     assert forms[2:].isna().tolist() == [False, True]
 
 
-def test_answers_too_hard_to_compare_are_counted(tmp_path: Path) -> None:
+def test_answers_too_hard_to_compare_are_incorrect(tmp_path: Path) -> None:
     questions = load_questions("mini-arithmetic")
     hard = Answer("math", "x+1")
     record = describe(

@@ -31,12 +31,7 @@ def draw(n, d, *, k=20, seed=0, offset=0.0):
 def objective(probe, features, correct, total, weights, bias):
     """The paper's objective, written down anew."""
     mu, predicted = correct / total, sigmoid(features @ weights + bias)
-    if probe.loss == "binomial":
-        loss = (
-            np.sum(-correct * np.log(predicted) - (total - correct) * np.log(1 - predicted))
-            / total.sum()
-        )
-    elif probe.loss == "bce":
+    if probe.loss == "bce":
         loss = np.mean(-mu * np.log(predicted) - (1 - mu) * np.log(1 - predicted))
     else:
         loss = np.mean((predicted - mu) ** 2)
@@ -44,7 +39,7 @@ def objective(probe, features, correct, total, weights, bias):
     return loss + probe.weight_decay / 2 * np.sum(penalised**2)
 
 
-@pytest.mark.parametrize("loss", ["bce", "binomial", "mse"])
+@pytest.mark.parametrize("loss", ["bce", "mse"])
 @pytest.mark.parametrize("standardize", [False, True])
 @pytest.mark.parametrize("shape", [(200, 5), (15, 40), (100, 30)])
 def test_the_gradient_vanishes_at_the_optimum(loss, standardize, shape):
@@ -87,26 +82,6 @@ def test_it_equals_logistic_regression_on_single_samples():
     )
 
 
-def test_the_binomial_loss_is_logistic_regression_on_every_sample():
-    from sklearn.linear_model import LogisticRegression
-
-    features, correct, total = draw(60, 4)
-    samples = np.repeat(features, total, axis=0)
-    labels = np.concatenate([np.arange(n) < c for c, n in zip(correct, total, strict=True)])
-    decay = 0.02
-    theirs = LogisticRegression(C=1 / (len(labels) * decay), tol=1e-10, max_iter=10_000).fit(
-        samples, labels
-    )
-    probe = LinearProbe(loss="binomial", weight_decay=decay).fit(features, correct, total)
-    np.testing.assert_allclose(probe.coef_, theirs.coef_[0], atol=2e-5)
-    assert (
-        np.abs(
-            probe.coef_ - LinearProbe(weight_decay=decay).fit(features, correct, total).coef_
-        ).max()
-        > 1e-3
-    )
-
-
 @pytest.mark.parametrize("scale", [1, 1e4])
 @pytest.mark.parametrize("questions", [50, 400])
 @pytest.mark.parametrize("loss", ["bce", "mse"])
@@ -138,17 +113,6 @@ def test_means_far_beyond_the_deviations_cost_no_precision(loss, standardize):
     single = LinearProbe(loss=loss, weight_decay=1e-4, standardize=standardize)
     single.fit(features.astype(np.float32), correct, total)
     np.testing.assert_allclose(single.predict(features), exact.predict(features), atol=5e-3)
-
-
-def test_many_features_in_single_precision_come_to_the_optimum(monkeypatch):
-    """One of them huge, as in real models; more questions than give the directions."""
-    features, correct, total = draw(700, 60, seed=3)
-    features = (features @ np.random.default_rng(0).standard_normal((60, 120))).astype(np.float32)
-    features[:, 7] *= 300
-    exact = LinearProbe().fit(features.astype(np.float64), correct, total)
-    monkeypatch.setattr(linear, "MOST_IN_DOUBLE", 0)
-    single = LinearProbe().fit(features, correct, total)
-    np.testing.assert_allclose(single.predict(features), exact.predict(features), atol=1e-3)
 
 
 def test_every_question_weighs_the_same_whatever_its_total():
@@ -309,7 +273,7 @@ def test_separable_features_without_decay_are_no_trouble():
         ({"features": np.zeros(3)}, r"shape \(n_questions, n_features\): Expected 2D array"),
         ({"features": np.zeros((3, 0))}, r"shape=\(3, 0\)"),
         ({"features": [[1.0], [1, 2], [1]]}, "inhomogeneous"),
-        ({"features": [["a"], ["b"], ["c"]]}, "not compatible with arrays of bytes/strings"),
+        ({"features": [["a"], ["b"], ["c"]]}, "could not convert string to float"),
         ({"features": [[1.0, 2], [1, np.nan], [1, 2]]}, "contains NaN"),
         ({"features": [[1.0], [2], [np.inf]]}, "contains infinity"),
         ({"features": np.zeros((4, 2))}, "features has 4, correct has 3"),
@@ -327,7 +291,7 @@ def test_bad_input_is_refused(changes, message):
 
 
 def test_bad_settings_are_refused():
-    with pytest.raises(InputError, match="unknown loss 'hinge'; known: bce, binomial, mse"):
+    with pytest.raises(InputError, match="unknown loss 'hinge'; known: bce, mse"):
         LinearProbe(loss="hinge")
     for decay in (-1, np.nan, np.inf, "0.1"):
         with pytest.raises(InputError, match="weight_decay must be a number of at least 0"):

@@ -146,9 +146,7 @@ def test_a_probe_is_not_kept_for_prompts_of_another_style(tmp_path: Path) -> Non
     ("rows", "sources", "message"),
     [
         ([("a", "mini-exam", 0, 0.5)], b"[{}]", "not a record of probes"),
-        ([("a", "mini-exam", 0, 1.5)], None, "1 values that no confidence can have"),
-        ([("a", "mini-exam", 0, 0.5)] * 2, None, "1 rows are there twice"),
-        ([("a", "mini-exam", 0, float("nan"))], None, "1 values that no confidence can have"),
+        ([("a", "mini-exam", 0, 0.5)] * 2, None, "not a record of probes .*duplicate"),
     ],
 )
 def test_a_damaged_file_is_refused(
