@@ -80,7 +80,7 @@ def test_what_samples_count_is_asked_by_the_same_names_on_all_pages() -> None:
         name for name in SOURCES if any("results_of(page" in c.source for c in cells(name, "code"))
     ]
     assert {"04_main_table", "05_pass_at_k"} <= {*reading}
-    for name in {*reading} - {"14_try_it", "15_protocol"}:
+    for name in {*reading} - {"12_try_it", "13_protocol"}:
         asked = {line.split(":")[0] for line in cells(name, "code")[0].source.splitlines()}
         assert {"k_eval", "protocol", "verdicts"} <= asked, name
 

@@ -104,8 +104,8 @@ if "CAPCAL_EVERY_PAGE" in os.environ:
         (name, case) for name, _ in CASES for case in ("gpt-oss-20b", "smollm2-135m", "one set")
     ]
 else:  # what shows confidences by data set
-    OWN_CASES += [(name, "template") for name in ("04_main_table", "12_selective_prediction")]
-    CASES += [(name, "one set") for name in ("04_main_table", "05_pass_at_k", "11_applications")]
+    OWN_CASES += [(name, "template") for name in ("04_main_table", "10_uses")]
+    CASES += [(name, "one set") for name in ("04_main_table", "05_pass_at_k", "10_uses")]
     CASES += [("05_pass_at_k", "smollm2-135m")]
 
 

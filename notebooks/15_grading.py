@@ -9,7 +9,7 @@
 # %% [markdown]
 # # The grader is an instrument
 #
-# How good is the grader: how often is it wrong, and what would another grader say? [The previous page](16_theorems.ipynb) took
+# How good is the grader: how often is it wrong, and what would another grader say? [The previous page](14_theorems.ipynb) took
 # every verdict as right.
 
 # %% tags=["parameters", "hide-input"]

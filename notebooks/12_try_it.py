@@ -10,7 +10,7 @@
 # # Try it: three experiments in the browser
 #
 # What does a confidence have to know to be worth anything? Here you ask, guess and score in the browser. [The previous
-# page](13_live_sampling.ipynb) needed a model.
+# page](11_live_sampling.ipynb) needed a model.
 
 # %% tags=["parameters", "hide-input"]
 model: str = "smollm2-135m"  # one of `capcal models`; it has the built-in sets
@@ -188,7 +188,7 @@ widget(
 # - The share of correct answers to a question settles with more samples. Whether one answer is correct does not.
 # - Compare every score with the best constant.
 #
-# The book's quiz comes next. After it, [the page on the protocol](15_protocol.ipynb) shows how these scores differ from the
+# The book's quiz comes next. After it, [the page on the protocol](13_protocol.ipynb) shows how these scores differ from the
 # paper's.
 #
 # ## Exercises

@@ -10,7 +10,7 @@
 # # Sampling, live
 #
 # Does a model give the same expected accuracies if it is asked again, now and on this machine? [The previous
-# page](12_selective_prediction.ipynb), like all before it, used recorded samples.
+# page](10_uses.ipynb), like all before it, used recorded samples.
 
 # %% tags=["parameters", "hide-input"]
 model: str = "smollm2-135m"  # one of `capcal models`; it runs anywhere
@@ -216,7 +216,7 @@ show(
 # - Report an estimate with its interval. With a hundred samples it is up to 0.2 wide.
 # - One rejection among many tests can be chance. Correct for the number of tests, and repeat what was rejected.
 #
-# [The next page](14_try_it.ipynb) needs only a browser: can you guess how often a model answers a question correctly?
+# [The next page](12_try_it.ipynb) needs only a browser: can you guess how often a model answers a question correctly?
 #
 # ## Exercises
 #

@@ -10,7 +10,7 @@
 # # Do the theorems hold on counts?
 #
 # The paper proves two theorems for $\mu$ and for an expectation over responses. Do they also hold for what one can measure, $c$
-# correct out of $n$ samples? The scores on [the previous page](15_protocol.ipynb) rest on them.
+# correct out of $n$ samples? The scores on [the previous page](13_protocol.ipynb) rest on them.
 
 # %% tags=["parameters", "hide-input"]
 model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`
@@ -177,7 +177,7 @@ show(
 # - Both theorems hold on counts up to rounding, for any model.
 # - Other proper scores replace the variance by another quantity that does not depend on the confidence.
 #
-# All of this assumes that every verdict is right. [The next page](17_grading.ipynb) asks how good the grader is.
+# All of this assumes that every verdict is right. [The next page](15_grading.ipynb) asks how good the grader is.
 #
 # ## Exercises
 #
