@@ -70,11 +70,9 @@ tally = pd.DataFrame(index=pd.Index(CLAIM_VERDICTS, name="verdict"))
 tally["in print"] = in_print["verdict"].value_counts()
 
 # %% label="statements-tally"
-show(
-    tally.fillna(0).astype(int),
-    "Statements of the paper, by what its own printed numbers say.",
-    evidence=["reported", "read off", "simulated"],
-)
+printed_marks = ["reported", "read off", "simulated"]
+caption = "Statements of the paper, by what its own printed numbers say."
+show(tally.fillna(0).astype(int), caption, evidence=printed_marks)
 
 # %% [markdown]
 # For some statements we had to choose a reading. The paper calls outputs “rarely binary”, and we ask whether most questions
@@ -150,18 +148,12 @@ tally = tally.fillna(0).astype(int)
 # %% tags=["finding"]
 from capcal_lib.text import in_words
 
-contradicted = ["contradicted in part", "reversed"]
-against = tally.loc[contradicted].sum()
-finding(
-    "The paper's printed numbers support {supported} of its {claims} statements and contradict {against} at least in part. Small "
-    "models can test {tested}: they support {held} and contradict {lost} at least in part.",
-    supported=tally.loc["supported", "in print"],
-    claims=len(claims),
-    against=in_words(against["in print"]),
-    tested=len(stated),
-    held=in_words(tally.loc["supported", "on small models"]),
-    lost=in_words(against["on small models"]),
-)
+against = tally.loc[["contradicted in part", "reversed"]].sum()
+held = tally.loc["supported"]
+text = "The paper's printed numbers support {} of its {} statements and contradict {} at least in part. Small models can test {}: they support {} and contradict {} at least in part."
+counts = held["in print"], len(claims), in_words(against["in print"])
+small = len(stated), *map(in_words, [held.iloc[1], against.iloc[1]])
+finding(text.format(*counts, *small))
 
 # %% tags=["picture"] label="fig-statements" mystnb={"image": {"alt": "Two stacked bars, for print and for small models: the numbers of statements with each verdict, from reversed to supported."}}
 from capcal_lib.book.style import VERDICT_COLORS
@@ -189,16 +181,13 @@ worst = worst[claims.index].sort_values(ascending=False, kind="stable")
 
 # %% label="statements"
 columns = {"quote": "the paper says", "place": "section"}
-show(
-    table.loc[worst.index].rename_axis("read as").rename(columns=columns),
-    "The paper's statements, the contradicted first: the verdict, and how many comparisons hold, in print and on small models. "
-    "Printed numbers have no intervals, so any difference counts that rounding cannot explain.",
-    evidence=[page.evidence, "reported", "read off", "simulated"],
-)
+table = table.loc[worst.index].rename_axis("read as").rename(columns=columns)
+caption = "The paper's statements, the contradicted first: the verdict, and how many comparisons hold, in print and on small models."
+show(table, caption, evidence=[page.evidence, *printed_marks])
 
 # %% [markdown]
-# Comparisons on small models that are *neither* may be too few questions to tell. All comparisons, with intervals, are in this
-# file:
+# Printed numbers have no intervals, so in print any difference counts that rounding cannot explain. On small models, a
+# comparison that is *neither* may have too few questions to tell. All comparisons, with intervals, are in this file:
 
 # %% label="statements-comparisons"
 from capcal_lib.book.tables import Html, badge, csv_link
@@ -229,13 +218,9 @@ recalibrated = pd.concat(equal).astype({"kind": str})
 from capcal_lib.results import tally as count
 
 after = recalibrated.assign(kind=recalibrated["kind"] + ", recalibrated")
-known = show(
-    count(pd.concat([as_it_is, after]), "kind"),
-    "Is a confidence closer than the best constant? A case is one data set and one model, judged after Holm. Better is counted among "
-    "the cases that a perfect confidence would win, and worse among all cases. A probe of several data sets is judged on its own "
-    "training sets too.",
-    evidence=page.evidence,
-)
+cases = count(pd.concat([as_it_is, after]), "kind")
+caption = "Is a confidence closer than the best constant? A case is one data set and one model, judged after Holm. Better is counted among the cases that a perfect confidence would win, and worse among all cases. A probe of several data sets is judged on its own training sets too."
+known = show(cases, caption, evidence=page.evidence)
 known
 
 # %% [markdown]
@@ -284,19 +269,16 @@ constant = pd.Series({cell: constant_score(*cell) for cell in probe.index})
 # %% label="statements-level"
 cells = lead.index.droplevel("method")
 ahead = lead.sub(probe[cells].to_numpy(), axis="index")
-closer = lead.lt(constant[cells].to_numpy(), axis="index")
-columns = {
-    "cells": ahead.count(),
-    "mean lead of the probe": ahead.mean(),
-    "probe is lower": ahead.gt(0).sum(),
-    "lower than the best constant": closer.sum(),
-}
-show(
-    pd.DataFrame(columns).rename_axis("what the model says"),
-    "Lead of a data set's own probe over what the model says of itself, as printed and recalibrated on the probe's training set. "
-    "The last column counts the cells in which the confidence scores lower than the best constant.",
-    evidence=["reported", "read off"],
-)
+closer = lead.lt(constant[cells].to_numpy(), axis="index").sum()
+left = ahead.agg(["count", "mean"]).T.astype({"count": int})
+left["probe is lower"] = ahead.gt(0).sum()
+left["lower than the best constant"] = closer
+left.columns = ["cells", "mean lead of the probe", *left.columns[2:]]
+
+# %% label="statements-level"
+caption = "Lead of a data set's own probe over what the model says of itself, as printed and recalibrated on the probe's training set. The last column counts the cells in which the confidence scores lower than the best constant."
+left = left.rename_axis("what the model says")
+show(left, caption, evidence=["reported", "read off"])
 
 # %% [markdown]
 # As printed, what a model says of itself seldom beats the best constant. Recalibrated, it nearly always does. The probe loses
@@ -324,15 +306,12 @@ f"Solved by ten shared draws: {shared:.3f}, expected: {correct.mean() / 100:.3f}
 # %% label="statements-one-sample"
 budget = load_reported("budget", source="reference code").set_index(keys)
 even = budget.query("method == 'Uniform allocation' and k == 1")["value"]
-mean = load_reported("mean_accuracy").set_index(keys)["value"]
+mean = load_reported("mean_accuracy").set_index(keys)["value"][even.index]
 solved = pd.DataFrame({"solved at B = 1": even, "mean accuracy": mean})
 solved["points"] = 100 * (even - mean)
-show(
-    solved.dropna(),
-    "Published success of even spending at one sample a question.",
-    evidence=["read off", "reported"],
-    points="{:+.1f}",
-)
+caption = "Published success of even spending at one sample a question."
+evidence = ["read off", "reported"]
+show(solved, caption, evidence=evidence, points="{:+.1f}")
 
 # %% [markdown]
 # The curves are too high, but their order is about right, because all methods share the draws.

@@ -7,10 +7,11 @@
 # ---
 
 # %% [markdown]
-# # Do the theorems hold on counts?
+# # Does theorem 2 hold on counts?
 #
-# The paper proves two theorems for $\mu$ and for an expectation over responses. Do they also hold for what one can measure, $c$
-# correct out of $n$ samples? The scores on [the previous page](13_protocol.ipynb) rest on them.
+# The paper proves its theorems for $\mu$ and for an expectation over responses. Does theorem 2 also
+# hold for what one can measure, $c$ correct out of $n$ samples? The scores on [the previous page](13_protocol.ipynb) rest on
+# it.
 
 # %% tags=["parameters", "hide-input"]
 model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`
@@ -19,7 +20,6 @@ store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
 protocol: str = "corrected"  # or paper: votes are scored on their own samples
 verdicts: str = "rules"  # or judge:MODEL, where it has judged
-seed: int = 0  # of the responses that are drawn
 
 # %%
 from capcal_lib.book.page import finding, open_page, show_runs
@@ -32,101 +32,40 @@ page = open_page(
 show_runs(page, dataset)
 
 # %% [markdown]
-# The theorems hold for any confidence, so a few methods are enough. We leave out the probes.
+# The theorem says that the expected response score minus the correctness variance is the capability score, for any confidence.
+# So a few methods are enough, and we leave out the probes.
 
 # %%
 from capcal_lib.probe_names import is_probe
-from capcal_lib.results.targets import response_distances
 
 results = results_of(page.counting)
 results = results.drop(columns=[name for name in results if is_probe(name)])
 results = results[results["total"] > 1]
-distances = response_distances(results, protocol=protocol)["mean distance"]
-shown = dataset or distances.idxmax()
-one_set, title = results.loc[[shown]], page.runs.loc[shown, "title"]
 
 # %% [markdown]
-# ## Theorem 1: two targets, two optima
-#
-# The best confidence for a target has the lowest loss. The response target is the correctness of one sample, so its best
-# confidence is 0 or 1. The best confidence for the capability target is $\hat\mu$. A search finds it for a question with 3
-# correct samples out of 10:
-
-# %%
-import numpy as np
-from capcal_lib.metrics import divergence
-
-grid = np.arange(11) / 10
-losses_on_grid = divergence(np.full(11, 0.3), grid, score="brier")
-grid[losses_on_grid.argmin()]
-
-# %% [markdown]
-# `best_confidence` does this search for each question, and for other proper scores too. One response $C$ to each question gives
-# the response target:
-
-# %%
-from capcal_lib.metrics import best_confidence
-
-share = one_set["correct"] / one_set["total"]
-once = (np.random.default_rng(seed).random(len(share)) < share).astype(float)
-rows = {}
-for score in ("Brier", "log", "spherical"):
-    searched = {"total": one_set["total"], "score": score.lower()}
-    by_response = best_confidence(once, **searched)
-    by_capability = best_confidence(share, **searched)
-    missed = by_response - once, by_capability - share
-    differ = (by_response != by_capability).mean()
-    rows[score] = [*np.abs(missed).max(axis=1), differ]
-
-# %% label="theorem-1-optima"
-import pandas as pd
-
-columns = [
-    "|best by response − C|",
-    "|best by capability − μ̂|",
-    "optima differ",
-]
-optima = pd.DataFrame(rows, columns).T.rename_axis("score")
-show(
-    optima,
-    f"Largest distances from the targets on {title}, and how "
-    "often the optima differ. The theorem lets them agree only if μ is 0 or 1.",
-    **{"optima differ": "{:.0%}"},
-    evidence=page.evidence,
-)
-
-# %% [markdown]
-# ## Theorem 2: the scores differ by the correctness variance
-#
-# The expected response score minus the correctness variance is the capability score. [The first
-# page](01_targets_divergence.ipynb) shows this for one confidence. Here we count the pairs of a method and a data set, and show
-# the largest *gap* between the two sides, which is rounding:
+# `losses_by_target` scores each method on each data set against both targets. The *gap* is the difference between the two sides
+# of the theorem. It is rounding:
 
 # %%
 from capcal_lib.results.targets import losses_by_target
 
 losses = losses_by_target(results)
-gap = losses["gap"].abs().max()
-len(losses), gap
+losses["gap"].abs().max()
 
 # %% tags=["finding"]
-finding(
-    "Both theorems hold on counts. For {pairs} pairs of a method and a data set, the response and the capability score differ by the "
-    "correctness variance, up to a rounding error of {gap:.0g}. The best confidences for the two targets differ on {differ:.0%} of the "
-    "questions of {title}.",
-    pairs=len(losses),
-    gap=gap,
-    differ=optima.loc["Brier", "optima differ"],
-    title=title,
-)
+text = "Theorem 2 holds on counts. For {pairs} pairs of a method and a data set, the response and the capability score differ by the correctness variance, up to a rounding error of {gap:.0g}."
+finding(text, pairs=len(losses), gap=losses["gap"].abs().max())
 
-# %% tags=["picture"] label="theorem-2-gaps" mystnb={"image": {"alt": "Scatter plot of the capability against the expected response Brier score, with one mark for each method on a data set, the diagonal and, for each data set, a line parallel to it."}}
-import seaborn as sns
+# %%
 from capcal_lib.book import style, tables
 from capcal_lib.plots import INK, MUTED
 
 variances = losses.groupby("dataset")["Bregman information"].max().nlargest(4)
 points = tables.titled(losses.loc[[*variances.index]].reset_index())
+
+# %% tags=["picture"] label="theorem-2-gaps" mystnb={"image": {"alt": "Scatter plot of the capability against the expected response Brier score, with one mark for each method on a data set, the diagonal and, for each data set, a line parallel to it."}}
+import seaborn as sns
+
 sides = {"x": "expected response loss", "y": "capability loss"}
 axes = sns.scatterplot(points, style="dataset", color=INK, s=60, **sides)
 for variance in variances:
@@ -159,45 +98,47 @@ _ = axes.legend(title="")
 #
 # Confidences are moved into $[0.001, 0.999]$, because the log score of a wrong 0 or 1 is infinite:
 
+# %%
+from capcal_lib.results.targets import response_distances
+
+distances = response_distances(results, protocol=protocol)["mean distance"]
+shown = dataset or distances.idxmax()
+one_set, title = results.loc[[shown]], page.runs.loc[shown, "title"]
+
 # %% label="proper-scores"
+import pandas as pd
+
 by_score = {}
 for score in ("Brier", "log", "spherical"):
     of_score = losses_by_target(one_set, score=score.lower(), least=0.001)
     by_score[score] = of_score.loc[shown]
-show(
-    pd.concat(by_score, names=["score"]),
-    f"Three proper scores on {title}.",
-    gap="{:.1g}",
-    evidence=page.evidence,
-)
+table = pd.concat(by_score, names=["score"])
+caption = f"Three proper scores on {title}."
+show(table, caption, gap="{:.1g}", evidence=page.evidence)
 
 # %% [markdown]
 # ## Summary
 #
-# - Both theorems hold on counts up to rounding, for any model.
+# - Theorem 2 holds on counts up to rounding, for any model.
 # - Other proper scores replace the variance by another quantity that does not depend on the confidence.
 #
 # All of this assumes that every verdict is right. [The next page](15_grading.ipynb) asks how good the grader is.
 #
 # ## Exercises
 #
-# **1 (easy).** Why do the two optima agree on some of the questions? *Hint:* when does the theorem let them agree?
-
-# %% tags=["hide-cell", "solution"]
-# All samples of these are correct, or none is: one response tells everything
-1 - ((share == 0) | (share == 1)).mean(), optima["optima differ"]
-
-# %% [markdown]
-# **2 (medium).** Two samples judge each question, and $\mu$ is 1/2 everywhere. How does the mean of $\hat\mu(1-\hat\mu)$ over
+# **1 (medium).** Two samples judge each question, and $\mu$ is 1/2 everywhere. How does the mean of $\hat\mu(1-\hat\mu)$ over
 # questions differ from $\mu(1-\mu)$? Which score contains the difference? *Hint:* none, one or both samples are correct.
 
 # %% tags=["hide-cell", "solution"]
 # Half as large: the other half is the noise of two samples, which the plug-in capability score contains
+import numpy as np
+
 mu_hat = np.array([0, 0.5, 1])
-np.average(mu_hat * (1 - mu_hat), weights=[1, 2, 1]), 0.5 * 0.5
+mean = np.average(mu_hat * (1 - mu_hat), weights=[1, 2, 1])
+f"mean over questions: {mean}, with mu itself: {0.5 * 0.5}"
 
 # %% [markdown]
-# **3 (hard).** Show for $\hat\mu = 0.3$ and $s = 0.6$ that the two scores are equal with cross-entropy. *Hint:* it is linear in
+# **2 (hard).** Show for $\hat\mu = 0.3$ and $s = 0.6$ that the two scores are equal with cross-entropy. *Hint:* it is linear in
 # $t$.
 
 
@@ -208,4 +149,4 @@ def cross_entropy(t, s):
 
 
 expected = 0.3 * cross_entropy(1, 0.6) + 0.7 * cross_entropy(0, 0.6)
-expected, cross_entropy(0.3, 0.6)
+pd.Series([expected, cross_entropy(0.3, 0.6)], ["response", "capability"])

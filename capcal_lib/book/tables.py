@@ -15,7 +15,7 @@ from capcal_lib.errors import InputError, check_known
 from capcal_lib.manifests import dataset_names, load_dataset, load_model, model_names
 
 EVIDENCE = ("measured", "reported", "read off", "simulated")
-UNFOLDED_ROWS = 20  # that a table shows
+UNFOLDED_ROWS = 40  # that a table shows
 LEGEND = (
     " In brackets: 95 % interval. A star: significantly lower than every other method, oracles "
     "aside; ≈: not significantly worse than the lowest."
