@@ -257,6 +257,8 @@ for case, rows in by_case:
     scored, rng = rows.to_numpy().T, np.random.default_rng(seed)
     halves = [keep_promise(scored, rng) for _ in range(100)]
     shares[case] = np.mean(halves, axis=0)
+
+# %%
 promised = pd.DataFrame(shares, ["answered", "wrong"]).T
 promised = promised.groupby(level=[0, 1], sort=False).mean()
 promised = promised.rename_axis(["dataset", "method"]).reset_index()

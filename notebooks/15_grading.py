@@ -55,18 +55,23 @@ where, share = tables.title_of(worst), sensitivity[worst]
 text = "The rules miss right answers: on {where} they call {share:.0f} % of the right answers correct, and on no data set that was checked fewer."
 finding(text, where=where, share=share)
 
-# %% tags=["picture"] label="fig-errors" mystnb={"image": {"alt": "Dot plot with a row for each data set and two marks in each, with intervals: the share of right answers called correct, and of wrong answers called not correct."}}
-import matplotlib.pyplot as plt
+# %%
 import numpy as np
 
 names = [tables.title_of(name) for name in rates.index.unique("dataset")]
-for place, (answers, rows) in enumerate(rates.groupby(level="answers")):
-    y = np.arange(len(rows)) + 0.25 * place
-    ends = rows[["low", "high"]].sub(rows["estimate"], axis="index").abs()
-    marks = {"fmt": "os"[place], "color": ["#0f766e", "#bc3e0b"][place]}
-    plt.errorbar(rows["estimate"], y, xerr=ends.T, label=answers, **marks)
-plt.yticks(np.arange(len(names)), names)
-plt.xlabel("per cent of the answers")
+places = np.arange(len(names))
+ends = rates[["low", "high"]].sub(rates["estimate"], axis="index").abs()
+
+# %% tags=["picture"] label="fig-errors" mystnb={"image": {"alt": "Dot plot with a row for each data set and two marks in each, with intervals: the share of right answers called correct, and of wrong answers called not correct."}}
+import matplotlib.pyplot as plt
+
+marks = {right: ("o", "#0f766e"), wrong: ("s", "#bc3e0b")}
+for place, (name, (mark, color)) in enumerate(marks.items()):
+    x, reach = (part.xs(name, level="answers") for part in (rates, ends))
+    y = places + 0.25 * place
+    plt.errorbar(x["estimate"], y, None, reach.T, mark, color=color, label=name)
+plt.yticks(places, names)
+_ = plt.gca().set(xlabel="per cent of the answers")
 _ = plt.legend(loc="lower center", bbox_to_anchor=(0.4, 1), ncols=2)
 
 # %% [markdown]
@@ -132,9 +137,10 @@ from capcal_lib.results.results import results_of
 results = results_of(page.counting)
 mu_hat = results["correct"] / results["total"]
 by_rules = mu_hat.groupby(level="dataset", sort=False).mean()
-se, sp = (
-    rates["estimate"].xs(name, level="answers") / 100 for name in (right, wrong)
-)
+
+# %%
+shares = rates["estimate"].unstack("answers") / 100
+se, sp = shares[right], shares[wrong]
 corrected = ((by_rules + sp - 1) / (se + sp - 1)).clip(0, 1).dropna()
 
 # %% label="grading-corrected"

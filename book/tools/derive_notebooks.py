@@ -8,6 +8,7 @@ from pathlib import Path
 
 import nbformat
 
+from capcal_lib.book.pipeline import unlike_their_source
 from capcal_lib.places import NOTEBOOKS
 
 
@@ -20,7 +21,22 @@ def fold(notebook: nbformat.NotebookNode) -> None:
                 cell.metadata["jupyter"] = {"source_hidden": True, "outputs_hidden": True}
 
 
+def edited(notebooks: list[Path]) -> list[Path]:
+    """Return the notebooks that are newer than their sources: deriving would lose what they say."""
+    return [
+        notebook
+        for notebook in notebooks
+        if notebook.stat().st_mtime > notebook.with_suffix(".py").stat().st_mtime
+    ]
+
+
 def main() -> None:
+    for notebook in edited(unlike_their_source()):
+        name = f"notebooks/{notebook.stem}"
+        sys.exit(
+            f"{name}.ipynb has been edited, and {name}.py is the source. Take the edits over with: "
+            f"jupytext --to py:percent {name}.ipynb\nOr drop them with: touch {name}.py"
+        )
     sources = sorted(NOTEBOOKS.glob("[0-9]*.py"))
     jupytext = Path(sys.executable).with_name("jupytext")
     subprocess.run([jupytext, "--quiet", "--update", "--to", "ipynb", *sources], check=True)

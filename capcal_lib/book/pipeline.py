@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -58,6 +59,24 @@ def model_pages(models: Sequence[str]) -> list[Page]:
     ]
 
 
+def unlike_their_source() -> list[Path]:
+    """List the notebooks whose cells are not those of the ``.py`` beside them, which is their
+    source in a checkout. None are listed without jupytext.
+    """
+    if find_spec("jupytext") is None:
+        return []
+    sources = sorted(NOTEBOOKS.glob("[0-9]*.py"))
+    pairs = [(source, source.with_suffix(".ipynb")) for source in sources]
+    return [page for source, page in pairs if page.exists() and _cells(source) != _cells(page)]
+
+
+def _cells(notebook: Path) -> list[tuple[Any, ...]]:
+    import jupytext
+
+    cells = jupytext.read(notebook).cells
+    return [(cell.cell_type, cell.source, cell.metadata.get("tags")) for cell in cells]
+
+
 def execute(
     pages: Sequence[Page],
     folder: Path,
@@ -69,9 +88,11 @@ def execute(
     """Execute into a folder the pages whose inputs have changed since they were last executed.
 
     Inputs are the notebook, its parameters, the library, the manifests, the run store and the
-    pinned requirements. Returns the pages that failed, each with the last line of its error; the
-    others are executed all the same.
+    pinned requirements. Says which notebooks are unlike their source. Returns the pages that
+    failed, each with the last line of its error; the others are executed all the same.
     """
+    for notebook in unlike_their_source():
+        say(f"notebooks/{notebook.stem}.py has changed: run make notebooks")
     if store is None and not RECORDED_RUNS.is_dir():
         store = folder / "no_runs"  # a wheel has none: pages show what the paper prints
         store.mkdir(parents=True, exist_ok=True)

@@ -81,8 +81,6 @@ def show(
         form = formats.get(str(name), usual)
         write = form.format if isinstance(form, str) else form
         cells[name] = column.astype(object).map(write, na_action="ignore")
-    if cells.empty:
-        return Html(f"<p class='capcal-about'>There is nothing to show of: {escape(caption)}</p>")
     heads = str(cells.columns[0])
     cells = cells.set_index(heads).rename_axis(index=None, columns=heads)
     with pd.option_context("display.max_colwidth", None):
