@@ -275,6 +275,24 @@ def found(name):
     return True
 
 
+def test_the_pages_of_functions_list_what_is_public() -> None:
+    text = "\n".join(path.read_text("utf-8") for path in (BOOK / "reference" / "api").glob("*.md"))
+    listed = set()
+    for module, names in re.findall(r"automodule:: (\S+)\n   :members: (.+)", text):
+        listed |= {f"{module}.{name}" for name in names.split(", ")}
+    assert text.count("automodule::") == len(re.findall(r"automodule:: .*\n   :members: \w", text))
+    listed |= {*re.findall(r"auto(?:function|class):: (\S+)", text)}
+    for name in listed:
+        place, _, last = name.rpartition(".")
+        public = getattr(pkgutil.resolve_name(place), "__all__", [last])
+        assert found(name), name
+        assert last in public, name
+        assert not last.startswith("_"), name
+    packages = ("metrics", "applications", "results", "plots", "probes", "io", "runs", "grading")
+    assert len(listed) > 60
+    assert {place.split(".")[1] for place in listed} >= {*packages}
+
+
 def test_the_drawings_are_those_of_their_script():
     drawn = runpy.run_path(str(BOOK / "figures.py"))["figures"]()
     assert {
