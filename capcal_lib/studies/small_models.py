@@ -26,12 +26,7 @@ from capcal_lib.results.estimated import (
     cases_of,
     differing,
 )
-from capcal_lib.results.judged import (
-    compare_with_nearest_probe,
-    judge,
-    mean_over_members,
-    tally,
-)
+from capcal_lib.results.judged import compare_with_nearest_probe, judge, mean_over_members, tally
 from capcal_lib.results.results import CONSISTENCY
 from capcal_lib.results.scores import terms_of
 from capcal_lib.results.targets import BETWEEN
@@ -158,9 +153,9 @@ def pass_at_16_gains(results: pd.DataFrame, concentrations: "pd.Series[float]") 
     side = np.sign(missed.groupby("dataset")["gain"].transform("mean"))
     missed = missed.assign(what=MISSED, gain=missed["gain"] * side - OFF)
     posterior = ways[ways["way"] == POSTERIOR]
-    numbers = (posterior[name].reset_index(drop=True) for name in NUMBERS)
-    concentration = posterior["concentration"].to_numpy()
-    gain = pass_at_k_gains_over_answer(*numbers, ATTEMPTS, concentration=concentration)
+    s, correct, total = (posterior[name].reset_index(drop=True) for name in NUMBERS)
+    nu = posterior["concentration"].to_numpy()
+    gain = pass_at_k_gains_over_answer(s, correct, total, ATTEMPTS, concentration=nu)
     passed = mean_over_members(posterior.assign(gain=gain.to_numpy()), case, ["gain"])
     return pd.concat([missed, passed.assign(what=PASS)]).astype({"method": str})
 

@@ -64,7 +64,7 @@ def test_the_contents_are_the_written_pages_and_the_executed_notebooks():
     apart = ("start.md", "slides.md", "handout.md", "key.md")
     pages = [page for page in PAGES if page.name not in apart]
     written = {page.relative_to(BOOK).with_suffix("").as_posix() for page in pages}
-    executed = {f"notebooks/{page.name}" for page in book_pages()}
+    executed = {f"notebooks/{page}" for page in book_pages()}
     assert sorted(listed()) == sorted(written | executed)
 
 

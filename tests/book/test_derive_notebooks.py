@@ -50,7 +50,7 @@ def test_a_changed_source_is_said_and_derived(folder: Path, changed: str) -> Non
     old = "1 + 1" if "+" in changed else '# %% tags=["hide-cell", "solution"]'
     (folder / "01_page.py").write_text(SOURCE.replace(old, changed))
     said: list[str] = []
-    assert execute([], folder / "out", say=said.append) == {}
+    assert execute({}, folder / "out", say=said.append) == {}
     assert said == ["notebooks/01_page.py has changed: run make notebooks"]
     derive_notebooks.main()
     assert unlike_their_source() == []
@@ -60,7 +60,7 @@ def test_a_source_tree_that_cannot_be_written_to_is_no_reason_to_stop(folder: Pa
     (folder / "01_page.py").write_text(SOURCE.replace("1 + 1", "1 + 2"))
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     said: list[str] = []
-    execute([], folder.with_name("out"), say=said.append)
+    execute({}, folder.with_name("out"), say=said.append)
     assert len(said) == 1
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 

@@ -35,7 +35,7 @@ def words(name: str) -> str:
 
 
 def test_there_is_a_notebook_for_each_chapter() -> None:
-    assert [page.notebook for page in book_pages()] == list(SOURCES)
+    assert [*book_pages()] == list(SOURCES)
     numbers = [name[:2] for name in SOURCES]
     assert all(number.isdigit() for number in numbers)
     assert len(set(numbers)) == len(numbers)

@@ -39,7 +39,7 @@ from tests.folders import sample_unlike_totals
 # `make book` executes every page with the model that it opens with; here each is run with one of
 # the paper.
 REPORTED = "gpt-oss-20b"
-NAMES = [page.notebook for page in book_pages()]
+NAMES = [*book_pages()]
 
 
 def run_cells(name: str, until: str = "", **parameters: object) -> dict[str, Any]:

@@ -91,7 +91,9 @@ def test_a_data_set_without_samples_is_refused_and_one_with_one_sample_ends_the_
 
 def test_a_mistyped_parameter_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     def given_to_a_notebook(given: str) -> None:
-        namespace: dict[str, Any] = {"In": ["", "model: str = 'simulated'", f"# Parameters\n{given}"]}
+        namespace: dict[str, Any] = {
+            "In": ["", "model: str = 'simulated'", f"# Parameters\n{given}"]
+        }
         exec(f"model: str = 'simulated'\nrisk: float = 0.1\n{given}", namespace)
         shell = SimpleNamespace(user_ns=namespace)
         monkeypatch.setattr("IPython.get_ipython", lambda: shell)

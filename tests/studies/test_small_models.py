@@ -2,7 +2,6 @@ import pandas as pd
 import pytest
 
 from capcal_lib.applications import budget_gains, pass_at_k, pass_at_k_gains_over_answer
-from capcal_lib.claims import load_claims
 from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.probes import describe_probes
 from capcal_lib.results import brier_terms, compare_with_nearest_probe, load_results
