@@ -186,11 +186,6 @@ def test_each_kind_of_evidence_has_its_mark_in_light_and_dark_and_in_the_legend(
     )
 
 
-def test_the_colours_of_shift_are_the_papers_at_a_quarter():
-    for colour in ("#009e73", "#56b4e9", "#e69f00"):
-        assert f"{colour}{round(0.25 * 255):02x}" in CSS
-
-
 def test_every_command_shown_exists_with_its_options():
     known = typer.main.get_command(app).commands
     for page, line in console_lines():
