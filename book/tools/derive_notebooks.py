@@ -17,6 +17,7 @@ def fold(notebook: nbformat.NotebookNode) -> None:
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
+            cell.metadata.pop("jupyter", None)  # of a cell that stood there before
             if {"remove-cell", "solution"} & {*cell.metadata.get("tags", ())}:
                 cell.metadata["jupyter"] = {"source_hidden": True, "outputs_hidden": True}
 
