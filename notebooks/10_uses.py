@@ -198,10 +198,10 @@ from capcal_lib.book import tables
 steady = tables.titled(curves[curves["coverage"] >= 0.1])
 colors = plots.palette(steady["method"].unique())
 by = {"hue": "method", "style": "method", "palette": colors}
-shape = {"kind": "line", "height": 2.2, "aspect": 1.1, "col_wrap": 3}
+shape = {"kind": "line", "height": 1.9, "aspect": 1, "col_wrap": 3}
 grid = sns.relplot(steady, x="coverage", y="risk", col="dataset", **by, **shape)
-grid.set(xlim=(0, 1), ylim=(0, 1)).set_titles("{col_name}")
-sns.move_legend(grid, "lower center", bbox_to_anchor=(0.5, 1), ncols=2)
+grid.set(xlim=(0, 1), ylim=(0, 1), xticks=[0, 0.5, 1])
+_ = grid.set_titles("{col_name}")
 
 # %% [markdown]
 # Share of wrong answers when the most confident questions are answered first. Curves begin at a coverage of 0.1, because fewer

@@ -22,7 +22,6 @@ CONFIG = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
 CSS = (BOOK / "static" / "capcal.css").read_text(encoding="utf-8")
 PAGES = sorted(BOOK.rglob("*.md"))
 SOURCES = [*PAGES, *sorted(NOTEBOOKS.glob("[0-9]*.py"))]
-GLUED = r"```\{glue:any\} (\w+)\n:doc: notebooks/([\w./-]+)\.ipynb\n```"  # in a page
 FENCE = re.compile(r"^```.*?^```$", flags=re.DOTALL | re.MULTILINE)
 
 
@@ -83,6 +82,15 @@ def test_every_address_that_a_page_had_leads_to_one():
     assert not set(moved) & set(listed())
     gone = {
         "00_live_sampling",
+        "09_paper_audit",
+        "10_small_models",
+        "11_applications",
+        "12_selective_prediction",
+        "13_live_sampling",
+        "14_try_it",
+        "15_protocol",
+        "16_theorems",
+        "17_grading",
         "10_paper_audit",
         "11_probe_lab",
         "11_small_models",
