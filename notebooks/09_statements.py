@@ -190,10 +190,10 @@ show(table, caption, evidence=[page.evidence, *printed_marks])
 # comparison that is *neither* may have too few questions to tell. All comparisons, with intervals, are in this file:
 
 # %% label="statements-comparisons"
-from capcal_lib.book.tables import Html, badge, csv_link
+from capcal_lib.book.tables import Html, badge, csv_link, titled
 
 about = ["what", "method", "model", "dataset", "estimate", "low", "high"]
-listed = comparisons[[*about, "p (Holm)", "result"]]
+listed = titled(comparisons[[*about, "p (Holm)", "result"]])
 Html(f"<p>{csv_link(listed)} {badge(page.evidence)}</p>")
 
 # %% [markdown]

@@ -129,9 +129,10 @@ _ = grid.set_titles("{col_name}")
 # the pattern and not a single cell. All comparisons, with intervals, are in this file:
 
 # %% label="uses-comparisons"
-from capcal_lib.book.tables import Html, badge, csv_link
+from capcal_lib.book.tables import Html, badge, csv_link, titled
 
-Html(f"<p>{csv_link(comparisons)} {badge(page.evidence)}</p>")
+listed = titled(comparisons)
+Html(f"<p>{csv_link(listed)} {badge(page.evidence)}</p>")
 
 # %% tags=["remove-cell"]
 from capcal_lib.book.page import glue
