@@ -118,6 +118,7 @@ by = {"hue": "verdict", "col": "method", "palette": colors}
 shape = {"kind": "bar", "height": 3, "aspect": 0.6, "dodge": False}
 grid = sns.catplot(bars, x="share", y="use", **by, **shape)
 grid.refline(x=0).set(xlim=(-1, 1), xticks=[-0.5, 0, 0.5])
+grid.figure.set_figwidth(8)
 _ = grid.set_titles("{col_name}")
 
 # %% [markdown]
