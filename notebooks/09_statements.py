@@ -130,6 +130,8 @@ dearer = {}
 for name in results:
     votes = costs(models[name].counting)["Response consistency"]
     dearer[name] = (votes - models[name].runs["tokens"]).dropna() > 0
+
+# %%
 dearer = pd.concat(dearer, names=["model", "dataset"])
 dearer.groupby("model", sort=False).agg(["sum", "size"])
 
