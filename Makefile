@@ -46,7 +46,7 @@ test-book: book
 NOWHERE := HTTP_PROXY=http://127.0.0.1:9 HTTPS_PROXY=http://127.0.0.1:9 ALL_PROXY=http://127.0.0.1:9 HF_HUB_OFFLINE=1
 
 workshop: book
-	$(NOWHERE) $(BIN)/papermill --no-progress-bar notebooks/13_live_sampling.ipynb build/live.ipynb \
+	$(NOWHERE) $(BIN)/papermill --no-progress-bar notebooks/11_live_sampling.ipynb build/live.ipynb \
 	  -p n_questions 1 -p k_eval 10
 	$(BIN)/jupyter lab --version
 	$(BIN)/python book/tools/pack_workshop.py

@@ -154,25 +154,6 @@ def _reduced(numbers: pd.DataFrame, keys: list[str], statistic: str) -> pd.DataF
     return numbers.groupby(keys, as_index=False)[["value", "precision"]].agg(statistic)
 
 
-def label_results(comparisons: pd.DataFrame, wording: "pd.Series[str]") -> pd.DataFrame:
-    """Label comparisons for a figure of claims: a failed comparison becomes *need not hold* if its
-    claim's wording is ``some``. A new column ``claim`` has what the claim says, followed by its
-    wording unless that is ``every``.
-
-    ``comparisons`` has the columns ``says`` and ``result`` of :func:`compare_printed`, and
-    ``wording`` is the column of :func:`load_claims`.
-
-    >>> rows = pd.DataFrame({"says": ["A wins", "B wins"], "result": "fails"})
-    >>> label_results(rows, pd.Series({"A wins": "some", "B wins": "every"})).to_numpy().tolist()
-    [['A wins', 'need not hold', 'A wins (some)'], ['B wins', 'fails', 'B wins']]
-    """
-    asks_for = comparisons["says"].map(wording)
-    exempt = (asks_for == "some") & (comparisons["result"] == "fails")
-    result = comparisons["result"].mask(exempt, "need not hold")
-    suffix = asks_for.map(" ({})".format).replace(" (every)", "")
-    return comparisons.assign(result=result, claim=comparisons["says"] + suffix)
-
-
 def judge_claims(claims: pd.DataFrame, results: pd.DataFrame) -> pd.DataFrame:
     """Return claims with a ``verdict``, judged by their own wording (:func:`verdict_of`), and how
     many comparisons ``hold``, such as ``8 of 9``, or ``no numbers``.
@@ -192,24 +173,6 @@ def judge_claims(claims: pd.DataFrame, results: pd.DataFrame) -> pd.DataFrame:
         held = f"{(of_claim == 'holds').sum()} of {len(of_claim)}"
         holds.append(held if len(of_claim) else "no numbers")
     return claims.assign(verdict=verdicts, hold=holds)
-
-
-def spell_results(results: pd.DataFrame, wording: "pd.Series[str]") -> "pd.Series[str]":
-    """Spell how many comparisons of each claim hold, and how many fail unless its wording is
-    ``some``; indexed by what the claim ``says``.
-
-    >>> results = pd.DataFrame({"says": "A wins", "result": ["holds", "holds", "fails"]})
-    >>> spell_results(results, pd.Series({"A wins": "every"}))["A wins"]
-    '2 hold, 1 fail, of 3'
-    """
-    spelt = {}
-    for says, result in results.groupby("says")["result"]:
-        holds, fails = (result == "holds").sum(), (result == "fails").sum()
-        if wording[str(says)] == "some":
-            spelt[str(says)] = f"{holds} of {len(result)}"
-        else:
-            spelt[str(says)] = f"{holds} hold, {fails} fail, of {len(result)}"
-    return pd.Series(spelt, dtype=str)
 
 
 def opposite(results: "pd.Series[str]", group: "pd.Series[str]") -> "pd.Series[str]":

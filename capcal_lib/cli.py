@@ -31,7 +31,6 @@ from capcal_lib.text import counted, printable, sanitize, spell_cell, spell_time
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from capcal_lib.book.pipeline import Page
     from capcal_lib.runs import Run
 
 SECONDS_BETWEEN_LINES = 10.0
@@ -909,10 +908,10 @@ def _require(*packages: str) -> None:
             raise not_installed(ModuleNotFoundError(name=package))
 
 
-def _list_failed(failed: "Mapping[Page, str]") -> None:
+def _list_failed(failed: "Mapping[str, str]") -> None:
     """List the pages that failed, and end with status 1 if there are any."""
     for page, why in failed.items():
-        _warn(f"capcal: {page.name}: {why}")
+        _warn(f"capcal: {page}: {why}")
     if failed:
         raise typer.Exit(1)
 

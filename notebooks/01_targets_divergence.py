@@ -217,7 +217,7 @@ capability = capability_brier(confidence, correct, total)
 response, variance, response - variance, capability
 
 # %% [markdown]
-# The response score minus the variance is the capability score. [The page on the theorems](16_theorems.ipynb) checks this
+# The response score minus the variance is the capability score. [The page on the theorems](14_theorems.ipynb) checks this
 # for every method on every data set.
 
 # %% [markdown]

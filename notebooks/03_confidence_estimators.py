@@ -274,7 +274,7 @@ probe.fit(features, questions["correct"], questions["total"])
 np.abs(confidence - probe.predict(states)).max().round(3)
 
 # %% [markdown]
-# This *tuned* probe is ours. [The page on corrections](15_protocol.ipynb) shows what the paper's recipe changes.
+# This *tuned* probe is ours. [The page on corrections](13_protocol.ipynb) shows what the paper's recipe changes.
 #
 # ## Read $\mu$ itself if the answer is a letter
 #

@@ -278,7 +278,7 @@ show(
 # %% [markdown]
 # ## Expected accuracy
 #
-# The mean of $\mu$ is the accuracy that a benchmark reports. The [page on grading](17_grading.ipynb) corrects it for errors of
+# The mean of $\mu$ is the accuracy that a benchmark reports. The [page on grading](15_grading.ipynb) corrects it for errors of
 # the grader.
 
 # %% label="main-overview"

@@ -258,7 +258,7 @@ _ = grid.set_axis_labels("B, samples a question", "questions solved")
 #
 # The paper draws the success rate for three models and two data sets, without intervals. We read the numbers off a figure in
 # the authors' code repository, to within 0.00005. The authors' code makes the same random draws for every question. [The
-# audit](09_paper_audit.ipynb) shows what this does at one sample a question. The paper's Oracle CC knows the samples that
+# audit](09_statements.ipynb) shows what this does at one sample a question. The paper's Oracle CC knows the samples that
 # score it.
 #
 # How many points of each curve lie above, on and below the uniform allocation, and what is the mean difference in questions per

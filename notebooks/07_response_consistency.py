@@ -137,7 +137,7 @@ finding(
 
 # %% [markdown]
 # The rival is the best constant, the mean accuracy of the other questions, which costs nothing. The [page of the small
-# models](10_small_models.ipynb) tests whether ten votes are closer.
+# models](09_statements.ipynb) tests whether ten votes are closer.
 
 # %%
 from capcal_lib.results import brier_terms

@@ -403,7 +403,7 @@ tables.show_scores(
 # - A probe can beat Uniform random by its level alone. To beat the best constant it has to tell easy questions from hard ones.
 # - Compare methods with the same labels. A few labels set a level; a probe needs hundreds to learn an order.
 #
-# [Next](09_paper_audit.ipynb): which of the paper's sentences do its own numbers support?
+# [Next](09_statements.ipynb): which of the paper's sentences do its own numbers support?
 #
 # ## Exercises
 #

@@ -11,10 +11,8 @@ from capcal_lib.claims import (
     CLAIM_VERDICTS,
     compare_printed,
     judge_claims,
-    label_results,
     load_claims,
     printed_numbers,
-    spell_results,
     verdict_of,
 )
 from capcal_lib.places import MANIFESTS, NOTEBOOKS
@@ -46,17 +44,6 @@ def test_a_statement_is_one_short_clause_of_the_paper() -> None:
     for claim in CLAIMS:
         assert 3 <= len(claim["quote"].split()) <= 20, claim["quote"]
         assert ". " not in claim["quote"], claim["quote"]
-
-
-def test_what_fails_need_not_hold_where_a_claim_asks_for_some() -> None:
-    rows = [("a", "fails"), ("a", "holds"), ("b", "fails"), ("c", "neither"), ("c", "fails")]
-    wording = pd.Series({"a": "some", "b": "every", "c": "most"})
-    comparisons = pd.DataFrame(rows, columns=["says", "result"])
-    labelled = label_results(comparisons, wording)
-    assert labelled["result"].tolist() == ["need not hold", "holds", "fails", "neither", "fails"]
-    assert labelled["claim"].tolist() == ["a (some)", "a (some)", "b", "c (most)", "c (most)"]
-    assert labelled["says"].tolist() == comparisons["says"].tolist()
-    assert comparisons["result"].tolist() == [result for _, result in rows], "as it was given"
 
 
 @needs_paper
@@ -138,13 +125,9 @@ def test_one_statement_by_hand() -> None:
 
 
 def test_what_is_measured_is_compared() -> None:
-    known = {statements.ASKED_OVER_UNIFORM, *statements.OVER_UNIFORM.values(), statements.OTHERS}
-    known |= {statements.PASS, statements.SPENT, statements.SPENT_BY_VOICE}
-    known |= {statements.NEAREST, statements.COSTS, statements.TARGETS, statements.MIXED}
-    known |= {statements.ASKED_OWN, statements.ASKED_NEAREST, statements.MISSED}
     for claim in CLAIMS:
         for name in claim.get("measured", ()):
-            assert name.removeprefix("not ") in known, name
+            assert name in statements.MEASURED, name
 
 
 def test_a_claim_is_judged_by_its_own_results() -> None:
@@ -157,11 +140,6 @@ def test_a_claim_is_judged_by_its_own_results() -> None:
     )
     judged = judge_claims(wording.to_frame("wording"), results)
     assert judged["verdict"].tolist() == ["inconclusive", "supported", "reversed"]
-    assert spell_results(results, wording).to_dict() == {
-        "A wins": "1 hold, 1 fail, of 2",
-        "B wins": "1 of 2",
-        "C wins": "0 hold, 1 fail, of 1",
-    }
 
 
 @pytest.mark.parametrize(
@@ -241,7 +219,7 @@ def test_claims_are_judged_by_their_own_comparisons() -> None:
 @needs_paper
 def test_what_page_9_quotes_stands_in_the_paper() -> None:
     paper = " ".join(PAPER.read_text(encoding="utf-8").split())
-    page = (NOTEBOOKS / "09_paper_audit.py").read_text(encoding="utf-8")
+    page = (NOTEBOOKS / "09_statements.py").read_text(encoding="utf-8")
     quotes = re.findall("“([^”]+)”", page.replace("\n# ", " "))
     assert len(quotes) >= 6
     for quote in quotes:

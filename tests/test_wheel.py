@@ -107,7 +107,7 @@ def test_without_torch_a_command_says_what_to_install_and_writes_nothing(
 PAGE = """
 from pathlib import Path
 from capcal_lib.book.pipeline import book_pages, execute
-pages = [page for page in book_pages(["gpt-oss-20b"]) if page.notebook == "04_main_table"]
+pages = {"04_main_table": book_pages(["gpt-oss-20b"])["04_main_table"]}
 assert not execute(pages, Path("pages"), say=print)
 """
 

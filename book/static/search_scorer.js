@@ -14,8 +14,8 @@ const UNLIKELY = 0.4; // of the best page's score: pages below are left out
 const answers = [
   [/how many samples/, "notebooks/02_k_eval_choice"],
   [/which (method|confidence)|\bno labels\b|unlabell?ed/, "guide/which_method"],
-  [/what holds|claims?\b/, "notebooks/10_small_models"],
-  [/\bhelps?\b/, "notebooks/11_applications"],
+  [/what holds|claims?\b/, "notebooks/09_statements"],
+  [/\bhelps?\b/, "notebooks/10_uses"],
   [/^\W*(brier( scores?)?|temperature)\W*$/, "theory/definitions"],
   [/gpt-oss|olmo|qwen3/, "notebooks/04_main_table"],
 ];

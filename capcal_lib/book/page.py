@@ -26,6 +26,7 @@ NO_SAMPLES = (
     "The run store {store} has no samples of {model}, so nothing here is measured. First draw "
     "them: capcal reproduce --model {model} --store runs/local"
 )
+KINDS = {str: "a text", int: "a whole number", float: "a number"}
 INJECTED = "# Parameters"  # the first line of the cell in which papermill puts what it was given
 ONE_SAMPLE = (
     "Every question has one scored sample: its accuracy is known, and a score takes two. Draw more "
@@ -90,8 +91,9 @@ def open_page(
 
 
 def check_parameters() -> None:
-    """Refuse what papermill was given under a name that the notebook does not declare: papermill
-    itself only warns, and the page would show another model than was asked for.
+    """Refuse what papermill was given under a name that the notebook does not declare, or with
+    another type: papermill itself only warns, and the page would show another model than was asked
+    for.
     """
     from IPython import get_ipython
 
@@ -99,6 +101,9 @@ def check_parameters() -> None:
     given = "\n".join(cell for cell in namespace.get("In", ()) if cell.startswith(INJECTED))
     for name in re.findall(r"^(\w+) = ", given, flags=re.MULTILINE):
         check_known("parameter", name, namespace["__annotations__"])
+        value, kind = namespace[name], namespace["__annotations__"][name]
+        if not isinstance(value, (int, float) if kind is float else kind):
+            raise InputError(f"{name} must be {KINDS[kind]}; got {value!r}")
 
 
 def show_runs(page: Page, dataset: str = "", *, printed: Sequence[str] = ()) -> None:

@@ -7,11 +7,12 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import load_model
@@ -31,85 +32,96 @@ LOCKS = ("lock", "files.lock")  # of a run; the second of earlier versions
 Say = Callable[[str], object]
 
 
-class Page(NamedTuple):
-    """A notebook to execute, for its own model or another one."""
-
-    notebook: str  # such as 04_main_table
-    model: str = ""
-    folder: str = "."  # among notebooks of several models
-
-    @property
-    def name(self) -> str:
-        return str(Path(self.folder) / self.notebook)
-
-
-def book_pages(models: Sequence[str] = ()) -> list[Page]:
-    """List the notebooks in reading order, for the first model, or else each for its own."""
+def book_pages(models: Sequence[str] = ()) -> dict[str, str]:
+    """Map the notebooks, in reading order, to the first of the models, or else to none: each has
+    its own.
+    """
     model = load_model(models[0]).name if models else ""
-    return [Page(path.stem, model) for path in sorted(NOTEBOOKS.glob("[0-9]*.ipynb"))]
+    return {path.stem: model for path in sorted(NOTEBOOKS.glob("[0-9]*.ipynb"))}
 
 
-def model_pages(models: Sequence[str]) -> list[Page]:
-    """List all notebooks for each of the models."""
-    return [
-        Page(page.notebook, page.model, f"models/{model}")
-        for model in models
-        for page in book_pages([model])
-    ]
+def model_pages(models: Sequence[str]) -> dict[str, str]:
+    """Map all notebooks of each of the models, in a folder for each, to the model."""
+    names = {f"models/{model}": load_model(model).name for model in models}
+    return {f"{folder}/{page}": names[folder] for folder in names for page in book_pages()}
+
+
+def unlike_their_source() -> list[Path]:
+    """List the notebooks whose cells are not those of the ``.py`` beside them, which is their
+    source in a checkout. None are listed without jupytext.
+    """
+    if find_spec("jupytext") is None:
+        return []
+    sources = sorted(NOTEBOOKS.glob("[0-9]*.py"))
+    pairs = [(source, source.with_suffix(".ipynb")) for source in sources]
+    return [page for source, page in pairs if page.exists() and _cells(source) != _cells(page)]
+
+
+def _cells(notebook: Path) -> list[tuple[Any, ...]]:
+    import jupytext
+
+    cells = jupytext.read(notebook).cells
+    return [(cell.cell_type, cell.source, cell.metadata.get("tags")) for cell in cells]
 
 
 def execute(
-    pages: Sequence[Page],
+    pages: Mapping[str, str],
     folder: Path,
     *,
     store: Path | None = None,
     verdicts: str = "rules",
     say: Say,
-) -> dict[Page, str]:
+) -> dict[str, str]:
     """Execute into a folder the pages whose inputs have changed since they were last executed.
 
-    Inputs are the notebook, its parameters, the library, the manifests, the run store and the
-    pinned requirements. Returns the pages that failed, each with the last line of its error; the
-    others are executed all the same.
+    ``pages`` are those of :func:`book_pages` or :func:`model_pages`. Inputs are the notebook, its
+    parameters, the library, the manifests, the run store and the pinned requirements. Says which
+    notebooks are unlike their source. Returns the pages that failed, each with the last line of its
+    error; the others are executed all the same.
     """
+    for notebook in unlike_their_source():
+        say(f"notebooks/{notebook.stem}.py has changed: run make notebooks")
     if store is None and not RECORDED_RUNS.is_dir():
         store = folder / "no_runs"  # a wheel has none: pages show what the paper prints
         store.mkdir(parents=True, exist_ok=True)
     places = [ROOT / "capcal_lib", MANIFESTS, ROOT / "requirements.lock", store or RECORDED_RUNS]
     inputs = _digest([*places, *filter(None, [own_manifests()])])
-    alone = {"OMP_NUM_THREADS": "1"} | os.environ  # or pages wait for each other
 
-    def run(page: Page) -> tuple[Page, str, str]:
-        source = NOTEBOOKS / f"{page.notebook}.ipynb"
+    def run(page: str) -> tuple[str, str, str]:
+        source = NOTEBOOKS / f"{Path(page).name}.ipynb"
         text = source.read_text(encoding="utf-8")
-        given = {"model": page.model, "store": str(store.resolve()) if store else ""}
+        given = {"model": pages[page], "store": str(store.resolve()) if store else ""}
         if verdicts != "rules" and '"verdicts: str' in text:
             given["verdicts"] = verdicts
-        options: list[str] = []
-        for name, value in given.items():
-            options += ["-r", name, value] if value else []
+        options = [word for name, value in given.items() if value for word in ("-r", name, value)]
         key = hashlib.sha256(f"{inputs}{text}{options}".encode()).hexdigest()
-        executed = folder / f"{page.name}.ipynb"
+        executed = folder / f"{page}.ipynb"
         mark = executed.with_suffix(".inputs")
         if executed.exists() and mark.exists() and mark.read_text() == key:
             return page, "unchanged", ""
         mark.unlink(missing_ok=True)
         executed.parent.mkdir(parents=True, exist_ok=True)
-        papermill = Path(sys.executable).with_name("papermill")
-        command = [str(papermill), "--no-progress-bar", str(source), str(executed), *options]
-        done = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False, env=alone)
-        if done.returncode:
-            return page, "failed", done.stderr.strip().splitlines()[-1]
+        if reason := _papermill(source, executed, options):
+            return page, "failed", reason
         mark.write_text(key)
         return page, "executed", ""
 
     failed = {}
     with ThreadPoolExecutor(WORKERS) as pool:
         for page, state, reason in pool.map(run, pages):
-            say(f"{page.name}, {state}")
+            say(f"{page}, {state}")
             if reason:
                 failed[page] = reason
     return failed
+
+
+def _papermill(source: Path, executed: Path, options: Sequence[str]) -> str:
+    """Execute a notebook; return the last line of its error, if there is one."""
+    tool = Path(sys.executable).with_name("papermill")
+    command = [str(tool), "--no-progress-bar", str(source), str(executed), *options]
+    alone = {"OMP_NUM_THREADS": "1"} | os.environ  # or pages wait for each other
+    done = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False, env=alone)
+    return done.stderr.strip().splitlines()[-1] if done.returncode else ""
 
 
 def _digest(places: Sequence[Path]) -> str:
@@ -129,7 +141,7 @@ def build_book(
     verdicts: str = "rules",
     out: Path | None = None,
     say: Say,
-) -> tuple[Path, dict[Page, str]]:
+) -> tuple[Path, dict[str, str]]:
     """Execute the pages of a book and build it: the published one, where a warning is an error, or
     for the first of the models one of its pages alone. Return its front page, and the pages that
     failed, each with the reason.
@@ -153,16 +165,16 @@ def build_book(
     if models:
         title = f"# Capability calibration: {models[0]}\n\n```{{tableofcontents}}\n```\n"
         (source / "index.md").write_text(title, encoding="utf-8")
-        files = "\n".join(f"  - file: notebooks/{page.notebook}" for page in pages)
+        files = "\n".join(f"  - file: notebooks/{page}" for page in pages)
         toc = f"format: jb-book\nroot: index\nchapters:\n{files}\n"
         (source / "_toc.yml").write_text(toc, encoding="utf-8")
     (source / "notebooks").mkdir()
     for page in pages:
-        notebook = json.loads((executed / f"{page.name}.ipynb").read_bytes())
+        notebook = json.loads((executed / f"{page}.ipynb").read_bytes())
         end(notebook)
         lift(notebook)
         text = json.dumps(notebook)
-        (source / "notebooks" / f"{page.notebook}.ipynb").write_text(text, encoding="utf-8")
+        (source / "notebooks" / f"{page}.ipynb").write_text(text, encoding="utf-8")
     _run_jupyter_book(source, config, out, strict=not models and not failed)
     mark.write_text(inputs)
     return index, failed

@@ -18,22 +18,11 @@ GRID = "#d9d9d9"
 ACCENT = "#17616b"  # of links, of what a reader does, and of a correct answer
 VERDICT_COLORS = {
     "supported": "#0f766e",
-    "inconclusive": "#adadad",
-    "exempt": "#767676",  # fails, and need not hold
+    "holds in part": "#4d9f98",
+    "inconclusive": "#8c8c8c",
+    "contradicted in part": "#d4506f",
     "reversed": "#be123c",
 }
-
-
-def result_colors(undecided: str) -> dict[str, str]:
-    """Return the colours of what becomes of comparisons, in the order of a bar; ``undecided`` is
-    what a page calls those that show nothing.
-    """
-    return {
-        "fails": VERDICT_COLORS["reversed"],
-        undecided: VERDICT_COLORS["inconclusive"],
-        "need not hold": VERDICT_COLORS["exempt"],
-        "holds": VERDICT_COLORS["supported"],
-    }
 
 
 def font_files() -> list[Path]:

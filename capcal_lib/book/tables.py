@@ -15,7 +15,7 @@ from capcal_lib.errors import InputError, check_known
 from capcal_lib.manifests import dataset_names, load_dataset, load_model, model_names
 
 EVIDENCE = ("measured", "reported", "read off", "simulated")
-UNFOLDED_ROWS = 20  # that a table shows
+UNFOLDED_ROWS = 40  # that a table shows
 LEGEND = (
     " In brackets: 95 % interval. A star: significantly lower than every other method, oracles "
     "aside; ≈: not significantly worse than the lowest."
@@ -81,8 +81,6 @@ def show(
         form = formats.get(str(name), usual)
         write = form.format if isinstance(form, str) else form
         cells[name] = column.astype(object).map(write, na_action="ignore")
-    if cells.empty:
-        return Html(f"<p class='capcal-about'>There is nothing to show of: {escape(caption)}</p>")
     heads = str(cells.columns[0])
     cells = cells.set_index(heads).rename_axis(index=None, columns=heads)
     with pd.option_context("display.max_colwidth", None):

@@ -24,7 +24,7 @@ from capcal_lib.places import BOOK, BUILD, ROOT
 
 HTML = BUILD / "book" / "_build" / "html"
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
-FEW = ("index.html", "notebooks/14_try_it.html", "notebooks/04_main_table.html")
+FEW = ("index.html", "notebooks/12_try_it.html", "notebooks/04_main_table.html")
 MADE_BY_SPHINX = ("genindex.html", "search.html", "py-modindex.html")
 DESKTOP, TABLET, TELEPHONE = 1280, 768, 375
 MOST_BYTES = 1_500_000  # of a page with its figures, besides what all pages share
@@ -146,7 +146,7 @@ def test_everybody_can_read_it(page: Any, theme: str, width: int) -> None:
 
 def test_the_widgets_answer_to_the_keyboard(browser: Any) -> None:
     tab = browser.new_page()
-    tab.goto((HTML / "notebooks" / "14_try_it.html").as_uri())
+    tab.goto((HTML / "notebooks" / "12_try_it.html").as_uri())
     said = tab.locator("figure.capcal-widget [role=status]")
     assert said.count() == 3
     assert "of 10 answers are correct" in said.nth(0).inner_text()  # drawn at each visit
@@ -198,7 +198,7 @@ def test_a_card_that_leads_somewhere_looks_like_a_link(browser: Any) -> None:
 
 def test_the_coin_is_tossed_anew_and_its_interval_is_the_librarys(browser: Any) -> None:
     tab = browser.new_page()
-    tab.goto((HTML / "notebooks" / "14_try_it.html").as_uri())
+    tab.goto((HTML / "notebooks" / "12_try_it.html").as_uri())
     coin = tab.locator("[data-widget=coin]")
     counts = set()
     for _ in range(12):
@@ -236,14 +236,14 @@ def test_theorem_2_keeps_its_gap(browser: Any) -> None:
 
 def test_nobody_has_seen_the_questions_to_guess(browser: Any) -> None:
     tab = browser.new_page()
-    tab.goto((HTML / "notebooks" / "14_try_it.html").as_uri())
+    tab.goto((HTML / "notebooks" / "12_try_it.html").as_uri())
     data = json.loads(tab.locator("[data-widget=guess] script").text_content())
     texts = {each["text"] for each in data["questions"]} | set(class_set()["question"])
     assert len(texts) == 20
     coin = tab.locator("[data-widget=coin] script").text_content()
     assert [text for text in texts if text in coin] == []
     for path in HTML.rglob("*.html"):
-        if path.name not in ("14_try_it.html", "api.html"):  # examples of how a function is called
+        if path.name not in ("12_try_it.html", "api.html"):  # examples of how a function is called
             page = path.read_text(encoding="utf-8")
             assert [text for text in texts if escape(text) in page] == [], path
     tab.close()
@@ -268,7 +268,7 @@ def test_the_page_of_the_class_scores_as_the_key_does(browser: Any) -> None:
 
 def test_the_explorer_scores_as_the_library_does(browser: Any) -> None:
     tab = browser.new_page()
-    tab.goto((HTML / "notebooks" / "14_try_it.html").as_uri())
+    tab.goto((HTML / "notebooks" / "12_try_it.html").as_uri())
     figure = tab.locator("[data-widget=explorer]")
     chosen = json.loads(figure.locator("script").text_content())["sets"][0]
     for method, values in chosen["methods"].items():
@@ -333,7 +333,7 @@ def test_search_finds_the_page_first(browser: Any) -> None:
         "temperature": "theory/definitions",
         "how many samples": "02_k_eval_choice",
         "which method": "which_method",
-        "does it help": "11_applications",
+        "does it help": "10_uses",
     }
     found = {words: hits(browser, words)[0] for words in wanted}
     assert {words: page for words, page in wanted.items() if page not in found[words]} == {}, found
@@ -343,13 +343,13 @@ def test_search_finds_the_answer_to_a_question_among_the_first_six(browser: Any)
     wanted = {
         "which confidence for my 8B model on math?": "guide/which_method",
         "how many samples do I need?": "notebooks/02_k_eval_choice",
-        "did the claim about probes hold?": "notebooks/10_small_models",
+        "did the claim about probes hold?": "notebooks/09_statements",
         "how is pass@k predicted?": "notebooks/05_pass_at_k",
-        "what differs from the authors' code?": "notebooks/15_protocol",
+        "what differs from the authors' code?": "notebooks/13_protocol",
         "my own model, served by vLLM": "guide/scaling_out",
         "table 7 of the paper": "reference/paper_map.html#",
         "what does corrected Brier mean?": "reference/vocabulary.html#term-corrected-Brier",
-        "how good is the grader?": "notebooks/17_grading",
+        "how good is the grader?": "notebooks/15_grading",
         "can I trust MMLU numbers?": "guide/limits",
         "best constant": "reference/vocabulary.html#term-best-constant",
         "limitations": "guide/limits",

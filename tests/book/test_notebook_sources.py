@@ -14,7 +14,7 @@ from capcal_lib.book.pipeline import book_pages
 from capcal_lib.places import NOTEBOOKS
 
 SOURCES = {path.stem: jupytext.read(path) for path in sorted(NOTEBOOKS.glob("[0-9]*.py"))}
-LONGEST_CELL, MEDIAN_CELL = 22, 10
+LONGEST_CELL, MEDIAN_CELL = 8, 3  # lines, without imports
 
 
 def cells(name: str, kind: str) -> list[nbformat.NotebookNode]:
@@ -35,7 +35,7 @@ def words(name: str) -> str:
 
 
 def test_there_is_a_notebook_for_each_chapter() -> None:
-    assert [page.notebook for page in book_pages()] == list(SOURCES)
+    assert [*book_pages()] == list(SOURCES)
     numbers = [name[:2] for name in SOURCES]
     assert all(number.isdigit() for number in numbers)
     assert len(set(numbers)) == len(numbers)
@@ -75,23 +75,42 @@ def test_parameters_are_plain_annotated_literals_with_a_comment() -> None:
 
 
 def test_what_samples_count_is_asked_by_the_same_names_on_all_pages() -> None:
-    """A page of a game has one protocol, and the page on corrections shows both."""
+    """A page of a game has one protocol, the page on corrections shows both, and the page on
+    grading is about the rules.
+    """
     reading = [
         name for name in SOURCES if any("results_of(page" in c.source for c in cells(name, "code"))
     ]
     assert {"04_main_table", "05_pass_at_k"} <= {*reading}
-    for name in {*reading} - {"14_try_it", "15_protocol"}:
+    for name in {*reading} - {"12_try_it", "13_protocol", "15_grading"}:
         asked = {line.split(":")[0] for line in cells(name, "code")[0].source.splitlines()}
         assert {"k_eval", "protocol", "verdicts"} <= asked, name
 
 
+def lines_of(source: str) -> int:
+    """Count the lines of a cell, without its imports and empty lines."""
+    body = [each for each in ast.parse(source).body if not only_imports(ast.unparse(each))]
+    lines = source.splitlines()
+    return sum(bool(line) for each in body for line in lines[each.lineno - 1 : each.end_lineno])
+
+
 def test_cells_are_short() -> None:
+    lengths = []
     for name in SOURCES:
-        code = [cell for cell in cells(name, "code") if "open_page(" not in cell.source]
-        code = [cell.source for cell in code if not only_imports(cell.source)]
-        lengths = sorted(sum(map(bool, source.splitlines())) for source in code)
-        assert lengths[-1] <= LONGEST_CELL, name
-        assert lengths[len(lengths) // 2] <= MEDIAN_CELL, name
+        shown = [
+            cell for cell in cells(name, "code") if not {"parameters", "remove-cell"} & tags(cell)
+        ]
+        for cell in shown:
+            lines = lines_of(cell.source)
+            assert lines <= LONGEST_CELL, (name, cell.source)
+            lengths += [lines] if lines else []
+    assert sorted(lengths)[len(lengths) // 2] <= MEDIAN_CELL
+
+
+def test_a_page_ends_early_in_three_places_at_most() -> None:
+    for name in SOURCES:
+        code = "\n".join(cell.source for cell in cells(name, "code"))
+        assert code.count("raise EndOfPage(") <= 3, name
 
 
 def test_nothing_is_hidden_but_solutions_and_what_other_pages_take() -> None:

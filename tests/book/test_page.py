@@ -89,17 +89,22 @@ def test_a_data_set_without_samples_is_refused_and_one_with_one_sample_ends_the_
         show_runs(Page(page.counting, one, page.evidence), "mini-exam")
 
 
-def test_a_mistyped_name_of_a_parameter_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    def notebook(given: str) -> SimpleNamespace:
-        cells = ["", "model: str = 'simulated'", f"# Parameters\n{given}"]
-        return SimpleNamespace(user_ns={"In": cells, "__annotations__": {"model": str, "k": int}})
+def test_a_mistyped_parameter_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def given_to_a_notebook(given: str) -> None:
+        namespace: dict[str, Any] = {
+            "In": ["", "model: str = 'simulated'", f"# Parameters\n{given}"]
+        }
+        exec(f"model: str = 'simulated'\nrisk: float = 0.1\n{given}", namespace)
+        shell = SimpleNamespace(user_ns=namespace)
+        monkeypatch.setattr("IPython.get_ipython", lambda: shell)
+        page_of("simulated")
 
-    for given in ("model = 'smollm2-135m'\nk = 3", ""):
-        monkeypatch.setattr("IPython.get_ipython", lambda given=given: notebook(given))
-        page_of("simulated")
-    monkeypatch.setattr("IPython.get_ipython", lambda: notebook("modle = 'smollm2-135m'"))
-    with pytest.raises(InputError, match="unknown parameter 'modle'; known: k, model"):
-        page_of("simulated")
+    given_to_a_notebook("model = 'smollm2-135m'\nrisk = 1")
+    given_to_a_notebook("")
+    with pytest.raises(InputError, match="unknown parameter 'modle'; known: model, risk"):
+        given_to_a_notebook("modle = 'smollm2-135m'")
+    with pytest.raises(InputError, match="risk must be a number; got 'low'"):
+        given_to_a_notebook("risk = 'low'")
 
 
 def test_measured_models_stand_beside_each_other_from_the_smallest() -> None:

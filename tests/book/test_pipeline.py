@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from capcal_lib.book import pipeline
-from capcal_lib.book.pipeline import Page, book_pages, execute, model_pages
+from capcal_lib.book.pipeline import book_pages, execute, model_pages
 from capcal_lib.errors import InputError
 
 
@@ -52,9 +52,9 @@ def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def run(house: Path, *pages: Page, **given: Any) -> list[str]:
+def run(house: Path, page: str = "00_say", model: str = "", **given: Any) -> list[str]:
     said: list[str] = []
-    execute(pages or [Page("00_say")], house / "out", say=said.append, **given)
+    execute({page: model}, house / "out", say=said.append, **given)
     return said
 
 
@@ -80,9 +80,9 @@ def test_only_what_changed_is_executed_again(house: Path, monkeypatch: pytest.Mo
         assert run(house) == ["00_say, unchanged"]
     store = house / "my runs"
     store.mkdir()
-    other = Page("00_say", "qwen3-8b", "models/qwen3-8b")
-    assert run(house, other, store=store) == ["models/qwen3-8b/00_say, executed"]
-    assert run(house, other, store=store) == ["models/qwen3-8b/00_say, unchanged"]
+    other = {"page": "models/qwen3-8b/00_say", "model": "qwen3-8b", "store": store}
+    assert run(house, **other) == ["models/qwen3-8b/00_say, executed"]
+    assert run(house, **other) == ["models/qwen3-8b/00_say, unchanged"]
     last = (house / "called").read_text().splitlines()[-1]
     assert last.endswith(f"-r model qwen3-8b -r store {store}")
 
@@ -93,8 +93,8 @@ def test_failing_notebooks_are_named_and_the_others_are_executed(house: Path) ->
         (house / f"notebooks/{name}.ipynb").write_text(notebook(code))
     said: list[str] = []
     failed = execute(book_pages(), house / "out", say=said.append)
-    assert "ZeroDivisionError: division by zero" in failed[Page("01_fail")]
-    assert "died" in failed[Page("02_die")]
+    assert "ZeroDivisionError: division by zero" in failed["01_fail"]
+    assert "died" in failed["02_die"]
     assert said == ["00_say, executed", "01_fail, failed", "02_die, failed"]
 
 
@@ -109,7 +109,7 @@ def test_a_book_is_built_again_only_if_it_changes(
         html.mkdir(parents=True)
         (html / "index.html").write_text("")
 
-    def pages(pages: Any, folder: Path, **_: Any) -> dict[Page, str]:
+    def pages(pages: Any, folder: Path, **_: Any) -> dict[str, str]:
         folder.mkdir(exist_ok=True, parents=True)
         text = (house / "notebooks/00_say.ipynb").read_text()
         (folder / "00_say.ipynb").write_text(text)

@@ -127,8 +127,13 @@ def test_models_and_data_sets_have_the_names_that_readers_know() -> None:
     assert titled(pd.DataFrame({"k": [1]})).equals(pd.DataFrame({"k": [1]}))
 
 
-def test_a_table_without_rows_is_a_line_and_numbers_need_an_evidence() -> None:
-    assert "nothing to show of: T &amp; U." in show(TABLE[:0], "T & U.", evidence="measured").html
+def test_a_table_without_rows_has_its_heads() -> None:
+    shown = show(TABLE[:0], "T & U.", evidence="measured")
+    assert read_back(shown)[0].columns.tolist() == [*TABLE]
+    assert "T &amp; U." in shown.html
+
+
+def test_numbers_need_an_evidence() -> None:
     with pytest.raises(InputError, match="has no evidence"):
         show(TABLE, "T.")
     with pytest.raises(InputError, match="unknown evidence 'guessed'"):

@@ -2,26 +2,22 @@ import pandas as pd
 import pytest
 
 from capcal_lib.applications import budget_gains, pass_at_k, pass_at_k_gains_over_answer
-from capcal_lib.claims import load_claims
 from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.probes import describe_probes
 from capcal_lib.results import brier_terms, compare_with_nearest_probe, load_results
 from capcal_lib.studies.budget_allocation import compare_spending
 from capcal_lib.studies.small_models import (
-    ASKED_ELSEWHERE,
-    ASKED_OVER_UNIFORM,
     ASKED_OWN,
     COSTS,
     FURTHER,
+    MEASURED,
     MISSED,
     MIXED,
     OTHERS,
-    OVER_UNIFORM,
-    PASS,
-    SPENT,
-    SPENT_BY_VOICE,
     TARGETS,
+    advise,
     compare_as_stated,
+    compare_without_labels,
     results_of_claims,
 )
 
@@ -109,13 +105,11 @@ def test_a_probe_of_the_same_training_set_is_no_other_probe(results, concentrati
 
 
 def test_budgets_and_votes_have_the_verdicts_of_their_pages(compared, results, concentrations):
-    of_the_paper = {ASKED_OVER_UNIFORM, *OVER_UNIFORM.values(), OTHERS, PASS, SPENT, SPENT_BY_VOICE}
-    of_the_paper |= {ASKED_OWN, ASKED_ELSEWHERE, TARGETS, MIXED, MISSED}
-    assert {*compared["what"]} <= {*of_the_paper, FURTHER}
+    assert {*compared["what"]} <= MEASURED
     spent = compare_spending(results, concentrations).query("B == 2")
     signs = {"better": "holds", "worse": "fails"}
     expected = spent[spent["rule"] == "Probe, posterior"].set_index("dataset")["verdict"]
-    found = compared[compared["what"] == SPENT].set_index("dataset")["result"]
+    found = compared[compared["what"] == "budget by probe > even"].set_index("dataset")["result"]
     assert len(found) > 1
     for dataset, result in found.items():
         assert result == signs.get(expected[dataset], "neither")
@@ -133,32 +127,58 @@ def test_where_nothing_differs_nothing_is_compared(results, concentrations):
     assert set(compared["dataset"]) == {SUMS}
 
 
-def made(rows):
-    columns = ["what", "method", "dataset", "nearest", "result"]
-    return pd.DataFrame(rows, columns=columns)
-
-
 def test_a_claim_takes_the_comparisons_that_it_names():
-    comparisons = made(
-        [
-            ["own probe < uniform", "A", "x", True, "holds"],
-            ["far probe < uniform", "B", "x", False, "fails"],
-            ["far probe < uniform", "C", "y", True, "neither"],
-            ["asked < uniform", "P(True)", "x", False, "holds"],
-            ["asked < uniform", "P(True)", "x", False, "fails"],
-            ["asked < uniform", "P(True)", "y", False, "fails"],
-        ]
+    rows = [
+        ["own probe < uniform", "A", "x", True, "holds"],
+        ["far probe < uniform", "B", "x", False, "fails"],
+        ["far probe < uniform", "C", "y", True, "neither"],
+        ["asked < uniform", "P(True)", "x", False, "holds"],
+        ["asked < uniform", "P(True)", "x", False, "fails"],
+        ["asked < uniform", "P(True)", "y", False, "fails"],
+    ]
+    columns = ["what", "method", "dataset", "nearest", "result"]
+    comparisons = pd.DataFrame(rows, columns=columns)
+    own, far = "own probe < uniform", "far probe < uniform"
+    claims = pd.DataFrame(
+        {
+            "measured": [[own, far], [far], [COSTS], ["asked < uniform"]],
+            "nearest": [True, None, None, None],
+            "lost": [None, True, None, None],
+            "opposite": [None, None, None, True],
+        },
+        index=["nearest", "not far", "costs", "depends"],
     )
-    claims = load_claims()[["measured", "opposite"]]
-    claims = claims.iloc[:4].copy()
-    names = [["nearest probe < uniform"], ["not far probe < uniform"], [COSTS], ["asked < uniform"]]
-    claims["measured"] = names
-    claims["opposite"] = [None, None, None, True]
-    claims.index = ["nearest", "not far", "costs", "depends"]
     found = results_of_claims(claims, comparisons, pd.Series([True, False]))
     assert found.groupby("says")["result"].agg(list).to_dict() == {
         "nearest": ["holds", "neither"],
         "not far": ["holds", "neither"],
         "costs": ["holds", "fails"],
         "depends": ["holds"],  # x has both signs, and y one model alone
+    }
+
+
+def test_without_labels_a_probe_meets_the_mean_of_its_own_set_and_the_others_one_half(results):
+    means = pd.Series({"Probe (TriviaQA)": 0.2})
+    gains = compare_without_labels(results, means).set_index(["method", "dataset"])["estimate"]
+    table, terms = results.loc[EXAM], brier_terms(results).loc[EXAM]
+    mu_hat = table["correct"] / table["total"]
+    noise = mu_hat * (1 - mu_hat) / (table["total"] - 1)
+    expected = (0.5 - mu_hat) ** 2 - noise - terms["P(True)"]
+    assert gains["P(True)", EXAM] == pytest.approx(expected.mean())
+    expected = (0.2 - mu_hat) ** 2 - noise - terms["Probe (TriviaQA)"]
+    assert gains["Probe (TriviaQA)", EXAM] == pytest.approx(expected.mean())
+    assert {name for name, _ in gains.index if name.startswith("Probe")} == {"Probe (TriviaQA)"}
+
+
+def test_advice_has_a_row_for_each_way_that_has_a_case():
+    case = {"estimate": 0.1, "verdict": "better", "could be won": True}
+    without = pd.DataFrame([case | {"kind": "P(True)"}] * 2)
+    as_it_is = pd.DataFrame([case | {"kind": kind} for kind in ("probe of the data set", "other")])
+    recalibrated = pd.DataFrame([case | {"kind": "P(True)", "estimate": -0.2, "verdict": "worse"}])
+    advice = advise(without, as_it_is, recalibrated).set_index(["labels", "kind"])
+    columns = ["rival", "mean gain", "better", "worse", "cases"]
+    assert advice[columns].T.to_dict("list") == {
+        ("none", "P(True)"): ["one half", 0.1, 2, 0, 2],
+        ("yes", "P(True)"): ["mean of the data set", -0.2, 0, 1, 1],
+        ("yes", "probe of the data set"): ["mean of the data set", 0.1, 1, 0, 1],
     }

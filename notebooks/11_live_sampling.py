@@ -10,7 +10,7 @@
 # # Sampling, live
 #
 # Does a model give the same expected accuracies if it is asked again, now and on this machine? [The previous
-# page](12_selective_prediction.ipynb), like all before it, used recorded samples.
+# page](10_uses.ipynb), like all before it, used recorded samples.
 
 # %% tags=["parameters", "hide-input"]
 model: str = "smollm2-135m"  # one of `capcal models`; it runs anywhere
@@ -38,9 +38,10 @@ from capcal_lib.sampling import can_sample_here
 
 sampler, exam = load_model(model), load_dataset(dataset)
 if dataset not in page.runs.index or not can_sample_here(sampler, exam):
+    lack = "a recorded run, the questions or the weights are missing"
+    get = f"To get them, run: capcal reproduce --model {model}"
     raise EndOfPage(
-        f"{sampler.title} cannot be sampled on {exam.title} here: a recorded run, the questions or the weights are missing. To get "
-        f"them, run: capcal reproduce --model {model}"
+        f"{sampler.title} cannot be sampled on {exam.title} here: {lack}. {get}"
     )
 
 # %% [markdown]
@@ -57,6 +58,9 @@ recorded = load_results(page.counting.store, model, **counted).loc[dataset]
 recorded = recorded.query("total > 0")
 recorded = recorded[recorded["total"] >= deep_samples(recorded["total"])]
 spread = evenly(recorded, n_questions)
+spread[["correct", "total"]].head()
+
+# %%
 questions = {question.id: question for question in load_questions(dataset)}
 chosen = [questions[name] for name in spread.index]
 
@@ -104,15 +108,11 @@ print(request.messages[-1]["content"])
 # %% tags=["finding"]
 responses = samples[samples["question_id"] == question.id]
 correct, total = both.loc[question.id, ["live correct", "live total"]]
-finding(
-    "Asked the same question {asked} times, {title} gives {distinct} different answers, and the right one {right:.0f} % of the "
-    "time: “{text}”",
-    asked=len(responses),
-    title=sampler.title,
-    distinct=responses["extracted"].nunique(),
-    right=100 * correct / total,
-    text=question.text.splitlines()[0],
-)
+text = "Asked the same question {asked} times, {title} gives {distinct} different answers, and the right one {right:.0f} % of the time: “{text}”"
+first = question.text.splitlines()[0]
+about = {"asked": len(responses), "title": sampler.title, "text": first}
+distinct = responses["extracted"].nunique()
+finding(text, distinct=distinct, right=100 * correct / total, **about)
 
 # %% [markdown]
 # ## Grade
@@ -128,11 +128,8 @@ grade(responses["response"].iloc[0], question.answer)
 columns = ["response", "extracted", "verdict", "reason"]
 short = responses.assign(response=responses["response"].str.slice(0, 160))
 frequent = short.value_counts(columns, dropna=False).rename("samples")
-show(
-    frequent.head(5),
-    f"The most frequent responses to: {question.text}",
-    evidence=page.evidence,
-)
+caption = f"The most frequent responses to: {question.text}"
+show(frequent.head(5), caption, evidence=page.evidence)
 
 # %% [markdown]
 # ## Count
@@ -143,8 +140,8 @@ show(
 # %%
 from capcal_lib.metrics import binomial_interval
 
-interval = binomial_interval([correct], [total], method="jeffreys")
-correct, total, correct / total, interval.round(3)
+low, high = binomial_interval([correct], [total], method="jeffreys")[0]
+f"{correct} of {total}: {correct / total:.2f}, from {low:.2f} to {high:.2f}"
 
 # %% [markdown]
 # ## Compare
@@ -155,9 +152,9 @@ correct, total, correct / total, interval.round(3)
 # %%
 from scipy.stats import fisher_exact
 
-before = recorded.loc[question.id]
-now = [correct, total - correct]
-fisher_exact([[before["correct"], before["total"] - before["correct"]], now])
+c, n = recorded.loc[question.id, ["correct", "total"]]
+table = [[c, n - c], [correct, total - correct]]
+f"p = {fisher_exact(table).pvalue:.3f}"
 
 # %% [markdown]
 # Each question is one more chance of a false alarm. With Holm's correction, the probability of *any* false rejection on the
@@ -165,26 +162,28 @@ fisher_exact([[before["correct"], before["total"] - before["correct"]], now])
 
 # %%
 import numpy as np
+import pandas as pd
 from capcal_lib.metrics import compare_counts
 
 p = compare_counts(*both.to_numpy().T).set_index(both.index)
 both = both.join(p).sort_values("p")
-differs = np.where(
-    both["p (Holm)"] < 0.05, "significantly", "not significantly"
-)
-both.groupby(differs).size()
+words = "significantly", "not significantly"
+differs = np.where(both["p (Holm)"] < 0.05, *words)
+pd.Series(differs).value_counts().to_frame("questions")
+
+# %%
+x = both["correct"] / both["total"]
+y = both["live correct"] / both["live total"]
+across = binomial_interval(both["correct"], both["total"]).T
+upward = binomial_interval(both["live correct"], both["live total"]).T
 
 # %% tags=["picture"] label="fig-live" mystnb={"image": {"alt": "Scatter plot of live against recorded expected accuracy, a cross of two intervals at each point, and the diagonal on which the two are equal; points that differ significantly have another mark."}}
 import seaborn as sns
 from capcal_lib import plots
 
-x = both["correct"] / both["total"]
-y = both["live correct"] / both["live total"]
-colors = {"significantly": "#bc3e0b", "not significantly": plots.INK}
+colors = dict(zip(words, ["#bc3e0b", plots.INK], strict=True))
 marks = {"hue": differs, "style": differs, "palette": colors, "s": 50}
 axes = sns.scatterplot(x=x, y=y, zorder=3, **marks)
-across = binomial_interval(both["correct"], both["total"]).T
-upward = binomial_interval(both["live correct"], both["live total"]).T
 axes.hlines(y, *across, color=plots.MUTED, linewidth=1)
 axes.vlines(x, *upward, color=plots.MUTED, linewidth=1)
 axes.axline((0, 0), slope=1, color=plots.MUTED, linestyle=":")
@@ -197,14 +196,12 @@ _ = axes.set(xlabel="share correct, recorded", ylabel="share correct, live")
 # line.
 
 # %% label="live-comparison"
-furthest = both.drop(columns="live total").head(5)
 names = {"correct": "recorded correct", "total": "samples"}
+furthest = both.drop(columns="live total").head(5).rename(columns=names)
 texts = [questions[name].text.splitlines()[0][:48] for name in furthest.index]
-show(
-    furthest.rename(columns=names).set_axis(texts).rename_axis("question"),
-    "The five questions whose counts are furthest apart.",
-    evidence=page.evidence,
-)
+furthest = furthest.set_axis(texts).rename_axis("question")
+caption = "The five questions whose counts are furthest apart."
+show(furthest, caption, evidence=page.evidence)
 
 # %% [markdown]
 # Even if nothing has changed, up to one page in twenty may reject by chance. To check a rejection, draw with another seed
@@ -216,7 +213,7 @@ show(
 # - Report an estimate with its interval. With a hundred samples it is up to 0.2 wide.
 # - One rejection among many tests can be chance. Correct for the number of tests, and repeat what was rejected.
 #
-# [The next page](14_try_it.ipynb) needs only a browser: can you guess how often a model answers a question correctly?
+# [The next page](12_try_it.ipynb) needs only a browser: can you guess how often a model answers a question correctly?
 #
 # ## Exercises
 #

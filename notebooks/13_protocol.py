@@ -9,7 +9,7 @@
 # %% [markdown]
 # # What each correction changes
 #
-# How much does each of our corrections change a score? The scores on [the previous page](14_try_it.ipynb) differ from the
+# How much does each of our corrections change a score? The scores on [the previous page](12_try_it.ipynb) differ from the
 # paper's by four corrections and by the grader: rules instead of a judge.
 
 # %% tags=["parameters", "hide-input"]
@@ -46,7 +46,7 @@ worse.rename(page.runs["title"]).T.round(4)
 # - *missing as 0.5* fills in one half if a method was asked and gave no confidence.
 # - *votes in the pool* lets the samples that voted judge the vote too.
 # - *paper's probes* trains probes with the paper's recipe.
-# - *a judge's verdicts* replace the verdicts of the rules, and bring [errors of the judge](17_grading.ipynb) with them.
+# - *a judge's verdicts* replace the verdicts of the rules, and bring [errors of the judge](15_grading.ipynb) with them.
 # - *all together* is the paper's protocol without the judge. Only the first `k_c` samples of a question vote then, instead of
 #   many random choices.
 #
@@ -148,7 +148,7 @@ show(
 # Every correction can be taken back. If no confidence is missing, a plug-in score adds the same noise to every method that all
 # samples judge, the oracles aside. So it cannot change the order of these methods. Taking back the other corrections can.
 #
-# All scores rest on the paper's two theorems. [The next page](16_theorems.ipynb) asks whether these hold on counts.
+# All scores rest on the paper's two theorems. [The next page](14_theorems.ipynb) asks whether these hold on counts.
 #
 # ## Exercises
 #

@@ -10,7 +10,7 @@
 # # Try it: three experiments in the browser
 #
 # What does a confidence have to know to be worth anything? Here you ask, guess and score in the browser. [The previous
-# page](13_live_sampling.ipynb) needed a model.
+# page](11_live_sampling.ipynb) needed a model.
 
 # %% tags=["parameters", "hide-input"]
 model: str = "smollm2-135m"  # one of `capcal models`; it has the built-in sets
@@ -41,6 +41,8 @@ mu = results["correct"] / results["total"]
 varied = page.runs[page.runs["most"] > 1]
 public = [name for name in varied.index if load_dataset(name).builtin]
 sets = public or list(varied.index)
+
+# %%
 variance = mu.groupby(level="dataset").var()
 shown = evenly(results.loc[[variance[sets].idxmax()]], 24)
 
@@ -50,58 +52,45 @@ from capcal_lib.book.experiments import recorded_answers
 
 run = page.runs.loc[shown.index[0][0], "run"]
 questions = pd.DataFrame(recorded_answers(run, shown, k_eval))
-after = pd.DataFrame(index=pd.Index(questions["text"], name="question"))
+verdicts = questions.set_index("text")["verdicts"].rename_axis("question")
+after = pd.DataFrame()
 for n in (1, 10, k_eval):
-    first = questions["verdicts"].str[:n]
-    after[f"correct of {n}"] = first.str.count("1").to_numpy()
+    after[f"correct of {n}"] = verdicts.str[:n].str.count("1")
+after.head()
 
 # %% tags=["finding"]
 from capcal_lib.text import in_words
 
 unsure = (shown["correct"] / shown["total"] - 0.5).abs().to_numpy().argmin()
-few, most = after.iloc[unsure, 1:]
-finding(
-    "Whether one answer is correct is luck, but the share of correct answers settles. Correct answers to “{text}”: {few} of the "
-    "first ten, {all} of {samples}.",
-    text=questions["text"][unsure],
-    few=in_words(int(few)),
-    all=int(most),
-    samples=len(questions["verdicts"][unsure]),
-)
+asked = questions["text"][unsure]
+few, most = map(int, after.iloc[unsure, 1:])
+text = "Whether one answer is correct is luck, but the share of correct answers settles. Correct answers to “{asked}”: {few} of the first ten, {most} of {samples}."
+samples = len(questions["verdicts"][unsure])
+finding(text, asked=asked, few=in_words(few), most=most, samples=samples)
 
 # %% [markdown]
 # Pick a question and ask it. The *response target* jumps between 0 and 1 with every answer. The *capability target* $\hat\mu$
 # settles, and its 95 % Jeffreys interval shrinks.
 
-# %% tags=["picture"] label="try-coin"
-from capcal_lib.book.experiments import widget
+# %%
 from capcal_lib.manifests import load_model
 
-coin = widget(
-    "coin",
-    {
-        "model": load_model(model).title,
-        "questions": questions.to_dict("records"),
-    },
-    "Ask the same question again and again: each answer is correct or not, "
-    "and the share of correct answers settles. Recorded answers, in an order "
-    "drawn anew at each start.",
-    fallback=show(
-        after,
-        "Correct answers among the first samples of each question.",
-        evidence=page.evidence,
-    ),
-    evidence=page.evidence,
-)
+title = load_model(model).title
+data = {"model": title, "questions": questions.to_dict("records")}
+caption = "Correct answers among the first samples of each question."
+table = show(after, caption, evidence=page.evidence)
+
+# %% tags=["picture"] label="try-coin"
+from capcal_lib.book.experiments import widget
+
+about = "Ask the same question again and again: each answer is correct or not, and the share of correct answers settles. Recorded answers, in an order drawn anew at each start."
+coin = widget("coin", data, about, fallback=table, evidence=page.evidence)
 coin
 
 # %% tags=["remove-cell"]
 from capcal_lib.book.page import glue
 
-glue(
-    asked=questions["text"][unsure],
-    coin=coin,
-)
+glue(asked=asked, coin=coin)
 
 # %% [markdown]
 # The interval of any count in Python:
@@ -109,7 +98,8 @@ glue(
 # %%
 from capcal_lib.metrics import binomial_interval
 
-binomial_interval([37], [100])
+low, high = binomial_interval([37], [100])[0]
+f"37 of 100: from {low:.2f} to {high:.2f}"
 
 # %% [markdown]
 # ## Guess the confidence
@@ -124,26 +114,27 @@ from capcal_lib.results import methods
 said = [name for name in methods(results) if not is_probe(name)]
 known = results.loc[sets, ["correct", "total", *said]].dropna()
 if known.empty:
-    raise EndOfPage(
-        "No confidences are recorded: capcal confidence asks for them."
-    )
+    lack = "No confidences are recorded: capcal confidence asks for them."
+    raise EndOfPage(lack)
+
+# %%
 fresh = known.drop(shown.index, errors="ignore")
 ten = evenly(fresh if len(fresh) > 9 else known, 10)
 ten = ten.sample(frac=1, random_state=seed)
 
-# %% label="try-guess"
-from capcal_lib.book.experiments import first_lines, guess_data
+# %%
+from capcal_lib.book.experiments import first_lines
 
 listed = ten.set_axis(pd.Index(first_lines(ten.index), name="question"))
 caption = "Ten questions: what happened, and what the methods say."
-widget(
-    "guess",
-    guess_data(ten),
-    "Guess how often each question is answered correctly, and compare "
-    "yourself with the model's own confidences.",
-    fallback=show(listed, caption, digits=2, evidence=page.evidence),
-    evidence=page.evidence,
-)
+table = show(listed, caption, digits=2, evidence=page.evidence)
+
+# %% label="try-guess"
+from capcal_lib.book.experiments import guess_data
+
+about = "Guess how often each question is answered correctly, and compare yourself with the model's own confidences."
+data = guess_data(ten)
+widget("guess", data, about, fallback=table, evidence=page.evidence)
 
 # %% [markdown]
 # *Save as CSV* writes your guesses to a file that `capcal score` reads. Here are the scores of the methods, and of always
@@ -154,7 +145,8 @@ from capcal_lib.metrics import capability_brier
 
 counts = ten["correct"], ten["total"]
 guesses = ten.drop(columns=["correct", "total"]).assign(half=0.5)
-guesses.apply(capability_brier, args=counts, corrected=True).round(3)
+scores = guesses.apply(capability_brier, args=counts, corrected=True)
+scores.round(3).to_frame("corrected capability Brier")
 
 # %% [markdown]
 # ## Explore a score
@@ -170,17 +162,14 @@ from capcal_lib.results import score
 brier = score(results)["brier"].unstack("dataset")[list(varied.index)]
 explored = explorer_data(results, varied.index)
 
-# %% label="try-explorer"
+# %%
 scores = brier.set_axis(varied["title"], axis="columns")
 caption = "Corrected capability Brier scores (lower is better)."
-widget(
-    "explorer",
-    explored,
-    "Choose a data set, a method and a score; then shift and stretch the "
-    "confidences.",
-    fallback=show(scores, caption, evidence=page.evidence),
-    evidence=page.evidence,
-)
+table = show(scores, caption, evidence=page.evidence)
+
+# %% label="try-explorer"
+about = "Choose a data set, a method and a score; then shift and stretch the confidences."
+widget("explorer", explored, about, fallback=table, evidence=page.evidence)
 
 # %% [markdown]
 # ## Summary
@@ -188,7 +177,7 @@ widget(
 # - The share of correct answers to a question settles with more samples. Whether one answer is correct does not.
 # - Compare every score with the best constant.
 #
-# The book's quiz comes next. After it, [the page on the protocol](15_protocol.ipynb) shows how these scores differ from the
+# The book's quiz comes next. After it, [the page on corrections](13_protocol.ipynb) shows how these scores differ from the
 # paper's.
 #
 # ## Exercises
@@ -205,8 +194,8 @@ ends = binomial_interval(counts // 2, counts)
 int(counts[(np.diff(ends)[:, 0] < 0.1).argmax()])
 
 # %% [markdown]
-# **2 (medium).** Someone guesses every $\mu$ with a random error of standard deviation 0.2. What is their capability Brier
-# score? *Hint:* a guess has to lie between 0 and 1.
+# **2 (medium).** Every $\mu$ lies between .3 and .7, and someone guesses it with a random error of standard deviation 0.2. What
+# is their capability Brier score? *Hint:* a guess has to lie between 0 and 1.
 
 # %% tags=["hide-cell", "solution"]
 # Guesses with a random error, and their score: less than 0.2 squared, 0.04, since a guess beyond 0 or 1 is moved back
