@@ -121,7 +121,7 @@ _ = grid.set_axis_labels("confidence", "share correct").set_titles("{col_name}")
 # question. If the points rise to the right, it tells easy questions from hard ones, even far from the diagonal.
 
 # %%
-order = ranks.loc[widest, colors].dropna().sort_values(ascending=False)
+order = ranks.loc[widest, [*colors]].dropna().sort_values(ascending=False)
 followed = "".join(
     f", followed by {name} with {rank:.2f}" for name, rank in order[1:2].items()
 )

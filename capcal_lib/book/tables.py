@@ -82,7 +82,7 @@ def show(
         write = form.format if isinstance(form, str) else form
         cells[name] = column.astype(object).map(write, na_action="ignore")
     if cells.empty:
-        return Html(f"<p class='capcal-about'>There is nothing to show of: {escape(caption)}</p>")
+        return Html("")
     heads = str(cells.columns[0])
     cells = cells.set_index(heads).rename_axis(index=None, columns=heads)
     with pd.option_context("display.max_colwidth", None):
