@@ -301,8 +301,8 @@ class ScoreDisplay(_Display):
         constant, others = self.scores[is_constant], self.scores[~is_constant]
         if len(constant):
             places = constant["dataset"].map([*self.scores["dataset"].unique()].index)
-            style = {"color": MUTED, "lw": 2, "label": "Best constant"}
-            self.ax.vlines(constant["brier"], places - 0.4, places + 0.4, **style)
+            ends = places - 0.4, places + 0.4
+            self.ax.vlines(constant["brier"], *ends, color=MUTED, lw=2, label="Best constant")
         marks = _mark_names(others).nunique()
         rows = self._draw_marks("dataset", others, 0.8 / max(1, marks))
         entries = self.ax.get_legend_handles_labels()

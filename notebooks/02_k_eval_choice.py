@@ -222,10 +222,10 @@ from capcal_lib.plots import method_color
 colors = {"any other confidence": "#bdbdbd", at_home: method_color("Probe")}
 boxes = {"hue": "confidence", "hue_order": colors, "palette": colors}
 axes = sns.boxplot(growth, x="k", y="percent", gap=0.15, fliersize=3, **boxes)
-axes.legend(title="")
 axes.set_yscale("symlog", linthresh=10, linscale=2)
-ticks = {"yticks": [0, 5, 10, 20, 50], "yticklabels": [0, 5, 10, 20, 50]}
-_ = axes.set(xlabel="samples per question, k", ylabel="wider by, %", **ticks)
+axes.set_yticks([0, 5, 10, 20, 50], [0, 5, 10, 20, 50])
+axes.set(xlabel="samples per question, k", ylabel="wider by, %")
+_ = axes.set_ylim(growth["percent"].min() - 1)
 
 # %% [markdown]
 # How much wider the 95 % interval of a corrected score is with only k samples per question. A box holds the middle half of all

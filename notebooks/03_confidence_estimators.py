@@ -51,22 +51,29 @@ show_runs(page, printed=["appendix-b.2"])
 # not vote judge *all* methods of a data set. Under the paper's protocol all samples judge.
 
 # %%
-from capcal_lib.results import estimates
+from capcal_lib.results import differing, estimates
 from capcal_lib.results.targets import judge_alike
 
 results = results_of(page.counting)
-points = estimates(judge_alike(results))
+points = estimates(differing(judge_alike(results)))
 points["mu"] = points["correct"] / points["total"]
 
 # %%
-case = ["dataset", "method"]
-pairs = points.groupby([*case, "member"], observed=True)
-correlations = pairs[["confidence", "mu"]].corr(method="spearman")
-correlations = correlations["mu"].xs("confidence", level=3).dropna()
+import pandas as pd
+
+case = ["dataset", "method", "member"]
+correlations = {
+    key: pair[["confidence", "mu"]].corr("spearman").iloc[0, 1]
+    for key, pair in points.groupby(case, observed=True)
+}
+correlations = pd.Series(correlations, dtype=float).dropna()
+
+# %%
 if correlations.empty:
     raise EndOfPage(
         "No confidence is recorded for questions that differ. To get one: capcal confidence"
     )
+ranks = correlations.groupby(level=[0, 1], sort=False).mean().unstack()
 
 # %% [markdown]
 # The table has no intervals. As a rule of thumb, two methods may swap places on other questions if their correlations differ by
@@ -76,7 +83,6 @@ if correlations.empty:
 # %% label="estimator-ranks"
 from capcal_lib.book.tables import show
 
-ranks = correlations.groupby(case, observed=True).mean().unstack("method")
 ranks = ranks.reindex(page.runs.index).dropna(how="all")
 shown = ranks.rename(page.runs["title"]).T.rename_axis("method")
 caption = "Spearman correlation with expected accuracy (higher is better)."
@@ -163,8 +169,6 @@ print(p_true_messages(question, "paper")[-1]["content"])
 # Response consistency is the share of votes for the most frequent answer:
 
 # %%
-import pandas as pd
-
 votes = pd.Series(["Paris", "Paris", "Lyon", "Paris"])
 votes.value_counts(normalize=True).head(1)
 

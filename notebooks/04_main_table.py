@@ -186,9 +186,9 @@ from capcal_lib.book.tables import show
 
 keys = ["dataset", "method"]
 as_it_is = judged.set_index(keys)["verdict"].rename("as it is")
-shown = equal[[*keys, "estimate", "low", "high", "verdict", "could be won"]]
+table = equal[[*keys, "estimate", "low", "high", "verdict", "could be won"]]
 caption = "Mean gain over the best constant after recalibration on the labels of other questions (higher is better), with its own 95 % interval, the verdict after Holm, and the verdict without recalibration."
-show(shown.join(as_it_is, on=keys), caption, evidence=page.evidence)
+show(table.join(as_it_is, on=keys), caption, evidence=page.evidence)
 
 # %% [markdown]
 # ## All scores
@@ -210,10 +210,10 @@ show_scores(marked.drop(mixes, level="method"), caption, evidence=page.evidence)
 # %% label="main-gains"
 from capcal_lib.book import tables
 
-shown = judged.drop(columns=["kind", "nearest", "p"])
+table = judged.drop(columns=["kind", "nearest", "p"])
 caption = "Mean gain over the best constant (higher is better) with its own 95 % interval, and the verdict after Holm."
 p = {"p (Holm)": tables.p_value}
-show(shown, caption, evidence=page.evidence, **p)
+show(table, caption, evidence=page.evidence, **p)
 
 # %% [markdown]
 # ## What a confidence costs

@@ -26,7 +26,7 @@ from capcal_lib.book.page import EndOfPage, finding, open_page, show_runs
 page = open_page(
     model, store, k_eval=k_eval, protocol=protocol, verdicts=verdicts
 )
-show_runs(page, printed=["table-2"])
+show_runs(page, printed=["table-7"])
 
 # %% [markdown]
 # ## Closer than the best constant?
@@ -110,7 +110,7 @@ first[["method", "dataset", "correlation"]].to_frame("")
 # %% label="fig-transfer-order" mystnb={"image": {"alt": "Gains of recalibrated probes with intervals and a line at zero, a row for each probe and data set, in one panel within the domain and one out of it."}}
 from capcal_lib.results import recalibrate
 
-probes = results.filter(regex="^(correct|total|Probe)")
+probes = results.filter(regex=r"^(correct|total|Probe .*)$")
 level_set = compare_with_constant(recalibrate(probes), protocol=protocol)
 level_set = level_set[level_set["kind"].str.match("probe of (the|another)")]
 drawn = level_set[level_set["could be won"]]

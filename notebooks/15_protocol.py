@@ -61,17 +61,17 @@ finding(
 # %%
 import seaborn as sns
 
-size = {"height": 3.2, "aspect": 2.25 / shifts["confidence"].nunique()}
 marks = {"kind": "strip", "jitter": False, "alpha": 0.6, "color": "black"}
-ticks = {"xticks": [-0.01, 0, 0.01, 0.1], "xticklabels": [-0.01, 0, 0.01, 0.1]}
+size = {"height": 3.2, "aspect": 2.25 / shifts["confidence"].nunique()}
+cells = {"x": "shift", "y": "switch", "col": "confidence"}
+ticks = [-0.01, 0, 0.01, 0.1]
 
 # %% tags=["picture"] label="fig-protocol" mystnb={"image": {"alt": "A panel for each group of confidences, all with one scale. Rows are switches. A dot shows the shift of the score of a method on a data set, beside a line at zero."}}
-grid = sns.catplot(
-    shifts, x="shift", y="switch", col="confidence", **size, **marks
-)
+grid = sns.catplot(shifts, **cells, **marks, **size)
 for panel in grid.axes.flat:
     panel.set_xscale("symlog", linthresh=0.01)
-grid.set(**ticks).refline(x=0, color="gray", linestyle="-", zorder=0)
+    panel.margins(x=0.1)
+grid.set(xticks=ticks, xticklabels=ticks).refline(x=0, color="gray")
 _ = grid.set_titles("{col_name}").set_axis_labels("shift of the score", "")
 
 # %% [markdown]

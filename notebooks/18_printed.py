@@ -109,16 +109,14 @@ _ = grid.set_axis_labels("k", "pass@k")
 #
 # We read the success rates of figure 10 off a figure in the authors' code repository, to within 0.00005.
 
-# %% label="fig-budget-paper" mystnb={"image": {"alt": "Success rate against the budget in panels for each model on MATH-500 and AIME25, with a curve for each rule."}}
-import seaborn as sns
-
+# %% label="fig-budget-paper" mystnb={"image": {"alt": "Success rate against the budget in panels for each model, on MATH-500 and on AIME25, with a curve for each rule."}}
 rates = load_reported("budget", source="reference code")
 rates = titled(rates.query("model in @names"))
-lines = {"x": "k", "y": "value", "hue": "method", "style": "method"}
-panels = {"col": "model", "row": "dataset", "kind": "line", "height": 2.3}
-grid = sns.relplot(rates, **lines, **panels, facet_kws={"sharey": "row"})
-grid.set(xscale="log").set_titles("{col_name}, {row_name}")
-_ = grid.set_axis_labels("B, samples a question", "questions solved")
+rates = rates.rename(columns={"value": "estimate"})
+for title, rows in rates.groupby("dataset"):
+    grid = plots.draw_curves(rows, x="k", col="model")
+    grid.set_axis_labels("B, samples a question", "questions solved")
+    grid.figure.suptitle(title)
 
 # %% [markdown]
 # Success rate against the budget, as the paper draws it (read off).
