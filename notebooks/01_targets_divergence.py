@@ -40,6 +40,8 @@ show_runs(page, dataset, printed=["figure-11"])
 results = results_of(page.counting)
 results = results[results["total"] > 1]
 c, n = results["correct"], results["total"]
+
+# %%
 mu = c / n
 distance = 2 * c * (n - c) / (n * (n - 1))
 distance.groupby("dataset", sort=False).mean().rename(page.runs["title"])
@@ -57,15 +59,15 @@ shares_between(results).groupby("dataset", sort=False).mean().round(3)
 # `response_distances` computes the mean distance and this share. The interval of the distance is for questions
 # like these: it also allows for the choice of questions.
 
-# %% label="targets-distance"
+# %%
 from capcal_lib.results.targets import response_distances
 
 distances = response_distances(results, protocol=protocol)
-show(
-    distances.rename(columns={"low": "from", "high": "to"}),
-    "Mean distance of one response from the expected accuracy, with its 95 % interval for questions like these, and the share of questions with two to eight correct samples out of ten.",
-    evidence=page.evidence,
-)
+
+# %% label="targets-distance"
+columns = {"low": "from", "high": "to"}
+caption = "Mean distance of one response from the expected accuracy, with its 95 % interval for questions like these, and the share of questions with two to eight correct samples out of ten."
+show(distances.rename(columns=columns), caption, evidence=page.evidence)
 
 # %% tags=["finding"]
 widest = distances["mean distance"].idxmax()
@@ -85,6 +87,8 @@ import numpy as np
 rng = np.random.default_rng(seed)
 points = mu.rename("share").reset_index()
 points["correct"] = rng.random(len(points)) < points["share"]
+
+# %%
 noise = rng.normal(0, 0.05, len(points))  # so that points do not overlap
 points["response"] = points["correct"] + noise
 
@@ -96,6 +100,8 @@ from capcal_lib.book import style
 
 shown = dataset or widest
 of_shown = points[points["dataset"] == shown]
+
+# %%
 marks = {"x": "share", "y": "response", "hue": "correct", "style": "correct"}
 marks |= {"alpha": 0.7, "legend": False, "markers": {False: "X", True: "o"}}
 marks["palette"] = {False: "#bc3e0b", True: style.ACCENT}
@@ -116,11 +122,13 @@ _ = axes.set(title=page.runs.loc[shown, "title"], **bands)
 # %% [markdown]
 # Here are all data sets, with at most 500 questions of each:
 
-# %% label="targets-points" mystnb={"image": {"alt": "A panel for each data set, with two horizontal bands of points as in the first figure."}}
+# %%
 from capcal_lib.book import tables
 
 some = points.sample(frac=1, random_state=rng).groupby("dataset").head(500)
 order = page.runs.loc[distances.index, "title"]
+
+# %% label="targets-points" mystnb={"image": {"alt": "A panel for each data set, with two horizontal bands of points as in the first figure."}}
 panels = {"col": "dataset", "col_order": order, "col_wrap": 4, "height": 1.8}
 grid = sns.relplot(tables.titled(some), **panels, **marks).set(**bands)
 grid.set_titles("{col_name}").set_axis_labels("expected accuracy", "")
@@ -145,6 +153,8 @@ measured = {
     name: response_distances(results_of(one.counting), protocol=protocol)
     for name, one in models_beside(page).items()
 }
+
+# %%
 measured = pd.concat(measured, names=["model"])["mean distance"]
 measured = measured.rename("distance").reset_index()
 

@@ -55,6 +55,8 @@ mus = pd.Index(np.linspace(0.002, 0.998, 499), name="expected accuracy, μ")
 exact = pd.DataFrame(index=mus)
 for name in names:
     exact[name.title()] = coverage_probability(mus, k_eval, method=name)
+
+# %%
 exact.mean().to_frame("coverage on average")
 
 # %% label="fig-exact-coverage" mystnb={"image": {"alt": "Four panels, one for each interval, with a jagged curve of coverage against expected accuracy and a line at the nominal level."}}
@@ -100,6 +102,8 @@ from capcal_lib.reported import printed_distances
 ks = pd.Index([10, 25, 50, 100, 200], name="samples a question")
 printed = titled(printed_distances().query("dataset == 'aime25'"))
 variance = printed.set_index("model")["distance"] / 2 / 30
+
+# %%
 errors = pd.DataFrame(np.sqrt(np.outer(1 / ks, variance)), ks, variance.index)
 errors.loc[100].round(4)
 
@@ -180,6 +184,8 @@ tables = {
     name: study.interval_growth(results_of(beside[name].counting), seed=seed)
     for name in sorted(beside)
 }
+
+# %%
 growth = pd.concat(tables, names=["model", "case"]).reset_index()
 growth = growth[growth["samples"] == growth["samples"].max()]
 
@@ -187,6 +193,8 @@ growth = growth[growth["samples"] == growth["samples"].max()]
 at_home = "a probe on its own data set"
 is_own = growth["kind"] == "probe of the data set"
 growth["confidence"] = np.where(is_own, at_home, "any other confidence")
+
+# %%
 ten = growth[growth["k"] == 10]
 wider = ten.groupby("confidence")["percent"].agg(["count", "median", "max"])
 wider.round(1)
@@ -216,11 +224,13 @@ glue(
     probe=wider["median"].reindex([at_home]).item(),
 )
 
-# %% tags=["picture"] label="fig-k-eval" mystnb={"image": {"alt": "Box plots of the growth of the interval in per cent against k, for probes on their own data set and for any other confidence."}}
+# %%
 from capcal_lib.plots import method_color
 
 colors = {"any other confidence": "#bdbdbd", at_home: method_color("Probe")}
 boxes = {"hue": "confidence", "hue_order": colors, "palette": colors}
+
+# %% tags=["picture"] label="fig-k-eval" mystnb={"image": {"alt": "Box plots of the growth of the interval in per cent against k, for probes on their own data set and for any other confidence."}}
 axes = sns.boxplot(growth, x="k", y="percent", gap=0.15, fliersize=3, **boxes)
 axes.set_yscale("symlog", linthresh=10, linscale=2)
 axes.set_yticks([0, 5, 10, 20, 50], [0, 5, 10, 20, 50])

@@ -199,6 +199,8 @@ from sklearn.preprocessing import StandardScaler
 share = questions["correct"] / questions["total"]
 scaler = StandardScaler().fit(features)
 twice = np.tile(scaler.transform(features), (2, 1))
+
+# %%
 label = np.repeat([1, 0], len(share))
 weight = np.concatenate([share, 1 - share]) / len(share)
 
@@ -212,6 +214,8 @@ from sklearn.linear_model import LogisticRegression
 decay = train(sources[0]).weight_decay_
 by_hand = LogisticRegression(C=1 / decay, max_iter=5000, tol=1e-8)
 by_hand.fit(twice, label, sample_weight=weight)
+
+# %%
 ids, states = read_features(page.runs.loc[widest, "run"])
 confidence = by_hand.predict_proba(scaler.transform(states))[:, 1]
 

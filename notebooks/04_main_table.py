@@ -55,11 +55,13 @@ finding(
     possible=voted["could be won"],
 )
 
-# %% tags=["picture"] label="fig-scores" mystnb={"image": {"alt": "Dot plot of capability Brier scores with intervals: one row per data set, one mark per method, and a line for the best constant in each row."}}
+# %%
 from capcal_lib import plots
 
 is_mix = judged["kind"] == "probe of several data sets"
 mixes = judged["method"][is_mix].unique()
+
+# %% tags=["picture"] label="fig-scores" mystnb={"image": {"alt": "Dot plot of capability Brier scores with intervals: one row per data set, one mark per method, and a line for the best constant in each row."}}
 drawn = scores.drop([*mixes, "Uniform random", "Oracle CC"], level="method")
 _ = plots.ScoreDisplay.from_scores(drawn.loc[judged["dataset"].unique()])
 
@@ -104,6 +106,8 @@ from capcal_lib.results import best_constant, estimates
 asked = judged[judged["method"] != "Response consistency"]
 case = (asked if len(asked) else judged).iloc[0]
 shown, method = case[["dataset", "method"]]
+
+# %%
 stated = estimates(results.loc[[shown]].query("total > 1"), method)
 stated = stated.query("member == 0")
 pd.Series({"data set": shown, "method": method})
@@ -170,6 +174,8 @@ from capcal_lib.metrics import capability_brier
 
 judges = stated.drop(learned.index)
 before, *counts = judges[numbers].to_numpy().T
+
+# %%
 both = {"as it is": before, "recalibrated": calibrator.predict(before)}
 both = {
     k: capability_brier(s, *counts, corrected=True) for k, s in both.items()
@@ -181,11 +187,13 @@ pd.Series(both, name="score")
 # first ten samples vote and the others judge, unless `protocol` is *paper*. These verdicts are a family of their own. The paper
 # recalibrates nothing.
 
-# %% label="main-equal"
+# %%
 from capcal_lib.book.tables import show
 
 keys = ["dataset", "method"]
 as_it_is = judged.set_index(keys)["verdict"].rename("as it is")
+
+# %% label="main-equal"
 table = equal[[*keys, "estimate", "low", "high", "verdict", "could be won"]]
 caption = "Mean gain over the best constant after recalibration on the labels of other questions (higher is better), with its own 95 % interval, the verdict after Holm, and the verdict without recalibration."
 show(table.join(as_it_is, on=keys), caption, evidence=page.evidence)
@@ -196,13 +204,15 @@ show(table.join(as_it_is, on=keys), caption, evidence=page.evidence)
 # A dash under a data set means that a probe was trained with prompts of another style, or that there are too few samples to
 # vote and to judge. A cost is the mean over the data sets on which it is known.
 
-# %% label="main-scores"
+# %%
 from capcal_lib.book.tables import show_scores
 from capcal_lib.results import costs
 
 tokens = costs(page.counting)
 cost = scores.index.get_level_values("method").map(tokens.mean().round())
 varied = scores.index.isin(judged["dataset"].unique(), level="dataset")
+
+# %% label="main-scores"
 marked = scores.assign(cost=cost, may_be_best=scores["may_be_best"] & varied)
 caption = f"Capability Brier score, protocol {protocol} (lower is better), and cost in tokens."
 show_scores(marked.drop(mixes, level="method"), caption, evidence=page.evidence)

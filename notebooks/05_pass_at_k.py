@@ -45,6 +45,8 @@ if judged.empty:
     raise EndOfPage(
         f"With k_eval = {k_eval}, no data set has both a probe of its own and eight samples a question. Raise k_eval, draw samples with capcal sample, or train a probe with capcal probe."
     )
+
+# %%
 counts = tally(judged, "rival", "method")
 probe = counts.xs("Best constant")
 
@@ -239,10 +241,12 @@ for one in beside.values():
     plain = study.predict(of_model, attempts, sure).query(own)
     bands.append(study.half_bands(plain[plain["k"] <= depth[plain.index]]))
 
-# %% label="passk-band"
+# %%
 by_k = pd.concat(bands).groupby("k")
 held = by_k["held"].agg(probes="size", held="sum")
 means = by_k[["predicted", "measured", "half the band"]].mean()
+
+# %% label="passk-band"
 caption = "The paper's 95 % band around the mean of plug-in predictions: the number of probes, how many of their bands contain the measured pass@k, and means over the probes."
 show(held.join(means), caption, evidence=page.evidence)
 

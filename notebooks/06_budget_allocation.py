@@ -58,12 +58,14 @@ if judged.empty:
         "No confidence is recorded for questions that differ: capcal confidence asks for one."
     )
 
-# %% label="budget-verdicts"
+# %%
 from capcal_lib.book.tables import show
 
 by_rule = judged.groupby("rule", sort=False)
 counts = by_rule["verdict"].value_counts().unstack().rename_axis(columns=None)
 counts["could be won"] = by_rule["could be won"].sum()
+
+# %% label="budget-verdicts"
 counts["mean gain, points"] = by_rule["estimate"].mean()
 caption = "Number of cases by verdict against even spending, and the mean gain (higher is better)."
 show(counts, caption, digits=1, evidence=page.evidence)
@@ -171,6 +173,8 @@ from capcal_lib.results.targets import sets_to_show
 deep = results.loc[sets_to_show(results, dataset)]
 depth = deep["total"].groupby("dataset").transform(deep_samples)
 deep = deep[deep["total"] >= depth]
+
+# %%
 oracles = study.oracle_rules(deep, seed=seed, in_sample=protocol == "paper")
 rules = pd.concat([study.spending_rules(deep, concentrations), oracles])
 solved = study.solved_by_budget(rules)

@@ -51,6 +51,8 @@ if voters.empty:
     raise EndOfPage(
         "Five votes and two samples to judge them take seven samples a question, and no run has so many. To draw them: capcal sample --k 7"
     )
+
+# %%
 shown, k_c = voters.index[0], voters.iloc[0]
 pd.Series({"data set": page.runs.loc[shown, "title"], "votes": k_c})
 
@@ -58,6 +60,8 @@ pd.Series({"data set": page.runs.loc[shown, "title"], "votes": k_c})
 table = answers.loc[shown].pivot(index="question_id", columns="sample_index")
 drawn = table["verdict"].notna().sum(axis="columns")
 table = table[drawn >= k_c + 2]  # k_c votes and two to judge
+
+# %%
 first = table["canonical"].iloc[:, :k_c]
 first.iloc[0].value_counts(dropna=False).rename_axis("answer")
 
@@ -105,6 +109,8 @@ if protocol == "paper":
 wide = scores.unstack("votes", sort=False)
 numbers = wide.count(axis="columns")
 whole = wide[numbers == numbers.groupby("dataset").transform("max")]
+
+# %%
 by_votes = whole.groupby("dataset", sort=False).mean()
 by_votes.rename(page.runs["title"])
 
@@ -158,13 +164,15 @@ sns.move_legend(ax, "upper left", bbox_to_anchor=(1, 1))
 # %% [markdown]
 # What do ten votes cost?
 
-# %% label="consistency-table"
+# %%
 from capcal_lib.book.tables import show
 
 table = by_votes.add_suffix(" votes")
 table["best constant"] = constant
 table["questions"] = whole.groupby("dataset").size()
 table["tokens of 10 votes"] = (10 * page.runs["tokens"]).round()
+
+# %% label="consistency-table"
 caption = f"Score of votes ({protocol} protocol; lower is better) beside the best constant on the same questions."
 tokens = {"tokens of 10 votes": "{:,.0f}"}
 show(table, caption, evidence=page.evidence, **tokens)

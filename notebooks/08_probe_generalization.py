@@ -124,10 +124,12 @@ _ = plots.draw_gains(drawn, "gain after recalibration")
 import pandas as pd
 from capcal_lib.book.tables import p_value, show, titled
 
-# %% label="probe-gains"
+# %%
 rows = {"as it is": gained, "recalibrated": level_set}
 rows = pd.concat(rows, names=["probe is"]).reset_index("probe is")
 names = ["dataset", "method", "probe is", "estimate", "low", "high"]
+
+# %% label="probe-gains"
 rows = rows.sort_values(names[:2], kind="stable")
 caption = "Mean gain of a probe over the best constant (higher is better), as it is and recalibrated on labels of the data set, with 95 % intervals."
 p = {"p (Holm)": p_value}
@@ -146,6 +148,8 @@ from capcal_lib.results import terms_of
 own = terms_of(results, protocol=protocol)
 own = own[(own["kind"] == "probe of the data set") & (own["member"] == 0)]
 own["gain"] = own["constant"] - own["term"]
+
+# %%
 searched = ["gsm8k", "math500", "mmlu", "triviaqa"]
 own = own[own.index.isin(searched, level="dataset")]
 
@@ -155,6 +159,8 @@ from capcal_lib.places import MANIFESTS
 keys = ["dataset", "question_id"]
 overlaps = pd.read_csv(MANIFESTS / "overlaps.csv", index_col=keys)
 overlaps["alike"] = overlaps["jaccard"] >= 0.6
+
+# %%
 overlaps = overlaps.rename(columns={"ngram": "13 words"})
 kinds = ["exact", "13 words", "alike"]
 own[kinds] = overlaps[kinds].reindex(own.index).eq(True)
@@ -168,12 +174,14 @@ table = of_set["gain"].agg(questions="size", gain="mean")
 table.insert(0, "training", trained.map(probes_of(page)["questions"]))
 table = table.join(of_set[kinds].sum())
 
-# %% label="probe-overlaps"
+# %%
 from capcal_lib.results import judge
 
 without = own[~own.index.isin(overlaps.index)]
 without = judge(without, ["dataset"]).set_index("dataset")
 table = table.join(without[["estimate", "low", "high"]])
+
+# %% label="probe-overlaps"
 caption = "The number of training and of evaluation questions, how many evaluation questions resemble a training question, and the gain of the data set's own probe over the best constant with and without them. The estimate and the interval are for the gain without them."
 show(table, caption, evidence=page.evidence)
 
@@ -203,11 +211,14 @@ if len(curve):
 
 # %% [markdown]
 # Mean gain over the best constant against the number of labels. Above the line a method is closer. Bars are 95 % intervals.
-# Votes take ten answers to each question.
+# Votes take ten answers to each question. For your own model, `capcal probe --model M --draws` trains the probes. Averaged over
+# the data sets that have all three:
 
 # %%
 pairs = ["method", "labels"]
 gains = curve.pivot(index="dataset", columns=pairs, values="estimate")
+
+# %%
 kept = [("Response consistency", 20)]
 kept += [("Probe of the data set", labels) for labels in (250, 1000)]
 shared = gains.reindex(columns=kept).dropna().mean()

@@ -78,12 +78,14 @@ _ = grid.set_titles("{col_name}").set_axis_labels("shift of the score", "")
 # Each mark shows how much worse (right of zero) or better the score of a method on a data set becomes if one correction, or all
 # of them, is taken back. The scale is linear between -0.01 and 0.01 and logarithmic beyond.
 
-# %% label="protocol-shifts"
+# %%
 from capcal_lib.book.tables import show
 
 by_group = shifts.groupby(["switch", "confidence"], observed=True)
 parts = {"cells": "size", "mean": "mean", "lowest": "min", "highest": "max"}
 table = by_group["shift"].agg(**parts)
+
+# %% label="protocol-shifts"
 table["mean size"] = by_group["size"].mean()
 caption = "Shift of the score with each switch, over data sets and methods. The mean keeps the sign of each shift; the mean size ignores it. Cells count the scores that shift at all."
 show(table, caption, evidence=page.evidence)

@@ -31,13 +31,15 @@ names = [model] if model else [*names]
 # printed accuracy and the score of *Uniform random* give the score of the best constant. Tokens are read off the paper's figures,
 # to about 6 %.
 
-# %% label="cost-means"
+# %%
 from capcal_lib.book.tables import show, titled
 from capcal_lib.studies import main_table as study
 
 prices = study.printed_by_price().query("model in @names")
 numbers = prices.groupby(["model", "method"])[["tokens", "brier", "constant"]]
 means = numbers.mean().rename(columns={"brier": "score"})
+
+# %% label="cost-means"
 caption = "Mean printed score, mean tokens and mean score of the best constant."
 evidence = ["reported", "read off"]
 show(means, caption, evidence=evidence, digits=4, tokens="{:,.0f}")
@@ -134,12 +136,14 @@ for name in names:
 # These are the sampling settings, and the settings of the probes, which the paper chose on validation sets. For feature
 # standardization, 1 is yes and 0 is no.
 
-# %% label="printed-settings"
+# %%
 import pandas as pd
 
 settings = pd.concat(map(load_reported, ["sampling", "hyperparameters"]))
 settings = titled(settings.query("model in @names"))
 settings["setting"] = settings["method"] + " " + settings["dataset"]
+
+# %% label="printed-settings"
 table = settings.pivot(index="setting", columns="model", values="value")
 caption = "Settings as printed in the paper."
 show(table.map("{:g}".format), caption, evidence="reported")
