@@ -63,8 +63,7 @@ finding(
 from capcal_lib.book.tables import titled
 
 cases = titled(judged[judged["rival"] == "Best constant"])
-way = cases["method"].str.removeprefix("Probe, ")
-cases["row"] = way + " on " + cases["dataset"]
+cases["row"] = cases["method"] + " on " + cases["dataset"]
 
 # %% tags=["picture"] label="fig-pass-at-k-gains" mystnb={"image": {"alt": "Gains with intervals around a line at zero, a row for plug-in and posterior on each data set."}}
 from capcal_lib import plots

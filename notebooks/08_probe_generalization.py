@@ -108,9 +108,10 @@ first[["method", "dataset", "correlation"]].to_frame("")
 # on the labels of other questions of the data set, and compare it with the best constant again:
 
 # %% label="fig-transfer-order" mystnb={"image": {"alt": "Gains of recalibrated probes with intervals and a line at zero, a row for each probe and data set, in one panel within the domain and one out of it."}}
+from capcal_lib.probe_names import is_probe
 from capcal_lib.results import recalibrate
 
-probes = results.filter(regex=r"^(correct|total|Probe .*)$")
+probes = results[["correct", "total", *filter(is_probe, results)]]
 level_set = compare_with_constant(recalibrate(probes), protocol=protocol)
 level_set = level_set[level_set["kind"].str.match("probe of (the|another)")]
 drawn = level_set[level_set["could be won"]]
