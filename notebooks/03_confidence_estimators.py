@@ -213,7 +213,7 @@ from sklearn.linear_model import LogisticRegression
 
 decay = train(sources[0]).weight_decay_
 by_hand = LogisticRegression(C=1 / decay, max_iter=5000, tol=1e-8)
-by_hand.fit(twice, label, sample_weight=weight)
+_ = by_hand.fit(twice, label, sample_weight=weight)
 
 # %%
 ids, states = read_features(page.runs.loc[widest, "run"])

@@ -9,8 +9,9 @@
 # %% [markdown]
 # # What the paper prints
 #
-# Which numbers does the paper print for its three models? They stand here digit by digit. Nothing on this page is measured. [The
-# page on the paper's statements](09_paper_audit.ipynb) asks what follows from them.
+# The [previous page](17_grading.ipynb) graded answers. Which numbers does the paper print for its three models? They stand here
+# digit by digit. Nothing on this page is measured. [The page on the paper's statements](09_paper_audit.ipynb) asks what follows
+# from them.
 
 # %% tags=["parameters", "hide-input"]
 model: str = ""  # one of the paper's three; empty: all
