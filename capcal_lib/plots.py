@@ -287,65 +287,63 @@ class ScoreDisplay(_Display):
     def plot(self, *, ax: Axes | None = None) -> Self:
         """Draw on the axes that are given, or on new ones, as high as the rows need."""
         self._take(ax)
-        self._draw()
+        if self.scores["dataset"].nunique() > 1:
+            height = self._draw_data_sets()
+        else:
+            height = 0.4 * self._draw_marks("method", self.scores, 0.0)
         if ax is None:
-            marks = len(self._marks()) if self._has_data_sets() else 0
-            row_height = max(0.4, 0.12 * marks)
-            self.figure.set_figheight(1.8 + row_height * len(self.ax.get_yticks()))
+            self.figure.set_figheight(1.8 + height)
         return self
 
-    def _has_data_sets(self) -> bool:
-        """Say whether rows are data sets, or else methods."""
-        return bool(self.scores["dataset"].nunique() > 1)
+    def _draw_data_sets(self) -> float:
+        """Draw a row for each data set, and return the height of all rows in inches."""
+        is_constant = self.scores["method"] == "Best constant"
+        constant, others = self.scores[is_constant], self.scores[~is_constant]
+        if len(constant):
+            places = constant["dataset"].map([*self.scores["dataset"].unique()].index)
+            ends = places - 0.4, places + 0.4
+            self.ax.vlines(constant["brier"], *ends, color=MUTED, lw=2, label="Best constant")
+        marks = _mark_names(others).nunique()
+        rows = self._draw_marks("dataset", others, 0.8 / max(1, marks))
+        entries = self.ax.get_legend_handles_labels()
+        legend = self.figure.legend(*entries, loc="outside upper center", ncols=3)
+        _as_they_are(legend.get_texts())
+        return rows * max(0.4, 0.12 * marks)
 
-    def _labels(self) -> pd.Series:
-        """Name each mark: probes by how far their training questions are."""
-        table = self.scores
-        shifts = pd.Series(map(shift, table["method"], table["dataset"]), table.index, dtype=object)
-        return ("Probe, " + shifts).fillna(table["method"])
-
-    def _marks(self) -> list[str]:
-        """List the marks of a row from top to bottom: probes by their shift, and oracles last."""
+    def _draw_marks(self, by: str, table: pd.DataFrame, step: float) -> int:
+        """Draw a row for each value of ``by``, with marks ``step`` apart, probes by their shift and
+        oracles last; return the number of rows.
+        """
+        rows = [*self.scores[by].unique()]
         last = [*(f"Probe, {name}" for name in SHIFTS), "Oracle RC", "Oracle CC"]
-        names = [name for name in self._labels().unique() if name != "Best constant"]
-        return sorted(names, key=lambda name: last.index(name) if name in last else -1)
-
-    def _draw(self) -> None:
-        table = self.scores.assign(label=self._labels())
-        row_names = table["dataset"] if self._has_data_sets() else table["method"]
-        table["row"], rows = pd.factorize(row_names)
-        groups = {str(label): group for label, group in table.groupby("label", sort=False)}
-        marks, spread = [*groups], 0.0  # between marks of a row
-        if self._has_data_sets():
-            marks = self._marks()
-            spread = 0.8 / max(1, len(marks))
-            if "Best constant" in groups:
-                constant = groups["Best constant"]
-                ends = constant["row"] - 0.4, constant["row"] + 0.4
-                self.ax.vlines(constant["brier"], *ends, color=MUTED, lw=2, label="Best constant")
-        for number, label in enumerate(marks):
-            group = groups[label]
-            distance = shift(*group.iloc[0][["method", "dataset"]])
+        names = _mark_names(table)
+        marks = sorted(names.unique(), key=lambda name: last.index(name) if name in last else -1)
+        for place, mark in enumerate(marks):
+            group = table[names == mark]
+            case = group.iloc[0][["method", "dataset"]]
             self.ax.errorbar(
                 group["brier"],
-                group["row"] + spread * (number + 0.5 - len(marks) / 2),
+                group[by].map(rows.index) + step * (place + 0.5 - len(marks) / 2),
                 xerr=_arms(group, "brier") if "low" in group else None,
-                fmt=MARKERS.get(distance or label, "o"),
-                color=method_color(*group.iloc[0][["method", "dataset"]]),
+                fmt=MARKERS.get(shift(*case) or mark, "o"),
+                color=method_color(*case),
                 ms=6,
                 mew=1.5,
                 lw=1,
-                label=label,
+                label=mark,
             )
-        if self._has_data_sets():
-            entries = self.ax.get_legend_handles_labels()
-            legend = self.figure.legend(*entries, loc="outside upper center", ncols=3)
-            _as_they_are(legend.get_texts())
         titles = [load_dataset(row).title if row in dataset_names() else row for row in rows]
         self.ax.set_yticks(range(len(rows)), titles)
         label = "capability Brier score (lower is better)"
         self.ax.set(ylim=(len(rows) - 0.5, -0.5), xlabel=label)
         _as_they_are(self.ax.get_yticklabels())
+        return len(rows)
+
+
+def _mark_names(scores: pd.DataFrame) -> pd.Series:
+    """Name the mark of each score: a probe by how far its training questions are."""
+    shifts = map(shift, scores["method"], scores["dataset"])
+    return ("Probe, " + pd.Series(shifts, scores.index, dtype=object)).fillna(scores["method"])
 
 
 def draw_curves(

@@ -19,7 +19,6 @@ from capcal_lib.places import MANIFESTS
 FOLDER = MANIFESTS / "reported"
 Source = Literal["paper", "reference code"]
 FOLDERS = {"paper": FOLDER, "reference code": FOLDER / "reference_code"}
-COSTS = {"Uniform random": "N/A", "Verbalized confidence": "L", "P(True)": "1"}
 K_EVAL = 100
 APPLIED = ("math500", "aime25")  # the data sets on which the paper tries its applications
 
@@ -66,27 +65,6 @@ def load_reported(table: str | None = None, *, source: Source = "paper") -> pd.D
     for name in names:
         check_known(f"table of the {source}", name, known)
     return pd.concat([_read(FOLDERS[source] / f"{name}.csv") for name in names], ignore_index=True)
-
-
-def printed_scores() -> pd.DataFrame:
-    """Return the paper's main table, with its marks and costs.
-
-    Returns columns ``model``, ``dataset``, ``method``, ``brier`` (plug-in, lower is better),
-    ``printed`` (``best`` for a score in bold, ``second`` for an underlined one) and ``cost``: the
-    completion tokens of a confidence as the paper counts them, where L is the length of an answer.
-
-    >>> table = printed_scores().query("model == 'gpt-oss-20b' and dataset == 'gsm8k'")
-    >>> table.loc[table["printed"] == "best", ["method", "brier", "cost"]].to_numpy().tolist()
-    [['Verbalized confidence', 0.0268, 'L']]
-    """
-    table = load_reported("main").rename(columns={"value": "brier"})
-    upward = table[::-1]  # of equal scores the paper marks the lower row
-    place = upward.groupby(["model", "dataset"])["brier"].rank(method="first")
-    table["printed"] = place.map({1: "best", 2: "second"})
-    table["cost"] = table["method"].map(COSTS).fillna("<1")  # that of a probe
-    reasoned = (table["model"] == "gpt-oss-20b") & (table["method"] == "P(True)")
-    table.loc[reasoned, "cost"] = "L"  # before it says Yes or No
-    return table[["model", "dataset", "method", "brier", "printed", "cost"]]
 
 
 def printed_distances(*, corrected: bool = True) -> pd.DataFrame:

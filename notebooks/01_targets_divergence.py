@@ -22,13 +22,7 @@ verdicts: str = "rules"  # or judge:MODEL, where it has judged
 seed: int = 0  # of the responses that are drawn
 
 # %%
-from capcal_lib.book.page import (
-    EndOfPage,
-    finding,
-    models_beside,
-    open_page,
-    show_runs,
-)
+from capcal_lib.book.page import finding, open_page, show_runs
 from capcal_lib.book.tables import show
 from capcal_lib.results.results import results_of
 
@@ -38,20 +32,16 @@ page = open_page(
 show_runs(page, dataset, printed=["figure-11"])
 
 # %% [markdown]
-# The results have one row per question: how many samples were scored, and how many are correct.
-
-# %%
-results = results_of(page.counting)
-results = results[results["total"] > 1]
-results.groupby("dataset").head(1)[["correct", "total"]]
-
-# %% [markdown]
-# If $c$ of $n$ samples are correct, $\hat\mu = c/n$ estimates $\mu$. One more response lies $1 - \mu$ away from $\mu$ if it is
+# The results have one row per question: how many samples were scored, and how many are correct. If $c$ of $n$ samples are correct, $\hat\mu = c/n$ estimates $\mu$. One more response lies $1 - \mu$ away from $\mu$ if it is
 # correct, and $\mu$ away if not. So its mean distance is $\mathbb{E}|C - \mu| = 2\mu(1-\mu)$. We estimate it without bias by
 # $2c(n-c)/(n(n-1))$. The paper's protocol uses $2\hat\mu(1-\hat\mu)$.
 
 # %%
+results = results_of(page.counting)
+results = results[results["total"] > 1]
 c, n = results["correct"], results["total"]
+
+# %%
 mu = c / n
 distance = 2 * c * (n - c) / (n * (n - 1))
 distance.groupby("dataset", sort=False).mean().rename(page.runs["title"])
@@ -66,39 +56,26 @@ from capcal_lib.results.targets import shares_between
 shares_between(results).groupby("dataset", sort=False).mean().round(3)
 
 # %% [markdown]
-# `response_distances` computes the mean distance and this share. The interval of the distance is [for questions like
-# these](02_k_eval_choice.ipynb#intervals-for-questions-like-these): it also allows for the choice of questions.
+# `response_distances` computes the mean distance and this share. The interval of the distance is for questions
+# like these: it also allows for the choice of questions.
 
-# %% label="targets-distance"
+# %%
 from capcal_lib.results.targets import response_distances
 
 distances = response_distances(results, protocol=protocol)
-show(
-    distances.rename(columns={"low": "from", "high": "to"}),
-    "Mean distance of one response from the expected accuracy, with its 95 % interval for questions like these, "
-    "and the share of questions with two to eight correct samples out of ten.",
-    evidence=page.evidence,
-)
+
+# %% label="targets-distance"
+columns = {"low": "from", "high": "to"}
+caption = "Mean distance of one response from the expected accuracy, with its 95 % interval for questions like these, and the share of questions with two to eight correct samples out of ten."
+show(distances.rename(columns=columns), caption, evidence=page.evidence)
 
 # %% tags=["finding"]
-if not results["correct"].any():
-    raise EndOfPage(
-        "No question is solved, so nothing varies and nothing can be closer."
-    )
 widest = distances["mean distance"].idxmax()
 finding(
     "A single answer is off by {apart:.2f} on average over the data sets, and by {most:.2f} on {widest}.",
     apart=distances["mean distance"].mean(),
     most=distances.loc[widest, "mean distance"],
     widest=page.runs.loc[widest, "title"],
-)
-
-# %% tags=["remove-cell"]
-from capcal_lib.book.page import glue
-
-glue(
-    sets=len(distances),
-    apart=distances["mean distance"].mean(),
 )
 
 # %% [markdown]
@@ -110,6 +87,8 @@ import numpy as np
 rng = np.random.default_rng(seed)
 points = mu.rename("share").reset_index()
 points["correct"] = rng.random(len(points)) < points["share"]
+
+# %%
 noise = rng.normal(0, 0.05, len(points))  # so that points do not overlap
 points["response"] = points["correct"] + noise
 
@@ -121,6 +100,8 @@ from capcal_lib.book import style
 
 shown = dataset or widest
 of_shown = points[points["dataset"] == shown]
+
+# %%
 marks = {"x": "share", "y": "response", "hue": "correct", "style": "correct"}
 marks |= {"alpha": 0.7, "legend": False, "markers": {False: "X", True: "o"}}
 marks["palette"] = {False: "#bc3e0b", True: style.ACCENT}
@@ -141,11 +122,13 @@ _ = axes.set(title=page.runs.loc[shown, "title"], **bands)
 # %% [markdown]
 # Here are all data sets, with at most 500 questions of each:
 
-# %% label="targets-points" mystnb={"image": {"alt": "A panel for each data set, with two horizontal bands of points as in the first figure."}}
+# %%
 from capcal_lib.book import tables
 
 some = points.sample(frac=1, random_state=rng).groupby("dataset").head(500)
 order = page.runs.loc[distances.index, "title"]
+
+# %% label="targets-points" mystnb={"image": {"alt": "A panel for each data set, with two horizontal bands of points as in the first figure."}}
 panels = {"col": "dataset", "col_order": order, "col_wrap": 4, "height": 1.8}
 grid = sns.relplot(tables.titled(some), **panels, **marks).set(**bands)
 grid.set_titles("{col_name}").set_axis_labels("expected accuracy", "")
@@ -164,11 +147,14 @@ _ = grid.tight_layout()
 
 # %%
 import pandas as pd
+from capcal_lib.book.page import models_beside
 
 measured = {
     name: response_distances(results_of(one.counting), protocol=protocol)
     for name, one in models_beside(page).items()
 }
+
+# %%
 measured = pd.concat(measured, names=["model"])["mean distance"]
 measured = measured.rename("distance").reset_index()
 
@@ -195,37 +181,9 @@ _ = axes.set(xlabel="", ylabel="")
 # is small only if the model solves nearly every question nearly always or nearly never.
 
 # %% [markdown]
-# ## What this does to a score
-#
-# A confidence can be compared with the correctness of one sample (the *response* target) or with $\mu$ (the *capability*
-# target). According to theorem 2 of the paper, the two Brier scores differ by the *correctness variance*, which is half of the
-# distance above. The next cell checks this on counts, with the simplest confidence: the average of the data set on every
-# question.
-
-# %%
-from capcal_lib.metrics import (
-    capability_brier,
-    correctness_variance,
-    expected_response_brier,
-)
-
-correct, total = results.loc[shown, ["correct", "total"]].to_numpy().T
-confidence = np.full(len(total), mu[shown].mean())
-response = expected_response_brier(confidence, correct, total)
-variance = correctness_variance(correct, total)
-capability = capability_brier(confidence, correct, total)
-response, variance, response - variance, capability
-
-# %% [markdown]
-# The response score minus the variance is the capability score. [The page on the theorems](14_theorems.ipynb) checks this
-# for every method on every data set.
-
-# %% [markdown]
 # ## Summary
 #
-# - One response is a noisy estimate of what a model can do. The noise is the correctness variance.
-# - A confidence that is perfect under the capability target still scores this variance under the response target. No confidence
-#   given before the answer can score lower on average.
+# One response is a noisy estimate of what a model can do. The noise is the *correctness variance*, half of the mean distance.
 #
 # One sample is too few. [Next](02_k_eval_choice.ipynb): how many does it take?
 #
@@ -236,7 +194,8 @@ response, variance, response - variance, capability
 
 # %% tags=["hide-cell", "solution"]
 # Luck: the model mostly gets such a question wrong
-(of_shown.loc[of_shown["correct"], "share"] < 0.5).mean()
+lucky = of_shown.loc[of_shown["correct"], "share"] < 0.5
+pd.Series({"share of correct responses by luck": lucky.mean()})
 
 # %% [markdown]
 # **2 (medium).** Show that $\mathbb{E}|C - \mu| = 2\mu(1-\mu)$, and check it with random responses to a question with
@@ -245,7 +204,8 @@ response, variance, response - variance, capability
 # %% tags=["hide-cell", "solution"]
 # The mean distance of many responses to one question, and the formula
 responses = rng.random(100_000) < 0.3
-np.abs(responses - 0.3).mean(), 2 * 0.3 * 0.7
+simulated = np.abs(responses - 0.3).mean()
+pd.Series({"simulated": simulated, "formula": 2 * 0.3 * 0.7})
 
 # %% [markdown]
 # **3 (hard).** The mean of $2\hat\mu(1-\hat\mu)$ falls if fewer samples define $\hat\mu$. By which factor? *Hint:* compare
@@ -253,7 +213,9 @@ np.abs(responses - 0.3).mean(), 2 * 0.3 * 0.7
 
 # %% tags=["hide-cell", "solution"]
 # Five samples per question, without and with the correction
+from capcal_lib.metrics import correctness_variance
+
 counts = rng.binomial(5, 0.3, 100_000), np.full(100_000, 5)
 plain = correctness_variance(*counts) / (0.3 * 0.7)  # (k - 1) / k = 0.8
 corrected = correctness_variance(*counts, corrected=True) / (0.3 * 0.7)
-round(plain, 2), round(corrected, 2)
+pd.Series({"without": plain, "with": corrected}).round(2)

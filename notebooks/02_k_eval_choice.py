@@ -22,15 +22,7 @@ verdicts: str = "rules"  # or judge:MODEL, where it has judged
 seed: int = 0  # of what is drawn
 
 # %%
-from capcal_lib.book.page import (
-    EndOfPage,
-    finding,
-    models_beside,
-    open_page,
-    show_runs,
-)
-from capcal_lib.book.tables import show
-from capcal_lib.results.results import results_of
+from capcal_lib.book.page import EndOfPage, finding, open_page, show_runs
 
 page = open_page(
     model, store, k_eval=k_eval, protocol=protocol, verdicts=verdicts
@@ -63,7 +55,9 @@ mus = pd.Index(np.linspace(0.002, 0.998, 499), name="expected accuracy, μ")
 exact = pd.DataFrame(index=mus)
 for name in names:
     exact[name.title()] = coverage_probability(mus, k_eval, method=name)
-pd.DataFrame({"at 0.01": exact.loc[0.01:].iloc[0], "on average": exact.mean()})
+
+# %%
+exact.mean().to_frame("coverage on average")
 
 # %% label="fig-exact-coverage" mystnb={"image": {"alt": "Four panels, one for each interval, with a jagged curve of coverage against expected accuracy and a line at the nominal level."}}
 from capcal_lib.plots import INK, MUTED
@@ -89,7 +83,9 @@ from scipy.stats import norm
 
 ks = np.arange(10, 200)
 width = np.diff(binomial_interval(ks // 2, ks, method="wilson"))[:, 0]
-int(np.ceil(norm.ppf(0.975) ** 2 / 4 / 0.1**2)), int(ks[width <= 0.2][0])
+needed = {"wald": norm.ppf(0.975) ** 2 / 4 / 0.1**2}
+needed["wilson"] = ks[width <= 0.2][0]
+np.ceil(pd.Series(needed)).astype(int).to_frame("samples")
 
 # %% [markdown]
 # ## The mean of many questions
@@ -106,6 +102,8 @@ from capcal_lib.reported import printed_distances
 ks = pd.Index([10, 25, 50, 100, 200], name="samples a question")
 printed = titled(printed_distances().query("dataset == 'aime25'"))
 variance = printed.set_index("model")["distance"] / 2 / 30
+
+# %%
 errors = pd.DataFrame(np.sqrt(np.outer(1 / ks, variance)), ks, variance.index)
 errors.loc[100].round(4)
 
@@ -123,124 +121,80 @@ _ = axes.legend(title="")
 # Standard error of the mean expected accuracy on AIME25, from sampling alone. The error from asking few questions adds to it.
 
 # %% [markdown]
-# ## Intervals for questions like these
+# ## A score with fewer samples
 #
-# Thirty other questions would have another mean, however many samples each has. So the interval of a mean has to let whole
-# questions vary. A score is a mean of one term per question, such as a squared error. `mean_interval` computes its interval by
-# Student's $t$, after it adds half a question with the lowest possible term and half a question with the highest.
-#
-# The added halves stand for errors too rare to be seen. The interval covers too seldom if about two questions with the highest
-# term are expected, because by chance there may be none. Suppose that a question's term is 1 with a probability of 1 to 6 in a
-# hundred, and otherwise 0:
+# Thirty other questions would have another mean, however many samples each has. So the interval of a score lets whole questions
+# vary. A score is a mean of one term per question, such as a squared error, and `mean_interval` computes its interval. How wide
+# would it be with only ten samples per question?
 
 # %%
-from capcal_lib.metrics import mean_interval
-from scipy.stats import binom
+from capcal_lib.book.page import models_beside
+from capcal_lib.results.results import results_of
 
-n, rates = 100, np.arange(1, 61) / 1_000
-ones = np.arange(n + 1)
-terms = [np.repeat([1.0, 0.0], [c, n - c]) for c in ones]
-low, high = np.array(
-    [mean_interval(sample, bounds=(0, 1))[1:] for sample in terms]
-).T
-within = (low <= rates[:, None]) & (rates[:, None] <= high)
-covered = (binom.pmf(ones, n, rates[:, None]) * within).sum(axis=1)
-covered = pd.Series(covered, pd.Index(100 * rates, name="in a hundred")).loc[1:]
-covered.idxmin(), covered.min(), covered.mean()
-
-# %% [markdown]
-# The numbers are the rate with the lowest coverage, this coverage, and the average coverage over all rates.
-#
-# ## Samples of a model
-#
-# The Wald interval has no width if $\hat\mu$ is 0 or 1. How often does that happen with recorded samples? The second column is
-# the probability that ten of a question's samples have the same verdict:
-
-# %%
 beside = models_beside(page)
 for one in beside.values():
     show_runs(one)
 
-# %% label="wald-points"
-from scipy.stats import hypergeom
-
-results = results_of(page.counting)
-mu = results["correct"] / results["total"]
-alike = pd.DataFrame({"all samples": mu.dropna().isin([0, 1])})
-some = results[results["total"] >= 10]
-counts = some["total"], some["correct"], 10
-none, all_ten = (hypergeom.pmf(right, *counts) for right in (0, 10))
-alike["ten samples"] = pd.Series(none + all_ten, some.index)
-show(
-    alike.groupby("dataset", sort=False).mean(),
-    "Share of questions whose Wald interval has no width, with all samples and with ten per question.",
-    evidence=page.evidence,
-)
-
-# %% label="standard-errors-measured"
-from capcal_lib.results.targets import response_distances
-
-distances = response_distances(results).rename(page.runs["title"])
-variance = distances["mean distance"] / 2 / distances["questions"]
-show(
-    pd.DataFrame(np.sqrt(np.outer(1 / ks, variance)), ks, variance.index),
-    "Standard error of the mean expected accuracy, from sampling alone.",
-    digits=4,
-    evidence=page.evidence,
-)
-
 # %% [markdown]
-# ## A score with fewer samples
-#
-# How wide would the interval of a score be with only ten samples per question? Draw ten of each question's samples and score
-# again. Here is one confidence on one data set, with all samples and with ten:
+# Draw ten of each question's samples and score again. Here is one confidence on one data set:
 
 # %%
 from capcal_lib.results import estimates
 from capcal_lib.studies import k_eval_choice as study
 
-votes = "Response consistency"
-deep = study.deep_questions(results).drop(columns=votes, errors="ignore")
-judged = estimates(deep)
-if judged.empty:
+deep = study.deep_questions(results_of(page.counting))
+listed = estimates(deep).query("kind != 'response consistency'")
+if listed.empty:
     raise EndOfPage(
         "No question has a confidence and more than ten samples. To draw more: capcal sample --k 100"
     )
-first, method = judged.reset_index().loc[0, ["dataset", "method"]]
-judged = judged.loc[[first]].query("method == @method and member == 0")
-confidence, correct, total = (
-    judged[["confidence", "correct", "total"]].to_numpy().T
-)
 
 # %%
-from capcal_lib.metrics import capability_brier_terms
+case = ["dataset", "method", "member"]
+cases = listed.groupby(case, observed=True, sort=False)
+_, judged = next(iter(cases))
+judged.head(1)
+
+# %% [markdown]
+# Its interval with all samples and with ten:
+
+# %%
+from capcal_lib.metrics import capability_brier_terms, mean_interval
 from capcal_lib.results import subjects
 
-all_terms = capability_brier_terms(confidence, correct, total, corrected=True)
-wrong = (total - correct).astype(int)
-chance = np.random.default_rng(seed)
-few = chance.hypergeometric(correct.astype(int), wrong, 10)
-few_terms = capability_brier_terms(confidence, few, 10, corrected=True)
-limits = {"clusters": subjects(judged).to_numpy(), "bounds": (0, 1)}
-mean_interval(all_terms, **limits), mean_interval(few_terms, **limits)
+
+def interval(correct, total):
+    s, groups = judged["confidence"], subjects(judged)
+    terms = capability_brier_terms(s, correct, total, corrected=True)
+    return mean_interval(terms, clusters=groups, bounds=(0, 1))
+
+
+# %%
+c, n = judged["correct"], judged["total"]
+ten = np.random.default_rng(seed).hypergeometric(c, n - c, 10)
+rows = {"all samples": interval(c, n), "ten samples": interval(ten, 10)}
+pd.DataFrame(rows, ["score", "low", "high"]).T
 
 # %% [markdown]
 # `interval_growth` repeats this for each confidence of each model, on the data sets with the most samples. It leaves out response
 # consistency, whose votes are samples too. One kind stands apart: a *probe*, which learns from other questions of the data set.
 
 # %%
-names = sorted(beside)
-growth = {
+tables = {
     name: study.interval_growth(results_of(beside[name].counting), seed=seed)
-    for name in names
+    for name in sorted(beside)
 }
-growth = pd.concat(growth, names=["model", "case"]).reset_index()
+
+# %%
+growth = pd.concat(tables, names=["model", "case"]).reset_index()
 growth = growth[growth["samples"] == growth["samples"].max()]
 
 # %%
 at_home = "a probe on its own data set"
 is_own = growth["kind"] == "probe of the data set"
 growth["confidence"] = np.where(is_own, at_home, "any other confidence")
+
+# %%
 ten = growth[growth["k"] == 10]
 wider = ten.groupby("confidence")["percent"].agg(["count", "median", "max"])
 wider.round(1)
@@ -249,13 +203,12 @@ wider.round(1)
 # For what share of these scores do ten samples widen the interval by at most a tenth?
 
 # %%
-(ten["percent"] <= 10).mean()
+pd.Series({"by at most a tenth": (ten["percent"] <= 10).mean()})
 
 # %% tags=["finding"]
 kind = wider["median"].idxmax()
 finding(
-    "With ten samples per question instead of {usual:.0f}, the interval of a score is {ten:.0f} % wider in the median, and "
-    "{of_kind:.0f} % for {kind}. To narrow it, add questions.",
+    "With ten samples per question instead of {usual:.0f}, the interval of a score is {ten:.0f} % wider in the median, and {of_kind:.0f} % for {kind}. To narrow it, add questions.",
     usual=ten["samples"].median(),
     ten=ten["percent"].median(),
     kind=kind,
@@ -271,22 +224,18 @@ glue(
     probe=wider["median"].reindex([at_home]).item(),
 )
 
-# %% tags=["picture"] label="fig-k-eval" mystnb={"image": {"alt": "Box plots of the growth of the interval in per cent against k, for probes on their own data set and for any other confidence."}}
-from capcal_lib.plots import SHIFT_COLORS
-from capcal_lib.shifts import IN_DISTRIBUTION
+# %%
+from capcal_lib.plots import method_color
 
-colors = {
-    "any other confidence": "#bdbdbd",
-    at_home: SHIFT_COLORS[IN_DISTRIBUTION],
-}
+colors = {"any other confidence": "#bdbdbd", at_home: method_color("Probe")}
 boxes = {"hue": "confidence", "hue_order": colors, "palette": colors}
+
+# %% tags=["picture"] label="fig-k-eval" mystnb={"image": {"alt": "Box plots of the growth of the interval in per cent against k, for probes on their own data set and for any other confidence."}}
 axes = sns.boxplot(growth, x="k", y="percent", gap=0.15, fliersize=3, **boxes)
-axes.legend(title="")
 axes.set_yscale("symlog", linthresh=10, linscale=2)
-ticks = [0, 5, 10, 20, 50, 100]
-axes.set(ylabel="wider by, %", yticks=ticks, yticklabels=ticks)
-lowest = growth["percent"].min() - 1
-_ = axes.set(xlabel="samples per question, k", ylim=(lowest, None))
+axes.set_yticks([0, 5, 10, 20, 50], [0, 5, 10, 20, 50])
+axes.set(xlabel="samples per question, k", ylabel="wider by, %")
+_ = axes.set_ylim(growth["percent"].min() - 1)
 
 # %% [markdown]
 # How much wider the 95 % interval of a corrected score is with only k samples per question. A box holds the middle half of all
@@ -312,5 +261,5 @@ rng, noise = np.random.default_rng(seed), {}
 for n, k in ((100, 10), (10, 100)):
     mu = rng.binomial(k, rng.random((300, n))) / k
     terms = (0.5 - mu) ** 2 - mu * (1 - mu) / (k - 1)
-    noise[f"{n} questions"] = terms.mean(axis=1).std().round(3)
-noise
+    noise[f"{n} questions"] = terms.mean(axis=1).std()
+pd.Series(noise).round(3)

@@ -30,21 +30,15 @@ store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
 protocol: str = "corrected"  # or paper: as the paper did it
 verdicts: str = "rules"  # or judge:MODEL, where it has judged
-seed: int = 0  # of what is drawn anew
 
 # %%
 from capcal_lib.book.page import EndOfPage, finding, open_page, show_runs
-from capcal_lib.book.tables import show
 from capcal_lib.results.results import results_of
 
 page = open_page(
     model, store, k_eval=k_eval, protocol=protocol, verdicts=verdicts
 )
 show_runs(page, printed=["appendix-b.2"])
-
-# %%
-results = results_of(page.counting)
-results.groupby("dataset").head(1).iloc[:, :5]
 
 # %% [markdown]
 # ## Which method orders the questions best?
@@ -57,32 +51,29 @@ results.groupby("dataset").head(1).iloc[:, :5]
 # not vote judge *all* methods of a data set. Under the paper's protocol all samples judge.
 
 # %%
+from capcal_lib.results import differing, estimates
 from capcal_lib.results.targets import judge_alike
 
-compared = judge_alike(results)
-compared.groupby("dataset", sort=False)["total"].agg(["min", "max"])
-
-# %%
-from capcal_lib.results import estimates
-
-points = estimates(compared)
+results = results_of(page.counting)
+points = estimates(differing(judge_alike(results)))
 points["mu"] = points["correct"] / points["total"]
-pairs = points.groupby(["dataset", "method", "member"], observed=True)
-matrices = pairs[["confidence", "mu"]].corr(method="spearman")
-correlations = matrices["mu"].xs("confidence", level=3)
 
 # %%
-if not results["correct"].any():
-    raise EndOfPage(
-        "No question is solved, so nothing varies and nothing can be closer."
-    )
-of_methods = correlations.groupby(["dataset", "method"], observed=True)
-ranks = of_methods.mean().unstack("method")
-ranks = ranks.reindex(page.runs.index).dropna(how="all")
-if ranks.empty:
+import pandas as pd
+
+case = ["dataset", "method", "member"]
+correlations = {
+    key: pair[["confidence", "mu"]].corr("spearman").iloc[0, 1]
+    for key, pair in points.groupby(case, observed=True)
+}
+correlations = pd.Series(correlations, dtype=float).dropna()
+
+# %%
+if correlations.empty:
     raise EndOfPage(
         "No confidence is recorded for questions that differ. To get one: capcal confidence"
     )
+ranks = correlations.groupby(level=[0, 1], sort=False).mean().unstack()
 
 # %% [markdown]
 # The table has no intervals. As a rule of thumb, two methods may swap places on other questions if their correlations differ by
@@ -90,13 +81,12 @@ if ranks.empty:
 # samples judge.
 
 # %% label="estimator-ranks"
-by_method = ranks.rename(page.runs["title"]).T.rename_axis("method")
-show(
-    by_method.dropna(how="all"),
-    "Spearman correlation with expected accuracy (higher is better).",
-    digits=2,
-    evidence=page.evidence,
-)
+from capcal_lib.book.tables import show
+
+ranks = ranks.reindex(page.runs.index).dropna(how="all")
+shown = ranks.rename(page.runs["title"]).T.rename_axis("method")
+caption = "Spearman correlation with expected accuracy (higher is better)."
+show(shown, caption, digits=2, evidence=page.evidence)
 
 # %% [markdown]
 # Now we look at one data set: the one whose difficulty varies most, among those that a probe predicts. Of its probes we keep
@@ -105,13 +95,10 @@ show(
 # %%
 from capcal_lib.results.targets import accuracy_variance
 
-spread = accuracy_variance(results)
-by_probe = points.loc[points["nearest"]].index.unique("dataset")
+by_probe = points[points["nearest"]].index.unique("dataset")
 probed = ranks.index.intersection(by_probe)
+spread = accuracy_variance(results)
 widest = spread[probed if len(probed) else ranks.index].idxmax()
-subset = estimates(compared.loc[[widest]])
-subset = subset[subset["nearest"] | ~subset["kind"].str.startswith("probe")]
-nearest = subset.loc[subset["nearest"], "method"].unique()
 
 # %% [markdown]
 # What does a rank correlation look like? We plot the questions with the most judges:
@@ -119,48 +106,39 @@ nearest = subset.loc[subset["nearest"], "method"].unique()
 # %%
 from capcal_lib.applications import deep_samples
 
-most = deep_samples(subset["total"])
-subset = subset[subset["total"] >= most]
-most, subset.index.nunique()
-
-# %%
-points = subset.copy()
-points["mu"] = points["correct"] / points["total"]
-points["method"] = points["method"].cat.remove_unused_categories()
-points.groupby("method", sort=False, observed=True).head(1)
+drawn = points.loc[[widest]]
+drawn = drawn[drawn["nearest"] | drawn["shift"].isna()]  # of the probes one
+drawn = drawn[drawn["total"] >= deep_samples(drawn["total"])]
+drawn["method"] = drawn["method"].cat.remove_unused_categories()
 
 # %% tags=["picture"] label="fig-confidences" mystnb={"image": {"alt": "Scatter plots of the share of correct samples against the confidence, one panel per method, with a diagonal and one point per question."}}
 import seaborn as sns
-from capcal_lib.plots import MUTED, palette
+from capcal_lib.plots import palette
 
-colors = palette(points["method"].unique(), widest)
+colors = palette(drawn["method"].unique(), widest)
 panels = {"col": "method", "col_wrap": 2, "height": 2.0, "aspect": 1.75}
-grid = sns.FacetGrid(
-    points.reset_index(), hue="method", palette=colors, **panels
-)
+grid = sns.FacetGrid(drawn, hue="method", palette=colors, **panels)
 grid.map(sns.scatterplot, "confidence", "mu", alpha=0.6)
-for panel in grid.axes:
-    panel.axline((0, 0), slope=1, color=MUTED, linewidth=1)
-grid.set_axis_labels("confidence", "share correct").set(xlim=(-0.03, 1.03))
-_ = grid.set_titles("{col_name}")
+grid.map(sns.lineplot, x=[0, 1], y=[0, 1], color="gray", linewidth=1)
+_ = grid.set_axis_labels("confidence", "share correct").set_titles("{col_name}")
 
 # %% [markdown]
 # One point per question. On the diagonal a confidence is right. In a narrow upright cloud, it is nearly the same for every
 # question. If the points rise to the right, it tells easy questions from hard ones, even far from the diagonal.
 
+# %%
+order = ranks.loc[widest, [*colors]].dropna().sort_values(ascending=False)
+followed = "".join(
+    f", followed by {name} with {rank:.2f}" for name, rank in order[1:2].items()
+)
+
 # %% tags=["finding"]
-drawn = points["method"].unique()
-of_drawn = ranks.loc[widest, drawn].dropna().sort_values(ascending=False)
-second = [
-    f", followed by {name} with {rank:.2f}"
-    for name, rank in of_drawn.iloc[1:2].items()
-]
 finding(
-    r"On {dataset}, *{best}* has the highest rank correlation with $\hat\mu$: {highest:.2f}{second}.",
-    best=of_drawn.index[0],
+    r"On {dataset}, *{first}* has the highest rank correlation with $\hat\mu$: {highest:.2f}{followed}.",
     dataset=page.runs.loc[widest, "title"],
-    highest=of_drawn.iloc[0],
-    second="".join(second),
+    first=order.index[0],
+    highest=order.iloc[0],
+    followed=followed,
 )
 
 # %% [markdown]
@@ -185,57 +163,31 @@ print(p_true_messages(question, "paper")[-1]["content"])
 # If a model fails to state a probability, the confidence is *missing* and the question is left out of the scores. Applications
 # that need every confidence, such as spending a budget, use one half instead.
 
-# %%
-stated = results.filter(["Verbalized confidence", "P(True)"])
-stated.isna().mean().rename("share missing").to_frame().round(3)
-
 # %% [markdown]
 # ## Let samples vote
 #
 # Response consistency is the share of votes for the most frequent answer:
 
 # %%
-import pandas as pd
-
 votes = pd.Series(["Paris", "Paris", "Lyon", "Paris"])
-votes.value_counts(normalize=True).max()
-
-# %% [markdown]
-# ## How the paper asked
-#
-# These are the settings of the paper's three models. [The page on probes](08_probe_generalization.ipynb) has the settings of its
-# probes.
-
-# %% label="estimator-settings"
-from capcal_lib.book import tables
-from capcal_lib.reported import load_reported
-
-printed = tables.titled(load_reported("sampling"))
-settings = printed.pivot(index="method", columns="model", values="value")
-tables.show(
-    settings.map("{:g}".format).rename_axis("setting"),
-    "Sampling settings, as printed in the paper.",
-    evidence="reported",
-)
+votes.value_counts(normalize=True).head(1)
 
 # %% [markdown]
 # ## Read it from a hidden state
 #
 # While a model reads a prompt, each of its layers computes a list of numbers for each token: the *hidden state*. A probe is a
-# logistic regression that predicts $\mu$ from the hidden state of the last token, averaged over layers. These questions, whose
-# shares of correct samples are known, trained the probe in the figure:
+# logistic regression that predicts $\mu$ from the hidden state of the last token, averaged over layers. Questions
+# whose shares of correct samples are known trained the probe in the figure:
 
 # %%
 from capcal_lib.probes import runs_for_probes, training_data
 
+nearest = drawn.loc[drawn["nearest"], "method"].unique()
 runs = runs_for_probes(page.counting.store, model, "training")
-sources = [run for dataset, run in runs if dataset.probe == nearest]
+sources = [run for dataset, run in runs if dataset.probe in nearest]
 if not sources:
-    raise EndOfPage(
-        "No probe is trained. To make one: capcal features, then capcal probe"
-    )
+    raise EndOfPage("No probe is trained: capcal features, then capcal probe")
 questions, features = training_data(sources[0])
-questions.shape, features.shape
 
 # %% [markdown]
 # A question with 7 correct samples of 10 counts as 7 positives and 3 negatives, so it enters twice, with weights:
@@ -247,6 +199,8 @@ from sklearn.preprocessing import StandardScaler
 share = questions["correct"] / questions["total"]
 scaler = StandardScaler().fit(features)
 twice = np.tile(scaler.transform(features), (2, 1))
+
+# %%
 label = np.repeat([1, 0], len(share))
 weight = np.concatenate([share, 1 - share]) / len(share)
 
@@ -259,7 +213,9 @@ from sklearn.linear_model import LogisticRegression
 
 decay = train(sources[0]).weight_decay_
 by_hand = LogisticRegression(C=1 / decay, max_iter=5000, tol=1e-8)
-by_hand.fit(twice, label, sample_weight=weight)
+_ = by_hand.fit(twice, label, sample_weight=weight)
+
+# %%
 ids, states = read_features(page.runs.loc[widest, "run"])
 confidence = by_hand.predict_proba(scaler.transform(states))[:, 1]
 
@@ -271,112 +227,16 @@ from capcal_lib.probes import LinearProbe
 
 probe = LinearProbe(weight_decay=decay, standardize=True)
 probe.fit(features, questions["correct"], questions["total"])
-np.abs(confidence - probe.predict(states)).max().round(3)
+apart = np.abs(confidence - probe.predict(states)).max()
+pd.Series({"largest difference": apart}).round(3)
 
 # %% [markdown]
 # This *tuned* probe is ours. [The page on corrections](13_protocol.ipynb) shows what the paper's recipe changes.
-#
-# ## Read $\mu$ itself if the answer is a letter
-#
-# In multiple choice, one reading of the prompt gives the probability of each letter. The probability of the right letter is $\mu$
-# itself. (It is not a confidence, because it needs the right letter.) We compare it with samples for our smallest model.
-
-# %%
-from capcal_lib.manifests import load_dataset, load_model
-from capcal_lib.sampling import can_sample_here
-
-reader, exam = load_model("smollm2-135m"), load_dataset("mini-exam")
-reading = open_page(reader.name, store, k_eval=k_eval)
-recorded = reading.runs
-if exam.name not in recorded.index or not can_sample_here(reader, exam):
-    raise EndOfPage(
-        f"The rest of this page needs the weights of {reader.title} and its samples of {exam.title}. To get both: "
-        "capcal reproduce --model smollm2-135m"
-    )
-
-# %% [markdown]
-# The engine that draws samples also returns log-probabilities, at temperature 1. At temperature $T$ the probabilities are
-# raised to the power $1/T$. We divide them by their sum over the four letters:
-
-# %%
-from capcal_lib.questions import load_questions
-from capcal_lib.sampling import answer_requests, open_engine
-
-exam_questions = load_questions(exam.name, limit=200)
-requests, letters = answer_requests(reader, exam_questions), list("ABCD")
-engine = open_engine(reader)
-read = engine.next_token_logprobs(requests, letters, reader.sampling, 0)[0]
-weights = np.exp(read / reader.sampling.temperature)
-ids = [one.id for one in exam_questions]
-shares = pd.DataFrame(weights, ids, letters)
-shares = shares.div(shares.sum(axis="columns"), axis="index")
-shares.head().round(3)
-
-# %% [markdown]
-# The samples of the same questions give $\hat\mu$. A *gap* is $\hat\mu$ minus the reading.
-
-# %%
-counts = results_of(reading.counting).loc[exam.name, ["correct", "total"]]
-counts = counts.query("total > 0").reindex(ids).dropna()
-by_samples = counts["correct"] / counts["total"]
-right = {one.id: shares.at[one.id, one.answer.gold] for one in exam_questions}
-by_reading = pd.Series(right)[counts.index]
-gaps = by_samples - by_reading
-
-# %% label="fig-exact" mystnb={"image": {"alt": "Scatter plot of the share of correct samples against the probability of the right letter, one dot per question, with the diagonal."}}
-axes = sns.scatterplot(x=by_reading, y=by_samples)
-axes.axline((0, 0), slope=1, color=MUTED, linewidth=1)
-_ = axes.set(xlabel="probability of the right letter", ylabel="share correct")
-
-# %% [markdown]
-# One dot per question. On the diagonal, reading and samples agree.
-
-# %% [markdown]
-# Are the gaps more than chance? If the reading is $\mu$, the counts are random draws from it. We repeat these draws:
-
-# %%
-rng = np.random.default_rng(seed)
-size = counts["total"].to_numpy(int)
-drawn = rng.binomial(size, by_reading, (10_000, len(size))) / size
-by_chance = pd.DataFrame(drawn - by_reading.to_numpy()).T
-distances = pd.Series({"mean": gaps.mean(), "mean square": (gaps**2).mean()})
-chance = pd.DataFrame(
-    {"mean": by_chance.mean(), "mean square": (by_chance**2).mean()}
-)
-
-# %%
-table = pd.DataFrame(
-    {"found": distances, "by chance, on average": chance.mean()}
-)
-as_far = (chance.abs() >= distances.abs()).mean()
-table["p-value"] = as_far
-show(
-    table.rename_axis("gaps"),
-    f"Gaps between {np.median(size):.0f} samples and one reading, over {len(size)} questions of {exam.title}, and what chance alone gives.",
-    digits=4,
-    evidence=page.evidence,
-)
-
-# %% [markdown]
-# Samples that do not start with a letter count as wrong, so they lower the mean gap, by at most their share:
-
-# %%
-from capcal_lib.runs import read_samples
-
-samples = read_samples(recorded.loc[exam.name, "run"])
-samples = samples[samples["question_id"].isin(counts.index)]
-samples = samples.query("sample_index < @k_eval")
-starts = samples["response"].str.strip().str[:1]
-1 - starts.isin(letters).mean()
-
-# %% [markdown]
-# On average, the recorded samples lie below the reading by slightly more than this share. The rest may be chance.
 #
 # ## Summary
 #
 # - The methods differ in cost by orders of magnitude.
 # - Count missing confidences, and say what replaced them.
-# - If the answer is one letter, one reading comes close to $\mu$. For other answers you have to sample.
 #
 # A method may order questions well and still have the wrong level. [Next](04_main_table.ipynb): which one comes closest to $\mu$?
 #
@@ -387,30 +247,21 @@ starts = samples["response"].str.strip().str[:1]
 
 # %% tags=["hide-cell", "solution"]
 # To the left, in the same order: the rank correlation stays, the score does not
-first = points[points["method"] == points["method"].iloc[0]]
-squared = first["confidence"] ** 2
-(
-    squared.corr(first["mu"], method="spearman"),
-    {"before": (0.5 - 0.5) ** 2, "after": (0.5**2 - 0.5) ** 2},
+first = drawn[drawn["method"] == drawn["method"].iloc[0]]
+squared = (first["confidence"] ** 2).corr(first["mu"], method="spearman")
+as_it_is = first["confidence"].corr(first["mu"], method="spearman")
+score = {"as it is": (0.5 - 0.5) ** 2, "squared": (0.5**2 - 0.5) ** 2}
+pd.DataFrame(
+    {"rank": {"as it is": as_it_is, "squared": squared}, "score": score}
 )
 
 # %% [markdown]
-# **2 (medium).** At temperature 1 a model answers A, B, C and D with probabilities 0.5, 0.3, 0.15 and 0.05, and B is right.
-# What is $\mu$ at temperatures 1, 0.5 and 0.1, and in the limit at 0? *Hint:* raise the probabilities to the power one over the
-# temperature, and divide by their sum.
-
-# %% tags=["hide-cell", "solution"]
-# Probabilities raised to the inverse temperature, one row per temperature
-powers = 1 / np.array([[1], [0.5], [0.1]])
-raised = np.array([0.5, 0.3, 0.15, 0.05]) ** powers
-(raised / raised.sum(axis=1, keepdims=True)).round(3)[:, 1]
-
-# %% [markdown]
-# **3 (hard).** What does a probe predict if it is trained with hardly any weight decay? *Hint:* refit `LinearProbe` with
+# **2 (hard).** What does a probe predict if it is trained with hardly any weight decay? *Hint:* refit `LinearProbe` with
 # `weight_decay=1e-6` and compare the spread of both probes.
 
 # %% tags=["hide-cell", "solution"]
 # The spread of a probe with hardly any decay, and of the tuned one
 loose = LinearProbe(weight_decay=1e-6, standardize=True)
 loose.fit(features, questions["correct"], questions["total"])
-loose.predict(states).std(), probe.predict(states).std()
+spreads = {"loose": loose.predict(states), "tuned": probe.predict(states)}
+pd.DataFrame(spreads).std()

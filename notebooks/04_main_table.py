@@ -21,13 +21,6 @@ verdicts: str = "rules"  # or judge:MODEL, where it has judged
 
 # %%
 from capcal_lib.book.page import EndOfPage, finding, open_page, show_runs
-from capcal_lib.results import (
-    compare_recalibrated,
-    compare_with_constant,
-    count_by_kind,
-    score,
-)
-from capcal_lib.results.results import results_of
 
 page = open_page(
     model, store, k_eval=k_eval, protocol=protocol, verdicts=verdicts
@@ -35,34 +28,41 @@ page = open_page(
 show_runs(page, printed=["table-2", "table-4", "figure-4"])
 
 # %%
+from capcal_lib.results import compare_with_constant
+from capcal_lib.results.results import results_of
+
 results = results_of(page.counting)
-scores = score(results, protocol=protocol)
 judged = compare_with_constant(results, protocol=protocol)
-equal = compare_recalibrated(results, protocol=protocol)
-if judged.empty or not results["correct"].any():
+if judged.empty:
     raise EndOfPage(
-        "There is nothing to compare: no question is solved, or no confidence is recorded for questions that differ. To get one: "
-        "capcal confidence"
+        "There is nothing to compare: no confidence is recorded for questions that differ. To get one: capcal confidence"
     )
 
-# %% tags=["finding"]
+# %%
+from capcal_lib.results import compare_recalibrated, count_by_kind, score
+
+scores = score(results, protocol=protocol)
+equal = compare_recalibrated(results, protocol=protocol)
 home = count_by_kind(judged).loc["probe of the data set"]
 voted = count_by_kind(equal).loc["response consistency"]
+
+# %% tags=["finding"]
 finding(
-    "A probe trained on the data set beats the best constant in {probe} of the {winnable} cases that could be won. Ten votes, "
-    "recalibrated on the same labels, beat it in {votes} of {possible}.",
+    "A probe trained on the data set beats the best constant in {probe} of the {winnable} cases that could be won. Ten votes, recalibrated on the same labels, beat it in {votes} of {possible}.",
     probe=home["better"],
     winnable=home["could be won"],
     votes=voted["better"],
     possible=voted["could be won"],
 )
 
-# %% tags=["picture"] label="fig-scores" mystnb={"image": {"alt": "Dot plot of capability Brier scores with intervals: one row per data set, one mark per method, and a line for the best constant in each row."}}
+# %%
 from capcal_lib import plots
 
-of_several = judged["kind"] == "probe of several data sets"
-several = judged["method"][of_several].unique()
-drawn = scores.drop([*several, "Uniform random", "Oracle CC"], level="method")
+is_mix = judged["kind"] == "probe of several data sets"
+mixes = judged["method"][is_mix].unique()
+
+# %% tags=["picture"] label="fig-scores" mystnb={"image": {"alt": "Dot plot of capability Brier scores with intervals: one row per data set, one mark per method, and a line for the best constant in each row."}}
+drawn = scores.drop([*mixes, "Uniform random", "Oracle CC"], level="method")
 _ = plots.ScoreDisplay.from_scores(drawn.loc[judged["dataset"].unique()])
 
 # %% [markdown]
@@ -73,11 +73,7 @@ _ = plots.ScoreDisplay.from_scores(drawn.loc[judged["dataset"].unique()])
 # samples; lower is better. The rival of every method is the *best constant*: for each question, the mean $\hat\mu$ of the
 # others. It knows the data set and nothing about the question.
 
-# %%
-largest = scores.index[0][0]  # of the data sets with a score
-scores.loc[largest]
-
-# %% [markdown]
+#
 # Is the difference more than chance? The *gain* of a method is the constant's squared error minus its own, averaged over the
 # same questions. A method on a data set is a *case*, and its verdict is *better*, *worse* or *inconclusive*. Cases that are
 # tested together with Holm's method form a *family*: the chance of any false verdict in it is at most 5 %.
@@ -104,17 +100,22 @@ count_by_kind(equal).query("cases > 0")
 # We score one confidence by hand, on the questions with at least two scored samples:
 
 # %%
-from capcal_lib.results import estimates
+import pandas as pd
+from capcal_lib.results import best_constant, estimates
 
-scored = results[results["total"] > 1]
 asked = judged[judged["method"] != "Response consistency"]
 case = (asked if len(asked) else judged).iloc[0]
 shown, method = case[["dataset", "method"]]
-stated = estimates(scored, method).query("member == 0")
-confidence = stated["confidence"].reindex(scored.index)
-mu = scored["correct"] / scored["total"]
-plug_in = (confidence - mu) ** 2
-plug_in.groupby("dataset").mean()
+
+# %%
+stated = estimates(results.loc[[shown]].query("total > 1"), method)
+stated = stated.query("member == 0")
+pd.Series({"data set": shown, "method": method})
+
+# %%
+mu = stated["correct"] / stated["total"]
+plug_in = (stated["confidence"] - mu) ** 2
+pd.Series({"plug-in score": plug_in.mean()})
 
 # %% [markdown]
 # This is the paper's *plug-in* score. It is too high: even $\mu$ itself misses $\hat\mu$, whose variance over sets of $n$
@@ -122,19 +123,17 @@ plug_in.groupby("dataset").mean()
 # bias and does not depend on the confidence.
 
 # %%
-noise = mu * (1 - mu) / (scored["total"] - 1)
+noise = mu * (1 - mu) / (stated["total"] - 1)
 corrected = plug_in - noise
-corrected.groupby("dataset").mean()
+pd.Series({"corrected score": corrected.mean()})
 
 # %% [markdown]
 # The best constant is scored like any other confidence:
 
 # %%
-of_dataset = mu.groupby("dataset")
-others = of_dataset.transform("count") - 1
-constant = (of_dataset.transform("sum") - mu) / others
+constant = best_constant(results.loc[[shown]].query("total > 1"))[mu.index]
 constant_terms = (constant - mu) ** 2 - noise
-constant_terms.groupby("dataset").mean()
+pd.Series({"best constant": constant_terms.mean()})
 
 # %% [markdown]
 # The gain is the mean difference. If the data set has subjects, such as anatomy, the interval of the gain treats the questions
@@ -144,10 +143,10 @@ constant_terms.groupby("dataset").mean()
 from capcal_lib.metrics import bounds_over_constant, mean_interval
 from capcal_lib.results import subjects
 
-gain = (constant_terms - corrected)[shown].dropna()
-clusters = subjects(scored)[shown].reindex(gain.index)
-bounds = bounds_over_constant(constant[shown])
-mean_interval(gain, clusters=clusters, bounds=bounds)
+gain = constant_terms - corrected
+bounds = bounds_over_constant(constant)
+interval = mean_interval(gain, clusters=subjects(stated), bounds=bounds)
+pd.Series(interval, ["gain", "low", "high"])
 
 # %% [markdown]
 # Response consistency and the paper's probes take more steps. A sample may not both vote and judge, so `score` lets ten
@@ -164,38 +163,40 @@ mean_interval(gain, clusters=clusters, bounds=bounds)
 # the order, or reverses it.
 
 # %%
-from capcal_lib.metrics import Calibrator, capability_brier
+from capcal_lib.metrics import Calibrator
 
-known = (
-    scored.loc[shown]
-    .assign(confidence=confidence[shown])
-    .dropna(subset="confidence")
-)
-learned = known.sample(frac=0.5, random_state=0)
-judges = known.drop(learned.index)
-calibrator = Calibrator("platt")
-calibrator.fit(learned["confidence"], learned["correct"], learned["total"])
-counted = judges["correct"], judges["total"]
-before = capability_brier(judges["confidence"], *counted, corrected=True)
-moved = calibrator.predict(judges["confidence"])
-before, capability_brier(moved, *counted, corrected=True)
+numbers = ["confidence", "correct", "total"]
+learned = stated.sample(frac=0.5, random_state=0)
+calibrator = Calibrator("platt").fit(*learned[numbers].to_numpy().T)
+
+# %%
+from capcal_lib.metrics import capability_brier
+
+judges = stated.drop(learned.index)
+before, *counts = judges[numbers].to_numpy().T
+
+# %%
+both = {"as it is": before, "recalibrated": calibrator.predict(before)}
+both = {
+    k: capability_brier(s, *counts, corrected=True) for k, s in both.items()
+}
+pd.Series(both, name="score")
 
 # %% [markdown]
 # `recalibrate` does this for all methods with cross-validation in five folds of whole subjects. For response consistency, the
 # first ten samples vote and the others judge, unless `protocol` is *paper*. These verdicts are a family of their own. The paper
 # recalibrates nothing.
 
-# %% label="main-equal"
+# %%
 from capcal_lib.book.tables import show
 
-names = ["dataset", "method", "estimate", "low", "high", "verdict"]
-as_it_is = judged.set_index(["dataset", "method"])["verdict"].rename("as it is")
-show(
-    equal[[*names, "could be won"]].join(as_it_is, on=["dataset", "method"]),
-    "Mean gain over the best constant after recalibration on the labels of other questions (higher is better), with its own 95 % "
-    "interval, the verdict after Holm, and the verdict without recalibration.",
-    evidence=page.evidence,
-)
+keys = ["dataset", "method"]
+as_it_is = judged.set_index(keys)["verdict"].rename("as it is")
+
+# %% label="main-equal"
+table = equal[[*keys, "estimate", "low", "high", "verdict", "could be won"]]
+caption = "Mean gain over the best constant after recalibration on the labels of other questions (higher is better), with its own 95 % interval, the verdict after Holm, and the verdict without recalibration."
+show(table.join(as_it_is, on=keys), caption, evidence=page.evidence)
 
 # %% [markdown]
 # ## All scores
@@ -203,54 +204,41 @@ show(
 # A dash under a data set means that a probe was trained with prompts of another style, or that there are too few samples to
 # vote and to judge. A cost is the mean over the data sets on which it is known.
 
-# %% label="main-scores"
+# %%
 from capcal_lib.book.tables import show_scores
 from capcal_lib.results import costs
 
-tokens = costs(page.counting).reindex(page.runs.index)
+tokens = costs(page.counting)
 cost = scores.index.get_level_values("method").map(tokens.mean().round())
 varied = scores.index.isin(judged["dataset"].unique(), level="dataset")
-marked = scores["may_be_best"] & varied
-show_scores(
-    scores.assign(cost=cost, may_be_best=marked).drop(several, level="method"),
-    f"Capability Brier score, protocol {protocol} (lower is better), and cost in tokens.",
-    evidence=page.evidence,
-)
+
+# %% label="main-scores"
+marked = scores.assign(cost=cost, may_be_best=scores["may_be_best"] & varied)
+caption = f"Capability Brier score, protocol {protocol} (lower is better), and cost in tokens."
+show_scores(marked.drop(mixes, level="method"), caption, evidence=page.evidence)
 
 # %% label="main-gains"
 from capcal_lib.book import tables
 
-show(
-    judged.drop(columns=["kind", "nearest", "p"]),
-    "Mean gain over the best constant (higher is better) with its own 95 % interval, and the verdict after Holm.",
-    **{"p (Holm)": tables.p_value},
-    evidence=page.evidence,
-)
+table = judged.drop(columns=["kind", "nearest", "p"])
+caption = "Mean gain over the best constant (higher is better) with its own 95 % interval, and the verdict after Holm."
+p = {"p (Holm)": tables.p_value}
+show(table, caption, evidence=page.evidence, **p)
 
 # %% [markdown]
 # ## What a confidence costs
 #
 # Do you get what you pay for? The price of a confidence is the mean number of tokens that the model writes for it. Ten votes
 # take ten answers. A probe takes no tokens, because the model reads the prompt anyway.
-
-# %% label="cost-tokens"
-show(
-    tokens,
-    "Mean completion tokens per question.",
-    digits=0,
-    evidence=page.evidence,
-)
-
-# %% [markdown]
+#
 # The best constant is free. So is the *nearest* probe: trained on the data set itself if possible, or else on its domain.
 
 # %% label="fig-cost" mystnb={"image": {"alt": "One panel per data set with score against tokens, on axes that are linear near zero and logarithmic beyond: a mark with an interval for each method, filled or hollow, and a dashed line for the best constant."}}
 from capcal_lib.studies import main_table as study
 
 prices = study.score_by_price(scores, tokens, judged)
-prices["dataset"] = prices["dataset"].map(page.runs["title"])
 if len(prices):  # a confidence of one's own has no price
-    _ = study.draw_prices(prices, "dataset")
+    _ = study.draw_prices(tables.titled(prices), "dataset")
 
 # %% [markdown]
 # Score against mean completion tokens per question, with 95 % intervals. The dashed line is the best constant. Filled marks
@@ -266,73 +254,6 @@ from capcal_lib.results import compare_with_nearest_probe
 bought = compare_with_nearest_probe(results, protocol=protocol)
 of_method = bought.groupby("method", observed=False)["verdict"]
 of_method.value_counts().unstack()
-
-# %% label="cost-gains"
-show(
-    bought.drop(columns=["p", "probe"]),
-    "Mean gain over the nearest probe, which takes no tokens (higher is better), with its own 95 % interval, and the verdict after Holm.",
-    **{"p (Holm)": tables.p_value},
-    evidence=page.evidence,
-)
-
-# %% [markdown]
-# ## Expected accuracy
-#
-# The mean of $\mu$ is the accuracy that a benchmark reports. The [page on grading](15_grading.ipynb) corrects it for errors of
-# the grader.
-
-# %% label="main-overview"
-show(
-    study.accuracies(page.counting),
-    "Mean expected accuracy with its 95 % interval for questions like these.",
-    evidence=page.evidence,
-)
-
-# %% [markdown]
-# ## As the paper prints it
-#
-# The paper prints plug-in scores of three models, without intervals. The printed
-# accuracy and the score of *Uniform random* give the mean and the variance of $\hat\mu$, and so the score of the best constant.
-# The tokens are read off the paper's figures, to about 6 %.
-
-# %%
-from capcal_lib.book.printed import show_printed
-
-for name in ("olmo-3-7b-instruct", "qwen3-8b", "gpt-oss-20b"):
-    show_printed("table-2", name)
-
-# %% label="cost-means"
-printed = study.printed_by_price()
-numbers = ["tokens", "brier", "constant"]
-means = printed.groupby(["model", "method"])[numbers].mean()
-show(
-    means.rename(columns={"brier": "score"}),
-    "Mean printed score, mean tokens and mean score of the best constant, for the paper's models.",
-    digits=4,
-    evidence=["reported", "read off"],
-    tokens="{:,.0f}",
-)
-
-# %% [markdown]
-# For how many models is a method closer than the constant? Printed scores are rounded. So the mean of a method is off by at
-# most .00005, and the mean of the constant, which follows from two printed numbers, by at most .0001. If the two means differ
-# by less than .00015, we call them *equal*.
-
-# %%
-import pandas as pd
-
-rounding = 0.00015
-lead = means["constant"] - means["brier"]
-closer = (lead >= rounding).groupby("method").sum()
-equal = (lead.abs() < rounding).groupby("method").sum()
-pd.DataFrame({"closer": closer, "equal": equal})
-
-# %% label="fig-cost-paper" mystnb={"image": {"alt": "One panel per model, with printed scores against tokens: a mark per data set for each method, and a dashed line for the best constant."}}
-_ = study.draw_prices(tables.titled(printed), "model")
-
-# %% [markdown]
-# Printed scores (reported) against tokens (read off) for the paper's models, with axes as above. Each mark is a data set. The
-# dashed line is the mean of the best constant.
 
 # %% [markdown]
 # ## Summary
@@ -353,30 +274,19 @@ _ = study.draw_prices(tables.titled(printed), "model")
 # %% tags=["hide-cell", "solution"]
 # The correction does not contain the confidence: two confidences, one difference
 correct, total = [3, 8], [10, 10]
-sure = capability_brier([0.2, 0.9], correct, total)
-half = capability_brier([0.5, 0.5], correct, total)
-sure_corrected = capability_brier([0.2, 0.9], correct, total, corrected=True)
-half_corrected = capability_brier([0.5, 0.5], correct, total, corrected=True)
-round(sure - sure_corrected, 4), round(half - half_corrected, 4)
+for s in ([0.2, 0.9], [0.5, 0.5]):
+    plug_in = capability_brier(s, correct, total)
+    corrected = capability_brier(s, correct, total, corrected=True)
+    print(s, round(plug_in - corrected, 4))
 
 # %% [markdown]
-# **2 (medium).** With the paper's models, how many votes does one verbalized confidence cost? *Hint:* one vote costs one
-# answer.
-
-# %% tags=["hide-cell", "solution"]
-# The price of asking, counted in answers; ten votes are ten answers
-price = printed.pivot(
-    index=["dataset", "model"], columns="method", values="tokens"
-)
-votes = 10 * price["Verbalized confidence"] / price["Response consistency"]
-votes.unstack("model").round(1)
-
-# %% [markdown]
-# **3 (hard).** In the first figure, on which data set can a method gain most over the best constant, and why? *Hint:* express
+# **2 (hard).** In the first figure, on which data set can a method gain most over the best constant, and why? *Hint:* express
 # the score of the best constant in terms of $\mu$.
 
 # %% tags=["hide-cell", "solution"]
 # The one whose questions differ most: the constant scores the variance of mu
-variance = of_dataset.var() - noise.groupby("dataset").mean()
+from capcal_lib.results.targets import accuracy_variance
+
+variance = accuracy_variance(results)
 constant_score = scores["brier"].xs("Best constant", level="method")
 pd.DataFrame({"variance": variance, "constant": constant_score})

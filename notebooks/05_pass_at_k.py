@@ -22,17 +22,7 @@ verdicts: str = "rules"  # or judge:MODEL, where it has judged
 seed: int = 0  # of the halves that oracles know
 
 # %%
-from capcal_lib.book.page import (
-    EndOfPage,
-    finding,
-    models_beside,
-    open_page,
-    probes_of,
-    show_runs,
-)
-from capcal_lib.results import tally
-from capcal_lib.results.results import results_of
-from capcal_lib.studies import pass_at_k as study
+from capcal_lib.book.page import EndOfPage, finding, open_page, show_runs
 
 page = open_page(
     model, store, k_eval=k_eval, protocol=protocol, verdicts=verdicts
@@ -40,42 +30,49 @@ page = open_page(
 show_runs(page, dataset, printed=["table-3", "table-8"])
 
 # %%
+from capcal_lib.book.page import probes_of
+from capcal_lib.results.results import results_of
+from capcal_lib.studies import pass_at_k as study
+
 results = results_of(page.counting).query("total > 1")
 nu = probes_of(page)["concentration"]
 judged = study.compare_pass_at_k(study.predict(results, [4], nu))
+
+# %%
+from capcal_lib.results import tally
+
 if judged.empty:
     raise EndOfPage(
-        f"With k_eval = {k_eval}, no data set has both a probe of its own and eight samples a question. "
-        "Raise k_eval, draw samples with capcal sample, or train a probe with capcal probe."
+        f"With k_eval = {k_eval}, no data set has both a probe of its own and eight samples a question. Raise k_eval, draw samples with capcal sample, or train a probe with capcal probe."
     )
+
+# %%
 counts = tally(judged, "rival", "method")
+probe = counts.xs("Best constant")
 
 # %% tags=["finding"]
-posterior = counts.loc[("Best constant", "Probe, posterior")]
-plug_in = counts.loc[("Best constant", "Probe, plug-in")]
 finding(
-    "As a posterior, a probe predicts pass@4 better than the best constant on {posterior} of the {winnable} data sets that could be "
-    "won. As a plug-in it is better on {plug} and worse on {worse}.",
-    posterior=posterior["better"],
-    winnable=posterior["could be won"],
-    plug=plug_in["better"],
-    worse=plug_in["worse"],
+    "As a posterior, a probe predicts pass@4 better than the best constant on {posterior} of the {winnable} data sets that could be won. As a plug-in it is better on {plug} and worse on {worse}.",
+    posterior=probe.at["Probe, posterior", "better"],
+    winnable=probe.at["Probe, posterior", "could be won"],
+    plug=probe.at["Probe, plug-in", "better"],
+    worse=probe.at["Probe, plug-in", "worse"],
 )
 
-# %% tags=["picture"] label="fig-pass-at-k-gains" mystnb={"image": {"alt": "Gains with intervals around a line at zero, a row for plug-in and posterior on each data set."}}
-from capcal_lib.book import style
+# %%
 from capcal_lib.book.tables import titled
-from capcal_lib.plots import INK, RULE_COLORS, mark_verdicts
-from matplotlib import pyplot as plt
 
 cases = titled(judged[judged["rival"] == "Best constant"])
-ways = {"Probe, plug-in": "plug-in", "Probe, posterior": "posterior"}
-rows = cases["method"].astype(str).replace(ways) + " on " + cases["dataset"]
-colors = cases["method"].map(RULE_COLORS)
-_, axes = plt.subplots(figsize=(style.WIDTH, 1 + 0.25 * len(cases)))
-mark_verdicts(axes, [*rows], cases, color=colors)
-axes.invert_yaxis()
-axes.axvline(0, color=INK, linewidth=1)
+cases["row"] = cases["method"] + " on " + cases["dataset"]
+
+# %% tags=["picture"] label="fig-pass-at-k-gains" mystnb={"image": {"alt": "Gains with intervals around a line at zero, a row for plug-in and posterior on each data set."}}
+from capcal_lib import plots
+from matplotlib import pyplot as plt
+
+axes = plt.subplots()[1]
+colors = cases["method"].map(plots.RULE_COLORS)
+plots.mark_verdicts(axes, cases["row"], cases, color=colors)
+axes.axvline(0, color=plots.INK, linewidth=1)
 _ = axes.set_xlabel("squared error: constant minus probe")
 
 # %% [markdown]
@@ -91,14 +88,19 @@ _ = axes.set_xlabel("squared error: constant minus probe")
 # %%
 import numpy as np
 import pandas as pd
-from capcal_lib.applications import pass_at_k
 from scipy.special import comb
 
-c, n, attempts = np.array([1, 5, 20]), 20, np.array([1, 4, 16, 64])
-with np.errstate(invalid="ignore"):  # 0/0 where k > n
-    solved = 1 - comb(n - c[:, None], attempts) / comb(n, attempts)
-assert np.allclose(solved, pass_at_k(c, [n] * 3, attempts), equal_nan=True)
-pd.DataFrame(solved, pd.Index(c, name="correct"), attempts).round(3)
+c, n, k = np.array([1, 5, 20]), 20, np.array([1, 4, 16])
+solved = 1 - comb(n - c[:, None], k) / comb(n, k)
+pd.DataFrame(solved, pd.Index(c, name="correct"), k).round(3)
+
+# %% [markdown]
+# `pass_at_k` does the same:
+
+# %%
+from capcal_lib.applications import pass_at_k
+
+pd.DataFrame(pass_at_k(c, [n] * 3, k), c, k).round(3)
 
 # %% [markdown]
 # ## From a confidence to pass@k
@@ -113,9 +115,10 @@ pd.DataFrame(solved, pd.Index(c, name="correct"), attempts).round(3)
 # %%
 from capcal_lib.applications import simulate_pass_at_k
 
+attempts = np.array([1, 4, 16, 64])
 believed = {
-    nu: simulate_pass_at_k([0.5], attempts, concentration=nu)[0]
-    for nu in (np.inf, 10, 1)
+    sure: simulate_pass_at_k([0.5], attempts, concentration=sure)[0]
+    for sure in (np.inf, 10, 1)
 }
 pd.DataFrame(believed, pd.Index(attempts, name="k")).round(3)
 
@@ -130,16 +133,10 @@ from capcal_lib.results.targets import sets_to_show
 
 sets = sets_to_show(results, dataset)
 subset = results.loc[sets[:1]]
-if not subset["correct"].any():
+if len(subset) < 2 or not subset["correct"].any():
     raise EndOfPage(
-        "No question is solved, so nothing varies and nothing can be closer."
+        "Here is only one question, or none is solved, so there is nothing to compare. Choose another data set."
     )
-if len(subset) < 2:
-    raise EndOfPage(
-        "The best constant is the mean of the other questions, and here is only one question. Choose another data set."
-    )
-title = page.runs.loc[sets[0], "title"]
-sets
 
 # %% [markdown]
 # `ways_to_use` lists each confidence as one can use it, and `predict` adds the best constant and what each predicts. A curve is
@@ -150,17 +147,11 @@ from capcal_lib.applications import deep_samples
 
 n = deep_samples(subset["total"])
 powers = 2 ** np.arange(7)
-curves = study.curves_of(
-    study.predict(results.loc[sets], powers, nu, deepest=True)
-)
-first = curves[curves["dataset"] == sets[0]]
-first.pivot(index="method", columns="k", values="estimate").round(3)
+deep = study.predict(results.loc[sets], powers, nu, deepest=True)
+curves = study.curves_of(deep)
 
 # %% label="fig-pass-at-k" mystnb={"image": {"alt": "Curves of pass@k against k, measured and predicted by the best constant and each confidence, with a band around the plug-in."}}
-from capcal_lib.book.tables import titled
-from capcal_lib.plots import draw_curves
-
-grid = draw_curves(titled(curves), x="k", col="dataset")
+grid = plots.draw_curves(titled(curves), x="k", col="dataset")
 _ = grid.set_axis_labels("k", "pass@k")
 
 # %% [markdown]
@@ -178,10 +169,11 @@ _ = grid.set_axis_labels("k", "pass@k")
 # %%
 from capcal_lib.results import best_constant
 
-correct, total, k = subset["correct"], subset["total"], min(4, n // 2)
-f = (1 - best_constant(subset).to_numpy()) ** k
-all_fail = 1 - pass_at_k(correct, total, [k, 2 * k])
-np.nanmean(f**2 - 2 * f * all_fail[:, 0] + all_fail[:, 1])
+k = min(4, n // 2)
+f = (1 - best_constant(subset)) ** k
+Q = 1 - pass_at_k(subset["correct"], subset["total"], [k, 2 * k])
+error = np.nanmean(f**2 - 2 * f * Q[:, 0] + Q[:, 1])
+pd.Series({f"squared error of pass@{k}": error})
 
 # %% [markdown]
 # The column `error` has this for each method, with the constant as a posterior. Each oracle knows one half of a question's
@@ -196,26 +188,19 @@ scored = study.score_errors(pd.concat([predicted, oracles]))
 # %% label="passk-errors"
 from capcal_lib.book.tables import show, show_scores
 
-show_scores(
-    scored,
-    f"Corrected squared error on {title} (lower is better). A method needs 2k samples of a question, and an oracle needs 2k in the half that scores it.",
-    evidence=page.evidence,
-)
+title = page.runs.loc[sets[0], "title"]
+caption = f"Corrected squared error on {title} (lower is better). A method needs 2k samples of a question, and an oracle needs 2k in the half that scores it."
+show_scores(scored, caption, evidence=page.evidence)
 
 # %% [markdown]
 # The paper compares plug-in predictions with the measured pass@k. Its oracles are scored on the samples that they know (*in
 # sample*), so Oracle CC can hardly fail.
 
 # %% label="passk-errors-paper"
-table = study.plug_in_errors(
-    study.predict(results.loc[sets], attempts, nu, deepest=True)
-)
-show(
-    table,
-    "Squared error under the paper's protocol (lower is better), on the questions with the most samples.",
-    digits=4,
-    evidence=page.evidence,
-)
+plain = study.predict(results.loc[sets], attempts, nu, deepest=True)
+caption = "Squared error under the paper's protocol (lower is better), on the questions with the most samples."
+table = study.plug_in_errors(plain)
+show(table, caption, digits=4, evidence=page.evidence)
 
 # %% [markdown]
 # ## On all data sets
@@ -234,121 +219,35 @@ counts
 
 # %%
 s = np.array([0.9, 0.5, 0.5, 0.2, 0.1])
-1.96 * np.sqrt((s * (1 - s)).sum()) / len(s)
+half = 1.96 * np.sqrt((s * (1 - s)).sum()) / len(s)
+pd.Series({"mean": s.mean(), "half the band": half})
 
 # %% [markdown]
 # How many bands contain the measured pass@k, over the data sets of all models?
 
 # %%
+from capcal_lib.book.page import models_beside
+
+beside = models_beside(page)
+own = "kind == 'probe of the data set' and way == 'Probe, plug-in'"
+
+# %%
 bands = []
-for one in models_beside(page).values():
+for one in beside.values():
     of_model = results_of(one.counting).query("total > 1")
     depth = of_model["total"].groupby("dataset").transform(deep_samples)
-    concentrations = probes_of(one)["concentration"]
-    predicted = study.predict(of_model, attempts, concentrations)
-    predicted = predicted[predicted["k"] <= depth[predicted.index]]
-    own = predicted.query(
-        "kind == 'probe of the data set' and way == 'Probe, plug-in'"
-    )
-    bands.append(study.half_bands(own))
+    sure = probes_of(one)["concentration"]
+    plain = study.predict(of_model, attempts, sure).query(own)
+    bands.append(study.half_bands(plain[plain["k"] <= depth[plain.index]]))
+
+# %%
 by_k = pd.concat(bands).groupby("k")
 held = by_k["held"].agg(probes="size", held="sum")
+means = by_k[["predicted", "measured", "half the band"]].mean()
 
 # %% label="passk-band"
-show(
-    held.join(by_k[["predicted", "measured", "half the band"]].mean()),
-    "The paper's 95 % band around the mean of plug-in predictions: the number of probes, how many of their bands contain the "
-    "measured pass@k, and means over the probes.",
-    evidence=page.evidence,
-)
-
-# %% [markdown]
-# ## As the paper prints it
-
-# %% label="passk-reported"
-from capcal_lib.reported import load_reported
-
-printed = pd.concat(map(load_reported, ["passk_math500", "passk_aime25"]))
-printed = printed.replace("Oracle CC", "Oracle CC (in sample)")
-cases = ["dataset", "model", "method"]
-printed = printed.pivot_table("value", cases, "k", sort=False)
-show(
-    printed.add_prefix("pass@"),
-    "Squared error as printed in the paper (lower is better).",
-    digits=4,
-    evidence="reported",
-)
-
-# %% [markdown]
-# In how many of these cells does the probe have a lower error than Oracle RC?
-
-# %%
-of_probe = printed.xs("Probe (MATH)", level="method")
-lower = of_probe < printed.xs("Oracle RC", level="method")
-int(lower.to_numpy().sum()), lower.size
-
-# %% [markdown]
-# The paper's curves come without numbers. But the printed accuracy and the score of *Uniform random* determine a Beta
-# distribution of $\mu$, which has its own pass@k. For one model:
-
-# %%
-from capcal_lib.reported import beta_from_moments, beta_moments
-
-a, b = beta_from_moments(*beta_moments("gpt-oss-20b", "math500"))
-simulate_pass_at_k([a / (a + b)], powers, concentration=a + b).round(3)
-
-# %% [markdown]
-# The authors' code repository has one measured curve. What is its largest distance from the curve that we compute for the
-# same model and data set?
-
-# %%
-from capcal_lib.reported import printed_curves
-
-expected = printed_curves(powers)
-published = load_reported("passk_actual", source="reference code")
-cases = ["model", "dataset", "k"]
-apart = expected.merge(published, on=cases)
-(apart["estimate"] - apart["value"]).abs().max()
-
-# %% [markdown]
-# The uniform allocation in figure 10 gives every question $k$ attempts, so its success rate is pass@k too. But it is
-# simulated with ten random draws, which are the same for every question. How far is it from the measured curve?
-
-# %%
-budgets = load_reported("budget", source="reference code")
-uniform = budgets[budgets["method"] == "Uniform allocation"]
-apart = uniform.merge(published, on=cases).set_index("k")
-(apart["value_x"] - apart["value_y"]).round(4)
-
-# %% label="fig-pass-at-k-paper" mystnb={"image": {"alt": "pass@k against k in two panels, MATH-500 and AIME25, with a line and upright crosses for each model and slanted crosses for one."}}
-from capcal_lib.plots import palette
-
-grid = draw_curves(titled(expected), x="k", hue="model", col="dataset")
-colors = palette(expected["model"])
-for title, ax in grid.axes_dict.items():
-    for points, marker in ((uniform, "+"), (published, "x")):
-        own = points[titled(points)["dataset"] == title]
-        where = {"x": own["k"], "y": own["value"], "zorder": 4}
-        ax.scatter(**where, s=60, c=own["model"].map(colors), marker=marker)
-_ = grid.set_axis_labels("k", "pass@k")
-
-# %% [markdown]
-# Lines: expected from two printed numbers (simulated). Slanted crosses: the authors' code repository, to within 0.00005 (read
-# off). Upright crosses: uniform allocation in figure 10 (read off).
-
-# %% [markdown]
-# ## Beyond the samples at hand
-#
-# If $k$ exceeds the number of samples, pass@k depends on questions that were never solved. `extrapolate_pass_at_k` estimates
-# it with a *prior*, an assumed distribution of $\mu$ over questions: a Beta distribution, following Kazdan et al. (2025). The
-# limits `low` and `high` hold for *any* prior that explains the counts. If they are far apart, the estimate depends on the
-# prior more than on the data.
-
-# %%
-from capcal_lib.applications import extrapolate_pass_at_k
-
-c = [0, 0, 1, 3, 12, 20] * 20
-extrapolate_pass_at_k(c, [20] * 120, [100, 10_000]).round(3)
+caption = "The paper's 95 % band around the mean of plug-in predictions: the number of probes, how many of their bands contain the measured pass@k, and means over the probes."
+show(held.join(means), caption, evidence=page.evidence)
 
 # %% [markdown]
 # ## Summary
@@ -367,6 +266,7 @@ extrapolate_pass_at_k(c, [20] * 120, [100, 10_000]).round(3)
 
 # %% tags=["hide-cell", "solution"]
 # Above zero it promises too much. At large k a plug-in takes differences between questions for luck
+first = curves[curves["dataset"] == sets[0]]
 wide = first.pivot(index="k", columns="method", values="estimate")
 wide.sub(wide["Actual"], axis="index").tail(1).T.round(3)
 
@@ -377,7 +277,8 @@ wide.sub(wide["Actual"], axis="index").tail(1).T.round(3)
 # %% tags=["hide-cell", "solution"]
 # Correct and incorrect exchanged
 c, n = np.array([5, 19]), np.array([20, 20])
-1 - pass_at_k(n - c, n, [1, 4, 16])
+all_correct = 1 - pass_at_k(n - c, n, [1, 4, 16])
+pd.DataFrame(all_correct, pd.Index(c, name="correct of 20"), [1, 4, 16])
 
 # %% [markdown]
 # **3 (hard).** Show that the corrected error at $k = 1$ is the corrected capability Brier score. *Hint:* $f = 1 - s$ and
@@ -389,5 +290,6 @@ from capcal_lib.applications import pass_at_k_error_terms
 from capcal_lib.metrics import capability_brier_terms
 
 s, c, n = [0.2, 0.9], [3, 5], [10, 10]
-terms = pass_at_k_error_terms(np.array(s)[:, None], c, n, [1])[:, 0]
-assert np.allclose(terms, capability_brier_terms(s, c, n, corrected=True))
+error = pass_at_k_error_terms(np.array(s)[:, None], c, n, [1])[:, 0]
+brier = capability_brier_terms(s, c, n, corrected=True)
+pd.DataFrame({"pass@1 error": error, "Brier term": brier})

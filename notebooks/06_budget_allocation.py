@@ -22,15 +22,7 @@ verdicts: str = "rules"  # or judge:MODEL, where it has judged
 seed: int = 0  # of all that is drawn here
 
 # %%
-from capcal_lib.book.page import (
-    EndOfPage,
-    finding,
-    open_page,
-    probes_of,
-    show_runs,
-)
-from capcal_lib.book.tables import show
-from capcal_lib.results.results import results_of
+from capcal_lib.book.page import EndOfPage, finding, open_page, show_runs
 
 page = open_page(
     model, store, k_eval=k_eval, protocol=protocol, verdicts=verdicts
@@ -44,6 +36,9 @@ show_runs(page, dataset, printed=["figure-10"])
 # directly (*plug-in*) or as the mean of a *posterior*, whose *concentration* is fitted on the probe's training questions:
 
 # %%
+from capcal_lib.book.page import probes_of
+from capcal_lib.results.results import results_of
+
 results = results_of(page.counting).query("total > 1")
 concentrations = probes_of(page)["concentration"]
 concentrations
@@ -54,56 +49,59 @@ concentrations
 # some of them twice the mean. A rule on a data set at one budget is a *case*. All cases of a budget are judged together with
 # Holm's method. A case *could be won* if a perfect confidence would be significantly better.
 
-# %% label="budget-verdicts"
+# %%
 from capcal_lib.studies import budget_allocation as study
 
-if not results["correct"].any():
-    raise EndOfPage(
-        "No question is solved, so nothing varies and nothing can be closer."
-    )
 judged = study.compare_spending(results, concentrations)
 if judged.empty:
     raise EndOfPage(
-        "These data sets have no recorded confidence: capcal confidence asks for one."
+        "No confidence is recorded for questions that differ: capcal confidence asks for one."
     )
+
+# %%
+from capcal_lib.book.tables import show
+
 by_rule = judged.groupby("rule", sort=False)
-counts = by_rule["verdict"].value_counts().unstack()
+counts = by_rule["verdict"].value_counts().unstack().rename_axis(columns=None)
 counts["could be won"] = by_rule["could be won"].sum()
+
+# %% label="budget-verdicts"
 counts["mean gain, points"] = by_rule["estimate"].mean()
-show(
-    counts.rename_axis(columns=None),
-    "Number of cases by verdict against even spending, and the mean gain (higher is better).",
-    digits=1,
-    evidence=page.evidence,
-)
+caption = "Number of cases by verdict against even spending, and the mean gain (higher is better)."
+show(counts, caption, digits=1, evidence=page.evidence)
 
 # %% [markdown]
 # Not every confidence helps. We take the probe as a posterior, or the first rule if there is no probe:
 
-# %% tags=["finding"]
+# %%
 from capcal_lib.text import in_words, share_in_words
 
 rule = study.POSTERIOR if study.POSTERIOR in counts.index else counts.index[0]
 gains = judged[judged["rule"] == rule]
 won = gains["could be won"] & (gains["verdict"] == "better")
+better = share_in_words(won.sum(), gains["could be won"].sum(), "case")
+
+# %% tags=["finding"]
 finding(
-    "Compared with even spending, the rule “{rule}” changes the number of questions solved by {mean:+.1f} in a hundred. It solves "
-    "significantly more in {better} that could be won, and significantly fewer in {worse}.",
+    "Compared with even spending, the rule “{rule}” changes the number of questions solved by {mean:+.1f} in a hundred. It solves significantly more in {better} that could be won, and significantly fewer in {worse}.",
     rule=rule,
     mean=gains["estimate"].mean(),
-    better=share_in_words(won.sum(), gains["could be won"].sum(), "case"),
+    better=better,
     worse=in_words((gains["verdict"] == "worse").sum()),
 )
 
-# %% tags=["picture"] label="fig-budget-gains" mystnb={"image": {"alt": "Gain over even spending against the budget, in a panel for each data set, with intervals and a line at no gain."}}
+# %%
 import seaborn as sns
 from capcal_lib import plots
+from capcal_lib.book import tables
 
+shown = tables.titled(gains).astype({"B": str})
 color = plots.palette([rule])[rule]
-shown = gains.assign(dataset=gains["dataset"].map(page.runs["title"]))
+
+# %% tags=["picture"] label="fig-budget-gains" mystnb={"image": {"alt": "Gain over even spending against the budget, in a panel for each data set, with intervals and a line at no gain."}}
 grid = sns.FacetGrid(shown, col="dataset", col_wrap=3, height=2.4)
 for title, ax in grid.axes_dict.items():
-    case = shown[shown["dataset"] == title].astype({"B": str})
+    case = shown[shown["dataset"] == title]
     plots.mark_verdicts(ax, case["B"], case, color=color, upright=True)
 grid.refline(y=0, color=plots.INK)
 grid.set_titles("{col_name}")
@@ -114,18 +112,6 @@ _ = grid.tight_layout()
 # Additional questions solved in a hundred, beyond even spending, with 95 % intervals. Filled marks are significant after Holm.
 # A larger $B$ may have fewer questions, because each needs $2B$ samples.
 
-# %% label="budget-gains"
-from capcal_lib.book import tables
-
-show(
-    gains,
-    "Gain over even spending in points (higher is better), each with its own 95 % interval, and the verdict after Holm. "
-    "A larger B may have fewer questions, because each needs 2B samples.",
-    digits=1,
-    **{"p": tables.p_value, "p (Holm)": tables.p_value},
-    evidence=page.evidence,
-)
-
 # %% [markdown]
 # ## The best allocation
 #
@@ -134,13 +120,14 @@ show(
 
 # %%
 import numpy as np
+import pandas as pd
 
 confidence = np.array([0.9, 0.5, 0.1, 0.0])
 spent = np.zeros(4, dtype=int)
 for _ in range(12):
     gain = confidence * (1 - confidence) ** spent
     spent[np.argmax(gain)] += 1
-spent
+pd.Series(spent, confidence).to_frame("samples")
 
 # %% [markdown]
 # The easy question needs little and the hopeless one gets nothing. `allocate` finds the same plan faster:
@@ -149,7 +136,7 @@ spent
 from capcal_lib.applications import allocate
 
 plug_in = allocate(confidence, 12)
-plug_in
+pd.Series(plug_in, confidence).to_frame("samples")
 
 # %% [markdown]
 # As the mean of a posterior with concentration $\nu$, a confidence falls from $s$ to $s\nu/(\nu+k)$ after $k$ failures. Here
@@ -157,7 +144,7 @@ plug_in
 
 # %%
 posterior = allocate(confidence, 12, concentration=2)
-posterior
+pd.Series(posterior, confidence).to_frame("samples")
 
 # %% [markdown]
 # The *success rate* of an allocation is the expected share of questions solved, which is pass@k at each question's own $k$.
@@ -167,131 +154,45 @@ posterior
 from capcal_lib.applications import success_rate
 
 correct, total = [90, 60, 5, 0], [100] * 4
-for plan in ([3, 3, 3, 3], plug_in, posterior):
-    print(plan, round(success_rate(plan, correct, total), 3))
+plans = {"even": [3] * 4, "plug-in": plug_in, "posterior": posterior}
+solved = {name: success_rate(p, correct, total) for name, p in plans.items()}
+pd.Series(solved, name="share solved").round(3)
 
 # %% [markdown]
 # ## On one data set
 #
-# We take real questions from the data set whose questions differ most, unless `dataset` names another.
-
-# %%
-from capcal_lib.results.targets import sets_to_show
-
-sets = sets_to_show(results, dataset)
-questions = results.loc[sets[:1]]
-if not questions["correct"].any():
-    raise EndOfPage(
-        "No question is solved, so nothing varies and nothing can be closer."
-    )
-len(questions)
-
-# %% [markdown]
-# Each rule divides a budget of $B = 4$ samples a question (2 if questions have fewer than eight, and 1 if fewer than four):
+# We take real questions from the data set whose questions differ most, unless `dataset` names another. How far could a
+# confidence go? The *honest oracle* knows a random half of each question's samples and is scored on the other half. The table
+# has the questions with the most samples, and both ways to use a probe: does a posterior, which expects less of a question
+# after each failure, spend better than the plug-in?
 
 # %%
 from capcal_lib.applications import deep_samples
+from capcal_lib.results.targets import sets_to_show
 
-n = deep_samples(questions["total"])
-budget = max(B for B in (1, 2, 4) if n >= 2 * B)
-rules = study.spending_rules(questions, concentrations).query("member == 0")
-spent = study.spend(rules, budget)
-spent.groupby("way", sort=False)["spent"].describe()
-
-# %% [markdown]
-# Does the last rule solve more questions than even spending? All questions share one budget, so a question that takes more
-# samples leaves fewer for the others. An interval has to allow for that. So we charge each question for the samples that it
-# takes beyond the mean. The price of a sample is what a further sample solves on average, if the budget grows by one sample a
-# question.
-
-# %%
-from capcal_lib.applications import spending_terms
-from capcal_lib.metrics import mean_interval
-from capcal_lib.results import subjects
-
-way = spent["way"].iloc[-1]
-plan = spent[spent["way"] == way]
-even = spent[spent["way"] == study.EVEN]
-more = study.spend(rules[rules["way"] == way], budget + 1)
-counts = questions["correct"], questions["total"]
-paid = spending_terms(plan["spent"], more["spent"], *counts)
-gain = plan["solved"] - even["solved"] - paid
-mean_interval(gain, clusters=subjects(questions), bounds=(-1, 1))
-
-# %% [markdown]
-# If every question has at least $2B$ samples, these numbers times a hundred are the row with this $B$ in the table of gains.
-# (With the paper's recipe, they belong to the first of five probes; the table has the mean of all five.)
-#
-# How far could a confidence go? The *honest oracle* knows a random half of each question's samples and is scored on the other
-# half. The table has the questions with the most samples, and both ways to use a probe: does a posterior, which expects less
-# of a question after each failure, spend better than the plug-in?
-
-# %% label="budget-success"
-import pandas as pd
-
-deep = results.loc[sets]
+deep = results.loc[sets_to_show(results, dataset)]
 depth = deep["total"].groupby("dataset").transform(deep_samples)
 deep = deep[deep["total"] >= depth]
+
+# %%
 oracles = study.oracle_rules(deep, seed=seed, in_sample=protocol == "paper")
 rules = pd.concat([study.spending_rules(deep, concentrations), oracles])
 solved = study.solved_by_budget(rules)
+
+# %% label="budget-success"
 solved["questions"] = solved["dataset"].map(deep.groupby("dataset").size())
 rows = ["dataset", "questions", "rule"]
 rates = solved.pivot_table("estimate", rows, "B", sort=False)
-show(
-    rates.rename(columns="B = {}".format),
-    "Share of the questions solved (higher is better).",
-    evidence=page.evidence,
-)
+caption = "Share of the questions solved (higher is better)."
+show(rates.rename(columns="B = {}".format), caption, evidence=page.evidence)
 
 # %% label="fig-budget" mystnb={"image": {"alt": "Share of questions solved against the budget, with a line for each rule and the honest oracle."}}
-grid = plots.draw_curves(
-    tables.titled(solved), x="B", hue="rule", col="dataset"
-)
+lines = tables.titled(solved)
+grid = plots.draw_curves(lines, x="B", hue="rule", col="dataset")
 _ = grid.set_axis_labels("B, samples a question", "questions solved")
 
 # %% [markdown]
-# Share of questions solved against the mean number of samples a question. The table of gains has the intervals.
-
-# %% [markdown]
-# ## As the paper draws it
-#
-# The paper draws the success rate for three models and two data sets, without intervals. We read the numbers off a figure in
-# the authors' code repository, to within 0.00005. The authors' code makes the same random draws for every question. [The
-# audit](09_statements.ipynb) shows what this does at one sample a question. The paper's Oracle CC knows the samples that
-# score it.
-#
-# How many points of each curve lie above, on and below the uniform allocation, and what is the mean difference in questions per
-# hundred?
-
-# %%
-from capcal_lib.reported import load_reported
-
-published = load_reported("budget", source="reference code")
-keys = ["model", "dataset", "k"]
-curves = published.pivot(index=keys, columns="method", values="value")
-above = curves.sub(curves["Uniform allocation"], axis="index")
-points = {"above": above > 0, "on it": above == 0, "below": above < 0}
-points = pd.DataFrame({where: these.sum() for where, these in points.items()})
-points.assign(mean=100 * above.mean()).round(2)
-
-# %% [markdown]
-# A curve can be higher than the uniform allocation at most budgets and still lose on average. This happens to the probe,
-# which loses much on AIME25 at one sample a question:
-
-# %% label="fig-budget-paper" mystnb={"image": {"alt": "Success rate against the budget in six panels, for three models on MATH-500 and AIME25, with a curve for each rule."}}
-lines = tables.titled(published)
-colors = plots.palette(lines["method"])
-by = {"x": "k", "y": "value", "hue": "method", "style": "method"}
-by |= {"col": "model", "row": "dataset", "palette": colors, "kind": "line"}
-shared = {"sharey": "row", "margin_titles": True}
-grid = sns.relplot(lines, **by, height=2.3, facet_kws=shared)
-grid.set(xscale="log", xticks=[1, 4, 16, 64], xticklabels=[1, 4, 16, 64])
-grid.set_titles(col_template="{col_name}", row_template="{row_name}")
-_ = grid.set_axis_labels("B, samples a question", "questions solved")
-
-# %% [markdown]
-# Success rate against the budget, as the paper draws it (read off).
+# Share of questions solved against the mean number of samples a question. The first figure has the intervals of the gains.
 
 # %% [markdown]
 # ## Summary
@@ -306,12 +207,13 @@ _ = grid.set_axis_labels("B, samples a question", "questions solved")
 #
 # ## Exercises
 #
-# **1 (easy).** In the published curves, how does the oracle's advantage over the uniform allocation change with the budget? Why
-# is it not zero at $B = 1$? *Hint:* does every question get a sample?
+# **1 (easy).** In the figure of curves, how does the honest oracle's advantage over even spending change with the budget? Why is
+# it not zero at $B = 1$? *Hint:* does every question get a sample?
 
 # %% tags=["hide-cell", "solution"]
 # Hopeless questions get none and others two. With many samples any plan solves nearly all
-above["Oracle CC"].groupby("k").mean()
+oracle = rates.xs("Honest oracle", level="rule")
+oracle - rates.xs("Even spending", level="rule")
 
 # %% [markdown]
 # **2 (medium).** Replace every confidence by one half. What does the allocation become, and does it matter which number you
@@ -319,7 +221,7 @@ above["Oracle CC"].groupby("k").mean()
 
 # %% tags=["hide-cell", "solution"]
 # Any constant confidence is even spending
-allocate([0.5] * 5, 12), allocate([0.1] * 5, 12)
+pd.DataFrame({s: allocate([s] * 5, 12) for s in (0.5, 0.1)})
 
 # %% [markdown]
 # **3 (hard).** Samples of different questions cost different numbers of tokens. What replaces the gain? *Hint:* `allocate`
@@ -329,4 +231,4 @@ allocate([0.5] * 5, 12), allocate([0.1] * 5, 12)
 # The gain per token, for samples of 100 and 300 tokens
 tokens = np.array([100, 300])
 spent = allocate([0.3, 0.3], 2000, cost=tokens)
-spent, spent @ tokens
+pd.DataFrame({"samples": spent, "tokens": spent * tokens})

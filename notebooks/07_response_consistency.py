@@ -22,8 +22,6 @@ seed: int = 0  # of the exercises
 
 # %%
 from capcal_lib.book.page import EndOfPage, finding, open_page, show_runs
-from capcal_lib.book.tables import show
-from capcal_lib.results.results import results_of
 
 page = open_page(
     model, store, k_eval=k_eval, protocol=protocol, verdicts=verdicts
@@ -41,40 +39,41 @@ import pandas as pd
 from capcal_lib.confidence import read_answers
 from capcal_lib.studies import response_consistency as study
 
-results = results_of(page.counting)
 answers = {
     name: read_answers(run, k=k_eval, verdicts=verdicts)
     for name, run in page.runs["run"].items()
 }
 answers = pd.concat(answers, names=["dataset"])
-numbers = study.votes_of_datasets(answers)  # ten or five votes
-if numbers.empty:
+
+# %%
+voters = study.votes_of_datasets(answers)  # ten or five
+if voters.empty:
     raise EndOfPage(
         "Five votes and two samples to judge them take seven samples a question, and no run has so many. To draw them: capcal sample --k 7"
     )
 
 # %%
-shown, k_c = numbers.index[0], numbers.iloc[0]
+shown, k_c = voters.index[0], voters.iloc[0]
+pd.Series({"data set": page.runs.loc[shown, "title"], "votes": k_c})
+
+# %%
 table = answers.loc[shown].pivot(index="question_id", columns="sample_index")
 drawn = table["verdict"].notna().sum(axis="columns")
 table = table[drawn >= k_c + 2]  # k_c votes and two to judge
-first = table["canonical"].iloc[:, :k_c].to_numpy()
-pd.Series(first[0]).value_counts(dropna=False)
-
-# %% [markdown]
-# The first answer wins a tie, and a sample without an answer is a vote for nobody. Here are the winner and its share, and then
-# the shares for five questions:
 
 # %%
-from capcal_lib.confidence import majority
+first = table["canonical"].iloc[:, :k_c]
+first.iloc[0].value_counts(dropna=False).rename_axis("answer")
 
-majority(first[0])
+# %% [markdown]
+# The first answer wins a tie, and a sample without an answer is a vote for nobody. Here are the shares of the winners for five
+# questions:
 
 # %%
 from capcal_lib.confidence.consistency import consistency
 
-confidence = consistency(first)
-confidence[:5]
+confidence = pd.Series(consistency(first.to_numpy()), first.index)
+confidence.head().to_frame("confidence")
 
 # %% [markdown]
 # ## Who judges a vote?
@@ -89,7 +88,7 @@ same_pool = (confidence - correct.mean(axis=1)) ** 2 - correct.sem(axis=1) ** 2
 others = correct.iloc[:, k_c:]
 held_out = (confidence - others.mean(axis=1)) ** 2 - others.sem(axis=1) ** 2
 both = pd.DataFrame({"same pool": same_pool, "held-out": held_out}).dropna()
-both.mean()
+both.mean().to_frame("score")
 
 # %% [markdown]
 # ## How many votes?
@@ -98,40 +97,36 @@ both.mean()
 # to judge.
 
 # %%
-corrected = protocol == "corrected"
-terms = study.score_votes(answers, corrected=corrected)
-terms.head().round(3)
+scores = study.score_votes(answers)
+if protocol == "paper":
+    scores = study.score_first_votes(page.counting).reindex(scores.index)
 
 # %% [markdown]
 # Under the paper's protocol only the first $k_c$ samples vote, a question without an answer among them gets 0.5, and no noise
-# is subtracted.
+# is subtracted. Each data set keeps the questions with enough samples for its largest number of votes:
 
 # %%
-judge = "held-out"
-if protocol == "paper":
-    judge = "first votes"
-    terms[judge] = study.score_first_votes(page.counting)
-
-# %% [markdown]
-# Each data set keeps the questions with enough samples for its largest number of votes:
-
-# %%
-wide = terms.unstack("votes", sort=False)
-numbers = wide[judge].count(axis="columns")
+wide = scores.unstack("votes", sort=False)
+numbers = wide.count(axis="columns")
 whole = wide[numbers == numbers.groupby("dataset").transform("max")]
-by_votes = whole[judge].groupby("dataset", sort=False).mean()
+
+# %%
+by_votes = whole.groupby("dataset", sort=False).mean()
 by_votes.rename(page.runs["title"])
 
-# %% tags=["finding"]
+# %%
 from capcal_lib.text import in_words
 
 complete = by_votes.dropna()  # with enough samples for each number of votes
 few, many = by_votes.columns.min(), by_votes.columns.max()
+means = complete.mean()
+
+# %% tags=["finding"]
 finding(
     "Averaged over {sets} of the data sets, the score is {few:.3f} with five votes and {many:.3f} with {most}; lower is better.",
     sets=in_words(len(complete)),
-    few=complete[few].mean(),
-    many=complete[many].mean(),
+    few=means[few],
+    many=means[many],
     most=in_words(int(many)),
 )
 
@@ -141,17 +136,21 @@ finding(
 
 # %%
 from capcal_lib.results import brier_terms
+from capcal_lib.results.results import results_of
 
+results = results_of(page.counting)
 rival = brier_terms(results, protocol=protocol)["Best constant"]
 constant = rival.reindex(whole.index).groupby("dataset", sort=False).mean()
 
-# %% tags=["picture"] label="fig-consistency" mystnb={"image": {"alt": "Dot plot of scores with a row for each data set, a dot for each number of votes and a tick for the best constant."}}
+# %%
 import seaborn as sns
 from capcal_lib import plots
 
 shades = sns.light_palette(plots.method_color("Response consistency"), 5)[2:]
 dots = by_votes.rename(page.runs["title"]).stack().reset_index(name="score")
 style = {"palette": shades[: by_votes.shape[1]], "size": 8, "jitter": False}
+
+# %% tags=["picture"] label="fig-consistency" mystnb={"image": {"alt": "Dot plot of scores with a row for each data set, a dot for each number of votes and a tick for the best constant."}}
 ax = sns.stripplot(dots, x="score", y="dataset", hue="votes", **style)
 ax.plot(constant, range(len(constant)), "k|", ms=14, mew=2)
 ax.set(xlabel="capability Brier score", ylabel="")
@@ -163,92 +162,25 @@ sns.move_legend(ax, "upper left", bbox_to_anchor=(1, 1))
 # questions.
 
 # %% [markdown]
-# The *majority* of a question is the most frequent answer among all its samples. How often is it wrong, and what do ten votes
-# cost?
+# What do ten votes cost?
 
-# %% label="consistency-table"
-majorities = study.find_majorities(answers)
-wrong = majorities[whole.index] == "wrong"
+# %%
+from capcal_lib.book.tables import show
+
 table = by_votes.add_suffix(" votes")
 table["best constant"] = constant
 table["questions"] = whole.groupby("dataset").size()
-samples = results["total"].reindex(whole.index)
-table["samples"] = samples.groupby("dataset").min()
-table["tokens of 10 votes"] = 10 * page.runs["tokens"]
-table["wrong majority"] = wrong.groupby("dataset").mean()
-show(
-    table,
-    f"Score of votes ({judge}; {protocol} protocol; lower is better), and the share of questions with a wrong majority.",
-    **{"tokens of 10 votes": "{:,.0f}", "wrong majority": "{:.0%}"},
-    evidence=page.evidence,
-)
+table["tokens of 10 votes"] = (10 * page.runs["tokens"]).round()
 
-# %% [markdown]
-# ## Why more votes score lower
-#
-# With more votes the share varies less from draw to draw. Its mean also falls towards the accuracy: with few votes, chance
-# often gives the winner more votes than its probability deserves. The variance between two draws of the same question shows
-# the first effect:
-
-# %% label="consistency-why"
-means = whole.groupby("dataset", sort=False).mean()
-mu = (results["correct"] / results["total"]).reindex(whole.index)
-why = pd.DataFrame({"the score falls by": by_votes[few] - by_votes[many]})
-why["part due to less noise"] = means["noise"][few] - means["noise"][many]
-why["accuracy"] = mu.groupby("dataset").mean()
-show(
-    why.join(means["share"].add_prefix("mean share of ")),
-    f"From {few} votes to {many}: the fall of the score, the part due to less noise in the vote (a dash if the samples "
-    "are too few for two draws), and the mean share beside the mean accuracy.",
-    evidence=page.evidence,
-)
-
-# %% [markdown]
-# Do more votes make a wrong majority look surer? On average they cannot. Split twenty votes into halves: in each half the
-# overall winner has at most as many votes as the winner of that half. So the share falls, whether the winner is right or wrong:
-
-# %% label="consistency-wrong-majority"
-by_side = whole["share"].groupby(["dataset", majorities], sort=False)
-shares = by_side.mean().add_suffix(" votes")
-shares.insert(0, "questions", by_side.size())
-show(
-    shares,
-    "Mean share of the winning answer, for questions with a right and with a wrong majority.",
-    evidence=page.evidence,
-)
-
-# %% [markdown]
-# ## What the paper reports
-#
-# The paper prints plug-in scores for 5, 10 and 20 votes, without intervals.
-
-# %% label="consistency-reported"
-from capcal_lib.book.tables import titled
-from capcal_lib.reported import load_reported
-
-printed = titled(load_reported("consistency"))
-printed = printed.rename(columns={"k": "votes"}).astype({"votes": int})
-table = printed.pivot_table("value", ["model", "votes"], "dataset", sort=False)
-show(
-    table,
-    "Response consistency as printed in the paper (lower is better).",
-    digits=4,
-    evidence="reported",
-)
-
-# %% [markdown]
-# How many of these pairs of model and data set score worse with 20 votes than with 5?
-
-# %%
-rises = table.xs(20, level="votes") > table.xs(5, level="votes")
-rises.stack().agg(["sum", "size"])
+# %% label="consistency-table"
+caption = f"Score of votes ({protocol} protocol; lower is better) beside the best constant on the same questions."
+tokens = {"tokens of 10 votes": "{:,.0f}"}
+show(table, caption, evidence=page.evidence, **tokens)
 
 # %% [markdown]
 # ## Summary
 #
-# - More votes score lower on the data sets measured here, and the second doubling helps less than the first. The paper's table
-#   mostly agrees.
-# - A wrong majority does not look surer with more votes. Its share falls, but stays above the accuracy.
+# - More votes score lower on the data sets measured here, and the second doubling helps less than the first.
 # - A vote looks slightly too good if its own samples judge it. Holding the votes out removes this, but leaves fewer samples
 #   to judge.
 #
@@ -261,7 +193,7 @@ rises.stack().agg(["sum", "size"])
 
 # %% tags=["hide-cell", "solution"]
 # Four samples, one without an answer
-consistency([["4", "4", "5", None]])
+pd.Series({"confidence": consistency([["4", "4", "5", None]])[0]})
 
 # %% [markdown]
 # **2 (medium).** A model answers B with probability 0.5, A with 0.3 and C with 0.2, and A is right. What do the confidence and
@@ -289,7 +221,7 @@ from capcal_lib.metrics import capability_brier
 
 right = rng.random((20_000, 100)) < 0.9
 vote = consistency(right[:, :10].tolist())
-pool, rest = right.sum(axis=1), right[:, 10:].sum(axis=1)
-shared = capability_brier(vote, pool, 100, corrected=True)
-apart = capability_brier(vote, rest, 90, corrected=True)
-shared - apart, -2 * (10 / 100) * 0.9 * 0.1 / 10
+shared = capability_brier(vote, right.sum(axis=1), 100, corrected=True)
+apart = capability_brier(vote, right[:, 10:].sum(axis=1), 90, corrected=True)
+formula = -2 * (10 / 100) * 0.9 * 0.1 / 10
+pd.Series({"simulated": shared - apart, "formula": formula})

@@ -20,29 +20,15 @@ k_c: int = 10  # samples that vote
 
 # %%
 from capcal_lib.book.page import EndOfPage, finding, open_page, show_runs
-from capcal_lib.book.tables import show
-from capcal_lib.results.results import results_of
 
 page = open_page(model, store, k_eval=k_eval)
 show_runs(page)
 
 # %% [markdown]
-# Without the first correction, scores are *plug-in* and keep the noise of $\hat\mu$. The table shows how much this adds to each
-# score. It adds more to votes, because fewer samples judge them. Only the score of Oracle RC falls. It is the correctness
-# variance, and its plug-in estimate, the mean of $\hat\mu(1-\hat\mu)$, is too low.
-
-# %%
-from capcal_lib.results import brier_terms
-
-results = results_of(page.counting)
-terms = brier_terms(results)
-plug_in = brier_terms(results, protocol="paper").where(terms.notna())
-worse = (plug_in - terms).groupby(level="dataset", sort=False).mean()
-worse.rename(page.runs["title"]).T.round(4)
-
-# %% [markdown]
-# `shifts_by_correction` takes back one correction at a time. Besides *plug-in scores*, its switches are:
+# `shifts_by_correction` takes back one correction at a time. Its switches are:
 #
+# - *plug-in scores* keep the noise of $\hat\mu$. Only the score of Oracle RC falls: it is the correctness variance, and its
+#   plug-in estimate, the mean of $\hat\mu(1-\hat\mu)$, is too low.
 # - *missing as 0.5* fills in one half if a method was asked and gave no confidence.
 # - *votes in the pool* lets the samples that voted judge the vote too.
 # - *paper's probes* trains probes with the paper's recipe.
@@ -50,30 +36,21 @@ worse.rename(page.runs["title"]).T.round(4)
 # - *all together* is the paper's protocol without the judge. Only the first `k_c` samples of a question vote then, instead of
 #   many random choices.
 #
-# A positive *shift* makes a score worse. Here are the three largest:
+# A positive *shift* makes a score worse.
 
 # %%
 from dataclasses import replace
 
-from capcal_lib.book import tables
 from capcal_lib.studies import protocol as study
 
 shifts = study.shifts_by_correction(replace(page.counting, k_c=k_c))
-tables.titled(shifts.nlargest(3, "size"))
-
-# %%
-of_switch = shifts.groupby(["switch", "confidence"], observed=True)
-table = of_switch["shift"].agg(["size", "mean", "min", "max"])
-names = {"size": "cells", "min": "lowest", "max": "highest"}
-table = table.rename(columns=names)
-table["mean size"] = of_switch["size"].mean()
-
-# %% tags=["finding"]
 alone = shifts[shifts["alone"]]
 if alone.empty:
     raise EndOfPage(
         "No correction changes a score here, because all answers are correct or all are incorrect."
     )
+
+# %% tags=["finding"]
 sizes = alone.groupby("switch", observed=True)["size"].mean()
 finding(
     "{undoing} moves the scores that it changes by {size:.3f} on average, more than taking back any other correction alone.",
@@ -81,34 +58,37 @@ finding(
     size=sizes.max(),
 )
 
-# %% tags=["picture"] label="fig-protocol" mystnb={"image": {"alt": "A panel for each group of confidences, all with one scale. Rows are switches. A dot shows the shift of the score of a method on a data set, beside a line at zero."}}
+# %%
 import seaborn as sns
-from capcal_lib import plots
 
-panels = {"col": "confidence", "kind": "strip"}
+marks = {"kind": "strip", "jitter": False, "alpha": 0.6, "color": "black"}
 size = {"height": 3.2, "aspect": 2.25 / shifts["confidence"].nunique()}
-marks = {"jitter": False, "alpha": 0.6, "color": plots.INK}
-grid = sns.catplot(shifts, x="shift", y="switch", **panels, **size, **marks)
+cells = {"x": "shift", "y": "switch", "col": "confidence"}
 ticks = [-0.01, 0, 0.01, 0.1]
+
+# %% tags=["picture"] label="fig-protocol" mystnb={"image": {"alt": "A panel for each group of confidences, all with one scale. Rows are switches. A dot shows the shift of the score of a method on a data set, beside a line at zero."}}
+grid = sns.catplot(shifts, **cells, **marks, **size)
 for panel in grid.axes.flat:
     panel.set_xscale("symlog", linthresh=0.01)
-    panel.set_xticks(ticks, ticks)
     panel.margins(x=0.1)
-grid.refline(x=0, color=plots.MUTED, linestyle="-", zorder=0)
-grid.set_titles("{col_name}").set_axis_labels("shift of the score", "")
-_ = grid.tight_layout()
+grid.set(xticks=ticks, xticklabels=ticks).refline(x=0, color="gray")
+_ = grid.set_titles("{col_name}").set_axis_labels("shift of the score", "")
 
 # %% [markdown]
 # Each mark shows how much worse (right of zero) or better the score of a method on a data set becomes if one correction, or all
 # of them, is taken back. The scale is linear between -0.01 and 0.01 and logarithmic beyond.
 
+# %%
+from capcal_lib.book.tables import show
+
+by_group = shifts.groupby(["switch", "confidence"], observed=True)
+parts = {"cells": "size", "mean": "mean", "lowest": "min", "highest": "max"}
+table = by_group["shift"].agg(**parts)
+
 # %% label="protocol-shifts"
-show(
-    table,
-    "Shift of the score with each switch, over data sets and methods. The mean "
-    "keeps the sign of each shift; the mean size ignores it. Cells count the scores that shift at all.",
-    evidence=page.evidence,
-)
+table["mean size"] = by_group["size"].mean()
+caption = "Shift of the score with each switch, over data sets and methods. The mean keeps the sign of each shift; the mean size ignores it. Cells count the scores that shift at all."
+show(table, caption, evidence=page.evidence)
 
 # %% [markdown]
 # Read the rows of probes on their own data set first, because probes are meant for such data.
@@ -157,11 +137,13 @@ show(
 
 # %% tags=["hide-cell", "solution"]
 # At one half and a hundred samples: the plug-in score minus the corrected score
+import pandas as pd
 from capcal_lib.metrics import capability_brier
 
 plug_in_score = capability_brier([0.7], [50], [100])
 corrected_score = capability_brier([0.7], [50], [100], corrected=True)
-(round(plug_in_score - corrected_score, 5), round(0.5 * 0.5 / 99, 5))
+added = {"added": plug_in_score - corrected_score, "formula": 0.5 * 0.5 / 99}
+pd.Series(added).round(5)
 
 # %% [markdown]
 # **2 (medium).** When does filling in 0.5 for a missing confidence improve a score? *Hint:* compare $(0.5 - \mu)^2$ with the
@@ -170,7 +152,7 @@ corrected_score = capability_brier([0.7], [50], [100], corrected=True)
 # %% tags=["hide-cell", "solution"]
 # The score of a filled-in one half, beside the mean score of the others
 mu, others = 0.6, 0.05
-round((0.5 - mu) ** 2, 2), others  # better if the first is lower
+pd.Series({"filled in": (0.5 - mu) ** 2, "others": others}).round(2)
 
 # %% [markdown]
 # **3 (medium).** Some switches in the figure have marks on both sides of zero. What does this mean for a table of scores
@@ -178,5 +160,6 @@ round((0.5 - mu) ** 2, 2), others  # better if the first is lower
 
 # %% tags=["hide-cell", "solution"]
 # Their order may change: a score that rises can pass one that falls
-ends = shifts.groupby("switch", observed=True)["shift"].agg(["min", "max"])
-(ends["min"] < 0) & (ends["max"] > 0)
+confidences = shifts[shifts["method"] != "Oracle RC"]
+ends = confidences.groupby("switch", observed=True)["shift"]
+ends.agg(["min", "max"])

@@ -158,7 +158,7 @@ show(pd.DataFrame(pair), caption, evidence=page.evidence)
 # - Nearly all errors of rules are misses. Keep the answers, so that you can grade them again.
 # - With labels you can remove the error of the rules or of a judge from an accuracy.
 #
-# In the book, the map of the paper comes next.
+# [The next page](16_printed.ipynb) lists what the paper prints.
 #
 # ## Exercises
 #

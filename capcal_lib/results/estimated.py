@@ -60,12 +60,9 @@ def cases_of(results: pd.DataFrame) -> pd.DataFrame:
 
     >>> index = pd.MultiIndex.from_product([["gsm8k", "mmlu"], ["a"]])
     >>> index.names = ["dataset", "question_id"]
-    >>> cases_of(pd.DataFrame({"P(True)": [0.2, None], "Probe (GSM8K)": 0.5}, index))["kind"]
-    dataset  method
-    gsm8k    P(True)                           P(True)
-             Probe (GSM8K)       probe of the data set
-    mmlu     Probe (GSM8K)    probe of another domain
-    Name: kind, dtype: object
+    >>> cases = cases_of(pd.DataFrame({"P(True)": [0.2, None], "Probe (GSM8K)": 0.5}, index))
+    >>> cases["kind"].tolist()
+    ['P(True)', 'probe of the data set', 'probe of another domain']
     """
     known = results[confidence_columns(results)].notna().groupby(level="dataset", sort=False).any()
     rows = {}

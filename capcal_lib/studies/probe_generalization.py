@@ -12,10 +12,10 @@ from capcal_lib.metrics import Calibrator, bounds_over_constant, mean_interval
 from capcal_lib.probe_names import PROBE_OF_SET, probe_name, training_sets
 from capcal_lib.probes import nearest_probe
 from capcal_lib.probes.draws import DRAWS
-from capcal_lib.results.estimated import ASKED_KINDS, VOTED, estimates
-from capcal_lib.results.judged import judge
+from capcal_lib.results.estimated import ASKED_KINDS, SEVERAL, VOTED, estimates
+from capcal_lib.results.judged import judge, mean_over_members
 from capcal_lib.results.results import INDEX, subjects
-from capcal_lib.results.scores import Protocol, best_constant, brier_terms
+from capcal_lib.results.scores import Protocol, best_constant, terms_of
 from capcal_lib.results.targets import accuracy_variance
 from capcal_lib.results.terms import FEWEST, NUMBERS
 
@@ -32,24 +32,23 @@ def varied(results: pd.DataFrame) -> pd.DataFrame:
     return results[results.index.isin(variance.index[variance > VARIED], level="dataset")]
 
 
-def compare_mixture(
-    results: pd.DataFrame, mixture: str, *, protocol: Protocol = "corrected"
-) -> pd.DataFrame:
+def compare_mixture(results: pd.DataFrame, *, protocol: Protocol = "corrected") -> pd.DataFrame:
     """Compare a probe of two training sets with the nearer of their single probes, on each data set
     whose questions differ, all together by Holm's method.
 
     Returns the gain of the mixture, indexed by ``dataset`` and ``rival``, with the columns of
-    ``results.judge``.
+    ``results.judge``. There are no rows if the results have no such probe.
     """
-    singles = [*map(probe_name, training_sets(mixture))]
-    gains = [pd.DataFrame(columns=["rival", "gain"], index=results.index[:0])]
-    terms = brier_terms(varied(results), protocol=protocol)
-    for dataset, subset in terms.groupby(level="dataset", sort=False):
-        present = subset.dropna(axis="columns", how="all")
-        rival = nearest_probe(present.columns.intersection(singles), str(dataset))
-        if rival and mixture in present:
-            gain = {"rival": rival, "gain": present[rival] - present[mixture]}
-            gains.append(pd.DataFrame(gain))
+    terms = terms_of(varied(results), protocol=protocol)
+    terms = mean_over_members(terms, ["method", "kind"], ["term"])
+    mixtures = terms.loc[terms["kind"] == SEVERAL, "method"].unique()[:1]
+    singles = [probe_name(title) for name in mixtures for title in training_sets(name)]
+    gains = [terms.iloc[:0].assign(rival="", gain=0.0)]
+    for dataset, of_set in terms.groupby(level="dataset", sort=False):
+        rival = nearest_probe(of_set["method"][of_set["method"].isin(singles)], str(dataset))
+        single = of_set.loc[of_set["method"] == rival, "term"]
+        mixed = of_set[of_set["method"].isin(mixtures)]
+        gains.append(mixed.assign(rival=rival, gain=single - mixed["term"]))
     return judge(pd.concat(gains), ["dataset", "rival"]).set_index(["dataset", "rival"])
 
 
@@ -57,13 +56,12 @@ def labels_curve(
     results: pd.DataFrame,
     predicted: Mapping[tuple[str, int], pd.DataFrame],
     *,
-    answers: int = 1,
     seed: int = 0,
 ) -> pd.DataFrame:
     """Return the gain of each method over the best constant for each number of labels, on each data
     set whose questions differ.
 
-    A label is the share of ``answers`` to a question that are correct. Votes and stated confidences
+    A label is one graded answer to a question. Votes and stated confidences
     are recalibrated by Platt's method on random labelled questions, and judged on the rest. Each
     case is drawn from ``seed`` anew, so that no method moves the numbers of another. Questions
     without a confidence are left out. The data set's own probe learns from training questions with
@@ -89,8 +87,7 @@ def labels_curve(
                 if len(judged) >= labels + FEWEST:
                     case = dataset, method, labels
                     rng = np.random.default_rng(seed)
-                    drawn = recalibrated_gains(judged, constant, labels, rng, answers=answers)
-                    gains[case] = drawn
+                    gains[case] = recalibrated_gains(judged, constant, labels, rng)
     for (name, labels), confidences in predicted.items():
         if name in scored.index.unique("dataset"):
             counts = scored.loc[[name]]
@@ -112,14 +109,11 @@ def recalibrated_gains(
     constant: "pd.Series[float]",
     labels: int,
     rng: np.random.Generator,
-    *,
-    answers: int = 1,
 ) -> pd.DataFrame:
     """Recalibrate a method on each of fifty draws of labelled questions, and return its gains on
     the others, (n_questions, n_draws).
 
-    The gain of a labelled question is NaN. ``judged`` are the estimates of one method and data set;
-    ``labels`` are as in :func:`labels_curve`.
+    The gain of a labelled question is NaN. ``judged`` are the estimates of one method and data set.
     """
     confidence, correct, total = (judged[name].to_numpy() for name in NUMBERS)
     mu_hat = correct / total
@@ -129,9 +123,8 @@ def recalibrated_gains(
         for number in range(RECALIBRATIONS):
             order = rng.permutation(len(judged))
             labelled, rest = order[:labels], order[labels:]
-            graded = np.minimum(total[labelled], answers)
-            right = rng.hypergeometric(correct[labelled], (total - correct)[labelled], graded)
-            calibrator = Calibrator("platt").fit(confidence[labelled], right, graded)
+            right = rng.hypergeometric(correct[labelled], (total - correct)[labelled], 1)
+            calibrator = Calibrator("platt").fit(confidence[labelled], right, 1)
             squares = (calibrator.predict(confidence[rest]) - mu_hat[rest]) ** 2
             gains[rest, number] = of_constant[rest] - squares
     return pd.DataFrame(gains, judged.index)

@@ -16,7 +16,6 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 import nbformat
 import numpy as np
-import pandas as pd
 import pytest
 from click.testing import CliRunner, Result
 from nbclient import NotebookClient
@@ -155,7 +154,6 @@ def holes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_it_runs_where_not_every_method_is_on_every_data_set(name: str, holes: Path) -> None:
     page = run_cells(name, model="simulated", store=str(holes))
     if name == "04_main_table":
-        assert page["largest"] == "mini-capitals"
         assert page["shown"] == "mini-exam"
         rows = page["scores"].loc["mini-exam"]
         assert rows.loc["Probe-x"].equals(rows.loc["Verbalized confidence"])
@@ -200,7 +198,7 @@ def test_it_runs_where_a_method_lacks_on_a_data_set(
 @pytest.mark.parametrize("protocol", ["corrected", "paper"])
 def test_rank_correlations_of_the_page_are_those_of_scipy(protocol: str) -> None:
     """The samples that did not vote judge all methods; by the paper's protocol all samples do."""
-    page = run_cells("03_confidence_estimators", "by_method", model="simulated", protocol=protocol)
+    page = run_cells("03_confidence_estimators", "ranks", model="simulated", protocol=protocol)
     results, ranks = page["results"], page["ranks"]
     held_out = ["votes correct", "votes total"]
     judges = held_out if protocol == "corrected" else ["correct", "total"]
@@ -235,8 +233,7 @@ def test_pages_run_on_samples_without_a_confidence(tmp_path: Path) -> None:
     (run,) = open_runs(tmp_path)
     grade_run(run)
     given = {"model": "simulated", "store": str(tmp_path)}
-    page = run_cells("01_targets_divergence", **given)
-    assert page["capability"] == pytest.approx(page["response"] - page["variance"])
+    run_cells("01_targets_divergence", **given)
     page = run_cells("10_uses", **given)
     assert page["comparisons"].empty
     assert "counts" not in page
@@ -266,7 +263,7 @@ def test_the_page_of_corrections_ends_where_all_answers_are_alike(
     grade_run(imported.run)
     page = run_cells("13_protocol", model="mine", store=str(store))
     assert page["shifts"].empty
-    assert "most" not in page
+    assert "sizes" not in page
 
 
 @pytest.mark.parametrize("name", ["13_protocol", "12_try_it"])
@@ -303,18 +300,13 @@ def unlike(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_budget_is_at_most_half_of_the_samples() -> None:
     """With six samples, the table of gains has no budget of three."""
-    page = run_cells("06_budget_allocation", model="qwen2.5-coder-0.5b", k_eval=6)
-    assert page["n"] == 6
-    assert page["budget"] == 2
-    assert page["plan"]["spent"].nunique() > 1
-    shown = page["gains"].query("B == 2").set_index("dataset").loc[page["sets"][0]]
-    assert shown["estimate"] == pytest.approx(100 * page["gain"].mean())
+    page = run_cells("06_budget_allocation", "judged", model="qwen2.5-coder-0.5b", k_eval=6)
+    assert {*page["judged"]["B"]} == {1, 2}
 
 
-def test_a_budget_is_not_divided_over_questions_of_which_none_is_solved() -> None:
-    page = run_cells("06_budget_allocation", dataset="aime25")
-    assert "gains" in page
-    assert "plan" not in page or not isinstance(page["plan"], pd.DataFrame)
+def test_no_rule_solves_a_question_that_is_never_solved() -> None:
+    page = run_cells("06_budget_allocation", "rates", dataset="aime25")
+    assert {*page["rates"].loc["aime25"].stack().dropna()} == {0.0}
 
 
 @pytest.mark.slow
@@ -335,7 +327,7 @@ def test_pages_show_many_samples_of_the_questions_that_have_them(unlike: Path) -
     assert page["rates"].index.unique("questions").tolist() == [20]
     assert page["rates"].columns.tolist() == [1, 2, 4, 8, 16, 32, 64]
     page = run_cells("07_response_consistency", **given)
-    assert page["terms"].groupby("votes").size().to_dict() == {5: 60, 10: 60, 20: 20}
+    assert page["scores"].groupby("votes").size().to_dict() == {5: 60, 10: 60, 20: 20}
     assert page["whole"].groupby("dataset").size().tolist() == [20]
     page = run_cells("11_live_sampling", **given)
     assert {*page["recorded"]["total"]} == {100}

@@ -9,6 +9,7 @@ from capcal_lib.results import BEST_CONSTANT, best_constant, brier_terms, estima
 from capcal_lib.results.terms import NUMBERS
 from capcal_lib.studies.probe_generalization import (
     PROBE_OF_SET,
+    compare_mixture,
     labels_curve,
     over_draws,
     recalibrated_gains,
@@ -37,6 +38,18 @@ def curve_of(results: pd.DataFrame, **options: int) -> pd.DataFrame:
     return labels_curve(results, {}, **options)
 
 
+def test_a_mixture_is_compared_with_the_nearer_of_its_single_probes() -> None:
+    mu = hand_made()["correct"] / 100
+    names = {"Probe (TriviaQA)": mu, "Probe (GSM8K)": mu**2, "Probe (TriviaQA + GSM8K)": mu**3}
+    results = hand_made(**names)
+    [gain] = compare_mixture(results).reset_index().to_dict("records")
+    assert (gain["dataset"], gain["rival"]) == ("gsm8k", "Probe (GSM8K)")
+    terms = brier_terms(results)
+    naive = (terms["Probe (GSM8K)"] - terms["Probe (TriviaQA + GSM8K)"]).mean()
+    assert gain["estimate"] == pytest.approx(naive)
+    assert compare_mixture(results.drop(columns="Probe (TriviaQA + GSM8K)")).empty
+
+
 def test_a_confidence_that_knows_mu_gains_its_variance_with_labels_enough() -> None:
     results = hand_made()
     mu = results["correct"] / results["total"]
@@ -45,8 +58,6 @@ def test_a_confidence_that_knows_mu_gains_its_variance_with_labels_enough() -> N
     assert curve[250] == pytest.approx(mu.var(), abs=0.003)
     assert curve.is_monotonic_increasing
     assert curve[20] > 0.02
-    ten = curve_of(results.assign(mine=mu**3), answers=10).set_index("labels")["estimate"]
-    assert (ten.loc[:100] > curve.loc[:100]).all()
 
 
 def test_a_confidence_that_knows_nothing_loses_with_few_labels_and_then_gains_nothing() -> None:
@@ -63,13 +74,13 @@ def test_a_gain_is_a_difference_of_corrected_scores_of_the_questions_that_are_le
     mine = np.random.default_rng(2).random(200)
     judged = estimates(results.assign(mine=mine), "mine")[NUMBERS]
     constant = best_constant(results)
-    gains = recalibrated_gains(judged, constant, 50, np.random.default_rng(3), answers=4)
+    gains = recalibrated_gains(judged, constant, 50, np.random.default_rng(3))
     assert (gains.isna().sum() == 50).all()
     rng = np.random.default_rng(3)
     order = rng.permutation(200)
     labelled, rest = judged.iloc[order[:50]], judged.iloc[order[50:]]
-    right = rng.hypergeometric(labelled["correct"], 100 - labelled["correct"], 4)
-    platt = Calibrator("platt").fit(labelled["confidence"], right, 4)
+    right = rng.hypergeometric(labelled["correct"], 100 - labelled["correct"], 1)
+    platt = Calibrator("platt").fit(labelled["confidence"], right, 1)
     counts = rest["correct"], rest["total"]
     naive = capability_brier(constant[rest.index], *counts, corrected=True)
     naive -= capability_brier(platt.predict(rest["confidence"]), *counts, corrected=True)

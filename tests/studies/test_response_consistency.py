@@ -6,9 +6,10 @@ import pandas as pd
 import pytest
 
 from capcal_lib.confidence import read_answers
+from capcal_lib.confidence.consistency import split_votes
 from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.results import Counting, brier_terms, describe_runs, load_results
-from capcal_lib.studies.response_consistency import find_majorities, score_first_votes, score_votes
+from capcal_lib.studies.response_consistency import score_first_votes, score_votes
 from tests.folders import sample_unlike_totals
 
 
@@ -24,7 +25,7 @@ def made(said: dict[str, str], right: str = "a") -> pd.DataFrame:
     return pd.concat({"gsm8k": pd.DataFrame(rows, columns=columns)}, names=["dataset"])
 
 
-def test_votes_are_scored_in_both_ways_by_hand() -> None:
+def test_votes_are_scored_by_hand() -> None:
     """Of aabbaa two vote: in 7 of 15 pairs they are alike. Others are right in 2 or 4 of 4 then."""
     terms = score_votes(made({"q": "aabbaa"}), numbers=[2])
     assert terms.index.tolist() == [("gsm8k", 2, "q")]
@@ -32,32 +33,16 @@ def test_votes_are_scored_in_both_ways_by_hand() -> None:
     shares = [1.0 if one == two else 0.5 for one, two in pairs]
     right = [(4 - pair.count("a")) / 4 for pair in pairs]
     held_out = [(s - m) ** 2 - m * (1 - m) / 3 for s, m in zip(shares, right, strict=True)]
-    pool = [(s - 2 / 3) ** 2 - (2 / 9) / 5 for s in shares]
-    row = terms.iloc[0]
-    assert row["held-out"] == pytest.approx(np.mean(held_out), abs=0.05)  # over 100 choices
-    assert row["same pool"] == pytest.approx(np.mean(pool), abs=0.05)
-    assert row["share"] == pytest.approx(np.mean(shares), abs=0.08)
-    assert row["noise"] == pytest.approx(np.var(shares) / (1 - 2 / 6), abs=0.02)
-    plug_in = score_votes(made({"q": "aabbaa"}), numbers=[2], corrected=False).iloc[0]
-    assert plug_in["same pool"] == pytest.approx(row["same pool"] + (2 / 9) / 5)
+    assert terms.iloc[0] == pytest.approx(np.mean(held_out), abs=0.05)  # over 100 choices
 
 
 def test_the_scores_are_those_of_the_main_table() -> None:
     results = load_results(RECORDED_RUNS, "smollm2-135m", datasets=["mini-exam"], recipe=None)
     run = describe_runs(Counting(RECORDED_RUNS, "smollm2-135m"))["run"]["mini-exam"]
     answers = pd.concat({"mini-exam": read_answers(run, k=100)}, names=["dataset"])
-    terms = score_votes(answers, numbers=[10])["held-out"].xs(10, level="votes")
+    terms = score_votes(answers, numbers=[10]).xs(10, level="votes")
     main = brier_terms(results)["Response consistency"].dropna()
     assert terms.to_dict() == pytest.approx(main.to_dict())
-
-
-def test_the_noise_is_that_of_another_draw_of_votes() -> None:
-    rng = np.random.default_rng(1)
-    said = {f"q{n}": "".join(rng.choice([*"aab"], 100)) for n in range(60)}
-    noise = score_votes(made(said), numbers=[10])["noise"].mean()
-    draws = rng.choice([*"aab"], (4000, 10))
-    shares = [max(np.mean(draw == "a"), np.mean(draw == "b")) for draw in draws]
-    assert noise == pytest.approx(np.var(shares), rel=0.15)
 
 
 def test_two_samples_at_least_are_left() -> None:
@@ -67,7 +52,6 @@ def test_two_samples_at_least_are_left() -> None:
     nothing = score_votes(answers, numbers=[3])
     assert nothing.empty
     assert nothing.index.names == ["dataset", "votes", "question_id"]
-    assert [*nothing] == ["held-out", "same pool", "share", "noise"]
 
 
 def test_a_question_without_an_answer_does_not_vote() -> None:
@@ -83,21 +67,10 @@ def test_votes_that_judge_themselves_are_flattered() -> None:
     covariance = np.cov(share, draws.mean(axis=1))[0, 1]
     said = {f"q{n}": "".join(rng.choice([*"aaaab"], 60)) for n in range(150)}
     for n in (12, 60):
-        cut = {name: letters[:n] for name, letters in said.items()}
-        terms = score_votes(made(cut), numbers=[5])
-        flattered = (terms["held-out"] - terms["same pool"]).mean()
+        answers = made({name: letters[:n] for name, letters in said.items()})
+        apart, shared = (split_votes(answers, 5, held_out=way)["term"] for way in (True, False))
+        flattered = (apart - shared).mean()
         assert flattered == pytest.approx(2 * 5 / n * covariance, rel=0.25)
-
-
-def test_a_majority_is_right_where_its_samples_are() -> None:
-    said = {"right": "aab", "wrong": "abb", "first of two": "ab", "silent": "--"}
-    found = find_majorities(made(said))["gsm8k"]
-    assert found.to_dict() == {
-        "right": "right",
-        "wrong": "wrong",
-        "first of two": "right",
-        "silent": "wrong",
-    }
 
 
 def test_first_votes_are_those_of_the_papers_protocol() -> None:
