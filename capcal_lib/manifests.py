@@ -355,7 +355,11 @@ def new_manifests(files: Mapping[str, Iterable[str]]) -> Iterator[list[Path]]:
         for file, texts in files.items():
             path = folder / file
             if not re.fullmatch(r"\w+/\w[\w.-]{0,99}\.\w+", file):
-                raise InputError(f"invalid name {path.stem!r}; use letters, digits, _, . and -")
+                name = file.partition("/")[2].rpartition(".")[0]
+                raise InputError(
+                    f"invalid name {name!r}; start with a letter or a digit, and use at most 100 "
+                    "letters, digits, _, . and -"
+                )
             if path.with_suffix(".yaml").exists():  # which is written last
                 raise InputError(f"{path} exists already; choose another name, or delete it")
             for parent in (folder, path.parent):

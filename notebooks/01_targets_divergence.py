@@ -78,6 +78,11 @@ finding(
     widest=page.runs.loc[widest, "title"],
 )
 
+# %% tags=["remove-cell"]
+from capcal_lib.book.page import glue
+
+glue(sets=len(distances), apart=distances["mean distance"].mean())
+
 # %% [markdown]
 # What does that look like? Draw one response to each question:
 

@@ -86,7 +86,7 @@ def cut_answers(run: Run) -> str:
     """Say how many answers reached the limit without an end, if more than a tenth of them did."""
     ends: list[str] = []
     for path in store.parts_of(run):
-        ends += store.read_part(path, ["finish_reason"])["finish_reason"].to_pylist()
+        ends += store.read_rows(path, ["finish_reason"])["finish_reason"].tolist()
     cut = ends.count("length")
     if cut * 10 <= len(ends):
         return ""

@@ -95,7 +95,7 @@ def test_a_mistyped_parameter_is_refused(monkeypatch: pytest.MonkeyPatch) -> Non
             "In": ["", "model: str = 'simulated'", f"# Parameters\n{given}"]
         }
         exec(f"model: str = 'simulated'\nrisk: float = 0.1\n{given}", namespace)
-        shell = SimpleNamespace(user_ns=namespace)
+        shell = SimpleNamespace(user_ns=namespace, run_line_magic=lambda *_: None)
         monkeypatch.setattr("IPython.get_ipython", lambda: shell)
         page_of("simulated")
 

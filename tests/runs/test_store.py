@@ -22,7 +22,7 @@ from pyarrow import dataset
 
 from capcal_lib.errors import DiskError, InputError
 from capcal_lib.runs import Run, open_runs
-from capcal_lib.runs.artifacts import DRAWS, VERDICTS
+from capcal_lib.runs.artifacts import VERDICTS
 from capcal_lib.runs.files import write_table
 from capcal_lib.runs.merge import merge
 from capcal_lib.runs.run import PARTS, run_of
@@ -411,7 +411,7 @@ def test_a_removal_and_a_merge_leave_alone_what_links_point_to(
     victim.write_text("precious")
     (folder / "notes").symlink_to(victim.parent)
     (folder / ".samples-0.parquet.0.tmp").symlink_to(victim)
-    (folder / DRAWS).symlink_to(victim)
+    (folder / VERDICTS.name).symlink_to(victim)
     with pytest.raises(InputError, match="outside this store"):
         merge(tmp_path / "into", [tmp_path / "store"])
     write(tmp_path / "store")
