@@ -191,7 +191,14 @@ def with_openai() -> Iterator[dict[str, Way]]:
         engine = OpenAIEngine(MODEL, base_url=url)
 
         def ask(request: Request, sampling: Sampling) -> int:
-            body = engine.body(request, sampling) | {"cache_salt": f"salt {next(Salts)}"}
+            body = {
+                "model": engine.name,
+                "messages": list(request.messages),
+                "max_tokens": sampling.max_tokens,
+                "temperature": sampling.temperature,
+                "top_p": sampling.top_p,
+                "cache_salt": f"salt {next(Salts)}",
+            }
             answer = client.post(f"{url}/chat/completions", json=body).raise_for_status()
             return int(answer.json()["usage"]["completion_tokens"])
 
