@@ -71,7 +71,7 @@ correlations = pd.Series(correlations, dtype=float).dropna()
 # %%
 if correlations.empty:
     raise EndOfPage(
-        "No confidence is recorded for questions that differ. To get one: capcal confidence"
+        "There is nothing to compare: no two questions differ in accuracy, or none of those has a confidence. To get one: capcal confidence"
     )
 ranks = correlations.groupby(level=[0, 1], sort=False).mean().unstack()
 

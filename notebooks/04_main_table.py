@@ -35,7 +35,7 @@ results = results_of(page.counting)
 judged = compare_with_constant(results, protocol=protocol)
 if judged.empty:
     raise EndOfPage(
-        "There is nothing to compare: no confidence is recorded for questions that differ. To get one: capcal confidence"
+        "There is nothing to compare: no two questions differ in accuracy, or none of those has a confidence. To get one: capcal confidence"
     )
 
 # %%
@@ -226,6 +226,18 @@ p = {"p (Holm)": tables.p_value}
 show(table, caption, evidence=page.evidence, **p)
 
 # %% [markdown]
+# The mean of $\mu$ is the accuracy that a benchmark reports. The [page on grading](15_grading.ipynb) corrects it for errors of
+# the grader.
+
+# %% label="main-overview"
+from capcal_lib.studies import main_table as study
+
+caption = (
+    "Mean expected accuracy with its 95 % interval for questions like these."
+)
+show(study.accuracies(page.counting), caption, evidence=page.evidence)
+
+# %% [markdown]
 # ## What a confidence costs
 #
 # Do you get what you pay for? The price of a confidence is the mean number of tokens that the model writes for it. Ten votes
@@ -234,8 +246,6 @@ show(table, caption, evidence=page.evidence, **p)
 # The best constant is free. So is the *nearest* probe: trained on the data set itself if possible, or else on its domain.
 
 # %% label="fig-cost" mystnb={"image": {"alt": "One panel per data set with score against tokens, on axes that are linear near zero and logarithmic beyond: a mark with an interval for each method, filled or hollow, and a dashed line for the best constant."}}
-from capcal_lib.studies import main_table as study
-
 prices = study.score_by_price(scores, tokens, judged)
 if len(prices):  # a confidence of one's own has no price
     _ = study.draw_prices(tables.titled(prices), "dataset")

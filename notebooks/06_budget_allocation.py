@@ -55,7 +55,7 @@ from capcal_lib.studies import budget_allocation as study
 judged = study.compare_spending(results, concentrations)
 if judged.empty:
     raise EndOfPage(
-        "No confidence is recorded for questions that differ: capcal confidence asks for one."
+        "There is nothing to compare: no two questions differ in accuracy, or none of those has a confidence. To get one: capcal confidence"
     )
 
 # %%

@@ -268,7 +268,7 @@ at_home = main[main["method"] == main["dataset"].map(sets).map(probe_name)]
 probe = at_home.set_index(keys)["value"]
 constant = pd.Series({cell: constant_score(*cell) for cell in probe.index})
 
-# %% label="statements-level"
+# %%
 cells = lead.index.droplevel("method")
 ahead = lead.sub(probe[cells].to_numpy(), axis="index")
 closer = lead.lt(constant[cells].to_numpy(), axis="index").sum()

@@ -241,6 +241,16 @@ def read_states(folder: Path, server: Model, recipe: str, place: tuple[str, str]
     )
 
 
+def read_what_is_left(laboratory: Path, model: Model, recipe: str, said: str) -> int:
+    """Read the hidden states that a reproduction says are not done, and count the places."""
+    left = [line for line in said.splitlines() if line.startswith("capcal: not done:")]
+    for line in left:
+        assert line.endswith("capcal features --engine transformers does")
+        [place] = re.findall(r"hidden states of (\S+) \((\S+)\)", line)
+        read_states(laboratory, model, recipe, place)
+    return len(left)
+
+
 DATASETS = ["aime25", "gpqa", "gsm8k", "math500", "mmlu", "simpleqa-verified", "triviaqa-1000"]
 
 
@@ -253,12 +263,7 @@ def test_the_experiment_comes_out_of_one_command(
         kill_on_the_way(laboratory, model, requests, *options)
     sampled = reproduce(laboratory, model, *options)
     assert (sampled.returncode, "Traceback" in sampled.stderr) == (0, False), sampled.stderr
-    left = [line for line in sampled.stderr.splitlines() if line.startswith("capcal: not done:")]
-    assert left
-    for line in left:
-        assert line.endswith("capcal features --engine transformers does")
-        [place] = re.findall(r"hidden states of (\S+) \((\S+)\)", line)
-        read_states(laboratory, model, recipe, place)
+    assert read_what_is_left(laboratory, model, recipe, sampled.stderr)
 
     done = reproduce(laboratory, model, *options)
     assert (done.returncode, "not done" in done.stderr) == (0, False), done.stderr
@@ -286,35 +291,34 @@ PAGES += [("05_pass_at_k", {"dataset": name}) for name in ("math500", "aime25")]
 # Pages with tables that have the numbers of the paper's tables and figures.
 MEASURED = [
     ("01_targets_divergence", "targets-distance"),
-    ("02_k_eval_choice", "standard-errors-measured"),
     ("04_main_table", "main-scores"),
     ("04_main_table", "main-overview"),
-    ("04_main_table", "cost-tokens"),
-    ("04_main_table", "cost-gains"),
     ("06_budget_allocation aime25", "budget-success"),
     ("07_response_consistency", "consistency-table"),
 ]
 
 
-def shown_table(path: Path, label: str) -> pd.DataFrame:
-    """Read a table that a page shows as measured, from what it offers as CSV, in all its digits."""
+def shown_table(path: Path, label: str, evidence: str = "measured") -> pd.DataFrame:
+    """Read a table that a page shows with a mark, from what it offers as CSV, in all its digits."""
     [cell] = [
         each
         for each in json.loads(path.read_text(encoding="utf-8"))["cells"]
         if each["metadata"].get("label") == label
     ]
     outputs = json.dumps(cell["outputs"])
-    assert 'class=\\"evidence measured\\"' in outputs
+    assert f'class=\\"evidence {evidence}\\"' in outputs
     rows, *_ = re.findall(r"data:text/csv;base64,([\w+/=]+)", outputs)
     return pd.read_csv(io.BytesIO(base64.b64decode(rows)))
 
 
-def shown_scores(path: Path, label: str) -> dict[tuple[str, str], float]:
+def shown_scores(
+    path: Path, label: str, evidence: str = "measured"
+) -> dict[tuple[str, str], float]:
     """Read a table of scores, by data set and method, of which a page shows three decimals."""
-    wide = shown_table(path, label).set_index("method")
+    wide = shown_table(path, label, evidence).set_index("method")
     titles = {name: load_dataset(name).title for name in DATASETS}
     return {
-        (name, str(method)): float(str(cell).split()[0])
+        (name, str(method)): float(re.findall(r"\d*\.\d+", str(cell))[0])
         for name, title in titles.items()
         for method, cell in wide[title].dropna().items()
     }
@@ -382,41 +386,11 @@ def check_tables(store: Path, pages: dict[str, Path]) -> None:
     voted = main["gsm8k", "Response consistency"]
     assert table.loc["GSM8K", "10 votes"] == pytest.approx(voted, abs=1e-3)
 
-    mixture = shown_scores(pages["08_probe_generalization"], "probe-mixture")  # table 7
-    trained = [*probes[:2], mixed]
-    assert {*mixture} == {(name, probe) for name in DATASETS for probe in trained}
-    kept = rows("gsm8k", "predictions-paper*").query("training == 'triviaqa-1000+gsm8k'")
-    splits = [
-        error(one["confidence"], "gsm8k")
-        for _, one in kept.set_index("question_id").groupby("split")
-    ]
-    assert len(splits) == 5
-    assert mixture["gsm8k", mixed] == pytest.approx(sum(splits) / 5, abs=1e-3)
-
-    nearest = dict.fromkeys(["triviaqa-1000", "simpleqa-verified"], "TriviaQA")
-    nearest |= {"gsm8k": "GSM8K", "math500": "MATH", "aime25": "MATH"}
-    tokens = shown_table(pages["04_main_table"], "cost-tokens")  # figures 3 and 4
-    tokens = tokens.set_index("dataset")
-    bought = shown_table(pages["04_main_table"], "cost-gains").set_index(["dataset", "method"])
-    assert {*tokens.index} == {load_dataset(name).title for name in DATASETS}
-    for name, training in nearest.items():
-        title, probe = load_dataset(name).title, main[name, f"Probe ({training})"]
-        assert tokens.loc[title, "P(True)"] < tokens.loc[title, "Response consistency"]
-        for method in asked:
-            gain = probe - main[name, method]
-            assert bought.loc[(title, method), "estimate"] == pytest.approx(gain, abs=2e-3)
     table = shown_table(pages["06_budget_allocation aime25"], "budget-success")  # figures 5 and 10
     table = table.set_index(["dataset", "rule"])["B = 1"]
     for dataset in ("aime25", "math500"):
         even = table[load_dataset(dataset).title, "Even spending"]
         assert even == pytest.approx(accuracy(dataset).mean())
-    table = shown_table(pages["02_k_eval_choice"], "standard-errors-measured")  # figure 6
-    mu = accuracy("aime25")
-    size = len(rows("aime25", "verdicts")) / len(mu)
-    unbiased = (mu * (1 - mu)).mean() * size / (size - 1)
-    table = table.set_index("samples a question")
-    assert {*table} == {load_dataset(name).title for name in DATASETS}
-    assert table.loc[100, "AIME25"] == pytest.approx((unbiased / (100 * len(mu))) ** 0.5)
     table = shown_table(pages["01_targets_divergence"], "targets-distance")  # figures 2 and 11
     mu = accuracy("gsm8k")
     distance = table.set_index("dataset").loc["GSM8K", "mean distance"]
@@ -435,6 +409,8 @@ def test_pages_measure_the_tables_and_figures_of_the_paper(
     store = laboratory / recipe
     options = ["--recipe", recipe, "--store", str(store)]
     done = reproduce(laboratory, model, *options)
+    if read_what_is_left(laboratory, model, recipe, done.stderr):
+        done = reproduce(laboratory, model, *options)
     assert done.returncode == 0, done.stderr
     said = dict(re.findall(r"-p (\w+) (\S+)", done.stdout))  # how the command opens its page
     assert said["model"] == MODEL
@@ -494,11 +470,12 @@ def test_every_page_is_executed_on_a_store_of_the_papers_recipe(
     titles = {name: load_dataset(name).title for name in DATASETS}
     mu = {name: accuracy_of(store, name) for name in DATASETS}
     noise = {name: share * (1 - share) / 99 for name, share in mu.items()}  # of 100 samples
-    distances = shown_table(pages["01_targets_divergence"], "targets-distance")
+    distances = shown_table(pages["01_targets_divergence"], "targets-distance", "simulated")
     distances = distances.set_index("dataset")["mean distance"]
-    scores = shown_scores(pages["04_main_table"], "main-scores")
-    means = shown_table(pages["04_main_table"], "main-overview").set_index("dataset")["mean μ"]
-    constants = shown_table(pages["07_response_consistency"], "consistency-table")
+    scores = shown_scores(pages["04_main_table"], "main-scores", "simulated")
+    means = shown_table(pages["04_main_table"], "main-overview", "simulated")
+    means = means.set_index("dataset")["mean μ"]
+    constants = shown_table(pages["07_response_consistency"], "consistency-table", "simulated")
     constants = constants.set_index("dataset")["best constant"]
     for name, title in titles.items():
         said = rows_of(store, name, "confidence-p-true").set_index("question_id")["confidence"]
@@ -510,6 +487,3 @@ def test_every_page_is_executed_on_a_store_of_the_papers_recipe(
         assert scores[name, "P(True)"] == pytest.approx(terms.mean(), abs=1e-3)
         assert constants[title] == pytest.approx(constant.mean())
         assert distances[title] == pytest.approx(2 * 100 * noise[name].mean())
-    errors = shown_table(pages["02_k_eval_choice"], "standard-errors-measured")
-    expected = (noise["aime25"].mean() / 120) ** 0.5
-    assert errors.set_index("samples a question").loc[100, "AIME25"] == pytest.approx(expected)

@@ -125,7 +125,7 @@ def test_a_wheel_has_the_pages_which_say_that_nothing_is_measured(
     subprocess.run([sys.executable, "-c", PAGE], cwd=tmp_path, env=environment, check=True)
     page = (tmp_path / "pages/04_main_table.ipynb").read_text()
     assert "has no samples of gpt-oss-20b, so nothing here is measured" in page
-    assert "Capability Brier score as printed" in page
+    assert "capability Brier score as printed" in page
 
 
 @pytest.mark.parametrize(

@@ -64,5 +64,6 @@ def set_style() -> None:
         from IPython import get_ipython
         from matplotlib_inline.backend_inline import set_matplotlib_formats
 
-        get_ipython().run_line_magic("precision", "%.4g")
+        if shell := get_ipython():  # a process may import the kernel and be none
+            shell.run_line_magic("precision", "%.4g")
         set_matplotlib_formats("svg", "png", bbox_inches=None)  # type: ignore[no-untyped-call]

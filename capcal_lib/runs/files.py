@@ -187,13 +187,14 @@ def inside(folder: Path, *place: str) -> Path:
     nothing outside of a store is read, written or removed, and for a pipe or a device.
     """
     path = folder.joinpath(*place)
-    if path.resolve() != folder.resolve().joinpath(*place):
-        raise InputError(
-            f"{path} is a link to {path.resolve()}, outside this store; name that store with "
-            "--store, or remove the link"
-        )
-    if path.exists() and not (path.is_file() or path.is_dir()):
-        raise InputError(f"{path}: not a regular file; remove it")
+    with plain_errors(path):
+        if path.resolve() != folder.resolve().joinpath(*place):
+            raise InputError(
+                f"{path} is a link to {path.resolve()}, outside this store; name that store with "
+                "--store, or remove the link"
+            )
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            raise InputError(f"{path}: not a regular file; remove it")
     return path
 
 

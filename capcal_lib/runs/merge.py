@@ -42,7 +42,8 @@ def merge(into: Path, sources: Sequence[Path]) -> list[Merged]:
     and a sample with different content in two of them; then nothing was copied."""
     copies: dict[Run, list[Run]] = {}
     for source in sources:
-        runs = [Run(source)] if (source / RECORD).exists() else open_runs(source)
+        with plain_errors(source):
+            runs = [Run(source)] if (source / RECORD).exists() else open_runs(source)
         if not runs:
             raise InputError(f"{source} is neither a run nor a store with runs; name one")
         for run in runs:
