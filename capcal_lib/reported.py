@@ -8,12 +8,10 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-import numpy as np
 import pandas as pd
 
-from capcal_lib.applications import pass_at_k, simulate_pass_at_k
+from capcal_lib.applications import simulate_pass_at_k
 from capcal_lib.errors import InputError, check_known
-from capcal_lib.manifests import load_dataset
 from capcal_lib.places import MANIFESTS
 
 FOLDER = MANIFESTS / "reported"
@@ -134,44 +132,6 @@ def constant_score(model: str, dataset: str) -> float:
     """
     mean, within = beta_moments(model, dataset)
     return mean * (1 - mean) - within * (1 - 1 / K_EVAL)
-
-
-def expected_from_reported() -> pd.DataFrame:
-    """Compute the expected pass@k error of Oracle RC under a Beta with the two printed moments.
-
-    The oracle's confidence in a question is the correctness C of one of its 100 samples, so its
-    error is the mean over questions of (C - pass@k)^2; at k = 1 this is its capability Brier score.
-    The sums over the Beta-binomial counts of 100 samples are exact; nothing is drawn. The evidence
-    is ``simulated``.
-
-    Returns one row per printed error: ``model``, ``dataset``, ``k``, ``reported``, ``expected``,
-    and the band ``low`` to ``high`` that holds 95 % of studies with as many questions, expected -+
-    1.96 sd/sqrt(questions).
-
-    >>> table = expected_from_reported().set_index(["model", "dataset", "k"])
-    >>> table.loc[("gpt-oss-20b", "math500", 16)].round(4).tolist()
-    [0.0545, 0.0557, 0.0361, 0.0752]
-    """
-    from scipy.stats import betabinom  # slow to import
-
-    printed = pd.concat(map(load_reported, ("passk_math500", "passk_aime25")))
-    printed = printed.query("method == 'Oracle RC'")[["model", "dataset", "k", "value"]]
-    counts = np.arange(K_EVAL + 1)
-    mu = counts / K_EVAL
-    rows = []
-    for model, dataset, k, value in printed.itertuples(index=False):
-        shapes = beta_from_moments(*beta_moments(model, dataset))
-        chance = betabinom.pmf(counts, K_EVAL, *shapes)
-        passed = pass_at_k(counts, np.full(K_EVAL + 1, K_EVAL), [k])[:, 0]
-        mean, square = (
-            chance @ (mu * (1 - passed) ** power + (1 - mu) * passed**power) for power in (2, 4)
-        )
-        manifest = load_dataset(dataset)
-        questions = manifest.splits[manifest.evaluation_split].rows
-        band = 1.96 * np.sqrt((square - mean**2) / questions)
-        rows.append((model, dataset, k, value, mean, mean - band, mean + band))
-    columns = ["model", "dataset", "k", "reported", "expected", "low", "high"]
-    return pd.DataFrame(rows, columns=columns)
 
 
 def printed_curves(ks: Sequence[int]) -> pd.DataFrame:

@@ -6,14 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from capcal_lib.applications import pass_at_k
 from capcal_lib.errors import InputError
 from capcal_lib.reported import (
     FOLDERS,
     beta_from_moments,
     beta_moments,
     constant_score,
-    expected_from_reported,
     load_reported,
     printed_curves,
     printed_distances,
@@ -290,29 +288,6 @@ def test_impossible_moments_are_refused(mean, spread, message):
     with pytest.raises(InputError) as error:
         beta_from_moments(mean, spread)
     assert message in str(error.value)
-
-
-def test_every_printed_error_of_the_oracle_lies_within_its_band() -> None:
-    """24 errors, none of which the Beta is fitted to."""
-    table = expected_from_reported()
-    assert len(table) == 24
-    assert table["reported"].between(table["low"], table["high"]).all()
-
-
-def test_what_is_expected_is_what_simulated_studies_score():
-    table = expected_from_reported().set_index(["model", "dataset", "k"])
-    rng = np.random.default_rng(0)
-    questions = {"math500": 500, "aime25": 30}
-    for model, dataset in [("olmo-3-7b-instruct", "aime25"), ("gpt-oss-20b", "math500")]:
-        a, b = beta_from_moments(*beta_moments(model, dataset))
-        c = rng.binomial(100, rng.beta(a, b, 400_000))
-        one = rng.random(c.size) < c / 100
-        for k in (1, 4, 16):
-            term = (one - pass_at_k(c, np.full(c.size, 100), [k])[:, 0]) ** 2
-            row = table.loc[(model, dataset, k)]
-            assert term.mean() == pytest.approx(row["expected"], abs=4 * term.std() / 400_000**0.5)
-            half = 1.96 * term.std() / questions[dataset] ** 0.5
-            assert row["high"] - row["expected"] == pytest.approx(half, rel=0.02)
 
 
 LATER = "reference code"
