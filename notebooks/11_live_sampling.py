@@ -79,13 +79,6 @@ samples = draw_and_grade(engine, sampler, chosen, k=k_eval, seed=seed)
 seconds = time.monotonic() - started
 f"{len(samples)} samples drawn and graded in {seconds:.0f} seconds"
 
-# %% tags=["remove-cell"]
-from capcal_lib.book.page import glue
-
-glue(
-    seconds=seconds,
-)
-
 # %%
 from capcal_lib.grading.counts import count_verdicts
 
