@@ -164,7 +164,7 @@ from capcal_lib.text import in_words
 
 asked, apart = len(both), int((both["p (Holm)"] < 0.05).sum())
 text = "Asked again, {title} agrees with its recorded answers on {agree} of {asked} questions"
-chance = "; on {apart} it does not, which chance does on one page in twenty."
+chance = "; on {apart} it does not, as happens by chance on one page in twenty."
 about = {"title": sampler.title, "asked": asked, "agree": asked - apart}
 finding(text + (chance if apart else "."), apart=in_words(apart), **about)
 
@@ -201,20 +201,14 @@ caption = "The five questions whose counts are furthest apart."
 show(furthest, caption, evidence=page.evidence)
 
 # %% [markdown]
-# Another seed does not settle a rejection, because the recorded count stays, and may itself be low or high by chance. A changed
-# model, prompt or grader would move many questions, and so the sum of all:
-
-# %%
-both[["correct", "live correct"]].sum().to_frame("correct answers")
-
-# %% [markdown]
-# More questions tell more: `-p n_questions 1000` asks all of the data set.
+# A changed model, prompt or grader would move many questions. If one question alone is rejected, another seed does not settle
+# it, because the recorded count stays, and may itself be low or high by chance. Ask the whole data set (`-p n_questions 1000`).
 #
 # ## Summary
 #
 # - The expected accuracy of a question depends on the model, the prompt and the sampling settings.
 # - Report an estimate with its interval. With a hundred samples it is up to 0.2 wide.
-# - One rejection among many tests can be chance. Correct for the number of tests, and look at all questions together.
+# - One rejection among many tests can be chance. Correct for the number of tests, and ask more questions.
 #
 # [The next page](12_try_it.ipynb) needs only a browser: can you guess how often a model answers a question correctly?
 #
