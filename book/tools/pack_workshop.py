@@ -210,7 +210,7 @@ def class_page(chosen: pd.DataFrame) -> str:
     title = load_model(CLASS_MODEL).title
     head = "# Guess the confidence\n\n"
     text = f"How often does *{title}* answer each of these ten questions correctly? "
-    text += "Move all ten sliders, or *Compare* shows nothing. Wait for the others to press it."
+    text += "Move all ten sliders. Then wait, and press *Compare* together with the others."
     return _page("class.html", head, _html(head + text) + guess.html)
 
 
