@@ -164,7 +164,7 @@ from capcal_lib.text import in_words
 
 asked, apart = len(both), int((both["p (Holm)"] < 0.05).sum())
 text = "Asked again, {title} agrees with its recorded answers on {agree} of {asked} questions"
-chance = "; on {apart} it does not, as happens by chance on one page in twenty."
+chance = "; on {apart} it does not, as happens by chance on at most one page in twenty."
 about = {"title": sampler.title, "asked": asked, "agree": asked - apart}
 finding(text + (chance if apart else "."), apart=in_words(apart), **about)
 
