@@ -41,13 +41,15 @@ coverage: $(READY)
 test-book: book
 	CAPCAL_EVERY_PAGE=1 $(BIN)/pytest tests/book/test_in_a_browser.py tests/book/test_whole_pages.py
 
-# A laptop for a workshop, and workshop.zip for those that cannot install. The live page has to work with every address of
-# the network out of reach.
+# A laptop for a workshop, and workshop.zip for those that cannot install. The live page has to draw with every address of
+# the network out of reach; without weights it ends early, and papermill ends well.
 NOWHERE := HTTP_PROXY=http://127.0.0.1:9 HTTPS_PROXY=http://127.0.0.1:9 ALL_PROXY=http://127.0.0.1:9 HF_HUB_OFFLINE=1
 
 workshop: book
 	$(NOWHERE) $(BIN)/papermill --no-progress-bar notebooks/11_live_sampling.ipynb build/live.ipynb \
 	  -p n_questions 1 -p k_eval 10
+	@grep -q '10 samples drawn and graded' build/live.ipynb || { \
+	  echo 'the live page drew no samples; build/live.ipynb says why' >&2; exit 1; }
 	$(BIN)/jupyter lab --version
 	$(BIN)/python book/tools/pack_workshop.py
 

@@ -104,8 +104,10 @@ f"37 of 100: from {low:.2f} to {high:.2f}"
 # %% [markdown]
 # ## Guess the confidence
 #
-# How often does the model answer each of these ten questions correctly? Guess, and compare your corrected capability Brier
-# score with the scores of the model's own confidences. Zero is perfect.
+# How often does the model answer each of these ten questions correctly? Guess, and compare your *capability Brier score* with
+# the scores of the model's own confidences. It is the mean squared distance from $\hat\mu$, and zero is perfect. *Verbalized
+# confidence* is the probability that the model writes, *P(True)* the probability of "Yes" when it is asked whether it can
+# answer, and *response consistency* the share of ten answers that agree.
 
 # %%
 from capcal_lib.probe_names import is_probe

@@ -214,6 +214,7 @@
   /* Ten guesses of the reader's, scored beside the model's own confidences. */
   const guess = (data) => {
     const guesses = data.questions.map(() => 0.5);
+    const moved = new Set();
     const correct = data.questions.map((question) => question.correct);
     const total = data.questions.map((question) => question.total);
     const shares = correct.map((right, place) => right / total[place]);
@@ -223,6 +224,7 @@
     const rows = data.questions.map(({ text }, place) =>
       slider(text, { from: 0, to: 100, value: 50, show: (value) => `${value} %` }, (value) => {
         guesses[place] = value / 100;
+        moved.add(place);
       }),
     );
     const compare = () => {
@@ -273,7 +275,17 @@
       link.click();
       URL.revokeObjectURL(link.href);
     };
-    const buttons = make("div", { class: "cw-buttons" }, button("Compare", compare), button("Save as CSV", save));
+    const guessed = (action) => () => {
+      const left = guesses.length - moved.size; // who has not guessed does not see the key
+      if (left) said.textContent = `Guess first: move every slider. ${left} of ${guesses.length} are left.`;
+      else action();
+    };
+    const buttons = make(
+      "div",
+      { class: "cw-buttons" },
+      button("Compare", guessed(compare)),
+      button("Save as CSV", guessed(save)),
+    );
     return [make("div", {}, ...rows), buttons, result, said];
   };
 

@@ -155,8 +155,10 @@ def test_the_widgets_answer_to_the_keyboard(browser: Any) -> None:
     tab.get_by_role("button", name="Ask 10 times").focus()
     tab.keyboard.press("Enter")
     assert "of 10 answers are correct" in said.nth(0).inner_text()
-    tab.locator("[data-widget=guess] input").first.focus()
-    tab.keyboard.press("End")
+    tab.get_by_role("button", name="Compare").press("Space")
+    assert "10 of 10 are left" in said.nth(1).inner_text()
+    for each in tab.locator("[data-widget=guess] input").all():
+        each.press("End")
     tab.get_by_role("button", name="Compare").press("Space")
     assert "You said 1.00" in tab.locator("[data-widget=guess] li").first.text_content()
     assert tab.locator("[data-widget=guess] .cw-truth").count() == 11  # and in the legend
@@ -254,6 +256,11 @@ def test_the_page_of_the_class_scores_as_the_key_does(browser: Any) -> None:
     tab.set_content(class_page(class_set()))
     assert "correct (" not in tab.locator("main").inner_text()
     tab.add_script_tag(path=BOOK / "static" / "widgets.js")
+    for each in tab.locator("[data-widget=guess] input").all():
+        tab.get_by_role("button", name="Compare").click()
+        assert tab.locator(".cw-truth").count() == 0  # the key waits for all guesses
+        each.press("ArrowRight")
+        each.press("ArrowLeft")
     tab.get_by_role("button", name="Compare").click()
     rows = tab.locator(".cw-stage .cw-row").all_inner_texts()
     scores = dict(

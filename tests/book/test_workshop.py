@@ -11,6 +11,7 @@ from pack_workshop import (
     KEY,
     STATIC,
     WORKSHOP,
+    before_and_after,
     class_facts,
     class_page,
     class_set,
@@ -23,10 +24,11 @@ from pack_workshop import (
 from typer.testing import CliRunner
 
 from capcal_lib.book.pipeline import execute
+from capcal_lib.book.tables import show
 from capcal_lib.cli import app
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import model_names
-from capcal_lib.places import BOOK, NOTEBOOKS
+from capcal_lib.places import BOOK, NOTEBOOKS, ROOT
 
 KEPT = {
     "data": {"application/papermill.record/text/plain": "0.25"},
@@ -34,6 +36,11 @@ KEPT = {
 }
 DRAWN = {"data": {"image/svg+xml": ["<svg>", "</svg>"]}, "metadata": {}}
 NAMED = {"label": "fig-a.b", "mystnb": {"image": {"alt": "a 'line'"}}}
+VERDICTS = pd.DataFrame(
+    {"better": [3, 7, 1], "could be won": 11, "worse": [9, 0, 0], "cases": 17},
+    index=pd.Index(["votes", "votes, recalibrated", "probe"], name="kind"),
+)
+KNOWN = show(VERDICTS, "Verdicts.", evidence="measured").html
 
 
 @pytest.fixture
@@ -98,7 +105,25 @@ def test_no_slide_shows_a_number_or_figure_of_a_page_before_the_guess():
         shown = [found["page"] for found in re.finditer(KEY, question) if found["key"] != "asked"]
         assert {*shown} <= {"class", "static"}, part
         guessed += question != part
-    assert guessed == 7
+    assert guessed == 8
+
+
+def test_a_method_stands_in_one_row_as_it_is_and_recalibrated():
+    *_, row = before_and_after(KNOWN).splitlines()
+    assert (
+        row
+        == "| Votes | better in 3 of 11, worse in 9 of 17 | better in 7 of 11, worse in 0 of 17 |"
+    )
+    assert "robe" not in before_and_after(KNOWN)  # which has its labels already
+
+
+def test_the_live_check_looks_for_what_the_live_page_says_when_it_has_drawn():
+    asked, said = re.search(
+        r"-p k_eval (\d+)\n.*grep -q '(.*?)'", (ROOT / "Makefile").read_text(encoding="utf-8")
+    ).groups()
+    source = (NOTEBOOKS / "11_live_sampling.py").read_text(encoding="utf-8")
+    assert said not in source
+    assert said.replace(asked, "{len(samples)}") in source
 
 
 def test_a_hat_stands_over_its_letter():
@@ -132,8 +157,9 @@ def test_the_archive_has_at_its_root_a_page_that_leads_to_the_others(tmp_path):
             if "label" in cell["metadata"]:
                 cell["outputs"] = [DRAWN]
         for key in {key for name, key in wanted if name == page and not key.startswith("fig-")}:
+            kind, value = ("html", KNOWN) if key == "known" else ("plain", "1")
             kept = {
-                "data": {"application/papermill.record/text/plain": "1"},
+                "data": {f"application/papermill.record/text/{kind}": value},
                 "metadata": {"scrapbook": {"name": key}},
             }
             notebook["cells"].append({"metadata": {}, "outputs": [kept]})
