@@ -141,7 +141,7 @@ show(rows[[*names, *p, "verdict"]], caption, evidence=page.evidence, **p)
 #
 # A probe is tested on another part of its data set, but the parts can share questions. We looked for *exact* copies of training
 # questions, for questions that share 13 words in a row with a training question, and for questions that are *alike*: of
-# the words that occur in either, .6 or more occur in both (the Jaccard index). Does the probe still gain without them?
+# the words that occur in either, 0.6 or more occur in both (the Jaccard index). Does the probe still gain without them?
 
 # %%
 from capcal_lib.results import terms_of
@@ -208,8 +208,9 @@ curve = study.labels_curve(results, by_labels)
 drawn = curve[curve["dataset"].isin(winnable["dataset"])]
 if len(drawn):
     grid = plots.draw_curves(titled(drawn), x="labels", col="dataset")
-    grid.refline(y=0, color=plots.MUTED)
-    _ = grid.set_axis_labels("labels", "gain over the best constant")
+    grid.set_axis_labels("labels", "gain over the best constant")
+    for ax in grid.axes.flat:
+        ax.axhline(0, color=plots.MUTED, ls="--")
 
 # %% [markdown]
 # Mean gain over the best constant against the number of labels, on data sets that could be won. Above the line a method is
@@ -225,7 +226,7 @@ from capcal_lib.book.page import models_beside
 few = {}
 for name, one in models_beside(page).items():
     known = results_of(one.counting)
-    known = known.filter(regex="^(correct|total|votes|Response)")
+    known = known.filter(regex="^(correct|total|votes|Response)").dropna()
     known["Mean of the labels"] = 0.5
     trained = by_labels if name == model else predict_by_labels(store, name)
     few[name] = study.labels_curve(known, trained)
@@ -233,7 +234,7 @@ for name, one in models_beside(page).items():
 # %%
 few = pd.concat(few, names=["model", None]).reset_index("model")
 of_probe = few["method"] == "Probe of the data set"
-few = few[few["labels"].isin([20, 50]) & ~of_probe | few["labels"].eq(1000)]
+few = few[few["labels"].isin([20, 50]) ^ of_probe & few["labels"].eq(1000)]
 few = few.groupby(["model", "method", "labels"], sort=False, as_index=False)
 
 # %% label="probe-labels"
@@ -248,22 +249,19 @@ from capcal_lib.book.page import glue
 from capcal_lib.book.tables import title_of
 
 
-def spelt(method, labels, number="estimate"):
+def spelt(method, labels):
     rows = few[(few["method"] == method) & (few["labels"] == labels)]
-    numbers = [
-        f"{row[number]:z.3f} ({title_of(row['model'])})"
-        for row in rows.to_dict("records")
-    ]
-    return ", ".join(numbers) or "none"
+    pairs = rows[["model", "estimate"]].to_numpy()
+    return ", ".join(f"{gain:z.3f} ({title_of(name)})" for name, gain in pairs)
 
 
+votes = few[few["method"] == "Response consistency"].groupby("labels")
+spread = votes["spread"].max().reindex([20, 50])
 glue(
     votes_at_20=spelt("Response consistency", 20),
     votes_at_50=spelt("Response consistency", 50),
-    mean_at_20=spelt("Mean of the labels", 20),
-    mean_at_50=spelt("Mean of the labels", 50),
-    spread_at_20=spelt("Response consistency", 20, "spread"),
-    spread_at_50=spelt("Response consistency", 50, "spread"),
+    spread_at_20=spread[20],
+    spread_at_50=spread[50],
     probe_at_1000=spelt("Probe of the data set", 1000),
 )
 
