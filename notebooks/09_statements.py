@@ -241,6 +241,7 @@ for ax, method in zip(axes, methods, strict=True):
     plots.mark_verdicts(ax, rows["case"], rows, color=color)
     ax.axvline(0, color=plots.INK, lw=1)
     ax.set_title(method, size="medium")
+_ = figure.supxlabel("gain over the best constant", size="medium")
 
 # %% [markdown]
 # Score of the best constant minus the score of a method, with a 95 % interval for each. Rows are the data sets that a perfect

@@ -58,18 +58,18 @@ CASE = ["what", "method", "model", "dataset", "nearest"]
 ONE_HALF = "one half"
 WAYS = pd.DataFrame(
     [
-        ("none", "nothing", ONE_HALF, "none"),
-        ("none", "one answer", STATED, "a few"),
-        ("none", "one answer", YES, "one"),
-        ("none", "ten answers", VOTED, "ten answers"),
-        ("none", "hidden states", IN_DOMAIN, "none"),
-        ("none", "hidden states", OUTSIDE, "none"),
-        ("yes", "one answer", STATED, "a few"),
-        ("yes", "one answer", YES, "one"),
-        ("yes", "ten answers", VOTED, "ten answers"),
-        ("yes", "hidden states", AT_HOME, "none"),
+        ("none", "nothing", ONE_HALF),
+        ("none", "a few tokens", STATED),
+        ("none", "one token", YES),
+        ("none", "ten answers", VOTED),
+        ("none", "hidden states", IN_DOMAIN),
+        ("none", "hidden states", OUTSIDE),
+        ("yes", "a few tokens", STATED),
+        ("yes", "one token", YES),
+        ("yes", "ten answers", VOTED),
+        ("yes", "hidden states", AT_HOME),
     ],
-    columns=["labels", "of the model", "kind", "tokens"],
+    columns=["labels", "of the model", "kind"],
 )
 
 
@@ -235,18 +235,18 @@ def advise(
     the gains of :func:`gain_of_one_half`, by ``model`` and ``dataset``.
 
     Returns one row per way, in the order of ``WAYS``: the ``labels`` and what ``of the model`` it
-    needs, the ``kind`` of confidence with the ``tokens`` that it costs beside the answer, and its
-    ``mean gain``. All means are over the same cases: those that have both votes and a probe of
-    their own, whose number is ``attrs["cases"]``. A way that lacks one of them has no mean. Then
-    each model has a column with the counts of ``results.tally`` over all cases of the way. A way
-    without a case has no row.
+    needs beside the answer, the ``kind`` of confidence, and its ``mean gain``. All means are over
+    the same cases: those that have both votes and a probe of their own, whose number is
+    ``attrs["cases"]``. A way that lacks one of them has no mean. Then each model has a column with
+    the counts of ``results.tally`` over all cases of the way. A way without a case has no row.
     """
     home, by = as_it_is["kind"] == AT_HOME, ["labels", "kind"]
     cases = {"none": as_it_is[~home], "yes": pd.concat([as_it_is[home], recalibrated])}
     rows = pd.concat(cases, names=["labels", None]).reset_index("labels").astype({"kind": str})
     gains = rows.pivot_table("estimate", ["model", "dataset"], by)
     gains["none", ONE_HALF] = half
-    gains = gains.dropna(subset=gains.columns.intersection([("yes", VOTED), ("yes", AT_HOME)]))
+    both = pd.MultiIndex.from_tuples([("yes", VOTED), ("yes", AT_HOME)])
+    gains = gains.dropna(subset=[*both.intersection(gains.columns)])
     means = gains.mean().where(gains.notna().all()).rename("mean gain")
     counts = tally(rows, *by, "model").astype(str)
     lost = ", " + counts["worse"] + " of " + counts["cases"] + " worse"
