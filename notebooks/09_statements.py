@@ -355,7 +355,9 @@ votes_gain = means.get(("yes", "response consistency"), np.nan)
 text = "Gain over the best constant, with a 95 % interval, on the data sets that a perfect confidence would win, alone and without Holm; each model is named by its size. Right of the line a method is closer to the expected accuracy. A filled mark is significant after Holm. All have labels: the probe has learned from them, and the others are recalibrated."
 glue(
     advice=show(gained, caption, evidence=page.evidence),
-    gains=Html(f"<div class='cell_output'>{image(figure, text)}</div>"),
+    gains=Html(
+        f"<figure class='capcal-table cell_output'>{image(figure, text)}</figure>"
+    ),
     cases=advice.attrs["cases"],
     own_gain=own_gain,
     votes_gain=votes_gain,
