@@ -228,13 +228,13 @@ own = own.assign(method="Probe of the data set")
 drawn = titled(pd.concat([own, recalibrated]).query("`could be won`"))
 size = drawn["model"].str.split("-").str[-1]  # a title ends with it
 drawn["case"] = drawn["dataset"] + ", " + size
+methods = ["Response consistency", "Probe of the data set"]
+methods += ["P(True)", "Verbalized confidence"]
 
 # %% label="fig-equal" mystnb={"image": {"alt": "Gains over the best constant with intervals around a line at zero: a panel for each method, and a row for each data set and model."}}
 import matplotlib.pyplot as plt
 from capcal_lib import plots
 
-methods = ["Response consistency", "Probe of the data set"]
-methods += ["P(True)", "Verbalized confidence"]
 figure, axes = plt.subplots(1, 4, sharex=True, sharey=True)
 for ax, method in zip(axes, methods, strict=True):
     rows, color = drawn[drawn["method"] == method], plots.method_color(method)
