@@ -36,7 +36,7 @@ show_runs(page, printed=["table-7"])
 #
 # Our probes are *tuned*: they have the paper's form and loss, but the loss is minimised exactly, and cross-validation chooses
 # the weight decay. Their rival is the best constant, the mean accuracy of the other questions. A case *could be won* if a
-# perfect confidence would be significantly closer in this case alone, without Holm.
+# perfect confidence would be significantly closer, tested alone and without Holm's method, which corrects for many tests.
 #
 # The verdicts are the same as in the [main table](04_main_table.ipynb). Probes trained on other data sets form a family of
 # their own.
