@@ -91,19 +91,7 @@ _ = plots.draw_gains(winnable, "gain over the best constant")
 # %% [markdown]
 # ## The level and the order
 #
-# A probe with a wrong level may still tell easy questions from hard ones. Its correlation with the accuracy shows whether it
-# does:
-
-# %%
-from capcal_lib.results import estimates
-
-first = gained.iloc[0]
-known = estimates(results.loc[[first["dataset"]]], first["method"])
-mu = known["correct"] / known["total"]
-first["correlation"] = known["confidence"].corr(mu)
-first[["method", "dataset", "correlation"]].to_frame("")
-
-# %% [markdown]
+# A probe with a wrong level may still tell easy questions from hard ones.
 # What does each probe know, once its level is set? As in [the main table](04_main_table.ipynb#on-equal-terms), we recalibrate it
 # on the labels of other questions of the data set, and compare it with the best constant again:
 
@@ -228,42 +216,30 @@ for name, one in models_beside(page).items():
     known = results_of(one.counting)
     known = known.filter(regex="^(correct|total|votes|Response)").dropna()
     known["Mean of the labels"] = 0.5
-    trained = by_labels if name == model else predict_by_labels(store, name)
-    few[name] = study.labels_curve(known, trained)
+    trained = predict_by_labels(page.counting.store, name)
+    few[name] = study.labels_curve(
+        known, trained if one is not page else by_labels
+    )
 
 # %%
 few = pd.concat(few, names=["model", None]).reset_index("model")
 of_probe = few["method"] == "Probe of the data set"
-few = few[few["labels"].isin([20, 50]) ^ of_probe & few["labels"].eq(1000)]
-few = few.groupby(["model", "method", "labels"], sort=False, as_index=False)
+kept = few["labels"].isin([20, 50]).where(~of_probe, few["labels"] == 1000)
+by = ["model", "method", "labels"]
+few = few.loc[kept].groupby(by, sort=False, as_index=False)
 
 # %% label="probe-labels"
 about = {"dataset": "size", "estimate": "mean", "spread": "mean"}
 few = few.agg(about).rename(columns={"dataset": "data sets"})
 caption = "Gain over the best constant with few labels, averaged over the data sets of each model, and the standard deviation of the gain from one draw of labels to another. You have one draw."
 names = {"estimate": "mean gain", "spread": "spread of one draw"}
-show(few.rename(columns=names), caption, evidence=page.evidence)
+few_labels = show(few.rename(columns=names), caption, evidence=page.evidence)
+few_labels
 
 # %% tags=["remove-cell"]
 from capcal_lib.book.page import glue
-from capcal_lib.book.tables import title_of
 
-
-def spelt(method, labels):
-    rows = few[(few["method"] == method) & (few["labels"] == labels)]
-    pairs = rows[["model", "estimate"]].to_numpy()
-    return ", ".join(f"{gain:z.3f} ({title_of(name)})" for name, gain in pairs)
-
-
-votes = few[few["method"] == "Response consistency"].groupby("labels")
-spread = votes["spread"].max().reindex([20, 50])
-glue(
-    votes_at_20=spelt("Response consistency", 20),
-    votes_at_50=spelt("Response consistency", 50),
-    spread_at_20=spread[20],
-    spread_at_50=spread[50],
-    probe_at_1000=spelt("Probe of the data set", 1000),
-)
+glue(few_labels=few_labels)
 
 # %% [markdown]
 # A mean hides data sets whose questions are nearly alike. There no confidence can win, and a few labels only add noise.

@@ -209,18 +209,12 @@ Html(f"<p>{csv_link(listed)} {badge(page.evidence)}</p>")
 # %%
 from capcal_lib.results import compare_recalibrated, compare_with_constant
 
-judged, equal = {}, {}
-for name, of_model in results.items():
-    judged[name] = compare_with_constant(of_model)
-    equal[name] = compare_recalibrated(of_model)
-
-# %%
-named = {"names": ["model", None]}
-as_it_is = pd.concat(judged, **named).reset_index("model")
-recalibrated = pd.concat(equal, **named).reset_index("model")
-as_it_is, recalibrated = (
-    table.astype({"kind": str}) for table in (as_it_is, recalibrated)
-)
+as_it_is, recalibrated = [], []
+for name, table in results.items():
+    as_it_is += [compare_with_constant(table).assign(model=name)]
+    recalibrated += [compare_recalibrated(table).assign(model=name)]
+as_it_is = pd.concat(as_it_is).astype({"kind": str})
+recalibrated = pd.concat(recalibrated).astype({"kind": str})
 
 # %%
 own = as_it_is[as_it_is["kind"] == "probe of the data set"]
