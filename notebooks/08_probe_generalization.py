@@ -211,15 +211,14 @@ if len(drawn):
 # %%
 from capcal_lib.book.page import models_beside
 
-few = {}
+few, columns = {}, "^(correct|total|votes|Response)"
 for name, one in models_beside(page).items():
-    known = results_of(one.counting)
-    known = known.filter(regex="^(correct|total|votes|Response)").dropna()
+    known = results_of(one.counting).filter(regex=columns).dropna()
     known["Mean of the labels"] = 0.5
     trained = predict_by_labels(page.counting.store, name)
-    few[name] = study.labels_curve(
-        known, trained if one is not page else by_labels
-    )
+    if one is page:
+        trained = by_labels
+    few[name] = study.labels_curve(known, trained)
 
 # %%
 few = pd.concat(few, names=["model", None]).reset_index("model")
