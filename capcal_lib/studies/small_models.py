@@ -245,8 +245,8 @@ def advise(
     rows = pd.concat(cases, names=["labels", None]).reset_index("labels").astype({"kind": str})
     gains = rows.pivot_table("estimate", ["model", "dataset"], by)
     gains["none", ONE_HALF] = half
-    both = pd.MultiIndex.from_tuples([("yes", VOTED), ("yes", AT_HOME)])
-    gains = gains.dropna(subset=[*both.intersection(gains.columns)])
+    both = [way for way in gains if way in (("yes", VOTED), ("yes", AT_HOME))]
+    gains = gains.dropna(subset=both)
     means = gains.mean().where(gains.notna().all()).rename("mean gain")
     counts = tally(rows, *by, "model").astype(str)
     lost = ", " + counts["worse"] + " of " + counts["cases"] + " worse"
