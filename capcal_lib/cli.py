@@ -563,7 +563,11 @@ def confidence(
     model: ModelName,
     dataset: DatasetName,
     method: Annotated[
-        str | None, Option(help="verbalized, p-true, consistency, or an installed method.")
+        str | None,
+        Option(
+            help="verbalized (verbalized confidence), p-true (P(True)), consistency (response "
+            "consistency), or an installed method."
+        ),
     ] = None,
     file: Annotated[
         Path | None,
@@ -575,8 +579,8 @@ def confidence(
     store: Store = LOCAL_RUNS,
     choice: Choice = None,
 ) -> None:
-    """Estimate a confidence for each question of a run, and keep it with the run. The method
-    consistency lets the run's samples vote.
+    """Estimate a confidence for each question of a run, and keep it with the run. For response
+    consistency the run's samples vote.
 
     To keep your own: capcal confidence --model M --dataset D --from FILE.csv --name length
     """

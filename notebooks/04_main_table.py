@@ -9,8 +9,8 @@
 # %% [markdown]
 # # Main table
 #
-# On [the previous page](03_confidence_estimators.ipynb) we met the ways to get a confidence. Which of them comes closest to the
-# expected accuracy $\mu$, and what does it cost?
+# On [the previous page](03_confidence_estimators.ipynb) we met the ways to get a confidence. These are the results: which of
+# them comes closest to the expected accuracy $\mu$, and what does it cost?
 
 # %% tags=["parameters", "hide-input"]
 model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`

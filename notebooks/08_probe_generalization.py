@@ -9,7 +9,7 @@
 # %% [markdown]
 # # Where does a probe still work?
 #
-# A *probe* reads the hidden states of a question. It costs no answer, unlike the votes on the [previous
+# A *probe* reads the hidden states of a question. It costs no answer, unlike response consistency on the [previous
 # page](07_response_consistency.ipynb), but it has to be trained. Does it still work on questions unlike those it was trained
 # on?
 
@@ -36,7 +36,7 @@ show_runs(page, printed=["table-7"])
 #
 # Our probes are *tuned*: they have the paper's form and loss, but the loss is minimised exactly, and cross-validation chooses
 # the weight decay. Their rival is the best constant, the mean accuracy of the other questions. A case *could be won* if a
-# perfect confidence would be significantly closer.
+# perfect confidence would be significantly closer, tested alone and without Holm's method, which corrects for many tests.
 #
 # The verdicts are the same as in the [main table](04_main_table.ipynb). Probes trained on other data sets form a family of
 # their own.
@@ -91,19 +91,7 @@ _ = plots.draw_gains(winnable, "gain over the best constant")
 # %% [markdown]
 # ## The level and the order
 #
-# A probe with a wrong level may still tell easy questions from hard ones. Its correlation with the accuracy shows whether it
-# does:
-
-# %%
-from capcal_lib.results import estimates
-
-first = gained.iloc[0]
-known = estimates(results.loc[[first["dataset"]]], first["method"])
-mu = known["correct"] / known["total"]
-first["correlation"] = known["confidence"].corr(mu)
-first[["method", "dataset", "correlation"]].to_frame("")
-
-# %% [markdown]
+# A probe with a wrong level may still tell easy questions from hard ones.
 # What does each probe know, once its level is set? As in [the main table](04_main_table.ipynb#on-equal-terms), we recalibrate it
 # on the labels of other questions of the data set, and compare it with the best constant again:
 
@@ -141,7 +129,7 @@ show(rows[[*names, *p, "verdict"]], caption, evidence=page.evidence, **p)
 #
 # A probe is tested on another part of its data set, but the parts can share questions. We looked for *exact* copies of training
 # questions, for questions that share 13 words in a row with a training question, and for questions that are *alike*: of
-# the words that occur in either, .6 or more occur in both (the Jaccard index). Does the probe still gain without them?
+# the words that occur in either, 0.6 or more occur in both (the Jaccard index). Does the probe still gain without them?
 
 # %%
 from capcal_lib.results import terms_of
@@ -189,11 +177,11 @@ show(table, caption, evidence=page.evidence)
 # %% [markdown]
 # ## How many labels does it take?
 #
-# The probe has learned from labels; votes, *P(True)* and a stated confidence have not. Now every method gets the same number of
-# labels; a label is one graded answer to one question. The probe is trained on labelled training questions. The others are
-# recalibrated by Platt's method on labelled evaluation questions and judged on the rest, as in [the main
-# table](04_main_table.ipynb#on-equal-terms). `labels_curve` averages over draws of the labels: fifty for a recalibrated method, three
-# to ten for a probe. The intervals allow for other questions and other draws.
+# The probe has learned from labels; response consistency, *P(True)* and verbalized confidence have not. Now every method gets
+# the same number of labels. A label is one graded answer to one question. The probe learns from labelled training questions.
+# The others are recalibrated by Platt's method on labelled evaluation questions and judged on the rest, as in [the main
+# table](04_main_table.ipynb#on-equal-terms). `labels_curve` averages over draws of the labels: fifty for a recalibrated method,
+# three to ten for a probe.
 
 # %%
 from capcal_lib.probes import predict_by_labels
@@ -205,35 +193,58 @@ if verdicts != "rules":  # under which these probes are trained
 curve = study.labels_curve(results, by_labels)
 
 # %% label="fig-labels" mystnb={"image": {"alt": "Gain against the number of labels, in a panel for each data set, with a line for each method, intervals and a line at zero."}}
-if len(curve):
-    grid = plots.draw_curves(titled(curve), x="labels", col="dataset")
-    grid.refline(y=0, color=plots.MUTED)
-    _ = grid.set_axis_labels("labels", "gain over the best constant")
+drawn = curve[curve["dataset"].isin(winnable["dataset"])]
+if len(drawn):
+    grid = plots.draw_curves(titled(drawn), x="labels", col="dataset")
+    grid.set_axis_labels("labels", "gain over the best constant")
+    for ax in grid.axes.flat:
+        ax.axhline(0, color=plots.MUTED, ls="--")
 
 # %% [markdown]
-# Mean gain over the best constant against the number of labels. Above the line a method is closer. Bars are 95 % intervals.
-# Votes take ten answers to each question. For your own model, `capcal probe --model M --draws` trains the probes. Averaged over
-# the data sets that have all three:
+# Mean gain over the best constant against the number of labels, on data sets that could be won. Above the line a method is
+# closer. Bars are 95 % intervals of the mean, for other questions and other draws; they are too short if a draw has nearly all
+# labels. For your own model, `capcal probe --model M --draws` trains the probes.
+#
+# Does this hold for other models? We take all data sets of each model whose questions differ, with twenty labels and with fifty.
+# Without any method, you could say the *mean of the labels*, which is a constant recalibrated on them:
 
 # %%
-pairs = ["method", "labels"]
-gains = curve.pivot(index="dataset", columns=pairs, values="estimate")
+from capcal_lib.book.page import models_beside
+
+few, columns = {}, "^(correct|total|votes|Response)"
+for name, one in models_beside(page).items():
+    known = results_of(one.counting).filter(regex=columns).dropna()
+    known["Mean of the labels"] = 0.5
+    trained = predict_by_labels(page.counting.store, name)
+    if one is page:
+        trained = by_labels
+    few[name] = study.labels_curve(known, trained)
 
 # %%
-kept = [("Response consistency", 20)]
-kept += [("Probe of the data set", labels) for labels in (250, 1000)]
-shared = gains.reindex(columns=kept).dropna().mean()
-shared.rename("mean gain").to_frame()
+few = pd.concat(few, names=["model", None]).reset_index("model")
+of_probe = few["method"] == "Probe of the data set"
+kept = few["labels"].isin([20, 50]).where(~of_probe, few["labels"] == 1000)
+by = ["model", "method", "labels"]
+few = few.loc[kept].groupby(by, sort=False, as_index=False)
+
+# %% label="probe-labels"
+about = {"dataset": "size", "estimate": "mean", "spread": "mean"}
+few = few.agg(about).rename(columns={"dataset": "data sets"})
+caption = "Gain over the best constant with few labels, averaged over the data sets of each model, and the standard deviation of the gain from one draw of labels to another. You have one draw."
+names = {"estimate": "mean gain", "spread": "spread of one draw"}
+few_labels = show(few.rename(columns=names), caption, evidence=page.evidence)
+few_labels
 
 # %% tags=["remove-cell"]
 from capcal_lib.book.page import glue
 
-votes_at_20, probe_at_250, _ = shared
-glue(votes_at_20=votes_at_20, probe_at_250=probe_at_250)
+glue(few_labels=few_labels)
 
 # %% [markdown]
-# The methods also [differ in cost](04_main_table.ipynb#what-a-confidence-costs). Ten votes take ten answers to every question.
-# A probe takes none, except to its training questions.
+# A mean hides data sets whose questions are nearly alike. There no confidence can win, and a few labels only add noise.
+#
+# The methods also [differ in cost](04_main_table.ipynb#what-a-confidence-costs). Response consistency takes ten answers to every
+# question. A probe takes none, except to its training questions.
 #
 # ## Two training sets in one
 #
@@ -253,7 +264,7 @@ mixture.rename(page.runs["title"], level="dataset")
 #
 # - A probe may tell easy questions from hard ones and still be no closer than the best constant.
 # - A probe can beat Uniform random by its level alone. To beat the best constant it has to tell easy questions from hard ones.
-# - Compare methods with the same labels. A few labels set a level; a probe needs hundreds to learn an order.
+# - Compare methods with the same labels. Twenty labels do not set a level safely, and fifty nearly do. A probe needs hundreds.
 #
 # [Next](09_statements.ipynb): which of the paper's sentences do its own numbers support?
 #

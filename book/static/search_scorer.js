@@ -10,14 +10,14 @@ const ITEM = 120;
 const SHOWN = 240; // characters of a paragraph
 const UNLIKELY = 0.4; // of the best page's score: pages below are left out
 
-// The questions of the front page, and the pages that answer them.
+// Frequent questions, and the pages that answer them.
 const answers = [
   [/how many samples/, "notebooks/02_k_eval_choice"],
-  [/which (method|confidence)|\bno labels\b|unlabell?ed/, "guide/which_method"],
+  [/which (method|confidence)|\blabels\b|unlabell?ed/, "guide/which_method"],
   [/what holds|claims?\b/, "notebooks/09_statements"],
   [/\bhelps?\b/, "notebooks/10_uses"],
   [/^\W*(brier( scores?)?|temperature)\W*$/, "theory/definitions"],
-  [/gpt-oss|olmo|qwen3/, "notebooks/04_main_table"],
+  [/gpt-oss|olmo|qwen3|\bresults\b/, "notebooks/04_main_table"],
 ];
 
 const question = (new URLSearchParams(location.search).get("q") ?? "").toLowerCase();

@@ -23,7 +23,7 @@ ITEMS = {
     "table-3": Item("passk_math500", "Squared error of predicted pass@k on MATH-500, as printed."),
     "table-8": Item("passk_aime25", "Squared error of predicted pass@k on AIME25, as printed."),
     "table-4": Item("mean_accuracy", "Mean expected accuracy, as printed."),
-    "table-6": Item("consistency", "Score of a vote over k samples, as printed."),
+    "table-6": Item("consistency", "Score of response consistency over k samples, as printed."),
     "table-7": Item("mixing", "Score of probes of one training set and of two, as printed."),
     "figure-4": Item(
         "tokens", "Mean completion tokens a question, to about 6 %.", "reference code", 0

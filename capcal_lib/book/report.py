@@ -87,13 +87,14 @@ def _figures(known: pd.DataFrame) -> list[str]:
         reliability = Figure(figsize=(4, 4))
         ReliabilityDisplay.from_counts(*numbers, name=name, ax=reliability.add_subplot())
         PassAtKDisplay.from_counts(*numbers, name=name, ax=solved)
-        images.append(_image(reliability, f"{name}. {RELIABILITY}"))
-    return [*images, _image(passed, PASSED)]
+        images.append(image(reliability, f"{name}. {RELIABILITY}"))
+    return [*images, image(passed, PASSED)]
 
 
-def _image(figure: Figure, text: str) -> str:
-    """Show a figure as SVG inside an image, so that nothing in it can run."""
+def image(figure: Figure, text: str) -> str:
+    """Show a figure below its text, as SVG inside an image, so that nothing in it can run."""
     file = io.BytesIO()
     figure.savefig(file, format="svg", bbox_inches="tight", metadata={"Date": None})
     data = base64.b64encode(file.getvalue()).decode()
-    return f'<p>{escape(text)}</p><img alt="{escape(text)}" src="data:image/svg+xml;base64,{data}">'
+    source = f'class="capcal-drawing" src="data:image/svg+xml;base64,{data}"'
+    return f'<p>{escape(text)}</p><img alt="{escape(text)}" {source}>'

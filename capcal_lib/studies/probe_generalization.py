@@ -12,7 +12,7 @@ from capcal_lib.metrics import Calibrator, bounds_over_constant, mean_interval
 from capcal_lib.probe_names import PROBE_OF_SET, probe_name, training_sets
 from capcal_lib.probes import nearest_probe
 from capcal_lib.probes.draws import DRAWS
-from capcal_lib.results.estimated import ASKED_KINDS, SEVERAL, VOTED, estimates
+from capcal_lib.results.estimated import ASKED_KINDS, SEVERAL, VOTED, differing, estimates
 from capcal_lib.results.judged import judge, mean_over_members
 from capcal_lib.results.results import INDEX, subjects
 from capcal_lib.results.scores import Protocol, best_constant, terms_of
@@ -61,10 +61,10 @@ def labels_curve(
     """Return the gain of each method over the best constant for each number of labels, on each data
     set whose questions differ.
 
-    A label is one graded answer to a question. Votes and stated confidences
-    are recalibrated by Platt's method on random labelled questions, and judged on the rest. Each
-    case is drawn from ``seed`` anew, so that no method moves the numbers of another. Questions
-    without a confidence are left out. The data set's own probe learns from training questions with
+    A label is one graded answer to a question. All methods but probes are recalibrated by Platt's
+    method on random labelled questions, and judged on the rest. Each case is drawn from ``seed``
+    anew, so that no method moves the numbers of another. Questions without a confidence are left
+    out. The data set's own probe learns from training questions with
     one graded answer each: ``predicted`` is from ``probes.draws.predict_by_labels``.
 
     A gain is the constant's Brier term minus the method's, from the same counts. For votes these
@@ -72,10 +72,11 @@ def labels_curve(
     cancels.
 
     Returns one row per ``dataset``, ``method`` and number of ``labels``, if at least ten questions
-    are left to judge: the mean gain ``estimate``, positive if closer than the constant, and its 95
-    % interval ``low`` to ``high`` for other questions and other draws (:func:`over_draws`).
+    are left to judge: the mean gain ``estimate``, positive if closer than the constant; its 95 %
+    interval ``low`` to ``high`` for other questions and other draws; and the ``spread`` of a single
+    draw (:func:`over_draws`).
     """
-    scored = varied(results[results["total"] > 1])
+    scored = differing(results[results["total"] > 1])
     listed = estimates(scored)
     listed = listed[listed["kind"].isin(ASKED) & (listed["total"] > 1)]
     constant = best_constant(scored)
@@ -101,7 +102,8 @@ def labels_curve(
         row = {"dataset": dataset, "method": method, "labels": labels}
         bounds = bounds_over_constant(constant.loc[[dataset]])
         rows.append(row | over_draws(drawn, subjects(drawn), bounds))
-    return pd.DataFrame(rows, columns=["dataset", "method", "labels", "estimate", "low", "high"])
+    columns = ["dataset", "method", "labels", "estimate", "low", "high", "spread"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def recalibrated_gains(
@@ -133,8 +135,8 @@ def recalibrated_gains(
 def over_draws(
     gains: pd.DataFrame, groups: "pd.Series[str]", bounds: tuple[float, float]
 ) -> dict[str, float]:
-    """Average gains, (n_questions, n_draws), over questions and draws: ``estimate``, ``low`` and
-    ``high``.
+    """Average gains, (n_questions, n_draws), over questions and draws: ``estimate``, ``low``,
+    ``high``, and ``spread``, the standard deviation over draws.
 
     A question's gain is its mean over the draws in which it is judged. Each arm of the interval is
     the root of a sum of two squares. One is the arm of ``mean_interval`` over these gains, with
@@ -154,4 +156,5 @@ def over_draws(
         "estimate": estimate,
         "low": np.maximum(bounds[0], estimate - np.hypot(estimate - low, arm)),
         "high": np.minimum(bounds[1], estimate + np.hypot(high - estimate, arm)),
+        "spread": spread,
     }

@@ -2,7 +2,6 @@
 ``data_manifests/claims.yaml``; and what each kind of confidence gains, with and without labels."""
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -10,15 +9,10 @@ import pandas as pd
 from capcal_lib import metrics
 from capcal_lib.applications import deep_samples, pass_at_k_gains_over_answer
 from capcal_lib.claims import opposite
-from capcal_lib.grading.counts import count_run
 from capcal_lib.probe_names import NEAREST_PROBE, PLUG_IN, POSTERIOR
-from capcal_lib.probes import runs_for_probes
 from capcal_lib.results.estimated import (
-    ASKED_KINDS,
     AT_HOME,
-    ELSEWHERE,
     IN_DOMAIN,
-    KINDS,
     OUTSIDE,
     STATED,
     VOTED,
@@ -28,7 +22,7 @@ from capcal_lib.results.estimated import (
 )
 from capcal_lib.results.judged import compare_with_nearest_probe, judge, mean_over_members, tally
 from capcal_lib.results.results import CONSISTENCY
-from capcal_lib.results.scores import terms_of
+from capcal_lib.results.scores import best_constant, terms_of
 from capcal_lib.results.targets import BETWEEN
 from capcal_lib.results.terms import COUNTS, NUMBERS, ORACLE_RC
 from capcal_lib.results.uses import ATTEMPTS, compare_use, ways_to_use
@@ -47,7 +41,7 @@ OVER_UNIFORM = {
 OTHERS = "own probe < other probes"
 ASKED_OWN = "own probe < asked"
 ASKED_ELSEWHERE = "probe from elsewhere < asked"
-FURTHER = "probe < ten votes"  # what the paper does not ask for
+FURTHER = "probe < response consistency"  # what the paper does not ask for
 PASS = f"pass@16 by probe < {ORACLE_RC}"
 MISSED = "pass@16 by probe off by .05"
 OFF = 0.05
@@ -61,20 +55,21 @@ MEASURED |= {*OVER_UNIFORM.values(), *SPENT.values()}
 FOR = {"better": "holds", "inconclusive": "neither", "worse": "fails"}  # what a verdict says
 AGAINST = {"better": "fails", "inconclusive": "neither", "worse": "holds"}
 CASE = ["what", "method", "model", "dataset", "nearest"]
-ONE_HALF, OWN_MEAN, CONSTANT = "one half", "mean of its training set", "mean of the data set"
+ONE_HALF = "one half"
 WAYS = pd.DataFrame(
     [
-        ("none", "one answer", STATED, "a few", ONE_HALF),
-        ("none", "one answer", YES, "one", ONE_HALF),
-        ("none", "ten answers", VOTED, "ten answers", ONE_HALF),
-        ("none", "hidden states", IN_DOMAIN, "none", OWN_MEAN),
-        ("none", "hidden states", OUTSIDE, "none", OWN_MEAN),
-        ("yes", "one answer", STATED, "a few", CONSTANT),
-        ("yes", "one answer", YES, "one", CONSTANT),
-        ("yes", "ten answers", VOTED, "ten answers", CONSTANT),
-        ("yes", "hidden states", AT_HOME, "none", CONSTANT),
+        ("none", "nothing", ONE_HALF),
+        ("none", "a few tokens", STATED),
+        ("none", "one token", YES),
+        ("none", "ten answers", VOTED),
+        ("none", "hidden states", IN_DOMAIN),
+        ("none", "hidden states", OUTSIDE),
+        ("yes", "a few tokens", STATED),
+        ("yes", "one token", YES),
+        ("yes", "ten answers", VOTED),
+        ("yes", "hidden states", AT_HOME),
     ],
-    columns=["labels", "of the model", "kind", "tokens", "rival"],
+    columns=["labels", "of the model", "kind"],
 )
 
 
@@ -91,8 +86,8 @@ def compare_as_stated(
     its own 95 % interval ``low`` to ``high``; ``p`` and ``p (Holm)``; and the ``result``:
     ``holds`` or ``fails`` if ``p (Holm)`` is below .05, else ``neither``. Holm's method takes
     together all comparisons of targets, with a random confidence, among probes, and of pass@k.
-    Other pages judge budgets (``results.compare_use``) and compare probes with votes and with what
-    the model says (``results.compare_with_nearest_probe``).
+    Other pages judge budgets (``results.compare_use``) and compare probes with response
+    consistency, verbalized confidence and P(True) (``results.compare_with_nearest_probe``).
     """
     gains, elsewhere = [], []
     for model, of_model in results.items():
@@ -175,9 +170,9 @@ def compare_budgets(results: pd.DataFrame, concentrations: "pd.Series[float]") -
 
 
 def compare_asked(results: pd.DataFrame) -> pd.DataFrame:
-    """Return what the main table says of the nearest probe against ten votes and against what the
-    model says, as rows of :func:`compare_as_stated`: a gain is now the probe's. In a comparison
-    with votes, ``method`` is the probe.
+    """Return what the main table says of the nearest probe against response consistency, verbalized
+    confidence and P(True), as rows of :func:`compare_as_stated`: a gain is now the probe's. In a
+    comparison with response consistency, ``method`` is the probe.
     """
     asked = compare_with_nearest_probe(results)
     asked = asked.join(cases_of(results)["shift"], on=["dataset", "probe"])
@@ -221,58 +216,43 @@ def results_of_claims(
     return pd.concat(tables, ignore_index=True)
 
 
-def training_means(store: Path | str, model: str) -> "pd.Series[float]":
-    """Return the mean expected accuracy of each training set of a model, by the name of the probe
-    that learned from it.
-    """
-    means = {}
-    for dataset, run in runs_for_probes(store, model, "training"):
-        counts = count_run(run)
-        counts = counts[counts["total"] > 0]
-        means[dataset.probe] = (counts["correct"] / counts["total"]).mean()
-    return pd.Series(means, dtype=float)
-
-
-def compare_without_labels(results: pd.DataFrame, means: "pd.Series[float]") -> pd.DataFrame:
-    """Compare the confidences that need no label of the data set with rivals that need none either.
-
-    A probe of one other training set is compared with the mean of that set, ``means`` from
-    :func:`training_means`. Probes of the same domain and probes of another domain are one family
-    each. What the model says, and votes, are compared with one half, as a third family.
-
-    Returns one row per case: ``dataset``, ``method``, ``kind`` and the columns of
-    ``results.judge``, with whether it ``could be won``.
-    """
-    terms = terms_of(differing(results[results["total"] > 1]))
-    terms = terms[terms["kind"].isin([*ASKED_KINDS, IN_DOMAIN, OUTSIDE])]
-    terms["family"] = terms["kind"].where(terms["kind"].isin(ELSEWHERE), "asked")
-    own_mean = terms["method"].astype(str).map(means)
-    terms["level"] = own_mean.where(terms["kind"].isin(ELSEWHERE), 0.5)
-    terms = terms.dropna(subset="level")
-    level = terms[["level", *COUNTS]].to_numpy().T
-    terms["perfect"] = metrics.capability_brier_terms(*level, corrected=True)
-    terms["gain"] = terms["perfect"] - terms["term"]
-    case = ["method", "kind", "family"]
-    gains = mean_over_members(terms, case, ["gain", "perfect"])
-    judged = judge(gains, ["dataset", *case], family=["family"]).drop(columns="family")
-    return judged.assign(kind=pd.Categorical(judged["kind"], KINDS))
+def gain_of_one_half(results: pd.DataFrame) -> "pd.Series[float]":
+    """Return the mean gain over the best constant of saying one half, on each data set."""
+    scored = results[results["total"] > 1]
+    mu_hat = scored["correct"] / scored["total"]
+    gain = (best_constant(scored) - mu_hat) ** 2 - (0.5 - mu_hat) ** 2
+    return gain.groupby(level="dataset").mean()
 
 
 def advise(
-    without: pd.DataFrame, as_it_is: pd.DataFrame, recalibrated: pd.DataFrame
+    as_it_is: pd.DataFrame, recalibrated: pd.DataFrame, half: "pd.Series[float]"
 ) -> pd.DataFrame:
-    """Return what each kind of confidence gained, for a reader with no labels and for one with
-    labels of the data set.
+    """Return what each kind of confidence gains over the best constant, for a reader with no labels
+    and for one with labels of the data set.
 
-    Arguments are rows from :func:`compare_without_labels`, ``compare_with_constant`` and
-    ``compare_recalibrated``, for all models in one table. Returns one row per way, in the order of
-    ``WAYS``: the ``labels`` and what ``of the model`` it needs, the ``kind`` of confidence with the
-    ``tokens`` that it costs beside the answer, its ``rival``, the ``mean gain`` over the cases, and
-    the columns of ``results.tally``. A way without a case has no row.
+    ``as_it_is`` and ``recalibrated`` are rows from ``compare_with_constant`` and
+    ``compare_recalibrated``, for all models in one table that names the ``model``; ``half`` has
+    the gains of :func:`gain_of_one_half`, by ``model`` and ``dataset``.
+
+    Returns one row per way, in the order of ``WAYS``: the ``labels`` and what ``of the model`` it
+    needs beside the answer, the ``kind`` of confidence, and its ``mean gain``. All means are over
+    the same cases: those that have both votes and a probe of their own, whose number is
+    ``attrs["cases"]``. A way that lacks one of them has no mean. Then each model has a column with
+    the counts of ``results.tally`` over all cases of the way. A way without a case has no row.
     """
-    at_home = as_it_is[as_it_is["kind"] == AT_HOME]
-    cases = {"none": without, "yes": pd.concat([at_home, recalibrated])}
+    home, by = as_it_is["kind"] == AT_HOME, ["labels", "kind"]
+    cases = {"none": as_it_is[~home], "yes": pd.concat([as_it_is[home], recalibrated])}
     rows = pd.concat(cases, names=["labels", None]).reset_index("labels").astype({"kind": str})
-    by = ["labels", "kind"]
-    means = rows.groupby(by)["estimate"].mean().rename("mean gain")
-    return WAYS.join(pd.concat([means, tally(rows, *by)], axis=1), on=by, how="inner")
+    gains = rows.pivot_table("estimate", ["model", "dataset"], by)
+    gains["none", ONE_HALF] = half
+    both = [way for way in gains if way in (("yes", VOTED), ("yes", AT_HOME))]
+    gains = gains.dropna(subset=both)
+    means = gains.mean().where(gains.notna().all()).rename("mean gain")
+    counts = tally(rows, *by, "model").astype(str)
+    lost = ", " + counts["worse"] + " of " + counts["cases"] + " worse"
+    words = counts["better"] + " of " + counts["could be won"]
+    words += lost.where(counts["worse"] != "0", "")
+    of_model = words.unstack("model")[[*rows["model"].unique()]]
+    advice = WAYS.join(pd.concat([means, of_model], axis=1), on=by, how="inner")
+    advice.attrs["cases"] = len(gains)
+    return advice

@@ -129,6 +129,7 @@ def test_an_interval_holds_questions_and_draws() -> None:
     wide = over_draws(apart, groups, bounds)
     arm = 2.7764451 * np.std([-0.02, -0.01, 0, 0.01, 0.02], ddof=1) / np.sqrt(5)
     assert wide["estimate"] == pytest.approx(alone.estimate)
+    assert wide["spread"] == pytest.approx(np.std([-0.02, -0.01, 0, 0.01, 0.02], ddof=1))
     assert wide["high"] - wide["estimate"] == pytest.approx(
         np.hypot(alone.high - alone.estimate, arm)
     )

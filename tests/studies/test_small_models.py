@@ -1,10 +1,12 @@
+import numpy as np
 import pandas as pd
 import pytest
 
 from capcal_lib.applications import budget_gains, pass_at_k, pass_at_k_gains_over_answer
+from capcal_lib.metrics import capability_brier
 from capcal_lib.places import RECORDED_RUNS
 from capcal_lib.probes import describe_probes
-from capcal_lib.results import brier_terms, compare_with_nearest_probe, load_results
+from capcal_lib.results import brier_terms, compare_with_nearest_probe, load_results, score
 from capcal_lib.studies.budget_allocation import compare_spending
 from capcal_lib.studies.small_models import (
     ASKED_OWN,
@@ -17,7 +19,7 @@ from capcal_lib.studies.small_models import (
     TARGETS,
     advise,
     compare_as_stated,
-    compare_without_labels,
+    gain_of_one_half,
     results_of_claims,
 )
 
@@ -157,28 +159,38 @@ def test_a_claim_takes_the_comparisons_that_it_names():
     }
 
 
-def test_without_labels_a_probe_meets_the_mean_of_its_own_set_and_the_others_one_half(results):
-    means = pd.Series({"Probe (TriviaQA)": 0.2})
-    gains = compare_without_labels(results, means).set_index(["method", "dataset"])["estimate"]
-    table, terms = results.loc[EXAM], brier_terms(results).loc[EXAM]
-    mu_hat = table["correct"] / table["total"]
-    noise = mu_hat * (1 - mu_hat) / (table["total"] - 1)
-    expected = (0.5 - mu_hat) ** 2 - noise - terms["P(True)"]
-    assert gains["P(True)", EXAM] == pytest.approx(expected.mean())
-    expected = (0.2 - mu_hat) ** 2 - noise - terms["Probe (TriviaQA)"]
-    assert gains["Probe (TriviaQA)", EXAM] == pytest.approx(expected.mean())
-    assert {name for name, _ in gains.index if name.startswith("Probe")} == {"Probe (TriviaQA)"}
+def test_one_half_gains_what_it_scores_lower_than_the_best_constant(results):
+    table = results.loc[EXAM]
+    scores = score(results.loc[[EXAM]])["brier"].droplevel("dataset")
+    counts = table["correct"], table["total"]
+    half = capability_brier(np.full(len(table), 0.5), *counts, corrected=True)
+    assert gain_of_one_half(results)[EXAM] == pytest.approx(scores["Best constant"] - half)
 
 
-def test_advice_has_a_row_for_each_way_that_has_a_case():
-    case = {"estimate": 0.1, "verdict": "better", "could be won": True}
-    without = pd.DataFrame([case | {"kind": "P(True)"}] * 2)
-    as_it_is = pd.DataFrame([case | {"kind": kind} for kind in ("probe of the data set", "other")])
-    recalibrated = pd.DataFrame([case | {"kind": "P(True)", "estimate": -0.2, "verdict": "worse"}])
-    advice = advise(without, as_it_is, recalibrated).set_index(["labels", "kind"])
-    columns = ["rival", "mean gain", "better", "worse", "cases"]
-    assert advice[columns].T.to_dict("list") == {
-        ("none", "P(True)"): ["one half", 0.1, 2, 0, 2],
-        ("yes", "P(True)"): ["mean of the data set", -0.2, 0, 1, 1],
-        ("yes", "probe of the data set"): ["mean of the data set", 0.1, 1, 0, 1],
+def cases(kind: str, gains: dict[tuple[str, str], float], **columns: object) -> pd.DataFrame:
+    """Make rows of ``compare_with_constant`` from the gain on each (model, dataset)."""
+    table = pd.Series(gains, name="estimate").rename_axis(["model", "dataset"]).reset_index()
+    given = {"kind": kind, "verdict": "inconclusive", "could be won": True}
+    return table.assign(**given | columns)
+
+
+def test_advice_averages_gains_on_the_same_cases_and_counts_verdicts_by_model():
+    near, own, votes = "probe of the domain", "probe of the data set", "response consistency"
+    three = {("A", "x"): -0.2, ("A", "y"): -0.4, ("B", "x"): 0.9}
+    two = {("A", "x"): 0.1, ("A", "y"): 0.3}
+    as_it_is = [cases(votes, three, verdict="worse"), cases(near, {("A", "x"): 0.1})]
+    as_it_is += [cases(own, two, verdict="better")]
+    recalibrated = cases(votes, three | two, verdict="better")
+    recalibrated.loc[1, "could be won"] = False
+    half = pd.Series({("A", "x"): -0.5, ("A", "y"): 0.0, ("B", "x"): 9.0})
+    half = half.rename_axis(["model", "dataset"])
+    advice = advise(pd.concat(as_it_is), recalibrated, half)
+    assert advice.attrs["cases"] == 2, "B has no probe of its own"
+    rows = advice.set_index(["labels", "kind"])[["mean gain", "A", "B"]]
+    assert rows.round(3).astype(object).where(rows.notna(), None).T.to_dict("list") == {
+        ("none", "one half"): [-0.25, None, None],
+        ("none", votes): [-0.3, "0 of 2, 2 of 2 worse", "0 of 1, 1 of 1 worse"],
+        ("none", near): [None, "0 of 1", None],
+        ("yes", votes): [0.2, "1 of 1", "1 of 1"],
+        ("yes", own): [0.2, "2 of 2", None],
     }
