@@ -176,8 +176,9 @@ rows = {"all samples": interval(c, n), "ten samples": interval(ten, 10)}
 pd.DataFrame(rows, ["score", "low", "high"]).T
 
 # %% [markdown]
-# `interval_growth` repeats this for each confidence of each model, on the data sets with the most samples. It leaves out response
-# consistency, whose votes are samples too. One kind stands apart: a *probe*, which learns from other questions of the data set.
+# `interval_growth` repeats this for each confidence of each model, on the data sets with the most samples. It leaves out votes of
+# samples, because the votes are samples too. We tell two groups apart: a *probe*, which learned to predict $\mu$ from other
+# questions of the data set, and any other confidence. The [next page](03_confidence_estimators.ipynb) introduces the methods.
 
 # %%
 tables = {
@@ -206,13 +207,11 @@ wider.round(1)
 pd.Series({"by at most a tenth": (ten["percent"] <= 10).mean()})
 
 # %% tags=["finding"]
-kind = wider["median"].idxmax()
+by = [f"{share:.0f} % for {kind}" for kind, share in wider["median"].items()]
 finding(
-    "With ten samples per question instead of {usual:.0f}, the interval of a score is {ten:.0f} % wider in the median, and {of_kind:.0f} % for {kind}. To narrow it, add questions.",
+    "With ten samples per question instead of {usual:.0f}, the interval of a score is wider by {by} (medians). To narrow it, add questions.",
     usual=ten["samples"].median(),
-    ten=ten["percent"].median(),
-    kind=kind,
-    of_kind=wider.loc[kind, "median"],
+    by=" and ".join(by),
 )
 
 # %% tags=["remove-cell"]
@@ -231,15 +230,12 @@ colors = {"any other confidence": "#bdbdbd", at_home: method_color("Probe")}
 boxes = {"hue": "confidence", "hue_order": colors, "palette": colors}
 
 # %% tags=["picture"] label="fig-k-eval" mystnb={"image": {"alt": "Box plots of the growth of the interval in per cent against k, for probes on their own data set and for any other confidence."}}
-axes = sns.boxplot(growth, x="k", y="percent", gap=0.15, fliersize=3, **boxes)
-axes.set_yscale("symlog", linthresh=10, linscale=2)
-axes.set_yticks([0, 5, 10, 20, 50], [0, 5, 10, 20, 50])
-axes.set(xlabel="samples per question, k", ylabel="wider by, %")
-_ = axes.set_ylim(growth["percent"].min() - 1)
+axes = sns.boxplot(growth, x="k", y="percent", gap=0.15, fliersize=2, **boxes)
+_ = axes.set(xlabel="samples per question, k", ylabel="wider by, %")
 
 # %% [markdown]
 # How much wider the 95 % interval of a corrected score is with only k samples per question. A box holds the middle half of all
-# confidences, data sets and models, and its line is the median. The axis is logarithmic above 10 %.
+# confidences, data sets and models, and its line is the median.
 
 # %% [markdown]
 # ## Summary
