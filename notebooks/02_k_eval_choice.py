@@ -99,28 +99,14 @@ np.ceil(pd.Series(needed)).astype(int).to_frame("samples")
 from capcal_lib.book.tables import titled
 from capcal_lib.reported import printed_distances
 
-ks = pd.Index([10, 25, 50, 100, 200], name="samples a question")
 printed = titled(printed_distances().query("dataset == 'aime25'"))
-variance = printed.set_index("model")["distance"] / 2 / 30
-
-# %%
-errors = pd.DataFrame(np.sqrt(np.outer(1 / ks, variance)), ks, variance.index)
-errors.loc[100].round(4)
+variance = printed.set_index("model")["distance"] / 2
+np.sqrt(variance / (100 * 30)).rename("standard error").round(4)
 
 # %% [markdown]
-# For gpt-oss-20b the paper's text says about 0.0056. Rounding does not explain the difference.
-
-# %% label="fig-standard-error" mystnb={"image": {"alt": "Curves of the standard error against samples a question, one a model."}}
-import seaborn as sns
-
-axes = sns.lineplot(errors, markers=True, dashes=False)
-axes.set(ylim=(0, None), ylabel="standard error")
-_ = axes.legend(title="")
-
-# %% [markdown]
-# Standard error of the mean expected accuracy on AIME25, from sampling alone. The error from asking few questions adds to it.
-
-# %% [markdown]
+# For gpt-oss-20b the paper's text says about 0.0056. Rounding does not explain the difference. The error from asking few questions
+# adds to these numbers.
+#
 # ## A score with fewer samples
 #
 # Thirty other questions would have another mean, however many samples each has. So the interval of a score lets whole questions
@@ -230,6 +216,8 @@ colors = {"any other confidence": "#bdbdbd", at_home: method_color("Probe")}
 boxes = {"hue": "confidence", "hue_order": colors, "palette": colors}
 
 # %% tags=["picture"] label="fig-k-eval" mystnb={"image": {"alt": "Box plots of the growth of the interval in per cent against k, for probes on their own data set and for any other confidence."}}
+import seaborn as sns
+
 axes = sns.boxplot(growth, x="k", y="percent", gap=0.15, fliersize=2, **boxes)
 _ = axes.set(xlabel="samples per question, k", ylabel="wider by, %")
 

@@ -126,8 +126,8 @@ show(table, caption, evidence=page.evidence)
 # %% [markdown]
 # ## Summary
 #
-# Every correction can be taken back. If no confidence is missing, a plug-in score adds the same noise to every method that all
-# samples judge, the oracles aside. So it cannot change the order of these methods. Taking back the other corrections can.
+# Every correction can be taken back. If no confidence is missing, plug-in scores add the same noise to every confidence that all
+# samples judge. So they cannot change the order of these confidences. Taking back the other corrections can.
 #
 # All scores rest on the paper's two theorems. [The next page](14_theorems.ipynb) asks whether these hold on counts.
 #
