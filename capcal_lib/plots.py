@@ -265,8 +265,8 @@ class ScoreDisplay(_Display):
 
     With several data sets, each has a row with one mark per method, in the same order in every
     figure, and a line through the row marks the best constant. With a single data set, each method
-    has a row. Lower is better. If the scores have low and high, bars are their intervals. New axes
-    are as high as the rows need.
+    has a row. Lower is better. If the scores have low and high, bars are their intervals; if they
+    have a column recalibrated, hollow marks show it. New axes are as high as the rows need.
 
     >>> scores = pd.DataFrame({"method": ["mine", "P(True)"], "brier": [0.1, 0.2]})
     >>> ScoreDisplay.from_scores(scores).ax.get_xlabel()
@@ -305,6 +305,8 @@ class ScoreDisplay(_Display):
             self.ax.vlines(constant["brier"], *ends, color=MUTED, lw=2, label="Best constant")
         marks = _mark_names(others).nunique()
         rows = self._draw_marks("dataset", others, 0.8 / max(1, marks))
+        if "recalibrated" in others:
+            self.ax.plot([], [], "o", mfc="white", color=INK, label="hollow: recalibrated")
         entries = self.ax.get_legend_handles_labels()
         legend = self.figure.legend(*entries, loc="outside upper center", ncols=3)
         _as_they_are(legend.get_texts())
@@ -321,17 +323,18 @@ class ScoreDisplay(_Display):
         for place, mark in enumerate(marks):
             group = table[names == mark]
             case = group.iloc[0][["method", "dataset"]]
-            self.ax.errorbar(
-                group["brier"],
-                group[by].map(rows.index) + step * (place + 0.5 - len(marks) / 2),
-                xerr=_arms(group, "brier") if "low" in group else None,
-                fmt=MARKERS.get(shift(*case) or mark, "o"),
-                color=method_color(*case),
-                ms=6,
-                mew=1.5,
-                lw=1,
-                label=mark,
-            )
+            heights = group[by].map(rows.index) + step * (place + 0.5 - len(marks) / 2)
+            style: dict[str, Any] = {
+                "fmt": MARKERS.get(shift(*case) or mark, "o"),
+                "color": method_color(*case),
+                "ms": 6,
+                "mew": 1.5,
+                "lw": 1,
+            }
+            arms = _arms(group, "brier") if "low" in group else None
+            self.ax.errorbar(group["brier"], heights, xerr=arms, label=mark, **style)
+            if "recalibrated" in group:
+                self.ax.errorbar(group["recalibrated"], heights, mfc="white", **style)
         titles = [load_dataset(row).title if row in dataset_names() else row for row in rows]
         self.ax.set_yticks(range(len(rows)), titles)
         label = "capability Brier score (lower is better)"

@@ -32,9 +32,11 @@ page = open_page(
 show_runs(page, dataset, printed=["figure-11"])
 
 # %% [markdown]
-# The results have one row per question: how many samples were scored, and how many are correct. If $c$ of $n$ samples are correct, $\hat\mu = c/n$ estimates $\mu$. One more response lies $1 - \mu$ away from $\mu$ if it is
-# correct, and $\mu$ away if not. So its mean distance is $\mathbb{E}|C - \mu| = 2\mu(1-\mu)$. We estimate it without bias by
-# $2c(n-c)/(n(n-1))$. The paper's protocol uses $2\hat\mu(1-\hat\mu)$.
+# A *short* prompt asks for the answer alone, and one with *steps* for reasoning first. The results have one row per question:
+# how many samples were scored, and how many are correct. If $c$ of $n$ samples are correct, $\hat\mu = c/n$ estimates $\mu$.
+# One more response lies $1 - \mu$ away from $\mu$ if it is correct, and $\mu$ away if not. So its mean distance is
+# $\mathbb{E}|C - \mu| = 2\mu(1-\mu)$. We estimate it without bias by $2c(n-c)/(n(n-1))$. The paper's protocol uses
+# $2\hat\mu(1-\hat\mu)$.
 
 # %%
 results = results_of(page.counting)
@@ -53,11 +55,12 @@ distance.groupby("dataset", sort=False).mean().rename(page.runs["title"])
 # %%
 from capcal_lib.results.targets import shares_between
 
-shares_between(results).groupby("dataset", sort=False).mean().round(3)
+between = shares_between(results).groupby("dataset", sort=False).mean()
+between.rename(page.runs["title"]).round(3)
 
 # %% [markdown]
-# `response_distances` computes the mean distance and this share. The interval of the distance is for questions
-# like these: it also allows for the choice of questions.
+# `response_distances` computes the mean distance and this share. The interval of the distance allows for few samples and for which
+# questions were asked.
 
 # %%
 from capcal_lib.results.targets import response_distances
@@ -179,11 +182,11 @@ numbers = {"annot": True, "fmt": ".2f", "annot_kws": {"size": 9, "color": INK}}
 axes = sns.heatmap(wide, cmap=tints, vmin=0, vmax=0.8, cbar=False, **numbers)
 axes.axhline(measured["model"].nunique(), color=INK)
 axes.grid(visible=False)
-_ = axes.set(xlabel="", ylabel="")
+_ = axes.set(xlabel="", ylabel="", title="mean distance of one response")
 
 # %% [markdown]
-# Mean distance of one response from the expected accuracy: above the line from samples, below it from the printed baseline. It
-# is small only if the model solves nearly every question nearly always or nearly never.
+# Mean distance of one response from the expected accuracy: above the line from samples, below it from the printed baseline. A
+# small value means that most questions are solved almost always or almost never.
 
 # %% [markdown]
 # ## Summary
@@ -204,10 +207,11 @@ pd.Series({"share of correct responses by luck": lucky.mean()})
 
 # %% [markdown]
 # **2 (medium).** Show that $\mathbb{E}|C - \mu| = 2\mu(1-\mu)$, and check it with random responses to a question with
-# $\mu = 0.3$. *Hint:* $C$ is 1 with probability $\mu$.
+# $\mu = 0.3$. *Hint:* $C$ is 1 with probability $\mu$, and otherwise 0.
 
 # %% tags=["hide-cell", "solution"]
-# The mean distance of many responses to one question, and the formula
+# With probability mu the distance is 1 - mu, and with probability 1 - mu it is mu:
+# mu (1 - mu) + (1 - mu) mu = 2 mu (1 - mu)
 responses = rng.random(100_000) < 0.3
 simulated = np.abs(responses - 0.3).mean()
 pd.Series({"simulated": simulated, "formula": 2 * 0.3 * 0.7})

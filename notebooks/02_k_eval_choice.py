@@ -99,28 +99,14 @@ np.ceil(pd.Series(needed)).astype(int).to_frame("samples")
 from capcal_lib.book.tables import titled
 from capcal_lib.reported import printed_distances
 
-ks = pd.Index([10, 25, 50, 100, 200], name="samples a question")
 printed = titled(printed_distances().query("dataset == 'aime25'"))
-variance = printed.set_index("model")["distance"] / 2 / 30
-
-# %%
-errors = pd.DataFrame(np.sqrt(np.outer(1 / ks, variance)), ks, variance.index)
-errors.loc[100].round(4)
+variance = printed.set_index("model")["distance"] / 2
+np.sqrt(variance / (100 * 30)).rename("standard error").round(4)
 
 # %% [markdown]
-# For gpt-oss-20b the paper's text says about 0.0056. Rounding does not explain the difference.
-
-# %% label="fig-standard-error" mystnb={"image": {"alt": "Curves of the standard error against samples a question, one a model."}}
-import seaborn as sns
-
-axes = sns.lineplot(errors, markers=True, dashes=False)
-axes.set(ylim=(0, None), ylabel="standard error")
-_ = axes.legend(title="")
-
-# %% [markdown]
-# Standard error of the mean expected accuracy on AIME25, from sampling alone. The error from asking few questions adds to it.
-
-# %% [markdown]
+# For gpt-oss-20b the paper's text says about 0.0056. Rounding does not explain the difference. The error from asking few questions
+# adds to these numbers.
+#
 # ## A score with fewer samples
 #
 # Thirty other questions would have another mean, however many samples each has. So the interval of a score lets whole questions
@@ -176,8 +162,9 @@ rows = {"all samples": interval(c, n), "ten samples": interval(ten, 10)}
 pd.DataFrame(rows, ["score", "low", "high"]).T
 
 # %% [markdown]
-# `interval_growth` repeats this for each confidence of each model, on the data sets with the most samples. It leaves out response
-# consistency, whose votes are samples too. One kind stands apart: a *probe*, which learns from other questions of the data set.
+# `interval_growth` repeats this for each confidence of each model, on the data sets with the most samples. It leaves out votes of
+# samples, because the votes are samples too. We tell two groups apart: a *probe*, which learned to predict $\mu$ from other
+# questions of the data set, and any other confidence. The [next page](03_confidence_estimators.ipynb) introduces the methods.
 
 # %%
 tables = {
@@ -206,13 +193,11 @@ wider.round(1)
 pd.Series({"by at most a tenth": (ten["percent"] <= 10).mean()})
 
 # %% tags=["finding"]
-kind = wider["median"].idxmax()
+by = [f"{share:.0f} % for {kind}" for kind, share in wider["median"].items()]
 finding(
-    "With ten samples per question instead of {usual:.0f}, the interval of a score is {ten:.0f} % wider in the median, and {of_kind:.0f} % for {kind}. To narrow it, add questions.",
+    "With ten samples per question instead of {usual:.0f}, the interval of a score is wider by {by} (medians). To narrow it, add questions.",
     usual=ten["samples"].median(),
-    ten=ten["percent"].median(),
-    kind=kind,
-    of_kind=wider.loc[kind, "median"],
+    by=" and ".join(by),
 )
 
 # %% tags=["remove-cell"]
@@ -231,15 +216,14 @@ colors = {"any other confidence": "#bdbdbd", at_home: method_color("Probe")}
 boxes = {"hue": "confidence", "hue_order": colors, "palette": colors}
 
 # %% tags=["picture"] label="fig-k-eval" mystnb={"image": {"alt": "Box plots of the growth of the interval in per cent against k, for probes on their own data set and for any other confidence."}}
-axes = sns.boxplot(growth, x="k", y="percent", gap=0.15, fliersize=3, **boxes)
-axes.set_yscale("symlog", linthresh=10, linscale=2)
-axes.set_yticks([0, 5, 10, 20, 50], [0, 5, 10, 20, 50])
-axes.set(xlabel="samples per question, k", ylabel="wider by, %")
-_ = axes.set_ylim(growth["percent"].min() - 1)
+import seaborn as sns
+
+axes = sns.boxplot(growth, x="k", y="percent", gap=0.15, fliersize=2, **boxes)
+_ = axes.set(xlabel="samples per question, k", ylabel="wider by, %")
 
 # %% [markdown]
 # How much wider the 95 % interval of a corrected score is with only k samples per question. A box holds the middle half of all
-# confidences, data sets and models, and its line is the median. The axis is logarithmic above 10 %.
+# confidences, data sets and models, and its line is the median.
 
 # %% [markdown]
 # ## Summary

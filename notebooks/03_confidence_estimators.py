@@ -46,9 +46,9 @@ show_runs(page, printed=["appendix-b.2"])
 # Spearman's *rank correlation* with $\hat\mu$ is 1 if the question with the higher confidence is always the easier one, and
 # near 0 if the confidence says nothing about difficulty. It looks at the order alone and not at the level.
 #
-# Which samples *judge* a confidence, that is, give the $\hat\mu$ that it is compared with? Samples that vote in response
-# consistency may not judge it too, and fewer judges lower every rank correlation. So `judge_alike` lets the samples that did
-# not vote judge *all* methods of a data set. Under the paper's protocol all samples judge.
+# The samples behind $\hat\mu$ *judge* a confidence. A sample may not both vote in response consistency and judge it, and fewer
+# judges make $\hat\mu$ noisier, which lowers every rank correlation. So `judge_alike` lets the same samples judge all methods of a
+# data set: those that did not vote. Under the paper's protocol all samples judge.
 
 # %%
 from capcal_lib.results import differing, estimates
@@ -100,16 +100,13 @@ probed = ranks.index.intersection(by_probe)
 spread = accuracy_variance(results)
 widest = spread[probed if len(probed) else ranks.index].idxmax()
 
-# %% [markdown]
-# What does a rank correlation look like? We plot the questions with the most judges:
-
 # %%
-from capcal_lib.applications import deep_samples
-
 drawn = points.loc[[widest]]
 drawn = drawn[drawn["nearest"] | drawn["shift"].isna()]  # of the probes one
-drawn = drawn[drawn["total"] >= deep_samples(drawn["total"])]
 drawn["method"] = drawn["method"].cat.remove_unused_categories()
+
+# %% [markdown]
+# What does a rank correlation look like? The number of the table stands above each panel:
 
 # %% tags=["picture"] label="fig-confidences" mystnb={"image": {"alt": "Scatter plots of the share of correct samples against the confidence, one panel per method, with a diagonal and one point per question."}}
 import seaborn as sns
@@ -118,13 +115,16 @@ from capcal_lib.plots import palette
 colors = palette(drawn["method"].unique(), widest)
 panels = {"col": "method", "col_wrap": 2, "height": 2.0, "aspect": 1.75}
 grid = sns.FacetGrid(drawn, hue="method", palette=colors, **panels)
-grid.map(sns.scatterplot, "confidence", "mu", alpha=0.6)
+grid.map(sns.scatterplot, "confidence", "mu", s=15, linewidth=0)
 grid.map(sns.lineplot, x=[0, 1], y=[0, 1], color="gray", linewidth=1)
-_ = grid.set_axis_labels("confidence", "share correct").set_titles("{col_name}")
+for name, rank in ranks.loc[widest].reindex([*colors]).items():
+    grid.axes_dict[name].set_title(f"{name}: {rank:.2f}")
+_ = grid.set_axis_labels("confidence", "share correct")
 
 # %% [markdown]
-# One point per question. On the diagonal a confidence is right. In a narrow upright cloud, it is nearly the same for every
-# question. If the points rise to the right, it tells easy questions from hard ones, even far from the diagonal.
+# One point per question, and the rank correlation above. On the diagonal a confidence is right. In a narrow upright cloud, it is
+# nearly the same for every question. If the points rise to the right, it tells easy questions from hard ones, even far from the
+# diagonal.
 
 # %%
 order = ranks.loc[widest, [*colors]].dropna().sort_values(ascending=False)

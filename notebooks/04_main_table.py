@@ -39,21 +39,27 @@ if judged.empty:
     )
 
 # %%
-from capcal_lib.results import compare_recalibrated, count_by_kind, score
+from capcal_lib.results import compare_recalibrated, count_by_kind
+from capcal_lib.text import share_in_words
 
-scores = score(results, protocol=protocol)
 equal = compare_recalibrated(results, protocol=protocol)
 home = count_by_kind(judged).loc["probe of the data set"]
 voted = count_by_kind(equal).loc["response consistency"]
 
 # %% tags=["finding"]
 finding(
-    "A probe trained on the data set beats the best constant in {probe} of the {winnable} cases that could be won. Ten votes, recalibrated on the same labels, beat it in {votes} of {possible}.",
-    probe=home["better"],
-    winnable=home["could be won"],
-    votes=voted["better"],
-    possible=voted["could be won"],
+    "A probe trained on the data set beats the best constant in {probe} that could be won. Response consistency, recalibrated with labels of other questions, beats it in {votes}.",
+    probe=share_in_words(home["better"], home["could be won"], "case"),
+    votes=share_in_words(voted["better"], voted["could be won"], "case"),
 )
+
+# %%
+from capcal_lib.results import recalibrate, score
+
+keys = ["dataset", "method"]
+again = score(recalibrate(results), protocol=protocol)["brier"]
+again = again.reindex(equal.set_index(keys).index)  # no probes
+scores = score(results, protocol=protocol).assign(recalibrated=again)
 
 # %%
 from capcal_lib import plots
@@ -61,35 +67,36 @@ from capcal_lib import plots
 is_mix = judged["kind"] == "probe of several data sets"
 mixes = judged["method"][is_mix].unique()
 
-# %% tags=["picture"] label="fig-scores" mystnb={"image": {"alt": "Dot plot of capability Brier scores with intervals: one row per data set, one mark per method, and a line for the best constant in each row."}}
+# %% tags=["picture"] label="fig-scores" mystnb={"image": {"alt": "Dot plot of capability Brier scores with intervals: one row per data set, one filled mark per method, a hollow one for the method recalibrated, and a line for the best constant in each row."}}
 drawn = scores.drop([*mixes, "Uniform random", "Oracle CC"], level="method")
 _ = plots.ScoreDisplay.from_scores(drawn.loc[judged["dataset"].unique()])
 
 # %% [markdown]
-# Capability Brier scores with 95 % intervals; lower is better. The line in a row is the best constant. The table of gains
-# shows which differences are significant.
-#
+# Capability Brier scores with 95 % intervals; lower is better. The line in a row is the best constant. A hollow mark is the same
+# method recalibrated. Probes learned from the data set itself (in-domain in-distribution), from another one of its domain
+# (in-domain out-of-distribution) or from another domain (out-of-domain).
+
+# %% [markdown]
 # The *capability Brier score* of a method is the mean squared distance of its confidence from $\hat\mu$, the share of correct
 # samples; lower is better. The rival of every method is the *best constant*: for each question, the mean $\hat\mu$ of the
 # others. It knows the data set and nothing about the question.
-
 #
 # Is the difference more than chance? The *gain* of a method is the constant's squared error minus its own, averaged over the
-# same questions. A method on a data set is a *case*, and its verdict is *better*, *worse* or *inconclusive*. Cases that are
-# tested together with Holm's method form a *family*: the chance of any false verdict in it is at most 5 %.
-# `compare_with_constant` tests all cases of a model as one family, but probes trained on other data sets form a second one.
-# All pages reach their verdicts in this way.
+# same questions. A method on a data set is a *case*, and its verdict is *better*, *worse* or *inconclusive*. We make many tests
+# at once and adjust for that with Holm's method: the chance of even one false verdict in a *family* of tests is at most 5 %.
+# All methods of a model are one family, and probes trained on other data sets are another.
 #
-# A case *could be won* if a perfect confidence would be significantly better. Otherwise its questions are too few or too much
-# alike. We count *better* among the cases that could be won, and *worse* among all *cases*.
+# If nearly every question of a data set is failed, even a perfect confidence is not significantly better than the constant. So a
+# case *could be won* if a perfect confidence, tested alone and without Holm's method, would be significantly better. We count
+# wins among these cases only. Any case can be lost, so we count losses among all *cases*.
 
 # %%
 count_by_kind(judged)
 
 # %% [markdown]
 # This comparison is uneven. The constant and the probes have learned from *labels*: they know the shares of correct samples
-# of other questions. The other methods do not, so their level may be wrong. What do they *know*, once they get the same
-# labels? `compare_recalibrated` answers that, and [below](#on-equal-terms) we do it by hand.
+# of other questions. The other methods do not, so their level may be wrong. What do they *know*, once they get labels of the
+# other questions, as the constant does? `compare_recalibrated` answers that, and [below](#on-equal-terms) we do it by hand.
 
 # %%
 count_by_kind(equal).query("cases > 0")
@@ -137,7 +144,8 @@ pd.Series({"best constant": constant_terms.mean()})
 
 # %% [markdown]
 # The gain is the mean difference. If the data set has subjects, such as anatomy, the interval of the gain treats the questions
-# of a subject as one group. The interval is limited to gains that are possible for a confidence between 0 and 1.
+# of a subject as one group. The interval is limited to gains that are possible for a confidence between 0 and 1. It counts half
+# an unseen question at either limit, which is most of the interval if a hundred questions are nearly alike.
 
 # %%
 from capcal_lib.metrics import bounds_over_constant, mean_interval
@@ -190,13 +198,22 @@ pd.Series(both, name="score")
 # %%
 from capcal_lib.book.tables import show
 
-keys = ["dataset", "method"]
 as_it_is = judged.set_index(keys)["verdict"].rename("as it is")
 
 # %% label="main-equal"
 table = equal[[*keys, "estimate", "low", "high", "verdict", "could be won"]]
-caption = "Mean gain over the best constant after recalibration on the labels of other questions (higher is better), with its own 95 % interval, the verdict after Holm, and the verdict without recalibration."
+caption = "Mean gain over the best constant after recalibration on the labels of other questions (higher is better), with its own 95 % interval, the verdict after Holm, whether a perfect confidence would win alone, and the verdict without recalibration."
 show(table.join(as_it_is, on=keys), caption, evidence=page.evidence)
+
+# %% [markdown]
+# The constant keeps a small advantage: it also knows the other questions of the same subject. A confidence that knows nothing,
+# such as one half for every question, shows how much it loses by that:
+
+# %%
+nothing = results[["correct", "total"]].assign(nothing=0.5)
+nothing = compare_recalibrated(nothing, protocol=protocol)
+nothing = nothing.set_index("dataset")["estimate"].round(4)
+nothing.rename(page.runs["title"])
 
 # %% [markdown]
 # ## All scores
@@ -243,27 +260,37 @@ show(study.accuracies(page.counting), caption, evidence=page.evidence)
 # Do you get what you pay for? The price of a confidence is the mean number of tokens that the model writes for it. Ten votes
 # take ten answers. A probe takes no tokens, because the model reads the prompt anyway.
 #
-# The best constant is free. So is the *nearest* probe: trained on the data set itself if possible, or else on its domain.
+# The best constant takes no tokens. Neither does the *nearest* probe: trained on the data set itself if possible, or else on its
+# domain.
 
-# %% label="fig-cost" mystnb={"image": {"alt": "One panel per data set with score against tokens, on axes that are linear near zero and logarithmic beyond: a mark with an interval for each method, filled or hollow, and a dashed line for the best constant."}}
+# %% label="fig-cost" mystnb={"image": {"alt": "One panel per data set with the scores of methods in the order of their price: a filled mark with an interval for each, a hollow one for the method recalibrated, and a dashed line for the best constant."}}
 prices = study.score_by_price(scores, tokens, judged)
 if len(prices):  # a confidence of one's own has no price
     _ = study.draw_prices(tables.titled(prices), "dataset")
 
 # %% [markdown]
-# Score against mean completion tokens per question, with 95 % intervals. The dashed line is the best constant. Filled marks
-# differ significantly from it. Both axes are linear near zero and logarithmic beyond.
+# Scores with 95 % intervals, from the cheapest method to the dearest; below each, its mean tokens per question. The dashed line is
+# the best constant. A hollow mark is the same method recalibrated.
 
 # %% [markdown]
-# On how many data sets do tokens buy a better score? `compare_with_nearest_probe` compares each method that takes tokens with
-# the nearest probe on the same questions. These cases are a family of their own.
+# On how many data sets do tokens buy a better score than the nearest probe's? We compare both as they are, and both recalibrated
+# on the same labels and judged by the same samples. Each way is a family of its own.
 
 # %%
 from capcal_lib.results import compare_with_nearest_probe
+from capcal_lib.results.targets import judge_alike
 
-bought = compare_with_nearest_probe(results, protocol=protocol)
-of_method = bought.groupby("method", observed=False)["verdict"]
-of_method.value_counts().unstack()
+alike = recalibrate(judge_alike(results))
+ways = {"as they are": results, "recalibrated": alike}
+
+# %%
+bought = {
+    way: compare_with_nearest_probe(given, protocol=protocol)
+    for way, given in ways.items()
+}
+bought = pd.concat(bought, names=["compared", None])
+by = bought.groupby(["compared", "method"], observed=False)["verdict"]
+by.value_counts().unstack()
 
 # %% [markdown]
 # ## Summary
@@ -271,7 +298,7 @@ of_method.value_counts().unstack()
 # - Compare a confidence with the best constant, which beats *Uniform random* on any set of more than a few questions.
 # - Do not rank methods without intervals. The table of scores marks those that may be the best.
 # - A score mixes what a method knows with its level. Recalibrate before you compare what methods know.
-# - A confidence that takes tokens has two free rivals: the constant and the nearest probe. A probe costs labels instead.
+# - A confidence that takes tokens has two rivals that take none: the constant and the nearest probe. Both need labels.
 #
 # What can we do with a confidence? [Next](05_pass_at_k.ipynb): does it predict how often at least one of several attempts
 # succeeds?

@@ -141,6 +141,9 @@ def test_scores_have_a_row_a_data_set_or_a_row_a_method() -> None:
     one = ScoreDisplay.from_scores(scores.loc[["law"]]).ax
     assert [label.get_text() for label in one.get_yticklabels()] == ["P(True)", "mine"]
     assert marks(one) == {"P(True)": ("^", [0.2]), "mine": ("o", [0.4])}
+    again = ScoreDisplay.from_scores(scores.assign(recalibrated=[0.1, np.nan] * 2)).ax
+    hollow = [box.lines[0] for box in again.containers if box.lines[0].get_mfc() == "white"]
+    assert list(hollow[0].get_xdata()) == [0.1, 0.1], "in the rows of its method"
     bare = ScoreDisplay.from_scores(scores[["brier"]]).ax
     assert not bare.collections, "no interval is drawn where none is known"
 

@@ -3,8 +3,8 @@ comparisons that several pages share.
 
 A *case* is one comparison, such as a method on a data set. A *family* is all cases that answer one
 question; the chance of any false verdict in it is 5 %. A case *could be won* if a perfect
-confidence would be significantly better than the rival in this case alone. That depends on the
-questions and not on the method, so ``better`` is counted among these cases."""
+confidence, tested alone and without Holm's method, would be significantly better than the rival.
+That depends on the questions and not on the method, so ``better`` is counted among these cases."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -176,7 +176,8 @@ def compare_with_nearest_probe(
     results: pd.DataFrame, *, protocol: Protocol = "corrected"
 ) -> pd.DataFrame:
     """Judge each confidence that takes tokens against the nearest probe, which takes none, on each
-    data set; all cases of a model together, by Holm's method.
+    data set; all cases of a model together, by Holm's method. ``recalibrate`` results first, to
+    compare both on equal terms.
 
     Returns one row per ``dataset`` and ``method``, with the ``probe`` and the columns of
     :func:`judge`. ``method`` and ``verdict`` are categories, so that counts include those that do

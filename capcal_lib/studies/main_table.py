@@ -12,7 +12,7 @@ import pandas as pd
 from capcal_lib.errors import naming_extra
 from capcal_lib.grading.core import UNSCORED
 from capcal_lib.metrics import mean_interval
-from capcal_lib.plots import INK, MARKERS, mark_verdicts, palette
+from capcal_lib.plots import INK, MARKERS, palette
 from capcal_lib.probe_names import NEAREST_PROBE
 from capcal_lib.probes import nearest_probe
 from capcal_lib.reported import constant_score, load_reported
@@ -23,9 +23,6 @@ from capcal_lib.results.terms import BEST_CONSTANT
 
 if TYPE_CHECKING:
     import seaborn as sns
-
-PRICES = {"0": 0, "1": 1, "100": 100, "10,000": 10_000}  # marks of an axis of tokens
-LEVELS = [0, 0.05, 0.1, 0.2, 0.5]  # marks of an axis of scores
 
 
 def accuracies(counting: Counting) -> pd.DataFrame:
@@ -53,14 +50,16 @@ def score_by_price(
     """Put the scores of the confidences that ask the model and of the nearest probe beside the
     tokens that each costs.
 
-    ``scores`` are from ``results.score``, ``tokens`` from ``results.costs``, and ``judged`` from
-    ``results.compare_with_constant``, whose data sets are kept. Returns one row per ``dataset`` and
-    ``method``: ``brier`` (lower is better) with its interval ``low`` to ``high``, ``tokens``, the
-    ``verdict`` from ``judged``, and ``constant``, the score of the best constant.
+    ``scores`` are from ``results.score``, with a column ``recalibrated``; ``tokens`` from
+    ``results.costs``; and ``judged`` from ``results.compare_with_constant``, whose data sets are
+    kept. Returns one row per ``dataset`` and ``method``: ``brier`` (lower is better) with its
+    interval ``low`` to ``high``; the score ``recalibrated``; ``tokens``; and ``constant``, the
+    score of the best constant.
     """
     keys = ["dataset", "method"]
     shown = judged[judged["nearest"] | judged["method"].isin(TAKES_TOKENS)]
-    table = shown[[*keys, "nearest", "verdict"]].join(scores[["brier", "low", "high"]], on=keys)
+    numbers = scores[["brier", "low", "high", "recalibrated"]]
+    table = shown[[*keys, "nearest"]].join(numbers, on=keys)
     prices: Any = tokens.rename_axis(columns="method").stack()
     table = table.join(prices.rename("tokens"), on=keys).fillna({"tokens": 0.0})  # a probe
     constant: Any = scores["brier"].xs(BEST_CONSTANT, level="method")
@@ -100,12 +99,11 @@ def printed_by_price() -> pd.DataFrame:
 
 
 def draw_prices(table: pd.DataFrame, panel: str) -> "sns.FacetGrid":
-    """Draw scores, ``brier``, against the ``tokens`` that they cost, with one mark per ``method``,
-    filled as in ``plots.mark_verdicts`` if there is a verdict, and the best constant as a dashed
-    line.
+    """Draw the scores ``brier`` of each ``method`` above its mean ``tokens``, the cheapest first.
 
-    There is one panel for each value of ``panel``; the constant is the mean of the column
-    ``constant``. Both axes are linear near 0 and logarithmic beyond.
+    Marks are filled, with an interval if there are ``low`` and ``high``; scores ``recalibrated``,
+    if there are any, have hollow marks. A dashed line is the mean of ``constant``. There is one
+    panel for each value of ``panel``.
 
     >>> row = {"dataset": "GSM8K", "method": "P(True)", "brier": 0.2, "tokens": 1.0}
     >>> draw_prices(pd.DataFrame([row | {"constant": 0.1}]), "dataset").axes.size
@@ -116,20 +114,25 @@ def draw_prices(table: pd.DataFrame, panel: str) -> "sns.FacetGrid":
 
     colors = palette(table["method"])
     across = min(3, table[panel].nunique())
-    grid = sns.FacetGrid(table, col=panel, col_wrap=across, height=2.5, aspect=2.85 / across)
+    aspect = 2.85 / across
+    grid = sns.FacetGrid(
+        table, col=panel, col_wrap=across, height=2.5, aspect=aspect, sharex=False, sharey=False
+    )
     for title, ax in grid.axes_dict.items():
-        ax.set_yscale("symlog", linthresh=0.1)
         rows = table[table[panel] == title]
         ax.axhline(rows["constant"].mean(), color=INK, ls="--", lw=1)
-        for name, marks in rows.groupby("method", sort=False):
-            color, marker = colors[str(name)], MARKERS.get(str(name), "o")
-            ax.scatter(marks["tokens"], marks["brier"], color=color, marker=marker, label=name)
-            if "verdict" in marks:
-                marks = marks.rename(columns={"brier": "estimate"})
-                places = marks["tokens"]
-                mark_verdicts(ax, places, marks, color=color, marker=marker, upright=True)
-    grid.set(xscale="symlog", xlim=(-0.4, 3e5), xticks=[*PRICES.values()], xticklabels=[*PRICES])
-    grid.set(ylim=(-0.01, 0.8), yticks=LEVELS, yticklabels=LEVELS)
+        prices = rows.groupby("method")["tokens"].mean().sort_values()
+        for place, name in enumerate(map(str, prices.index)):
+            marks = rows[rows["method"] == name]
+            places = [place] * len(marks)
+            style: dict[str, Any] = {"color": colors[name], "marker": MARKERS.get(name, "o")}
+            ax.scatter(places, marks["brier"], label=name, **style)
+            if "low" in marks:
+                ax.vlines(places, marks["low"], marks["high"], color=colors[name])
+            if "recalibrated" in marks:
+                ax.scatter(places, marks["recalibrated"], facecolors="white", **style)
+        ax.set_xticks(range(len(prices)), [f"{price:,.0f}" for price in prices])
+        ax.set(xlim=(-0.5, len(prices) - 0.5), ylim=(min(0, ax.get_ylim()[0]), None))
     grid.set_axis_labels("tokens a question", "score").set_titles("{col_name}")
     entries = grid.axes.flat[0].get_legend_handles_labels()
     grid.figure.legend(*entries, loc="upper center", ncols=4)

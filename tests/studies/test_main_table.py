@@ -14,9 +14,11 @@ from capcal_lib.results import (
     compare_with_nearest_probe,
     costs,
     load_results,
+    recalibrate,
     score,
     subjects,
 )
+from capcal_lib.results.judged import TAKES_TOKENS
 from capcal_lib.studies.main_table import draw_prices, score_by_price
 
 MODEL = "smollm2-135m"
@@ -30,35 +32,45 @@ def results() -> pd.DataFrame:
 def test_nothing_solved_is_nothing_to_price(results: pd.DataFrame) -> None:
     hopeless = results.assign(correct=0)
     tokens = costs(Counting(RECORDED_RUNS, MODEL))
-    assert score_by_price(score(hopeless), tokens, compare_with_constant(hopeless)).empty
+    scores = score(hopeless).assign(recalibrated=0.0)
+    assert score_by_price(scores, tokens, compare_with_constant(hopeless)).empty
     judged = compare_with_nearest_probe(hopeless)
     counts = judged.groupby("method", observed=False)["verdict"].value_counts()
     assert counts.to_list() == [0] * 9  # of three methods and three verdicts
 
 
-def test_a_score_stands_beside_its_price_and_its_verdict(results: pd.DataFrame) -> None:
+@pytest.fixture(scope="module")
+def scores(results: pd.DataFrame) -> pd.DataFrame:
+    """The scores of the methods, and of what takes tokens once it is recalibrated."""
+    again = score(recalibrate(results))["brier"]
+    asked = again.index.isin(TAKES_TOKENS, level="method")
+    return score(results).assign(recalibrated=again[asked])
+
+
+def test_a_score_stands_beside_its_price(results: pd.DataFrame, scores: pd.DataFrame) -> None:
     tokens = costs(Counting(RECORDED_RUNS, MODEL))
     judged = compare_with_constant(results)
-    table = score_by_price(score(results), tokens, judged).set_index(["dataset", "method"])
+    table = score_by_price(scores, tokens, judged).set_index(["dataset", "method"])
     assert (table["tokens"].xs("Probe", level="method") == 0).all()
     price = tokens.loc["mini-exam", "Verbalized confidence"]
     assert table.loc[("mini-exam", "Verbalized confidence"), "tokens"] == pytest.approx(price)
     terms = brier_terms(results).loc["mini-exam"]
     assert table.loc[("mini-exam", "P(True)"), "brier"] == pytest.approx(terms["P(True)"].mean())
-    judged = judged.set_index(["dataset", "method"])["verdict"]
-    assert table.loc[("mini-exam", "P(True)"), "verdict"] == judged["mini-exam", "P(True)"]
-    own = judged["mini-exam", "Probe (Mini exam)"]
-    assert table.loc[("mini-exam", "Probe"), "verdict"] == own
+    asked = table.loc[("mini-exam", "P(True)")]
+    assert asked["recalibrated"] < asked["brier"]
+    assert table["recalibrated"].xs("Probe", level="method").isna().all()
     assert table.loc[("mini-exam", "P(True)"), "constant"] == pytest.approx(
         terms["Best constant"].mean()
     )
 
 
-def test_a_method_has_its_own_mark_in_the_legend_as_in_its_panels(results: pd.DataFrame) -> None:
+def test_a_method_has_its_own_mark_in_the_legend_as_in_its_panels(
+    results: pd.DataFrame, scores: pd.DataFrame
+) -> None:
     tokens = costs(Counting(RECORDED_RUNS, MODEL))
-    grid = draw_prices(
-        score_by_price(score(results), tokens, compare_with_constant(results)), "dataset"
-    )
+    prices = score_by_price(scores, tokens, compare_with_constant(results))
+    grid = draw_prices(prices, "dataset")
+    assert grid.axes[0].get_xticklabels()[0].get_text() == "0", "the cheapest first"
     handles = grid.figure.legends[0].legend_handles
     assert {one.get_label() for one in handles} >= {"P(True)", "Verbalized confidence", "Probe"}
     for handle in handles:
