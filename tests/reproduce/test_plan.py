@@ -30,10 +30,7 @@ def test_tokens_are_read_off_the_papers_figures_where_there_are_no_samples(tmp_p
         assert row["basis"] == ("" if row["step"] == "hidden states" else "read off")
 
 
-@pytest.mark.parametrize("engine", [None, "openai", "transformers"])
-def test_a_plan_with_a_rate_needs_no_engine_no_address_and_no_weights(
-    tmp_path: Path, engine: str | None
-) -> None:
+def test_a_plan_with_a_rate_needs_no_engine_no_address_and_no_weights(tmp_path: Path) -> None:
     lacking = f"import sys; sys.path.insert(0, {str(tmp_path / 'lacking')!r}); "
     for name in ("torch", "vllm"):
         (tmp_path / "lacking" / name).mkdir(parents=True)
@@ -41,7 +38,6 @@ def test_a_plan_with_a_rate_needs_no_engine_no_address_and_no_weights(
     command = "from capcal_lib.cli import main; main()"
     options = ["reproduce", "--model", "gpt-oss-20b", "--plan", "--rate", "20000"]
     options += ["--dataset", "gsm8k", "--store", str(tmp_path / "store")]
-    options += ["--engine", engine] if engine else []
     clean = {name: value for name, value in os.environ.items() if name != "OPENAI_BASE_URL"}
     done = subprocess.run(
         [sys.executable, "-c", lacking + command, *options],

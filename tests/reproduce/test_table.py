@@ -7,16 +7,15 @@ import pandas as pd
 import pytest
 
 from capcal_lib.metrics import correctness_variance, uniform_baseline_brier
-from capcal_lib.reproduce import beside_printed, reproduce
+from capcal_lib.reproduce import Order, beside_printed, reproduce
 from capcal_lib.reproduce import table as tables
 from capcal_lib.results import load_results
 from tests.reproduce.orders import BY_RULES, small
 
 
 def test_printed_scores_stand_beside_measured_ones_without_their_noise(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    whole: tuple[Order, pd.DataFrame], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    reproduce(small(tmp_path))
     solved = [11, 40, 97]  # of 100 samples; what follows is what the paper would print
     uniform = uniform_baseline_brier(solved, 100)
     rows = [
@@ -29,7 +28,7 @@ def test_printed_scores_stand_beside_measured_ones_without_their_noise(
     real = tables.load_dataset("mini-exam").model_copy(update={"reported_as": "gsm8k"})
     monkeypatch.setattr(tables, "load_reported", lambda *_, **__: fake)
     monkeypatch.setattr(tables, "load_dataset", lambda _: real)
-    results = load_results(tmp_path, "simulated")
+    results = load_results(whole[0].store, "simulated")
     table = beside_printed(results, "simulated", protocol="corrected").loc["mini-exam"]
     noise = np.mean([c * (100 - c) / 100**2 / 99 for c in solved])
     expected = {

@@ -12,10 +12,10 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 from capcal_lib.sampling.engines.transformers import TransformersEngine  # noqa: E402 -- needs torch
-from tests.sampling.engines.tiny_models import ARCHITECTURES, draw, plain_logits, request, settings  # noqa: E402
+from tests.sampling.engines.tiny_models import draw, plain_logits, request, settings  # noqa: E402
 
 
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("architecture", ["qwen3", "olmo2"])
 def test_every_step_has_the_logits_of_plain_transformers(
     architecture: str, engines: Callable[[str], TransformersEngine], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -60,6 +60,7 @@ def test_a_sample_is_the_same_whatever_else_is_in_the_batch(
     requests = [request("one", 30), request("two two two", 40), request("three " * 12, 25)]
     everything = draw(engine, requests, settings())
     assert len(everything) == 95
+    assert draw(engine, requests, settings(), seed=1) != everything
     assert draw(engine, requests[::-1], settings()) == everything
     part = Request(requests[1].question, requests[1].messages, (39, 4))
     assert draw(engine, [part], settings()) == {
