@@ -11,7 +11,7 @@ import pytest
 from capcal_lib.errors import DiskError, InputError
 from capcal_lib.reproduce import LEAN, Order, make_plan, reproduce
 from capcal_lib.reproduce import steps as executed
-from tests.reproduce.orders import BY_RULES, small
+from tests.reproduce.orders import small
 
 
 def test_a_step_that_fails_leaves_the_others_done(
@@ -110,19 +110,9 @@ def test_a_judge_who_says_no_verdict_leaves_the_other_sets_scored(tmp_path: Path
     assert list(done.scores.index.unique("dataset")) == ["mini-exam"]
     assert "Probe (Mini exam)" in done.scores.loc["mini-exam"].index
     kept = {path.name for path in tmp_path.rglob("predictions-*")}
-    assert kept == {"predictions-paper-judge-simulated.parquet"}, "no colon, for Windows"
+    assert kept == {"predictions-tuned-judge-simulated.parquet"}, "no colon, for Windows"
     again = reproduce(order)
     assert again.left["reason"].tolist() == done.left["reason"].tolist()
-
-
-def test_the_papers_recipe_trains_the_mixture_where_its_sets_are_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(executed, "MIX", ("mini-exam", "mini-elements"))
-    datasets = ["mini-exam", "mini-elements"]
-    scores = reproduce(small(tmp_path, datasets=datasets, recipe=BY_RULES)).scores
-    for name in datasets:
-        assert "Probe (Mini exam + Mini elements)" in scores.loc[name].index
 
 
 def test_a_full_disk_ends_it_and_the_next_call_goes_on(tmp_path: Path) -> None:

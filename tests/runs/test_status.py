@@ -123,7 +123,7 @@ def test_what_is_next_goes_on_with_the_run_and_no_other(tmp_path: Path) -> None:
 
 
 def test_the_table_of_a_store_fits_a_line_and_has_a_word_for_what_is_next() -> None:
-    table = survey(RECORDED_RUNS)
+    table = survey(RECORDED_RUNS, "smollm2-135m")
     assert max(map(len, table[SHOWN].to_string(index=False).splitlines())) <= 120
     assert set(table["next"]) == {""}
     assert (table["lacking"] == 0).all()

@@ -476,8 +476,6 @@ def test_one_refused_question_leaves_the_p_true_of_the_others(
     assert estimate(Run(folder), "p-true", engine="openai")["confidence"].notna().all()
 
 
-
-
 def test_the_command_says_what_failed_and_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
