@@ -16,21 +16,7 @@ from capcal_lib.runs.merge import merge
 from capcal_lib.runs.run import Choice, Identity, Record, differences, list_fitting, run_of
 from capcal_lib.runs.status import survey
 from capcal_lib.runs.store import open_writer, read_samples, remove_run
-from tests.folders import list_runs, run_folder
 from tests.runs.rows import IDENTITY, RECORD, row, shards
-
-
-def test_another_setting_is_another_run_and_the_difference_is_named(tmp_path: Path) -> None:
-    other = IDENTITY.model_copy(
-        update={"seed": 1, "sampling": IDENTITY.sampling.model_copy(update={"top_p": 0.9})}
-    )
-    assert other.key != IDENTITY.key
-    for identity in (IDENTITY, other):
-        with open_writer(tmp_path, Record(identity=identity, made_with={})) as writer:
-            writer.append([row("a", 0)])
-    one, two = run_folder(tmp_path, IDENTITY), run_folder(tmp_path, other)
-    assert list_runs(tmp_path) == sorted([one, two])
-    assert differences(IDENTITY, other) == ["seed: 0 / 1", "top_p: 1.0 / 0.9"]
 
 
 def test_of_several_runs_one_is_chosen(tmp_path: Path) -> None:
@@ -97,23 +83,6 @@ def test_a_type_of_weights_is_a_setting_that_older_runs_go_without() -> None:
     assert IDENTITY.key == hashlib.sha256(canonical.encode()).hexdigest()[:12]
     assert rounded.key != IDENTITY.key
     assert differences(IDENTITY, rounded) == ["dtype: None / bfloat16"]
-
-
-def test_a_missing_run_names_the_command_that_makes_it(tmp_path: Path) -> None:
-    with pytest.raises(
-        InputError, match="capcal sample --model m --dataset d --split test --k 100"
-    ):
-        find_run(tmp_path, "m", "d", "test")
-
-
-def test_a_corrupt_record_is_one_clear_line(tmp_path: Path) -> None:
-    with open_writer(tmp_path, RECORD):
-        pass
-    folder = run_folder(tmp_path, IDENTITY)
-    (folder / "run.json").write_text(json.dumps({"identity": {}}))
-    with pytest.raises(InputError, match=r"run.json: missing or corrupt \(") as caught:
-        _ = Run(folder).record
-    assert "\n" not in str(caught.value)
 
 
 def test_names_that_are_paths_are_refused() -> None:

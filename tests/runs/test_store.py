@@ -1,6 +1,5 @@
 """The store: rows that are only added, whatever is killed, damaged or full meanwhile."""
 
-import errno
 import hashlib
 import os
 import random
@@ -14,9 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyarrow import dataset
 
-from capcal_lib.errors import DiskError, InputError
+from capcal_lib.errors import InputError
 from capcal_lib.runs import Run, open_runs
 from capcal_lib.runs.artifacts import VERDICTS
 from capcal_lib.runs.files import write_table
@@ -24,14 +22,7 @@ from capcal_lib.runs.merge import merge
 from capcal_lib.runs.run import PARTS, run_of
 from capcal_lib.runs.sessions import Ask, note_ask
 from capcal_lib.runs.status import run_status
-from capcal_lib.runs.store import (
-    SCHEMA,
-    open_writer,
-    parts_of,
-    read_samples,
-    remove_run,
-    stream_samples,
-)
+from capcal_lib.runs.store import open_writer, parts_of, read_samples, remove_run, stream_samples
 from tests.folders import verify_run
 from tests.runs.rows import IDENTITY, RECORD, flip, keys, row, shards
 
@@ -95,13 +86,6 @@ def test_an_edited_record_is_refused_and_written_again_once_it_is_deleted(
     with open_writer(tmp_path, RECORD) as writer:
         assert writer.missing({"a": 6}) == {}
     assert Run(folder).record == RECORD
-
-
-def test_one_column_is_read_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = shards(tmp_path, monkeypatch)
-    samples = read_samples(Run(folder), ["completion_tokens"])
-    assert list(samples) == ["question_id", "sample_index", "completion_tokens"]
-    assert len(samples) == 6
 
 
 def test_vectors_come_back_exactly_and_their_alike_bytes_compress(tmp_path: Path) -> None:
@@ -228,29 +212,6 @@ def test_a_full_disk_keeps_what_was_written(tmp_path: Path) -> None:
         assert writer.missing({"a": 2}) == {"a": (1,)}
 
 
-def test_a_part_that_cannot_be_read_is_not_called_damaged(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = shards(tmp_path, monkeypatch)
-    (folder / VERDICTS.name).write_bytes(b"")
-    before = sorted(path.name for path in folder.iterdir())
-    read = Path.read_bytes
-
-    def fail(path: Path) -> Any:
-        if path.name.startswith("samples-"):
-            raise OSError(errno.EIO, os.strerror(errno.EIO))
-        return read(path)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Path, "read_bytes", fail)
-        with pytest.raises(DiskError, match=r"samples-.*: cannot be read"):
-            open_writer(tmp_path, RECORD).__enter__()
-    assert sorted(path.name for path in folder.iterdir()) == before
-    (folder / VERDICTS.name).unlink()
-    with open_writer(tmp_path, RECORD) as writer:
-        assert len(writer.present) == 6
-
-
 def test_a_run_that_is_being_written_is_not_removed(tmp_path: Path) -> None:
     with (
         open_writer(tmp_path, RECORD) as writer,
@@ -360,14 +321,3 @@ def test_a_part_with_other_columns_is_refused_though_its_name_is_right(
     write_table(folder / PARTS, rows.set_column(1, "sample_index", indices))
     with pytest.raises(InputError, match="its columns are not those of samples"):
         read_samples(Run(folder))
-
-
-def test_parts_are_plain_parquet_whose_counts_are_those_of_the_store(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = shards(tmp_path, monkeypatch)
-    table = dataset.dataset([str(path) for path in parts_of(Run(folder))]).to_table()
-    assert table.schema.equals(SCHEMA)
-    counts = table.group_by("question_id").aggregate([([], "count_all")])
-    assert counts.to_pylist() == [{"question_id": "a", "count_all": 6}]
-    assert counts["count_all"][0].as_py() == len(read_samples(Run(folder)))

@@ -164,14 +164,6 @@ def test_the_record_says_with_what_the_run_was_made(tmp_path: Path) -> None:
     assert {"started", "machine", "python", "capcal", "torch"} <= record.made_with.keys()
 
 
-def test_the_record_says_when_the_data_set_is_not_that_of_the_manifest() -> None:
-    record = describe(MODEL, SET, "test", QUESTIONS[1:], engine="simulated", seed=0)
-    assert record.made_with["questions"].startswith(f"{len(QUESTIONS) - 1} rows, the manifest has")
-    changed = [replace(QUESTIONS[0], text="Which?"), *QUESTIONS[1:]]
-    record = describe(MODEL, SET, "test", changed, engine="simulated", seed=0)
-    assert "the manifest has" in record.made_with["questions"]
-
-
 def key(**changes: object) -> str:
     """Return the key of the run that these changes of the model or of the call make."""
     call = {"dataset": SET, "split": "test", "questions": QUESTIONS, "seed": 0}
